@@ -140,5 +140,5 @@ def best_by_others(sheet: Datasheet, dtype: str) -> float:
     """The best matmul rate others measured on such a device, in FLOP/s; NaN where there is none at hand."""
     name = _IN_SHEETS.get(dtype, (dtype,))[0]
     rows: Iterable[Accelerator] = sheet.rows
-    values = {row.best_measured(name) for row in rows}
-    return values.pop() if len(values) == 1 else math.nan
+    bests = {row.best_measured(name) for row in rows}
+    return bests.pop() if len(bests) == 1 else math.nan

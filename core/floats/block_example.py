@@ -116,8 +116,8 @@ def read_block(text: str) -> tuple[float, ...]:
         except ValueError:
             value = math.nan
         if not abs(value) <= _LARGEST:
-            display = part if len(part) <= 20 else f"{part[:16]}…"
-            raise FormatError(f"“{display}” is not a finite number up to 3e38. {example_text}")
+            clipped = part if len(part) <= 20 else f"{part[:16]}…"
+            raise FormatError(f"“{clipped}” is not a finite number up to 3e38. {example_text}")
         values.append(value)
     return tuple(values + [0.0] * (BLOCK_VALUES - len(values)))
 

@@ -112,8 +112,8 @@ def parse_custom(text: str) -> FloatFormat:
     plain = text.strip().lower()
     match = _TEXT.fullmatch(plain)
     if match is None:
-        display = plain if len(plain) <= 40 else f"{plain[:30]}… ({len(plain)} characters)"
-        raise _refusal(f"“{display}” is not a format: e, exponent bits, m, fraction bits, then bias and family")
+        clipped = plain if len(plain) <= 40 else f"{plain[:30]}… ({len(plain)} characters)"
+        raise _refusal(f"“{clipped}” is not a format: e, exponent bits, m, fraction bits, then bias and family")
     flags = match[5].split("_")[1:]
     for flag in flags:
         if flag not in _FLAGS or flags.count(flag) > 1 or {"inf", "noinf"} <= set(flags):

@@ -73,31 +73,31 @@ def parse(text: str, fmt: FloatFormat) -> Typed:
     cap = limit("float_chars")
     if len(text) > cap:
         raise FloatTextError(f"That is {len(text):,} characters long; {cap:,} are enough for any number here.")
-    display = " ".join(text.split())
-    if not display:
+    tidy = " ".join(text.split())
+    if not tidy:
         raise FloatTextError(f"Empty. Type a number, for example {_examples(fmt)}.")
-    plain = _SUPERSCRIPT.sub(lambda m: "^" + m.group().translate(_FROM_SUPERSCRIPT), display.translate(_PLAIN).lower())
+    plain = _SUPERSCRIPT.sub(lambda m: "^" + m.group().translate(_FROM_SUPERSCRIPT), tidy.translate(_PLAIN).lower())
     bits = _bits(plain, fmt)
     if _GROUPED.fullmatch(plain) and (bits is None or len(bits) != fmt.bits):
         bits, plain = None, plain.replace(" ", "")
     if bits is not None:
         if len(bits) != fmt.bits:
             raise FloatTextError(
-                f"“{clipped(display)}” has {len(bits)} bit{'s' * (len(bits) != 1)}; {fmt.name} has {fmt.bits}: "
+                f"“{clipped(tidy)}” has {len(bits)} bit{'s' * (len(bits) != 1)}; {fmt.name} has {fmt.bits}: "
                 f"{_fields(fmt)}. For example {_one(fmt)}."
             )
-        return _from_code(display, "bits", int(bits, 2), fmt)
+        return _from_code(tidy, "bits", int(bits, 2), fmt)
     if re.search(r"[\w.] +[\w.]", plain):
-        raise _unreadable(display, fmt)
+        raise _unreadable(tidy, fmt)
     plain = plain.replace(" ", "")
     if match := _SPECIAL.fullmatch(plain):
-        return Typed(display, "special", None, match["sign"] == "-", nan=match["word"] == "nan")
+        return Typed(tidy, "special", None, match["sign"] == "-", nan=match["word"] == "nan")
     terms = _split(plain)
     if len(terms) > 1:
-        return _sum(display, terms, fmt)
+        return _sum(tidy, terms, fmt)
     if "0x" in plain:
-        return _hexadecimal(display, plain, fmt)
-    return _real(display, plain, fmt)
+        return _hexadecimal(tidy, plain, fmt)
+    return _real(tidy, plain, fmt)
 
 
 def typed_code(
@@ -267,10 +267,10 @@ def _real_typed(text: str, notation: Notation, value: Fraction, sign: str) -> Ty
     return Typed(text, notation, -value if sign == "-" else value, sign == "-")
 
 
-def _decimal(display: str, text: str) -> Fraction:
+def _decimal(shown_text: str, text: str) -> Fraction:
     mantissa, _, exponent = text.replace(",", "").replace("_", "").partition("e")
     # A mantissa may have hundreds of digits of its own, so its exponent gets that much more room.
-    power = _bounded_power(display, exponent or "0", limit("float_exponent") + limit("float_chars"))
+    power = _bounded_power(shown_text, exponent or "0", limit("float_exponent") + limit("float_chars"))
     return Fraction(mantissa.rstrip(".")) * Fraction(10) ** power
 
 

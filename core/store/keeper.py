@@ -77,15 +77,15 @@ class MeasurementWriter:
         """Hear of a job; returns at once."""
         record = seen.record
         with self._changed:
-            text = self._told.get(record.id)
-            if text is None:
+            tracked = self._told.get(record.id)
+            if tracked is None:
                 if record.stage in ("queued", "cancelled"):
                     return
                 self._told[record.id] = _Tracked(record, self._owners.pop(record.id, ""))
                 self._forget()
             else:
-                text.new = text.new or _news(text.record, record)
-                text.record = record
+                tracked.new = tracked.new or _news(tracked.record, record)
+                tracked.record = record
             if not self._writes:
                 self._writes = True
                 threading.Thread(target=self._write, daemon=True).start()
@@ -140,18 +140,18 @@ class MeasurementWriter:
                 if not settled:
                     measurements.lost()  # what an earlier server of this database has left behind
                     settled = True
-                for text, record, owner in todo:
+                for tracked, record, owner in todo:
                     try:
                         measurements.keep(record, owner)
                     except StoreError:
                         raise
                     except Exception:  # of this one; the others are written all the same
-                        if not text.logged:  # it is tried again for as long as it is here
-                            text.logged = True
+                        if not tracked.logged:  # it is tried again for as long as it is here
+                            tracked.logged = True
                             LOG.exception("Measurement %s could not be saved", record.id)
                         why = "Something in them cannot be saved. The server’s log says what."
                     else:
-                        self._written(text, record, owner)
+                        self._written(tracked, record, owner)
             except Exception as problem:
                 if not isinstance(problem, StoreError):
                     LOG.exception("The database of measurements could not be opened")
@@ -159,11 +159,11 @@ class MeasurementWriter:
             with self._changed:
                 self._why = why
 
-    def _written(self, text: _Tracked, record: Record, owner: str) -> None:
+    def _written(self, tracked: _Tracked, record: Record, owner: str) -> None:
         with self._changed:
-            text.written = len(record.outcomes)
-            text.new = text.owner != owner or _news(record, text.record)
-            if text.over and not text.new:
+            tracked.written = len(record.outcomes)
+            tracked.new = tracked.owner != owner or _news(record, tracked.record)
+            if tracked.over and not tracked.new:
                 self._told.pop(record.id, None)
 
 

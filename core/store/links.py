@@ -60,11 +60,11 @@ class Links:
         """What one of them found."""
         request = select(COLLECTIVES.c.result).where(COLLECTIVES.c.id == id)
         with self._transaction() as connection:
-            text = connection.execute(request).scalar()
-        if text is None:
+            size = connection.execute(request).scalar()
+        if size is None:
             raise StoreError("These collectives are no longer here: they were removed, or are of another database.")
         try:
-            return read_result(str(text).encode("utf-8", "replace"))
+            return read_result(str(size).encode("utf-8", "replace"))
         except ValueError:
             raise StoreError(
                 "These collectives cannot be read: their row is damaged, or was written by a newer Napkin. They can "
@@ -103,5 +103,5 @@ class Links:
 
 def _listed(row: dict[str, Any]) -> StoredLinks:
     """A row without its result. As every row it is untrusted: what cannot be read of it stands empty."""
-    text, _ = read_cells(_Row, row)
-    return StoredLinks(text.id, cleaned(text.name, limit("measure_text_chars")) or "unreadable", moment(text.kept))
+    cells, _ = read_cells(_Row, row)
+    return StoredLinks(cells.id, cleaned(cells.name, limit("measure_text_chars")) or "unreadable", moment(cells.kept))

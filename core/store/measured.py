@@ -96,14 +96,14 @@ def outcome_text(outcome: Outcome) -> str:
 def read_kept(row: Mapping[str, Any], outcomes: Iterable[object], now: int) -> StoredMeasurement:
     """The measurement of a row of measurements and its cells of measurement_points, in order. now: microseconds since
     1970; one that runs and was not heard of for `LOST_S` is lost."""
-    text, bad = read_cells(_Row, row)
+    cells, bad = read_cells(_Row, row)
     problems = [f"Of the row, {quoted(bad)} cannot be read."] if bad else []
     try:
         record = Record.model_validate_json(_text(row.get("head")))
     except ValidationError:
         record = None
-    if record is None or record.id != text.id:
-        return StoredMeasurement(text.id, None, text.owner, text.server, moment(text.kept), (*problems, _UNREADABLE))
+    if record is None or record.id != cells.id:
+        return StoredMeasurement(cells.id, None, cells.owner, cells.server, moment(cells.kept), (*problems, _UNREADABLE))
     result: list[Outcome] = []
     unread = 0
     for cell in outcomes:
@@ -114,14 +114,14 @@ def read_kept(row: Mapping[str, Any], outcomes: Iterable[object], now: int) -> S
     if unread:
         problems.append(f"{unread} of its results cannot be read and {'is' if unread == 1 else 'are'} left out.")
     record = record.model_copy(update={"outcomes": tuple(result[: limit("measure_outcomes")])})
-    if record.stage in _OPEN and now - text.beat > LOST_S * 1_000_000:
+    if record.stage in _OPEN and now - cells.beat > LOST_S * 1_000_000:
         record = _lost(record)
     return StoredMeasurement(
-        text.id,
+        cells.id,
         record,
-        cleaned(text.owner, limit("plan_owner")),
-        cleaned(text.server, limit("plan_owner")),
-        moment(text.kept),
+        cleaned(cells.owner, limit("plan_owner")),
+        cleaned(cells.server, limit("plan_owner")),
+        moment(cells.kept),
         tuple(problems),
     )
 

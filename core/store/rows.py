@@ -58,40 +58,40 @@ class _ChangeRow(BaseModel):
 
 def read_plan(row: Mapping[str, Any]) -> SavedPlan:
     """The plan of a row of plans."""
-    message, bad = read_cells(_Row, row)
+    cells, bad = read_cells(_Row, row)
     problems = [f"Of the saved row, {quoted(bad)} cannot be read."] if bad else []
     texts, _ = PLAN_FORM.from_address(
-        {PLAN_FORM.key(name): (text,) for name, text in message.texts.items()} | {VERSION: (str(message.form_version),)}
+        {PLAN_FORM.key(name): (text,) for name, text in cells.texts.items()} | {VERSION: (str(cells.form_version),)}
     )
-    unknown = sorted(set(message.texts) - {field.id for field in PLAN_FORM.fields})
-    if message.form_version > LINK_VERSION:
+    unknown = sorted(set(cells.texts) - {field.id for field in PLAN_FORM.fields})
+    if cells.form_version > LINK_VERSION:
         problems.append(
-            f"It was saved by a newer Napkin (version {message.form_version} of the plan’s fields; this one "
+            f"It was saved by a newer Napkin (version {cells.form_version} of the plan’s fields; this one "
             f"reads up to "
             f"{LINK_VERSION}). Fields it does not know keep their defaults."
         )
-    elif message.form_version == LINK_VERSION and unknown:
+    elif cells.form_version == LINK_VERSION and unknown:
         problems.append(f"It has fields that are not known here and were left aside: {quoted(unknown)}.")
-    entry = entry_of(message.name, texts)
+    entry = entry_of(cells.name, texts)
     return SavedPlan(
-        id=message.id,
-        entry=replace(entry, results=_finite(message.results)),
-        note=cleaned(message.note, limit("plan_note"), lines=True),
-        tags=tags_of(message.tags.replace("\n", ",")),
-        owner=cleaned(message.owner, limit("plan_owner")),
-        made=moment(message.made),
-        changed=moment(message.changed),
-        revision=message.revision,
-        archived=message.archived,
-        data_version=message.knowledge,
+        id=cells.id,
+        entry=replace(entry, results=_finite(cells.results)),
+        note=cleaned(cells.note, limit("plan_note"), lines=True),
+        tags=tags_of(cells.tags.replace("\n", ",")),
+        owner=cleaned(cells.owner, limit("plan_owner")),
+        made=moment(cells.made),
+        changed=moment(cells.changed),
+        revision=cells.revision,
+        archived=cells.archived,
+        data_version=cells.knowledge,
         problems=tuple(problems),
     )
 
 
 def read_change(row: Mapping[str, Any]) -> Change:
     """The change of a row of plan_changes; what cannot be read of it is left out."""
-    text, _ = read_cells(_ChangeRow, row)
-    return Change(text.revision, moment(text.changed), text.who, tuple(Edit(*edit) for edit in text.edits))
+    cells, _ = read_cells(_ChangeRow, row)
+    return Change(cells.revision, moment(cells.changed), cells.who, tuple(Edit(*edit) for edit in cells.edits))
 
 
 def read_cells(model: type[_Told], row: Mapping[str, Any]) -> tuple[_Told, tuple[str, ...]]:

@@ -103,10 +103,10 @@ class Inputs:
     def put(self, name: str, text: str) -> None:
         """Give the form's field ``name`` a text, as a click on a chip does. Before its widget is drawn."""
         field = self.form[name]
-        content = text == "true" if field.kind == "switch" else text
+        value = text == "true" if field.kind == "switch" else text
         if field.kind == "slider":
-            content = field.parse(text)
-        st.session_state[self.key(name)] = content
+            value = field.parse(text)
+        st.session_state[self.key(name)] = value
 
     def _now(self, name: str) -> str:
         """The text of the form's field ``name`` in a callback, where it may be newer than what this run has read."""
@@ -399,10 +399,10 @@ class Inputs:
         """
         key = self._stands_alone(name, False, _on)
         self.drawn.add(name)
-        container = st.expander(title, key=key, on_change="rerun", bind="query-params")
-        self.fields[key] = "true" if container.open else "false"
-        with container, guarded(title):
-            yield container
+        expander = st.expander(title, key=key, on_change="rerun", bind="query-params")
+        self.fields[key] = "true" if expander.open else "false"
+        with expander, guarded(title):
+            yield expander
 
     def keep(self, name: str, text: str) -> None:
         """Remember ``text`` as the field's last good value."""

@@ -24,8 +24,8 @@ def rates_note(inputs: Inputs, plan: Plan) -> None:
         for field in MEASURED_FIELDS:
             inputs.put(field.id, "")
 
-    generator, back = st.columns([3.5, 1], vertical_alignment="center")
-    with generator:
+    left, back = st.columns([3.5, 1], vertical_alignment="center")
+    with left:
         (show.error if origin == "other" else show.note)(text_rates.rates_sentence(plan))
     with back:
         st.button("Use the datasheet again", key=inputs.key("datasheet"), type="tertiary", on_click=clear)

@@ -97,12 +97,12 @@ def _config(inputs: Inputs) -> None:
     """A config.json, pasted or uploaded, becomes the shape; what no formula counts is built and counted."""
 
     def take(text: str) -> None:
-        message = read_config(text) if text.strip() else None
-        st.session_state[_SAID] = message
+        config = read_config(text) if text.strip() else None
+        st.session_state[_SAID] = config
         st.session_state.pop(_BUILDING, None)
-        if message and message.spec:
-            st.session_state[inputs.key(SHAPE.id)] = write_spec(message.spec)
-        if message and message.buildable:
+        if config and config.spec:
+            st.session_state[inputs.key(SHAPE.id)] = write_spec(config.spec)
+        if config and config.buildable:
             tokens = int(inputs.reading.values[SEQ_LEN.id])
             st.session_state[_BUILDING] = builder().submit(text, tokens, visitor()).key
 
@@ -135,7 +135,7 @@ def builder() -> BuildRunner:
     return BuildRunner(Line(data_folder() / "building"))
 
 
-def _watch(shape: str, text: ConfigSaid | None) -> None:
+def _watch(shape: str, config: ConfigSaid | None) -> None:
     """How the build goes; its model once it is done, or why there is none."""
     job = builder().poll(st.session_state.get(_BUILDING, ""))
     if job is None:
@@ -157,7 +157,7 @@ def _watch(shape: str, text: ConfigSaid | None) -> None:
     else:
         reason = job.answer.reason if isinstance(job.answer, Refused) else "its FLOPs could not be counted."
         show.error(f"**It cannot be built either:** {reason} The shape stays as it was.")
-        if text and (draft := text.draft):
+        if config and (draft := config.draft):
 
             def use() -> None:
                 st.session_state[shape] = write_spec(draft)

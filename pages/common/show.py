@@ -234,8 +234,8 @@ def small_table(
 
     here: index of a row to light.
     """
-    display = [[cell if isinstance(cell, Html) else Html(rich(cell)) for cell in row] for row in rows]
-    cells = [column_cells(column, [row[i] for row in display]) for i, column in enumerate(columns)]
+    cells = [[cell if isinstance(cell, Html) else Html(rich(cell)) for cell in row] for row in rows]
+    cells = [column_cells(column, [row[i] for row in cells]) for i, column in enumerate(columns)]
     body = "".join(
         f"<tr{' class=np-here' if i == here else ''}>{''.join(row)}</tr>"
         for i, row in enumerate(zip(*cells, strict=True))
@@ -292,9 +292,9 @@ def fold(label: str, *, key: str, icon: str | None = None) -> Iterator[ExpanderC
 
     What raises in it takes only the expander.
     """
-    container = st.expander(label, key=key, icon=icon, on_change="rerun")
-    with container, guarded(label):
-        yield container
+    expander = st.expander(label, key=key, icon=icon, on_change="rerun")
+    with expander, guarded(label):
+        yield expander
 
 
 @dataclass(frozen=True, slots=True)

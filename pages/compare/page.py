@@ -79,35 +79,35 @@ def _table(plans: Sequence[ComparedPlan], base: int) -> None:
 
 def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
     """The sentence, the pictures, the columns and the table."""
-    display = tuple(plans.values())
-    base = min(inputs.reading.values[BASE.id], len(display)) - 1
+    plans_shown = tuple(plans.values())
+    base = min(inputs.reading.values[BASE.id], len(plans_shown)) - 1
     with show.guarded("The answer"):
-        show.answer(text.sentence(display, base), text.beside(display, base))
-        for line in text.remarks(display):
+        show.answer(text.sentence(plans_shown, base), text.beside(plans_shown, base))
+        for line in text.remarks(plans_shown):
             show.note(line)
     with show.guarded("The bars"):
-        show.chart(bars(display, base, TOKENS), alt=text.bars_alt(display, base), key="compare:bars")
+        show.chart(bars(plans_shown, base, TOKENS), alt=text.bars_alt(plans_shown, base), key="compare:bars")
     with show.guarded("The columns"):
         columns(inputs, plans, base)
     _more_plans(inputs)
     with show.guarded("The table"):
-        _table(display, base)
-    if len(display) > 1:
+        _table(plans_shown, base)
+    if len(plans_shown) > 1:
         with show.question("Days against dollars"):
-            message = text.frontier(display)
+            message = text.frontier(plans_shown)
             show.takeaway(message)
             show.note(
                 "A marker’s area is the number of accelerators. Filled: no other plan is both sooner and cheaper."
             )
-            show.chart(days_against_dollars(display, base, TOKENS), alt=plain(message), key="compare:front")
-    saving_all(inputs, [plan.entry for plan in display])
+            show.chart(days_against_dollars(plans_shown, base, TOKENS), alt=plain(message), key="compare:front")
+    saving_all(inputs, [plan.entry for plan in plans_shown])
     with inputs.panel(TAKE.id, TAKE.label) as opened:
         if opened.open:
-            files([plan.entry for plan in display], inputs, base)
+            files([plan.entry for plan in plans_shown], inputs, base)
     show.how_each(
         lambda: [
             show.Part(str(i + 1), plan.name, words_answer.sentence(plan.answer), plan.answer.explain())
-            for i, plan in enumerate(display)
+            for i, plan in enumerate(plans_shown)
             if plan.answer
         ],
         key="compare:how",

@@ -50,13 +50,13 @@ def roof(inputs: Inputs, a: Answer) -> None:
     message = text.layered(operations, f"{device.name}{by(a.plan)}", tokens)
     with head:
         show.takeaway(message)
-    display: list[LayerOperation] = [o for o in operations if o.phase != "backward" and o.id != "head_update"]
+    operations_shown: list[LayerOperation] = [o for o in operations if o.phase != "backward" and o.id != "head_update"]
     wide = wide_dtype(device, dtype)
     peaks = peaks_of(device, dtype, rates)
     vector = device.peak("fp32")
     show.chart(
         roofline(
-            display,
+            operations_shown,
             trail,
             _TRAIL,
             peaks,

@@ -116,7 +116,7 @@ def _course(inputs: FloatInputs, prefix: str) -> Course:
     def number(name: str, label: str, default: float, low: float, high: float, help: str | None = None) -> float:
         return inputs.quantity(prefix + name, label, f"{default:g}", "number", low=low, high=high, help=help)
 
-    text = show.slot()
+    slot = show.slot()
     with show.errors_under(inputs):
         fields = st.columns(_WIDTHS, gap="small")
         with fields[0]:
@@ -134,7 +134,7 @@ def _course(inputs: FloatInputs, prefix: str) -> Course:
         with fields[6]:
             seed = _count(inputs, f"{prefix}seed", "Seed", f"{base.seed}", 0, _MOST_SEED)
     course = Course(steps, first, last, spread, spike, count, seed)
-    with text:
+    with slot:
         show.note(scaling_loss_scaling.course_line(course))
     return course
 

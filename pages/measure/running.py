@@ -111,8 +111,8 @@ def _running(runner: Runner, now: Snapshot, *, own: bool) -> None:
 
 
 def _waiting(runner: Runner, own: Snapshot, now: Snapshot | None) -> None:
-    generator, stop = st.columns([5, 1], vertical_alignment="center")
-    with generator:
+    left, stop = st.columns([5, 1], vertical_alignment="center")
+    with left:
         show.note(state.waiting_line(own.place, now.left_s if now else 0.0))
     stop.button("Leave the line", key="d:leave", on_click=stop_it, args=(runner, own.id))
 

@@ -108,7 +108,7 @@ Open = Callable[..., AppTest]
 def open_with(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
     def open_(runner: StillRunner, **texts: str) -> AppTest:
         st.cache_resource.clear()
-        monkeypatch.setattr(panel, "WitnessRunner", lambda: runner)
+        monkeypatch.setattr(panel, "TorchCheckRunner", lambda: runner)
         return opened(MEMORY, {"torch": "true", **texts})
 
     yield open_

@@ -104,7 +104,7 @@ LEFT = """
 import os, sys, time
 from types import SimpleNamespace
 import streamlit as st
-from pages.common.server.admission import let_go
+from pages.common.server.admission import close_expired_sessions
 
 app = st.App(os.path.abspath("app.py"))
 storage = app._create_runtime()._session_mgr._session_storage
@@ -115,11 +115,11 @@ for name in "abc":
     session = SimpleNamespace(id=name, shutdown=lambda name=name: closed.append(name))
     storage.save(SimpleNamespace(session=session))
     now += 50
-assert let_go() == 0 and not closed and len(storage.list()) == 3, closed  # the first left 150 s ago with 180 allowed
+assert close_expired_sessions() == 0 and not closed and len(storage.list()) == 3, closed  # the first left 150 s ago with 180 allowed
 now += 50
-assert let_go() == 1 and closed == ["a"], closed
+assert close_expired_sessions() == 1 and closed == ["a"], closed
 now += 500
-assert let_go() == 2 and closed == ["a", "b", "c"] and not storage.list(), closed
+assert close_expired_sessions() == 2 and closed == ["a", "b", "c"] and not storage.list(), closed
 """
 
 

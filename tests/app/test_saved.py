@@ -279,7 +279,7 @@ def test_the_history_names_fields_and_results(store: Store) -> None:
 def test_results_that_moved_since_saving_stand_beside_those_of_now(store: Store) -> None:
     entry = with_saved_results(entry_of("Old", {}))
     off = {**entry.results, "days": entry.results["days"] * 1.1, "mfu": entry.results["mfu"] * 1.0001}
-    with patch("core.store.store.knowledge", lambda: "before"):
+    with patch("core.store.store.data_version", lambda: "before"):
         store.save(type(entry)(entry.name, entry.texts, off))
     said = words(opened(SAVED, {}))
     assert "Data or formulas have changed" in said

@@ -167,7 +167,7 @@ def _heard(attend: Callable[[], Any]) -> Any:
         try:
             return attend()
         except RuntimeError as problem:
-            reasons = (str(message.message).partition(" (Triggered internally")[0] for message in messages)
+            reasons = (str(warning.message).partition(" (Triggered internally")[0] for warning in messages)
             raise RuntimeError(" ".join((str(problem), *reasons))) from problem
 
 

@@ -142,8 +142,8 @@ class ResultsFile:
         length = importlib.import_module("pyarrow.compute")
         texts = [column for column in batch.columns if self._arrow.types.is_dictionary(column.type)]
         texts.append(batch.column("top").values.field("bound"))
-        for text in texts:
-            longest = length.max(length.binary_length(text.dictionary)).as_py() or 0
+        for row in texts:
+            longest = length.max(length.binary_length(row.dictionary)).as_py() or 0
             if longest > 4 * limit("study_problem_chars"):
                 raise self._wrong(f"it has a text of {longest:,} bytes")
 

@@ -86,8 +86,8 @@ def try_layout(run: Trace, number: int, layout: Layout) -> LayoutAttempt:
 def _operand(name: str) -> str:
     """A tensor's label so that a method can stand behind it: a sum or product in round brackets."""
     with suppress(SyntaxError):  # “old y” is no code, and no program has it
-        display = ast.parse(name, mode="eval").body
-        return name if isinstance(display, ast.Name | ast.Call | ast.Attribute | ast.Subscript) else f"({name})"
+        expression = ast.parse(name, mode="eval").body
+        return name if isinstance(expression, ast.Name | ast.Call | ast.Attribute | ast.Subscript) else f"({name})"
     return name
 
 

@@ -61,9 +61,9 @@ def sentence(s: Schedule, rented: CostOption) -> str:
     return f"{message}."
 
 
-def detail(s: Schedule, rented: CostOption, content: str) -> str:
+def detail(s: Schedule, rented: CostOption, fleet: str) -> str:
     """The quieter line: what the deadline looks like late, the hours, and what the rent leaves out."""
-    parts = [content]
+    parts = [fleet]
     if s.due and s.late(s.ends.low) <= 0 < s.late(s.ends.high):
         worst = "at P90" if all(run.answer.published for run in s.runs) else "at the late end"
         parts.insert(0, f"{worst} **{against(s.late(s.ends.high))}**")
@@ -185,8 +185,8 @@ def _rescued(run: ScheduledRun) -> bool:
 
 def impossible(s: Schedule) -> list[str]:
     """Of each run whose steps would have to be faster than the accelerator multiplies, that they would."""
-    message = ((_name(run), text.impossible(run.answer)) for run in s.runs)
-    return [f"“{name}”: {wrong}" for name, wrong in message if wrong]
+    sentences = ((_name(run), text.impossible(run.answer)) for run in s.runs)
+    return [f"“{name}”: {wrong}" for name, wrong in sentences if wrong]
 
 
 def picture(s: Schedule) -> str:

@@ -104,12 +104,12 @@ def _days(value: float) -> str:
     return format_duration(value * 86400, 3)
 
 
-def _range(a: Answer, name: str, display: Callable[[float], str]) -> str:
+def _range(a: Answer, name: str, write: Callable[[float], str]) -> str:
     result = a.range_of(name)
     if result.low == result.high:
         return ""
     named = f"{P10_P90}: " if a.published else ""
-    return f" ({named}{span(display(result.low), display(result.high))})"
+    return f" ({named}{span(write(result.low), write(result.high))})"
 
 
 def _cost(a: Answer) -> str:

@@ -43,16 +43,16 @@ class Line:
         unit = "" if isinstance(self.value, str) else UNIT[self.kind].replace("%", "share")
         return (self.name, *self._three(lambda value, _: repr(value) if math.isfinite(value) else ""), unit, self.note)
 
-    def _three(self, display: Callable[[float, int], str]) -> tuple[str, str, str]:
+    def _three(self, write: Callable[[float, int], str]) -> tuple[str, str, str]:
         if isinstance(self.value, str):
             return "", self.value, ""
         ranged = not math.isnan(self.worst) and not math.isclose(self.worst, self.best, rel_tol=1e-9)
         # Things that come whole are counted whole; a share has one digit fewer than asked for.
         whole = self.kind == "count" and float(self.value).is_integer() and self.value < 1e6
         if not ranged:
-            return "", display(self.value, 15 if whole else 4), ""
+            return "", write(self.value, 15 if whole else 4), ""
         digits = 15 if whole else 4 if self.kind == "ratio" else 3
-        return display(self.worst, digits), display(self.value, digits), display(self.best, digits)
+        return write(self.worst, digits), write(self.value, digits), write(self.best, digits)
 
 
 def plan_lines(a: Answer) -> tuple[Line, ...]:

@@ -134,11 +134,11 @@ def _peaks(matrix: Mapping[str, float], sheet: Mapping[str, float], palette: Pal
 
     figures: list[Figure] = []
     for dtype, peak in matrix.items():
-        display, other = format_quantity(peak, "flop_per_s"), sheet.get(dtype, peak)
+        rate, other = format_quantity(peak, "flop_per_s"), sheet.get(dtype, peak)
         if other == peak or other != other:
-            figures.append(named(f"{display} {dtype if len(matrix) > 1 else 'matrix'} peak", peak, above=True))
+            figures.append(named(f"{rate} {dtype if len(matrix) > 1 else 'matrix'} peak", peak, above=True))
         else:
-            figures.append(named(f"{display} {dtype}, measured", peak, above=peak > other))
+            figures.append(named(f"{rate} {dtype}, measured", peak, above=peak > other))
             expected = f"{format_quantity(other, 'flop_per_s')} {dtype}, datasheet"
             figures.append(named(expected, other, above=peak < other))
     return figures

@@ -94,9 +94,9 @@ def whole_run(plan: Plan, request: SearchRequest, result: LayoutResult) -> str:
     return f"**The whole run is expected to take {significant(days.mid, 3)} days**{spread}, {what}: {how}."
 
 
-def counted(plan: Plan, request: SearchRequest, result: SearchResult, display: LayoutResult) -> str:
+def counted(plan: Plan, request: SearchRequest, result: SearchResult, layout: LayoutResult) -> str:
     """The quieter line: the batch, what is recomputed, what runs it, and how many plans were looked at."""
-    return f"{stepped(plan, request, display)} · {result.fitting:,} of {result.count:,} plans fit"
+    return f"{stepped(plan, request, layout)} · {result.fitting:,} of {result.count:,} plans fit"
 
 
 def stepped(plan: Plan, request: SearchRequest, result: LayoutResult) -> str:

@@ -307,8 +307,8 @@ def _value(value: Scalar) -> str:
 
 def negative_picture(step: NegativeStep) -> dict[str, Any]:
     """numpy's view with a negative stride on the storage it shares with x, beside what torch does instead."""
-    display = step.instead if step.instead is not None else trace("x", step.start.shape)
-    picture = storage_picture(display)
+    picture = step.instead if step.instead is not None else trace("x", step.start.shape)
+    picture = storage_picture(picture)
     view = {
         **picture["tensors"][0],
         "name": step.source,

@@ -19,10 +19,10 @@ LOG = logging.getLogger(__name__)
 
 def who() -> str:
     """The visitor's name, or address if that is all the provider says; empty for one who has not signed in."""
-    message = st.user.to_dict()
-    if not message.get("is_logged_in"):
+    user = st.user.to_dict()
+    if not user.get("is_logged_in"):
         return ""
-    name = next((text for key in ("name", "email", "sub") if (text := message.get(key))), "")
+    name = next((text for key in ("name", "email", "sub") if (text := user.get(key))), "")
     return str(name)[: limit("plan_owner")]
 
 

@@ -18,9 +18,9 @@ def visitor() -> str:
     mask that changes. Where cookies are refused, each session is a visitor of its own. Only a digest of any of them is
     given away.
     """
-    text = st.user.to_dict()
-    if text.get("is_logged_in"):
-        return _digest("user", text.get("iss"), text.get("sub") or text.get("email") or text.get("name"))
+    user = st.user.to_dict()
+    if user.get("is_logged_in"):
+        return _digest("user", user.get("iss"), user.get("sub") or user.get("email") or user.get("name"))
     token, _ = decode_xsrf_token_string(st.context.cookies.get(XSRF_COOKIE_NAME, ""))
     if token:
         return _digest("browser", token.hex())
