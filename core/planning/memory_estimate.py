@@ -248,9 +248,9 @@ def under_each_optimizer(h: MemoryEstimate) -> list[MemoryEstimate]:
     """The same plan under every optimizer, from the most states to the least."""
     estimates = [
         replace(
-            h, optimizer=optimizer, policy=h.policy_under(optimizer), device_memory=h.over_layouts(h.layout, optimizer=optimizer)
+            h, optimizer=other, policy=h.policy_under(other), device_memory=h.over_layouts(h.layout, optimizer=other)
         )
-        for optimizer in optimizers().values()
+        for other in optimizers().values()
     ]
     return sorted(estimates, key=lambda estimate: -float(estimate.device_memory.total))
 

@@ -20,8 +20,7 @@ from core.models.spec_text import EXAMPLE
 from core.planning.search_texts import Batch
 from core.runs.energy import US_GRID, USUAL_PUE
 from core.runs.goodput import Reliability
-from core.search.constraints import FREE, Constraints
-from core.search.request import Objective
+from core.search.constraints import FREE, Constraints, Objective
 from core.step_time.software import USUAL_SOFTWARE
 from core.training.activations.tensors import FUSED, Loss
 from core.training.custom_policy import OwnPolicy

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+Objective: TypeAlias = Literal["time", "dollars", "memory headroom"]
+"""What the best layout has least or most of. On one cluster the cheapest is the fastest."""
 
 
 @dataclass(frozen=True, slots=True)

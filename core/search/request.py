@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from core.hardware.cluster import Cluster
 from core.hardware.rates import Rates
 from core.models.flops import flops_per_token
 from core.models.spec import TransformerSpec, modelled
-from core.search.constraints import FREE, Constraints
+from core.search.constraints import FREE, Constraints, Objective
 from core.search.result import LayoutResult
 from core.step_time.error_ranges import range_of
 from core.step_time.links import check_peak
@@ -28,9 +28,6 @@ from core.training.device.memory import DeviceMemory, bytes_over, memory_over
 from core.training.layout import Layout
 from core.training.optimizers import Optimizer
 from core.training.precision import PrecisionPolicy
-
-Objective: TypeAlias = Literal["time", "dollars", "memory headroom"]
-"""What the best layout has least or most of. On one cluster the cheapest is the fastest."""
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from core.hardware.cluster import Cluster
 from core.hardware.rates import Rates
 from core.models.spec import TransformerSpec
 from core.search.blocks import BlockSearch
-from core.search.constraints import FREE, Constraints
-from core.search.request import Objective, SearchRequest
+from core.search.constraints import FREE, Constraints, Objective
+from core.search.request import SearchRequest
 from core.search.result import SearchResult
 from core.search.space import groups_of
 from core.step_time.parts import AS_USUAL, Running

@@ -103,7 +103,9 @@ def read_kept(row: Mapping[str, Any], outcomes: Iterable[object], now: int) -> S
     except ValidationError:
         record = None
     if record is None or record.id != cells.id:
-        return StoredMeasurement(cells.id, None, cells.owner, cells.server, moment(cells.kept), (*problems, _UNREADABLE))
+        return StoredMeasurement(
+            cells.id, None, cells.owner, cells.server, moment(cells.kept), (*problems, _UNREADABLE)
+        )
     result: list[Outcome] = []
     unread = 0
     for cell in outcomes:
