@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from unittest.mock import patch
@@ -20,6 +21,27 @@ settings.register_profile(
     "napkin", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("napkin")
+
+SAMPLE = 12
+"""Of a sweep over more cases `make test` runs so many, evenly spread. Tables whose rows cost little are `every`."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as long what `make test` leaves to `make test-all`: most of each sweep, a team's servers, most of a browser.
+
+    A journey is whole in both: every page has one.
+    """
+    swept = Counter(item.nodeid.partition("[")[0] for item in items)
+    before = Counter[str]()
+    for item in items:
+        sweep = item.nodeid.partition("[")[0]
+        if item.get_closest_marker("journey"):
+            continue
+        case, cases = before[sweep], swept[sweep]
+        before[sweep] += 1
+        left_out = cases > SAMPLE and case * SAMPLE % cases >= SAMPLE
+        if left_out or item.get_closest_marker("browser") or sweep.startswith("tests/team/"):
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="session", autouse=True)
