@@ -22,25 +22,20 @@ settings.register_profile(
 )
 settings.load_profile("napkin")
 
-SAMPLE = 12
-"""Of a sweep over more cases `make test` runs so many, evenly spread. Tables whose rows cost little are `every`."""
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as long what `make test` leaves to `make test-all`: most of each sweep, a team's servers, most of a browser.
-
-    A journey is whole in both: every page has one.
+    """Mark as long what `make test` leaves to `make test-all`: a team's servers, what a browser does beside journeys,
+    and of ``sweep(n)`` all but n cases, evenly spread. Tables whose rows cost little are one test (`tests.every`).
     """
-    swept = Counter(item.nodeid.partition("[")[0] for item in items)
+    cases = Counter(item.nodeid.partition("[")[0] for item in items)
     before = Counter[str]()
     for item in items:
-        sweep = item.nodeid.partition("[")[0]
-        if item.get_closest_marker("journey"):
-            continue
-        case, cases = before[sweep], swept[sweep]
-        before[sweep] += 1
-        left_out = cases > SAMPLE and case * SAMPLE % cases >= SAMPLE
-        if left_out or item.get_closest_marker("browser") or sweep.startswith("tests/team/"):
+        name = item.nodeid.partition("[")[0]
+        sweep = item.get_closest_marker("sweep")
+        left_out = sweep is not None and before[name] * sweep.args[0] % cases[name] >= sweep.args[0]
+        before[name] += 1
+        journey = item.get_closest_marker("journey")
+        if left_out or name.startswith("tests/team/") or (item.get_closest_marker("browser") and not journey):
             item.add_marker(pytest.mark.long)
 
 

@@ -198,6 +198,7 @@ def test_every_rule_says_who_uses_it() -> None:
         assert all(source.url.startswith("https://") and source.locator for source in rule.sources)
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize(("name", "rule"), EVERY_RULE)
 @given(data=st.data())
 def test_blocks_are_what_they_say(name: str, rule: str, data: st.DataObject) -> None:

@@ -285,6 +285,7 @@ def test_codes_come_as_wide_as_asked(dtype: type[np.unsignedinteger]) -> None:
     np.testing.assert_array_equal(decode(codes, fmt), decode(codes.astype(np.int64), fmt))
 
 
+@pytest.mark.sweep(10)
 @pytest.mark.parametrize("rounding", [r for r in ROUNDINGS if r != "stochastic"])
 @pytest.mark.parametrize("name", ["bf16", "fp8_e4m3fn", "fp8_e3m4_ieee", "fp4_e2m1fn", "e8m0fnu", "mxint8"])
 def test_the_table_gives_what_the_arithmetic_gives(name: str, rounding: str) -> None:

@@ -17,6 +17,7 @@ from core.floats.rounding_cases import WORDS, explain, magnify, overflows, share
 NARROW = [f for f in FORMATS.values() if f.bits <= 16]
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("fmt", NARROW, ids=lambda f: f.name)
 @settings(max_examples=60)
 @given(share=st.fractions(-1, 1))

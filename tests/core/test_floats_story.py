@@ -85,6 +85,7 @@ def stories(fmt: FloatFormat) -> Told:
     ]
 
 
+@pytest.mark.sweep(10)
 @EVERY
 def test_every_sentence_holds(fmt: FloatFormat) -> None:
     told = stories(fmt)

@@ -235,6 +235,7 @@ def test_pythons_own_spelling_is_read_exactly(value: float) -> None:
         assert typed.negative == (str(value)[0] == "-")
 
 
+@pytest.mark.sweep(8)
 @ALL_FORMATS
 @given(code=st.integers(0, (1 << 64) - 1), data=st.data())
 def test_a_codes_text_gives_the_code(fmt: FloatFormat, code: int, data: st.DataObject) -> None:

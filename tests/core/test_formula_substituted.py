@@ -77,6 +77,7 @@ def result(f: Formula[...], values: dict[str, float]) -> float:
         return math.nan
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FORMULAS)
 def test_large_small_and_negative_values_in_turns(name: str) -> None:
     f = FORMULAS[name]
@@ -85,6 +86,7 @@ def test_large_small_and_negative_values_in_turns(name: str) -> None:
     check(f, {symbol: turns[(start + i) % 3](2 + i % 7) for i, symbol in enumerate(f.symbols)})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["large", "negative", "unknown"])  # small ones are written as large ones are
 @pytest.mark.parametrize("name", BINDING)
 def test_every_value_beside_a_power_or_a_minus(name: str, way: str) -> None:

@@ -414,6 +414,7 @@ def test_a_later_failure_does_not_hide_the_last_results() -> None:
     assert run.poll(ids[0]) is None, "old jobs are forgotten"
 
 
+@pytest.mark.long
 def test_the_real_worker_measures_and_ends_by_itself() -> None:
     ended = finish(Runner())
     assert (ended.record.stage, ended.record.message, ended.stderr) == ("finished", "", "")

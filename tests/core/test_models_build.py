@@ -47,6 +47,7 @@ def quiet() -> Iterator[None]:
     logging.set_verbosity(before)
 
 
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("name", SMALL)
 def test_what_is_counted_without_values_is_what_the_formulas_say(name: str) -> None:
     """Parameters, active ones and every FLOP, of every family, without a single value in a tensor."""
@@ -83,6 +84,7 @@ LITTLE = {
 }
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", STATES)
 def test_what_a_token_runs_through_beside_a_state(name: str) -> None:
     """Parameters and active ones; a state is moved on there in chunks or by single tokens, and counted so."""

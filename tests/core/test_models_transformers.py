@@ -35,6 +35,8 @@ from tests.core.models_oracle import (
     published_config,
 )
 
+pytestmark = pytest.mark.long
+
 ATTENDING = {**DENSE, **MIXTURES}
 SMALL = {**ATTENDING, **STATES}
 SEQ = 24

@@ -27,6 +27,7 @@ PLANS = 1_000
 """`python -m tests.perf plans` draws many more."""
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("law", plans.LAWS)
 def test_laws_hold_for_random_plans(law: str) -> None:
     held = plans.over_random_plans(law, PLANS // len(plans.LAWS), seed=7)

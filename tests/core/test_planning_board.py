@@ -110,6 +110,7 @@ def test_a_chip_says_of_each_cell_what_its_plan_comes_to(story: str) -> None:
     assert_cells(of_story(story))
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("part", range(8))
 def test_every_pair_of_axes_says_of_each_cell_what_its_plan_comes_to(part: int) -> None:
     for n, (x, y) in list(enumerate(PAIRS))[part::8]:
@@ -163,6 +164,7 @@ def test_more_accelerators_are_quicker_and_more_tokens_take_longer(story: str) -
     assert np.array_equal(made.within, (made.days <= 90) & ~made.impossible)
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("story", STARTS)
 def test_the_plan_is_a_cell_of_every_axis_around_it(story: str) -> None:
     texts = texts_of(story)

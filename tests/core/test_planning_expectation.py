@@ -94,6 +94,7 @@ def test_ranges_are_ordered_and_never_pass_the_best_matmul_or_the_best_run(seed:
     np.testing.assert_array_equal(found.capped, high >= found.cap)
 
 
+@pytest.mark.sweep(8)
 @EACH
 def test_more_work_takes_more_and_slopes_stay_near_one(seed: int) -> None:
     """d ln days over d ln N and d ln D are between 0.5 and 1.5 at P10, P50 and P90, so hours rise throughout."""
@@ -110,6 +111,7 @@ def test_more_work_takes_more_and_slopes_stay_near_one(seed: int) -> None:
             assert slope.max() < 1.5
 
 
+@pytest.mark.sweep(8)
 @EACH
 def test_the_answer_is_continuous(seed: int) -> None:
     setting, found, _ = batch(seed)

@@ -26,6 +26,7 @@ TYPES = st.fixed_dictionaries({field.id: st.sampled_from(field.options) for fiel
 OWN = {"prec": OWN_POLICY, "n": "13B", "count": "8"}
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(TYPES, st.sampled_from(list(optimizers())))
 def test_every_combination_answers_and_all_accounts_agree(types: dict[str, str], opt: str) -> None:

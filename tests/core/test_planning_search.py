@@ -116,6 +116,7 @@ def same(found: Found, plan: Plain) -> bool:
     return (found.seconds, found.memory.total) == pytest.approx((plan.seconds, plan.held), rel=1e-12)
 
 
+@pytest.mark.long
 @settings(max_examples=12)
 @given(space=SPACES, share=st.floats(0, 1))
 def test_the_search_finds_what_trying_every_plan_finds(space: tuple[str, int, int, int], share: float) -> None:

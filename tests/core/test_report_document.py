@@ -87,6 +87,7 @@ def shown(text: str) -> str:
     return plainly.replace("\u00a0", " ").replace("^", "").replace("`", "")
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("name", CHIPS)
 def test_a_chip_is_reported_whole(name: str) -> None:
     entry = CHIPS[name]

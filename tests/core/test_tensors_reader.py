@@ -266,6 +266,7 @@ def test_torch_itself_refuses_what_it_can(text: str, error: str) -> None:
     assert error in last.error_message
 
 
+@pytest.mark.long
 def test_bad_input_leaves_memory_flat() -> None:
     """In a fresh process, so that no earlier test hides a peak: all of it together stays under 4 MB."""
     script = """

@@ -134,6 +134,7 @@ def test_scripts_of_other_examples() -> None:
         check(f"{hazard.view}.{hazard.method}({hazard.value})", hazard.shape, "int64")
 
 
+@pytest.mark.long
 def test_scripts_of_random_programs() -> None:
     """Whatever is read becomes Python; what runs to its end here prints the same there."""
     rng = random.Random(7)

@@ -168,6 +168,7 @@ def cast_by_layers(spec: TransformerSpec, how: Implementation) -> float:
     return float(np.ravel(found)[0])
 
 
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("how", [HF_EAGER, HF_SDPA], ids=lambda how: how.id)
 @pytest.mark.parametrize("name", LAYERS)

@@ -335,6 +335,7 @@ def test_laws(name: str) -> None:
 LEAN = ("mixed bf16, fp32 master", "bf16 throughout", "fp32", "fp32, bf16 autocast", MEGATRON.id)
 
 
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("how", IMPLEMENTATIONS.values(), ids=lambda how: how.id)
 @pytest.mark.parametrize("name", MODELS)
 def test_more_of_what_saves_memory_never_takes_more(name: str, how: Implementation) -> None:

@@ -53,6 +53,7 @@ def measured(trial: Trial) -> dict[str, float]:
     return {event.part: event.size for event in said if isinstance(event, Measured)}
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(("spec", "optimizer", "policy"), STEPS)
 def test_torch_takes_what_is_counted(spec: TransformerSpec, optimizer: str, policy: str) -> None:
     trial = smaller(trial_of(spec, optimizer, POLICIES[policy], "cpu"))
@@ -77,6 +78,7 @@ def wait(runner: WitnessRunner, id: str, until: Callable[[Witness], bool]) -> Wi
     raise AssertionError(f"still {runner.poll(id)}")
 
 
+@pytest.mark.long
 def test_the_process_measures_and_says_so() -> None:
     runner = WitnessRunner()
     trial = smaller(trial_of(None, "Adam", POLICIES[FP32], "cpu"))
