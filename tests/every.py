@@ -33,8 +33,8 @@ def every(
                 except pytest.skip.Exception:
                     continue
                 except (Exception, pytest.fail.Exception) as fault:
-                    fault.add_note(f"row: {label}")
                     faults.append(fault if isinstance(fault, Exception) else AssertionError(str(fault)))
+                    faults[-1].add_note(f"row: {label}")
             if faults:
                 raise ExceptionGroup(f"{len(faults)} of {len(table)} rows", faults)
 

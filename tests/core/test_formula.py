@@ -14,6 +14,7 @@ from sympy.parsing.latex import parse_latex
 import core
 from core.formula import _PLACEHOLDER, Formula, Source, Symbol, all_formulas, formula
 from core.units import UNIT
+from tests.every import every
 
 for _module in pkgutil.walk_packages(core.__path__, "core."):
     if not _module.name.endswith("worker"):
@@ -27,7 +28,7 @@ def evaluate(latex: str) -> float:
     return float(parse_latex(latex).evalf(30))
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@every("name", FORMULAS)
 def test_latex_computes_what_the_function_computes(name: str) -> None:
     f = FORMULAS[name]
     rng = random.Random(name)
@@ -36,7 +37,7 @@ def test_latex_computes_what_the_function_computes(name: str) -> None:
     assert evaluate(substituted) == pytest.approx(float(f.function(**values)), rel=1e-12), substituted
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@every("name", FORMULAS)
 def test_formula_is_documented(name: str) -> None:
     f = FORMULAS[name]
     assert f.title
@@ -49,7 +50,7 @@ def test_formula_is_documented(name: str) -> None:
         assert symbol.kind in UNIT
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@every("name", FORMULAS)
 def test_formula_works_on_arrays(name: str) -> None:
     f = FORMULAS[name]
     array = np.array([2.0, 3.0, 5.0])
@@ -61,7 +62,7 @@ def test_formula_works_on_arrays(name: str) -> None:
     np.testing.assert_allclose(whole, singly, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@every("name", FORMULAS)
 def test_explanation_is_complete(name: str) -> None:
     f = FORMULAS[name]
     explained = f.explain(**dict.fromkeys(f.symbols, 3.0))

@@ -7,8 +7,6 @@ import math
 import pkgutil
 import re
 
-import pytest
-
 import core
 from core.floats.code_description import describe
 from core.floats.formats import FORMATS
@@ -19,6 +17,7 @@ from core.units_latex import latex_exact, latex_quantity
 from core.views.common.palette import LIGHT
 from core.views.floats.latex import value_latex
 from pages.common.derivation import step_markdown
+from tests.every import every
 
 for _module in pkgutil.walk_packages(core.__path__, "core."):
     if not _module.name.endswith("worker"):
@@ -43,13 +42,13 @@ def written(markdown: str) -> str:
     return " ".join(a or b for a, b in _MATH.findall(markdown))
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@every("name", FORMULAS)
 def test_a_formula_is_ascii(name: str) -> None:
     f = FORMULAS[name]
     assert not foreign(" ".join((f.latex, f.result.latex, *(symbol.latex for symbol in f.symbols.values()))))
 
 
-@pytest.mark.parametrize("kind", UNIT)
+@every("kind", UNIT)
 def test_a_value_in_a_formula_is_ascii(kind: str) -> None:
     for value in VALUES:
         assert not foreign(latex_quantity(value, kind)), value  # type: ignore[arg-type]
@@ -57,7 +56,7 @@ def test_a_value_in_a_formula_is_ascii(kind: str) -> None:
     assert latex_quantity(-math.inf, kind) == r"-\infty"  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@every("name", FORMULAS)
 def test_what_a_page_writes_of_a_formula_is_ascii(name: str) -> None:
     """With whatever the words of its docstring hold that become powers."""
     for step in shown(name):
@@ -93,7 +92,7 @@ def test_the_lecture_is_ascii() -> None:
             assert not foreign(written(step_markdown(step))), claim
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@every("name", FORMATS)
 def test_the_value_of_a_code_is_ascii(name: str) -> None:
     fmt = FORMATS[name]
     count = 1 << fmt.bits

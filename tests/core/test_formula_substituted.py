@@ -14,6 +14,7 @@ import core
 from core.formula import Formula, Source, Symbol, all_formulas
 from core.units import UNIT
 from core.units_latex import DOLLAR, latex_quantity
+from tests.every import every
 
 for _module in pkgutil.walk_packages(core.__path__, "core."):
     if not _module.name.endswith("worker"):
@@ -78,7 +79,7 @@ def result(f: Formula[...], values: dict[str, float]) -> float:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", FORMULAS)
+@every("name", FORMULAS)
 def test_large_small_and_negative_values_in_turns(name: str) -> None:
     f = FORMULAS[name]
     turns = [WAYS["large"], WAYS["small"], WAYS["negative"]]
@@ -87,14 +88,14 @@ def test_large_small_and_negative_values_in_turns(name: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("way", ["large", "negative", "unknown"])  # small ones are written as large ones are
-@pytest.mark.parametrize("name", BINDING)
+@every("way", ["large", "negative", "unknown"])  # small ones are written as large ones are
+@every("name", BINDING)
 def test_every_value_beside_a_power_or_a_minus(name: str, way: str) -> None:
     f = FORMULAS[name]
     check(f, {symbol: WAYS[way](2 + i % 7) for i, symbol in enumerate(f.symbols)})
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@every("name", FORMULAS)
 def test_an_equals_sign_stands_only_between_equals(name: str) -> None:
     f = FORMULAS[name]
     exact = 0

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM
-from transformers.utils import logging
 
 from core.limits import limit
 from core.models.building.build import build_model
@@ -33,18 +31,11 @@ from core.models.flops import flops_per_token
 from core.models.parameters import parameters
 from tests.core.models_oracle import DENSE, MIXTURES, STATES, config_of
 
+pytestmark = pytest.mark.usefixtures("quiet")
+
 SMALL = {**DENSE, **MIXTURES}
 LOOPS = {"dbrx"}
 """Mixtures that look which experts have tokens before they multiply, which nothing without values can."""
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """transformers remarks on the special tokens of a vocabulary of 61."""
-    before = logging.get_verbosity()
-    logging.set_verbosity_error()
-    yield
-    logging.set_verbosity(before)
 
 
 @pytest.mark.sweep(8)

@@ -28,6 +28,7 @@ from core.units import QuantityError
 from core.views.sweep import text as sweep_text
 from core.views.sweep.charts import grid, shares_of
 from core.wording import percent
+from tests.every import every
 
 PAIRS = [(x, y) for x, y in combinations(AXES.values(), 2) if not clash(x, y)]
 STARTS = {**STORIES, **BOARD_STORIES}
@@ -190,7 +191,7 @@ def test_the_limit_is_what_was_asked_for_else_the_plans_time() -> None:
 # ------------------------------------------------------------------------------------------ typed lists
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "text", "values"),
     [
         ("accelerators", "512, 1024, 2048", ("512", "1024", "2048")),
@@ -237,7 +238,7 @@ def test_a_long_list_is_refused_by_its_field() -> None:
             field.read("1" * (most + 1))
 
 
-@pytest.mark.parametrize("story", STARTS)
+@every("story", STARTS)
 def test_what_a_click_writes_reads_as_the_same_values(story: str) -> None:
     texts = texts_of(story)
     for axis in AXES.values():
@@ -316,7 +317,7 @@ def test_the_plan_itself_is_told_as_its_answer_has_it() -> None:
     assert "meets 200 days" in sweep_text.own(a, Limits(200.0))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20))
 def test_a_frontier_parts_what_holds_from_what_does_not(seed: int) -> None:
     holds = np.random.default_rng(seed).random((5, 7)) < 0.5
     found = set(edges(holds))
@@ -340,7 +341,7 @@ def test_names_of_frontiers_say_what_holds_where_they_stand() -> None:
         assert line["name"] == (yes if there else no)
 
 
-@pytest.mark.parametrize("name", RESULTS)
+@every("name", RESULTS)
 def test_cells_are_shaded_in_order_and_written_as_they_are(name: str) -> None:
     made = of_story("8B: 8k to 128k × micro-batch")
     values = RESULTS[name].of(made)

@@ -42,6 +42,7 @@ from core.runs.nearest import (
 from core.runs.reach import beyond, nearest
 from core.runs.scores import predictions, same_lab, same_model, score
 from core.runs.utilisation import Width, base_peak, evidence
+from tests.every import every
 
 Array = npt.NDArray[np.float64]
 MOST_PARAMS, MOST_TOKENS = 1e16, 1e18
@@ -325,8 +326,8 @@ def test_the_derivation_ends_at_the_answer(size: tuple[float, float]) -> None:
     assert end_of_range(0.3, 0.0) == pytest.approx(0.3)
 
 
-@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
-@pytest.mark.parametrize("name", ["params", "tokens", "accelerators"])
+@every("bad", [0.0, -1.0, math.nan, math.inf])
+@every("name", ["params", "tokens", "accelerators"])
 def test_impossible_runs_are_refused(name: str, bad: float) -> None:
     numbers = {"params": 8e9, "tokens": 1e12, "accelerators": 8.0, name: bad}
     with pytest.raises(BudgetError, match="For example"):

@@ -42,6 +42,7 @@ from core.training.optimizers import find_optimizer
 from core.training.precision import find_policy
 from tests.core import study_cases
 from tests.core.study_cases import search, seconds_of
+from tests.every import every
 
 ROOT = Path(__file__).parents[2]
 GRID: dict[str, Any] = {
@@ -139,7 +140,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "field", "rule"), REFUSED, ids=lambda value: str(value)[:40])
+@every(("change", "field", "rule"), REFUSED, ids=lambda value: str(value)[:40])
 def test_a_wrong_field_is_named_with_its_rule_and_an_example(change: dict[str, Any], field: str, rule: str) -> None:
     with pytest.raises(StudyError) as refused:
         study(**change)
@@ -156,7 +157,7 @@ def test_what_no_study_can_do_without(name: str) -> None:
         read_study(json.dumps({key: value for key, value in GRID.items() if key != name}))
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         "",

@@ -15,6 +15,7 @@ from core.formula import all_formulas
 from core.units_latex import DOLLAR, latex_quantity
 from core.views.report.mathml import LatexError, mathml
 from tests.core.report_cases import CHIPS
+from tests.every import every
 
 for _module in pkgutil.walk_packages(core.__path__, "core."):
     if not _module.name.endswith("worker"):
@@ -80,14 +81,14 @@ def same(latex: str) -> None:
     assert back(ElementTree.fromstring(f"<p>{mathml(latex)}</p>")) == canonical(latex)  # noqa: S314
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@every("name", FORMULAS)
 def test_a_formula_is_the_same_in_mathml(name: str) -> None:
     f = FORMULAS[name]
     for latex in (f.symbolic(), f.result.latex, *(symbol.latex for symbol in f.symbols.values())):
         same(latex)
 
 
-@pytest.mark.parametrize("name", CHIPS)
+@every("name", CHIPS)
 def test_values_are_the_same_in_mathml(name: str) -> None:
     a = CHIPS[name].answer
     for one in (*a.explain(), *a.memory.explain()):
