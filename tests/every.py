@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+_NAMED = type(pytest.param())
+"""A row that says its own name, by ``pytest.param``."""
+
 
 def every(
     names: str | Sequence[str], rows: Iterable[Any], ids: Iterable[str] | Callable[[Any], object] = repr
@@ -19,15 +22,17 @@ def every(
     """
     several = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     single = isinstance(names, str) and len(several) == 1
-    table = list(rows)
-    labels = [ids(row) for row in table] if callable(ids) and single else list(table if callable(ids) else ids)
+    rows = list(rows)
+    table = [row.values if isinstance(row, _NAMED) else (row,) if single else row for row in rows]
+    if callable(ids):
+        ids = [row.id if isinstance(row, _NAMED) else ids(row) if single else row for row in rows]
+    labels = list(ids)
 
     def of(test: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(test)
         def run(**fixtures: object) -> None:
             faults: list[Exception] = []
-            for row, label in zip(table, labels, strict=True):
-                values = (row,) if single else row
+            for values, label in zip(table, labels, strict=True):
                 try:
                     test(**dict(zip(several, values, strict=True)), **fixtures)
                 except pytest.skip.Exception:

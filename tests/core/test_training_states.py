@@ -204,3 +204,8 @@ def test_formulas_as_text(name: str, formula: str) -> None:
 def test_what_is_no_state_tensor_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no state tensor"):
         parse_states(text)
+
+
+def test_a_block_that_is_not_full_has_its_number_too() -> None:
+    (scales,) = parse_states("absmax = mn/256 as fp32")
+    assert scales.elements([3, 16, 0], [100, 16, 16]).tolist() == [2, 1, 0]
