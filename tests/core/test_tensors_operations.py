@@ -91,7 +91,7 @@ def test_random_numbers_count_and_say_so() -> None:
 
 
 def test_samples_of_torchs_own_operator_tests() -> None:
-    """One of each operator, as ``python -m tests.perf operators`` writes them all."""
+    """One of each operator, written out as a program."""
     for row in csv.DictReader(io.StringIO(SAMPLES, newline="")):
         shape = tuple(map(int, filter(None, row["shape"].split("x"))))
         result, _ = in_torch(re.sub(r"^r0.* = ", "r = ", row["program"], flags=re.MULTILINE), shape, row["dtype"])
