@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-import pkgutil
 import random
 
 import numpy as np
 import pytest
 from sympy.parsing.latex import parse_latex
 
-import core
-from core.formula import _PLACEHOLDER, Formula, Source, Symbol, all_formulas, formula
+from core.formula import _PLACEHOLDER, Formula, Source, Symbol, formula
 from core.units import UNIT
+from tests.core.formulas import FORMULAS
 from tests.every import every
-
-for _module in pkgutil.walk_packages(core.__path__, "core."):
-    if not _module.name.endswith("worker"):
-        importlib.import_module(_module.name)
-
-FORMULAS = {name: f for name, f in sorted(all_formulas().items()) if name.startswith("core.")}
 
 
 def evaluate(latex: str) -> float:

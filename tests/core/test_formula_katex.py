@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-import pkgutil
 import re
 
-import core
 from core.floats.code_description import describe
 from core.floats.formats import FORMATS
-from core.formula import Explanation, Step, all_formulas, derivation
+from core.formula import Explanation, Step, derivation
 from core.lecture.catalogue import findings
 from core.units import UNIT
 from core.units_latex import latex_exact, latex_quantity
 from core.views.common.palette import LIGHT
 from core.views.floats.latex import value_latex
 from pages.common.derivation import step_markdown
+from tests.core.formulas import FORMULAS
 from tests.every import every
 
-for _module in pkgutil.walk_packages(core.__path__, "core."):
-    if not _module.name.endswith("worker"):
-        importlib.import_module(_module.name)
-
-FORMULAS = {name: f for name, f in sorted(all_formulas().items()) if name.startswith("core.")}
 VALUES = (0.0, 7.0, -3.0, -1.5e-9, 2.5e12, -12345.678, 1e300, math.nan, math.inf, -math.inf)
 _MATH = re.compile(r"\$\$(.*?)\$\$|(?<!\\)\$(.+?)(?<!\\)\$", re.DOTALL)
 

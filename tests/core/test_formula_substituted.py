@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-import pkgutil
 import re
 
 import pytest
 from sympy.parsing.latex import parse_latex
 
-import core
-from core.formula import Formula, Source, Symbol, all_formulas
+from core.formula import Formula, Source, Symbol
 from core.units import UNIT
 from core.units_latex import DOLLAR, latex_quantity
+from tests.core.formulas import FORMULAS
 from tests.every import every
-
-for _module in pkgutil.walk_packages(core.__path__, "core."):
-    if not _module.name.endswith("worker"):
-        importlib.import_module(_module.name)
-
-FORMULAS = {name: f for name, f in sorted(all_formulas().items()) if name.startswith("core.")}
 
 PREFIXES = {"": 1.0} | {prefix: 1e3**power for power, prefix in enumerate("kMGTPEZY", start=1)}
 PREFIXES |= {f"{prefix}i": 1024.0**power for power, prefix in enumerate("KMGTPE", start=1)}

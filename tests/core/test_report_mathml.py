@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-import pkgutil
 import re
 from xml.etree import ElementTree
 
 import pytest
 
-import core
-from core.formula import all_formulas
 from core.units_latex import DOLLAR, latex_quantity
 from core.views.report.mathml import LatexError, mathml
+from tests.core.formulas import FORMULAS
 from tests.core.report_cases import CHIPS
 from tests.every import every
-
-for _module in pkgutil.walk_packages(core.__path__, "core."):
-    if not _module.name.endswith("worker"):
-        importlib.import_module(_module.name)
-
-FORMULAS = {name: f for name, f in sorted(all_formulas().items()) if name.startswith("core.")}
 
 LETTERS = {
     "α": "alpha", "β": "beta", "δ": "delta", "ϵ": "epsilon", "η": "eta", "θ": "theta", "κ": "kappa", "λ": "lambda",
