@@ -1,18 +1,22 @@
-# make run   start the app and print its address
-# make test  every test, browser tests included
+# make run       start the app and print its address
+# make test      five minutes: every rule, sampled sweeps, one browser test a page
+# make test-all  those, then the long ones: whole sweeps, a team's servers, everything in a browser
 PYTHON ?= python3
 PORT ?= 8501
 BIN := .venv/bin
 
-.PHONY: run test lint perf screenshots format
+.PHONY: run test test-all lint perf screenshots format
 
 run: .venv/run.stamp
 	$(BIN)/streamlit run app.py --server.port $(PORT)
 
 test: .venv/test.stamp
 	$(BIN)/python tests/browser/chromium.py
+	$(BIN)/pytest -n 2 --dist worksteal -m "not long"
+
+test-all: test
 	$(BIN)/python tests/team/ensure.py
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 2 --dist worksteal -m long
 
 lint: .venv/test.stamp
 	$(BIN)/ruff check .

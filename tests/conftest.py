@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from unittest.mock import patch
@@ -20,6 +21,22 @@ settings.register_profile(
     "napkin", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("napkin")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as long what `make test` leaves to `make test-all`: a team's servers, what a browser does beside journeys,
+    and of ``sweep(n)`` all but n cases, evenly spread. Tables whose rows cost little are one test (`tests.every`).
+    """
+    cases = Counter(item.nodeid.partition("[")[0] for item in items)
+    before = Counter[str]()
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        sweep = item.get_closest_marker("sweep")
+        left_out = sweep is not None and before[name] * sweep.args[0] % cases[name] >= sweep.args[0]
+        before[name] += 1
+        journey = item.get_closest_marker("journey")
+        if left_out or name.startswith("tests/team/") or (item.get_closest_marker("browser") and not journey):
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="session", autouse=True)

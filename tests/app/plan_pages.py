@@ -13,7 +13,7 @@ import streamlit as st
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
-from core.fields import LINK_VERSION, VERSION
+from core.fields import LINK_VERSION, VERSION, Form
 from pages.common import show
 from pages.common.registry import PageSpec
 from pages.compute.form import PANELS
@@ -91,3 +91,13 @@ def downloads() -> Iterator[dict[str, Callable[[], bytes]]]:
     address = PropertyMock(return_value="http://napkin.example/a-page?v=1")
     with patch.object(st, "download_button", keep), patch.object(type(st.context), "url", address):
         yield made
+
+
+def opens_to_itself(page: PageSpec, form: Form, texts: Mapping[str, str]) -> None:
+    """The page's link names every field of its form, and opens to the same link and answer."""
+    app = opened(page, texts)
+    link = linked(app)
+    assert set(link) == {"v", *(f"{page.prefix}_{field.id}" for field in form.fields if not field.quiet)}
+    again = opened(page, {name.partition("_")[2]: text for name, text in link.items() if name != "v"})
+    assert linked(again) == link
+    assert bodies(again, "np-answer") == bodies(app, "np-answer")

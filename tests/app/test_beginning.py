@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from unittest.mock import patch
+from collections.abc import Mapping
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -13,7 +10,6 @@ from streamlit.testing.v1 import AppTest
 from core.fields import Form
 from core.planning.form.plan_form import PLAN_FIELDS, PLAN_FORM, link_texts, plan_of
 from core.planning.plan import ComputeOptions
-from core.store import where
 from core.store.store import Store
 from core.training.custom_policy import OwnPolicy
 from core.training.optimizers import USUAL_OPTIMIZER
@@ -50,14 +46,6 @@ MINE = {
 """A plan of one's own: chips name few of these fields."""
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    """An empty store, which the app under test uses."""
-    with patch.dict(os.environ, {"NAPKIN_DATA": str(tmp_path)}):
-        yield where.opened()
-        where._stores.pop(where.address()).close()
-
-
 def plan_on(app: AppTest, page: PageSpec) -> dict[str, str]:
     """The plan that the page's own link carries."""
     link = {name.removeprefix(f"{page.prefix}_"): text for name, text in linked(app).items()}
@@ -90,6 +78,7 @@ def test_every_page_begins_with_one_precision() -> None:
             assert (sent.policy, sent.optimizer) == (USUAL_POLICY, USUAL_OPTIMIZER)
 
 
+@pytest.mark.sweep(3)
 @EACH
 def test_a_chip_takes_nothing_of_the_plan_before(page: PageSpec) -> None:
     _, chips = PAGES[page]

@@ -24,7 +24,7 @@ from core.views.plan import text as words_answer
 from core.wording import dollars
 from pages.calendar.form import FORM
 from pages.common.registry import CALENDAR, COMPUTE
-from tests.app.plan_pages import bodies, downloads, fold, linked, onwards, opened, shown, stripped
+from tests.app.plan_pages import bodies, downloads, fold, linked, onwards, opened, opens_to_itself, shown, stripped
 from tests.app.plan_pages import words as said_on
 from tests.core.plan_walk import NO_NUMBER
 
@@ -94,6 +94,7 @@ CHANGES = {
 """Field → another text for it, by which what the calendar or the bill says is another."""
 
 
+@pytest.mark.sweep(9)
 @pytest.mark.parametrize("field", CHANGES)
 def test_every_control_changes_what_is_said(field: str) -> None:
     others = {**SMALL, **BILL, "due": "2027-06-30"}
@@ -198,13 +199,7 @@ def said_raw(app: AppTest) -> str:
 
 
 def test_a_link_names_every_field_and_opens_to_the_same_page() -> None:
-    texts = {**PRESETS["A year’s fleet with experiments"], **BILL, "kwh": "0.11"}
-    app = opened(CALENDAR, texts)
-    link = linked(app)
-    assert set(link) == {"v", *(f"y_{field.id}" for field in FORM.fields if not field.quiet)}
-    again = opened(CALENDAR, {name.removeprefix("y_"): text for name, text in link.items() if name != "v"})
-    assert linked(again) == link
-    assert bodies(again, "np-answer") == bodies(app, "np-answer")
+    opens_to_itself(CALENDAR, FORM, {**PRESETS["A year’s fleet with experiments"], **BILL, "kwh": "0.11"})
 
 
 def test_rows_that_are_put_away_keep_their_fields() -> None:

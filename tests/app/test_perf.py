@@ -22,6 +22,7 @@ def test_every_page_has_an_edit() -> None:
     assert set(EDITS) == {page.id for page in PAGES}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suite", ["pages", "crowd", "soak", "walk", "addresses"])
 def test_a_suite_sees_every_page(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
     """It fails by itself where a page is missed, lacks the box that its visitors change, or shows an error."""

@@ -24,7 +24,19 @@ from pages.common.registry import COMPUTE, HOME, MEMORY, PARALLEL, PageSpec
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.compute.form import PANELS
 from pages.memory.form import FORM as MEMORY_FORM
-from tests.app.plan_pages import CLOSED, OPEN, bodies, downloads, fold, linked, onwards, opened, shown, stripped
+from tests.app.plan_pages import (
+    CLOSED,
+    OPEN,
+    bodies,
+    downloads,
+    fold,
+    linked,
+    onwards,
+    opened,
+    opens_to_itself,
+    shown,
+    stripped,
+)
 from tests.app.plan_pages import words as said_on
 from tests.core.plan_walk import NO_NUMBER
 
@@ -140,13 +152,7 @@ def test_folding_a_panel_by_hand_keeps_its_fields() -> None:
 
 
 def test_a_link_names_every_field_and_opens_to_the_same_page() -> None:
-    texts = {**OPEN, **FOLDED, **PACED}
-    app = opened(COMPUTE, texts)
-    link = linked(app)
-    assert set(link) == {"v", *(f"c_{field.id}" for field in COMPUTE_FORM.fields if not field.quiet)}
-    again = opened(COMPUTE, {name.removeprefix("c_"): text for name, text in link.items() if name != "v"})
-    assert linked(again) == link
-    assert bodies(again, "np-answer") == bodies(app, "np-answer")
+    opens_to_itself(COMPUTE, COMPUTE_FORM, {**OPEN, **FOLDED, **PACED})
 
 
 def test_a_link_of_version_1_is_translated() -> None:

@@ -21,7 +21,7 @@ from core.views.search import text as search_text
 from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL, WHAT_IF
 from pages.parallel import space as panel
 from pages.parallel.form import CHIPS, FORM, OWN, PANELS
-from tests.app.plan_pages import bodies, downloads, fold, linked, onwards, opened, shown, stripped
+from tests.app.plan_pages import bodies, downloads, fold, linked, onwards, opened, opens_to_itself, shown, stripped
 from tests.app.plan_pages import words as said_on
 from tests.core.plan_walk import NO_NUMBER
 
@@ -165,12 +165,7 @@ def test_a_plan_goes_to_the_other_pages_and_comes_back() -> None:
 
 
 def test_a_link_names_every_field_and_opens_to_the_same_page() -> None:
-    app = opened(PARALLEL, {**SMALL, "kpp": "1-2", "look": OWN, "tp": "2", "why": "true"})
-    link = linked(app)
-    assert set(link) == {"v", *(f"s_{field.id}" for field in FORM.fields if not field.quiet)}
-    again = opened(PARALLEL, {name.removeprefix("s_"): text for name, text in link.items() if name != "v"})
-    assert linked(again) == link
-    assert bodies(again, "np-answer") == bodies(app, "np-answer")
+    opens_to_itself(PARALLEL, FORM, {**SMALL, "kpp": "1-2", "look": OWN, "tp": "2", "why": "true"})
 
 
 def test_every_number_opens_to_its_formula() -> None:

@@ -115,7 +115,8 @@ for name in "abc":
     session = SimpleNamespace(id=name, shutdown=lambda name=name: closed.append(name))
     storage.save(SimpleNamespace(session=session))
     now += 50
-assert close_expired_sessions() == 0 and not closed and len(storage.list()) == 3, closed  # the first left 150 s ago with 180 allowed
+# The first left 150 s ago, with 180 allowed.
+assert close_expired_sessions() == 0 and not closed and len(storage.list()) == 3, closed
 now += 50
 assert close_expired_sessions() == 1 and closed == ["a"], closed
 now += 500

@@ -138,6 +138,7 @@ def fields(app: AppTest) -> dict[str, str]:
     return dict(parse_qsl(app.session_state["test:link"], keep_blank_values=True))
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.id)
 def test_what_was_typed_comes_back_from_every_slide(page: PageSpec) -> None:
     app = typed_on(page)

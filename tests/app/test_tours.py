@@ -73,6 +73,7 @@ def test_every_page_has_a_tour_of_five() -> None:
     assert all(len(one) <= 62 for one in says), "it stands on one line of a projector"
 
 
+@pytest.mark.sweep(20)
 @pytest.mark.parametrize(("page", "number"), STOPS, ids=[f"{page.id}-{number}" for page, number in STOPS])
 def test_a_stop_opens_to_what_it_says(page: PageSpec, number: int) -> None:
     stop, href = TOURS[page.id][number - 1], hrefs(page)[number - 1]

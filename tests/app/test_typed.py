@@ -117,6 +117,7 @@ def checked(app: AppTest) -> set[str]:
     return {field for field, _ in told}
 
 
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.id)
 @pytest.mark.parametrize("kind", [KINDS[0], KINDS[1]], ids=["markdown", "html"])
 def test_in_every_box(page: PageSpec, kind: str) -> None:
@@ -130,6 +131,7 @@ def test_in_every_box(page: PageSpec, kind: str) -> None:
     assert bool(checked(app)) == bool(boxes)  # in the page's own link at least
 
 
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.id)
 @pytest.mark.parametrize("kind", [KINDS[0], KINDS[1]], ids=["markdown", "html"])
 def test_in_every_parameter_of_a_link(page: PageSpec, kind: str) -> None:

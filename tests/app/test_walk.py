@@ -16,6 +16,7 @@ def quick() -> Iterator[None]:
         yield
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("seed", range(6))
 def test_nothing_a_visitor_does_ends_in_an_error(seed: int) -> None:
     walk = Walk(seed)

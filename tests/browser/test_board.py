@@ -91,15 +91,6 @@ def test_arrow_keys_reach_every_cell_and_a_key_chooses_it(open_page: OpenPage) -
     assert page.problems == []  # type: ignore[attr-defined]
 
 
-def test_the_board_around_a_plan_stays_when_a_cell_is_chosen(open_page: OpenPage) -> None:
-    page = open_page(WHAT_IF.url_path)
-    before = page.locator(".board .xticks .tick").all_inner_texts()
-    page.locator(".board button").last.click()
-    settle(page)
-    assert page.locator(".board .xticks .tick").all_inner_texts() == before
-    expect(yours(page)).to_have_attribute("data-id", f"0,{len(before) - 1}")
-
-
 MANY = ", ".join(f"{2**power:,}" for power in range(16))
 BOARDS = {
     **SWEEP_PRESETS,

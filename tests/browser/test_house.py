@@ -88,6 +88,7 @@ def own_link(page: Page) -> str:
     return page.locator("button[data-link]").get_attribute("data-link") or ""
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("spec", PAGES, ids=IDS)
 def test_everything_open_is_clean_and_its_permalink_opens_to_it(open_page: Callable[..., Page], spec: PageSpec) -> None:
     """Every panel that the address can open, in both themes and on both widths; then derivations, and a projector."""

@@ -16,6 +16,7 @@ from tests.browser.test_tables import downloaded
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.journey
 def test_every_claim_has_its_part_of_the_table_and_the_panel(open_page: Callable[..., Page]) -> None:
     """The topics fit their row; of what is downloaded, remarks and links keep to their own fields."""
     page = open_page(LECTURE.url_path)
@@ -47,11 +48,6 @@ def test_a_bad_link_says_what_is_wrong(open_page: Callable[..., Page]) -> None:
     page = open_page(f"{LECTURE.url_path}?l_topic=Foo&l_verdict=bar&l_claim=Z9")
     for text in ("Topic: the link says “Foo”", "Verdict: the link says “bar”", "Claim: the link says “Z9”"):
         expect(page.get_by_role("alert").filter(has_text=text)).to_be_visible()
-
-
-def test_one_claim_is_a_sentence_of_its_own(open_page: Callable[..., Page]) -> None:
-    page = open_page(f"{LECTURE.url_path}?l_claim=F9")
-    expect(page.locator(".np-answer")).to_contain_text("This claim needs care.")
 
 
 @pytest.mark.parametrize("claim", ["F13", "F12", "C16", "M8"])

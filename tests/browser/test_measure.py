@@ -61,6 +61,7 @@ def press(page: Page) -> None:
     expect(page.get_by_role("progressbar")).to_be_visible()
 
 
+@pytest.mark.journey
 def test_measuring_to_the_end_and_after_a_reload(open_idle: Open, open_page: Open, tmp_path: Path) -> None:
     page = open_idle(256, 0.05)
     expect(page.locator(".np-note").filter(has_text=machine().name)).to_have_count(1)

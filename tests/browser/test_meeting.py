@@ -16,7 +16,7 @@ from tests.browser.conftest import settle
 from tests.browser.test_compare import answer, plans, told
 from tests.browser.test_report import opened
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.journey]
 
 AGREED = "As agreed in the meeting"
 

@@ -15,6 +15,7 @@ import pytest
 
 import core
 from pages.common.registry import PAGES
+from tests.every import every
 
 ROOT = Path(__file__).parents[2]
 
@@ -144,7 +145,7 @@ def test_core_imports_only_from_layers_below() -> None:
     assert [fault for path in files("core") for fault in core_faults(named(path), text(path))] == []
 
 
-@pytest.mark.parametrize(
+@every(
     ("path", "source"),
     [
         ("core/planning/sensitivity.py", "from core.views.sensitivity.charts import picture"),
@@ -185,7 +186,7 @@ def test_core_knows_no_page() -> None:
     assert [(named(path), words) for path in files("core") for words in mentions_of_a_page(text(path))] == []
 
 
-@pytest.mark.parametrize(
+@every(
     "source",
     [
         "'type one under More'",

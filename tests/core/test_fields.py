@@ -28,6 +28,7 @@ from pages.compute.form import FORM as COMPUTE_FORM
 from pages.home.page import FORM as HOME_FORM
 from pages.memory.form import FORM as MEMORY_FORM
 from pages.parallel.form import FORM as SEARCH_FORM
+from tests.every import every
 
 SIZE = quantity("n", "Size", "70B", "count", low=1, high=1e13, whole=True)
 PRICE = optional("price", "Price", lambda text: parse_quantity(text, "number", low=0), nothing=None)
@@ -58,7 +59,7 @@ def test_what_is_written_is_read_again(n: int, price: float | None, kind: str, i
     assert reading.texts == texts
 
 
-@pytest.mark.parametrize("name", [*PRESETS, *MEMORY_PRESETS, *SEARCH_PRESETS])
+@every("name", [*PRESETS, *MEMORY_PRESETS, *SEARCH_PRESETS])
 def test_every_story_comes_back_from_its_link(name: str) -> None:
     story = {**PRESETS, **MEMORY_PRESETS, **SEARCH_PRESETS}[name]
     for form in FORMS.values():
@@ -107,15 +108,15 @@ def another(field: Field) -> str:
     return next(text for text in (*field.options, "true", "false", *TEXTS) if differs(text))
 
 
-@pytest.mark.parametrize("field", PLAN_FIELDS, ids=lambda field: field.id)
+@every("field", PLAN_FIELDS, ids=lambda field: field.id)
 def test_every_field_of_a_plan_shapes_the_plan(field: Field) -> None:
     """A shape does where it is the model's, a type where the precision is one's own."""
     given = {"model": OWN} if field.id == "shape" else {"prec": OWN_POLICY} if field.id in TYPES else {}
     assert plan_of(PLAN_FORM.parse({**given, field.id: another(field)})) != plan_of(PLAN_FORM.parse(given))
 
 
-@pytest.mark.parametrize("model", [OWN, "Llama 3 8B", TYPED])
-@pytest.mark.parametrize("name", FORMS)
+@every("model", [OWN, "Llama 3 8B", TYPED])
+@every("name", FORMS)
 def test_links_to_other_pages_carry_the_plan_without_what_says_nothing(name: str, model: str) -> None:
     """The whole plan arrives on every page, with each field at its default and at another text."""
     for form in FORMS.values():
@@ -176,7 +177,7 @@ def test_unknown_and_doubled_fields_are_said_and_other_pages_are_not_looked_at()
     assert "f_x" not in twice + unknown
 
 
-@pytest.mark.parametrize(
+@every(
     ("bad", "rule"),
     [
         ({"n": "1.5"}, "Size"),
@@ -203,7 +204,7 @@ def test_a_bad_text_keeps_the_last_good_one(bad: dict[str, str], rule: str) -> N
         assert reading.messages_about(()) == ()
 
 
-@pytest.mark.parametrize("text", ["\0", "⁇", "\ud800", "9" * 400, "-", "nan", "inf", "<b>", "1" + "e" * 70, " "])
+@every("text", ["\0", "⁇", "\ud800", "9" * 400, "-", "nan", "inf", "<b>", "1" + "e" * 70, " "])
 def test_no_text_breaks_any_field(text: str) -> None:
     for form in FORMS.values():
         reading = form.parse({field.id: text for field in form.fields})
@@ -229,8 +230,8 @@ def test_what_another_field_decides_is_read_as_it_decides() -> None:
     assert problem.field == "n"
 
 
-@pytest.mark.parametrize("prec", POLICIES)
-@pytest.mark.parametrize("version", ["", "v=1&", "v=2&", "v=3&"])
+@every("prec", POLICIES)
+@every("version", ["", "v=1&", "v=2&", "v=3&"])
 def test_an_older_link_means_the_precision_that_it_names(version: str, prec: str) -> None:
     """It says no types, and stray ones change nothing: the plan is the one that only names the precision."""
     named = plan_from({"prec": prec})

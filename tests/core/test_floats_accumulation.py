@@ -29,6 +29,7 @@ from core.floats.codec import decode, decode_exact, encode, encode_exact
 from core.floats.formats import FORMATS
 from core.floats.rounding import Rounding
 from core.limits import limit
+from tests.every import every
 
 
 def one_by_one(start: float, addend: float, steps: int, name: str, rounding: str) -> list[float]:
@@ -45,7 +46,7 @@ def one_by_one(start: float, addend: float, steps: int, name: str, rounding: str
     return sums
 
 
-@pytest.mark.parametrize(("name", "rounding"), list(itertools.product((*SHOWN, "fp64"), DETERMINISTIC)))
+@every(("name", "rounding"), list(itertools.product((*SHOWN, "fp64"), DETERMINISTIC)))
 def test_sums_are_exact_additions_rounded_once(name: str, rounding: str) -> None:
     for start, addend in ((0, 0.01), (1, 0.001), (0.3, 7.7), (100, 2**-20)):
         run = add_up(start, addend, 150, FORMATS[name], rounding)  # type: ignore[arg-type]
@@ -73,7 +74,7 @@ LIBRARY_TYPES = {
 }
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "start", "addend"),
     [
         ("fp16", 60000, 1000),
@@ -109,8 +110,8 @@ def test_sums_overflow_as_the_libraries_do(name: str, start: float, addend: floa
         assert not np.isfinite(run.final)
 
 
-@pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("start", [465, 65520, 1e6])
+@every("name", FORMATS)
+@every("start", [465, 65520, 1e6])
 def test_every_format_takes_every_start(name: str, start: float) -> None:
     fmt = FORMATS[name]
     for rounding in DETERMINISTIC:
@@ -268,10 +269,8 @@ def test_explanations() -> None:
     assert updated[1].value == 2**-9  # going down from 1 the step is half as wide as going up
 
 
-@pytest.mark.parametrize("name", [*SHOWN, "fp64"])
-@pytest.mark.parametrize(
-    ("start", "addend", "steps"), [(1, 1e-3, 300), (0, 0.01, 300), (60000, 1000, 30), (-1, 0.01, 200)]
-)
+@every("name", [*SHOWN, "fp64"])
+@every(("start", "addend", "steps"), [(1, 1e-3, 300), (0, 0.01, 300), (60000, 1000, 30), (-1, 0.01, 200)])
 def test_subtracting_mirrors_adding(name: str, start: float, addend: float, steps: int) -> None:
     """The negative of every sum is the sum of the negatives, with up and down exchanged."""
     mirrored: dict[Rounding, Rounding] = {"up": "down", "down": "up"}

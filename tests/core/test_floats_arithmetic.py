@@ -23,6 +23,7 @@ from core.floats.formats import FORMATS, FloatFormat, FormatError
 from core.floats.rounding import ROUNDINGS, Rounding
 from core.floats.typed_numbers import parse
 from tests.core.floats_oracle import described, rounded_value
+from tests.every import every
 
 OWN = tuple(
     parse_custom(text)
@@ -122,8 +123,8 @@ def test_the_register_and_the_cut_are_those_of_the_exact_result(made: Operation 
         assert bool(made.cut.sticky) == (made.cut.chance > bits)
 
 
-@pytest.mark.parametrize("fmt", TINY, ids=named)
-@pytest.mark.parametrize("operator", ["add", "multiply"])
+@every("fmt", TINY, ids=named)
+@every("operator", ["add", "multiply"])
 def test_every_pair_of_the_smallest_formats(fmt: FloatFormat, operator: Operator) -> None:
     """Against a search along the line of values, which shares nothing with the codec."""
     codes = [code for code in range(1 << fmt.bits) if classify(code, fmt) not in ("inf", "nan")]
@@ -182,8 +183,8 @@ def test_fused_multiply_add_is_that_of_the_c_library(name: str, dtype: Any, word
             assert same(operate("fma", codes, fmt).code, c_fma(name, dtype, word, codes), fmt), [hex(c) for c in codes]
 
 
-@pytest.mark.parametrize(("name", "dtype"), EIGHT, ids=[row[0] for row in EIGHT])
-@pytest.mark.parametrize("operator", ["add", "multiply"])
+@every(("name", "dtype"), EIGHT, ids=[row[0] for row in EIGHT])
+@every("operator", ["add", "multiply"])
 def test_fp8_agrees_with_float32_and_one_rounding(name: str, dtype: Any, operator: Operator) -> None:
     """A sum or product of two fp8 values has fewer bits than float32 can hold twice over, so one rounding is left."""
     fmt, rng = FORMATS[name], np.random.default_rng(8)
@@ -207,8 +208,8 @@ def test_bf16_agrees_with_float32_and_one_rounding() -> None:
                     assert same(made.code, result, fmt), (hex(left), hex(right))
 
 
-@pytest.mark.parametrize("rounding", ROUNDINGS)
-@pytest.mark.parametrize("fmt", [FORMATS["fp16"], FORMATS["fp8_e5m2"]], ids=named)
+@every("rounding", ROUNDINGS)
+@every("fmt", [FORMATS["fp16"], FORMATS["fp8_e5m2"]], ids=named)
 def test_zeros_infinities_and_nans_follow_the_standard(fmt: FloatFormat, rounding: Rounding) -> None:
     """IEEE 754-2019, 6.1 to 6.3 and 7.2."""
     inf, minus, one = fmt.max_code + 1, fmt.sign_mask, encode_exact(Fraction(1), fmt)

@@ -19,6 +19,7 @@ from core.floats.typed_numbers import parse
 from core.views.floats.charts_arithmetic import GAP, ROLES, Grid, Row, beside, stages
 from core.views.floats.text_arithmetic import answer, modes, operands_text, operation_text
 from core.views.floats.text_arithmetic import stages as sentences
+from tests.every import every
 
 EVERY = (*(fmt for fmt in FORMATS.values() if fmt.zero), parse_custom("e4m3_nosub"), parse_custom("e4m3f_unsigned"))
 SPOKEN = str.maketrans("−⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "--0123456789")
@@ -115,7 +116,7 @@ def test_every_mode_gives_what_the_codec_gives(done: Work) -> None:
         assert row[2] == operation_text(encode_exact(exact, operation.fmt, rounding=mode), operation.fmt)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@every(
     ("operator", "name", "numbers", "said"),
     [
         ("add", "fp64", ("0.1", "0.2"), r"0\.1 \+ 0\.2\*\* in fp64 is \*\*0\.30000000000000004.*a \*\*tie.*\*\*up"),

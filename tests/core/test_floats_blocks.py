@@ -16,6 +16,7 @@ from core.floats.blocks import BLOCK_FORMATS, SCALE_RULES, BlockFormat, quantize
 from core.floats.codec import decode
 from core.floats.formats import FORMATS, FormatError
 from core.limits import limit
+from tests.every import every
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -80,8 +81,8 @@ def test_defect_torchao_saturates_tiny_tensors() -> None:
         assert quantize_block(values, BLOCK_FORMATS["nvfp4"], "level2").sqnr_db > 15
 
 
-@pytest.mark.parametrize("size", [1e-45, 1e-42, 1e-38, 1e-36, 1e-35, 1e-33, 1e-20, 3e38])
-@pytest.mark.parametrize(("name", "rule"), EVERY_RULE)
+@every("size", [1e-45, 1e-42, 1e-38, 1e-36, 1e-35, 1e-33, 1e-20, 3e38])
+@every(("name", "rule"), EVERY_RULE)
 def test_no_size_of_value_is_too_much(name: str, rule: str, size: float) -> None:
     fmt = BLOCK_FORMATS[name]
     values = np.zeros(2 * fmt.size)
@@ -198,6 +199,7 @@ def test_every_rule_says_who_uses_it() -> None:
         assert all(source.url.startswith("https://") and source.locator for source in rule.sources)
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize(("name", "rule"), EVERY_RULE)
 @given(data=st.data())
 def test_blocks_are_what_they_say(name: str, rule: str, data: st.DataObject) -> None:

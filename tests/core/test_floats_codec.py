@@ -17,6 +17,7 @@ from core.floats.codec import classify, decode, decode_exact, encode, encode_exa
 from core.floats.formats import FORMATS, FloatFormat, FormatError, Overflow
 from core.floats.rounding import ROUNDINGS
 from tests.core.floats_oracle import SMALL, all_codes, custom_formats, line, value_of
+from tests.every import every
 
 DATA = Path(__file__).parents[1] / "data"
 ALL_FORMATS = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
@@ -196,7 +197,7 @@ def test_tf32_and_bf16_are_the_top_of_fp32(name: str) -> None:
     np.testing.assert_array_equal(decode(codes, fmt), theirs)
 
 
-@pytest.mark.parametrize(
+@every(
     ("value", "name", "code"),
     [
         (0.1, "fp32", 0x3DCCCCCD),
@@ -285,6 +286,7 @@ def test_codes_come_as_wide_as_asked(dtype: type[np.unsignedinteger]) -> None:
     np.testing.assert_array_equal(decode(codes, fmt), decode(codes.astype(np.int64), fmt))
 
 
+@pytest.mark.sweep(10)
 @pytest.mark.parametrize("rounding", [r for r in ROUNDINGS if r != "stochastic"])
 @pytest.mark.parametrize("name", ["bf16", "fp8_e4m3fn", "fp8_e3m4_ieee", "fp4_e2m1fn", "e8m0fnu", "mxint8"])
 def test_the_table_gives_what_the_arithmetic_gives(name: str, rounding: str) -> None:

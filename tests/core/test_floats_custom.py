@@ -14,6 +14,7 @@ from core.floats.codec import classify, decode_exact, encode
 from core.floats.custom import custom_format, parse_custom
 from core.floats.formats import FORMATS, FormatError
 from tests.core.floats_oracle import custom_formats, line
+from tests.every import every
 
 STANDARD = {
     "fp64": "e11m52",
@@ -37,7 +38,7 @@ STANDARD = {
 }
 
 
-@pytest.mark.parametrize(("name", "text"), STANDARD.items())
+@every(("name", "text"), STANDARD.items())
 def test_a_custom_format_can_be_any_standard_one(name: str, text: str) -> None:
     fmt, ours = parse_custom(text), FORMATS[name]
     assert replace(fmt, name=name, title=ours.title, used=ours.used, sources=ours.sources) == ours
@@ -74,7 +75,7 @@ def test_derived_properties_equal_a_count(fmt: object) -> None:
         assert kinds[fmt.nan_code] == "nan"
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "reason"),
     [
         ("e0m3", "outside 1 to 11: every value would be subnormal"),

@@ -14,6 +14,7 @@ from core.floats.formats import FORMATS, FloatFormat
 from core.floats.typed_numbers import parse
 from core.limits import limit
 from core.views.floats.text_expansion import answer, digits, doubling, halving
+from tests.every import every
 
 FORMAT = st.sampled_from([fmt for fmt in FORMATS.values() if fmt.zero])
 NUMBER = st.fractions(-(10**9), 10**9, max_denominator=10**5) | st.decimals(
@@ -107,8 +108,8 @@ def test_0_1_as_every_course_shows_it() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["1e400", "1e-400", "0", "1e300", "2^-1074", "65520", "-1/3"])
-@pytest.mark.parametrize("name", ["fp64", "fp16", "fp4_e2m1fn", "mxint8"])
+@every("text", ["1e400", "1e-400", "0", "1e300", "2^-1074", "65520", "-1/3"])
+@every("name", ["fp64", "fp16", "fp4_e2m1fn", "mxint8"])
 def test_the_ends_of_what_may_be_typed(text: str, name: str) -> None:
     fmt = FORMATS[name]
     typed = parse(text, fmt)

@@ -13,6 +13,7 @@ from core.floats.formats import FORMATS
 from core.views.common.palette import LIGHT
 from core.views.floats.charts import accumulation
 from pages.streamlit_patches.charts import wire
+from tests.every import every
 
 
 def figure(start: float, addend: float, steps: int, name: str) -> dict[str, Any]:
@@ -22,8 +23,8 @@ def figure(start: float, addend: float, steps: int, name: str) -> dict[str, Any]
     return made
 
 
-@pytest.mark.parametrize("name", ["fp32", "fp16", "fp8_e4m3fn", "fp8_e5m2"])
-@pytest.mark.parametrize(("start", "addend"), [(60000, 1000), (465, 1), (0, 1e6), (448, 8), (1, 1e-9)])
+@every("name", ["fp32", "fp16", "fp8_e4m3fn", "fp8_e5m2"])
+@every(("start", "addend"), [(60000, 1000), (465, 1), (0, 1e6), (448, 8), (1, 1e-9)])
 def test_every_number_drawn_is_finite(name: str, start: float, addend: float) -> None:
     made = figure(start, addend, 40, name)
     for trace in made["data"]:

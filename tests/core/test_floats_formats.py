@@ -8,9 +8,9 @@ from pathlib import Path
 
 import ml_dtypes
 import numpy as np
-import pytest
 
 from core.floats.formats import FORMATS, FloatFormat
+from tests.every import every
 
 DATA = Path(__file__).parents[1] / "data"
 with (DATA / "float_formats.csv").open(encoding="utf-8") as _file:
@@ -32,7 +32,7 @@ def test_every_reference_format_is_there() -> None:
     assert all(row["spec"] for row in ROWS.values())
 
 
-@pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
+@every("fmt", FORMATS.values(), ids=FORMATS)
 def test_derived_properties_equal_the_reference(fmt: FloatFormat) -> None:
     row = ROWS[fmt.name]
     assert fmt.bits == int(row["total_bits"])
@@ -64,7 +64,7 @@ def test_derived_properties_equal_the_reference(fmt: FloatFormat) -> None:
     assert fmt.own_overflow == own[row["overflow_default"]]
 
 
-@pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
+@every("fmt", FORMATS.values(), ids=FORMATS)
 def test_every_format_names_source_and_use(fmt: FloatFormat) -> None:
     assert fmt.sources
     assert all(source.url.startswith("https://") and source.locator for source in fmt.sources)
@@ -72,7 +72,7 @@ def test_every_format_names_source_and_use(fmt: FloatFormat) -> None:
     assert fmt.hex_digits == len(f"{(1 << fmt.bits) - 1:x}")
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "dtype"),
     [
         ("fp64", np.float64),

@@ -33,6 +33,7 @@ from core.floats.scaling.loss_scaling import percent
 from core.views.common.palette import LIGHT
 from core.views.floats.charts_scaling import fitted
 from pages.streamlit_patches.charts import wire
+from tests.every import every
 
 TYPES = {"fp8_e5m2": torch.float8_e5m2, "fp8_e4m3fn": torch.float8_e4m3fn}
 NAMES = list(TYPES)
@@ -97,9 +98,9 @@ def test_tensors_without_a_usable_amax() -> None:
             current_scales([bad], fmt, RULES["current"])
 
 
-@pytest.mark.parametrize("course", COURSES, ids=str)
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("rule", [name for name, rule in RULES.items() if not rule.delayed])
+@every("course", COURSES, ids=str)
+@every("name", NAMES)
+@every("rule", [name for name, rule in RULES.items() if not rule.delayed])
 def test_nothing_saturates_under_its_own_scale(course: Course, name: str, rule: str) -> None:
     run = fit(course, Recipe(rule), FORMATS[name])
     assert not run.saturated.any()
@@ -110,9 +111,9 @@ def test_nothing_saturates_under_its_own_scale(course: Course, name: str, rule: 
         assert (scaled > float(FORMATS[name].max_finite) / 2.001).all()
 
 
-@pytest.mark.parametrize("course", COURSES, ids=str)
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("which", ALGORITHMS)
+@every("course", COURSES, ids=str)
+@every("name", NAMES)
+@every("which", ALGORITHMS)
 def test_margin_and_history_trade_saturation_for_zeros(course: Course, name: str, which: Which) -> None:
     runs = [fit(course, Recipe("delayed", 16, which, margin), FORMATS[name]) for margin in range(5)]
     for less, more in pairwise(runs):
@@ -159,8 +160,8 @@ def test_words_hold_the_numbers() -> None:
     assert "torchao" in scale_line(fit(Course(), Recipe("ao"), FORMATS["fp8_e5m2"]))
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("margin", [0, 3])
+@every("rule", RULES)
+@every("margin", [0, 3])
 def test_explanations_give_the_last_scale(rule: str, margin: int) -> None:
     run = fit(Course(last=-50), Recipe(rule, 16, "max", margin), FORMATS["fp8_e5m2"])
     scale, flush, fits = explain(run)
@@ -170,8 +171,8 @@ def test_explanations_give_the_last_scale(rule: str, margin: int) -> None:
     assert fits.value == pytest.approx(2.0 ** run.reach[-1])
 
 
-@pytest.mark.parametrize("course", [*COURSES, Course(steps=2)], ids=str)
-@pytest.mark.parametrize("rule", ["delayed", "ao2"])
+@every("course", [*COURSES, Course(steps=2)], ids=str)
+@every("rule", ["delayed", "ao2"])
 def test_the_picture_has_every_step(course: Course, rule: str) -> None:
     run = fit(course, Recipe(rule), FORMATS["fp8_e4m3fn"])
     figure = fitted(run, LIGHT)

@@ -18,12 +18,13 @@ from core.views.common.palette import LIGHT
 from core.views.floats.charts import accumulation, dynamic_range, spacing
 from core.views.floats.charts_scaling import gradients
 from pages.streamlit_patches.charts import wire
+from tests.every import every
 
 SMALL = [f for f in FORMATS.values() if f.bits <= 8]
 TABLED = [f for f in FORMATS.values() if f.bits <= 16]
 
 
-@pytest.mark.parametrize("fmt", TABLED, ids=lambda f: f.name)
+@every("fmt", TABLED, ids=lambda f: f.name)
 def test_reach_is_that_of_all_codes(fmt: FloatFormat) -> None:
     values = decode(np.arange(1 << fmt.bits), fmt)
     positive = values[np.isfinite(values) & (values > 0)]
@@ -40,7 +41,7 @@ def test_the_staircase_is_numpys_spacing(name: str, dtype: type) -> None:
     assert np.array_equal(np.log2(np.spacing(magnitudes).astype(np.float64) / magnitudes.astype(np.float64)), steps)
 
 
-@pytest.mark.parametrize("fmt", TABLED, ids=lambda f: f.name)
+@every("fmt", TABLED, ids=lambda f: f.name)
 def test_the_staircase_is_the_gap_to_the_next_value(fmt: FloatFormat) -> None:
     values = np.unique(decode(np.arange(1 << fmt.bits), fmt))
     values = values[np.isfinite(values) & (values > 0)]
@@ -52,7 +53,7 @@ def test_the_staircase_is_the_gap_to_the_next_value(fmt: FloatFormat) -> None:
             assert values[place + 1] - values[place] == 2.0 ** (step + power)
 
 
-@pytest.mark.parametrize("fmt", SMALL, ids=lambda f: f.name)
+@every("fmt", SMALL, ids=lambda f: f.name)
 def test_the_grid_has_every_code(fmt: FloatFormat) -> None:
     cells = grid(fmt)
     assert [c.code for c in cells] == list(range(1 << fmt.bits))
@@ -112,9 +113,7 @@ def test_explanations() -> None:
     assert step.value == 2**-7
 
 
-@pytest.mark.parametrize(
-    "fmt", [*FORMATS.values(), custom_format(3, 0, nan="none", infinity=False)], ids=lambda f: f.name
-)
+@every("fmt", [*FORMATS.values(), custom_format(3, 0, nan="none", infinity=False)], ids=lambda f: f.name)
 def test_figures_are_plotly_figures(fmt: FloatFormat) -> None:
     formats = list(FORMATS.values())
     shown = formats if fmt in formats else [*formats, fmt]

@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import cast
 
 import gfloat
-import ml_dtypes
 import numpy as np
 import pytest
 from gfloat import formats as gfloat_formats
@@ -21,22 +20,10 @@ from core.floats.codec import decode, encode, encode_exact
 from core.floats.custom import parse_custom
 from core.floats.formats import FORMATS, FloatFormat, Overflow
 from core.floats.rounding import Rounding
+from tests.every import every
+from tests.tools import float_tables
 
-ML_DTYPES: dict[str, type] = {
-    "fp16": np.float16,
-    "bf16": ml_dtypes.bfloat16,
-    "fp8_e5m2": ml_dtypes.float8_e5m2,
-    "fp8_e4m3fn": ml_dtypes.float8_e4m3fn,
-    "fp8_e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
-    "fp8_e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
-    "fp8_e4m3b11fnuz": ml_dtypes.float8_e4m3b11fnuz,
-    "fp8_e4m3_ieee": ml_dtypes.float8_e4m3,
-    "fp8_e3m4_ieee": ml_dtypes.float8_e3m4,
-    "fp6_e3m2fn": ml_dtypes.float6_e3m2fn,
-    "fp6_e2m3fn": ml_dtypes.float6_e2m3fn,
-    "fp4_e2m1fn": ml_dtypes.float4_e2m1fn,
-    "e8m0fnu": ml_dtypes.float8_e8m0fnu,
-}
+ML_DTYPES = {name: dtype for name, dtype in float_tables.ML_DTYPES.items() if name not in ("fp64", "fp32")}
 
 
 def described(name: str, k: int, precision: int, bias: int, domain: Domain, **policies: object) -> FormatInfo:
@@ -107,7 +94,7 @@ def ml_round(values: np.ndarray, name: str) -> np.ndarray:
         return values.astype(ML_DTYPES[name]).astype(np.float64)
 
 
-@pytest.mark.parametrize("name", ML_DTYPES)
+@every("name", ML_DTYPES)
 def test_ml_dtypes_decodes_the_same(name: str) -> None:
     fmt = FORMATS[name]
     with np.errstate(invalid="ignore"):  # signalling NaNs among the codes
@@ -115,14 +102,14 @@ def test_ml_dtypes_decodes_the_same(name: str) -> None:
     assert same(decode(codes(fmt), fmt), theirs).all()
 
 
-@pytest.mark.parametrize("name", [n for n in ML_DTYPES if n != "e8m0fnu"])
+@every("name", [n for n in ML_DTYPES if n != "e8m0fnu"])
 def test_ml_dtypes_rounds_float32_the_same(name: str) -> None:
     with np.errstate(over="ignore"):
         values = probes(name).astype(np.float32)
     assert same(decode(encode(values, FORMATS[name]), FORMATS[name]), ml_round(values, name)).all()
 
 
-@pytest.mark.parametrize("name", ML_DTYPES)
+@every("name", ML_DTYPES)
 def test_defect_ml_dtypes_rounds_float64_twice(name: str) -> None:
     """float64 goes through float32, and what that makes a tie is rounded again. numpy's own fp16 does not."""
     fmt, values = FORMATS[name], probes(name)
@@ -163,7 +150,7 @@ def gfloat_round(values: np.ndarray, name: str, rounding: Rounding, saturate: bo
         return np.asarray(gfloat.round_ndarray(FORMAT_INFO[name], values, ROUND_MODES[rounding], saturate))
 
 
-@pytest.mark.parametrize("name", FORMAT_INFO)
+@every("name", FORMAT_INFO)
 def test_gfloat_decodes_the_same(name: str) -> None:
     fmt = FORMATS[name]
     with np.errstate(all="ignore"):
@@ -179,9 +166,9 @@ def p3109(k: int, precision: int, signedness: Signedness, domain: Domain) -> Flo
     return parse_custom(f"e{k - precision + 1}m{precision - 1}b{1 << (k - precision)}fn{infinity}_unsigned")
 
 
-@pytest.mark.parametrize("domain", Domain)
-@pytest.mark.parametrize("signedness", Signedness)
-@pytest.mark.parametrize("k", range(3, 9))
+@every("domain", Domain)
+@every("signedness", Signedness)
+@every("k", range(3, 9))
 def test_every_p3109_format_rounds_as_in_gfloat(k: int, signedness: Signedness, domain: Domain) -> None:
     """Every value, every tie and points beside them; a single digit of precision breaks ties to the even code."""
     for precision in range(1, k + (signedness == Signedness.Unsigned)):
@@ -205,9 +192,9 @@ def test_a_tie_of_an_unsigned_format_of_one_digit() -> None:
     assert decode(encode([0.1875, 0.375, 0.75, 1.5, 3.0], fmt), fmt).tolist() == [0.25, 0.25, 1.0, 1.0, 4.0]
 
 
-@pytest.mark.parametrize("saturate", [False, True], ids=["own overflow", "saturating"])
-@pytest.mark.parametrize("rounding", ROUND_MODES)
-@pytest.mark.parametrize("name", [n for n in FORMAT_INFO if n not in DIFFERENT_IN_GFLOAT])
+@every("saturate", [False, True], ids=["own overflow", "saturating"])
+@every("rounding", ROUND_MODES)
+@every("name", [n for n in FORMAT_INFO if n not in DIFFERENT_IN_GFLOAT])
 def test_gfloat_rounds_the_same(name: str, rounding: Rounding, saturate: bool) -> None:
     fmt = FORMATS[name]
     values = probes(name)
@@ -220,7 +207,7 @@ def test_gfloat_rounds_the_same(name: str, rounding: Rounding, saturate: bool) -
     assert same(decode(ours, fmt), theirs).all()
 
 
-@pytest.mark.parametrize("name", [n for n in FORMAT_INFO if n not in DIFFERENT_IN_GFLOAT])
+@every("name", [n for n in FORMAT_INFO if n not in DIFFERENT_IN_GFLOAT])
 def test_gfloat_encodes_the_same(name: str) -> None:
     fmt = FORMATS[name]
     values = probes(name)[:: 1 if fmt.bits <= 8 else 16]

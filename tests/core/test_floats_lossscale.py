@@ -34,14 +34,15 @@ from core.floats.scaling.loss_scaling import (
 from core.views.common.palette import LIGHT
 from core.views.floats.charts_scaling import followed
 from pages.streamlit_patches.charts import wire
+from tests.every import every
 
 CASES = [(-24, 4, 0), (-24, 4, 10), (-24, 4, 32), (-30, 8, 15), (-10, 1, 0), (-40, 2, 20)]
 SAMPLES = 1 << 16
 QUICK = Scaler(interval=100)
 
 
-@pytest.mark.parametrize(("median", "spread", "power"), CASES)
-@pytest.mark.parametrize("name", ["fp16", "bf16", "fp8_e5m2"])
+@every(("median", "spread", "power"), CASES)
+@every("name", ["fp16", "bf16", "fp8_e5m2"])
 def test_shares_are_those_of_the_distribution(median: int, spread: int, power: int, name: str) -> None:
     fmt = FORMATS[name]
     scaled = scale_loss(median, spread, power, fmt)
@@ -117,8 +118,8 @@ def test_the_scale_follows_any_steps_as_torchs_does(pattern: list[bool], scaler:
     assert skipped.tolist() == pattern
 
 
-@pytest.mark.parametrize("scaler", [Scaler(), QUICK, Scaler(initial=2.0**32, interval=20), Scaler(1.0, 4.0, 0.25, 30)])
-@pytest.mark.parametrize("name", ["fp16", "bf16", "fp8_e4m3fn"])
+@every("scaler", [Scaler(), QUICK, Scaler(initial=2.0**32, interval=20), Scaler(1.0, 4.0, 0.25, 30)])
+@every("name", ["fp16", "bf16", "fp8_e4m3fn"])
 def test_a_run_is_torchs_on_its_own_overflows(scaler: Scaler, name: str) -> None:
     run = follow(Course(steps=300, spike=14), scaler, FORMATS[name])
     assert run.scales.tolist() == torchs(run.skipped.tolist(), scaler)

@@ -13,10 +13,12 @@ from core.floats.codec import decode_exact, encode_exact
 from core.floats.formats import FORMATS, FloatFormat
 from core.floats.rounding import ROUNDINGS
 from core.floats.rounding_cases import WORDS, explain, magnify, overflows, shares, spacing, takeaway
+from tests.every import every
 
 NARROW = [f for f in FORMATS.values() if f.bits <= 16]
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("fmt", NARROW, ids=lambda f: f.name)
 @settings(max_examples=60)
 @given(share=st.fractions(-1, 1))
@@ -52,7 +54,7 @@ def test_neighbours_are_numpys_nextafter() -> None:
         assert {float(near), float(other)} == {float(scope.low), float(scope.high)}
 
 
-@pytest.mark.parametrize("fmt", NARROW, ids=lambda f: f.name)
+@every("fmt", NARROW, ids=lambda f: f.name)
 def test_every_mode_takes_one_of_the_two(fmt: FloatFormat) -> None:
     low = fmt.min_normal * 2
     asked = low + spacing(low, fmt) * Fraction(3, 8)

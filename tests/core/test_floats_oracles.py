@@ -9,12 +9,12 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from core.floats.custom import custom_format, parse_custom
 from core.floats.formats import FORMATS
 from core.floats.oracles import Verdict, ask, same, summary
 from core.floats.typed_numbers import Typed, parse
+from tests.every import every
 
 ROOT = Path(__file__).parents[2]
 ROWS = list(csv.DictReader((ROOT / "tests" / "data" / "float_encode.csv").read_text(encoding="utf-8").splitlines()))
@@ -32,7 +32,7 @@ def verdicts(text: str, name: str) -> dict[str, Verdict]:
     return {v.library.split()[0]: v for v in ask(parse(text, FORMATS[name]), FORMATS[name])}
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@every("name", FORMATS)
 def test_libraries_give_what_was_measured(name: str) -> None:
     fmt = FORMATS[name]
     for row in (r for r in ROWS if r["format"] == name and r["expected_hex"]):

@@ -15,6 +15,7 @@ from core.floats.codec import classify, decode, decode_exact, encode, encode_exa
 from core.floats.formats import FORMATS, OVERFLOWS, FloatFormat, FormatError, Overflow
 from core.floats.rounding import ROUNDINGS, Rounding
 from tests.core.floats_oracle import described, format_and_value, line, rounded_value, small_format
+from tests.every import every
 
 ALL_FORMATS = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
 DETERMINISTIC: tuple[Rounding, ...] = tuple(r for r in ROUNDINGS if r != "stochastic")
@@ -117,8 +118,8 @@ def test_rounding_stays_within_half_a_step(fmt: FloatFormat, value: Fraction) ->
 # ------------------------------------------------------------------------------------------ stochastic
 
 
-@pytest.mark.parametrize("name", ["bf16", "fp8_e4m3fn", "fp32", "mxint8", "e8m0fnu"])
-@pytest.mark.parametrize("share", [0.125, 0.5, 0.9])
+@every("name", ["bf16", "fp8_e4m3fn", "fp32", "mxint8", "e8m0fnu"])
+@every("share", [0.125, 0.5, 0.9])
 def test_stochastic_rounding_goes_up_as_often_as_it_should(name: str, share: float) -> None:
     fmt = FORMATS[name]
     low, high = 1.0, 1.0 + float(fmt.eps)

@@ -14,6 +14,7 @@ from core.floats.formats import FORMATS, FloatFormat, Overflow
 from core.floats.typed_numbers import parse
 from core.views.floats.text import Description, describe_outcome
 from tests.core.floats_oracle import line, rounded_value, value_of
+from tests.every import every
 
 CUSTOM = (
     "e4m3_noinf",
@@ -85,6 +86,7 @@ def stories(fmt: FloatFormat) -> Told:
     ]
 
 
+@pytest.mark.sweep(10)
 @EVERY
 def test_every_sentence_holds(fmt: FloatFormat) -> None:
     told = stories(fmt)
@@ -238,7 +240,7 @@ def assert_shape(code: int, said: str, fmt: FloatFormat) -> None:
     assert claimed, (code, said)
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "name", "overflow", "parts"),
     [
         ("nan", "fp8_e4m3fnuz", "format", ["only **1 code**", "`0x80`"]),

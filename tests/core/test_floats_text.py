@@ -13,12 +13,13 @@ from core.floats.codec import classify, decode_exact
 from core.floats.formats import FORMATS, FloatFormat
 from core.floats.typed_numbers import FloatTextError, code_text, misread, number_text, parse, typed_code
 from core.limits import limit
+from tests.every import every
 
 FP16 = FORMATS["fp16"]
 ALL_FORMATS = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "value", "notation"),
     [
         ("0.1", Fraction(1, 10), "decimal"),
@@ -101,7 +102,7 @@ def test_negative_zero_keeps_its_sign(text: str) -> None:
     assert typed_code(typed, FP16) == 0x8000
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "reason"),
     [
         ("", "Empty"),
@@ -156,7 +157,7 @@ def test_bad_text_gets_a_reason_and_an_example(text: str, reason: str) -> None:
     assert len(message) < 300
 
 
-@pytest.mark.parametrize("name", [name for name, fmt in FORMATS.items() if fmt.bits >= 6])
+@every("name", [name for name, fmt in FORMATS.items() if fmt.bits >= 6])
 def test_all_bits_of_a_code_are_read_as_bits(name: str) -> None:
     fmt = FORMATS[name]
     for code in {3 << fmt.bits - 2, (1 << fmt.bits) - 1, (1 << fmt.bits - 1) + 1, 1}:
@@ -235,6 +236,7 @@ def test_pythons_own_spelling_is_read_exactly(value: float) -> None:
         assert typed.negative == (str(value)[0] == "-")
 
 
+@pytest.mark.sweep(8)
 @ALL_FORMATS
 @given(code=st.integers(0, (1 << 64) - 1), data=st.data())
 def test_a_codes_text_gives_the_code(fmt: FloatFormat, code: int, data: st.DataObject) -> None:
@@ -245,7 +247,7 @@ def test_a_codes_text_gives_the_code(fmt: FloatFormat, code: int, data: st.DataO
     assert len(text) <= 24
 
 
-@pytest.mark.parametrize(
+@every(
     ("code", "name", "text"),
     [
         (0x3C00, "fp16", "1"),

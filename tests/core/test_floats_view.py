@@ -24,6 +24,7 @@ from core.views.common.palette import LIGHT
 from core.views.floats.latex import value_latex
 from core.views.floats.text import describe_outcome
 from tests.core.floats_oracle import custom_formats
+from tests.every import every
 
 ALL_FORMATS = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
 any_code = st.sampled_from(list(FORMATS.values())).flatmap(
@@ -313,7 +314,7 @@ def test_one_hundred_millionth_everywhere() -> None:
     assert found["fp16"].ulps == Fraction(-1, 10**8) * 2**24
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@every("name", FORMATS)
 def test_errors_are_exact(name: str) -> None:
     s = stored("0.1", name)
     assert s.view.value is not None
@@ -382,7 +383,7 @@ def test_error_explanations_equal_the_exact_errors(name: str) -> None:
 # ------------------------------------------------------------------------------------------ the sentence
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "name", "answer", "detail"),
     [
         (

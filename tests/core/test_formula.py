@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-import pkgutil
 import random
 
 import numpy as np
 import pytest
 from sympy.parsing.latex import parse_latex
 
-import core
-from core.formula import _PLACEHOLDER, Formula, Source, Symbol, all_formulas, formula
+from core.formula import _PLACEHOLDER, Formula, Source, Symbol, formula
 from core.units import UNIT
-
-for _module in pkgutil.walk_packages(core.__path__, "core."):
-    if not _module.name.endswith("worker"):
-        importlib.import_module(_module.name)
-
-FORMULAS = {name: f for name, f in sorted(all_formulas().items()) if name.startswith("core.")}
+from tests.core.formulas import FORMULAS
+from tests.every import every
 
 
 def evaluate(latex: str) -> float:
@@ -27,7 +20,7 @@ def evaluate(latex: str) -> float:
     return float(parse_latex(latex).evalf(30))
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@every("name", FORMULAS)
 def test_latex_computes_what_the_function_computes(name: str) -> None:
     f = FORMULAS[name]
     rng = random.Random(name)
@@ -36,7 +29,7 @@ def test_latex_computes_what_the_function_computes(name: str) -> None:
     assert evaluate(substituted) == pytest.approx(float(f.function(**values)), rel=1e-12), substituted
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@every("name", FORMULAS)
 def test_formula_is_documented(name: str) -> None:
     f = FORMULAS[name]
     assert f.title
@@ -49,7 +42,7 @@ def test_formula_is_documented(name: str) -> None:
         assert symbol.kind in UNIT
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@every("name", FORMULAS)
 def test_formula_works_on_arrays(name: str) -> None:
     f = FORMULAS[name]
     array = np.array([2.0, 3.0, 5.0])
@@ -61,7 +54,7 @@ def test_formula_works_on_arrays(name: str) -> None:
     np.testing.assert_allclose(whole, singly, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@every("name", FORMULAS)
 def test_explanation_is_complete(name: str) -> None:
     f = FORMULAS[name]
     explained = f.explain(**dict.fromkeys(f.symbols, 3.0))

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-import pkgutil
 import re
 
-import pytest
-
-import core
 from core.floats.code_description import describe
 from core.floats.formats import FORMATS
-from core.formula import Explanation, Step, all_formulas, derivation
+from core.formula import Explanation, Step, derivation
 from core.lecture.catalogue import findings
 from core.units import UNIT
 from core.units_latex import latex_exact, latex_quantity
 from core.views.common.palette import LIGHT
 from core.views.floats.latex import value_latex
 from pages.common.derivation import step_markdown
+from tests.core.formulas import FORMULAS
+from tests.every import every
 
-for _module in pkgutil.walk_packages(core.__path__, "core."):
-    if not _module.name.endswith("worker"):
-        importlib.import_module(_module.name)
-
-FORMULAS = {name: f for name, f in sorted(all_formulas().items()) if name.startswith("core.")}
 VALUES = (0.0, 7.0, -3.0, -1.5e-9, 2.5e12, -12345.678, 1e300, math.nan, math.inf, -math.inf)
 _MATH = re.compile(r"\$\$(.*?)\$\$|(?<!\\)\$(.+?)(?<!\\)\$", re.DOTALL)
 
@@ -43,13 +35,13 @@ def written(markdown: str) -> str:
     return " ".join(a or b for a, b in _MATH.findall(markdown))
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@every("name", FORMULAS)
 def test_a_formula_is_ascii(name: str) -> None:
     f = FORMULAS[name]
     assert not foreign(" ".join((f.latex, f.result.latex, *(symbol.latex for symbol in f.symbols.values()))))
 
 
-@pytest.mark.parametrize("kind", UNIT)
+@every("kind", UNIT)
 def test_a_value_in_a_formula_is_ascii(kind: str) -> None:
     for value in VALUES:
         assert not foreign(latex_quantity(value, kind)), value  # type: ignore[arg-type]
@@ -57,7 +49,7 @@ def test_a_value_in_a_formula_is_ascii(kind: str) -> None:
     assert latex_quantity(-math.inf, kind) == r"-\infty"  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@every("name", FORMULAS)
 def test_what_a_page_writes_of_a_formula_is_ascii(name: str) -> None:
     """With whatever the words of its docstring hold that become powers."""
     for step in shown(name):
@@ -93,7 +85,7 @@ def test_the_lecture_is_ascii() -> None:
             assert not foreign(written(step_markdown(step))), claim
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@every("name", FORMATS)
 def test_the_value_of_a_code_is_ascii(name: str) -> None:
     fmt = FORMATS[name]
     count = 1 << fmt.bits

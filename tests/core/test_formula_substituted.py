@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-import pkgutil
 import re
 
 import pytest
 from sympy.parsing.latex import parse_latex
 
-import core
-from core.formula import Formula, Source, Symbol, all_formulas
+from core.formula import Formula, Source, Symbol
 from core.units import UNIT
 from core.units_latex import DOLLAR, latex_quantity
-
-for _module in pkgutil.walk_packages(core.__path__, "core."):
-    if not _module.name.endswith("worker"):
-        importlib.import_module(_module.name)
-
-FORMULAS = {name: f for name, f in sorted(all_formulas().items()) if name.startswith("core.")}
+from tests.core.formulas import FORMULAS
+from tests.every import every
 
 PREFIXES = {"": 1.0} | {prefix: 1e3**power for power, prefix in enumerate("kMGTPEZY", start=1)}
 PREFIXES |= {f"{prefix}i": 1024.0**power for power, prefix in enumerate("KMGTPE", start=1)}
@@ -77,7 +70,8 @@ def result(f: Formula[...], values: dict[str, float]) -> float:
         return math.nan
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.long
+@every("name", FORMULAS)
 def test_large_small_and_negative_values_in_turns(name: str) -> None:
     f = FORMULAS[name]
     turns = [WAYS["large"], WAYS["small"], WAYS["negative"]]
@@ -85,14 +79,15 @@ def test_large_small_and_negative_values_in_turns(name: str) -> None:
     check(f, {symbol: turns[(start + i) % 3](2 + i % 7) for i, symbol in enumerate(f.symbols)})
 
 
-@pytest.mark.parametrize("way", ["large", "negative", "unknown"])  # small ones are written as large ones are
-@pytest.mark.parametrize("name", BINDING)
+@pytest.mark.long
+@every("way", ["large", "negative", "unknown"])  # small ones are written as large ones are
+@every("name", BINDING)
 def test_every_value_beside_a_power_or_a_minus(name: str, way: str) -> None:
     f = FORMULAS[name]
     check(f, {symbol: WAYS[way](2 + i % 7) for i, symbol in enumerate(f.symbols)})
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@every("name", FORMULAS)
 def test_an_equals_sign_stands_only_between_equals(name: str) -> None:
     f = FORMULAS[name]
     exact = 0

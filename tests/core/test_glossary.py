@@ -12,6 +12,7 @@ import pytest
 
 from core.fields import Form
 from core.glossary import PATTERN, TERMS, Term, appearances, matching, meaning
+from tests.every import every
 
 ROOT = Path(__file__).parents[2]
 PLAIN = {
@@ -129,7 +130,7 @@ def test_terms_are_found_where_they_stand() -> None:
     assert not appearances("`x.view()`, reviewed; a subviewer, Adam, TFLOP/s, MFU-like")
 
 
-@pytest.mark.parametrize("term", TERMS, ids=lambda term: term.id)
+@every("term", TERMS, ids=lambda term: term.id)
 def test_every_name_finds_its_own_term_alone(term: Term) -> None:
     for name in term.names:
         assert appearances(name) == appearances(f"({name.replace(' ', chr(0xA0))}, so") == (term,), name

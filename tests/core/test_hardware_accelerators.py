@@ -11,6 +11,7 @@ from core.hardware.cluster import cluster
 from core.hardware.matmul import best_matmul
 from core.hardware.roofline import explain_device, peak_from_clock, ridge_point
 from core.rows import read_rows
+from tests.every import every
 
 EACH = pytest.mark.parametrize("device", accelerators(), ids=lambda d: d.name)
 
@@ -65,7 +66,7 @@ def test_peaks_are_ordered(device: Accelerator) -> None:
 CLOCKED = [a for a in accelerators() if a.clock]
 
 
-@pytest.mark.parametrize("device", CLOCKED, ids=lambda d: d.name)
+@every("device", CLOCKED, ids=lambda d: d.name)
 def test_peak_follows_from_the_clock(device: Accelerator) -> None:
     clock = device.clock
     assert clock

@@ -14,9 +14,10 @@ from core.lecture.numbers import _summed, _trained
 from core.models.linear import TwoLayers, count_with_torch
 from core.views.lecture import text
 from pages.common.registry import PAGES
+from tests.every import every
 
 
-@pytest.mark.parametrize("claim_id", CLAIMS)
+@every("claim_id", CLAIMS)
 def test_the_computation_confirms_the_row(claim_id: str) -> None:
     claim, finding = CLAIMS[claim_id], findings()[claim_id]
     assert finding.confirms, finding.value
@@ -26,7 +27,7 @@ def test_the_computation_confirms_the_row(claim_id: str) -> None:
     assert claim.remark or claim.verdict in {"exact", "holds"}, "a verdict with a catch must name it"
 
 
-@pytest.mark.parametrize("claim_id", CLAIMS)
+@every("claim_id", CLAIMS)
 def test_every_claim_says_how_it_was_found(claim_id: str) -> None:
     finding = findings()[claim_id]
     assert finding.explanations or len(finding.how) > 40

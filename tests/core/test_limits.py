@@ -7,9 +7,8 @@ import re
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from core.limits import LIMITS
+from tests.every import every
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,7 +35,7 @@ USED = {
 }
 
 
-@pytest.mark.parametrize("name", LIMITS)
+@every("name", LIMITS)
 def test_every_cap_has_a_reason_and_a_use(name: str) -> None:
     row = LIMITS[name]
     assert row.value > 0

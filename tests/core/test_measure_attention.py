@@ -14,7 +14,8 @@ from core.benchmark.points import Point, Refusal
 from core.benchmark.programme import SIZES
 from core.benchmark.timing import attention
 from tests.core.timing_bench import BF16, FP32, TINY, bench, measured, processor, programme
-from tests.core.timing_bench import one_thread as one_thread
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 TOKENS, HEADS, KV_HEADS, LENGTH, WIDTH = 64, 4, 2, 32, 16
 FLOP = 2 * HEADS * WIDTH * LENGTH * TOKENS

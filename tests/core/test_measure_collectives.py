@@ -26,6 +26,7 @@ from core.views.collectives import text as collectives_text
 from core.views.collectives.charts import bandwidths
 from core.views.common.palette import LIGHT
 from tests.core.collectives_cases import made, point, values
+from tests.every import every
 
 
 def data(found: object) -> bytes:
@@ -142,7 +143,7 @@ def test_a_result_comes_back_from_its_file(tmp_path: Path) -> None:
 POINT = values()["points"][0]
 
 
-@pytest.mark.parametrize(
+@every(
     ("held", "said"),
     [
         (b"", "no JSON"),

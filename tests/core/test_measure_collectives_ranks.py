@@ -56,6 +56,7 @@ def found_in(path: Path) -> ResultFields:
     return read_result(path.read_bytes())
 
 
+@pytest.mark.long
 def test_two_ranks_measure_every_operation(tmp_path: Path) -> None:
     out = tmp_path / "result.json"
     job = started(2, out, "--seconds", "1", "--smallest", "1000", "--largest", "4000", "--dtype", "bf16")
@@ -86,6 +87,7 @@ def rank_process(torchrun: int, rank: int) -> int:
     raise AssertionError(f"no rank {rank} under torchrun")
 
 
+@pytest.mark.long
 def test_a_killed_rank_ends_the_others_and_keeps_what_was_measured(tmp_path: Path) -> None:
     out = tmp_path / "result.json"
     job = started(3, out, "--seconds", "30", "--smallest", "1000", "--largest", "1000000")
@@ -114,6 +116,7 @@ threading.Event().wait()
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("timeout", "told", "why"), [(0.01, False, "within 10 ms"), (600.0, True, "SIGTERM")])
 def test_a_rank_that_waits_for_ever_is_ended(timeout: float, told: bool, why: str) -> None:
     code = GUARDED.format(timeout=timeout)

@@ -16,6 +16,7 @@ import torch
 from core.benchmark import device
 from core.benchmark.datasheet import NO_CPU_DATASHEET, match
 from core.benchmark.device import Gpu, GpuState, Machine, describe_cpuinfo, why_not_cuda
+from tests.every import every
 
 ROOT = Path(__file__).parents[2]
 MIB = 2**20
@@ -65,7 +66,7 @@ UNKNOWN: list[tuple[str, int, float | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "mebibytes", "watts", "row"), KNOWN)
+@every(("name", "mebibytes", "watts", "row"), KNOWN)
 def test_a_gpu_finds_its_datasheet(name: str, mebibytes: int, watts: float | None, row: str) -> None:
     sheet = match(name, mebibytes * MIB, watts)
     assert sheet.name == row
@@ -74,7 +75,7 @@ def test_a_gpu_finds_its_datasheet(name: str, mebibytes: int, watts: float | Non
     assert match(name, 0.993 * mebibytes * MIB, watts).name == row
 
 
-@pytest.mark.parametrize(("name", "mebibytes", "watts"), UNKNOWN)
+@every(("name", "mebibytes", "watts"), UNKNOWN)
 def test_an_unknown_gpu_stays_unknown(name: str, mebibytes: int, watts: float | None) -> None:
     sheet = match(name, mebibytes * MIB, watts)
     assert sheet.rows == ()

@@ -15,6 +15,7 @@ from core.benchmark.record import Record
 from core.limits import limit
 from core.wording import cleaned
 from tests.core import measure_cases as cases
+from tests.every import every
 
 GOOD = cases.record(points=3, outcomes=(cases.point(), cases.REFUSAL, cases.point("n = 256")))
 
@@ -110,7 +111,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("number", range(len(WRONG)))
+@every("number", range(len(WRONG)))
 def test_what_is_no_measurement_is_refused_with_its_place(number: int) -> None:
     text, about = list(WRONG.items())[number]
     with pytest.raises(ValueError, match=about) as raised:

@@ -23,7 +23,8 @@ from core.benchmark.timing.narrow import BF16 as BF16_FORMAT
 from core.benchmark.timing.narrow import FP32 as FP32_FORMAT
 from core.benchmark.timing.narrow import format_of
 from tests.core.timing_bench import BF16, FP32, TINY, bench, measured, processor, programme, stand_in
-from tests.core.timing_bench import one_thread as one_thread
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 EAGER, COMPILED = layer.items(programme())
 MATRICES = 64 * 64 + 2 * 64 * 32 + 64 * 64 + 3 * 64 * 96

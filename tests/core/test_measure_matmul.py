@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -27,17 +27,10 @@ from core.models.catalog import CATALOG
 from core.models.parameters import parameters
 from core.products import matmul_flop
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 PROGRAMME = Programme(device="cpu", kinds=("matmul",), dtypes=("fp32",), sizes=(96,), seconds=0.02)
 FLOATS = st.floats(-7, 7, width=32)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """So small a product is no work for many, and waiting for each other costs more on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def bench(fake: Any = torch, timer: Any = cpu_timer, room: float = math.inf) -> Bench:

@@ -23,6 +23,7 @@ from core.benchmark.timing import kinds
 from core.jobs.lines import LineReader, Tail
 from core.jobs.process import KEPT_JOBS
 from core.limits import limit
+from tests.every import every
 
 ROOT = Path(__file__).parents[2]
 PROGRAMME = Programme(device="cpu", kinds=("matmul",), dtypes=("fp32", "fp16"), sizes=(128,), seconds=0.05)
@@ -111,7 +112,7 @@ def test_a_point_with_its_own_fields_is_one() -> None:
     assert decode(other_item(seconds=0.05)) == FOUND
 
 
-@pytest.mark.parametrize(
+@every(
     "line",
     [
         b"",
@@ -414,6 +415,7 @@ def test_a_later_failure_does_not_hide_the_last_results() -> None:
     assert run.poll(ids[0]) is None, "old jobs are forgotten"
 
 
+@pytest.mark.long
 def test_the_real_worker_measures_and_ends_by_itself() -> None:
     ended = finish(Runner())
     assert (ended.record.stage, ended.record.message, ended.stderr) == ("finished", "", "")

@@ -29,7 +29,8 @@ from tests.core.timing_bench import (
     programme,
     stand_in,
 )
-from tests.core.timing_bench import one_thread as one_thread
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(params=[BF16, FP32], ids=["bf16", "fp32"])

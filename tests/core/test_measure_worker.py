@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,16 +27,10 @@ from core.benchmark.timing.bench import Bench, Run, Times, timed
 from core.benchmark.timing.timers import CudaTimer, SyncTimer, cpu_timer
 from core.limits import limit
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 PROGRAMME = Programme(device="cpu", kinds=("matmul",), dtypes=("fp32", "bf16"), sizes=(32, 16), seconds=0.02)
 MIB = 2**20
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def said(programme: Programme, *seconds: float) -> list[Event]:

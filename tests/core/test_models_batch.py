@@ -15,6 +15,7 @@ from core.models.mixer import Mixer
 from core.models.parameters import parameters
 from core.models.spec import Experts, LatentAttention, SlidingWindow, TransformerSpec
 from core.models.terms import NEEDED, OPTIONAL
+from tests.every import every
 
 CONVENTIONS: tuple[Attention, ...] = tuple(SQUARES)
 
@@ -98,9 +99,9 @@ def test_parameters_of_every_shape(specs: list[TransformerSpec]) -> None:
     assert counted.active.tolist() == [parameters(spec).active for spec in specs]
 
 
-@pytest.mark.parametrize("head", [True, False])
-@pytest.mark.parametrize("seq_len", [1, 1000, 8192])
-@pytest.mark.parametrize("specs", [CATALOGUE, RANDOM], ids=["84", "random"])
+@every("head", [True, False])
+@every("seq_len", [1, 1000, 8192])
+@every("specs", [CATALOGUE, RANDOM], ids=["84", "random"])
 def test_flops_of_every_shape(specs: list[TransformerSpec], seq_len: int, head: bool) -> None:
     counted = flops_over(stack(specs), seq_len, CONVENTIONS, head=head, embedding=not head)
     for attention in CONVENTIONS:

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM
-from transformers.utils import logging
 
 from core.limits import limit
 from core.models.building.build import build_model
@@ -33,20 +31,14 @@ from core.models.flops import flops_per_token
 from core.models.parameters import parameters
 from tests.core.models_oracle import DENSE, MIXTURES, STATES, config_of
 
+pytestmark = pytest.mark.usefixtures("quiet")
+
 SMALL = {**DENSE, **MIXTURES}
 LOOPS = {"dbrx"}
 """Mixtures that look which experts have tokens before they multiply, which nothing without values can."""
 
 
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """transformers remarks on the special tokens of a vocabulary of 61."""
-    before = logging.get_verbosity()
-    logging.set_verbosity_error()
-    yield
-    logging.set_verbosity(before)
-
-
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("name", SMALL)
 def test_what_is_counted_without_values_is_what_the_formulas_say(name: str) -> None:
     """Parameters, active ones and every FLOP, of every family, without a single value in a tensor."""
@@ -83,6 +75,7 @@ LITTLE = {
 }
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", STATES)
 def test_what_a_token_runs_through_beside_a_state(name: str) -> None:
     """Parameters and active ones; a state is moved on there in chunks or by single tokens, and counted so."""

@@ -19,6 +19,7 @@ from core.models.configs.json_text import EXAMPLE, ConfigError
 from core.models.configs.keys import ALIASES, GENERIC
 from core.models.parameters import parameters
 from core.models.spec import LatentAttention, SlidingWindow
+from tests.every import every
 
 LLAMA = {
     "model_type": "llama",
@@ -83,7 +84,7 @@ def test_prediction_modules_belong_only_where_asked_for() -> None:
     assert any("Multi-token prediction" in note for note in read.notes)
 
 
-@pytest.mark.parametrize(
+@every(
     ("config", "window"),
     [
         ({"model_type": "mistral"}, SlidingWindow(4096)),
@@ -119,7 +120,7 @@ def test_latent_attention_without_a_query_rank() -> None:
 TOO_LONG = "x" * 100_001
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "said"),
     [
         ("", "There is no text"),
@@ -152,7 +153,7 @@ def test_texts_that_are_refused(text: str, said: str) -> None:
     assert len(str(refused.value)) < 700
 
 
-@pytest.mark.parametrize(
+@every(
     ("change", "field", "said"),
     [
         ({"num_hidden_layers": 0}, "num_hidden_layers", "is 0; it is at least 1"),

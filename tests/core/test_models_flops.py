@@ -24,6 +24,7 @@ from core.models.flops import (
 )
 from core.models.parameters import parameters
 from core.models.spec import Experts, SlidingWindow, SpecError, TransformerSpec
+from tests.every import every
 
 SPEC = TransformerSpec(
     layers=3, hidden=16, heads=4, kv_heads=2, head_dim=8, ffn=40, vocab=64, glu=True, tied_head=False
@@ -91,7 +92,7 @@ def test_count_equals_torch_forward_and_backward(spec: TransformerSpec, seq: int
     assert counter.get_total_flops() == 2 * counted.forward * seq
 
 
-@pytest.mark.parametrize("model", catalog(), ids=lambda m: m.name)
+@every("model", catalog(), ids=lambda m: m.name)
 def test_causal_counts_half_of_the_square_and_all_else(model: CatalogModel) -> None:
     spec = replace(model.spec, window=None)
     full, causal = (flops_per_token(spec, 2048, kind) for kind in ("full", "causal"))  # type: ignore[arg-type]
@@ -100,8 +101,8 @@ def test_causal_counts_half_of_the_square_and_all_else(model: CatalogModel) -> N
     assert sum(part.flop for part in full.parts) == full.forward
 
 
-@pytest.mark.parametrize("model", catalog(), ids=lambda m: m.name)
-@pytest.mark.parametrize("attention", ["full", "causal"])
+@every("model", catalog(), ids=lambda m: m.name)
+@every("attention", ["full", "causal"])
 def test_the_gap_to_6nd_is_accounted_for_exactly(model: CatalogModel, attention: str) -> None:
     gap = rule_gap(model.spec, 4096, attention)  # type: ignore[arg-type]
     assert gap.rule == 6 * model.active
@@ -172,8 +173,8 @@ def test_every_part_explains_itself(name: str) -> None:
         assert part.explain().value == part.flop
 
 
-@pytest.mark.parametrize("seq", [1, 2, 7, 24])
-@pytest.mark.parametrize("window", [0, 1, 5, 7, 8, 100])
+@every("seq", [1, 2, 7, 24])
+@every("window", [0, 1, 5, 7, 8, 100])
 def test_attention_conventions_by_counting_pairs(seq: int, window: int) -> None:
     """Every pair of query and key one by one, under the mask of the layer; one layer in three sees everything."""
     spec = replace(SPEC, window=SlidingWindow(window, (True, True, False)) if window else None)

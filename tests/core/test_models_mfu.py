@@ -16,6 +16,7 @@ from core.models.spec import Experts, TransformerSpec
 from core.rows import read_rows
 from core.runs.conventions import utilisation_of_rate
 from tests.core.palm import PALM
+from tests.every import every
 
 Row = Mapping[str, str]
 ROWS = read_rows("training_runs")
@@ -59,7 +60,7 @@ def foundry_mfu(row: Row, tokens_per_s: float) -> float:
     return utilisation_of_rate(tokens_per_s, per_token(gpt(row), int(row["seq_len"]), "palm"), 1, peak)
 
 
-@pytest.mark.parametrize("row", FOUNDRY, ids=lambda r: r["model"])
+@every("row", FOUNDRY, ids=lambda r: r["model"])
 def test_llm_foundry(row: Row) -> None:
     """Its count of parameters exactly, and its MFU as exactly as it prints tokens per second: cut to a whole one."""
     assert parameters(gpt(row)).total == int(row["params_total"])
@@ -113,7 +114,7 @@ def bridge_error(row: Row, spec: TransformerSpec, attention: Attention) -> float
     return float(row["tokens_per_s_per_gpu"]) * counted / (float(row["tflops_per_gpu"]) * 1e12) - 1
 
 
-@pytest.mark.parametrize(("row", "spec"), COMPARED, ids=[row["model"] for row, _ in COMPARED])
+@every(("row", "spec"), COMPARED, ids=[row["model"] for row, _ in COMPARED])
 def test_megatron_bridge_counts_causal(row: Row, spec: TransformerSpec) -> None:
     """Dense, experts, latent attention, multi-token prediction and windows: all by the causal convention."""
     assert bridge_error(row, spec, "causal") == pytest.approx(0, abs=0.025)

@@ -34,6 +34,7 @@ from core.training.device.memory import memory_over, memory_per_device
 from core.training.device.traffic import traffic_per_step
 from core.training.layout import Layout
 from core.views.plan import text_memory
+from tests.every import every
 
 JAMBA = from_hf_config({"model_type": "jamba"})
 MAMBA = from_hf_config({"model_type": "mamba2"})
@@ -53,8 +54,8 @@ REFUSED: dict[str, Callable[[TransformerSpec], object]] = {
 }
 
 
-@pytest.mark.parametrize("spec", [JAMBA, MAMBA, GATED], ids=["jamba", "mamba2", "gated attention"])
-@pytest.mark.parametrize("way", REFUSED)
+@every("spec", [JAMBA, MAMBA, GATED], ids=["jamba", "mamba2", "gated attention"])
+@every("way", REFUSED)
 def test_no_memory_and_no_time_without_an_account(way: str, spec: TransformerSpec) -> None:
     assert spec.unmodelled
     with pytest.raises(SpecError) as refused:

@@ -14,6 +14,7 @@ from core.models.catalog import CATALOG, CatalogModel, catalog, model_named, nea
 from core.models.mixer import Mixer
 from core.models.parameters import parameters
 from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
+from tests.every import every
 
 TINY = TransformerSpec(layers=2, hidden=8, heads=4, kv_heads=2, head_dim=2, ffn=24, vocab=50, glu=True, tied_head=False)
 STATE = Mixer("mamba2", layers=1, heads=4, width=8, state=16, groups=2)
@@ -24,7 +25,7 @@ def test_the_catalogue_is_whole() -> None:
     assert all(model.source and model.confidence in {"verified", "recalled"} for model in catalog())
 
 
-@pytest.mark.parametrize("model", catalog(), ids=lambda m: m.name)
+@every("model", catalog(), ids=lambda m: m.name)
 def test_count_equals_the_model_built_on_the_meta_device(model: CatalogModel) -> None:
     counted = parameters(model.spec)
     assert counted.total == model.parameters
@@ -40,7 +41,7 @@ def test_non_embedding_count_equals_the_pythia_paper(model: CatalogModel) -> Non
     assert sum(part.total for part in kept) == printed
 
 
-@pytest.mark.parametrize("model", [m for m in catalog() if m.published_total == m.published_total])
+@every("model", [m for m in catalog() if m.published_total == m.published_total])
 def test_published_totals_are_near(model: CatalogModel) -> None:
     """Nominal sizes ("7B") are within five percent; the row says how far off its published figure is."""
     assert model.parameters == pytest.approx(model.published_total, rel=0.05)
@@ -67,7 +68,7 @@ def test_llama_closed_form() -> None:
     assert parameters(s).total == 2 * s.vocab * h + s.layers * layer + h
 
 
-@pytest.mark.parametrize("model", catalog(), ids=lambda m: m.name)
+@every("model", catalog(), ids=lambda m: m.name)
 def test_every_component_explains_itself(model: CatalogModel) -> None:
     for part in parameters(model.spec).components:
         explained = part.explain()
@@ -119,7 +120,7 @@ def test_one_expert_is_a_dense_model_with_a_router() -> None:
     assert counted.total - counted.active == (8 - 2) * 3 * 8 * 24
 
 
-@pytest.mark.parametrize(
+@every(
     ("change", "said"),
     [
         ({"layers": 0}, "layers is 0"),
@@ -148,7 +149,7 @@ def test_impossible_shapes_are_refused(change: dict[str, object], said: str) -> 
         replace(TINY, **change)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@every(
     ("build", "field", "value"),
     [
         (lambda: Experts(count=4, per_token=5, width=8), "per_token", 5),

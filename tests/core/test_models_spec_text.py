@@ -14,11 +14,12 @@ from core.models.configs.custom import MIXTURE, SIZES, about, edited, own_model,
 from core.models.mixer import Mixer
 from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
 from core.models.spec_text import EXAMPLE, SpecTextError, read_spec, write_spec
+from tests.every import every
 
 BASE = read_spec(EXAMPLE)
 
 
-@pytest.mark.parametrize("model", catalog(), ids=lambda m: m.name)
+@every("model", catalog(), ids=lambda m: m.name)
 def test_every_shape_of_the_catalogue_survives(model: CatalogModel) -> None:
     text = write_spec(model.spec)
     assert read_spec(text) == model.spec
@@ -54,7 +55,7 @@ def test_a_shape_with_every_part_survives() -> None:
         assert len(write_spec(one)) <= limit("spec_chars")
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "said"),
     [
         ("", "Missing: layers, hidden"),

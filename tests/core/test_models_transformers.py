@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,6 @@ import pytest
 import torch
 from torch.utils.checkpoint import set_checkpoint_early_stop
 from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
-from transformers.utils import logging
 
 from core.models.catalog import CatalogModel, catalog
 from core.models.configs.config import NoClosedFormError, from_hf_config, read_hf_config
@@ -35,20 +34,13 @@ from tests.core.models_oracle import (
     published_config,
 )
 
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet")]
+
 ATTENDING = {**DENSE, **MIXTURES}
 SMALL = {**ATTENDING, **STATES}
 SEQ = 24
 RUNS_EVERY_EXPERT = {"llama4_text"}
 """Families whose implementation multiplies every expert and weighs those not chosen by zero."""
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """transformers remarks on the special tokens of a vocabulary of 61."""
-    before = logging.get_verbosity()
-    logging.set_verbosity_error()
-    yield
-    logging.set_verbosity(before)
 
 
 def test_every_family_is_tried() -> None:

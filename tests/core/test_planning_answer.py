@@ -21,12 +21,14 @@ from core.runs.goodput import Failures, Reliability, mfu_of_all_hours, mfu_of_st
 from core.views.report.plan_table import plan_lines
 from core.views.runs import text_goodput as words_whole
 from tests.core.plan_cases import columns
+from tests.every import every
 from tests.perf import plans
 
 PLANS = 1_000
 """`python -m tests.perf plans` draws many more."""
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("law", plans.LAWS)
 def test_laws_hold_for_random_plans(law: str) -> None:
     held = plans.over_random_plans(law, PLANS // len(plans.LAWS), seed=7)
@@ -191,7 +193,7 @@ def test_money_buys_what_it_costs(find: str) -> None:
     assert again.middle.dollars == pytest.approx(5e6)
 
 
-@pytest.mark.parametrize("device", accelerators(), ids=lambda d: d.name)
+@every("device", accelerators(), ids=lambda d: d.name)
 def test_an_owned_or_unpriced_accelerator_has_an_answer(device: object) -> None:
     name = device.name  # type: ignore[attr-defined]
     free, known, empty = (answer(plan_from({"gpu": name, "price": price})) for price in ("0", "2", ""))

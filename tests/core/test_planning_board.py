@@ -28,6 +28,7 @@ from core.units import QuantityError
 from core.views.sweep import text as sweep_text
 from core.views.sweep.charts import grid, shares_of
 from core.wording import percent
+from tests.every import every
 
 PAIRS = [(x, y) for x, y in combinations(AXES.values(), 2) if not same_field(x, y)]
 STARTS = {**PRESETS, **SWEEP_PRESETS}
@@ -112,6 +113,7 @@ def test_a_chip_says_of_each_cell_what_its_plan_comes_to(story: str) -> None:
     assert_cells(of_story(story))
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("part", range(8))
 def test_every_pair_of_axes_says_of_each_cell_what_its_plan_comes_to(part: int) -> None:
     for n, (x, y) in list(enumerate(PAIRS))[part::8]:
@@ -167,6 +169,7 @@ def test_more_accelerators_are_quicker_and_more_tokens_take_longer(story: str) -
     assert np.array_equal(made.within, (made.days <= 90) & ~made.impossible)
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("story", STARTS)
 def test_the_plan_is_a_cell_of_every_axis_around_it(story: str) -> None:
     texts = texts_of(story)
@@ -192,7 +195,7 @@ def test_the_limit_is_what_was_asked_for_else_the_plans_time() -> None:
 # ------------------------------------------------------------------------------------------ typed lists
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "text", "values"),
     [
         ("accelerators", "512, 1024, 2048", ("512", "1024", "2048")),
@@ -239,7 +242,7 @@ def test_a_long_list_is_refused_by_its_field() -> None:
             field.parse("1" * (most + 1))
 
 
-@pytest.mark.parametrize("story", STARTS)
+@every("story", STARTS)
 def test_what_a_click_writes_reads_as_the_same_values(story: str) -> None:
     texts = texts_of(story)
     for axis in AXES.values():
@@ -318,7 +321,7 @@ def test_the_plan_itself_is_told_as_its_answer_has_it() -> None:
     assert "meets 200 days" in sweep_text.own(a, Limits(200.0))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20))
 def test_a_frontier_parts_what_holds_from_what_does_not(seed: int) -> None:
     holds = np.random.default_rng(seed).random((5, 7)) < 0.5
     found = set(edges(holds))
@@ -342,7 +345,7 @@ def test_names_of_frontiers_say_what_holds_where_they_stand() -> None:
         assert line["name"] == (yes if there else no)
 
 
-@pytest.mark.parametrize("name", RESULTS)
+@every("name", RESULTS)
 def test_cells_are_shaded_in_order_and_written_as_they_are(name: str) -> None:
     made = of_story("8B: 8k to 128k × micro-batch")
     values = RESULTS[name].of(made)

@@ -15,6 +15,7 @@ from core.hardware.accelerators import find
 from core.planning.plan import Limits, parse_mfu, parse_price, parse_within, whole_accelerators
 from core.units import QuantityError
 from core.wording import dollars, price
+from tests.every import every
 
 H100 = find("H100 SXM").peak("bf16")
 
@@ -112,7 +113,7 @@ def test_prices_as_typed(text: str) -> None:
     assert parse_price(text) == PRICES[text]
 
 
-@pytest.mark.parametrize("text", MFUS)
+@every("text", MFUS)
 def test_mfu_as_typed(text: str) -> None:
     found = parse_mfu(text)
     assert found
@@ -140,20 +141,20 @@ def test_limits_of_money_as_typed() -> None:
     assert not Limits(90.0).in_money
 
 
-@pytest.mark.parametrize("text", ["", "cheap", "1-2-3", "-", "2-", "-2", "–2", "1e9", "nan"])
+@every("text", ["", "cheap", "1-2-3", "-", "2-", "-2", "–2", "1e9", "nan"])
 def test_bad_prices_are_refused_with_an_example(text: str) -> None:
     with pytest.raises(QuantityError, match=r"example|Empty|empty|out of range") as refused:
         parse_price(text)
     assert text in str(refused.value)
 
 
-@pytest.mark.parametrize("text", ["1.5", "101", "0", "-0.3", "lots", "1-2-3", "nan", "1e999", "%"])
+@every("text", ["1.5", "101", "0", "-0.3", "lots", "1-2-3", "nan", "1e999", "%"])
 def test_bad_mfu_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(QuantityError, match=r"40%|from 0.1 % to 100 %"):
         parse_mfu(text)
 
 
-@pytest.mark.parametrize("text", ["90", "", "soon", "$", "-3 days", "1e999 days", "0 s", "$1e999", "5M"])
+@every("text", ["90", "", "soon", "$", "-3 days", "1e999 days", "0 s", "$1e999", "5M"])
 def test_bad_limits_are_refused(text: str) -> None:
     with pytest.raises(QuantityError, match=r"example|[Ee]mpty|out of range"):
         parse_within(text)

@@ -41,6 +41,7 @@ from core.views.common.palette import LIGHT
 from core.views.cost.text import fleet_text
 from core.views.plan.text_memory import gib
 from tests.core.said import says
+from tests.every import every
 
 FORM = plan_form("y", *CALENDAR_FIELDS, *MONEY_FIELDS)
 START = date(2027, 1, 15)
@@ -238,7 +239,7 @@ def replaced(texts: dict[str, str] | object, **others: str):
 ONE = {"n": "1B", "tokens": "20B", "count": "64"}
 
 
-@pytest.mark.parametrize(
+@every(
     ("texts", "said"),
     [
         ({"due": "2026-12-01"}, "before the start"),
@@ -269,8 +270,8 @@ def test_a_plan_without_an_answer_names_its_run() -> None:
     assert (named.value.field, str(problem.value) in str(named.value)) == (problem.value.field, True)
 
 
-@pytest.mark.parametrize("field", ["r1t", "r1s", "r1c", "r1m", "spare", "mhours"])
-@pytest.mark.parametrize("text", ["-5", "x", "1e999", "0.5"])
+@every("field", ["r1t", "r1s", "r1c", "r1m", "spare", "mhours"])
+@every("text", ["-5", "x", "1e999", "0.5"])
 def test_bad_amounts_are_refused_by_their_field(field: str, text: str) -> None:
     problems = FORM.parse({field: text}).problems
     if (field, text) != ("mhours", "0.5"):

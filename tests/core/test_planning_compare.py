@@ -173,6 +173,7 @@ def test_the_order_of_plans_changes_only_their_order() -> None:
 # ------------------------------------------------------------------------------------------ the net
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("part", range(6))
 def test_every_chip_compares_on_every_accelerator(part: int) -> None:
     pairs = PAIRS[part::6]

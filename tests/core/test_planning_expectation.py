@@ -42,6 +42,7 @@ from core.runs.nearest import (
 from core.runs.reach import beyond_evidence, nearest_runs
 from core.runs.scores import predictions, same_lab, same_model, score
 from core.runs.utilisation import Width, base_peak, evidence
+from tests.every import every
 
 Array = npt.NDArray[np.float64]
 MOST_PARAMS, MOST_TOKENS = 1e16, 1e18
@@ -94,6 +95,7 @@ def test_ranges_are_ordered_and_never_pass_the_best_matmul_or_the_best_run(seed:
     np.testing.assert_array_equal(found.capped, high >= found.cap)
 
 
+@pytest.mark.sweep(8)
 @EACH
 def test_more_work_takes_more_and_slopes_stay_near_one(seed: int) -> None:
     """d ln days over d ln N and d ln D are between 0.5 and 1.5 at P10, P50 and P90, so hours rise throughout."""
@@ -110,6 +112,7 @@ def test_more_work_takes_more_and_slopes_stay_near_one(seed: int) -> None:
             assert slope.max() < 1.5
 
 
+@pytest.mark.sweep(8)
 @EACH
 def test_the_answer_is_continuous(seed: int) -> None:
     setting, found, _ = batch(seed)
@@ -323,8 +326,8 @@ def test_the_derivation_ends_at_the_answer(size: tuple[float, float]) -> None:
     assert end_of_range(0.3, 0.0) == pytest.approx(0.3)
 
 
-@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
-@pytest.mark.parametrize("name", ["params", "tokens", "accelerators"])
+@every("bad", [0.0, -1.0, math.nan, math.inf])
+@every("name", ["params", "tokens", "accelerators"])
 def test_impossible_runs_are_refused(name: str, bad: float) -> None:
     numbers = {"params": 8e9, "tokens": 1e12, "accelerators": 8.0, name: bad}
     with pytest.raises(BudgetError, match="For example"):

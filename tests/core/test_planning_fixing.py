@@ -15,6 +15,7 @@ from core.planning.presets import MEMORY_PRESETS
 from core.views.common.palette import LIGHT
 from core.views.plan import text_memory
 from core.views.training.charts_waterfall import waterfall
+from tests.every import every
 
 GIB = 2.0**30
 OVER: dict[str, dict[str, str]] = {
@@ -34,7 +35,7 @@ def plan_held(texts: dict[str, str]) -> MemoryEstimate:
     return memory_estimate(plan_from({**texts, "find": "time"}))
 
 
-@pytest.mark.parametrize("name", OVER)
+@every("name", OVER)
 def test_every_fix_fits_and_saves_what_it_says(name: str) -> None:
     h = plan_held(OVER[name])
     assert h.fits == "over"
@@ -51,7 +52,7 @@ def test_every_fix_fits_and_saves_what_it_says(name: str) -> None:
     assert not [a for i, a in enumerate(changed) for b in changed[:i] if b <= a]
 
 
-@pytest.mark.parametrize("name", [*OVER, *HOPELESS])
+@every("name", [*OVER, *HOPELESS])
 def test_the_way_down_adds_up_to_the_change(name: str) -> None:
     texts = {**OVER, **HOPELESS}[name]
     h = plan_held(texts)
@@ -71,7 +72,7 @@ def test_the_way_down_adds_up_to_the_change(name: str) -> None:
         assert steps[0].saved > 0
 
 
-@pytest.mark.parametrize("name", [*OVER, *HOPELESS])
+@every("name", [*OVER, *HOPELESS])
 def test_the_waterfall_falls_from_what_is_held_to_what_is_then(name: str) -> None:
     """Every bar of a change spans the totals before and after it; the two stacks are the totals."""
     h = plan_held({**OVER, **HOPELESS}[name])
@@ -128,7 +129,7 @@ def test_what_fits_needs_no_fix() -> None:
     assert (h.fits, fixes(h), smallest_fix(h)) == ("fits", (), None)
 
 
-@pytest.mark.parametrize("name", [*OVER, *HOPELESS])
+@every("name", [*OVER, *HOPELESS])
 def test_unchanged_it_fits_on_more_of_them_or_on_others(name: str) -> None:
     texts = {**OVER, **HOPELESS}[name]
     h = plan_held(texts)

@@ -23,6 +23,7 @@ from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, USUAL_POLICY, PrecisionPolicy
 from tests.core import launch_reference as reference
 from tests.core.launch_reference import RefusedError, kept
+from tests.every import every
 
 SYSTEMS = ("Megatron-LM", "torchtitan", "DeepSpeed")
 OTHERWISE = "Not as the plan counts it"
@@ -316,9 +317,9 @@ def test_what_a_system_cannot_do_is_said(layout: Layout, system: str, said: str)
     assert any(said in note for note in line.notes), line.notes
 
 
-@pytest.mark.parametrize("context", [1, 2])
-@pytest.mark.parametrize("zero", range(4))
-@pytest.mark.parametrize("group", [0, 8])
+@every("context", [1, 2])
+@every("zero", range(4))
+@every("group", [0, 8])
 def test_torchtitan_gets_all_data_parallel_ranks(context: int, zero: int, group: int) -> None:
     layout = Layout(tensor=2, context=context, data=16, zero=zero, shard_group=group, micro_batches=2)
     text = made(layout)["torchtitan"].text

@@ -20,6 +20,7 @@ from core.planning.form.plan_form import plan_form, plan_from
 from core.views.common.palette import LIGHT
 from core.views.cost import text as cost_text
 from core.views.cost.charts import bills
+from tests.every import every
 
 START = date(2027, 1, 15)
 PLAN = plan_from({"n": "8B", "tokens": "2T", "count": "256", "seq": "4,096"})
@@ -54,8 +55,8 @@ def amount(s: Schedule, p: Prices, name: str, line: str) -> float:
     return found.amount.mid
 
 
-@pytest.mark.parametrize("price", ["", "2.5", "2-3.5"])
-@pytest.mark.parametrize("mfu", ["published", "40%", "35-45%"])
+@every("price", ["", "2.5", "2-3.5"])
+@every("mfu", ["published", "40%", "35-45%"])
 def test_rent_and_energy_are_those_of_compute_budget(price: str, mfu: str) -> None:
     plan = plan_from({"n": "8B", "tokens": "2T", "count": "256", "price": price, "mfu": mfu})
     s = made(Run("one", plan))
@@ -145,7 +146,7 @@ def test_idle_hours_are_what_is_held_and_not_used() -> None:
     assert free.line("idle") is None
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "unknown"),
     [
         ("reserved", {"reserved": "reservation"}),

@@ -26,6 +26,7 @@ from core.views.report.report import Report
 from core.views.report.tables import as_csv, as_markdown
 from core.views.search import text as search_text
 from tests.core.report_cases import report
+from tests.every import every
 
 DENSE = "layers=80 hidden=10240 heads=80 kv_heads=8 head_dim=128 ffn=36864 vocab=128256 glu=yes tied_head=no"
 MIXTURE = (
@@ -36,7 +37,7 @@ SHAPES = {"dense": DENSE, "mixture": MIXTURE, "counted": COUNTED, "example": EXA
 BESIDE = {"n": "30B", "count": "512", "tokens": "15T", "gb": "4M tokens", "zero": "3"}
 
 
-@pytest.mark.parametrize("model", [m.name for m in catalog()])
+@every("model", [m.name for m in catalog()])
 def test_a_model_by_name_has_its_own_size(model: str) -> None:
     reading = PLAN_FORM.parse({"model": model, "n": "30B"})
     plan = plan_of(reading)
@@ -69,8 +70,8 @@ def test_a_config_beside_a_typed_number(shape: str) -> None:
     assert "n" not in link_texts(texts), "a link to another page says the model alone"
 
 
-@pytest.mark.parametrize("made", [as_json, as_python, as_csv, as_markdown, as_html], ids=lambda made: made.__name__)
-@pytest.mark.parametrize("shape", SHAPES)
+@every("made", [as_json, as_python, as_csv, as_markdown, as_html], ids=lambda made: made.__name__)
+@every("shape", SHAPES)
 def test_no_export_says_the_typed_number(made: Callable[[Report], str], shape: str) -> None:
     texts = {**BESIDE, "model": OWN, "shape": SHAPES[shape]}
     assert "30B" not in made(report(entry_of("Ours", texts)))

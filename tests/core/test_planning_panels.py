@@ -40,6 +40,7 @@ from core.views.sensitivity import text as words_moves
 from core.views.sensitivity.charts import days_around, iso_days_figure, tornado
 from core.wording import percent
 from tests.core.said import says
+from tests.every import every
 
 H100 = find("H100 SXM")
 GPT3 = model_named("GPT-3 175B")
@@ -74,8 +75,8 @@ def test_windows_everywhere_never_let_attention_overtake() -> None:
 # ------------------------------------------------------------------------------------------ pictures
 
 
-@pytest.mark.parametrize("most", [1, 12, 30])
-@pytest.mark.parametrize("find_", FINDS)
+@every("most", [1, 12, 30])
+@every("find_", FINDS)
 def test_strip_puts_every_run_and_the_plan_in_their_places(find_: str, most: int) -> None:
     a = answer(plan_from({"find": find_, "within": "300 days"}))
     peers = similar_runs(a, most)

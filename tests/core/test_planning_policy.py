@@ -26,11 +26,13 @@ from core.training.optimizers import optimizers
 from core.training.precision import POLICIES, STORAGE_TYPES
 from core.views.plan import text_memory, text_precision
 from tests.core.plan_walk import NO_NUMBER
+from tests.every import every
 
 TYPES = st.fixed_dictionaries({field.id: st.sampled_from(field.options) for field in OWN_FIELDS.values()})
 OWN = {"prec": OWN_POLICY, "n": "13B", "count": "8"}
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(TYPES, st.sampled_from(list(optimizers())))
 def test_every_combination_answers_and_all_accounts_agree(types: dict[str, str], opt: str) -> None:
@@ -53,8 +55,8 @@ def test_every_combination_answers_and_all_accounts_agree(types: dict[str, str],
     assert not [text for text in in_words if NO_NUMBER.search(text)]
 
 
-@pytest.mark.parametrize("opt", ["AdamW", "SGD", "Muon", "Adafactor with momentum", "Prodigy"])
-@pytest.mark.parametrize("field", OWN_FIELDS.values(), ids=lambda field: field.id)
+@every("opt", ["AdamW", "SGD", "Muon", "Adafactor with momentum", "Prodigy"])
+@every("field", OWN_FIELDS.values(), ids=lambda field: field.id)
 def test_a_wider_type_never_holds_less(field: object, opt: str) -> None:
     """Of every class alone, the others as usual; one that the optimizer does not have changes nothing."""
     (name, one) = next((name, one) for name, one in OWN_FIELDS.items() if one is field)

@@ -26,6 +26,7 @@ from core.runs.published import (
     run_hours,
     steady_mfus,
 )
+from tests.every import every
 
 RUNS = published_runs()
 WHOLE = [(model, run) for model in catalog() for run in full_runs(model.name)]
@@ -56,7 +57,7 @@ def test_rows_name_models_and_accelerators_that_exist() -> None:
             find(run.accelerator)
 
 
-@pytest.mark.parametrize("run", [r for r in RUNS if r.catalog and not math.isnan(r.params)], ids=lambda r: r.model)
+@every("run", [r for r in RUNS if r.catalog and not math.isnan(r.params)], ids=lambda r: r.model)
 def test_linked_rows_have_the_models_size(run: PublishedRun) -> None:
     model = model_named(run.catalog)
     assert run.params == pytest.approx(model.active, rel=0.15 if run.catalog == "gpt-oss 20B" else 0.02)
@@ -128,7 +129,7 @@ def test_whole_run_utilisation_of_published_hours(name: str, low: float, high: f
     assert low < compare(full_runs(name)[0], model, 0.4, 2048).utilisation < high
 
 
-@pytest.mark.parametrize(("model", "run"), WHOLE, ids=[run.model for _, run in WHOLE])
+@every(("model", "run"), WHOLE, ids=[run.model for _, run in WHOLE])
 def test_every_whole_run_can_be_compared(model: object, run: PublishedRun) -> None:
     c = compare(run, model, 0.4, 2048)  # type: ignore[arg-type]
     assert c.hours.value > 0

@@ -31,6 +31,7 @@ from core.training.layout import Layout, LayoutError, allowed, check
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES
 from tests.core.plan_brute import Plain, best_of, kept, one_at_a_time
+from tests.every import every
 
 ADAM = find_optimizer("AdamW")
 MEGATRON = POLICIES["mixed bf16, fp32 master, fp32 gradients"]
@@ -116,6 +117,7 @@ def same(found: LayoutResult, plan: Plain) -> bool:
     return (found.seconds, found.memory.total) == pytest.approx((plan.seconds, plan.held), rel=1e-12)
 
 
+@pytest.mark.long
 @settings(max_examples=12)
 @given(space=SPACES, share=st.floats(0, 1))
 def test_the_search_finds_what_trying_every_plan_finds(space: tuple[str, int, int, int], share: float) -> None:
@@ -354,8 +356,8 @@ def test_unknown_rates_are_said() -> None:
         searched(replace(question, running=replace(question.running, dtype="fp4")))
 
 
-@pytest.mark.parametrize("memory", [H100.memory_bytes, 1e9], ids=["some fit", "none fits"])
-@pytest.mark.parametrize("dtype", DTYPES)
+@every("memory", [H100.memory_bytes, 1e9], ids=["some fit", "none fits"])
+@every("dtype", DTYPES)
 def test_a_format_in_which_no_step_is_timed_is_refused_by_name_whether_anything_fits_or_not(
     dtype: str, memory: float
 ) -> None:

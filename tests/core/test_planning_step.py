@@ -26,6 +26,7 @@ from core.step_time.step import default_states, step_over, step_time
 from core.training.activations.tensors import MEGATRON_GPT
 from core.training.layout import Layout, LayoutError, allowed
 from tests.core.step_reference import Reference
+from tests.every import every
 
 LLAMA = model_named("Llama 3.1 405B").spec
 SMALL = model_named("Llama 3.1 8B").spec
@@ -171,7 +172,7 @@ def test_nothing_faster_makes_a_step_slower(changes: dict[str, object], spec: Tr
     assert np.any(after < before)
 
 
-@pytest.mark.parametrize("device", accelerators(), ids=lambda one: one.id)
+@every("device", accelerators(), ids=lambda one: one.id)
 def test_every_accelerator_is_timed_beyond_a_node(device: Accelerator) -> None:
     """In every kind of parallelism, and no faster over a slower network."""
     size = 2 * device.node_size

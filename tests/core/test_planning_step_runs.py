@@ -23,6 +23,7 @@ from core.training.device.memory import memory_per_device
 from core.training.layout import Layout, Recompute, check
 from core.training.optimizers import find_optimizer
 from core.training.precision import find_policy
+from tests.every import every
 
 RUNS = step_runs()
 PRINTED = [*read_rows("training_runs"), *read_rows("step_runs_moe")]
@@ -64,7 +65,7 @@ def test_every_published_row_is_a_step_or_left_out_with_a_reason() -> None:
     assert not any(run.cluster.accelerator.name.startswith("TPU") for run in RUNS)
 
 
-@pytest.mark.parametrize("run", RUNS, ids=lambda run: f"{run.group} {run.name} {run.sequences}")
+@every("run", RUNS, ids=lambda run: f"{run.group} {run.name} {run.sequences}")
 def test_each_layout_holds_and_takes_every_accelerator(run: StepRun) -> None:
     check(run.spec, run.layout, run.seq_len, run.cluster.count)
     assert run.layout.accelerators == run.cluster.count
@@ -130,7 +131,7 @@ def test_flop_rates_become_times() -> None:
     assert llama.seconds == pytest.approx(2048 * 8192 * per_token / (16384 * 400e12), rel=1e-3)
 
 
-@pytest.mark.parametrize("run", of_group("Narayanan 2021")[:10], ids=lambda run: run.name)
+@every("run", of_group("Narayanan 2021")[:10], ids=lambda run: run.name)
 def test_what_the_table_leaves_open_is_about_the_fastest_that_fits(run: StepRun) -> None:
     """Of all micro-batches and interleaves that fit 80 GB none is 5 % faster than what is taken."""
     taken, device = run.layout, run.cluster.accelerator

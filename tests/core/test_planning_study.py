@@ -42,6 +42,7 @@ from core.training.optimizers import find_optimizer
 from core.training.precision import find_policy
 from tests.core import study_cases
 from tests.core.study_cases import search, seconds_of
+from tests.every import every
 
 ROOT = Path(__file__).parents[2]
 GRID: dict[str, Any] = {
@@ -139,7 +140,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "field", "rule"), REFUSED, ids=lambda value: str(value)[:40])
+@every(("change", "field", "rule"), REFUSED, ids=lambda value: str(value)[:40])
 def test_a_wrong_field_is_named_with_its_rule_and_an_example(change: dict[str, Any], field: str, rule: str) -> None:
     with pytest.raises(StudyError) as refused:
         study(**change)
@@ -156,7 +157,7 @@ def test_what_no_study_can_do_without(name: str) -> None:
         read_study(json.dumps({key: value for key, value in GRID.items() if key != name}))
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         "",
@@ -416,10 +417,12 @@ def client() -> Iterator[Any]:
         yield client
 
 
+@pytest.mark.long
 def test_a_cluster_finds_the_same(client: Any, here: list[PointResult]) -> None:
     assert points(study(), client=client) == here
 
 
+@pytest.mark.long
 def test_a_worker_killed_midway_changes_nothing(
     client: Any, here: list[PointResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -428,6 +431,7 @@ def test_a_worker_killed_midway_changes_nothing(
     assert told.read_text().isdigit()
 
 
+@pytest.mark.long
 def test_a_chunk_that_kills_every_worker_is_given_up_and_no_other(client: Any) -> None:
     one = study(models=["Llama 3.1 8B"], clusters=GRID["clusters"][:1], seq_len=[4096])
     chunks = run_study(one, search=study_cases.killing_always, client=client)
@@ -437,6 +441,7 @@ def test_a_chunk_that_kills_every_worker_is_given_up_and_no_other(client: Any) -
     assert sorted(found, key=lambda one: one.point) == [one for one in points(one) if one.global_batch_sequences != 64]
 
 
+@pytest.mark.long
 def test_a_cluster_can_be_cancelled(client: Any, here: list[PointResult]) -> None:
     found: list[PointResult] = []
     for chunk in run_study(study(), search=search, client=client, cancelled=lambda: len(found) >= 5):
@@ -454,6 +459,7 @@ def test_the_environment_names_the_cluster(
     assert points(study(), search=study_cases.Elsewhere(os.getpid())) == here
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nowhere", "http://x", "tcp://127.0.0.1:99999", "tcp://[::1"])
 def test_a_scheduler_that_is_away(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DASK_SCHEDULER", address)
@@ -480,6 +486,7 @@ def command(tmp_path: Path, search: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_the_command_stops_at_once_and_goes_on_from_there(tmp_path: Path, here: list[PointResult]) -> None:
     told = tmp_path / "told"
     stopped = command(tmp_path, f"StoppingOnce(Path({str(told)!r}))")

@@ -39,6 +39,7 @@ CORNERS: dict[str, dict[str, str]] = {
 }
 
 
+@pytest.mark.long
 def test_every_chip_question_and_accelerator_on_every_panel() -> None:
     """A third of them, with every pair of the three; `python -m tests.perf plans` takes them all."""
     walked = walk_all(costly_every=11, thirds=(0,))
@@ -47,6 +48,7 @@ def test_every_chip_question_and_accelerator_on_every_panel() -> None:
     assert walked.costly >= 7 * len(COSTLY)
 
 
+@pytest.mark.sweep(7)
 @pytest.mark.parametrize("name", CORNERS)
 def test_the_corners_on_every_panel(name: str) -> None:
     walked = Walked()
@@ -65,6 +67,7 @@ def test_every_chip_on_every_panel(name: str) -> None:
 NO_LAYOUT = {"nothing fits": {"model": "DeepSeek-V3", "count": "16"}, "a prime": {"count": "1,021"}}
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("name", [*SEARCH_PRESETS, *CORNERS, *NO_LAYOUT])
 def test_every_chip_and_corner_on_every_panel_of_a_search(name: str) -> None:
     walked = Walked()
@@ -74,6 +77,7 @@ def test_every_chip_and_corner_on_every_panel_of_a_search(name: str) -> None:
     assert walked.faults == []
 
 
+@pytest.mark.long
 def test_searches_of_many_accelerators_and_models() -> None:
     """Every second accelerator with a small model, every third model on one cluster."""
     walked = Walked()

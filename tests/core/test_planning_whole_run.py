@@ -38,6 +38,7 @@ from core.views.runs import text_goodput as words_whole
 from core.views.runs.charts_goodput import hours_of_the_run
 from core.wording import amount
 from tests.core.said import says
+from tests.every import every
 
 CHINCHILLA_FLOP = 5.76e23
 
@@ -169,7 +170,7 @@ SHAPES: list[dict[str, float]] = [
 ]
 
 
-@pytest.mark.parametrize("given", SHAPES, ids=str)
+@every("given", SHAPES, ids=str)
 def test_shares_of_the_wall_time_sum_to_one(given: dict[str, float]) -> None:
     counts = np.array([1.0, 8.0, 1024.0, LLAMA, 1e6])
     run = whole_run(counts, **given)  # type: ignore[arg-type]
@@ -188,7 +189,7 @@ def test_shares_of_the_wall_time_sum_to_one(given: dict[str, float]) -> None:
         ) or not given.get("rate", 1.0)
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "between"),
     [
         ("0.474", 86400e3 / 0.474 / LLAMA),
@@ -207,7 +208,7 @@ def test_failures_as_typed(text: str, between: float) -> None:
     assert float(found.mtbf) == pytest.approx(between)
 
 
-@pytest.mark.parametrize("text", ["", "often", "-1", "1e5", "nan", "8 per", "per day", "MTBF", "0 h", "1e99 h"])
+@every("text", ["", "often", "-1", "1e5", "nan", "8 per", "per day", "MTBF", "0 h", "1e99 h"])
 def test_bad_failures_are_refused(text: str) -> None:
     with pytest.raises(QuantityError, match=r"example|empty|Empty|out of range"):
         parse_failures(text)
@@ -226,8 +227,8 @@ def test_the_whole_run_has_the_hours_of_the_answer(mfu: str, pace: str) -> None:
     assert 100 in hours_of_the_run(words_whole.shares(a), LIGHT)["layout"]["xaxis"]["tickvals"]
 
 
-@pytest.mark.parametrize("accelerators", ["1000", "100000", "200000", "300000", "500000"])
-@pytest.mark.parametrize("dtype", ["bf16", "fp8"])
+@every("accelerators", ["1000", "100000", "200000", "300000", "500000"])
+@every("dtype", ["bf16", "fp8"])
 def test_no_end_of_the_steps_is_faster_than_the_best_matmul(accelerators: str, dtype: str) -> None:
     """Failures of a large cluster raise the steps over its hours; only the middle says that no steps are so fast."""
     a = answer(plan_from({"count": accelerators, "dtype": dtype}))

@@ -29,6 +29,7 @@ from core.views.runs import text_goodput as words_whole
 from core.views.runs.charts import hours_of_a_run
 from core.wording import known, percent, signed
 from tests.core.said import says
+from tests.every import every
 
 H100 = find("H100 SXM")
 
@@ -289,7 +290,7 @@ def test_further_runs_are_named() -> None:
     assert words_runs.other_runs([]) == []
 
 
-@pytest.mark.parametrize("model", catalog(), ids=lambda m: m.name)
+@every("model", catalog(), ids=lambda m: m.name)
 def test_every_model_can_be_talked_about(model: object) -> None:
     for attention in ("causal", "full"):
         assert attention in words_count.gap(model, 4096, attention)  # type: ignore[arg-type]
@@ -357,7 +358,7 @@ def test_cautions() -> None:
     assert words_count.cautions(model_named("Llama 3.1 405B"), 8192) == []
 
 
-@pytest.mark.parametrize("device", accelerators(), ids=lambda d: d.name)
+@every("device", accelerators(), ids=lambda d: d.name)
 def test_every_device_has_a_datasheet_line(device: object) -> None:
     dtype = device.usable("bf16")  # type: ignore[attr-defined]
     assert len(words_device.peaks(device)) == len(device.peaks)  # type: ignore[attr-defined,arg-type]
@@ -366,7 +367,7 @@ def test_every_device_has_a_datasheet_line(device: object) -> None:
     assert " W;" in said or "W (" in said or "power unknown" in said
 
 
-@pytest.mark.parametrize("device", accelerators(), ids=lambda d: d.name)
+@every("device", accelerators(), ids=lambda d: d.name)
 def test_remarks_on_a_device_are_sentences(device: Accelerator) -> None:
     """No note to oneself: whole sentences, no arrows, no shorthand, numbers as they are written everywhere."""
     for text in filter(None, (device.traps, device.price_source, device.tdp_note)):

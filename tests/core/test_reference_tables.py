@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.every import every
 from tests.tools.__main__ import TABLES
 
 DATA = Path(__file__).parents[1] / "data"
 README = (DATA / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("path", [path for path in DATA.iterdir() if path.suffix != ".md"], ids=lambda path: path.name)
+@every("path", [path for path in DATA.iterdir() if path.suffix != ".md"], ids=lambda path: path.name)
 def test_a_table_says_where_it_is_from(path: Path) -> None:
     assert f"`{path.name}`" in README
 

@@ -15,6 +15,7 @@ from core.planning.form.plan_form import PLAN_FORM
 from core.views.report.data import PlansFileError, as_json, read_json
 from core.wording import cleaned
 from tests.core.report_cases import CHIPS, HOSTILE, ODD, report
+from tests.every import every
 
 NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30).filter(lambda x: cleaned(x, 30))
 TYPED = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
@@ -24,7 +25,7 @@ JSON = st.recursive(
 )
 
 
-@pytest.mark.parametrize("name", [*CHIPS, *ODD])
+@every("name", [*CHIPS, *ODD])
 def test_a_plan_comes_back_with_its_results(name: str) -> None:
     entry = (CHIPS | ODD)[name]
     ((again,), said) = read_json(as_json(report(entry)))
@@ -43,7 +44,7 @@ def test_any_plans_come_back(plans: list[tuple[str, dict[str, str]]]) -> None:
     assert [(one.name, one.texts) for one in back] == [(one.name, one.texts) for one in entries]
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@every("name", HOSTILE)
 def test_names_travel_as_they_are(name: str) -> None:
     entry = entry_of(name, {})
     assert read_json(as_json(report(entry)))[0][0].name == entry.name
@@ -77,7 +78,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@every("name", BAD)
 def test_what_holds_no_plans_is_refused(name: str) -> None:
     with pytest.raises(PlansFileError) as refused:
         read_json(BAD[name])

@@ -13,6 +13,7 @@ from core.views.plan import text as plan_text
 from core.views.report.document import as_html
 from core.wording import plain
 from tests.core.report_cases import CHIPS, HOSTILE, LINK, ODD, report
+from tests.every import every
 
 _TAGS = (
     "html head meta title style body main section footer h1 h2 h3 p a div span b small sup code figure table caption "
@@ -87,6 +88,7 @@ def shown(text: str) -> str:
     return plainly.replace("\u00a0", " ").replace("^", "").replace("`", "")
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("name", CHIPS)
 def test_a_chip_is_reported_whole(name: str) -> None:
     entry = CHIPS[name]
@@ -144,7 +146,7 @@ def test_a_plan_without_answer_has_its_reason_among_others() -> None:
     alone(read(ODD["no answer"], ODD["no answer"]))
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@every("name", HOSTILE)
 def test_a_name_is_text_and_nothing_else(name: str) -> None:
     first, second = list(CHIPS.values())[:2]
     for entries in ([Entry(name, first.texts)], [Entry(name, first.texts), second]):

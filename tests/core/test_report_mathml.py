@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-import pkgutil
 import re
 from xml.etree import ElementTree
 
 import pytest
 
-import core
-from core.formula import all_formulas
 from core.units_latex import DOLLAR, latex_quantity
 from core.views.report.mathml import LatexError, mathml
+from tests.core.formulas import FORMULAS
 from tests.core.report_cases import CHIPS
-
-for _module in pkgutil.walk_packages(core.__path__, "core."):
-    if not _module.name.endswith("worker"):
-        importlib.import_module(_module.name)
-
-FORMULAS = {name: f for name, f in sorted(all_formulas().items()) if name.startswith("core.")}
+from tests.every import every
 
 LETTERS = {
     "α": "alpha", "β": "beta", "δ": "delta", "ϵ": "epsilon", "η": "eta", "θ": "theta", "κ": "kappa", "λ": "lambda",
@@ -80,14 +72,14 @@ def same(latex: str) -> None:
     assert back(ElementTree.fromstring(f"<p>{mathml(latex)}</p>")) == canonical(latex)  # noqa: S314
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@every("name", FORMULAS)
 def test_a_formula_is_the_same_in_mathml(name: str) -> None:
     f = FORMULAS[name]
     for latex in (f.symbolic(), f.result.latex, *(symbol.latex for symbol in f.symbols.values())):
         same(latex)
 
 
-@pytest.mark.parametrize("name", CHIPS)
+@every("name", CHIPS)
 def test_values_are_the_same_in_mathml(name: str) -> None:
     a = CHIPS[name].answer
     for one in (*a.explain(), *a.memory.explain()):

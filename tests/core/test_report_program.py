@@ -9,12 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from core.planning.comparison.entry import Entry, results_of
 from core.views.report.program import as_python
 from core.views.report.report import Report
 from tests.core.report_cases import CHIPS, HOSTILE, ODD, about_a_layout, report
+from tests.every import every
 
 ROOT = Path(__file__).parents[2]
 
@@ -73,7 +72,7 @@ def test_names_are_text(tmp_path: Path) -> None:
     assert all(name in said.replace("\r\n", "\n") for name in HOSTILE)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@every("name", HOSTILE)
 def test_a_program_is_the_same_but_for_its_texts(name: str) -> None:
     def shape(entry: Entry) -> list[str]:
         return [type(node).__name__ for node in ast.walk(ast.parse(as_python(report(entry))))]

@@ -15,6 +15,7 @@ from core.views.plan.charts import answer_strip
 from core.views.report.svg import INK, WIDTH, svg
 from core.views.training.charts_device import CLASSES, device_bars
 from tests.core.report_cases import CHIPS, HOSTILE
+from tests.every import every
 
 SVG = ElementTree.Element
 COMPARED = [compare_plan(one) for one in CHIPS.values()][:6]
@@ -39,7 +40,7 @@ def at(root: SVG, tag: str, name: str) -> list[float]:
     return [float(one.get(name, 0)) for one in root.iter(tag)]
 
 
-@pytest.mark.parametrize("name", CHIPS)
+@every("name", CHIPS)
 def test_points_of_published_runs_stand_at_their_values(name: str) -> None:
     a = CHIPS[name].answer
     peers = sorted(similar_runs(a), key=lambda peer: -peer.value)
@@ -52,7 +53,7 @@ def test_points_of_published_runs_stand_at_their_values(name: str) -> None:
     assert {peer.run.model for peer in peers} <= texts(root)
 
 
-@pytest.mark.parametrize("name", CHIPS)
+@every("name", CHIPS)
 def test_bars_of_memory_are_as_long_as_it_is(name: str) -> None:
     h = CHIPS[name].answer.memory
     root = drawn(device_bars([("", h.device_memory)], h.usable, INK))
@@ -77,7 +78,7 @@ def test_the_front_of_a_comparison_has_a_point_for_each_plan_with_a_price() -> N
     assert len(at(root, "circle", "cx")) == sum(not one.price_unknown for one in COMPARED)
 
 
-@pytest.mark.parametrize("alt", HOSTILE)
+@every("alt", HOSTILE)
 def test_what_a_picture_says_is_text(alt: str) -> None:
     a = COMPARED[0].answer
     assert a

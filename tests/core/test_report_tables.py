@@ -7,8 +7,6 @@ import io
 import math
 import re
 
-import pytest
-
 from core.planning.comparison.entry import Entry
 from core.views.common.markup import markdown_text
 from core.views.plan.text import sentence
@@ -16,6 +14,7 @@ from core.views.report.plan_table import plan_lines
 from core.views.report.report import merged
 from core.views.report.tables import as_csv, as_markdown, harmless, lines_csv
 from tests.core.report_cases import CHIPS, HOSTILE, LINK, ODD, report
+from tests.every import every
 
 
 def rows_of(text: str) -> list[list[str]]:
@@ -26,7 +25,7 @@ def number(text: str) -> float:
     return float(text) if text else math.nan
 
 
-@pytest.mark.parametrize("name", CHIPS)
+@every("name", CHIPS)
 def test_a_plan_has_its_quantities_in_base_units(name: str) -> None:
     entry = CHIPS[name]
     head, *rows = rows_of(as_csv(report(entry)))
@@ -57,7 +56,7 @@ def test_plans_beside_each_other_have_the_numbers_of_each() -> None:
     assert all(row[-1] == "" for row in rows[:-1])
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@every("name", HOSTILE)
 def test_no_cell_is_a_formula(name: str) -> None:
     first, second = list(CHIPS.values())[:2]
     mine, lost = Entry(name, first.texts), Entry(name, ODD["no answer"].texts)
@@ -75,15 +74,15 @@ def test_harmless_text_stays() -> None:
     assert harmless("a, -1") == "a, -1"
 
 
-@pytest.mark.parametrize("separator", ["", ";", "\t", "\n", "; "])
-@pytest.mark.parametrize("sign", "=+-@＝＋－＠")
+@every("separator", ["", ";", "\t", "\n", "; "])
+@every("sign", "=+-@＝＋－＠")
 def test_no_cell_becomes_a_formula_in_a_country_that_separates_otherwise(separator: str, sign: str) -> None:
     """A spreadsheet there reads ``a;=1`` as two cells, whatever is quoted."""
     typed = f"a{separator}{sign}1" if separator else f"{sign}1"
     assert not any(re.match(r"\s*[-+=@－＋＝＠]", cell) for cell in re.split(r"[;\t\n]", harmless(typed)))
 
 
-@pytest.mark.parametrize("name", [*CHIPS, *ODD])
+@every("name", [*CHIPS, *ODD])
 def test_markdown_is_a_sentence_a_table_and_a_link(name: str) -> None:
     entry = (CHIPS | ODD)[name]
     text = as_markdown(report(entry))
@@ -95,7 +94,7 @@ def test_markdown_is_a_sentence_a_table_and_a_link(name: str) -> None:
     assert text.rstrip().endswith(f"<{LINK}>")
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@every("name", HOSTILE)
 def test_a_name_is_no_markdown(name: str) -> None:
     """It stays on its line and in its cell, and neither makes a tag, a heading, a link nor calls anybody."""
     first, second = list(CHIPS.values())[:2]

@@ -211,6 +211,7 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(store: Store, t
     assert (tmp_path / "napkin.db").read_bytes() == before
 
 
+@pytest.mark.long
 def test_processes_that_open_an_empty_folder_at_once_make_one_database(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom core.store.store import Store\nfrom core.planning.comparison.entry import entry_of\n"

@@ -261,6 +261,7 @@ for _ in range(10):
 """
 
 
+@pytest.mark.long
 def test_ten_servers_killed_in_mid_job_leave_no_process_no_file_and_no_result_behind(tmp_path: Path) -> None:
     """What is left is what they had measured, and the next server says that it was lost."""
     folders = {name: tmp_path / name for name in ("data", "tmp")}

@@ -14,6 +14,7 @@ from core.tensors.tracing.trace import trace
 from core.views.tensors.charts import storage_picture
 from core.views.tensors.text import headline
 from tests.core.said import says
+from tests.every import every
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def _program(rng: random.Random) -> tuple[list[str], dict[str, Any], str]:
     return lines, names, rng.choice(sorted(names))
 
 
-@pytest.mark.parametrize("seed", range(150))
+@every("seed", range(150))
 def test_who_is_said_to_see_a_write_is_who_sees_it_in_python(seed: int) -> None:
     lines, names, through = _program(random.Random(seed))
     before = {name: tensor.clone() for name, tensor in names.items()}

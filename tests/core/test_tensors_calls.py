@@ -10,6 +10,7 @@ from core.tensors.named_axes.calls import PRESETS, PatternCall, PatternPreset, e
 from core.tensors.named_axes.einsums import EinsumPlan
 from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.trace import trace
+from tests.every import every
 
 
 def test_calls_are_read() -> None:
@@ -23,7 +24,7 @@ def test_calls_are_read() -> None:
     )
 
 
-@pytest.mark.parametrize("preset", PRESETS, ids=[preset.label for preset in PRESETS])
+@every("preset", PRESETS, ids=[preset.label for preset in PRESETS])
 def test_presets_do_what_torch_does(preset: PatternPreset) -> None:
     tensors = [torch.arange(float(torch.Size(shape).numel())).view(shape) for shape in preset.shapes]
     call = read_call(preset.call)
@@ -82,7 +83,7 @@ def test_plans_know_the_numbers_that_tensors_give() -> None:
     assert plan.layout.shape == (3, 2, 2)
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "message"),
     [
         ("rearrange(x", "not a complete call"),

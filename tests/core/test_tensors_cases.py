@@ -13,6 +13,7 @@ from core.tensors.layout import Layout
 from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.steps import Step
 from core.tensors.tracing.trace import trace
+from tests.every import every
 
 # What the sentence of each case says, as a fact about the last step.
 FACTS: dict[str, Callable[[Step], bool]] = {
@@ -43,7 +44,7 @@ def test_every_case_has_a_fact() -> None:
     assert [case.title for case in CASES] == list(FACTS)
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
+@every("case", CASES, ids=[case.title for case in CASES])
 def test_cases_are_what_their_sentences_say(case: Case) -> None:
     made = case.run()
     assert made.refusal is None

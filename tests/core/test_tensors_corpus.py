@@ -13,13 +13,13 @@ from typing import Any
 
 import einops
 import numpy as np
-import pytest
 import torch
 from torch import nn
 
 from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.steps import Trace
 from core.tensors.tracing.trace import trace
+from tests.every import every
 
 DATA = Path(__file__).parents[1] / "data" / "snippets"
 SNIPPETS: list[dict[str, Any]] = json.loads((DATA / "tensors.json").read_text(encoding="utf-8"))
@@ -102,7 +102,7 @@ def test_nearly_all_lines_of_real_code_are_read_and_do_what_torch_does() -> None
     assert held > 200
 
 
-@pytest.mark.parametrize("row", EINOPS, ids=lambda row: row["code"][:60])
+@every("row", EINOPS, ids=lambda row: row["code"][:60])
 def test_examples_of_einops_documentation(row: dict[str, str]) -> None:
     shape = [int(size) for size in row["shape"].split()]
     made = trace(f"y = {row['code']}", shape, dtype="float32")

@@ -75,6 +75,7 @@ LARGE: dict[str, tuple[int, ...]] = {
 """Programs on a small x whose tensors are not, and the shape they end with."""
 
 
+@pytest.mark.long
 def test_large_tensors_are_counted_in_little_memory() -> None:
     """In a fresh process, so that no earlier test hides a peak: all of them together stay under 8 MB."""
     script = """

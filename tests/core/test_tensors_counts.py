@@ -12,6 +12,7 @@ from core.tensors.parsing.reader import read_expression
 from core.tensors.parsing.worked import Counts
 from core.tensors.tracing.trace import trace
 from tests.core.test_tensors_script import check
+from tests.every import every
 
 PASTED: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = [
     ("x.view(x.size(0), -1)", (2, 3, 4), (2, 12)),
@@ -69,7 +70,7 @@ PASTED: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("source", "start", "shape"), PASTED)
+@every(("source", "start", "shape"), PASTED)
 def test_what_people_paste_runs_and_becomes_a_script(
     source: str, start: tuple[int, ...], shape: tuple[int, ...]
 ) -> None:
@@ -86,8 +87,8 @@ REAL = (
 )
 
 
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("source", REAL)
+@every("seed", range(12))
+@every("source", REAL)
 def test_names_are_bound_as_in_python(source: str, seed: int) -> None:
     """Sizes, strides, values and who shares storage, on random shapes."""
     rng = random.Random(seed)

@@ -13,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from core.tensors.layout import Layout
 from core.tensors.named_axes.einsums import EinsumPlan, OperandPlan, explain_einsum
 from core.tensors.operations.values import ExpressionError
+from tests.every import every
 
 
 def layout_of(tensor: torch.Tensor) -> Layout:
@@ -142,7 +143,7 @@ CASES: list[tuple[str, list[tuple[int, ...]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("equation", "shapes"), CASES, ids=[f"{e} {s}" for e, s in CASES])
+@every(("equation", "shapes"), CASES, ids=[f"{e} {s}" for e, s in CASES])
 def test_equals_torch(equation: str, shapes: list[tuple[int, ...]]) -> None:
     check(equation, *(filled(*shape) for shape in shapes))
 
@@ -212,7 +213,7 @@ REFUSED: list[tuple[str, list[tuple[int, ...]], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("equation", "shapes", "message"), REFUSED)
+@every(("equation", "shapes", "message"), REFUSED)
 def test_refusals_are_those_of_torch(equation: str, shapes: list[tuple[int, ...]], message: str) -> None:
     with pytest.raises(ExpressionError, match=message):
         explain_einsum(equation, [Layout.contiguous(shape) for shape in shapes])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import random
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,8 @@ from core.limits import limit
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.text import read_shape, read_stride
 from tests.core.tensors_random import DTYPES, SHAPES, random_program, survives
+
+pytestmark = pytest.mark.long
 
 CHARACTERS = "xxx..()()[]:,,0123 -+*@'>abt_=viewsrtn;#"
 FRAGMENTS = [

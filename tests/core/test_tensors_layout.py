@@ -15,6 +15,7 @@ from core.limits import limit
 from core.tensors.layout import Layout, Run, bounds, contiguous_strides
 from core.tensors.view_rule import Boundary, Narrowed, ShapeError, explain_view, resolve_shape
 from tests.core.tensors_random import compare_views, in_torch, random_layouts
+from tests.every import every
 
 
 def test_explain_view_agrees_with_torch_on_random_layouts() -> None:
@@ -248,7 +249,7 @@ def test_overlap_is_exact() -> None:
     assert min(both) > 800
 
 
-@pytest.mark.parametrize(
+@every(
     ("layout", "overlaps"),
     [
         (Layout((3, 4), (4, 3)), False),  # strides that interleave: no quick rule decides

@@ -14,6 +14,7 @@ from core.tensors.operations.operation import Operation, Written
 from core.tensors.operations.table import ROWS
 from core.tensors.tracing.trace import trace
 from tests.core.tensors_calls import agreement, difference, in_torch, random_call, unknown_parameters
+from tests.every import every
 
 SAMPLES = (Path(__file__).parents[1] / "data" / "tensor_operators.csv").read_text(encoding="utf-8")
 
@@ -23,7 +24,7 @@ CASES: list[tuple[Operation, Written]] = [(row, form) for row in ROWS for form i
 RUNS, TRIES = 2, 25
 
 
-@pytest.mark.parametrize("group", sorted({row.group for row, _ in CASES}))
+@every("group", sorted({row.group for row, _ in CASES}))
 def test_random_calls_do_as_torch_does(group: str) -> None:
     """Shape, strides, dtype, values and sharing; and no guard lets more be allocated than it counted."""
     rng = random.Random(20251122)
@@ -90,7 +91,7 @@ def test_random_numbers_count_and_say_so() -> None:
 
 
 def test_samples_of_torchs_own_operator_tests() -> None:
-    """One of each operator, as ``python -m tests.perf operators`` writes them all."""
+    """One of each operator, written out as a program."""
     for row in csv.DictReader(io.StringIO(SAMPLES, newline="")):
         shape = tuple(map(int, filter(None, row["shape"].split("x"))))
         result, _ = in_torch(re.sub(r"^r0.* = ", "r = ", row["program"], flags=re.MULTILINE), shape, row["dtype"])

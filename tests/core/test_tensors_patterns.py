@@ -15,6 +15,7 @@ from einops.einops import _prepare_transformation_recipe, _reconstruct_from_shap
 from core.tensors.layout import Layout
 from core.tensors.named_axes.patterns import PatternPlan, explain_pattern
 from core.tensors.operations.values import ExpressionError
+from tests.every import every
 
 FUNCTIONS = {"rearrange": einops.rearrange, "reduce": einops.reduce, "repeat": einops.repeat}
 
@@ -155,7 +156,7 @@ CASES: list[tuple[str, str, tuple[int, ...], str, dict[str, int]]] = [
 ]
 
 
-@pytest.mark.parametrize(("function", "pattern", "shape", "reduction", "sizes"), CASES)
+@every(("function", "pattern", "shape", "reduction", "sizes"), CASES)
 def test_equals_einops(
     function: str, pattern: str, shape: tuple[int, ...], reduction: str, sizes: dict[str, int]
 ) -> None:
@@ -243,7 +244,7 @@ REFUSED: list[tuple[str, str, dict[str, int], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("function", "pattern", "sizes", "message"), REFUSED)
+@every(("function", "pattern", "sizes", "message"), REFUSED)
 def test_refusals(function: str, pattern: str, sizes: dict[str, int], message: str) -> None:
     reduction = "sum" if function == "reduce" else ""
     with pytest.raises(ExpressionError, match=message.replace("(", r"\(")):

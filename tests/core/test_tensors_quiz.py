@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.tensors.examples.quiz import Item, ask, categories, grade, items, question
+from tests.every import every
 
 REFERENCE = (Path(__file__).parents[1] / "data" / "tensor_views.csv").read_text(encoding="utf-8")
 
@@ -20,7 +21,7 @@ def test_every_category_of_the_reference_table_is_covered() -> None:
     assert len({(item.source, item.shape, item.dtype) for item in items()}) == len(items()) > 90
 
 
-@pytest.mark.parametrize("item", items(), ids=[f"{item.category} {item.source}" for item in items()])
+@every("item", items(), ids=[f"{item.category} {item.source}" for item in items()])
 def test_answers_are_those_of_torch(item: Item) -> None:
     made = ask(item)
     last = made.run.last

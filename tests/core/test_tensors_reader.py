@@ -16,6 +16,7 @@ from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.reader import read_expression
 from core.tensors.parsing.text import read_shape
 from core.tensors.tracing.trace import trace
+from tests.every import every
 
 HOSTILE: dict[str, tuple[str, str]] = {
     # text → words the message must contain, and what is dangerous about it
@@ -239,7 +240,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
 HOSTILE_CASES = [pytest.param(text, words, id=f"{i}-{why}") for i, (text, (words, why)) in enumerate(HOSTILE.items())]
 
 
-@pytest.mark.parametrize(("text", "words"), HOSTILE_CASES)
+@every(("text", "words"), HOSTILE_CASES)
 def test_hostile_expressions_are_refused_at_once(text: str, words: str) -> None:
     with pytest.raises(ExpressionError) as problem:
         trace(text, (2, 3))
@@ -266,6 +267,7 @@ def test_torch_itself_refuses_what_it_can(text: str, error: str) -> None:
     assert error in last.error_message
 
 
+@pytest.mark.long
 def test_bad_input_leaves_memory_flat() -> None:
     """In a fresh process, so that no earlier test hides a peak: all of it together stays under 4 MB."""
     script = """
@@ -353,7 +355,7 @@ def test_an_operation_like_no_other_is_answered_by_examples_that_run() -> None:
         assert trace(example, (2, 3)).last.kind != "refused"
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "words"),
     [
         ("x.view", "`.view` needs brackets, for example x.view(3, 2)"),
@@ -439,7 +441,7 @@ def test_broken_lines_are_shown_as_one() -> None:
     assert [step.source for step in plan.steps] == [".permute(1,0)", ".view(2, 3 )", "[0]"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "answer"),
     [
         *((f"x.{name}", "are shown") for name in ("shape", "stride()", "size()", "numel()", "dim()", "ndim")),
@@ -503,7 +505,7 @@ def test_every_operation_exists_in_torch_or_einops() -> None:
         assert row.name == name
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "shape"),
     [
         *((text, (2, 3)) for text in ("2, 3", "(2, 3)", "[2,3]", "2 × 3", "2x3", "2 3", " 2 ,3, ")),
@@ -514,7 +516,7 @@ def test_shapes_as_people_type_them(text: str, shape: tuple[int, ...]) -> None:
     assert read_shape(text) == shape
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "words"),
     [
         ("", "Empty"),

@@ -7,9 +7,10 @@ import torch
 
 from core.tensors.tracing.trace import trace
 from core.views.tensors.text import headline
+from tests.every import every
 
 
-@pytest.mark.parametrize(
+@every(
     ("expression", "written", "x"),
     [
         ("x[0, 0] = 100", (0,), (100, 1, 2, 3, 4, 5)),
@@ -80,7 +81,7 @@ def test_the_overlap_hazard() -> None:
     assert partly.reason == "the values are read from cells that the same step is writing"
 
 
-@pytest.mark.parametrize(
+@every(
     ("expression", "shape", "reason"),
     [
         ("x.t()", (2, 3), "the same cells, read with other strides"),
@@ -139,7 +140,7 @@ def test_fresh_memory_is_never_shown() -> None:
         assert set(trace("torch.empty(50, 50)", (2,)).last.values) == {0.0}
 
 
-@pytest.mark.parametrize(
+@every(
     ("expression", "kind", "storage"),
     [
         ("x.contiguous()", "same", 0),
@@ -195,7 +196,7 @@ def test_torch_refuses_a_write_it_cannot_make() -> None:
     assert (made.last.kind, made.last.error_type) == ("refused", "IndexError")
 
 
-@pytest.mark.parametrize(
+@every(
     ("expression", "shape", "reason"),
     [
         (

@@ -13,6 +13,7 @@ import pytest
 from core.tensors.operations.lookup import REFUSED
 from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.trace import trace
+from tests.every import every
 
 TABLE = (Path(__file__).parents[1] / "data" / "tensor_views.csv").read_text(encoding="utf-8")
 ROWS = list(csv.DictReader(io.StringIO(TABLE, newline="")))
@@ -38,7 +39,7 @@ def test_the_table_asks_each_thing_once_and_about_all_that_is_refused() -> None:
     assert all(any(f"{name}(" in row["expr"] for row in ROWS) for name in REFUSED)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[f"{row['id']}-{row['expr']}" for row in ROWS])
+@every("row", ROWS, ids=[f"{row['id']}-{row['expr']}" for row in ROWS])
 def test_row(row: dict[str, str]) -> None:
     shape, stride = ast.literal_eval(row["start_shape"]), ast.literal_eval(row["start_stride"])
     name = left_out(row["expr"])

@@ -22,6 +22,7 @@ from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.script import script
 from core.tensors.tracing.trace import trace
 from tests.core.tensors_random import DTYPES, SHAPES, outcome, random_program
+from tests.every import every
 
 PROGRAMS: list[tuple[str, tuple[int, ...]]] = [
     ("x", (2, 3)),
@@ -115,7 +116,7 @@ def check(source: str, shape: tuple[int, ...], dtype: str, stride: tuple[int, ..
         assert wanted in shown, (step, printed)  # in order: `in` moves the iterator on
 
 
-@pytest.mark.parametrize(("source", "shape"), PROGRAMS)
+@every(("source", "shape"), PROGRAMS)
 def test_scripts_print_what_the_trace_says(source: str, shape: tuple[int, ...]) -> None:
     check(source, shape, "int64")
 
@@ -134,6 +135,7 @@ def test_scripts_of_other_examples() -> None:
         check(f"{hazard.view}.{hazard.method}({hazard.value})", hazard.shape, "int64")
 
 
+@pytest.mark.long
 def test_scripts_of_random_programs() -> None:
     """Whatever is read becomes Python; what runs to its end here prints the same there."""
     rng = random.Random(7)

@@ -10,6 +10,7 @@ from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.text import code_of, skipped
 from core.tensors.tracing.trace import trace
 from core.views.tensors.text import passed_over
+from tests.every import every
 
 PASTED = """import torch
 x = x.t()
@@ -52,7 +53,7 @@ def test_nothing_in_a_skipped_line_is_evaluated(text: str) -> None:
     assert [step.kind for step in run.steps] == ["start", "view", "refused"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "words"),
     [
         ("print(x)", "are drawn"),

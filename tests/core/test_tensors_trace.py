@@ -15,6 +15,7 @@ from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.steps import Trace
 from core.tensors.tracing.trace import ELEMENT_DTYPES, trace
 from core.views.tensors.text import headline
+from tests.every import every
 
 
 def kinds(made: Trace) -> list[str]:
@@ -187,7 +188,7 @@ def test_the_largest_tensor_is_drawn_in_part() -> None:
     assert made.last.values == tuple(np.arange(65_536).reshape(256, 256).T.ravel()[:drawn].tolist())
 
 
-@pytest.mark.parametrize("dtype", ELEMENT_DTYPES)
+@every("dtype", ELEMENT_DTYPES)
 def test_start_types(dtype: str) -> None:
     made = trace("x", (2, 3), dtype=dtype)
     assert made.last.dtype == dtype

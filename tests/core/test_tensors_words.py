@@ -7,9 +7,10 @@ import pytest
 from core.tensors.tracing.trace import trace
 from core.views.tensors.text import explanations, headline, layout_texts
 from tests.core.said import says
+from tests.every import every
 
 
-@pytest.mark.parametrize(
+@every(
     ("expression", "shape", "parts"),
     [
         ("x", (4, 4), ("16 cells", "shape (4, 4)", "(4, 1)")),
@@ -32,7 +33,7 @@ def test_headlines(expression: str, shape: tuple[int, ...], parts: tuple[str, ..
     says(headline(trace(expression, shape))[0], *parts)
 
 
-@pytest.mark.parametrize(
+@every(
     ("expression", "shape", "parts"),
     [
         ("x[0] = 5", (2, 3), ("only tensor here",)),
@@ -87,8 +88,8 @@ def test_a_copy_in_channels_last_names_the_order_asked_for() -> None:
     says(headline(trace("x.t().contiguous()", (2, 3)))[1], "(1, 3)", "not row-major", "(2, 1)")
 
 
-@pytest.mark.parametrize("call", ["expand({})", "broadcast_to({})", "expand_as(torch.ones({}))"])
-@pytest.mark.parametrize("sizes", [(2, 1, 3), (4, 2, 1, 3), (2, 5, 3), (1, 2, 1, 3), (2, 0, 3)])
+@every("call", ["expand({})", "broadcast_to({})", "expand_as(torch.ones({}))"])
+@every("sizes", [(2, 1, 3), (4, 2, 1, 3), (2, 5, 3), (1, 2, 1, 3), (2, 0, 3)])
 def test_a_stride_of_zero_is_named_where_there_is_one(call: str, sizes: tuple[int, ...]) -> None:
     step = trace(f"x.{call.format(', '.join(map(str, sizes)))}", (2, 1, 3)).last
     zero = any(n > 1 and s == 0 for n, s in zip(step.layout.shape, step.layout.stride, strict=True))

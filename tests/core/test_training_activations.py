@@ -33,6 +33,7 @@ from core.training.activations.tensors import (
     ways,
 )
 from core.training.layout import Layout, Recompute
+from tests.every import every
 
 H, A, K, D, F, S, B, T = sympy.symbols("h a k d f s b t", positive=True)
 
@@ -135,8 +136,8 @@ def test_figure_1_of_korthikanti(name: str) -> None:
         np.testing.assert_allclose(found.total / 2**30, [none, selective], rtol=0.03)
 
 
-@pytest.mark.parametrize("micro_batches", [1, 3, 8, 100])
-@pytest.mark.parametrize(("pipeline", "interleave"), [(1, 1), (4, 1), (4, 3), (6, 2), (8, 5)])
+@every("micro_batches", [1, 3, 8, 100])
+@every(("pipeline", "interleave"), [(1, 1), (4, 1), (4, 3), (6, 2), (8, 5)])
 def test_in_flight_is_what_the_schedule_piles_up(pipeline: int, interleave: int, micro_batches: int) -> None:
     """Forwards of the warm-up as Megatron schedules them, then one forward before each backward."""
     for stage in range(pipeline):
@@ -186,7 +187,7 @@ def single(layout: Layout, i: int) -> Layout:
     return Layout(**{f.name: int(np.broadcast_to(getattr(layout, f.name), 64)[i]) for f in fields(Layout)})
 
 
-@pytest.mark.parametrize(("name", "how"), CASES, ids=str)
+@every(("name", "how"), CASES, ids=str)
 def test_many_plans_are_each_plan_alone(name: str, how: Implementation) -> None:
     many = plans(1, 64)
     routing = {"imbalance": np.linspace(1, 3, 64), "capacity": np.tile([0.0, 1.25], 32), "chunks": np.tile([1, 8], 32)}
@@ -208,7 +209,7 @@ def test_many_plans_are_each_plan_alone(name: str, how: Implementation) -> None:
         assert float(alone.total) == pytest.approx(whole.total[i], rel=1e-12)
 
 
-@pytest.mark.parametrize(("name", "how"), CASES, ids=str)
+@every(("name", "how"), CASES, ids=str)
 def test_laws_of_every_layout(name: str, how: Implementation) -> None:
     many = plans(2, 64)
     layout, seq = many["layout"], many["seq_len"]
@@ -227,7 +228,7 @@ def test_laws_of_every_layout(name: str, how: Implementation) -> None:
     assert all(np.all(one < bare) for one in less)
 
 
-@pytest.mark.parametrize(("name", "how"), CASES, ids=str)
+@every(("name", "how"), CASES, ids=str)
 def test_a_layer_is_the_sum_of_its_tensors(name: str, how: Implementation) -> None:
     many = plans(3, 32)
     kinds: tuple[LayerKind, ...] = ("dense", "experts") if SPECS[name].moe_layers else ("dense",)
@@ -283,8 +284,8 @@ def test_prediction_modules_are_further_layers_of_the_last_stage() -> None:
     np.testing.assert_allclose(with_one.logits, 2 * without.logits)
 
 
-@pytest.mark.parametrize("recompute", Recompute)
-@pytest.mark.parametrize(("name", "how"), CASES, ids=str)
+@every("recompute", Recompute)
+@every(("name", "how"), CASES, ids=str)
 def test_the_derivation_leads_to_the_numbers(name: str, how: Implementation, recompute: Recompute) -> None:
     layout = Layout(2, 4, 2, 2, 4, micro_batch=2, micro_batches=8, sequence_parallel=1, recompute=int(recompute))
     told: dict[str, Any] = {"stage": 3, "imbalance": 1.4, "chunks": 4}

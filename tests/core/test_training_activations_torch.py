@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -30,6 +30,8 @@ from core.training.activations.tensors import (
 from core.training.device.buffers import cast_bytes
 from core.training.device.memory import rank_of
 from core.training.layout import Layout, Recompute, degrees_of
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 PRECISIONS: Mapping[str, tuple[torch.dtype, bool, Mapping[str, int]]] = {
     "bf16": (torch.bfloat16, False, {"width": 2}),
@@ -89,15 +91,6 @@ LAYERS: Mapping[str, tuple[str, Mapping[str, Any], LayerKind]] = {
 
 BATCHES = ((2, 48), (2, 80), (3, 136))
 """Sequences and their length. With a single sequence some copies are views, which spares what others pay."""
-
-
-@pytest.fixture(autouse=True)
-def single_thread() -> Iterator[None]:
-    """Small products lose more to waiting for threads than they win."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 class Casts(TorchDispatchMode):
@@ -168,6 +161,7 @@ def cast_by_layers(spec: TransformerSpec, how: Implementation) -> float:
     return float(np.ravel(found)[0])
 
 
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("how", [HF_EAGER, HF_SDPA], ids=lambda how: how.id)
 @pytest.mark.parametrize("name", LAYERS)

@@ -18,6 +18,7 @@ from core.training.device.memory import DeviceMemory, bytes_over, memory_over, m
 from core.training.layout import Layout, LayoutError, allowed, check, degrees_of
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES
+from tests.every import every
 
 ADAM = find_optimizer("AdamW")
 ZERO_PAPER = POLICIES["mixed bf16, fp32 master"]
@@ -213,7 +214,7 @@ def test_the_ranks_of_a_model_hold_it_once(name: str) -> None:
         assert ways * np.sum(rank.experts) == pytest.approx(experts, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", list(CATALOG))
+@every("name", list(CATALOG))
 def test_one_rank_holds_the_model(name: str) -> None:
     spec = CATALOG[name].spec
     _, rank = rank_of(spec, degrees_of(Layout()), ("first",))
@@ -335,6 +336,7 @@ def test_laws(name: str) -> None:
 LEAN = ("mixed bf16, fp32 master", "bf16 throughout", "fp32", "fp32, bf16 autocast", MEGATRON.id)
 
 
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("how", IMPLEMENTATIONS.values(), ids=lambda how: how.id)
 @pytest.mark.parametrize("name", MODELS)
 def test_more_of_what_saves_memory_never_takes_more(name: str, how: Implementation) -> None:
@@ -366,9 +368,9 @@ def test_more_of_what_saves_memory_never_takes_more(name: str, how: Implementati
             assert total(replace(plain, offload=1)) <= most
 
 
-@pytest.mark.parametrize("offload", [0, 1])
-@pytest.mark.parametrize("pipeline", [1, 8])
-@pytest.mark.parametrize("name", ["GPT-3 175B", "Llama 3.1 8B", "Mixtral 8x7B"])
+@every("offload", [0, 1])
+@every("pipeline", [1, 8])
+@every("name", ["GPT-3 175B", "Llama 3.1 8B", "Mixtral 8x7B"])
 def test_gradients_are_whole_until_they_are_reduced_wherever_they_go(name: str, pipeline: int, offload: int) -> None:
     """ZeRO-2 with a pipeline: what a rank keeps and what it has not reduced yet are all its gradients, and those that
     go to the host go there afterwards."""
@@ -460,7 +462,7 @@ def test_experts_shard_over_their_own_group() -> None:
     assert account(MIXTRAL, layout).optimizer_state == pytest.approx(8 * (dense / 8 + experts), rel=1e-12)
 
 
-@pytest.mark.parametrize(
+@every(
     ("layout", "field", "example"),
     [
         (Layout(tensor=3), "tensor", 2),

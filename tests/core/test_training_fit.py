@@ -21,6 +21,7 @@ from core.training.layout import Layout, LayoutError
 from core.training.memory import token_bytes, token_width
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES
+from tests.every import every
 
 ADAM = find_optimizer("AdamW")
 MEGATRON = POLICIES["mixed bf16, fp32 master, fp32 gradients"]
@@ -76,7 +77,7 @@ def test_the_curve_ends_as_it_began_and_peaks_at_the_account(name: str) -> None:
         assert set(curve.bytes[part]) == {getattr(held, part)}
 
 
-@pytest.mark.parametrize("name", FRESH)
+@every("name", FRESH)
 def test_gradients_grow_in_backward_and_the_curve_peaks_at_the_account(name: str) -> None:
     setup = FRESH[name]
     curve, held = through_one_step(setup), setup.device_memory
@@ -232,7 +233,7 @@ def test_a_setup_takes_names() -> None:
         assert SMALL.changed({"tensor": 3}).device_memory
 
 
-@pytest.mark.parametrize("setup", [*SETUPS.values(), *FRESH.values()], ids=[*SETUPS, *(f"{n}, lean" for n in FRESH)])
+@every("setup", [*SETUPS.values(), *FRESH.values()], ids=[*SETUPS, *(f"{n}, lean" for n in FRESH)])
 def test_the_account_explains_itself(setup: Setup) -> None:
     """The last step is the account's total, and the states' steps sum to its states."""
     steps = explain_device(setup)

@@ -28,6 +28,7 @@ from core.training.optimizers import LEFT_OUT, find_optimizer, optimizers, why_n
 from core.training.precision import POLICIES, find_policy
 from core.views.training import text
 from tests.core.said import says
+from tests.every import every
 
 H100 = 80e9
 MIXED = "mixed bf16, fp32 master"
@@ -92,13 +93,13 @@ ZERO_TABLE_1 = [
 ]
 
 
-@pytest.mark.parametrize(("params", "degree", "stage", "gigabytes"), ZERO_TABLE_1)
+@every(("params", "degree", "stage", "gigabytes"), ZERO_TABLE_1)
 def test_zero_paper_table_1(params: float, degree: int, stage: int, gigabytes: float) -> None:
     assert params * each(Layout(data=degree, zero=stage), MIXED) / 1e9 == pytest.approx(gigabytes, rel=0.004)
 
 
-@pytest.mark.parametrize("d", [1, 2, 8, 64])
-@pytest.mark.parametrize(
+@every("d", [1, 2, 8, 64])
+@every(
     ("precision", "alone", "kept", "shared"),
     [("mixed fp16, fp32 copies of both", 20, 4, 16), (MEGATRON, 18, 6, 12), ("fp32", 16, 8, 8)],
 )

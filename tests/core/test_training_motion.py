@@ -28,6 +28,7 @@ from core.views.common.palette import LIGHT
 from core.views.training import text_optimizer_paths
 from core.views.training.charts_optimizer_paths import descent, step_lengths
 from pages.streamlit_patches.charts import wire
+from tests.every import every
 
 STARTS = [(-1.8, -0.6), (0.3, 0.9), (1.0, 1.0)]
 EVERY = [(name, surface) for name in MOVING for surface in SURFACES]
@@ -43,8 +44,8 @@ def all_on(surface: str, rate: float | None = None) -> list[OptimizerPath]:
     return [usual(name, surface, rate=rate) for name in MOVING]
 
 
-@pytest.mark.parametrize("start", STARTS)
-@pytest.mark.parametrize(("name", "surface"), EVERY)
+@every("start", STARTS)
+@every(("name", "surface"), EVERY)
 def test_our_formulas_are_the_steps_of_torch(name: str, surface: str, start: tuple[float, float]) -> None:
     done = usual(name, surface, start)
     assert done.steps == limit("motion_steps") or done.diverged  # where a start is too steep for its rate
@@ -102,7 +103,7 @@ def test_minima_are_the_lowest_points(surface: str) -> None:
         assert ground.height(*minimum) == ground.lowest
 
 
-@pytest.mark.parametrize(("name", "surface"), EVERY)
+@every(("name", "surface"), EVERY)
 def test_the_usual_rates_lead_downhill_inside_the_picture(name: str, surface: str) -> None:
     done, ground = usual(name, surface), SURFACES[surface]
     assert not done.diverged
@@ -160,8 +161,8 @@ def test_a_walk_that_never_moves(start: tuple[float, float]) -> None:
     assert text_optimizer_paths.rows(walks, 5)
 
 
-@pytest.mark.parametrize("step", [1, 30, 200])
-@pytest.mark.parametrize("surface", SURFACES)
+@every("step", [1, 30, 200])
+@every("surface", SURFACES)
 def test_pictures_show_the_walks(surface: str, step: int) -> None:
     walks = all_on(surface)
     figure = descent(walks, step, "Adam", LIGHT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,6 +20,8 @@ from core.training.layout import Layout
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 CONFIG = AutoConfig.for_model(
     "llama",
     vocab_size=2000,
@@ -32,15 +33,6 @@ CONFIG = AutoConfig.for_model(
     tie_word_embeddings=False,
 )
 SEQUENCES, LENGTH = 4, 128
-
-
-@pytest.fixture(autouse=True)
-def single_thread() -> Iterator[None]:
-    """Small products lose more to waiting for threads than they win."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 class Live(TorchDispatchMode):

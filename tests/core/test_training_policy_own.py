@@ -17,6 +17,7 @@ from core.training.device.memory import width_of
 from core.training.memory import states_per_parameter
 from core.training.optimizers import find_optimizer, optimizers
 from core.training.precision import POLICIES, STORAGE_TYPES, PrecisionPolicy
+from tests.every import every
 
 LLAMA = CATALOG["Llama 3.1 8B"].spec
 
@@ -56,7 +57,7 @@ def test_what_is_chosen_for_each_state_is_what_it_is_kept_in(own: OwnPolicy, nam
     assert own.under(find_optimizer(name)).phrase.endswith(policy.id)
 
 
-@pytest.mark.parametrize("policy", POLICIES.values(), ids=lambda p: p.id)
+@every("policy", POLICIES.values(), ids=lambda p: p.id)
 def test_ones_own_begins_as_what_was_chosen(policy: PrecisionPolicy) -> None:
     """Under every optimizer the types of a named precision, taken one by one, keep the same bytes."""
     for optimizer in optimizers().values():
@@ -66,8 +67,8 @@ def test_ones_own_begins_as_what_was_chosen(policy: PrecisionPolicy) -> None:
         assert own.fp32_states == policy.fp32_states or optimizer.state_tensors == 0
 
 
-@pytest.mark.parametrize("policy", POLICIES.values(), ids=lambda p: p.id)
-@pytest.mark.parametrize("name", ["AdamW", "Lion", "SGD"])
+@every("policy", POLICIES.values(), ids=lambda p: p.id)
+@every("name", ["AdamW", "Lion", "SGD"])
 def test_the_rows_of_every_policy_add_up(name: str, policy: Any) -> None:
     rows = policy_rows(policy, find_optimizer(name))
     whole = states_per_parameter(find_optimizer(name), policy).total

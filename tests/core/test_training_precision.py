@@ -13,6 +13,7 @@ from core.training.optimizer_state import optimizer_state_bytes
 from core.training.optimizers import ALIKE, HEADLINE, find_optimizer, headline, optimizers, row_names
 from core.training.precision import BF16, FP32, POLICIES, PrecisionPolicy, find_policy
 from core.training.tensors import ParameterTensor
+from tests.every import every
 
 ADAMW_BYTES = {
     # policy → parameters, gradients, master copies, optimizer state under AdamW, as their sources count them
@@ -37,14 +38,14 @@ def test_every_policy_is_counted_here() -> None:
     assert set(POLICIES) == set(ADAMW_BYTES)
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@every("name", POLICIES)
 def test_adamw_bytes_of_every_policy(name: str) -> None:
     states = states_per_parameter(find_optimizer("AdamW"), find_policy(name))
     assert dataclasses.astuple(states) == ADAMW_BYTES[name]
     assert states.total == sum(ADAMW_BYTES[name])
 
 
-@pytest.mark.parametrize("policy", POLICIES.values(), ids=lambda p: p.id)
+@every("policy", POLICIES.values(), ids=lambda p: p.id)
 def test_policy_is_complete(policy: PrecisionPolicy) -> None:
     assert policy.note.endswith(".")
     assert policy.phrase.startswith("in ")
@@ -96,7 +97,7 @@ def test_headline_comes_first_and_falls_in_state() -> None:
     assert sizes[-1] == 0
 
 
-@pytest.mark.parametrize("chosen", optimizers())
+@every("chosen", optimizers())
 def test_a_figure_shows_the_chosen_optimizer_once(chosen: str) -> None:
     names = headline(chosen)
     assert names.count(chosen) == 1
@@ -110,7 +111,7 @@ def test_a_figure_shows_the_chosen_optimizer_once(chosen: str) -> None:
 MATRIX = (ParameterTensor("one matrix", 512, 256, 1, "matrix"),)
 
 
-@pytest.mark.parametrize("name", [name for name, made in optimizers().items() if not math.isnan(made.measured)])
+@every("name", [name for name, made in optimizers().items() if not math.isnan(made.measured)])
 def test_state_is_what_was_measured(name: str) -> None:
     """On one 512 × 256 fp32 matrix: but for counters, and the tables of codes that quantised states share."""
     optimizer = find_optimizer(name)

@@ -22,6 +22,7 @@ from core.training.precision import POLICIES, find_policy
 from core.training.states import parse_states
 from core.training.tensors import ParameterTensor, tensors_of
 from tests.core.test_training_torch import MAKERS, nbytes
+from tests.every import every
 
 FP32 = find_policy("fp32")
 KINDS = ("matrix", "vector", "embedding", "head", "expert matrix")
@@ -62,8 +63,8 @@ def kept(value: object) -> Iterator[torch.Tensor]:
             yield from kept(part)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16 throughout"])
-@pytest.mark.parametrize("name", [name for name in TORCH if name != "Adafactor with momentum"])
+@every("precision", ["fp32", "bf16 throughout"])
+@every("name", [name for name in TORCH if name != "Adafactor with momentum"])
 def test_torch_keeps_the_bytes_counted_with_its_counters(name: str, precision: str) -> None:
     weights = [parameter(t, torch.float32 if precision == "fp32" else torch.bfloat16) for t in MODULE]
     optimizer = stepped(TORCH[name], weights)
@@ -118,7 +119,7 @@ TABLE = Path(__file__).parents[1] / "data" / "optimizer_states.csv"
 MEASURED = list(csv.DictReader(TABLE.read_text(encoding="utf-8").splitlines()))
 
 
-@pytest.mark.parametrize("row", MEASURED, ids=lambda row: f"{row['optimizer']}, {row['kind']} {row['rows']}")
+@every("row", MEASURED, ids=lambda row: f"{row['optimizer']}, {row['kind']} {row['rows']}")
 def test_other_libraries_keep_the_bytes_counted(row: dict[str, str]) -> None:
     tensor: Any = ParameterTensor("one", int(row["rows"]), int(row["columns"]), 1, row["kind"])  # type: ignore[arg-type]
     counted = optimizer_state_bytes((tensor,), find_optimizer(row["optimizer"]), FP32)
@@ -145,8 +146,8 @@ def test_arrays_of_shapes_are_counted_as_one_by_one(name: str, kind: Any, shapes
     assert optimizer_state_bytes(tensors, optimizer, FP32).total == pytest.approx(sum(singly), rel=1e-12)
 
 
-@pytest.mark.parametrize("model", ["GPT-2 (124M)", "Llama 3 8B", "DeepSeek-V3"])
-@pytest.mark.parametrize("name", optimizers())
+@every("model", ["GPT-2 (124M)", "Llama 3 8B", "DeepSeek-V3"])
+@every("name", optimizers())
 def test_bytes_of_a_model_are_a_sum_by_class(name: str, model: str) -> None:
     spec = model_named(model).spec
     for policy in POLICIES.values():
@@ -203,3 +204,8 @@ def test_formulas_as_text(name: str, formula: str) -> None:
 def test_what_is_no_state_tensor_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no state tensor"):
         parse_states(text)
+
+
+def test_a_block_that_is_not_full_has_its_number_too() -> None:
+    (scales,) = parse_states("absmax = mn/256 as fp32")
+    assert scales.elements([3, 16, 0], [100, 16, 16]).tolist() == [2, 1, 0]

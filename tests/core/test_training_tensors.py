@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
@@ -14,6 +13,7 @@ from core.models.configs.config import from_hf_config
 from core.models.parameters import parameters
 from core.training.tensors import tensors_of
 from tests.core.models_oracle import DENSE, MIXTURES, STATES, config_of
+from tests.every import every
 
 SMALL = {**DENSE, **MIXTURES, **STATES}
 APART = (
@@ -24,7 +24,7 @@ APART = (
 """Families whose projections transformers keeps apart, but for those of experts."""
 
 
-@pytest.mark.parametrize("model", catalog(), ids=lambda m: m.name)
+@every("model", catalog(), ids=lambda m: m.name)
 def test_tensors_add_up_to_the_parameters(model: CatalogModel) -> None:
     found = tensors_of(model.spec)
     assert sum(tensor.elements for tensor in found) == parameters(model.spec).total
@@ -32,8 +32,8 @@ def test_tensors_add_up_to_the_parameters(model: CatalogModel) -> None:
     assert len({tensor.name for tensor in found}) == len(found)
 
 
-@pytest.mark.parametrize("name", SMALL)
-@pytest.mark.parametrize("mtp", [False, True])
+@every("name", SMALL)
+@every("mtp", [False, True])
 def test_tensors_of_every_family_add_up(name: str, mtp: bool) -> None:
     spec = from_hf_config(config_of(name, SMALL[name]).to_json_string(), mtp=mtp)
     assert sum(tensor.elements for tensor in tensors_of(spec)) == parameters(spec).total
@@ -57,7 +57,7 @@ def built_shapes(name: str) -> Iterator[tuple[int, int]]:
         yield from [(hidden, width) if "down" in key else (width, hidden)] * count * parts
 
 
-@pytest.mark.parametrize("name", APART)
+@every("name", APART)
 def test_shapes_are_those_that_transformers_builds(name: str) -> None:
     found: Counter[tuple[int, int]] = Counter()
     for tensor in tensors_of(from_hf_config(config_of(name, SMALL[name]).to_json_string())):

@@ -11,6 +11,7 @@ import torch
 from core.training.memory import states_per_parameter
 from core.training.optimizers import find_optimizer
 from core.training.precision import find_policy
+from tests.every import every
 
 SHAPES = ((512, 256), (512,))
 NUMEL = sum(torch.Size(shape).numel() for shape in SHAPES)
@@ -65,8 +66,8 @@ def one_step(weights: list[torch.nn.Parameter], optimizer: torch.optim.Optimizer
     optimizer.step()
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16 throughout"])
-@pytest.mark.parametrize("name", MAKERS)
+@every("precision", ["fp32", "bf16 throughout"])
+@every("name", MAKERS)
 def test_one_step_allocates_what_is_counted(name: str, precision: str) -> None:
     weights = parameters(torch.float32 if precision == "fp32" else torch.bfloat16)
     optimizer = MAKERS[name](weights)
@@ -79,7 +80,7 @@ def test_one_step_allocates_what_is_counted(name: str, precision: str) -> None:
     assert 0 <= nbytes(everything) - counted.optimizer * NUMEL <= EXTRA * len(SHAPES)
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@every("name", MAKERS)
 def test_states_have_the_names_of_the_data(name: str) -> None:
     weights = parameters(torch.float32)
     optimizer = MAKERS[name](weights)

@@ -28,6 +28,7 @@ from core.training.torch_check.step import (
 from core.training.torch_check.worker import run
 from core.training.torch_optimizers import IN_TORCH
 from core.views.training import text_torch_check
+from tests.every import every
 
 GPT2, LLAMA, MIXTRAL = (CATALOG[name].spec for name in ("GPT-2 124M", "Llama 3 8B", "Mixtral 8x7B"))
 FP32, BF16 = "fp32", "bf16 throughout"
@@ -61,6 +62,7 @@ def measured(trial: Trial) -> dict[str, float]:
     return {event.part: event.size for event in said if isinstance(event, Measured)}
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(("spec", "optimizer", "policy"), STEPS)
 def test_torch_takes_what_is_counted(spec: TransformerSpec, optimizer: str, policy: str) -> None:
     trial = smaller(trial_of(spec, optimizer, POLICIES[policy], "cpu"))
@@ -85,6 +87,7 @@ def wait(runner: TorchCheckRunner, id: str, until: Callable[[TorchCheck], bool])
     raise AssertionError(f"still {runner.poll(id)}")
 
 
+@pytest.mark.long
 def test_the_process_measures_and_says_so() -> None:
     runner = TorchCheckRunner()
     trial = smaller(trial_of(None, "Adam", POLICIES[FP32], "cpu"))
@@ -141,7 +144,7 @@ def test_a_step_that_takes_too_long_is_stopped() -> None:
     assert "stopped after 0.2 s" in wait(runner, job.id, lambda now: not now.running).message
 
 
-@pytest.mark.parametrize("name", CATALOG)
+@every("name", CATALOG)
 def test_every_model_of_the_catalogue_has_a_small_one_with_its_ratios(name: str) -> None:
     spec = CATALOG[name].spec
     trial = trial_of(spec, "AdamW", POLICIES[BF16], "cpu")
@@ -157,7 +160,7 @@ def test_every_model_of_the_catalogue_has_a_small_one_with_its_ratios(name: str)
     assert trial.predicted["activations"] > 0
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@every("policy", POLICIES)
 def test_every_policy_has_one_that_plain_torch_can_run(policy: str) -> None:
     run_as = policy_run(POLICIES[policy])
     assert policy_run(run_as) == run_as

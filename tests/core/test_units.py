@@ -22,6 +22,7 @@ from core.units import (
     significant,
 )
 from core.units_latex import latex_exact, latex_quantity
+from tests.every import every
 
 PARSED: list[tuple[str, Kind, float]] = [
     ("70B", "count", 70e9),
@@ -79,12 +80,12 @@ PARSED: list[tuple[str, Kind, float]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "kind", "value"), PARSED, ids=[f"{t!r} {k}" for t, k, _ in PARSED])
+@every(("text", "kind", "value"), PARSED, ids=[f"{t!r} {k}" for t, k, _ in PARSED])
 def test_understood(text: str, kind: Kind, value: float) -> None:
     assert parse_quantity(text, kind) == value
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "kind", "reason"),
     [
         ("", "count", "Empty"),
@@ -159,7 +160,7 @@ def test_bytes_survive_showing_and_typing_again(value: float) -> None:
         assert parse_quantity(shown, "bytes") == pytest.approx(value, rel=5.1e-4)
 
 
-@pytest.mark.parametrize(
+@every(
     ("shown", "expected"),
     [
         (format_count(70e9), "70B"),
@@ -227,7 +228,7 @@ def test_shown(shown: str, expected: str) -> None:
     assert shown == expected
 
 
-@pytest.mark.parametrize(
+@every(
     ("value", "kind", "latex"),
     [
         (16384, "count", "16{,}384"),
@@ -253,7 +254,7 @@ def test_latex(value: float, kind: Kind, latex: str) -> None:
     assert latex_quantity(value, kind) == latex
 
 
-@pytest.mark.parametrize(
+@every(
     ("value", "kind", "latex", "exact"),
     [
         (0.15625, "number", "0.15625", True),

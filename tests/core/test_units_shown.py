@@ -8,9 +8,10 @@ import pytest
 
 from core.units import UNIT, Kind, format_quantity
 from core.views.common.shown_units import read_shown
+from tests.every import every
 
 
-@pytest.mark.parametrize("kind", UNIT)
+@every("kind", UNIT)
 def test_a_shown_quantity_reads_back(kind: Kind) -> None:
     rng = random.Random(kind)
     for _ in range(300):
@@ -24,7 +25,7 @@ def test_a_shown_quantity_reads_back(kind: Kind) -> None:
         assert seconds.value == pytest.approx(value, rel=6e-3, abs=0.006 if kind.startswith("usd") else 0), text
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "value", "unit"),
     [
         ("$1.92 M", 1.92e6, "USD"),
@@ -49,9 +50,7 @@ def test_what_tables_show(text: str, value: float, unit: str) -> None:
     assert float(str(read)) == pytest.approx(value, rel=1e-14)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "—", "∞", "NaN", "unknown", "2 + 2 + 4 + 8", "180–240 days", "0x3e", "1 × 10^999"]
-)
+@every("text", ["", "—", "∞", "NaN", "unknown", "2 + 2 + 4 + 8", "180–240 days", "0x3e", "1 × 10^999"])
 def test_no_quantity_is_made_up(text: str) -> None:
     assert read_shown([text]) == [None]
 

@@ -27,15 +27,6 @@ BF16, FP32 = 2, 4
 """Bytes of an element."""
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Generator[None]:
-    """Tiny operations by one thread: on a busy machine several wait for each other longer than they work."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def processor(monkeypatch: pytest.MonkeyPatch, element: int) -> int:
     """Have a processor with, or without, instructions for bf16; gives the bytes that it computes in."""
     detail = "bf16 instructions: amx_bf16" if element == BF16 else device.no_instructions("bf16")
