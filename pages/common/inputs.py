@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import urlencode
@@ -18,9 +18,8 @@ from urllib.parse import urlencode
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
-from streamlit.errors import StreamlitAPIException
 
-from core.fields import LINK_VERSION, VERSION, Field, Form, Reading, clipped, quoted, read_version
+from core.fields import LINK_VERSION, VERSION, Field, Form, Reading, clipped, quoted
 from core.limits import limit
 from core.suggest import suggestions
 from core.units import Kind, QuantityError, format_quantity, parse_quantity
@@ -30,6 +29,8 @@ from pages.common.projecting import Chip
 from pages.common.registry import PageSpec
 
 _NOWHERE = object()
+_LAST = "inputs:last"
+"""Where session state has the prefix of the page that was drawn last: who comes from another one may have a link."""
 
 
 class Inputs:
@@ -49,6 +50,10 @@ class Inputs:
         """The fields outside a form: what each holds at first, and what it holds for a text of a link."""
         self._said: set[str] = set()
         self._held: set[str] = set()
+        """Fields of the form that session state holds as they are."""
+        self._left = f"{page.prefix}:left"
+        """Where session state has the texts of all fields of the form, as the last run left them."""
+        self._done = False
         self.errors.extend(comparison_list.opened())
         self.reading = self._read()
         self.fields.update(self.form.named(self.reading.texts))
@@ -61,52 +66,51 @@ class Inputs:
 
     def _read(self) -> Reading:
         """The form's texts from its widgets, or from the link that opened the page, or as they were left."""
-        state, left = st.session_state, f"{self.page.prefix}:left"
-        kept: dict[str, str] = state.setdefault(left, {})
+        state = st.session_state
+        now: dict[str, Any] = state.to_dict()  # once: each look for a key that is not there is dear
+        arrived = now.get(_LAST) != self.page.prefix
         opened: dict[str, str] = {}
-        if f"{self.page.prefix}:opened" not in state:
+        if arrived:
+            state[_LAST] = self.page.prefix
+        if f"{self.page.prefix}:opened" not in now:
             state[f"{self.page.prefix}:opened"] = True
             address = {name: st.query_params.get_all(name) for name in st.query_params}
             opened, said = self.form.given(address)
             self.errors.extend(said)
-            if read_version(address) < LINK_VERSION:  # the widgets would read the old texts by themselves
-                for name, text in opened.items():
-                    if text != st.query_params.get(self.key(name)):
-                        self.put(name, text)
+        there = st.query_params.to_dict() | {self.key(name): text for name, text in opened.items()} if arrived else {}
+        left: dict[str, str] = now.get(self._left, {})
         texts: dict[str, str] = {}
         for one in self.form.fields:
             key = self.key(one.id)
-            held: object = state.get(key, _NOWHERE)
-            if held is not _NOWHERE:
+            if key in now:
                 self._held.add(one.id)
-                texts[one.id] = _text(held, one)
-            elif one.id in opened or key in st.query_params:
-                texts[one.id] = opened.get(one.id, st.query_params.get(key, one.default))
-            elif one.id in kept:
-                texts[one.id] = kept[one.id]
-                self._held.add(one.id)
-                self.put(one.id, kept[one.id])
-        good: dict[str, str] = state.setdefault(f"{self.page.prefix}:good", {})
-        reading = self.form.read(texts, good)
+                texts[one.id] = _text(now[key], one)
+            elif key in there:
+                texts[one.id] = there[key]
+            elif one.id in left:
+                texts[one.id] = left[one.id]
+        reading = self.form.read(texts, now.get(f"{self.page.prefix}:good"))
         state[f"{self.page.prefix}:good"] = dict(reading.texts)
-        for name in reading.led:
-            texts[name] = reading.texts[name]
-            self.put(name, texts[name])
-            self._held.add(name)
-            with suppress(StreamlitAPIException):  # a field that is drawn writes its own address
-                st.query_params.pop(self.key(name), None)  # so that the address says nothing else than the page
-        state[left] = {one.id: texts.get(one.id, one.default)[: limit("spec_chars")] for one in self.form.fields}
+        bad = {problem.field for problem in reading.problems}
+        for name in texts:
+            # A box keeps what was typed, whatever is wrong with it; a choice holds only what it offers.
+            if name in reading.led or (name in bad and self.form[name].kind not in ("text", "lines")):
+                texts[name] = reading.texts[name]
+                self._held.discard(name)
+        state[self._left] = {one.id: texts.get(one.id, one.default)[: limit("spec_chars")] for one in self.form.fields}
         return reading
 
     def put(self, name: str, text: str) -> None:
         """Give the form's field ``name`` a text, as a click on a chip does. Before its widget is drawn."""
         one = self.form[name]
+        if not self._done:  # what a callback puts, the next run reads from session state
+            st.session_state[self._left][name] = text
         held = text == "true" if one.kind == "switch" else text
         if one.kind == "slider":
             held = one.read(text)
         st.session_state[self.key(name)] = held
 
-    def _now(self, name: str) -> str:
+    def now(self, name: str) -> str:
         """The text of the form's field ``name`` in a callback, where it may be newer than what this run has read."""
         held: object = st.session_state.get(self.key(name), _NOWHERE)
         return self.reading.texts[name] if held is _NOWHERE else _text(held, self.form[name])
@@ -128,7 +132,9 @@ class Inputs:
         key, named = self.key(one.id), label or one.label
         one = self.form[one.id]
         self.drawn.add(one.id)
-        same: dict[str, Any] = {"key": key, "help": one.help or None, "bind": "query-params", "on_change": changed}
+        if one.id not in self._held and (text := st.session_state[self._left][one.id]) != one.default:
+            self.put(one.id, text[: one.max_chars])
+        same: dict[str, Any] = {"key": key, "help": one.help or None, "on_change": changed}
         if one.kind == "choice":
             st.selectbox(named, one.options, index=one.options.index(one.default), **same)
         elif one.kind == "segments":
@@ -183,7 +189,7 @@ class Inputs:
         def put(story: str) -> None:
             texts = stories.get(story, {})
             if replaces and texts:
-                replaces({name: self._now(name) for one in stories.values() for name in one})
+                replaces({name: self.now(name) for one in stories.values() for name in one})
             for name, text in texts.items():
                 self.put(name, text)
 
@@ -209,21 +215,27 @@ class Inputs:
         self.chips.extend(Chip(story, partial(put, story), partial(lit, story), at) for story in stories)
 
     def leave(self) -> None:
-        """Hold on to the fields that were not drawn: Streamlit forgets what a widget that is gone was set to.
+        """At the end of a run: fields that were not drawn leave session state, and the address carries all of them.
 
-        It keeps what was never a widget's, and a rerun of a page with many folded fields is spared saying it again.
+        What they hold stands in one place for the whole form. Streamlit goes through all of session state again and
+        again, so that a hundred fields there that nobody sees would cost more than those that are drawn.
         """
-        state, ever = st.session_state, f"{self.page.prefix}:ever"
-        widgets: frozenset[str] = state.get(ever, frozenset()) | self.drawn
-        state[ever] = widgets
+        self._done = True
+        for name in self._held - self.drawn:
+            st.session_state.pop(self.key(name), None)
+        # By their widgets, the address would lose what stands in a fold when it is closed.
+        there, left = st.query_params.to_dict(), st.session_state[self._left]
+        follow = self.form.led(self.reading.values)
+        wanted = {
+            self.key(one.id): left[one.id]
+            for one in self.form.fields
+            if left[one.id] != one.default and one.id not in follow
+        }
         for one in self.form.fields:
-            key = self.key(one.id)
-            if one.id in self.drawn or (one.id in self._held and one.id not in widgets):
-                continue
-            if one.id not in self._held and key not in state:
-                self.put(one.id, self.reading.texts[one.id])
-            else:
-                state[key] = state[key]
+            if (name := self.key(one.id)) in there and name not in wanted:
+                del st.query_params[name]
+        if new := {name: text for name, text in wanted.items() if there.get(name) != text}:
+            st.query_params.update(new)
 
     # ------------------------------------------------------------------------------ fields one by one
 
@@ -397,7 +409,8 @@ class Inputs:
         """
         key = self._stands_alone(name, False, _on)
         self.drawn.add(name)
-        made = st.expander(title, key=key, on_change="rerun", bind="query-params")
+        mine = any(one.id == name for one in self.form.fields)
+        made = st.expander(title, key=key, on_change="rerun", bind=None if mine else "query-params")
         self.fields[key] = "true" if made.open else "false"
         with made, guarded(title):
             yield made

@@ -14,6 +14,7 @@ from typing import Any
 import streamlit as st
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
+from core.fields import Field
 from core.formula import Explanation, Source, derivation
 from core.limits import limit
 from core.views.common import markup
@@ -295,6 +296,15 @@ def fold(label: str, *, key: str, icon: str | None = None) -> Iterator[ExpanderC
     made = st.expander(label, key=key, icon=icon, on_change="rerun")
     with made, guarded(label):
         yield made
+
+
+@contextmanager
+def more(inputs: Inputs, label: str, *fields: Field, key: str) -> Iterator[ExpanderContainer]:
+    """A fold of ``fields``, which are drawn only while it is open and count whether or not it is; what is wrong with
+    them is said under it."""
+    with fold(label, key=inputs.key(key)) as made:
+        yield made
+    problems(inputs, *(field.id for field in fields))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,9 @@ from pages.common.tours import TOUR, TOURS, Stop
 
 AS_TYPED = "As typed"
 _STANDS = "projector:slides"
-_BESIDE = (":good", ":saved")
-"""How the keys end of what a page keeps beside its fields: what could be read last, the saved plan that it shows."""
+_BESIDE = (":good", ":left", ":saved")
+"""How the keys end of what a page keeps beside its fields: what could be read last, what stands in fields that are not
+drawn, the saved plan that it shows."""
 
 
 @dataclass(frozen=True, slots=True)

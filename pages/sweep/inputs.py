@@ -89,8 +89,10 @@ def draw(inputs: Inputs, a: Asked) -> None:
             with cell:
                 inputs.draw(field, placeholder=limited(limits_of(None, a.plan)) if field == DUE else "")
     show.input_errors(inputs)
-    with st.expander("More of the plan: sequence length, micro-batch, price, what the MFU is of, model states, layout"):
-        row(inputs, [1.2, 1, 1, 0.8, 1.6], _STEP, a.plan)
-        row(inputs, [1.1, 2.0, 1.35, 1.3], _STATES, a.plan)
-        row(inputs, [1, 1, 1, 1], _LAYOUT, a.plan)
-        show.input_errors(inputs)
+    title = "More of the plan: sequence length, micro-batch, price, what the MFU is of, model states, layout"
+    with show.more(inputs, title, *_STEP, *_STATES, *_LAYOUT, key="fold") as more:
+        if more.open:
+            row(inputs, [1.2, 1, 1, 0.8, 1.6], _STEP, a.plan)
+            row(inputs, [1.1, 2.0, 1.35, 1.3], _STATES, a.plan)
+            row(inputs, [1, 1, 1, 1], _LAYOUT, a.plan)
+            show.input_errors(inputs)
