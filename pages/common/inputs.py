@@ -92,9 +92,9 @@ class Inputs:
         reading = self.form.read(texts, now.get(f"{self.page.prefix}:good"))
         state[f"{self.page.prefix}:good"] = dict(reading.texts)
         bad = {problem.field for problem in reading.problems}
-        for name in texts:
+        for name in {*reading.led, *(bad & texts.keys())}:
             # A box keeps what was typed, whatever is wrong with it; a choice holds only what it offers.
-            if name in reading.led or (name in bad and self.form[name].kind not in ("text", "lines")):
+            if name in reading.led or self.form[name].kind not in ("text", "lines"):
                 texts[name] = reading.texts[name]
                 self._held.discard(name)
         state[self._left] = {one.id: texts.get(one.id, one.default)[: limit("spec_chars")] for one in self.form.fields}
@@ -105,10 +105,14 @@ class Inputs:
         one = self.form[name]
         if not self._done:  # what a callback puts, the next run reads from session state
             st.session_state[self._left][name] = text
-        held = text == "true" if one.kind == "switch" else text
-        if one.kind == "slider":
-            held = one.read(text)
-        st.session_state[self.key(name)] = held
+        st.session_state[self.key(name)] = _held_by_widget(one, text)
+
+    def folded(self) -> dict[str, object]:
+        """Key → what the widget would hold, of the form's fields that are not drawn."""
+        left: dict[str, str] = st.session_state[self._left]
+        return {
+            self.key(one.id): _held_by_widget(one, left[one.id]) for one in self.form.fields if one.id not in self.drawn
+        }
 
     def now(self, name: str) -> str:
         """The text of the form's field ``name`` in a callback, where it may be newer than what this run has read."""
@@ -132,8 +136,7 @@ class Inputs:
         key, named = self.key(one.id), label or one.label
         one = self.form[one.id]
         self.drawn.add(one.id)
-        if one.id not in self._held and (text := st.session_state[self._left][one.id]) != one.default:
-            self.put(one.id, text[: one.max_chars])
+        self._restore(one)
         same: dict[str, Any] = {"key": key, "help": one.help or None, "on_change": changed}
         if one.kind == "choice":
             st.selectbox(named, one.options, index=one.options.index(one.default), **same)
@@ -151,6 +154,12 @@ class Inputs:
                 placeholder=placeholder or one.placeholder or None,
                 **same,
             )
+
+    def _restore(self, one: Field) -> None:
+        """Give a widget that was not drawn in the last run what its field holds."""
+        text: str = st.session_state[self._left][one.id]
+        if one.id not in self._held and text != one.default:
+            self.put(one.id, text[: one.max_chars])
 
     def unsaid(self) -> list[str]:
         """Messages about fields whose messages have not been said yet, such as those folded away."""
@@ -409,7 +418,9 @@ class Inputs:
         """
         key = self._stands_alone(name, False, _on)
         self.drawn.add(name)
-        mine = any(one.id == name for one in self.form.fields)
+        mine = next((one for one in self.form.fields if one.id == name), None)
+        if mine:
+            self._restore(mine)
         made = st.expander(title, key=key, on_change="rerun", bind=None if mine else "query-params")
         self.fields[key] = "true" if made.open else "false"
         with made, guarded(title):
@@ -488,6 +499,13 @@ def _on(text: str) -> bool:
 def _option(shown: Mapping[str, str], text: str, default: str) -> str:
     """The option that a link names by what it is ``shown`` as."""
     return next((option for option, label in shown.items() if label == text), default)
+
+
+def _held_by_widget(one: Field, text: str) -> object:
+    """What the widget of a field holds for a text."""
+    if one.kind == "slider":
+        return one.read(text)
+    return text == "true" if one.kind == "switch" else text
 
 
 def _text(value: object, one: Field) -> str:

@@ -114,7 +114,7 @@ def _config(inputs: Inputs) -> None:
             take(file.getvalue().decode("utf-8", errors="replace"))
 
     with show.fold("Read a Hugging Face config.json", key=inputs.key("fold_config")) as opened:
-        if not opened.open:
+        if not (opened.open or _BUILDING in st.session_state):  # what is being built is taken when it is done
             return
         left, right = st.columns([2, 1])
         with left:

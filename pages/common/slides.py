@@ -21,9 +21,8 @@ from pages.common.tours import TOUR, TOURS, Stop
 
 AS_TYPED = "As typed"
 _STANDS = "projector:slides"
-_BESIDE = (":good", ":left", ":saved")
-"""How the keys end of what a page keeps beside its fields: what could be read last, what stands in fields that are not
-drawn, the saved plan that it shows."""
+_BESIDE = (":good", ":saved")
+"""How the keys end of what a page keeps beside its fields: what could be read last, the saved plan that it shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class Typed:
         mine = (f"{page.prefix}_", f"{page.prefix}:", f"{page.id}:")
         beside = {key for key in st.session_state if str(key).startswith(mine) and str(key).endswith(_BESIDE)}
         return cls(
-            {str(key): st.session_state[key] for key in keys | beside if key in st.session_state},
+            inputs.folded() | {str(key): st.session_state[key] for key in keys | beside if key in st.session_state},
             {name: text for name, text in st.query_params.to_dict().items() if name not in keys | {PROJECTOR}},
             comparison_list.held() if page is COMPARE else None,
         )
