@@ -1,37 +1,19 @@
-"""Changes made faster than the server answers: what a browser says of fields whose news it has not seen is an echo.
-
-With every change Streamlit 1.67's browser sends what all its fields hold, and its address. A change made before the
-answer to the one before is there thus says again what a chip has just replaced, and the script believed it: the chip
-was lost. The answer, in turn, brought back the address from before the second change, and put what it set over what
-had been typed since. So answers are numbered (`answered`), the browser says with each change which one it had on
-screen (``assets/components/copylink.js``), and here the fields and the address that it could not know yet keep what
-they were given, while what a person has changed since stays changed. A message without a number is believed, as is
-one that knew the last answer. A Streamlit without one of the names is left as it is.
-"""
+"""Changes made faster than the server answers: what a browser says of fields whose news it has not seen is an echo."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
 from streamlit.runtime.state import query_params, session_state
-from streamlit.runtime.state.query_params import QueryParams
 from streamlit.runtime.state.session_state import SessionState
 
 SEEN = "napkin:seen"
 """Comes among the fields: the number of the answer that the browser had on screen."""
 
 _TOLD = "napkin:told"
-
-_NEEDED: Mapping[Any, tuple[str, ...]] = {
-    SessionState: ("on_script_will_rerun", "on_script_finished", "_old_state", "_new_session_state", "_key_id_mapper"),
-    QueryParams: ("set_initial_query_params_from_current", "_send_query_param_msg"),
-    query_params: ("_coerce_value_for_query_url",),
-    session_state: ("unpack_widget_state_value",),
-}
 
 
 @dataclass
@@ -52,19 +34,15 @@ class Told:
 
 
 def answered() -> int:
-    """The number of the answer that ends here; every page draws it into its link. 0: nobody listens for it."""
-    if not hasattr(SessionState.on_script_will_rerun, "hears"):
-        return 0
+    """The number of the answer that ends here."""
     told: Told = st.session_state.setdefault(_TOLD, Told())
     told.answers, told.begun = told.answers + 1, False
     return told.answers
 
 
-def tell_echoes() -> None:
-    """Put this in place, for all sessions; a second call changes nothing."""
+def patch() -> None:
+    """Put this in place, for all sessions."""
     will_rerun, finished = SessionState.on_script_will_rerun, SessionState.on_script_finished
-    if hasattr(will_rerun, "hears") or not all(hasattr(at, name) for at, names in _NEEDED.items() for name in names):
-        return
 
     def hear(self: SessionState, says: WidgetStates | None, **rest: Any) -> None:
         """Before a run: believe what the browser says, but for its echoes."""
@@ -95,7 +73,6 @@ def tell_echoes() -> None:
             self.query_params._send_query_param_msg()
         told.address = dict(self.query_params._query_params)
 
-    hear.hears = True  # type: ignore[attr-defined]
     SessionState.on_script_will_rerun = hear  # type: ignore[method-assign, assignment]
     SessionState.on_script_finished = finish  # type: ignore[method-assign]
 

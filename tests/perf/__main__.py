@@ -28,6 +28,7 @@ from tests.perf import (
     models,
     operators,
     pages,
+    patches,
     plans,
     search,
     soak,
@@ -41,6 +42,7 @@ from tests.perf.options import FULL, QUICK, Options
 
 SUITES: dict[str, Callable[[Options], None]] = {
     "pages": pages.main,
+    "patches": patches.main,
     "codec": floats.main,
     "arithmetic": arithmetic.main,
     "traces": tensors.main,
