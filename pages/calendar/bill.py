@@ -26,8 +26,8 @@ def bill(inputs: Inputs, a: CalendarInputs) -> None:
     """Prices, the bars, and the table of lines."""
     usual = price(*a.question.runs[0].plan.price_range)
     for fields in _ROWS:
-        for cell, field in zip(st.columns(len(fields), vertical_alignment="bottom"), fields, strict=True):
-            with cell:
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            for field in fields:
                 inputs.draw(field, placeholder=usual if field == PRICE else "")
     show.problems(inputs, *(field.id for fields in _ROWS for field in fields))
     message = text.compared(a.ways)

@@ -35,6 +35,7 @@ from pages.common.shape import own_shape, row
 
 _GOOD = "calendar:good"
 _PLAN = (MODEL_NAME, PARAMETERS, TRAINED, SEQ_LEN, ACCELERATOR, COUNT, MFU)
+_MORE = (PACE, DTYPE, DRAW, PUE)
 _WIDTHS = [1.5, 1.05, 0.95, 1.05, 1.1, 1.05, 1.1]
 
 
@@ -71,8 +72,9 @@ def draw(inputs: Inputs) -> None:
     row(inputs, [1.63, 1.04, 0.74, 1.04, 1.56, 0.8, 0.9], _PLAN, plan)
     if plan.model == OWN:
         own_shape(inputs)
-    with st.expander("More: what the MFU is of, peak’s dtype, power"):
-        row(inputs, [2, 1, 1, 1], (PACE, DTYPE, DRAW, PUE), plan)
+    with show.more(inputs, "More: what the MFU is of, peak’s dtype, power", *_MORE, key="fold") as more:
+        if more.open:
+            row(inputs, [2, 1, 1, 1], _MORE, plan)
     with st.columns([1, 2])[0]:
         inputs.draw(COUNTED)
     for k in range(1, inputs.reading.values[COUNTED.id] + 1):

@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from pages.common.theme import css_variables, drawn_theme
-from pages.streamlit_patches.echo import answered
+from pages.streamlit_patches import answered
 
 _FOLDER = Path(__file__).parents[2] / "assets" / "components"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import urlencode
@@ -18,9 +18,8 @@ from urllib.parse import urlencode
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
-from streamlit.errors import StreamlitAPIException
 
-from core.fields import LINK_VERSION, VERSION, Field, Form, ParsedForm, clipped, quoted, read_version
+from core.fields import LINK_VERSION, VERSION, Field, Form, ParsedForm, clipped, quoted
 from core.limits import limit
 from core.suggest import suggestions
 from core.units import Kind, QuantityError, format_quantity, parse_quantity
@@ -29,7 +28,9 @@ from pages.common.guard import guarded
 from pages.common.projecting import Chip
 from pages.common.registry import PageSpec
 
-_NOWHERE = object()
+_MISSING = object()
+_LAST_PAGE = "inputs:last"
+"""Where session state has the prefix of the page that was drawn last: who comes from another one may have a link."""
 
 
 class Inputs:
@@ -48,7 +49,11 @@ class Inputs:
         self._alone: dict[str, tuple[object, Callable[[str], object]]] = {}
         """The fields outside a form: what each holds at first, and what it holds for a text of a link."""
         self._said: set[str] = set()
-        self._held: set[str] = set()
+        self._in_state: set[str] = set()
+        """Fields of the form that session state holds as they are."""
+        self._texts_key = f"{page.prefix}:texts"
+        """Where session state has the texts of all fields of the form, as the last run left them."""
+        self._drawn_all = False
         self.errors.extend(comparison_list.opened())
         self.reading = self._read()
         self.fields.update(self.form.address_texts(self.reading.texts))
@@ -61,41 +66,38 @@ class Inputs:
 
     def _read(self) -> ParsedForm:
         """The form's texts from its widgets, or from the link that opened the page, or as they were left."""
-        state, left = st.session_state, f"{self.page.prefix}:left"
-        by_name: dict[str, str] = state.setdefault(left, {})
+        state = st.session_state
+        now: dict[str, Any] = state.to_dict()  # once: each look for a key that is not there is dear
+        arrived = now.get(_LAST_PAGE) != self.page.prefix
         opened: dict[str, str] = {}
-        if f"{self.page.prefix}:opened" not in state:
+        if arrived:
+            state[_LAST_PAGE] = self.page.prefix
+        if f"{self.page.prefix}:opened" not in now:
             state[f"{self.page.prefix}:opened"] = True
             address = {name: st.query_params.get_all(name) for name in st.query_params}
-            opened, sentences = self.form.from_address(address)
-            self.errors.extend(sentences)
-            if read_version(address) < LINK_VERSION:  # the widgets would read the old texts by themselves
-                for name, text in opened.items():
-                    if text != st.query_params.get(self.key(name)):
-                        self.put(name, text)
+            opened, messages = self.form.from_address(address)
+            self.errors.extend(messages)
+        there = st.query_params.to_dict() | {self.key(name): text for name, text in opened.items()} if arrived else {}
+        left: dict[str, str] = now.get(self._texts_key, {})
         texts: dict[str, str] = {}
         for field in self.form.fields:
             key = self.key(field.id)
-            content: object = state.get(key, _NOWHERE)
-            if content is not _NOWHERE:
-                self._held.add(field.id)
-                texts[field.id] = _text(content, field)
-            elif field.id in opened or key in st.query_params:
-                texts[field.id] = opened.get(field.id, st.query_params.get(key, field.default))
-            elif field.id in by_name:
-                texts[field.id] = by_name[field.id]
-                self._held.add(field.id)
-                self.put(field.id, by_name[field.id])
-        good: dict[str, str] = state.setdefault(f"{self.page.prefix}:good", {})
-        reading = self.form.parse(texts, good)
+            if key in now:
+                self._in_state.add(field.id)
+                texts[field.id] = _text(now[key], field)
+            elif key in there:
+                texts[field.id] = there[key]
+            elif field.id in left:
+                texts[field.id] = left[field.id]
+        reading = self.form.parse(texts, now.get(f"{self.page.prefix}:good"))
         state[f"{self.page.prefix}:good"] = dict(reading.texts)
-        for name in reading.derived:
-            texts[name] = reading.texts[name]
-            self.put(name, texts[name])
-            self._held.add(name)
-            with suppress(StreamlitAPIException):  # a field that is drawn writes its own address
-                st.query_params.pop(self.key(name), None)  # so that the address says nothing else than the page
-        state[left] = {
+        bad = {problem.field for problem in reading.problems}
+        for name in {*reading.derived, *(bad & texts.keys())}:
+            # A box keeps what was typed, whatever is wrong with it; a choice holds only what it offers.
+            if name in reading.derived or self.form[name].kind not in ("text", "lines"):
+                texts[name] = reading.texts[name]
+                self._in_state.discard(name)
+        state[self._texts_key] = {
             field.id: texts.get(field.id, field.default)[: limit("spec_chars")] for field in self.form.fields
         }
         return reading
@@ -103,15 +105,23 @@ class Inputs:
     def put(self, name: str, text: str) -> None:
         """Give the form's field ``name`` a text, as a click on a chip does. Before its widget is drawn."""
         field = self.form[name]
-        value = text == "true" if field.kind == "switch" else text
-        if field.kind == "slider":
-            value = field.parse(text)
-        st.session_state[self.key(name)] = value
+        if not self._drawn_all:  # what a callback puts, the next run reads from session state
+            st.session_state[self._texts_key][name] = text
+        st.session_state[self.key(name)] = _widget_value(field, text)
 
-    def _now(self, name: str) -> str:
+    def folded(self) -> dict[str, object]:
+        """Key → what the widget would hold, of the form's fields that are not drawn."""
+        left: dict[str, str] = st.session_state[self._texts_key]
+        return {
+            self.key(field.id): _widget_value(field, left[field.id])
+            for field in self.form.fields
+            if field.id not in self.drawn
+        }
+
+    def now(self, name: str) -> str:
         """The text of the form's field ``name`` in a callback, where it may be newer than what this run has read."""
-        content: object = st.session_state.get(self.key(name), _NOWHERE)
-        return self.reading.texts[name] if content is _NOWHERE else _text(content, self.form[name])
+        content: object = st.session_state.get(self.key(name), _MISSING)
+        return self.reading.texts[name] if content is _MISSING else _text(content, self.form[name])
 
     def take(self, texts: Mapping[str, str]) -> None:
         """In a callback: these fields, and of every other its default, as a link opens them."""
@@ -130,7 +140,8 @@ class Inputs:
         key, named = self.key(field.id), label or field.label
         field = self.form[field.id]
         self.drawn.add(field.id)
-        same: dict[str, Any] = {"key": key, "help": field.help or None, "bind": "query-params", "on_change": changed}
+        self._restore(field)
+        same: dict[str, Any] = {"key": key, "help": field.help or None, "on_change": changed}
         if field.kind == "choice":
             st.selectbox(named, field.options, index=field.options.index(field.default), **same)
         elif field.kind == "segments":
@@ -147,6 +158,12 @@ class Inputs:
                 placeholder=placeholder or field.placeholder or None,
                 **same,
             )
+
+    def _restore(self, field: Field) -> None:
+        """Give a widget that was not drawn in the last run what its field holds."""
+        text: str = st.session_state[self._texts_key][field.id]
+        if field.id not in self._in_state and text != field.default:
+            self.put(field.id, text[: field.max_chars])
 
     def unsaid(self) -> list[str]:
         """Messages about fields whose messages have not been said yet, such as those folded away."""
@@ -185,7 +202,7 @@ class Inputs:
         def put(story: str) -> None:
             texts = stories.get(story, {})
             if replaces and texts:
-                replaces({name: self._now(name) for story in stories.values() for name in story})
+                replaces({name: self.now(name) for texts in stories.values() for name in texts})
             for name, text in texts.items():
                 self.put(name, text)
 
@@ -211,21 +228,27 @@ class Inputs:
         self.chips.extend(Chip(story, partial(put, story), partial(lit, story), at) for story in stories)
 
     def leave(self) -> None:
-        """Hold on to the fields that were not drawn: Streamlit forgets what a widget that is gone was set to.
+        """At the end of a run: fields that were not drawn leave session state, and the address carries all of them.
 
-        It keeps what was never a widget's, and a rerun of a page with many folded fields is spared saying it again.
+        What they hold stands in field place for the whole form. Streamlit goes through all of session state again and
+        again, so that a hundred fields there that nobody sees would cost more than those that are drawn.
         """
-        state, ever = st.session_state, f"{self.page.prefix}:ever"
-        widgets: frozenset[str] = state.get(ever, frozenset()) | self.drawn
-        state[ever] = widgets
+        self._drawn_all = True
+        for name in self._in_state - self.drawn:
+            st.session_state.pop(self.key(name), None)
+        # By their widgets, the address would lose what stands in a fold when it is closed.
+        there, left = st.query_params.to_dict(), st.session_state[self._texts_key]
+        follow = self.form.derive(self.reading.values)
+        wanted = {
+            self.key(field.id): left[field.id]
+            for field in self.form.fields
+            if left[field.id] != field.default and field.id not in follow
+        }
         for field in self.form.fields:
-            key = self.key(field.id)
-            if field.id in self.drawn or (field.id in self._held and field.id not in widgets):
-                continue
-            if field.id not in self._held and key not in state:
-                self.put(field.id, self.reading.texts[field.id])
-            else:
-                state[key] = state[key]
+            if (name := self.key(field.id)) in there and name not in wanted:
+                del st.query_params[name]
+        if new := {name: text for name, text in wanted.items() if there.get(name) != text}:
+            st.query_params.update(new)
 
     # ------------------------------------------------------------------------------ fields one by one
 
@@ -399,7 +422,10 @@ class Inputs:
         """
         key = self._stands_alone(name, False, _on)
         self.drawn.add(name)
-        expander = st.expander(title, key=key, on_change="rerun", bind="query-params")
+        field = next((field for field in self.form.fields if field.id == name), None)
+        if field:
+            self._restore(field)
+        expander = st.expander(title, key=key, on_change="rerun", bind=None if field else "query-params")
         self.fields[key] = "true" if expander.open else "false"
         with expander, guarded(title):
             yield expander
@@ -477,6 +503,13 @@ def _on(text: str) -> bool:
 def _option(by_name: Mapping[str, str], text: str, default: str) -> str:
     """The option that a link names by what it is ``by_name`` as."""
     return next((option for option, label in by_name.items() if label == text), default)
+
+
+def _widget_value(field: Field, text: str) -> object:
+    """What the widget of a field holds for a text."""
+    if field.kind == "slider":
+        return field.parse(text)
+    return text == "true" if field.kind == "switch" else text
 
 
 def _text(value: object, field: Field) -> str:

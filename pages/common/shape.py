@@ -113,7 +113,9 @@ def _config(inputs: Inputs) -> None:
         if file := st.session_state.get(inputs.key("upload")):
             take(file.getvalue().decode("utf-8", errors="replace"))
 
-    with st.expander("Read a Hugging Face config.json"):
+    with show.fold("Read a Hugging Face config.json", key=inputs.key("fold_config")) as opened:
+        if not (opened.open or _BUILDING in st.session_state):  # what is being built is taken when it is done
+            return
         left, right = st.columns([2, 1])
         with left:
             # Any length is taken, since a box with a most empties itself: the reader says what is too long.

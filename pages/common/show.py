@@ -14,6 +14,7 @@ from typing import Any
 import streamlit as st
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
+from core.fields import Field
 from core.formula import Explanation, Source, derivation
 from core.limits import limit
 from core.views.common import markup
@@ -23,12 +24,12 @@ from core.views.common.shown_units import Shown, read_shown
 from pages.common import comparison_list, projector, tours
 from pages.common.components import copy_link
 from pages.common.derivation import step_markdown
+from pages.common.figures import enlarged, ready
 from pages.common.guard import guarded, guarded_page
 from pages.common.inputs import Inputs, query_of
 from pages.common.links import address
 from pages.common.projecting import projecting
 from pages.common.registry import PageSpec
-from pages.streamlit_patches.charts import enlarged, ready
 
 _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 _SITE = re.compile(r"(?:(?<=^)|(?<=; ))((?:[\w-]+\.)+(?:com|org|io|dev)/[^\s;,]*)")
@@ -161,7 +162,7 @@ def good(text: str) -> None:
 def chart(figure: Mapping[str, Any], *, alt: str, key: str) -> None:
     """Draw a figure of ``core`` (a plain dict made with `pages.common.theme.TOKENS`); ``alt`` states the takeaway.
 
-    A page that caches its figures caches what `pages.streamlit_patches.charts.wire` makes of them.
+    A page that caches its figures caches what `pages.common.figures.wire` makes of them.
     """
     if projecting():
         figure = enlarged(figure, room=projector.room(key, figure["layout"]["height"]))
@@ -295,6 +296,15 @@ def fold(label: str, *, key: str, icon: str | None = None) -> Iterator[ExpanderC
     expander = st.expander(label, key=key, icon=icon, on_change="rerun")
     with expander, guarded(label):
         yield expander
+
+
+@contextmanager
+def more(inputs: Inputs, label: str, *fields: Field, key: str) -> Iterator[ExpanderContainer]:
+    """A fold of ``fields``, which are drawn only while it is open and count whether or not it is; what is wrong with
+    them is said under it."""
+    with fold(label, key=inputs.key(key)) as made:
+        yield made
+    problems(inputs, *(field.id for field in fields))
 
 
 @dataclass(frozen=True, slots=True)

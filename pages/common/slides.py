@@ -41,7 +41,7 @@ class Typed:
         results = (f"{page.prefix}_", f"{page.prefix}:", f"{page.id}:")
         beside = {key for key in st.session_state if str(key).startswith(results) and str(key).endswith(_BESIDE)}
         return cls(
-            {str(key): st.session_state[key] for key in keys | beside if key in st.session_state},
+            inputs.folded() | {str(key): st.session_state[key] for key in keys | beside if key in st.session_state},
             {name: text for name, text in st.query_params.to_dict().items() if name not in keys | {PROJECTOR}},
             comparison_list.held() if page is COMPARE else None,
         )

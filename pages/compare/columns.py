@@ -140,7 +140,7 @@ def _do(inputs: Inputs, key: str, number: int) -> None:
     order = list(comparison_list.held())
     if number not in order:
         return
-    base = order[min(int(st.session_state.get(inputs.key(BASE.id), 1)), len(order)) - 1]
+    base = order[min(int(inputs.now(BASE.id)), len(order)) - 1]
     chosen = st.session_state[key]
     if chosen == PIN:
         base = number

@@ -15,10 +15,10 @@ from core.views.flops import text
 from core.views.flops.charts import flops_by_component, flops_treemap, score_bars, sequence_sweep
 from core.wording import plain
 from pages.common import show
+from pages.common.figures import wire
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 from pages.compute.form import PICTURE, RATE
-from pages.streamlit_patches.charts import wire
 
 
 def where(inputs: Inputs, a: Answer) -> None:

@@ -28,6 +28,7 @@ from core.planning.form.plan_form import (
     WITHIN,
     plan_of,
 )
+from core.planning.form.rates import MEASURED_FIELDS
 from core.planning.plan import OWN, Find, Plan
 from core.views.flops.text import fixed_parameters
 from core.views.plan import text as plan_text
@@ -38,6 +39,8 @@ from pages.common.rates import draw_rates, measure_here, rates_note
 from pages.common.shape import own_shape
 
 _GOOD = "compute:good"
+_MORE = (PACE, DTYPE, SEQ_LEN, ATTENTION, PRICE)
+_STATES = (OPTIMIZER, POLICY, ZERO)
 _SOLVED = {"tokens": TRAINED, "parameters": PARAMETERS, "accelerators": COUNT, "MFU": MFU}
 """What can be found → the field that shows the answer instead."""
 
@@ -98,16 +101,16 @@ def draw(inputs: Inputs, request: BudgetInputs) -> None:
         with top[2]:
             inputs.draw(PRICE)
     show.input_errors(inputs)
-    with st.expander("More: what the MFU is of, peak’s dtype, length, attention, price, model states, measured rates"):
-        cells = st.columns([1.5, 0.9, 1, 1.2, 1.4])
-        for cell, field in zip(cells, (PACE, DTYPE, SEQ_LEN, ATTENTION, PRICE), strict=True):
-            with cell:
-                if field != PRICE:
+    title = "More: what the MFU is of, peak’s dtype, length, attention, price, model states, measured rates"
+    with show.more(inputs, title, *_MORE, *_STATES, *MEASURED_FIELDS, key="fold") as more:
+        if more.open:
+            for cell, field in zip(st.columns([1.5, 0.9, 1, 1.2, 1.4]), _MORE, strict=True):
+                with cell:
+                    if field != PRICE:
+                        inputs.draw(field)
+                    elif not unpriced:
+                        inputs.draw(field, placeholder=price(*plan.price_range))
+            for cell, field in zip(st.columns([1, 1.7, 2]), _STATES, strict=True):
+                with cell:
                     inputs.draw(field)
-                elif not unpriced:
-                    inputs.draw(field, placeholder=price(*plan.price_range))
-        cells = st.columns([1, 1.7, 2])
-        for cell, field in zip(cells, (OPTIMIZER, POLICY, ZERO), strict=True):
-            with cell:
-                inputs.draw(field)
-        draw_rates(inputs)
+            draw_rates(inputs)

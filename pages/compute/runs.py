@@ -20,10 +20,10 @@ from core.views.runs import text
 from core.views.runs.charts import Point, evidence_scatter, hours_of_a_run
 from core.wording import known, percent
 from pages.common import show
+from pages.common.figures import wire
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 from pages.compute.form import BASIS, FAMILY, MEASURE
-from pages.streamlit_patches.charts import wire
 
 
 def _runs(a: Answer) -> list[Comparison]:

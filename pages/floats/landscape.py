@@ -13,10 +13,10 @@ from core.floats.typed_numbers import code_text
 from core.views.floats.charts import dynamic_range, spacing
 from pages.common import bits, show
 from pages.common.components import component
+from pages.common.figures import wire
 from pages.common.theme import TOKENS
 from pages.floats.inputs import COMMON, FloatInputs, NumberInputs
 from pages.floats.rounding import says
-from pages.streamlit_patches.charts import wire
 
 _GRID = "floats:codes"
 _STAIRS = ("fp32", "tf32", "fp16", "bf16", "fp8_e4m3fn", "fp8_e5m2", "fp4_e2m1fn")

@@ -16,10 +16,10 @@ from core.floats.scaling.loss_scaling import Scaler
 from core.limits import limit
 from core.views.floats.charts_scaling import fitted, followed, gradients
 from pages.common import show
+from pages.common.figures import wire
 from pages.common.theme import TOKENS
 from pages.floats.inputs import FloatInputs
 from pages.floats.rounding import says
-from pages.streamlit_patches.charts import wire
 
 _MOST_POWER = 40
 _MOST_INTERVAL = _MOST_SEED = 1_000_000

@@ -16,11 +16,11 @@ from core.limits import limit
 from core.views.floats.charts import accumulation as accumulation_figure
 from pages.common import show
 from pages.common.components import component
+from pages.common.figures import wire
 from pages.common.theme import TOKENS
 from pages.floats.inputs import FloatInputs
 from pages.floats.rounding import says
 from pages.floats.scaling import fp8_scaling, loss_scaling
-from pages.streamlit_patches.charts import wire
 
 _BLOCK = "floats:block"
 _SEEN, _ANSWERED = "floats:block:seen", "floats:block:seq"

@@ -48,7 +48,9 @@ def draw(inputs: Inputs, plan: Plan, data: str) -> None:
             inputs.draw(field, label=f"{field.label} parallel")
     with cells[-1]:
         inputs.parsed_value(ZERO, "Data parallel, what is left", data)
-    with st.expander("More: micro-batches a step, interleaving, sharding group, offload, kernels, loss, runtime"):
-        row(inputs, [1.2, 1, 1, 1.1, 1.1], _MORE, plan)
-        row(inputs, [1.6, 1.3, 1, 1, 1], _COMPUTED, plan)
+    title = "More: micro-batches a step, interleaving, sharding group, offload, kernels, loss, runtime"
+    with show.more(inputs, title, *_MORE, *_COMPUTED, key="fold") as more:
+        if more.open:
+            row(inputs, [1.2, 1, 1, 1.1, 1.1], _MORE, plan)
+            row(inputs, [1.6, 1.3, 1, 1, 1], _COMPUTED, plan)
     show.input_errors(inputs)

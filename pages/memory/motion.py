@@ -24,10 +24,10 @@ from core.views.training import text_optimizer_paths
 from core.views.training.charts_optimizer_paths import descent, step_lengths
 from core.wording import plain
 from pages.common import show
+from pages.common.figures import wire
 from pages.common.inputs import Inputs
 from pages.common.server.torch_import import torch_ready
 from pages.common.theme import TOKENS
-from pages.streamlit_patches.charts import wire
 
 _SHOWN = "shown"
 

@@ -31,6 +31,7 @@ from core.planning.form.plan_form import (
     TRAINED,
     WITHIN,
 )
+from core.planning.form.rates import MEASURED_FIELDS
 from core.planning.form.search import (
     AIM,
     BATCH,
@@ -75,13 +76,18 @@ def draw(inputs: Inputs, plan: Plan) -> None:
         with st.container(width=140):
             inputs.draw(NETWORK, placeholder=usual_network(plan))
         inputs.draw(LOOK)
-    with st.expander("Keep to: degrees, ZeRO, recomputation, nodes, offload"):
-        row(inputs, [1, 1, 1, 1, 1.2, 1], _KEPT, plan)
-        row(inputs, [1.3, 2.2, 1.1, 1], _CHOSEN, plan)
-    with st.expander("More: optimizer, precision, price, deadline, measured rates"):
-        row(inputs, [1, 1.9, 0.9, 0.9, 0.9], _STATES, plan)
-        draw_rates(inputs)
-    with st.expander("Own layout"):
-        row(inputs, [1, 1, 1, 1, 1, 1.2], _DEGREES, plan)
-        row(inputs, [1.1, 2.2, 0.8, 1.1, 1.1], _OTHERS, plan)
+    title = "Keep to: degrees, ZeRO, recomputation, nodes, offload"
+    with show.more(inputs, title, *_KEPT, *_CHOSEN, key="fold_kept") as kept:
+        if kept.open:
+            row(inputs, [1, 1, 1, 1, 1.2, 1], _KEPT, plan)
+            row(inputs, [1.3, 2.2, 1.1, 1], _CHOSEN, plan)
+    title = "More: optimizer, precision, price, deadline, measured rates"
+    with show.more(inputs, title, *_STATES, *MEASURED_FIELDS, key="fold_states") as states:
+        if states.open:
+            row(inputs, [1, 1.9, 0.9, 0.9, 0.9], _STATES, plan)
+            draw_rates(inputs)
+    with show.more(inputs, "Own layout", *_DEGREES, *_OTHERS, key="fold_layout") as layout:
+        if layout.open:
+            row(inputs, [1, 1, 1, 1, 1, 1.2], _DEGREES, plan)
+            row(inputs, [1.1, 2.2, 0.8, 1.1, 1.1], _OTHERS, plan)
     show.input_errors(inputs)

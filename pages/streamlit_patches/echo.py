@@ -1,37 +1,19 @@
-"""Changes made faster than the server answers: what a browser says of fields whose news it has not seen is an echo.
-
-With every change Streamlit 1.67's browser sends what all its fields hold, and its address. A change made before the
-answer to the one before is there thus says again what a chip has just replaced, and the script believed it: the chip
-was lost. The answer, in turn, brought back the address from before the second change, and put what it set over what
-had been typed since. So answers are numbered (`answered`), the browser says with each change which one it had on
-screen (``assets/components/copylink.js``), and here the fields and the address that it could not know yet keep what
-they were given, while what a person has changed since stays changed. A message without a number is believed, as is
-one that knew the last answer. A Streamlit without one of the names is left as it is.
-"""
+"""Changes made faster than the server answers: what a browser says of fields whose news it has not seen is an echo."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
 from streamlit.runtime.state import query_params, session_state
-from streamlit.runtime.state.query_params import QueryParams
 from streamlit.runtime.state.session_state import SessionState
 
 SEEN = "napkin:seen"
 """Comes among the fields: the number of the answer that the browser had on screen."""
 
 _TOLD = "napkin:told"
-
-_NEEDED: Mapping[Any, tuple[str, ...]] = {
-    SessionState: ("on_script_will_rerun", "on_script_finished", "_old_state", "_new_session_state", "_key_id_mapper"),
-    QueryParams: ("set_initial_query_params_from_current", "_send_query_param_msg"),
-    query_params: ("_coerce_value_for_query_url",),
-    session_state: ("unpack_widget_state_value",),
-}
 
 
 @dataclass
@@ -52,50 +34,45 @@ class Told:
 
 
 def answered() -> int:
-    """The number of the answer that ends here; every page draws it into its link. 0: nobody listens for it."""
-    if not hasattr(SessionState.on_script_will_rerun, "hears"):
-        return 0
-    text: Told = st.session_state.setdefault(_TOLD, Told())
-    text.answers, text.begun = text.answers + 1, False
-    return text.answers
+    """The number of the answer that ends here."""
+    told: Told = st.session_state.setdefault(_TOLD, Told())
+    told.answers, told.begun = told.answers + 1, False
+    return told.answers
 
 
-def tell_echoes() -> None:
-    """Put this in place, for all sessions; a second call changes nothing."""
+def patch() -> None:
+    """Put this in place, for all sessions."""
     will_rerun, finished = SessionState.on_script_will_rerun, SessionState.on_script_finished
-    if hasattr(will_rerun, "hears") or not all(hasattr(at, name) for at, names in _NEEDED.items() for name in names):
-        return
 
     def hear(self: SessionState, says: WidgetStates | None, **rest: Any) -> None:
         """Before a run: believe what the browser says, but for its echoes."""
-        message, seen, table = _told(self), _seen(says), {}
-        due = message.answers + message.begun
-        message.behind = says is not None and seen is not None and seen < due and not rest.get("is_history_navigation")
-        if message.behind and says is not None and seen is not None:
-            states, (says, table) = says, _without_echoes(self, message, says, seen, due)
-            message.said = states
-            self.query_params._query_params = dict(message.address)
+        told, seen, held = _told(self), _seen(says), {}
+        due = told.answers + told.begun
+        told.behind = says is not None and seen is not None and seen < due and not rest.get("is_history_navigation")
+        if told.behind and says is not None and seen is not None:
+            said, (says, held) = says, _without_echoes(self, told, says, seen, due)
+            told.said = said
+            self.query_params._query_params = dict(told.address)
             self.query_params.set_initial_query_params_from_current()
         else:
-            message.sets.clear()
-            message.said = says or message.said
-        message.begun = True
+            told.sets.clear()
+            told.said = says or told.said
+        told.begun = True
         try:
             will_rerun(self, says, **rest)
         finally:  # a callback's own words come after these
-            self._new_session_state.update({**table, **self._new_session_state})
+            self._new_session_state.update({**held, **self._new_session_state})
 
     def finish(self: SessionState, drawn: frozenset[str], *, remove_stale_widgets: bool = True) -> None:
         """After a run: see to it that a browser which could not know its address gets it whole."""
         finished(self, drawn, remove_stale_widgets=remove_stale_widgets)
-        text = _told(self)
-        if text.behind and remove_stale_widgets:
-            text.behind = False
+        told = _told(self)
+        if told.behind and remove_stale_widgets:
+            told.behind = False
             _correct_address(self, drawn)
             self.query_params._send_query_param_msg()
-        text.address = dict(self.query_params._query_params)
+        told.address = dict(self.query_params._query_params)
 
-    hear.hears = True  # type: ignore[attr-defined]
     SessionState.on_script_will_rerun = hear  # type: ignore[method-assign, assignment]
     SessionState.on_script_finished = finish  # type: ignore[method-assign]
 
@@ -106,16 +83,16 @@ def _told(state: SessionState) -> Told:
 
 def _seen(says: WidgetStates | None) -> int | None:
     """Take the number of the answer that the browser had on screen out of what it says."""
-    for i, state in enumerate(says.widgets if says is not None else ()):
-        if state.id == SEEN:
+    for i, one in enumerate(says.widgets if says is not None else ()):
+        if one.id == SEEN:
             del says.widgets[i]  # type: ignore[union-attr]
-            number = state.string_value
+            number = one.string_value
             return int(number) if number.isdecimal() and len(number) < 10 else None
     return None
 
 
 def _without_echoes(
-    state: SessionState, text: Told, says: WidgetStates, seen: int, due: int
+    state: SessionState, told: Told, says: WidgetStates, seen: int, due: int
 ) -> tuple[WidgetStates, dict[str, Any]]:
     """What the browser says less its echoes, and what the fields hold whose news it has not seen, to be told again.
 
@@ -126,31 +103,29 @@ def _without_echoes(
     ids, kinds = state._key_id_mapper, state._new_widget_state.widget_metadata
     for key, value in state._new_session_state.items():
         if ids.get_id_from_key(key) in kinds:
-            text.sets.setdefault(key, []).append((due, value))
-    before = {widget.id: widget for widget in text.said.widgets}
-    touched = {widget.id: widget for widget in says.widgets if widget != before.get(widget.id)}
+            told.sets.setdefault(key, []).append((due, value))
+    before = {one.id: one for one in told.said.widgets}
+    touched = {one.id: one for one in says.widgets if one != before.get(one.id)}
     now: dict[str, Any] = {}
-    for widget in says.widgets:
-        sets = text.sets.get(ids._id_key_mapping.get(widget.id, ""), [])
+    for one in says.widgets:
+        sets = told.sets.get(ids._id_key_mapping.get(one.id, ""), [])
         if sets:
-            now[widget.id] = kinds[widget.id].deserializer(session_state.unpack_widget_state_value(widget))
-            values = [value for number, value in sets if number <= seen]
-            if values and values[-1] == now[widget.id]:
-                touched.pop(widget.id, None)
-            elif values:
-                touched[widget.id] = widget
-    text.sets = {
-        key: new for key, sets in text.sets.items() if (new := [results for results in sets if results[0] > seen])
-    }
+            now[one.id] = kinds[one.id].deserializer(session_state.unpack_widget_state_value(one))
+            shown = [value for number, value in sets if number <= seen]
+            if shown and shown[-1] == now[one.id]:
+                touched.pop(one.id, None)
+            elif shown:
+                touched[one.id] = one
+    told.sets = {key: new for key, sets in told.sets.items() if (new := [one for one in sets if one[0] > seen])}
     echoes: set[str] = set()
-    by_name = {key: sets[-1][1] for key, sets in text.sets.items()}
-    for key, sets in text.sets.items():
+    held = {key: sets[-1][1] for key, sets in told.sets.items()}
+    for key, sets in told.sets.items():
         name = ids.get_id_from_key(key, "")
         if name in touched and (len(touched) == 1 or all(now[name] != news for _, news in sets)):
-            by_name[key] = now[name]
+            held[key] = now[name]
         elif name in now:
             echoes.add(name)
-    return WidgetStates(widgets=[widget for widget in says.widgets if widget.id not in echoes]), by_name
+    return WidgetStates(widgets=[one for one in says.widgets if one.id not in echoes]), held
 
 
 def _correct_address(state: SessionState, drawn: frozenset[str]) -> None:

@@ -58,8 +58,8 @@ def read_inputs(inputs: Inputs) -> SweepInputs:
     if same_field(x, y):
         y = next(axis for axis in AXES.values() if not same_field(x, axis))
         inputs.fail(clashing(x), f"Using {y.name} instead.")
-    sides = [_swept_axis(inputs, axis, field, plan) for axis, field in ((x, X_VALUES), (y, Y_VALUES))]
-    result = sweep_plan(texts, *sides, sweep_limits(values[DUE.id], plan))
+    across, up = _swept_axis(inputs, x, X_VALUES, plan), _swept_axis(inputs, y, Y_VALUES, plan)
+    result = sweep_plan(texts, across, up, sweep_limits(values[DUE.id], plan))
     return SweepInputs(plan, result, RESULTS[values[RESULT.id]])
 
 
@@ -89,8 +89,10 @@ def draw(inputs: Inputs, a: SweepInputs) -> None:
             with cell:
                 inputs.draw(field, placeholder=limited(sweep_limits(None, a.plan)) if field == DUE else "")
     show.input_errors(inputs)
-    with st.expander("More of the plan: sequence length, micro-batch, price, what the MFU is of, model states, layout"):
-        row(inputs, [1.2, 1, 1, 0.8, 1.6], _STEP, a.plan)
-        row(inputs, [1.1, 2.0, 1.35, 1.3], _STATES, a.plan)
-        row(inputs, [1, 1, 1, 1], _LAYOUT, a.plan)
-        show.input_errors(inputs)
+    title = "More of the plan: sequence length, micro-batch, price, what the MFU is of, model states, layout"
+    with show.more(inputs, title, *_STEP, *_STATES, *_LAYOUT, key="fold") as more:
+        if more.open:
+            row(inputs, [1.2, 1, 1, 0.8, 1.6], _STEP, a.plan)
+            row(inputs, [1.1, 2.0, 1.35, 1.3], _STATES, a.plan)
+            row(inputs, [1, 1, 1, 1], _LAYOUT, a.plan)
+            show.input_errors(inputs)

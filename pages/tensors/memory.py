@@ -18,9 +18,9 @@ from core.views.tensors.charts_cache_walk import walk_picture
 from core.views.tensors.text import bytes_text, shape_text
 from pages.common import show
 from pages.common.components import component
+from pages.common.figures import wire
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
-from pages.streamlit_patches.charts import wire
 
 RESULT, MATRIX, TRANSPOSE = "the result above", "1024 × 64 float32", "its transpose"
 _EXAMPLES = {MATRIX: Layout((1024, 64), (64, 1)), TRANSPOSE: Layout((64, 1024), (1, 64))}

@@ -9,8 +9,8 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from pages.common.figures import ready, wire
 from pages.common.registry import PAGES, PageSpec
-from pages.streamlit_patches.charts import ready, wire
 from tests.app.test_pages import run
 
 

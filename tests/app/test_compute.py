@@ -17,7 +17,7 @@ from core.models.building.line import Line
 from core.models.spec_text import EXAMPLE
 from pages.common import shape
 from pages.common.registry import COMPUTE
-from tests.app.plan_pages import CLOSED, OPEN, bodies, opened, stripped
+from tests.app.plan_pages import CLOSED, OPEN, bodies, fold, opened, stripped
 
 MIXTURE = f"{EXAMPLE} experts.count=64 experts.per_token=6 experts.width=1408 latent.query_rank=0 latent.kv_rank=512 "
 MIXTURE += "latent.nope_dim=128 latent.rope_dim=64 latent.value_dim=128"
@@ -98,6 +98,7 @@ def test_a_config_becomes_the_shape_and_a_bad_one_does_not() -> None:
     app = opened(COMPUTE, {"model": OWN})
     config = '{"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, '
     config += '"intermediate_size": 128, "vocab_size": 100}'
+    fold(app, "c_fold_config", open=True)
     app.text_area(key="c_config").set_value(config).run()
     assert "layers=2 hidden=64" in app.text_input(key="c_shape").value
     assert "Read as LLaMA" in bodies(app, "np-good")[0]
@@ -177,6 +178,7 @@ def test_who_waits_for_a_model_to_be_built_sees_the_place_in_line(
     runner = BuildRunner(line, lambda *_: Refused("It was only a test."))
     monkeypatch.setattr(shape, "builder", lambda: runner)
     app = opened(COMPUTE, {"model": OWN})
+    fold(app, "c_fold_config", open=True)
     app.text_area(key="c_config").set_value('{"model_type": "brand_new"}').run()
     assert in_line(app) == "In line to be built without weights, one at a time: 2 models before it."
     for other, said in zip(others, ("1 model before it.", ""), strict=True):

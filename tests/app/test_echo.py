@@ -17,7 +17,7 @@ from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.state.session_state import SessionState
 
-from pages.streamlit_patches.echo import SEEN, tell_echoes
+from pages.streamlit_patches.echo import SEEN, patch
 from tests.app.serving import stop
 
 SCRIPT = """
@@ -108,7 +108,7 @@ def echoes_told(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("on_script_will_rerun", "on_script_finished"):
         monkeypatch.setattr(SessionState, name, getattr(SessionState, name))
     monkeypatch.setattr(Runtime, "_instance", None)
-    tell_echoes()
+    patch()
 
 
 def walk(tmp_path: Path, seeds: range) -> None:

@@ -128,6 +128,8 @@ def test_the_menu_alone_begins_ones_own_with_what_was_chosen() -> None:
     for page, prefix in ((MEMORY, "m"), (COMPUTE, "c")):
         app = opened(page, {"prec": "fp32", "n": "8B", "opt": "SGD momentum"})
         before = bodies(app, "np-answer")
+        if page is COMPUTE:
+            fold(app, "c_fold", open=True)
         (menu,) = [box for box in app.selectbox if box.key == f"{prefix}_prec"]
         menu.set_value(OWN_POLICY).run()
         assert not app.exception

@@ -72,6 +72,7 @@ def test_nothing_is_searched_again_that_was_found(monkeypatch: pytest.MonkeyPatc
     assert asked
     before = len(asked)
     app.text_input(key="s_tokens").set_value("3T").run()
+    fold(app, "s_fold_states", open=True)
     app.text_input(key="s_price").set_value("4").run()
     assert len(asked) == before
     app.text_input(key="s_gb").set_value("32").run()

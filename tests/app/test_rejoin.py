@@ -9,16 +9,16 @@ import pytest
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.runtime.app_session import AppSession
 
-from pages.common.server.rejoin import welcome_back
+from pages.streamlit_patches.rejoin import patch
 
 
 @pytest.mark.parametrize(("drawn", "automatic", "asked"), [(0, False, ""), (1, False, "part"), (0, True, "part")])
 def test_what_a_session_is_asked_for(monkeypatch: pytest.MonkeyPatch, drawn: int, automatic: bool, asked: str) -> None:
     seen: list[Any] = []
     monkeypatch.setattr(AppSession, "request_rerun", lambda _self, state: seen.append(state))
-    welcome_back()
+    patch()
     once = AppSession.request_rerun
-    welcome_back()
+    patch()
     assert AppSession.request_rerun is once
     session: Any = SimpleNamespace(_fragment_storage=SimpleNamespace(registration_sequence=lambda: drawn))
     AppSession.request_rerun(session, ClientState(fragment_id="part", is_auto_rerun=automatic))

@@ -10,11 +10,11 @@ from urllib.parse import parse_qsl
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.common.figures import LEAST
 from pages.common.links import LANDS_AT
 from pages.common.projecting import PROJECTOR
 from pages.common.registry import PAGES, PageSpec
 from pages.common.tours import ANSWER, TOUR, TOURS, hrefs, landing, row
-from pages.streamlit_patches.charts import LEAST
 from tests.app.plan_pages import words
 from tests.app.test_pages import APP
 

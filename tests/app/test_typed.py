@@ -20,8 +20,8 @@ from streamlit.testing.v1 import AppTest
 
 from core.benchmark.exchange import read_record, written
 from core.store.store import Store
+from pages.common.figures import wire
 from pages.common.registry import CALENDAR, COMPARE, COMPUTE, MEASURE, PAGES, SAVED, PageSpec
-from pages.streamlit_patches.charts import wire
 from tests.app.plan_pages import linked, opened
 from tests.app.test_compare import with_plans
 from tests.app.test_pages import APP, ROOT

@@ -8,11 +8,11 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.glossary import appearances
+from pages.common.figures import LEAST
 from pages.common.projector import PICTURES
 from pages.common.registry import COMPARE, FLOATS, HOME, PAGES
 from pages.common.slides import AS_TYPED
 from pages.common.tours import TOURS
-from pages.streamlit_patches.charts import LEAST
 from tests.browser.conftest import settle, still
 from tests.browser.test_house import overflow, serious
 

@@ -12,7 +12,7 @@ from core.floats.arithmetic.accumulation import drawn
 from core.floats.formats import FORMATS
 from core.views.common.palette import LIGHT
 from core.views.floats.charts import accumulation
-from pages.streamlit_patches.charts import wire
+from pages.common.figures import wire
 from tests.every import every
 
 

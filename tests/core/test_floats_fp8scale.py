@@ -32,7 +32,7 @@ from core.floats.scaling.gradients import Course
 from core.floats.scaling.loss_scaling import percent
 from core.views.common.palette import LIGHT
 from core.views.floats.charts_scaling import fitted
-from pages.streamlit_patches.charts import wire
+from pages.common.figures import wire
 from tests.every import every
 
 TYPES = {"fp8_e5m2": torch.float8_e5m2, "fp8_e4m3fn": torch.float8_e4m3fn}

@@ -17,7 +17,7 @@ from core.floats.scaling.loss_scaling import scale_loss
 from core.views.common.palette import LIGHT
 from core.views.floats.charts import accumulation, dynamic_range, spacing
 from core.views.floats.charts_scaling import gradients
-from pages.streamlit_patches.charts import wire
+from pages.common.figures import wire
 from tests.every import every
 
 SMALL = [f for f in FORMATS.values() if f.bits <= 8]

@@ -33,7 +33,7 @@ from core.floats.scaling.loss_scaling import (
 )
 from core.views.common.palette import LIGHT
 from core.views.floats.charts_scaling import followed
-from pages.streamlit_patches.charts import wire
+from pages.common.figures import wire
 from tests.every import every
 
 CASES = [(-24, 4, 0), (-24, 4, 10), (-24, 4, 32), (-30, 8, 15), (-10, 1, 0), (-40, 2, 20)]

@@ -46,7 +46,7 @@ from core.views.comparison.charts import bars, days_against_dollars
 from core.views.plan import text as words_answer
 from core.views.sweep import text as words_board
 from core.wording import apart_as_shown, dollars, rent
-from pages.streamlit_patches.charts import wire
+from pages.common.figures import wire
 from tests.core.said import says
 
 PAIRS = list(product({**PRESETS, **MEMORY_PRESETS}.items(), accelerators()))

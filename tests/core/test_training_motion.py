@@ -27,7 +27,7 @@ from core.units import QuantityError
 from core.views.common.palette import LIGHT
 from core.views.training import text_optimizer_paths
 from core.views.training.charts_optimizer_paths import descent, step_lengths
-from pages.streamlit_patches.charts import wire
+from pages.common.figures import wire
 from tests.every import every
 
 STARTS = [(-1.8, -0.6), (0.3, 0.9), (1.0, 1.0)]

@@ -24,6 +24,7 @@ from tests.perf import (
     layouts,
     matmul,
     pages,
+    patches,
     plans,
     search,
     soak,
@@ -37,6 +38,7 @@ from tests.perf.options import FULL, QUICK, Options
 
 SUITES: dict[str, Callable[[Options], None]] = {
     "pages": pages.main,
+    "patches": patches.main,
     "codec": floats.main,
     "traces": tensors.main,
     "layouts": layouts.main,

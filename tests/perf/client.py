@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,19 +23,28 @@ _FAILED = f'class="np-error {MARK}"'
 
 
 @contextmanager
-def spawned(folder: Path, *, limits: Sequence[str] = ()) -> Iterator[tuple[int, int]]:
+def spawned(
+    folder: Path,
+    *,
+    limits: Sequence[str] = (),
+    command: Sequence[str] = (sys.executable, "-m", "streamlit"),
+    env: Mapping[str, str] | None = None,
+) -> Iterator[tuple[int, int]]:
     """Start ``streamlit run app.py`` in ``folder`` and give its port and process id at once, before it is up.
 
-    limits: those of the shell's ulimit, such as "-Sn 1024", that the server starts under.
+    limits: those of the shell's ulimit, such as "-Sn 1024", that the server starts under. command: what is streamlit.
+    env: more of the environment.
     """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    command = [*command, "run", "app.py", "--server.port", str(port)]
     command += ["--server.address", "127.0.0.1", "--server.headless", "true", "--browser.gatherUsageStats", "false"]
     if limits:
         command = ["sh", "-c", "".join(f"ulimit {one} && " for one in limits) + 'exec "$@"', "sh", *command]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, cwd=folder, env=os.environ | dict(env or {}), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         yield port, process.pid
     finally:

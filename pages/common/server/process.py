@@ -18,12 +18,7 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from pages.common.server.admission import clean_up_sessions, raise_limit
 from pages.common.server.log import OncePer
-from pages.common.server.rejoin import welcome_back
-from pages.streamlit_patches.again import draw_again
-from pages.streamlit_patches.echo import tell_echoes
-from pages.streamlit_patches.post import send_together
-from pages.streamlit_patches.state import spare_state
-from pages.streamlit_patches.thrift import spare_reruns
+from pages.streamlit_patches import apply
 
 HEAVY = ("pandas", "plotly.graph_objects", "numpy")
 
@@ -61,12 +56,7 @@ async def lifespan(_app: object) -> AsyncIterator[None]:
     """Around the server's life: make room, settle how pages are found, and warm up once it is up."""
     raise_limit()
     spare_the_log()
-    spare_reruns()
-    spare_state()
-    draw_again()
-    tell_echoes()
-    send_together()
-    welcome_back()
+    apply()
     sys.setswitchinterval(SWITCH_S)
     # A folder called pages makes Streamlit look for pages in it until some script has called st.navigation, and
     # greet the first deep link of a fresh process with "Page not found".

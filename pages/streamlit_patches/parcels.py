@@ -1,11 +1,4 @@
-"""What a rerun draws travels in few large parcels instead of one by one.
-
-Streamlit 1.67 wakes its event loop for every element, looks through all sessions for what there is to send, hands each
-message on in a turn of its own, and writes it to the socket alone: a third of what a rerun costs the server, most of
-it while the script waits for the interpreter. Here a script's messages gather until it ends, or for a moment that
-nobody notices, and leave together; what is sent, and in which order, stays as it is (`tests/app/test_post.py`). A
-Streamlit or uvicorn without one of the names is left as it is.
-"""
+"""What a rerun draws gathers until it ends, or for a moment that nobody notices, and leaves together, in its order."""
 
 from __future__ import annotations
 
@@ -16,7 +9,6 @@ from typing import Any
 from streamlit import runtime
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.app_session import AppSession, AppSessionState
-from streamlit.runtime.runtime import Runtime
 from streamlit.runtime.scriptrunner import ScriptRunnerEvent
 from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState
 from streamlit.runtime.session_manager import SessionClientDisconnectedError
@@ -27,32 +19,11 @@ GATHER_S = 0.02
 PARCEL = 200
 """Messages sent in one turn; a connection may be given 500 before its sender has had one."""
 
-_NEEDED = {
-    AppSession: (
-        "_on_scriptrunner_event",
-        "_handle_scriptrunner_event_on_event_loop",
-        "_enqueue_forward_msg",
-        "_call_soon_on_event_loop",
-        "_clear_queue",
-        "flush_browser_queue",
-        "on_flushed_messages_sent",
-    ),
-    Runtime: ("_send_message", "disconnect_session"),
-}
 
-
-def send_together() -> None:
-    """Put both ways in place, for sessions and connections to come; a second call changes nothing."""
-    if all(hasattr(owner, name) for owner, names in _NEEDED.items() for name in names):
-        _gather()
-    _write_once()
-
-
-def _gather() -> None:
-    text, handled = AppSession._on_scriptrunner_event, AppSession._handle_scriptrunner_event_on_event_loop
+def patch() -> None:
+    """Put this in place, for sessions to come."""
+    told, handled = AppSession._on_scriptrunner_event, AppSession._handle_scriptrunner_event_on_event_loop
     cleared = AppSession._clear_queue
-    if hasattr(text, "gathers"):
-        return
 
     def tell(self: AppSession, sender: Any, event: ScriptRunnerEvent, *args: Any, **rest: Any) -> None:
         """In the script's thread: keep what it draws, and wake the event loop for the first of it."""
@@ -61,7 +32,7 @@ def _gather() -> None:
             if sender is not None:
                 _drawn(sender).append(None)
                 vars(self).setdefault("_due", None)  # the event wakes the loop, which will look for what follows it
-            text(self, sender, event, *args, **rest)
+            told(self, sender, event, *args, **rest)
             return
         _drawn(sender).append(drawn)
         if drawn.HasField("ref_hash"):
@@ -99,7 +70,6 @@ def _gather() -> None:
             ]
         cleared(self, fragments)
 
-    tell.gathers = True  # type: ignore[attr-defined]
     AppSession._on_scriptrunner_event = tell  # type: ignore[method-assign, assignment]
     AppSession._handle_scriptrunner_event_on_event_loop = handle  # type: ignore[method-assign, assignment]
     AppSession._enqueue_forward_msg = enqueue  # type: ignore[method-assign]
@@ -134,8 +104,8 @@ def _send_later(session: AppSession) -> None:
     if due is not None:
         due.cancel()
     loop = session._event_loop
-    result = loop.call_later(GATHER_S, _send, session) if running else loop.call_soon(_send, session)
-    session._due = result  # type: ignore[attr-defined]
+    made = loop.call_later(GATHER_S, _send, session) if running else loop.call_soon(_send, session)
+    session._due = made  # type: ignore[attr-defined]
 
 
 def _send(session: AppSession) -> None:
@@ -158,37 +128,3 @@ def _send(session: AppSession) -> None:
     if messages and (len(messages) > PARCEL or session._state is AppSessionState.APP_IS_RUNNING):
         _send_later(session)  # a script that draws is looked after, and need not wake the loop again
     session.on_flushed_messages_sent()
-
-
-def _write_once() -> None:
-    """Let a websocket's messages of one turn reach the socket in one write."""
-    try:
-        from uvicorn.protocols.utils import ClientDisconnected
-        from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol as Protocol
-        from websockets.exceptions import InvalidState
-    except ImportError:
-        return
-    own: Any = getattr(Protocol, "send", None)
-    if own is None or hasattr(own, "gathers"):
-        return
-
-    async def send(self: Any, message: Any) -> None:
-        """Frame it now, write it at the end of the turn; what is no plain message of bytes goes uvicorn's way."""
-        open_ = self.handshake_complete and not (self.close_sent or self.disconnected or self.initial_response)
-        if not (open_ and message["type"] == "websocket.send" and message.get("bytes") is not None):
-            await own(self, message)
-            return
-        await self.writable.wait()
-        try:
-            self.conn.send_binary(message["bytes"])
-        except InvalidState:
-            raise ClientDisconnected from None
-        if not hasattr(self, "_written"):
-            self._written = self.loop.call_soon(write, self)
-
-    def write(self: Any) -> None:
-        del self._written
-        self.transport.write(b"".join(self.conn.data_to_send()))
-
-    send.gathers = True  # type: ignore[attr-defined]
-    Protocol.send = send  # type: ignore[method-assign]

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
-import websockets
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime import Runtime, RuntimeConfig
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from pages.streamlit_patches import post
-from pages.streamlit_patches.post import send_together
+from pages.streamlit_patches.parcels import patch
 from tests.app.serving import stop
 
 SCRIPT = """
@@ -51,15 +46,20 @@ def body():
     st.text("after")
 body()
 """
+REPLACED = (
+    "_on_scriptrunner_event",
+    "_handle_scriptrunner_event_on_event_loop",
+    "_enqueue_forward_msg",
+    "_clear_queue",
+)
 SLOW = "import time, streamlit as st\nst.title('now')\ntime.sleep(1.5)\nst.title('later')\n"
 
 
 @pytest.fixture
 def own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Streamlit's and uvicorn's own ways again after a test that replaces them."""
-    for name in post._NEEDED[AppSession]:
+    """Streamlit's own ways again after a test that replaces them."""
+    for name in REPLACED:
         monkeypatch.setattr(AppSession, name, getattr(AppSession, name))
-    monkeypatch.setattr(WebSocketsSansIOProtocol, "send", WebSocketsSansIOProtocol.send)
     monkeypatch.setattr(Runtime, "_instance", None)
 
 
@@ -136,7 +136,7 @@ async def twice(server: Runtime, session: str, client: Client) -> None:
 
 def test_together_comes_what_came_one_by_one(own: None, tmp_path: Path) -> None:
     theirs = visited(tmp_path, SCRIPT, twice)
-    send_together()
+    patch()
     ours = visited(tmp_path, SCRIPT, twice)
     assert len(final(theirs)) > 450
     assert sorted(final(ours)) == sorted(final(theirs))
@@ -177,61 +177,12 @@ def homeless(client: Client) -> list[tuple[int, ...]]:
 
 
 def test_what_a_run_cut_short_has_drawn_is_void_as_a_whole(own: None, tmp_path: Path) -> None:
-    send_together()
+    patch()
     assert homeless(visited(tmp_path, CUT_SHORT, interrupted)) == []
 
 
 def test_a_slow_script_shows_what_it_has(own: None, tmp_path: Path) -> None:
-    send_together()
+    patch()
     seen = visited(tmp_path, SLOW, rerun).seen
     first, second = (when for when, message in seen if message.HasField("delta"))
     assert second - first > 1.0
-
-
-def test_a_second_call_changes_nothing(own: None) -> None:
-    send_together()
-    before = [getattr(AppSession, name) for name in post._NEEDED[AppSession]], WebSocketsSansIOProtocol.send
-    send_together()
-    assert ([getattr(AppSession, name) for name in post._NEEDED[AppSession]], WebSocketsSansIOProtocol.send) == before
-
-
-def test_without_a_name_streamlits_own_way_stays(own: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(post._NEEDED, Runtime, ("_no_longer_there",))
-    before = AppSession._on_scriptrunner_event
-    send_together()
-    assert AppSession._on_scriptrunner_event is before
-
-
-def test_a_websocket_writes_a_turns_messages_at_once_and_in_order(own: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    send_together()
-    writes: list[int] = []
-    sent = [bytes([i]) * (1 + 700 * i) for i in range(100)]
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan":
-            return
-        await receive()
-        await send({"type": "websocket.accept"})
-        transport = send.__self__.transport
-        own_write = transport.write
-        monkeypatch.setattr(transport, "write", lambda data: (writes.append(len(data)), own_write(data)))
-        for one in sent:
-            await send({"type": "websocket.send", "bytes": one})
-        await send({"type": "websocket.send", "text": "and this"})
-        await send({"type": "websocket.close", "code": 1000})
-
-    async def visit() -> list[bytes | str]:
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            server = uvicorn.Server(uvicorn.Config(app, ws="websockets-sansio", lifespan="off", log_level="critical"))
-            serving = asyncio.create_task(server.serve(sockets=[listener]))
-            while not server.started:
-                await asyncio.sleep(0.01)
-            async with websockets.connect(f"ws://127.0.0.1:{listener.getsockname()[1]}", max_size=None) as client:
-                got = [one async for one in client]
-            server.should_exit = True
-            await serving
-        return got
-
-    assert asyncio.run(visit()) == [*sent, "and this"]
-    assert len(writes) < 10
