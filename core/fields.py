@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
+from urllib.parse import urlencode
 
 from core.limits import limit
 from core.suggest import suggestions
@@ -300,6 +302,17 @@ def read_version(address: Mapping[str, Sequence[str]]) -> int:
     """The version that an address names; 0 where it names none, as a typed one does not."""
     text = (address.get(VERSION) or ("",))[-1]
     return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
+
+
+def query_of(fields: Mapping[str, str]) -> str:
+    """The query string of these fields and the version."""
+    return "&".join(_pair(name, text) for name, text in {VERSION: str(LINK_VERSION), **fields}.items())
+
+
+@lru_cache(maxsize=2048)
+def _pair(name: str, text: str) -> str:
+    """One field of a query string. Links spell out fifty, of which a rerun changes one."""
+    return urlencode({name: text})
 
 
 def quoted(names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from core.models.counted import CountedModel
+from core.models.counts_only import CountedModel
 from core.models.parameters import parameters
 from core.models.spec import Experts, LatentAttention, SlidingWindow, TransformerSpec
 from core.rows import number, read_rows, whole

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from core.planning.evaluation import Answer
+from core.runs.coverage import NearestRun, nearest_runs
 from core.runs.published import PublishedRun
-from core.runs.reach import NearestRun, nearest_runs
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from core.budget.run import accelerator_hours, rent
 from core.hardware.cluster import Cluster
 from core.hardware.rates import Rates
 from core.models.spec import TransformerSpec
-from core.search.blocks import BlockSearch
+from core.search.batches import BlockSearch
 from core.search.constraints import FREE, Constraints, Objective
 from core.search.request import SearchRequest
 from core.search.result import SearchResult

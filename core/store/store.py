@@ -22,6 +22,7 @@ from core.store.links import Links
 from core.store.measurements import Measurements
 from core.store.migrate import migrate
 from core.store.plans import Change, Edit, PlanPage, SavedPlan
+from core.store.revisions import added, altered
 from core.store.rows import (
     cleaned,
     columns,
@@ -33,7 +34,6 @@ from core.store.rows import (
     tags_of,
 )
 from core.store.tables import CHANGES, PLANS
-from core.store.written import added, altered
 
 _Given = TypeVar("_Given")
 _ONE = select(PLANS).where(PLANS.c.id == bindparam("one"))

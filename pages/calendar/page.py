@@ -16,8 +16,8 @@ from pages.calendar.bill import bill
 from pages.calendar.form import CHIPS, FORM
 from pages.calendar.inputs import CalendarInputs, draw, read_inputs
 from pages.common import show
-from pages.common.beginning import plan_chips
 from pages.common.inputs import Inputs
+from pages.common.plan_presets import plan_chips
 from pages.common.registry import CALENDAR, COMPUTE, MEMORY
 from pages.common.shape import adopt_built
 from pages.common.theme import TOKENS

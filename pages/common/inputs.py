@@ -11,21 +11,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
-from urllib.parse import urlencode
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
-from core.fields import LINK_VERSION, VERSION, Field, Form, ParsedForm, clipped, quoted
+from core.fields import Field, Form, ParsedForm, clipped, query_of, quoted
 from core.limits import limit
 from core.suggest import suggestions
 from core.units import Kind, QuantityError, format_quantity, parse_quantity
 from pages.common import comparison_list
 from pages.common.guard import guarded
-from pages.common.projecting import Chip
+from pages.common.projector_switch import Chip
 from pages.common.registry import PageSpec
 
 _MISSING = object()
@@ -483,17 +482,6 @@ class Inputs:
     def query(self) -> str:
         """The query string that spells out every field, the version, and the plans to compare."""
         return query_of(self.fields | comparison_list.in_link(self.page))
-
-
-def query_of(fields: Mapping[str, str]) -> str:
-    """The query string of these fields and the version."""
-    return "&".join(_pair(name, text) for name, text in {VERSION: str(LINK_VERSION), **fields}.items())
-
-
-@lru_cache(maxsize=2048)
-def _pair(name: str, text: str) -> str:
-    """One field of a query string. Links spell out fifty, of which a rerun changes one."""
-    return urlencode({name: text})
 
 
 def _on(text: str) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from core.fields import query_of
 from pages.common import comparison_list
-from pages.common.inputs import query_of
-from pages.common.projecting import in_link
+from pages.common.projector_switch import in_link
 from pages.common.registry import PageSpec
 
 LANDS_AT = "at"

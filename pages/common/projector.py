@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.common.inputs import Inputs
 from pages.common.links import LANDS_AT
-from pages.common.projecting import PROJECTOR, projecting
+from pages.common.projector_switch import PROJECTOR, projecting
 from pages.common.registry import (
     CALENDAR,
     COMPARE,

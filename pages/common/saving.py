@@ -15,11 +15,11 @@ from core.limits import limit
 from core.planning.comparison.comparison import with_saved_results
 from core.planning.comparison.entry import Entry, entry_of
 from core.planning.comparison.names import suggested
-from core.store.bucket import taken
 from core.store.errors import Conflict, StoreError
-from core.store.opening import on_page, with_changes
+from core.store.locations import opened
+from core.store.opened_plan import on_page, with_changes
 from core.store.plans import SavedPlan
-from core.store.where import opened
+from core.store.rate_limit import taken
 from core.views.store import text as store_text
 from pages.common import show
 from pages.common.inputs import Inputs

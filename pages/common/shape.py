@@ -11,7 +11,7 @@ from core.fields import Field
 from core.limits import limit
 from core.models.building.events import Built, Refused
 from core.models.building.jobs import BuildRunner
-from core.models.building.line import Line
+from core.models.building.queue import Line
 from core.models.configs.custom import (
     MIXTURE,
     PASTE,
@@ -24,12 +24,12 @@ from core.models.configs.custom import (
     read_model,
     size_of,
 )
-from core.models.counted import counted, write_counted
+from core.models.counts_only import counted, write_counted
 from core.models.spec import SpecError, TransformerSpec
 from core.models.spec_text import write_spec
 from core.planning.form.plan_form import PARAMETERS, PRICE, SEQ_LEN, SHAPE
 from core.planning.plan import Plan
-from core.store.where import data_folder
+from core.store.locations import data_folder
 from core.units import format_count
 from core.wording import plural, price
 from pages.common import show

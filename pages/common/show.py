@@ -14,7 +14,7 @@ from typing import Any
 import streamlit as st
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
-from core.fields import Field
+from core.fields import Field, query_of
 from core.formula import Explanation, Source, derivation
 from core.limits import limit
 from core.views.common import markup
@@ -26,9 +26,9 @@ from pages.common.components import copy_link
 from pages.common.derivation import step_markdown
 from pages.common.figures import enlarged, ready
 from pages.common.guard import guarded, guarded_page
-from pages.common.inputs import Inputs, query_of
+from pages.common.inputs import Inputs
 from pages.common.links import address
-from pages.common.projecting import projecting
+from pages.common.projector_switch import projecting
 from pages.common.registry import PageSpec
 
 _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")

@@ -15,7 +15,7 @@ from core.planning.comparison.examples import examples
 from pages.common import comparison_list
 from pages.common.inputs import Inputs
 from pages.common.links import LANDS_AT
-from pages.common.projecting import PROJECTOR, Chip
+from pages.common.projector_switch import PROJECTOR, Chip
 from pages.common.registry import COMPARE
 from pages.common.tours import TOUR, TOURS, Stop
 

@@ -16,7 +16,7 @@ import streamlit as st
 
 from core.glossary import PATTERN, TERMS
 from core.views.common.palette import DARK, LIGHT, Palette
-from pages.common.projecting import projecting
+from pages.common.projector_switch import projecting
 
 _ASSETS = Path(__file__).parents[2] / "assets"
 

@@ -11,23 +11,23 @@ from core.views.flops.text import SCOPE
 from core.views.plan import text, text_rates
 from core.wording import plain
 from pages.common import show
-from pages.common.adding import add_to_comparison
-from pages.common.beginning import plan_chips
+from pages.common.compare_button import add_to_comparison
 from pages.common.inputs import Inputs
-from pages.common.projecting import projecting
+from pages.common.plan_presets import plan_chips
+from pages.common.projector_switch import projecting
 from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL
 from pages.common.saving import saving
 from pages.common.shape import adopt_built
 from pages.common.takeaway import TAKE, take_away
+from pages.compute.assumptions import parts
 from pages.compute.flops import where
 from pages.compute.form import CHIPS, FORM, PANELS
 from pages.compute.inputs import draw, read_inputs
 from pages.compute.layer import roof
-from pages.compute.moves import moves
-from pages.compute.parts import parts
 from pages.compute.runs import beside, comparisons, evidence_panel, paced
+from pages.compute.sensitivity import moves
 from pages.compute.table import table
-from pages.compute.whole import split, whole
+from pages.compute.whole_run import split, whole
 
 _PANELS: dict[str, Callable[[Inputs, Answer], None]] = {
     "whole": whole,

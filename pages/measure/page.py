@@ -21,7 +21,7 @@ from core.views.benchmark.plain_text import in_sentences
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.registry import MEASURE
-from pages.measure import kept, links, panels
+from pages.measure import collectives, history, panels
 from pages.measure.running import ask, ended, live, own_snapshot, say_why_not, shared_runner
 
 _NOTHING = "Nothing has been measured here yet."
@@ -88,7 +88,7 @@ def _picture(newest: Record | None, everything: Sequence[Record]) -> Record | No
     """The measurement to show: what was chosen, or the newest of this machine."""
     records = [record for record in everything if record.origin is None and record.programme.device == machine().kind]
     known = [*([newest] if newest else []), *(record for record in records if newest is None or record.id != newest.id)]
-    picked = kept.chosen()
+    picked = history.chosen()
     return next((record for record in (*known, *everything) if record.id == picked), known[0] if known else None)
 
 
@@ -98,13 +98,13 @@ def page() -> None:
     inputs = Inputs(MEASURE, measure_form(here.kind, MEASURE.prefix))
     choice, wanted = _read_inputs(inputs)
     latest = runner.latest_with_results()
-    everything = kept.records()
+    everything = history.records()
     original = _picture(latest.record if latest else None, everything)
     record = in_sentences(original) if original is not None and original.origin is not None else original
     _draw(inputs, wanted, waits=own_snapshot(runner) is not None, known=record is not None)
     show.note(state.machine_line(here))
     say_why_not()
-    kept.unsaved()
+    history.unsaved()
     if not live(runner):
         ended(runner)
         if record is not None:
@@ -115,9 +115,9 @@ def page() -> None:
     content = {
         "roof": lambda: panels.roof(panels.supplemented(record, everything)) if record else show.note(_NOTHING),
         "every": lambda: panels.every(record) if record else show.note(_NOTHING),
-        "past": lambda: kept.past(inputs, record),
-        "several": lambda: links.several(inputs, record),
-        "file": lambda: kept.files(inputs, original),
+        "past": lambda: history.past(inputs, record),
+        "several": lambda: collectives.several(inputs, record),
+        "file": lambda: history.files(inputs, original),
     }
     for field in PANELS:
         with inputs.panel(field.id, field.label) as panel:

@@ -8,8 +8,8 @@ from core.benchmark.programme import Programme
 from core.benchmark.running.jobs import Runner, Snapshot
 from core.benchmark.timing.kinds import items
 from core.jobs.process import NotStartedError
-from core.store.keeper import MeasurementWriter
-from core.store.where import opened
+from core.store.locations import opened
+from core.store.measurement_writer import MeasurementWriter
 from core.views.benchmark import charts, matmul, state
 from pages.common import show
 from pages.common.server.sign_in import who

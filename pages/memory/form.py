@@ -6,7 +6,7 @@ from core.fields import choice, switch
 from core.planning.form.plan_form import complete_presets, plan_form
 from core.planning.presets import MEMORY_PRESETS
 from pages.common.takeaway import TAKE
-from pages.memory import motion
+from pages.memory import optimizer_paths
 
 CHIPS = complete_presets(MEMORY_PRESETS)
 
@@ -28,4 +28,4 @@ PANELS = {
 GROWN = choice("grow", "Growing", ("data", "tensor", "pipeline", "context"), "data", few=True, part="shown")
 LAYER = choice("layer", "Layer", ("with experts", "dense"), "with experts", few=True, part="shown")
 
-FORM = plan_form("m", GROWN, LAYER, *motion.FIELDS, *PANELS.values(), n="8B", count="8")
+FORM = plan_form("m", GROWN, LAYER, *optimizer_paths.FIELDS, *PANELS.values(), n="8B", count="8")

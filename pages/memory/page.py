@@ -16,29 +16,29 @@ from core.views.training import text
 from core.views.training.charts_device import device_bars
 from core.wording import plain
 from pages.common import show
-from pages.common.adding import add_to_comparison
-from pages.common.beginning import plan_chips
+from pages.common.compare_button import add_to_comparison
 from pages.common.inputs import Inputs
+from pages.common.plan_presets import plan_chips
 from pages.common.registry import COMPUTE, MEMORY, PARALLEL
 from pages.common.saving import saving
 from pages.common.shape import adopt_built
 from pages.common.takeaway import TAKE, take_away
 from pages.common.theme import TOKENS
 from pages.memory.activations import activations
+from pages.memory.fixes import why
 from pages.memory.form import CHIPS, FORM, PANELS
 from pages.memory.inputs import draw
-from pages.memory.motion import motion
+from pages.memory.optimizer_paths import motion
 from pages.memory.optimizers import side_by_side
 from pages.memory.parallel import parallel
 from pages.memory.policy import policy
 from pages.memory.step import step
-from pages.memory.why import why
 
 _GOOD = "memory:good"
 
 
 def _torch_check(h: MemoryEstimate) -> None:
-    from pages.memory.witness import torch_check  # what checks a process's words takes long to load
+    from pages.memory.torch_check import torch_check  # what checks a process's words takes long to load
 
     torch_check(None if h.stands_in else h.spec, h.optimizer, h.policy)
 

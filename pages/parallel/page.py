@@ -11,22 +11,22 @@ from core.planning.search_around import FittingChange, fitting_changes, layout_t
 from core.search.derivation import explain
 from core.views.search import text as search_text
 from pages.common import show
-from pages.common.adding import add_to_comparison
-from pages.common.beginning import plan_chips
+from pages.common.compare_button import add_to_comparison
 from pages.common.inputs import Inputs
-from pages.common.projecting import projecting
+from pages.common.plan_presets import plan_chips
+from pages.common.projector_switch import projecting
 from pages.common.registry import COMPUTE, MEMORY, PARALLEL
 from pages.common.saving import saving
 from pages.common.shape import adopt_built
 from pages.common.takeaway import TAKE, take_away
-from pages.parallel.around import how_many, launch, near
-from pages.parallel.asked import SearchInputs, read_inputs
+from pages.parallel.evidence import goes_to, why
 from pages.parallel.form import CHIPS, FORM, PANELS
 from pages.parallel.inputs import draw
-from pages.parallel.measured import proof, published
-from pages.parallel.space import whole_space
+from pages.parallel.neighbours import how_many, launch, near
+from pages.parallel.published import proof, published
+from pages.parallel.request import SearchInputs, read_inputs
+from pages.parallel.search_space import whole_space
 from pages.parallel.study import study
-from pages.parallel.why import goes_to, why
 
 _PANELS: dict[str, Callable[[Inputs, SearchInputs], None]] = {
     "space": whole_space,

@@ -14,7 +14,7 @@ from core.search.study.study_file import read_study
 from core.views.study import text as study_text
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.parallel.asked import SearchInputs
+from pages.parallel.request import SearchInputs
 
 _FOUND, _OF, _WRONG = "plan_search:study", "plan_search:study:of", "plan_search:study:wrong"
 

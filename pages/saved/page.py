@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from core.store.locations import opened
 from core.store.plans import PlanPage, SavedPlan
-from core.store.where import opened
 from core.views.common.markup import markdown_text
 from core.views.store import text as store_text
 from pages.common import show

@@ -10,13 +10,13 @@ import streamlit as st
 from core.limits import limit
 from core.planning.comparison.comparison import compare_plan
 from core.store.errors import Conflict, StoreError
+from core.store.locations import opened
 from core.store.plans import NAME, NOTE, TAGS, SavedPlan
 from core.store.rows import tags_of
-from core.store.where import opened
 from core.views.comparison.text import KEPT_AS, plan_name
 from core.views.store import text as store_text
 from pages.common import show
-from pages.common.adding import open_comparison, put
+from pages.common.compare_button import open_comparison, put
 from pages.common.inputs import Inputs
 from pages.common.registry import COMPUTE, MEMORY, PARALLEL
 from pages.common.saving import allowed, conflict, link_to, refusals

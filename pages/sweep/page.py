@@ -17,10 +17,10 @@ from core.views.sweep import text as sweep_text
 from core.views.sweep.charts import grid
 from core.wording import plain
 from pages.common import show
-from pages.common.adding import add_to_comparison
-from pages.common.beginning import plan_chips
+from pages.common.compare_button import add_to_comparison
 from pages.common.components import component
 from pages.common.inputs import Inputs
+from pages.common.plan_presets import plan_chips
 from pages.common.registry import COMPUTE, MEMORY, PARALLEL, WHAT_IF
 from pages.common.shape import adopt_built
 from pages.sweep.form import CHIPS, FORM, PANELS

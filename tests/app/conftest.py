@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
-from core.store import where
+from core.store import locations
 from core.store.store import Store
 from pages.common import guard
 from pages.common.server.log import OncePer
@@ -48,5 +48,5 @@ def nothing_fails(failures: list[logging.LogRecord], request: pytest.FixtureRequ
 def store(tmp_path: Path) -> Iterator[Store]:
     """An empty store, which the app under test uses."""
     with patch.dict(os.environ, {"NAPKIN_DATA": str(tmp_path)}):
-        yield where.opened()
-        where._stores.pop(where.address()).close()
+        yield locations.opened()
+        locations._stores.pop(locations.address()).close()

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.models.building.events import Refused
 from core.models.building.jobs import BuildRunner
-from core.models.building.line import Line
+from core.models.building.queue import Line
 from core.models.spec_text import EXAMPLE
 from pages.common import shape
 from pages.common.registry import COMPUTE

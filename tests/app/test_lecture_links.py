@@ -27,8 +27,8 @@ def value_of(app: AppTest, key: str) -> Any:
     for panel in app.expander:
         if panel.proto.id.endswith(f"-{key}"):
             return "true" if app.session_state[key] else "false"
-    assert key in app.session_state, f"neither a widget nor a field: {key}"
-    return app.session_state[key]
+    prefix, _, name = key.partition("_")
+    return app.session_state[f"{prefix}:texts"][name]
 
 
 SHOWN = {

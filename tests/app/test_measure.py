@@ -19,12 +19,12 @@ from core.benchmark.record import Record
 from core.benchmark.running.events import Progress
 from core.benchmark.running.jobs import Snapshot
 from core.jobs.process import NotStartedError
-from core.store.where import opened
+from core.store.locations import opened
 from pages.common.registry import MEASURE
 from pages.measure import running
 from tests.core.collectives_cases import made as collectives
 from tests.core.measured_cases import copy, on_gpu, record, refusal, square
-from tests.core.said import says
+from tests.core.sentence_facts import says
 
 APP = str(Path(__file__).parents[2] / "app.py")
 

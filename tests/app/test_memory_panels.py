@@ -18,7 +18,7 @@ from core.training.precision import find_policy
 from core.training.torch_check.events import Advance, Began
 from core.training.torch_check.step import TorchCheck, Trial, trial_of
 from pages.common.registry import MEMORY
-from pages.memory import witness as panel
+from pages.memory import torch_check as panel
 from tests.app.plan_pages import linked, opened, words
 
 TRIAL = trial_of(None, "AdamW", find_policy("mixed bf16, fp32 master"), "cpu")

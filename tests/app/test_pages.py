@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.glossary import appearances
-from pages.common.projecting import PROJECTOR
+from pages.common.projector_switch import PROJECTOR
 from pages.common.registry import PAGES, PageSpec
 from tests.core.test_glossary import undefined
 

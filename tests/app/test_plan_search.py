@@ -19,7 +19,7 @@ from core.planning.search_around import layout_texts
 from core.search.result import LayoutResult
 from core.views.search import text as search_text
 from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL, WHAT_IF
-from pages.parallel import space as panel
+from pages.parallel import search_space as panel
 from pages.parallel.form import CHIPS, FORM, OWN, PANELS
 from tests.app.plan_pages import bodies, downloads, fold, linked, onwards, opened, opens_to_itself, shown, stripped
 from tests.app.plan_pages import words as said_on

@@ -17,9 +17,6 @@ def test_what_a_session_is_asked_for(monkeypatch: pytest.MonkeyPatch, drawn: int
     seen: list[Any] = []
     monkeypatch.setattr(AppSession, "request_rerun", lambda _self, state: seen.append(state))
     patch()
-    once = AppSession.request_rerun
-    patch()
-    assert AppSession.request_rerun is once
     session: Any = SimpleNamespace(_fragment_storage=SimpleNamespace(registration_sequence=lambda: drawn))
     AppSession.request_rerun(session, ClientState(fragment_id="part", is_auto_rerun=automatic))
     AppSession.request_rerun(session, None)

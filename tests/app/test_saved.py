@@ -19,7 +19,7 @@ from core.planning.comparison.comparison import with_saved_results
 from core.planning.comparison.entry import entry_of
 from core.planning.comparison.examples import examples
 from core.store.errors import StoreError
-from core.store.opening import on_page, with_changes
+from core.store.opened_plan import on_page, with_changes
 from core.store.plans import SavedPlan
 from core.store.store import Store
 from pages.common import comparison_list

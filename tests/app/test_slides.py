@@ -13,7 +13,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from pages.common import show
-from pages.common.projecting import PROJECTOR
+from pages.common.projector_switch import PROJECTOR
 from pages.common.registry import (
     CALENDAR,
     COMPARE,

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.common.figures import LEAST
 from pages.common.links import LANDS_AT
-from pages.common.projecting import PROJECTOR
+from pages.common.projector_switch import PROJECTOR
 from pages.common.registry import PAGES, PageSpec
 from pages.common.tours import ANSWER, TOUR, TOURS, hrefs, landing, row
 from tests.app.plan_pages import words

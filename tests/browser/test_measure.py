@@ -13,7 +13,7 @@ from core.benchmark.device import machine
 from core.benchmark.exchange import read_record
 from pages.common.registry import MEASURE
 from tests.browser.conftest import settle
-from tests.browser.test_house import serious
+from tests.browser.test_all_pages import serious
 
 pytestmark = pytest.mark.browser
 

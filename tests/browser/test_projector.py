@@ -14,7 +14,7 @@ from pages.common.registry import COMPARE, FLOATS, HOME, PAGES
 from pages.common.slides import AS_TYPED
 from pages.common.tours import TOURS
 from tests.browser.conftest import settle, still
-from tests.browser.test_house import overflow, serious
+from tests.browser.test_all_pages import overflow, serious
 
 pytestmark = pytest.mark.browser
 

@@ -15,7 +15,7 @@ from core.views.report.document import as_html
 from core.wording import plain
 from pages.common.registry import COMPUTE
 from tests.browser.conftest import watch
-from tests.browser.test_house import serious
+from tests.browser.test_all_pages import serious
 from tests.core.report_cases import CHIPS, report
 
 pytestmark = pytest.mark.browser

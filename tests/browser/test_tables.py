@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from pages.common.registry import FLOATS, MEMORY
 from tests.browser.conftest import settle
-from tests.browser.test_house import serious
+from tests.browser.test_all_pages import serious
 
 pytestmark = pytest.mark.browser
 

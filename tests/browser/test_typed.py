@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, Route
 from core.benchmark.exchange import read_record, written
 from core.limits import limit
 from core.planning.comparison.entry import entry_of, pack
-from core.store import where
+from core.store import locations
 from pages.common.comparison_list import IN_LINK
 from pages.common.registry import CALENDAR, COMPARE, HOME, MEASURE, SAVED
 from tests.browser.conftest import PATIENCE_S, TRAFFIC, running_server, settle
@@ -51,7 +51,7 @@ def server_with_plans(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
     """A server in whose database others have left such texts."""
     folder = tmp_path_factory.mktemp("typed")
     with patch.dict(os.environ, {"NAPKIN_DATA": str(folder)}):
-        store = where.opened()
+        store = locations.opened()
         for kind, one in zip(KINDS, (*plans(), *plans()), strict=False):
             store.save(one, kind, tags(), kind)
         store.save(entry_of(LONG, plans()[0].texts), LONG, (LONG,), LONG)
@@ -61,7 +61,7 @@ def server_with_plans(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
             store.links.keep(collectives(kind), kind)
         with running_server(folder / "log.txt") as url:
             yield url
-        where._stores.pop(where.address()).close()
+        locations._stores.pop(locations.address()).close()
 
 
 @pytest.fixture

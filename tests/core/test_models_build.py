@@ -23,10 +23,10 @@ from core.models.building.build import build_model
 from core.models.building.count import count
 from core.models.building.events import Built, BuiltPart, Refused, decode, on_parabola
 from core.models.building.jobs import BuildRunner, build_key
-from core.models.building.line import Line
+from core.models.building.queue import Line
 from core.models.building.worker import _made
 from core.models.configs.config import from_hf_config
-from core.models.counted import CountedModel, CountedTextError, counted, read_counted, write_counted
+from core.models.counts_only import CountedModel, CountedTextError, counted, read_counted, write_counted
 from core.models.flops import flops_per_token
 from core.models.parameters import parameters
 from tests.core.models_oracle import DENSE, MIXTURES, STATES, config_of

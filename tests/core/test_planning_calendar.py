@@ -40,7 +40,7 @@ from core.views.common.markup import rich
 from core.views.common.palette import LIGHT
 from core.views.cost.text import fleet_text
 from core.views.plan.text_memory import gib
-from tests.core.said import says
+from tests.core.sentence_facts import says
 from tests.every import every
 
 FORM = plan_form("y", *CALENDAR_FIELDS, *MONEY_FIELDS)

@@ -47,7 +47,7 @@ from core.views.plan import text as words_answer
 from core.views.sweep import text as words_board
 from core.wording import apart_as_shown, dollars, rent
 from pages.common.figures import wire
-from tests.core.said import says
+from tests.core.sentence_facts import says
 
 PAIRS = list(product({**PRESETS, **MEMORY_PRESETS}.items(), accelerators()))
 UNPRICED = next(device.name for device in accelerators() if math.isnan(device.price_low))

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from core.budget.errors import BudgetError
 from core.hardware.accelerators import accelerators, find
 from core.hardware.matmul import best_matmul
+from core.runs.coverage import beyond_evidence, nearest_runs
 from core.runs.expectation import (
     Expectation,
     RunFeatures,
@@ -39,7 +40,6 @@ from core.runs.nearest import (
     shared_by_lab,
     similarity,
 )
-from core.runs.reach import beyond_evidence, nearest_runs
 from core.runs.scores import predictions, same_lab, same_model, score
 from core.runs.utilisation import Width, base_peak, evidence
 from tests.every import every

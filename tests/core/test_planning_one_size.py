@@ -8,7 +8,7 @@ import pytest
 
 from core.fields import LINK_VERSION, VERSION
 from core.models.catalog import catalog
-from core.models.counted import EXAMPLE as COUNTED
+from core.models.counts_only import EXAMPLE as COUNTED
 from core.models.spec_text import EXAMPLE
 from core.planning.comparison.entry import entry_of, pack, unpack
 from core.planning.evaluation import answer

@@ -26,7 +26,7 @@ from core.views.plan import text as plan_text
 from core.views.report.plan_table import plan_lines
 from core.views.sensitivity.text import unrented
 from core.views.sweep import text as words_board
-from tests.core.said import says
+from tests.core.sentence_facts import says
 
 TEXTS = {"n": "8B", "tokens": "2T", "count": "256"}
 OWNED = answer(plan_from({**TEXTS, "price": "0"}))

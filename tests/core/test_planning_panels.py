@@ -39,7 +39,7 @@ from core.views.runs.charts import Point, evidence_scatter
 from core.views.sensitivity import text as words_moves
 from core.views.sensitivity.charts import days_around, iso_days_figure, tornado
 from core.wording import percent
-from tests.core.said import says
+from tests.core.sentence_facts import says
 from tests.every import every
 
 H100 = find("H100 SXM")

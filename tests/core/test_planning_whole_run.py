@@ -37,7 +37,7 @@ from core.views.report.plan_table import plan_lines
 from core.views.runs import text_goodput as words_whole
 from core.views.runs.charts_goodput import hours_of_the_run
 from core.wording import amount
-from tests.core.said import says
+from tests.core.sentence_facts import says
 from tests.every import every
 
 CHINCHILLA_FLOP = 5.76e23

@@ -28,7 +28,7 @@ from core.views.runs import text as words_runs
 from core.views.runs import text_goodput as words_whole
 from core.views.runs.charts import hours_of_a_run
 from core.wording import known, percent, signed
-from tests.core.said import says
+from tests.core.sentence_facts import says
 from tests.every import every
 
 H100 = find("H100 SXM")

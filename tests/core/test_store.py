@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from core.limits import LIMITS, Limit, limit
 from core.planning.comparison.entry import Entry, entry_of
 from core.planning.form.plan_form import PLAN_FORM
-from core.store.bucket import Bucket, taken
 from core.store.errors import Conflict, StoreError
 from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, SavedPlan
+from core.store.rate_limit import Bucket, taken
 from core.store.rows import cleaned, folded, searched, tags_of
 from core.store.store import Store
 from tests.core import store_cases as cases

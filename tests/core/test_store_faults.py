@@ -21,7 +21,7 @@ from sqlalchemy import event, inspect
 
 from core.fields import LINK_VERSION
 from core.planning.comparison.entry import entry_of
-from core.store import engine, where
+from core.store import engine, locations
 from core.store.engine import make_engine, transaction
 from core.store.errors import StoreError
 from core.store.measured import read_kept
@@ -251,20 +251,20 @@ def test_nobody_waits_for_the_connection_of_another(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("DATABASE_URL", cases.address(tmp_path))
     monkeypatch.setattr(Store, "open", opening)
     with ThreadPoolExecutor(2) as visitors:
-        one, other = visitors.map(lambda _: where.opened(), range(2))
+        one, other = visitors.map(lambda _: locations.opened(), range(2))
     assert one is other
-    where._stores.pop(where.address()).close()
+    locations._stores.pop(locations.address()).close()
 
 
 def test_a_folder_of_any_name_holds_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "what? 100% #1 & ü:memory:"
     monkeypatch.delenv("DATABASE_URL", raising=False)
     monkeypatch.setenv("NAPKIN_DATA", str(folder))
-    store = where.opened()
+    store = locations.opened()
     store.save(PLAIN)
     assert store.where == str(folder / "napkin.db")
     assert (folder / "napkin.db").stat().st_size > 0
-    where._stores.pop(where.address()).close()
+    locations._stores.pop(locations.address()).close()
 
 
 def test_a_write_that_another_process_holds_up_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

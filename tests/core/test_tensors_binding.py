@@ -13,7 +13,7 @@ from core.tensors.tracing.steps import meant, origin
 from core.tensors.tracing.trace import trace
 from core.views.tensors.charts import storage_picture
 from core.views.tensors.text import headline
-from tests.core.said import says
+from tests.core.sentence_facts import says
 from tests.every import every
 
 

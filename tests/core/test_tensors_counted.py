@@ -16,7 +16,7 @@ from core.tensors.layout import Layout
 from core.tensors.operations.lookup import catalogue
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.reader import read_expression
-from core.tensors.tracing.counted import CountedRun
+from core.tensors.tracing.meta_device import CountedRun
 from core.tensors.tracing.run import Run
 from core.tensors.tracing.steps import Step
 from core.tensors.tracing.trace import load_torch, trace

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from core.tensors.operations.values import ExpressionError
+from core.tensors.parsing.evaluated import Counts
 from core.tensors.parsing.reader import read_expression
-from core.tensors.parsing.worked import Counts
 from core.tensors.tracing.trace import trace
 from tests.core.test_tensors_script import check
 from tests.every import every

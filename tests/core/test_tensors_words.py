@@ -6,7 +6,7 @@ import pytest
 
 from core.tensors.tracing.trace import trace
 from core.views.tensors.text import explanations, headline, layout_texts
-from tests.core.said import says
+from tests.core.sentence_facts import says
 from tests.every import every
 
 

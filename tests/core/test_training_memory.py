@@ -27,7 +27,7 @@ from core.training.memory import (
 from core.training.optimizers import LEFT_OUT, find_optimizer, optimizers, why_not
 from core.training.precision import POLICIES, find_policy
 from core.views.training import text
-from tests.core.said import says
+from tests.core.sentence_facts import says
 from tests.every import every
 
 H100 = 80e9

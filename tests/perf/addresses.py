@@ -36,11 +36,11 @@ from core.planning.comparison.comparison import with_saved_results
 from core.planning.comparison.entry import Entry, entry_of, pack
 from core.planning.form.plan_form import PLAN_FIELDS
 from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
-from core.store.where import opened
+from core.store.locations import opened
 from pages.common import guard
 from pages.common.comparison_list import IN_LINK
 from pages.common.links import LANDS_AT
-from pages.common.projecting import PROJECTOR
+from pages.common.projector_switch import PROJECTOR
 from pages.common.registry import PAGES, PageSpec
 from pages.common.tours import TOUR, TOURS
 from tests.perf.options import FULL, Options

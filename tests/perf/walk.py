@@ -37,7 +37,7 @@ from core.benchmark.programme import METHOD, Programme
 from core.benchmark.running.events import Device, Done, Event, Found, Started, encode
 from core.benchmark.running.jobs import Runner
 from core.benchmark.timing import kinds
-from pages.common.projecting import PROJECTOR
+from pages.common.projector_switch import PROJECTOR
 from pages.common.registry import PAGES, PageSpec
 from pages.measure import running
 from tests.core.measure_cases import FACTS, point

@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 from core.limits import limit
 from core.models.building.build import build_model
 from core.models.building.events import Built, Refused
-from core.models.building.line import Line, Place
+from core.models.building.queue import Line, Place
 
 State: TypeAlias = Literal["waiting", "building", "done", "full"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from core.limits import limit
 from core.models.catalog import CatalogModel, nearest_dense
 from core.models.configs.config import ConfigError, NoClosedFormError, UnknownFamilyError, read_hf_config
-from core.models.counted import CountedModel, read_counted
+from core.models.counts_only import CountedModel, read_counted
 from core.models.mixer import NAMES
 from core.models.parameters import parameters
 from core.models.spec import Experts, TransformerSpec

@@ -13,7 +13,7 @@ from core.hardware.accelerators import DTYPES, accelerators
 from core.limits import limit
 from core.models.catalog import catalog
 from core.models.configs.custom import read_model
-from core.models.counted import CountedTextError
+from core.models.counts_only import CountedTextError
 from core.models.spec_text import EXAMPLE, SpecTextError
 from core.planning.evaluation import Answer
 from core.planning.form.layout import AS_LAYERS, LAYOUT_FIELDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 
-from core.tensors.operations import arithmetic, layers, moving, named, picking, starts, views, writes
+from core.tensors.operations import arithmetic, copies, creation, indexing, layers, named, views, writes
 from core.tensors.operations.table import (
     ELEMENTWISE,
     INDEXING,
@@ -57,10 +57,10 @@ ANSWERS: Mapping[str, str] = {
 
 
 TOPICS: Mapping[str, tuple[Operation, ...]] = {
-    "Start: out of sizes and numbers": starts.ROWS,
+    "Start: out of sizes and numbers": creation.ROWS,
     "View: other sizes and strides on the same cells": (INDEXING, *views.ROWS),
-    "Move: the same elements in other cells": moving.ROWS,
-    "Pick: by indices and masks": (*picking.ROWS, PICKING),
+    "Move: the same elements in other cells": copies.ROWS,
+    "Pick: by indices and masks": (*indexing.ROWS, PICKING),
     "Compute element by element": (*arithmetic.EACH, ELEMENTWISE),
     "Reduce: sums, means, extremes": arithmetic.REDUCED,
     "Run along a dimension": arithmetic.ALONG,

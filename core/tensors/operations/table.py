@@ -6,7 +6,7 @@ The rows stand in `core.tensors.operations`. What an operation could allocate is
 
 from __future__ import annotations
 
-from core.tensors.operations import arithmetic, guards, layers, moving, named, picking, starts, views, writes
+from core.tensors.operations import arithmetic, copies, creation, guards, indexing, layers, named, views, writes
 from core.tensors.operations.operation import (
     COMPUTED,
     COMPUTING,
@@ -45,13 +45,13 @@ __all__ = [
 
 ROWS: tuple[Operation, ...] = (
     *views.ROWS,
-    *moving.ROWS,
-    *picking.ROWS,
+    *copies.ROWS,
+    *indexing.ROWS,
     *arithmetic.ROWS,
     *layers.ROWS,
     *named.ROWS,
     *writes.ROWS,
-    *starts.ROWS,
+    *creation.ROWS,
 )
 
 ELEMENTWISE = Operation("elementwise", COMPUTED, "x * 2 + x", guard=guards.elementwise, why=COMPUTING)

@@ -1,7 +1,7 @@
 """Numbers in a program on tensors: ``n = 3``, ``x.size(0)``, ``b, n, d = x.shape``, ``d // 2``.
 
 Reading tells them from tensors by their syntax and keeps what they ask about; they are worked out when the tensors are
-there, see `core.tensors.parsing.worked`.
+there, see `core.tensors.parsing.evaluated`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from core.tensors.operations.values import MODULES, Count, CountQuestion, DType, ExpressionError
+from core.tensors.parsing.evaluated import bounded, combined
 from core.tensors.parsing.numbers import CONSTANTS, about_dtype, infinite, written
-from core.tensors.parsing.worked import bounded, combined
 
 CountKind: TypeAlias = Literal["number", "sizes"]
 

@@ -16,7 +16,7 @@ from core.tensors.operations.lookup import ANSWERS, OPERATIONS, find, no_layer
 from core.tensors.operations.table import ELEMENTWISE, INDEXING, PICKING, PIECE, Operation
 from core.tensors.operations.values import MODULES, CountQuestion, ExpressionError, Index, IndexItem, Slot, Value
 from core.tensors.parsing.arguments import nested
-from core.tensors.parsing.called import ArgumentReader, opens
+from core.tensors.parsing.call_arguments import ArgumentReader, opens
 from core.tensors.parsing.counts import SYMBOLS
 from core.tensors.parsing.plan import Form, PlanStep
 from core.tensors.parsing.text import EXAMPLE

@@ -16,13 +16,13 @@ from core.tensors.operations.lookup import OPERATIONS
 from core.tensors.operations.table import NAMING, PIECE, UPDATING, WRITING
 from core.tensors.operations.values import MODULES, Count, CountQuestion, ExpressionError, Index, Slot
 from core.tensors.parsing.counts import SYMBOLS, CountKind
+from core.tensors.parsing.evaluated import combined
 from core.tensors.parsing.expressions import ExpressionReader
 from core.tensors.parsing.numbers import BUILTINS
-from core.tensors.parsing.plain import plain
 from core.tensors.parsing.plan import Plan, PlanStep
+from core.tensors.parsing.simplified import plain
 from core.tensors.parsing.syntax import no_statement, parsed
 from core.tensors.parsing.text import check_lines, code_of, tidy
-from core.tensors.parsing.worked import combined
 
 
 def read_expression(text: str) -> Plan:

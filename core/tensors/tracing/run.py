@@ -16,9 +16,9 @@ from core.tensors.operations import guards
 from core.tensors.operations.guards import Picker, check_size
 from core.tensors.operations.table import SHORT_CASTS, WRITING
 from core.tensors.operations.values import DType, ExpressionError, Index, IndexItem, MemoryFormat, Nested, Slot, Value
+from core.tensors.parsing.evaluated import Counts
 from core.tensors.parsing.plan import Plan, PlanStep
-from core.tensors.parsing.worked import Counts
-from core.tensors.tracing.applied import call, touched
+from core.tensors.tracing.execution import call, touched
 from core.tensors.tracing.operators import largest, operator_of, raw
 from core.tensors.tracing.reasons import fixes, reason, view_verdict
 from core.tensors.tracing.refusals import refusal_reason

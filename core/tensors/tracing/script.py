@@ -9,11 +9,11 @@ from core.limits import limit
 from core.tensors.layout import Layout
 from core.tensors.operations.lookup import OPERATIONS
 from core.tensors.operations.values import MODULES
-from core.tensors.parsing.called import IGNORED
+from core.tensors.parsing.call_arguments import IGNORED
 from core.tensors.parsing.counts import CountKind, kind_of
 from core.tensors.parsing.numbers import about_dtype, infinite, written
-from core.tensors.parsing.plain import plain
 from core.tensors.parsing.reader import read_expression
+from core.tensors.parsing.simplified import plain
 from core.tensors.parsing.syntax import parsed
 from core.tensors.parsing.text import code_of
 from core.tensors.tracing.trace import start_layout

@@ -17,7 +17,7 @@ from core.tensors.operations.guards import TooLargeError, check_elements, check_
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.plan import Plan
 from core.tensors.parsing.reader import read_expression
-from core.tensors.tracing.counted import CountedRun
+from core.tensors.tracing.meta_device import CountedRun
 from core.tensors.tracing.run import Run
 from core.tensors.tracing.steps import Kind, Scalar, Step, Trace
 

@@ -13,7 +13,7 @@ from core.models.catalog import CatalogModel
 from core.planning.evaluation import Answer, answer, dollars_over
 from core.planning.memory_fixes import fewest_accelerators, fixes
 from core.planning.plan import Find, Limits, whole_accelerators
-from core.runs.reach import beyond_evidence
+from core.runs.coverage import beyond_evidence
 from core.training.layout import LayoutError
 from core.training.optimizers import find_optimizer
 from core.units import format_count, format_duration, format_money, format_quantity, significant

@@ -10,9 +10,9 @@ from core.data_version import data_version
 from core.fields import LINK_VERSION, VERSION, clipped
 from core.limits import limit
 from core.models.configs.json_text import ConfigError, read_object
+from core.planning.applied_layout import AppliedLayout
 from core.planning.comparison.entry import RESULTS, Entry, entry_of, results_of
 from core.planning.form.plan_form import PLAN_FORM
-from core.planning.in_force import AppliedLayout
 from core.views.plan.text import sentence
 from core.views.report.report import Report
 from core.views.search.text import sentence as headline

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from core.data_version import data_version
 from core.formula import Explanation
+from core.planning.applied_layout import AppliedLayout
 from core.planning.comparison.comparison import ComparedPlan
 from core.planning.comparison.differences import differing_fields, effective_fields
 from core.planning.evaluation import Answer
 from core.planning.form.plan_form import PLAN_FORM
-from core.planning.in_force import AppliedLayout
 from core.planning.nearest_runs import similar_runs
 from core.search.derivation import explain
 from core.views.common.markup import literal, remarked, rich, safe_text, typed

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from core.models.flops import conventions, train_flop_6nd
+from core.planning.applied_layout import AppliedLayout
 from core.planning.compute_optimal import overtraining
 from core.planning.evaluation import Answer, Estimate, dollars_over
-from core.planning.in_force import AppliedLayout
 from core.planning.plan import whole_accelerators
 from core.planning.rates import replaced_rates
 from core.training.layout import LayoutError

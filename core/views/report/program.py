@@ -16,7 +16,7 @@ try:
     from core.budget.errors import BudgetError
     from core.planning.evaluation import answer
     from core.planning.form.plan_form import plan_from
-    from core.planning.in_force import applied_layout
+    from core.planning.applied_layout import applied_layout
     from core.planning.comparison.entry import results_of
 except ModuleNotFoundError as problem:
     raise SystemExit(

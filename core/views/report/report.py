@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from core.planning.applied_layout import AppliedLayout, applied_layout
 from core.planning.comparison.comparison import ComparedPlan, compare_plan
 from core.planning.comparison.entry import Entry
 from core.planning.form.plan_form import plan_of
-from core.planning.in_force import AppliedLayout, applied_layout
 from core.views.plan import text as plan_text
 from core.views.report.plan_table import Line, plan_lines, step_lines
 

@@ -12,10 +12,10 @@ from core.limits import limit
 from core.tensors.cost import tensor_bytes
 from core.tensors.examples.surprises import NegativeStep
 from core.tensors.layout import Layout, Run
-from core.tensors.tracing.drawn import Drawn, drawn
 from core.tensors.tracing.snapshots import Memory, are_kept, memories
 from core.tensors.tracing.steps import Scalar, Step, Trace
 from core.tensors.tracing.trace import trace
+from core.tensors.tracing.visible import Drawn, drawn
 from core.tensors.view_rule import ViewVerdict
 from core.views.tensors.text import bytes_text, layout_texts, letter, word
 

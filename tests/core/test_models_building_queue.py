@@ -15,7 +15,7 @@ from core.limits import LIMITS, Limit, limit
 from core.models.building.build import build_model
 from core.models.building.events import Refused
 from core.models.building.jobs import BuildRunner
-from core.models.building.line import Line
+from core.models.building.queue import Line
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,7 +25,7 @@ from pathlib import Path
 from core.models.building.build import build_model
 from core.models.building.events import Refused
 from core.models.building.jobs import BuildRunner
-from core.models.building.line import Line
+from core.models.building.queue import Line
 
 folder = Path(sys.argv[1])
 
@@ -149,7 +149,7 @@ def test_who_is_killed_loses_the_turn_and_the_places_once_the_build_has_ended(se
 STORM = """
 import contextlib, os, random, signal, sys, time
 from pathlib import Path
-from core.models.building.line import Line
+from core.models.building.queue import Line
 
 folder = Path(sys.argv[1])
 line, chance = Line(folder / "line"), random.Random(1)

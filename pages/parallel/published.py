@@ -10,8 +10,8 @@ from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
-from pages.parallel.asked import SearchInputs
 from pages.parallel.form import SOURCE
+from pages.parallel.request import SearchInputs
 
 _WORST = 15
 

@@ -14,7 +14,7 @@ from core.benchmark.record import Record
 from core.limits import limit
 from core.planning.form.measured_rates import promised, with_measured_links
 from core.store.errors import StoreError
-from core.store.where import opened
+from core.store.locations import opened
 from core.views.benchmark.plain_text import in_sentences
 from core.views.collectives import charts, text
 from pages.common import show

@@ -13,8 +13,8 @@ from core.benchmark.exchange import read_record, written
 from core.benchmark.record import Record
 from core.limits import limit
 from core.store.errors import StoreError
+from core.store.locations import opened
 from core.store.measured import StoredMeasurement, seen_from
-from core.store.where import opened
 from core.views.benchmark import history
 from core.views.benchmark.plain_text import in_sentences
 from pages.common import show

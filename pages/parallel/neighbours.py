@@ -15,7 +15,7 @@ from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
-from pages.parallel.asked import SearchInputs
+from pages.parallel.request import SearchInputs
 
 _NONE = "Nothing fits, so there is no plan to look around from. Type one under “Own layout”."
 

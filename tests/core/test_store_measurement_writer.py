@@ -17,8 +17,8 @@ from core.benchmark.programme import Programme
 from core.jobs.process import Job
 from core.limits import LIMITS, Limit
 from core.store.errors import StoreError
-from core.store.keeper import MeasurementWriter
 from core.store.measured import LOST_S, StoredMeasurement
+from core.store.measurement_writer import MeasurementWriter
 from core.store.measurements import Measurements
 from core.store.store import Store
 from tests.core import measure_cases as measured
@@ -168,16 +168,23 @@ def test_only_so_much_waits_for_a_database_and_what_is_let_go_is_logged(
     kept: Measurements, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(LIMITS, "measurements_waiting", Limit(2, "measurements", "a test"))
-    answers = threading.Event()
-    keeper = MeasurementWriter(_behind(answers, kept))
+    asked, answers = threading.Event(), threading.Event()
+
+    def opened() -> Measurements:
+        asked.set()
+        assert answers.wait(60)
+        return kept
+
+    writer = MeasurementWriter(opened)
     for number in range(4):
-        keeper(Seen(measured.record(number, stage="running"), "running", 0))
-        keeper(Seen(measured.record(number), "finished", 0))
+        writer(Seen(measured.record(number, stage="running"), "running", 0))
+        assert asked.wait(60)  # the first is on its way to the database from here on
+        writer(Seen(measured.record(number), "finished", 0))
     answers.set()
-    saved(keeper)
-    measured.wait(lambda: kept.history().total == 2)
-    assert [one.id for one in kept.history().kept] == [measured.record(n).id for n in (3, 2)]
-    assert sum("2 results are lost" in one.getMessage() for one in caplog.records) == 2
+    saved(writer)
+    measured.wait(lambda: kept.history().total == 3)
+    assert {stored.id for stored in kept.history().kept} == {measured.record(n).id for n in (0, 2, 3)}
+    assert sum("2 results are lost" in line.getMessage() for line in caplog.records) == 2
 
 
 def test_a_fault_of_one_measurement_spares_the_others(kept: Measurements, caplog: pytest.LogCaptureFixture) -> None:
@@ -237,7 +244,7 @@ def _kill_one(runner: Runner, kept: Measurements, least: int) -> None:
 
 SERVERS = """
 import os, random, signal, sys, time
-from core.store.keeper import MeasurementWriter
+from core.store.measurement_writer import MeasurementWriter
 from core.store.store import Store
 from tests.core import measure_cases as measured
 

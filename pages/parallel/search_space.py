@@ -16,8 +16,8 @@ from pages.common import show
 from pages.common.components import component
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
-from pages.parallel.asked import SearchInputs
 from pages.parallel.form import LOOK, NARROW, ONLY, OWN, SLOWER
+from pages.parallel.request import SearchInputs
 
 _TABLE = "plan_search:plans"
 _TOP = 15

@@ -13,8 +13,8 @@ from typing import TypeVar
 
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.imports import read_import
-from core.tensors.parsing.opened import numbers_of, opened
 from core.tensors.parsing.text import check_lines
+from core.tensors.parsing.unrolled import numbers_of, opened
 
 _Node = TypeVar("_Node", bound="ast.stmt | ast.expr")
 
