@@ -232,6 +232,14 @@ class Form:
         values |= {name: self._value(self[name], text) for name, text in other.items()}
         return ParsedForm(values, by_name | other, tuple(problems), tuple(other))
 
+    def change(self, reading: ParsedForm, texts: Mapping[str, str]) -> ParsedForm:
+        """``reading`` with a few of its texts replaced, the others not parsed again. Raises `QuantityError`."""
+        values = {**reading.values, **{name: self._value(self[name], text) for name, text in texts.items()}}
+        by_name = {**reading.texts, **texts}
+        other = {name: text for name, text in self.derive(values).items() if text != by_name[name]}
+        values |= {name: self._value(self[name], text) for name, text in other.items()}
+        return replace(reading, values=values, texts=by_name | other, derived=(*reading.derived, *other))
+
     def means_same(self, reading: ParsedForm, texts: Mapping[str, str]) -> bool:
         """Whether ``texts`` by id, each of which can be read, mean what ``reading`` has: 1024 is 1,024."""
         return all(

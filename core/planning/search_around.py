@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from core.budget.equations import days_of_steps
 from core.budget.errors import BudgetError
 from core.limits import limit
 from core.planning.plan_search import search_layouts
 from core.search.cluster_sizes import sizes_with_plans
 from core.search.constraints import Pin, Range, SpaceError
-from core.search.derivation import seconds_of_steps
 from core.search.request import SearchRequest
 from core.search.result import LayoutResult
 from core.training.layout import RECOMPUTES, Layout
@@ -34,7 +34,7 @@ class ClusterResult:
 
 def days_for(tokens: float, request: SearchRequest, seconds: float) -> float:
     """Days of steps alone that all tokens take."""
-    return seconds_of_steps(tokens, request.batch, request.seq_len, seconds) / 86400
+    return days_of_steps(tokens, seconds, request.batch, request.seq_len)
 
 
 @lru_cache(maxsize=16)

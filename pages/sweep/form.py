@@ -1,4 +1,4 @@
-"""What the what-if board asks: the fields of a plan, and those of the board."""
+"""What the what-if sweep asks: the fields of a plan, and those of the sweep."""
 
 from __future__ import annotations
 

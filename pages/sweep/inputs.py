@@ -1,4 +1,4 @@
-"""The what-if board, its questions: the plan, the two sides, and what the cells show and keep to."""
+"""The what-if sweep, its questions: the plan, the two sides, and what the cells show and keep to."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _LAYOUT = (TENSOR, PIPELINE, CONTEXT, EXPERT)
 
 @dataclass(frozen=True, slots=True)
 class SweepInputs:
-    """What was asked for: the plan itself, the board of it, and what its cells show."""
+    """What was asked for: the plan itself, the sweep of it, and what its cells show."""
 
     plan: Plan
     sweep: Sweep
@@ -51,7 +51,7 @@ class SweepInputs:
 
 
 def read_inputs(inputs: Inputs) -> SweepInputs:
-    """The board of the form; a list that cannot be read stays what it was, and an axis that meets itself gives way."""
+    """The sweep of the form; a list that cannot be read stays what it was, and an axis that meets itself gives way."""
     texts, values = inputs.reading.texts, inputs.reading.values
     plan = plan_of_texts(texts)
     x, y = AXES[values[X.id]], AXES[values[Y.id]]

@@ -1,4 +1,4 @@
-"""The what-if board: a plan with two of its numbers swept, what fits and meets the deadline, and a cell to load."""
+"""The what-if sweep: a plan with two of its numbers swept, what fits and meets the deadline, and a cell to load."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _GRID = "board:grid"
 
 
 def _load(inputs: Inputs, a: SweepInputs, cell: tuple[int, int]) -> None:
-    """Make a cell the plan. The board's values are written out, so that it stays as it is around it."""
+    """Make a cell the plan. The sweep's values are written out, so that it stays as it is around it."""
     for name, text in a.sweep.sets(*cell).items():
         inputs.put(name, text)
     inputs.put(X_VALUES.id, a.sweep.x.written)
@@ -70,7 +70,7 @@ def _explained(a: Answer) -> list[Explanation | str]:
 
 
 def page() -> None:
-    """Inputs, the answer, the board, and the table behind it."""
+    """Inputs, the answer, the sweep, and the table behind it."""
     adopt_built(WHAT_IF)
     inputs = Inputs(WHAT_IF, FORM)
     chips = show.slot()
@@ -89,7 +89,7 @@ def page() -> None:
         show.answer(text, sweep_text.own(own, a.sweep.limits) if own else "")
         if picked and picked.cell != a.sweep.plan_cell:
             st.button("Make that the plan", key=inputs.key("least"), on_click=_load, args=(inputs, a, picked.cell))
-    with show.guarded("The board"):
+    with show.guarded("The sweep"):
         _picture(inputs, a, picked, text)
         show.note(f"{sweep_text.counted(a.sweep)} Choose a cell to make it the plan; arrow keys move between cells.")
         if why := sweep_text.without(a.sweep):

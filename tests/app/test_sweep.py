@@ -26,7 +26,7 @@ TYPED = {"xs": "512, 1,024, 2,048, 4,096", "ys": "30%, 40%, 50%"}
 
 
 def of_form(texts: Mapping[str, str]) -> Sweep:
-    """The board of these fields, without any page."""
+    """The sweep of these fields, without any page."""
     reading = FORM.parse(texts)
     plan = plan_of_texts(reading.texts)
     sides: list[SweptAxis] = []

@@ -25,25 +25,25 @@ SMALL = {
     "mfu": "40%",
 }
 
-FAULTS = """board => {
+FAULTS = """sweep => {
   const box = one => one.getBoundingClientRect()
   const wide = (inner, outer) => box(inner).left < box(outer).left - 1 || box(inner).right > box(outer).right + 1
   const said = []
-  for (const one of board.querySelectorAll(".cells button > *"))
+  for (const one of sweep.querySelectorAll(".cells button > *"))
     if (wide(one, one.closest(".cell"))) said.push(`cell ${one.textContent}`)
-  const around = [...board.querySelectorAll(".name, .tick, .ytitle, .xtitle")]
+  const around = [...sweep.querySelectorAll(".name, .tick, .ytitle, .xtitle")]
   for (const one of around) {
-    if (wide(one, board)) said.push(`out ${one.textContent}`)
+    if (wide(one, sweep)) said.push(`out ${one.textContent}`)
     if (one.clientWidth && one.scrollWidth > one.clientWidth + 1) said.push(`cut ${one.textContent}`)
   }
-  for (const name of board.querySelectorAll(".name")) for (const other of around) {
+  for (const name of sweep.querySelectorAll(".name")) for (const other of around) {
     const [a, b] = [box(name), box(other)]
     const apart = a.right <= b.left || b.right <= a.left || a.bottom <= b.top + 1 || b.bottom <= a.top + 1
     if (other !== name && !apart) said.push(`${name.textContent} on ${other.textContent}`)
   }
   return said
 }"""
-"""What is wrong with the words of a board: wider than their cell, outside, cut, or on each other."""
+"""What is wrong with the words of a sweep: wider than their cell, outside, cut, or on each other."""
 
 
 def address(texts: dict[str, str]) -> str:

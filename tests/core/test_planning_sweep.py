@@ -1,4 +1,4 @@
-"""The what-if board: each cell is what its plan comes to alone; lists, frontiers and the choice follow from that."""
+"""The what-if sweep: each cell is what its plan comes to alone; lists, frontiers and the choice follow from that."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def asked_alone(plan: Plan) -> tuple[Answer | None, MemoryEstimate | None, str]:
 
 
 def assert_cell(made: Sweep, cell: tuple[int, int], plan: Plan) -> None:
-    """What the board says of a cell is what its plan comes to alone."""
+    """What the sweep says of a cell is what its plan comes to alone."""
     a, h, why = asked_alone(plan)
     assert made.reasons[cell[0]][cell[1]] == why
     if a is None:
@@ -177,7 +177,7 @@ def test_the_plan_is_a_cell_of_every_axis_around_it(story: str) -> None:
     for axis in AXES.values():
         values = default_values(axis, plan, texts)
         assert axis.own(plan, texts) in values
-        assert 2 <= len(set(values)) == len(values) <= limit("board_values")
+        assert 2 <= len(set(values)) == len(values) <= limit("sweep_values")
         for text in values:
             axis.field.parse(text)
         if not (axis.id == "n" and plan.known):
@@ -235,7 +235,7 @@ def test_bad_lists_are_refused_by_name(name: str, text: str, named: str) -> None
 
 
 def test_a_long_list_is_refused_by_its_field() -> None:
-    most = limit("board_chars")
+    most = limit("sweep_chars")
     for field in (X_VALUES, Y_VALUES):
         assert field.parse("1" * most)
         with pytest.raises(QuantityError):
@@ -248,7 +248,7 @@ def test_what_a_click_writes_reads_as_the_same_values(story: str) -> None:
     for axis in AXES.values():
         values = default_values(axis, plan_of_texts(texts), texts)
         written = SweptAxis(axis, values).written
-        assert len(written) <= limit("board_chars")
+        assert len(written) <= limit("sweep_chars")
         assert parse_values(axis, written) == tuple(text for text in values if text)
 
 

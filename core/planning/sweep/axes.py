@@ -1,4 +1,4 @@
-"""What a board can sweep: fields of a plan that are a number or a choice, and the values that they take."""
+"""What a sweep can sweep: fields of a plan that are a number or a choice, and the values that they take."""
 
 from __future__ import annotations
 
@@ -220,13 +220,13 @@ def parse_values(axis: Axis, text: str) -> tuple[str, ...]:
 
     Raises `QuantityError` naming the value that cannot be read, and for more values than a side has room for.
     """
-    parts = _separate(axis, text[: limit("board_chars")])
+    parts = _separate(axis, text[: limit("sweep_chars")])
     for part in parts:
         axis.field.parse(part)
     ordered = tuple(dict.fromkeys(parts)) if axis.chosen else _ordered(axis, parts)
-    most = limit("board_values")
+    most = limit("sweep_values")
     if len(ordered) > most:
-        raise QuantityError(f"{len(ordered)} values; a side of a board has room for {most}.")
+        raise QuantityError(f"{len(ordered)} values; a side of a sweep has room for {most}.")
     return ordered
 
 

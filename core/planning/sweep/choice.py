@@ -1,4 +1,4 @@
-"""Which cell of a board is the least that is enough: that fits, and keeps the limit."""
+"""Which cell of a sweep is the least that is enough: that fits, and keeps the limit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Recommendation:
     by: By
 
 
-def recommend(board: Sweep) -> Recommendation | None:
+def recommend(sweep: Sweep) -> Recommendation | None:
     """The cell that is enough and asks for least; None where none is.
 
     Among kinds of things, the cheapest; where all cost the same, the one with most memory to spare. Of numbers, the
@@ -30,14 +30,14 @@ def recommend(board: Sweep) -> Recommendation | None:
     with; of equals the one nearest to the plan itself, then the cheapest. Where the limit is money, which any number of
     accelerators costs alike, the soonest instead of the fewest, with the lowest MFU before it.
     """
-    if not board.satisfies.any():
+    if not sweep.satisfies.any():
         return None
-    cells = [(int(i), int(j)) for i, j in np.argwhere(board.satisfies)]
-    axes = (board.y.axis, board.x.axis)
-    middle = board.plan_cell or (board.shape[0] // 2, board.shape[1] // 2)
+    cells = [(int(i), int(j)) for i, j in np.argwhere(sweep.satisfies)]
+    axes = (sweep.y.axis, sweep.x.axis)
+    middle = sweep.plan_cell or (sweep.shape[0] // 2, sweep.shape[1] // 2)
     # Accelerators that are owned, without rent, are not the cheapest.
-    cost = {cell: _rounded(float(board.dollars[cell]) or np.inf) for cell in cells}
-    full = {cell: _rounded(float(board.memory[cell] / board.usable[cell])) for cell in cells}
+    cost = {cell: _rounded(float(sweep.dollars[cell]) or np.inf) for cell in cells}
+    full = {cell: _rounded(float(sweep.memory[cell] / sweep.usable[cell])) for cell in cells}
     wanted = any(axis.want for axis in axes) and not any(axis.chosen for axis in axes)
 
     def asks(cell: tuple[int, int]) -> tuple[float, ...]:
@@ -52,9 +52,9 @@ def recommend(board: Sweep) -> Recommendation | None:
 
     if wanted:
         counts = any(axis.id == COUNT.id for axis in axes)
-        if counts and board.limits.in_money:
+        if counts and sweep.limits.in_money:
             return Recommendation(
-                min(cells, key=lambda cell: (asks(cell)[1], _rounded(float(board.days[cell])))), "soonest"
+                min(cells, key=lambda cell: (asks(cell)[1], _rounded(float(sweep.days[cell])))), "soonest"
             )
         by: By = "fewest" if counts else "most" if any(axis.want == "more" for axis in axes) else "least"
         return Recommendation(min(cells, key=lambda cell: (*asks(cell), cost[cell])), by)

@@ -1,4 +1,4 @@
-"""What a board is asked beside the plan: its two sides, what its cells show, and what they have to keep to."""
+"""What a sweep is asked beside the plan: its two sides, what its cells show, and what they have to keep to."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SWEEP = "board"
 
 def _list(text: str) -> str:
     """Values of one side; which ones can be read hangs on what is swept (`core.planning.sweep.axes.typed`)."""
-    if len(text) > limit("board_chars"):
-        raise QuantityError(f"{len(text):,} characters are more than {limit('board_chars')}.")
+    if len(text) > limit("sweep_chars"):
+        raise QuantityError(f"{len(text):,} characters are more than {limit('sweep_chars')}.")
     return text
 
 
@@ -28,8 +28,8 @@ def _values(id: str, label: str) -> Field:
         _list,
         part=SWEEP,
         placeholder="around yours",
-        max_chars=limit("board_chars"),
-        help=f"Up to {limit('board_values')} values, such as 512, 1,024, 2,048. Empty: doublings, usual values or "
+        max_chars=limit("sweep_chars"),
+        help=f"Up to {limit('sweep_values')} values, such as 512, 1,024, 2,048. Empty: doublings, usual values or "
         "other options around the plan’s own.",
     )
 

@@ -1,4 +1,4 @@
-"""Where on a board something begins to hold: the edges between cells where it does and cells where it does not."""
+"""Where on a sweep something begins to hold: the edges between cells where it does and cells where it does not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Edge: TypeAlias = "tuple[int, int, int, int]"
 
 @dataclass(frozen=True, slots=True)
 class FrontierEnd:
-    """Where a frontier leaves the board. side: of the board. at: cells along that side. before: whether what holds does
+    """Where a frontier leaves the sweep. side: of the sweep. at: cells along that side. before: whether what holds does
     so before that place (to the left of it, or over it)."""
 
     side: Literal["top", "right", "bottom", "left"]
@@ -32,7 +32,7 @@ def edges(holds: Bools) -> list[Edge]:
 
 
 def frontier_end(holds: Bools) -> FrontierEnd | None:
-    """Where the frontier meets the board's rim, to be named there: on top if it does, else right, below, left."""
+    """Where the frontier meets the sweep's rim, to be named there: on top if it does, else right, below, left."""
     rims = (("top", holds[0, :]), ("right", holds[:, -1]), ("bottom", holds[-1, :]), ("left", holds[:, 0]))
     for side, rim in rims:
         turns = np.flatnonzero(rim[1:] != rim[:-1])

@@ -1,4 +1,4 @@
-"""Boards worth a meeting, as texts of the plan's fields and the board's."""
+"""Sweeps worth a meeting, as texts of the plan's fields and the sweep's."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _PLAN = {
 
 
 def _preset(model: str, tokens: str, count: str, seq: str, x: str, y: str, res: str, **more: str) -> Mapping[str, str]:
-    board = {"x": x, "y": y, "xs": "", "ys": "", "res": res, "due": "90 days"}
-    return {**_PLAN, "model": model, "tokens": tokens, "count": count, "seq": seq, **board, **more}
+    sweep = {"x": x, "y": y, "xs": "", "ys": "", "res": res, "due": "90 days"}
+    return {**_PLAN, "model": model, "tokens": tokens, "count": count, "seq": seq, **sweep, **more}
 
 
 SWEEP_PRESETS: Mapping[str, Mapping[str, str]] = {
@@ -68,4 +68,4 @@ SWEEP_PRESETS: Mapping[str, Mapping[str, str]] = {
         ys="1, 2, 4, 8, 16, 32, 64",
     ),
 }
-"""The chips of the board."""
+"""The chips of the sweep."""

@@ -1,4 +1,4 @@
-"""What a board can show of every cell, and the unit in which its cells read well."""
+"""What a sweep can show of every cell, and the unit in which its cells read well."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ GIB = 2.0**30
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One quantity of every cell. quantity: the board's array. title: what it is; unit: how it is written."""
+    """One quantity of every cell. quantity: the sweep's array. title: what it is; unit: how it is written."""
 
     name: str
     quantity: str
     title: str
     unit: Unit
 
-    def of(self, board: Sweep) -> Array:
+    def of(self, sweep: Sweep) -> Array:
         """Its values, NaN where there are none."""
-        return np.asarray(getattr(board, self.quantity))
+        return np.asarray(getattr(sweep, self.quantity))
 
 
 RESULTS: Mapping[str, Result] = {
@@ -47,7 +47,7 @@ RESULTS: Mapping[str, Result] = {
         Result("CO₂", "kg_co2", "carbon, CO₂ equivalent", "g"),
     )
 }
-"""Everything that a board can show, by name."""
+"""Everything that a sweep can show, by name."""
 
 _DAYS = (("years", 365.25, 2000.0), ("days", 1.0, 2.0), ("hours", 1 / 24, 1 / 12), ("minutes", 1 / 1440, 0.0))
 _COUNTS = (("billions", 1e9), ("millions", 1e6), ("thousands", 1e3))
@@ -55,7 +55,7 @@ _COUNTS = (("billions", 1e9), ("millions", 1e6), ("thousands", 1e3))
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How the values of one board are written: in one unit for all cells, so that they can be compared by eye."""
+    """How the values of one sweep are written: in one unit for all cells, so that they can be compared by eye."""
 
     result: Result
     unit: str
@@ -84,9 +84,9 @@ class Scale:
         return f"{self.result.title}, {self.unit}" if self.unit else self.result.title
 
 
-def scale_of(board: Sweep, result: Result) -> Scale:
-    """The unit in which the middle one of a board's values reads well."""
-    values = result.of(board)
+def scale_of(sweep: Sweep, result: Result) -> Scale:
+    """The unit in which the middle one of a sweep's values reads well."""
+    values = result.of(sweep)
     finite = values[np.isfinite(values)]
     middle = float(np.median(finite)) if finite.size else 1.0
     match result.unit:

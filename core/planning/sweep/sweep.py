@@ -1,4 +1,4 @@
-"""A board: every cell is the plan with two of its values replaced, answered as it would be alone.
+"""A sweep: every cell is the plan with two of its values replaced, answered as it would be alone.
 
 Cells that share all but parameters, tokens and accelerators are answered at once as arrays, by the same equations that
 answer one plan; memory likewise, where the shape and the types are the same.
@@ -49,7 +49,7 @@ QUANTITIES = (
 
 @dataclass(frozen=True, slots=True)
 class SweptAxis:
-    """One side of a board: what is swept, and the texts that it takes."""
+    """One side of a sweep: what is swept, and the texts that it takes."""
 
     axis: Axis
     texts: tuple[str, ...]
@@ -141,19 +141,20 @@ def sweep_limits(limits: Limits | None, plan: Plan) -> Limits:
 
 
 def sweep_plan(texts: Mapping[str, str], x: SweptAxis, y: SweptAxis, limits: Limits) -> Sweep:
-    """The board of the plan of ``texts``; one that was asked for lately is remembered."""
+    """The sweep of the plan of ``texts``; one that was asked for lately is remembered."""
     rows = tuple((field.id, texts.get(field.id, field.default)) for field in PLAN_FORM.fields)
     return _sweep(rows, (x.axis.name, x.texts), (y.axis.name, y.texts), limits)
 
 
-@lru_cache(maxsize=limit("boards_kept"))
+@lru_cache(maxsize=limit("sweeps_kept"))
 def _sweep(
     texts: tuple[tuple[str, str], ...], x: tuple[str, tuple[str, ...]], y: tuple[str, tuple[str, ...]], limits: Limits
 ) -> Sweep:
     base = dict(texts)
+    reading = PLAN_FORM.parse({**base, FIND.id: "time"})
     across, down = SweptAxis(AXES[x[0]], x[1]), SweptAxis(AXES[y[0]], y[1])
     rows = [across.axis.sets(text) for text in across.texts]
-    plans = [[plan_of_texts({**base, **row, **down.axis.sets(text)}) for row in rows] for text in down.texts]
+    plans = [[plan_of(PLAN_FORM.change(reading, row | down.axis.sets(text))) for row in rows] for text in down.texts]
     flat = [plan for row in plans for plan in row]
     shape = (len(down.texts), len(across.texts))
     evaluation = evaluate(flat)

@@ -1,4 +1,4 @@
-"""Picture of a board: cells with their numbers and shades, two named frontiers, the plan's own cell outlined.
+"""Picture of a sweep: cells with their numbers and shades, two named frontiers, the plan's own cell outlined.
 
 A grid of buttons and not a chart, so that a key reaches every cell as well as a mouse; what it draws is plain data.
 """
@@ -23,23 +23,23 @@ _WIDE = 4.0
 """Where the largest value is so many times the smallest, equal steps of shade are equal ratios."""
 
 
-@lru_cache(maxsize=limit("boards_kept"))
-def grid(board: Sweep, result: Result, picked: Recommendation | None) -> dict[str, Any]:
+@lru_cache(maxsize=limit("sweeps_kept"))
+def grid(sweep: Sweep, result: Result, picked: Recommendation | None) -> dict[str, Any]:
     """All that is drawn, rows from the top: the largest value of the side that runs upwards first.
 
     What was drawn lately is remembered; nobody changes it.
     """
-    scale = scale_of(board, result)
-    values = result.of(board)
+    scale = scale_of(sweep, result)
+    values = result.of(sweep)
     shares = shares_of(values)
-    rows, columns = board.shape
+    rows, columns = sweep.shape
     order = range(rows - 1, -1, -1)
-    x, y = board.x.axis, board.y.axis
+    x, y = sweep.x.axis, sweep.y.axis
 
     def cell(i: int, j: int) -> dict[str, Any]:
         text, share = scale.cell(float(values[i, j])), float(shares[i, j])
-        stuck = not board.fits[i, j]
-        tags = ["yours"] * (board.plan_cell == (i, j))
+        stuck = not sweep.fits[i, j]
+        tags = ["yours"] * (sweep.plan_cell == (i, j))
         tags += [picked.by] if picked and picked.cell == (i, j) else []
         return {
             "id": f"{i},{j}",
@@ -48,22 +48,22 @@ def grid(board: Sweep, result: Result, picked: Recommendation | None) -> dict[st
             "dark": shade(DARK, share),
             "stuck": stuck,
             "tag": " · ".join(tags),
-            "here": board.plan_cell == (i, j),
-            "label": sweep_text.cell(board, (i, j), scale),
+            "here": sweep.plan_cell == (i, j),
+            "label": sweep_text.cell(sweep, (i, j), scale),
         }
 
     return {
-        "title": sweep_text.heading(board, scale),
-        "x": {"title": sweep_text.side(x), "ticks": [x.format_value(text) for text in board.x.texts]},
-        "y": {"title": sweep_text.side(y), "ticks": [y.format_value(board.y.texts[i]) for i in order]},
+        "title": sweep_text.heading(sweep, scale),
+        "x": {"title": sweep_text.side(x), "ticks": [x.format_value(text) for text in sweep.x.texts]},
+        "y": {"title": sweep_text.side(y), "ticks": [y.format_value(sweep.y.texts[i]) for i in order]},
         "rows": [[cell(i, j) for j in range(columns)] for i in order],
-        "lines": _lines(board),
+        "lines": _lines(sweep),
     }
 
 
-def _lines(board: Sweep) -> list[dict[str, Any]]:
-    """The frontiers that there are; names on one side of the board lie in lanes of their own."""
-    rows = (("fits", board.fits, "fits", "does not fit"), ("within", board.within, *sweep_text.kept(board.limits)))
+def _lines(sweep: Sweep) -> list[dict[str, Any]]:
+    """The frontiers that there are; names on one side of the sweep lie in lanes of their own."""
+    rows = (("fits", sweep.fits, "fits", "does not fit"), ("within", sweep.within, *sweep_text.kept(sweep.limits)))
     result = [line for kind, holds, yes, no in rows if (line := _line(kind, holds[::-1], yes, no))]
     for i, line in enumerate(result):
         line["lane"] = sum(other["side"] == line["side"] for other in result[:i])

@@ -1,4 +1,4 @@
-"""What a board says: the least that is enough, what the plan's own cell comes to, and each cell in words."""
+"""What a sweep says: the least that is enough, what the plan's own cell comes to, and each cell in words."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def side(axis: Axis) -> str:
 
 
 def clashing(axis: Axis) -> str:
-    """That both sides of a board would set the same thing."""
+    """That both sides of a sweep would set the same thing."""
     return f"Across and Up both set {axis.name}." if axis.name != "model" else "Across and Up both set the model."
 
 
@@ -44,21 +44,21 @@ def kept(limits: Limits) -> tuple[str, str]:
     return (f"within {limited(limits)}", f"over {limited(limits)}")
 
 
-def heading(board: Sweep, scale: Scale) -> str:
+def heading(sweep: Sweep, scale: Scale) -> str:
     """What the numbers in the cells are, and what is marked."""
-    mark = "" if board.fits.all() else "; ✕ and hatched: does not fit"
+    mark = "" if sweep.fits.all() else "; ✕ and hatched: does not fit"
     return f"{scale.title[0].upper()}{scale.title[1:]}{mark}"
 
 
-def named(board: Sweep, cell: tuple[int, int], *, bold: bool = True) -> str:
+def named(sweep: Sweep, cell: tuple[int, int], *, bold: bool = True) -> str:
     """A cell by its two values, the number of accelerators first: ``2,048 H100 SXM and an MFU of 45%``."""
-    sides = [(board.x.axis, board.x.texts[cell[1]]), (board.y.axis, board.y.texts[cell[0]])]
+    sides = [(sweep.x.axis, sweep.x.texts[cell[1]]), (sweep.y.axis, sweep.y.texts[cell[0]])]
     sides.sort(key=lambda results: results[0].id != COUNT.id)
     swept = {axis.id for axis, _ in sides}
     sentences: list[str] = []
     for axis, text in sides:
         if axis.id == COUNT.id and ACCELERATOR.id not in swept:
-            sentences.append(f"{axis.format_value(text)} {board.plans[cell[0]][cell[1]].accelerator}")
+            sentences.append(f"{axis.format_value(text)} {sweep.plans[cell[0]][cell[1]].accelerator}")
         else:
             sentences.append(axis.phrase(text))
     if swept == {COUNT.id, ACCELERATOR.id}:
@@ -67,14 +67,14 @@ def named(board: Sweep, cell: tuple[int, int], *, bold: bool = True) -> str:
     return f" {joined} ".join(f"**{text}**" if bold else text for text in sentences)
 
 
-def sentence(board: Sweep, picked: Recommendation | None) -> str:
+def sentence(sweep: Sweep, picked: Recommendation | None) -> str:
     """The least that is enough, and that one step less is not."""
-    what = f"fit and stay {kept(board.limits)[0]}"
+    what = f"fit and stay {kept(sweep.limits)[0]}"
     if picked is None:
-        return _nothing(board)
-    takes = _takes(float(board.days[picked.cell]), float(board.dollars[picked.cell]))
-    text = f"{named(board, picked.cell)} {_SUPERLATIVES[picked.by]} that {what}: {takes}."
-    return " ".join(filter(None, (_capital(text), _less(board, picked))))
+        return _nothing(sweep)
+    takes = _takes(float(sweep.days[picked.cell]), float(sweep.dollars[picked.cell]))
+    text = f"{named(sweep, picked.cell)} {_SUPERLATIVES[picked.by]} that {what}: {takes}."
+    return " ".join(filter(None, (_capital(text), _less(sweep, picked))))
 
 
 _SUPERLATIVES: Mapping[By, str] = {
@@ -98,25 +98,25 @@ def _takes(days: float, cost: float) -> str:
     return f"{text} for **{rent(cost)}**" if math.isfinite(cost) and cost else text
 
 
-def _nothing(board: Sweep) -> str:
+def _nothing(sweep: Sweep) -> str:
     """That no cell is enough, and which of those that fit comes nearest."""
-    yes = kept(board.limits)[0]
-    if not board.fits.any():
+    yes = kept(sweep.limits)[0]
+    if not sweep.fits.any():
         return "**Nothing here fits** an accelerator."
-    by = board.dollars if board.limits.in_money else board.days
-    left = np.where(board.fits & ~board.impossible & np.isfinite(by), by, np.inf)
-    at = np.unravel_index(int(np.argmin(left)), board.shape)
+    by = sweep.dollars if sweep.limits.in_money else sweep.days
+    left = np.where(sweep.fits & ~sweep.impossible & np.isfinite(by), by, np.inf)
+    at = np.unravel_index(int(np.argmin(left)), sweep.shape)
     cell = (int(at[0]), int(at[1]))
     if not np.isfinite(left[cell]):
         return f"**Nothing here fits and stays {yes}.**"
-    takes = _takes(float(board.days[cell]), float(board.dollars[cell]))
-    return f"**Nothing here fits and stays {yes}.** Nearest is {named(board, cell)}, in {takes}."
+    takes = _takes(float(sweep.days[cell]), float(sweep.dollars[cell]))
+    return f"**Nothing here fits and stays {yes}.** Nearest is {named(sweep, cell)}, in {takes}."
 
 
-def _less(board: Sweep, picked: Recommendation) -> str:
+def _less(sweep: Sweep, picked: Recommendation) -> str:
     """That the next fewer accelerators are not enough whatever the other side; empty where none are fewer."""
-    counts, other = (board.x, board.y) if board.x.axis.id == COUNT.id else (board.y, board.x)
-    at = picked.cell[1] if counts is board.x else picked.cell[0]
+    counts, other = (sweep.x, sweep.y) if sweep.x.axis.id == COUNT.id else (sweep.y, sweep.x)
+    at = picked.cell[1] if counts is sweep.x else picked.cell[0]
     if picked.by != "fewest" or at == 0:
         return ""
     fewer = counts.axis.format_value(counts.texts[at - 1])
@@ -150,46 +150,46 @@ def own(a: Answer, limits: Limits) -> str:
     return listed(sentences) + "."
 
 
-def counted(board: Sweep) -> str:
+def counted(sweep: Sweep) -> str:
     """How many cells are enough."""
-    total = board.days.size
-    yes = kept(board.limits)[0]
-    fits, within, both = (int(mask.sum()) for mask in (board.fits, board.within, board.satisfies))
+    total = sweep.days.size
+    yes = kept(sweep.limits)[0]
+    fits, within, both = (int(mask.sum()) for mask in (sweep.fits, sweep.within, sweep.satisfies))
     return f"Of {total} cells **{fits}** fit, **{within}** stay {yes}, **{both}** do both."
 
 
-def without(board: Sweep) -> str:
+def without(sweep: Sweep) -> str:
     """Why cells have no answer or no layout, each reason once; empty where all have."""
-    reasons = list(dict.fromkeys(why for row in board.reasons for why in row if why))
+    reasons = list(dict.fromkeys(why for row in sweep.reasons for why in row if why))
     if not reasons:
         return ""
-    count = sum(bool(why) for row in board.reasons for why in row)
+    count = sum(bool(why) for row in sweep.reasons for why in row)
     more = f" And {len(reasons) - 1} more reasons." if len(reasons) > 1 else ""
-    return f"{count} of {board.days.size} cells cannot be: {_sentence(reasons[0])}{more}"
+    return f"{count} of {sweep.days.size} cells cannot be: {_sentence(reasons[0])}{more}"
 
 
 def _sentence(why: str) -> str:
     return why.replace("**", "") if why.endswith(".") else f"{why}."
 
 
-def cell(board: Sweep, at: tuple[int, int], scale: Scale) -> str:
+def cell(sweep: Sweep, at: tuple[int, int], scale: Scale) -> str:
     """A cell for who points at it or hears it."""
-    sentences = [f"{named(board, at, bold=False)}: {scale.full(float(scale.result.of(board)[at]))}"]
-    if why := board.reasons[at[0]][at[1]]:
+    sentences = [f"{named(sweep, at, bold=False)}: {scale.full(float(scale.result.of(sweep)[at]))}"]
+    if why := sweep.reasons[at[0]][at[1]]:
         sentences.append(_sentence(why).rstrip("."))
     else:
-        memory = f"{text_memory.gib(float(board.memory[at]))} of {text_memory.gib(float(board.usable[at]))}"
-        sentences.append(f"{'fits' if board.fits[at] else 'does not fit'}, {memory}")
-    if np.isfinite(board.days[at]):
+        memory = f"{text_memory.gib(float(sweep.memory[at]))} of {text_memory.gib(float(sweep.usable[at]))}"
+        sentences.append(f"{'fits' if sweep.fits[at] else 'does not fit'}, {memory}")
+    if np.isfinite(sweep.days[at]):
         sentences.append(
             "impossible: faster than the best matmul"
-            if board.impossible[at]
-            else kept(board.limits)[not board.within[at]]
+            if sweep.impossible[at]
+            else kept(sweep.limits)[not sweep.within[at]]
         )
     return "; ".join(sentences)
 
 
-def table(board: Sweep, result: Result) -> tuple[list[str], list[list[str]]]:
+def table(sweep: Sweep, result: Result) -> tuple[list[str], list[list[str]]]:
     """Headings and rows of all cells: both values, the results that are asked for most, and what holds."""
     results = [RESULTS[name] for name in dict.fromkeys((result.name, "days", "dollars", "memory"))]
     kinds = {
@@ -201,28 +201,28 @@ def table(board: Sweep, result: Result) -> tuple[list[str], list[list[str]]]:
         "g": "kg_co2",
     }
     headings = [
-        board.y.axis.name,
-        board.x.axis.name,
+        sweep.y.axis.name,
+        sweep.x.axis.name,
         *(result.name for result in results),
         "fits",
-        kept(board.limits)[0],
+        kept(sweep.limits)[0],
     ]
 
     def text(item: Result, at: tuple[int, int]) -> str:
-        value = float(item.of(board)[at]) * (86400 if item.unit == "time" else 1)
+        value = float(item.of(sweep)[at]) * (86400 if item.unit == "time" else 1)
         if item.unit == "money" and not value:
             return "no rent"
         return format_quantity(value, kinds.get(item.unit, "count"), 4)  # type: ignore[arg-type]
 
     rows = [
         [
-            board.y.axis.format_value(board.y.texts[i]),
-            board.x.axis.format_value(board.x.texts[j]),
+            sweep.y.axis.format_value(sweep.y.texts[i]),
+            sweep.x.axis.format_value(sweep.x.texts[j]),
             *(text(result, (i, j)) for result in results),
-            "yes" if board.fits[i, j] else "no",
-            "yes" if board.within[i, j] else "no",
+            "yes" if sweep.fits[i, j] else "no",
+            "yes" if sweep.within[i, j] else "no",
         ]
-        for i in range(board.shape[0])
-        for j in range(board.shape[1])
+        for i in range(sweep.shape[0])
+        for j in range(sweep.shape[1])
     ]
     return headings, rows
