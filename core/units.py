@@ -109,6 +109,30 @@ class NothingTypedError(QuantityError):
 # ---------------------------------------------------------------------------------------------- showing
 
 
+class QuantityText(str):
+    """A quantity as it is written, with the plain number and the unit that it stands for; a table sorts and is taken
+    away by these.
+
+    bound: it is only known to be under that.
+    """
+
+    value: float
+    unit: str
+    bound: bool
+
+    def __new__(cls, text: str, value: float, unit: str = "", *, bound: bool = False) -> QuantityText:
+        result = super().__new__(cls, text)
+        result.value, result.unit, result.bound = float(value), unit, bound
+        return result
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str, float, str], dict[str, bool]]:  # a copy is made of these
+        return (str(self), self.value, self.unit), {"bound": self.bound}
+
+    def written(self, text: str) -> QuantityText:
+        """The same quantity in other words, such as with a mark before it."""
+        return QuantityText(text, self.value, self.unit, bound=self.bound)
+
+
 _HALF_UP = Context(prec=400, rounding=ROUND_HALF_UP)
 """Rounds as people do, ties away from zero; precise enough for every float."""
 
@@ -118,23 +142,23 @@ def _rounded(value: float, decimals: int) -> Decimal:
     return Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-decimals), context=_HALF_UP)
 
 
-def significant(value: float, digits: int = 4) -> str:
+def significant(value: float, digits: int = 4) -> QuantityText:
     """``value`` in plain notation with up to ``digits`` significant digits and thousands separators.
 
     Ties go away from zero: 0.15625 in four digits is 0.1563. Digits before the point are never rounded away.
     """
     if value == 0:
-        return "0"
+        return QuantityText("0", 0.0)
     text = f"{_rounded(value, max(0, digits - 1 - math.floor(math.log10(abs(value))))):,f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return QuantityText(text.rstrip("0").rstrip(".") if "." in text else text, value)
 
 
-def scientific(value: float, digits: int = 3) -> str:
+def scientific(value: float, digits: int = 3) -> QuantityText:
     """``value`` as ``3.8 × 10²⁵`` with up to ``digits`` significant digits, ties away from zero."""
     exact = Decimal(repr(float(value)))
     mantissa, _, exponent = f"{_rounded(value, digits - 1 - exact.adjusted()):.{digits - 1}e}".partition("e")
     mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-    return f"{mantissa} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+    return QuantityText(f"{mantissa} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}", value)
 
 
 def _scaled(value: float, table: dict[str, int], base: int, digits: int) -> tuple[str, str]:
@@ -147,6 +171,11 @@ def _scaled(value: float, table: dict[str, int], base: int, digits: int) -> tupl
     return significant(value / float(base) ** table[chosen], digits), chosen
 
 
+def format_exact(number: int) -> QuantityText:
+    """A whole number with all of its digits."""
+    return QuantityText(f"{number:,}", number)
+
+
 def format_count(value: float, digits: int = 4) -> str:
     """A count: exact with separators below a million, else 70B, 15.6T; scientific from 10¹⁵ on.
 
@@ -155,9 +184,9 @@ def format_count(value: float, digits: int = 4) -> str:
     if not math.isfinite(value):
         return "unknown" if math.isnan(value) else ("∞" if value > 0 else "−∞")
     if abs(value) < 1e6:
-        return f"{value:,.0f}" if float(value).is_integer() else significant(value, digits)
+        return QuantityText(f"{value:,.0f}", value) if float(value).is_integer() else significant(value, digits)
     number, prefix = _scaled(value, LETTER_POWERS, 10, digits)
-    return f"{number}{prefix}" if abs(value) < 0.99995e15 else scientific(value, digits)
+    return QuantityText(f"{number}{prefix}", value) if abs(value) < 0.99995e15 else scientific(value, digits)
 
 
 def format_bytes(value: float, *, system: Literal["decimal", "binary"], digits: int = 4) -> str:
@@ -168,7 +197,7 @@ def format_bytes(value: float, *, system: Literal["decimal", "binary"], digits: 
         number, prefix = _scaled(value, SI_POWERS, 10, digits)
     else:
         number, prefix = _scaled(value, BINARY_POWERS, 2, digits)
-    return f"{number} {prefix}B"
+    return QuantityText(f"{number} {prefix}B", value, "B")
 
 
 def format_duration(seconds: float, digits: int = 4) -> str:
@@ -176,34 +205,34 @@ def format_duration(seconds: float, digits: int = 4) -> str:
     if not math.isfinite(seconds):
         return "unknown" if math.isnan(seconds) else "∞"
     if seconds == 0:
-        return "0 s"
+        return QuantityText("0 s", 0.0, "s")
     for unit, size in DURATIONS:
         threshold = 1000 * 86400.0 if unit == "years" else size
         if abs(seconds) >= threshold:
             number = seconds / size
-            return f"{format_count(number, digits) if number >= 1e6 else significant(number, digits)} {unit}"
-    return f"{scientific(seconds)} s"
+            text = format_count(number, digits) if number >= 1e6 else significant(number, digits)
+            return QuantityText(f"{text} {unit}", seconds, "s")
+    return QuantityText(f"{scientific(seconds)} s", seconds, "s")
 
 
 def format_money(value: float, digits: int = 3) -> str:
     """US dollars: cents below a hundred, whole dollars below a million, then M, B, T."""
     if not math.isfinite(value):
         return "unknown"
-    if abs(value) < 100:
-        return f"${_rounded(value, 2):,f}"
     if abs(value) < 1e6:
-        return f"${_rounded(value, 0):,f}"
-    if abs(value) >= 1e18:
-        return f"${scientific(value, digits)}"
-    number, prefix = _scaled(value, LETTER_POWERS, 10, digits)
-    return f"${number} {prefix}"
+        text = f"{_rounded(value, 2 if abs(value) < 100 else 0):,f}"
+    elif abs(value) >= 1e18:
+        text = scientific(value, digits)
+    else:
+        text = " ".join(_scaled(value, LETTER_POWERS, 10, digits))
+    return QuantityText(f"${text}", value, "USD")
 
 
 def _format_si(value: float, unit: str, digits: int = 4) -> str:
     if not math.isfinite(value):
         return "unknown"
     number, prefix = _scaled(value, SI_POWERS, 10, digits)
-    return f"{number} {prefix}{unit}"
+    return QuantityText(f"{number} {prefix}{unit}", value, unit)
 
 
 def singular(unit: str) -> str:
@@ -225,6 +254,13 @@ def format_quantity(value: float, kind: Kind, digits: int = 4) -> str:
         return format_money(value)
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
+    if kind in PREFIXED:
+        return _format_si(value, UNIT[kind], digits)
+    return QuantityText(_written(value, kind, digits), value, "" if kind == "ratio" else UNIT[kind])
+
+
+def _written(value: float, kind: Kind, digits: int) -> str:
+    """A finite value of a kind that has a way of its own to be written."""
     if kind in ("parameters", "accelerators", "tokens", "days", "tokens_per_s"):
         text = scientific(value) if 0 < abs(value) < 1e-4 else format_count(value, digits)
         return f"{text} {singular(UNIT[kind]) if text == '1' else UNIT[kind]}"
@@ -232,8 +268,6 @@ def format_quantity(value: float, kind: Kind, digits: int = 4) -> str:
         return f"{significant(100 * value, max(digits - 1, 1))} %"
     if kind == "flop":
         return f"{scientific(value, digits)} FLOP" if abs(value) >= 1e6 else f"{significant(value, digits)} FLOP"
-    if kind in PREFIXED:
-        return _format_si(value, UNIT[kind], digits)
     if kind == "kg_co2" and abs(value) >= 1000:
         return f"{format_count(value / 1000, digits)} t"
     if kind == "accelerator_hours":

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from core.units import format_count, format_money, format_quantity, scientific
+from core.units import QuantityText, format_count, format_money, format_quantity, scientific, significant
 
 _UNSEEN = re.compile(
     "[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
@@ -25,12 +25,12 @@ _MARKS = 4
 def signed(share: float) -> str:
     """A difference as a signed percentage: ``+18.5 %``, ``−0.02 %``."""
     digits = 1 if abs(share) >= 0.0995 else 2 if abs(share) >= 0.000995 else 3
-    return f"{share:+,.{digits}%}".replace("-", "−").replace("%", " %")
+    return QuantityText(f"{share:+,.{digits}%}".replace("-", "−").replace("%", " %"), share)
 
 
 def percent(share: float) -> str:
     """A share to three digits: ``38.4 %``; one that is next to nothing without its zeros."""
-    return "under 0.0001 %" if 0 < share < 1e-6 else format_quantity(share, "ratio")
+    return QuantityText("under 0.0001 %", 1e-6, bound=True) if 0 < share < 1e-6 else format_quantity(share, "ratio")
 
 
 def interval(values: Sequence[float]) -> str:
@@ -40,9 +40,21 @@ def interval(values: Sequence[float]) -> str:
     return f"{100 * values[0]:.3g}–{percent(values[-1])}"
 
 
+def strong(text: str) -> str:
+    """``text`` in bold; a quantity stays one."""
+    bold = f"**{text}**"
+    return text.written(bold) if isinstance(text, QuantityText) else bold
+
+
+def seconds_text(value: float, digits: int = 3) -> QuantityText:
+    """A time in seconds, however long, so that a column of them can be compared by eye."""
+    return QuantityText(f"{significant(value, digits)} s", value, "s")
+
+
 def share_of(share: float) -> str:
     """A part of a whole in percent, to two decimals."""
-    return f"{100 * share:.2f} %" if share >= 5e-5 else "under 0.01 %"
+    shown = share >= 5e-5
+    return QuantityText(f"{100 * share:.2f} %" if shown else "under 0.01 %", share if shown else 1e-4, bound=not shown)
 
 
 def span(low: str, high: str) -> str:
@@ -82,7 +94,7 @@ def price(low: float, high: float) -> str:
 
 def dollars(value: float) -> str:
     """``$5.6 M``, ``under $0.01`` or ``unknown``."""
-    return "under $0.01" if 0 < value < 0.005 else format_money(value)
+    return QuantityText("under $0.01", 0.01, "USD", bound=True) if 0 < value < 0.005 else format_money(value)
 
 
 def rent(value: float) -> str:

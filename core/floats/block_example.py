@@ -14,6 +14,7 @@ from core.floats.codec import decode
 from core.floats.formats import FormatError
 from core.formula import Explanation, Source, Symbol, formula
 from core.limits import limit
+from core.units import QuantityText, significant
 
 Distribution: TypeAlias = Literal["normal", "heavy-tailed", "one outlier", "uniform"]
 DISTRIBUTIONS: tuple[Distribution, ...] = ("normal", "heavy-tailed", "one outlier", "uniform")
@@ -168,7 +169,7 @@ def decibel(value: float) -> str:
     """A ratio in decibels for reading."""
     if math.isnan(value):
         return "no signal"
-    return "exact" if math.isinf(value) else f"{value:.1f} dB"
+    return "exact" if math.isinf(value) else QuantityText(f"{value:.1f} dB", value, "dB")
 
 
 @lru_cache(maxsize=64)
@@ -178,7 +179,7 @@ def table(values: tuple[float, ...]) -> tuple[tuple[tuple[str, str], ...], ...]:
     for fmt in BLOCK_FORMATS.values():
         by_name = {s.rule: _score(s) for s in scores(values) if s.block_format is fmt}
         cells = [by_name.get(rule.name, ("", "")) for rule in SCALE_RULES.values()]
-        rows.append(((fmt.title, f"{fmt.size} values"), (f"{fmt.bits_per_element:g}", ""), *cells))
+        rows.append(((fmt.title, f"{fmt.size} values"), (significant(fmt.bits_per_element), ""), *cells))
     return tuple(rows)
 
 

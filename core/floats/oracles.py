@@ -20,6 +20,7 @@ from core.floats.codec import classify, decode_exact, encode_exact
 from core.floats.decimals import brief
 from core.floats.formats import FORMATS, FloatFormat, Overflow
 from core.floats.typed_numbers import Typed, typed_code
+from core.units import QuantityText
 
 TORCH = {
     "fp64": "float64",
@@ -103,7 +104,7 @@ class Verdict:
         if value is None:
             return _word(self.code, fmt)
         sign = "−" if not value and self.code else ""
-        return sign + brief(value, fmt.decimal_digits + 3)
+        return QuantityText(sign + brief(value, fmt.decimal_digits + 3), float(value))
 
 
 def ask(typed: Typed, fmt: FloatFormat, overflow: Overflow = "format") -> tuple[Verdict, ...]:

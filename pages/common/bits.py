@@ -14,7 +14,7 @@ from core.floats.codec import encode_exact
 from core.floats.comparison import Stored
 from core.floats.decimals import brief, power_form, raised, rounded
 from core.floats.formats import FORMATS, FloatFormat
-from core.units import scientific
+from core.units import QuantityText, format_exact, scientific
 from pages.common import show
 from pages.common.components import component
 from pages.common.show import rich
@@ -129,7 +129,7 @@ def format_table() -> None:
     )
     columns = [show.Column("Format"), *(show.Column(name, numeric=True) for name in headings)]
     cells = [
-        show.column_cells(column, [show.Html(rich(text) + _small(remark)) for text, remark in limits])
+        show.column_cells(column, [_limit(text, remark) for text, remark in limits])
         for column, limits in zip(columns[1:], zip(*map(_limits, FORMATS.values()), strict=True), strict=True)
     ]
     rows = "".join(
@@ -150,7 +150,10 @@ def _limits(fmt: FloatFormat) -> tuple[tuple[str, str], ...]:
         _extreme(fmt.max_finite, 5, fmt),
         _extreme(fmt.min_normal, 4, fmt),
         _extreme(fmt.min_subnormal, 4, fmt) if fmt.has_subnormals else ("—", ""),
-        (raised(power_form(fmt.eps)), f"{fmt.decimal_digits or 'no'}\u00a0digit{'s' * (fmt.decimal_digits != 1)}"),
+        (
+            QuantityText(raised(power_form(fmt.eps)), float(fmt.eps)),
+            f"{fmt.decimal_digits or 'no'}\u00a0digit{'s' * (fmt.decimal_digits != 1)}",
+        ),
         (_count(fmt.finite_values), ""),
         ("no" if fmt.inf_code is None else "yes", ""),
         (_count(fmt.nan_codes), ""),
@@ -162,12 +165,19 @@ def _layout(fmt: FloatFormat) -> str:
     return f"{int(fmt.signed)}\u00a0·\u00a0{fmt.exponent_bits}\u00a0·\u00a0{fmt.fraction_bits}, {bias}"
 
 
+def _limit(text: str, remark: str) -> show.Html:
+    """A cell of the table of formats."""
+    cell = show.Html(rich(text) + _small(remark))
+    cell.quantity = text if isinstance(text, QuantityText) else None
+    return cell
+
+
 def _small(remark: str) -> str:
     return "".join(f"<small>{html.escape(line)}</small>" for line in remark.split(" ") if line)
 
 
 def _extreme(value: Fraction, digits: int, fmt: FloatFormat) -> tuple[str, str]:
-    return brief(value, digits), _hex(encode_exact(value, fmt), fmt)
+    return QuantityText(brief(value, digits), float(value)), _hex(encode_exact(value, fmt), fmt)
 
 
 def _hex(code: int, fmt: FloatFormat) -> str:
@@ -177,7 +187,7 @@ def _hex(code: int, fmt: FloatFormat) -> str:
 
 
 def _count(number: int) -> str:
-    return f"{number:,}" if number < 10**6 else scientific(number)
+    return format_exact(number) if number < 10**6 else scientific(number)
 
 
 def _long(text: str) -> str:

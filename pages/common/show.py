@@ -17,10 +17,10 @@ from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 from core.fields import Field, query_of
 from core.formula import Explanation, Source, derivation
 from core.limits import limit
+from core.units import DURATIONS, QuantityText
 from core.views.common import markup
 from core.views.common.markup import around_quotation, literal, rich, safe_text
 from core.views.common.palette import ROLES
-from core.views.common.shown_units import Shown, read_shown
 from pages.common import comparison_list, projector, tours
 from pages.common.components import copy_link
 from pages.common.derivation import step_markdown
@@ -171,14 +171,16 @@ def chart(figure: Mapping[str, Any], *, alt: str, key: str) -> None:
 
 
 class Html(str):
-    """A table cell that is safe HTML already, made by `badge` or `link`."""
+    """A table cell that is safe HTML already, made by `badge` or `link`. quantity: what it shows, where it is one."""
 
-    __slots__ = ()
+    quantity: QuantityText | None = None
 
 
 def remarked(text: str, remark: str) -> Html:
     """A table cell of ``text`` with a quieter ``remark`` under it; both use the markup of `rich`."""
-    return Html(markup.remarked(text, remark))
+    cell = Html(markup.remarked(text, remark))
+    cell.quantity = text if isinstance(text, QuantityText) else None
+    return cell
 
 
 def badge(word: str, role: str) -> Html:
@@ -198,7 +200,9 @@ def link(
 
 def typed(text: str, remark: str = "") -> Html:
     """A table cell of what a visitor typed, with no markup in it, and a quieter remark of the same kind."""
-    return Html(markup.typed(text, remark))
+    cell = Html(markup.typed(text, remark))
+    cell.quantity = text if isinstance(text, QuantityText) else None
+    return cell
 
 
 def paragraph(text: str, after: Html | None = None) -> None:
@@ -235,36 +239,42 @@ def small_table(
 
     here: index of a row to light.
     """
-    cells = [[cell if isinstance(cell, Html) else Html(rich(cell)) for cell in row] for row in rows]
-    cells = [column_cells(column, [row[i] for row in cells]) for i, column in enumerate(columns)]
+    cells = [list(row) for row in rows]
+    by_column = [column_cells(column, [row[i] for row in cells]) for i, column in enumerate(columns)]
     body = "".join(
         f"<tr{' class=np-here' if i == here else ''}>{''.join(row)}</tr>"
-        for i, row in enumerate(zip(*cells, strict=True))
+        for i, row in enumerate(zip(*by_column, strict=True))
     )
     table_html(columns, body, caption=caption)
 
 
-def column_cells(column: Column, cells: Sequence[Html]) -> list[str]:
-    """The cells of one column; those that show a quantity also carry it as a plain number."""
-    plain = read_shown([_words_of(cell) for cell in cells]) if column.numeric else [None] * len(cells)
-    return [f"<td{_kind(column)}{_data(number)}>{cell}</td>" for cell, number in zip(cells, plain, strict=True)]
+def column_cells(column: Column, cells: Sequence[str]) -> list[str]:
+    """The cells of a column; those that show a quantity also carry it as a plain number.
+
+    Times are in seconds, or in the unit that all of the column's are written in.
+    """
+    quantities = [cell.quantity if isinstance(cell, Html) else cell for cell in cells]
+    numbers = [cell if column.numeric and isinstance(cell, QuantityText) else None for cell in quantities]
+    times = {number.rpartition(" ")[2] for number in numbers if number and number.unit == "s"}
+    size = dict(DURATIONS).get(next(iter(times)), 1.0) if len(times) == 1 else 1.0
+    if size != 1.0:
+        unit = times.pop()
+        numbers = [n and (QuantityText(n, n.value / size, unit) if n.unit == "s" else n) for n in numbers]
+    return [
+        f"<td{_kind(column)}{_data(number)}>{cell if isinstance(cell, Html) else rich(cell)}</td>"
+        for cell, number in zip(cells, numbers, strict=True)
+    ]
 
 
 def _kind(column: Column) -> str:
     return ' class="num"' if column.numeric else ' class="whole"' if column.whole else ""
 
 
-def _data(number: Shown | None) -> str:
+def _data(number: QuantityText | None) -> str:
     if number is None:
         return ""
     unit = f' data-unit="{html.escape(number.unit, quote=True)}"' if number.unit else ""
-    return f' data-value="{number}"{unit}{" data-bound" if number.bound else ""}'
-
-
-def _words_of(cell: Html) -> str:
-    """What a cell says, without the remark under it."""
-    text = _TAG.sub("", _RAISED.sub(r"^\1", cell.partition("<small")[0]))
-    return html.unescape(text)
+    return f' data-value="{number.value:.15g}"{unit}{" data-bound" if number.bound else ""}'
 
 
 def table_html(columns: Sequence[Column], body: str, *, caption: str = "", kind: str = "") -> None:

@@ -13,6 +13,7 @@ from core.store.errors import Conflict, StoreError
 from core.store.locations import opened
 from core.store.plans import NAME, NOTE, TAGS, SavedPlan
 from core.store.rows import tags_of
+from core.units import format_exact
 from core.views.comparison.text import KEPT_AS, plan_name
 from core.views.store import text as store_text
 from pages.common import show
@@ -118,7 +119,7 @@ def _history(plan: SavedPlan) -> None:
     columns = [show.Column("Revision", numeric=True), show.Column("When", whole=True), show.Column("By")]
     rows = [
         [
-            str(change.revision),
+            format_exact(change.revision),
             store_text.moment(change.when),
             show.typed(change.who),
             show.typed(store_text.change(change)),

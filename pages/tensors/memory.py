@@ -14,6 +14,7 @@ from core.tensors.layout import Layout, TooLargeError
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.text import read_shape
 from core.tensors.tracing.steps import Step, Trace
+from core.units import QuantityText, format_exact
 from core.views.tensors.charts_cache_walk import walk_picture
 from core.views.tensors.text import bytes_text, shape_text
 from pages.common import show
@@ -84,12 +85,10 @@ _COLUMNS = ("Elements", "Lines touched", "Lines fetched", "Bytes fetched", "Byte
 def _row(name: str, walk: Walk) -> tuple[str, ...]:
     return (
         name,
-        f"{walk.accesses:,}",
-        f"{walk.touched:,}",
-        f"{walk.one.fetched:,}",
+        *map(format_exact, (walk.accesses, walk.touched, walk.one.fetched)),
         bytes_text(walk.one.fetched_bytes),
-        f"{bytes_text(walk.one.used_bytes)} ({100 * walk.one.use:.3g} %)",
-        f"{walk.cache.fetched:,}",
+        QuantityText(f"{bytes_text(walk.one.used_bytes)} ({100 * walk.one.use:.3g} %)", walk.one.used_bytes, "B"),
+        format_exact(walk.cache.fetched),
     )
 
 

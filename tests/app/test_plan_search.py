@@ -173,7 +173,7 @@ def test_every_number_opens_to_its_formula() -> None:
     app = opened(PARALLEL, SMALL)
     fold(app, "plan_search:how", open=True)
     derived = "\n".join(element.value for element in app.markdown)
-    assert "Time of the steps" in derived
+    assert "Days that the steps take" in derived
     assert derived.count("$$") >= 2 * 8
 
 

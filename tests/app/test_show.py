@@ -11,9 +11,10 @@ from core.floats.custom import parse_custom
 from core.floats.formats import FORMATS, FormatError
 from core.floats.typed_numbers import FloatTextError, parse
 from core.formula import derivation
-from core.units import QuantityError, parse_quantity
+from core.units import QuantityError, format_count, format_duration, format_quantity, parse_quantity
+from core.wording import percent
 from pages.common.derivation import step_markdown
-from pages.common.show import Column, Html, column_cells, literal, rich
+from pages.common.show import Column, column_cells, literal, remarked, rich
 
 TYPED = ["**0.1**", "`0.1`", "<b>1</b>", "“**1**”", "a” `b` “c", "2^k **2** `3`"]
 
@@ -50,19 +51,33 @@ def test_markup() -> None:
 
 
 def test_a_figure_carries_its_plain_number() -> None:
-    shown = [Html(rich(text)) for text in ("1,024", "1.979 PFLOP/s", "4.2 × 10¹¹ FLOP", "under 0.01 %", "—")]
-    cells = column_cells(Column("x", numeric=True), [*shown, Html("8<small>9 of them</small>")])
+    texts = [
+        format_count(1024),
+        format_quantity(1.9794e15, "flop_per_s"),
+        percent(3e-8),
+        "—",
+        remarked(format_count(8), "9 of them"),
+    ]
+    cells = column_cells(Column("x", numeric=True), texts)
     assert [re.findall(r'data-value="([^"]*)"', cell) for cell in cells] == [
         ["1024"],
-        ["1.979e+15"],
-        ["420000000000"],
-        ["0.0001"],
+        ["1.9794e+15"],
+        ["1e-06"],
         [],
         ["8"],
     ]
-    assert ["data-bound" in cell for cell in cells] == [False, False, False, True, False, False]
+    assert ["data-bound" in cell for cell in cells] == [False, False, True, False, False]
     assert 'data-unit="FLOP/s"' in cells[1]
-    assert column_cells(Column("x"), [Html("1,024")]) == ["<td>1,024</td>"]
+    assert column_cells(Column("x"), [format_count(1024)]) == ["<td>1,024</td>"]
+
+
+def test_times_of_a_column_share_a_unit_where_they_are_written_in_one() -> None:
+    def plain(*seconds: float) -> list[str]:
+        cells = column_cells(Column("x", numeric=True), [format_duration(time) for time in seconds])
+        return [" ".join(re.findall(r'data-(?:value|unit)="([^"]*)"', cell)) for cell in cells]
+
+    assert plain(86400, 1000 * 86400 - 43200) == ["1 days", "999.5 days"]
+    assert plain(0.5e-3, 86400) == ["0.0005 s", "86400 s"]
 
 
 def test_one_use_is_filled_in_and_several_are_a_table() -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import math
+import random
+from copy import copy
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.units import (
+    UNIT,
     Kind,
     QuantityError,
+    QuantityText,
     format_bytes,
     format_count,
     format_duration,
@@ -310,3 +314,16 @@ def test_a_message_names_its_field() -> None:
     with pytest.raises(QuantityError) as refused:
         parse_quantity("many", "count", example="70B")
     assert refused.value.about("Parameters") == "Parameters: “many” is not a count. For example: 70B."
+
+
+@every("kind", UNIT)
+def test_a_quantity_carries_its_plain_number(kind: Kind) -> None:
+    rng = random.Random(kind)
+    for _ in range(100):
+        value = 10 ** rng.uniform(-3, 20)
+        text = format_quantity(value, kind)
+        assert isinstance(text, QuantityText)
+        assert (text.value, text.unit) == (value, "" if kind == "ratio" else UNIT[kind])
+        assert copy(text).value == value
+        assert copy(copy(text)).unit == text.unit
+    assert not isinstance(format_quantity(math.nan, kind), QuantityText)

@@ -16,6 +16,7 @@ from core.floats.formats import FORMATS, FloatFormat
 from core.floats.rounding import ROUNDINGS, Rounding
 from core.formula import Explanation, Source, Symbol, formula
 from core.limits import limit
+from core.units import QuantityText
 
 REPLICAS = 256
 """Stochastic sums run side by side, for their mean and spread."""
@@ -329,7 +330,7 @@ def table(start: float, addend: float, steps: int) -> tuple[tuple[tuple[str, str
 def _short(value: float, digits: int) -> str:
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
-    return f"{value:.{digits}g}".replace("e+", "e").replace("-", "−")
+    return QuantityText(f"{value:.{digits}g}".replace("e+", "e").replace("-", "−"), value)
 
 
 def _number(value: float, digits: int = 6) -> str:

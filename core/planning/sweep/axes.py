@@ -58,7 +58,7 @@ from core.planning.form.plan_form import (
 from core.planning.form.precision import POLICY
 from core.planning.plan import OWN_POLICY, TYPED, Plan
 from core.runs.goodput import Failures
-from core.units import QuantityError, format_count
+from core.units import QuantityError, QuantityText, format_count
 
 Want: TypeAlias = Literal["less", "more", ""]
 """What a person would rather have of something, all else enough: fewer accelerators and a lower MFU to rest on, more
@@ -119,11 +119,11 @@ class Axis:
         if not text:
             return self.field.placeholder or "usual"
         value = self.field.parse(text)
-        return (
-            format_count(value)
-            if self.ladder and isinstance(value, float) and value >= 1
-            else re.sub(r"\s*%", " %", text.strip())
-        )
+        if self.ladder and isinstance(value, float) and value >= 1:
+            return format_count(value)
+        written = re.sub(r"\s*%", " %", text.strip())
+        number = value.mid if isinstance(value, Interval) and value.low == value.high else value
+        return QuantityText(written, number) if isinstance(number, float) else written
 
     def phrase(self, text: str) -> str:
         """A value in a sentence."""

@@ -13,7 +13,7 @@ from core.benchmark.points import Point, Refusal, clip
 from core.benchmark.record import Record
 from core.formula import Explanation
 from core.products import matmul_flop
-from core.units import format_duration, format_quantity, scientific, significant
+from core.units import QuantityText, format_duration, format_exact, format_quantity, scientific, significant
 from core.views.benchmark.common import (
     OVER,
     SUSTAINED_S,
@@ -206,14 +206,16 @@ def rows(record: Record) -> tuple[tuple[str, ...], ...]:
     for p in bests(record):
         dtype = p.item.name
         share = share_of_peak(p.rate, peak_of(sheet, dtype))
-        text = format_quantity(share, "ratio", 3) + (f" ({CHECK})" if share > OVER else "")
+        text = format_quantity(share, "ratio", 3)
+        if isinstance(text, QuantityText) and share > OVER:
+            text = text.written(f"{text} ({CHECK})")
         others = format_quantity(share_of_peak(p.rate, best_by_others(sheet, dtype)), "ratio", 3)
         shares = (text, others) if sheet.rows else ()
         times = f"{significant(speed_ratio(p.rate, base.rate), 3)} ×" if base and _sure(p, base) else "unknown"
         error = error_text(p)
         median = rate_text(p.rate)
         ends = spread(p.p10_rate, p.rate, p.p90_rate)
-        result.append((dtype, f"{p.shape[0]:,}", median, ends, f"{p.runs:,}", *shares, times, error))
+        result.append((dtype, format_exact(p.shape[0]), median, ends, format_exact(p.runs), *shares, times, error))
     return tuple(result)
 
 
@@ -235,7 +237,7 @@ def every_row(record: Record) -> tuple[tuple[str, ...], ...]:
             rate_text(p.rate),
             spread(p.p10_rate, p.rate, p.p90_rate),
             rate_text(p.best_rate),
-            f"{p.runs:,}",
+            format_exact(p.runs),
             format_duration(p.duration_s, 2),
             error_text(p),
         )

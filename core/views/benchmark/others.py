@@ -11,7 +11,7 @@ from core.benchmark.points import Kind, Point, clip
 from core.benchmark.programme import LayerShape
 from core.benchmark.record import Record
 from core.formula import Explanation
-from core.units import format_bytes, format_duration, format_quantity, significant
+from core.units import format_bytes, format_duration, format_exact, format_quantity, significant
 from core.views.benchmark.common import bandwidth_text, of_kind, rate_text, subject
 from core.views.benchmark.matmul import error_text
 from core.views.common.chart import MONO, Figure, as_typed, axis, label, layout
@@ -124,7 +124,7 @@ def _cells(points: Sequence[Point]) -> list[tuple[str, ...]]:
             f"{format_duration(p.p10_s, 3)} to {format_duration(p.p90_s, 3)}",
             rate_text(p.rate) if p.flop else "",
             bandwidth_text(p.bandwidth) if p.bytes else "",
-            f"{p.runs:,}",
+            format_exact(p.runs),
             "" if p.relative_error is None else error_text(p),
             "" if p.peak_memory_bytes is None else format_bytes(p.peak_memory_bytes, system="binary", digits=3),
         )

@@ -11,7 +11,7 @@ from core.benchmark.collectives.formulas import algorithm_bandwidth, bus_bandwid
 from core.benchmark.collectives.result import algorithm_rate, bus_rate, link_point, points_of, wide
 from core.benchmark.collectives.spec import MIN_RUNS, OPERATIONS, Name, size_text
 from core.formula import Explanation
-from core.units import format_duration, format_quantity
+from core.units import format_duration, format_exact, format_quantity
 from core.wording import listed, percent, plural, span
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ def _rows(result: ResultFields, points: Sequence[PointFields]) -> tuple[Row, ...
             rate_text(bus_rate(result, point, point.best_s)),
             rate_text(algorithm_rate(point)),
             format_duration(point.median_s, 3),
-            f"{point.runs:,}",
-            f"{point.slowest_rank:,}",
+            format_exact(point.runs),
+            format_exact(point.slowest_rank),
         )
         for point in points
     )

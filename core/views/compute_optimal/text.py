@@ -8,7 +8,7 @@ from dataclasses import replace
 from core.formula import Explanation
 from core.planning.compute_optimal import LAWS, Allocation, overtraining
 from core.planning.evaluation import Answer
-from core.units import format_count, significant
+from core.units import QuantityText, format_count, significant
 
 SPLITS = (
     "best split of this compute by",
@@ -31,7 +31,7 @@ def splits(allocations: Sequence[Allocation], a: Answer) -> list[tuple[str, ...]
             format_count(params, 3),
             format_count(tokens, 3),
             significant(tokens / params, 3),
-            *(f"{law.loss(params, tokens):.4f}" for law in LAWS),
+            *(QuantityText(f"{loss:.4f}", loss) for loss in (law.loss(params, tokens) for law in LAWS)),
         )
         for name, params, tokens in (*chosen, ("**your plan**", m.parameters, m.tokens))
     ]

@@ -10,7 +10,7 @@ from core.planning.cost import form
 from core.planning.cost.bill import CostOption, Line, energy_of, idle_of
 from core.planning.form.plan_form import PRICE
 from core.units import format_quantity
-from core.wording import amount, listed, percent, rent, span
+from core.wording import amount, listed, percent, rent, span, strong
 
 NAMES = {
     "rent": "accelerators",
@@ -109,7 +109,7 @@ def _amount(interval: Interval, *, bold: bool = False) -> tuple[str, str]:
     if not interval.known:
         return "unknown", ""
     low, high, middle = rent(interval.low), rent(interval.high), rent(interval.mid)
-    return f"**{middle}**" if bold else middle, span(low, high) if low != high else ""
+    return strong(middle) if bold else middle, span(low, high) if low != high else ""
 
 
 def compared(ways: Sequence[CostOption]) -> str:

@@ -17,6 +17,7 @@ from core.floats.formats import FloatFormat
 from core.floats.rounding import ROUNDINGS, Rounding
 from core.floats.rounding_cases import WORDS, shares
 from core.floats.typed_numbers import Typed
+from core.units import QuantityText
 from core.views.floats.text import OUTCOMES, as_read
 
 NAMES = ("a", "b", "c")
@@ -54,11 +55,12 @@ def operation_text(code: int, fmt: FloatFormat) -> str:
         return "NaN" if kind == "nan" else f"{sign}infinity"
     value = decode_exact(code, fmt)
     if not value:
-        return f"{sign}0"
+        return QuantityText(f"{sign}0", 0.0)
     if len(exact_decimal(value)) <= _SHORT:
-        return rounded(value, _SHORT)
+        return QuantityText(rounded(value, _SHORT), float(value))
     text = shortest_decimal(code, fmt)
-    return rounded(Fraction(text), sum(c.isdigit() for c in text.partition("e")[0]))
+    digits = sum(c.isdigit() for c in text.partition("e")[0])
+    return QuantityText(rounded(Fraction(text), digits), float(value))
 
 
 def representable_text(code: int, fmt: FloatFormat) -> str:

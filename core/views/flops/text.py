@@ -10,8 +10,8 @@ from core.models.catalog import CatalogModel
 from core.models.flops import Attention, FlopCount, FlopPart, rule_gap
 from core.models.parameters import parameters
 from core.runs.conventions import Scored
-from core.units import format_count, format_quantity
-from core.wording import amount, known, percent, share_of, signed
+from core.units import format_count, format_exact, format_quantity
+from core.wording import amount, known, percent, share_of, signed, strong
 
 
 def where(counted: FlopCount, scale: float = 1.0) -> str:
@@ -196,10 +196,10 @@ def components(model: CatalogModel) -> tuple[list[str], list[list[str]]]:
     """The table of parameters by component: headings and rows, the sum last; active ones only with experts."""
     counted = parameters(model.spec)
     rows = [
-        [part.name, f"{part.total:,}", share_of(part.total / counted.total), f"{part.active:,}"]
+        [part.name, format_exact(part.total), share_of(part.total / counted.total), format_exact(part.active)]
         for part in counted.components
     ]
-    rows.append(["**Sum**", f"**{counted.total:,}**", "", f"**{counted.active:,}**"])
+    rows.append(["**Sum**", strong(format_exact(counted.total)), "", strong(format_exact(counted.active))])
     headings = ["component", "parameters", "share", "each token runs through"]
     number = len(headings) if model.mixture else len(headings) - 1
     return headings[:number], [row[:number] for row in rows]

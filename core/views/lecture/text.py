@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.models.linear import TorchCount, TwoLayers
-from core.units import format_quantity, scientific
+from core.units import format_exact, format_quantity, scientific, significant
 
 PER_WEIGHT = ("FLOPs per weight and row of x", "forward", "gradient of the weight", "gradient of its input", "sum")
 """Headings of the table of `per_weight`."""
@@ -42,10 +42,11 @@ def two_layers(model: TwoLayers) -> str:
 
 def per_weight(model: TwoLayers) -> list[tuple[str, str, str, str, str]]:
     """Rows of the table of FLOPs per weight: one layer each."""
-    data = "2" if model.x_gradient else "skipped"
+    two = format_exact(2)
+    data = two if model.x_gradient else "skipped"
     return [
-        (f"w1, {model.width:,} × {model.width:,}", "2", "2", data, f"{model.per_weight('w1'):g}"),
-        (f"w2, {model.width:,} × {model.outputs:,}", "2", "2", "2", f"{model.per_weight('w2'):g}"),
+        (f"w1, {model.width:,} × {model.width:,}", two, two, data, significant(model.per_weight("w1"))),
+        (f"w2, {model.width:,} × {model.outputs:,}", two, two, two, significant(model.per_weight("w2"))),
     ]
 
 

@@ -16,7 +16,7 @@ from core.planning.plan import Find, Limits, whole_accelerators
 from core.runs.coverage import beyond_evidence
 from core.training.layout import LayoutError
 from core.training.optimizers import find_optimizer
-from core.units import format_count, format_duration, format_money, format_quantity, significant
+from core.units import QuantityText, format_count, format_duration, format_money, format_quantity, significant
 from core.views.plan import text_memory
 from core.wording import amount, interval, percent, plural, price, rent, span
 
@@ -52,7 +52,9 @@ def limited(limits: Limits) -> str:
     if limits.in_money:
         return format_money(limits.dollars)
     text = format_duration(86400 * limits.days, 3)
-    return text if _NUMBER.findall(limits.typed) in ([], _NUMBER.findall(text)) else f"{limits.typed} ({text})"
+    if _NUMBER.findall(limits.typed) in ([], _NUMBER.findall(text)):
+        return text
+    return QuantityText(f"{limits.typed} ({text})", 86400 * limits.days, "s")
 
 
 def _sentence(a: Answer) -> str:

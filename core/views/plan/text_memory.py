@@ -17,7 +17,7 @@ from core.training.device.peak import StepCurve
 from core.training.device.traffic import Traffic
 from core.training.layout import Layout, LayoutError, Recompute
 from core.training.memory import states_per_parameter
-from core.units import format_bytes, format_count, significant
+from core.units import QuantityText, format_bytes, format_count, format_exact, significant
 from core.views.training import text as states_words
 from core.wording import listed, percent, plural
 
@@ -209,7 +209,7 @@ def left(h: MemoryEstimate) -> str:
     """What is left, or how much is missing: ``6.2 GiB``, ``−8.6 GiB``; unknown where the memory is."""
     if h.fits == "unknown":
         return "unknown"
-    return f"{'−' if h.spare < 0 else ''}{gib(abs(h.spare))}"
+    return QuantityText(f"{'−' if h.spare < 0 else ''}{gib(abs(h.spare))}", h.spare, "B")
 
 
 def optimizer_row(h: MemoryEstimate, *, measured: bool) -> tuple[str, ...]:
@@ -217,7 +217,7 @@ def optimizer_row(h: MemoryEstimate, *, measured: bool) -> tuple[str, ...]:
     optimizer = h.optimizer
     return (
         optimizer.name,
-        f"{optimizer.state_tensors:,}",
+        format_exact(optimizer.state_tensors),
         ", ".join(f"`{state}`" for state in optimizer.states) or "none",
         optimizer.formula(h.policy) or "0",
         significant(states_per_parameter(optimizer, h.policy, h.spec).total),
@@ -295,7 +295,7 @@ def tensor_rows(h: MemoryEstimate, tensors: Sequence[tuple[SavedTensor, float]])
         (
             tensor.name,
             tensor.part,
-            f"{format_count(size / tokens)} B",
+            QuantityText(f"{format_count(size / tokens)} B", size / tokens, "B"),
             gib(size),
             percent(size / whole),
             {"sequence": "tensor, under sequence parallelism"}.get(tensor.split, tensor.split),

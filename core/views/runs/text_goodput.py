@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from core.budget.interval import Interval
 from core.planning.evaluation import Answer
 from core.runs.goodput import FailureRecord
-from core.units import Kind, format_count, format_duration, format_quantity, significant
+from core.units import Kind, QuantityText, format_count, format_duration, format_quantity, significant
 from core.views.hardware.text import power
 from core.wording import amount, percent, plural, span
 
@@ -68,7 +68,10 @@ def _scenarios(values: Iterable[float], kind: Kind, digits: int = 3) -> str:
     """The middle of three values, and behind it their range where there is one."""
     low, middle, high = sorted(float(value) for value in values)
     text = format_quantity(middle, kind, digits)
-    return text if low == high else f"{text} ({span(format_quantity(low, kind, 3), format_quantity(high, kind, 3))})"
+    if low == high:
+        return text
+    ends = f"{text} ({span(format_quantity(low, kind, 3), format_quantity(high, kind, 3))})"
+    return text.written(ends) if isinstance(text, QuantityText) else ends
 
 
 def shares(a: Answer) -> list[tuple[str, float, str]]:
@@ -88,7 +91,7 @@ def shares(a: Answer) -> list[tuple[str, float, str]]:
 def failure_rows(records: Sequence[FailureRecord]) -> list[tuple[str, ...]]:
     """Rows of the table of published failure rates."""
     return [
-        (r.name, format_count(r.accelerators), f"{significant(r.rate, 3)}", r.counted, f"{r.source} ({r.known})")
+        (r.name, format_count(r.accelerators), significant(r.rate, 3), r.counted, f"{r.source} ({r.known})")
         for r in records
     ]
 

@@ -15,11 +15,11 @@ from core.search.constraints import SpaceError
 from core.search.filter import layout_at
 from core.search.result import Columns, LayoutResult, SearchResult
 from core.training.layout import RECOMPUTES, Layout
-from core.units import format_count, format_duration, format_quantity, significant
+from core.units import format_count, format_duration, format_exact, format_quantity, significant
 from core.views.plan.text_memory import gib, laid_out, recomputed
 from core.views.plan.text_rates import by
 from core.views.search.names import NAMES, PARTS, short
-from core.wording import listed, percent, plural, rent_or_none, span
+from core.wording import listed, percent, plural, rent_or_none, seconds_text, span
 
 
 def degrees(layout: Layout) -> str:
@@ -229,9 +229,9 @@ def plan_rows(
         rows.append(
             (
                 brief(layout),
-                f"{int(layout.micro_batch):,}",
+                format_exact(int(layout.micro_batch)),
                 again(int(layout.recompute)),
-                f"{significant(seconds, 4)} s",
+                seconds_text(seconds, 4),
                 percent(best.mfu * best.seconds / seconds),
                 gib(float(plans.memory[i])),
                 significant(days_for(plan.tokens, request, seconds), 3),
@@ -287,9 +287,9 @@ def size_rows(results: Sequence[ClusterResult]) -> list[tuple[str, ...]]:
     first = results[0]
     return [
         (
-            f"{result.accelerators:,}",
+            format_exact(result.accelerators),
             degrees(result.best.layout),
-            f"{significant(result.best.seconds, 3)} s",
+            seconds_text(result.best.seconds),
             percent(result.best.mfu),
             significant(result.days, 3),
             rent_or_none(result.dollars),

@@ -14,9 +14,9 @@ from core.step_time.calibration.report import Calibration
 from core.step_time.calibration.scores import Score, ranking, score
 from core.step_time.parts import Software
 from core.step_time.software import COMPILED, EAGER, MEGATRON, TUNED
-from core.units import significant
+from core.units import format_exact
 from core.views.search.text import degrees, rest
-from core.wording import percent, signed
+from core.wording import percent, seconds_text, signed
 
 PUBLISHED = ("published step", "layout", "measured", "MFU", "timed here", "off by", "the search’s best", "would take")
 """Headings of the table of published layouts."""
@@ -31,12 +31,12 @@ def published_rows(comparisons: Sequence[PublishedComparison]) -> list[tuple[str
         (
             comparison.run.name,
             degrees(comparison.run.layout),
-            f"{significant(comparison.run.seconds, 3)} s",
+            seconds_text(comparison.run.seconds),
             percent(comparison.mfu),
-            f"{significant(comparison.ours.seconds, 3)} s",
+            seconds_text(comparison.ours.seconds),
             signed(comparison.ours.seconds / comparison.run.seconds - 1),
             f"{degrees(comparison.best.layout)}, {rest(comparison.best.layout)}" if comparison.best else "none fits",
-            f"{significant(comparison.best.seconds, 3)} s" if comparison.best else "",
+            seconds_text(comparison.best.seconds) if comparison.best else "",
         )
         for comparison in comparisons
     ]
@@ -112,7 +112,7 @@ def software_rows(calibration: Calibration) -> list[tuple[str, ...]]:
 
 def _error_rows(calibration: Calibration, names: Sequence[str]) -> list[tuple[str, ...]]:
     scores = [score(fromkey, calibration.left[[name == fromkey for name in names]]) for fromkey in dict.fromkeys(names)]
-    return [(item.name, f"{item.rows:,}", *_errors(item)) for item in scores]
+    return [(item.name, format_exact(item.rows), *_errors(item)) for item in scores]
 
 
 def _errors(item: Score) -> tuple[str, ...]:
@@ -130,8 +130,8 @@ def run_rows(calibration: Calibration, top: int) -> list[tuple[str, ...]]:
     return [
         (
             calibration.runs[i].name,
-            f"{significant(calibration.runs[i].seconds, 3)} s",
-            f"{significant(float(ratio[i]) * calibration.runs[i].seconds, 3)} s",
+            seconds_text(calibration.runs[i].seconds),
+            seconds_text(float(ratio[i]) * calibration.runs[i].seconds),
             signed(float(ratio[i]) - 1),
             calibration.runs[i].how,
             calibration.runs[i].source,

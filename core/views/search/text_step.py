@@ -13,11 +13,11 @@ from core.search.timeline import Timeline
 from core.step_time.parts import StepTime
 from core.training.device.memory import DeviceMemory
 from core.training.layout import Layout
-from core.units import format_duration, significant
+from core.units import QuantityText, format_duration, format_exact, significant
 from core.views.plan.text_memory import gib
 from core.views.search.names import NAMES, PARTS
 from core.views.search.text import again
-from core.wording import listed, percent, plural, share_of
+from core.wording import listed, percent, plural, seconds_text, share_of
 
 _COMPUTING = ("matmul", "attention", "elementwise")
 
@@ -70,8 +70,8 @@ def group_rows(groups: Sequence[Group]) -> list[tuple[str, ...]]:
     return [
         (
             group.kind,
-            f"{group.ranks:,}",
-            f"{group.stride:,}",
+            format_exact(group.ranks),
+            format_exact(group.stride),
             _LINKS[group.inside] + ("" if group.inside else f", {group.nodes:,} nodes"),
             gib(group.sent),
             format_duration(group.exposed, 3) if group.exposed > 0 else "none",
@@ -148,12 +148,13 @@ def neighbour_row(here: LayoutResult, neighbour: Neighbour) -> tuple[str, ...]:
     if neighbour.found is None:
         return _step(here, neighbour), "", "", "", f"cannot be: {neighbour.rule}"
     longer = neighbour.found.seconds / here.seconds - 1
+    memory = float(neighbour.found.memory.total)
     over = f", {gib(-neighbour.found.spare)} over" if neighbour.found.spare < 0 else ""
     return (
         _step(here, neighbour),
-        f"{significant(neighbour.found.seconds, 4)} s",
-        f"{'+' if longer >= 0 else '−'}{percent(abs(longer))}",
-        f"{gib(float(neighbour.found.memory.total))}{over}",
+        seconds_text(neighbour.found.seconds, 4),
+        QuantityText(f"{'+' if longer >= 0 else '−'}{percent(abs(longer))}", longer),
+        QuantityText(f"{gib(memory)}{over}", memory, "B"),
         moved(here.step, neighbour.found.step),
     )
 

@@ -11,11 +11,11 @@ from core.planning.plan import OWN, TYPED, Plan
 from core.planning.plan_search import SearchRequest
 from core.search.study.result import PointResult
 from core.search.study.study import Study
-from core.units import format_count, significant
+from core.units import format_count, format_exact, significant
 from core.views.plan.text_memory import gib
 from core.views.plan.text_rates import by
 from core.views.search.text import brief
-from core.wording import percent, plural
+from core.wording import percent, plural, seconds_text
 
 ABOUT = (
     "The same search at every point of a grid. Each list is an axis; constraints and tokens hold for all. Larger "
@@ -70,7 +70,7 @@ def rows(points: Sequence[PointResult]) -> list[tuple[str, ...]]:
 
 def _row(result: PointResult) -> tuple[str, ...]:
     where = f"{result.accelerators:,} × {result.accelerator}"
-    results = (result.model, where, f"{result.global_batch_sequences:,}", f"{result.seq_len:,}")
+    results = (result.model, where, format_exact(result.global_batch_sequences), format_exact(result.seq_len))
     fit = f"{result.fitting:,} of {result.plans:,}"
     if result.best is None:
         short = f"none fits; {gib(result.missing)} over" if result.missing is not None else "none divides"
@@ -79,7 +79,7 @@ def _row(result: PointResult) -> tuple[str, ...]:
     return (
         *results,
         brief(best.plan.layout),
-        f"{significant(best.plan.seconds, 3)} s",
+        seconds_text(best.plan.seconds),
         "" if best.mfu is None else percent(best.mfu),
         "" if best.days is None else significant(best.days, 3),
         gib(best.plan.memory),

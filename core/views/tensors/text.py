@@ -12,7 +12,7 @@ from core.tensors.operations.values import MemoryFormat
 from core.tensors.parsing.text import skipped
 from core.tensors.tracing.steps import is_old, names_of, origin
 from core.tensors.tracing.trace import Kind, Step, Trace
-from core.units import format_bytes
+from core.units import QuantityText, format_bytes
 
 KIND_WORDS: dict[Kind, str] = {
     "start": "start",
@@ -71,7 +71,9 @@ def letter(storage: int) -> str:
 
 def bytes_text(count: int) -> str:
     """Bytes of storage, exact up to a mebibyte."""
-    return f"{count:,} B" if count < 2**20 else format_bytes(count, system="binary", digits=4)
+    if count < 2**20:
+        return QuantityText(f"{count:,} B", count, "B")
+    return format_bytes(count, system="binary", digits=4)
 
 
 def passed_over(trace: Trace) -> str:

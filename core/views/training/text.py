@@ -9,7 +9,7 @@ from core.hardware.accelerators import Accelerator
 from core.training.memory import PARTS, CheckpointSize, StateBytes
 from core.training.optimizers import LEFT_OUT, Optimizer, optimizers
 from core.training.precision import PrecisionPolicy
-from core.units import format_bytes, format_count, format_quantity, significant
+from core.units import QuantityText, format_bytes, format_count, format_quantity, significant
 
 _REPORTED = re.compile(r"([\d,]+) MiB")
 _USABLE = re.compile(r"^(\d+)(?: GB)? usable")
@@ -50,7 +50,8 @@ def measured_state(optimizer: Optimizer) -> str:
     """The measured state per parameter."""
     if math.isnan(optimizer.measured):
         return "unknown"
-    return f"{optimizer.measured:.5f} B" if optimizer.measured else "0 B"
+    size = f"{optimizer.measured:.5f} B" if optimizer.measured else "0 B"
+    return QuantityText(size, optimizer.measured, "B")
 
 
 def left_out() -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from core.training.optimizer_paths.path import DECAY, OptimizerPath
 from core.training.optimizer_paths.surfaces import SURFACES
-from core.units import format_quantity, scientific
+from core.units import format_exact, format_quantity, scientific
 from core.wording import listed
 
 _NEAR = 0.01
@@ -74,7 +74,7 @@ def near(done: OptimizerPath) -> str:
     lowest = SURFACES[done.surface].lowest
     left = done.losses - lowest
     result = np.flatnonzero(left <= _NEAR * left[0])
-    return f"{result[0]:,}" if result.size else "–"
+    return format_exact(int(result[0])) if result.size else "–"
 
 
 def rows(walks: Sequence[OptimizerPath], step: int) -> list[tuple[str, ...]]:

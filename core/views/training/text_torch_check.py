@@ -7,7 +7,7 @@ from core.training.precision import PrecisionPolicy
 from core.training.torch_check.events import MEASURED, PHASES
 from core.training.torch_check.step import BATCH, TorchCheck, Trial, policy_run
 from core.training.torch_optimizers import IN_TORCH
-from core.units import format_bytes, format_count
+from core.units import QuantityText, format_bytes, format_count
 from core.wording import listed, percent, signed
 
 _TITLES = {
@@ -76,7 +76,7 @@ def rows(done: TorchCheck) -> list[tuple[str, str, str, str]]:
     for part in MEASURED:
         counted, size = done.spec.predicted.get(part), done.measured.get(part)
         if counted is not None or size is not None:
-            ratio = f"{size / counted:.5f}" if counted and size is not None else "–"
+            ratio = QuantityText(f"{size / counted:.5f}", size / counted) if counted and size is not None else "–"
             result.append((_TITLES[part], _shown(counted), _shown(size), ratio))
     return result
 
