@@ -22,9 +22,9 @@ class Watched(dict[str, Any]):
     asked: set[str]
 
     def __copy__(self) -> Watched:
-        made = Watched(self)
-        made.asked = self.asked
-        return made
+        watched = Watched(self)
+        watched.asked = self.asked
+        return watched
 
     def __getitem__(self, key: str) -> Any:
         self.asked.add(key)
@@ -43,32 +43,32 @@ def read(text: str, ranks: int) -> dict[str, Any]:
     from deepspeed.runtime import config
 
     config.dist = SimpleNamespace(get_rank=lambda: 0)
-    made = Watched(json.loads(text))
-    made.asked = set()
+    watched = Watched(json.loads(text))
+    watched.asked = set()
     try:
-        found = config.DeepSpeedConfig(made, mpu=SimpleNamespace(get_data_parallel_world_size=lambda: ranks))
-        summed = found.grad_accum_dtype and config.DtypeEnum(found.grad_accum_dtype).name  # as its engine reads it
+        result = config.DeepSpeedConfig(watched, mpu=SimpleNamespace(get_data_parallel_world_size=lambda: ranks))
+        summed = result.grad_accum_dtype and config.DtypeEnum(result.grad_accum_dtype).name  # as its engine reads it
     except Exception as problem:
         return {"refused": f"{type(problem).__name__}: {problem}"}
-    if left := set(made) - made.asked:
+    if left := set(watched) - watched.asked:
         return {"refused": f"nobody asks for {sorted(left)}"}
-    half, brain, zero = found.float16_config, found.bfloat16_config, found.zero_config
+    half, brain, zero = result.float16_config, result.bfloat16_config, result.zero_config
     return {
         "weights": "bf16" if brain.enabled else "fp16" if half.enabled else "fp32",
         "grad_accum_dtype": summed,
         "bf16_master_weights_and_grads": brain.bf16_master_weights_and_grads,
         "bf16_optimizer_states": brain.bf16_optimizer_states,
-        "autocast": config.DtypeEnum(found.torch_autocast_dtype).name if found.torch_autocast_enabled else None,
+        "autocast": config.DtypeEnum(result.torch_autocast_dtype).name if result.torch_autocast_enabled else None,
         "stage": int(zero.stage),
         "offload": zero.offload_optimizer is not None,
-        "batch": found.train_batch_size,
+        "batch": result.train_batch_size,
     }
 
 
 def main() -> None:
     with contextlib.redirect_stdout(io.StringIO()):
-        found = [read(text, ranks) for text, ranks in json.load(sys.stdin)]
-    print(json.dumps(found))
+        rows = [read(text, ranks) for text, ranks in json.load(sys.stdin)]
+    print(json.dumps(rows))
 
 
 if __name__ == "__main__":

@@ -128,7 +128,7 @@ def torchtitan(text: str) -> dict[str, dict[str, Any]]:
     """The fields of each class that a configuration sets, checked by name, type and choice, and by the trainer."""
     (call,) = (node.value for node in ast.parse(f"Config({text})").body if isinstance(node, ast.Expr))
     assert isinstance(call, ast.Call)
-    found: dict[str, dict[str, Any]] = {}
+    by_name: dict[str, dict[str, Any]] = {}
     for node in ast.walk(call):
         if not isinstance(node, ast.Call) or node is call:
             continue
@@ -138,7 +138,7 @@ def torchtitan(text: str) -> dict[str, dict[str, Any]]:
             known = {row["field"]: row for row in rows("torchtitan_fields") if row["class"].startswith("Optimizers")}
         elif not known:
             raise RefusedError(f"no class {name}")
-        found[name] = {}
+        by_name[name] = {}
         for keyword in node.keywords:
             row, value = known.get(keyword.arg or ""), ast.literal_eval(keyword.value)
             if row is None:
@@ -148,8 +148,8 @@ def torchtitan(text: str) -> dict[str, dict[str, Any]]:
                 raise RefusedError(f"{keyword.arg}={value!r}")
             if row["choices"] and value not in row["choices"].split("|"):
                 raise RefusedError(f"{keyword.arg}={value!r}")
-            found[name][keyword.arg or ""] = value
-    parallel, training = found["ParallelismConfig"], found["TrainingConfig"]
+            by_name[name][keyword.arg or ""] = value
+    parallel, training = by_name["ParallelismConfig"], by_name["TrainingConfig"]
     piped = parallel["pipeline_parallel_degree"] > 1
     if (piped or parallel["expert_parallel_degree"] > 1) and not training.get("disable_cuda_graphs"):
         raise RefusedError("CUDA graphs with pipeline or expert parallelism")
@@ -157,7 +157,7 @@ def torchtitan(text: str) -> dict[str, dict[str, Any]]:
     parts = parallel["tensor_parallel_degree"] if parallel.get("enable_sequence_parallel", True) else 1
     if training["num_tokens_per_microbatch_per_dp_rank"] % (parts * (2 * context if context > 1 else 1)):
         raise RefusedError("tokens of a micro-batch")
-    return found
+    return by_name
 
 
 def torchtitan_stages(parallel: Mapping[str, Any], layers: int) -> list[int]:
@@ -178,13 +178,13 @@ def torchtitan_stages(parallel: Mapping[str, Any], layers: int) -> list[int]:
     return shares
 
 
-def torchtitan_keeps(found: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+def torchtitan_keeps(by_name: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """One copy of the weights, of the type of gradients and moments; products in what the weights are cast to."""
     short = {"float32": "fp32", "bfloat16": "bf16"}
-    training = found["TrainingConfig"]
+    training = by_name["TrainingConfig"]
     stored = short[training.get("dtype", "float32")]
     products = short[training.get("mixed_precision_param", "bfloat16")]
-    low = found.get("dataclasses.replace", {}).get("implementation") == "fused_opt_states_bf16"
+    low = by_name.get("dataclasses.replace", {}).get("implementation") == "fused_opt_states_bf16"
     moments = "bf16" if low else stored
     return kept(stored, "none", stored, "none", "none", products, moments, moments)
 
@@ -203,8 +203,8 @@ def deepspeed(texts: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    result: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 def deepspeed_keeps(read: Mapping[str, Any]) -> dict[str, str]:

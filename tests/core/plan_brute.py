@@ -60,7 +60,7 @@ def _chosen(question: SearchRequest, plain: Layout) -> Iterator[Plain]:
         shared += [(stage, node) for stage in (1, 2, 3)]
     for (zero, group), again, narrow, away in product(shared, (0, 1, 2), (0, 1) if t > 1 else (0,), (0, 1)):
         layout = replace(plain, zero=zero, shard_group=group, recompute=again, sequence_parallel=narrow, offload=away)
-        held = memory_per_device(
+        memory = memory_per_device(
             question.spec,
             layout,
             policy=question.policy,
@@ -81,7 +81,7 @@ def _chosen(question: SearchRequest, plain: Layout) -> Iterator[Plain]:
                 optimizer=question.optimizer,
                 rates=question.rates,
             )
-            yield Plain(layout, overlap, float(step.total), float(held.total))
+            yield Plain(layout, overlap, float(step.total), float(memory.total))
 
 
 def kept(plans: list[Plain], constraints: Constraints) -> list[Plain]:

@@ -133,35 +133,35 @@ def look_for(plan: Plan) -> Iterator[Shown]:
         yield words_search.too_many(problem) if isinstance(problem, SpaceError) else str(problem)
         return
     yield words_search.front(result)
-    found = result.best or result.nearest
+    results = result.best or result.nearest
     if result.best is None:
         ways = fitting_changes(query)
         yield words_search.nothing_fits(plan, query, result, ways)
         yield from map(words_search.way, ways)
-    if found is None:
+    if results is None:
         return
-    yield words_search.sentence(plan, query, found)
-    yield words_search.counted(plan, query, result, found)
-    yield from words_search.beside(plan, query, result, found)
-    yield from (text_step.goes_to(found), words_search.second(result))
-    yield waterfall(found.step, LIGHT, low=found.low, high=found.high)
-    line = timeline_of(found.layout, found.step)
-    yield text_step.waits(found.layout, line, found.step)
+    yield words_search.sentence(plan, query, results)
+    yield words_search.counted(plan, query, result, results)
+    yield from words_search.beside(plan, query, result, results)
+    yield from (text_step.goes_to(results), words_search.second(result))
+    yield waterfall(results.step, LIGHT, low=results.low, high=results.high)
+    line = timeline_of(results.layout, results.step)
+    yield text_step.waits(results.layout, line, results.step)
     yield pipeline(line, LIGHT)
-    rows = stages(query, found.layout, 16)
-    yield text_step.fullest(rows, int(found.layout.pipeline), found.usable)
-    sent = groups(found.layout, found.step, traffic(query, found.layout), query.cluster.per_node)
+    rows = stages(query, results.layout, 16)
+    yield text_step.fullest(rows, int(results.layout.pipeline), results.usable)
+    sent = groups(results.layout, results.step, traffic(query, results.layout), query.cluster.per_node)
     yield text_step.sent(sent)
     yield from _cells(text_step.group_rows(sent))
-    yield device_grid(found.layout, query.cluster.per_node, LIGHT)
-    near = neighbours(found, query)
-    yield text_step.around(found, near)
-    yield from _cells(text_step.neighbour_row(found, one) for one in near)
-    for one in launch_settings(query, found):
-        yield from (one.text.replace("None", ""), *one.notes)
-    yield from explain(query, found, plan.tokens)
+    yield device_grid(results.layout, query.cluster.per_node, LIGHT)
+    near = neighbours(results, query)
+    yield text_step.around(results, near)
+    yield from _cells(text_step.neighbour_row(results, neighbour) for neighbour in near)
+    for setting in launch_settings(query, results):
+        yield from (setting.text.replace("None", ""), *setting.notes)
+    yield from explain(query, results, plan.tokens)
     if result.best:
-        yield space(result.plans, result.pareto, found, found.usable, LIGHT)
+        yield space(result.plans, result.pareto, results, results.usable, LIGHT)
         yield from _cells(words_search.plan_rows(plan, query, result.plans, result.best, 15))
 
 
@@ -198,12 +198,12 @@ def _pictures(a: Answer) -> Iterator[Shown]:
 
 def _moves(a: Answer) -> Iterator[Shown]:
     plan = plan_as_answered(a)
-    found = swings(plan, 0.2)
+    result = swings(plan, 0.2)
     for dollars in (False, True):
         if dollars and math.isnan(a.middle.dollars):
             continue
-        named = words_moves.named(found, dollars=dollars)
-        yield from (words_moves.moved(named, dollars=dollars), *(one.name + one.span for one in named))
+        named = words_moves.named(result, dollars=dollars)
+        yield from (words_moves.moved(named, dollars=dollars), *(item.name + item.span for item in named))
         if named:
             yield tornado(named, a.middle.dollars if dollars else a.middle.days, dollars, LIGHT)
     curves = iso_days(plan, days_around(a.middle.days))
@@ -245,7 +245,7 @@ def _flops(a: Answer) -> Iterator[Shown]:
     yield words_count.growing(grown)
     yield figures_count.sequence_sweep(grown, LIGHT, scale)
     rate = a.middle.tokens_per_second
-    found = which_mfu(
+    scoreds = which_mfu(
         a.shape.spec,
         a.plan.seq_len,
         accelerators=a.middle.accelerators,
@@ -253,10 +253,10 @@ def _flops(a: Answer) -> Iterator[Shown]:
         tokens_per_second=rate,
         scale=scale,
     )
-    yield words_count.scored_run(found, rate)
-    yield figures_count.score_bars(found, LIGHT)
-    yield from _cells(words_count.scores(found))
-    yield from (*(one.explanation for one in found), *grown.explain())
+    yield words_count.scored_run(scoreds, rate)
+    yield figures_count.score_bars(scoreds, LIGHT)
+    yield from _cells(words_count.scores(scoreds))
+    yield from (*(scored.explanation for scored in scoreds), *grown.explain())
     yield from explain_count(
         a.shape.spec, a.plan.seq_len, a.plan.attention, params=a.middle.parameters, tokens=a.middle.tokens
     )
@@ -268,32 +268,41 @@ def _roof(a: Answer) -> Iterator[Shown]:
     spec, seq_len, trail, rates = a.shape.spec, a.plan.seq_len, 2.0 ** np.arange(16), rates_of(a.plan)
     for kind in kinds_of(spec, seq_len):
         layer = partial(layer_roofline, spec, a.device, dtype=a.dtype, seq_len=seq_len, kind=kind, rates=rates)
-        found, along = layer(tokens=8192.0), layer(tokens=trail)
-        up = next(one for one in along if one.id in ("up", "shared_up") and one.phase == "forward")
+        result, along = layer(tokens=8192.0), layer(tokens=trail)
+        up = next(
+            operation for operation in along if operation.id in ("up", "shared_up") and operation.phase == "forward"
+        )
         wide = wide_dtype(a.device, a.dtype)
         peaks, sheet = (peaks_of(a.device, a.dtype, of) for of in (rates, None))
         bandwidth = (rates or Rates()).of("memory", a.device.bandwidth)
         vector = a.device.peak("fp32") if a.device.peak("fp32") > 0 else peaks[wide]
-        shown = [one for one in found if one.phase != "backward" and one.id != "head_update"]
+        operations = [
+            operation for operation in result if operation.phase != "backward" and operation.id != "head_update"
+        ]
         beside = (sheet, a.device.bandwidth) if rates else None
-        yield roofline(shown, up, trail, peaks, vector, bandwidth, LIGHT, beside)
-        yield words_layer.layered(found, a.device.name, 8192)
-        yield from _cells(words_layer.operations(found))
-        yield from (step for one in found if one.id in ("up", "norms") for step in one.placed.explanations)
+        yield roofline(operations, up, trail, peaks, vector, bandwidth, LIGHT, beside)
+        yield words_layer.layered(result, a.device.name, 8192)
+        yield from _cells(words_layer.operations(result))
+        yield from (
+            step for operation in result if operation.id in ("up", "norms") for step in operation.placed.explanations
+        )
 
 
 def _split(a: Answer) -> Iterator[Shown]:
     m = a.middle
     flop = train_flop_6nd(m.parameters, m.tokens)
     try:
-        found = compute_optimal(flop)
+        allocations = compute_optimal(flop)
     except BudgetError as refused:
         yield str(refused)
         return
-    yield loss_curves(flop, m.parameters, found, LIGHT)
-    yield from _cells(words_split.splits(found, a))
+    yield loss_curves(flop, m.parameters, allocations, LIGHT)
+    yield from _cells(words_split.splits(allocations, a))
     yield overtraining.explain(tokens=m.tokens, params=m.parameters)
-    yield from (*words_split.explain_losses(a), *(step for one in found for step in one.explanations))
+    yield from (
+        *words_split.explain_losses(a),
+        *(step for allocation in allocations for step in allocation.explanations),
+    )
 
 
 def _parts(a: Answer) -> Iterator[Shown]:
@@ -316,10 +325,10 @@ def _states(a: Answer) -> Iterator[Shown]:
         assert plan_text.memory(a)  # which says why it cannot be laid out
         return
     for counted in get_args(Counted):
-        one = largest(plan, counted)
-        yield from (text_memory.holding(one), text_memory.what_is_counted(one, largest(plan)))
-        yield device_bars([("", one.device_memory)], one.memory.usable, LIGHT)
-        yield from one.explain()
+        item = largest(plan, counted)
+        yield from (text_memory.holding(item), text_memory.what_is_counted(item, largest(plan)))
+        yield device_bars([("", item.device_memory)], item.memory.usable, LIGHT)
+        yield from item.explain()
     for other in under_each_optimizer(a.memory):
         name, count, _, *rest = text_memory.optimizer_row(other, measured=True)  # a state may be called exp_inf
         yield from (name, count, *rest)
@@ -350,24 +359,24 @@ def _says_no_number(text: str) -> bool:
     return bool(NO_NUMBER.search(text))
 
 
-def wrong(shown: Shown) -> str:
+def wrong(display: Shown) -> str:
     """What is wrong with something shown; empty where nothing is."""
-    if isinstance(shown, str):
-        return f"“{shown[:200]}”" if _says_no_number(shown) else ""
-    if isinstance(shown, Explanation):
-        return f"{shown.name}: {shown.substituted}" if _says_no_number(shown.substituted + shown.text) else ""
-    if not _finite(shown["layout"]):
-        return f"a layout with a number that is none: {shown['layout']}"
-    go.Figure(shown)
+    if isinstance(display, str):
+        return f"“{display[:200]}”" if _says_no_number(display) else ""
+    if isinstance(display, Explanation):
+        return f"{display.name}: {display.substituted}" if _says_no_number(display.substituted + display.text) else ""
+    if not _finite(display["layout"]):
+        return f"a layout with a number that is none: {display['layout']}"
+    go.Figure(display)
     return ""
 
 
 def _finite(value: Any) -> bool:
     """Whether no number in it is NaN or infinite, at any depth."""
     if isinstance(value, Mapping):
-        return all(_finite(one) for one in value.values())
+        return all(_finite(item) for item in value.values())
     if isinstance(value, list | tuple):
-        return all(_finite(one) for one in value)
+        return all(_finite(item) for item in value)
     if isinstance(value, np.ndarray):
         return value.dtype.kind not in "fc" or bool(np.all(np.isfinite(value)))
     if isinstance(value, str):
@@ -386,7 +395,7 @@ class Walked:
 
     def look(self, where: str, panel: Callable[[Any], Iterator[Shown]], at: Any) -> None:
         try:
-            self.faults += [f"{where}, {panel.__name__}: {said}" for said in map(wrong, panel(at)) if said]
+            self.faults += [f"{where}, {panel.__name__}: {text}" for text in map(wrong, panel(at)) if text]
         except Exception as fault:
             self.faults.append(f"{where}, {panel.__name__}: {type(fault).__name__}: {fault}")
 
@@ -419,15 +428,15 @@ def walk_all(costly_every: int, stop_after: int = 10**9, thirds: tuple[int, ...]
     walked = Walked()
     plans = {name: plan_from({"within": "90 days", **story}) for name, story in STORIES_OF_BOTH.items()}
     places = product(*(enumerate(axis) for axis in (plans.items(), FINDS, accelerators())))
-    grid = [[one for _, one in place] for place in places if sum(at for at, _ in place) % 3 in thirds]
+    grid = [[item for _, item in place] for place in places if sum(at for at, _ in place) % 3 in thirds]
     for number, ((name, plan), find, device) in enumerate(grid):
         if number >= stop_after:
             break
         where = f"{name}, {find}, {device.name}"
         plan = replace(plan, find=find, accelerator=device.name)
         turn, rest = divmod(number, costly_every)
-        one = (COSTLY[turn % len(COSTLY)],) if rest == 0 else ()
-        walked.step(where, plan, costly=COSTLY if costly_every == 1 else one)
+        results = (COSTLY[turn % len(COSTLY)],) if rest == 0 else ()
+        walked.step(where, plan, costly=COSTLY if costly_every == 1 else results)
         if name in MEMORY_PRESETS and find == "time":
             walked.look(where, _memory, plan)
     return walked

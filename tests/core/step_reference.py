@@ -155,29 +155,29 @@ class Reference:
         head = 3 * self.product(self.tokens, s.vocab / lay.tensor, s.hidden)
         logits = c.elementwise * 12 * self.tokens * s.vocab / lay.tensor / self.memory
         stage = here * sum(layer.values())
-        found = {name: many * here * value for name, value in layer.items()}
-        found["matmul"] += many * head / p
-        found["elementwise"] += many * logits / p
-        found["fixed"] += c.per_step
+        by_name = {name: many * here * value for name, value in layer.items()}
+        by_name["matmul"] += many * head / p
+        by_name["elementwise"] += many * logits / p
+        by_name["fixed"] += c.per_step
         transfer = 0.0
         if p > 1:
             far = lay.accelerators > self.cluster.per_node
             share = lay.tensor if lay.sequence_parallel else 1
             sent = self.tokens * 2 * s.hidden / share / (self.between if far else self.inside)
             transfer = 2 * v * (sent + (c.hop_between if far else c.hop_inside))
-        found["transfer"] = many * c.transfer_wait * transfer
+        by_name["transfer"] = many * c.transfer_wait * transfer
         chunk = s.layers / (p * v)
         if chunk == math.ceil(chunk):
             uneven = (head + logits) * (1 - 1 / p)
         else:
             uneven = max(0.0, (math.ceil(chunk) - chunk) * v * sum(layer.values()) - (head + logits) / p)
-        found["bubble"] = (p - 1) / v * (stage + transfer) + many * uneven
+        by_name["bubble"] = (p - 1) / v * (stage + transfer) + many * uneven
         beside = ("matmul", "elementwise", "recompute", "fixed", *(("attention",) if lay.context == 1 else ()))
         computing = here * sum(layer[name] for name in beside)
-        found["data"], found["optimizer"] = self._shared(here * forward, computing - here * forward)
+        by_name["data"], by_name["optimizer"] = self._shared(here * forward, computing - here * forward)
         doublings = math.log2(max(1.0, lay.accelerators / self.cluster.per_node))
-        found["jitter"] = c.jitter * doublings * sum(found.values())
-        return found
+        by_name["jitter"] = c.jitter * doublings * sum(by_name.values())
+        return by_name
 
     def _shared(self, forward: float, backward: float) -> tuple[float, float]:
         """Data-parallel communication and the update, of a dense model whose ends are not tied."""

@@ -28,12 +28,12 @@ def seconds_of(cluster: Cluster, batch: int, seq_len: int) -> np.ndarray[Any, An
 
 def found(at: int, seconds: float, memory: float, usable: float) -> LayoutResult:
     step = StepTime(0.75 * seconds, 0, 0, 0, 0, 0, 0, 0, 0, 0.25 * seconds, 0, 0, 0)
-    held = DeviceMemory(memory, 0, 0, 0, 0, 0, 0, 0, 0)
+    content = DeviceMemory(memory, 0, 0, 0, 0, 0, 0, 0, 0)
     return LayoutResult(
         layout=Layout(tensor=int(TENSOR[at]), data=2),
         running=Running(),
         step=step,
-        memory=held,
+        memory=content,
         usable=usable,
         mfu=0.5,
         low=0.9 * seconds,
@@ -50,7 +50,7 @@ def search(
     seconds = seconds_of(cluster, global_batch_sequences, seq_len)
     memory, usable = 3e7 * spec.hidden / TENSOR, cluster.accelerator.memory_bytes
     fits = np.flatnonzero(memory <= usable)
-    one = [found(at, float(seconds[at]), float(memory[at]), usable) for at in range(len(TENSOR))]
+    results = [found(at, float(seconds[at]), float(memory[at]), usable) for at in range(len(TENSOR))]
     plans = Columns(
         layout=Layout(tensor=TENSOR[fits], data=2),
         overlap=np.ones(len(fits), dtype=np.int64),
@@ -58,8 +58,8 @@ def search(
         memory=memory[fits],
         bound=np.full(len(fits), 9),
     )
-    best = one[int(fits[0])] if len(fits) else None
-    nearest = None if len(fits) else one[-1]
+    best = results[int(fits[0])] if len(fits) else None
+    nearest = None if len(fits) else results[-1]
     return SearchResult(best, None, (), plans, len(TENSOR), len(fits), nearest, 0.0)
 
 
@@ -69,18 +69,18 @@ class KillingOnce:
 
     told: Path
 
-    def __call__(self, *asked: Any, **more: Any) -> SearchResult:
-        if asked[2] == 64 and not self.told.exists():
+    def __call__(self, *anies: Any, **more: Any) -> SearchResult:
+        if anies[2] == 64 and not self.told.exists():
             self.told.write_text(str(os.getpid()))
             os.kill(os.getpid(), signal.SIGKILL)
-        return search(*asked, **more)
+        return search(*anies, **more)
 
 
-def killing_always(*asked: Any, **more: Any) -> SearchResult:
+def killing_always(*anies: Any, **more: Any) -> SearchResult:
     """`search`, on a worker that dies of every question of batch 64."""
-    if asked[2] == 64:
+    if anies[2] == 64:
         os.kill(os.getpid(), signal.SIGKILL)
-    return search(*asked, **more)
+    return search(*anies, **more)
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,10 @@ class Elsewhere:
 
     here: int
 
-    def __call__(self, *asked: Any, **more: Any) -> SearchResult:
+    def __call__(self, *anies: Any, **more: Any) -> SearchResult:
         if os.getpid() == self.here:
             raise ValueError("searched here")
-        return search(*asked, **more)
+        return search(*anies, **more)
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ class StoppingOnce:
 
     told: Path
 
-    def __call__(self, *asked: Any, **more: Any) -> SearchResult:
-        if asked[2] == 64 and not self.told.exists():
+    def __call__(self, *anies: Any, **more: Any) -> SearchResult:
+        if anies[2] == 64 and not self.told.exists():
             self.told.write_text("")
             os.killpg(os.getpgid(0), signal.SIGINT)
-        return search(*asked, **more)
+        return search(*anies, **more)

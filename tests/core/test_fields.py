@@ -52,9 +52,9 @@ def opened(form: Form, query: str) -> tuple[dict[str, str], tuple[str, ...]]:
 def test_what_is_written_is_read_again(n: int, price: float | None, kind: str, is_open: bool, step: int) -> None:
     typed = "" if price is None else repr(price)
     texts = {"n": str(n), "price": typed, "kind": kind, "open": str(is_open).lower(), "step": str(step)}
-    again, said = opened(TINY, urlencode(TINY.write(texts)))
+    again, sentences = opened(TINY, urlencode(TINY.write(texts)))
     reading = TINY.parse(again)
-    assert (again, said, reading.problems) == (texts, (), ())
+    assert (again, sentences, reading.problems) == (texts, (), ())
     assert reading.values == {"n": n, "price": price, "kind": kind, "open": is_open, "step": step}
     assert reading.texts == texts
 
@@ -63,8 +63,8 @@ def test_what_is_written_is_read_again(n: int, price: float | None, kind: str, i
 def test_every_story_comes_back_from_its_link(name: str) -> None:
     story = {**PRESETS, **MEMORY_PRESETS, **SEARCH_PRESETS}[name]
     for form in FORMS.values():
-        texts, said = opened(form, urlencode(form.write(story)))
-        assert said == ()
+        texts, sentences = opened(form, urlencode(form.write(story)))
+        assert sentences == ()
         assert plan_of(form.parse(texts)) == plan_of(form.parse(story))
         assert set(texts) == {field.id for field in form.fields if not field.quiet}
     assert plan_from(story) == plan_of(PLAN_FORM.parse(story))
@@ -74,9 +74,9 @@ def test_every_story_comes_back_from_its_link(name: str) -> None:
 def test_pages_ask_for_one_plan(form: Form) -> None:
     """Every field of a plan is on every form, and differs at most in where it begins; defaults can be read."""
     for field in PLAN_FIELDS:
-        mine = form[field.id]
-        assert mine.with_default(field.default) == field
-        mine.parse(mine.default)
+        own = form[field.id]
+        assert own.with_default(field.default) == field
+        own.parse(own.default)
     assert not form.parse({}).problems
     with pytest.raises(KeyError):
         form["nothing of that name"]
@@ -125,7 +125,7 @@ def test_links_to_other_pages_carry_the_plan_without_what_says_nothing(name: str
             sent = link_texts(texts)
             assert plan_of(form.parse(sent)) == plan_of(form.parse(texts))
             assert ("shape" in sent) == (model == OWN)
-            assert {one.id for one in PLAN_FIELDS if one.part in (WHOLE, SEARCH)} & sent.keys() <= {changed.id}
+            assert {item.id for item in PLAN_FIELDS if item.part in (WHOLE, SEARCH)} & sent.keys() <= {changed.id}
             assert ("n" in sent) == (model == TYPED)
             assert changed.id in sent or changed.id in {"shape", "n", *TYPES}
             assert (sent.keys() >= TYPES) == (texts["prec"] == OWN_POLICY)
@@ -133,7 +133,7 @@ def test_links_to_other_pages_carry_the_plan_without_what_says_nothing(name: str
 
 def test_whole_counts_begin_as_they_are_shown() -> None:
     """A field that begins at ten thousand, or is set so by a chip, is written as sentences write it."""
-    texts = {(one.id, one.default) for one in PLAN_FIELDS}
+    texts = {(item.id, item.default) for item in PLAN_FIELDS}
     texts |= {
         pair
         for story in (*PRESETS.values(), *MEMORY_PRESETS.values(), *SEARCH_PRESETS.values())
@@ -147,8 +147,8 @@ def test_whole_counts_begin_as_they_are_shown() -> None:
 
 def test_texts_of_an_older_version_are_translated() -> None:
     old = urlencode({VERSION: "1", "c_find": "cost", "c_which": "true", "c_cost": "12", "c_n": "8B"})
-    texts, said = opened(COMPUTE_FORM, old)
-    assert said == ()
+    texts, sentences = opened(COMPUTE_FORM, old)
+    assert sentences == ()
     assert texts == {"find": "time", "flops": "true", "n": "8B"}
     assert opened(TINY, "v=1&t_n=7")[0] == {"n": "7", "kind": "two"}
     assert opened(TINY, "v=2&t_n=7")[0] == opened(TINY, "t_n=7")[0] == {"n": "7"}
@@ -156,10 +156,10 @@ def test_texts_of_an_older_version_are_translated() -> None:
 
 @pytest.mark.parametrize("version", [LINK_VERSION + 1, 99_999])
 def test_a_newer_version_is_named_and_its_unknown_fields_are_not(version: int) -> None:
-    texts, said = opened(TINY, f"v={version}&t_n=7&t_later=1")
+    texts, sentences = opened(TINY, f"v={version}&t_n=7&t_later=1")
     assert texts == {"n": "7"}
-    assert len(said) == 1
-    assert f"version {version}" in said[0]
+    assert len(sentences) == 1
+    assert f"version {version}" in sentences[0]
 
 
 @pytest.mark.parametrize("version", ["", "two", "-1", "1e9", "٣", "1000000000000"])
@@ -168,9 +168,9 @@ def test_a_version_that_is_none_translates_nothing(version: str) -> None:
 
 
 def test_unknown_and_doubled_fields_are_said_and_other_pages_are_not_looked_at() -> None:
-    texts, said = opened(TINY, f"t_n=7&t_n=8&t_nonsense=1&{'t_' + 'x' * 99}=1&f_x=1&f_x=2&utm=3")
+    texts, sentences = opened(TINY, f"t_n=7&t_n=8&t_nonsense=1&{'t_' + 'x' * 99}=1&f_x=1&f_x=2&utm=3")
     assert texts == {"n": "8"}
-    twice, unknown = said
+    twice, unknown = sentences
     assert "“t_n” 2 times" in twice
     assert "“t_nonsense”" in unknown
     assert "(101 characters)" in unknown
@@ -236,9 +236,9 @@ def test_an_older_link_means_the_precision_that_it_names(version: str, prec: str
     """It says no types, and stray ones change nothing: the plan is the one that only names the precision."""
     named = plan_from({"prec": prec})
     for stray in ("", "&c_pw=fp8&c_pm=none&c_ps1=fp16"):
-        texts, said = opened(COMPUTE_FORM, f"{version}{urlencode({'c_prec': prec})}{stray}")
+        texts, sentences = opened(COMPUTE_FORM, f"{version}{urlencode({'c_prec': prec})}{stray}")
         reading = COMPUTE_FORM.parse(texts)
-        assert (plan_of(reading), said, reading.problems) == (named, (), ())
+        assert (plan_of(reading), sentences, reading.problems) == (named, (), ())
         own = plan_of(COMPUTE_FORM.parse({**reading.texts, "prec": OWN_POLICY}))
         optimizer = find_optimizer(own.optimizer)
         assert own.own == own_like(find_policy(prec), optimizer)

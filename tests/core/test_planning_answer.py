@@ -31,9 +31,9 @@ PLANS = 1_000
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("law", plans.LAWS)
 def test_laws_hold_for_random_plans(law: str) -> None:
-    held = plans.over_random_plans(law, PLANS // len(plans.LAWS), seed=7)
-    assert held.broken == []
-    assert held.tried > 0.4 * held.drawn, "hardly any plan had an answer"
+    content = plans.over_random_plans(law, PLANS // len(plans.LAWS), seed=7)
+    assert content.broken == []
+    assert content.tried > 0.4 * content.drawn, "hardly any plan had an answer"
 
 
 @pytest.mark.parametrize("law", plans.LAWS)
@@ -42,12 +42,12 @@ def test_every_law_can_fail(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = iter(range(1, 10**6))
 
     def leaping(plan: Plan) -> object:
-        found, by = answer(plan), 1.3 ** (next(calls) % 7)
+        result, by = answer(plan), 1.3 ** (next(calls) % 7)
         ends = [
-            replace(one, **{f.name: getattr(one, f.name) * by for f in fields(Estimate)})
-            for one in (found.high, found.middle, found.low)
+            replace(estimate, **{f.name: getattr(estimate, f.name) * by for f in fields(Estimate)})
+            for estimate in (result.high, result.middle, result.low)
         ]
-        return replace(found, low=ends[0], middle=ends[1], high=ends[2])
+        return replace(result, low=ends[0], middle=ends[1], high=ends[2])
 
     monkeypatch.setattr(plans, "answer", leaping)
     assert plans.over_random_plans(law, 30, seed=7).broken
@@ -260,5 +260,5 @@ def test_memory_is_that_of_the_accelerators_which_were_found() -> None:
 
 def test_an_mfu_may_be_found_again_at_every_price() -> None:
     prices = np.array([1.0, 2.0, 4.0])
-    found = [answer(plan_from({"find": "MFU", "within": "$30M", "price": str(p)})).middle.mfu for p in prices]
-    assert found == pytest.approx(found[0] * prices)
+    values = [answer(plan_from({"find": "MFU", "within": "$30M", "price": str(p)})).middle.mfu for p in prices]
+    assert values == pytest.approx(values[0] * prices)

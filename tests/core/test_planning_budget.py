@@ -115,10 +115,10 @@ def test_prices_as_typed(text: str) -> None:
 
 @every("text", MFUS)
 def test_mfu_as_typed(text: str) -> None:
-    found = parse_mfu(text)
-    assert found
-    assert (found.low, found.high) == pytest.approx(MFUS[text])
-    assert found.mid == pytest.approx(sum(MFUS[text]) / 2)
+    mfu = parse_mfu(text)
+    assert mfu
+    assert (mfu.low, mfu.high) == pytest.approx(MFUS[text])
+    assert mfu.mid == pytest.approx(sum(MFUS[text]) / 2)
 
 
 def test_mfu_from_published_runs() -> None:
@@ -130,9 +130,9 @@ def test_mfu_from_published_runs() -> None:
     [("90 days", 90), ("12 weeks", 84), ("3 months", 91.3125), ("2 years", 730.5), ("36 h", 1.5), ("20 min", 1 / 72)],
 )
 def test_limits_of_time_as_typed(text: str, days: float) -> None:
-    found = parse_within(text)
-    assert found.days == pytest.approx(days)
-    assert not found.in_money
+    within = parse_within(text)
+    assert within.days == pytest.approx(days)
+    assert not within.in_money
 
 
 def test_limits_of_money_as_typed() -> None:

@@ -80,20 +80,20 @@ def many(draw: st.DrawFn) -> list[Run]:
 def test_no_run_breaks_a_law(fleet: Fleet, runs: list[Run]) -> None:
     """It takes the days of its plan's answer, waits as told, rests in maintenance, and takes what is free."""
     s = schedule(fleet, runs, START)
-    for one in s.runs:
-        days = one.answer.range_of("days")
-        assert one.answer is answer(one.run.plan)
+    for run in s.runs:
+        days = run.answer.range_of("days")
+        assert run.answer is answer(run.run.plan)
         for side, work in zip(SIDES, (days.low, days.mid, days.high), strict=True):
-            span = getattr(one, side)
+            span = getattr(run, side)
             assert span.end - span.begin - span.paused == pytest.approx(work, abs=1e-9)
-            assert all(span.begin >= getattr(s.runs[j], side).end for j in one.waits)
+            assert all(span.begin >= getattr(s.runs[j], side).end for j in run.waits)
             assert not any(a <= span.begin < b for a, b in s.times.times)
-            assert not one.run.earliest or s.day(span.begin) >= one.run.earliest
-        assert one.run.after is None or one.run.after in one.waits or one.queued
+            assert not run.run.earliest or s.day(span.begin) >= run.run.earliest
+        assert run.run.after is None or run.run.after in run.waits or run.queued
     for side in SIDES:
-        for here in (getattr(one, side) for one in s.runs):
+        for here in (getattr(run, side) for run in s.runs):
             busy = [
-                one.accelerators for one in s.runs if getattr(one, side).begin <= here.begin < getattr(one, side).end
+                run.accelerators for run in s.runs if getattr(run, side).begin <= here.begin < getattr(run, side).end
             ]
             assert sum(busy) <= fleet.usable
     moments, counts = s.in_use()
@@ -136,7 +136,7 @@ def test_a_delay_does_not_reorder_a_queue() -> None:
     plans = [replace(BASE, accelerators=n, tokens=t) for n, t in ((32.0, 1e9), (32.0, 4e9), (64.0, 1e9), (32.0, 8e9))]
     runs = [Run(str(i), plan) for i, plan in enumerate(plans)]
     s = schedule(Fleet("H100 SXM", 64), runs, START)
-    assert [one.queued for one in s.runs] == [(), (), (0, 1), (2,)]
+    assert [run.queued for run in s.runs] == [(), (), (0, 1), (2,)]
     longer = [replace(runs[0], plan=replace(plans[0], tokens=9e9)), *runs[1:]]
     assert later(s, schedule(Fleet("H100 SXM", 64), longer, START))
 
@@ -181,7 +181,7 @@ def test_monthly_hours_are_those_of_first_mondays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("2027-02-30", "not a day of the calendar"),
         ("2027-13-01", "not a day of the calendar"),
@@ -193,14 +193,14 @@ def test_monthly_hours_are_those_of_first_mondays() -> None:
         ("", "not a date"),
     ],
 )
-def test_what_is_no_day_is_refused(text: str, said: str) -> None:
-    with pytest.raises(QuantityError, match=said):
+def test_what_is_no_day_is_refused(text: str, message: str) -> None:
+    with pytest.raises(QuantityError, match=message):
         parse_day(text)
 
 
 def test_windows_are_read_as_they_are_typed() -> None:
-    found = parse_closed("2027-07-05 to 2027-07-09, 2027-12-24; 2028-02-29–2028-03-01")
-    assert [(one.last - one.first).days for one in found] == [4, 0, 1]
+    closed = parse_closed("2027-07-05 to 2027-07-09, 2027-12-24; 2028-02-29–2028-03-01")
+    assert [(item.last - item.first).days for item in closed] == [4, 0, 1]
     assert parse_closed(" ") == ()
     for wrong in ("2027-07-09 to 2027-07-05", "2027-07-01 to 2027-07-02 to 2027-07-03", "summer", "2027-01-01," * 41):
         with pytest.raises(QuantityError):
@@ -222,8 +222,8 @@ def test_the_deadline_is_the_end_of_its_day(due: str, late: int) -> None:
     s = replaced(PRESETS["Llama 3 405B: 8k, then 128k"], due=due).schedule()
     assert str(s.day(s.ends.mid)) == "2027-04-01"
     assert s.late(s.ends.mid) == late
-    said = calendar_text.sentence(s, costs(s, Prices())[0])
-    assert ("after the deadline" in said, "before the deadline" in said) == (late > 0, late < 0)
+    text = calendar_text.sentence(s, costs(s, Prices())[0])
+    assert ("after the deadline" in text, "before the deadline" in text) == (late > 0, late < 0)
     assert bool(calendar_text.missed(s)) == (late > 0)
 
 
@@ -240,7 +240,7 @@ ONE = {"n": "1B", "tokens": "20B", "count": "64"}
 
 
 @every(
-    ("texts", "said"),
+    ("texts", "text"),
     [
         ({"due": "2026-12-01"}, "before the start"),
         ({"runs": "2", "r1a": "run 2", "r2a": "run 1"}, "run 1 after run 2 after run 1"),
@@ -255,10 +255,10 @@ ONE = {"n": "1B", "tokens": "20B", "count": "64"}
         ({"closed": "2027-01-01 to 2199-12-31"}, "more than 100 years"),
     ],
 )
-def test_what_cannot_be_placed_is_said(texts: dict[str, str], said: str) -> None:
-    asked = replaced(ONE, **texts)
-    with pytest.raises(BudgetError, match=said):
-        asked.schedule()
+def test_what_cannot_be_placed_is_said(texts: dict[str, str], text: str) -> None:
+    request = replaced(ONE, **texts)
+    with pytest.raises(BudgetError, match=text):
+        request.schedule()
 
 
 def test_a_plan_without_an_answer_names_its_run() -> None:
@@ -287,10 +287,10 @@ def test_a_model_is_a_name_or_a_number() -> None:
 
 
 def test_marks_in_a_name_are_no_markup() -> None:
-    asked = replaced({**ONE, "r1n": "**x** `=1+1`\n" + "W" * 40})
-    assert asked.runs[0].name.startswith("**x** `=1+1` W")
-    assert len(asked.runs[0].name) == limit("run_name")
-    assert not re.search("<b>|<code", rich(calendar_text.rows(asked.schedule())[0][0]))
+    request = replaced({**ONE, "r1n": "**x** `=1+1`\n" + "W" * 40})
+    assert request.runs[0].name.startswith("**x** `=1+1` W")
+    assert len(request.runs[0].name) == limit("run_name")
+    assert not re.search("<b>|<code", rich(calendar_text.rows(request.schedule())[0][0]))
 
 
 # ------------------------------------------------------------------------------------------ one plan, and stories
@@ -298,11 +298,11 @@ def test_marks_in_a_name_are_no_markup() -> None:
 
 def test_an_empty_run_is_the_plan_itself() -> None:
     """So the first calendar is Compute budget's answer from its start on, to the last digit."""
-    asked = replaced(ONE)
-    (one,) = asked.schedule().runs
+    request = replaced(ONE)
+    (run,) = request.schedule().runs
     plan = plan_from(ONE)
-    assert one.answer.range_of("days") == answer(plan).range_of("days")
-    assert one.middle.end == answer(plan).middle.days
+    assert run.answer.range_of("days") == answer(plan).range_of("days")
+    assert run.middle.end == answer(plan).middle.days
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -310,15 +310,15 @@ def test_every_story_is_told(name: str) -> None:
     reading = FORM.parse(PRESETS[name])
     assert not reading.problems
     s = calendar_request(reading).schedule()
-    said = calendar_text.sentence(s, costs(s, Prices())[0])
-    assert str(s.day(s.ends.mid).year) in said
+    text = calendar_text.sentence(s, costs(s, Prices())[0])
+    assert str(s.day(s.ends.mid).year) in text
     assert {len(row) for row in (*calendar_text.rows(s), *calendar_text.remarks(s))} == {len(calendar_text.TABLE)}
     assert calendar_text.detail(s, costs(s, Prices())[0], fleet_text(s)).count("**") % 2 == 0
     go.Figure(calendar(s, LIGHT))
-    assert len(derivation(step for one in s.runs for step in one.explain())) == 3
-    for one in s.runs:
-        plan: Plan = plan_from(texts_of(reading, one.run))
-        assert answer(plan).middle.days == pytest.approx(one.answer.middle.days, rel=1e-12)
+    assert len(derivation(step for run in s.runs for step in run.explain())) == 3
+    for run in s.runs:
+        plan: Plan = plan_from(texts_of(reading, run.run))
+        assert answer(plan).middle.days == pytest.approx(run.answer.middle.days, rel=1e-12)
 
 
 def test_deepseek_took_hours_within_the_range() -> None:
@@ -329,7 +329,7 @@ def test_deepseek_took_hours_within_the_range() -> None:
 
 def test_llama_pauses_for_its_two_closed_days() -> None:
     s = replaced(PRESETS["Llama 3 405B: 8k, then 128k"]).schedule()
-    assert [one.middle.paused for one in s.runs] == pytest.approx([2, 0])
+    assert [run.middle.paused for run in s.runs] == pytest.approx([2, 0])
 
 
 @pytest.mark.parametrize("tokens", ["1M", "2T", "200T"])
@@ -342,14 +342,14 @@ def test_axes_of_hours_days_and_years_have_a_few_ticks(tokens: str) -> None:
 
 def test_the_day_of_an_end_stands_where_that_day_is() -> None:
     s = replaced(ONE).schedule()
-    told = [one for one in calendar(s, LIGHT)["layout"]["annotations"] if one.get("y") == "run 1"]
-    assert [s.day(one["x"]) for one in told] == [s.day(s.runs[0].middle.end)]
+    anies = [item for item in calendar(s, LIGHT)["layout"]["annotations"] if item.get("y") == "run 1"]
+    assert [s.day(item["x"]) for item in anies] == [s.day(s.runs[0].middle.end)]
 
 
 def test_the_calendar_file_says_every_day_and_keeps_to_its_lines() -> None:
     name = "A; b, c\\d é" * 3
-    asked = replaced({**ONE, "due": "2027-12-24", "closed": "2027-07-05 to 2027-07-09", "r1n": name})
-    s = asked.schedule()
+    request = replaced({**ONE, "due": "2027-12-24", "closed": "2027-07-05 to 2027-07-09", "r1n": name})
+    s = request.schedule()
     text = as_ics(s)
     assert all(len(line.encode()) <= 75 for line in text.split("\r\n"))
     lines = text.replace("\r\n ", "").split("\r\n")
@@ -357,25 +357,25 @@ def test_the_calendar_file_says_every_day_and_keeps_to_its_lines() -> None:
     assert lines.count("BEGIN:VEVENT") == lines.count("END:VEVENT") == 3
     assert "DTSTART;VALUE=DATE:20270705" in lines
     assert "DTEND;VALUE=DATE:20270710" in lines
-    said = next(line for line in lines if line.startswith("SUMMARY:A")).removeprefix("SUMMARY:")
-    plain = said.replace("\\;", ";").replace("\\,", ",").replace("\\\\", "\\")
+    message = next(line for line in lines if line.startswith("SUMMARY:A")).removeprefix("SUMMARY:")
+    plain = message.replace("\\;", ";").replace("\\,", ",").replace("\\\\", "\\")
     assert plain == s.runs[0].run.name
 
 
 def _events(s: Schedule) -> dict[str, str]:
     """What a calendar file says of each run, by its name."""
-    told = as_ics(s).replace("\r\n ", "").replace("\\,", ",").replace("\\;", ";").split("BEGIN:VEVENT")[1:]
-    parts = [dict(line.split(":", 1) for line in event.strip().split("\r\n") if ":" in line) for event in told]
+    text = as_ics(s).replace("\r\n ", "").replace("\\,", ",").replace("\\;", ";").split("BEGIN:VEVENT")[1:]
+    parts = [dict(line.split(":", 1) for line in event.strip().split("\r\n") if ":" in line) for event in text]
     return {part["SUMMARY"]: part.get("DESCRIPTION", "") for part in parts}
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_the_calendar_file_says_when_each_run_ends(name: str) -> None:
     s = calendar_request(FORM.parse(PRESETS[name])).schedule()
-    told = _events(s)
-    for one in s.runs:
-        first, last = s.day(one.low.end), s.day(one.high.end)
-        assert f"Ends {when(first, last)}." in told[one.run.name]
+    by_name = _events(s)
+    for run in s.runs:
+        first, last = s.day(run.low.end), s.day(run.high.end)
+        assert f"Ends {when(first, last)}." in by_name[run.run.name]
         assert (" and " in when(first, last)) == (first < last)
 
 
@@ -384,23 +384,23 @@ def test_a_run_that_an_accelerator_does_not_hold_is_said(name: str) -> None:
     """Every stage of a story that extends the context, by its own length; in the page and in the file."""
     s = calendar_request(FORM.parse(PRESETS[name])).schedule()
     lost, saved = calendar_text.unfitting(s)
-    told, over = _events(s), {one.run.name: one.answer.memory for one in s.runs if one.answer.memory.fits == "over"}
+    by_name, over = _events(s), {run.run.name: run.answer.memory for run in s.runs if run.answer.memory.fits == "over"}
     assert not lost  # on the same accelerators another layout holds each of them
     assert [line.split("”")[0].strip("“") for line in saved] == list(over)
     for line, (run, held_) in zip(saved, over.items(), strict=True):
         says(line, run, "does not fit", gib(held_.total), gib(held_.usable), "It would with")
-        says(told[run], "does not fit", gib(held_.total), gib(held_.usable), "It would with")
-    assert not any("does not fit" in told[one.run.name] for one in s.runs if one.run.name not in over)
+        says(by_name[run], "does not fit", gib(held_.total), gib(held_.usable), "It would with")
+    assert not any("does not fit" in by_name[run.run.name] for run in s.runs if run.run.name not in over)
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"), [({"n": "10T"}, "The model does not fit"), ({"tp": "7"}, "cannot be laid out so")]
+    ("changed", "text"), [({"n": "10T"}, "The model does not fit"), ({"tp": "7"}, "cannot be laid out so")]
 )
-def test_a_run_that_no_layout_of_its_accelerators_holds_is_said(changed: dict[str, str], said: str) -> None:
+def test_a_run_that_no_layout_of_its_accelerators_holds_is_said(changed: dict[str, str], text: str) -> None:
     lost, saved = calendar_text.unfitting(replaced({**ONE, **changed}).schedule())
     assert not saved
     assert len(lost) == 1
-    says(lost[0], "Run 1", said)
+    says(lost[0], "Run 1", text)
 
 
 def test_two_calendars_of_one_start_do_not_overwrite_each_other() -> None:

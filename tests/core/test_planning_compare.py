@@ -68,19 +68,19 @@ def of(texts: dict[str, str], name: str = "plan") -> ComparedPlan:
 
 def told(plans: list[ComparedPlan], base: int) -> list[str]:
     """Everything that is said of a comparison."""
-    found = differing_fields([one.reading for one in plans])
-    rows = [*comparison_text.result_rows(plans, base), *comparison_text.input_rows(found, base)]
+    differings = differing_fields([plan.reading for plan in plans])
+    rows = [*comparison_text.result_rows(plans, base), *comparison_text.input_rows(differings, base)]
     assert all(len(cells) == len(plans) for _, cells in rows)
     return [
         comparison_text.sentence(plans, base),
         comparison_text.beside(plans, base),
         comparison_text.frontier(plans),
-        comparison_text.inputs_in_words(plans, found),
+        comparison_text.inputs_in_words(plans, differings),
         comparison_text.bars_alt(plans, base),
         *comparison_text.remarks(plans),
         *(text for head, cells in rows for cell in (head, *cells) for text in cell),
-        *(comparison_text.in_short(one) for one in plans),
-        *(comparison_text.given_instead(one, field) for one in plans for field in PLAN_FORM.fields),
+        *(comparison_text.in_short(plan) for plan in plans),
+        *(comparison_text.given_instead(plan, field) for plan in plans for field in PLAN_FORM.fields),
     ]
 
 
@@ -98,12 +98,12 @@ def check(plans: list[ComparedPlan]) -> None:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_plan_differs_from_itself_in_nothing(name: str) -> None:
-    one, same = of(dict(PRESETS[name]), "a"), of(dict(PRESETS[name]), "b")
-    assert differing_fields([one.reading, same.reading]) == ()
-    assert differing_search_fields([one.reading, same.reading]) == ()
-    assert comparison_text.against(one, same) == ""
+    plan, same = of(dict(PRESETS[name]), "a"), of(dict(PRESETS[name]), "b")
+    assert differing_fields([plan.reading, same.reading]) == ()
+    assert differing_search_fields([plan.reading, same.reading]) == ()
+    assert comparison_text.against(plan, same) == ""
     for quantity in QUANTITIES:
-        a, b = middles((one, same), quantity)
+        a, b = middles((plan, same), quantity)
         assert math.isnan(a) or change(a, b) == 0
         assert least((a, b)) == ()
         assert lead((a, b), 0) is None
@@ -118,55 +118,57 @@ def test_fields_that_do_not_count_do_not_differ() -> None:
     idle = {"model": "Llama 3 70B", "n": "8B", "pace": "steady steps", "within": "10 days", "shape": "layers=2"}
     assert differing_fields([of({"model": "Llama 3 70B"}).reading, of(idle).reading]) == ()
     own = of({"prec": OWN_POLICY, "pw": "fp8"}).reading
-    assert {one.id for one in OWN_FIELDS.values()} <= effective_fields(own)
+    assert {item.id for item in OWN_FIELDS.values()} <= effective_fields(own)
     (row,) = [row for row in differing_fields([of({}).reading, own]) if row.field.id == "pw"]
     assert row.texts == (None, "fp8")
 
 
 @pytest.mark.parametrize("find", FINDS)
 def test_what_is_found_is_no_input(find: str) -> None:
-    found = {"tokens": "tokens", "parameters": "n", "accelerators": "count", "MFU": "mfu", "time": "within"}
-    assert found[find] not in effective_fields(of({"find": find}).reading)
+    by_name = {"tokens": "tokens", "parameters": "n", "accelerators": "count", "MFU": "mfu", "time": "within"}
+    assert by_name[find] not in effective_fields(of({"find": find}).reading)
 
 
 def test_what_a_search_is_asked_is_said_apart() -> None:
     plans = [of({}), of({"ktp": "8", "aim": "memory headroom"})]
-    assert differing_fields([one.reading for one in plans]) == ()
-    assert {one.id for one in differing_search_fields([one.reading for one in plans])} == {"ktp", "aim"}
+    assert differing_fields([plan.reading for plan in plans]) == ()
+    assert {item.id for item in differing_search_fields([plan.reading for plan in plans])} == {"ktp", "aim"}
     assert "Tensor" in comparison_text.inputs_in_words(plans, ())
 
 
-FIELD_TEXTS = {one.id: one.options or (one.default, "2", "7", "") for one in PLAN_FORM.fields}
+FIELD_TEXTS = {field.id: field.options or (field.default, "2", "7", "") for field in PLAN_FORM.fields}
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_change_of_a_field_that_does_not_count_changes_no_result(data: st.DataObject) -> None:
     texts = dict(data.draw(st.sampled_from(list(PRESETS.values()))))
-    one = of(texts)
-    silent = sorted({field.id for field in PLAN_FORM.fields} - effective_fields(one.reading))
+    plan = of(texts)
+    silent = sorted({field.id for field in PLAN_FORM.fields} - effective_fields(plan.reading))
     name = data.draw(st.sampled_from(silent))
     other = of({**texts, name: data.draw(st.sampled_from(FIELD_TEXTS[name]))})
     for quantity in QUANTITIES:
-        assert result(one, quantity) == result(other, quantity) or math.isnan(result(one, quantity).mid)
+        assert result(plan, quantity) == result(other, quantity) or math.isnan(result(plan, quantity).mid)
 
 
 # ------------------------------------------------------------------------------------------ order
 
 
 def test_the_order_of_plans_changes_only_their_order() -> None:
-    plans = [compare_plan(one) for one in examples()] + [of({"gpu": UNPRICED}, "unpriced")]
+    plans = [compare_plan(example) for example in examples()] + [of({"gpu": UNPRICED}, "unpriced")]
     base = plans[1]
     rows = {cell for _, cells in comparison_text.result_rows(plans, 1) for cell in cells}
     for order in permutations(plans):
         at = order.index(base)
         assert comparison_text.sentence(order, at) == comparison_text.sentence(plans, 1)
         assert {cell for _, cells in comparison_text.result_rows(order, at) for cell in cells} == rows
-        assert {comparison_text.against(one, base) for one in order} == {
-            comparison_text.against(one, base) for one in plans
+        assert {comparison_text.against(plan, base) for plan in order} == {
+            comparison_text.against(plan, base) for plan in plans
         }
-        found = differing_fields([one.reading for one in order])
-        assert [row.field for row in found] == [row.field for row in differing_fields([one.reading for one in plans])]
+        differings = differing_fields([plan.reading for plan in order])
+        assert [row.field for row in differings] == [
+            row.field for row in differing_fields([plan.reading for plan in plans])
+        ]
         assert sorted(comparison_text.remarks(order)) == sorted(comparison_text.remarks(plans))
 
 
@@ -188,28 +190,28 @@ def test_every_chip_compares_on_every_accelerator(part: int) -> None:
 
 @pytest.mark.parametrize("odd", ODD, ids=str)
 def test_odd_plans_keep_their_column_and_say_why(odd: dict[str, str]) -> None:
-    one = of(odd, "odd")
-    check([one])
-    check([of({}, "usual"), one])
-    check([one, of(odd, "again"), of({}, "usual")])
-    said = " ".join(comparison_text.remarks([one]))
-    if one.answer is None:
-        with pytest.raises(BudgetError, match=re.escape(one.problem)):
-            _ = one.entry.answer
-        assert one.problem in said
+    plan = of(odd, "odd")
+    check([plan])
+    check([of({}, "usual"), plan])
+    check([plan, of(odd, "again"), of({}, "usual")])
+    text = " ".join(comparison_text.remarks([plan]))
+    if plan.answer is None:
+        with pytest.raises(BudgetError, match=re.escape(plan.problem)):
+            _ = plan.entry.answer
+        assert plan.problem in text
         return
-    a = one.entry.answer
-    assert ("unknown" in said) == math.isnan(a.dollars.mid)
-    assert ("laid out" in said) == (one.memory is None)
+    a = plan.entry.answer
+    assert ("unknown" in text) == math.isnan(a.dollars.mid)
+    assert ("laid out" in text) == (plan.memory is None)
 
 
 def test_results_are_those_of_the_answer() -> None:
-    for one in map(compare_plan, examples()):
-        a = one.entry.answer
-        assert result(one, QUANTITY["days"]) == a.range_of("days")
-        assert result(one, QUANTITY["dollars"]) == a.dollars
-        assert result(one, QUANTITY["watt_hours"]) == a.energy
-        assert result(one, QUANTITY["memory_bytes"]).mid == a.memory.total
+    for example in map(compare_plan, examples()):
+        a = example.entry.answer
+        assert result(example, QUANTITY["days"]) == a.range_of("days")
+        assert result(example, QUANTITY["dollars"]) == a.dollars
+        assert result(example, QUANTITY["watt_hours"]) == a.energy
+        assert result(example, QUANTITY["memory_bytes"]).mid == a.memory.total
 
 
 # ------------------------------------------------------------------------------------------ who leads
@@ -221,29 +223,29 @@ VALUES = st.one_of(st.just(math.nan), st.just(math.inf), st.floats(0.01, 1e6), s
 def test_a_lead_is_over_the_baseline_or_else_over_the_next(values: list[float], data: st.DataObject) -> None:
     base = data.draw(st.integers(0, len(values) - 1))
     known = sorted(value for value in values if math.isfinite(value))
-    found = lead(values, base)
-    if found is None:
+    results = lead(values, base)
+    if results is None:
         assert len(known) < 2 or math.isclose(known[0], known[1], rel_tol=1e-3)
         return
-    assert values[found.plan] == known[0]
-    assert found.less == values[found.against] - values[found.plan] > 0
-    assert math.isclose(found.share * values[found.against], found.less)
-    if found.plan != base and math.isfinite(values[base]):
-        assert found.against == base
+    assert values[results.plan] == known[0]
+    assert results.less == values[results.against] - values[results.plan] > 0
+    assert math.isclose(results.share * values[results.against], results.less)
+    if results.plan != base and math.isfinite(values[base]):
+        assert results.against == base
     else:
-        assert values[found.against] == known[1]
+        assert values[results.against] == known[1]
 
 
 def test_the_sentence_names_who_is_sooner_and_cheaper() -> None:
     slow, fast = of({"count": "512", "price": "2"}, "slow"), of({"count": "2,048", "price": "3"}, "fast")
     a, b = slow.entry.answer, fast.entry.answer
     for base in (0, 1):
-        said = comparison_text.sentence([slow, fast], base)
+        text = comparison_text.sentence([slow, fast], base)
         says(
-            said, "fast is soonest", comparison_text.shown("days", apart_as_shown(a.middle.days, b.middle.days)), "slow"
+            text, "fast is soonest", comparison_text.shown("days", apart_as_shown(a.middle.days, b.middle.days)), "slow"
         )
         says(
-            said,
+            text,
             "slow is cheapest",
             comparison_text.shown("dollars", apart_as_shown(b.dollars.mid, a.dollars.mid)),
             "fast",
@@ -254,8 +256,8 @@ def test_the_sentence_names_who_is_sooner_and_cheaper() -> None:
 
 @given(st.floats(0.01, 1e6), st.floats(0.01, 1e6))
 def test_what_plans_are_apart_by_is_what_a_reader_finds_who_subtracts(a: float, b: float) -> None:
-    shown = [float(f"{value:.3g}") for value in (a, b)]
-    assert apart_as_shown(a, b) == (abs(shown[0] - shown[1]) if shown[0] != shown[1] else abs(a - b))
+    values = [float(f"{value:.3g}") for value in (a, b)]
+    assert apart_as_shown(a, b) == (abs(values[0] - values[1]) if values[0] != values[1] else abs(a - b))
     assert math.isclose(apart_as_shown(a, b), abs(a - b), abs_tol=0.01 * max(a, b))
     assert comparison_text.shown("days", apart_as_shown(235.7, 110.49)) == "126 days"
 
@@ -270,12 +272,12 @@ def test_a_plan_that_leads_and_does_not_fit_says_so() -> None:
 
 
 def test_plans_alike_and_alone_have_a_sentence_of_their_own() -> None:
-    one, same = of({}, "one"), of({}, "same")
-    says(comparison_text.sentence([one, same], 0), "oth take the same", "; both cost the same")
-    says(comparison_text.sentence([one], 0), "one takes", comparison_text.shown("days", one.entry.answer.middle.days))
+    plan, same = of({}, "one"), of({}, "same")
+    says(comparison_text.sentence([plan, same], 0), "oth take the same", "; both cost the same")
+    says(comparison_text.sentence([plan], 0), "one takes", comparison_text.shown("days", plan.entry.answer.middle.days))
     none = of({"find": "tokens", "gpu": UNPRICED, "within": "$5M"}, "none")
     says(comparison_text.sentence([none, none], 0), "None")
-    says(comparison_text.sentence([none, one], 0), "Only one of 2", "one takes")
+    says(comparison_text.sentence([none, plan], 0), "Only one of 2", "one takes")
 
 
 # ------------------------------------------------------------------------------------------ days against dollars
@@ -292,33 +294,33 @@ def test_the_front_is_that_of_brute_force(points: list[tuple[float, float]]) -> 
 
 def test_who_cannot_be_placed_is_named() -> None:
     plans = [of({}, "priced"), of({"gpu": UNPRICED}, "unpriced")]
-    said = comparison_text.frontier(plans)
-    says(said, "priced is", "unpriced cannot be placed")
+    text = comparison_text.frontier(plans)
+    says(text, "priced is", "unpriced cannot be placed")
     (_, points) = days_against_dollars(plans, 0, LIGHT)["data"]
     assert len(points["x"]) == 1
 
 
 def test_bars_are_the_answers_with_their_ranges() -> None:
-    plans = [compare_plan(one) for one in examples()]
+    plans = [compare_plan(example) for example in examples()]
     days, rent = bars(plans, 0, LIGHT)["data"]
-    for made, name in ((days, "days"), (rent, "dollars")):
-        for i, one in enumerate(plans):
-            found = result(one, QUANTITY[name])
-            scale = found.mid / made["x"][i]
-            assert math.isclose((made["x"][i] + made["error_x"]["array"][i]) * scale, found.high)
-            assert math.isclose((made["x"][i] - made["error_x"]["arrayminus"][i]) * scale, found.low)
+    for results, name in ((days, "days"), (rent, "dollars")):
+        for i, plan in enumerate(plans):
+            interval = result(plan, QUANTITY[name])
+            scale = interval.mid / results["x"][i]
+            assert math.isclose((results["x"][i] + results["error_x"]["array"][i]) * scale, interval.high)
+            assert math.isclose((results["x"][i] - results["error_x"]["arrayminus"][i]) * scale, interval.low)
 
 
 # ------------------------------------------------------------------------------------------ what was kept
 
 
 def test_results_that_moved_are_both_said() -> None:
-    kept = with_saved_results(entry_of("kept", {}))
-    assert changed_results(compare_plan(kept)) == ()
-    assert comparison_text.since_kept(compare_plan(kept)) == ""
-    days = kept.results["days"]
+    entry = with_saved_results(entry_of("kept", {}))
+    assert changed_results(compare_plan(entry)) == ()
+    assert comparison_text.since_kept(compare_plan(entry)) == ""
+    days = entry.results["days"]
     for off, seen in ((1 + 5e-4, False), (1.05, True)):
-        old = compare_plan(Entry(kept.name, kept.texts, {**kept.results, "days": days * off}))
+        old = compare_plan(Entry(entry.name, entry.texts, {**entry.results, "days": days * off}))
         assert [row[0] for row in changed_results(old)] == ["days"] * seen
         if seen:
             says(
@@ -348,36 +350,36 @@ def test_no_two_plans_have_one_name(stories: list[dict[str, str]]) -> None:
     taken: list[Entry] = []
     for story in stories:
         taken.append(entry_of(suggested(story, taken), story))
-    assert len({one.name for one in taken}) == len(taken)
+    assert len({entry.name for entry in taken}) == len(taken)
     same = distinct(entry_of("n" * 200, story) for story in stories)
-    assert len({one.name for one in same}) == len(same)
-    assert all(len(one.name) <= limit("plan_name") for one in (*taken, *same))
-    assert unique("free", [one.name for one in same]) == "free"
+    assert len({entry.name for entry in same}) == len(same)
+    assert all(len(entry.name) <= limit("plan_name") for entry in (*taken, *same))
+    assert unique("free", [entry.name for entry in same]) == "free"
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.text(min_size=1, max_size=80))
 def test_a_name_is_text_and_no_markup(name: str) -> None:
-    one = of({}, name)
+    plan = of({}, name)
     unseen = str.maketrans("", "", "\0\u2060\u2068\u2069")
-    assert rich(comparison_text.plan_name(one)).translate(unseen) == safe_text(one.name).translate(unseen)
-    figure = bars([one, of({}, "other")], 0, LIGHT)
+    assert rich(comparison_text.plan_name(plan)).translate(unseen) == safe_text(plan.name).translate(unseen)
+    figure = bars([plan, of({}, "other")], 0, LIGHT)
     ticks = figure["layout"]["yaxis"]["ticktext"]
     inner = ticks[0].removeprefix("<b>").removesuffix("</b><br>baseline").replace("<br>", "")
     assert "<" not in inner
 
 
 def test_what_a_plan_costs_reads_alike_wherever_it_stands() -> None:
-    one = compare_plan(entry_of("Small", {"n": "8B", "tokens": "301B", "count": "64", "mfu": "41%", "price": "2.51"}))
-    assert one.answer
-    a, money = one.answer, rent(one.answer.dollars.mid)
+    plan = compare_plan(entry_of("Small", {"n": "8B", "tokens": "301B", "count": "64", "mfu": "41%", "price": "2.51"}))
+    assert plan.answer
+    a, money = plan.answer, rent(plan.answer.dollars.mid)
     assert money != dollars(a.dollars.mid)  # whole dollars, of which three digits leave some out
     fleet = schedule(Fleet(a.plan.accelerator, 64), [Run("Small", a.plan)], date(2027, 1, 15))
-    told = (
+    results = (
         words_answer.sentence(a),
         words_board.own(a, a.plan.limits),
         words_calendar.rows(fleet)[0][-1],
-        comparison_text.sentence([one], 0),
-        comparison_text.bars_alt([one], 0),
+        comparison_text.sentence([plan], 0),
+        comparison_text.bars_alt([plan], 0),
     )
-    assert all(money in said for said in told), told
+    assert all(money in text for text in results), results

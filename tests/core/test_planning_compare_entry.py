@@ -13,7 +13,7 @@ from core.planning.presets import PRESETS
 from core.wording import cleaned
 
 NAMES = st.text(min_size=1, max_size=limit("plan_name")).filter(lambda text: cleaned(text, limit("plan_name")))
-TEXTS = st.dictionaries(st.sampled_from([one.id for one in PLAN_FORM.fields]), st.text(max_size=20), max_size=8)
+TEXTS = st.dictionaries(st.sampled_from([field.id for field in PLAN_FORM.fields]), st.text(max_size=20), max_size=8)
 
 
 @given(st.lists(st.tuples(NAMES, TEXTS), min_size=1, max_size=limit("compared_plans")))
@@ -23,41 +23,41 @@ def test_a_link_carries_plans_whole(plans: list[tuple[str, dict[str, str]]]) -> 
 
 
 def test_a_name_that_nobody_would_see_is_none() -> None:
-    (one,), _ = unpack(pack([Entry("\u200b\u3164", entry_of("", {}).texts)]))
-    assert one.name == "Plan 1"
+    (entry,), _ = unpack(pack([Entry("\u200b\u3164", entry_of("", {}).texts)]))
+    assert entry.name == "Plan 1"
 
 
 @given(st.text(max_size=300))
 def test_any_text_opens(text: str) -> None:
     entries, _ = unpack(text)
     assert len(entries) <= limit("compared_plans")
-    assert all(set(one.texts) == {f.id for f in PLAN_FORM.fields} and one.reading for one in entries)
+    assert all(set(entry.texts) == {f.id for f in PLAN_FORM.fields} and entry.reading for entry in entries)
 
 
 def test_results_travel_and_unknown_fields_are_named() -> None:
-    kept = [with_saved_results(entry_of(name, texts)) for name, texts in list(PRESETS.items())[:3]]
-    back, said = unpack(pack(kept))
-    assert not said
-    for one, again in zip(kept, back, strict=True):
-        assert again.texts == one.texts
-        assert results_of(again.answer) == results_of(one.answer)
-        assert all(abs(again.results[k] / v - 1) < 1e-5 for k, v in one.results.items() if v)
-    _, said = unpack("a~n.70B~zzz.1")
-    assert len(said) == 1
-    assert "zzz" in said[0]
+    entries = [with_saved_results(entry_of(name, texts)) for name, texts in list(PRESETS.items())[:3]]
+    back, sentences = unpack(pack(entries))
+    assert not sentences
+    for entry, again in zip(entries, back, strict=True):
+        assert again.texts == entry.texts
+        assert results_of(again.answer) == results_of(entry.answer)
+        assert all(abs(again.results[k] / v - 1) < 1e-5 for k, v in entry.results.items() if v)
+    _, sentences = unpack("a~n.70B~zzz.1")
+    assert len(sentences) == 1
+    assert "zzz" in sentences[0]
 
 
 def test_more_plans_than_fit_are_said() -> None:
     many = [Entry(f"p{i}", entry_of("", {}).texts) for i in range(limit("compared_plans") + 2)]
-    entries, said = unpack(pack(many))
+    entries, sentences = unpack(pack(many))
     assert len(entries) == limit("compared_plans")
-    assert str(len(many)) in said[0]
+    assert str(len(many)) in sentences[0]
 
 
 def test_of_a_link_that_is_too_long_no_plan_is_changed_in_silence() -> None:
     many = [entry_of(f"p{i}", {"shape": str(i) * 3_000}) for i in range(limit("compared_plans"))]
     assert len(pack(many)) > limit("tray_chars")
-    entries, said = unpack(pack(many))
+    entries, sentences = unpack(pack(many))
     assert 1 < len(entries) < len(many)
     assert entries == tuple(many[: len(entries)])
-    assert any(f"{limit('tray_chars'):,}" in line for line in said)
+    assert any(f"{limit('tray_chars'):,}" in line for line in sentences)

@@ -46,13 +46,13 @@ def made(*runs: Run, accelerators: int = 256, spares: int = 0) -> Schedule:
 
 
 def way(s: Schedule, p: Prices, name: str) -> CostOption:
-    return next(one for one in costs(s, p) if one.id == name)
+    return next(cost for cost in costs(s, p) if cost.id == name)
 
 
 def amount(s: Schedule, p: Prices, name: str, line: str) -> float:
-    found = way(s, p, name).line(line)
-    assert found is not None
-    return found.amount.mid
+    result = way(s, p, name).line(line)
+    assert result is not None
+    return result.amount.mid
 
 
 @every("price", ["", "2.5", "2-3.5"])
@@ -75,12 +75,12 @@ def test_each_line_is_what_it_says() -> None:
     assert amount(s, FULL, "owned", "power") == pytest.approx(hours * 700 * 1.1 / 1000 * 0.08)
     assert amount(s, FULL, "owned", "staff") == pytest.approx(2e6 * years)
     checkpoint = float(s.runs[0].answer.interruptions.checkpoint)
-    for one in COST_OPTIONS:
-        assert amount(s, FULL, one, "checkpoints") == pytest.approx(10 * checkpoint / 1e9 * 0.023 * 12 * years)
-        assert amount(s, FULL, one, "dataset") == pytest.approx(8000 * 0.023 * 12 * years)
-        assert amount(s, FULL, one, "network") == pytest.approx(1000 * 0.05)
-        lines = way(s, FULL, one).lines
-        assert way(s, FULL, one).total.mid == pytest.approx(sum(line.amount.mid for line in lines))
+    for option in COST_OPTIONS:
+        assert amount(s, FULL, option, "checkpoints") == pytest.approx(10 * checkpoint / 1e9 * 0.023 * 12 * years)
+        assert amount(s, FULL, option, "dataset") == pytest.approx(8000 * 0.023 * 12 * years)
+        assert amount(s, FULL, option, "network") == pytest.approx(1000 * 0.05)
+        lines = way(s, FULL, option).lines
+        assert way(s, FULL, option).total.mid == pytest.approx(sum(line.amount.mid for line in lines))
 
 
 def test_a_reservation_is_as_many_whole_terms_as_hold_the_calendar() -> None:
@@ -94,16 +94,16 @@ def test_a_reservation_is_as_many_whole_terms_as_hold_the_calendar() -> None:
 
 @given(
     st.floats(1.01, 30),
-    st.sampled_from([one.name for one in fields(Prices) if one.name not in ("held", "years", "term")]),
+    st.sampled_from([field.name for field in fields(Prices) if field.name not in ("held", "years", "term")]),
 )
 @settings(max_examples=40, deadline=None)
 def test_more_work_and_higher_prices_never_cost_less(factor: float, name: str) -> None:
     s = made()
     more = made(Run("one", replace(PLAN, tokens=PLAN.tokens * factor)))
     dearer = replace(FULL, **{name: getattr(FULL, name) * factor})
-    for one in COST_OPTIONS:
-        before = way(s, FULL, one).total
-        for after in (way(more, FULL, one).total, way(s, dearer, one).total):
+    for option in COST_OPTIONS:
+        before = way(s, FULL, option).total
+        for after in (way(more, FULL, option).total, way(s, dearer, option).total):
             assert after.low >= before.low * (1 - 1e-12)
             assert after.mid >= before.mid * (1 - 1e-12)
             assert after.high >= before.high * (1 - 1e-12)
@@ -118,8 +118,8 @@ def test_checkpoints_of_each_run_are_stored_for_its_own_days() -> None:
         line = way(s, FULL, "rented").line("checkpoints")
         assert line is not None
         for side, span in zip(("low", "mid", "high"), ("low", "middle", "high"), strict=True):
-            months = [12 / 365.25 * (getattr(one, span).end - getattr(one, span).begin) for one in s.runs]
-            sizes = [10 * float(one.answer.interruptions.checkpoint) / 1e9 for one in s.runs]
+            months = [12 / 365.25 * (getattr(run, span).end - getattr(run, span).begin) for run in s.runs]
+            sizes = [10 * float(run.answer.interruptions.checkpoint) / 1e9 for run in s.runs]
             alone = sum(size * month * 0.023 for size, month in zip(sizes, months, strict=True))
             assert getattr(line.amount, side) == pytest.approx(alone)
         steps = line.explained()
@@ -131,9 +131,9 @@ def test_what_is_owned_is_neither_rented_nor_least() -> None:
     for p in (FULL, Prices(), replace(FULL, held=False)):
         ways = costs(s, p)
         assert not ways[0].total.known
-        said = [cost_text.compared(ways), *(part for row in cost_text.rows(ways) for cell in row for part in cell)]
-        assert not any("$0.00" in text or "**rented**" in text for text in said)
-        assert any("is 0, for what is owned" in text for text in said)
+        sentences = [cost_text.compared(ways), *(part for row in cost_text.rows(ways) for cell in row for part in cell)]
+        assert not any("$0.00" in text or "**rented**" in text for text in sentences)
+        assert any("is 0, for what is owned" in text for text in sentences)
 
 
 def test_idle_hours_are_what_is_held_and_not_used() -> None:
@@ -141,8 +141,8 @@ def test_idle_hours_are_what_is_held_and_not_used() -> None:
     s = made(Run("first", PLAN), after)
     assert idle_of(s).mid == pytest.approx(256 * 24 * (s.runs[1].middle.begin - s.runs[0].middle.end))
     assert idle_of(made()).mid == pytest.approx(0, abs=1e-6)
-    held, free = way(s, FULL, "rented"), way(s, replace(FULL, held=False), "rented")
-    assert held.total.mid > free.total.mid
+    option, free = way(s, FULL, "rented"), way(s, replace(FULL, held=False), "rented")
+    assert option.total.mid > free.total.mid
     assert free.line("idle") is None
 
 
@@ -165,37 +165,37 @@ def test_idle_hours_are_what_is_held_and_not_used() -> None:
 def test_an_empty_field_leaves_its_line_unknown_and_the_total_says_so(name: str, unknown: dict[str, str]) -> None:
     s = made()
     p = replace(FULL, **{name: math.nan})
-    for one in COST_OPTIONS:
-        full, found = way(s, FULL, one), way(s, p, one)
-        assert found.without == ((unknown[one],) if one in unknown else ())
-        if one not in unknown:
-            assert found.total == full.total
+    for option in COST_OPTIONS:
+        full, result = way(s, FULL, option), way(s, p, option)
+        assert result.without == ((unknown[option],) if option in unknown else ())
+        if option not in unknown:
+            assert result.total == full.total
             continue
-        line = found.line(unknown[one])
+        line = result.line(unknown[option])
         assert line is not None
         assert line.needs == (name,)
         if line.main:
-            assert not found.total.known
-            assert not cost_text.missing(found)
+            assert not result.total.known
+            assert not cost_text.missing(result)
         else:
-            assert cost_text.missing(found) == f"without {cost_text.NAMES[line.id]}"
-            assert found.total.mid < full.total.mid
+            assert cost_text.missing(result) == f"without {cost_text.NAMES[line.id]}"
+            assert result.total.mid < full.total.mid
     table = [cell for row in cost_text.rows(costs(s, p)) for cell in row]
     assert ("unknown", "") in table
 
 
 def test_without_a_price_the_rent_is_unknown() -> None:
     s = made(Run("one", replace(PLAN, accelerator="TPU v4")))
-    found = way(s, FULL, "rented")
-    assert not found.total.known
-    assert found.without == ("rent", "idle")
+    option = way(s, FULL, "rented")
+    assert not option.total.known
+    assert option.without == ("rent", "idle")
     assert "price" in cost_text.compared(costs(s, FULL))
 
 
 def test_the_least_is_the_least() -> None:
     s = made()
     ways = costs(s, FULL)
-    least = min(ways, key=lambda one: one.total.mid).id
+    least = min(ways, key=lambda option: option.total.mid).id
     assert f"least **{least}**" in cost_text.compared(ways)
     assert "least" not in cost_text.compared(costs(s, replace(FULL, staff=math.nan)))  # which only an own fleet has
     assert "least" in cost_text.compared(costs(s, replace(FULL, sent=math.nan)))
@@ -206,18 +206,18 @@ def test_pictures_tables_and_formulas_hold_every_line(p: Prices) -> None:
     ways = costs(made(), p)
     drawn = bills(ways, LIGHT)
     go.Figure(drawn)
-    known = [one for one in ways if one.total.known]
-    for one in known:
+    known = [option for option in ways if option.total.known]
+    for option in known:
         bars = [
             value
             for trace in drawn["data"]
             for y, value in zip(trace["y"], trace["customdata"], strict=True)
-            if y == one.id
+            if y == option.id
         ]
-        assert len(bars) == len([line for line in one.lines if line.amount.mid > 0])
+        assert len(bars) == len([line for line in option.lines if line.amount.mid > 0])
     assert {len(row) for row in cost_text.rows(ways)} == {len(cost_text.TABLE)}
     values = [step.value for step in explain(ways)]
-    for line in (line for one in ways for line in one.lines if line.known):
+    for line in (line for option in ways for line in option.lines if line.known):
         assert any(value == pytest.approx(line.amount.mid) for value in values), line.id
     assert derivation(explain(ways))
 
@@ -226,7 +226,7 @@ def test_empty_fields_are_unknown_and_defaults_have_their_source() -> None:
     """What has a default says in its help where it is from."""
     form = plan_form("y", *MONEY_FIELDS)
     p = prices_of(form.parse({}))
-    given = {one.name for one in fields(p) if not math.isnan(getattr(p, one.name))} - {"held"}
+    given = {field.name for field in fields(p) if not math.isnan(getattr(p, field.name))} - {"held"}
     assert given == {"term", "years", "kwh", "gb_month"}
     for field in MONEY_FIELDS:
         if field.default and field.kind == "text":

@@ -29,10 +29,10 @@ def test_every_row_is_known_by_kind_and_source() -> None:
 def test_every_row_is_evidence_or_left_out_with_a_reason() -> None:
     for basis, kinds in (("whole", {"full_run"}), ("steady", {"benchmark", "full_run_stage"})):
         rows = [run for run in RUNS if run.kind in kinds]
-        kept, out = evidence(basis), left_out(basis)  # type: ignore[arg-type]
-        assert sum(row.rows for row in kept) + len(out) == len(rows)
+        evidences, out = evidence(basis), left_out(basis)  # type: ignore[arg-type]
+        assert sum(row.rows for row in evidences) + len(out) == len(rows)
         assert all(row.reason for row in out)
-        assert all(0.01 < row.utilisation < (1 if row.width == "16-bit" else 2) for row in kept)
+        assert all(0.01 < row.utilisation < (1 if row.width == "16-bit" else 2) for row in evidences)
     reasons = {row.run.model: row.reason for row in left_out("whole")}
     assert "assumes" in reasons["GPT-3 175B"]
     assert "impossible" in reasons["llm.c GPT-3 125M"]

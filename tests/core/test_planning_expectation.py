@@ -62,8 +62,8 @@ def plans(seed: int) -> tuple[RunFeatures, np.random.Generator]:
     return RunFeatures(params, tokens, name, count, bool(rng.integers(2)), WIDTHS[int(rng.integers(3))]), rng  # type: ignore[arg-type]
 
 
-def ends(found: Expectation) -> tuple[Array, Array, Array]:
-    return np.asarray(found.low), np.asarray(found.mid), np.asarray(found.high)
+def ends(expectation: Expectation) -> tuple[Array, Array, Array]:
+    return np.asarray(expectation.low), np.asarray(expectation.mid), np.asarray(expectation.high)
 
 
 @lru_cache(maxsize=BATCHES)
@@ -82,17 +82,17 @@ EACH = pytest.mark.parametrize("seed", range(BATCHES))
 
 @EACH
 def test_ranges_are_ordered_and_never_pass_the_best_matmul_or_the_best_run(seed: int) -> None:
-    setting, found, _ = batch(seed)
-    low, mid, high = ends(found)
-    assert np.all((low > 0) & (low <= mid) & (mid <= high) & (high <= found.cap))
-    assert np.all(mid < found.cap)
+    setting, expectation, _ = batch(seed)
+    low, mid, high = ends(expectation)
+    assert np.all((low > 0) & (low <= mid) & (mid <= high) & (high <= expectation.cap))
+    assert np.all(mid < expectation.cap)
     best = max(row.utilisation / reach(row.run.accelerator, row.width) for row in evidence("whole"))
     assert np.all(high <= best * reach(setting.accelerator, setting.width) * (1 + 1e-12))
     rates = [best_matmul(setting.accelerator, d).rate for d in ("bf16", "fp16", "fp8")]
-    assert found.cap <= np.nanmax(rates) / base_peak(setting.accelerator) * (1 + 1e-12)
+    assert expectation.cap <= np.nanmax(rates) / base_peak(setting.accelerator) * (1 + 1e-12)
     if setting.width == "16-bit":
-        assert found.cap < 1
-    np.testing.assert_array_equal(found.capped, high >= found.cap)
+        assert expectation.cap < 1
+    np.testing.assert_array_equal(expectation.capped, high >= expectation.cap)
 
 
 @pytest.mark.sweep(8)
@@ -115,11 +115,11 @@ def test_more_work_takes_more_and_slopes_stay_near_one(seed: int) -> None:
 @pytest.mark.sweep(8)
 @EACH
 def test_the_answer_is_continuous(seed: int) -> None:
-    setting, found, _ = batch(seed)
+    setting, expectation, _ = batch(seed)
     for name in ("params", "tokens"):
         for sign in (-1, 1):
             moved = replace(setting, **{name: np.maximum(getattr(setting, name) * (1 + sign * 1e-6), 1.0)})
-            for here, there in zip(ends(found), ends(expected_utilisation(moved)), strict=True):
+            for here, there in zip(ends(expectation), ends(expected_utilisation(moved)), strict=True):
                 assert np.abs(np.log(there / here)).max() < 1e-4
 
 
@@ -148,13 +148,13 @@ def test_more_accelerators_take_no_more_days_and_no_fewer_hours(
 
 
 def test_arrays_and_numbers_agree() -> None:
-    setting, found, _ = batch(0)
+    setting, expectation, _ = batch(0)
     for i in (0, 1, SIZE // 2, SIZE - 1):
-        one = expected_utilisation(
+        item = expected_utilisation(
             replace(setting, params=float(setting.params[i]), tokens=float(setting.tokens[i]), accelerators=8.0)  # type: ignore[index]
         )
-        assert isinstance(one.mid, float)
-        for whole, single in zip(ends(found), ends(one), strict=True):
+        assert isinstance(item.mid, float)
+        for whole, single in zip(ends(expectation), ends(item), strict=True):
             assert whole[i] == pytest.approx(float(single), rel=1e-12)
     grid = expected_utilisation(RunFeatures(np.ones((2, 1)) * 1e9, np.geomspace(1e9, 1e12, 3), "H100 SXM", 8))
     assert np.shape(grid.mid) == (2, 3)
@@ -166,19 +166,19 @@ def test_arrays_and_numbers_agree() -> None:
 )
 def test_pulls_balance_to_the_last_digit(rows: list[tuple[float, float]], share: float) -> None:
     values, weights = (np.array(column) for column in zip(*rows, strict=True))
-    (found,) = Balance.of(values).at(weights[None, :], share)
-    gap = (found[0] - values) / DELTA
+    (result,) = Balance.of(values).at(weights[None, :], share)
+    gap = (result[0] - values) / DELTA
     pull = float(weights @ (np.clip(gap, -1, 1) + SLACK * gap) / weights.sum())
     assert pull == pytest.approx(2 * share - 1, abs=1e-11)
-    assert values.min() - DELTA <= found[0] <= values.max() + DELTA
+    assert values.min() - DELTA <= result[0] <= values.max() + DELTA
 
 
 def test_a_mistaken_row_moves_the_level_little() -> None:
     values = np.array([-1.0, -1.1, -0.9, -1.05, -0.95])
     weights = np.ones((1, 6))
-    found = [float(Balance.of(np.append(values, wrong)).at(weights, 0.5)[0][0]) for wrong in (-2.0, -10.0)]
-    assert abs(found[0] - found[1]) < 0.2
-    assert all(abs(level + 1.0) < 0.3 for level in found)
+    result = [float(Balance.of(np.append(values, wrong)).at(weights, 0.5)[0][0]) for wrong in (-2.0, -10.0)]
+    assert abs(result[0] - result[1]) < 0.2
+    assert all(abs(level + 1.0) < 0.3 for level in result)
 
 
 def test_a_labs_weights_share_their_root() -> None:
@@ -204,7 +204,7 @@ def test_a_chip_without_runs_is_expected_like_its_generation_and_less_surely() -
     assert float(stranger.mid / stranger.cap) == pytest.approx(float(hopper.mid / hopper.cap), rel=0.05)
     assert stranger.mid < 0.75 * hopper.mid
     newer = expected_utilisation(replace(usual, accelerator="GB200"))
-    width = [float(found.high / found.low) for found in (hopper, stranger, newer)]
+    width = [float(expectation.high / expectation.low) for expectation in (hopper, stranger, newer)]
     assert min(width[1:]) > 1.2 * width[0]
     far = expected_utilisation(replace(usual, params=MOST_PARAMS, tokens=1e15))
     assert far.mid / far.low > hopper.mid / hopper.low
@@ -230,32 +230,34 @@ def test_narrow_products_gain_what_was_measured() -> None:
 def test_a_range_at_the_cap_says_so() -> None:
     """Few tokens for its size, which nobody trains on this chip: 79 % without a cap. The best run is on A100."""
     best = max(row.utilisation for row in evidence("whole"))
-    found = expected_utilisation(RunFeatures(175e9, 3e11, "H100 SXM", 1024))
-    assert found.capped
-    assert found.high == found.cap == pytest.approx(best * (794.5 / 989.4) / (271.2 / 312))
+    expectation = expected_utilisation(RunFeatures(175e9, 3e11, "H100 SXM", 1024))
+    assert expectation.capped
+    assert expectation.high == expectation.cap == pytest.approx(best * (794.5 / 989.4) / (271.2 / 312))
     assert not expected_utilisation(RunFeatures(8e9, 2e12, "H100 SXM", 512)).capped
 
 
 @pytest.mark.parametrize(("by", "error", "inside", "ratio"), [("model", 0.18, 0.83, 2.4), ("lab", 0.22, 0.77, 2.4)])
 def test_whole_runs_are_predicted_from_the_others(by: str, error: float, inside: float, ratio: float) -> None:
-    made = score(by)  # type: ignore[arg-type]
-    assert made.runs == len(evidence("whole"))
-    assert made.error <= error
-    assert made.inside >= inside
-    assert made.ratio <= ratio
-    errors = [one.hours.mid / one.published - 1 for one in predictions(by)]  # type: ignore[arg-type]
-    assert made.error == pytest.approx(float(np.median(np.abs(errors))))
+    result = score(by)  # type: ignore[arg-type]
+    assert result.runs == len(evidence("whole"))
+    assert result.error <= error
+    assert result.inside >= inside
+    assert result.ratio <= ratio
+    errors = [prediction.hours.mid / prediction.published - 1 for prediction in predictions(by)]  # type: ignore[arg-type]
+    assert result.error == pytest.approx(float(np.median(np.abs(errors))))
 
 
 def test_a_prediction_never_saw_what_it_predicts() -> None:
     """However long a run is said to have taken, what is predicted of it stays the same."""
     rows = evidence("whole")
-    made = {one.run.model: one for one in predictions("lab")}
+    by_name = {prediction.run.model: prediction for prediction in predictions("lab")}
     for row in rows[::7]:
         others = [r for r in rows if not same_lab(r.run, row.run) and not same_model(r.run, row.run)]
         setting = RunFeatures(row.run.params, row.run.tokens, row.run.accelerator, 1, row.experts, row.width)
-        assert expected_utilisation(setting, fit_of(others)).mid == pytest.approx(made[row.run.model].utilisation.mid)
-        assert made[row.run.model].published == pytest.approx(
+        assert expected_utilisation(setting, fit_of(others)).mid == pytest.approx(
+            by_name[row.run.model].utilisation.mid
+        )
+        assert by_name[row.run.model].published == pytest.approx(
             6 * row.run.params * row.run.tokens / row.utilisation / base_peak(row.run.accelerator) / 3600
         )
 
@@ -269,12 +271,12 @@ def test_most_runs_of_a_family_of_chips_left_out_lie_inside() -> None:
         for row in rows:
             if row.family == family:
                 run = row.run
-                found = expected_utilisation(
+                expectation = expected_utilisation(
                     RunFeatures(run.params, run.tokens, run.accelerator, 1, row.experts, row.width), fit
                 )
-                inside.setdefault(family, []).append(bool(found.low <= row.utilisation <= found.high))
+                inside.setdefault(family, []).append(bool(expectation.low <= row.utilisation <= expectation.high))
     assert all(np.mean(each) > 2 / 3 for each in inside.values())
-    assert np.mean([one for each in inside.values() for one in each]) >= 0.8
+    assert np.mean([holds for each in inside.values() for holds in each]) >= 0.8
 
 
 def test_nearest_runs() -> None:
@@ -307,8 +309,8 @@ def test_plans_beyond_all_published_runs_are_said_to_be() -> None:
         ({"accelerator": "GB200"}, ("GB200", "generation")),
         ({"width": "4-bit"}, ("4-bit",)),
     ):
-        (said,) = beyond_evidence(replace(usual, **changed))  # type: ignore[arg-type]
-        assert all(number in said for number in numbers), said
+        (text,) = beyond_evidence(replace(usual, **changed))  # type: ignore[arg-type]
+        assert all(number in text for number in numbers), text
     assert len(beyond_evidence(replace(usual, accelerator="RTX 4090"))) == 2
     assert len(beyond_evidence(RunFeatures(1e13, 1e15, "MI300X", 1e6, mixture=True, width="4-bit"))) == 5
 
@@ -316,11 +318,11 @@ def test_plans_beyond_all_published_runs_are_said_to_be() -> None:
 @pytest.mark.parametrize("size", [(70e9, 15e12), (175e9, 3e11)], ids=["within", "at the cap"])
 def test_the_derivation_ends_at_the_answer(size: tuple[float, float]) -> None:
     setting = RunFeatures(*size, "MI300X", 1024)
-    found = expected_utilisation(setting)
-    shown = explain_expectation(setting)
-    assert 4 <= len(shown) <= 8
-    values = [one.value for one in shown]
-    for end in (found.low, found.mid, found.high):
+    expectation = expected_utilisation(setting)
+    explanations = explain_expectation(setting)
+    assert 4 <= len(explanations) <= 8
+    values = [explanation.value for explanation in explanations]
+    for end in (expectation.low, expectation.mid, expectation.high):
         assert any(value == pytest.approx(float(end), rel=1e-9) for value in values)
     assert similarity(0.0) > similarity(1.0) > similarity(9.0) > 0.01
     assert end_of_range(0.3, 0.0) == pytest.approx(0.3)

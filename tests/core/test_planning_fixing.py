@@ -39,16 +39,16 @@ def plan_held(texts: dict[str, str]) -> MemoryEstimate:
 def test_every_fix_fits_and_saves_what_it_says(name: str) -> None:
     h = plan_held(OVER[name])
     assert h.fits == "over"
-    found = fixes(h)
-    assert found
+    result = fixes(h)
+    assert result
     assert smallest_fix(h) is None
-    for fix in found:
+    for fix in result:
         applied = plan_held({**OVER[name], **fix.texts})
         assert applied.total == pytest.approx(float(fix.device_memory.total), rel=1e-12)
         assert applied.fits == "fits"
         assert h.total - applied.total == pytest.approx(fix.saved, rel=1e-12)
         assert applied.layout.accelerators == h.layout.accelerators
-    changed = [fix.texts.keys() for fix in found]
+    changed = [fix.texts.keys() for fix in result]
     assert not [a for i, a in enumerate(changed) for b in changed[:i] if b <= a]
 
 
@@ -79,15 +79,15 @@ def test_the_waterfall_falls_from_what_is_held_to_what_is_then(name: str) -> Non
     way = (*fixes(h), smallest_fix(h))[0]
     assert way
     steps = with_fix(h, way)
-    rows = [(text_memory.change(one), text_memory.costs(one), one.device_memory) for one in steps]
+    rows = [(text_memory.change(step), text_memory.costs(step), step.device_memory) for step in steps]
     figure = waterfall(h.device_memory, rows, h.usable, LIGHT)
     *stacks, falls = figure["data"]
-    assert np.sum([one["x"][0] for one in stacks]) == pytest.approx(h.total / GIB)
-    assert np.sum([one["x"][1] for one in stacks]) == pytest.approx(float(way.device_memory.total) / GIB)
+    assert np.sum([stack["x"][0] for stack in stacks]) == pytest.approx(h.total / GIB)
+    assert np.sum([stack["x"][1] for stack in stacks]) == pytest.approx(float(way.device_memory.total) / GIB)
     ends = [base + moved for base, moved in zip(falls["base"], falls["x"], strict=True)]
     assert [h.total / GIB, *ends] == pytest.approx([*falls["base"], float(way.device_memory.total) / GIB])
     written = [note["text"] for note in figure["layout"]["annotations"]]
-    assert all(any("GiB" in text and "−" in text for text in written) for one in steps if one.saved > 0)
+    assert all(any("GiB" in text and "−" in text for text in written) for step in steps if step.saved > 0)
     ticks = figure["layout"]["yaxis"]["ticktext"]
     assert len(ticks) == len(steps) + 2
     assert all(name in tick and cost in tick for (name, cost, _), tick in zip(rows, ticks[1:-1], strict=True))
@@ -102,9 +102,9 @@ def test_where_no_layout_fits_the_closest_is_named(name: str) -> None:
     assert (fixes(h), near is None) == ((), False)
     assert near
     assert h.usable < float(near.device_memory.total) < h.total
-    said = text_memory.fall(h, with_fix(h, near))
-    assert text_memory.gib(float(near.device_memory.total) - h.usable) in said
-    assert "over" in said
+    text = text_memory.fall(h, with_fix(h, near))
+    assert text_memory.gib(float(near.device_memory.total) - h.usable) in text
+    assert "over" in text
 
 
 def test_one_change_is_enough_where_it_is() -> None:
@@ -116,12 +116,12 @@ def test_one_change_is_enough_where_it_is() -> None:
 
 def test_a_pipelines_wait_is_named_as_its_cost() -> None:
     """Stages send little, and stand still: m micro-batches over p stages wait for (p − 1) / m of their work."""
-    found = [fix for fix in fixes(plan_held(OVER["one thing"])) if fix.texts.keys() == {"pp"}]
-    for fix in found:
+    result = [fix for fix in fixes(plan_held(OVER["one thing"])) if fix.texts.keys() == {"pp"}]
+    for fix in result:
         stages = int(fix.texts["pp"])
         assert fix.extra_bubble == pytest.approx((stages - 1) / stages)
         assert f"{100 * fix.extra_bubble:.3g} % longer" in text_memory.costs(fix)
-    assert found
+    assert result
 
 
 def test_what_fits_needs_no_fix() -> None:
@@ -136,12 +136,12 @@ def test_unchanged_it_fits_on_more_of_them_or_on_others(name: str) -> None:
     if more := fewest_accelerators(h):
         assert plan_held({**texts, "count": f"{more}"}).fits == "fits"
         assert plan_held({**texts, "count": f"{more // 2}"}).fits == "over"
-    found = larger_accelerators(h)
-    sizes = [one.memory_bytes for one in found]
+    accelerators = larger_accelerators(h)
+    sizes = [accelerator.memory_bytes for accelerator in accelerators]
     assert sizes == sorted(set(sizes))
-    for one in found:
-        assert one.vendor == h.plan.device.vendor
-        assert memory_estimate(replace(h.plan, accelerator=one.name)).fits == "fits"
+    for accelerator in accelerators:
+        assert accelerator.vendor == h.plan.device.vendor
+        assert memory_estimate(replace(h.plan, accelerator=accelerator.name)).fits == "fits"
 
 
 def test_bytes_inside_a_node_are_cheaper_than_over_a_network() -> None:

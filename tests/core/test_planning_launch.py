@@ -39,8 +39,8 @@ def made(
     model: str = "Llama 3.1 405B",
 ) -> dict[str, Launch]:
     spec, how = model_named(model).spec, find_optimizer(optimizer)
-    found = launches(spec, layout, seq_len=8192, dtype=dtype, overlap=True, policy=policy, optimizer=how)
-    return {one.system: one for one in found}
+    result = launches(spec, layout, seq_len=8192, dtype=dtype, overlap=True, policy=policy, optimizer=how)
+    return {launch.system: launch for launch in result}
 
 
 # ------------------------------------------------------------------------------------------ precision
@@ -108,18 +108,18 @@ CASES = tuple(
 @lru_cache
 def read_by_deepspeed() -> dict[Case, dict[str, str] | str]:
     """What DeepSpeed keeps in each case, or why it refuses."""
-    found = reference.deepspeed([(case.lines["DeepSpeed"].text, 8) for case in CASES])
+    rows = reference.deepspeed([(case.lines["DeepSpeed"].text, 8) for case in CASES])
     return {
-        case: one["refused"] if "refused" in one else reference.deepspeed_keeps(one)
-        for case, one in zip(CASES, found, strict=True)
+        case: row["refused"] if "refused" in row else reference.deepspeed_keeps(row)
+        for case, row in zip(CASES, rows, strict=True)
     }
 
 
 def by_deepspeed(case: Case) -> dict[str, str]:
-    found = read_by_deepspeed()[case]
-    if isinstance(found, str):
-        raise RefusedError(found)
-    return found
+    by_name = read_by_deepspeed()[case]
+    if isinstance(by_name, str):
+        raise RefusedError(by_name)
+    return by_name
 
 
 KEEPS: Mapping[str, Callable[[Case], dict[str, str]]] = {
@@ -133,24 +133,26 @@ KEEPS: Mapping[str, Callable[[Case], dict[str, str]]] = {
 def test_a_system_keeps_what_the_plan_counts_or_the_line_says_what_else(system: str) -> None:
     same = 0
     for case in CASES:
-        line, found, wanted = case.lines[system], KEEPS[system](case), case.wanted
+        line, by_name, wanted = case.lines[system], KEEPS[system](case), case.wanted
         notes = " ".join(line.notes)
-        if found["master"] == "16 bits of fp32":
+        if by_name["master"] == "16 bits of fp32":
             assert "2 bytes a parameter less" in notes
-            found = found | {"master": "fp32"}
+            by_name = by_name | {"master": "fp32"}
         if system == "torchtitan" and wanted["weights"] != "fp32" and wanted["master"] != "none":
             # One copy, which is the master; what is cast from it is the weights.
-            found = found | ({"weights": found["products"], "master": "fp32"} if found["weights"] == "fp32" else {})
-            if found["weights"] == "bf16" and case.zero == 3 and found["master"] == "fp32":
+            by_name = by_name | (
+                {"weights": by_name["products"], "master": "fp32"} if by_name["weights"] == "fp32" else {}
+            )
+            if by_name["weights"] == "bf16" and case.zero == 3 and by_name["master"] == "fp32":
                 assert "2 bytes a parameter less" in notes
         if wanted["products"] == "fp8" and system != "Megatron-LM":
             assert "Matrix products in fp8" in notes
-            found = found | {"products": "fp8"}
-        assert (found != wanted) == (OTHERWISE in notes), (case, found, wanted, line)
+            by_name = by_name | {"products": "fp8"}
+        assert (by_name != wanted) == (OTHERWISE in notes), (case, by_name, wanted, line)
         for part, what in (("gradients", "gradients in"), ("weights", "weights in")):
-            if found[part] != wanted[part]:
-                assert f"{what} {found[part]}, not {wanted[part]}" in notes, (case, found, wanted, line)
-        same += found == wanted
+            if by_name[part] != wanted[part]:
+                assert f"{what} {by_name[part]}, not {wanted[part]}" in notes, (case, by_name, wanted, line)
+        same += by_name == wanted
     assert same >= len(CASES) / 20
 
 
@@ -158,8 +160,8 @@ def test_a_system_keeps_what_the_plan_counts_or_the_line_says_what_else(system: 
 @pytest.mark.parametrize("policy", [USUAL_POLICY, MEGATRON])
 def test_megatron_accumulates_gradients_in_the_type_that_memory_counts(policy: str, zero: int) -> None:
     case = Case(POLICIES[policy], "bf16", zero, 0)
-    found = KEEPS["Megatron-LM"](case)
-    assert found["gradients"] == POLICIES[policy].gradients.name
+    by_name = KEEPS["Megatron-LM"](case)
+    assert by_name["gradients"] == POLICIES[policy].gradients.name
     assert reference.megatron_keeps(reference.megatron("--bf16"))["gradients"] == "fp32", "which nobody had asked for"
     if policy == MEGATRON or zero == 1:
         assert not any(OTHERWISE in note for note in case.lines["Megatron-LM"].notes)
@@ -194,7 +196,7 @@ def test_megatron_gets_the_optimizer_of_the_plan(optimizer: str, named: str | No
 @lru_cache
 def plans() -> tuple[tuple[SearchRequest, Layout, tuple[Launch, ...]], ...]:
     """Layouts that searches found, from the fastest to the slowest, with their lines."""
-    found: list[tuple[SearchRequest, Layout, tuple[Launch, ...]]] = []
+    rows: list[tuple[SearchRequest, Layout, tuple[Launch, ...]]] = []
     for story in SEARCH_PRESETS.values():
         query = search_request(plan_from(story))
         result = search_layouts(query)
@@ -202,8 +204,8 @@ def plans() -> tuple[tuple[SearchRequest, Layout, tuple[Launch, ...]], ...]:
         count = len(result.plans.seconds)
         for i in sorted({int(i * (count - 1) / 59) for i in range(60)}):
             layout = layout_at(result.plans, i)
-            found.append((query, layout, launch_settings(query, replace(result.best, layout=layout))))
-    return tuple(found)
+            rows.append((query, layout, launch_settings(query, replace(result.best, layout=layout))))
+    return tuple(rows)
 
 
 def test_megatron_takes_the_plans_of_a_search() -> None:
@@ -219,13 +221,13 @@ def test_megatron_takes_the_plans_of_a_search() -> None:
 
 def test_torchtitan_takes_the_plans_of_a_search() -> None:
     for query, layout, (_, line, _) in plans():
-        found = reference.torchtitan(line.text)
-        assert found["TrainingConfig"]["num_tokens_per_train_step"] == query.batch * query.seq_len
+        by_name = reference.torchtitan(line.text)
+        assert by_name["TrainingConfig"]["num_tokens_per_train_step"] == query.batch * query.seq_len
         if layout.pipeline == 1:
             continue
         chunks = layout.pipeline * layout.interleave
         try:
-            shares = reference.torchtitan_stages(found["ParallelismConfig"], query.spec.layers)
+            shares = reference.torchtitan_stages(by_name["ParallelismConfig"], query.spec.layers)
         except RefusedError:
             assert any("module_fqns_per_model_part" in note for note in line.notes)
         else:
@@ -235,20 +237,20 @@ def test_torchtitan_takes_the_plans_of_a_search() -> None:
 
 def test_deepspeed_takes_the_plans_of_a_search() -> None:
     read = reference.deepspeed([(line.text, int(layout.data)) for _, layout, (_, _, line) in plans()])
-    for (query, _, _), one in zip(plans(), read, strict=True):
-        assert one.get("batch") == query.batch, one
+    for (query, _, _), by_name in zip(plans(), read, strict=True):
+        assert by_name.get("batch") == query.batch, by_name
 
 
 @pytest.mark.parametrize(
-    ("layout", "system", "said"),
+    ("layout", "system", "text"),
     [
         (Layout(context=3, data=2, micro_batches=2), "Megatron-LM", "twice the context-parallel degree"),
         (Layout(context=3, data=2, micro_batches=2), "torchtitan", "do not divide by 6"),
     ],
 )
-def test_a_refusal_is_said(layout: Layout, system: str, said: str) -> None:
+def test_a_refusal_is_said(layout: Layout, system: str, text: str) -> None:
     line = made(layout)[system]
-    assert any(said in note for note in line.notes)
+    assert any(text in note for note in line.notes)
     with pytest.raises(RefusedError):
         (reference.megatron if system == "Megatron-LM" else reference.torchtitan)(line.text)
 
@@ -279,8 +281,8 @@ def test_deepspeed_refuses_what_it_does_not_know() -> None:
         {**good, "data_types": {"grad_accum_dtype": "brain"}},
         {**good, "train_batch_size": 7},
     ]
-    found = reference.deepspeed([(json.dumps(one), 8) for one in (good, *wrong)])
-    assert ["refused" in one for one in found] == [False, True, True, True, True]
+    rows = reference.deepspeed([(json.dumps(item), 8) for item in (good, *wrong)])
+    assert ["refused" in row for row in rows] == [False, True, True, True, True]
 
 
 def test_launch_lines_say_the_whole_layout() -> None:
@@ -301,7 +303,7 @@ def test_launch_lines_say_the_whole_layout() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layout", "system", "said"),
+    ("layout", "system", "text"),
     [
         (replace(FULL, zero=3), "DeepSpeed", "refuses ZeRO-3 with a pipeline"),
         (replace(FULL, zero=3), "Megatron-LM", "not known"),
@@ -312,9 +314,9 @@ def test_launch_lines_say_the_whole_layout() -> None:
         (replace(FULL, recompute=3), "Megatron-LM", "single matrix products"),
     ],
 )
-def test_what_a_system_cannot_do_is_said(layout: Layout, system: str, said: str) -> None:
+def test_what_a_system_cannot_do_is_said(layout: Layout, system: str, text: str) -> None:
     line = made(layout)[system]
-    assert any(said in note for note in line.notes), line.notes
+    assert any(text in note for note in line.notes), line.notes
 
 
 @every("context", [1, 2])

@@ -26,7 +26,7 @@ H100 = find("H100 SXM")
 
 
 def named(operations: tuple[LayerOperation, ...], phase: str = "forward") -> dict[str, LayerOperation]:
-    return {one.id: one for one in operations if one.phase == phase}
+    return {operation.id: operation for operation in operations if operation.phase == phase}
 
 
 WIDE_SHARED = TransformerSpec(
@@ -49,10 +49,10 @@ def whole(spec: TransformerSpec, phase: str, tokens: int, seq_len: int, *, fused
     """FLOPs of every product of the model by its operation, each kind of layer as often as the model has it."""
     sums: dict[str, float] = {}
     for kind in kinds_of(spec, seq_len):
-        found = layer_roofline(spec, H100, seq_len=seq_len, tokens=tokens, fused_attention=fused, kind=kind)
-        for one in (o for o in found if o.kind == "matmul" and o.phase == phase):
-            times = kind.layers if one.in_layer else kind.layers / spec.layers
-            sums[one.id] = sums.get(one.id, 0.0) + times * float(one.flop)
+        operations = layer_roofline(spec, H100, seq_len=seq_len, tokens=tokens, fused_attention=fused, kind=kind)
+        for operation in (o for o in operations if o.kind == "matmul" and o.phase == phase):
+            times = kind.layers if operation.in_layer else kind.layers / spec.layers
+            sums[operation.id] = sums.get(operation.id, 0.0) + times * float(operation.flop)
     return sums
 
 
@@ -90,10 +90,10 @@ def test_kinds_of_layers(name: str, kinds: list[tuple[int, int]]) -> None:
     assert [(kind.window, kind.layers) for kind in kinds_of(spec, 8192)] == kinds
     assert len(kinds_of(spec, 128)) == 1 + (name == "DeepSeek-V3")
     for seq_len in (128, 8192):
-        found = kinds_of(spec, seq_len)
-        names = {kind_name(kind, found) for kind in found}
-        assert len(names) == len(found)
-        assert bool(windows(found)) + bool(mixtures(found)) == (len(found) > 1)
+        result = kinds_of(spec, seq_len)
+        names = {kind_name(kind, result) for kind in result}
+        assert len(names) == len(result)
+        assert bool(windows(result)) + bool(mixtures(result)) == (len(result) > 1)
 
 
 def test_kinds_in_words() -> None:
@@ -102,8 +102,8 @@ def test_kinds_in_words() -> None:
     )
 
     def names(spec: TransformerSpec, seq_len: int) -> list[str]:
-        found = kinds_of(spec, seq_len)
-        return [kind_name(kind, found) for kind in found]
+        kinds = kinds_of(spec, seq_len)
+        return [kind_name(kind, kinds) for kind in kinds]
 
     assert names(gemma, 8192) == ["window of 1,024, 40 of 48 layers", "full attention, 8 of 48 layers"]
     assert windows(kinds_of(gemma, 8192)) == "40 of 48 layers see a window of 1,024"
@@ -137,14 +137,14 @@ def test_below_16_bits_run_only_products_with_weights() -> None:
     spec = model_named("DeepSeek-V3").spec
     narrow, wide = (layer_roofline(spec, H100, seq_len=4096, tokens=8192, dtype=dtype) for dtype in ("fp8", "bf16"))
     same = ("attention", "router", "head", "norms", "activation", "residual", "loss", "update", "head_update")
-    for one, other in zip(narrow, wide, strict=True):
-        assert (one.id, one.flop) == (other.id, other.flop)
-        if one.id in same:
-            assert one.placed == other.placed
-            assert one.dtype == "bf16"
+    for operation, other in zip(narrow, wide, strict=True):
+        assert (operation.id, operation.flop) == (other.id, other.flop)
+        if operation.id in same:
+            assert operation.placed == other.placed
+            assert operation.dtype == "bf16"
         else:
-            assert (one.dtype, one.placed.peak) == ("fp8", H100.peak("fp8"))
-            assert one.placed.work.bytes < other.placed.work.bytes
+            assert (operation.dtype, operation.placed.peak) == ("fp8", H100.peak("fp8"))
+            assert operation.placed.work.bytes < other.placed.work.bytes
     m, k, n = 8192, 128 * 128, 7168
     assert named(narrow)["output"].placed.work.bytes == m * k + k * n + 2 * m * n
     back = (m * n + k * n + 2 * m * k) + (m * k + m * n + 2 * k * n)
@@ -211,19 +211,19 @@ def test_over_95_percent_of_the_flops_are_matmuls(name: str, seq_len: int) -> No
         model_named(name).spec, H100, seq_len=seq_len, tokens=8 * seq_len, fused_attention=False
     )
     assert matmul_share(operations) > 0.95
-    assert matmul_share([one for one in operations if one.in_layer]) > 0.95
+    assert matmul_share([operation for operation in operations if operation.in_layer]) > 0.95
 
 
 def test_products_with_weights_are_compute_bound_and_the_rest_is_not() -> None:
     assert ridge_point(H100.peak("bf16"), H100.bandwidth) == pytest.approx(295, abs=0.5)
     spec = model_named("GPT-3 175B").spec
     operations = layer_roofline(spec, H100, seq_len=2048, tokens=8192, fused_attention=False)
-    for one in operations:
-        if one.kind == "other":
-            assert one.placed.bound == "memory", one.id
-            assert float(one.placed.intensity) < 10
-        elif one.id not in ("scores", "values"):
-            assert one.placed.bound == "compute", one.id
+    for operation in operations:
+        if operation.kind == "other":
+            assert operation.placed.bound == "memory", operation.id
+            assert float(operation.placed.intensity) < 10
+        elif operation.id not in ("scores", "values"):
+            assert operation.placed.bound == "compute", operation.id
     # Scores written to memory are why attention is fused.
     assert named(operations)["scores"].placed.bound == "memory"
     fused = named(layer_roofline(spec, H100, seq_len=2048, tokens=8192))
@@ -257,9 +257,9 @@ def test_arrays_agree_with_numbers(*, fused: bool) -> None:
     same = {"seq_len": 4096, "dtype": "fp8", "fused_attention": fused}
     many_tokens = layer_roofline(WIDE_SHARED, H100, tokens=sweep, **same)
     for i, tokens in enumerate(sweep.tolist()):
-        for one, many in zip(layer_roofline(WIDE_SHARED, H100, tokens=tokens, **same), many_tokens, strict=True):
-            assert np.broadcast_to(many.flop, sweep.shape)[i] == pytest.approx(one.flop)
-            assert np.broadcast_to(many.placed.seconds, sweep.shape)[i] == pytest.approx(one.placed.seconds)
+        for operation, many in zip(layer_roofline(WIDE_SHARED, H100, tokens=tokens, **same), many_tokens, strict=True):
+            assert np.broadcast_to(many.flop, sweep.shape)[i] == pytest.approx(operation.flop)
+            assert np.broadcast_to(many.placed.seconds, sweep.shape)[i] == pytest.approx(operation.placed.seconds)
 
 
 def test_the_update_moves_28_bytes_per_parameter() -> None:

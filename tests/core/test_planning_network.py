@@ -14,7 +14,7 @@ from core.units import QuantityError
 from core.views.plan.text_rates import usual_network
 from core.views.search import text as search_text
 
-EACH = pytest.mark.parametrize("device", accelerators(), ids=lambda one: one.id)
+EACH = pytest.mark.parametrize("device", accelerators(), ids=lambda item: item.id)
 
 
 def query(accelerator: str, **texts: str) -> SearchRequest:
@@ -23,26 +23,26 @@ def query(accelerator: str, **texts: str) -> SearchRequest:
     return search_request(plan_from(small | texts))
 
 
-def seconds(asked: SearchRequest) -> float:
+def seconds(request: SearchRequest) -> float:
     """A step whose gradients cross the network."""
-    return evaluate_layout(asked, Layout(data=asked.cluster.count, micro_batches=8, zero=3, recompute=2)).seconds
+    return evaluate_layout(request, Layout(data=request.cluster.count, micro_batches=8, zero=3, recompute=2)).seconds
 
 
 @EACH
 def test_a_plan_of_two_nodes_is_answered_on_every_accelerator(device: Accelerator) -> None:
-    found = search_layouts(query(device.name))
-    assert found.best
-    assert 0 < found.best.seconds < math.inf
+    result = search_layouts(query(device.name))
+    assert result.best
+    assert 0 < result.best.seconds < math.inf
 
 
 @EACH
 def test_where_the_network_is_from_is_said(device: Accelerator) -> None:
-    asked = query(device.name)
-    said, found = search_text.network(asked), search_layouts(asked)
-    assert device.network_source in said
-    assert ("assumed" in said) == (device.network_confidence == "assumed")
-    beside = search_text.beside(plan_from({"gpu": device.name, "model": "Llama 3.2 1B"}), asked, found, found.best)
-    assert (said in beside) == (device.network_confidence == "assumed")
+    request = query(device.name)
+    text, result = search_text.network(request), search_layouts(request)
+    assert device.network_source in text
+    assert ("assumed" in text) == (device.network_confidence == "assumed")
+    beside = search_text.beside(plan_from({"gpu": device.name, "model": "Llama 3.2 1B"}), request, result, result.best)
+    assert (text in beside) == (device.network_confidence == "assumed")
     assert search_text.network(query(device.name, count="1", gb="8")) == ""
 
 
@@ -61,7 +61,7 @@ def test_faster_networks_never_take_longer() -> None:
     taken = [seconds(query("L40S", net=f"{rate} Gb/s")) for rate in (1, 10, 25, 50, 100, 200, 400, 800, 3200)]
     assert taken == sorted(taken, reverse=True)
     best = [search_layouts(query("L40S", net=f"{rate} Gb/s")).best for rate in (1, 50, 400)]
-    times = [one.seconds for one in best if one]
+    times = [result.seconds for result in best if result]
     assert times == sorted(times, reverse=True)
     assert len(times) == 3
 

@@ -76,19 +76,19 @@ def test_compute_and_training_memory_have_one_account() -> None:
             continue
         assert there.measured == plan.measured
         assert rates_of(there) == rates_of(plan)
-        found = a.memory
+        estimate = a.memory
         rel = 1e-6 if plan.find in ("parameters", "accelerators") else 1e-12  # what was found is carried in digits
-        assert found.layout == here.layout
-        assert found.total == pytest.approx(here.total, rel=rel)
-        assert float(found.device_memory.states) == pytest.approx(float(here.device_memory.states), rel=rel)
+        assert estimate.layout == here.layout
+        assert estimate.total == pytest.approx(here.total, rel=rel)
+        assert float(estimate.device_memory.states) == pytest.approx(float(here.device_memory.states), rel=rel)
         assert float(a.interruptions.checkpoint) == pytest.approx(here.checkpoint, rel=rel)
         lines = {line.name: line.value for line in plan_lines(a)}
-        assert lines["all that one accelerator holds"] == found.total
-        assert lines["model states on one accelerator"] == float(found.device_memory.states)
+        assert lines["all that one accelerator holds"] == estimate.total
+        assert lines["model states on one accelerator"] == float(estimate.device_memory.states)
         assert lines["checkpoint"] == pytest.approx(here.checkpoint, rel=rel)
         assert bool(text.memory(a)) == (here.states_fit == "over")
-        said = text_memory.sentence(here).replace("**", "")
-        assert bool(text.memory(a) or text.tight(a)) == (here.fits == "over") == ("not fit" in said)
+        message = text_memory.sentence(here).replace("**", "")
+        assert bool(text.memory(a) or text.tight(a)) == (here.fits == "over") == ("not fit" in message)
         met[here.fits] += 1
     assert min(met.values()) >= 20, met
 
@@ -96,7 +96,7 @@ def test_compute_and_training_memory_have_one_account() -> None:
 def test_measured_rates_change_no_answer_but_that_of_a_search() -> None:
     """Days, dollars and bytes follow from MFU and layout, on every page alike, whatever was measured."""
     draw = random.Random(4)
-    told = 0
+    message = 0
     for _ in range(COUNT // 10):
         plan = plan_of(PLAN_FORM.parse(texts_of(draw)))
         with contextlib.suppress(BudgetError):
@@ -106,8 +106,8 @@ def test_measured_rates_change_no_answer_but_that_of_a_search() -> None:
             measured = [line for line in plan_lines(a) if line.name.startswith("measured, ")]
             assert repr([line for line in plan_lines(a) if line not in measured]) == repr(list(plan_lines(b)))
             assert {line.value for line in measured} == {rate for _, rate in (rates_of(plan) or Rates()).known}
-            told += bool(measured)
-    assert told >= 5
+            message += bool(measured)
+    assert message >= 5
 
 
 def test_the_largest_model_fits_and_a_slightly_larger_one_does_not() -> None:

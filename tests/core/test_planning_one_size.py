@@ -55,26 +55,26 @@ def test_a_config_beside_a_typed_number(shape: str) -> None:
     assert size != "30B"
     query = search_request(plan)
     result = search_layouts(query)
-    found = result.best or result.nearest
-    assert found is not None
-    headline = search_text.sentence(plan, query, found)
+    results = result.best or result.nearest
+    assert results is not None
+    headline = search_text.sentence(plan, query, results)
     assert headline.startswith(f"A model of **{size}** on **512 × H100 SXM**")
-    for said in (
+    for text in (
         headline,
         search_text.nothing_fits(plan, query, result, ()),
         sentence(answer(plan)),
         text_memory.verdict(memory_estimate(plan)),
     ):
-        assert "30B" not in said
-        assert size in said
+        assert "30B" not in text
+        assert size in text
     assert "n" not in link_texts(texts), "a link to another page says the model alone"
 
 
-@every("made", [as_json, as_python, as_csv, as_markdown, as_html], ids=lambda made: made.__name__)
+@every("result", [as_json, as_python, as_csv, as_markdown, as_html], ids=lambda result: result.__name__)
 @every("shape", SHAPES)
-def test_no_export_says_the_typed_number(made: Callable[[Report], str], shape: str) -> None:
+def test_no_export_says_the_typed_number(result: Callable[[Report], str], shape: str) -> None:
     texts = {**BESIDE, "model": OWN, "shape": SHAPES[shape]}
-    assert "30B" not in made(report(entry_of("Ours", texts)))
+    assert "30B" not in result(report(entry_of("Ours", texts)))
     assert "30B" in as_python(report(entry_of("Ours", {**BESIDE, "model": TYPED}))), "which alone is the size"
 
 

@@ -39,9 +39,9 @@ def of(name: str, **texts: str) -> ComparedPlan:
 def test_the_answer_says_that_no_rent_is_counted() -> None:
     assert OWNED.plan.owned
     assert not any(answer(plan_from({**TEXTS, "price": price})).plan.owned for price in ("", "2", "0-2"))
-    said = plan_text.sentence(OWNED) + plan_text.assumptions(OWNED) + unrented(OWNED)
-    assert "$0" not in said
-    says(said, "takes", "owned", "no rent")
+    text = plan_text.sentence(OWNED) + plan_text.assumptions(OWNED) + unrented(OWNED)
+    assert "$0" not in text
+    says(text, "takes", "owned", "no rent")
     assert next(line for line in plan_lines(OWNED) if line.name == "rent").note == plan_text.OWNED
 
 
@@ -53,7 +53,7 @@ def test_a_comparison_does_not_rank_it_by_rent(others: tuple[str, ...]) -> None:
         (rents,) = (cells for (label, _), cells in rows if label == "Rent")
         assert rents[0][0] == plan_text.OWNED
         assert "least" not in rents[0][1]
-        told = [
+        parts = [
             words_compare.sentence(plans, base),
             words_compare.beside(plans, base),
             *words_compare.remarks(plans),
@@ -62,8 +62,8 @@ def test_a_comparison_does_not_rank_it_by_rent(others: tuple[str, ...]) -> None:
             *map(words_compare.in_short, plans),
             str(bars(plans, base, LIGHT)["layout"]["annotations"]),
         ]
-        assert not any("$0.00" in text or "mine** is cheapest" in text or "and cheapest" in text for text in told)
-        says(" ".join(told), "owned")
+        assert not any("$0.00" in text or "mine** is cheapest" in text or "and cheapest" in text for text in parts)
+        says(" ".join(parts), "owned")
     if len(others) == 2 and "" not in others:
         says(words_compare.sentence(plans, 0), "at 2 is cheapest to rent")
 
@@ -71,9 +71,9 @@ def test_a_comparison_does_not_rank_it_by_rent(others: tuple[str, ...]) -> None:
 def test_a_board_of_prices_does_not_choose_it_as_the_cheapest() -> None:
     x, y = SweptAxis(AXES["price"], ("0", "2", "3")), SweptAxis(AXES["optimizer"], ("AdamW",))
     texts = dict(entry_of("", TEXTS).texts)
-    made = sweep_plan(texts, x, y, Limits(1e4))
-    assert made.satisfies.all()
-    picked = recommend(made)
+    sweep = sweep_plan(texts, x, y, Limits(1e4))
+    assert sweep.satisfies.all()
+    picked = recommend(sweep)
     assert picked is not None
     assert (picked.cell, picked.by) == ((0, 1), "cheapest")
     own = sweep_plan(
@@ -84,23 +84,23 @@ def test_a_board_of_prices_does_not_choose_it_as_the_cheapest() -> None:
     assert chosen.by != "cheapest"
     rents = RESULTS["dollars"]
     _, rows = words_board.table(own, rents)
-    told = [
+    parts = [
         words_board.sentence(own, chosen),
         words_board.own(OWNED, Limits(1e4)),
         words_board.cell(own, (0, 0), scale_of(own, rents)),
         *(text for row in rows for text in row),
     ]
-    assert not any("$0.00" in text for text in told)
+    assert not any("$0.00" in text for text in parts)
 
 
 def test_a_calendar_says_it_instead_of_a_rent() -> None:
     plan = replace(OWNED.plan, accelerators=256.0)
     s = schedule(Fleet(plan.accelerator, 256), [Run("one", plan), Run("two", plan, after=0)], date(2027, 1, 15))
     rented = costs(s, Prices())[0]
-    told = [
+    parts = [
         words_calendar.sentence(s, rented),
         words_calendar.detail(s, rented, ""),
         *(text for row in words_calendar.rows(s) for text in row),
     ]
-    assert not any("$" in text for text in told)
-    says(" ".join(told), plan_text.OWNED, "no rent")
+    assert not any("$" in text for text in parts)
+    says(" ".join(parts), plan_text.OWNED, "no rent")

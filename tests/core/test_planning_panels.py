@@ -89,8 +89,8 @@ def test_strip_puts_every_run_and_the_plan_in_their_places(find_: str, most: int
     go.Figure(figure)
     if a.published:
         band = figure["layout"]["shapes"][0]
-        drawn, said = (np.array(ends) for ends in ((band["x0"], band["x1"]), (a.result.low, a.result.high)))
-        assert drawn / drawn[0] == pytest.approx(said / said[0]), "the band is the range of the sentence"
+        drawn, array = (np.array(ends) for ends in ((band["x0"], band["x1"]), (a.result.low, a.result.high)))
+        assert drawn / drawn[0] == pytest.approx(array / array[0]), "the band is the range of the sentence"
         assert drawn[0] / dots["x"][0] == pytest.approx(a.result.low / max(peer.value for peer in peers))
 
 
@@ -120,18 +120,18 @@ TYPED_PLAN = plan_from({"mfu": "35-45%", "price": "2-3"})
 
 def test_every_end_of_the_tornado_is_what_one_gets_by_typing_it() -> None:
     plan = replace(TYPED_PLAN, pace="steady steps")
-    found = {one.input: one for one in swings(plan, 0.2)}
-    assert set(found) == {"tokens", "parameters", "accelerators", "MFU", "price"}
+    by_name = {swing.input: swing for swing in swings(plan, 0.2)}
+    assert set(by_name) == {"tokens", "parameters", "accelerators", "MFU", "price"}
     for name in ("tokens", "parameters", "accelerators"):
-        for end, days, dollars in zip((0.8, 1.2), found[name].days, found[name].dollars, strict=True):
+        for end, days, dollars in zip((0.8, 1.2), by_name[name].days, by_name[name].dollars, strict=True):
             typed = answer(replace(plan, **{name: getattr(plan, name) * end})).middle
             assert (typed.days, typed.dollars) == pytest.approx((days, dollars))
-    assert found["price"].days[0] == found["price"].days[1]
-    assert found["price"].dollars[1] == pytest.approx(1.5 * found["price"].dollars[0])
-    mfu, seen = found["MFU"], answer(plan)
+    assert by_name["price"].days[0] == by_name["price"].days[1]
+    assert by_name["price"].dollars[1] == pytest.approx(1.5 * by_name["price"].dollars[0])
+    mfu, seen = by_name["MFU"], answer(plan)
     assert mfu.low <= min(seen.range_of("mfu").low, seen.expected.low)
     assert mfu.days[0] / mfu.days[1] == pytest.approx(mfu.high / mfu.low)
-    moved = [one.moved(dollars=False) for one in swings(plan, 0.2)]
+    moved = [swing.moved(dollars=False) for swing in swings(plan, 0.2)]
     assert moved == sorted(moved, reverse=True)
 
 
@@ -154,8 +154,8 @@ def test_tornado_has_the_widest_on_top_and_the_plan_inside() -> None:
         widths = np.asarray(bars["x"])
         assert np.all(np.diff(widths) >= -1e-12)  # plotly draws the last one on top
         assert bars["y"][-1] == rows[0].name
-        for one in rows:
-            low, high = sorted(one.swing.dollars if dollars else one.swing.days)
+        for row in rows:
+            low, high = sorted(row.swing.dollars if dollars else row.swing.days)
             assert low <= here * (1 + 1e-9)
             assert high >= here * (1 - 1e-9)
         says(words_moves.moved(rows, dollars=dollars).lower(), rows[0].name.lower(), rows[0].span)
@@ -165,10 +165,10 @@ def test_tornado_has_the_widest_on_top_and_the_plan_inside() -> None:
 def test_more_accelerators_move_no_dollars_and_a_mixture_has_one_size() -> None:
     """Twice the accelerators for half the time cost the same at one MFU, but for rounding of the last digits."""
     by_dollars = words_moves.named(swings(TYPED_PLAN, 0.2), dollars=True)
-    assert "accelerators" not in {one.swing.input for one in by_dollars}
+    assert "accelerators" not in {dollar.swing.input for dollar in by_dollars}
     mixture = swings(replace(TYPED_PLAN, model="Mixtral 8x7B"), 0.2)
-    assert "parameters" not in {one.input for one in mixture}
-    assert "price" not in {one.input for one in swings(replace(TYPED_PLAN, prices=(2.0, 2.0)), 0.2)}
+    assert "parameters" not in {swing.input for swing in mixture}
+    assert "price" not in {swing.input for swing in swings(replace(TYPED_PLAN, prices=(2.0, 2.0)), 0.2)}
 
 
 @pytest.mark.parametrize("days", [1e-9, 0.5, 30, 280, 1e9])
@@ -211,10 +211,10 @@ def test_loss_curves_have_their_bottom_at_the_best_split() -> None:
 
 
 def test_claims_c15_and_c16_in_words() -> None:
-    found = layer_roofline(GPT3.spec, H100, seq_len=2048, tokens=2048.0, fused_attention=False)
-    said = words_layer.layered(found, H100.name, 2048)
-    assert "matrix products are **99.97 %** of a layer’s FLOPs" in said
-    rows = {row[0]: row for row in words_layer.operations(found)}
+    operations = layer_roofline(GPT3.spec, H100, seq_len=2048, tokens=2048.0, fused_attention=False)
+    text = words_layer.layered(operations, H100.name, 2048)
+    assert "matrix products are **99.97 %** of a layer’s FLOPs" in text
+    rows = {row[0]: row for row in words_layer.operations(operations)}
     assert rows["Feed-forward, in"][4] == "compute"
     for name in ("Norms", "Softmax", "Cross-entropy"):
         assert rows[name][4] == "**memory**"
@@ -224,17 +224,17 @@ def test_claims_c15_and_c16_in_words() -> None:
 
 @pytest.mark.parametrize(("name", "seq_len"), [("Llama 3 70B", 8192), ("DeepSeek-V3", 4096), ("GPT-3 175B", 2048)])
 def test_the_layers_shares_hold_neither_head_nor_update(name: str, seq_len: int) -> None:
-    found = layer_roofline(model_named(name).spec, H100, seq_len=seq_len, tokens=8192.0)
-    inside = [o for o in found if o.in_layer and o.phase != "update"]
+    operations = layer_roofline(model_named(name).spec, H100, seq_len=seq_len, tokens=8192.0)
+    inside = [o for o in operations if o.in_layer and o.phase != "update"]
     seconds = sum(float(o.placed.seconds) for o in inside)
     matmul = sum(float(o.placed.seconds) for o in inside if o.kind == "matmul") / seconds
-    update = sum(float(o.placed.seconds) for o in found if o.in_layer and o.phase == "update") / seconds
-    head = sum(float(o.placed.seconds) for o in found if not o.in_layer) / seconds
-    said = words_layer.layered(found, H100.name, 8192)
-    says(said, percent(matmul))
-    says(said, percent(update), "once per step")
-    says(said, f"{significant(head, 3)} such layers", "once in the model")
-    rows = words_layer.operations(found)
+    update = sum(float(o.placed.seconds) for o in operations if o.in_layer and o.phase == "update") / seconds
+    head = sum(float(o.placed.seconds) for o in operations if not o.in_layer) / seconds
+    text = words_layer.layered(operations, H100.name, 8192)
+    says(text, percent(matmul))
+    says(text, percent(update), "once per step")
+    says(text, f"{significant(head, 3)} such layers", "once in the model")
+    rows = words_layer.operations(operations)
     assert sum(float(row[6].split()[0]) for row in rows if row[6].endswith("%") and "under" not in row[6]) < 100.1
 
 
@@ -246,14 +246,14 @@ def test_a_stand_ins_counts_are_scaled_to_the_typed_parameters() -> None:
     scale = scale_of(spec, m.parameters)
     assert scale == m.parameters / parameters(spec).active != 1
     causal = next(way for way in conventions(spec, 8192) if way.id == "causal")
-    shown = format_quantity(scale * causal.per_token, "flop")
-    says(words_count.where(flops_per_token(spec, 8192, "causal"), scale), shown)
+    text = format_quantity(scale * causal.per_token, "flop")
+    says(words_count.where(flops_per_token(spec, 8192, "causal"), scale), text)
     cluster = {"accelerators": 1024, "peak": a.peak, "tokens_per_second": 6e5}
     scored, unscaled = (which_mfu(spec, 8192, scale=by, **cluster) for by in (scale, 1.0))
-    assert {row[1] for row in words_count.scores(scored)} >= {shown, format_quantity(6 * 70e9, "flop")}
-    for one, other in zip(scored, unscaled, strict=True):
-        assert one.utilisation == pytest.approx(scale * other.utilisation)
-        assert one.per_rule == other.per_rule
+    assert {row[1] for row in words_count.scores(scored)} >= {text, format_quantity(6 * 70e9, "flop")}
+    for item, other in zip(scored, unscaled, strict=True):
+        assert item.utilisation == pytest.approx(scale * other.utilisation)
+        assert item.per_rule == other.per_rule
     steps = explain_count(spec, 8192, "causal", params=m.parameters, tokens=m.tokens)
     assert steps[0].value == pytest.approx(scale * causal.per_token * m.tokens, rel=1e-12)
     assert sum(step.value for step in steps[2:]) * 3 == pytest.approx(causal.per_token, rel=1e-14)
@@ -261,12 +261,12 @@ def test_a_stand_ins_counts_are_scaled_to_the_typed_parameters() -> None:
 
 def test_every_split_and_the_plan_have_their_loss_by_either_law() -> None:
     a = answer(TYPED_PLAN)
-    found = compute_optimal(6 * 70e9 * 15e12)
-    rows = words_split.splits(found, a)
+    allocations = compute_optimal(6 * 70e9 * 15e12)
+    rows = words_split.splits(allocations, a)
     assert {len(row) for row in rows} == {len(words_split.SPLITS)}
     for column, law in enumerate(LAWS, start=4):
         assert rows[-1][column] == f"{law.loss(70e9, 15e12):.4f}"
-        own = next(row for row, split in zip(rows, found, strict=False) if split.id == law.id)
+        own = next(row for row, split in zip(rows, allocations, strict=False) if split.id == law.id)
         assert float(own[column]) == min(float(row[column]) for row in rows)
     assert [e.value for e in words_split.explain_losses(a)] == [law.loss(70e9, 15e12) for law in LAWS]
     says(words_split.trained(a), "214", "10.7 times")

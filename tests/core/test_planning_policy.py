@@ -43,15 +43,15 @@ def test_every_combination_answers_and_all_accounts_agree(types: dict[str, str],
     grid = over_batch_and_length(h)
     at = grid.batches.index(h.layout.micro_batch), grid.lengths.index(plan.seq_len)
     assert grid.totals[at] == pytest.approx(h.total, rel=1e-12)
-    (same,) = [one for one in under_each_optimizer(h) if one.optimizer.name == opt]
+    (same,) = [estimate for estimate in under_each_optimizer(h) if estimate.optimizer.name == opt]
     assert same.total == pytest.approx(h.total, rel=1e-12)
     assert under_each_policy(h)[0] is h
     assert answer(plan).memory.total == pytest.approx(h.total, rel=1e-12)
-    said = [text_memory.verdict(h), text_memory.counted(h), text_precision.adds_up(h), *text_precision.total(h)]
-    said += [text for row in text_precision.kept(h) for text in (row.name, row.bytes, row.why) if row.field]
+    sentences = [text_memory.verdict(h), text_memory.counted(h), text_precision.adds_up(h), *text_precision.total(h)]
+    sentences += [text for row in text_precision.kept(h) for text in (row.name, row.bytes, row.why) if row.field]
     if way := (*fixes(h), smallest_fix(h))[0]:
-        said += [text_memory.fall(h, with_fix(h, way)), text_memory.cheapest(h, way)]
-    in_words = [re.sub(r"`[^`]*`", "", text) for text in said]  # a state is called `exp_inf`
+        sentences += [text_memory.fall(h, with_fix(h, way)), text_memory.cheapest(h, way)]
+    in_words = [re.sub(r"`[^`]*`", "", text) for text in sentences]  # a state is called `exp_inf`
     assert not [text for text in in_words if NO_NUMBER.search(text)]
 
 
@@ -59,10 +59,10 @@ def test_every_combination_answers_and_all_accounts_agree(types: dict[str, str],
 @every("field", OWN_FIELDS.values(), ids=lambda field: field.id)
 def test_a_wider_type_never_holds_less(field: object, opt: str) -> None:
     """Of every class alone, the others as usual; one that the optimizer does not have changes nothing."""
-    (name, one) = next((name, one) for name, one in OWN_FIELDS.items() if one is field)
-    sizes = {option: STORAGE_TYPES[option].bytes if option in STORAGE_TYPES else 0.0 for option in one.options}
-    totals = {option: memory_estimate(plan_from({**OWN, "opt": opt, one.id: option})).total for option in one.options}
-    ordered = [totals[option] for option in sorted(one.options, key=lambda option: sizes[option])]
+    (name, item) = next((name, item) for name, item in OWN_FIELDS.items() if item is field)
+    sizes = {option: STORAGE_TYPES[option].bytes if option in STORAGE_TYPES else 0.0 for option in item.options}
+    totals = {option: memory_estimate(plan_from({**OWN, "opt": opt, item.id: option})).total for option in item.options}
+    ordered = [totals[option] for option in sorted(item.options, key=lambda option: sizes[option])]
     assert ordered == sorted(ordered)
     chosen = {row.chosen for row in policy_rows(POLICIES["fp32"], optimizers()[opt])}
     assert (ordered[0] < ordered[-1]) == (name in chosen)

@@ -50,20 +50,20 @@ def with_rates(**given: str) -> Plan:
 def reached(plan: Plan) -> Rates:
     """What the plan's accelerator is taken to reach without a measurement."""
     device = plan.device
-    found = speeds_of(cluster(device, 8), Running(plan.peak_dtype), constants_of(family_of(device)), None)
+    speeds = speeds_of(cluster(device, 8), Running(plan.peak_dtype), constants_of(family_of(device)), None)
     narrow = {"fp8": "matmul8", "fp4": "matmul4"}.get(plan.peak_dtype)
-    links = {"inside": found.inside, "between": found.between}
-    return Rates(matmul16=found.wide, memory=found.memory, **links, **({narrow: found.narrow} if narrow else {}))
+    links = {"inside": speeds.inside, "between": speeds.between}
+    return Rates(matmul16=speeds.wide, memory=speeds.memory, **links, **({narrow: speeds.narrow} if narrow else {}))
 
 
 # ------------------------------------------------------------------------------------------ texts and links
 
 
 def test_links_of_plans_without_rates_are_what_they_were() -> None:
-    named = {PLAN_FORM.key(one.id) for one in MEASURED_FIELDS}
+    named = {PLAN_FORM.key(field.id) for field in MEASURED_FIELDS}
     for story in (*PRESETS.values(), *SEARCH_PRESETS.values()):
         assert not named & PLAN_FORM.write(story).keys()
-        assert not {one.id for one in MEASURED_FIELDS} & link_texts(PLAN_FORM.parse(story).texts).keys()
+        assert not {field.id for field in MEASURED_FIELDS} & link_texts(PLAN_FORM.parse(story).texts).keys()
         assert plan_from(story).measured == CarriedRates()
     packed = pack([entry_of("a", {}), entry_of("b", {"r16": "1 TFLOP/s"}), entry_of("c", {"n": "8B"})])
     assert packed.count("r16") == 1
@@ -72,8 +72,8 @@ def test_links_of_plans_without_rates_are_what_they_were() -> None:
 def test_rates_stand_in_links_and_comparisons_as_values() -> None:
     texts = {**SMALL, **GIVEN}
     address = parse_qs(urlencode(PLAN_FORM.write(texts)))
-    given, said = PLAN_FORM.from_address(address)
-    assert said == ()
+    given, sentences = PLAN_FORM.from_address(address)
+    assert sentences == ()
     assert plan_of(PLAN_FORM.parse(given)) == plan_from(texts)
     assert rates_of(plan_from(texts)) == Rates(662e12, 1.2e15, math.nan, 2.9e12)
     entries = (entry_of("without", SMALL), entry_of("with", texts), entry_of("again", SMALL))
@@ -113,10 +113,10 @@ def test_rates_count_for_their_own_accelerator(origin: str, gpu: str, expected: 
     plan = with_rates(gpu=gpu, r16="500 TFLOP/s", rof=origin)
     assert rates_origin(plan) == expected
     assert rates_of(plan) == (None if expected == "other" else plan.measured.rates)
-    said = text_rates.rates_sentence(plan)
-    assert ("not used" in said) == (expected == "other")
-    assert ("stand in" in said) == (expected == "stands in")
-    assert gpu in said or expected == "own"
+    text = text_rates.rates_sentence(plan)
+    assert ("not used" in text) == (expected == "other")
+    assert ("stand in" in text) == (expected == "stands in")
+    assert gpu in text or expected == "own"
     assert bool(text_rates.change(plan)) == bool(text_rates.by(plan)) == (expected != "other")
 
 
@@ -142,17 +142,17 @@ def test_rates_beyond_the_datasheet_are_doubted_and_count() -> None:
     peak = find("H100 SXM").peak("bf16")
     for share, doubted in ((TOO_GOOD * 1.001, True), (TOO_GOOD * 0.999, False), (0.7, False)):
         plan = with_rates(r16=f"{share * peak!r} FLOP/s", rof=H100)
-        (one,) = replaced_rates(plan)
-        assert (one.name, one.datasheet, one.doubtful) == ("bf16", peak, doubted)
+        (rate,) = replaced_rates(plan)
+        assert (rate.name, rate.datasheet, rate.doubtful) == ("bf16", peak, doubted)
         assert ("check the peak" in text_rates.rates_sentence(plan)) == doubted
         assert rates_of(plan) is not None
     assert replaced_rates(with_rates(gpu="T4", r16="60 TFLOP/s"))[0].name == "fp16"
 
 
 def test_what_is_told_has_both_numbers() -> None:
-    said = text_rates.rates_sentence(with_rates(**GIVEN))
-    assert H100 in said
-    assert all(number in said for number in ("bf16 662 TFLOP/s", "989", "fp8 1.2 PFLOP/s", "2.9 TB/s", "3.35 TB/s"))
+    text = text_rates.rates_sentence(with_rates(**GIVEN))
+    assert H100 in text
+    assert all(number in text for number in ("bf16 662 TFLOP/s", "989", "fp8 1.2 PFLOP/s", "2.9 TB/s", "3.35 TB/s"))
 
 
 # ------------------------------------------------------------------------------------------ what they change
@@ -164,18 +164,20 @@ def test_rates_as_expected_of_the_datasheet_change_no_number(dtype: str) -> None
     same = {RATE_FIELDS[name].id: f"{rate!r} {UNIT[KIND_OF[name]]}" for name, rate in reached(plan).known}
     measured = with_rates(dtype=dtype, rof=H100, **same)
     assert rates_of(measured) == reached(plan)
-    one, other = (search_layouts(search_request(each)) for each in (plan, measured))
-    assert one.best == other.best
-    assert one.pareto == other.pareto
+    result, other = (search_layouts(search_request(each)) for each in (plan, measured))
+    assert result.best == other.best
+    assert result.pareto == other.pareto
     assert (
-        search_text.sentence(measured, search_request(measured), other.best or one.pareto[0]).count("measured on H100")
+        search_text.sentence(measured, search_request(measured), other.best or result.pareto[0]).count(
+            "measured on H100"
+        )
         == 1
     )
 
 
 def test_clearing_the_rates_brings_the_first_answer_back() -> None:
     texts = {**SMALL, **GIVEN}
-    before, cleared = plan_from(SMALL), plan_from(texts | dict.fromkeys((one.id for one in MEASURED_FIELDS), ""))
+    before, cleared = plan_from(SMALL), plan_from(texts | dict.fromkeys((field.id for field in MEASURED_FIELDS), ""))
     assert cleared == before
     assert search_request(cleared) == search_request(before)
     assert search_request(plan_from(texts)) != search_request(before)
@@ -249,9 +251,9 @@ def test_faster_links_never_take_longer(inside: float, between: float, faster: f
 
 def test_slow_links_slow_the_layouts_that_cross_them_and_no_other() -> None:
     plan, slow = with_rates(count="32", gb="256"), with_rates(count="32", gb="256", rnet="1 GB/s", rof=H100)
-    assert [one.name for one in replaced_rates(slow)] == ["network"]
+    assert [rate.name for rate in replaced_rates(slow)] == ["network"]
     assert replaced_rates(slow)[0].datasheet == find("H100 SXM").network
-    before, after = (search_layouts(search_request(one)).best for one in (plan, slow))
+    before, after = (search_layouts(search_request(item)).best for item in (plan, slow))
     assert before
     assert after
     assert after.seconds > 1.1 * before.seconds
@@ -284,9 +286,9 @@ def test_rates_of_another_accelerator_change_nothing() -> None:
 
 def test_a_comparison_says_apart_that_rates_differ() -> None:
     readings = [PLAN_FORM.parse(SMALL), PLAN_FORM.parse({**SMALL, **GIVEN})]
-    assert {one.id for one in differing_search_fields(readings)} == set(GIVEN)
+    assert {field.id for field in differing_search_fields(readings)} == set(GIVEN)
     assert effective_fields(readings[0]) == effective_fields(readings[1])
-    assert not {one.id for one in MEASURED_FIELDS} & effective_fields(readings[1])
+    assert not {field.id for field in MEASURED_FIELDS} & effective_fields(readings[1])
 
 
 # ------------------------------------------------------------------------------------------ the roofline
@@ -295,26 +297,30 @@ def test_a_comparison_says_apart_that_rates_differ() -> None:
 def test_the_roofline_stands_on_what_was_measured() -> None:
     device, spec = find("H100 SXM"), CATALOG["Llama 3.1 8B"].spec
     rates = Rates(matmul16=662e12, memory=2.9e12)
-    found = layer_roofline(spec, device, seq_len=4096, tokens=8192.0, rates=rates)
+    operations = layer_roofline(spec, device, seq_len=4096, tokens=8192.0, rates=rates)
     sheet = layer_roofline(spec, device, seq_len=4096, tokens=8192.0)
     assert peaks_of(device, "bf16", rates) == {"bf16": 662e12}
     assert peaks_of(device, "fp8", rates) == {"fp8": device.peak("fp8"), "bf16": 662e12}
-    for one, other in zip(found, sheet, strict=True):
-        assert one.placed.bandwidth == 2.9e12
-        assert one.placed.peak == (662e12 if one.kind == "matmul" else other.placed.peak)
-        assert one.placed.seconds > other.placed.seconds
+    for operation, other in zip(operations, sheet, strict=True):
+        assert operation.placed.bandwidth == 2.9e12
+        assert operation.placed.peak == (662e12 if operation.kind == "matmul" else other.placed.peak)
+        assert operation.placed.seconds > other.placed.seconds
     same = Rates(matmul16=device.peak("bf16"), memory=device.bandwidth)
     again = layer_roofline(spec, device, seq_len=4096, tokens=8192.0, rates=same)
-    assert [one.placed.seconds for one in again] == [one.placed.seconds for one in sheet]
+    assert [operation.placed.seconds for operation in again] == [operation.placed.seconds for operation in sheet]
 
 
 def test_the_picture_has_measured_roofs_solid_and_the_datasheets_dashed() -> None:
     device, spec = find("H100 SXM"), CATALOG["Llama 3.1 8B"].spec
     rates, tokens = Rates(matmul16=662e12, memory=2.9e12), 2.0 ** np.arange(6)
-    up = next(one for one in layer_roofline(spec, device, seq_len=4096, tokens=tokens, rates=rates) if one.id == "up")
-    found = layer_roofline(spec, device, seq_len=4096, tokens=8192.0, rates=rates)
+    up = next(
+        operation
+        for operation in layer_roofline(spec, device, seq_len=4096, tokens=tokens, rates=rates)
+        if operation.id == "up"
+    )
+    operations = layer_roofline(spec, device, seq_len=4096, tokens=8192.0, rates=rates)
     beside = (peaks_of(device, "bf16"), device.bandwidth)
-    figure = roofline(found, up, tokens, {"bf16": 662e12}, device.peak("fp32"), 2.9e12, LIGHT, beside)
+    figure = roofline(operations, up, tokens, {"bf16": 662e12}, device.peak("fp32"), 2.9e12, LIGHT, beside)
     lines = [line for line in figure["data"] if line.get("hoverinfo") == "skip"]
     roofs = {(line["line"]["dash"], float(max(line["y"]))) for line in lines}
     assert {("solid", 662.0), ("dash", device.peak("bf16") / 1e12)} <= roofs
@@ -329,4 +335,4 @@ def test_every_accelerator_can_have_rates() -> None:
         plan = replace(with_rates(r16="100 TFLOP/s", rmem="1 TB/s"), accelerator=device.name)
         assert device.name in text_rates.rates_sentence(plan)
         assert "nan" not in text_rates.rates_sentence(plan).lower().split()
-    assert ORIGIN.id in {one.id for one in MEASURED_FIELDS}
+    assert ORIGIN.id in {field.id for field in MEASURED_FIELDS}

@@ -105,16 +105,16 @@ CONSTRAINTS = st.builds(
 )
 
 
-def plans_of(found: SearchResult) -> dict[tuple[int, ...], tuple[float, float]]:
+def plans_of(result: SearchResult) -> dict[tuple[int, ...], tuple[float, float]]:
     """Every plan handed back as plain numbers, with its seconds and bytes."""
-    columns = [getattr(found.plans.layout, one.name) for one in fields(Layout)]
-    keys = np.stack([*columns, found.plans.overlap], axis=1).tolist()
-    values = zip(found.plans.seconds.tolist(), found.plans.memory.tolist(), strict=True)
+    columns = [getattr(result.plans.layout, field.name) for field in fields(Layout)]
+    keys = np.stack([*columns, result.plans.overlap], axis=1).tolist()
+    values = zip(result.plans.seconds.tolist(), result.plans.memory.tolist(), strict=True)
     return dict(zip(map(tuple, keys), values, strict=True))
 
 
-def same(found: LayoutResult, plan: Plain) -> bool:
-    return (found.seconds, found.memory.total) == pytest.approx((plan.seconds, plan.held), rel=1e-12)
+def same(result: LayoutResult, plan: Plain) -> bool:
+    return (result.seconds, result.memory.total) == pytest.approx((plan.seconds, plan.held), rel=1e-12)
 
 
 @pytest.mark.long
@@ -124,29 +124,29 @@ def test_the_search_finds_what_trying_every_plan_finds(space: tuple[str, int, in
     name, accelerators, per_node, batch = space
     slow = brute(*space)
     usable = float(np.quantile([plan.held for plan in slow], share))
-    found = searched(asked(SPECS[name], accelerators, batch, per_node=per_node, memory=usable), top=ALL)
+    result = searched(asked(SPECS[name], accelerators, batch, per_node=per_node, memory=usable), top=ALL)
     fit = [plan for plan in slow if plan.held <= usable]
-    assert found.count == len(slow)
-    assert found.fitting == len(fit)
-    plans = plans_of(found)
-    assert len(plans) == len(found.plans.seconds)
+    assert result.count == len(slow)
+    assert result.fitting == len(fit)
+    plans = plans_of(result)
+    assert len(plans) == len(result.plans.seconds)
     assert plans.keys() == {plan.key for plan in fit}
     for plan in fit:
         assert plans[plan.key] == pytest.approx((plan.seconds, plan.held), rel=1e-12)
     if fit:
-        assert found.best
-        assert found.nearest is None
+        assert result.best
+        assert result.nearest is None
         # Times that are the same in theory differ in the last digit between numbers and arrays: the latter decide.
         fit = [Plain(plan.layout, plan.overlap, *plans[plan.key]) for plan in fit]
-        assert same(found.best, min(fit, key=lambda plan: (plan.seconds, plan.held)))
-        points = [(one.seconds, float(one.memory.total)) for one in found.pareto]
+        assert same(result.best, min(fit, key=lambda plan: (plan.seconds, plan.held)))
+        points = [(item.seconds, float(item.memory.total)) for item in result.pareto]
         assert np.array(points) == pytest.approx(np.array(best_of(fit)), rel=1e-12)
     else:
-        assert found.best is None
-        assert found.second is None
-        assert found.pareto == ()
-        assert found.nearest
-        assert same(found.nearest, min(slow, key=lambda plan: (plan.held, plan.seconds)))
+        assert result.best is None
+        assert result.second is None
+        assert result.pareto == ()
+        assert result.nearest
+        assert same(result.nearest, min(slow, key=lambda plan: (plan.held, plan.seconds)))
 
 
 @settings(max_examples=60)
@@ -158,16 +158,16 @@ def test_constraints_leave_the_plans_that_keep_to_them(
     slow = brute(*space)
     usable = float(np.quantile([plan.held for plan in slow], share))
     question = asked(SPECS[name], accelerators, batch, per_node=per_node, memory=usable, constraints=constraints)
-    found, free = searched(question, top=ALL), searched(replace(question, constraints=EVERYTHING), top=ALL)
+    result, free = searched(question, top=ALL), searched(replace(question, constraints=EVERYTHING), top=ALL)
     keeping = kept(slow, constraints)
     fit = [plan for plan in keeping if plan.held <= usable]
-    assert found.count == len(keeping) <= free.count
-    assert found.fitting == len(fit) <= free.fitting
-    assert found.plans.seconds == pytest.approx(np.sort([plan.seconds for plan in fit]), rel=1e-12)
-    assert np.sort(found.plans.memory) == pytest.approx(np.sort([plan.held for plan in fit]), rel=1e-12)
-    if found.best:
+    assert result.count == len(keeping) <= free.count
+    assert result.fitting == len(fit) <= free.fitting
+    assert result.plans.seconds == pytest.approx(np.sort([plan.seconds for plan in fit]), rel=1e-12)
+    assert np.sort(result.plans.memory) == pytest.approx(np.sort([plan.held for plan in fit]), rel=1e-12)
+    if result.best:
         assert free.best
-        assert found.best.seconds >= free.best.seconds
+        assert result.best.seconds >= free.best.seconds
 
 
 LLAMA = CATALOG["Llama 3.1 8B"].spec
@@ -176,22 +176,22 @@ MIXTRAL = CATALOG["Mixtral 8x7B"].spec
 
 @pytest.mark.parametrize(("spec", "accelerators"), [(LLAMA, 64), (MIXTRAL, 48)])
 def test_every_plan_uses_all_accelerators_and_keeps_the_batch(spec: TransformerSpec, accelerators: int) -> None:
-    found = searched(asked(spec, accelerators, 96, 4096), top=ALL)
-    layout = found.plans.layout
-    assert found.fitting == len(found.plans.seconds) > 10_000
+    result = searched(asked(spec, accelerators, 96, 4096), top=ALL)
+    layout = result.plans.layout
+    assert result.fitting == len(result.plans.seconds) > 10_000
     assert np.all(layout.accelerators == accelerators)
     assert np.all(layout.data * layout.micro_batch * layout.micro_batches == 96)
     assert np.all(allowed(spec, layout, 4096, accelerators))
-    assert np.all(found.plans.memory <= H100.memory_bytes)
-    assert np.all(np.diff(found.plans.seconds) >= 0)
-    assert len(plans_of(found)) == found.fitting
+    assert np.all(result.plans.memory <= H100.memory_bytes)
+    assert np.all(np.diff(result.plans.seconds) >= 0)
+    assert len(plans_of(result)) == result.fitting
 
 
 @pytest.mark.parametrize(("spec", "accelerators"), [(LLAMA, 64), (MIXTRAL, 48)])
 def test_nothing_beats_the_front_and_all_else_is_beaten(spec: TransformerSpec, accelerators: int) -> None:
-    found = searched(asked(spec, accelerators, 96, 4096), top=ALL)
-    seconds, memory = found.plans.seconds, found.plans.memory
-    front = np.array([(one.seconds, one.memory.total) for one in found.pareto])
+    result = searched(asked(spec, accelerators, 96, 4096), top=ALL)
+    seconds, memory = result.plans.seconds, result.plans.memory
+    front = np.array([(item.seconds, item.memory.total) for item in result.pareto])
     assert np.all(np.diff(front[:, 0]) > 0)
     assert np.all(np.diff(front[:, 1]) < 0)
     for s, m in front:
@@ -211,49 +211,49 @@ def test_the_fastest_are_the_first_of_all_plans() -> None:
 def test_more_memory_and_more_bandwidth_never_hurt() -> None:
     before: SearchResult | None = None
     for size in (10e9, 20e9, 24e9, 40e9, 80e9, 141e9):
-        found = searched(asked(LLAMA, 64, 128, 4096, memory=size))
+        result = searched(asked(LLAMA, 64, 128, 4096, memory=size))
         if before:
-            assert found.fitting >= before.fitting
-            assert not before.best or (found.best and found.best.seconds <= before.best.seconds)
-        before = found
+            assert result.fitting >= before.fitting
+            assert not before.best or (result.best and result.best.seconds <= before.best.seconds)
+        before = result
     assert before
     assert before.best
     slower = before.best.seconds
     for field in ("bandwidth", "interconnect_bandwidth", "network"):
         more = 2 * getattr(H100, field)
         device = replace(H100, memory_bytes=141e9, **{field: more})
-        found = searched(replace(asked(LLAMA, 64, 128, 4096), cluster=Cluster(device, 64, 8)))
-        assert found.best
-        assert found.best.seconds <= slower * (1 + 1e-12)
+        result = searched(replace(asked(LLAMA, 64, 128, 4096), cluster=Cluster(device, 64, 8)))
+        assert result.best
+        assert result.best.seconds <= slower * (1 + 1e-12)
 
 
 def test_what_a_plan_is_found_with_is_what_it_costs_alone() -> None:
     question = asked(MIXTRAL, 64, 256, 4096)
-    found = searched(question)
-    assert found.best
-    assert 0.3 < found.best.mfu < 0.6
-    for plan in (found.best, found.second, *found.pareto):
+    result = searched(question)
+    assert result.best
+    assert 0.3 < result.best.mfu < 0.6
+    for plan in (result.best, result.second, *result.pareto):
         assert plan
         check(MIXTRAL, plan.layout, 4096, 64)
         step = step_time(
             MIXTRAL, question.cluster, plan.layout, seq_len=4096, running=plan.running, policy=MEGATRON, optimizer=ADAM
         )
-        held = memory_per_device(MIXTRAL, plan.layout, policy=MEGATRON, optimizer=ADAM, seq_len=4096)
+        memory = memory_per_device(MIXTRAL, plan.layout, policy=MEGATRON, optimizer=ADAM, seq_len=4096)
         assert plan.seconds == pytest.approx(step.total, rel=1e-12)
-        assert plan.memory == held
+        assert plan.memory == memory
         assert plan.low < plan.seconds < plan.high
-        assert plan.spare == plan.usable - held.total >= 0
-        assert plan.mfu == pytest.approx(found.best.mfu * found.best.seconds / plan.seconds, rel=1e-9)
+        assert plan.spare == plan.usable - memory.total >= 0
+        assert plan.mfu == pytest.approx(result.best.mfu * result.best.seconds / plan.seconds, rel=1e-9)
 
 
 def test_the_second_best_has_other_degrees() -> None:
-    found = searched(asked(LLAMA, 64, 96, 4096), top=ALL)
-    layout = found.plans.layout
-    assert found.best
-    assert found.second
+    result = searched(asked(LLAMA, 64, 96, 4096), top=ALL)
+    layout = result.plans.layout
+    assert result.best
+    assert result.second
     names = ("tensor", "pipeline", "context", "expert", "data")
-    other = np.logical_or.reduce([getattr(layout, name) != getattr(found.best.layout, name) for name in names])
-    assert found.second.seconds == pytest.approx(found.plans.seconds[np.argmax(other)], rel=1e-12)
+    other = np.logical_or.reduce([getattr(layout, name) != getattr(result.best.layout, name) for name in names])
+    assert result.second.seconds == pytest.approx(result.plans.seconds[np.argmax(other)], rel=1e-12)
 
 
 def test_objectives() -> None:
@@ -272,22 +272,26 @@ def test_objectives() -> None:
 
 def test_bound_is_the_largest_part_that_is_no_arithmetic() -> None:
     question = asked(MIXTRAL, 64, 256, 4096)
-    found = searched(question, top=300)
-    layout, overlap = found.plans.layout, found.plans.overlap
+    result = searched(question, top=300)
+    layout, overlap = result.plans.layout, result.plans.overlap
     for i in range(0, 300, 37):
-        one = Layout(**{field.name: int(getattr(layout, field.name)[i]) for field in fields(Layout)})
+        item = Layout(**{field.name: int(getattr(layout, field.name)[i]) for field in fields(Layout)})
         running = replace(question.running, overlap=int(overlap[i]))
-        step = step_time(MIXTRAL, question.cluster, one, seq_len=4096, running=running, policy=MEGATRON, optimizer=ADAM)
+        step = step_time(
+            MIXTRAL, question.cluster, item, seq_len=4096, running=running, policy=MEGATRON, optimizer=ADAM
+        )
         parts = [getattr(step, name) for name in step.__slots__]
-        assert found.plans.bound[i] >= 3
-        assert parts[found.plans.bound[i]] == max(parts[3:])
+        assert result.plans.bound[i] >= 3
+        assert parts[result.plans.bound[i]] == max(parts[3:])
 
 
 def test_a_group_of_own_size() -> None:
-    found = searched(asked(LLAMA, 64, 128, 4096, constraints=Constraints(zero=3, shard_group=16, tensor=1, pipeline=1)))
-    assert found.best
-    assert found.best.layout.shard_group == 16
-    assert np.all(found.plans.layout.shard_group == 16)
+    result = searched(
+        asked(LLAMA, 64, 128, 4096, constraints=Constraints(zero=3, shard_group=16, tensor=1, pipeline=1))
+    )
+    assert result.best
+    assert result.best.layout.shard_group == 16
+    assert np.all(result.plans.layout.shard_group == 16)
 
 
 def test_tensor_parallel_ranks_stay_in_a_node_unless_they_are_let_out() -> None:
@@ -305,9 +309,9 @@ def test_tensor_parallel_ranks_stay_in_a_node_unless_they_are_let_out() -> None:
 def test_nothing_divides(accelerators: int, batch: int) -> None:
     spec = replace(DENSE, layers=5, vocab=32_003)
     question = asked(spec, accelerators, batch, 4096, constraints=Constraints(pipeline=1, context=1))
-    found = searched(question)
-    assert (found.count, found.fitting, found.best, found.nearest, found.pareto) == (0, 0, None, None, ())
-    assert len(found.plans.seconds) == 0
+    result = searched(question)
+    assert (result.count, result.fitting, result.best, result.nearest, result.pareto) == (0, 0, None, None, ())
+    assert len(result.plans.seconds) == 0
 
 
 def test_sizes_with_plans_are_those_that_have_any() -> None:
@@ -383,21 +387,21 @@ def test_neighbours(space: tuple[str, int, int, int]) -> None:
     assume(best)
     assert best
     slow = {plan.key: plan for plan in brute(*space)}
-    for one in neighbours(best, question):
-        own = best.running.overlap if one.field == "overlap" else getattr(best.layout, one.field)
-        assert one.value != own
-        if one.found is None:
-            assert one.rule
-            assert not one.fits
+    for neighbour in neighbours(best, question):
+        own = best.running.overlap if neighbour.field == "overlap" else getattr(best.layout, neighbour.field)
+        assert neighbour.value != own
+        if neighbour.found is None:
+            assert neighbour.rule
+            assert not neighbour.fits
             continue
-        layout, overlap = one.found.layout, int(one.found.running.overlap)
-        assert (overlap if one.field == "overlap" else getattr(layout, one.field)) == one.value
+        layout, overlap = neighbour.found.layout, int(neighbour.found.running.overlap)
+        assert (overlap if neighbour.field == "overlap" else getattr(layout, neighbour.field)) == neighbour.value
         assert layout.accelerators == accelerators
         assert layout.data * layout.micro_batch * layout.micro_batches == batch
         plan = Plain(layout, overlap, 0.0, 0.0)
         if plan.key in slow:
-            assert same(one.found, slow[plan.key])
-            assert one.found.seconds >= best.seconds or not one.fits
+            assert same(neighbour.found, slow[plan.key])
+            assert neighbour.found.seconds >= best.seconds or not neighbour.fits
         else:
             assert question.cluster.per_node % layout.tensor
 
@@ -407,16 +411,16 @@ def test_a_neighbour_that_cannot_be_names_the_rule() -> None:
     best = searched(question).best
     assert best
     assert best.layout.micro_batches == 8
-    found = {(one.field, one.value): one for one in neighbours(best, question)}
-    assert found["tensor", 4].found
-    assert found["tensor", 4].found.layout.data == 16
-    assert found["tensor", 16].found
-    assert found["micro_batch", 2].found
-    up = found["pipeline", 2].found
+    table = {(neighbour.field, neighbour.value): neighbour for neighbour in neighbours(best, question)}
+    assert table["tensor", 4].found
+    assert table["tensor", 4].found.layout.data == 16
+    assert table["tensor", 16].found
+    assert table["micro_batch", 2].found
+    up = table["pipeline", 2].found
     assert up
     assert up.layout.data == 4
     full = replace(best, layout=replace(best.layout, data=8, micro_batch=8, micro_batches=1))
-    broken = {(one.field, one.value): one for one in neighbours(full, question)}["tensor", 4]
+    broken = {(neighbour.field, neighbour.value): neighbour for neighbour in neighbours(full, question)}["tensor", 4]
     assert broken.found is None
     assert "64" in broken.rule
 
@@ -424,10 +428,10 @@ def test_a_neighbour_that_cannot_be_names_the_rule() -> None:
 def test_strong_scaling() -> None:
     question = asked(LLAMA, 8, 512, 4096)
     sizes = best_by_size(question, (8, 64, 61, 512), price=2.0)
-    assert [one.accelerators for one in sizes] == [8, 64, 61, 512]
+    assert [size.accelerators for size in sizes] == [8, 64, 61, 512]
     assert sizes[2].searched.best is None
-    several = [one.searched for one in sizes if one.searched.best]
-    assert np.all(np.diff([one.best.seconds for one in several if one.best]) < 0)
+    several = [size.searched for size in sizes if size.searched.best]
+    assert np.all(np.diff([result.best.seconds for result in several if result.best]) < 0)
     alone = search_plans(
         LLAMA, cluster(H100, 64), 512, 4096, policy=MEGATRON, optimizer=ADAM, constraints=EVERYTHING, price=2.0
     )
@@ -438,9 +442,9 @@ def test_layouts_of_a_neighbour_are_sound() -> None:
     question = asked(MIXTRAL, 64, 256, 4096)
     best = searched(question).best
     assert best
-    for one in neighbours(best, question):
-        if one.found:
-            check(MIXTRAL, one.found.layout, 4096, 64)
+    for neighbour in neighbours(best, question):
+        if neighbour.found:
+            check(MIXTRAL, neighbour.found.layout, 4096, 64)
     with pytest.raises(LayoutError):
         check(MIXTRAL, replace(best.layout, tensor=3), 4096, 64)
 
@@ -450,8 +454,8 @@ def test_what_is_left_out_is_mixed_bf16_with_adamw() -> None:
     policy = POLICIES["mixed bf16, fp32 master"]
     named = search_plans(DENSE, machine, 64, 4096, policy=policy, optimizer=ADAM).best
     assert search_plans(DENSE, machine, 64, 4096).best == named
-    held = memory_per_device(DENSE, layout, policy=policy, optimizer=ADAM, seq_len=4096)
-    assert memory_per_device(DENSE, layout, seq_len=4096) == held
+    memory = memory_per_device(DENSE, layout, policy=policy, optimizer=ADAM, seq_len=4096)
+    assert memory_per_device(DENSE, layout, seq_len=4096) == memory
 
 
 def test_what_makes_no_search_or_step_is_refused_by_name() -> None:

@@ -57,9 +57,9 @@ def query(**texts: str) -> SearchRequest:
 
 
 def best(**texts: str) -> LayoutResult:
-    found = search_layouts(query(**texts)).best
-    assert found is not None
-    return found
+    result = search_layouts(query(**texts)).best
+    assert result is not None
+    return result
 
 
 # ------------------------------------------------------------------------------------------ what is asked
@@ -67,12 +67,12 @@ def best(**texts: str) -> LayoutResult:
 
 @given(st.integers(1, 10**8), st.sampled_from([512, 2048, 4096, 8192, 131_072]))
 def test_a_batch_in_tokens_is_a_round_number_of_sequences_near_it(tokens: int, seq_len: int) -> None:
-    found = Batch(float(tokens)).sequences(seq_len)
+    number = Batch(float(tokens)).sequences(seq_len)
     wanted = max(1.0, tokens / seq_len)
-    assert found >= 1
-    assert abs(found / wanted - 1) <= 0.05 or abs(found - wanted) <= 0.5
-    twice = 2 * (found & -found)  # the next rounder numbers are further away
-    assert all(abs(k * twice / wanted - 1) > 0.05 for k in (found // twice, found // twice + 1) if k)
+    assert number >= 1
+    assert abs(number / wanted - 1) <= 0.05 or abs(number - wanted) <= 0.5
+    twice = 2 * (number & -number)  # the next rounder numbers are further away
+    assert all(abs(k * twice / wanted - 1) > 0.05 for k in (number // twice, number // twice + 1) if k)
 
 
 @pytest.mark.parametrize(
@@ -124,45 +124,45 @@ def test_a_search_depends_on_nothing_but_its_question() -> None:
 @pytest.mark.parametrize(
     ("texts", "keeps"),
     [
-        ({"ktp": "2"}, lambda one: one.tensor == 2),
-        ({"kpp": "2-4"}, lambda one: (one.pipeline >= 2) & (one.pipeline <= 4)),
-        ({"kmbs": "up to 2"}, lambda one: one.micro_batch <= 2),
-        ({"kzero": "3"}, lambda one: one.zero == 3),
-        ({"krc": "full"}, lambda one: one.recompute == 2),
-        ({}, lambda one: one.offload == 0),
+        ({"ktp": "2"}, lambda item: item.tensor == 2),
+        ({"kpp": "2-4"}, lambda item: (item.pipeline >= 2) & (item.pipeline <= 4)),
+        ({"kmbs": "up to 2"}, lambda item: item.micro_batch <= 2),
+        ({"kzero": "3"}, lambda item: item.zero == 3),
+        ({"krc": "full"}, lambda item: item.recompute == 2),
+        ({}, lambda item: item.offload == 0),
     ],
 )
 def test_every_plan_keeps_to_what_it_has_to(texts: dict[str, str], keeps: object) -> None:
-    found = search_layouts(query(**texts))
-    assert 0 < found.fitting <= found.count <= search_layouts(query()).count
+    result = search_layouts(query(**texts))
+    assert 0 < result.fitting <= result.count <= search_layouts(query()).count
     assert callable(keeps)
-    assert np.all(keeps(found.plans.layout))
+    assert np.all(keeps(result.plans.layout))
 
 
 def test_a_plan_found_is_the_same_typed() -> None:
-    found = best()
-    typed = plan_of(PLAN_FORM.parse({**SMALL, **layout_texts(found.layout)}))
+    result = best()
+    typed = plan_of(PLAN_FORM.parse({**SMALL, **layout_texts(result.layout)}))
     again = evaluate_own_layout(query(), typed.layout)
-    assert again.layout == found.layout
-    assert again.seconds == pytest.approx(found.seconds, rel=1e-9)
-    assert float(again.memory.total) == pytest.approx(float(found.memory.total), rel=1e-9)
+    assert again.layout == result.layout
+    assert again.seconds == pytest.approx(result.seconds, rel=1e-9)
+    assert float(again.memory.total) == pytest.approx(float(result.memory.total), rel=1e-9)
 
 
 @pytest.mark.parametrize(
     "texts", [{}, {"loss": "fused", "chunks": "4"}, {"impl": "Hugging Face SDPA"}, {"ctx": "0 GB", "frag": "9%"}]
 )
 def test_a_plan_found_holds_what_training_memory_counts(texts: dict[str, str]) -> None:
-    found = best(**texts)
-    plan = plan_from({**SMALL, **texts, **layout_texts(found.layout)})
-    assert memory_estimate(plan).layout == found.layout
-    assert memory_estimate(plan).total == pytest.approx(float(found.memory.total), rel=1e-9)
+    result = best(**texts)
+    plan = plan_from({**SMALL, **texts, **layout_texts(result.layout)})
+    assert memory_estimate(plan).layout == result.layout
+    assert memory_estimate(plan).total == pytest.approx(float(result.memory.total), rel=1e-9)
 
 
 def test_a_layout_that_does_not_divide_the_batch_is_refused() -> None:
     with pytest.raises(LayoutError, match="128 sequences"):
         batched(query(), Layout(tensor=1, micro_batch=3))
-    made = batched(query(), Layout(tensor=2, micro_batch=4))
-    assert made.micro_batch * made.micro_batches * made.data == 128
+    layout = batched(query(), Layout(tensor=2, micro_batch=4))
+    assert layout.micro_batch * layout.micro_batches * layout.data == 128
 
 
 # ------------------------------------------------------------------------------------------ the pipeline in time
@@ -207,13 +207,13 @@ def test_the_pipeline_keeps_its_order(
 
 
 def test_a_plan_too_long_to_draw_is_drawn_shorter_and_says_so() -> None:
-    found = best()
-    layout = replace(found.layout, pipeline=4, interleave=2, micro_batches=4096)
-    line = timeline_of(layout, found.step)
+    result = best()
+    layout = replace(result.layout, pipeline=4, interleave=2, micro_batches=4096)
+    line = timeline_of(layout, result.step)
     assert line.micro_batches < 4096
     assert line.micro_batches % 4 == 0
-    said = text_step.waits(layout, line, found.step)
-    assert f"{line.micro_batches:,} of 4,096" in said
+    text = text_step.waits(layout, line, result.step)
+    assert f"{line.micro_batches:,} of 4,096" in text
 
 
 # ------------------------------------------------------------------------------------------ places
@@ -231,32 +231,32 @@ def test_a_place_is_found_again_by_its_shards(t: int, c: int, d: int, p: int, da
 
 def test_groups_lie_on_the_links_that_their_strides_allow() -> None:
     layout = Layout(tensor=8, pipeline=4, data=4, micro_batches=8)
-    found = best()
-    sent = traffic(query(), found.layout)
-    lain = {one.kind: one for one in groups(layout, found.step, sent, 8)}
+    result = best()
+    sent = traffic(query(), result.layout)
+    lain = {group.kind: group for group in groups(layout, result.step, sent, 8)}
     assert lain["tensor"].inside
     assert (lain["data"].nodes, lain["pipeline"].nodes) == (4, 4)
-    narrow = {one.kind: one for one in groups(replace(layout, tensor=2, data=8), found.step, sent, 8)}
+    narrow = {group.kind: group for group in groups(replace(layout, tensor=2, data=8), result.step, sent, 8)}
     assert (narrow["data"].stride, narrow["data"].nodes) == (2, 2)
-    assert not groups(Layout(), found.step, sent, 8)
+    assert not groups(Layout(), result.step, sent, 8)
 
 
 # ------------------------------------------------------------------------------------------ pictures and words
 
 
 @pytest.fixture(scope="module")
-def found() -> SearchResult:
+def result() -> SearchResult:
     return search_layouts(query())
 
 
-def test_pictures_are_figures(found: SearchResult) -> None:
+def test_pictures_are_figures(result: SearchResult) -> None:
     here, asked_for = best(), query()
     layout = here.layout
     deep = replace(layout, pipeline=2, data=8, zero=1, micro_batch=1, micro_batches=16, tensor=1, context=1)
     sized = cluster_results(asked_for, 1e12, 2.5)
     rows = kept()
     drawn = (
-        space(found.plans, found.pareto, here, here.usable, LIGHT),
+        space(result.plans, result.pareto, here, here.usable, LIGHT),
         waterfall(here.step, LIGHT, low=here.low, high=here.high),
         waterfall(here.step, LIGHT, low=math.nan, high=math.nan),
         pipeline(timeline_of(deep, here.step), LIGHT),
@@ -278,32 +278,32 @@ def test_a_step_is_the_sum_of_what_is_drawn() -> None:
     assert float(ends.max()) == pytest.approx(here.seconds, rel=1e-3)
 
 
-def test_narrowing_keeps_what_lies_within(found: SearchResult) -> None:
-    most = 1.3 * float(found.plans.seconds.min())
-    some = narrowed(found.plans, most, {"tensor": Range(1, 2)})
-    assert 0 < len(some.seconds) < len(found.plans.seconds)
+def test_narrowing_keeps_what_lies_within(result: SearchResult) -> None:
+    most = 1.3 * float(result.plans.seconds.min())
+    some = narrowed(result.plans, most, {"tensor": Range(1, 2)})
+    assert 0 < len(some.seconds) < len(result.plans.seconds)
     assert float(some.seconds.max()) <= most
     assert {int(layout_at(some, i).tensor) for i in range(len(some.seconds))} <= {1, 2}
-    assert all(one.seconds <= most for one in within(found.pareto, most))
-    none = narrowed(found.plans, 0.0, {})
+    assert all(item.seconds <= most for item in within(result.pareto, most))
+    none = narrowed(result.plans, 0.0, {})
     assert len(none.seconds) == 0
-    assert "No plan" in search_text.kept(none, found)
+    assert "No plan" in search_text.kept(none, result)
     assert len(as_csv(some).splitlines()) == len(some.seconds) + 1
-    assert layout_at(some, 0) == Layout(*(int(getattr(layout_at(some, 0), one.name)) for one in fields(Layout)))
+    assert layout_at(some, 0) == Layout(*(int(getattr(layout_at(some, 0), field.name)) for field in fields(Layout)))
 
 
-def test_the_sentence_has_the_numbers(found: SearchResult) -> None:
+def test_the_sentence_has_the_numbers(result: SearchResult) -> None:
     here, plan = best(), plan_from(SMALL)
-    said = plain(search_text.sentence(plan, query(), here))
+    text = plain(search_text.sentence(plan, query(), here))
     days = days_for(plan.tokens, query(), here.seconds)
-    assert "Llama 3.1 8B on 16 × H100 SXM" in said
-    assert search_text.degrees(here.layout) in said
-    assert f"{100 * here.mfu:.3g} % MFU" in said
+    assert "Llama 3.1 8B on 16 × H100 SXM" in text
+    assert search_text.degrees(here.layout) in text
+    assert f"{100 * here.mfu:.3g} % MFU" in text
     assert days == pytest.approx(1e12 / (128 * 4096) * here.seconds / 86400)
     assert days == pytest.approx(1e12 / (128 * 4096) * here.seconds / 86400)
     assert here.low < here.high
-    assert f"of {found.count:,} plans" in search_text.counted(plan, query(), found, here)
-    assert "Second" in search_text.second(found)
+    assert f"of {result.count:,} plans" in search_text.counted(plan, query(), result, here)
+    assert "Second" in search_text.second(result)
 
 
 def test_where_nothing_fits_the_nearest_and_the_cheapest_change_are_said() -> None:
@@ -313,9 +313,9 @@ def test_where_nothing_fits_the_nearest_and_the_cheapest_change_are_said() -> No
     assert result.best is None
     assert result.nearest is not None
     ways = fitting_changes(asked_for)
-    said = search_text.nothing_fits(plan, asked_for, result, ways)
-    assert "not fit" in said
-    assert search_text.gib(-result.nearest.spare) in said
+    text = search_text.nothing_fits(plan, asked_for, result, ways)
+    assert "not fit" in text
+    assert search_text.gib(-result.nearest.spare) in text
     assert ways
     for way in ways:
         texts = {**SMALL, "model": "Llama 3.1 405B", "count": "8", **dict(way.texts)}
@@ -336,19 +336,19 @@ def test_where_nothing_divides_it_says_what_would(texts: dict[str, str]) -> None
 
 
 def test_a_space_too_large_names_what_helps() -> None:
-    said = search_text.too_many(SpaceError(123_456_789, 20_000_000, "micro_batch", 4_000_000))
-    assert "123,456,789" in said
-    assert "micro batch" in said
-    assert "4,000,000" in said
+    text = search_text.too_many(SpaceError(123_456_789, 20_000_000, "micro_batch", 4_000_000))
+    assert "123,456,789" in text
+    assert "micro batch" in text
+    assert "4,000,000" in text
 
 
-def test_neighbours_say_what_changes(found: SearchResult) -> None:
+def test_neighbours_say_what_changes(result: SearchResult) -> None:
     here = best()
     around = neighbours(here, query())
-    rows = [text_step.neighbour_row(here, one) for one in around]
+    rows = [text_step.neighbour_row(here, neighbour) for neighbour in around]
     assert len(rows) == len(around) > 5
     assert all(row[4] for row in rows)
-    fits = [one.found.seconds for one in around if one.found and one.found.spare >= 0]
+    fits = [neighbour.found.seconds for neighbour in around if neighbour.found and neighbour.found.spare >= 0]
     assert min(fits) >= here.seconds * (1 - 1e-9), "a neighbour beats the best of all"
     assert "No single change that fits is faster" in text_step.around(here, around)
 
@@ -356,21 +356,28 @@ def test_neighbours_say_what_changes(found: SearchResult) -> None:
 def test_a_faster_change_that_does_not_fit_is_not_called_better() -> None:
     """From a plan beside the best the way back is named; once whatever is faster no longer fits, nothing is."""
     where = query()
-    beside = [one.found for one in neighbours(best(), where) if one.found and one.fits]
-    slower = max(beside, key=lambda found: found.seconds)
+    beside = [neighbour.found for neighbour in neighbours(best(), where) if neighbour.found and neighbour.fits]
+    slower = max(beside, key=lambda result: result.seconds)
     around = neighbours(slower, where)
-    faster = [one for one in around if one.fits and one.found and one.found.seconds < slower.seconds]
-    assert faster
-    said = text_step.around(slower, around)
-    assert "% faster**" in said
-    assert "No single change" not in said
-    tight = [
-        replace(one, found=replace(one.found, usable=0.0)) if one in faster and one.found else one for one in around
+    faster = [
+        neighbour
+        for neighbour in around
+        if neighbour.fits and neighbour.found and neighbour.found.seconds < slower.seconds
     ]
-    said = text_step.around(slower, tight)
-    assert "**No single change that fits is faster**" in said
-    assert "% faster" not in said
-    rows = [text_step.neighbour_row(slower, one) for one in tight if one.found and not one.fits]
+    assert faster
+    text = text_step.around(slower, around)
+    assert "% faster**" in text
+    assert "No single change" not in text
+    tight = [
+        replace(neighbour, found=replace(neighbour.found, usable=0.0))
+        if neighbour in faster and neighbour.found
+        else neighbour
+        for neighbour in around
+    ]
+    text = text_step.around(slower, tight)
+    assert "**No single change that fits is faster**" in text
+    assert "% faster" not in text
+    rows = [text_step.neighbour_row(slower, neighbour) for neighbour in tight if neighbour.found and not neighbour.fits]
     assert any(row[2].startswith("−") and " over" in row[3] for row in rows), "it is still listed, as faster and over"
 
 
@@ -378,7 +385,7 @@ def test_stages_hold_what_the_fullest_holds() -> None:
     here = best(kpp="4", kvpp="1")
     rows = stages(query(), here.layout, 16)
     assert [place for place, _ in rows] == list(range(4))
-    fullest = max(float(one.total) for _, one in rows)
+    fullest = max(float(memory.total) for _, memory in rows)
     assert fullest == pytest.approx(float(here.memory.total), rel=1e-9)
     assert search_text.gib(fullest) in text_step.fullest(rows, 4, here.usable)
 
@@ -386,23 +393,23 @@ def test_stages_hold_what_the_fullest_holds() -> None:
 def test_the_derivation_has_the_step_and_its_parts() -> None:
     here = best()
     steps = explain(query(), here, 1e12)
-    names = {one.name.rpartition(".")[2] for one in steps}
+    names = {step.name.rpartition(".")[2] for step in steps}
     assert {"days_of_steps", "mfu_needed", "product_seconds"} <= names
     assert steps[0].value == pytest.approx(1e12 / (128 * 4096) * here.seconds / 86400)
     assert steps[1].value == pytest.approx(here.mfu)
-    assert all(math.isfinite(one.value) for one in steps)
+    assert all(math.isfinite(step.value) for step in steps)
     assert explain_run(lambda: None) == []
 
 
 def test_more_accelerators_never_take_longer() -> None:
     """Of powers of two, on which every smaller cluster's plan has a like one."""
     sized = cluster_results(query(), 1e12, 2.0)
-    days = [one.days for one in sized]
+    days = [result.days for result in sized]
     assert days == sorted(days, reverse=True)
-    assert [one.accelerators for one in sized] == sorted(one.accelerators for one in sized)
-    for one in sized:
-        assert one.dollars == pytest.approx(one.days * 24 * one.accelerators * 2.0)
-    enough = next(one.accelerators for one in sized if one.days <= days[2])
+    assert [result.accelerators for result in sized] == sorted(result.accelerators for result in sized)
+    for result in sized:
+        assert result.dollars == pytest.approx(result.days * 24 * result.accelerators * 2.0)
+    enough = next(result.accelerators for result in sized if result.days <= days[2])
     assert f"{enough:,}" in search_text.scaling(sized, days[2])
     assert "All of them take longer" in search_text.scaling(sized, days[-1] / 2)
 
@@ -410,11 +417,11 @@ def test_more_accelerators_never_take_longer() -> None:
 def test_published_layouts_stand_beside_the_best_of_the_search() -> None:
     rows = compare_published()
     assert len(rows) == 6
-    for one in rows:
-        assert one.best is not None
-        assert one.best.seconds <= one.ours.seconds * (1 + 1e-9) or one.ours.spare < 0
-        assert one.ours.seconds == pytest.approx(one.run.seconds, rel=0.25)
-        assert 0.1 < one.mfu < 0.7
+    for row in rows:
+        assert row.best is not None
+        assert row.best.seconds <= row.ours.seconds * (1 + 1e-9) or row.ours.spare < 0
+        assert row.ours.seconds == pytest.approx(row.run.seconds, rel=0.25)
+        assert 0.1 < row.mfu < 0.7
     assert len(text_evidence.published_rows(rows)) == 6
 
 
@@ -422,9 +429,9 @@ def test_evidence_says_the_errors_of_its_rows() -> None:
     rows = kept()
     measured, predicted, names, mixture = text_evidence.points(rows)
     off = np.abs(predicted / measured - 1)
-    said = text_evidence.believed(rows)
-    assert f"{100 * float(np.median(off)):.3g} %" in said
-    assert f"{len(names):,} published steps" in said
+    text = text_evidence.believed(rows)
+    assert f"{100 * float(np.median(off)):.3g} %" in text
+    assert f"{len(names):,} published steps" in text
     assert len(mixture) == len(rows.left) == len(names)
     source = rows.runs[0].group
     some = text_evidence.of_source(rows, source)
@@ -458,16 +465,16 @@ def test_the_parts_of_a_step_are_named() -> None:
     assert isinstance(best().memory, DeviceMemory)
 
 
-def test_every_plan_of_the_table_is_the_same_once_it_is_chosen(found: SearchResult) -> None:
-    for i in range(0, min(400, len(found.plans.seconds)), 7):
-        chosen = evaluate_own_layout(query(), layout_at(found.plans, i))
-        assert chosen.seconds == pytest.approx(float(found.plans.seconds[i]), rel=1e-9)
-        assert float(chosen.memory.total) == pytest.approx(float(found.plans.memory[i]), rel=1e-9)
+def test_every_plan_of_the_table_is_the_same_once_it_is_chosen(result: SearchResult) -> None:
+    for i in range(0, min(400, len(result.plans.seconds)), 7):
+        chosen = evaluate_own_layout(query(), layout_at(result.plans, i))
+        assert chosen.seconds == pytest.approx(float(result.plans.seconds[i]), rel=1e-9)
+        assert float(chosen.memory.total) == pytest.approx(float(result.plans.memory[i]), rel=1e-9)
 
 
-@pytest.mark.parametrize(("share", "said"), [(0.021, "2.1 % longer"), (0.5, "50 % longer"), (53.5, "54.5 times")])
-def test_what_takes_longer_than_twice_is_said_in_times(share: float, said: str) -> None:
-    assert said in search_text.longer(share)
+@pytest.mark.parametrize(("share", "text"), [(0.021, "2.1 % longer"), (0.5, "50 % longer"), (53.5, "54.5 times")])
+def test_what_takes_longer_than_twice_is_said_in_times(share: float, text: str) -> None:
+    assert text in search_text.longer(share)
 
 
 def test_the_kept_plans_name_how_slow_they_become() -> None:
@@ -489,9 +496,9 @@ def test_the_grid_names_stages_and_shards_only_where_there_are_some(pipeline_: i
     assert "16 of 32" in drawn["layout"]["xaxis"]["title"]["text"]
 
 
-def test_the_memory_line_says_how_much_it_is(found: SearchResult) -> None:
+def test_the_memory_line_says_how_much_it_is(result: SearchResult) -> None:
     here = best()
-    drawn = space(found.plans, found.pareto, here, here.usable, LIGHT)
+    drawn = space(result.plans, result.pareto, here, here.usable, LIGHT)
     assert any(f"{here.usable / 2**30:.1f} GiB" in note["text"] for note in drawn["layout"]["annotations"])
 
 

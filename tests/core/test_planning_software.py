@@ -45,9 +45,9 @@ def test_a_plans_steps_are_those_of_its_software(software: str) -> None:
 
 
 def test_launches_show_where_no_graphs_hide_them() -> None:
-    shown = {one.id: [running_on(one.id, MIXTURE, chip, "bf16").graphs for chip in (H100, GB200)] for one in
-             SOFTWARE.values()}  # fmt: skip
-    assert shown == {MEGATRON.id: [0, 1], TUNED.id: [1, 1], COMPILED.id: [0, 0], EAGER.id: [0, 0]}
+    chips = (H100, GB200)
+    by_name = {name: [running_on(name, MIXTURE, chip, "bf16").graphs for chip in chips] for name in SOFTWARE}
+    assert by_name == {MEGATRON.id: [0, 1], TUNED.id: [1, 1], COMPILED.id: [0, 0], EAGER.id: [0, 0]}
     assert all(running_on(name, DENSE, H100, "bf16").graphs == 1 for name in SOFTWARE)
 
 
@@ -87,12 +87,12 @@ def test_mixtures_are_predicted_by_the_name_of_their_software(software: str, rel
 
 def test_a_search_free_in_its_experts_loses_to_no_degree_of_them() -> None:
     def best(software: str, **texts: str) -> float:
-        found = search_layouts(
+        result = search_layouts(
             search_request(plan_from({**SMALL, "model": "Qwen3 30B-A3B", "sw": software, **texts}))
         ).best
-        return found.seconds if found else math.inf
+        return result.seconds if result else math.inf
 
     for software in SOFTWARE:
         pinned = [best(software, kep=str(degree)) for degree in (1, 2, 4, 8, 16)]
         assert best(software) == pytest.approx(min(pinned))
-        assert all(math.isfinite(one) for one in pinned)
+        assert all(math.isfinite(value) for value in pinned)

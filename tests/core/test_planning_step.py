@@ -46,7 +46,7 @@ def many(count: int, seed: int, spec: TransformerSpec = SMALL, accelerators: int
         return rng.choice(values, size=size)
 
     t, p, c = one_of(1, 2, 4, 8), one_of(1, 1, 2, 4, 8), one_of(1, 1, 2, 4)
-    made = Layout(
+    layout = Layout(
         tensor=t,
         pipeline=p,
         interleave=np.where(p > 1, one_of(1, 2, 3), 1),
@@ -61,11 +61,11 @@ def many(count: int, seed: int, spec: TransformerSpec = SMALL, accelerators: int
         recompute=one_of(0, 1, 2, 3),
         offload=one_of(0, 0, 1),
     )
-    right = allowed(spec, made, SEQ, accelerators)
-    right &= (made.shard_group == 0) | (made.zero > 0)
+    right = allowed(spec, layout, SEQ, accelerators)
+    right &= (layout.shard_group == 0) | (layout.zero > 0)
     at = np.flatnonzero(right)[:count]
     assert len(at) == count
-    return Layout(**{f.name: getattr(made, f.name)[at] for f in fields(made)})
+    return Layout(**{f.name: getattr(layout, f.name)[at] for f in fields(layout)})
 
 
 def single(layout: Layout, at: int) -> Layout:
@@ -77,13 +77,13 @@ def single(layout: Layout, at: int) -> Layout:
 def test_arrays_are_the_plain_reference_plan_by_plan(name: str, overlap: int) -> None:
     spec = model_named(name).spec
     machine, running, plans = cluster(find("H100 SXM"), 512), Running(overlap=overlap), many(24, 5, spec)
-    found = step_time(spec, machine, plans, seq_len=SEQ, running=running)
+    time = step_time(spec, machine, plans, seq_len=SEQ, running=running)
     for i in range(24):
         plan = single(plans, i)
         expected = Reference(spec, machine, plan, SEQ, running).of
         alone = step_time(spec, machine, plan, seq_len=SEQ, running=running)
-        for part in fields(found):
-            value = float(np.broadcast_to(getattr(found, part.name), 24)[i])
+        for part in fields(time):
+            value = float(np.broadcast_to(getattr(time, part.name), 24)[i])
             assert value == pytest.approx(expected[part.name], rel=1e-9, abs=1e-12), (plan, part.name)
             assert getattr(alone, part.name) == pytest.approx(value, rel=1e-12)
 
@@ -96,32 +96,32 @@ def test_axes_of_a_layout_stay_apart() -> None:
         tensor=full[0].ravel(), data=16 // full[0].ravel(), micro_batches=4, zero=full[1].ravel(), sequence_parallel=1
     )
     machine, states = cluster(find("H100 SXM"), 16), default_states(SMALL)
-    one = step_over(SMALL, machine, apart, states, seq_len=SEQ)
+    time = step_over(SMALL, machine, apart, states, seq_len=SEQ)
     other = step_over(SMALL, machine, flat, states, seq_len=SEQ)
-    assert np.shape(one.matmul) == (3, 1)
-    assert np.allclose(one.total.ravel(), other.total, rtol=1e-12)
+    assert np.shape(time.matmul) == (3, 1)
+    assert np.allclose(time.total.ravel(), other.total, rtol=1e-12)
 
 
 def test_total_is_the_sum_of_its_parts() -> None:
-    found = step_time(LLAMA, H100, PLAN, seq_len=SEQ)
-    parts = [getattr(found, f.name) for f in fields(found)]
-    assert found.total == pytest.approx(math.fsum(parts))
+    time = step_time(LLAMA, H100, PLAN, seq_len=SEQ)
+    parts = [getattr(time, f.name) for f in fields(time)]
+    assert time.total == pytest.approx(math.fsum(parts))
     assert all(part >= 0 for part in parts)
 
 
 def test_without_parallelism_nothing_is_sent() -> None:
-    found = step_time(SMALL, cluster(find("H200 SXM"), 1), Layout(), seq_len=SEQ)
-    sent = (found.tensor, found.context, found.expert, found.data, found.transfer, found.bubble, found.jitter)
+    time = step_time(SMALL, cluster(find("H200 SXM"), 1), Layout(), seq_len=SEQ)
+    sent = (time.tensor, time.context, time.expert, time.data, time.transfer, time.bubble, time.jitter)
     assert sent == (0, 0, 0, 0, 0, 0, 0)
 
 
 def test_twice_the_micro_batch_computes_about_twice_as_long() -> None:
-    one, two = (
+    time, two = (
         step_time(SMALL, cluster(find("H100 SXM"), 8), Layout(data=8, micro_batch=b, micro_batches=4), seq_len=SEQ)
         for b in (1, 2)
     )
-    assert 1.9 < two.matmul / one.matmul < 2  # weights are read once for both
-    assert two.attention / one.attention == pytest.approx(2)
+    assert 1.9 < two.matmul / time.matmul < 2  # weights are read once for both
+    assert two.attention / time.attention == pytest.approx(2)
 
 
 def test_full_recomputation_repeats_what_forward_computes() -> None:
@@ -143,10 +143,10 @@ def test_torch_leaves_out_what_experts_end_with() -> None:
         layout = Layout(data=8, expert=8, recompute=recompute, micro_batches=4)
         return step_time(MIXTRAL, cluster(find("H100 SXM"), 8), layout, seq_len=SEQ, running=Running(stops_early=stops))
 
-    kept, whole, stopped = step(0, 0), step(0), step(1)
-    assert stopped.expert - kept.expert == pytest.approx((whole.expert - kept.expert) / 2)
+    time, whole, stopped = step(0, 0), step(0), step(1)
+    assert stopped.expert - time.expert == pytest.approx((whole.expert - time.expert) / 2)
     assert 0.6 < stopped.recompute / whole.recompute < 0.8
-    assert step(1, 0) == kept
+    assert step(1, 0) == time
 
 
 def faster(machine: Cluster, **changes: object) -> Cluster:
@@ -172,7 +172,7 @@ def test_nothing_faster_makes_a_step_slower(changes: dict[str, object], spec: Tr
     assert np.any(after < before)
 
 
-@every("device", accelerators(), ids=lambda one: one.id)
+@every("device", accelerators(), ids=lambda item: item.id)
 def test_every_accelerator_is_timed_beyond_a_node(device: Accelerator) -> None:
     """In every kind of parallelism, and no faster over a slower network."""
     size = 2 * device.node_size
@@ -238,10 +238,10 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(BudgetError, match="fp8 peak"):
         step_time(SMALL, cluster(find("A100 SXM 80 GB"), 8), Layout(data=8), seq_len=SEQ, running=Running(dtype="fp8"))
     for field, known in (("attention", get_args(Kernel)), ("software", get_args(Software))):
-        with pytest.raises(BudgetError) as told:
+        with pytest.raises(BudgetError) as info:
             Running(**{field: "fa9"})
-        assert told.value.field == field
-        assert all(repr(name) in str(told.value) for name in known)
+        assert info.value.field == field
+        assert all(repr(name) in str(info.value) for name in known)
 
 
 def test_materialised_scores_take_longer_than_fused_ones() -> None:
@@ -255,34 +255,34 @@ def test_materialised_scores_take_longer_than_fused_ones() -> None:
 def test_every_constant_says_where_it_comes_from() -> None:
     table = step_constants()
     assert len(table) <= 45
-    assert {one.name for one in table} == {f.name for f in fields(Constants)}
-    for one in table:
-        assert one.value > 0
-        assert one.prior > 0
-        assert 0 < one.posterior_sd < 1.1 * one.prior_sd
-        assert one.meaning
-        assert one.source
+    assert {constant.name for constant in table} == {f.name for f in fields(Constants)}
+    for constant in table:
+        assert constant.value > 0
+        assert constant.prior > 0
+        assert 0 < constant.posterior_sd < 1.1 * constant.prior_sd
+        assert constant.meaning
+        assert constant.source
 
 
 @pytest.fixture(scope="module")
-def found() -> Calibration:
+def calibration() -> Calibration:
     return kept()
 
 
-def test_what_is_kept_is_what_the_fit_finds(found: Calibration) -> None:
-    started = [replace(one, value=one.prior) for one in step_constants()]
-    fitted = fit(found.runs, started)
-    for one, again in zip(step_constants(), fitted, strict=True):
-        assert again.value == pytest.approx(one.value, rel=0.2 * one.prior_sd), one.name
+def test_what_is_kept_is_what_the_fit_finds(calibration: Calibration) -> None:
+    started = [replace(constant, value=constant.prior) for constant in step_constants()]
+    fitted = fit(calibration.runs, started)
+    for constant, again in zip(step_constants(), fitted, strict=True):
+        assert again.value == pytest.approx(constant.value, rel=0.2 * constant.prior_sd), constant.name
     groups = ("Korthikanti 2022", "NeMo 25.05")
-    own = np.array([run.group in groups for run in found.runs])
-    again = without(found.runs, fitted, groups)
+    own = np.array([run.group in groups for run in calibration.runs])
+    again = without(calibration.runs, fitted, groups)
     assert np.isnan(again[~own]).all()
-    assert again[own] == pytest.approx(found.left[own], abs=0.01)
+    assert again[own] == pytest.approx(calibration.left[own], abs=0.01)
 
 
-def test_step_times_are_predicted_as_well_as_the_table_says(found: Calibration) -> None:
-    by = {one.name: one for one in scores_of(found)}
+def test_step_times_are_predicted_as_well_as_the_table_says(calibration: Calibration) -> None:
+    by = {score.name: score for score in scores_of(calibration)}
     assert by["all, in sample"].median < 0.045
     assert by["all, in sample"].p90 < 0.13
     assert by["all, source left out"].median < 0.06
@@ -293,44 +293,48 @@ def test_step_times_are_predicted_as_well_as_the_table_says(found: Calibration) 
     assert by["Llama 3 405B, source left out"].worst < 0.06
     assert by["Llama 4 Maverick, source left out"].worst < 0.2
     assert by["all, constant MFU"].median > 0.2
-    assert len(list(lines_of(found))) > len(found.constants) + len(by)
+    assert len(list(lines_of(calibration))) > len(calibration.constants) + len(by)
 
 
-def test_mixtures_of_torch_are_predicted_from_others(found: Calibration) -> None:
+def test_mixtures_of_torch_are_predicted_from_others(calibration: Calibration) -> None:
     """Steps on which experts lie on one rank, or whose tables leave it open and their recipes do not."""
-    left = {run.name: float(np.expm1(error)) for run, error in zip(found.runs, found.left, strict=True)}
+    left = {run.name: float(np.expm1(error)) for run, error in zip(calibration.runs, calibration.left, strict=True)}
     assert abs(left["GPT OSS 20B BF16 on 8 H100 (NeMo AutoModel)"]) < 0.15
     assert abs(left["GPT OSS 120B BF16 on 64 H100 (NeMo AutoModel)"]) < 0.12
     assert abs(left["Qwen3_30B_a3B BF16 on 8 B200, FSDP 8, EP 1, compile (torchtitan)"]) < 0.1
-    compiled = [error for run, error in zip(found.runs, found.left, strict=True) if run.running.software == "compiled"]
+    compiled = [
+        error
+        for run, error in zip(calibration.runs, calibration.left, strict=True)
+        if run.running.software == "compiled"
+    ]
     assert np.median(np.abs(np.expm1(compiled))) < 0.12
 
 
-def test_plans_are_ordered_as_measured(found: Calibration) -> None:
-    seconds = np.array([run.seconds for run in found.runs])
-    order = ranking(found.runs, seconds * np.exp(found.left))
+def test_plans_are_ordered_as_measured(calibration: Calibration) -> None:
+    seconds = np.array([run.seconds for run in calibration.runs])
+    order = ranking(calibration.runs, seconds * np.exp(calibration.left))
     assert order.ordered / order.pairs > 0.8
     assert np.quantile(order.regrets, 0.9) < 0.08
-    perfect = ranking(found.runs, seconds)
+    perfect = ranking(calibration.runs, seconds)
     assert perfect.ordered == perfect.pairs
     assert perfect.regrets.max() == 0
 
 
 def test_a_prior_holds_what_no_row_decides() -> None:
     rows = [run for run in step_runs() if run.group == "Korthikanti 2022"]
-    fitted = {(one.name, one.family): one for one in fit(rows, step_constants())}
+    fitted = {(constant.name, constant.family): constant for constant in fit(rows, step_constants())}
     blackwell = fitted["matmul4", "Blackwell"]
     assert blackwell.value == pytest.approx(blackwell.prior, rel=0.02)
     assert blackwell.posterior_sd == pytest.approx(blackwell.prior_sd, rel=0.02)
 
 
-def test_ranges_hold_eight_of_ten_readings(found: Calibration) -> None:
+def test_ranges_hold_eight_of_ten_readings(calibration: Calibration) -> None:
     inside: dict[str, list[bool]] = {}
-    for run, error in zip(found.runs, found.left, strict=True):
+    for run, error in zip(calibration.runs, calibration.left, strict=True):
         band = range_of(run.spec, run.cluster, run.running)
         assert band.low <= 1 <= band.high
         inside.setdefault(run.running.software, []).append(band.low <= math.exp(-error) <= band.high)
-    assert 0.72 < np.mean([one for each in inside.values() for one in each]) < 0.9
+    assert 0.72 < np.mean([holds for each in inside.values() for holds in each]) < 0.9
     assert set(inside) == set(get_args(Software))
     assert min(np.mean(each) for each in inside.values()) > 0.72
 

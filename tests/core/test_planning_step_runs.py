@@ -110,11 +110,11 @@ def test_two_printed_rates_agree_by_the_convention_of_their_source(group: str, c
     for run in of_group(group):
         per_token = float(printed_of(run)["tflops_per_gpu"] or "nan") * 1e12 / run.tokens_per_s
         if not math.isnan(per_token) and not run.name.startswith("GPT OSS"):  # whose count changed between releases
-            for one, found in off.items():
-                found.append(abs(flop_of_token(one, run.spec, run.seq_len) / per_token - 1))
+            for item, values in off.items():
+                values.append(abs(flop_of_token(item, run.spec, run.seq_len) / per_token - 1))
     assert np.median(off[convention]) < 0.005
     assert max(off[convention]) < 0.035
-    assert min(off, key=lambda one: float(np.median(off[one]))) == convention
+    assert min(off, key=lambda convention: float(np.median(off[convention]))) == convention
 
 
 def test_flop_rates_become_times() -> None:
@@ -137,7 +137,7 @@ def test_what_the_table_leaves_open_is_about_the_fastest_that_fits(run: StepRun)
     taken, device = run.layout, run.cluster.accelerator
     each = run.sequences // int(taken.data)
     deep = run.spec.layers // int(taken.pipeline)
-    chunks = [one for one in range(1, deep + 1) if deep % one == 0] if taken.pipeline > 1 else [1]
+    chunks = [number for number in range(1, deep + 1) if deep % number == 0] if taken.pipeline > 1 else [1]
     sizes = [size for size in (1, 2, 4, 8, 16) if each % size == 0]
     both_ways = itertools.product(sizes, chunks)
     turns = [(b, v) for b, v in both_ways if v == 1 or each // b % int(taken.pipeline) == 0]  # Megatron's own rule
@@ -145,7 +145,7 @@ def test_what_the_table_leaves_open_is_about_the_fastest_that_fits(run: StepRun)
     plans = replace(taken, micro_batch=micro, micro_batches=each // micro, interleave=interleave)
 
     def both(layout: Layout) -> tuple[float, float]:
-        held = memory_per_device(
+        memory = memory_per_device(
             run.spec,
             layout,
             policy=find_policy("mixed fp16, fp32 copies of both"),
@@ -161,12 +161,12 @@ def test_what_the_table_leaves_open_is_about_the_fastest_that_fits(run: StepRun)
             running=run.running,
             implementation=run.implementation,
         )
-        return took.total, held.total
+        return took.total, memory.total
 
-    seconds, held = both(plans)
+    seconds, value = both(plans)
     ours, fits = both(taken)
     assert fits < device.memory_bytes
-    assert ours < 1.05 * np.min(np.where(held < device.memory_bytes, seconds, np.inf))
+    assert ours < 1.05 * np.min(np.where(value < device.memory_bytes, seconds, np.inf))
 
 
 def test_a_mixture_whose_shape_nobody_told_is_refused() -> None:
@@ -240,8 +240,8 @@ def test_readings_of_memory_are_met() -> None:
 
 def other_layouts(count: int) -> list[StepRun]:
     """Plans of one question in different layouts."""
-    one = next(run for run in RUNS if run.layout.pipeline > 1)
-    return [replace(one, layout=replace(one.layout, zero=zero)) for zero in range(count)]
+    run = next(run for run in RUNS if run.layout.pipeline > 1)
+    return [replace(run, layout=replace(run.layout, zero=zero)) for zero in range(count)]
 
 
 def test_ranking_counts_pairs_and_regret() -> None:
@@ -257,18 +257,18 @@ def test_ranking_counts_pairs_and_regret() -> None:
 
 
 def test_plans_in_other_formats_or_on_other_clusters_are_no_pairs() -> None:
-    one, other = other_layouts(2)
-    apart = replace(other, seconds=2 * one.seconds)
-    assert ranking([one, apart], np.array([1.0, 2.0])).pairs == 1
-    assert ranking([one, replace(apart, format="mxfp8")], np.array([1.0, 2.0])).pairs == 0
+    run, other = other_layouts(2)
+    apart = replace(other, seconds=2 * run.seconds)
+    assert ranking([run, apart], np.array([1.0, 2.0])).pairs == 1
+    assert ranking([run, replace(apart, format="mxfp8")], np.array([1.0, 2.0])).pairs == 0
     larger = replace(apart, cluster=replace(apart.cluster, count=2 * apart.cluster.count))
-    assert ranking([one, larger], np.array([1.0, 2.0])).pairs == 0
+    assert ranking([run, larger], np.array([1.0, 2.0])).pairs == 0
 
 
 def test_errors_are_of_predicted_over_measured() -> None:
-    found = score("three", np.log([0.9, 1.0, 1.3]))
-    assert (found.rows, found.median, found.worst) == (3, pytest.approx(0.1), pytest.approx(0.3))
-    assert found.mean == pytest.approx(0.4 / 3)
+    result = score("three", np.log([0.9, 1.0, 1.3]))
+    assert (result.rows, result.median, result.worst) == (3, pytest.approx(0.1), pytest.approx(0.3))
+    assert result.mean == pytest.approx(0.4 / 3)
 
 
 def test_the_account_beats_one_utilisation_per_family() -> None:

@@ -63,19 +63,19 @@ def study(**changes: Any) -> Study:
     return read_study(json.dumps(GRID | changes))
 
 
-def points(one: Study, **how: Any) -> list[PointResult]:
+def points(item: Study, **how: Any) -> list[PointResult]:
     """Every point that a run finds, in order."""
-    chunks = sorted(run_study(one, **{"search": search, **how}), key=lambda chunk: chunk.index)
+    chunks = sorted(run_study(item, **{"search": search, **how}), key=lambda chunk: chunk.index)
     return [point for chunk in chunks for point in chunk.points]
 
 
 def test_a_grid_has_every_combination_once() -> None:
-    one = study()
-    assert one.count == POINTS
-    every = [point for at in range(one.chunk_count) for point in one.chunk(at)]
+    item = study()
+    assert item.count == POINTS
+    every = [point for at in range(item.chunk_count) for point in item.chunk(at)]
     assert [point.index for point in every] == list(range(POINTS))
-    asked = {(p.model, p.cluster.accelerator.name, p.cluster.count, p.batch, p.seq_len) for p in every}
-    assert len(asked) == POINTS
+    rows = {(p.model, p.cluster.accelerator.name, p.cluster.count, p.batch, p.seq_len) for p in every}
+    assert len(rows) == POINTS
     assert {p.cluster.per_node for p in every if p.cluster.count == 1024} == {16}
 
 
@@ -83,8 +83,8 @@ def test_a_grid_has_every_combination_once() -> None:
 @given(sizes=st.lists(st.integers(1, 40), min_size=2, max_size=2))
 def test_chunks_are_the_points_in_order(sizes: list[int]) -> None:
     batches, lengths = sizes
-    one = study(global_batch_sequences=list(range(1, batches + 1)), seq_len=list(range(1, lengths + 1)))
-    every = [point.index for at in range(one.chunk_count) for point in one.chunk(at)]
+    item = study(global_batch_sequences=list(range(1, batches + 1)), seq_len=list(range(1, lengths + 1)))
+    every = [point.index for at in range(item.chunk_count) for point in item.chunk(at)]
     assert every == list(range(6 * batches * lengths))
 
 
@@ -94,13 +94,13 @@ def test_a_shape_may_be_written_out() -> None:
 
 
 def test_constraints_are_those_of_a_search() -> None:
-    one = study(constraints={"tensor": [4, 8], "zero": [1], "most": {"pipeline": 16}, "tensor_in_node": False})
-    assert one.constraints == Constraints(tensor=(4, 8), zero=(1,), pipeline=Range(0, 16), tensor_in_node=False)
+    item = study(constraints={"tensor": [4, 8], "zero": [1], "most": {"pipeline": 16}, "tensor_in_node": False})
+    assert item.constraints == Constraints(tensor=(4, 8), zero=(1,), pipeline=Range(0, 16), tensor_in_node=False)
     assert study().constraints == Constraints()
 
 
 def test_every_choice_of_a_search_may_be_constrained() -> None:
-    names = {one.name for one in fields(Constraints)}
+    names = {field.name for field in fields(Constraints)}
     assert set(ConstraintFields.model_fields) == names | {"most"}
     assert set(MostFields.model_fields) == names - {"tensor_in_node"}
 
@@ -207,60 +207,62 @@ def test_a_file_that_is_away_too_long_or_no_text(tmp_path: Path) -> None:
 
 
 def test_every_point_is_what_its_search_found() -> None:
-    one = study()
-    for found, asked in zip(points(one), map(one.point, range(POINTS)), strict=True):
-        assert (found.point, found.model, found.seq_len) == (asked.index, asked.model, asked.seq_len)
-        if asked.batch == 63:
-            assert found.problem
-            assert (found.best, found.top, found.plans) == (None, (), 0)
+    item = study()
+    for point, request in zip(points(item), map(item.point, range(POINTS)), strict=True):
+        assert (point.point, point.model, point.seq_len) == (request.index, request.model, request.seq_len)
+        if request.batch == 63:
+            assert point.problem
+            assert (point.best, point.top, point.plans) == (None, (), 0)
             continue
-        plain = search(asked.spec, asked.cluster, asked.batch, asked.seq_len)
-        assert (found.problem, found.plans, found.fitting) == ("", plain.count, plain.fitting)
-        assert len(found.top) == min(2, plain.fitting)
+        plain = search(request.spec, request.cluster, request.batch, request.seq_len)
+        assert (point.problem, point.plans, point.fitting) == ("", plain.count, plain.fitting)
+        assert len(point.top) == min(2, plain.fitting)
         if plain.best is None:
-            assert found.best is None
-            assert found.missing == pytest.approx(3e7 * asked.spec.hidden / 8 - asked.cluster.accelerator.memory_bytes)
+            assert point.best is None
+            assert point.missing == pytest.approx(
+                3e7 * request.spec.hidden / 8 - request.cluster.accelerator.memory_bytes
+            )
             continue
-        assert found.best
-        assert found.best.plan == found.top[0]
-        assert found.best.plan.layout == plain.best.layout
-        assert found.best.plan.bound == "data"
-        steps = 1e12 / (asked.batch * asked.seq_len)
-        assert found.best.days == pytest.approx(steps * plain.best.seconds / 86400, rel=1e-12)
-        expected = seconds_of(asked.cluster, asked.batch, asked.seq_len)
-        assert np.isin([plan.seconds for plan in found.top], expected).all()
+        assert point.best
+        assert point.best.plan == point.top[0]
+        assert point.best.plan.layout == plain.best.layout
+        assert point.best.plan.bound == "data"
+        steps = 1e12 / (request.batch * request.seq_len)
+        assert point.best.days == pytest.approx(steps * plain.best.seconds / 86400, rel=1e-12)
+        expected = seconds_of(request.cluster, request.batch, request.seq_len)
+        assert np.isin([plan.seconds for plan in point.top], expected).all()
 
 
 def test_a_real_search_is_asked_for_what_the_point_says() -> None:
     fp8 = "fp8 matmuls, fp32 master, bf16 states"
     clusters = [{"accelerator": "H100 SXM", "accelerators": [64]}]
-    one = study(models=["Qwen3 30B-A3B"], clusters=clusters, global_batch_sequences=[128], seq_len=[4096],
+    item = study(models=["Qwen3 30B-A3B"], clusters=clusters, global_batch_sequences=[128], seq_len=[4096],
                 policies=["mixed bf16, fp32 master", fp8], constraints={"zero": [1]}, software=TUNED.id)  # fmt: skip
-    wide, narrow = points(one, search=search_plans)
-    for found, policy in ((wide, one.policies[0]), (narrow, fp8)):
-        asked = one.point(found.point)
+    wide, narrow = points(item, search=search_plans)
+    for result, policy in ((wide, item.policies[0]), (narrow, fp8)):
+        point = item.point(result.point)
         plain = search_plans(
-            asked.spec, asked.cluster, 128, 4096, policy=find_policy(policy), optimizer=find_optimizer("AdamW"),
-            running=running_on(TUNED.id, asked.spec, asked.cluster.accelerator, "fp8" if policy == fp8 else "bf16"),
+            point.spec, point.cluster, 128, 4096, policy=find_policy(policy), optimizer=find_optimizer("AdamW"),
+            running=running_on(TUNED.id, point.spec, point.cluster.accelerator, "fp8" if policy == fp8 else "bf16"),
             constraints=Constraints(zero=1),
         )  # fmt: skip
         assert plain.best
-        assert found.best
-        assert found.best.plan.layout == plain.best.layout
-        assert found.best.plan == replace(found.top[0], seconds=found.best.plan.seconds)
-        assert found.top[0].seconds == pytest.approx(found.best.plan.seconds)
-        assert (found.best.plan.seconds, found.plans) == (plain.best.seconds, plain.count)
+        assert result.best
+        assert result.best.plan.layout == plain.best.layout
+        assert result.best.plan == replace(result.top[0], seconds=result.best.plan.seconds)
+        assert result.top[0].seconds == pytest.approx(result.best.plan.seconds)
+        assert (result.best.plan.seconds, result.plans) == (plain.best.seconds, plain.count)
     assert wide.best
     assert narrow.best
     assert narrow.best.plan.seconds < wide.best.plan.seconds
 
 
 def test_there_are_points_of_every_kind() -> None:
-    found = points(study())
-    assert any(one.best for one in found)
-    assert any(one.missing for one in found)
-    assert any(one.problem for one in found)
-    assert any(one.fitting > len(one.top) for one in found)
+    results = points(study())
+    assert any(result.best for result in results)
+    assert any(result.missing for result in results)
+    assert any(result.problem for result in results)
+    assert any(result.fitting > len(result.top) for result in results)
 
 
 def broken(*_: Any, **__: Any) -> Any:
@@ -268,24 +270,24 @@ def broken(*_: Any, **__: Any) -> Any:
 
 
 def test_a_search_that_breaks_costs_its_point_alone() -> None:
-    found = points(study(), search=lambda *a, **k: (broken if a[2] == 64 else search)(*a, **k))
-    assert {one.problem for one in found if one.global_batch_sequences == 64} == {"IndexError: out of range"}
-    assert [one for one in found if one.global_batch_sequences == 128] == [
-        one for one in points(study()) if one.global_batch_sequences == 128
+    results = points(study(), search=lambda *a, **k: (broken if a[2] == 64 else search)(*a, **k))
+    assert {result.problem for result in results if result.global_batch_sequences == 64} == {"IndexError: out of range"}
+    assert [result for result in results if result.global_batch_sequences == 128] == [
+        point for point in points(study()) if point.global_batch_sequences == 128
     ]
 
 
 def test_progress_counts_points_and_plans_up_to_all() -> None:
-    told: list[Progress] = []
-    found = points(study(), progress=told.append)
-    assert [one.points for one in told] == list(range(POINTS + 1))
-    assert told[-1] == Progress(POINTS, POINTS, sum(one.plans for one in found))
+    progresses: list[Progress] = []
+    results = points(study(), progress=progresses.append)
+    assert [progress.points for progress in progresses] == list(range(POINTS + 1))
+    assert progresses[-1] == Progress(POINTS, POINTS, sum(result.plans for result in results))
 
 
 def test_a_cancelled_study_returns_what_it_has() -> None:
-    asked = iter([False] * 5)
-    found = points(study(), cancelled=lambda: next(asked, True))
-    assert found == points(study())[:5]
+    results = iter([False] * 5)
+    result = points(study(), cancelled=lambda: next(results, True))
+    assert result == points(study())[:5]
 
 
 def test_a_study_of_too_many_plans_stops(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,8 +295,8 @@ def test_a_study_of_too_many_plans_stops(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(limits, "LIMITS", {**LIMITS, "study_plans": limits.Limit(10, "plans", "a test")})
     chunks = run_study(study(), search=search)
-    found = list(islice(chunks, 5))
-    assert sum(chunk.plans for chunk in found) == 12
+    results = list(islice(chunks, 5))
+    assert sum(chunk.plans for chunk in results) == 12
     with pytest.raises(StudyError, match="more than 10 plans"):
         next(chunks)
 
@@ -322,9 +324,9 @@ def test_results_come_back_as_they_were(here: list[PointResult], whole: bytes) -
 def test_others_read_one_row_a_point(here: list[PointResult], whole: bytes) -> None:
     table = pd.read_parquet(io.BytesIO(whole))
     assert len(table) == POINTS
-    best = [one.best.plan.seconds if one.best else None for one in here]
-    assert [None if np.isnan(one) else one for one in table["seconds"]] == best
-    assert list(map(len, table["top"])) == [len(one.top) for one in here]
+    best = [result.best.plan.seconds if result.best else None for result in here]
+    assert [None if np.isnan(item) else item for item in table["seconds"]] == best
+    assert list(map(len, table["top"])) == [len(result.top) for result in here]
 
 
 def parquet(table: Any) -> bytes:
@@ -339,7 +341,7 @@ def changed(points: Sequence[PointResult], **change: Any) -> bytes:
 
 def test_what_is_no_file_of_results_is_refused(here: list[PointResult], whole: bytes) -> None:
     table = table_of(here, schema_of())
-    best = next(one.best for one in here if one.best)
+    best = next(result.best for result in here if result.best)
     bad = {
         "nothing": b"",
         "text": b"PAR1 no PAR1",
@@ -363,24 +365,24 @@ def test_what_is_no_file_of_results_is_refused(here: list[PointResult], whole: b
         "no UTF-8": whole.replace(b"Llama", b"\xff\xff\xff\xff\xff"),
         "bytes": b"\0" * (limit("result_bytes") + 1),
     }
-    for held in bad.values():
+    for content in bad.values():
         with pytest.raises(StudyError, match="The file holds no results of a study: "):
-            read_results(held)
+            read_results(content)
 
 
 @given(at=st.integers(0), mask=st.integers(1, 255), data=st.data())
 def test_a_damaged_file_is_read_or_refused(whole: bytes, at: int, mask: int, data: st.DataObject) -> None:
-    held = bytearray(whole)
-    held[at % len(held)] ^= mask
-    held[data.draw(st.integers(1, 4_000).map(lambda back: -back % len(held)))] ^= mask
+    content = bytearray(whole)
+    content[at % len(content)] ^= mask
+    content[data.draw(st.integers(1, 4_000).map(lambda back: -back % len(content)))] ^= mask
     with suppress(StudyError):
-        read_results(bytes(held))
+        read_results(bytes(content))
 
 
 def test_a_folder_goes_on_where_it_stopped(tmp_path: Path, here: list[PointResult]) -> None:
     first = Folder(tmp_path, study())
-    asked = iter([False] * 5)
-    for chunk in run_study(study(), search=search, cancelled=lambda: next(asked, True)):
+    results = iter([False] * 5)
+    for chunk in run_study(study(), search=search, cancelled=lambda: next(results, True)):
         first.keep(chunk)
     assert first.gather() == 5
     assert list(read_results(first.whole)) == here[:5]
@@ -426,28 +428,30 @@ def test_a_cluster_finds_the_same(client: Any, here: list[PointResult]) -> None:
 def test_a_worker_killed_midway_changes_nothing(
     client: Any, here: list[PointResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = tmp_path / "killed"
-    assert points(study(), search=study_cases.KillingOnce(told), client=client) == here
-    assert told.read_text().isdigit()
+    path = tmp_path / "killed"
+    assert points(study(), search=study_cases.KillingOnce(path), client=client) == here
+    assert path.read_text().isdigit()
 
 
 @pytest.mark.long
 def test_a_chunk_that_kills_every_worker_is_given_up_and_no_other(client: Any) -> None:
-    one = study(models=["Llama 3.1 8B"], clusters=GRID["clusters"][:1], seq_len=[4096])
-    chunks = run_study(one, search=study_cases.killing_always, client=client)
-    found = [point for chunk in islice(chunks, 4) for point in chunk.points]
+    item = study(models=["Llama 3.1 8B"], clusters=GRID["clusters"][:1], seq_len=[4096])
+    chunks = run_study(item, search=study_cases.killing_always, client=client)
+    results = [point for chunk in islice(chunks, 4) for point in chunk.points]
     with pytest.raises(StudyError, match="given up, 2 of 6"):
         next(chunks)
-    assert sorted(found, key=lambda one: one.point) == [one for one in points(one) if one.global_batch_sequences != 64]
+    assert sorted(results, key=lambda result: result.point) == [
+        point for point in points(item) if point.global_batch_sequences != 64
+    ]
 
 
 @pytest.mark.long
 def test_a_cluster_can_be_cancelled(client: Any, here: list[PointResult]) -> None:
-    found: list[PointResult] = []
-    for chunk in run_study(study(), search=search, client=client, cancelled=lambda: len(found) >= 5):
-        found.extend(chunk.points)
-    assert 5 <= len(found) < POINTS
-    assert all(one == here[one.point] for one in found)
+    results: list[PointResult] = []
+    for chunk in run_study(study(), search=search, client=client, cancelled=lambda: len(results) >= 5):
+        results.extend(chunk.points)
+    assert 5 <= len(results) < POINTS
+    assert all(result == here[result.point] for result in results)
 
 
 def test_the_environment_names_the_cluster(
@@ -488,14 +492,14 @@ def command(tmp_path: Path, search: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.long
 def test_the_command_stops_at_once_and_goes_on_from_there(tmp_path: Path, here: list[PointResult]) -> None:
-    told = tmp_path / "told"
-    stopped = command(tmp_path, f"StoppingOnce(Path({str(told)!r}))")
-    assert told.exists()
+    path = tmp_path / "told"
+    stopped = command(tmp_path, f"StoppingOnce(Path({str(path)!r}))")
+    assert path.exists()
     assert stopped.returncode == 130, stopped.stderr
     assert "Traceback" not in stopped.stderr
     assert "goes on from here" in stopped.stderr
-    kept = read_results(tmp_path / "out" / "study.parquet")
-    assert 0 < len(kept) < POINTS
+    results = read_results(tmp_path / "out" / "study.parquet")
+    assert 0 < len(results) < POINTS
     written = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "chunks").iterdir()}
     done = command(tmp_path, "search")
     assert done.returncode == 0, done.stderr

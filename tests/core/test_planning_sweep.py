@@ -48,18 +48,18 @@ def some(axis: Axis, story: str, count: int, seed: int) -> SweptAxis:
 
 
 def of_story(story: str) -> Sweep:
-    asked = SWEEP_PRESETS[story]
+    by_name = SWEEP_PRESETS[story]
     texts, plan = texts_of(story), plan_of_texts(texts_of(story))
-    sides = [AXES[asked[side]] for side in ("x", "y")]
-    lists = [parse_values(axis, asked[name]) for axis, name in zip(sides, (X_VALUES.id, Y_VALUES.id), strict=True)]
-    made = [
+    sides = [AXES[by_name[side]] for side in ("x", "y")]
+    lists = [parse_values(axis, by_name[name]) for axis, name in zip(sides, (X_VALUES.id, Y_VALUES.id), strict=True)]
+    axises = [
         SweptAxis(axis, values or default_values(axis, plan, texts)) for axis, values in zip(sides, lists, strict=True)
     ]
-    return sweep_plan(texts, *made, LIMITS)
+    return sweep_plan(texts, *axises, LIMITS)
 
 
-def same(found: float, alone: float) -> bool:
-    return math.isclose(found, alone, rel_tol=1e-9) or (math.isnan(found) and math.isnan(alone))
+def same(value: float, alone: float) -> bool:
+    return math.isclose(value, alone, rel_tol=1e-9) or (math.isnan(value) and math.isnan(alone))
 
 
 def asked_alone(plan: Plan) -> tuple[Answer | None, MemoryEstimate | None, str]:
@@ -74,35 +74,35 @@ def asked_alone(plan: Plan) -> tuple[Answer | None, MemoryEstimate | None, str]:
         return a, None, str(problem)
 
 
-def assert_cell(made: Sweep, cell: tuple[int, int], plan: Plan) -> None:
+def assert_cell(sweep: Sweep, cell: tuple[int, int], plan: Plan) -> None:
     """What the sweep says of a cell is what its plan comes to alone."""
     a, h, why = asked_alone(plan)
-    assert made.reasons[cell[0]][cell[1]] == why
+    assert sweep.reasons[cell[0]][cell[1]] == why
     if a is None:
-        assert all(math.isnan(float(result.of(made)[cell])) for result in RESULTS.values())
-        assert not made.fits[cell]
-        assert not made.within[cell]
+        assert all(math.isnan(float(result.of(sweep)[cell])) for result in RESULTS.values())
+        assert not sweep.fits[cell]
+        assert not sweep.within[cell]
         return
     m = a.middle
     alone = (m.days, a.dollars.mid, a.energy.mid, a.carbon.mid, m.hours, m.mfu, m.tokens_per_second, m.goodput, m.steps)
     named = ("days", "dollars", "watt_hours", "kg_co2", "hours", "mfu", "tokens_per_second", "goodput", "steps")
     for name, value in zip(named, alone, strict=True):
-        assert same(float(getattr(made, name)[cell]), value), (name, cell)
-    assert made.impossible[cell] == a.impossible
-    kept = a.dollars.mid <= made.limits.dollars if made.limits.in_money else m.days <= made.limits.days
-    assert made.within[cell] == (kept and not a.impossible)
-    assert same(float(made.memory[cell]), h.total if h else math.nan)
-    assert same(float(made.usable[cell]), plan.device.memory_bytes)
-    assert made.fits[cell] == (h is not None and h.fits == "fits")
+        assert same(float(getattr(sweep, name)[cell]), value), (name, cell)
+    assert sweep.impossible[cell] == a.impossible
+    holds = a.dollars.mid <= sweep.limits.dollars if sweep.limits.in_money else m.days <= sweep.limits.days
+    assert sweep.within[cell] == (holds and not a.impossible)
+    assert same(float(sweep.memory[cell]), h.total if h else math.nan)
+    assert same(float(sweep.usable[cell]), plan.device.memory_bytes)
+    assert sweep.fits[cell] == (h is not None and h.fits == "fits")
 
 
-def assert_cells(made: Sweep) -> None:
-    for i, j in product(*map(range, made.shape)):
-        sets = {**made.x.axis.sets(made.x.texts[j]), **made.y.axis.sets(made.y.texts[i])}
-        assert made.sets(i, j) == sets
-        plan = plan_of_texts({**made.base, **sets})
-        assert made.plans[i][j] == plan
-        assert_cell(made, (i, j), plan)
+def assert_cells(sweep: Sweep) -> None:
+    for i, j in product(*map(range, sweep.shape)):
+        sets = {**sweep.x.axis.sets(sweep.x.texts[j]), **sweep.y.axis.sets(sweep.y.texts[i])}
+        assert sweep.sets(i, j) == sets
+        plan = plan_of_texts({**sweep.base, **sets})
+        assert sweep.plans[i][j] == plan
+        assert_cell(sweep, (i, j), plan)
 
 
 # ------------------------------------------------------------------------------------------ each cell as if alone
@@ -118,32 +118,32 @@ def test_a_chip_says_of_each_cell_what_its_plan_comes_to(story: str) -> None:
 def test_every_pair_of_axes_says_of_each_cell_what_its_plan_comes_to(part: int) -> None:
     for n, (x, y) in list(enumerate(PAIRS))[part::8]:
         story = list(STARTS)[n % len(STARTS)]
-        made = sweep_plan(texts_of(story), some(x, story, 2, n), some(y, story, 2, n + 1), LIMITS)
-        assert_cells(made)
-        picked = recommend(made)
-        assert sweep_text.sentence(made, picked)
+        sweep = sweep_plan(texts_of(story), some(x, story, 2, n), some(y, story, 2, n + 1), LIMITS)
+        assert_cells(sweep)
+        picked = recommend(sweep)
+        assert sweep_text.sentence(sweep, picked)
         for result in RESULTS.values():
-            drawn = grid(made, result, picked)
-            assert [len(row) for row in drawn["rows"]] == [made.shape[1]] * made.shape[0]
+            drawn = grid(sweep, result, picked)
+            assert [len(row) for row in drawn["rows"]] == [sweep.shape[1]] * sweep.shape[0]
             assert all(cell["text"] and cell["label"] for row in drawn["rows"] for cell in row)
 
 
 def test_money_as_the_limit() -> None:
-    made = of_story("H100, H200 or B200, and how many")
-    other = sweep_plan(made.base, made.x, made.y, Limits(math.nan, 10e6))
+    sweep = of_story("H100, H200 or B200, and how many")
+    other = sweep_plan(sweep.base, sweep.x, sweep.y, Limits(math.nan, 10e6))
     assert_cells(other)
     assert np.array_equal(other.within, other.dollars <= 10e6)
 
 
 def test_plans_without_an_answer_keep_their_reason() -> None:
     texts = {**texts_of("70B: accelerators × MFU"), "rate1k": "MTBF 5 min", "back": "1 h", "pace": "steady steps"}
-    made = sweep_plan(
+    sweep = sweep_plan(
         texts, SweptAxis(AXES["accelerators"], ("64", "1,000,000")), SweptAxis(AXES["MFU"], ("30%", "40%")), LIMITS
     )
-    assert_cells(made)
-    assert all(why for row in made.reasons for why in row)
-    assert recommend(made) is None
-    assert made.reasons[0][0] in sweep_text.without(made)
+    assert_cells(sweep)
+    assert all(why for row in sweep.reasons for why in row)
+    assert recommend(sweep) is None
+    assert sweep.reasons[0][0] in sweep_text.without(sweep)
 
 
 # ------------------------------------------------------------------------------------------ what must hold of all
@@ -152,21 +152,21 @@ def test_plans_without_an_answer_keep_their_reason() -> None:
 @pytest.mark.parametrize("story", PRESETS)
 def test_swapping_the_sides_transposes(story: str) -> None:
     x, y = some(AXES["accelerators"], story, 4, 1), some(AXES["sequence length"], story, 3, 2)
-    one, other = sweep_plan(texts_of(story), x, y, LIMITS), sweep_plan(texts_of(story), y, x, LIMITS)
+    sweep, other = sweep_plan(texts_of(story), x, y, LIMITS), sweep_plan(texts_of(story), y, x, LIMITS)
     for result in RESULTS.values():
-        np.testing.assert_array_equal(result.of(one), result.of(other).T)
-    np.testing.assert_array_equal(one.satisfies, other.satisfies.T)
+        np.testing.assert_array_equal(result.of(sweep), result.of(other).T)
+    np.testing.assert_array_equal(sweep.satisfies, other.satisfies.T)
 
 
 @pytest.mark.parametrize("story", PRESETS)
 def test_more_accelerators_are_quicker_and_more_tokens_take_longer(story: str) -> None:
     texts = texts_of(story)
     count, tokens = (default_values(AXES[name], plan_of_texts(texts), texts) for name in ("accelerators", "tokens"))
-    made = sweep_plan(texts, SweptAxis(AXES["accelerators"], count), SweptAxis(AXES["tokens"], tokens), LIMITS)
-    assert np.all(np.diff(made.days, axis=1) < 0)
-    assert np.all(np.diff(made.days, axis=0) > 0)
-    assert np.all(np.diff(made.hours, axis=0) > 0)
-    assert np.array_equal(made.within, (made.days <= 90) & ~made.impossible)
+    sweep = sweep_plan(texts, SweptAxis(AXES["accelerators"], count), SweptAxis(AXES["tokens"], tokens), LIMITS)
+    assert np.all(np.diff(sweep.days, axis=1) < 0)
+    assert np.all(np.diff(sweep.days, axis=0) > 0)
+    assert np.all(np.diff(sweep.hours, axis=0) > 0)
+    assert np.array_equal(sweep.within, (sweep.days <= 90) & ~sweep.impossible)
 
 
 @pytest.mark.sweep(4)
@@ -182,8 +182,8 @@ def test_the_plan_is_a_cell_of_every_axis_around_it(story: str) -> None:
             axis.field.parse(text)
         if not (axis.id == "n" and plan.known):
             other = AXES["grid" if axis.name != "grid" else "PUE"]
-            made = sweep_plan(texts, SweptAxis(axis, values), SweptAxis(other, (other.own(plan, texts),)), LIMITS)
-            assert made.plan_cell == (0, values.index(axis.own(plan, texts)))
+            sweep = sweep_plan(texts, SweptAxis(axis, values), SweptAxis(other, (other.own(plan, texts),)), LIMITS)
+            assert sweep.plan_cell == (0, values.index(axis.own(plan, texts)))
 
 
 def test_the_limit_is_what_was_asked_for_else_the_plans_time() -> None:
@@ -263,72 +263,72 @@ def test_every_field_that_is_swept_is_one_of_a_plan_and_none_is_of_the_board() -
 
 
 def test_the_fewest_accelerators_that_are_enough() -> None:
-    made = of_story("70B: accelerators × MFU")
-    picked = recommend(made)
+    sweep = of_story("70B: accelerators × MFU")
+    picked = recommend(sweep)
     assert picked is not None
     row, column = picked.cell
-    assert made.satisfies[picked.cell]
-    assert not made.satisfies[:, :column].any()
-    assert not made.satisfies[:row, column].any()
-    assert (made.x.texts[column], made.y.texts[row]) == ("2,048", "40%")
-    said = sweep_text.sentence(made, picked)
-    assert "2,048 H100 SXM" in said
-    assert "40 %" in said
-    assert "1,024" in said  # the next fewer, which are not enough
+    assert sweep.satisfies[picked.cell]
+    assert not sweep.satisfies[:, :column].any()
+    assert not sweep.satisfies[:row, column].any()
+    assert (sweep.x.texts[column], sweep.y.texts[row]) == ("2,048", "40%")
+    text = sweep_text.sentence(sweep, picked)
+    assert "2,048 H100 SXM" in text
+    assert "40 %" in text
+    assert "1,024" in text  # the next fewer, which are not enough
 
 
 def test_within_a_sum_of_money_the_soonest_is_picked() -> None:
     """Any number of accelerators costs the same, so the fewest would take years."""
     by_days = of_story("70B: accelerators × MFU")
-    made = sweep_plan(by_days.base, by_days.x, by_days.y, Limits(math.nan, 15e6))
-    picked = recommend(made)
+    sweep = sweep_plan(by_days.base, by_days.x, by_days.y, Limits(math.nan, 15e6))
+    picked = recommend(sweep)
     assert picked is not None
     assert picked.by == "soonest"
-    lowest = int(np.argwhere(made.satisfies)[:, 0].min())
+    lowest = int(np.argwhere(sweep.satisfies)[:, 0].min())
     assert picked.cell[0] == lowest
-    assert made.days[picked.cell] == made.days[lowest][made.satisfies[lowest]].min()
-    assert "soonest" in sweep_text.sentence(made, picked)
+    assert sweep.days[picked.cell] == sweep.days[lowest][sweep.satisfies[lowest]].min()
+    assert "soonest" in sweep_text.sentence(sweep, picked)
 
 
 @pytest.mark.parametrize("story", SWEEP_PRESETS)
 def test_what_is_picked_is_enough_and_nothing_that_is_asks_for_less_money_where_kinds_are_swept(story: str) -> None:
-    made = of_story(story)
-    picked = recommend(made)
+    sweep = of_story(story)
+    picked = recommend(sweep)
     assert picked is not None
-    assert made.satisfies[picked.cell]
+    assert sweep.satisfies[picked.cell]
     if picked.by == "cheapest":
-        assert made.dollars[picked.cell] <= made.dollars[made.satisfies].min() * (1 + 1e-8)
+        assert sweep.dollars[picked.cell] <= sweep.dollars[sweep.satisfies].min() * (1 + 1e-8)
     if picked.by == "roomiest":
-        assert made.memory[picked.cell] <= made.memory[made.satisfies].min() * (1 + 1e-8)
+        assert sweep.memory[picked.cell] <= sweep.memory[sweep.satisfies].min() * (1 + 1e-8)
 
 
 def test_where_nothing_is_enough_the_nearest_is_named() -> None:
-    made = of_story("70B: accelerators × MFU")
-    made = sweep_plan(made.base, SweptAxis(made.x.axis, made.x.texts[:3]), made.y, LIMITS)
-    assert recommend(made) is None
-    said = sweep_text.sentence(made, None)
-    assert "256 H100 SXM" in said
-    assert "60 %" in said
+    sweep = of_story("70B: accelerators × MFU")
+    sweep = sweep_plan(sweep.base, SweptAxis(sweep.x.axis, sweep.x.texts[:3]), sweep.y, LIMITS)
+    assert recommend(sweep) is None
+    text = sweep_text.sentence(sweep, None)
+    assert "256 H100 SXM" in text
+    assert "60 %" in text
 
 
 def test_the_plan_itself_is_told_as_its_answer_has_it() -> None:
-    made = of_story("70B: accelerators × MFU")
-    a = answer(plan_of_texts(made.base))
-    said = sweep_text.own(a, LIMITS)
-    assert f"{a.middle.days:.0f} days" in said
-    assert f"misses 90 days by {float(f'{a.middle.days:.0f}') - 90:.0f} days" in said
-    assert f"MFU {percent(a.middle.mfu)} over all hours" in said
+    sweep = of_story("70B: accelerators × MFU")
+    a = answer(plan_of_texts(sweep.base))
+    text = sweep_text.own(a, LIMITS)
+    assert f"{a.middle.days:.0f} days" in text
+    assert f"misses 90 days by {float(f'{a.middle.days:.0f}') - 90:.0f} days" in text
+    assert f"MFU {percent(a.middle.mfu)} over all hours" in text
     assert "meets 200 days" in sweep_text.own(a, Limits(200.0))
 
 
 @every("seed", range(20))
 def test_a_frontier_parts_what_holds_from_what_does_not(seed: int) -> None:
     holds = np.random.default_rng(seed).random((5, 7)) < 0.5
-    found = set(edges(holds))
+    result = set(edges(holds))
     for i, j in product(range(5), range(6)):
-        assert ((j + 1, i, j + 1, i + 1) in found) == (holds[i, j] != holds[i, j + 1])
+        assert ((j + 1, i, j + 1, i + 1) in result) == (holds[i, j] != holds[i, j + 1])
     for i, j in product(range(4), range(7)):
-        assert ((j, i + 1, j + 1, i + 1) in found) == (holds[i, j] != holds[i + 1, j])
+        assert ((j, i + 1, j + 1, i + 1) in result) == (holds[i, j] != holds[i + 1, j])
     out = frontier_end(holds)
     if out:
         rim = {"top": holds[0], "right": holds[:, -1], "bottom": holds[-1], "left": holds[:, 0]}[out.side]
@@ -336,9 +336,9 @@ def test_a_frontier_parts_what_holds_from_what_does_not(seed: int) -> None:
 
 
 def test_names_of_frontiers_say_what_holds_where_they_stand() -> None:
-    made = of_story("Tokens × size in 90 days")
-    for line in grid(made, RESULTS["days"], recommend(made))["lines"]:
-        holds = {"fits": made.fits, "within": made.within}[line["kind"]][::-1]
+    sweep = of_story("Tokens × size in 90 days")
+    for line in grid(sweep, RESULTS["days"], recommend(sweep))["lines"]:
+        holds = {"fits": sweep.fits, "within": sweep.within}[line["kind"]][::-1]
         rim = {"top": holds[0], "right": holds[:, -1], "bottom": holds[-1], "left": holds[:, 0]}[line["side"]]
         there = bool(rim[line["at"] - 1 if line["before"] else line["at"]])
         yes, no = {"fits": ("fits", "does not fit"), "within": sweep_text.kept(LIMITS)}[line["kind"]]
@@ -347,14 +347,14 @@ def test_names_of_frontiers_say_what_holds_where_they_stand() -> None:
 
 @every("name", RESULTS)
 def test_cells_are_shaded_in_order_and_written_as_they_are(name: str) -> None:
-    made = of_story("8B: 8k to 128k × micro-batch")
-    values = RESULTS[name].of(made)
+    sweep = of_story("8B: 8k to 128k × micro-batch")
+    values = RESULTS[name].of(sweep)
     shares = shares_of(values)
     order = np.argsort(values, axis=None, kind="stable")
     assert np.all(np.diff(shares.ravel()[order]) >= 0)
     assert shares.min() == 0
     assert shares.max() == (1 if values.min() < values.max() else 0)
-    scale = scale_of(made, RESULTS[name])
+    scale = scale_of(sweep, RESULTS[name])
     for value in values.ravel():
         text = scale.cell(float(value))
         read = float(text.rstrip("k").replace(",", "")) * (1000 if text.endswith("k") else 1) * scale.size
@@ -363,16 +363,16 @@ def test_cells_are_shaded_in_order_and_written_as_they_are(name: str) -> None:
 
 
 def test_marks_of_the_grid_are_those_of_the_board() -> None:
-    made = of_story("8B: 8k to 128k × micro-batch")
-    drawn = grid(made, RESULTS["memory"], recommend(made))
+    sweep = of_story("8B: 8k to 128k × micro-batch")
+    drawn = grid(sweep, RESULTS["memory"], recommend(sweep))
     for row in drawn["rows"]:
         for cell in row:
-            at = made.cell_of(cell["id"])
+            at = sweep.cell_of(cell["id"])
             assert at is not None
-            assert cell["stuck"] == (not made.fits[at])
+            assert cell["stuck"] == (not sweep.fits[at])
             assert cell["text"].startswith("✕") == cell["stuck"]
-            assert cell["here"] == (at == made.plan_cell)
-    assert drawn["rows"][0][0]["id"] == f"{made.shape[0] - 1},0"
+            assert cell["here"] == (at == sweep.plan_cell)
+    assert drawn["rows"][0][0]["id"] == f"{sweep.shape[0] - 1},0"
 
 
 @pytest.mark.parametrize("name", ["", "1", "1,2,3", "-1,0", "0,99", "a,b", "٣,1", "9" * 30 + ",0"])
@@ -381,8 +381,8 @@ def test_what_names_no_cell_is_none(name: str) -> None:
 
 
 def test_the_table_has_every_cell() -> None:
-    made = of_story("H100, H200 or B200, and how many")
-    headings, rows = sweep_text.table(made, RESULTS["dollars"])
-    assert len(rows) == made.days.size
+    sweep = of_story("H100, H200 or B200, and how many")
+    headings, rows = sweep_text.table(sweep, RESULTS["dollars"])
+    assert len(rows) == sweep.days.size
     assert all(len(row) == len(headings) for row in rows)
-    assert [row[-2:] == ["yes", "yes"] for row in rows] == made.satisfies.ravel().tolist()
+    assert [row[-2:] == ["yes", "yes"] for row in rows] == sweep.satisfies.ravel().tolist()

@@ -180,12 +180,12 @@ def test_shares_of_the_wall_time_sum_to_one(given: dict[str, float]) -> None:
     if given == {"rate": 0.0}:
         assert np.all(run.goodput == 1)
     for i, count in enumerate(counts.tolist()):
-        one = whole_run(count, **given)
-        assert float(one.goodput) == run.goodput[i]
+        item = whole_run(count, **given)
+        assert float(item.goodput) == run.goodput[i]
         recorded = explain_run(lambda count=count: whole_run(count, **given))
         steps = {step.name.rpartition(".")[2]: step.value for step in recorded}
-        assert steps.get("goodput_with_failures", float(one.goodput > 0)) * (1 - one.elsewhere) == pytest.approx(
-            float(one.goodput), rel=1e-9
+        assert steps.get("goodput_with_failures", float(item.goodput > 0)) * (1 - item.elsewhere) == pytest.approx(
+            float(item.goodput), rel=1e-9
         ) or not given.get("rate", 1.0)
 
 
@@ -204,8 +204,8 @@ def test_shares_of_the_wall_time_sum_to_one(given: dict[str, float]) -> None:
     ],
 )
 def test_failures_as_typed(text: str, between: float) -> None:
-    found = interruptions(LLAMA, CHECKPOINT, Reliability(failures=parse_failures(text)))
-    assert float(found.mtbf) == pytest.approx(between)
+    result = interruptions(LLAMA, CHECKPOINT, Reliability(failures=parse_failures(text)))
+    assert float(result.mtbf) == pytest.approx(between)
 
 
 @every("text", ["", "often", "-1", "1e5", "nan", "8 per", "per day", "MTBF", "0 h", "1e99 h"])
@@ -245,8 +245,8 @@ def test_failures_and_checkpoints_have_the_range_of_the_answer() -> None:
     for find in ("time", "accelerators"):
         a = answer(plan_from({"find": find, "within": "180 days", "mfu": "30-50%"}))
         low, middle, high = words_whole.failures(a)
-        for found, column in zip((low, middle, high), (a.low, a.middle, a.high), strict=True):
-            assert found == pytest.approx(column.days * column.accelerators * 0.474 / 1000)
+        for value, column in zip((low, middle, high), (a.low, a.middle, a.high), strict=True):
+            assert value == pytest.approx(column.days * column.accelerators * 0.474 / 1000)
         says(words_whole.failing(a), f"{round(middle)} failures", f"{round(high)}–{round(low)}")
         lines = {line.name: line for line in plan_lines(a)}
         assert (lines["failures expected"].worst, lines["failures expected"].best) == (low, high)
@@ -276,17 +276,17 @@ ENERGY = list(csv.DictReader(TABLE.splitlines()))
 
 @pytest.mark.parametrize("row", ENERGY, ids=[row["model"] for row in ENERGY])
 def test_energy_and_carbon_of_llamas_table_15(row: dict[str, str]) -> None:
-    made = footprint(
+    result = footprint(
         float(row["gpu_hours"]),
         float(row["gpu_power_W"]),
         pue=float(row["pue"]),
         intensity=float(row["kgco2_per_kwh"]),
     )
     # The paper cuts 449.8 to 449 and prints the rest rounded; the exact products stand beside them.
-    assert made.energy / 1e6 == pytest.approx(float(row["energy_check_MWh"]), abs=6e-3)
-    assert made.carbon / 1e3 == pytest.approx(float(row["tco2_check"]), abs=6e-3)
-    assert made.energy / 1e6 == pytest.approx(float(row["energy_MWh"]), abs=1.5)
-    assert made.carbon / 1e3 == pytest.approx(float(row["tco2eq"]), abs=1)
+    assert result.energy / 1e6 == pytest.approx(float(row["energy_check_MWh"]), abs=6e-3)
+    assert result.carbon / 1e3 == pytest.approx(float(row["tco2_check"]), abs=6e-3)
+    assert result.energy / 1e6 == pytest.approx(float(row["energy_MWh"]), abs=1.5)
+    assert result.carbon / 1e3 == pytest.approx(float(row["tco2eq"]), abs=1)
 
 
 def test_energy_and_carbon_as_shown_and_typed() -> None:

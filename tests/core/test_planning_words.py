@@ -91,13 +91,13 @@ def test_what_is_assumed_is_told() -> None:
 
 def test_accelerators_come_in_whole_nodes() -> None:
     a = planned(find="accelerators", within="60 days", n="30B", tokens="6T", mfu="40%")
-    said = plan_text.whole_nodes(a)
-    count = int(re.search(r"\(([\d,]+)\)", said)[1].replace(",", ""))  # type: ignore[index]
+    text = plan_text.whole_nodes(a)
+    count = int(re.search(r"\(([\d,]+)\)", text)[1].replace(",", ""))  # type: ignore[index]
     assert count % 8 == 0
     assert 0 <= count - a.middle.accelerators < 8
-    assert said in plan_text.assumptions(a)
+    assert text in plan_text.assumptions(a)
     again = planned(n="30B", tokens="6T", mfu="40%", count=str(count))
-    assert format_duration(86400 * again.middle.days, 3) in said
+    assert format_duration(86400 * again.middle.days, 3) in text
     assert plan_text.whole_nodes(planned()) == ""
 
 
@@ -138,39 +138,39 @@ def test_long_sequences_are_said_to_lengthen_it() -> None:
 def test_table_and_sentence_show_the_same_figures() -> None:
     a = planned()
     cells = {line.name: line.cells() for line in plan_lines(a)}
-    said = plan_text.sentence(a) + plan_text.assumptions(a)
+    text = plan_text.sentence(a) + plan_text.assumptions(a)
     for name in ("time", "accelerator-hours", "rent", "tokens per second, whole cluster"):
-        assert f"**{cells[name][2].removesuffix(' h')}" in said, name
+        assert f"**{cells[name][2].removesuffix(' h')}" in text, name
     assert f"**{cells['energy'][2]}**" in words_whole.used(a)
     assert f"**{cells['carbon, CO₂ equivalent'][2]}**" in words_whole.used(a)
-    found = planned(find="accelerators", mfu="35-45%")
-    count = next(line for line in plan_lines(found) if line.name == "accelerators")
+    result = planned(find="accelerators", mfu="35-45%")
+    count = next(line for line in plan_lines(result) if line.name == "accelerators")
     assert [count.worst, count.value, count.best] == [
-        whole_accelerators(column.accelerators) for column in (found.low, found.middle, found.high)
+        whole_accelerators(column.accelerators) for column in (result.low, result.middle, result.high)
     ]
-    assert f"**{format_count(float(count.value))}**" in plan_text.sentence(found)
+    assert f"**{format_count(float(count.value))}**" in plan_text.sentence(result)
 
 
 def test_the_pace_of_published_runs_in_words() -> None:
     for texts, origin in (({}, ""), ({"mfu": "35-45%"}, "35–45 %"), ({"find": "MFU", "within": "300 days"}, "found")):
         a = planned(**texts)
         peers = similar_runs(a)
-        said = words_runs.pace(a, peers)
+        text = words_runs.pace(a, peers)
         nearest = min(peers, key=lambda peer: peer.similarity.distance)
-        says(said, str(len(peers)), nearest.run.model)
-        assert ("Yours" in said) == bool(origin)
-        says(said, origin)
+        says(text, str(len(peers)), nearest.run.model)
+        assert ("Yours" in text) == bool(origin)
+        says(text, origin)
         rows = words_runs.near_rows(peers)
         assert all(len(row) == len(words_runs.NEAREST) for row in rows)
         assert percent(peers[0].similarity.evidence.utilisation) in rows[0]
 
 
 def test_score_and_predictions_in_words() -> None:
-    one, lab = score(), score("lab")
-    says(words_runs.scored(one, lab), percent(one.error), str(one.runs), percent(one.inside))
-    says(words_runs.scored(one, lab), percent(lab.error), percent(lab.inside))
+    item, lab = score(), score("lab")
+    says(words_runs.scored(item, lab), percent(item.error), str(item.runs), percent(item.inside))
+    says(words_runs.scored(item, lab), percent(lab.error), percent(lab.inside))
     rows = words_runs.predicted(predictions())
-    assert len(rows) == one.runs
+    assert len(rows) == item.runs
     assert all(len(row) == len(words_runs.PREDICTED) for row in rows)
 
 
@@ -186,8 +186,8 @@ def test_the_405b_beside_its_published_figures() -> None:
 
 def test_headings_name_the_dtype_where_the_plans_peak_is_another() -> None:
     run = comparison("DeepSeek-V3", mfu=0.24)
-    said = words_runs.beside_headings(run, 0.12, "fp8")[1]
-    says(said, "6ND", "24 % MFU of bf16", "12 % of fp8")
+    text = words_runs.beside_headings(run, 0.12, "fp8")[1]
+    says(text, "6ND", "24 % MFU of bf16", "12 % of fp8")
 
 
 def test_reasons_of_the_405b() -> None:
@@ -343,10 +343,10 @@ def test_money_names_the_price_at_which_it_is_spent(find_: str) -> None:
 
 def test_another_peak_and_the_states_are_one_sentence() -> None:
     """A T4 multiplies no bf16: its fp16 peak counts, and states in bf16 are only kept there."""
-    for policy, kept in (("mixed bf16, fp32 master", True), ("fp32", False)):
-        said = " ".join(plan_text.other_peak(planned(gpu="T4", prec=policy)))
-        says(said, "T4 has no bf16 matrix units", "fp16 peak", "65 TFLOP/s")
-        assert ("in bf16 with fp32 master weights" in said) == kept
+    for policy, holds in (("mixed bf16, fp32 master", True), ("fp32", False)):
+        text = " ".join(plan_text.other_peak(planned(gpu="T4", prec=policy)))
+        says(text, "T4 has no bf16 matrix units", "fp16 peak", "65 TFLOP/s")
+        assert ("in bf16 with fp32 master weights" in text) == holds
     says(" ".join(plan_text.other_peak(planned(gpu="H100 SXM", dtype="fp4"))), "fp4", "H100 SXM")
     assert plan_text.other_peak(planned()) == ("", "")
 
@@ -362,9 +362,9 @@ def test_cautions() -> None:
 def test_every_device_has_a_datasheet_line(device: object) -> None:
     dtype = device.usable("bf16")  # type: ignore[attr-defined]
     assert len(words_device.peaks(device)) == len(device.peaks)  # type: ignore[attr-defined,arg-type]
-    said = words_device.datasheet(device) + "".join(words_device.peak_origin(device, dtype))  # type: ignore[arg-type]
-    assert not re.search(r"\bnan\b", said)
-    assert " W;" in said or "W (" in said or "power unknown" in said
+    text = words_device.datasheet(device) + "".join(words_device.peak_origin(device, dtype))  # type: ignore[arg-type]
+    assert not re.search(r"\bnan\b", text)
+    assert " W;" in text or "W (" in text or "power unknown" in text
 
 
 @every("device", accelerators(), ids=lambda d: d.name)

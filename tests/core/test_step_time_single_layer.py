@@ -20,29 +20,29 @@ PARAMETERS = 2 * 4096 * (32 + 8) * 128 + 3 * 4096 * 14336 + 2 * 4096
 
 def test_a_layer_of_llama_on_an_h100() -> None:
     """Memory by hand: 16 bytes a parameter, and per token the tensors that fused kernels keep."""
-    found = predict_layer(LLAMA, H100, compiled=True)
+    prediction = predict_layer(LLAMA, H100, compiled=True)
     assert layer_parameters(LLAMA) == PARAMETERS
-    assert found.states_bytes == 16 * PARAMETERS
+    assert prediction.states_bytes == 16 * PARAMETERS
     hidden, keys, ffn = 4096 * 2, 1024 * 2, 14336 * 2
     # Inputs and outputs of two norms, queries and the result of attention; keys and values; log-sum-exp; gate, up
     # and their product.
     per_token = 6 * hidden + 2 * keys + 32 * 4 + 3 * ffn
-    assert found.activation_bytes == 8192 * per_token
-    assert found.peak_bytes == found.states_bytes + found.activation_bytes
-    assert 0.3 < layer_flop(LLAMA) / found.seconds / H100.peak("bf16") < 0.75, "a plausible MFU of a layer"
-    titles = " ".join(step.title for step in found.explanations)
+    assert prediction.activation_bytes == 8192 * per_token
+    assert prediction.peak_bytes == prediction.states_bytes + prediction.activation_bytes
+    assert 0.3 < layer_flop(LLAMA) / prediction.seconds / H100.peak("bf16") < 0.75, "a plausible MFU of a layer"
+    titles = " ".join(step.title for step in prediction.explanations)
     assert "what a model of two takes longer" in titles
-    assert found.explanations[0].value == pytest.approx(found.seconds)
-    assert found.explanations[-1].value == found.peak_bytes
+    assert prediction.explanations[0].value == pytest.approx(prediction.seconds)
+    assert prediction.explanations[-1].value == prediction.peak_bytes
 
 
 @pytest.mark.parametrize(("vocab", "compiled"), [(1_000, False), (500_000, True)])
 def test_the_vocabulary_is_no_part_of_it(vocab: int, compiled: bool) -> None:
     """Embedding and head are in both models whose difference the layer is."""
     other = predict_layer(LLAMA.model_copy(update={"vocab": vocab}), H100, compiled=compiled)
-    one = predict_layer(LLAMA, H100, compiled=compiled)
-    assert other.seconds == pytest.approx(one.seconds)
-    assert other.peak_bytes == one.peak_bytes
+    prediction = predict_layer(LLAMA, H100, compiled=compiled)
+    assert other.seconds == pytest.approx(prediction.seconds)
+    assert other.peak_bytes == prediction.peak_bytes
 
 
 @pytest.mark.parametrize(("micro_batch", "seq_len"), [(1, 512), (3, 2048), (16, 8192)])
@@ -86,6 +86,6 @@ def test_measured_rates_replace_those_of_the_catalogue() -> None:
 def test_a_mixture_has_all_its_experts_states() -> None:
     mixture = LLAMA.model_copy(update={"ffn": 1024, "experts": 16, "experts_per_token": 2})
     assert layer_parameters(mixture) == 2 * 4096 * 40 * 128 + 16 * 3 * 4096 * 1024 + 16 * 4096 + 2 * 4096
-    found = predict_layer(mixture, replace(H100, name="another"))
-    assert found.states_bytes == 16 * layer_parameters(mixture)
-    assert found.seconds > 0
+    prediction = predict_layer(mixture, replace(H100, name="another"))
+    assert prediction.states_bytes == 16 * layer_parameters(mixture)
+    assert prediction.seconds > 0

@@ -45,8 +45,8 @@ anything = st.text(
 
 
 def examples(test):  # type: ignore[no-untyped-def]
-    for one in ACTIVE:
-        test = example(one)(test)
+    for item in ACTIVE:
+        test = example(item)(test)
     return test
 
 
@@ -55,15 +55,15 @@ def examples(test):  # type: ignore[no-untyped-def]
 def test_typed_text_is_no_markdown(text: str) -> None:
     """Every mark is escaped, nothing of what is read once more is whole, and what is left when both are read is the
     text on one line."""
-    made = markdown_text(text)
-    assert "\n" not in made
-    plain = re.sub(r"\\[!-/:-@\[-`{-~]", "", made)
+    result = markdown_text(text)
+    assert "\n" not in result
+    plain = re.sub(r"\\[!-/:-@\[-`{-~]", "", result)
     assert not re.search(r"[\\`*_{}\[\]<>&#|~$]", plain)
-    assert not re.match(r"[-+=]|\d{1,9}[.)]", made)
-    said = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", made)
-    assert not WHAT_IS_READ_AGAIN.search(said)
+    assert not re.match(r"[-+=]|\d{1,9}[.)]", result)
+    message = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", result)
+    assert not WHAT_IS_READ_AGAIN.search(message)
     unseen = str.maketrans("", "", "\u2060\u2068\u2069")
-    assert said.translate(unseen) == " ".join(text.split()).translate(unseen)
+    assert message.translate(unseen) == " ".join(text.split()).translate(unseen)
 
 
 @examples
@@ -79,8 +79,8 @@ def test_typed_text_in_a_sentence_has_none_of_its_markup(text: str) -> None:
     text = " ".join(text.replace("\0", "").split()) or "x"
     sentence = rich(f"**{unmarked(text)}** beside {unmarked(text)}, `x`")
     unseen = str.maketrans("", "", "\0\u2060\u2068\u2069")
-    said = safe_text(text).translate(unseen)
-    assert sentence.translate(unseen) == f'<b>{said}</b> beside {said}, <code class="np-mono">x</code>'
+    message = safe_text(text).translate(unseen)
+    assert sentence.translate(unseen) == f'<b>{message}</b> beside {message}, <code class="np-mono">x</code>'
 
 
 @examples

@@ -62,11 +62,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.perf", description=__doc__)
     parser.add_argument("what", nargs="*", help=f"suites ({', '.join(SUITES)}) or ids of pages; all if none is named")
     parser.add_argument("--quick", action="store_true", help="everything once and small")
-    for one in fields(Options):
-        parser.add_argument(f"--{one.name.replace('_', '-')}", type=type(one.default), help=f"{one.default:,}")
-    asked = vars(parser.parse_args(argv))
-    named, quick = frozenset[str](asked.pop("what")), asked.pop("quick")
-    options = replace(QUICK if quick else FULL, **{name: value for name, value in asked.items() if value is not None})
+    for field in fields(Options):
+        parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(field.default), help=f"{field.default:,}")
+    by_name = vars(parser.parse_args(argv))
+    named, quick = frozenset[str](by_name.pop("what")), by_name.pop("quick")
+    options = replace(QUICK if quick else FULL, **{name: value for name, value in by_name.items() if value is not None})
     suites = SUITES | {"families": lambda _: families.main()} if "families" in named else SUITES
     if unknown := named - ids - set(suites):
         parser.error(f"neither a suite nor a page: {', '.join(sorted(unknown))}")

@@ -49,7 +49,7 @@ from tests.perf.walk import ROOT, TEXTS, faults, observed, sent, whole
 Address = dict[str, list[str]]
 
 ALL_STORIES = {**PRESETS, **MEMORY_PRESETS, **SEARCH_PRESETS}
-_PLAN = {one.id for one in PLAN_FIELDS}
+_PLAN = {field.id for field in PLAN_FIELDS}
 _AT = {page.url_path: page for page in PAGES}
 _HREF = re.compile(r'href="([^"#]*)"')
 _OWN_LINK = re.compile(r"\bv=\d+&[^\"\\\s]+")
@@ -63,16 +63,16 @@ def fields_of(page: PageSpec) -> Mapping[str, Field | None]:
     name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
     form: Form | None = getattr(importlib.import_module(name), "FORM", None) if path.exists() else None
     if form:
-        return {one.id: one for one in form.fields}
+        return {item.id: item for item in form.fields}
     return dict.fromkeys(name for stop in TOURS[page.id] for name in stop.fields)
 
 
 @cache
 def good_texts(name: str) -> Sequence[str]:
     """What stories and tours of any page say in the fields of this id, and their defaults."""
-    told = [*ALL_STORIES.values(), *(stop.fields for stops in TOURS.values() for stop in stops)]
+    results = [*ALL_STORIES.values(), *(stop.fields for stops in TOURS.values() for stop in stops)]
     fields = [fields_of(page).get(name) for page in PAGES]
-    texts = [*(texts[name] for texts in told if name in texts), *(one.default for one in fields if one)]
+    texts = [*(texts[name] for texts in results if name in texts), *(item.default for item in fields if item)]
     return list(dict.fromkeys(texts))
 
 
@@ -91,14 +91,14 @@ class _Kept(logging.Handler):
 @contextmanager
 def tracebacks() -> Iterator[list[str]]:
     """Why parts of pages fail inside, each time they do."""
-    kept, filters = _Kept(), guard.LOG.filters[:]
-    guard.LOG.addHandler(kept)
+    selected, filters = _Kept(), guard.LOG.filters[:]
+    guard.LOG.addHandler(selected)
     guard.LOG.filters.clear()
     try:
-        yield kept.told
+        yield selected.told
     finally:
         guard.LOG.filters[:] = filters
-        guard.LOG.removeHandler(kept)
+        guard.LOG.removeHandler(selected)
 
 
 class AddressWalk:
@@ -177,8 +177,8 @@ class AddressWalk:
         name, story = rng.choice(list(ALL_STORIES.items()))
         here = {key.partition("_")[2]: texts[-1] for key, texts in address.items() if texts}
         texts = dict(story if rng.random() < 0.5 else here)
-        for one in rng.sample(PLAN_FIELDS, rng.choice((0, 1, 2, 5))):
-            texts[one.id] = self._text(one.id, one)
+        for item in rng.sample(PLAN_FIELDS, rng.choice((0, 1, 2, 5))):
+            texts[item.id] = self._text(item.id, item)
         return entry_of(rng.choice((name, name, "", "a~b.c_d!", rng.choice(TEXTS))), texts)
 
     def _text(self, name: str, field: Field | None, seen: Sequence[str] = ()) -> str:
@@ -208,14 +208,18 @@ class AddressWalk:
     def _wrong(self, page: PageSpec) -> str:
         """Open the address; what is wrong with what is drawn."""
         self._files.clear()
-        with tracebacks() as told, patch.object(st, "download_button", self._offered):
+        with tracebacks() as parts, patch.object(st, "download_button", self._offered):
             try:
                 app = new_visitor(page, self._address)
                 wrong = faults(app)
                 if not wrong and self.rng.random() < 0.2:
                     states = app._tree.get_widget_states()
-                    folded = [one.proto.id for one in app.expander if one.proto.id and not one.proto.expanded]
-                    states.widgets.extend(WidgetState(id=one, bool_value=True) for one in folded)
+                    folded = [
+                        expander.proto.id
+                        for expander in app.expander
+                        if expander.proto.id and not expander.proto.expanded
+                    ]
+                    states.widgets.extend(WidgetState(id=text, bool_value=True) for text in folded)
                     app._run(states)
                     wrong = faults(app)
                     for file in self._files:
@@ -223,7 +227,7 @@ class AddressWalk:
             except Exception:
                 return traceback.format_exc()
         self._look(page, app)
-        return "\n".join(told or wrong)
+        return "\n".join(parts or wrong)
 
     def _offered(self, _: str, data: object, *__: object, **___: object) -> bool:
         if callable(data):
@@ -234,18 +238,18 @@ class AddressWalk:
         """Note the links that are drawn, and what widgets hold and offer."""
         links = [html.unescape(link) for block in app.get("html") for link in _HREF.findall(block.proto.body)]
         own = [link for block in app.get("bidi_component") for link in _OWN_LINK.findall(str(block.proto))]
-        for link in (*links, *(f"{page.url_path}?{one}" for one in own)):
+        for link in (*links, *(f"{page.url_path}?{item}" for item in own)):
             parts = urlsplit(link)
             if not parts.scheme and parts.path in _AT:
                 drawn = self._links.setdefault(_AT[parts.path].id, [])
                 drawn.append(parse_qs(parts.query, keep_blank_values=True))
                 del drawn[:-50]
         for kind in ("text_input", "text_area", "selectbox", "button_group", "toggle", "slider"):
-            for one in app.get(kind):
-                if (one.key or "").startswith(f"{page.prefix}_"):
-                    held = self._seen.setdefault(one.key, [])
-                    offered = map(str, getattr(one, "options", None) or (one.value,))
-                    held += [text for text in offered if text not in held][: 40 - len(held)]
+            for node in app.get(kind):
+                if (node.key or "").startswith(f"{page.prefix}_"):
+                    content = self._seen.setdefault(node.key, [])
+                    offered = map(str, getattr(node, "options", None) or (node.value,))
+                    content += [text for text in offered if text not in content][: 40 - len(content)]
 
 
 @cache

@@ -41,7 +41,7 @@ def spawned(
     command = [*command, "run", "app.py", "--server.port", str(port)]
     command += ["--server.address", "127.0.0.1", "--server.headless", "true", "--browser.gatherUsageStats", "false"]
     if limits:
-        command = ["sh", "-c", "".join(f"ulimit {one} && " for one in limits) + 'exec "$@"', "sh", *command]
+        command = ["sh", "-c", "".join(f"ulimit {limit} && " for limit in limits) + 'exec "$@"', "sh", *command]
     process = subprocess.Popen(
         command, cwd=folder, env=os.environ | dict(env or {}), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

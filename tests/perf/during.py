@@ -12,7 +12,7 @@ from tests.perf.options import FULL, Options
 from tests.perf.visitors import EDITS, ROOT, p95
 
 
-async def edits(port: int, until: float, found: list[float], think_s: float) -> None:
+async def edits(port: int, until: float, values: list[float], think_s: float) -> None:
     """One visitor of Compute budget who changes a value after each think time, until the clock shows ``until``."""
     edit = EDITS[COMPUTE.id]
     async with Session(port) as session:
@@ -20,7 +20,7 @@ async def edits(port: int, until: float, found: list[float], think_s: float) -> 
         for text in itertools.cycle(edit.texts):
             if time.monotonic() > until:
                 return
-            found.append((await session.rerun({edit.box: text})).finished_s)
+            values.append((await session.rerun({edit.box: text})).finished_s)
             await asyncio.sleep(think_s)
 
 
@@ -29,8 +29,8 @@ async def _both(port: int, options: Options) -> None:
     await until_up(port)
     alone: list[float] = []
     beside: list[float] = []
-    for found, stay in (([], stay_s / 5), (alone, stay_s)):  # the first ones wait for what a server imports once
-        await asyncio.gather(*(edits(port, time.monotonic() + stay, found, think_s) for _ in range(options.beside)))
+    for values, stay in (([], stay_s / 5), (alone, stay_s)):  # the first ones wait for what a server imports once
+        await asyncio.gather(*(edits(port, time.monotonic() + stay, values, think_s) for _ in range(options.beside)))
     async with Session(port) as measures:
         await measures.open(MEASURE.url_path)
         await measures.rerun({"d_what": "Everything"})

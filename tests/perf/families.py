@@ -87,9 +87,9 @@ def sweep(names: Sequence[str]) -> None:
             formula = None if read.part else parameters(read.spec).total
         except ConfigError:
             formula = None
-        said = "" if isinstance(built, Refused) else str(built.total)
+        message = "" if isinstance(built, Refused) else str(built.total)
         tally["by formula"] += formula is not None and str(formula) == row["parameters"]
-        tally["by building"] += bool(said) and said == row["parameters"]
+        tally["by building"] += bool(message) and message == row["parameters"]
         tally["FLOPs counted"] += not isinstance(built, Refused) and bool(built.flop)
         if not row["parameters"]:
             tally["transformers cannot"] += 1
@@ -100,11 +100,11 @@ def sweep(names: Sequence[str]) -> None:
         elif not built.flop:
             print(f"{name:<28} FLOPs: {built.flop_refused[:90]}", flush=True)
         if any(
-            row["parameters"] and found not in (None, "", row["parameters"])
-            for found in (formula and str(formula), said)
+            row["parameters"] and result not in (None, "", row["parameters"])
+            for result in (formula and str(formula), message)
         ):
             tally["wrong"] += 1
-            print(f"{name:<28} WRONG: formula {formula}, built {said}, transformers {row['parameters']}", flush=True)
+            print(f"{name:<28} WRONG: formula {formula}, built {message}, transformers {row['parameters']}", flush=True)
     print(f"{len(names)} families at {SEQ} tokens: " + ", ".join(f"{key} {value}" for key, value in tally.items()))
     print(f"slowest: {slowest[1]}, {slowest[0]:.1f} s")
 

@@ -57,7 +57,7 @@ def back_to_back(run: Callable[[], object], finish: Callable[[], object], batch:
 
 def plain_loop(run: Callable[[], object], cleared: torch.Tensor) -> float:
     """Median seconds of single calls on a GPU, each between two events after the cache was written over."""
-    found: list[float] = []
+    values: list[float] = []
     until = time.perf_counter() + TURN_S
     while time.perf_counter() < until:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -66,8 +66,8 @@ def plain_loop(run: Callable[[], object], cleared: torch.Tensor) -> float:
         run()
         end.record()
         end.synchronize()
-        found.append(start.elapsed_time(end) / 1e3)
-    return statistics.median(found)
+        values.append(start.elapsed_time(end) / 1e3)
+    return statistics.median(values)
 
 
 def others(bench: Bench, point: Point, turns: int) -> Mapping[str, float]:
@@ -85,13 +85,13 @@ def others(bench: Bench, point: Point, turns: int) -> Mapping[str, float]:
     if bench.kind == "cuda":
         cleared = torch.empty(_CLEARED_BYTES, dtype=torch.int8, device="cuda")
         ways["plain loop"] = lambda: plain_loop(run, cleared)
-    found: dict[str, list[float]] = {way: [] for way in ways}
+    by_name: dict[str, list[float]] = {way: [] for way in ways}
     with prepared.setting():
         for _ in range(turns):
             for way, seconds in ways.items():
                 own = timed(bench, item, prepared, lambda *_: None).median_s
-                found[way].append(own / seconds())
-    return {way: statistics.median(ratios) for way, ratios in found.items()}
+                by_name[way].append(own / seconds())
+    return {way: statistics.median(ratios) for way, ratios in by_name.items()}
 
 
 def main(options: Options = FULL) -> None:
@@ -109,10 +109,10 @@ def main(options: Options = FULL) -> None:
     bench, _ = (cuda_bench if kind == "cuda" else cpu_bench)(torch)
     for i, outcome in enumerate(first):
         head = f"{outcome.item.name:<11}{outcome.item.label:>11}"
-        points = [one for one in (outcome, *(run[i] for run in again)) if isinstance(one, Point)]
+        points = [item for item in (outcome, *(run[i] for run in again)) if isinstance(item, Point)]
         if not isinstance(outcome, Point) or len(points) < runs:
-            said = next(one for one in (outcome, *(run[i] for run in again)) if not isinstance(one, Point))
-            print(f"{head}  {said.why}: {said.text.splitlines()[0]}")
+            refusal = next(item for item in (outcome, *(run[i] for run in again)) if not isinstance(item, Point))
+            print(f"{head}  {refusal.why}: {refusal.text.splitlines()[0]}")
             continue
         medians = [point.median_s for point in points]
         middle = statistics.median(medians)

@@ -50,11 +50,11 @@ async def visitor(
         while len(taken) < runs and time.monotonic() < until:
             if think:
                 await asyncio.sleep(think * (0.5 + len(taken) * 0.37 % 1))
-            asked = time.monotonic()
+            value = time.monotonic()
             run = await (change(session, edit, edit.texts[len(taken) % 2]) if edit else session.rerun())
             if run.errors:
                 raise SystemExit(f"{page}: {', '.join(run.errors)}")
-            taken.append((asked, run.finished_s))
+            taken.append((value, run.finished_s))
         return taken
 
 
@@ -66,7 +66,7 @@ async def crowd(port: int, page: str, edit: Edit | None, sessions: int, options:
     async def one(index: int) -> list[float]:
         await asyncio.sleep(index / 10)
         seen = await visitor(port, page, edit, options.think_s, until, 10_000)
-        return [taken for asked, taken in seen if asked >= all_here]
+        return [taken for value, taken in seen if value >= all_here]
 
     return [taken for seen in await asyncio.gather(*(one(i) for i in range(sessions))) for taken in seen]
 

@@ -29,8 +29,8 @@ def more_work_takes_longer(plan: Plan, draw: random.Random) -> Iterator[str]:
     grown = [replace(plan, tokens=plan.tokens * by)]
     if plan.model == TYPED:
         grown.append(replace(plan, parameters=plan.parameters * by))
-    for one in grown:
-        for before, after in zip(columns(answer(plan)), columns(answer(one)), strict=True):
+    for item in grown:
+        for before, after in zip(columns(answer(plan)), columns(answer(item)), strict=True):
             if after.days < before.days * (1 - 1e-12):
                 yield f"{before.days} days become {after.days} at {by} times the work"
 
@@ -51,29 +51,29 @@ def every_question_undoes_the_others(plan: Plan, draw: random.Random) -> Iterato
     """What is found within the days that a plan takes is the plan again, in each column; and what is found within any
     other days takes these days."""
     at = draw.randrange(3)
-    made = columns(answer(plan))[at]
-    other = made.days * 10 ** draw.uniform(-0.5, 0.5)
+    estimate = columns(answer(plan))[at]
+    other = estimate.days * 10 ** draw.uniform(-0.5, 0.5)
     steady = plan.mfu is not None and plan.pace == "steady steps"
     for find, name in INVERSES.items():
         if find == "parameters" and plan.model != TYPED:
             continue  # its layers are not those of another size
-        for days in (made.days, other):
+        for days in (estimate.days, other):
             try:
                 there = columns(answer(asked(plan, find, days)))[at]
             except BudgetError:  # beyond the caps at another end of the range, or at other days
                 continue
-            found = getattr(there, name)
-            again = columns(answer(replace(plan, **{name: found})))[at]
+            result = getattr(there, name)
+            again = columns(answer(replace(plan, **{name: result})))[at]
             if abs(again.days / days - 1) > CLOSE:
                 yield f"{find} within {days} days takes {again.days}"
-            off = found / getattr(plan, name) - 1
+            off = result / getattr(plan, name) - 1
             # Where failures eat what more accelerators add, a smaller cluster may be as fast, and is what is found.
             wrong = off > CLOSE if steady and find == "accelerators" else abs(off) > CLOSE
-            if days == made.days and wrong:
-                yield f"{find}: {found} for {getattr(plan, name)}"
-    needed = answer(asked(plan, "MFU", made.days)).middle.mfu
-    if abs(needed / made.mfu - 1) > CLOSE:
-        yield f"MFU: {needed} for {made.mfu}"
+            if days == estimate.days and wrong:
+                yield f"{find}: {result} for {getattr(plan, name)}"
+    needed = answer(asked(plan, "MFU", estimate.days)).middle.mfu
+    if abs(needed / estimate.mfu - 1) > CLOSE:
+        yield f"MFU: {needed} for {estimate.mfu}"
 
 
 def nothing_jumps(plan: Plan, draw: random.Random) -> Iterator[str]:
@@ -91,9 +91,9 @@ def nothing_jumps(plan: Plan, draw: random.Random) -> Iterator[str]:
         moved["mfu"] = replace(plan, mfu=Interval(*(end * by for end in (plan.mfu.low, plan.mfu.mid, plan.mfu.high))))
     before = columns(answer(plan))
     for name in draw.sample(sorted(moved), 3):
-        for one, other in zip(before, columns(answer(moved[name])), strict=True):
-            if not abs(other.days / one.days - 1) < _JUMP:
-                yield f"{one.days} days become {other.days} as {name} moves by a millionth"
+        for estimate, other in zip(before, columns(answer(moved[name])), strict=True):
+            if not abs(other.days / estimate.days - 1) < _JUMP:
+                yield f"{estimate.days} days become {other.days} as {name} moves by a millionth"
 
 
 def failures_cost_time(plan: Plan, draw: random.Random) -> Iterator[str]:
@@ -112,24 +112,27 @@ def failures_cost_time(plan: Plan, draw: random.Random) -> Iterator[str]:
 def ends_are_in_order(plan: Plan, draw: random.Random) -> Iterator[str]:
     """The low end of the MFU takes longest, costs most and trains least."""
     days = answer(plan).middle.days
-    made = [answer(plan)]
+    answers = [answer(plan)]
     for find in ("tokens", "accelerators"):
         try:
-            made.append(answer(asked(plan, find, days)))
+            answers.append(answer(asked(plan, find, days)))
         except BudgetError:
             continue
-    for a in made:
+    for a in answers:
         low, middle, high = columns(a)
         if not low.mfu <= middle.mfu <= high.mfu <= 1 + CLOSE:
             yield f"MFU of {low.mfu}, {middle.mfu}, {high.mfu}"
         ranks = {"time": "days", "accelerators": "accelerators", "tokens": "tokens"}
-        ends = [getattr(one, ranks[a.find]) for one in (low, middle, high)]
+        ends = [getattr(estimate, ranks[a.find]) for estimate in (low, middle, high)]
         if ends != sorted(ends, reverse=a.find != "tokens"):
             yield f"{a.find}: {ends}"
         if not a.dollars.low <= a.dollars.mid * (1 + CLOSE) <= a.dollars.high * (1 + CLOSE) ** 2:
             yield f"dollars: {a.dollars}"
-        if any(not (0 < one.goodput <= 1 and one.steps >= one.mfu * (1 - CLOSE)) for one in (low, middle, high)):
-            yield f"goodput: {[one.goodput for one in (low, middle, high)]}"
+        if any(
+            not (0 < estimate.goodput <= 1 and estimate.steps >= estimate.mfu * (1 - CLOSE))
+            for estimate in (low, middle, high)
+        ):
+            yield f"goodput: {[estimate.goodput for estimate in (low, middle, high)]}"
 
 
 Law = Callable[[Plan, random.Random], Iterator[str]]
@@ -157,15 +160,15 @@ class Held:
 
 def over_random_plans(law: str, count: int, seed: int) -> Held:
     """Try ``law`` on ``count`` plans; a plan without an answer, which failures can bring, is drawn in vain."""
-    draw, held = random.Random(seed), Held(count)
+    draw, content = random.Random(seed), Held(count)
     for _ in range(count):
         plan = random_plan(draw)
         try:
-            held.broken += [f"{plan}: {said}" for said in LAWS[law](plan, draw)]
-            held.tried += 1
+            content.broken += [f"{plan}: {text}" for text in LAWS[law](plan, draw)]
+            content.tried += 1
         except BudgetError:
             continue
-    return held
+    return content
 
 
 def main(options: Options = FULL) -> None:
@@ -174,20 +177,20 @@ def main(options: Options = FULL) -> None:
     broken = 0
     for law in LAWS:
         start = time.perf_counter()
-        held = over_random_plans(law, count // len(LAWS), seed=1)
-        broken += len(held.broken)
+        content = over_random_plans(law, count // len(LAWS), seed=1)
+        broken += len(content.broken)
         took = time.perf_counter() - start
-        print(f"{law:<36}{held.tried:>8,} plans, {len(held.broken)} broken, {took:.0f} s", flush=True)
-        for said in held.broken[:3]:
-            print(f"  {said}")
+        print(f"{law:<36}{content.tried:>8,} plans, {len(content.broken)} broken, {took:.0f} s", flush=True)
+        for fault in content.broken[:3]:
+            print(f"  {fault}")
     start = time.perf_counter()
     walked = plan_walk.walk_all(costly_every=11)
     took = time.perf_counter() - start
     print(
         f"chips × questions × accelerators × panels: {walked.plans:,} plans, {walked.refused:,} refused, {took:.0f} s"
     )
-    for said in walked.faults[:10]:
-        print(f"  {said}")
+    for fault in walked.faults[:10]:
+        print(f"  {fault}")
     draw = random.Random(2)
     drawn = [random_plan(draw) for _ in range(500)]
     start = time.perf_counter()

@@ -22,8 +22,8 @@ async def to_save(session: Session) -> None:
 async def save(session: Session, name: str) -> tuple[Run, str]:
     """Save the plan on the page under this name: the run, and the id of the plan if it says that it is saved."""
     run = await session.rerun({NAME: name}, press=SAVE)
-    told = [plan for said in run.html for found, plan in _SAVED.findall(said) if found == name]
-    return run, told[-1] if told else ""
+    anies = [plan for text in run.html for result, plan in _SAVED.findall(text) if result == name]
+    return run, anies[-1] if anies else ""
 
 
 def lost(address: str, confirmed: Mapping[str, str]) -> list[str]:
@@ -33,7 +33,7 @@ def lost(address: str, confirmed: Mapping[str, str]) -> list[str]:
         return [
             plan.id
             for plan, name in ((store.get(key), name) for key, name in confirmed.items())
-            if plan.entry.name != name or plan.problems or [one.revision for one in store.history(plan.id)] != [1]
+            if plan.entry.name != name or plan.problems or [change.revision for change in store.history(plan.id)] != [1]
         ]
     finally:
         store.close()

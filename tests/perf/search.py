@@ -47,23 +47,23 @@ def took(work: Callable[[], object]) -> float:
     return min(times)
 
 
-def roomy(asked: SearchRequest) -> SearchRequest:
+def roomy(request: SearchRequest) -> SearchRequest:
     """The same on accelerators that every plan fits, so that none is left out before its time is worked out."""
-    device = replace(asked.cluster.accelerator, memory_bytes=1e18)
-    return replace(asked, cluster=Cluster(device, asked.cluster.count, asked.cluster.per_node))
+    device = replace(request.cluster.accelerator, memory_bytes=1e18)
+    return replace(request, cluster=Cluster(device, request.cluster.count, request.cluster.per_node))
 
 
-def alone(asked: SearchRequest) -> float:
+def alone(request: SearchRequest) -> float:
     """Processor seconds of one plan by scalar calls, over plans of all sorts."""
-    layout = searched(roomy(asked), top=10**6).plans.layout
+    layout = searched(roomy(request), top=10**6).plans.layout
     some = np.linspace(0, len(layout.tensor) - 1, ALONE).astype(int)
-    plans = [Layout(**{one.name: int(getattr(layout, one.name)[i]) for one in fields(Layout)}) for i in some]
-    seq_len, how = asked.seq_len, {"policy": asked.policy, "optimizer": asked.optimizer}
+    plans = [Layout(**{field.name: int(getattr(layout, field.name)[i]) for field in fields(Layout)}) for i in some]
+    seq_len, how = request.seq_len, {"policy": request.policy, "optimizer": request.optimizer}
 
     def each() -> None:
         for plan in plans:
-            memory_per_device(asked.spec, plan, seq_len=seq_len, **how)
-            step_time(asked.spec, asked.cluster, plan, seq_len=seq_len, **how)
+            memory_per_device(request.spec, plan, seq_len=seq_len, **how)
+            step_time(request.spec, request.cluster, plan, seq_len=seq_len, **how)
 
     return took(each) / ALONE
 
@@ -72,15 +72,16 @@ def main() -> None:
     """Measure and print."""
     print(f"parallel plans searched, one thread, best of {ROUNDS} by processor time")
     for case in CASES:
-        asked = question(*case)
-        found, every = searched(asked), searched(roomy(asked))
-        pruned, whole = took(lambda asked=asked: searched(asked)), took(lambda asked=asked: searched(roomy(asked)))
+        request = question(*case)
+        result, every = searched(request), searched(roomy(request))
+        pruned, whole = took(lambda asked=request: searched(asked)), took(lambda asked=request: searched(roomy(asked)))
         print(
-            f"  {case[0]:15} on {case[1]:6,}: {found.count:9,} plans, {found.fitting:9,} fit, {pruned * 1e3:5.0f} ms, "
-            f"{found.count / pruned / 1e6:5.2f} M/s; memory and time of each {every.fitting / whole / 1e6:5.2f} M/s"
+            f"  {case[0]:15} on {case[1]:6,}: {result.count:9,} plans, {result.fitting:9,} fit, "
+            f"{pruned * 1e3:5.0f} ms, "
+            f"{result.count / pruned / 1e6:5.2f} M/s; memory and time of each {every.fitting / whole / 1e6:5.2f} M/s"
         )
-    one = alone(question(*CASES[1]))
-    print(f"  one at a time: {one * 1e6:,.0f} us a plan, {1 / one:,.0f} plans per second")
+    value = alone(question(*CASES[1]))
+    print(f"  one at a time: {value * 1e6:,.0f} us a plan, {1 / value:,.0f} plans per second")
 
 
 if __name__ == "__main__":

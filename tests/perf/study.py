@@ -42,25 +42,25 @@ def study_of(batches: int) -> Study:
 
 def run(study: Study, *, kill: bool) -> tuple[list[PointResult], int]:
     """Every point of a study on two workers, and the plans counted; kill: one of them once half the chunks are in."""
-    found: list[PointResult] = []
+    results: list[PointResult] = []
     plans = 0
     with embedded(2) as client:
         bare = max(client.run(peak_bytes).values())
         start = time.perf_counter()
         for at, chunk in enumerate(run_study(study, search=search_plans, client=client), 1):
-            found += chunk.points
+            results += chunk.points
             plans += chunk.plans
             if kill and at == study.chunk_count // 2:
                 os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
         seconds = time.perf_counter() - start
-        held = max(client.run(peak_bytes).values())
+        content = max(client.run(peak_bytes).values())
         busy = sum(client.run(time.process_time).values())
-    told = "one worker killed midway" if kill else "two workers"
+    text = "one worker killed midway" if kill else "two workers"
     print(
-        f"  {told:<24} {plans:>13,} plans  {seconds:6.1f} s  {plans / seconds:>10,.0f} plans/s"
-        f"  {busy:6.1f} s of processor  worker {held / 1e6:,.0f} MB at most, {bare / 1e6:,.0f} MB before"
+        f"  {text:<24} {plans:>13,} plans  {seconds:6.1f} s  {plans / seconds:>10,.0f} plans/s"
+        f"  {busy:6.1f} s of processor  worker {content / 1e6:,.0f} MB at most, {bare / 1e6:,.0f} MB before"
     )
-    return sorted(found, key=lambda point: point.point), plans
+    return sorted(results, key=lambda point: point.point), plans
 
 
 def main(options: Options = FULL) -> None:

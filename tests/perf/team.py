@@ -57,8 +57,8 @@ def _one(kind: str, options: Options) -> None:
             stack.enter_context(postgres(durable=True)) if kind == "PostgreSQL" else f"sqlite:///{folder / 'napkin.db'}"
         )
         both = stack.enter_context(replicas(folder, environment={"DATABASE_URL": address}))
-        url = stack.enter_context(nginx(folder, [one.port for one in both]))
-        pids = [one.process.pid for one in both if one.process]
+        url = stack.enter_context(nginx(folder, [replica.port for replica in both]))
+        pids = [replica.process.pid for replica in both if replica.process]
         time.sleep(options.warm_up_s)  # until they have warmed up
         before, seen = sum(held(pid)[0] for pid in pids), _Seen()
         steady = asyncio.run(_crowd(urlsplit(url).port or 0, seen, options, pids))
@@ -81,7 +81,7 @@ def _one(kind: str, options: Options) -> None:
 def _worked(pids: Sequence[int]) -> float:
     """Seconds of processor time of these processes; of Linux's /proc."""
     fields = (Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids)
-    return sum(int(one[11]) + int(one[12]) for one in fields) / os.sysconf("SC_CLK_TCK")
+    return sum(int(parts[11]) + int(parts[12]) for parts in fields) / os.sysconf("SC_CLK_TCK")
 
 
 async def _crowd(port: int, seen: _Seen, options: Options, pids: Sequence[int]) -> str:

@@ -103,9 +103,9 @@ def main(options: Options = FULL) -> None:
     rounds = options.rounds
     print(f"{'ten steps, median of ' + str(rounds) + ', ms':<36}{'trace':>8}{'+ words and picture':>22}")
     for name, (text, shape) in CHAINS.items():
-        made = trace(text, shape)
-        assert made.refusal is None
-        assert len(made) == 11, len(made)
+        result = trace(text, shape)
+        assert result.refusal is None
+        assert len(result) == 11, len(result)
 
         def shown(text: str = text, shape: tuple[int, ...] = shape) -> None:
             run = trace(text, shape)
@@ -115,7 +115,7 @@ def main(options: Options = FULL) -> None:
         alone = median_ms(lambda text=text, shape=shape: trace(text, shape), rounds)
         print(f"{name:<36}{alone:>8.2f}{median_ms(shown, rounds):>22.2f}", flush=True)
     small, large = (trace(WRITES, shape) for shape in ((16, 16), (256, 256)))
-    few, many = (median_ms(lambda made=made: storage_picture(made), rounds) for made in (small, large))
+    few, many = (median_ms(lambda results=result: storage_picture(results), rounds) for result in (small, large))
     print(
         f"picture of writes to 256 elements {few:.2f} ms, to 65,536 {many:.2f} ms, ratio {many / few:.1f}", flush=True
     )
@@ -168,9 +168,9 @@ def programs(count: int) -> str:
     before, start, ran, slowest = peak_mb(), time.process_time(), 0, 0.0
     for _ in range(count):
         began = time.process_time()
-        made = survives(random_program(rng), rng.choice(SHAPES), rng.choice(DTYPES))
+        result = survives(random_program(rng), rng.choice(SHAPES), rng.choice(DTYPES))
         slowest = max(slowest, time.process_time() - began)
-        ran += not isinstance(made, str)
+        ran += not isinstance(result, str)
     return (
         f"random programs: {count:,} typed, {ran:,} run, each a trace or a message; slowest {1000 * slowest:.0f} ms of "
         f"CPU, {time.process_time() - start:.0f} s in all, peak memory grew by {peak_mb() - before:.0f} MB"

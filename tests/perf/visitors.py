@@ -100,7 +100,7 @@ async def _visit(
             run = await (change(session, EDITS[page.id], *changes) if changes else session.rerun())
         tally.taken.append(run.finished_s)
         tally.pages[page.id] += 1
-        tally.errors += [f"{page.id}: {said}" for said in run.errors]
+        tally.errors += [f"{page.id}: {error}" for error in run.errors]
         await asyncio.sleep(chance.uniform(0.5, 1.5) * think_s)
 
     await see(PAGES[0])  # which tells the addresses of all

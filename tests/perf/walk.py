@@ -73,11 +73,11 @@ def measuring(programme: Programme) -> Sequence[str]:
     """A process that says at once what a measurement does, or begins and hangs until cancelled where sizes are odd."""
     odd = sum(programme.sizes) % 2
     items = kinds.items(programme)[: 1 if odd else 100]  # as many as fit into a command
-    told: list[Event] = [Started(method=METHOD, torch="2.13.0"), Device(facts=FACTS)]
-    told += [Found(outcome=point(median_s=1e-3 * at, item=item)) for at, item in enumerate(items, 1)]
-    told += [] if odd else [Done(elapsed_s=1.0)]
-    said = "\n".join(map(encode, told))
-    code = f"import sys; print({said!r}, flush=True); {'sys.stdin.read()' if odd else ''}"
+    events: list[Event] = [Started(method=METHOD, torch="2.13.0"), Device(facts=FACTS)]
+    events += [Found(outcome=point(median_s=1e-3 * at, item=item)) for at, item in enumerate(items, 1)]
+    events += [] if odd else [Done(elapsed_s=1.0)]
+    text = "\n".join(map(encode, events))
+    code = f"import sys; print({text!r}, flush=True); {'sys.stdin.read()' if odd else ''}"
     return [sys.executable, "-S", "-c", code]
 
 
