@@ -101,6 +101,19 @@ def optional(
     return Field(id, label, "", take, part=part, help=help, placeholder=placeholder, max_chars=chars)
 
 
+def as_typed(text: str) -> str:
+    """What was typed; what it means is found out where it is used."""
+    return text
+
+
+def text(
+    id: str, label: str, default: str, *, max_chars: int, lines: bool = False, placeholder: str = "", help: str = ""
+) -> Field:
+    """Any text of one line, or of several."""
+    kind = "lines" if lines else "text"
+    return Field(id, label, default, as_typed, kind, help=help, placeholder=placeholder, max_chars=max_chars)
+
+
 def choice(
     id: str,
     label: str,

@@ -75,7 +75,7 @@ class Machine:
 
 def _nvml() -> Any | None:
     try:
-        import pynvml
+        import pynvml  # pyright: ignore[reportMissingTypeStubs]
     except ImportError:
         return None
     return pynvml

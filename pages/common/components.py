@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
+import streamlit.components.v2
 
 from pages.common.theme import css_variables, drawn_theme
 from pages.streamlit_patches import answered
@@ -24,7 +25,7 @@ def component(name: str) -> Any:
     parts = [*sorted(_FOLDER.glob(f"{name}.*.js")), _FOLDER / f"{name}.js"]
     script = "\n".join(part.read_text(encoding="utf-8") for part in parts)
     style = (_FOLDER / f"{name}.css").read_text(encoding="utf-8")
-    return st.components.v2.component(
+    return streamlit.components.v2.component(
         f"napkin_{name}",
         html='<div class="root"></div>',
         css=f":host, .root {{ {css_variables()} }}\n{style}",

@@ -8,9 +8,9 @@ A page with a form reads all of its fields before it draws any: what stands in a
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,10 +18,9 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
-from core.fields import Field, Form, ParsedForm, clipped, query_of, quoted
+from core.fields import Field, Form, ParsedForm, as_typed, query_of, switch
 from core.limits import limit
-from core.suggest import suggestions
-from core.units import Kind, QuantityError, format_quantity, parse_quantity
+from core.units import QuantityError
 from pages.common import comparison_list
 from pages.common.guard import guarded
 from pages.common.projector_switch import Chip
@@ -45,8 +44,8 @@ class Inputs:
         self.errors: list[str] = []
         self.drawn: set[str] = set()
         self.chips: list[Chip] = []
-        self._alone: dict[str, tuple[object, Callable[[str], object]]] = {}
-        """The fields outside a form: what each holds at first, and what it holds for a text of a link."""
+        self._alone: dict[str, Field] = {}
+        """The fields outside the form that were drawn."""
         self._said: set[str] = set()
         self._in_state: set[str] = set()
         """Fields of the form that session state holds as they are."""
@@ -103,10 +102,14 @@ class Inputs:
 
     def put(self, name: str, text: str) -> None:
         """Give the form's field ``name`` a text, as a click on a chip does. Before its widget is drawn."""
-        field = self.form[name]
-        if not self._drawn_all:  # what a callback puts, the next run reads from session state
+        if not self._drawn_all and name not in self._alone:  # a callback's text is read by the next run
             st.session_state[self._texts_key][name] = text
-        st.session_state[self.key(name)] = _widget_value(field, text)
+        st.session_state[self.key(name)] = self._content(name, text)
+
+    def _content(self, name: str, text: str) -> object:
+        """What the widget of a field holds for a text."""
+        field = self._alone.get(name) or next((field for field in self.form.fields if field.id == name), None)
+        return _widget_value(field, text) if field else text
 
     def folded(self) -> dict[str, object]:
         """Key → what the widget would hold, of the form's fields that are not drawn."""
@@ -126,8 +129,8 @@ class Inputs:
         """In a callback: these fields, and of every other its default, as a link opens them."""
         for field in self.form.fields:
             self.put(field.id, texts.get(field.id, field.default))
-        for name, (first, read) in self._alone.items():
-            st.session_state[self.key(name)] = read(texts[name]) if name in texts else first
+        for name, field in self._alone.items():
+            self.put(name, texts.get(name, field.default))
 
     def draw(
         self, field: Field, *, label: str = "", placeholder: str = "", changed: Callable[[], None] | None = None
@@ -136,27 +139,39 @@ class Inputs:
 
         changed: called when a visitor has changed it.
         """
-        key, named = self.key(field.id), label or field.label
         field = self.form[field.id]
         self.drawn.add(field.id)
         self._restore(field)
-        same: dict[str, Any] = {"key": key, "help": field.help or None, "on_change": changed}
-        if field.kind == "choice":
-            st.selectbox(named, field.options, index=field.options.index(field.default), **same)
-        elif field.kind == "segments":
-            st.segmented_control(named, field.options, default=field.default, required=True, **same)
-        elif field.kind == "switch":
-            st.toggle(named, value=field.default == "true", **same)
-        elif field.kind == "slider":
-            st.slider(named, field.low, field.high, int(field.default), **same)
-        else:
-            st.text_input(
-                named,
-                value=field.default,
-                max_chars=field.max_chars,
-                placeholder=placeholder or field.placeholder or None,
-                **same,
-            )
+        field = replace(field, label=label or field.label, placeholder=placeholder or field.placeholder)
+        _widget(field, key=self.key(field.id), on_change=changed)
+
+    def ask(self, field: Field, **more: Any) -> Any:
+        """Draw a field that is in no form, and give its value. A bad text shows why, and the last good one stays.
+
+        more: what its widget takes beside, such as ``format``.
+        """
+        key = self._stands_alone(field)
+        linked = self._linked(key)
+        if linked is not None and field.kind in ("choice", "segments", "slider", "switch"):
+            try:
+                field.parse(linked)
+            except QuantityError as problem:  # the widget will not take it up
+                self.fail(problem.about(field.label), f"Using {field.default}.")
+        if field.kind == "lines":
+            more["on_change"] = partial(_cut, key)
+        text = _text(_widget(field, key=key, bind="query-params", **more), field)
+        if field.kind in ("text", "lines"):
+            text = text[: field.max_chars + 1]
+        try:
+            value = field.parse(text)
+            if field.parse is not as_typed:
+                self.keep(field.id, text)
+        except QuantityError as problem:
+            text = self.last_good(field.id, field.default)
+            value = field.parse(text)
+            self.fail(problem.about(field.label), f"Still using {text}.")
+        self.fields[key] = text
+        return value
 
     def _restore(self, field: Field) -> None:
         """Give a widget that was not drawn in the last run what its field holds."""
@@ -181,7 +196,7 @@ class Inputs:
         st.session_state[key] = text
         st.text_input(label, key=key, disabled=True)
 
-    def presets_row(
+    def presets(
         self,
         label: str,
         stories: Mapping[str, Mapping[str, str]],
@@ -193,8 +208,9 @@ class Inputs:
     ) -> str | None:
         """One-click chips; each sets fields of the form. The chip whose fields mean what the present ones do is lit.
 
+        key: of a row of its own; rows of panels, which do not begin with “story” and are about no part, are no slides.
         at: the part of the page that they are about. replaces: called before a chip's texts are put, with those of
-        all fields that any chip sets.
+        all fields that any chip sets. Fields in no form are drawn before this is called.
         """
         widget = f"{self.page.prefix}:{key}"
 
@@ -206,10 +222,15 @@ class Inputs:
                 self.put(name, text)
 
         def same(story: str) -> bool:
-            return self.form.means_same(self.reading, stories[story])
+            texts = {name: text for name, text in stories[story].items() if name not in self._alone}
+            if len(texts) == len(stories[story]):
+                return self.form.means_same(self.reading, texts)
+            contents = {self.key(name): self._content(name, text) for name, text in stories[story].items()}
+            return all(st.session_state.get(key, _MISSING) == content for key, content in contents.items())
 
         lit = next(filter(same, stories), None)
-        self._chips(stories, put, same, at)
+        if at or key.startswith("story"):
+            self.chips.extend(Chip(story, partial(put, story), partial(same, story), at) for story in stories)
         st.session_state[widget] = lit
         into.pills(
             label,
@@ -219,12 +240,6 @@ class Inputs:
             label_visibility="collapsed",
         )
         return lit
-
-    def _chips(
-        self, stories: Mapping[str, Any], put: Callable[[str], None], lit: Callable[[str], bool], at: str = ""
-    ) -> None:
-        """Remember the chips, which are slides of the page on a projector."""
-        self.chips.extend(Chip(story, partial(put, story), partial(lit, story), at) for story in stories)
 
     def leave(self) -> None:
         """At the end of a run: fields that were not drawn leave session state, and the address carries all of them.
@@ -249,169 +264,16 @@ class Inputs:
         if new := {name: text for name, text in wanted.items() if there.get(name) != text}:
             st.query_params.update(new)
 
-    # ------------------------------------------------------------------------------ fields one by one
+    # ------------------------------------------------------------------------------ fields outside a form
 
-    def _stands_alone(self, name: str, first: object, read: Callable[[str], object] = str) -> str:
+    def _stands_alone(self, field: Field) -> str:
         """The key of a field outside a form, of which `take` knows from then on what it holds."""
-        self._alone[name] = (first, read)
-        return self.key(name)
-
-    def quantity(
-        self,
-        name: str,
-        label: str,
-        default: str,
-        kind: Kind,
-        *,
-        low: float = 0.0,
-        high: float = float("inf"),
-        whole: bool = False,
-        help: str | None = None,
-    ) -> float:
-        """A typed quantity (70B, 1.5T, 40%). A bad one shows why, and the last good value stays in force.
-
-        whole: refuse fractions, for things that come one by one such as accelerators.
-        """
-        key = self._stands_alone(name, default)
-        text = st.text_input(
-            label, value=default, key=key, max_chars=limit("number_chars"), help=help, bind="query-params"
-        )
-        good_key = f"{key}:good"
-        try:
-            value = parse_quantity(text or "", kind, low=low, high=high, whole=whole, example=default)
-            st.session_state[good_key] = text
-        except QuantityError as problem:
-            text = st.session_state.get(good_key, default)
-            value = parse_quantity(text, kind, low=low, high=high)
-            self.fail(problem.about(label), f"Still using {format_quantity(value, kind)}.")
-        self.fields[key] = text or ""
-        return value
-
-    def choice(
-        self,
-        name: str,
-        label: str,
-        options: Sequence[str],
-        default: str,
-        *,
-        help: str | None = None,
-        segmented: bool = False,
-        labels: Mapping[str, str] | None = None,
-        why_not: Callable[[str], str] | None = None,
-    ) -> str:
-        """One of ``options``, which double as ids in the URL; ``segmented`` shows them side by side.
-
-        why_not: what there is to say about a linked name that is no option; empty where nothing is.
-
-        The URL carries what ``labels`` shows, so give labels only to options whose label is itself stable.
-        """
-        by_name = {option: option for option in options} | dict(labels or {})
-        key = self._stands_alone(name, default, lambda text: _option(by_name, text, default))
-        linked = self._linked(key)
-        if linked is not None and linked not in by_name.values():
-            names = list(by_name.values())
-            text = linked[: limit("number_chars")]
-            close = suggestions(text, names)
-            meant = why_not(text) if why_not else ""
-            if close and not meant:
-                meant = f"Did you mean {' or '.join(close)}?"
-            some = f"one of its {len(names)} choices" if meant else f"one of {quoted(names)}"
-            self.fail(
-                f"{label}: the link says “{clipped(linked)}”, which is not {some}. {meant}".rstrip(),
-                f"Using {by_name[default]}.",
-            )
-        if segmented:
-            value = st.segmented_control(
-                label,
-                options,
-                default=default,
-                required=True,
-                key=key,
-                help=help,
-                format_func=by_name.__getitem__,
-                bind="query-params",
-            )
-        else:
-            value = st.selectbox(
-                label,
-                options,
-                index=list(options).index(default),
-                key=key,
-                help=help,
-                format_func=by_name.__getitem__,
-                bind="query-params",
-            )
-        value = value if value in options else default
-        self.fields[key] = by_name[value]
-        return value
-
-    def slider(self, name: str, label: str, low: int, high: int, default: int, *, shown: str | None = None) -> int:
-        """A whole number from ``low`` to ``high``; ``shown``: how it is written, such as ``2^%d``."""
-        key = self._stands_alone(name, default, int)
-        linked = self._linked(key)
-        whole = linked is not None and re.fullmatch(r"-?\d{1,9}", linked, re.ASCII)
-        if linked is not None and not (whole and low <= int(linked) <= high):
-            self.fail(
-                f"{label}: the link says “{clipped(linked)}”, which is not a whole number from {low} to {high}.",
-                f"Using {default}.",
-            )
-        value = int(st.slider(label, low, high, default, format=shown, key=key, bind="query-params"))
-        self.fields[key] = str(value)
-        return value
+        self._alone[field.id] = field
+        return self.key(field.id)
 
     def _linked(self, key: str) -> str | None:
         """What the link that opened the page says about a field, before its widget has taken it up."""
         return None if key in st.session_state else st.query_params.get(key)
-
-    def toggle(self, name: str, label: str, default: bool, *, help: str | None = None) -> bool:
-        """A switch."""
-        key = self._stands_alone(name, default, _on)
-        value = st.toggle(label, value=default, key=key, help=help, bind="query-params")
-        self.fields[key] = "true" if value else "false"
-        return value
-
-    def text(
-        self,
-        name: str,
-        label: str,
-        default: str,
-        *,
-        max_chars: int,
-        help: str | None = None,
-        placeholder: str | None = None,
-    ) -> str:
-        """Raw text, capped in length. The page validates it in core and calls `keep` or `last_good`."""
-        key = self._stands_alone(name, default)
-        value = st.text_input(
-            label,
-            value=default,
-            key=key,
-            max_chars=max_chars,
-            help=help,
-            placeholder=placeholder,
-            bind="query-params",
-        )
-        text = (value or "")[: max_chars + 1]
-        self.fields[key] = text
-        return text
-
-    def lines(self, name: str, label: str, default: str, *, max_chars: int, help: str | None = None) -> str:
-        """Text of several lines, such as code, in a box as high as it; otherwise like `text`.
-
-        The box takes text of any length, because one with a cap drops a longer paste without a word; what is longer
-        than ``max_chars`` comes back, so that the reader in core refuses it and says how long it is.
-        """
-        key = self._stands_alone(name, default)
-
-        def cut() -> None:
-            st.session_state[key] = (st.session_state[key] or "")[: limit("pasted_chars")]
-
-        value = st.text_area(
-            label, value=default, key=key, help=help, height="content", on_change=cut, bind="query-params"
-        )
-        text = value or ""
-        self.fields[key] = text[: max_chars + 1]
-        return text
 
     @contextmanager
     def panel(self, name: str, title: str) -> Iterator[ExpanderContainer]:
@@ -419,9 +281,9 @@ class Inputs:
 
         Use as ``with inputs.panel(...) as panel: if panel.open: ...``. What raises in it takes only the panel.
         """
-        key = self._stands_alone(name, False, _on)
-        self.drawn.add(name)
         field = next((field for field in self.form.fields if field.id == name), None)
+        key = self.key(name) if field else self._stands_alone(switch(name, title, False))
+        self.drawn.add(name)
         if field:
             self._restore(field)
         expander = st.expander(title, key=key, on_change="rerun", bind=None if field else "query-params")
@@ -443,54 +305,34 @@ class Inputs:
         """Collect a message about a bad input; `show_errors` prints them in one place."""
         self.errors.append(f"{problem} {consequence}".strip())
 
-    def presets(
-        self,
-        label: str,
-        stories: Mapping[str, Mapping[str, object]],
-        *,
-        into: DeltaGenerator,
-        key: str = "story",
-    ) -> str | None:
-        """One-click chips; each sets several fields. The chip whose fields match the present ones is lit.
-
-        stories: chip → field name → value as the field's widget holds it (the option's id for a choice).
-        into: a container made where the chips shall stand. Call this after all the fields' widgets, because
-        only then does session state hold what the URL said. Returns the lit chip.
-        """
-        widget = f"{self.page.prefix}:{key}"
-
-        def put(story: str) -> None:
-            for name, value in stories.get(story, {}).items():
-                st.session_state[self.key(name)] = value
-
-        def same(story: str) -> bool:
-            return all(st.session_state.get(self.key(name)) == value for name, value in stories[story].items())
-
-        lit = next(filter(same, stories), None)
-        if key.startswith("story"):  # others are those of a panel
-            self._chips(stories, put, same)
-        st.session_state[widget] = lit
-        into.pills(
-            label,
-            list(stories),
-            key=widget,
-            on_change=lambda: put(st.session_state.get(widget, "")),
-            label_visibility="collapsed",
-        )
-        return lit
-
     def query(self) -> str:
         """The query string that spells out every field, the version, and the plans to compare."""
         return query_of(self.fields | comparison_list.in_link(self.page))
 
 
-def _on(text: str) -> bool:
-    return text == "true"
+def _cut(key: str) -> None:
+    """Cut what was pasted to what can be handled at all."""
+    st.session_state[key] = (st.session_state[key] or "")[: limit("pasted_chars")]
 
 
-def _option(by_name: Mapping[str, str], text: str, default: str) -> str:
-    """The option that a link names by what it is ``by_name`` as."""
-    return next((option for option, label in by_name.items() if label == text), default)
+def _widget(field: Field, **same: Any) -> object:
+    """Draw the widget of a field, and give what it holds."""
+    same["help"] = field.help or None
+    match field.kind:
+        case "choice":
+            return st.selectbox(field.label, field.options, index=field.options.index(field.default), **same)
+        case "segments":
+            return st.segmented_control(field.label, field.options, default=field.default, required=True, **same)
+        case "switch":
+            return st.toggle(field.label, value=field.default == "true", **same)
+        case "slider":
+            return st.slider(field.label, field.low, field.high, int(field.default), **same)
+        case "lines":
+            # With a cap it would drop a longer paste without a word; who reads it refuses it, and says how long it is.
+            return st.text_area(field.label, value=field.default, height="content", **same)
+        case "text":
+            same |= {"max_chars": field.max_chars, "placeholder": field.placeholder or None}
+            return st.text_input(field.label, value=field.default, **same)
 
 
 def _widget_value(field: Field, text: str) -> object:

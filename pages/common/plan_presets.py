@@ -32,7 +32,7 @@ def plan_chips(inputs: Inputs, stories: Mapping[str, Mapping[str, str]], *, into
             inputs.put(name, text)
         hold(page, results[1])
 
-    lit = inputs.presets_row("Stories", stories, into=into, replaces=replaces)
+    lit = inputs.presets("Stories", stories, into=into, replaces=replaces)
     if former in st.session_state:
         label = "Back to the plan before"
         into.button(label, key=inputs.key("former"), icon=":material/undo:", type="tertiary", on_click=back)

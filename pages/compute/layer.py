@@ -22,7 +22,7 @@ from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 from pages.compute.form import FFN, FUSED, MICRO_BATCH, WINDOWED
 
-_TRAIL = 2.0 ** np.arange(16)
+_TRAIL = np.exp2(np.arange(16, dtype=np.float64))
 _TRAILED = ("up", "shared_up")
 
 

@@ -9,6 +9,8 @@ from functools import lru_cache
 
 import streamlit as st
 
+from core import fields
+from core.fields import choice
 from core.floats.arithmetic.errors import Work, explain_work, work
 from core.floats.arithmetic.expansion import Expansion, expand
 from core.floats.arithmetic.operations import OPERATORS, Operator, check_arithmetic
@@ -74,12 +76,12 @@ def operation(inputs: FloatInputs, request: NumberInputs) -> None:
     head = show.slot()
     with show.errors_under(inputs):
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            operator: Operator = inputs.choice("aop", "Operation", list(OPERATORS), "add", segmented=True)  # type: ignore[assignment]
+            operator: Operator = inputs.ask(choice("aop", "Operation", list(OPERATORS), "add", few=True))
             fields = st.container(horizontal=True, width="stretch")
         with st.container(horizontal=True, vertical_alignment="bottom"):
             fmt = _format(inputs, request.fmt)
-            mode = MODES[inputs.choice("ar", "Rounding", list(MODES), "even", segmented=True, help=MODE_HELP)]
-            other = inputs.choice("av", "Beside it", [NONE, *COMMON], NONE)
+            mode = MODES[inputs.ask(choice("ar", "Rounding", list(MODES), "even", few=True, help=MODE_HELP))]
+            other = inputs.ask(choice("av", "Beside it", [NONE, *COMMON], NONE))
         with fields:
             typed = tuple(
                 _operand(inputs, f"a{name}", name, default, fmt)
@@ -110,7 +112,7 @@ def operation(inputs: FloatInputs, request: NumberInputs) -> None:
 
 
 def _format(inputs: FloatInputs, chosen: FloatFormat) -> FloatFormat:
-    name = inputs.choice("af", "In the format", [CHOSEN, *COMMON], CHOSEN)
+    name = inputs.ask(choice("af", "In the format", [CHOSEN, *COMMON], CHOSEN))
     fmt = chosen if name == CHOSEN else FORMATS[name]
     try:
         check_arithmetic(fmt)
@@ -122,7 +124,7 @@ def _format(inputs: FloatInputs, chosen: FloatFormat) -> FloatFormat:
 
 def _operand(inputs: FloatInputs, name: str, label: str, default: str, fmt: FloatFormat) -> Typed:
     """A typed operand; a bad one is reported, and the last good one stays."""
-    text = inputs.text(name, label, default, max_chars=limit("float_chars"))
+    text = inputs.ask(fields.text(name, label, default, max_chars=limit("float_chars")))
     try:
         typed = _read(text, fmt)
         inputs.keep(name, number_text(text, fmt))
@@ -199,7 +201,7 @@ def _compared(done: Work, fmt: FloatFormat, mode: Rounding) -> None:
 def conversion(inputs: FloatInputs, request: NumberInputs) -> None:
     """The page's number in binary, digit by digit, and what two formats keep of it."""
     head = show.slot()
-    other = inputs.choice("dv", "Beside it", list(COMMON), "fp16", segmented=True)
+    other = inputs.ask(choice("dv", "Beside it", COMMON, "fp16", few=True))
     value, fmt = request.typed.value, request.fmt
     if value is None:
         with head:

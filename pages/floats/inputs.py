@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from core.fields import choice, text
 from core.floats.custom import NAN_WORDS, custom_format, parse_custom
 from core.floats.formats import FORMATS, OVERFLOWS, FloatFormat, FormatError, Overflow
 from core.floats.typed_numbers import FloatTextError, Typed, clipped, number_text, parse, typed_code
@@ -35,6 +36,13 @@ NAN_HELP = (
     "Which codes are NaN. Exponent all ones: IEEE’s rule, with a fraction other than zero where there is infinity. All "
     "ones: every bit after the sign, as in E4M3. In place of −0: that one code, as in the FNUZ and P3109 formats."
 )
+
+
+_NUMBER = text("x", "Number", NUMBER, max_chars=limit("float_chars"), help=TYPE_HELP)
+_OVERFLOW = choice("over", "Overflow", OVERFLOWS, "format", few=True, help=OVERFLOW_HELP)
+_FORMAT = choice("fmt", "Format", (*COMMON, MORE, OWN), FORMAT, few=True)
+_MORE_FORMATS = choice("more", "More formats", OTHERS, FIRST_OTHER, few=True)
+_OWN = text("custom", "Your format", CUSTOM, max_chars=limit("number_chars"), help=CUSTOM_HELP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +80,12 @@ class FloatInputs(Inputs):
         for name, value in choice_of(fmt.name).items():
             st.session_state[self.key(name)] = value
 
-    def put(self, text: str) -> None:
+    def type_in(self, text: str) -> None:
         """In a callback: make ``text`` the typed number."""
         st.session_state[self.key("x")] = text
 
 
-def choice_of(name: str) -> dict[str, object]:
+def choice_of(name: str) -> dict[str, str]:
     """The fields that choose the format ``name``."""
     if name in COMMON:
         return {"fmt": name}
@@ -89,15 +97,10 @@ def read_inputs(inputs: FloatInputs) -> NumberInputs:
     _open_link(inputs)
     _follow_format(inputs)
     with st.container(horizontal=True):
-        text = inputs.text("x", "Number", NUMBER, max_chars=limit("float_chars"), help=TYPE_HELP)
-        overflow: Overflow = inputs.choice(
-            "over", "Overflow", list(OVERFLOWS), "format", help=OVERFLOW_HELP, segmented=True
-        )  # type: ignore[assignment]
-    name = inputs.choice("fmt", "Format", [*COMMON, MORE, OWN], FORMAT, segmented=True)
-    if name == MORE:
-        fmt = FORMATS[inputs.choice("more", "More formats", list(OTHERS), FIRST_OTHER, segmented=True)]
-    else:
-        fmt = FORMATS.get(name) or _own(inputs)
+        text = inputs.ask(_NUMBER)
+        overflow: Overflow = inputs.ask(_OVERFLOW)
+    name = inputs.ask(_FORMAT)
+    fmt = FORMATS.get(inputs.ask(_MORE_FORMATS) if name == MORE else name) or _own(inputs)
     if overflow not in fmt.overflows:
         inputs.fail(
             f"Overflow: {fmt.title} has no code for “{overflow}”; it can follow {', '.join(fmt.overflows)}.",
@@ -161,7 +164,7 @@ def _own(inputs: FloatInputs) -> FloatFormat:
     """One's own format: as text, which the link carries, and as controls that write the text."""
     row, switches = st.container(horizontal=True), st.container(horizontal=True)
     with row:
-        text = inputs.text("custom", "Your format", CUSTOM, max_chars=limit("number_chars"), help=CUSTOM_HELP)
+        text = inputs.ask(_OWN)
     try:
         fmt = parse_custom(text)
         inputs.keep("custom", text)

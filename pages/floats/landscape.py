@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from core.fields import choice
 from core.floats.formats import FORMATS, FloatFormat
 from core.floats.range_and_precision import GRID_BITS, explain, grid, reach, steepness, takeaway
 from core.floats.typed_numbers import code_text
@@ -85,7 +86,7 @@ def codes(inputs: FloatInputs, request: NumberInputs) -> None:
         )
         return
     with show.errors_under(inputs):
-        colour = inputs.choice("paint", "All codes, coloured by", ["class", "value"], "class", segmented=True)
+        colour = inputs.ask(choice("paint", "All codes, coloured by", ["class", "value"], "class", few=True))
 
     def pick() -> None:
         sent: Any = getattr(st.session_state.get(_GRID), "pick", None)
@@ -95,7 +96,7 @@ def codes(inputs: FloatInputs, request: NumberInputs) -> None:
         if isinstance(text, str) and len(text) <= 2 and text.strip("0123456789abcdef") == "" and text:
             code = int(text, 16)
             if code >> fmt.bits == 0:
-                inputs.put(code_text(code, fmt, request.overflow))
+                inputs.type_in(code_text(code, fmt, request.overflow))
 
     component("codes")(data={**_cells(fmt), "colour": colour, "code": request.code}, key=_GRID, on_pick_change=pick)
 

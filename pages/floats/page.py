@@ -52,7 +52,7 @@ def page() -> None:
         fmt = inputs.chosen()
         code = bits.flipped(fmt)
         if code is not None:
-            inputs.put(code_text(code, fmt, st.session_state.get(inputs.key("over"), "format")))
+            inputs.type_in(code_text(code, fmt, st.session_state.get(inputs.key("over"), "format")))
 
     chips = show.slot()
     request = read_inputs(inputs)

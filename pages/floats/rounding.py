@@ -10,6 +10,7 @@ from typing import Any
 
 import streamlit as st
 
+from core.fields import choice, switch
 from core.floats import code_description
 from core.floats.comparison import Stored, explain_error, percent, store_everywhere
 from core.floats.decimals import brief, exact_decimal, rounded
@@ -204,10 +205,10 @@ def everywhere(inputs: FloatInputs, request: NumberInputs) -> None:
             f"Of {len(everyone)} formats **{exact}** hold it exactly, **{over}** overflow and **{zero}** flush it to "
             "zero.",
         )
-        whole = inputs.toggle("all", f"All {len(everyone)} formats", False)
+        whole = inputs.ask(switch("all", f"All {len(everyone)} formats", False))
         with st.popover("Sort", type="tertiary"):  # as the table's headings do
-            order = inputs.choice("sort", "Sorted by", list(SORTS), "format", segmented=True)
-            down = inputs.toggle("desc", "Largest first", False)
+            order = inputs.ask(choice("sort", "Sorted by", SORTS, "format", few=True))
+            down = inputs.ask(switch("desc", "Largest first", False))
     policy = {
         "format": "",
         "saturate": ", clipped at the largest value",

@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from core.fields import choice, quantity, slider
 from core.floats.formats import FORMATS, FloatFormat
 from core.floats.scaling import fp8_scaling as scaling_fp8_scaling
 from core.floats.scaling import loss_scaling as scaling_loss_scaling
@@ -26,23 +27,23 @@ _MOST_INTERVAL = _MOST_SEED = 1_000_000
 _TARGETS = ("fp16", "bf16", "fp8_e5m2", "fp8_e4m3fn")
 _WIDTHS = (0.9, 1.5, 1.5, 1.2, 1.1, 1.2, 0.9)
 _FP8 = ("fp8_e5m2", "fp8_e4m3fn")
-_RULE_TITLES = {name: rule.title for name, rule in RULES.items()}
-_FIXED = {"k": 0, "every": "2000", "n": "600", "med": "-24", "end": "-30", "spike": "6", "to": "fp16"}
+_RULES = {rule.title: name for name, rule in RULES.items()}
+_FIXED = {"k": "0", "every": "2000", "n": "600", "med": "-24", "end": "-30", "spike": "6", "to": "fp16"}
 LOSS = {
-    "Follows shrinking gradients": {**_FIXED, "k": 16, "every": "100"},
-    "As torch starts": {**_FIXED, "k": 16, "n": "5000"},
+    "Follows shrinking gradients": {**_FIXED, "k": "16", "every": "100"},
+    "As torch starts": {**_FIXED, "k": "16", "n": "5000"},
     "No scaling": _FIXED,
-    "Starts too high": {**_FIXED, "k": 32, "every": "100"},
-    "Spikes of 2¹²": {**_FIXED, "k": 16, "every": "100", "spike": "12"},
+    "Starts too high": {**_FIXED, "k": "32", "every": "100"},
+    "Spikes of 2¹²": {**_FIXED, "k": "16", "every": "100", "spike": "12"},
     "bf16 needs none": {**_FIXED, "to": "bf16"},
 }
 FP8 = {
-    "Delayed, 16 steps": {"how": "delayed", "hist": "16", "which": "max", "margin": "0"},
-    "TE’s default": {"how": "delayed", "hist": "1024", "which": "max", "margin": "0"},
-    "Only the step before": {"how": "delayed", "hist": "16", "which": "most_recent", "margin": "0"},
-    "With a margin of 2²": {"how": "delayed", "hist": "16", "which": "max", "margin": "2"},
-    "Current": {"how": "current"},
-    "Current, powers of two": {"how": "current2"},
+    "Delayed, 16 steps": {"how": RULES["delayed"].title, "hist": "16", "which": "max", "margin": "0"},
+    "TE’s default": {"how": RULES["delayed"].title, "hist": "1024", "which": "max", "margin": "0"},
+    "Only the step before": {"how": RULES["delayed"].title, "hist": "16", "which": "most_recent", "margin": "0"},
+    "With a margin of 2²": {"how": RULES["delayed"].title, "hist": "16", "which": "max", "margin": "2"},
+    "Current": {"how": RULES["current"].title},
+    "Current, powers of two": {"how": RULES["current2"].title},
 }
 POWER_HELP = "Its power of two: −24 is 2⁻²⁴, about 6 × 10⁻⁸. Half of a step’s gradients are smaller in magnitude."
 GROWTH_HELP = "The scale is multiplied by it after as many steps without overflow as the growth interval says."
@@ -59,12 +60,14 @@ def loss_scaling(inputs: FloatInputs) -> None:
     """A loss scale that follows the gradients, and one step of them under it."""
     head = show.slot()
     with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
-        power = inputs.slider("k", "First loss scale", 0, _MOST_POWER, 16, shown="2^%d")
+        power = inputs.ask(slider("k", "First loss scale", 0, _MOST_POWER, 16), format="2^%d")
         _typed_power(inputs, power)
-        growth = inputs.quantity("grow", "Growth factor", "2", "number", low=1.001, high=1024, help=GROWTH_HELP)
-        backoff = inputs.quantity("back", "Backoff factor", "0.5", "number", low=0.001, high=0.999, help=BACKOFF_HELP)
+        growth = inputs.ask(quantity("grow", "Growth factor", "2", "number", low=1.001, high=1024, help=GROWTH_HELP))
+        backoff = inputs.ask(
+            quantity("back", "Backoff factor", "0.5", "number", low=0.001, high=0.999, help=BACKOFF_HELP)
+        )
         interval = _count(inputs, "every", "Growth interval", "100", 1, _MOST_INTERVAL, EVERY_HELP)
-        fmt = FORMATS[inputs.choice("to", "Gradients kept in", list(_TARGETS), "fp16", segmented=True)]
+        fmt = FORMATS[inputs.ask(choice("to", "Gradients kept in", _TARGETS, "fp16", few=True))]
     course = _course(inputs, "")
     scaler = Scaler(2.0**power, growth, backoff, interval)
     run = scaling_loss_scaling.follow(course, scaler, fmt)
@@ -91,11 +94,11 @@ def fp8_scaling(inputs: FloatInputs) -> None:
     """A tensor's scale over the steps, by the rule of one library or another."""
     head = show.slot()
     with show.errors_under(inputs):
-        rule = inputs.choice("how", "Scale", list(RULES), "delayed", segmented=True, labels=_RULE_TITLES)
+        rule = _RULES[inputs.ask(choice("how", "Scale", list(_RULES), RULES["delayed"].title, few=True))]
     with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
-        fmt = FORMATS[inputs.choice("qto", "Kept in", list(_FP8), "fp8_e5m2", segmented=True)]
+        fmt = FORMATS[inputs.ask(choice("qto", "Kept in", _FP8, "fp8_e5m2", few=True))]
         length = _count(inputs, "hist", "History", "16", 1, limit("scaled_steps"), HISTORY_HELP)
-        which: Any = inputs.choice("which", "of which", list(ALGORITHMS), "max", segmented=True)
+        which: Any = inputs.ask(choice("which", "of which", list(ALGORITHMS), "max", few=True))
         margin = _count(inputs, "margin", "Margin", "0", 0, 16, MARGIN_HELP)
     course = _course(inputs, "q")
     recipe = Recipe(rule, length, which, margin)
@@ -113,8 +116,8 @@ def _course(inputs: FloatInputs, prefix: str) -> Course:
     """The gradients that a panel is about; each panel has its own, under names with its prefix."""
     base = Course()
 
-    def number(name: str, label: str, default: float, low: float, high: float, help: str | None = None) -> float:
-        return inputs.quantity(prefix + name, label, f"{default:g}", "number", low=low, high=high, help=help)
+    def number(name: str, label: str, default: float, low: float, high: float, help: str = "") -> float:
+        return inputs.ask(quantity(prefix + name, label, f"{default:g}", "number", low=low, high=high, help=help))
 
     slot = show.slot()
     with show.errors_under(inputs):
@@ -139,10 +142,8 @@ def _course(inputs: FloatInputs, prefix: str) -> Course:
     return course
 
 
-def _count(
-    inputs: FloatInputs, name: str, label: str, default: str, low: float, high: float, help: str | None = None
-) -> int:
-    return int(inputs.quantity(name, label, default, "count", low=low, high=high, whole=True, help=help))
+def _count(inputs: FloatInputs, name: str, label: str, default: str, low: float, high: float, help: str = "") -> int:
+    return int(inputs.ask(quantity(name, label, default, "count", low=low, high=high, whole=True, help=help)))
 
 
 @lru_cache(maxsize=32)

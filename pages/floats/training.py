@@ -8,6 +8,8 @@ from typing import Any
 
 import streamlit as st
 
+from core import fields
+from core.fields import choice, quantity
 from core.floats import block_example
 from core.floats.arithmetic import accumulation
 from core.floats.blocks import BLOCK_FORMATS, SCALE_RULES, BlockFormat
@@ -27,7 +29,14 @@ _BLOCK = "floats:block"
 _SEEN, _ANSWERED = "floats:block:seen", "floats:block:seq"
 _VALUE_FIELDS = ("vals", "out", "own")
 _RULE_HEADINGS = tuple(rule.short for rule in SCALE_RULES.values())
-_RULE_TITLES = {name: rule.title for name, rule in SCALE_RULES.items()}
+_RULES = {rule.title: name for name, rule in SCALE_RULES.items()}
+_OWN = fields.text(
+    "own",
+    "Your own values instead (up to 32), or drag a bar",
+    "",
+    max_chars=limit("block_chars"),
+    placeholder="0.5, -1.25, 30, …",
+)
 _MOST = 1e30
 _LARGEST_TERM = 1e6
 ADD_HELP = "What is added each time. An update of a weight is −(learning rate × gradient): −0.001, for example."
@@ -58,10 +67,12 @@ def adding(inputs: FloatInputs) -> None:
     """Add a small number many times."""
     head = show.slot()
     with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
-        start = inputs.quantity("start", "Start", "1", "number", low=-_LARGEST_TERM, high=_LARGEST_TERM)
-        addend = inputs.quantity("add", "Add", "0.001", "number", low=-_LARGEST_TERM, high=_LARGEST_TERM, help=ADD_HELP)
-        times = int(inputs.quantity("times", "Times", "1000", "count", low=1, high=limit("additions"), whole=True))
-        fmt = FORMATS[inputs.choice("sum", "Sum kept in", list(_SUMS), "bf16", segmented=True)]
+        start = inputs.ask(quantity("start", "Start", "1", "number", low=-_LARGEST_TERM, high=_LARGEST_TERM))
+        addend = inputs.ask(
+            quantity("add", "Add", "0.001", "number", low=-_LARGEST_TERM, high=_LARGEST_TERM, help=ADD_HELP)
+        )
+        times = int(inputs.ask(quantity("times", "Times", "1000", "count", low=1, high=limit("additions"), whole=True)))
+        fmt = FORMATS[inputs.ask(choice("sum", "Sum kept in", _SUMS, "bf16", few=True))]
     with head:
         says(accumulation.takeaway(start, addend, times, fmt))
     inputs.presets("Sums", ADDING, into=head, key="adding")
@@ -96,25 +107,18 @@ def blocks(inputs: FloatInputs) -> None:
     """A block of values under one shared scale."""
     head = show.slot()
     with show.errors_under(inputs):
-        name = inputs.choice("blk", "Block format", list(BLOCK_FORMATS), "mxfp4_e2m1", segmented=True)
+        name = inputs.ask(choice("blk", "Block format", list(BLOCK_FORMATS), "mxfp4_e2m1", few=True))
     fmt = BLOCK_FORMATS[name]
     _open_rule(inputs, fmt)
     _new_values(inputs)
     with show.errors_under(inputs), st.container(horizontal=True):
-        rule: Any = inputs.choice(
-            "rule", "Scale rule", list(fmt.scale_rules), fmt.scale_rules[0], segmented=True, labels=_RULE_TITLES
-        )
-        source: Any = inputs.choice("vals", "Values", list(block_example.DISTRIBUTIONS), "one outlier", segmented=True)
-        outlier = inputs.quantity("out", "Outlier", f"{block_example.OUTLIER:g}", "number", low=0.0, high=1e6)
+        titles = [SCALE_RULES[name].title for name in fmt.scale_rules]
+        rule: Any = _RULES[inputs.ask(choice("rule", "Scale rule", titles, titles[0], few=True))]
+        source: Any = inputs.ask(choice("vals", "Values", list(block_example.DISTRIBUTIONS), "one outlier", few=True))
+        outlier = inputs.ask(quantity("out", "Outlier", f"{block_example.OUTLIER:g}", "number", low=0.0, high=1e6))
     own_row = st.container(horizontal=True, vertical_alignment="bottom")
     with own_row:
-        text = inputs.text(
-            "own",
-            "Your own values instead (up to 32), or drag a bar",
-            "",
-            max_chars=limit("block_chars"),
-            placeholder="0.5, -1.25, 30, …",
-        )
+        text = inputs.ask(_OWN)
     values = block_example.example(source, outlier)
     if text.strip():
         own_row.button(f"Back to {source}", key="floats:block:back", on_click=_forget_own, args=(inputs,))
@@ -181,10 +185,11 @@ def _open_rule(inputs: FloatInputs, fmt: BlockFormat) -> None:
     """A link may name a scale rule by its id as well as by its title; a rule of another format gives way."""
     key = inputs.key("rule")
     named = st.query_params.get(key, "")
+    titles = [SCALE_RULES[name].title for name in fmt.scale_rules]
     if key not in st.session_state and named in fmt.scale_rules:
-        st.session_state[key] = named
-    if st.session_state.get(key, fmt.scale_rules[0]) not in fmt.scale_rules:
-        st.session_state[key] = fmt.scale_rules[0]
+        st.session_state[key] = SCALE_RULES[named].title
+    if st.session_state.get(key, titles[0]) not in titles:
+        st.session_state[key] = titles[0]
 
 
 def _new_values(inputs: FloatInputs) -> None:

@@ -6,22 +6,25 @@ import html
 
 import streamlit as st
 
+from core.fields import text
 from core.glossary import TERMS, Term, matching
 from core.limits import limit
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.registry import GLOSSARY
 
+_SEARCH = text("q", "Search", "", max_chars=limit("number_chars"), placeholder="MFU, ZeRO, stride …")
+
 
 def page() -> None:
     """The search field and the terms that it leaves."""
     inputs = Inputs(GLOSSARY)
-    wanted = inputs.text("q", "Search", "", max_chars=limit("number_chars"), placeholder="MFU, ZeRO, stride …")
+    wanted = inputs.ask(_SEARCH)
     show.input_errors(inputs)
     terms = matching(wanted[: limit("number_chars")])
     if terms:
-        text = f"**{len(terms)}** of {len(TERMS)} terms" if len(terms) < len(TERMS) else f"**{len(TERMS)}** terms"
-        show.answer(f"{text}, one definition each.")
+        counted = f"**{len(terms)}** of {len(TERMS)} terms" if len(terms) < len(TERMS) else f"**{len(TERMS)}** terms"
+        show.answer(f"{counted}, one definition each.")
         st.html(f'<dl class="np-glossary">{"".join(map(_entry, terms))}</dl>')
     else:
         show.note(f"None of the {len(TERMS)} terms has that in its name or its definition.")

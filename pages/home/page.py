@@ -96,7 +96,7 @@ def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
             a = answer(Plan())
             inputs.fail(str(problem), words_plan.FIRST)
         show.input_errors(inputs)
-        lit = inputs.presets_row("Assumptions", CHIPS, into=chips, at="long")
+        lit = inputs.presets("Assumptions", CHIPS, into=chips, at="long")
         with place:
             show.answer(words_plan.sentence(a), words_plan.assumptions(a))
             if lit == _LECTURES:
@@ -134,7 +134,7 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
             result = largest(request, values[COUNTED.id])
             inputs.fail(f"The layout cannot be: {words.refused(problem)}", "Counted as without splitting the model.")
         show.input_errors(inputs)
-        inputs.presets_row("What is counted", HELD_CHIPS, into=chips, key="held", at="large")
+        inputs.presets("What is counted", HELD_CHIPS, into=chips, key="held", at="large")
         with place:
             show.answer(words.holding(result), words.what_is_counted(result, largest(request)))
         with picture:
@@ -150,7 +150,7 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
     return None
 
 
-def how_exact(inputs: Inputs) -> list[Stored] | None:
+def how_exact(inputs: Inputs) -> tuple[Stored, ...] | None:
     """What a small number becomes in three formats; nothing where that failed."""
     text = inputs.reading.values[NUMBER.id]
     number = parse(text, FORMATS["fp32"])

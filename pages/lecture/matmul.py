@@ -7,6 +7,7 @@ import math
 
 import streamlit as st
 
+from core.fields import quantity, switch
 from core.limits import limit
 from core.models.linear import Matrix, Product, TwoLayers, count_with_torch
 from core.views.lecture import text
@@ -23,14 +24,25 @@ _SMALLEST, _LARGEST = 16, 62
 """Sides of a drawn matrix in pixels; between them the logarithm of its size decides."""
 
 
+X_GRADIENT = switch(
+    "xgrad",
+    "x asks for its gradient",
+    False,
+    help="The gradient of the data. Training never needs it, so torch leaves that product out; every layer but the "
+    "first does need the gradient of its input.",
+)
+
+
 def linear(inputs: Inputs) -> None:
     """The panel's content."""
     head = show.slot()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         sizes = [
             int(
-                inputs.quantity(
-                    name, label, default, "count", low=1, high=limit("model_dimension"), whole=True, help=help_
+                inputs.ask(
+                    quantity(
+                        name, label, default, "count", low=1, high=limit("model_dimension"), whole=True, help=help_
+                    )
                 )
             )
             for name, label, default, help_ in (
@@ -39,13 +51,7 @@ def linear(inputs: Inputs) -> None:
                 ("lk", "K, outputs", "64", "Width of the output."),
             )
         ]
-        x_gradient = inputs.toggle(
-            "xgrad",
-            "x asks for its gradient",
-            False,
-            help="The gradient of the data. Training never needs it, so torch leaves that product out; every layer "
-            "but the first does need the gradient of its input.",
-        )
+        x_gradient = inputs.ask(X_GRADIENT)
     show.input_errors(inputs)
     model = TwoLayers(*sizes, x_gradient=x_gradient)
     with head:

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from core.fields import choice
 from core.lecture.catalogue import CLAIMS, GROUPS, VERDICTS, Claim, findings, summary
 from core.sources import CS336
 from pages.common import show
@@ -23,12 +24,12 @@ PAGE = {page.id: page for page in PAGES}
 def page() -> None:
     """Filters, the verdicts in one sentence, and the table of claims."""
     inputs = Inputs(LECTURE)
-    group = inputs.choice("topic", "Topic", [ALL, *GROUPS], ALL, segmented=True)
+    group = inputs.ask(choice("topic", "Topic", [ALL, *GROUPS], ALL, few=True))
     cells = st.columns([1, 1, 2])
     with cells[0]:
-        verdict = inputs.choice("verdict", "Verdict", [ALL, *VERDICTS], ALL)
+        verdict = inputs.ask(choice("verdict", "Verdict", [ALL, *VERDICTS], ALL))
     with cells[1]:
-        wanted = inputs.choice("claim", "Claim", [ALL, *CLAIMS], ALL)
+        wanted = inputs.ask(choice("claim", "Claim", [ALL, *CLAIMS], ALL))
     show.input_errors(inputs)
 
     by_name = findings()

@@ -68,13 +68,14 @@ def _draw(inputs: Inputs, wanted: Programme, *, waits: bool, known: bool) -> Non
 def _results(record: Record, more: Record) -> None:
     """What a measurement found, what that means for a plan, and what else was timed. more: with that added."""
     own: tuple[Kind, ...] = panels.kinds_of(record)
+    timed: list[Kind] = [kind for kind in own if others.says(record, kind)]
     led: Kind | None = None
     if "matmul" in record.programme.kinds:
         with show.guarded("The rates"):
             panels.matmuls(more, key="device:rates")
         own = ()
-    elif parts := [kind for kind in own if others.says(record, kind)]:
-        led = parts[0]
+    elif timed:
+        led = timed[0]
         show.answer(others.says(record, led), measured_line(record))
     for kind in own:
         panels.kind(more, kind, led=kind == led)

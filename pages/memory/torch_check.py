@@ -32,6 +32,11 @@ def start(runner: TorchCheckRunner, trial: Trial) -> None:
         st.session_state[_MINE] = job.id
 
 
+def cancel(runner: TorchCheckRunner, job_id: str) -> None:
+    """In a callback: end the step."""
+    runner.cancel(job_id)
+
+
 def findings(done: TorchCheck) -> None:
     """What has been measured so far."""
     if text := text_torch_check.answer(done):
@@ -64,7 +69,7 @@ def torch_check(spec: TransformerSpec | None, optimizer: Optimizer, policy: Prec
             st.rerun()
         bar, stop = st.columns([5, 1], vertical_alignment="center")
         bar.progress(now.advance.fraction if now.advance else 0.0, text=text_torch_check.progress(now))
-        stop.button("Cancel", key="memory:witness:cancel", on_click=runner.cancel, args=(job_id,))
+        stop.button("Cancel", key="memory:witness:cancel", on_click=cancel, args=(runner, job_id))
         with show.guarded("The bytes so far"):
             findings(now)
 

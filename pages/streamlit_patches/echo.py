@@ -7,7 +7,8 @@ from typing import Any
 
 import streamlit as st
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
-from streamlit.runtime.state import query_params, session_state
+from streamlit.runtime.state import query_params
+from streamlit.runtime.state.common import unpack_widget_state_value
 from streamlit.runtime.state.session_state import SessionState
 
 SEEN = "napkin:seen"
@@ -110,7 +111,7 @@ def _without_echoes(
     for one in says.widgets:
         sets = told.sets.get(ids._id_key_mapping.get(one.id, ""), [])
         if sets:
-            now[one.id] = kinds[one.id].deserializer(session_state.unpack_widget_state_value(one))
+            now[one.id] = kinds[one.id].deserializer(unpack_widget_state_value(one))
             shown = [value for number, value in sets if number <= seen]
             if shown and shown[-1] == now[one.id]:
                 touched.pop(one.id, None)

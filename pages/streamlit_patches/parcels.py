@@ -89,8 +89,8 @@ def _shortened(session: AppSession) -> dict[tuple[int, ...], str | None]:
 def _take(session: AppSession, sender: Any) -> None:
     """Move what ``sender`` drew before its next event into the session's queue; of one that was replaced, nowhere."""
     waiting = _drawn(sender)
-    while waiting and waiting[0] is not None:
-        message = waiting.popleft()
+    while waiting and (message := waiting[0]) is not None:
+        waiting.popleft()
         if sender is session._scriptrunner:
             session._browser_queue.enqueue(message)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from core.fields import choice
 from core.tensors.examples.surprises import CASES, NEGATIVE, NegativePreset, NegativeStep, negative_step
 from core.views.tensors.charts import negative_picture
 from core.views.tensors.text import bytes_text, shape_text, word
@@ -27,7 +28,7 @@ def odd(inputs: TensorInputs) -> None:
 def _surprises(inputs: TensorInputs) -> None:
     """The table of cases; a click on one runs it above."""
     fields = [preset_texts(case.source, ", ".join(map(str, case.shape)), case.dtype) for case in CASES]
-    now: dict[str, object] = {name: st.session_state.get(inputs.key(name)) for name in fields[0]}
+    now: dict[str, Any] = {name: st.session_state.get(inputs.key(name)) for name in fields[0]}
 
     def pick() -> None:
         sent: Any = getattr(st.session_state.get(_TABLE), "pick", None)
@@ -71,7 +72,7 @@ def _rows() -> list[dict[str, Any]]:
 def _negative_steps(inputs: Inputs) -> None:
     """numpy's view with a negative stride, beside torch's refusal and the copy it offers instead."""
     labels = [preset.label for preset in NEGATIVE]
-    chosen = inputs.choice("neg", "An index with a negative step", labels, labels[0], segmented=True)
+    chosen = inputs.ask(choice("neg", "An index with a negative step", labels, labels[0], few=True))
     step = _negative(NEGATIVE[labels.index(chosen)])
     text, detail = step.headline
     st.html(f'<p class="np-takeaway">{show.rich(f"{text} {detail}")}</p>')

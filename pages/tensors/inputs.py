@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.fields import choice, text
 from core.limits import limit
 from core.tensors.examples.presets import ATTENTION, LECTURE, Preset
 from core.tensors.examples.typed_layout import LayoutAttempt, try_layout
@@ -56,19 +57,26 @@ STRIDE_HELP = (
     "Empty: row-major, as torch lays out a new tensor. Otherwise one stride per dimension, from storage cell 0."
 )
 
+_CODE = text("x", "Code on x", CODE, max_chars=limit("expression_chars"), lines=True, help=CODE_HELP)
+_SHAPE = text("shape", "Start shape of x", SHAPE, max_chars=limit("number_chars"))
+_STRIDE = text(
+    "stride", "Start strides", "", max_chars=limit("number_chars"), placeholder="row-major", help=STRIDE_HELP
+)
+_DTYPE = choice("dtype", "Element type", ELEMENT_DTYPES, DTYPE)
 
-def preset_texts(code: str, shape: str = SHAPE, dtype: str = DTYPE, stride: str = "") -> dict[str, object]:
+
+def preset_texts(code: str, shape: str = SHAPE, dtype: str = DTYPE, stride: str = "") -> dict[str, str]:
     """One chip: every field, so that the chip is lit only when all of them match."""
     return {"x": code, "shape": shape, "stride": stride, "dtype": dtype}
 
 
-def _chips(*presets: Preset) -> dict[str, dict[str, object]]:
+def _chips(*presets: Preset) -> dict[str, dict[str, str]]:
     return {
         preset.label: preset_texts(preset.source, ", ".join(map(str, preset.shape)), preset.dtype) for preset in presets
     }
 
 
-def _claimed(claims: tuple[str, ...]) -> dict[str, dict[str, object]]:
+def _claimed(claims: tuple[str, ...]) -> dict[str, dict[str, str]]:
     return _chips(*(preset for preset in LECTURE if preset.claim in claims))
 
 
@@ -109,15 +117,14 @@ class TensorInputs(Inputs):
 def read_inputs(inputs: TensorInputs) -> dict[str, str]:
     """Draw the row; what was typed, by field."""
     code, shape, stride, dtype = st.columns([3.4, 1, 1.05, 1.05])
-    chars = limit("number_chars")
     with code:
-        typed = inputs.lines("x", "Code on x", CODE, max_chars=limit("expression_chars"), help=CODE_HELP)
+        typed = inputs.ask(_CODE)
     with shape:
-        sizes = inputs.text("shape", "Start shape of x", SHAPE, max_chars=chars)
+        sizes = inputs.ask(_SHAPE)
     with stride:
-        steps = inputs.text("stride", "Start strides", "", max_chars=chars, placeholder="row-major", help=STRIDE_HELP)
+        steps = inputs.ask(_STRIDE)
     with dtype:
-        element = inputs.choice("dtype", "Element type", ELEMENT_DTYPES, DTYPE)
+        element = inputs.ask(_DTYPE)
     return {"x": typed, "shape": sizes, "stride": steps, "dtype": element}
 
 

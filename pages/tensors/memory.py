@@ -7,6 +7,8 @@ from typing import Any
 
 import streamlit as st
 
+from core import fields
+from core.fields import choice, quantity
 from core.limits import limit
 from core.tensors.examples.cache_walk import Walk, WalkBusyError, WalkTiming, explanations, headline, time_walks, walks
 from core.tensors.examples.overlap import HAZARDS, METHODS, Hazard, overlap_of, replay
@@ -38,7 +40,7 @@ def memory_walk(inputs: Inputs, run: Trace) -> None:
     """Which cache lines both walks touch in a model of the cache, and how long both take on this machine."""
     head = show.slot()
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        which = inputs.choice("walk", "Tensor to walk through", [MATRIX, TRANSPOSE, RESULT], MATRIX, segmented=True)
+        which = inputs.ask(choice("walk", "Tensor to walk through", [MATRIX, TRANSPOSE, RESULT], MATRIX, few=True))
         holds = st.button("Time both walks on this machine", key=f"{_TIMED}:button", help="One second on one core.")
     step = _result(run)
     layout, item = (step.layout, step.element_size) if which == RESULT else (_EXAMPLES[which], 4)
@@ -143,13 +145,13 @@ def overlap(inputs: Inputs, run: Trace) -> None:
     with show.errors_under(inputs):
         view, shape, verb, by = st.columns([2.6, 1, 1, 0.8])
         with view:
-            text = inputs.text("view", "View of x", _FIRST["view"], max_chars=limit("expression_chars"))
+            text = inputs.ask(fields.text("view", "View of x", _FIRST["view"], max_chars=limit("expression_chars")))
         with shape:
-            sizes = inputs.text("vshape", "Shape of x", _FIRST["vshape"], max_chars=limit("number_chars"))
+            sizes = inputs.ask(fields.text("vshape", "Shape of x", _FIRST["vshape"], max_chars=limit("number_chars")))
         with verb:
-            method = inputs.choice("verb", "In place", METHODS, _FIRST["verb"])
+            method = inputs.ask(choice("verb", "In place", METHODS, _FIRST["verb"]))
         with by:
-            amount = int(inputs.quantity("by", "By", _FIRST["by"], "count", low=0, high=1000, whole=True))
+            amount = int(inputs.ask(quantity("by", "By", _FIRST["by"], "count", low=0, high=1000, whole=True)))
     inputs.presets("Hazards", HAZARD_CHIPS, into=chips, key="hazards")
     try:
         hazard = replay(text, read_shape(sizes), method, amount)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import streamlit as st
 
+from core import fields
 from core.limits import limit
 from core.tensors.named_axes.calls import PRESETS, Plan, explain_call, plans_of
 from core.tensors.named_axes.contraction import OperandPlan, Pair
@@ -39,10 +40,14 @@ def named_axes(inputs: Inputs, run: Trace) -> None:
     chips = show.slot()
     call, sizes = st.columns([2.1, 1])
     with call:
-        text = inputs.text("call", "A call of einops or einsum", _FIRST["call"], max_chars=limit("expression_chars"))
+        text = inputs.ask(
+            fields.text("call", "A call of einops or einsum", _FIRST["call"], max_chars=limit("expression_chars"))
+        )
     with sizes:
-        shapes = inputs.text(
-            "sizes", "Shape of each tensor, with ; between", _FIRST["sizes"], max_chars=limit("float_chars")
+        shapes = inputs.ask(
+            fields.text(
+                "sizes", "Shape of each tensor, with ; between", _FIRST["sizes"], max_chars=limit("float_chars")
+            )
         )
     lit = inputs.presets("Calls", CHIPS, into=chips, key="calls")
     try:

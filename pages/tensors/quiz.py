@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.fields import quantity
 from core.tensors.examples.quiz import Grade, Question, grade, items, question
 from pages.common import show
 from pages.tensors.inputs import TensorInputs, preset_texts
@@ -15,7 +16,9 @@ def quiz(inputs: TensorInputs) -> None:
     """One question: its code, what to predict, and once revealed the answers with their reasons."""
     with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
         number = int(
-            inputs.quantity("q", f"Question, 1 to {len(items())}", "1", "count", low=1, high=len(items()), whole=True)
+            inputs.ask(
+                quantity("q", f"Question, 1 to {len(items())}", "1", "count", low=1, high=len(items()), whole=True)
+            )
         )
         st.html(f'<p class="np-score">{_score()}</p>')
     request = question(number - 1)
