@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,12 +23,24 @@ from core.limits import limit
 from core.units import QuantityError
 from pages.common import comparison_list
 from pages.common.guard import guarded
-from pages.common.projector_switch import Chip
 from pages.common.registry import PageSpec
 
 _MISSING = object()
 _LAST_PAGE = "inputs:last"
 """Where session state has the prefix of the page that was drawn last: who comes from another one may have a link."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A story of the page in this run: its name, what makes it the page's, whether it is, and the part it is about.
+
+    at: the name of that part, without prefix; empty for the page as it is.
+    """
+
+    name: str
+    put: Callable[[], None]
+    lit: Callable[[], bool]
+    at: str = ""
 
 
 class Inputs:

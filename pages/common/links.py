@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from core.fields import query_of
 from pages.common import comparison_list
-from pages.common.projector_switch import in_link
 from pages.common.registry import PageSpec
+from pages.common.theme import in_link
 
 LANDS_AT = "at"
 """The parameter of a link that names the part of the page to be in sight when it opens."""

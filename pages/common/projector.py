@@ -12,7 +12,6 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.common.inputs import Inputs
 from pages.common.links import LANDS_AT
-from pages.common.projector_switch import PROJECTOR, projecting
 from pages.common.registry import (
     CALENDAR,
     COMPARE,
@@ -30,6 +29,7 @@ from pages.common.registry import (
     PageSpec,
 )
 from pages.common.slides import Slides, leave, slides
+from pages.common.theme import PROJECTOR, projecting
 
 PICTURES: Mapping[str, str] = {
     FLOATS.id: ".st-key-floats-bits",

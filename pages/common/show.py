@@ -28,8 +28,8 @@ from pages.common.figures import enlarged, ready
 from pages.common.guard import guarded, guarded_page
 from pages.common.inputs import Inputs
 from pages.common.links import address
-from pages.common.projector_switch import projecting
 from pages.common.registry import PageSpec
+from pages.common.theme import projecting
 
 _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 _SITE = re.compile(r"(?:(?<=^)|(?<=; ))((?:[\w-]+\.)+(?:com|org|io|dev)/[^\s;,]*)")

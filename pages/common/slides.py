@@ -13,10 +13,10 @@ import streamlit as st
 from core.planning.comparison.entry import Entry
 from core.planning.comparison.examples import examples
 from pages.common import comparison_list
-from pages.common.inputs import Inputs
+from pages.common.inputs import Chip, Inputs
 from pages.common.links import LANDS_AT
-from pages.common.projector_switch import PROJECTOR, Chip
 from pages.common.registry import COMPARE
+from pages.common.theme import PROJECTOR
 from pages.common.tours import TOUR, TOURS, Stop
 
 AS_TYPED = "As typed"

@@ -16,7 +16,10 @@ import streamlit as st
 
 from core.glossary import PATTERN, TERMS
 from core.views.common.palette import DARK, LIGHT, Palette
-from pages.common.projector_switch import projecting
+
+PROJECTOR = "projector"
+"""The switch's key, and its name in a link."""
+
 
 _ASSETS = Path(__file__).parents[2] / "assets"
 
@@ -45,6 +48,17 @@ def css_variables() -> str:
     dark = DARK.as_dict()
     pairs = (f"--np-{name}: light-dark({light}, {dark[name]});" for name, light in LIGHT.as_dict().items())
     return " ".join(pairs)
+
+
+def projecting() -> bool:
+    """Whether the page is drawn for a projector: the answer and its picture alone, in large type."""
+    content: object = st.session_state.get(PROJECTOR)
+    return st.query_params.get(PROJECTOR) == "true" if content is None else bool(content)
+
+
+def in_link() -> dict[str, str]:
+    """What a link carries of it."""
+    return {PROJECTOR: "true"} if projecting() else {}
 
 
 @lru_cache(maxsize=2)

@@ -14,11 +14,11 @@ from pages.common import show
 from pages.common.compare_button import add_to_comparison
 from pages.common.inputs import Inputs
 from pages.common.plan_presets import plan_chips
-from pages.common.projector_switch import projecting
 from pages.common.registry import COMPUTE, MEMORY, PARALLEL
 from pages.common.saving import saving
 from pages.common.shape import adopt_built
 from pages.common.takeaway import TAKE, take_away
+from pages.common.theme import projecting
 from pages.parallel.evidence import goes_to, why
 from pages.parallel.form import CHIPS, FORM, PANELS
 from pages.parallel.inputs import draw

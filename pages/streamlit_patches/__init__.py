@@ -1,4 +1,4 @@
-"""What is replaced in Streamlit while the server runs; README.md beside this file says of each what, why and how much.
+"""What is replaced in Streamlit while the server runs; README.md beside this file says what, why and how much it saves.
 
 All of it or nothing: it is applied to the one version that it was written for, and not where `SWITCH` says "off".
 """
@@ -14,12 +14,8 @@ import streamlit
 LOG = logging.getLogger(__name__)
 
 VERSION = "1.67.0"
-"""The Streamlit that the patches were written for."""
-
 SWITCH = "NAPKIN_PATCHES"
-"""The environment variable that leaves Streamlit as it is."""
-
-PATCHES = ["echo", "parcels", "rejoin", "thrift"]
+PATCHES = ["echo", "parcels", "rejoin"]
 """Modules of this folder, each with a function ``patch``. Another Streamlit may lack what they import."""
 
 applied: list[str] = []

@@ -22,21 +22,21 @@ PARCEL = 200
 
 def patch() -> None:
     """Put this in place, for sessions to come."""
-    told, handled = AppSession._on_scriptrunner_event, AppSession._handle_scriptrunner_event_on_event_loop
-    cleared = AppSession._clear_queue
+    on_event, on_event_in_loop = AppSession._on_scriptrunner_event, AppSession._handle_scriptrunner_event_on_event_loop
+    clear_queue = AppSession._clear_queue
 
-    def tell(self: AppSession, sender: Any, event: ScriptRunnerEvent, *args: Any, **rest: Any) -> None:
+    def gather(self: AppSession, sender: Any, event: ScriptRunnerEvent, *args: Any, **rest: Any) -> None:
         """In the script's thread: keep what it draws, and wake the event loop for the first of it."""
-        drawn = rest.get("forward_msg")
-        if event is not ScriptRunnerEvent.ENQUEUE_FORWARD_MSG or drawn is None or sender is None:
+        message = rest.get("forward_msg")
+        if event is not ScriptRunnerEvent.ENQUEUE_FORWARD_MSG or message is None or sender is None:
             if sender is not None:
-                _drawn(sender).append(None)
+                _gathered(sender).append(None)
                 vars(self).setdefault("_due", None)  # the event wakes the loop, which will look for what follows it
-            told(self, sender, event, *args, **rest)
+            on_event(self, sender, event, *args, **rest)
             return
-        _drawn(sender).append(drawn)
-        if drawn.HasField("ref_hash"):
-            _shortened(self)[tuple(drawn.metadata.delta_path)] = getattr(ThreadState.get(), "fragment_id", None)
+        _gathered(sender).append(message)
+        if message.HasField("ref_hash"):
+            _fragments(self)[tuple(message.metadata.delta_path)] = getattr(ThreadState.get(), "fragment_id", None)
         if not hasattr(self, "_due"):  # who sends takes it away, and then looks for what was drawn
             self._due = None  # type: ignore[attr-defined]
             self._call_soon_on_event_loop(lambda: _send_later(self))
@@ -45,8 +45,8 @@ def patch() -> None:
         """In the event loop: what was drawn before a script's event goes before what the event says."""
         if sender is not None:
             _take(self, sender)
-            _drawn(sender).popleft()
-        handled(self, sender, event, *args, **rest)
+            _gathered(sender).popleft()
+        on_event_in_loop(self, sender, event, *args, **rest)
         if vars(self).get("_due", self) is None:
             _send_later(self)
 
@@ -62,33 +62,32 @@ def patch() -> None:
         would send it on without the block that it stands in, and the browser would be left with a white page.
         """
         if fragments is not None:
-            of, queue = _shortened(self), self._browser_queue
+            queue = self._browser_queue
+            places = {path for path, fragment in _fragments(self).items() if fragment in fragments}
             queue._queue = [
-                m
-                for m in queue._queue
-                if not m.HasField("ref_hash") or of.get(tuple(m.metadata.delta_path)) not in fragments
+                m for m in queue._queue if not (m.HasField("ref_hash") and tuple(m.metadata.delta_path) in places)
             ]
-        cleared(self, fragments)
+        clear_queue(self, fragments)
 
-    AppSession._on_scriptrunner_event = tell  # type: ignore[method-assign, assignment]
+    AppSession._on_scriptrunner_event = gather  # type: ignore[method-assign, assignment]
     AppSession._handle_scriptrunner_event_on_event_loop = handle  # type: ignore[method-assign, assignment]
     AppSession._enqueue_forward_msg = enqueue  # type: ignore[method-assign]
     AppSession._clear_queue = clear  # type: ignore[method-assign]
 
 
-def _drawn(sender: Any) -> deque[ForwardMsg | None]:
+def _gathered(sender: Any) -> deque[ForwardMsg | None]:
     """What a script has drawn and its session has not taken; ``None`` where an event of the script stands."""
-    return sender.__dict__.setdefault("_drawn", deque())
+    return sender.__dict__.setdefault("_gathered", deque())
 
 
-def _shortened(session: AppSession) -> dict[tuple[int, ...], str | None]:
+def _fragments(session: AppSession) -> dict[tuple[int, ...], str | None]:
     """Place on the page → the fragment of what stood there and travelled as its hash."""
-    return vars(session).setdefault("_shortened", {})
+    return vars(session).setdefault("_fragments", {})
 
 
 def _take(session: AppSession, sender: Any) -> None:
     """Move what ``sender`` drew before its next event into the session's queue; of one that was replaced, nowhere."""
-    waiting = _drawn(sender)
+    waiting = _gathered(sender)
     while waiting and (message := waiting[0]) is not None:
         waiting.popleft()
         if sender is session._scriptrunner:
@@ -99,13 +98,12 @@ def _send_later(session: AppSession) -> None:
     """See to it that the session's messages are sent: soon while its script runs, else in the loop's next turn."""
     due: asyncio.Handle | None = getattr(session, "_due", None)
     running = session._state is AppSessionState.APP_IS_RUNNING
-    if due is not None and (running or not isinstance(due, asyncio.TimerHandle)):
-        return
-    if due is not None:
-        due.cancel()
-    loop = session._event_loop
-    made = loop.call_later(GATHER_S, _send, session) if running else loop.call_soon(_send, session)
-    session._due = made  # type: ignore[attr-defined]
+    if due is None or not (running or not isinstance(due, asyncio.TimerHandle)):
+        if due is not None:
+            due.cancel()
+        loop = session._event_loop
+        turn = loop.call_later(GATHER_S, _send, session) if running else loop.call_soon(_send, session)
+        session._due = turn  # type: ignore[attr-defined]
 
 
 def _send(session: AppSession) -> None:
@@ -114,15 +112,15 @@ def _send(session: AppSession) -> None:
     if session._scriptrunner is not None:
         _take(session, session._scriptrunner)
     server = runtime.get_instance()
-    here = server._session_mgr.get_active_session_info(session.id)
-    if here is None:
+    connection = server._session_mgr.get_active_session_info(session.id)
+    if connection is None:
         return  # gone; what there is waits for its return
     messages = session.flush_browser_queue()
     for message in messages[:PARCEL]:
         try:
-            server._send_message(here, message)
+            server._send_message(connection, message)
         except SessionClientDisconnectedError:
-            server.disconnect_session(session.id, client=here.client)
+            server.disconnect_session(session.id, client=connection.client)
     for message in messages[PARCEL:]:
         session._browser_queue.enqueue(message)
     if messages and (len(messages) > PARCEL or session._state is AppSessionState.APP_IS_RUNNING):

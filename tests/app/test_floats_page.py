@@ -182,7 +182,7 @@ def test_arithmetic_stands_bit_by_bit_and_beside_another_format() -> None:
     [
         ({"aa": "0.1.2"}, "a: “0.1.2” is not a number Napkin can read"),
         ({"ab": "1e999"}, "b: “1e999” is beyond every format"),
-        ({"aop": "divide"}, "which is not one of “add”, “multiply” and “fma”"),
+        ({"aop": "divide"}, "is not one of “add”, “multiply” and “fma”"),
         ({"fmt": "e8m0fnu", "x": "2"}, "E8M0 is only the scale of a block"),
         ({"aa": "nan", "af": "fp4_e2m1fn"}, "fp4 E2M1 has no NaN"),
         ({"aa": "0x3c000", "af": "fp16"}, "longer than a code of fp16"),

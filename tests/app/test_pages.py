@@ -11,8 +11,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.glossary import appearances
-from pages.common.projector_switch import PROJECTOR
 from pages.common.registry import PAGES, PageSpec
+from pages.common.theme import PROJECTOR
 from tests.core.test_glossary import undefined
 
 ROOT = Path(__file__).parents[2]

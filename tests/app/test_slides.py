@@ -13,7 +13,6 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from pages.common import show
-from pages.common.projector_switch import PROJECTOR
 from pages.common.registry import (
     CALENDAR,
     COMPARE,
@@ -32,6 +31,7 @@ from pages.common.registry import (
     PageSpec,
 )
 from pages.common.slides import AS_TYPED
+from pages.common.theme import PROJECTOR
 from pages.common.tours import TOUR, TOURS, hrefs
 from tests.app.test_pages import APP
 

@@ -168,7 +168,7 @@ def test_a_layout_that_is_tried_is_judged_whatever_the_browser_sends(page: AppTe
     [
         (TENSORS, "t_quiz", "t_q", "999", "1"),
         (TENSORS, "t_shared", "t_by", "abc", "1"),
-        (FLOATS, "f_sums", "f_times", "many", "1,000"),
+        (FLOATS, "f_sums", "f_times", "many", "1000"),
         (FLOATS, "f_block", "f_out", "-1", "21.3"),
     ],
 )

@@ -12,8 +12,8 @@ from streamlit.testing.v1 import AppTest
 
 from pages.common.figures import LEAST
 from pages.common.links import LANDS_AT
-from pages.common.projector_switch import PROJECTOR
 from pages.common.registry import PAGES, PageSpec
+from pages.common.theme import PROJECTOR
 from pages.common.tours import ANSWER, TOUR, TOURS, hrefs, landing, row
 from tests.app.plan_pages import words
 from tests.app.test_pages import APP

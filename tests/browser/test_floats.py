@@ -203,7 +203,7 @@ def by_grid(page: Page) -> None:
 def test_a_trap_in_the_address_the_microscope_and_the_table(open_page: OpenPage) -> None:
     """An unknown format in the link is named, and bf16 in its place."""
     page = open_page("float-formats?f_x=0.1&f_fmt=bf17")
-    expect(page.get_by_role("alert")).to_contain_text("the link says “bf17”, which is not one of its")
+    expect(page.get_by_role("alert")).to_contain_text("“bf17” is not one of its")
     expect(page.get_by_role("alert")).to_contain_text("Did you mean bf16")
     page.get_by_role("radio", name="Double rounding").click()
     expect(number(page)).to_have_value("1 + 2^-8 + 2^-40")

@@ -46,7 +46,7 @@ def test_every_claim_has_its_part_of_the_table_and_the_panel(open_page: Callable
 
 def test_a_bad_link_says_what_is_wrong(open_page: Callable[..., Page]) -> None:
     page = open_page(f"{LECTURE.url_path}?l_topic=Foo&l_verdict=bar&l_claim=Z9")
-    for text in ("Topic: the link says “Foo”", "Verdict: the link says “bar”", "Claim: the link says “Z9”"):
+    for text in ("Topic: “Foo” is not", "Verdict: “bar” is not", "Claim: “Z9” is not"):
         expect(page.get_by_role("alert").filter(has_text=text)).to_be_visible()
 
 

@@ -40,8 +40,8 @@ from core.store.locations import opened
 from pages.common import guard
 from pages.common.comparison_list import IN_LINK
 from pages.common.links import LANDS_AT
-from pages.common.projector_switch import PROJECTOR
 from pages.common.registry import PAGES, PageSpec
+from pages.common.theme import PROJECTOR
 from pages.common.tours import TOUR, TOURS
 from tests.perf.options import FULL, Options
 from tests.perf.walk import ROOT, TEXTS, faults, observed, sent, whole

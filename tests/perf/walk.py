@@ -37,8 +37,8 @@ from core.benchmark.programme import METHOD, Programme
 from core.benchmark.running.events import Device, Done, Event, Found, Started, encode
 from core.benchmark.running.jobs import Runner
 from core.benchmark.timing import kinds
-from pages.common.projector_switch import PROJECTOR
 from pages.common.registry import PAGES, PageSpec
+from pages.common.theme import PROJECTOR
 from pages.measure import running
 from tests.core.measure_cases import FACTS, point
 from tests.perf.options import FULL, Options
