@@ -45,7 +45,7 @@ REMARKS: Mapping[str, str] = {
     LECTURE: "**50 % is the lecture’s assumption**, taken for every hour: 143.9 days. Type “published” for what runs "
     "of this kind took.",
 }
-"""What is to be said beside a story."""
+"""What is to be said beside a preset."""
 
 
 def _memory_preset(seq: str, **more: str) -> Mapping[str, str]:

@@ -35,7 +35,7 @@ def open_comparison() -> None:
 
 
 def put(entry: Entry) -> str:
-    """Put a plan into the tray; what is to be said where it is not."""
+    """Put a plan into the comparison list; what is to be said where it is not."""
     if there := comparison_list.same(entry):
         return already_in(there)
     return "" if comparison_list.add(entry) else full()

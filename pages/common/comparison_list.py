@@ -1,4 +1,4 @@
-"""The tray: up to six plans that a visitor lays beside each other, on whatever page of planning they stand.
+"""The comparison list: up to six plans that a visitor lays beside each other, on whatever page of planning they stand.
 
 It stays with the visitor from page to page, and every link to a page of planning carries it in one parameter. Each plan
 has a number of its own, so that what is said of a column still finds it after another one was removed.
@@ -18,13 +18,13 @@ from core.planning.comparison.names import distinct
 from pages.common.registry import GROUPS, PageSpec
 
 IN_LINK = "plans"
-"""The parameter of a link that carries the tray."""
+"""The parameter of a link that carries the comparison list."""
 
 _PLANS, _PACKED, _NEXT = "tray:plans", "tray:packed", "tray:next"
 
 
 def opened() -> tuple[str, ...]:
-    """Take up the tray of the link that opened the session, once; what is to be said about it."""
+    """Take up the comparison list of the link that opened the session, once; what is to be said about it."""
     if _PLANS in st.session_state or IN_LINK not in st.query_params:
         return ()
     address = {name: st.query_params.get_all(name) for name in (VERSION, IN_LINK)}
@@ -41,12 +41,12 @@ def problems(entries: Iterable[Entry]) -> tuple[str, ...]:
 
 
 def same(entry: Entry) -> Entry | None:
-    """The plan of the tray that is this very plan, by whatever name; None where none is."""
+    """The plan of the comparison list that is this very plan, by whatever name; None where none is."""
     return next((plan for plan in plans() if plan.texts == entry.reading.texts), None)
 
 
 def plans() -> tuple[Entry, ...]:
-    """The plans of the tray, in order."""
+    """The plans of the comparison list, in order."""
     return tuple(held().values())
 
 
@@ -56,12 +56,12 @@ def held() -> Mapping[int, Entry]:
 
 
 def full() -> bool:
-    """Whether the tray holds as many plans as can be compared."""
+    """Whether the comparison list holds as many plans as can be compared."""
     return len(held()) >= limit("compared_plans")
 
 
 def add(entry: Entry) -> bool:
-    """Put one more plan at the end; False where the tray is full, which then stays as it is."""
+    """Put one more plan at the end; False where the comparison list is full, which then stays as it is."""
     return insert(entry, len(held()))
 
 
@@ -106,13 +106,13 @@ def move(number: int, by: int) -> None:
 
 
 def in_link(page: PageSpec) -> dict[str, str]:
-    """What a link to ``page`` carries of the tray: nothing where it is empty or the page is none of planning."""
+    """What a link to ``page`` carries of it: nothing where it is empty or the page is none of planning."""
     packed: str = st.session_state.get(_PACKED, "")
     return {IN_LINK: packed} if packed and page in GROUPS["Plan"] else {}
 
 
 def remember(page: PageSpec) -> None:
-    """Have the browser's address carry the tray as well, so that loading the page again keeps it."""
+    """Have the browser's address carry the comparison list as well, so that loading the page again keeps it."""
     packed = in_link(page).get(IN_LINK)
     if packed != st.query_params.get(IN_LINK):
         if packed:

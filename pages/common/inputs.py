@@ -32,7 +32,7 @@ _LAST_PAGE = "inputs:last"
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A story of the page in this run: its name, what makes it the page's, whether it is, and the part it is about.
+    """A preset of the page in this run: its name, what makes it the page's, whether it is, and the part it is about.
 
     at: the name of that part, without prefix; empty for the page as it is.
     """
@@ -211,7 +211,7 @@ class Inputs:
     def presets(
         self,
         label: str,
-        stories: Mapping[str, Mapping[str, str]],
+        texts_by_preset: Mapping[str, Mapping[str, str]],
         *,
         into: DeltaGenerator,
         key: str = "story",
@@ -226,27 +226,29 @@ class Inputs:
         """
         widget = f"{self.page.prefix}:{key}"
 
-        def put(story: str) -> None:
-            texts = stories.get(story, {})
+        def put(preset: str) -> None:
+            texts = texts_by_preset.get(preset, {})
             if replaces and texts:
-                replaces({name: self.now(name) for texts in stories.values() for name in texts})
+                replaces({name: self.now(name) for texts in texts_by_preset.values() for name in texts})
             for name, text in texts.items():
                 self.put(name, text)
 
-        def same(story: str) -> bool:
-            texts = {name: text for name, text in stories[story].items() if name not in self._alone}
-            if len(texts) == len(stories[story]):
+        def same(preset: str) -> bool:
+            texts = {name: text for name, text in texts_by_preset[preset].items() if name not in self._alone}
+            if len(texts) == len(texts_by_preset[preset]):
                 return self.form.means_same(self.reading, texts)
-            contents = {self.key(name): self._content(name, text) for name, text in stories[story].items()}
+            contents = {self.key(name): self._content(name, text) for name, text in texts_by_preset[preset].items()}
             return all(st.session_state.get(key, _MISSING) == content for key, content in contents.items())
 
-        lit = next(filter(same, stories), None)
+        lit = next(filter(same, texts_by_preset), None)
         if at or key.startswith("story"):
-            self.chips.extend(Chip(story, partial(put, story), partial(same, story), at) for story in stories)
+            self.chips.extend(
+                Chip(preset, partial(put, preset), partial(same, preset), at) for preset in texts_by_preset
+            )
         st.session_state[widget] = lit
         into.pills(
             label,
-            list(stories),
+            list(texts_by_preset),
             key=widget,
             on_change=lambda: put(st.session_state.get(widget, "")),
             label_visibility="collapsed",

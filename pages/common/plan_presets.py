@@ -11,8 +11,8 @@ from pages.common.inputs import Inputs
 from pages.common.saving import Held, held, hold
 
 
-def plan_chips(inputs: Inputs, stories: Mapping[str, Mapping[str, str]], *, into: DeltaGenerator) -> str | None:
-    """One chip a story, which names every field of a plan; the one that is lit.
+def plan_chips(inputs: Inputs, texts_by_preset: Mapping[str, Mapping[str, str]], *, into: DeltaGenerator) -> str | None:
+    """One chip a preset, which names every field of a plan; the one that is lit.
 
     Pressing one lets go of the saved plan that the page shows, so that nobody saves over it what is another plan. A
     plan of one's own that it replaces comes back by a button, and the saved one with it.
@@ -21,7 +21,7 @@ def plan_chips(inputs: Inputs, stories: Mapping[str, Mapping[str, str]], *, into
 
     def replaces(now: Mapping[str, str]) -> None:
         saved, begun = held(page), inputs.form.parse({}).texts
-        chosen = any(story.items() <= now.items() for story in stories.values())
+        chosen = any(preset.items() <= now.items() for preset in texts_by_preset.values())
         if saved or not (chosen or now.items() <= begun.items()):
             st.session_state[former] = (now, saved)
         hold(page, None)
@@ -32,7 +32,7 @@ def plan_chips(inputs: Inputs, stories: Mapping[str, Mapping[str, str]], *, into
             inputs.put(name, text)
         hold(page, results[1])
 
-    lit = inputs.presets("Stories", stories, into=into, replaces=replaces)
+    lit = inputs.presets("Stories", texts_by_preset, into=into, replaces=replaces)
     if former in st.session_state:
         label = "Back to the plan before"
         into.button(label, key=inputs.key("former"), icon=":material/undo:", type="tertiary", on_click=back)

@@ -1,4 +1,4 @@
-"""The page on a projector: a bar that names the story, and of the page only its answer and its picture, or one part."""
+"""The page on a projector: a bar that names the preset, and of the page only its answer and picture, or one part."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Slides:
 
     @property
     def name(self) -> str:
-        """What the slide that is shown says; of a story that was changed on the wall, that it was."""
+        """What the slide that is shown says; of a preset that was changed on the wall, that it was."""
         if not self.here:
             return AS_TYPED
         step = self._steps[self.here - 1]

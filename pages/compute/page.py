@@ -49,13 +49,13 @@ def page() -> None:
     chips = show.slot()
     now = read_inputs(inputs)
     draw(inputs, now)
-    story = plan_chips(inputs, CHIPS, into=chips)
+    preset = plan_chips(inputs, CHIPS, into=chips)
     a = now.answer
 
     with show.guarded("The answer"):
         show.answer(text.sentence(a), text.assumptions(a))
-        if story and story in REMARKS:
-            show.note(REMARKS[story])
+        if preset and preset in REMARKS:
+            show.note(REMARKS[preset])
         if wrong := text.impossible(a):
             show.error(wrong)
         if wrong := text.memory(a):

@@ -42,8 +42,8 @@ def comparisons(a: Answer) -> list[Explanation]:
 @lru_cache(maxsize=128)
 def paced(a: Answer, **most: int) -> tuple[str, dict[str, Any]]:
     """The pace of published runs in words, and the picture of it. Most reruns show the plan of the rerun before."""
-    peers = similar_runs(a, **most)
-    return text.pace(a, peers), wire(answer_strip(a, peers, TOKENS))
+    similar = similar_runs(a, **most)
+    return text.pace(a, similar), wire(answer_strip(a, similar, TOKENS))
 
 
 def beside(a: Answer) -> None:
@@ -82,8 +82,8 @@ def evidence_panel(inputs: Inputs, a: Answer) -> None:
     values = inputs.reading.values
     measure, basis, family = values[MEASURE.id], _BASES[values[BASIS.id]], values[FAMILY.id]
     rows = [row for row in evidence(basis) if family in ("all", row.family)]
-    peers = similar_runs(a)
-    near = {peer.similarity.evidence for peer in peers}
+    similar = similar_runs(a)
+    near = {run.similarity.evidence for run in similar}
     show.chart(
         evidence_scatter(_points(rows, a, measure, near), measure, TOKENS),
         alt=f"{len(rows)} published runs, {measure} against active parameters, and the plan among them at "
@@ -95,7 +95,7 @@ def evidence_panel(inputs: Inputs, a: Answer) -> None:
         if panel.open:
             show.small_table(
                 [show.Column(heading, numeric=i in (2, 4)) for i, heading in enumerate(text.NEAREST)],
-                text.near_rows(peers),
+                text.near_rows(similar),
             )
     with show.fold(f"Predicted against published, all {len(predictions())} whole runs", key="compute:pred") as panel:
         if panel.open:

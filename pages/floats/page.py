@@ -16,8 +16,8 @@ from pages.floats.rounding import agree, everywhere, microscope
 from pages.floats.training import training
 
 PRESETS = {
-    group: {chip: {"x": number, "over": "format", **choice_of(format_name)} for chip, number, format_name in stories}
-    for group, stories in {
+    group: {chip: {"x": number, "over": "format", **choice_of(format_name)} for chip, number, format_name in presets}
+    for group, presets in {
         "Precision": (
             ("0.1 is never exact", "0.1", "bf16"),
             ("The lecture’s 0.15625", "0.15625", "fp32"),
@@ -58,16 +58,16 @@ def page() -> None:
     request = read_inputs(inputs)
     errors = show.slot()
     with chips, st.container(horizontal=True, key="f_chips"):
-        for number, (group, stories) in enumerate(PRESETS.items()):
+        for number, (group, presets) in enumerate(PRESETS.items()):
             with st.container(width="content", gap=None):
                 st.html(f'<p class="np-note">{group}</p>')
-                inputs.presets(group, stories, into=show.slot(), key=f"story{number}")
+                inputs.presets(group, presets, into=show.slot(), key=f"story{number}")
 
     typed, fmt, overflow = request.typed, request.fmt, request.overflow
     stored = store(typed, fmt, overflow)
     with show.guarded("The answer in words"):
-        story = describe_outcome(stored)
-        show.answer(story.answer, story.detail)
+        preset = describe_outcome(stored)
+        show.answer(preset.answer, preset.detail)
     bits.bit_strip(stored.view, take_flip)
     with st.container(key="floats_formula"), show.guarded("The formula of the value"):
         st.latex(value_latex(stored.view, TOKENS))

@@ -56,7 +56,7 @@ ONLY = {
 
 SOURCE = choice("src", "Source", ("all", *dict.fromkeys(run.group for run in step_runs())), "all", part=_SHOWN)
 
-CHIPS = {name: {**story, LOOK.id: LOOK.default} for name, story in complete_presets(SEARCH_PRESETS).items()}
+CHIPS = {name: {**preset, LOOK.id: LOOK.default} for name, preset in complete_presets(SEARCH_PRESETS).items()}
 """The chips."""
 
 FORM = plan_form("s", LOOK, SLOWER, *ONLY.values(), SOURCE, *PANELS.values(), **SEARCH_PRESETS["70B on 512 H100"])

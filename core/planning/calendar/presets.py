@@ -19,7 +19,7 @@ SOURCES: Mapping[str, tuple[Source, ...]] = {
         DEEPSEEK_V3.at("table 1; section 4.3: two phases of 1,000 steps, of 1,920 sequences of 32k and 480 of 128k"),
     ),
 }
-"""Where the figures of a story are from; the others are made up."""
+"""Where the figures of a preset are from; the others are made up."""
 
 
 def _preset(runs: tuple[Mapping[str, str], ...], plan: Mapping[str, str], **calendar: str) -> Mapping[str, str]:

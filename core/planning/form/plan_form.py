@@ -434,7 +434,7 @@ def named_texts(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def plan_from(texts: Mapping[str, str]) -> Plan:
-    """The plan of ``texts`` by id, such as a story's; raises `QuantityError` for the first that cannot be read."""
+    """The plan of ``texts`` by id, such as a preset's; raises `QuantityError` for the first that cannot be read."""
     reading = PLAN_FORM.parse(texts)
     for problem in reading.problems:
         field = PLAN_FORM[problem.field]
@@ -445,10 +445,10 @@ def plan_from(texts: Mapping[str, str]) -> Plan:
     return plan_of(reading)
 
 
-def complete_presets(stories: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    """Stories with every field of a plan, so that nothing of another one stays where one is taken up; those that a
-    story does not name are as plans begin."""
-    return {name: {**story, **PLAN_FORM.parse(story).texts} for name, story in stories.items()}
+def complete_presets(presets: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """Presets with every field of a plan, so that nothing of another one stays where one is taken up; those that a
+    preset does not name are as plans begin."""
+    return {name: {**preset, **PLAN_FORM.parse(preset).texts} for name, preset in presets.items()}
 
 
 def link_texts(texts: Mapping[str, str], a: Answer | None = None) -> dict[str, str]:

@@ -37,9 +37,11 @@ class Description:
 
 def describe_outcome(stored: Stored) -> Description:
     """What became of the typed number, and why."""
-    story = _describe_outcome(stored)
+    description = _describe_outcome(stored)
     hints = misread(stored.typed, stored.fmt), _added(stored)
-    return Description(story.answer + _twice(stored), " ".join(part for part in (story.detail, *hints) if part))
+    return Description(
+        description.answer + _twice(stored), " ".join(part for part in (description.detail, *hints) if part)
+    )
 
 
 def as_read(typed: Typed) -> str:

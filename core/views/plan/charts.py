@@ -56,15 +56,15 @@ def scale_for(find: Find | Literal["cost"], middle: float) -> Scale:
     return Scale(size, f"{prefix}{noun}", find)
 
 
-def answer_strip(a: Answer, peers: Sequence[SimilarRun], palette: Palette) -> Figure:
+def answer_strip(a: Answer, similar: Sequence[SimilarRun], palette: Palette) -> Figure:
     """The plan's answer at the utilisation of each of the nearest published runs, the band from P10 to P90, the plan.
 
     Up to 18 runs have a row each; more stand on one strip, piled up where they meet. The nearer a run, the darker.
     """
     here = a.result.mid
     scale = scale_for(a.find, here)
-    ordered = sorted(peers, key=lambda peer: -peer.value)
-    values = np.array([peer.value for peer in ordered]) / scale.size
+    ordered = sorted(similar, key=lambda run: -run.value)
+    values = np.array([run.value for run in ordered]) / scale.size
     named = len(ordered) <= _NAMED
     rows = np.arange(len(ordered), dtype=np.float64) if named else _piled(values)
     # A size or tokens that are found move the expected MFU in turn: the answer's own range has that inside.

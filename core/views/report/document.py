@@ -128,9 +128,9 @@ def _picture(drawn: str, label: str) -> str:
 
 
 def _beside_runs(a: Answer) -> str:
-    peers = similar_runs(a)
-    text = pace(a, peers)
-    picture = svg(answer_strip(a, peers, INK), plain(text))
+    similar = similar_runs(a)
+    text = pace(a, similar)
+    picture = svg(answer_strip(a, similar, INK), plain(text))
     return _section("Beside published runs", f"<p class=says>{rich(text)}</p>{_picture(picture, 'Published runs')}")
 
 

@@ -179,11 +179,11 @@ def other_runs(others: Sequence[Comparison]) -> list[str]:
     return [f"Also published: {'; '.join(named)}."] if named else []
 
 
-def pace(a: Answer, peers: Sequence[SimilarRun]) -> str:
+def pace(a: Answer, similar: Sequence[SimilarRun]) -> str:
     """What the picture of the answer shows: the plan at the pace of the nearest runs, and what the model says."""
-    nearest = min((peer.similarity for peer in peers), key=lambda near: near.distance)
+    nearest = min((run.similarity for run in similar), key=lambda near: near.distance)
     text = (
-        f"**Your run at the pace of the {len(peers)} published ones nearest to it**; the nearest is "
+        f"**Your run at the pace of the {len(similar)} published ones nearest to it**; the nearest is "
         f"{nearest.evidence.run.model}: {nearest.text}."
     )
     if a.published:
@@ -215,7 +215,7 @@ NEAREST = ("published run", "accelerator", "weight", "how it differs from your p
 """Headings of the table of `near_rows`."""
 
 
-def near_rows(peers: Sequence[SimilarRun]) -> list[tuple[str, ...]]:
+def near_rows(similar: Sequence[SimilarRun]) -> list[tuple[str, ...]]:
     """The nearest runs with their weight in the expectation, what sets them apart, and their utilisation."""
     return [
         (
@@ -225,7 +225,7 @@ def near_rows(peers: Sequence[SimilarRun]) -> list[tuple[str, ...]]:
             p.similarity.text,
             percent(p.similarity.evidence.utilisation),
         )
-        for p in peers
+        for p in similar
     ]
 
 

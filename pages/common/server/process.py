@@ -64,9 +64,9 @@ async def lifespan(_app: object) -> AsyncIterator[None]:
     warm_up = threading.Timer(WARM_UP_AFTER_S, prepare_process)
     warm_up.daemon = True
     warm_up.start()
-    house = asyncio.create_task(clean_up_sessions())
+    cleanup = asyncio.create_task(clean_up_sessions())
     yield
-    house.cancel()
+    cleanup.cancel()
     warm_up.cancel()
 
 
