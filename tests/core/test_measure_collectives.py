@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.benchmark.collectives import LINK_PASSES, Collectives, algorithm_bandwidth, bus_bandwidth
+from core.benchmark.collectives import LINK_PASSES, Collectives
 from core.benchmark.nccl_tests import command, read_output
-from core.hardware.cluster import all_reduce_seconds
 from core.hardware.rates import Rates
 from core.limits import limit
 from core.views.collectives import text as collectives_text
@@ -176,12 +175,6 @@ def test_rates_are_those_of_nccl_tests() -> None:
         "all-to-all": gathered,
         "send-recv": pytest.approx(214.748, rel=1e-5),
     }
-
-
-@given(st.integers(2, 10_000), st.integers(1, 1 << 36), st.floats(1e-6, 1e4))
-def test_bus_bandwidth_is_what_the_estimate_of_an_all_reduce_asks_for(ranks: int, size: int, seconds: float) -> None:
-    bus = bus_bandwidth(2, ranks, algorithm_bandwidth(size, seconds))
-    assert all_reduce_seconds(ranks, size, bus) == pytest.approx(seconds)
 
 
 def awaited(**other: float) -> tuple[dict[str, Any], ...]:
