@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from core.models.configs.keys import Family, keys
 from core.models.mixer import Mixer
 from core.models.spec_error import SpecError
-from core.rows import read_rows
+from core.rows import read_rows, read_values
 
 if TYPE_CHECKING:
     from core.models.configs.fields import Fields
@@ -195,28 +195,18 @@ _RULES: Mapping[str, Callable[[Fields], Mapping[str, Any]]] = {
 """What follows from a config's fields, by the name in the table."""
 
 
-def _value(text: str) -> int | bool | str:
-    """A value as the table writes it: a whole number, true or false, or a word."""
-    return int(text) if text.isdecimal() else {"true": True, "false": False}.get(text, text)
-
-
-def _values(cell: str) -> dict[str, int | bool | str]:
-    """``field=value …``."""
-    return {name: _value(text) for name, _, text in (item.partition("=") for item in cell.split())}
-
-
 def _family(row: Mapping[str, str]) -> Family:
     return Family(
         row["name"],
         keys(row["keys"]),
-        _values(row["defaults"]),
-        _values(row["fixed"]),
+        read_values(row["defaults"]),
+        read_values(row["fixed"]),
         _RULES[row["rule"]],
         _WINDOWS[row["window"]] if row["window"] else None,
-        _values(row["only"]),
+        read_values(row["only"]),
         row["note"],
         tuple(row["inert"].split()),
-        _values(row["built"]),
+        read_values(row["built"]),
     )
 
 

@@ -47,14 +47,13 @@ def sendable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def read_object(text: str, what: str = "config.json") -> dict[str, Any]:
-    """The JSON object in ``text``; what: the kind of file that messages take it for.
+def read_object(text: str, what: str = "config.json", most: int = limit("config_chars")) -> dict[str, Any]:
+    """The JSON object in ``text``; what: the kind of file that messages take it for. most: characters it may have.
 
     Raises `ConfigError` for text that is too long, too deep or no JSON object, for duplicate keys, for characters that
     are none, and for numbers that are not finite or too long to be a size. An infinite bound in a list, such as
     Mamba-2's ``time_step_limit`` has, is kept as transformers writes it, ``{"__float__": "Infinity"}``.
     """
-    most = limit("config_chars")
     if len(text) > most:
         raise ConfigError("", text, f"The text has {len(text):,} characters; a {what} has at most {most:,}.")
     text = text.lstrip("\ufeff")
