@@ -32,15 +32,13 @@ MISALIGNED = 4_095
 SIZES: Mapping[DeviceKind, tuple[int, ...]] = {
     "cpu": (256, 512, 1024, 2048),
     "cuda": (256, 512, 1024, 2048, 4096, MISALIGNED, 8192, 16384),
-    "xpu": (256, 512, 1024, 2048, 4096, 8192),
-    "mps": (256, 512, 1024, 2048, 4096),
 }
 """Squares to start from; those that do not fit into memory or time are skipped and said so."""
 
-SECONDS: Mapping[DeviceKind, float] = {"cpu": 0.5, "cuda": 0.1, "xpu": 0.1, "mps": 0.1}
+SECONDS: Mapping[DeviceKind, float] = {"cpu": 0.5, "cuda": 0.1}
 """Timed seconds per item."""
 
-SUSTAINED_S: Mapping[DeviceKind, float] = {"cpu": 0.0, "cuda": 10.0, "xpu": 10.0, "mps": 10.0}
+SUSTAINED_S: Mapping[DeviceKind, float] = {"cpu": 0.0, "cuda": 10.0}
 """Long enough for a GPU to meet its power limit."""
 
 

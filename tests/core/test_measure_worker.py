@@ -21,10 +21,10 @@ from core.benchmark.points import DeviceFacts, Item, Outcome, Point, Refusal, St
 from core.benchmark.programme import METHOD, SIZES, Programme
 from core.benchmark.running import worker
 from core.benchmark.running.events import Device, Done, Event, Found, Progress, Started, decode
-from core.benchmark.running.worker import Reporter, context_lost, cuda_bench, mps_bench, run, xpu_bench
+from core.benchmark.running.worker import Reporter, context_lost, cuda_bench, run
 from core.benchmark.timing import kinds
 from core.benchmark.timing.bench import Bench, Run, Times, timed
-from core.benchmark.timing.timers import CudaTimer, SyncTimer, cpu_timer
+from core.benchmark.timing.timers import CudaTimer, cpu_timer
 from core.limits import limit
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -229,14 +229,6 @@ def test_a_device_is_looked_at_while_it_works_and_no_batch_outlasts_its_item() -
     assert waiting == [0], "and nothing is left to do"
 
 
-def test_other_devices_are_waited_for_before_and_after_each_run() -> None:
-    log: list[str] = []
-    times = SyncTimer(lambda: log.append("wait"))(lambda: log.append("run"), 2)
-    assert log == ["wait", "run", "wait", "run", "wait"]
-    assert len(times) == 2
-    assert min(times) > 0
-
-
 # ------------------------------------------------------------------------------------------ devices
 
 
@@ -285,17 +277,3 @@ def test_a_gpu_too_full_to_begin_ends_the_process_with_a_sentence() -> None:
 def test_without_a_gpu_the_library_says_so() -> None:
     with pytest.raises((AssertionError, RuntimeError), match="CUDA"):
         cuda_bench(torch)
-
-
-def test_other_devices_go_through_the_same_interface() -> None:
-    xpu = SimpleNamespace(
-        get_device_properties=lambda place: SimpleNamespace(name="Arc", total_memory=16e9),
-        memory_allocated=lambda place: 4e9,
-        synchronize=None,
-    )
-    mps = SimpleNamespace(recommended_max_memory=lambda: 16e9, current_allocated_memory=lambda: 4e9, synchronize=None)
-    for kind, made, library in (("xpu", xpu_bench, xpu), ("mps", mps_bench, mps)):
-        bench, facts = made(SimpleNamespace(xpu=xpu, mps=mps))
-        assert (bench.kind, bench.room(), facts.memory_bytes) == (kind, 12e9, 16e9)
-        for name in vars(library):
-            assert hasattr(getattr(torch, kind), name), name

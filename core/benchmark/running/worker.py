@@ -25,7 +25,7 @@ from core.benchmark.programme import METHOD, Programme
 from core.benchmark.running.events import Device, Done, Event, Found, Progress, Started, encode
 from core.benchmark.timing import kinds, matmul
 from core.benchmark.timing.bench import Bench, attempt
-from core.benchmark.timing.timers import CudaTimer, QueuedTimer, SyncTimer, cpu_timer
+from core.benchmark.timing.timers import CudaTimer, QueuedTimer, cpu_timer
 from core.jobs.process import end_with_parent
 from core.units import format_bytes
 
@@ -107,30 +107,7 @@ def cpu_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
     return Bench(torch, "cpu", "cpu", cpu_timer, State, device.available_bytes), facts
 
 
-def xpu_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
-    """The first Intel GPU. Written after torch's documentation and not tried on one."""
-    place = "xpu:0"
-    properties = torch.xpu.get_device_properties(place)
-    facts = DeviceFacts(
-        name=clip(str(properties.name)),
-        detail="",
-        threads=0,
-        memory_bytes=float(properties.total_memory),
-        power_limit_w=None,
-    )
-    room = lambda: float(properties.total_memory - torch.xpu.memory_allocated(place))  # noqa: E731
-    return Bench(torch, "xpu", place, SyncTimer(torch.xpu.synchronize), State, room), facts
-
-
-def mps_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
-    """Apple's GPU. Written after torch's documentation and not tried on one."""
-    most = float(torch.mps.recommended_max_memory())
-    facts = DeviceFacts(name=device.cpu().name, detail="Metal", threads=0, memory_bytes=most, power_limit_w=None)
-    room = lambda: most - float(torch.mps.current_allocated_memory())  # noqa: E731
-    return Bench(torch, "mps", "mps", SyncTimer(torch.mps.synchronize), State, room), facts
-
-
-_BENCHES = {"cpu": cpu_bench, "cuda": cuda_bench, "xpu": xpu_bench, "mps": mps_bench}
+_BENCHES = {"cpu": cpu_bench, "cuda": cuda_bench}
 
 
 def context_lost(bench: Bench) -> str:
