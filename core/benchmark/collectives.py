@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from core.benchmark.points import Count, Name, Told
+from core.benchmark.points import Checked, Count, Name
 from core.formula import Source, Symbol, formula
 from core.hardware.rates import Rates
 from core.limits import limit
@@ -74,7 +74,7 @@ def bus_bandwidth(times: float, ranks: float, rate: float) -> float:
     return times * (ranks - 1) / ranks * rate
 
 
-class Timing(Told):
+class Timing(Checked):
     """Mean time of one operation on messages of one size, out of place and in place. wrong: elements of its results."""
 
     operation: Operation
@@ -84,7 +84,7 @@ class Timing(Told):
     wrong: Count
 
 
-class Collectives(Told):
+class Collectives(Checked):
     """Measured collectives of one set of ranks.
 
     day: when they came here, for nccl-tests names none. devices: what the ranks run on, each kind once. versions: of

@@ -8,7 +8,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from core.benchmark.device import DeviceKind
-from core.benchmark.points import Count, Kind, Name, Seconds, Told
+from core.benchmark.points import Checked, Count, Kind, Name, Seconds
 from core.limits import limit
 
 METHOD = "measure-2"
@@ -42,7 +42,7 @@ SUSTAINED_S: Mapping[DeviceKind, float] = {"cpu": 0.0, "cuda": 10.0}
 """Long enough for a GPU to meet its power limit."""
 
 
-class LayerShape(Told):
+class LayerShape(Checked):
     """One layer of a plan's model and one micro-batch of it, on one device. experts: 0 where the layer is dense."""
 
     model: Name
@@ -64,7 +64,7 @@ class LayerShape(Told):
         return self.seq_len * self.micro_batch
 
 
-class Programme(Told):
+class Programme(Checked):
     """One measurement: what is measured, on which device, and for how long each.
 
     sizes: of square matmuls. seconds: timed per item. sustained_s: 0, or how long the headline dtype's largest square

@@ -20,7 +20,7 @@ from core.benchmark.device import GpuState
 from core.benchmark.points import DeviceFacts, Item, Outcome, Point, Refusal, State
 from core.benchmark.programme import METHOD, SIZES, Programme
 from core.benchmark.running import worker
-from core.benchmark.running.events import Device, Done, Event, Found, Progress, Started, decode
+from core.benchmark.running.events import Device, Done, Event, Progress, Started, Tried, decode
 from core.benchmark.running.worker import Reporter, context_lost, cuda_bench, run
 from core.benchmark.timing import kinds
 from core.benchmark.timing.bench import Bench, Run, Times, timed
@@ -42,7 +42,7 @@ def said(programme: Programme, *seconds: float) -> list[Event]:
 
 
 def outcomes(events: list[Event]) -> list[Outcome]:
-    return [event.outcome for event in events if isinstance(event, Found)]
+    return [event.outcome for event in events if isinstance(event, Tried)]
 
 
 # ------------------------------------------------------------------------------------------ what it says
@@ -149,9 +149,9 @@ def test_thinning_keeps_every_so_many_and_counts_all(batches: list[int], cap: in
         times.add([float(x) for x in range(drawn, drawn + size)])
         drawn += size
     assert (times.runs, times.best) == (drawn, 0.0)
-    assert len(times.kept) <= cap
-    assert times.kept == [float(x) for x in range(0, drawn, times.stride)]
-    assert times.stride == 1 or len(times.kept) >= cap // 2
+    assert len(times.times) <= cap
+    assert times.times == [float(x) for x in range(0, drawn, times.stride)]
+    assert times.stride == 1 or len(times.times) >= cap // 2
 
 
 class FakeCuda:

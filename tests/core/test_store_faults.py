@@ -155,7 +155,7 @@ def test_a_broken_measurement_is_listed_with_a_message_and_can_be_removed(
     by_hand(tmp_path, change)
     whole = measured.record(2)
     store.measurements.keep(whole)
-    found = {one.id: one for one in store.measurements.history().kept}
+    found = {one.id: one for one in store.measurements.history().measurements}
     assert found.pop(whole.id).record == whole
     ((_, kept),) = found.items()
     if about := BROKEN_MEASUREMENT[change]:

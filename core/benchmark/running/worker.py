@@ -22,7 +22,7 @@ from typing import Any, TextIO
 from core.benchmark import device
 from core.benchmark.points import DeviceFacts, Item, Outcome, Refusal, State, clip
 from core.benchmark.programme import METHOD, Programme
-from core.benchmark.running.events import Device, Done, Event, Found, Progress, Started, encode
+from core.benchmark.running.events import Device, Done, Event, Progress, Started, Tried, encode
 from core.benchmark.timing import kinds, matmul
 from core.benchmark.timing.bench import Bench, attempt
 from core.benchmark.timing.timers import CudaTimer, QueuedTimer, cpu_timer
@@ -40,7 +40,7 @@ class Reporter:
         self.out = out
         self.last = float("-inf")
 
-    def say(self, event: Event) -> None:
+    def write(self, event: Event) -> None:
         """Write ``event`` now."""
         print(encode(event), file=self.out, flush=True)
 
@@ -49,7 +49,7 @@ class Reporter:
         now = time.monotonic()
         if fraction == 0 or now - self.last >= _PROGRESS_EVERY_S:
             self.last = now
-            self.say(Progress(item=item, phase=phase, fraction=fraction))
+            self.write(Progress(item=item, phase=phase, fraction=fraction))
 
 
 def _gpu_state(uuid: str) -> State:
@@ -125,9 +125,9 @@ def run(programme: Programme, reporter: Reporter, seconds: float = kinds.LONGEST
     """Measure every item of ``programme``, saying everything through ``reporter``, in about ``seconds`` at most."""
     start = time.monotonic()
     torch: Any = importlib.import_module("torch")
-    reporter.say(Started(method=METHOD, torch=str(torch.__version__)))
+    reporter.write(Started(method=METHOD, torch=str(torch.__version__)))
     bench, facts = _BENCHES[programme.device](torch)
-    reporter.say(Device(facts=facts))
+    reporter.write(Device(facts=facts))
     outcomes: list[Outcome] = []
     lost = ""
     for planned in kinds.items(programme):
@@ -141,10 +141,10 @@ def run(programme: Programme, reporter: Reporter, seconds: float = kinds.LONGEST
             make = partial(kinds.prepare, bench, programme, item)
             outcome = attempt(bench, item, make, partial(reporter.progress, item))
         outcomes.append(outcome)
-        reporter.say(Found(outcome=outcome))
+        reporter.write(Tried(outcome=outcome))
         if isinstance(outcome, Refusal) and not why:
             lost = context_lost(bench)
-    reporter.say(Done(elapsed_s=time.monotonic() - start))
+    reporter.write(Done(elapsed_s=time.monotonic() - start))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
