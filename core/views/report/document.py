@@ -59,7 +59,7 @@ def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # where a report is made and not before
 
     environment = Environment(loader=FileSystemLoader(_ASSETS), autoescape=True, undefined=StrictUndefined)
-    filters: dict[str, Any] = environment.filters
+    filters: dict[str, Any] = environment.filters  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     filters |= {"rich": _rich, "text": _text, "literal": _safe(markup.literal), "mathml": _safe(mathml)}
     filters["remarks"] = _remarks
     return environment
