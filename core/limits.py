@@ -92,14 +92,10 @@ LIMITS: Mapping[str, Limit] = {
     "measurements_waiting": Limit(16, "measurements", "held in memory while their database is away"),
     "job_queue": Limit(8, "jobs", "in line while one runs; at half a minute each, the last waits four"),
     "job_pause": Limit(20, "seconds", "between two jobs of one visitor, in which anybody else can come between"),
-    "collective_seconds": Limit(86_400, "seconds", "of measuring collectives, or of one run of them; a day"),
-    "collective_bytes": Limit(1 << 36, "bytes", "one message of a collective; as much memory as an accelerator has"),
     "collective_ranks": Limit(65_536, "ranks", "that exchange at once; the largest jobs announced have about as many"),
     "collective_devices": Limit(16, "names", "of devices in one measuring of collectives; one or two are usual"),
-    "collective_points": Limit(256, "points", "measured sizes of all operations in a file; 1 KiB to 1 GiB has 66"),
-    "collectives_kept": Limit(100, "files", "of collectives, of up to a megabyte, which nobody but a visitor removes"),
-    "collective_name_chars": Limit(120, "characters", "the name of a device, or a library's version, in such a file"),
-    "collective_text_chars": Limit(600, "characters", "why an operation is missing there, in a library's own words"),
+    "collective_points": Limit(256, "points", "measured sizes of all operations; 1 KiB to 1 GiB by fours has 55"),
+    "collectives_kept": Limit(100, "results", "of collectives, which nobody but a visitor removes"),
     "witness_layers": Limit(4, "layers", "of the small model that a real step is run on; more show nothing new"),
     "witness_width": Limit(512, "elements", "its hidden width: 8 experts of 3.5 times it are 90 M parameters"),
     "witness_vocab": Limit(2_048, "tokens", "its vocabulary; the loss needs about 12 bytes for each and position"),
@@ -141,9 +137,9 @@ LIMITS: Mapping[str, Limit] = {
     "study_rows": Limit(200_000, "plans", "points times plans kept, 100 MB once they are read"),
     "study_problem_chars": Limit(1_000, "characters", "why a point could not be searched; it is kept with the results"),
     "result_bytes": Limit(64_000_000, "bytes", "results of a study, packed or unpacked; the largest have about half"),
-    "worker_line_bytes": Limit(65_536, "bytes", "one progress line of the measuring process"),
+    "worker_line_bytes": Limit(65_536, "bytes", "one line of a process; an answer of a build has about 10,000"),
     "worker_lines": Limit(20_000, "lines", "an honest job prints about four lines a second, 1,200 in all"),
-    "worker_stderr_bytes": Limit(8_192, "bytes", "the tail of the measuring process's error output that is kept"),
+    "worker_stderr_bytes": Limit(8_192, "bytes", "the tail of a process's error output that is kept"),
 }
 
 

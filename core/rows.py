@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 _FOLDER = Path(__file__).parents[1] / "assets" / "data"
 
@@ -26,6 +27,13 @@ def number(cell: str) -> float:
 def whole(cell: str) -> int:
     """A cell that counts things; 0 where it is empty."""
     return int(cell) if cell else 0
+
+
+def read_values(cell: str) -> dict[str, Any]:
+    """A cell of several values, ``field=value …``, each a whole number, true or false, or a word."""
+    pairs = (item.partition("=") for item in cell.split())
+    words = {"true": True, "false": False}
+    return {name: int(text) if text.isdecimal() else words.get(text, text) for name, _, text in pairs}
 
 
 def write_rows(name: str, head: Iterable[str], rows: Iterable[Iterable[object]]) -> None:

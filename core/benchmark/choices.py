@@ -52,7 +52,7 @@ CHOICES: Mapping[str, Choice] = {
 }
 """By id, in the order in which they are offered; the first is the default."""
 
-LARGEST: Mapping[DeviceKind, int] = {"cpu": 2048, "cuda": 16_384, "xpu": 8192, "mps": 4096}
+LARGEST: Mapping[DeviceKind, int] = {"cpu": 2048, "cuda": 16_384}
 """The largest square to start from."""
 
 

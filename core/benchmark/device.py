@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-DeviceKind: TypeAlias = Literal["cpu", "cuda", "xpu", "mps"]
+DeviceKind: TypeAlias = Literal["cpu", "cuda"]
 """Where tensors go, as torch spells it; ROCm goes by cuda."""
 
 _BF16_FLAGS = ("amx_bf16", "avx512_bf16", "bf16")
@@ -70,7 +70,7 @@ class Machine:
     def has(self, kind: DeviceKind, name: str) -> bool:
         """Whether a device of that name is here, as far as anything tells."""
         known = (self.cpu.name,) if kind == "cpu" else tuple(gpu.name for gpu in self.gpus)
-        return name in known or kind in ("xpu", "mps")
+        return name in known
 
 
 def _nvml() -> Any | None:

@@ -9,14 +9,13 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from core.benchmark.file import read_object, too_deep
 from core.benchmark.record import Record
 from core.fields import quoted
 from core.limits import limit
+from core.models.configs.json_text import ConfigError, read_object
 from core.wording import cleaned
 
 _FORMAT: str = Record.model_fields["format"].default
-_WHAT = "measurement"
 _VERSION: int = Record.model_fields["version"].default
 
 
@@ -34,16 +33,24 @@ def read_record(data: bytes, name: str = "") -> Record:
     be shown, or that turn the direction of writing, are left out of its texts. Raises ``ValueError`` for anything that
     is no measurement.
     """
+    most = limit("upload_bytes")
+    if len(data) > most:
+        raise ValueError(f"The file has {len(data):,} bytes; a measurement has at most {most:,}.")
     try:
-        return _arrived(_checked(read_object(data, _WHAT, _FORMAT)), name)
-    except RecursionError:
-        raise too_deep(_WHAT) from None
+        return _arrived(_checked(read_object(data.decode("utf-8-sig"), "measurement", most)), name)
+    except UnicodeDecodeError:
+        raise ValueError("This is no measurement: the file is no text in UTF-8.") from None
     except ValidationError as problem:
         raise ValueError(_misfits(problem)) from None
+    except ConfigError as problem:
+        field = f"{quoted([cleaned(problem.field, 40)])}: " if problem.field else ""
+        raise ValueError(f"This is no measurement: {field}{problem.rule}") from None
 
 
 def _checked(by_name: dict[str, Any]) -> Record:
     """What a file says, as a measurement; raises ``ValueError`` for anything else."""
+    if by_name.get("format") != _FORMAT:
+        raise ValueError(f"This is no measurement of Napkin: such a file says “format”: “{_FORMAT}”.")
     version = by_name.get("version")
     if isinstance(version, int) and version > _VERSION:
         raise ValueError(
@@ -71,8 +78,6 @@ def _arrived(record: Record, name: str) -> Record:
 def _misfits(problem: ValidationError) -> str:
     """Which fields of a file do not fit, as somebody finds them in it."""
     errors = problem.errors(include_url=False, include_context=False, include_input=False)
-    if any(error["type"] == "json_invalid" for error in errors):
-        return str(too_deep(_WHAT))
     places = [error["loc"] for error in errors]
     # A result is tried as each kind of result, named after its number; it is meant as the one that it misses by least.
     tried = Counter(place[:3] for place in places if _is_tried(place))

@@ -34,13 +34,13 @@ def clip(text: str, chars: int = limit("measure_text_chars")) -> str:
     return text if len(text) <= chars else f"{text[: chars - 1]}…"
 
 
-class Told(BaseModel):
+class Checked(BaseModel):
     """Base of all that crosses a pipe, a file or a database: frozen, nothing more than the fields, no conversion."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Item(Told):
+class Item(Checked):
     """One thing to be timed.
 
     name: a dtype for matmuls, a back end for attention, an operation elsewhere. label: which of them, for people
@@ -61,7 +61,7 @@ class Item(Told):
         return self.kind, self.name, self.label, self.regime
 
 
-class State(Told):
+class State(Checked):
     """A device at one moment; None for what nothing reports."""
 
     clock_mhz: Amount | None = None
@@ -69,7 +69,7 @@ class State(Told):
     power_w: Amount | None = None
 
 
-class Point(Told):
+class Point(Checked):
     """One item measured.
 
     flop, bytes: work of one run and what it must move at least, 0 where that has no meaning. shape: what was timed,
@@ -126,7 +126,7 @@ class Point(Told):
         return achieved_bandwidth(self.bytes, self.median_s)
 
 
-class Refusal(Told):
+class Refusal(Checked):
     """An item without a point: ``refused`` carries the library's own words, ``skipped`` our reason."""
 
     item: Item
@@ -137,7 +137,7 @@ class Refusal(Told):
 Outcome: TypeAlias = Point | Refusal
 
 
-class DeviceFacts(Told):
+class DeviceFacts(Checked):
     """The device as the library sees it. ``threads`` is 0 where it does not apply, unknown numbers are None."""
 
     name: Text

@@ -8,7 +8,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from core.benchmark.device import DeviceKind
-from core.benchmark.points import Count, Kind, Name, Seconds, Told
+from core.benchmark.points import Checked, Count, Kind, Name, Seconds
 from core.limits import limit
 
 METHOD = "measure-2"
@@ -32,19 +32,17 @@ MISALIGNED = 4_095
 SIZES: Mapping[DeviceKind, tuple[int, ...]] = {
     "cpu": (256, 512, 1024, 2048),
     "cuda": (256, 512, 1024, 2048, 4096, MISALIGNED, 8192, 16384),
-    "xpu": (256, 512, 1024, 2048, 4096, 8192),
-    "mps": (256, 512, 1024, 2048, 4096),
 }
 """Squares to start from; those that do not fit into memory or time are skipped and said so."""
 
-SECONDS: Mapping[DeviceKind, float] = {"cpu": 0.5, "cuda": 0.1, "xpu": 0.1, "mps": 0.1}
+SECONDS: Mapping[DeviceKind, float] = {"cpu": 0.5, "cuda": 0.1}
 """Timed seconds per item."""
 
-SUSTAINED_S: Mapping[DeviceKind, float] = {"cpu": 0.0, "cuda": 10.0, "xpu": 10.0, "mps": 10.0}
+SUSTAINED_S: Mapping[DeviceKind, float] = {"cpu": 0.0, "cuda": 10.0}
 """Long enough for a GPU to meet its power limit."""
 
 
-class LayerShape(Told):
+class LayerShape(Checked):
     """One layer of a plan's model and one micro-batch of it, on one device. experts: 0 where the layer is dense."""
 
     model: Name
@@ -66,7 +64,7 @@ class LayerShape(Told):
         return self.seq_len * self.micro_batch
 
 
-class Programme(Told):
+class Programme(Checked):
     """One measurement: what is measured, on which device, and for how long each.
 
     sizes: of square matmuls. seconds: timed per item. sustained_s: 0, or how long the headline dtype's largest square

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from core.benchmark.points import Amount, DeviceFacts, Name, Outcome, Point, Refusal, Text, Told
+from core.benchmark.points import Amount, Checked, DeviceFacts, Name, Outcome, Point, Refusal, Text
 from core.benchmark.programme import Programme
 from core.limits import limit
 
@@ -14,7 +14,7 @@ Stage: TypeAlias = Literal["queued", "running", "finished", "cancelled", "failed
 """lost: the server that ran it ended without a word."""
 
 
-class Record(Told):
+class Record(Checked):
     """One measurement.
 
     id: 12 hexadecimal digits. started: seconds since 1970, UTC. method, torch: versions, empty until the process has

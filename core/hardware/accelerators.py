@@ -1,7 +1,7 @@
 """Accelerators: one row of ``assets/data/accelerators.csv`` each, with source, confidence and known traps.
 
 Peaks are dense rates in FLOP/s (int8: operations per second); a rate the sources do not give is NaN. Memory is what
-the sheet prints, in bytes: GB as 10⁹ unless the source says GiB. The bandwidth of a link counts both directions.
+the sheet prints, in bytes; its unit is a column, GB (10⁹ bytes) or GiB. The bandwidth of a link counts both directions.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from core.rows import number, read_rows
 
 DTYPES: tuple[str, ...] = ("bf16", "fp16", "fp8", "tf32", "fp32", "fp64", "fp64_tensor", "int8", "fp6", "fp4")
 """The dtypes a peak may be given for; the usual ones of training first."""
+
+_UNIT_BYTES: Mapping[str, float] = {"GB": 1e9, "GiB": 2.0**30}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class Accelerator:
     measured: tuple[tuple[str, float], ...]
     memory_bytes: float
     memory_type: str
+    memory_unit: str
     memory_note: str
     bandwidth: float
     interconnect: str
@@ -136,7 +139,6 @@ def _known(row: Mapping[str, str], columns: Mapping[str, str]) -> tuple[tuple[st
 
 def _accelerator(row: Mapping[str, str], clock: Clock | None) -> Accelerator:
     low, high = _interval(row["cloud_usd_per_h"])
-    gigabyte = 2.0**30 if row["memory_unit_note"].startswith("GiB") else 1e9
     return Accelerator(
         id=slug(row["label"]),
         name=row["label"],
@@ -146,9 +148,10 @@ def _accelerator(row: Mapping[str, str], clock: Clock | None) -> Accelerator:
         year=int(row["year"]),
         peaks=_known(row, {dtype: dtype for dtype in DTYPES}),
         measured=_known(row, {"bf16": "measured_mamf_bf16", "fp8": "measured_mamf_fp8"}),
-        memory_bytes=number(row["memory_gb"]) * gigabyte,
+        memory_bytes=number(row["memory"]) * _UNIT_BYTES[row["memory_unit"]],
         memory_type=row["memory_type"],
-        memory_note=row["memory_unit_note"],
+        memory_unit=row["memory_unit"],
+        memory_note=row["memory_note"],
         bandwidth=number(row["mem_bw_gb_s"]) * 1e9,
         interconnect=row["interconnect"],
         interconnect_bandwidth=number(row["interconnect_gb_s_bidir_per_gpu"]) * 1e9,

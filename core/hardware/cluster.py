@@ -9,15 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from core.formula import Explanation, Source, Symbol, formula
+from core.formula import Symbol, formula
 from core.hardware.accelerators import Accelerator
 from core.sources import ML_ENGINEERING
 
 _NETWORK = ML_ENGINEERING.at("network")
 _PCIE = {"3.0 x16": 15.75e9, "4.0 x16": 31.5e9, "5.0 x16": 63.0e9}
 """Bytes per second one way of a slot: 16 lanes of 8, 16 or 32 GT/s, of whose 130 bits 128 are data."""
-
-_NCCL = Source("NCCL tests", "doc/PERFORMANCE.md", "https://github.com/NVIDIA/nccl-tests")
 
 
 @formula(
@@ -32,21 +30,6 @@ _NCCL = Source("NCCL tests", "doc/PERFORMANCE.md", "https://github.com/NVIDIA/nc
 def cluster_peak(count: float, peak: float) -> float:
     """Dense peak of the cluster."""
     return count * peak
-
-
-@formula(
-    r"2 \cdot \frac{\v{ranks} - 1}{\v{ranks}} \cdot \frac{\v{size}}{\v{bandwidth}}",
-    result=Symbol("t", "time of an all-reduce", "seconds"),
-    symbols={
-        "ranks": Symbol("g", "accelerators taking part", "count"),
-        "size": Symbol("S", "bytes that each one holds", "bytes"),
-        "bandwidth": Symbol(r"\beta", "bandwidth of one accelerator, one way", "bytes_per_s"),
-    },
-    sources=(_NCCL,),
-)
-def all_reduce_seconds(ranks: float, size: float, bandwidth: float) -> float:
-    """Time of a ring all-reduce at full bandwidth, latency left out."""
-    return 2 * (ranks - 1) / ranks * size / bandwidth
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +82,6 @@ class Cluster:
     def peak(self, dtype: str) -> float:
         """Dense peak of all accelerators in FLOP/s; NaN when unknown."""
         return cluster_peak(self.count, self.accelerator.peak(dtype))
-
-    def all_reduce(self, size: float) -> float:
-        """Seconds for all accelerators to sum ``size`` bytes, by the slowest link on the ring; NaN when unknown."""
-        slowest = self.link_inside
-        if self.nodes > 1 and not self.link_between > slowest:
-            slowest = self.link_between
-        return all_reduce_seconds(self.count, size, slowest)
-
-    def explain_peak(self, dtype: str) -> Explanation:
-        """`peak` with its formula."""
-        return cluster_peak.explain(count=self.count, peak=self.accelerator.peak(dtype))
 
 
 def cluster(accelerator: Accelerator, count: int, per_node: int | None = None) -> Cluster:

@@ -7,9 +7,12 @@ import os
 import selectors
 import signal
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from core.jobs.lines import LineReader, Tail
 from core.limits import limit
@@ -19,16 +22,34 @@ _TICK_S = 0.1
 _KILL_PATIENCE_S = 10.0
 
 
-def spawn(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start ``command`` in a group of its own, with three pipes. Raises ``OSError``."""
-    return subprocess.Popen(  # noqa: S603 - our own command, no shell
-        command,
-        cwd=_ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A process to run. request: its standard input; None for a pipe that stays open until its parent is gone.
+    environment: all its variables; None for those of the server."""
+
+    words: Sequence[str]
+    request: bytes | None = None
+    environment: Mapping[str, str] | None = None
+
+
+def spawn(command: Command, locks: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+    """Start a process in a group of its own, with pipes. locks: descriptors that it inherits. Raises ``OSError``."""
+    with contextlib.ExitStack() as stack:
+        stdin: IO[bytes] | int = subprocess.PIPE
+        if command.request is not None:  # a file, because a pipe that nobody reads would stop who writes
+            stdin = stack.enter_context(tempfile.TemporaryFile())
+            stdin.write(command.request)
+            stdin.seek(0)
+        return subprocess.Popen(  # noqa: S603 - our own command, no shell
+            command.words,
+            cwd=_ROOT,
+            env=command.environment,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            pass_fds=locks,
+        )
 
 
 def read(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
-Said = TypeVar("Said")
+Event = TypeVar("Event")
 
 
-def decoded(known: TypeAdapter[Said], line: bytes) -> Said | None:
+def decoded(known: TypeAdapter[Event], line: bytes) -> Event | None:
     """The one of the ``known`` events that a line of JSON is, every field checked; None when it is anything else."""
+    from pydantic import ValidationError
+
     try:
         return known.validate_json(line)
     except ValidationError:
@@ -56,13 +59,13 @@ class Tail:
     """The last ``cap`` bytes of a stream."""
 
     cap: int
-    _kept: bytearray = field(default_factory=bytearray, init=False)
+    _last: bytearray = field(default_factory=bytearray, init=False)
 
     def feed(self, chunk: bytes) -> None:
         """Add ``chunk``, forgetting what is older than the cap."""
-        self._kept += chunk
-        del self._kept[: -self.cap]
+        self._last += chunk
+        del self._last[: -self.cap]
 
     def text(self) -> str:
-        """What is kept, as text."""
-        return self._kept.decode("utf-8", errors="replace").strip()
+        """The last bytes, as text."""
+        return self._last.decode("utf-8", errors="replace").strip()

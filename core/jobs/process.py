@@ -1,8 +1,10 @@
 """One job per process, one process at a time: start it, watch it, cancel it; what it has found is never lost.
 
 The runner is shared by every session of a server. Sessions see frozen snapshots and address a job by its id, so a
-second browser watches the same job and may cancel it. Who comes while a job runs waits in line. A job's process leads
-a process group of its own, which is killed as a whole on cancel, on timeout, and when the job has ended.
+second browser watches the same job and may cancel it. Who comes while a job runs waits in line. A job may also have a
+place in the line of the machine (`core.jobs.queue`), and then begins when all of other servers before it have ended. A
+job's process leads a process group of its own, which is killed as a whole on cancel, on timeout, and when the job has
+ended.
 """
 
 from __future__ import annotations
@@ -16,24 +18,29 @@ import threading
 import time
 from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeAlias, TypeVar
 from uuid import uuid4
 
 from core.jobs import child
+from core.jobs.child import Command
 from core.jobs.lines import Tail
+from core.jobs.queue import Line, Place
 from core.limits import limit
 
 LOG = logging.getLogger(__name__)
 
 State: TypeAlias = Literal["queued", "running", "finished", "cancelled", "failed"]
 
-Asked = TypeVar("Asked")
-Seen = TypeVar("Seen")
+Spec = TypeVar("Spec")
+Snapshot = TypeVar("Snapshot")
 
 KEPT_JOBS = 8
-"""Ended jobs that can still be looked up by id."""
+"""Ended jobs that can still be looked up by id, as usual."""
+
+TURN_S = 0.25
+"""How often one in the line of the machine looks whether its turn has come."""
 
 
 class NotStartedError(Exception):
@@ -48,17 +55,21 @@ class NotStartedError(Exception):
 
 
 @dataclass
-class Job(Generic[Asked, Seen]):
+class Job(Generic[Spec, Snapshot]):
     """The mutable side of a job; only touched under the runner's lock.
 
     spec: what was asked for. who: the visitor who asked. place: 1 for the next in line, 0 when it is not in line.
-    started: seconds since the epoch; of a job in line, when it was asked for. message: why it failed or was cancelled,
-    empty otherwise. ignored_lines: output that was no event. done: whether the process has said that it is.
+    turn: its place in the line of the machine, None without such a line and once it has given it up. begun: whether a
+    thread follows it. started: seconds since the epoch; of a job in line, when it was asked for. message: why it failed
+    or was cancelled, empty otherwise. ignored_lines: output that was no event. done: whether the process has said that
+    it is.
     """
 
-    spec: Asked
+    spec: Spec
     who: str = ""
     place: int = 0
+    turn: Place | None = None
+    begun: bool = False
     started: float = field(default_factory=time.time)
     clock: float = field(default_factory=time.monotonic)
     process: subprocess.Popen[bytes] | None = None
@@ -92,17 +103,30 @@ class Job(Generic[Asked, Seen]):
         """Apply one line of the process's output."""
 
     @abstractmethod
-    def snapshot(self) -> Seen:
+    def snapshot(self) -> Snapshot:
         """The job as it is now."""
 
+    def leave(self) -> None:
+        """Give up its place in the line of the machine."""
+        if self.turn is not None:
+            self.turn.leave()
+            self.turn = None
 
-class ProcessRunner(Generic[Asked, Seen]):
+    def close(self, state: State, message: str) -> None:
+        """End it without a process: it was cancelled in line, or could not begin."""
+        self.state, self.place, self.message = state, 0, message
+        self.leave()
+        self.ended.set()
+
+
+class ProcessRunner(Generic[Spec, Snapshot]):
     """Runs one job at a time, the others in the order in which they came. All methods may be called from any thread;
     none waits for a job to finish.
 
     command: the process to run for what is asked. job: the job that takes its output. timeout_s: the most it may
     take. noun: what a job is called in sentences. listener: told of a job when it begins, after each batch of lines,
-    and at its end, in order and outside the lock; what it raises is logged once and harms no job.
+    and at its end, in order and outside the lock; what it raises is logged once and harms no job. line: that of the
+    machine, where jobs have places in one. kept: ended jobs that can still be looked up.
 
     A visitor has one job, running or in line; pressing again finds it. Where nothing runs, a visitor's next job begins
     a pause after the end of the last one that ran, so that somebody else can come between. Who waits in line behind
@@ -112,12 +136,14 @@ class ProcessRunner(Generic[Asked, Seen]):
 
     def __init__(
         self,
-        command: Callable[[Asked], Sequence[str]],
-        job: Callable[[Asked], Job[Asked, Seen]],
+        command: Callable[[Spec], Sequence[str] | Command],
+        job: Callable[[Spec], Job[Spec, Snapshot]],
         timeout_s: float,
         noun: str,
-        listener: Callable[[Seen], None] | None = None,
+        listener: Callable[[Snapshot], None] | None = None,
         pause_s: float | None = None,
+        line: Line | None = None,
+        kept: int = KEPT_JOBS,
     ) -> None:
         self._command = command
         self._job = job
@@ -125,14 +151,17 @@ class ProcessRunner(Generic[Asked, Seen]):
         self._noun = noun
         self._listener = listener
         self._pause_s = float(limit("job_pause")) if pause_s is None else pause_s
+        self._machine = line
+        self._patience_s = timeout_s * (limit("build_queue") + 1)
+        self._kept = kept
         self._lock = threading.Lock()
-        self._jobs: OrderedDict[str, Job[Asked, Seen]] = OrderedDict()
+        self._jobs: OrderedDict[str, Job[Spec, Snapshot]] = OrderedDict()
         """In the order in which they began; then those in line."""
         self._last: dict[str, float] = {}
         """Visitor → when the last job that ran for them ended; older than a pause, it is forgotten."""
         self._complained = False
 
-    def start(self, spec: Asked, who: str = "") -> tuple[Seen, bool]:
+    def start(self, spec: Spec, who: str = "") -> tuple[Snapshot, bool]:
         """Start a job, or put it in line, or find the visitor's own. Gives its snapshot, and whether it is new.
 
         Raises `NotStartedError` where the line is full, or the visitor's pause is not over.
@@ -151,12 +180,7 @@ class ProcessRunner(Generic[Asked, Seen]):
                 )
             job = self._job(spec)
             job.who = who
-            self._jobs[job.id] = job
-            self._forget()
-            if busy:
-                self._number()
-            else:
-                self._begin(job)
+            self._add(job)
             seen = job.snapshot()
         if job.ended.is_set():
             self._tell(seen)
@@ -174,8 +198,7 @@ class ProcessRunner(Generic[Asked, Seen]):
                 return False
             job.cancelled = True
             if job.process is None:
-                job.state, job.place, job.message = "cancelled", 0, f"The {self._noun} was cancelled before it began."
-                job.ended.set()
+                job.close("cancelled", f"The {self._noun} was cancelled before it began.")
                 self._number()
                 return True
             # Safe: the process is reaped under this lock only, after which the state is no longer running.
@@ -185,40 +208,50 @@ class ProcessRunner(Generic[Asked, Seen]):
 
     # ------------------------------------------------------------------------------------------ looking
 
-    def poll(self, job_id: str) -> Seen | None:
+    def poll(self, job_id: str) -> Snapshot | None:
         """The job ``job_id`` now; None when it is unknown or long forgotten."""
         with self._lock:
             job = self._jobs.get(job_id)
             return job.snapshot() if job else None
 
-    def latest(self) -> Seen | None:
+    def latest(self) -> Snapshot | None:
         """The job that began last, running or ended; None before the first."""
         with self._lock:
             return self._newest(lambda job: job.process is not None or job.state == "failed")
 
-    def latest_with_results(self) -> Seen | None:
+    def latest_with_results(self) -> Snapshot | None:
         """The latest job that found something, so that a failure does not hide what was there before."""
         with self._lock:
             return self._newest(lambda job: job.found)
 
-    def own(self, who: str) -> Seen | None:
+    def own(self, who: str) -> Snapshot | None:
         """The visitor's last job, in line, running or ended; None where there is none or it is long forgotten."""
         with self._lock:
             return self._newest(lambda job: job.who == who)
 
-    def line(self) -> tuple[Seen, ...]:
+    def line(self) -> tuple[Snapshot, ...]:
         """The jobs in line, the next one first."""
         with self._lock:
             return tuple(job.snapshot() for job in self._line())
 
     # ------------------------------------------------------------------------------------------ under the lock
 
-    def _newest(self, wanted: Callable[[Job[Asked, Seen]], bool]) -> Seen | None:
+    def _newest(self, wanted: Callable[[Job[Spec, Snapshot]], bool]) -> Snapshot | None:
         job = next((job for job in reversed(self._jobs.values()) if wanted(job)), None)
         return job.snapshot() if job else None
 
-    def _line(self) -> list[Job[Asked, Seen]]:
+    def _line(self) -> list[Job[Spec, Snapshot]]:
         return [job for job in self._jobs.values() if job.state == "queued"]
+
+    def _add(self, job: Job[Spec, Snapshot]) -> None:
+        """Begin a new job, or put it in line; one that has ended already is only remembered."""
+        busy = any(other.open for other in self._jobs.values())
+        self._jobs[job.id] = job
+        self._forget()
+        if busy:
+            self._number()
+        elif job.open:
+            self._begin(job)
 
     def _number(self) -> None:
         for place, job in enumerate(self._line(), 1):
@@ -227,7 +260,7 @@ class ProcessRunner(Generic[Asked, Seen]):
     def _pause(self, who: str) -> None:
         """Raise `NotStartedError` where the pause after the visitor's last job is not over."""
         now = time.monotonic()
-        self._last = {text: ended for text, ended in self._last.items() if now - ended < self._pause_s}
+        self._last = {name: ended for name, ended in self._last.items() if now - ended < self._pause_s}
         if who and who in self._last:
             left = math.ceil(self._last[who] + self._pause_s - now)
             raise NotStartedError(
@@ -242,28 +275,39 @@ class ProcessRunner(Generic[Asked, Seen]):
         keep = next((job.id for job in reversed(self._jobs.values()) if job.found), None)
         old = [job for job in self._jobs.values() if not job.open and job.id != keep]
         old.sort(key=lambda job: job.process is not None)
-        number = KEPT_JOBS - (keep is not None)
+        number = self._kept - (keep is not None)
         for job in old[: max(len(old) - number, 0)]:
             del self._jobs[job.id]
 
-    def _begin(self, job: Job[Asked, Seen]) -> None:
-        """Start a job's process, and a thread that follows it."""
-        job.place, job.started, job.clock = 0, time.time(), time.monotonic()
-        try:
-            job.process = child.spawn(self._command(job.spec))
-        except OSError as problem:
-            job.state, job.message = "failed", f"The process of the {self._noun} did not start: {problem}"
-            job.ended.set()
-            return
-        job.state = "running"
-        threading.Thread(target=self._follow, args=(job, job.process), daemon=True).start()
+    def _begin(self, job: Job[Spec, Snapshot]) -> None:
+        """Start a job's process, now or when its turn comes, and a thread that follows it."""
+        job.begun = True
+        if job.turn is not None:
+            threading.Thread(target=self._follow_in_turn, args=(job, job.turn), daemon=True).start()
+        elif process := self._spawn(job):
+            threading.Thread(target=self._follow, args=(job, process), daemon=True).start()
 
-    def _next(self) -> list[Seen]:
-        """Begin the next job in line that can be begun; gives those that could not."""
-        failed: list[Seen] = []
+    def _spawn(self, job: Job[Spec, Snapshot]) -> subprocess.Popen[bytes] | None:
+        """Start a job's process; None where there is none, which the job then says."""
+        job.place, job.started, job.clock = 0, time.time(), time.monotonic()
+        command = self._command(job.spec)
+        locks = () if job.turn is None else (job.turn.lock,)
+        try:
+            job.process = child.spawn(command if isinstance(command, Command) else Command(command), locks)
+        except OSError as problem:
+            job.close("failed", f"The process of the {self._noun} did not start: {problem}")
+            return None
+        job.state = "running"
+        return job.process
+
+    def _next(self) -> list[Snapshot]:
+        """Begin the next job in line that can be begun, unless one is begun; gives those that could not."""
+        failed: list[Snapshot] = []
+        if any(job.open and job.begun for job in self._jobs.values()):
+            return failed
         for job in self._line():
             self._begin(job)
-            if job.state == "running":
+            if job.open:
                 break
             failed.append(job.snapshot())
         self._number()
@@ -271,7 +315,34 @@ class ProcessRunner(Generic[Asked, Seen]):
 
     # ------------------------------------------------------------------------------------------ in a thread of its own
 
-    def _follow(self, job: Job[Asked, Seen], process: subprocess.Popen[bytes]) -> None:
+    def _follow_in_turn(self, job: Job[Spec, Snapshot], turn: Place) -> None:
+        """Wait for a job's turn on the machine, and follow it then; where that never comes, begin the next one."""
+        why = self._wait_for_turn(job, turn)
+        with self._lock:
+            if why and job.open:
+                job.close("failed", why)
+            process = self._spawn(job) if job.open else None
+            over = [] if process else [job.snapshot(), *self._next()]
+        if process:
+            self._follow(job, process)
+        for snapshot in over:
+            self._tell(snapshot)
+
+    def _wait_for_turn(self, job: Job[Spec, Snapshot], turn: Place) -> str:
+        """Wait until it is this one's turn, or it is given up; why that never comes, if it does not."""
+        assert self._machine is not None  # noqa: S101 - a place is one in it
+        until = time.monotonic() + self._patience_s
+        try:
+            while job.open and self._machine.ahead(turn):
+                if time.monotonic() > until:
+                    minutes = self._patience_s / 60
+                    return f"It stood in line for {minutes:.0f} min, and those before it did not end."
+                time.sleep(TURN_S)
+        except OSError as problem:
+            return self._machine.trouble(problem)
+        return ""
+
+    def _follow(self, job: Job[Spec, Snapshot], process: subprocess.Popen[bytes]) -> None:
         """Read the process to its end, and begin the next one in line."""
         errors = Tail(limit("worker_stderr_bytes"))
         reason = ""
@@ -304,17 +375,18 @@ class ProcessRunner(Generic[Asked, Seen]):
                 job.elapsed_s = time.monotonic() - job.clock
                 job.stderr = errors.text()
                 job.state, job.message = _verdict(job, self._noun, code, reason)
+                job.leave()
                 self._last[job.who] = time.monotonic()
                 results = [job.snapshot(), *self._next()]
             job.ended.set()
             for seen in results:
                 self._tell(seen)
 
-    def _seen(self, job: Job[Asked, Seen]) -> Seen:
+    def _seen(self, job: Job[Spec, Snapshot]) -> Snapshot:
         with self._lock:
             return job.snapshot()
 
-    def _tell(self, seen: Seen) -> None:
+    def _tell(self, seen: Snapshot) -> None:
         if self._listener is None:
             return
         try:
@@ -325,7 +397,13 @@ class ProcessRunner(Generic[Asked, Seen]):
                 LOG.exception("Who listens to a %s failed; the %s goes on", self._noun, self._noun)
 
 
-def _verdict(job: Job[Asked, Seen], noun: str, code: int | None, reason: str) -> tuple[State, str]:
+_HINTS: Mapping[int, str] = {
+    signal.SIGKILL: ", as the system does when memory runs out",
+    signal.SIGXCPU: ", because it took more processor time than it may",
+}
+
+
+def _verdict(job: Job[Spec, Snapshot], noun: str, code: int | None, reason: str) -> tuple[State, str]:
     """How a job ended, and the sentence that says so. code: None when the process could not be killed."""
     if job.done and code is not None and not reason:
         return "finished", ""  # whatever happened after the last event concerns no result
@@ -339,7 +417,7 @@ def _verdict(job: Job[Asked, Seen], noun: str, code: int | None, reason: str) ->
         return "failed", f"{reason}{text}"
     if code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
-        hint = ", as the system does when memory runs out" if -code == signal.SIGKILL else ""
+        hint = _HINTS.get(-code, "")
         return "failed", f"The process of the {noun} was killed by {name}{hint}.{text}"
     if code:
         return "failed", f"The process of the {noun} ended with exit code {code}.{text}"

@@ -1,5 +1,7 @@
 """The catalogue of models: one row of ``assets/data/models.csv`` each, with its shape, counts and sources.
 
+What of a shape has no column stands in ``more``, under the names of `TransformerSpec`.
+
 Parameter counts are those of the model built on torch's meta device; published totals stand beside them.
 """
 
@@ -11,12 +13,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from core.models.counts_only import CountedModel
 from core.models.parameters import parameters
 from core.models.spec import Experts, LatentAttention, SlidingWindow, TransformerSpec
-from core.rows import number, read_rows, whole
+from core.rows import number, read_rows, read_values, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,52 +64,10 @@ class CatalogModel:
         return self.active != self.parameters if self.counted else self.spec.experts is not None
 
 
-_FULL_BIAS = {"attention_bias": True, "output_bias": True, "ffn_bias": True, "norm_vectors": 2}
-_FAMILIES: Mapping[str, Mapping[str, Any]] = {
-    "GPT2LMHeadModel": _FULL_BIAS,
-    "OPTForCausalLM": _FULL_BIAS,
-    "GPTNeoXForCausalLM": {**_FULL_BIAS, "parallel_blocks": True},
-    "BloomForCausalLM": {**_FULL_BIAS, "norms_outside": 2, "positions": "alibi"},
-    "FalconForCausalLM": {"norm_vectors": 2, "parallel_blocks": True},
-    "MptForCausalLM": {"positions": "alibi"},
-    "DbrxForCausalLM": {},
-    "OlmoForCausalLM": {"norm_vectors": 0},
-    "Olmo2ForCausalLM": {"qk_norm": "full"},
-    "Olmo3ForCausalLM": {"qk_norm": "full"},
-    "LlamaForCausalLM": {},
-    "SmolLM3ForCausalLM": {},
-    "MistralForCausalLM": {},
-    "MixtralForCausalLM": {},
-    "Phi3ForCausalLM": {},
-    "Qwen2ForCausalLM": {"attention_bias": True},
-    "Qwen3ForCausalLM": {"qk_norm": "head"},
-    "Qwen3MoeForCausalLM": {"qk_norm": "head"},
-    "Gemma2ForCausalLM": {"norms_per_layer": 4},
-    "Gemma3ForCausalLM": {"norms_per_layer": 4, "qk_norm": "head"},
-    "DeepseekV2ForCausalLM": {},
-    "DeepseekV3ForCausalLM": {},
-    "GptOssForCausalLM": {
-        "attention_bias": True,
-        "output_bias": True,
-        "ffn_bias": True,
-        "attention_sinks": True,
-    },
-}
-"""What the table's columns leave open, by model class of Hugging Face transformers."""
-
-_LEARNED_POSITIONS = {"GPT2LMHeadModel": 0, "OPTForCausalLM": 2}
-"""Classes with a learned position table, and the rows it has beyond the longest sequence."""
-
 _LATENT = re.compile(r"mla\(q_lora=(\d+),kv_lora=(\d+),qk_nope=(\d+),qk_rope=(\d+),v=(\d+)\)")
 
 
 def _spec(row: Mapping[str, str]) -> TransformerSpec:
-    family = row["meta_class"]
-    known: dict[str, Any] = dict(_FAMILIES.get(family, {}))
-    if family == "FalconForCausalLM" and "ln_attn.bias" not in row["biases"]:
-        known["norms_per_layer"] = 1  # the 7B feeds attention and feed-forward from one norm
-    if family in _LEARNED_POSITIONS:
-        known["position_rows"] = int(row["max_seq"]) + _LEARNED_POSITIONS[family]
     latent = _LATENT.fullmatch(row["attn_type"])
     experts, dense = whole(row["n_experts"]), whole(row["first_dense_layers"])
     return TransformerSpec(
@@ -136,7 +95,7 @@ def _spec(row: Mapping[str, str]) -> TransformerSpec:
         window=SlidingWindow(whole(row["window"]), tuple(letter == "w" for letter in row["window_pattern"]))
         if row["window"]
         else None,
-        **known,
+        **read_values(row["more"]),
     )
 
 

@@ -1,13 +1,13 @@
 """What a model's counts are sums of: each term one formula, its symbols bound to the numbers of a shape.
 
 The numbers of one shape are whole numbers under fixed names (`numbers_of`); the numbers of a million shapes are
-arrays under the same names (`core.models.batch`). Terms do not care which, so both are counted by the same table.
+arrays under the same names. Terms do not care which, so both are counted by the same table.
 A feature that a shape lacks is a number of layers, networks or rows that is zero, never another branch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
@@ -174,3 +174,16 @@ def last_layer(numbers: Numbers) -> dict[str, Any]:
         "norms_outside": numbers["zero"],
         "shared_gates": (numbers["shared_gates"] > 0) * 1,
     }
+
+
+def sum_of(terms: Iterable[Term], numbers: Numbers, values: Callable[[Term, Numbers], Mapping[str, Any]]) -> Any:
+    """The sum of the terms. The first parameter of each formula is a factor of all of it: where it is a plain zero,
+    no shape has the component.
+    """
+    total: Any = 0
+    for term in terms:
+        given = values(term, numbers)
+        first = next(iter(given.values()))
+        if isinstance(first, np.ndarray) or first:
+            total = total + term.formula.over(**given)
+    return total

@@ -11,10 +11,9 @@ from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from core.hardware.operations import product_bytes
-from core.models.batch import sum_of
 from core.models.flops import SQUARES, flop_numbers
 from core.models.spec import Experts, TransformerSpec, modelled
-from core.models.terms import Term, numbers_of
+from core.models.terms import Term, numbers_of, sum_of
 from core.products import matmul_flop
 from core.training.activations.tensors import Implementation
 

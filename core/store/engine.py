@@ -22,7 +22,7 @@ WAIT_S = 5
 
 _WRITES = "writes"
 
-_Given = TypeVar("_Given")
+_Result = TypeVar("_Result")
 
 _SQLITE = {
     "SQLITE_BUSY": "locked",
@@ -40,7 +40,7 @@ _SQLITE = {
 _POSTGRESQL = {"53100": "full", "25006": "read-only", "42501": "read-only", "55P03": "locked", "57014": "locked"}
 """PostgreSQL's codes likewise; an error without a code is one of the connection."""
 
-_SAID = {
+_ADVICE = {
     "locked": "Another process is writing to it and has not finished for {wait} s. Try again in a moment.",
     "full": "There is no room left where it lies. Ask whoever runs this server to make some, then try again.",
     "read-only": "It may be read and not written here. Ask whoever runs this server to allow writing, or to set "
@@ -70,7 +70,7 @@ def make_engine(address: str | Path) -> Engine:
     raise StoreError("DATABASE_URL has to begin with postgresql:// or sqlite:///.")
 
 
-def shown(engine: Engine) -> str:
+def place_of(engine: Engine) -> str:
     """Where plans are kept, for people: the file, or the address without its password."""
     url = engine.url
     if url.get_backend_name() == "sqlite":
@@ -78,7 +78,7 @@ def shown(engine: Engine) -> str:
     return f"PostgreSQL, {url.database} on {url.host or 'this machine'}"
 
 
-def asked(engine: Engine, act: Callable[[Connection, bool], _Given], *, writes: bool = False) -> _Given:
+def in_database(engine: Engine, act: Callable[[Connection, bool], _Result], *, writes: bool = False) -> _Result:
     """What ``act`` gives. Raises `StoreError` for whatever the database refuses.
 
     In SQLite it is one transaction; in PostgreSQL each statement of it is, so that what belongs together is one. A
@@ -116,7 +116,7 @@ def _faults(engine: Engine, what: str = "saved plans") -> Generator[None]:
         yield
     except SQLAlchemyError as problem:
         _LOG.warning("The database of %s: %s", what, problem)
-        raise StoreError(f"The {what} ({shown(engine)}): {_meaning(problem)}") from problem
+        raise StoreError(f"The {what} ({place_of(engine)}): {_meaning(problem)}") from problem
 
 
 def _meaning(problem: SQLAlchemyError) -> str:
@@ -130,7 +130,7 @@ def _meaning(problem: SQLAlchemyError) -> str:
             text = "away" if code is None or code.startswith(("08", "28", "3D", "57P")) else _POSTGRESQL.get(code, "")
     elif isinstance(problem, PoolTimeoutError):
         text = "locked"  # no connection became free
-    return _SAID[text].format(wait=WAIT_S)
+    return _ADVICE[text].format(wait=WAIT_S)
 
 
 def _decoded(raw: bytes) -> str:
@@ -175,9 +175,9 @@ def _postgresql(url: URL) -> Engine:
         url.set(drivername="postgresql+psycopg"),
         hide_parameters=True,  # names and notes stay out of the log
         connect_args={"connect_timeout": WAIT_S, "options": patience},
-        isolation_level="AUTOCOMMIT",  # `asked` needs no BEGIN and COMMIT, each of which is a way there and back
+        isolation_level="AUTOCOMMIT",  # `in_database` needs no BEGIN and COMMIT, each of which is a way there and back
         # All are kept: the server starts a process for each new one. The last one used goes first, so that there are
-        # no more of them than were needed at once; nobody asks whether it is alive, `asked` finds out.
+        # no more of them than were needed at once; nobody asks whether it is alive, `in_database` finds out.
         pool_size=limit("database_connections"),
         max_overflow=0,
         pool_use_lifo=True,

@@ -1,4 +1,4 @@
-"""Measured collectives kept in the database of saved plans: what a cluster's file said, until somebody removes it."""
+"""Measured collectives kept in the database of saved plans, until somebody removes them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from sqlalchemy import Connection, Engine, delete, func, insert, select
 
-from core.benchmark.collectives.result import read_result
+from core.benchmark.collectives import Collectives
 from core.limits import limit
 from core.store.engine import transaction
 from core.store.errors import StoreError
@@ -20,8 +20,8 @@ from core.store.rows import Moment, RowText, moment, read_cells
 from core.store.tables import COLLECTIVES
 from core.wording import cleaned
 
-if TYPE_CHECKING:
-    from core.benchmark.collectives.result_fields import ResultFields
+_OLDER = '"napkin-collectives"'
+"""In the text of a row of Napkin's own benchmark, before it read the output of nccl-tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,38 +56,44 @@ class Links:
         with self._transaction() as connection:
             return tuple(_listed(dict(row)) for row in connection.execute(request).mappings())
 
-    def get(self, id: str) -> ResultFields:
-        """What one of them found."""
+    def get(self, id: str) -> Collectives:
+        """What one of them says."""
         request = select(COLLECTIVES.c.result).where(COLLECTIVES.c.id == id)
         with self._transaction() as connection:
-            size = connection.execute(request).scalar()
-        if size is None:
+            cell: object = connection.execute(request).scalar()
+        if cell is None:
             raise StoreError("These collectives are no longer here: they were removed, or are of another database.")
         try:
-            return read_result(str(size).encode("utf-8", "replace"))
-        except ValueError:
+            return Collectives.model_validate_json(str(cell))
+        except ValidationError:
+            pass
+        if _OLDER in str(cell):
             raise StoreError(
-                "These collectives cannot be read: their row is damaged, or was written by a newer Napkin. They can "
-                "only be removed."
-            ) from None
+                "These collectives were measured by an older Napkin’s own benchmark, which is no longer read. Run "
+                "nccl-tests as said above, and remove them."
+            )
+        raise StoreError(
+            "These collectives cannot be read: their row is damaged, or was written by a newer Napkin. They can only "
+            "be removed."
+        )
 
-    def keep(self, result: ResultFields, name: str) -> str:
-        """Write it, unless it is here; gives its id, which is made from all that it says. name: it in a line."""
-        text = result.model_dump_json(ensure_ascii=True)
-        this, c, most = hashlib.sha256(text.encode()).hexdigest()[:32], COLLECTIVES.c, limit("collectives_kept")
+    def keep(self, result: Collectives, name: str) -> str:
+        """Write it, unless it is here; gives its id, which is made from all it says but the day. name: it in a line."""
+        same = result.model_dump_json(exclude={"day"}, ensure_ascii=True)
+        this, c, most = hashlib.sha256(same.encode()).hexdigest()[:32], COLLECTIVES.c, limit("collectives_kept")
         with self._transaction(writes=True) as connection:
             if connection.execute(select(c.id).where(c.id == this)).first() is not None:
                 return this
             if connection.execute(select(func.count()).select_from(COLLECTIVES)).scalar_one() >= most:
                 raise StoreError(
-                    f"{most:,} files of collectives are kept, as many as there may be. Remove one that nobody needs, "
+                    f"{most:,} results of collectives are kept, as many as there may be. Remove one that nobody needs, "
                     "and bring this one in again."
                 )
             row = {
                 "id": this,
                 "kept": self._clock(),
                 "name": cleaned(name, limit("measure_text_chars")),
-                "result": text,
+                "result": result.model_dump_json(ensure_ascii=True),
             }
             connection.execute(insert(COLLECTIVES).values(row))
         return this

@@ -57,7 +57,7 @@ def seen_from(measurement: StoredMeasurement, here: Machine, node: str) -> Recor
 class History:
     """A page of measurements, newest first, and how many there are in all."""
 
-    kept: tuple[StoredMeasurement, ...]
+    measurements: tuple[StoredMeasurement, ...]
     total: int
 
 

@@ -68,7 +68,7 @@ class MeasurementWriter:
         self._opened = opened
         self._beat_s = beat_s
         self._changed = threading.Condition()
-        self._told: OrderedDict[str, _Tracked] = OrderedDict()
+        self._tracked: OrderedDict[str, _Tracked] = OrderedDict()
         self._owners: dict[str, str] = {}
         self._why = ""
         self._writes = False
@@ -77,11 +77,11 @@ class MeasurementWriter:
         """Hear of a job; returns at once."""
         record = seen.record
         with self._changed:
-            tracked = self._told.get(record.id)
+            tracked = self._tracked.get(record.id)
             if tracked is None:
                 if record.stage in ("queued", "cancelled"):
                     return
-                self._told[record.id] = _Tracked(record, self._owners.pop(record.id, ""))
+                self._tracked[record.id] = _Tracked(record, self._owners.pop(record.id, ""))
                 self._forget()
             else:
                 tracked.new = tracked.new or _news(tracked.record, record)
@@ -94,8 +94,8 @@ class MeasurementWriter:
     def owned(self, id: str, owner: str) -> None:
         """Say who has started a measurement, by name."""
         with self._changed:
-            if id in self._told:
-                self._told[id].owner, self._told[id].new = owner, True
+            if id in self._tracked:
+                self._tracked[id].owner, self._tracked[id].new = owner, True
                 self._changed.notify_all()
             else:
                 self._owners[id] = owner
@@ -108,17 +108,17 @@ class MeasurementWriter:
         with self._changed:
             if not self._due():
                 return None
-            return Unsaved(sum(len(item.record.outcomes) - item.written for item in self._told.values()), self._why)
+            return Unsaved(sum(len(item.record.outcomes) - item.written for item in self._tracked.values()), self._why)
 
     # ------------------------------------------------------------------------------------------ under the lock
 
     def _due(self) -> list[_Tracked]:
-        return [item for item in self._told.values() if item.new]
+        return [item for item in self._tracked.values() if item.new]
 
     def _forget(self) -> None:
         """Let the oldest go that nobody could write, when there are too many."""
-        while len(self._told) > limit("measurements_waiting"):
-            _, gone = self._told.popitem(last=False)
+        while len(self._tracked) > limit("measurements_waiting"):
+            _, gone = self._tracked.popitem(last=False)
             unsaved = len(gone.record.outcomes) - gone.written
             LOG.error("Of measurement %s, %d results are lost: %s", gone.record.id, unsaved, self._why)
 
@@ -132,8 +132,8 @@ class MeasurementWriter:
                 if self._why:
                     self._changed.wait_for(lambda: False, self._beat_s)
                 elif not self._due():
-                    self._changed.wait_for(self._due, self._beat_s if self._told else None)
-                todo = [(item, item.record, item.owner) for item in self._told.values()]
+                    self._changed.wait_for(self._due, self._beat_s if self._tracked else None)
+                todo = [(item, item.record, item.owner) for item in self._tracked.values()]
             why = ""
             try:
                 measurements = self._opened()
@@ -164,7 +164,7 @@ class MeasurementWriter:
             tracked.written = len(record.outcomes)
             tracked.new = tracked.owner != owner or _news(record, tracked.record)
             if tracked.over and not tracked.new:
-                self._told.pop(record.id, None)
+                self._tracked.pop(record.id, None)
 
 
 def _news(old: Record, new: Record) -> bool:

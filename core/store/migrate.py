@@ -16,18 +16,18 @@ _LOCK = 0x6E61706B
 """Any number, the same for all who migrate a PostgreSQL database."""
 
 
-def migrate(engine: Engine, to: str = HEAD) -> None:
-    """Make every version up to ``to``, in one transaction; of several processes one does, and the others wait.
+def migrate(engine: Engine) -> None:
+    """Bring the database to `HEAD`, in one transaction; of several processes one does, and the others wait.
 
-    Raises `StoreError` where the database is of a version to come, and leaves it alone.
+    Raises `StoreError` where the database is of a version that has no script here, and leaves it alone.
     """
     with transaction(engine) as connection:
-        if version_of(connection) == to:
+        if version_of(connection) == HEAD:
             return
     with transaction(engine, writes=True) as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-        _upgrade(connection, to)
+        _upgrade(connection)
 
 
 def version_of(connection: Connection) -> str:
@@ -37,7 +37,7 @@ def version_of(connection: Connection) -> str:
     return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "")
 
 
-def _upgrade(connection: Connection, to: str) -> None:
+def _upgrade(connection: Connection) -> None:
     from alembic.config import Config
     from alembic.operations import Operations
     from alembic.runtime.migration import MigrationContext
@@ -49,13 +49,14 @@ def _upgrade(connection: Connection, to: str) -> None:
     known = {script.revision for script in scripts.walk_revisions()}
     here = version_of(connection)
     if here and here not in known:
+        writer = "a newer" if here > HEAD else "an unreleased"
         raise StoreError(
-            f"The saved plans were written by a newer Napkin (version {here} of the database; this one knows up to "
-            f"{HEAD}). Start that one, or set NAPKIN_DATA to another folder. Nothing was changed."
+            f"The saved plans were written by {writer} Napkin (version {here} of the database; this one knows {HEAD}). "
+            "Start that one, or set NAPKIN_DATA to another folder. Nothing was changed."
         )
 
     def steps(revision: Any, _: object) -> Any:
-        return scripts._upgrade_revs(to, revision)  # pyright: ignore[reportPrivateUsage]
+        return scripts._upgrade_revs(HEAD, revision)  # pyright: ignore[reportPrivateUsage]
 
     context = MigrationContext.configure(connection, opts={"fn": steps, "transactional_ddl": True})
     with Operations.context(context):

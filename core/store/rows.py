@@ -24,7 +24,7 @@ LAST = 253_402_300_799_999_999
 """Microseconds from 1970 to the end of the year 9999."""
 
 
-_Told = TypeVar("_Told", bound=BaseModel)
+_Model = TypeVar("_Model", bound=BaseModel)
 Moment = Annotated[int, Field(ge=0, le=LAST)]
 RowText = Annotated[str, Field(max_length=limit("saved_chars"))]
 
@@ -94,7 +94,7 @@ def read_change(row: Mapping[str, Any]) -> Change:
     return Change(cells.revision, moment(cells.changed), cells.who, tuple(Edit(*edit) for edit in cells.edits))
 
 
-def read_cells(model: type[_Told], row: Mapping[str, Any]) -> tuple[_Told, tuple[str, ...]]:
+def read_cells(model: type[_Model], row: Mapping[str, Any]) -> tuple[_Model, tuple[str, ...]]:
     """A row through its model, and the columns that keep their defaults because they cannot be read."""
     try:
         return model.model_validate(dict(row)), ()

@@ -16,7 +16,7 @@ from sqlalchemy.exc import IntegrityError
 from core.data_version import data_version
 from core.limits import limit
 from core.planning.comparison.entry import Entry
-from core.store.engine import asked, make_engine, shown
+from core.store.engine import in_database, make_engine, place_of
 from core.store.errors import Conflict, StoreError
 from core.store.links import Links
 from core.store.measurements import Measurements
@@ -35,7 +35,7 @@ from core.store.rows import (
 )
 from core.store.tables import CHANGES, PLANS
 
-_Given = TypeVar("_Given")
+_Result = TypeVar("_Result")
 _ONE = select(PLANS).where(PLANS.c.id == bindparam("one"))
 _RACES = 20
 """Times that a plan may be changed by somebody else between being read here and written."""
@@ -50,7 +50,7 @@ class Store:
     def __init__(self, engine: Engine, clock: Callable[[], int] = lambda: time.time_ns() // 1000) -> None:
         self._engine = engine
         self._clock = clock
-        self.where = shown(engine)
+        self.where = place_of(engine)
         self.measurements = Measurements(engine, clock)
         self.links = Links(engine, clock)
 
@@ -86,12 +86,12 @@ class Store:
         size = max(1, min(per_page, limit("plans_listed")))
         wanted = select(PLANS).where(*where).order_by(c.changed.desc(), c.id.desc()).limit(size)
 
-        def found(connection: Connection) -> tuple[list[dict[str, Any]], int]:
+        def page_of(connection: Connection) -> tuple[list[dict[str, Any]], int]:
             total = connection.execute(select(func.count()).select_from(PLANS).where(*where)).scalar_one()
             start = min(max(1, page) - 1, max(0, total - 1) // size) * size
             return _rows(connection, wanted.offset(start)), total
 
-        rows, total = self._read(found)
+        rows, total = self._read(page_of)
         return PlanPage(tuple(map(read_plan, rows)), total)
 
     def like(self, entry: Entry) -> SavedPlan | None:
@@ -170,17 +170,17 @@ class Store:
         """Delete an archived plan and its history for good."""
         gone = delete(PLANS).where(PLANS.c.id == id, PLANS.c.archived == 1)  # the database deletes its history with it
 
-        def forgotten(connection: Connection, again: bool) -> None:
+        def delete_archived(connection: Connection, again: bool) -> None:
             if not connection.execute(gone).rowcount and not (again and _there(connection, id) is None):
                 _row(connection, id)
                 raise StoreError("Only an archived plan can be deleted.")
 
-        asked(self._engine, forgotten, writes=True)
+        in_database(self._engine, delete_archived, writes=True)
 
     # ------------------------------------------------------------------------------------------ within
 
-    def _read(self, act: Callable[[Connection], _Given]) -> _Given:
-        return asked(self._engine, lambda connection, _: act(connection))
+    def _read(self, act: Callable[[Connection], _Result]) -> _Result:
+        return in_database(self._engine, lambda connection, _: act(connection))
 
     def _insert(self, row: dict[str, Any], owner: str) -> SavedPlan:
         now = self._clock()
@@ -230,7 +230,7 @@ class Store:
                     raise
             return done or (again and _there(connection, row["id"]) == row)
 
-        return asked(self._engine, write, writes=True)
+        return in_database(self._engine, write, writes=True)
 
 
 def _rows(connection: Connection, wanted: Select[Any]) -> list[dict[str, Any]]:

@@ -8,10 +8,10 @@ from dataclasses import replace
 import streamlit as st
 
 from core.fields import Field
+from core.jobs.queue import Line
 from core.limits import limit
 from core.models.building.events import Built, Refused
 from core.models.building.jobs import BuildRunner
-from core.models.building.queue import Line
 from core.models.configs.custom import (
     MIXTURE,
     PASTE,

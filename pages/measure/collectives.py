@@ -1,15 +1,15 @@
-"""Collectives over several devices: the command that measures them, and what kept files of them say."""
+"""Collectives over several devices: the command that measures them, and what its output says."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
+from datetime import UTC, datetime
 
 import streamlit as st
 
-from core.benchmark.collectives import commands
-from core.benchmark.collectives.result import read_result
-from core.benchmark.collectives.result_fields import ResultFields
+from core.benchmark.collectives import Collectives, Timing
+from core.benchmark.nccl_tests import command, read_output
 from core.benchmark.record import Record
 from core.limits import limit
 from core.planning.form.measured_rates import promised, with_measured_links
@@ -23,60 +23,70 @@ from pages.common.theme import TOKENS
 from pages.measure.panels import offered
 
 _FRESH_S = 15.0
-_FILE, _WRONG, _LIST, _SHOWN, _FOUND = (f"device:links:{item}" for item in ("file", "wrong", "list", "shown", "found"))
+_FILE, _TEXT, _WRONG, _LIST, _SHOWN, _READ = (
+    f"device:links:{item}" for item in ("file", "text", "wrong", "list", "shown", "read")
+)
 
 
 def several(inputs: Inputs, record: Record | None) -> None:
-    """How collectives are measured, and what a file of them says. shown: the measurement of one device above."""
+    """How collectives are measured, and what the output says. record: the measurement of one device above."""
     show.note(
-        "Over several devices a page cannot measure: run this in Napkin’s folder on the cluster, and bring the file "
-        "here. It times all-reduce, all-gather, reduce-scatter, all-to-all and point to point over message sizes."
+        "Over several devices a page cannot measure: run NVIDIA’s nccl-tests there, and bring its output here. They "
+        "time all-reduce, all-gather, reduce-scatter, all-to-all and send and receive over message sizes."
     )
     gpus, nodes = (int(inputs.reading.values[name]) for name in ("gpus", "nodes"))
     row = st.columns([1, 1, 3])
     for place, name in zip(row, ("nodes", "gpus"), strict=False):
         with place:
             inputs.draw(inputs.form[name])
-    if nodes * gpus < 2:
-        show.note("A collective needs two devices at least.")
-    else:
-        st.code(commands.local_command(gpus) if nodes == 1 else commands.slurm_script(nodes, gpus), language="bash")
-    most = limit("upload_bytes") >> 20
-    st.file_uploader("Bring in its result.json", type="json", max_upload_size=most, key=_FILE, on_change=_brought)
+    try:
+        st.code(command(nodes, gpus), language="bash")
+    except ValueError as problem:
+        show.note(str(problem))
+    show.note(
+        "In the folder of nccl-tests (github.com/NVIDIA/nccl-tests), built with “make”"
+        + (", and for several nodes with “make MPI=1”." if nodes > 1 else ".")
+    )
+    most = limit("upload_bytes")
+    st.text_area("Paste its output", key=_TEXT, height=120, max_chars=most, on_change=_pasted)
+    st.file_uploader(
+        "Or bring in its nccl-tests.txt", type=["txt", "log"], max_upload_size=most >> 20, key=_FILE,
+        on_change=_uploaded,
+    )  # fmt: skip
     listing = _chosen()
     if wrong := st.session_state.get(_WRONG):
         show.error(wrong)
     if (result := _result(listing)) is not None:
-        _said(in_sentences(result), record)
+        _describe(in_sentences(result), record)
 
 
-def _said(result: ResultFields, record: Record | None) -> None:
-    """One result: what it found, and the way into a plan."""
+def _describe(result: Collectives, record: Record | None) -> None:
+    """One result: its answer, chart and table, and the way into a plan."""
     link = promised(result)
     sentence, detail = text.answer(result, link)
     show.takeaway(sentence)
     show.note(detail)
-    if result.points:
-        show.chart(charts.bandwidths(result, TOKENS, link), alt=text.chart_alt(result, link), key="device:links:chart")
-        _table(text.top_rows(result), text.CAPTION)
+    show.chart(charts.bandwidths(result, TOKENS, link), alt=text.chart_alt(result, link), key="device:links:chart")
+    largest = result.largest.values()
+    _table(result, largest, text.CAPTION)
     for remark in text.remarks(result):
         show.note(remark)
     if texts := with_measured_links(result, record):
         offered(texts, (text.link_line(result),))
-    if len(result.points) > len(text.top_rows(result)):
+    if len(result.timings) > len(largest):
         with show.fold("Every size in numbers", key="device:links:numbers") as numbers:
             if numbers.open:
-                _table(text.rows(result), "")
+                _table(result, result.timings, "")
     show.how(text.explanations(result), key="device:links:how", label="How bus bandwidth is computed")
 
 
-def _table(rows: Sequence[text.Row], caption: str) -> None:
+def _table(result: Collectives, timings: Iterable[Timing], caption: str) -> None:
     columns = [show.Column(name, numeric=i > 0, whole=i == 0) for i, name in enumerate(text.HEADINGS)]
-    show.small_table(columns, [row.cells for row in rows], caption=caption)
+    show.small_table(columns, text.rows(result, timings), caption=caption)
 
 
 def _chosen() -> str:
-    """The id of the kept file that is shown, empty for none; a list to choose from where there are several."""
+    """The id of the kept result that is shown, empty for none; a list to choose from where there are several."""
     request, names, why = st.session_state.get(_LIST, (0.0, {}, ""))
     if not request or time.monotonic() - request > _FRESH_S:
         try:
@@ -86,7 +96,7 @@ def _chosen() -> str:
         st.session_state[_LIST] = (time.monotonic(), names, why)
     if why:
         show.error(why)
-    here, result = st.session_state.get(_FOUND, ("", None))
+    here, result = st.session_state.get(_READ, ("", None))
     if result is not None and not here:
         names = {"": f"{text.named(result)} (not kept)", **names}
     if not names:
@@ -101,36 +111,44 @@ def _chosen() -> str:
     return picked
 
 
-def _result(wanted: str) -> ResultFields | None:
-    """The file of that id, else the one brought in that could not be kept; None without one."""
-    here, result = st.session_state.get(_FOUND, ("", None))
+def _result(wanted: str) -> Collectives | None:
+    """The result of that id, else the one brought in that could not be kept; None without one."""
+    here, result = st.session_state.get(_READ, ("", None))
     if wanted and here != wanted:
         try:
             result = opened().links.get(wanted)
-            st.session_state[_FOUND] = (wanted, result)
+            st.session_state[_READ] = (wanted, result)
         except StoreError as problem:
             show.error(str(problem))
             return None
     return result
 
 
-def _brought() -> None:
-    file = st.session_state.get(_FILE)
+def _pasted() -> None:
+    if output := st.session_state.get(_TEXT):
+        _bring(output)
+
+
+def _uploaded() -> None:
+    if (file := st.session_state.get(_FILE)) is not None:
+        _bring(file.getvalue().decode("utf-8", "replace"))
+
+
+def _bring(output: str) -> None:
+    """Read the output of nccl-tests, and keep what it says."""
     for item in (_WRONG, _LIST):
         st.session_state.pop(item, None)
-    if file is None:
-        return
     try:
-        result = read_result(file.getvalue())
+        result = read_output(output, datetime.now(UTC).date())
     except ValueError as problem:
         st.session_state[_WRONG] = str(problem)
         return
-    selected = ""
+    key = ""
     try:
-        selected = opened().links.keep(result, text.named(result))
+        key = opened().links.keep(result, text.named(result))
     except StoreError as problem:
         st.session_state[_WRONG] = f"It is shown, and not kept. {problem}"
-    st.session_state[_FOUND], st.session_state[_SHOWN] = (selected, result), selected
+    st.session_state[_READ], st.session_state[_SHOWN] = (key, result), key
 
 
 def _remove(wanted: str) -> None:
@@ -138,5 +156,5 @@ def _remove(wanted: str) -> None:
         opened().links.remove(wanted)
     except StoreError as problem:
         st.session_state[_WRONG] = str(problem)
-    for item in (_SHOWN, _FOUND, _LIST):
+    for item in (_SHOWN, _READ, _LIST):
         st.session_state.pop(item, None)

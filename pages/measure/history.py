@@ -38,7 +38,7 @@ def stored_measurements() -> Sequence[StoredMeasurement]:
     request, result = st.session_state.get(_CACHE, (0.0, ()))
     if time.monotonic() - request > _FRESH_S or not request:
         try:
-            result = opened().measurements.history(per_page=limit("plans_listed")).kept
+            result = opened().measurements.history(per_page=limit("plans_listed")).measurements
             st.session_state.pop(_WHY, None)
         except StoreError as problem:
             st.session_state[_WHY] = str(problem)

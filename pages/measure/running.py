@@ -16,7 +16,7 @@ from pages.common.server.sign_in import who
 from pages.common.server.visitor import visitor
 from pages.common.theme import TOKENS
 
-_SAID = "device:said"
+_REFUSAL = "device:refusal"
 
 
 @st.cache_resource
@@ -38,7 +38,7 @@ def ask(runner: Runner, programme: Programme) -> None:
         if name := who():
             measurement_writer().owned(seen.id, name)
     except NotStartedError as problem:
-        st.session_state[_SAID] = str(problem)
+        st.session_state[_REFUSAL] = str(problem)
 
 
 def stop_it(runner: Runner, id: str) -> None:
@@ -48,7 +48,7 @@ def stop_it(runner: Runner, id: str) -> None:
 
 def say_why_not() -> None:
     """Why the last press began nothing, once."""
-    if text := st.session_state.pop(_SAID, ""):
+    if text := st.session_state.pop(_REFUSAL, ""):
         show.error(text)
 
 

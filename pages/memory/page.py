@@ -93,7 +93,7 @@ def page() -> None:
         if alone := text_memory.states_alone(h):
             show.note(alone)
         show.note(text_memory.checkpoint(h))
-        show.note(text.memory_read_as(h.usable, h.plan.device.memory_note))
+        show.note(text.memory_read_as(h.usable, h.plan.device.memory_unit, h.plan.device.memory_note))
         show.source(text.cited(h.optimizer, h.policy))
     saving(inputs, named_texts(inputs.reading.texts))
 

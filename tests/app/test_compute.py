@@ -11,9 +11,8 @@ import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.models.building.events import Refused
+from core.jobs.queue import Line
 from core.models.building.jobs import BuildRunner
-from core.models.building.queue import Line
 from core.models.spec_text import EXAMPLE
 from pages.common import shape
 from pages.common.registry import COMPUTE
@@ -175,7 +174,7 @@ def test_who_waits_for_a_model_to_be_built_sees_the_place_in_line(
     """Behind two of other servers."""
     line = Line(tmp_path)
     others = [line.join(9), line.join(9)]
-    runner = BuildRunner(line, lambda *_: Refused("It was only a test."))
+    runner = BuildRunner(line, ["echo", '{"refused": "It was only a test."}'])
     monkeypatch.setattr(shape, "builder", lambda: runner)
     app = opened(COMPUTE, {"model": OWN})
     fold(app, "c_fold_config", open=True)

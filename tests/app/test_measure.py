@@ -23,6 +23,7 @@ from core.store.locations import opened
 from pages.common.registry import MEASURE
 from pages.measure import running
 from tests.core.collectives_cases import made as collectives
+from tests.core.collectives_cases import output
 from tests.core.measured_cases import copy, on_gpu, record, refusal, square
 from tests.core.sentence_facts import says
 
@@ -264,7 +265,7 @@ def database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_collectives_are_kept_shown_and_offered_to_a_plan(open_page: Open, database: Path) -> None:
-    few, many = collectives(), collectives(nodes=2, world_size=16)
+    few, many = collectives(), collectives(nodes=2)
     app = open_page(StillRunner(on_gpu()), WITH_GPU, d_several="true")
     assert not [one for one in app.selectbox if one.label == "Shown"]
     ids = [opened().links.keep(one, f"{one.nodes} nodes") for one in (few, many)]
@@ -282,4 +283,17 @@ def test_collectives_are_kept_shown_and_offered_to_a_plan(open_page: Open, datab
     button(app, "Remove it").click().run()
     assert "<b>16 ranks on 2 nodes</b>" in words(app)
     assert [one.id for one in opened().links.all()] == [ids[1]]
+    assert not app.exception
+
+
+def test_pasted_output_of_nccl_tests_is_kept_or_refused_with_words(open_page: Open, database: Path) -> None:
+    app = open_page(StillRunner(on_gpu()), WITH_GPU, d_several="true")
+    (box,) = [item for item in app.text_area if item.label == "Paste its output"]
+    box.set_value("nccl").run()
+    assert "no row of results" in words(app)
+    box.set_value(output("all-reduce", {1 << 30: 5000.0})).run()
+    assert "no row of results" not in words(app)
+    assert "<b>8 ranks on one node</b>" in words(app)
+    assert "A plan can take links 375.8 GB/s" in words(app)
+    assert len(opened().links.all()) == 1
     assert not app.exception

@@ -112,7 +112,7 @@ _LAYERS = st.builds(
 )
 _PROGRAMMES = st.builds(
     Programme,
-    device=st.sampled_from(["cpu", "cuda", "xpu", "mps"]),
+    device=st.sampled_from(["cpu", "cuda"]),
     kinds=st.lists(st.sampled_from(KINDS), min_size=1, unique=True).map(tuple),
     dtypes=st.lists(st.sampled_from(DTYPES), unique=True).map(tuple),
     sizes=st.lists(st.integers(16, limit("matmul_size")), max_size=limit("measure_sizes"), unique=True).map(tuple),

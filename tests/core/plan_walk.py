@@ -171,7 +171,7 @@ def _memory(plan: Plan) -> Iterator[Shown]:
     yield from (text_memory.sentence(h), text_memory.counted(h), *text_memory.remarks(h))
     yield from (text_memory.states_alone(h), text_memory.checkpoint(h))
     yield states_words.matrix_units(h.policy, device)
-    yield states_words.memory_read_as(device.memory_bytes, device.memory_note)
+    yield states_words.memory_read_as(device.memory_bytes, device.memory_unit, device.memory_note)
     yield states_words.cited(h.optimizer, h.policy)
     yield device_bars([("", h.device_memory)], h.usable, LIGHT)
 

@@ -23,12 +23,12 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
         "limits rows suggest data_version",
-        "units",
+        "units jobs",
         "units_latex wording fields",
         "formula",
         "sources",
         "products glossary",
-        "floats tensors models hardware jobs",
+        "floats tensors models hardware",
         "budget benchmark",
         "training",
         "step_time",

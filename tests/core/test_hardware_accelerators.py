@@ -20,6 +20,12 @@ def test_names_are_unique_and_links_can_carry_them() -> None:
     assert len({a.id for a in accelerators()}) == len({a.name for a in accelerators()}) == len(accelerators())
 
 
+def test_memory_is_in_the_unit_of_its_column() -> None:
+    for row in read_rows("accelerators"):
+        size = float(row["memory"]) * {"GB": 10**9, "GiB": 2**30}[row["memory_unit"]]
+        assert find(row["label"]).memory_bytes == size, row["label"]
+
+
 @EACH
 def test_row_is_plausible(device: Accelerator) -> None:
     """A unit slip is a factor of a thousand, so the ranges need not be tight to catch it."""

@@ -73,10 +73,10 @@ def changed(**fields: Any) -> str:
 POINT = json.loads(cases.point().model_dump_json())
 ITEM = POINT["item"]
 WRONG = {
-    "": "no JSON",
+    "": "no text",
     "{": "no JSON",
-    "[]": "no measurement of Napkin",
-    "null": "no measurement of Napkin",
+    "[]": "object in braces",
+    "null": "object in braces",
     '{"format": "napkin-plan"}': "no measurement of Napkin",
     changed(version=2): "newer Napkin",
     changed(version=10**60): "newer Napkin",
@@ -88,10 +88,10 @@ WRONG = {
     changed(started=-1): "“started”",
     changed(started=True): "“started”",
     changed(elapsed_s=None): "“elapsed_s”",
-    changed(started=1).replace('"started": 1', '"started": 1e999'): "“started”",
+    changed(started=1).replace('"started": 1', '"started": 1e999'): "too large",
     changed(started=1).replace('"started": 1', '"started": NaN'): "NaN",
     changed(started=1).replace('"started": 1', '"started": -Infinity'): "Infinity",
-    changed(started=1).replace('"started": 1', '"started": 1, "started": 2'): "“started” stands in it twice",
+    changed(started=1).replace('"started": 1', '"started": 1, "started": 2'): "“started”: a key may stand there once",
     changed(origin="x" * 81): "“origin”",
     changed(message="x" * 4001): "“message”",
     changed(outcomes=[POINT] * (limit("measure_outcomes") + 1)): "“outcomes”",
@@ -104,8 +104,8 @@ WRONG = {
     changed(outcomes=[POINT | {"item": ITEM | {"shape": [2**63]}}]): "“outcomes.0.item.shape.0”",
     changed(programme={}): "“programme.device”",
     changed(facts=[]): "“facts”",
-    '{"format": ' + "[" * 100_000 + "]" * 100_000 + "}": "too deep",
-    changed().replace('"message": ""', '"message": ' + "[" * 400 + "]" * 400): "too deep",
+    '{"format": ' + "[" * 100_000 + "]" * 100_000 + "}": "deep",
+    changed().replace('"message": ""', '"message": ' + "[" * 400 + "]" * 400): "deep",
     " " * (limit("upload_bytes") + 1): "bytes",
     "\ud800": "UTF-8",
 }

@@ -183,7 +183,7 @@ def test_whatever_is_pressed_the_line_moves_on(steps: list[tuple[str, int]]) -> 
     """One job runs whenever somebody wants one, nobody has two, the oldest wish is next, and places count from one."""
     wishes = list[str]()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(child, "spawn", lambda _: _Process())
+        patch.setattr(child, "spawn", lambda *_: _Process())
         patch.setattr(child, "kill", lambda process: process.over.set())
         patch.setattr(child, "read", _works)
         patch.setattr(child, "wait_until_ended", lambda _: True)

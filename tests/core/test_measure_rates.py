@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
@@ -17,7 +16,7 @@ from core.planning.form.plan_form import plan_from
 from core.planning.form.rates import ORIGIN
 from core.planning.rates import rates_of, rates_origin
 from tests.core.collectives_cases import made as collectives
-from tests.core.collectives_cases import point
+from tests.core.collectives_cases import timing
 
 H100 = DeviceFacts(
     name="NVIDIA H100 80GB HBM3", detail="", threads=0, memory_bytes=85_045_968_896.0, power_limit_w=700.0
@@ -190,7 +189,7 @@ def test_a_measurement_without_rates_gives_no_plan() -> None:
 
 
 def test_measured_links_go_into_a_plan_with_the_rates_of_the_same_device() -> None:
-    links = collectives(points=[point("all-reduce", 1 << 30, 0.005)])
+    links = collectives(timings=(timing("all-reduce", 1 << 30, 0.005),))
     mine = record([square("bf16", 8192, 7e14), copy(2e9, 2.9e12)])
     texts = with_measured_links(links, mine)
     plan = plan_from(texts)
@@ -204,15 +203,15 @@ def test_measured_links_go_into_a_plan_with_the_rates_of_the_same_device() -> No
     assert with_measured_links(links, other) == with_measured_links(links)
 
 
-@pytest.mark.parametrize("fields", [{"backend": "gloo"}, {"devices": ["NVIDIA H200", "NVIDIA L4"]}, {"points": []}])
-def test_links_between_processors_or_unlike_devices_are_no_plans(fields: dict[str, Any]) -> None:
-    assert with_measured_links(collectives(**{"points": [point("all-reduce", 1 << 30, 0.005)], **fields})) == {}
+def test_links_between_unlike_devices_or_of_small_messages_are_no_plans() -> None:
+    assert with_measured_links(collectives(devices=("NVIDIA H200", "NVIDIA L4"))) == {}
+    assert with_measured_links(collectives(timings=(timing("all-reduce", 1 << 20, 0.005),))) == {}
 
 
 def test_what_links_are_held_against() -> None:
     assert promised(collectives()) == 450e9
-    assert promised(collectives(nodes=2, world_size=16)) == pytest.approx(8 * 50e9)
+    assert promised(collectives(nodes=2)) == pytest.approx(8 * 50e9)
     assert promised(collectives(nodes=8, ranks_per_node=1)) == pytest.approx(50e9)
-    assert math.isnan(promised(collectives(devices=["our own chip"])))
-    assert math.isnan(promised(collectives(devices=["our own chip", "NVIDIA H100 80GB HBM3"])))
-    assert math.isnan(promised(collectives(devices=["NVIDIA H100 80GB HBM3", "NVIDIA L4"])))
+    assert math.isnan(promised(collectives(devices=("our own chip",))))
+    assert math.isnan(promised(collectives(devices=("our own chip", "NVIDIA H100 80GB HBM3"))))
+    assert math.isnan(promised(collectives(devices=("NVIDIA H100 80GB HBM3", "NVIDIA L4"))))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from core.benchmark.points import DeviceFacts, Item, Point, Refusal, State, clip
 from core.benchmark.programme import KINDS, METHOD, Programme
-from core.benchmark.running.events import Device, Done, Event, Found, Progress, Started, decode, encode
+from core.benchmark.running.events import Device, Done, Event, Progress, Started, Tried, decode, encode
 from core.benchmark.running.jobs import Runner, Snapshot, worker_command
 from core.benchmark.timing import kinds
 from core.jobs.lines import LineReader, Tail
@@ -47,7 +47,7 @@ POINT = Point(
 REFUSAL = Refusal(item=ITEMS[1], why="refused", text="RuntimeError: not here")
 FACTS = DeviceFacts(name="A processor", detail="", threads=2, memory_bytes=1e9, power_limit_w=None)
 START = [Started(method=METHOD, torch="2.13.0"), Device(facts=FACTS)]
-FOUND, REFUSED, DONE = Found(outcome=POINT), Found(outcome=REFUSAL), Done(elapsed_s=1.0)
+FOUND, REFUSED, DONE = Tried(outcome=POINT), Tried(outcome=REFUSAL), Done(elapsed_s=1.0)
 HALF_WAY = Progress(item=ITEMS[1], phase="timing", fraction=0.5)
 
 # ------------------------------------------------------------------------------------------ lines
@@ -83,8 +83,8 @@ events: st.SearchStrategy[Event] = st.one_of(
     st.builds(Started, method=texts, torch=texts),
     st.builds(Device, facts=facts),
     st.builds(Progress, item=items, phase=texts, fraction=st.floats(0, 1)),
-    st.builds(Found, outcome=points),
-    st.builds(Found, outcome=st.builds(Refusal, item=items, why=st.sampled_from(["refused", "skipped"]), text=texts)),
+    st.builds(Tried, outcome=points),
+    st.builds(Tried, outcome=st.builds(Refusal, item=items, why=st.sampled_from(["refused", "skipped"]), text=texts)),
     st.builds(Done, elapsed_s=amounts),
 )
 

@@ -18,12 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from core.jobs.queue import Line
 from core.limits import limit
-from core.models.building.build import build_model
 from core.models.building.count import count
 from core.models.building.events import Built, BuiltPart, Refused, decode, on_parabola
 from core.models.building.jobs import BuildRunner, build_key
-from core.models.building.queue import Line
 from core.models.building.worker import _made
 from core.models.configs.config import from_hf_config
 from core.models.counts_only import CountedModel, CountedTextError, counted, read_counted, write_counted
@@ -87,10 +86,10 @@ def test_what_a_token_runs_through_beside_a_state(name: str) -> None:
     assert [sum(part[of] for part in parts) for of in ("total", "active")] == [ours.total, ours.active]
 
 
-def test_a_model_through_the_process() -> None:
+def test_a_model_through_the_process(tmp_path: Path) -> None:
     """Everything at once: built in a process of its own, its own code ignored, an invented key named."""
     config = {**LITTLE, "auto_map": {"AutoModelForCausalLM": "stranger/thing--code.Model"}, "zork": 3}
-    built = build_model(json.dumps(config), 32)
+    built = BuildRunner(Line(tmp_path)).build(json.dumps(config), 32)
     assert isinstance(built, Built), built
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**LITTLE))
@@ -135,8 +134,8 @@ def test_what_is_refused_has_a_reason(config: dict[str, Any], said: str) -> None
         ('{"model_type": "llama"}', 0, "A sequence has 1 to"),
     ],
 )
-def test_what_is_refused_before_anything_starts(text: str, seq_len: int, said: str) -> None:
-    refused = build_model(text, seq_len, command=["/nowhere/at/all"])
+def test_what_is_refused_before_anything_starts(tmp_path: Path, text: str, seq_len: int, said: str) -> None:
+    refused = BuildRunner(Line(tmp_path), ["/nowhere/at/all"]).build(text, seq_len)
     assert isinstance(refused, Refused)
     assert said in refused.reason
 
@@ -148,18 +147,28 @@ def script(code: str) -> list[str]:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("print('hello')", "without an answer (exit code 0)"),
-        ("import sys; print('no such thing', file=sys.stderr); sys.exit(7)", "exit code 7). Its last words: no such"),
+        ("print('hello')", "ended before it was done"),
+        ("import sys; print('no such thing', file=sys.stderr); sys.exit(7)", "exit code 7. Its last words: no such"),
         ("import time; time.sleep(60)", "stopped after 2 s"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "or for the memory it took"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "when memory runs out"),
         ('print(\'{"refused": "because"}\')', "because"),
-        ("print('x' * 5_000_000)", "without an answer"),
+        ("print('x' * 5_000_000)", "ended before it was done"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGXCPU)", "more processor time"),
     ],
 )
-def test_whatever_the_process_does_there_is_an_answer(code: str, said: str) -> None:
-    refused = build_model('{"model_type": "llama"}', 8, command=script(code), seconds=2)
+def test_whatever_the_process_does_there_is_an_answer(tmp_path: Path, code: str, said: str) -> None:
+    refused = BuildRunner(Line(tmp_path), script(code), timeout_s=2).build('{"model_type": "llama"}', 8)
     assert isinstance(refused, Refused)
     assert said in refused.reason
+
+
+def test_the_process_has_no_secret_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://secret")
+    names = script("import json, os; print(json.dumps({'refused': ' '.join(os.environ)}))")
+    refused = BuildRunner(Line(tmp_path), names).build("{}", 8)
+    assert isinstance(refused, Refused)
+    assert "PATH" in refused.reason.split()
+    assert "DATABASE_URL" not in refused.reason
 
 
 DEEDS = (
@@ -262,64 +271,35 @@ def test_a_counted_model_in_text() -> None:
             read_counted(wrong)
 
 
-def test_one_build_at_a_time_and_no_more_than_may_wait(tmp_path: Path) -> None:
-    go, now, most, seen = threading.Event(), [0], [0], list[str]()
-
-    def slow(config: str, seq_len: int, _: int) -> Refused:
-        now[0] += 1
-        most[0] = max(most[0], now[0])
-        seen.append(config)
-        go.wait(30)
-        now[0] -= 1
-        if config == "bad":
-            raise RuntimeError
-        return Refused(f"{config} {seq_len}")
-
-    runner = BuildRunner(Line(tmp_path), slow)
-    names = ["bad", *(f"c{i}" for i in range(limit("build_queue")))]
-    first = runner.submit(names[0], 8)
-    while (running := runner.poll(first.key)) is None or running.state != "building":
-        pass
-    jobs = [first, *(runner.submit(name, 8) for name in names[1:])]
-    assert all(job.under_way for job in jobs)
-    full = runner.submit("one more", 8)
-    assert (full.state, runner.poll(full.key)) == ("full", None)
-    assert runner.submit(names[1], 8).key == jobs[1].key
-    go.set()
-    done = [wait(runner, job.key) for job in jobs]
-    assert most == [1]
-    assert seen == names
-    assert done[0] == Refused("The build failed: RuntimeError.")
-    assert done[1:] == [Refused(f"{name} 8") for name in names[1:]]
-    assert runner.submit(names[1], 8).answer == Refused(f"{names[1]} 8")
-    assert seen == names, "what was built is remembered"
+def config(model: str) -> str:
+    """A config by which a model is told from others."""
+    return json.dumps({"model": model})
 
 
-def test_a_visitor_stands_in_line_once(tmp_path: Path) -> None:
-    """And what another waits for as well stays."""
-    line, seen = Line(tmp_path), list[str]()
+NOTES = """
+import json, os, sys, time
+folder, model = sys.argv[1], json.load(sys.stdin)["config"]["model"]
+os.mkdir(folder + "/alone")
+with open(folder + "/log", "a") as log:
+    log.write(model + chr(10))
+while not os.path.exists(folder + "/go"): time.sleep(0.01)
+os.rmdir(folder + "/alone")
+print("no answer" if model == "bad" else json.dumps({"refused": model}))
+"""
+"""A building process that fails beside another, notes what it builds, and waits until it may end."""
 
-    def noted(config: str, *_: int) -> Refused:
-        seen.append(config)
-        return Refused(config)
 
-    other = line.join(1)
-    assert other
-    runner = BuildRunner(line, noted)
-    asked = [("a", "ann"), ("b", "bob"), ("c", "ann"), ("d", "eve"), ("d", "bob"), ("e", "eve"), ("f", "ann")]
-    for model, who in (*asked, *((model, "ann") for model in "ghijklmn")):
-        assert runner.submit(model, 8, who).state == "waiting"
-    aheads = {model: build.ahead for model in "abcdefn" if (build := runner.poll(build_key(model, 8)))}
-    assert aheads == {"d": 1, "e": 2, "n": 3}
-    other.leave()
-    for model in "den":
-        assert wait(runner, build_key(model, 8)) == Refused(model)
-    assert seen == ["d", "e", "n"]
+def noting(folder: Path) -> BuildRunner:
+    return BuildRunner(Line(folder / "line"), [sys.executable, "-S", "-c", NOTES, str(folder)])
+
+
+def log(folder: Path) -> list[str]:
+    return (folder / "log").read_text().split()
 
 
 def wait(runner: BuildRunner, key: str) -> Built | Refused:
     ended = threading.Event()
-    for _ in range(1000):
+    for _ in range(3000):
         build = runner.poll(key)
         assert build is not None
         if build.answer is not None:
@@ -328,13 +308,47 @@ def wait(runner: BuildRunner, key: str) -> Built | Refused:
     raise AssertionError(build)
 
 
+def test_one_build_at_a_time_and_no_more_than_may_wait(tmp_path: Path) -> None:
+    runner = noting(tmp_path)
+    names = ["bad", *(f"c{i}" for i in range(limit("build_queue")))]
+    jobs = [runner.submit(config(name), 8) for name in names]
+    assert all(job.under_way for job in jobs)
+    full = runner.submit(config("one more"), 8)
+    assert (full.state, runner.poll(full.key)) == ("full", None)
+    assert runner.submit(config(names[1]), 8).key == jobs[1].key
+    (tmp_path / "go").touch()
+    failed, *refused = [wait(runner, job.key) for job in jobs]
+    assert isinstance(failed, Refused)
+    assert "ended before it was done" in failed.reason
+    assert refused == [Refused(name) for name in names[1:]]
+    assert runner.submit(config(names[1]), 8).answer == Refused(names[1])
+    assert log(tmp_path) == names, "what was built is remembered"
+
+
+def test_a_visitor_stands_in_line_once(tmp_path: Path) -> None:
+    """And what another waits for as well stays."""
+    (tmp_path / "go").touch()
+    runner = noting(tmp_path)
+    other = Line(tmp_path / "line").join(1)
+    assert other
+    asked = [("a", "ann"), ("b", "bob"), ("c", "ann"), ("d", "eve"), ("d", "bob"), ("e", "eve"), ("f", "ann")]
+    for model, who in (*asked, *((model, "ann") for model in "ghijklmn")):
+        assert runner.submit(config(model), 8, who).state == "waiting"
+    aheads = {model: build.ahead for model in "abcdefn" if (build := runner.poll(build_key(config(model), 8)))}
+    assert aheads == {"d": 1, "e": 2, "n": 3}
+    other.leave()
+    for model in "den":
+        assert wait(runner, build_key(config(model), 8)) == Refused(model)
+    assert log(tmp_path) == ["d", "e", "n"]
+
+
 def test_a_runner_forgets_what_was_built_long_ago(tmp_path: Path) -> None:
-    runner = BuildRunner(Line(tmp_path), lambda config, *_: Refused(config))
+    runner = BuildRunner(Line(tmp_path), ["echo", '{"refused": "x"}'])
     keys: list[str] = []
     for index in range(limit("build_answers") + 10):
-        keys.append(runner.submit(str(index), 8).key)
-        wait(runner, keys[-1])
-    kept = [key for key in keys if runner.poll(key)]
-    assert limit("build_answers") - 1 <= len(kept) <= limit("build_answers") + 1
-    assert keys[-1] in kept
-    assert keys[0] not in kept
+        keys.append(build_key(config(str(index)), 8))
+        assert runner.build(config(str(index)), 8) == Refused("x")
+    remembered = [key for key in keys if runner.poll(key)]
+    assert limit("build_answers") - 1 <= len(remembered) <= limit("build_answers") + 1
+    assert keys[-1] in remembered
+    assert keys[0] not in remembered

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,39 +12,33 @@ from pathlib import Path
 
 import pytest
 
-from core.limits import LIMITS, Limit, limit
-from core.models.building.build import build_model
+from core.jobs.queue import Line
+from core.limits import limit
 from core.models.building.events import Refused
-from core.models.building.jobs import BuildRunner
-from core.models.building.queue import Line
+from core.models.building.jobs import BuildRunner, build_key
 
 ROOT = Path(__file__).parents[2]
 
 SERVER = """
-import sys, time
+import json, sys
 from pathlib import Path
-from core.models.building.build import build_model
-from core.models.building.events import Refused
-from core.models.building.jobs import BuildRunner
-from core.models.building.queue import Line
+from core.jobs.queue import Line
+from core.models.building.jobs import BuildRunner, build_key
 
-folder = Path(sys.argv[1])
-
-def noted(what):
-    with (folder / "log").open("a") as log:
-        log.write(what + "\\n")
-
-def build(config, seq_len, lock):
-    noted("begins " + config)
-    go, runs = (str(folder / f"{what}-{config}") for what in ("go", "runs"))
-    waits = f"import os, time\\nopen({runs!r}, 'w')\\nwhile not os.path.exists({go!r}): time.sleep(0.01)"
-    build_model("{}", seq_len, lock, command=[sys.executable, "-S", "-c", waits])
-    noted("ends " + config)
-    return Refused(config)
-
-runner = BuildRunner(Line(folder / "line"), build)
+build = '''
+import json, os, sys, time
+folder, model = sys.argv[1], json.load(sys.stdin)["config"]["model"]
+def note(what):
+    with open(folder + "/log", "a") as log:
+        log.write(what + " " + model + chr(10))
+note("begins")
+while not os.path.exists(folder + "/go-" + model): time.sleep(0.01)
+note("ends")
+print(json.dumps({"refused": model}))
+'''
+runner = BuildRunner(Line(Path(sys.argv[1]) / "line"), [sys.executable, "-S", "-c", build, sys.argv[1]])
 for line in sys.stdin:
-    seen = runner.submit(line.strip(), 8)
+    seen = runner.submit(json.dumps({"model": line.strip()}), 8)
     print(seen.state, seen.ahead, flush=True)
 """
 """Builds what it reads, each until there is a file go-<what>; says how it stands with what it reads, old or new."""
@@ -131,7 +126,7 @@ def test_as_many_wait_on_the_machine_as_may_and_no_more(servers: Servers) -> Non
 
 def test_who_is_killed_loses_the_turn_and_the_places_once_the_build_has_ended(servers: Servers) -> None:
     servers.ask("a", "a1")
-    until((servers.folder / "runs-a1").exists)  # the building process, which holds the turn as well
+    until(lambda: servers.log == ["begins a1"])  # the building process, which holds the turn as well
     assert servers.ask("a", "a2")[1] == 1
     assert servers.ask("b", "b1") == ("waiting", 2)
     servers.kill("a")
@@ -141,7 +136,7 @@ def test_who_is_killed_loses_the_turn_and_the_places_once_the_build_has_ended(se
     assert servers.ask("c", "c1") == ("waiting", 2)
     servers.let("a1")
     until(lambda: servers.ask("b", "b1")[0] == "building")
-    assert servers.log == ["begins a1", "begins b1"]
+    until(lambda: servers.log == ["begins a1", "ends a1", "begins b1"])
     servers.let("b1", "c1")
     until(lambda: servers.ask("c", "c1")[0] == "done")
 
@@ -149,7 +144,7 @@ def test_who_is_killed_loses_the_turn_and_the_places_once_the_build_has_ended(se
 STORM = """
 import contextlib, os, random, signal, sys, time
 from pathlib import Path
-from core.models.building.queue import Line
+from core.jobs.queue import Line
 
 folder = Path(sys.argv[1])
 line, chance = Line(folder / "line"), random.Random(1)
@@ -209,44 +204,60 @@ def test_a_hundred_kills_leave_one_at_a_time_and_then_nobody(tmp_path: Path) -> 
     assert os.listdir(line.folder) == []
 
 
-def test_who_waits_too_long_is_told_so_and_may_ask_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(LIMITS, "build_wait", Limit(0, "seconds", "of a test"))  # type: ignore[index]
+def says(text: str) -> list[str]:
+    """A building process that answers at once."""
+    return ["echo", json.dumps({"refused": text})]
+
+
+def test_who_waits_too_long_is_told_so_and_may_ask_again(tmp_path: Path) -> None:
     line = Line(tmp_path)
     other = line.join(1)
     assert other
-    runner = BuildRunner(line, lambda config, *_: Refused(config))
-    key = runner.submit("x", 8).key
-    until(lambda: (seen := runner.poll(key)) is not None and seen.state == "done")
-    seen = runner.poll(key)
-    assert seen
-    assert seen.answer == Refused("It stood in line for 0 min, and those before it did not end.")
+    runner = BuildRunner(line, says("x"))
+    runner._patience_s = 0
+    assert runner.build("{}", 8) == Refused("It stood in line for 0 min, and those before it did not end.")
     other.leave()
-    runner.submit("x", 8)
-    until(lambda: (seen := runner.poll(key)) is not None and seen.answer == Refused("x"))
+    assert runner.build("{}", 8) == Refused("x")
     assert os.listdir(tmp_path) == []
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    runner = BuildRunner(Line(file / "line"), lambda config, *_: Refused(config))
-    seen = runner.submit("x", 8)
+    runner = BuildRunner(Line(file / "line"), says("x"))
+    seen = runner.submit("{}", 8)
     assert seen.state == "done"
     assert isinstance(seen.answer, Refused)
     assert f"cannot be kept in {file / 'line'} (Not a directory)" in seen.answer.reason
     file.unlink()
-    runner.submit("x", 8)
-    until(lambda: (now := runner.poll(seen.key)) is not None and now.answer == Refused("x"))
+    assert runner.build("{}", 8) == Refused("x")
 
 
-def test_the_lock_is_free_once_a_build_was_stopped(tmp_path: Path) -> None:
+def test_the_turn_is_free_once_a_build_was_stopped(tmp_path: Path) -> None:
     line = Line(tmp_path)
-    first, second = line.join(2), line.join(2)
-    assert first
+    runner = BuildRunner(line, [sys.executable, "-S", "-c", "import time; time.sleep(60)"], timeout_s=1)
+    runner.submit("{}", 8)
+    second = line.join(2)
     assert second
-    waits = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
-    assert isinstance(build_model("{}", 8, first.lock, command=waits, seconds=1), Refused)
     assert line.ahead(second) == 1
-    first.leave()
+    answer = runner.build("{}", 8)
+    assert isinstance(answer, Refused)
+    assert "stopped after 1 s" in answer.reason
     assert line.ahead(second) == 0
     second.leave()
+
+
+def test_who_gives_up_the_first_place_lets_the_next_one_begin_once(tmp_path: Path) -> None:
+    """The thread that waited for the turn of what was given up begins the next one, unless somebody has."""
+    line = Line(tmp_path)
+    other = line.join(9)
+    assert other
+    runner = BuildRunner(line, says("x"))
+    for model in ("a", "b", "c"):
+        assert runner.submit(json.dumps({"model": model}), 8, "ann").state == "waiting"
+    bob = runner.submit("{}", 8, "bob")
+    runner.submit(json.dumps({"model": "d"}), 8, "ann")
+    other.leave()
+    for key in (bob.key, build_key(json.dumps({"model": "d"}), 8)):
+        until(lambda key=key: (seen := runner.poll(key)) is not None and seen.answer == Refused("x"))
+    assert os.listdir(tmp_path) == []

@@ -84,7 +84,7 @@ def test_what_waits_or_was_cancelled_in_line_is_not_kept(kept: Measurements) -> 
     assert runner.cancel(first.record.id)
     measured.wait(lambda: kept.history().total and _record(kept, first).stage == "cancelled")
     saved(keeper)
-    assert [one.id for one in kept.history().kept] == [first.record.id]
+    assert [one.id for one in kept.history().measurements] == [first.record.id]
     assert read(kept, first).owner == "Ada"
 
 
@@ -183,7 +183,7 @@ def test_only_so_much_waits_for_a_database_and_what_is_let_go_is_logged(
     answers.set()
     saved(writer)
     measured.wait(lambda: kept.history().total == 3)
-    assert {stored.id for stored in kept.history().kept} == {measured.record(n).id for n in (0, 2, 3)}
+    assert {stored.id for stored in kept.history().measurements} == {measured.record(n).id for n in (0, 2, 3)}
     assert sum("2 results are lost" in line.getMessage() for line in caplog.records) == 2
 
 
@@ -237,7 +237,7 @@ def _kill_one(runner: Runner, kept: Measurements, least: int) -> None:
     assert killed.state == "failed"
     assert "SIGKILL" in killed.record.message
     assert least <= len(killed.record.outcomes) <= len(POINTS)
-    measured.wait(lambda: job.record.id in {one.id for one in kept.history().kept})
+    measured.wait(lambda: job.record.id in {one.id for one in kept.history().measurements})
     measured.wait(lambda: _record(kept, job).stage == "failed")
     assert read(kept, job).record == killed.record
 
@@ -292,7 +292,7 @@ def test_ten_servers_killed_in_mid_job_leave_no_process_no_file_and_no_result_be
     store = Store.open(cases.address(folders["data"]))
     late = Measurements(store._engine, lambda: store._clock() + 2 * LOST_S * 1_000_000)
     assert late.lost() == 10
-    found = {one.id: one.record for one in late.history().kept}
+    found = {one.id: one.record for one in late.history().measurements}
     assert found.keys() == jobs.keys()
     for record in found.values():
         assert record is not None

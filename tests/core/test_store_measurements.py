@@ -86,11 +86,11 @@ def test_a_history_is_of_one_device_or_kind_or_origin_newest_first(kept: Measure
         (("device", "none"),): [],
     }.items():
         history = kept.history(**dict(asked))  # type: ignore[arg-type]
-        assert [one.record for one in history.kept] == found[::-1]
+        assert [one.record for one in history.measurements] == found[::-1]
         assert history.total == len(found)
-    pages = [one.record for page in (1, 2, 3) for one in kept.history(page=page, per_page=4).kept]
+    pages = [one.record for page in (1, 2, 3) for one in kept.history(page=page, per_page=4).measurements]
     assert pages == records[::-1]
-    assert kept.history(page=99, per_page=4).kept == kept.history(page=3, per_page=4).kept
+    assert kept.history(page=99, per_page=4).measurements == kept.history(page=3, per_page=4).measurements
     assert kept.devices() == ("A processor", "NVIDIA H200")
     latest = {device: kept.latest(device) for device in ("", "A processor", "NVIDIA H200", "none")}
     assert {device: one and one.record for device, one in latest.items()} == {
@@ -145,7 +145,7 @@ def test_there_is_always_room_for_what_was_measured_here(kept: Measurements, mon
 
 
 def ids(kept: Measurements) -> set[str]:
-    return {one.id for one in kept.history(per_page=100).kept}
+    return {one.id for one in kept.history(per_page=100).measurements}
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=12))
@@ -158,7 +158,7 @@ def test_writes_in_any_order_lose_no_result(writes: list[tuple[int, int]]) -> No
         for which, results in writes:
             kept.keep(cut(whole[which], results))
             most[whole[which].id] = max(most.get(whole[which].id, 0), results)
-        found = {one.id: one.record for one in kept.history().kept}
+        found = {one.id: one.record for one in kept.history().measurements}
         assert {one: len(record.outcomes) for one, record in found.items() if record} == most
         assert all(found[one.id] == cut(one, most[one.id]) for one in whole if one.id in found)
 

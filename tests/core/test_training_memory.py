@@ -162,15 +162,15 @@ def test_parts_are_spelled() -> None:
 
 
 def test_memory_basis_never_contradicts_itself() -> None:
-    says(text.memory_read_as(80e9, ""), "decimal 80 GB", "74.51 GiB")
+    says(text.memory_read_as(80e9, "GB", ""), "decimal 80 GB", "74.51 GiB")
     h100 = find_accelerator("H100 SXM")
-    said = text.memory_read_as(h100.memory_bytes, h100.memory_note)
+    said = text.memory_read_as(h100.memory_bytes, h100.memory_unit, h100.memory_note)
     says(said, "reports more", "81,559 MiB in nvidia-smi", "85.52 GB")
-    assert "81,920 MiB" in text.memory_read_as(80e9, find_accelerator("A100 SXM 80 GB").memory_note)
-    assert "180 GB are usable" in text.memory_read_as(192e9, find_accelerator("B100").memory_note)
-    assert "the 32 GiB of the documentation, which are 34.36 GB" in text.memory_read_as(32 * 2**30, "GiB (doc)")
+    assert "81,920 MiB" in text.memory_read_as(80e9, "GB", find_accelerator("A100 SXM 80 GB").memory_note)
+    assert "180 GB are usable" in text.memory_read_as(192e9, "GB", find_accelerator("B100").memory_note)
+    assert "the 32 GiB of the documentation, which are 34.36 GB" in text.memory_read_as(32 * 2**30, "GiB", "")
     for device in accelerators():
-        said = text.memory_read_as(device.memory_bytes, device.memory_note)
+        said = text.memory_read_as(device.memory_bytes, device.memory_unit, device.memory_note)
         assert "more than the part reports" not in said
         assert not any(shorthand in said for shorthand in ("printed", "class", "aiconfigurator", "(doc)"))
 

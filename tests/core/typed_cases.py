@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from core.benchmark.collectives.result_fields import ResultFields
+from core.benchmark.collectives import Collectives
 from core.benchmark.device import DeviceKind
 from core.benchmark.points import DeviceFacts
 from core.benchmark.programme import METHOD, LayerShape, Programme
@@ -15,7 +15,7 @@ from core.benchmark.record import Record
 from core.limits import limit
 from core.planning.comparison.entry import Entry, entry_of
 from core.planning.comparison.examples import examples
-from tests.core.collectives_cases import made, values
+from tests.core.collectives_cases import made
 from tests.core.measured_cases import copy, item, point, refusal, square
 
 HOST = "a.example"
@@ -83,11 +83,9 @@ def measurement(kind: str, device: DeviceKind) -> Record:
     )
 
 
-def collectives(kind: str) -> ResultFields:
-    """The same of a measuring of collectives."""
-    same = dict.fromkeys(("torch", "cuda", "nccl", "method", "problem"), kind)
-    refused = [{**values()["refusals"][0], "text": kind}]
-    return made(devices=[kind], complete=False, refusals=refused, **same)
+def collectives(kind: str) -> Collectives:
+    """The same of measured collectives."""
+    return made(devices=(kind,), versions=kind)
 
 
 _LIVE = re.compile(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,8 +68,9 @@ def write(names: Sequence[str]) -> None:
 
 def sweep(names: Sequence[str]) -> None:
     """Read every family's default config by formula and by building, and print what disagrees with the table."""
-    from core.models.building.build import build_model
+    from core.jobs.queue import Line
     from core.models.building.events import Refused
+    from core.models.building.jobs import BuildRunner
     from core.models.configs.config import read_hf_config
     from core.models.configs.json_text import ConfigError
     from core.models.parameters import parameters
@@ -76,11 +78,12 @@ def sweep(names: Sequence[str]) -> None:
     known = {row["model_type"]: row for row in table()}
     tally = dict.fromkeys(("by formula", "by building", "FLOPs counted", "refused", "transformers cannot", "wrong"), 0)
     slowest = (0.0, "")
+    runner = BuildRunner(Line(Path(tempfile.mkdtemp())))
     for name in names:
         row = known[name]
         text = f'{{"model_type": "{name}"}}'
         start = time.perf_counter()
-        built = build_model(text, SEQ)
+        built = runner.build(text, SEQ)
         slowest = max(slowest, (time.perf_counter() - start, name))
         try:
             read = read_hf_config(text)

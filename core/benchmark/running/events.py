@@ -6,11 +6,11 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter
 
-from core.benchmark.points import Amount, DeviceFacts, Item, Outcome, Text, Told
+from core.benchmark.points import Amount, Checked, DeviceFacts, Item, Outcome, Text
 from core.jobs.lines import decoded
 
 
-class Started(Told):
+class Started(Checked):
     """The process runs: versions of method and torch."""
 
     event: Literal["start"] = "start"
@@ -18,14 +18,14 @@ class Started(Told):
     torch: Text
 
 
-class Device(Told):
+class Device(Checked):
     """The device is there."""
 
     event: Literal["device"] = "device"
     facts: DeviceFacts
 
 
-class Progress(Told):
+class Progress(Checked):
     """What is being done to an item, and how far it is, 0 to 1."""
 
     event: Literal["progress"] = "progress"
@@ -34,21 +34,21 @@ class Progress(Told):
     fraction: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
-class Found(Told):
+class Tried(Checked):
     """An item is measured, refused or skipped."""
 
     event: Literal["outcome"] = "outcome"
     outcome: Outcome
 
 
-class Done(Told):
+class Done(Checked):
     """Every item has been tried."""
 
     event: Literal["done"] = "done"
     elapsed_s: Amount
 
 
-Event: TypeAlias = Started | Device | Progress | Found | Done
+Event: TypeAlias = Started | Device | Progress | Tried | Done
 
 _EVENTS: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 

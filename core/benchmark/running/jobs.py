@@ -10,7 +10,7 @@ from typing import TypeAlias
 from core.benchmark.points import DeviceFacts, Outcome, clip
 from core.benchmark.programme import Programme
 from core.benchmark.record import Record
-from core.benchmark.running.events import Device, Done, Found, Progress, Started, decode
+from core.benchmark.running.events import Device, Done, Progress, Started, Tried, decode
 from core.benchmark.timing import kinds
 from core.jobs.process import Job, ProcessRunner
 from core.limits import limit
@@ -85,7 +85,7 @@ class _Job(Job[Programme, Snapshot]):
                 self.facts = event.facts
             case Progress() as event:
                 self.progress = event
-            case Found() as event if len(self.outcomes) < limit("measure_outcomes"):
+            case Tried() as event if len(self.outcomes) < limit("measure_outcomes"):
                 self.outcomes.append(event.outcome)
                 self.progress = None
             case Done():

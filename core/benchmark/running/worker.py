@@ -22,10 +22,10 @@ from typing import Any, TextIO
 from core.benchmark import device
 from core.benchmark.points import DeviceFacts, Item, Outcome, Refusal, State, clip
 from core.benchmark.programme import METHOD, Programme
-from core.benchmark.running.events import Device, Done, Event, Found, Progress, Started, encode
+from core.benchmark.running.events import Device, Done, Event, Progress, Started, Tried, encode
 from core.benchmark.timing import kinds, matmul
 from core.benchmark.timing.bench import Bench, attempt
-from core.benchmark.timing.timers import CudaTimer, QueuedTimer, SyncTimer, cpu_timer
+from core.benchmark.timing.timers import CudaTimer, QueuedTimer, cpu_timer
 from core.jobs.process import end_with_parent
 from core.units import format_bytes
 
@@ -40,7 +40,7 @@ class Reporter:
         self.out = out
         self.last = float("-inf")
 
-    def say(self, event: Event) -> None:
+    def write(self, event: Event) -> None:
         """Write ``event`` now."""
         print(encode(event), file=self.out, flush=True)
 
@@ -49,7 +49,7 @@ class Reporter:
         now = time.monotonic()
         if fraction == 0 or now - self.last >= _PROGRESS_EVERY_S:
             self.last = now
-            self.say(Progress(item=item, phase=phase, fraction=fraction))
+            self.write(Progress(item=item, phase=phase, fraction=fraction))
 
 
 def _gpu_state(uuid: str) -> State:
@@ -107,30 +107,7 @@ def cpu_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
     return Bench(torch, "cpu", "cpu", cpu_timer, State, device.available_bytes), facts
 
 
-def xpu_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
-    """The first Intel GPU. Written after torch's documentation and not tried on one."""
-    place = "xpu:0"
-    properties = torch.xpu.get_device_properties(place)
-    facts = DeviceFacts(
-        name=clip(str(properties.name)),
-        detail="",
-        threads=0,
-        memory_bytes=float(properties.total_memory),
-        power_limit_w=None,
-    )
-    room = lambda: float(properties.total_memory - torch.xpu.memory_allocated(place))  # noqa: E731
-    return Bench(torch, "xpu", place, SyncTimer(torch.xpu.synchronize), State, room), facts
-
-
-def mps_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
-    """Apple's GPU. Written after torch's documentation and not tried on one."""
-    most = float(torch.mps.recommended_max_memory())
-    facts = DeviceFacts(name=device.cpu().name, detail="Metal", threads=0, memory_bytes=most, power_limit_w=None)
-    room = lambda: most - float(torch.mps.current_allocated_memory())  # noqa: E731
-    return Bench(torch, "mps", "mps", SyncTimer(torch.mps.synchronize), State, room), facts
-
-
-_BENCHES = {"cpu": cpu_bench, "cuda": cuda_bench, "xpu": xpu_bench, "mps": mps_bench}
+_BENCHES = {"cpu": cpu_bench, "cuda": cuda_bench}
 
 
 def context_lost(bench: Bench) -> str:
@@ -148,9 +125,9 @@ def run(programme: Programme, reporter: Reporter, seconds: float = kinds.LONGEST
     """Measure every item of ``programme``, saying everything through ``reporter``, in about ``seconds`` at most."""
     start = time.monotonic()
     torch: Any = importlib.import_module("torch")
-    reporter.say(Started(method=METHOD, torch=str(torch.__version__)))
+    reporter.write(Started(method=METHOD, torch=str(torch.__version__)))
     bench, facts = _BENCHES[programme.device](torch)
-    reporter.say(Device(facts=facts))
+    reporter.write(Device(facts=facts))
     outcomes: list[Outcome] = []
     lost = ""
     for planned in kinds.items(programme):
@@ -164,10 +141,10 @@ def run(programme: Programme, reporter: Reporter, seconds: float = kinds.LONGEST
             make = partial(kinds.prepare, bench, programme, item)
             outcome = attempt(bench, item, make, partial(reporter.progress, item))
         outcomes.append(outcome)
-        reporter.say(Found(outcome=outcome))
+        reporter.write(Tried(outcome=outcome))
         if isinstance(outcome, Refusal) and not why:
             lost = context_lost(bench)
-    reporter.say(Done(elapsed_s=time.monotonic() - start))
+    reporter.write(Done(elapsed_s=time.monotonic() - start))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -36,12 +36,10 @@ _HEADS = 16
 _DEFAULT: Mapping[DeviceKind, tuple[int, int]] = {
     "cpu": (512, 64),
     "cuda": (2048, 128),
-    "xpu": (2048, 128),
-    "mps": (1024, 64),
 }
 """Sequence length and head width without a plan."""
 
-MOST_FLOP: Mapping[DeviceKind, float] = {"cpu": 1e9, "cuda": 1e13, "xpu": 1e12, "mps": 1e11}
+MOST_FLOP: Mapping[DeviceKind, float] = {"cpu": 1e9, "cuda": 1e13}
 """Of one forward pass at most, so that a few runs take seconds: more is timed with fewer, then shorter sequences."""
 
 _SHORTEST = 16

@@ -22,7 +22,7 @@ from core.units import format_bytes
 MIN_RUNS = 5
 """Fewer runs than these have no spread worth showing."""
 
-KEPT_TIMES = 20_000
+MOST_TIMES = 20_000
 """Times kept per item; of tiny runs, millions of them, every second, fourth, … one is."""
 
 _BATCH_S = 0.2
@@ -39,24 +39,24 @@ class Times:
     Thinning by a fixed stride leaves percentiles what they are; ``runs`` counts all, ``best`` is the best of all.
     """
 
-    cap: int = KEPT_TIMES
+    cap: int = MOST_TIMES
     runs: int = field(default=0, init=False)
     best: float = field(default=math.inf, init=False)
-    kept: list[float] = field(default_factory=list[float], init=False)
+    times: list[float] = field(default_factory=list[float], init=False)
     stride: int = field(default=1, init=False)
 
     def add(self, batch: Sequence[float]) -> None:
         """Take the times of further runs."""
-        self.kept += batch[-self.runs % self.stride :: self.stride]
+        self.times += batch[-self.runs % self.stride :: self.stride]
         self.runs += len(batch)
         self.best = min(self.best, *batch)
-        while len(self.kept) > self.cap:
-            self.kept = self.kept[::2]
+        while len(self.times) > self.cap:
+            self.times = self.times[::2]
             self.stride *= 2
 
     def percentiles(self) -> tuple[float, float, float]:
         """p10, median and p90."""
-        p10, median, p90 = np.quantile(self.kept, [0.1, 0.5, 0.9])
+        p10, median, p90 = np.quantile(self.times, [0.1, 0.5, 0.9])
         return float(p10), float(median), float(p90)
 
 

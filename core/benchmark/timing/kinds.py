@@ -12,13 +12,13 @@ from core.benchmark.timing import attention, layer, matmul, memory, operations, 
 from core.benchmark.timing.bench import Bench, Run, warm_up_s
 from core.limits import limit
 
-STARTUP_S: Mapping[DeviceKind, float] = {"cpu": 3.0, "cuda": 6.0, "xpu": 6.0, "mps": 4.0}
+STARTUP_S: Mapping[DeviceKind, float] = {"cpu": 3.0, "cuda": 6.0}
 """About what starting the process, importing torch and creating a device's context take."""
 
-SETUP_S: Mapping[DeviceKind, float] = {"cpu": 0.1, "cuda": 0.15, "xpu": 0.15, "mps": 0.15}
+SETUP_S: Mapping[DeviceKind, float] = {"cpu": 0.1, "cuda": 0.15}
 """About what inputs, their check and trying smaller sizes take per item."""
 
-COMPILE_S: Mapping[DeviceKind, float] = {"cpu": 30.0, "cuda": 15.0, "xpu": 15.0, "mps": 15.0}
+COMPILE_S: Mapping[DeviceKind, float] = {"cpu": 30.0, "cuda": 15.0}
 """About what torch.compile takes for one layer, forward and backward."""
 
 LONGEST_S = 0.9 * limit("measure_seconds")

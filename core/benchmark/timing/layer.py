@@ -90,7 +90,7 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
     if item.label == COMPILED:
         with at_most(COMPILE_S, "compiling"):
             step.compile()
-    error = step.check("cpu" if bench.kind == "mps" else bench.place)
+    error = step.check()
     step.run()
 
     def peak() -> float:
@@ -205,7 +205,7 @@ class Step:
             if master is not weight:
                 weight.data.copy_(master)
 
-    def check(self, place: str) -> float:
+    def check(self) -> float:
         """The result's error against float64; raises `WrongError` where it, or that of a gradient, is too large.
 
         The gradient that arrives is zero beyond the first tokens of the first sequence. What comes later does not
@@ -215,11 +215,11 @@ class Step:
         upstream = torch.zeros_like(self.upstream)
         upstream[0, :few] = self.upstream[0, :few]
         out = self.passes(upstream)
-        double = {"dtype": torch.float64, "device": place}
+        double = {"dtype": torch.float64, "device": self.place}
         weights = {name: weight.detach().to(**double).requires_grad_() for name, weight in self.weights.items()}
         x = self.x[:1, :few].detach().to(**double).requires_grad_()
         turned = tuple(turn[:few].to(**double) for turn in self.turns)
-        route = experts.routes(torch, with_tokens(self.shape, 1, few), place)
+        route = experts.routes(torch, with_tokens(self.shape, 1, few), self.place)
         right = forward(torch, self.shape, weights, x, turned, route)
         right.backward(upstream[:1, :few].to(**double))
         error = checked(error_of(torch, out[:1, :few], exact(torch, right)), self.how.tolerance)

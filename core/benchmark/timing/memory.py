@@ -16,7 +16,7 @@ from core.units import format_bytes
 
 SMALLEST = 4 * 2**10
 
-LARGEST: Mapping[DeviceKind, int] = {"cpu": 2**30, "cuda": 4 * 2**30, "xpu": 4 * 2**30, "mps": 2**30}
+LARGEST: Mapping[DeviceKind, int] = {"cpu": 2**30, "cuda": 4 * 2**30}
 
 _STEP = 4
 _ONE_CALL = 64 * 2**20

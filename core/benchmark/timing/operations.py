@@ -41,7 +41,7 @@ COSTS: Mapping[str, ElementCost] = {
 
 ADAMW = "AdamW"
 
-ELEMENTS: Mapping[DeviceKind, int] = {"cpu": 2**24, "cuda": 2**28, "xpu": 2**26, "mps": 2**26}
+ELEMENTS: Mapping[DeviceKind, int] = {"cpu": 2**24, "cuda": 2**28}
 """Elements at most: 32 MiB to 512 MiB in 16 bits. More take longer, and none is slower for it."""
 
 WIDTH, VOCAB = 4_096, 32_768

@@ -58,24 +58,6 @@ class CudaTimer:
         return [start.elapsed_time(end) / 1e3 for start, end in pairs]
 
 
-class SyncTimer:
-    """Wall-clock seconds of each call and of waiting for the device, for devices without better: Intel GPUs, Apple's.
-
-    Written after torch's documentation and not tried on such a device. Caches are left as they are.
-    """
-
-    def __init__(self, synchronize: Callable[[], object]) -> None:
-        self.synchronize = synchronize
-
-    def __call__(self, run: Callable[[], object], count: int, *, flush: bool = True) -> list[float]:
-        def finished() -> None:
-            run()
-            self.synchronize()
-
-        self.synchronize()
-        return cpu_timer(finished, count)
-
-
 @dataclass(frozen=True, slots=True)
 class HostTimer:
     """Seconds in which the host issues each call; the device works them off before the next one begins."""

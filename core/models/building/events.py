@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NoReturn, cast
+from typing import Annotated, TypeAlias
 
+from annotated_types import Interval, MaxLen
+
+from core.jobs.lines import decoded
 from core.limits import limit
 
 TEXT_CHARS = 400
@@ -23,14 +25,26 @@ _MOST = limit("parameters")
 MOST_FLOP = _MOST * limit("model_dimension") * 4
 """Most FLOPs of one sequence that an answer may tell of."""
 
+Text: TypeAlias = Annotated[str, MaxLen(TEXT_CHARS)]
+Count: TypeAlias = Annotated[int, Interval(ge=0, le=_MOST)]
+Flop: TypeAlias = Annotated[int, Interval(ge=0, le=MOST_FLOP)]
+
+_STRICT = {"strict": True}
+"""For pydantic, which is imported where an answer is read and not before."""
+
 
 @dataclass(frozen=True, slots=True)
 class BuiltPart:
     """Parameters of one module, layers taken together. active: of those, what one token runs through."""
 
-    module: str
-    total: int
-    active: int
+    __pydantic_config__ = _STRICT
+    module: Text
+    total: Count
+    active: Count
+
+    def __post_init__(self) -> None:
+        if self.active > self.total:
+            raise ValueError("more parameters run than there are")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +57,15 @@ class Built:
     the model's configuration does not know.
     """
 
-    made: str
-    by: str
-    parts: tuple[BuiltPart, ...]
+    __pydantic_config__ = _STRICT
+    made: Text
+    by: Text
+    parts: Annotated[tuple[BuiltPart, ...], MaxLen(MOST_PARTS)]
     known: bool
-    flop: Mapping[int, int]
-    flop_refused: str
-    notes: tuple[str, ...]
-    unread: tuple[str, ...]
+    flop: Annotated[Mapping[int, Flop], MaxLen(3)]
+    flop_refused: Text
+    notes: Annotated[tuple[Text, ...], MaxLen(8)]
+    unread: Annotated[tuple[Text, ...], MaxLen(MOST_KEYS)]
 
     @property
     def total(self) -> int:
@@ -92,60 +107,23 @@ def on_parabola(known: Mapping[int, int], at: int) -> Fraction:
     return fraction
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The line that the process prints: one of both."""
 
-
-def _text(value: object, most: int = TEXT_CHARS) -> str:
-    if not isinstance(value, str) or len(value) > most:
-        raise ValueError("no text of that length")
-    return value
-
-
-def _count(value: object, most: int = _MOST) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-        raise ValueError("no count")
-    return value
-
-
-def _list(value: object, most: int) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError("no list")
-    values = cast("list[Any]", value)
-    if len(values) > most:
-        raise ValueError("too long a list")
-    return values
-
-
-def _part(value: Any) -> BuiltPart:
-    part = BuiltPart(_text(value["module"]), _count(value["total"]), _count(value["active"]))
-    if part.active > part.total:
-        raise ValueError("more parameters run than there are")
-    return part
+    __pydantic_config__ = _STRICT
+    built: Built | None = None
+    refused: Text | None = None
 
 
 def decode(line: bytes) -> Built | Refused | None:
-    """The answer on the last line of a building process, or None when it is anything else.
+    """The answer on a line of the building process, or None when it is anything else.
 
     Every field is checked for type and range: a library's own words can land on the same output.
     """
-    try:
-        text: Any = json.loads(line, parse_constant=_no_constant)
-        if "refused" in text:
-            return Refused(_text(text["refused"]))
-        result = text["built"]
-        flop = {int(_text(n, 12)): _count(value, MOST_FLOP) for n, value in result["flop"].items()}
-        if not isinstance(result["known"], bool) or len(flop) > 3:
-            return None
-        return Built(
-            made=_text(result["made"]),
-            by=_text(result["by"]),
-            parts=tuple(_part(part) for part in _list(result["parts"], MOST_PARTS)),
-            known=result["known"],
-            flop=flop,
-            flop_refused=_text(result["flop_refused"]),
-            notes=tuple(_text(note) for note in _list(result["notes"], 8)),
-            unread=tuple(_text(key) for key in _list(result["unread"], MOST_KEYS)),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+    from pydantic import TypeAdapter
+
+    answer = decoded(TypeAdapter(_Answer), line)
+    if answer is None:
         return None
+    return Refused(answer.refused) if answer.refused is not None else answer.built

@@ -1,5 +1,5 @@
 """Models built one at a time for every session of a server, and of all servers of the machine: asked for, watched, and
-remembered.
+remembered; see `core.jobs.process`, and `core.models.building.worker` for what builds them.
 
 Building takes seconds, so no page waits for it: a page submits, shows the state, and polls.
 """
@@ -7,25 +7,37 @@ Building takes seconds, so no page waits for it: a page submits, shows the state
 from __future__ import annotations
 
 import hashlib
-import threading
-import time
-from collections import OrderedDict
-from collections.abc import Callable
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
+from core.jobs.child import Command
+from core.jobs.process import Job, ProcessRunner
+from core.jobs.queue import Line
 from core.limits import limit
-from core.models.building.build import build_model
-from core.models.building.events import Built, Refused
-from core.models.building.queue import Line, Place
+from core.models.building.events import Built, Refused, decode
+from core.models.configs.json_text import ConfigError, read_object
+from core.models.configs.keys import GENERIC
 
 State: TypeAlias = Literal["waiting", "building", "done", "full"]
 
-Builder: TypeAlias = Callable[[str, int, int], Built | Refused]
-"""What builds: from a config, a length, and the lock to be held until all that was started has ended."""
+_STATES: Mapping[str, State] = {"queued": "waiting", "running": "building"}
+_PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
+"""Settings of the server that the process gets: what a library needs to load, and nothing that is secret."""
 
-TURN_S = 0.25
-"""How often one in line looks whether its turn has come."""
+WORKER: Sequence[str] = (sys.executable, "-m", "core.models.building.worker")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be built. key: names it. config: a config.json as text. seq_len: tokens whose FLOPs are counted."""
+
+    key: str
+    config: str
+    seq_len: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +61,38 @@ class Build:
         return self.state in ("waiting", "building")
 
 
-@dataclass(slots=True)
-class _Job:
-    """The mutable side of a build; only touched under the runner's lock.
+@dataclass
+class _Job(Job[Request, Build]):
+    """What the building process has answered. line: in which it has a place. visitors: those who wait for it."""
 
-    place: None once it is done, or given up. who: the visitors who wait for it. again: whether the answer says nothing
-    of the model, and who asks again is to get another.
-    """
-
-    config: str
-    seq_len: int
-    place: Place | None = None
-    who: set[str] = field(default_factory=set[str])
-    state: State = "waiting"
-    clock: float = 0.0
-    seconds: float = 0.0
+    line: Line | None = None
+    visitors: set[str] = field(default_factory=set[str])
     answer: Built | Refused | None = None
-    again: bool = False
+
+    @property
+    def found(self) -> bool:
+        return self.answer is not None
+
+    @property
+    def again(self) -> bool:
+        """Whether its end says nothing of the model, and who asks again is to get another."""
+        return not self.open and self.process is None and self.answer is None
+
+    def take(self, line: bytes) -> None:
+        self.answer = decode(line)
+        self.done = self.answer is not None
+
+    def snapshot(self) -> Build:
+        answer = None if self.open else self.answer if self.done else Refused(self.message)
+        return Build(self.id, _STATES.get(self.state, "done"), self.seconds, self._ahead(), answer)
+
+    def _ahead(self) -> int:
+        if self.state != "queued" or self.line is None or self.turn is None:
+            return 0
+        try:
+            return self.line.ahead(self.turn)
+        except OSError:  # which the thread that waits for its turn says
+            return 0
 
 
 def build_key(config: str, seq_len: int) -> str:
@@ -73,114 +100,97 @@ def build_key(config: str, seq_len: int) -> str:
     return hashlib.sha256(f"{seq_len}\n{config}".encode(errors="surrogatepass")).hexdigest()[:24]
 
 
-class BuildRunner:
-    """Builds at most one model at a time. All methods may be called from any thread; none waits for a build.
+class BuildRunner(ProcessRunner[Request, Build]):
+    """Builds at most one model at a time. A visitor stands in line once: who asks for another model gives the place up
+    and joins at the end. Who has no name (a library's user) stands there once for each.
 
-    A visitor stands in line once: who asks for another model gives the place up and joins at the end. Who has no name
-    (a library's user) stands there once for each.
-
-    line: of all runners that take turns. build: `build_model` by default.
+    line: of all runners that take turns. command: the process to ask. timeout_s: the most one build may take, the cap
+    of `core.limits` by default.
     """
 
-    def __init__(self, line: Line, build: Builder = build_model) -> None:
-        self._line = line
-        self._build = build
-        self._lock = threading.Lock()
-        self._jobs: OrderedDict[str, _Job] = OrderedDict()
-        self._working = False
+    def __init__(self, line: Line, command: Sequence[str] = WORKER, timeout_s: float | None = None) -> None:
+        def start(request: Request) -> Command:
+            variables = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+            return Command(
+                command,
+                _message(request),
+                {**variables, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"},
+            )
+
+        most = float(limit("build_wait")) if timeout_s is None else timeout_s
+        super().__init__(start, _Job, most, "build", line=line, kept=limit("build_answers"))
+        self._places = line
 
     def submit(self, config: str, seq_len: int, who: str = "") -> Build:
         """Ask for a build, or find it where it was asked for before; see `Build` for when too many wait."""
         key = build_key(config, seq_len)
         with self._lock:
             self._give_up(who, key)
-            if key in self._jobs and not self._jobs[key].again:
-                self._jobs[key].who.add(who)
-                if self._jobs[key].state == "done":  # what waits keeps its turn
-                    self._jobs.move_to_end(key)
-                return self._shown(key)
-            self._jobs.pop(key, None)
-            job = _Job(config, seq_len, who={who})
-            try:
-                job.place = self._line.join(limit("build_queue") + 1)
-                if job.place is None:
-                    return Build(key, "full", 0.0, 0, None)
-            except OSError as problem:
-                job.state, job.answer, job.again = "done", self._no_line(problem), True
-            self._jobs[key] = job
-            self._forget()
-            if job.place and not self._working:
-                self._working = True
-                threading.Thread(target=self._work, daemon=True).start()
-            return self._shown(key)
+            job = self._jobs.get(key)
+            if not isinstance(job, _Job) or job.again:
+                self._jobs.pop(key, None)
+                return self._submit(Request(key, config, seq_len), who)
+            job.visitors.add(who)
+            if not job.open:  # what waits keeps its turn
+                self._jobs.move_to_end(key)
+            return job.snapshot()
 
-    def poll(self, key: str) -> Build | None:
-        """The build of this key now; None when it is unknown or long forgotten."""
+    def build(self, config: str, seq_len: int) -> Built | Refused:
+        """The same, waited for."""
+        key = self.submit(config, seq_len).key
         with self._lock:
-            return self._shown(key) if key in self._jobs else None
+            job = self._jobs[key]
+        job.ended.wait()
+        return job.snapshot().answer or Refused("It was not built.")
+
+    def _submit(self, request: Request, who: str) -> Build:
+        job = _Job(request, id=request.key, line=self._places, visitors={who})
+        try:
+            _check(request)
+            job.turn = self._places.join(limit("build_queue") + 1)
+        except ConfigError as problem:
+            job.answer, job.done = Refused(str(problem)), True
+            job.close("finished", "")
+        except OSError as problem:
+            job.close("failed", self._places.trouble(problem))
+        if job.open and job.turn is None:
+            return Build(job.id, "full", 0.0, 0, None)
+        self._add(job)
+        return job.snapshot()
 
     def _give_up(self, who: str, key: str) -> None:
         """Leave the line with what a visitor waits for alone, other than ``key``."""
-        for other, job in list(self._jobs.items()):
-            if other != key and job.state == "waiting" and job.place and who and who in job.who:
-                job.who.remove(who)
-                if not job.who:
-                    job.place.leave()
-                    job.place = None
-                    del self._jobs[other]
+        for job in list(self._jobs.values()):
+            if isinstance(job, _Job) and job.id != key and job.state == "queued" and who and who in job.visitors:
+                job.visitors.remove(who)
+                if not job.visitors:
+                    job.close("cancelled", "")
+                    del self._jobs[job.id]
 
-    def _shown(self, key: str) -> Build:
-        job = self._jobs[key]
-        seconds = time.monotonic() - job.clock if job.state == "building" else job.seconds
-        try:
-            ahead = self._line.ahead(job.place) if job.place and job.state == "waiting" else 0
-        except OSError:  # which the thread that waits for its turn says
-            ahead = 0
-        return Build(key, job.state, seconds, ahead, job.answer)
 
-    def _forget(self) -> None:
-        """Drop the answers longest unasked for."""
-        done = [key for key, job in self._jobs.items() if job.state == "done"]
-        for key in done[: max(len(self._jobs) - limit("build_answers"), 0)]:
-            del self._jobs[key]
+def _check(request: Request) -> None:
+    """Raise `ConfigError` for what is no config, or has sizes such as no model could have."""
+    if not 1 <= request.seq_len <= limit("model_dimension"):
+        text = f"A sequence has 1 to {limit('model_dimension'):,} tokens, not {request.seq_len:,}."
+        raise ConfigError("", request.seq_len, text)
+    for key, number in _numbers(read_object(request.config)):
+        most = limit("model_layers" if key in GENERIC["layers"] else "model_dimension")
+        if abs(number) > most and not key.endswith(("_id", "_ids", "_index", "theta", "_base", "length")):
+            raise ConfigError(key, number, f"no model has more than {most:,}.", f'"{key}": 32')
 
-    def _work(self) -> None:
-        """Build what waits here, first come first served, each when its turn has come, until nothing does."""
-        while True:
-            with self._lock:
-                job = next((job for job in self._jobs.values() if job.state == "waiting"), None)
-                if job is None:
-                    self._working = False
-                    return
-            why = self._turn(job)
-            with self._lock:
-                if (place := job.place) is None:
-                    continue
-                job.state, job.clock = "building", time.monotonic()
-            try:
-                answer = why or self._build(job.config, job.seq_len, place.lock)
-            except Exception as problem:
-                answer = Refused(f"The build failed: {type(problem).__name__}.")
-            place.leave()
-            with self._lock:
-                job.state, job.answer, job.seconds = "done", answer, time.monotonic() - job.clock
-                job.config, job.place, job.again = "", None, why is not None
 
-    def _turn(self, job: _Job) -> Refused | None:
-        """Wait until it is this one's turn, or it is given up; why that never comes, if it does not."""
-        most = limit("build_wait") * (limit("build_queue") + 1)
-        until = time.monotonic() + most
-        try:
-            while (place := job.place) and self._line.ahead(place):
-                if time.monotonic() > until:
-                    return Refused(f"It stood in line for {most / 60:.0f} min, and those before it did not end.")
-                time.sleep(TURN_S)
-        except OSError as problem:
-            return self._no_line(problem)
-        return None
+def _numbers(value: Any, key: str = "") -> Iterator[tuple[str, int]]:
+    if isinstance(value, dict):
+        for name, inner in cast("dict[str, Any]", value).items():
+            yield from _numbers(inner, name)
+    elif isinstance(value, list):
+        for inner in cast("list[Any]", value):
+            yield from _numbers(inner, key)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield key, value
 
-    def _no_line(self, problem: OSError) -> Refused:
-        return Refused(
-            f"The line of models to be built cannot be kept in {self._line.folder} ({problem.strerror}). Ask whoever "
-            "runs this server to set NAPKIN_DATA to a folder that can be written."
-        )
+
+def _message(request: Request) -> bytes:
+    """What the process reads."""
+    values = {"config": read_object(request.config), "seq_len": request.seq_len}
+    return json.dumps({**values, "memory": limit("build_memory"), "seconds": limit("build_seconds")}).encode()

@@ -395,7 +395,7 @@ def _unknown(model_type: str, part: Mapping[str, Any]) -> UnknownFamilyError:
         missing = ()
     if missing:
         return UnknownFamilyError(model_type, missing, None)
-    generic = Family("generic", GENERIC, {}, {"glu": _gated(part)})
+    generic = Family("generic", GENERIC, {}, {"glu": _gated(part)}, lambda _: {}, None, {}, "", (), {})
     try:
         return UnknownFamilyError(model_type, (), _spec(generic, _checked(values, names), names, 0))
     except (ConfigError, SpecError) as problem:

@@ -1,43 +1,28 @@
 """Families of models as Hugging Face transformers knows them: what a config.json calls things, and what it leaves out.
 
-One entry per ``model_type``. Defaults are those of the family's configuration class, so a field that a file omits
-means here what it means there; what the class builds whatever the file says is ``fixed``. Keys, defaults and shapes
-were read in https://github.com/huggingface/transformers/tree/main/src/transformers/models
+A row of ``assets/data/model_families.csv`` for each ``model_type``. Defaults are those of the family's configuration
+class, so a field that a file omits means here what it means there; what the class builds whatever the file says is
+``fixed``. What depends on several fields is a rule, below, that a row names. Keys, defaults and shapes were read in
+https://github.com/huggingface/transformers/tree/main/src/transformers/models
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from core.models.configs.families_more import MORE
-from core.models.configs.families_state import STATES
-from core.models.configs.keys import (
-    BIASED,
-    DEEPSEEK,
-    EXPERTS,
-    GROUPED,
-    HEADED,
-    MOSAIC,
-    QWEN_EXPERTS,
-    SHORT,
-    SWITCHED,
-    TYPED,
-    USUAL,
-    WINDOW,
-    Family,
-    every,
-    keys,
-    sizes,
-)
+from core.models.configs.keys import Family, keys
+from core.models.mixer import Mixer
+from core.models.spec_error import SpecError
+from core.rows import read_rows, read_values
 
 if TYPE_CHECKING:
     from core.models.configs.fields import Fields
 
-_LAYERNORM = {"norm": "layernorm", "norm_vectors": 2}
-_ALL_BIASES = {"attention_bias": True, "output_bias": True, "ffn_bias": True}
-_PLAIN = {**_LAYERNORM, "glu": False}
-_LLAMA = {"glu": True}
+
+def _every(_: Fields, layer: int) -> bool:
+    return layer >= 0
 
 
 def _alternate(_: Fields, layer: int) -> bool:
@@ -85,335 +70,145 @@ def _opt(f: Fields) -> Mapping[str, Any]:
     }
 
 
-def _gpt2(f: Fields) -> Mapping[str, Any]:
+def _learned_positions(f: Fields) -> Mapping[str, Any]:
     return {"position_rows": f.max_seq or 0}
 
 
-FAMILIES: Mapping[str, Family] = {
-    "gpt2": Family(
-        "GPT-2",
-        {**SHORT, **keys("hidden=n_embd|hidden_size max_seq=n_positions|max_position_embeddings ffn=n_inner")},
-        {**sizes(12, 768, 12, None, 50257, 1024, tied=True), "ffn_times": 4},
-        {**_PLAIN, **_ALL_BIASES},
-        _gpt2,
-        only={"add_cross_attention": False},
-    ),
-    "gpt_neox": Family(
-        "GPT-NeoX",
-        {
-            **USUAL,
-            **keys("attention_bias=attention_bias output_bias=attention_bias parallel=use_parallel_residual"),
-        },
-        {
-            **sizes(44, 6144, 64, 24576, 50432, 2048),
-            "attention_bias": True,
-            "output_bias": True,
-            "parallel": True,
-        },
-        {**_PLAIN, "ffn_bias": True},
-    ),
-    "opt": Family(
-        "OPT",
-        {
-            **USUAL,
-            **keys(
-                "ffn=ffn_dim embedding_width=word_embed_proj_dim attention_bias=enable_bias output_bias=enable_bias "
-                "ffn_bias=enable_bias norm_first=do_layer_norm_before norm_removed=_remove_final_layer_norm "
-                "norm_learned=layer_norm_elementwise_affine"
-            ),
-        },
-        {**sizes(12, 768, 12, 3072, 50272, 2048, tied=True), **_ALL_BIASES, "norm_removed": False},
-        _PLAIN,
-        _opt,
-    ),
-    "bloom": Family(
-        "BLOOM",
-        {**SHORT, **keys("hidden=n_embed|hidden_size max_seq=seq_length")},
-        {**sizes(2, 64, 8, None, 250880, 2048, tied=True), "ffn_times": 4},
-        {**_PLAIN, **_ALL_BIASES, "norms_outside": 2, "positions": "alibi"},
-    ),
-    "falcon": Family(
-        "Falcon",
-        {
-            **SHORT,
-            **keys(
-                "layers=num_hidden_layers|n_layer heads=num_attention_heads|n_head hidden=hidden_size|n_embed "
-                "kv_heads=num_kv_heads|n_head_kv ffn=ffn_hidden_size max_seq=max_position_embeddings "
-                "attention_bias=bias output_bias=bias ffn_bias=bias parallel=parallel_attn alibi=alibi "
-                "multi_query=multi_query grouped=new_decoder_architecture norms_in_parallel=num_ln_in_parallel_attn"
-            ),
-        },
-        {
-            **sizes(32, 4544, 71, None, 65024, 2048, tied=True),
-            "ffn_times": 4,
-            "multi_query": True,
-            "parallel": True,
-        },
-        _PLAIN,
-        _falcon,
-    ),
-    "mpt": Family(
-        "MPT",
-        MOSAIC,
-        {**sizes(24, 2048, 16, None, 50368, 2048, tied=True), "ffn_times": 4},
-        {"glu": False, "norm": "layernorm", "positions": "alibi"},
-        inert=(
-            *(f"attn_config.{key}" for key in ("alibi", "alibi_bias_max", "attn_impl", "attn_type", "softmax_scale")),
-            *("embedding_fraction", "learned_pos_emb", "norm_type"),
-        ),
-        built={"expansion_ratio": 4},
-    ),
-    "llama": Family(
-        "LLaMA",
-        {**BIASED, **HEADED, **keys("ffn_bias=mlp_bias")},
-        sizes(32, 4096, 32, 11008, 32000, 2048),
-        _LLAMA,
-    ),
-    "mistral": Family(
-        "Mistral",
-        {**GROUPED, **HEADED, **WINDOW},
-        {**sizes(32, 4096, 32, 14336, 32000, 131072), "kv_heads": 8, "window": 4096},
-        _LLAMA,
-        windowed=every,
-    ),
-    "mixtral": Family(
-        "Mixtral",
-        {**GROUPED, **HEADED, **WINDOW, **EXPERTS, **keys("experts=num_local_experts|num_experts")},
-        {**sizes(32, 4096, 32, 14336, 32000, 131072), "kv_heads": 8, "experts": 8, "per_token": 2},
-        _LLAMA,
-        windowed=every,
-    ),
-    "qwen2": Family(
-        "Qwen2",
-        {**GROUPED, **SWITCHED},
-        {
-            **sizes(32, 4096, 32, 22016, 151936, 32768),
-            "kv_heads": 32,
-            "window": 4096,
-            "window_on": False,
-            "window_from": 28,
-        },
-        {**_LLAMA, "attention_bias": True},
-        windowed=_above,
-    ),
-    "qwen2_moe": Family(
-        "Qwen2 MoE",
-        {
-            **GROUPED,
-            **SWITCHED,
-            **QWEN_EXPERTS,
-            **keys("attention_bias=qkv_bias shared_width=shared_expert_intermediate_size"),
-        },
-        {
-            **sizes(24, 2048, 16, 5632, 151936, 32768),
-            "kv_heads": 16,
-            "window": 4096,
-            "window_on": False,
-            "window_from": 28,
-            "attention_bias": True,
-            "experts": 60,
-            "per_token": 4,
-            "expert_width": 1408,
-            "shared": 1,
-            "shared_width": 5632,
-            "moe_every": 1,
-        },
-        _LLAMA,
-        windowed=_alternate_below,
-    ),
-    "qwen3": Family(
-        "Qwen3",
-        {**BIASED, **HEADED, **SWITCHED},
-        {
-            **sizes(32, 4096, 32, 22016, 151936, 32768),
-            "kv_heads": 32,
-            "head_dim": 128,
-            "window": 4096,
-            "window_on": False,
-            "window_from": 28,
-        },
-        {**_LLAMA, "qk_norm": "head"},
-        windowed=_above,
-    ),
-    "qwen3_moe": Family(
-        "Qwen3 MoE",
-        {**BIASED, **HEADED, **WINDOW, **keys("window_on=use_sliding_window"), **QWEN_EXPERTS},
-        {
-            **sizes(24, 2048, 32, 6144, 151936, 32768),
-            "kv_heads": 4,
-            "window": 4096,
-            "window_on": False,
-            "experts": 128,
-            "per_token": 8,
-            "expert_width": 768,
-            "moe_every": 1,
-        },
-        {**_LLAMA, "qk_norm": "head"},
-        windowed=every,
-    ),
-    "gemma": Family(
-        "Gemma",
-        {**BIASED, **HEADED},
-        {**sizes(28, 3072, 16, 24576, 256000, 8192, tied=True), "kv_heads": 16, "head_dim": 256},
-        _LLAMA,
-    ),
-    "gemma2": Family(
-        "Gemma 2",
-        {**BIASED, **HEADED, **TYPED},
-        {
-            **sizes(26, 2304, 8, 9216, 256000, 8192, tied=True),
-            "kv_heads": 4,
-            "head_dim": 256,
-            "window": 4096,
-        },
-        {**_LLAMA, "norms_per_layer": 4},
-        windowed=_alternate,
-    ),
-    "gemma3_text": Family(
-        "Gemma 3",
-        {**BIASED, **HEADED, **TYPED, **keys("window_every=sliding_window_pattern")},
-        {
-            **sizes(26, 2304, 8, 9216, 262208, 131072, tied=True),
-            "kv_heads": 4,
-            "head_dim": 256,
-            "window": 4096,
-            "window_every": 6,
-        },
-        {**_LLAMA, "norms_per_layer": 4, "qk_norm": "head"},
-        windowed=_but_every_nth,
-        only={"use_bidirectional_attention": False},
-        inert=("_sliding_window_pattern",),
-    ),
-    "phi3": Family(
-        "Phi-3",
-        {**GROUPED, **HEADED, **WINDOW},
-        sizes(32, 3072, 32, 8192, 32064, 4096),
-        _LLAMA,
-        windowed=every,
-    ),
-    "deepseek_v2": Family(
-        "DeepSeek-V2",
-        DEEPSEEK,
-        {
-            **sizes(32, 4096, 32, 11008, 102400, 2048),
-            "experts": 64,
-            "expert_width": 1407,
-            "shared": 2,
-            "dense_first": 0,
-            "query_rank": 1536,
-            "kv_rank": 512,
-            "nope_dim": 128,
-            "rope_dim": 64,
-            "value_dim": 128,
-        },
-        _LLAMA,
-        only={"mlp_bias": False, "moe_layer_freq": 1},
-        inert=("head_dim", "qk_head_dim"),
-    ),
-    "deepseek_v3": Family(
-        "DeepSeek-V3",
-        DEEPSEEK,
-        {
-            **sizes(61, 7168, 128, 18432, 129280, 4096),
-            "kv_heads": 128,
-            "experts": 256,
-            "per_token": 8,
-            "expert_width": 2048,
-            "shared": 1,
-            "dense_first": 3,
-            "query_rank": 1536,
-            "kv_rank": 512,
-            "nope_dim": 128,
-            "rope_dim": 64,
-            "value_dim": 128,
-            "mtp": 1,
-        },
-        _LLAMA,
-        only={"moe_layer_freq": 1},
-        inert=("head_dim", "qk_head_dim"),
-    ),
-    "olmo": Family(
-        "OLMo",
-        BIASED,
-        sizes(32, 4096, 32, 11008, 50304, 2048),
-        {**_LLAMA, "norm": "layernorm", "norm_vectors": 0},
-    ),
-    "olmo2": Family(
-        "OLMo 2",
-        {**BIASED, **HEADED},
-        sizes(32, 4096, 32, 11008, 50304, 2048),
-        {**_LLAMA, "qk_norm": "full"},
-    ),
-    "olmo3": Family(
-        "OLMo 3",
-        {**BIASED, **HEADED, **TYPED},
-        {**sizes(32, 4096, 32, 11008, 50304, 2048), "window": 4096},
-        {**_LLAMA, "qk_norm": "full"},
-        windowed=_three_of_four,
-    ),
-    "olmoe": Family(
-        "OLMoE",
-        {**BIASED, **HEADED, **EXPERTS, **keys("experts=num_experts|num_local_experts")},
-        {**sizes(16, 2048, 16, 2048, 50304, 4096), "experts": 64, "per_token": 8},
-        {**_LLAMA, "qk_norm": "full"},
-    ),
-    "smollm3": Family(
-        "SmolLM3",
-        {
-            **BIASED,
-            **HEADED,
-            **SWITCHED,
-            **keys("ffn_bias=mlp_bias rotary_layers=no_rope_layers rotary_every=no_rope_layer_interval"),
-        },
-        {
-            **sizes(36, 2048, 16, 11008, 128256, 32768, tied=True),
-            "kv_heads": 4,
-            "window_on": False,
-            "rotary_every": 4,
-        },
-        _LLAMA,
-        windowed=_without_rotation,
-    ),
-    "dbrx": Family(
-        "DBRX",
-        {
-            **MOSAIC,
-            **keys(
-                "expert_width=ffn_config.ffn_hidden_size experts=ffn_config.moe_num_experts "
-                "per_token=ffn_config.moe_top_k kv_heads=attn_config.kv_n_heads"
-            ),
-        },
-        {
-            **sizes(24, 2048, 16, None, 32000, 2048),
-            "kv_heads": 1,
-            "expert_width": 3584,
-            "experts": 4,
-            "per_token": 1,
-        },
-        {**_LLAMA, "norm": "layernorm"},
-        inert=(
-            *(f"ffn_config.{key}" for key in ("ffn_act_fn", "hidden_size", "moe_loss_weight")),
-            *("ffn_config.moe_normalize_expert_weights", "num_key_value_heads"),
-        ),
-    ),
-    "gpt_oss": Family(
-        "gpt-oss",
-        {**BIASED, **HEADED, **TYPED, **EXPERTS, **keys("experts=num_local_experts|num_experts")},
-        {
-            **sizes(36, 2880, 64, 2880, 201088, 131072),
-            "kv_heads": 8,
-            "head_dim": 64,
-            "attention_bias": True,
-            "output_bias": True,
-            "window": 128,
-            "experts": 128,
-            "per_token": 4,
-            "router_bias": True,
-        },
-        {**_LLAMA, "ffn_bias": True, "attention_sinks": True},
-        windowed=_alternate,
-    ),
-    **MORE,
-    **STATES,
+def _one_norm(f: Fields) -> Mapping[str, Any]:
+    """Blocks that run attention and feed-forward network side by side norm their input once."""
+    return {"norms_per_layer": 1 if f.parallel else 2, "qk_norm": "full" if f.qk_normed else "none"}
+
+
+def _qk_norm(f: Fields) -> Mapping[str, Any]:
+    return {"qk_norm": "full" if f.qk_normed else "none"}
+
+
+def _glm_mixture(f: Fields) -> Mapping[str, Any]:
+    """Heads are as wide as fit where nothing says how wide, though some of the width is then left over."""
+    return {"qk_norm": "head" if f.qk_normed else "none", "head_dim": f.head_dim or max(f.hidden // f.heads, 1)}
+
+
+def _learned_activation(f: Fields) -> Mapping[str, Any]:
+    """xIELU learns two numbers; other activation functions learn none."""
+    return {"activation_scalars": 2 if f.activation == "xielu" else 0}
+
+
+def _mamba(f: Fields, layers: int, *, normed: bool = False) -> Mixer:
+    """A Mamba mixer, its inner width and the rank of its step size as the config says or as they follow."""
+    rank = math.ceil(f.hidden / 16) if f.step_rank == "auto" else f.step_rank
+    return Mixer(
+        kind="mamba",
+        layers=layers,
+        heads=f.state_inner or (f.state_expand or 0) * f.hidden,
+        width=1,
+        state=f.state_rows or 0,
+        conv=f.state_conv or 0,
+        rank=int(rank or 0),
+        bias=f.state_bias,
+        conv_bias=f.conv_bias,
+        normed=normed,
+    )
+
+
+def _mamba_alone(f: Fields) -> Mapping[str, Any]:
+    return {"mixer": _mamba(f, f.layers)}
+
+
+def _mamba2(f: Fields) -> Mapping[str, Any]:
+    heads, width = f.state_heads or 0, f.state_width or 0
+    if heads * width != (f.state_expand or 0) * f.hidden:
+        raise SpecError("state_heads", heads, f"with a width of {width:,} they must add up to expand · hidden_size.")
+    mixer = Mixer(
+        kind="mamba2",
+        layers=f.layers,
+        heads=heads,
+        width=width,
+        state=f.state_rows or 0,
+        groups=f.state_groups or 0,
+        conv=f.state_conv or 0,
+        bias=f.state_bias,
+        conv_bias=f.conv_bias,
+    )
+    return {"mixer": mixer}
+
+
+def _jamba(f: Fields) -> Mapping[str, Any]:
+    """Attention once in a period, experts once in another; a single expert is an ordinary network."""
+    period, offset = f.attention_every or 1, f.attention_offset or 0
+    for name, at, of in (("attention_offset", offset, period), ("moe_offset", f.moe_offset or 0, f.moe_every or 1)):
+        if at >= of:
+            raise SpecError(name, at, f"it is less than the period of {of}.", 0)
+    states = sum(layer % period != offset for layer in range(f.layers))
+    by_name: dict[str, Any] = {"mixer": _mamba(f, states, normed=True) if states else None}
+    return by_name if (f.experts or 0) > 1 else {**by_name, "experts": None}
+
+
+_LAYER_KINDS = {"linear_attention": True, "full_attention": False}
+
+
+def _qwen3_next(f: Fields) -> Mapping[str, Any]:
+    if f.layer_types is None:
+        states = sum((layer + 1) % (f.attention_every or 4) != 0 for layer in range(f.layers))
+    elif len(f.layer_types) != f.layers or not set(f.layer_types) <= set(_LAYER_KINDS):
+        raise SpecError("layer_types", f.layer_types, f"it has {f.layers} of {' and '.join(_LAYER_KINDS)}.")
+    else:
+        states = sum(_LAYER_KINDS[kind] for kind in f.layer_types)
+    if not states:
+        return {}
+    mixer = Mixer(
+        kind="delta",
+        layers=states,
+        heads=f.state_heads or 0,
+        width=f.state_width or 0,
+        state=f.state_rows or 0,
+        groups=f.state_groups or 0,
+        conv=f.state_conv or 0,
+    )
+    return {"mixer": mixer}
+
+
+_WINDOWS: Mapping[str, Callable[[Fields, int], bool]] = {
+    "every": _every,
+    "alternate": _alternate,
+    "three_of_four": _three_of_four,
+    "but_every_nth": _but_every_nth,
+    "above": _above,
+    "alternate_below": _alternate_below,
+    "without_rotation": _without_rotation,
 }
+"""Which layers have the sliding window, by the name in the table."""
+
+_RULES: Mapping[str, Callable[[Fields], Mapping[str, Any]]] = {
+    "": lambda _: {},
+    "learned_positions": _learned_positions,
+    "opt": _opt,
+    "falcon": _falcon,
+    "one_norm": _one_norm,
+    "qk_norm": _qk_norm,
+    "glm_mixture": _glm_mixture,
+    "learned_activation": _learned_activation,
+    "mamba": _mamba_alone,
+    "mamba2": _mamba2,
+    "jamba": _jamba,
+    "qwen3_next": _qwen3_next,
+}
+"""What follows from a config's fields, by the name in the table."""
+
+
+def _family(row: Mapping[str, str]) -> Family:
+    return Family(
+        row["name"],
+        keys(row["keys"]),
+        read_values(row["defaults"]),
+        read_values(row["fixed"]),
+        _RULES[row["rule"]],
+        _WINDOWS[row["window"]] if row["window"] else None,
+        read_values(row["only"]),
+        row["note"],
+        tuple(row["inert"].split()),
+        read_values(row["built"]),
+    )
+
+
+FAMILIES: Mapping[str, Family] = {row["model_type"]: _family(row) for row in read_rows("model_families")}
 """Every family read, by its ``model_type``."""

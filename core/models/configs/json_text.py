@@ -18,7 +18,7 @@ EXAMPLE = (
 )
 """A config.json that is enough, as messages show it."""
 
-_SHOWN = 60
+_LONGEST = 60
 
 
 class ConfigError(ValueError):
@@ -39,7 +39,7 @@ class ConfigError(ValueError):
 def shown(value: object) -> str:
     """``value`` as JSON would write it, cut to a length that a message can hold."""
     text = json.dumps(value, default=repr)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def sendable(text: str) -> str:
@@ -47,14 +47,13 @@ def sendable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def read_object(text: str, what: str = "config.json") -> dict[str, Any]:
-    """The JSON object in ``text``; what: the kind of file that messages take it for.
+def read_object(text: str, what: str = "config.json", most: int = limit("config_chars")) -> dict[str, Any]:
+    """The JSON object in ``text``; what: the kind of file that messages take it for. most: characters it may have.
 
     Raises `ConfigError` for text that is too long, too deep or no JSON object, for duplicate keys, for characters that
     are none, and for numbers that are not finite or too long to be a size. An infinite bound in a list, such as
     Mamba-2's ``time_step_limit`` has, is kept as transformers writes it, ``{"__float__": "Infinity"}``.
     """
-    most = limit("config_chars")
     if len(text) > most:
         raise ConfigError("", text, f"The text has {len(text):,} characters; a {what} has at most {most:,}.")
     text = text.lstrip("\ufeff")
@@ -110,7 +109,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(by_name) < len(pairs):
         twice = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
         raise ConfigError(
-            twice[:_SHOWN], [value for key, value in pairs if key == twice], "a key may stand there once."
+            twice[:_LONGEST], [value for key, value in pairs if key == twice], "a key may stand there once."
         )
     return by_name
 
@@ -136,7 +135,7 @@ def _no_number(name: str) -> ConfigError:
 def _finite(digits: str) -> float:
     value = float(digits)
     if value in (float("inf"), float("-inf")):
-        raise ConfigError("", digits, f"The number {digits[:_SHOWN]} is too large for any computer.")
+        raise ConfigError("", digits, f"The number {digits[:_LONGEST]} is too large for any computer.")
     return value
 
 

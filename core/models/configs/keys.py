@@ -1,18 +1,14 @@
-"""What a ``config.json`` calls things: a family's description, and the sets of keys that families share."""
+"""What a ``config.json`` calls things: a family's description, other names, and keys that change no count."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from core.models.configs.fields import Fields
-
-
-def _nothing(_: Fields) -> Mapping[str, Any]:
-    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,69 +27,19 @@ class Family:
     name: str
     keys: Mapping[str, tuple[str, ...]]
     defaults: Mapping[str, Any]
-    fixed: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    derived: Callable[[Fields], Mapping[str, Any]] = _nothing
-    windowed: Callable[[Fields, int], bool] | None = None
-    only: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    note: str = ""
-    inert: tuple[str, ...] = ()
-    built: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    fixed: Mapping[str, Any]
+    derived: Callable[[Fields], Mapping[str, Any]]
+    windowed: Callable[[Fields, int], bool] | None
+    only: Mapping[str, Any]
+    note: str
+    inert: tuple[str, ...]
+    built: Mapping[str, Any]
 
 
 def keys(text: str) -> dict[str, tuple[str, ...]]:
     """``field=key|other_key …`` as a mapping."""
     return {name: tuple(names.split("|")) for name, _, names in (item.partition("=") for item in text.split())}
 
-
-def sizes(
-    layers: int, hidden: int, heads: int, ffn: int | None, vocab: int, max_seq: int, *, tied: bool = False
-) -> dict[str, Any]:
-    """The defaults that every family has."""
-    by_name = {"layers": layers, "hidden": hidden, "heads": heads, "vocab": vocab, "max_seq": max_seq, "tied": tied}
-    return by_name if ffn is None else {**by_name, "ffn": ffn}
-
-
-def every(_: Fields, layer: int) -> bool:
-    """A window in every layer."""
-    return layer >= 0
-
-
-USUAL = keys(
-    "layers=num_hidden_layers hidden=hidden_size heads=num_attention_heads vocab=vocab_size tied=tie_word_embeddings "
-    "ffn=intermediate_size max_seq=max_position_embeddings"
-)
-GROUPED = {**USUAL, **keys("kv_heads=num_key_value_heads")}
-BIASED = {**GROUPED, **keys("attention_bias=attention_bias output_bias=attention_bias")}
-QKV_BIASED = {**GROUPED, **keys("attention_bias=attention_bias")}
-HEADED = keys("head_dim=head_dim")
-WINDOW = keys("window=sliding_window")
-TYPED = {**WINDOW, **keys("layer_types=layer_types")}
-SWITCHED = {**TYPED, **keys("window_on=use_sliding_window window_from=max_window_layers")}
-SHORT = keys(
-    "layers=n_layer|num_hidden_layers heads=n_head|num_attention_heads vocab=vocab_size tied=tie_word_embeddings"
-)
-MOSAIC = keys(
-    "layers=n_layers|num_hidden_layers hidden=d_model|hidden_size heads=n_heads|num_attention_heads vocab=vocab_size "
-    "max_seq=max_seq_len|max_position_embeddings tied=tie_word_embeddings"
-)
-EXPERTS = keys("per_token=num_experts_per_tok")
-QWEN_EXPERTS = {
-    **EXPERTS,
-    **keys(
-        "experts=num_experts|num_local_experts|n_routed_experts expert_width=moe_intermediate_size "
-        "dense_listed=mlp_only_layers moe_every=decoder_sparse_step"
-    ),
-}
-DEEPSEEK = {
-    **BIASED,
-    **EXPERTS,
-    **keys(
-        "experts=n_routed_experts|num_local_experts|num_experts expert_width=moe_intermediate_size "
-        "shared=n_shared_experts dense_first=first_k_dense_replace query_rank=q_lora_rank kv_rank=kv_lora_rank "
-        "nope_dim=qk_nope_head_dim rope_dim=qk_rope_head_dim value_dim=v_head_dim "
-        "mtp=num_nextn_predict_layers|num_mtp_layers"
-    ),
-}
 
 ALIASES: Mapping[str, str] = {
     "RefinedWeb": "falcon",

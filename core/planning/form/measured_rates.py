@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from datetime import UTC, date, datetime
 
-from core.benchmark.collectives.result import link_rates
+from core.benchmark.collectives import Collectives
 from core.benchmark.datasheet import datasheet_of
 from core.benchmark.rates import measured_rates
 from core.benchmark.record import Record
@@ -17,9 +16,6 @@ from core.planning.form.plan_form import ACCELERATOR
 from core.planning.form.rates import ORIGIN, RATE_FIELDS, origin_text
 from core.planning.rates import KIND_OF, network_known, rows_of
 from core.units import format_quantity
-
-if TYPE_CHECKING:
-    from core.benchmark.collectives.result_fields import ResultFields
 
 
 def with_measured_rates(record: Record) -> dict[str, str]:
@@ -41,25 +37,24 @@ def with_measured_rates(record: Record) -> dict[str, str]:
     return texts
 
 
-def with_measured_links(result: ResultFields, record: Record | None = None) -> dict[str, str]:
+def with_measured_links(result: Collectives, record: Record | None = None) -> dict[str, str]:
     """The links of measured collectives as texts of a plan's fields, likewise; with the rates of ``record`` where it is
-    of the same device. Nothing where they were measured between processors, or between different devices."""
-    results = link_rates(result).known
-    if not results or result.backend != "nccl" or len(result.devices) != 1:
+    of the same device. Nothing where they were measured between different devices."""
+    rates = result.link_rates.known
+    if not rates or len(result.devices) != 1:
         return {}
     (device,) = result.devices
-    day = datetime.strptime(result.when[:10], "%Y-%m-%d").replace(tzinfo=UTC)
     alike = record is not None and record.facts is not None and record.facts.name == device
     texts = {
-        ORIGIN.id: origin_text(device, _day(day)),
+        ORIGIN.id: origin_text(device, _day(result.day)),
         **(with_measured_rates(record) if record is not None and alike else {}),
     }
     if len(rows := rows_of(device)) == 1:
         texts[ACCELERATOR.id] = rows[0]
-    return texts | {RATE_FIELDS[name].id: format_quantity(rate, KIND_OF[name]) for name, rate in results}
+    return texts | {RATE_FIELDS[name].id: format_quantity(rate, KIND_OF[name]) for name, rate in rates}
 
 
-def promised(result: ResultFields) -> float:
+def promised(result: Collectives) -> float:
     """Bytes per second one way that datasheets say of the links which measured collectives passed; NaN when unknown.
 
     Over several nodes all ranks of one have its network together.
@@ -75,7 +70,7 @@ def promised(result: ResultFields) -> float:
     return values.pop() if len(values) == 1 else math.nan
 
 
-def _day(moment: datetime) -> str:
+def _day(moment: date) -> str:
     return f"{moment.day} {moment:%b %Y}"
 
 

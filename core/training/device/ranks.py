@@ -13,10 +13,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from core.models.batch import sum_of
 from core.models.parameter_formulas import joint_parameters, norm_parameters
 from core.models.parameters import MIXER_TERMS, TERMS, with_extra_layer
-from core.models.terms import Numbers, Term, both, derived
+from core.models.terms import Numbers, Term, both, derived, sum_of
 from core.training.layout import Degrees, pick
 
 StageName: TypeAlias = Literal["first", "middle", "last"]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 from pydantic import Field, TypeAdapter
 
-from core.benchmark.points import Amount, Text, Told
+from core.benchmark.points import Amount, Checked, Text
 from core.jobs.lines import decoded
 
 Measure: TypeAlias = Literal["parameters", "gradients", "master", "optimizer", "activations", "casts", "peak"]
@@ -20,7 +20,7 @@ MEASURED: tuple[Measure, ...] = get_args(Measure)
 PHASES: tuple[Phase, ...] = get_args(Phase)
 
 
-class Began(Told):
+class Began(Checked):
     """The libraries are there: their versions, and the device as torch names it."""
 
     event: Literal["began"] = "began"
@@ -29,7 +29,7 @@ class Began(Told):
     device: Text
 
 
-class Advance(Told):
+class Advance(Checked):
     """What is being done."""
 
     event: Literal["advance"] = "advance"
@@ -41,7 +41,7 @@ class Advance(Told):
         return (PHASES.index(self.phase) + 1) / (len(PHASES) + 1)
 
 
-class Measured(Told):
+class Measured(Checked):
     """Bytes of one part."""
 
     event: Literal["measured"] = "measured"
@@ -49,7 +49,7 @@ class Measured(Told):
     size: Amount
 
 
-class Done(Told):
+class Done(Checked):
     """Everything is measured; how long it took."""
 
     event: Literal["done"] = "done"

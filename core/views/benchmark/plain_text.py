@@ -8,10 +8,10 @@ from pydantic import BaseModel
 
 from core.views.common.markup import unmarked
 
-_Told = TypeVar("_Told", bound=BaseModel)
+_Model = TypeVar("_Model", bound=BaseModel)
 
 
-def in_sentences(text: _Told) -> _Told:
+def in_sentences(text: _Model) -> _Model:
     """What a file tells, with nothing in its texts that sentences would take for their own marks."""
 
     def plain(value: object) -> object:

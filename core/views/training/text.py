@@ -63,13 +63,14 @@ def left_out() -> str:
     )
 
 
-def memory_read_as(memory: float, printed: str) -> str:
-    """How the datasheet's memory is read, in one sentence; ``printed`` is the catalogue's remark on it.
+def memory_read_as(memory: float, unit: str, printed: str) -> str:
+    """How the datasheet's memory is read, in one sentence; ``unit`` is the one it is printed in, ``printed`` the
+    catalogue's remark on it.
 
     Where the remark has what the part itself reports, or how much of it is usable, the sentence says so.
     """
     size, binary = _size(memory), format_bytes(memory, system="binary")
-    if printed.startswith("GiB"):
+    if unit == "GiB":
         return f"**Memory:** Napkin counts the {binary} of the documentation, which are {size}."
     reported, usable = _REPORTED.search(printed), _USABLE.match(printed)
     text = f"**Memory:** Napkin counts the datasheet’s decimal {size} ({binary})"

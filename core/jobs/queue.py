@@ -1,7 +1,7 @@
-"""One line for all who want a model built on this machine, in whatever processes: they share a folder.
+"""One line for all on this machine who wait for the same kind of job, in whatever processes: they share a folder.
 
 Who waits has a file there, whose name is a number in the order of coming, and holds a lock on it that the kernel takes
-away when the process ends, however it ends. Whoever is first has the turn. The building process inherits the lock, so
+away when the process ends, however it ends. Whoever is first has the turn. The process of the job inherits the lock, so
 that one which outlives its server keeps the turn until it has ended too.
 """
 
@@ -57,6 +57,13 @@ class Line:
         """How many are before ``place``; at 0 it has the turn."""
         with self._alone():
             return sum(number < place.number for number in self._taken())
+
+    def trouble(self, problem: OSError) -> str:
+        """What is said where the folder cannot be used."""
+        return (
+            f"The line of those who wait cannot be kept in {self.folder} ({problem.strerror}). Ask whoever runs this "
+            "server to set NAPKIN_DATA to a folder that can be written."
+        )
 
     @contextmanager
     def _alone(self) -> Generator[None]:
