@@ -77,10 +77,10 @@ def _tensors(value: object) -> Iterator[Any]:
 def _parameter(lib: Any, kind: str, shape: tuple[int, ...]) -> Any:
     import torch
 
-    if hasattr(lib, "nn"):  # what bitsandbytes was told about one optimizer's parameters, the next would inherit
+    if lib.__name__ == "bitsandbytes":  # what it was told about one optimizer's parameters, the next would inherit
         lib.optim.GlobalOptimManager.get_instance().initialize()
-    if kind == "embedding" and hasattr(lib, "nn"):  # bitsandbytes' own table asks for 32-bit states
-        return lib.nn.Embedding(*shape).weight
+        if kind == "embedding":  # its own table asks for 32-bit states
+            return lib.nn.Embedding(*shape).weight
     return torch.nn.Parameter(torch.randn(shape, generator=torch.Generator().manual_seed(0)))
 
 
