@@ -1,4 +1,4 @@
-"""Float formats as data: a format is a few numbers and policies, and everything else about it follows from them."""
+"""Float formats as data, rows of ``assets/data/float_formats.csv``: all else about a format follows from its row."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast, get_args
 
 from core.formula import Source
+from core.rows import read_rows, whole
 from core.sources import OCP_MX
 
 NanPolicy: TypeAlias = Literal["ieee", "all_ones", "negative_zero", "none"]
@@ -285,135 +286,66 @@ class FloatFormat:
         return 0 if self.twos_complement else math.floor(self.fraction_bits * math.log10(2))
 
 
-_IEEE = Source("IEEE 754-2019", "3.4 Binary interchange formats", "https://standards.ieee.org/ieee/754/6210/")
-_OFP8 = Source(
-    "OCP 8-bit Floating Point Specification (OFP8) 1.0",
-    "table 1",
-    "https://www.opencompute.org/documents/ocp-8-bit-floating-point-specification-ofp8-revision-1-0-2023-12-01-pdf-1",
-)
-_FP8 = Source("Micikevicius et al. 2022, FP8 Formats for Deep Learning", "table 1", "https://arxiv.org/abs/2209.05433")
-_FNUZ = Source(
-    "Noune et al. 2022, 8-bit Numerical Formats for Deep Neural Networks",
-    "the 1.4.3 and 1.5.2 formats",
-    "https://arxiv.org/abs/2206.02915",
-)
-_LLVM = Source("LLVM, APFloat.h", "enum Semantics", "https://llvm.org/doxygen/structllvm_1_1APFloatBase.html")
-_ML_DTYPES = Source("ml_dtypes", "README, specifications of the types", "https://github.com/jax-ml/ml_dtypes#readme")
-_P3109 = Source(
-    "IEEE P3109 working group, interim report on binary floating-point formats for machine learning",
-    "draft",
-    "https://github.com/P3109/Public",
-)
-_TF32 = Source(
-    "NVIDIA, PTX ISA",
-    "Alternate floating-point data formats: tf32",
-    "https://docs.nvidia.com/cuda/parallel-thread-execution/#alternate-floating-point-data-formats",
-)
-_BF16 = Source(
-    "Google Cloud, The bfloat16 numerical format", "bfloat16 format", "https://cloud.google.com/tpu/docs/bfloat16"
-)
+_SOURCES: Mapping[str, Source] = {
+    "IEEE": Source("IEEE 754-2019", "3.4 Binary interchange formats", "https://standards.ieee.org/ieee/754/6210/"),
+    "OFP8": Source(
+        "OCP 8-bit Floating Point Specification (OFP8) 1.0",
+        "table 1",
+        "https://www.opencompute.org/documents/ocp-8-bit-floating-point-specification-ofp8-revision-1-0-2023-12-01-pdf-1",
+    ),
+    "FP8": Source(
+        "Micikevicius et al. 2022, FP8 Formats for Deep Learning", "table 1", "https://arxiv.org/abs/2209.05433"
+    ),
+    "FNUZ": Source(
+        "Noune et al. 2022, 8-bit Numerical Formats for Deep Neural Networks",
+        "the 1.4.3 and 1.5.2 formats",
+        "https://arxiv.org/abs/2206.02915",
+    ),
+    "LLVM": Source("LLVM, APFloat.h", "enum Semantics", "https://llvm.org/doxygen/structllvm_1_1APFloatBase.html"),
+    "ml_dtypes": Source(
+        "ml_dtypes", "README, specifications of the types", "https://github.com/jax-ml/ml_dtypes#readme"
+    ),
+    "P3109": Source(
+        "IEEE P3109 working group, interim report on binary floating-point formats for machine learning",
+        "draft",
+        "https://github.com/P3109/Public",
+    ),
+    "TF32": Source(
+        "NVIDIA, PTX ISA",
+        "Alternate floating-point data formats: tf32",
+        "https://docs.nvidia.com/cuda/parallel-thread-execution/#alternate-floating-point-data-formats",
+    ),
+    "BF16": Source(
+        "Google Cloud, The bfloat16 numerical format", "bfloat16 format", "https://cloud.google.com/tpu/docs/bfloat16"
+    ),
+    "MX": OCP_MX,
+}
+"""What the column ``sources`` names."""
 
 
-def _finite(
-    name: str,
-    title: str,
-    exponent_bits: int,
-    fraction_bits: int,
-    bias: int,
-    used: str,
-    *sources: Source,
-    nan: NanPolicy,
-    infinity: bool = False,
-) -> FloatFormat:
-    """A signed format that does not follow IEEE's rule for the top exponent."""
+def _read(row: Mapping[str, str]) -> FloatFormat:
+    nan = row["nan"]
+    if nan not in get_args(NanPolicy):
+        raise ValueError(
+            f"{row['name']}: no rule for NaN is called {nan!r}; there are {', '.join(get_args(NanPolicy))}"
+        )
     return FloatFormat(
-        name,
-        title,
-        exponent_bits,
-        fraction_bits,
-        bias,
-        used,
-        sources,
-        infinity=infinity,
-        nan=nan,
-        negative_zero=nan != "negative_zero",
+        name=row["name"],
+        title=row["title"],
+        exponent_bits=whole(row["exponent_bits"]),
+        fraction_bits=whole(row["fraction_bits"]),
+        bias=whole(row["bias"]),
+        used=row["used"],
+        sources=tuple(_SOURCES[name] for name in row["sources"].split("; ")),
+        signed=row["signed"] == "1",
+        infinity=row["infinity"] == "1",
+        nan=cast(NanPolicy, nan),
+        negative_zero=row["negative_zero"] == "1",
+        subnormals=row["subnormals"] == "1",
+        zero=row["zero"] == "1",
+        twos_complement=row["twos_complement"] == "1",
     )
 
 
-_ROWS = (
-    FloatFormat("fp64", "fp64", 11, 52, 1023, "the reference; Python's float", (_IEEE,)),
-    FloatFormat("fp32", "fp32", 8, 23, 127, "master weights, optimizer state, sums", (_IEEE,)),
-    FloatFormat("tf32", "tf32", 8, 10, 127, "inputs of fp32 matmuls on tensor cores, kept in 32-bit words", (_TF32,)),
-    FloatFormat("fp16", "fp16", 5, 10, 15, "mixed precision with loss scaling", (_IEEE,)),
-    FloatFormat("bf16", "bf16", 8, 7, 127, "mixed precision without loss scaling", (_BF16,)),
-    _finite("fp8_e4m3fn", "fp8 E4M3", 4, 3, 7, "weights and activations of fp8 matmuls", _OFP8, _FP8, nan="all_ones"),
-    FloatFormat("fp8_e5m2", "fp8 E5M2", 5, 2, 15, "gradients of fp8 training", (_OFP8, _FP8)),
-    _finite(
-        "fp8_e4m3fnuz", "fp8 E4M3FNUZ", 4, 3, 8, "E4M3 of AMD MI300 and Graphcore", _FNUZ, _LLVM, nan="negative_zero"
-    ),
-    _finite(
-        "fp8_e5m2fnuz", "fp8 E5M2FNUZ", 5, 2, 16, "E5M2 of AMD MI300 and Graphcore", _FNUZ, _LLVM, nan="negative_zero"
-    ),
-    _finite("fp8_e4m3b11fnuz", "fp8 E4M3B11FNUZ", 4, 3, 11, "fp8 of TPUs before OFP8", _LLVM, nan="negative_zero"),
-    FloatFormat(
-        "fp8_e4m3_ieee", "fp8 E4M3 (IEEE)", 4, 3, 7, "E4M3 by IEEE's rules, with infinity", (_ML_DTYPES, _LLVM)
-    ),
-    FloatFormat("fp8_e3m4_ieee", "fp8 E3M4", 3, 4, 3, "more precision, little range: inference", (_ML_DTYPES, _LLVM)),
-    _finite(
-        "p3109_k8p3se",
-        "P3109 K8P3",
-        5,
-        2,
-        16,
-        "draft standard, the counterpart of E5M2",
-        _P3109,
-        nan="negative_zero",
-        infinity=True,
-    ),
-    _finite(
-        "p3109_k8p4se",
-        "P3109 K8P4",
-        4,
-        3,
-        8,
-        "draft standard, the counterpart of E4M3",
-        _P3109,
-        nan="negative_zero",
-        infinity=True,
-    ),
-    _finite("p3109_k4p2sf", "P3109 K4P2", 2, 1, 2, "draft standard, four bits with a NaN", _P3109, nan="negative_zero"),
-    _finite("fp6_e3m2fn", "fp6 E3M2", 3, 2, 3, "elements of MXFP6", OCP_MX, nan="none"),
-    _finite("fp6_e2m3fn", "fp6 E2M3", 2, 3, 1, "elements of MXFP6", OCP_MX, nan="none"),
-    _finite("fp4_e2m1fn", "fp4 E2M1", 2, 1, 1, "elements of MXFP4 and NVFP4", OCP_MX, nan="none"),
-    FloatFormat(
-        "e8m0fnu",
-        "E8M0",
-        8,
-        0,
-        127,
-        "the scale of an MX block: a power of two",
-        (OCP_MX,),
-        signed=False,
-        infinity=False,
-        nan="all_ones",
-        negative_zero=False,
-        subnormals=False,
-        zero=False,
-    ),
-    FloatFormat(
-        "mxint8",
-        "MXINT8",
-        0,
-        7,
-        0,
-        "elements of an MXINT8 block: 64ths, from −127 to 127",
-        (OCP_MX,),
-        infinity=False,
-        nan="none",
-        negative_zero=False,
-        twos_complement=True,
-    ),
-)
-
-FORMATS: Mapping[str, FloatFormat] = {row.name: row for row in _ROWS}
+FORMATS: Mapping[str, FloatFormat] = {row["name"]: _read(row) for row in read_rows("float_formats")}
 """Every format by its name, wide to narrow, the block formats' scale and integers last."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from core.formula import Source
+from core.rows import read_rows
 from core.sources import DEEPSEEK_V3, MEGATRON_OPTIMIZER, ZERO
 
 
@@ -118,189 +119,67 @@ class PrecisionPolicy:
         return sum(copy.bytes for copy in (self.master, self.gradient_copy) if copy is not None)
 
 
-_ZERO = ZERO.at("section 3.1")
-_MIXED = Source("Micikevicius et al. 2017, Mixed Precision Training", "section 3.1", "https://arxiv.org/abs/1710.03740")
-_AMP = Source("PyTorch, Automatic Mixed Precision", "torch.autocast", "https://docs.pytorch.org/docs/stable/amp.html")
-_DEEPSEEK = DEEPSEEK_V3.at("section 3.3.3")
-_DEEPSEEK_FP8 = DEEPSEEK_V3.at("sections 3.3.1 and 3.3.3")
-_PLAYBOOK = Source(
-    "Hugging Face 2025, The Ultra-Scale Playbook",
-    "memory for weights, gradients and optimizer states",
-    "https://huggingface.co/spaces/nanotron/ultrascale-playbook",
-)
-_GOPHER = Source("Rae et al. 2021, Gopher", "section 3.1", "https://arxiv.org/abs/2112.11446")
-_TORCHAO = Source("torchao, torchao.optim", "bf16_stochastic_round", "https://github.com/pytorch/ao")
-_MS_AMP = Source("Peng et al. 2023, FP8-LM (MS-AMP)", "section 2.2", "https://arxiv.org/abs/2310.18313")
-_8_BIT = Source("Dettmers et al. 2021, 8-bit Optimizers", "section 2", "https://arxiv.org/abs/2110.02861")
-_4_BIT = Source("Li et al. 2023, Optimizers with 4-bit States", "section 3", "https://arxiv.org/abs/2309.01507")
-_TORCH = Source(
-    "PyTorch, torch.optim",
-    "states take the type of the parameter; measured on torch 2.13",
-    "https://docs.pytorch.org/docs/stable/optim.html",
-)
+_SOURCES: Mapping[str, Source] = {
+    "Megatron": MEGATRON_OPTIMIZER,
+    "ZeRO": ZERO.at("section 3.1"),
+    "mixed precision": Source(
+        "Micikevicius et al. 2017, Mixed Precision Training", "section 3.1", "https://arxiv.org/abs/1710.03740"
+    ),
+    "autocast": Source(
+        "PyTorch, Automatic Mixed Precision", "torch.autocast", "https://docs.pytorch.org/docs/stable/amp.html"
+    ),
+    "DeepSeek-V3": DEEPSEEK_V3.at("section 3.3.3"),
+    "DeepSeek-V3 fp8": DEEPSEEK_V3.at("sections 3.3.1 and 3.3.3"),
+    "playbook": Source(
+        "Hugging Face 2025, The Ultra-Scale Playbook",
+        "memory for weights, gradients and optimizer states",
+        "https://huggingface.co/spaces/nanotron/ultrascale-playbook",
+    ),
+    "Gopher": Source("Rae et al. 2021, Gopher", "section 3.1", "https://arxiv.org/abs/2112.11446"),
+    "torchao": Source("torchao, torchao.optim", "bf16_stochastic_round", "https://github.com/pytorch/ao"),
+    "MS-AMP": Source("Peng et al. 2023, FP8-LM (MS-AMP)", "section 2.2", "https://arxiv.org/abs/2310.18313"),
+    "8-bit optimizers": Source(
+        "Dettmers et al. 2021, 8-bit Optimizers", "section 2", "https://arxiv.org/abs/2110.02861"
+    ),
+    "4-bit states": Source(
+        "Li et al. 2023, Optimizers with 4-bit States", "section 3", "https://arxiv.org/abs/2309.01507"
+    ),
+    "torch": Source(
+        "PyTorch, torch.optim",
+        "states take the type of the parameter; measured on torch 2.13",
+        "https://docs.pytorch.org/docs/stable/optim.html",
+    ),
+}
+"""What the column ``sources`` names."""
+
+
+def _read(row: Mapping[str, str]) -> PrecisionPolicy:
+    special = (part.split(" = ") for part in row["special_states"].split("; ") if part)
+    return PrecisionPolicy(
+        id=row["id"],
+        weights=STORAGE_TYPES[row["weights"]],
+        gradients=STORAGE_TYPES[row["gradients"]],
+        master=_optional(row["master"]),
+        states=STORAGE_TYPES[row["states"]],
+        phrase=row["phrase"],
+        note=row["note"],
+        sources=tuple(_SOURCES[name] for name in row["sources"].split("; ")),
+        gradient_copy=_optional(row["gradient_copy"]),
+        special_states=tuple((name, STORAGE_TYPES[stored]) for name, stored in special),
+        autocast=_optional(row["autocast"]),
+        accumulation=_optional(row["accumulation"]),
+        saved=_optional(row["saved"]),
+    )
+
+
+def _optional(cell: str) -> StorageType | None:
+    return STORAGE_TYPES[cell] if cell else None
+
 
 POLICIES: Mapping[str, PrecisionPolicy] = MappingProxyType(
-    {
-        policy.id: policy
-        for policy in (
-            PrecisionPolicy(
-                id="fp32",
-                weights=FP32,
-                gradients=FP32,
-                master=None,
-                states=FP32,
-                phrase="in fp32",
-                note="Everything in single precision.",
-                sources=(_TORCH,),
-            ),
-            PrecisionPolicy(
-                id="fp32, bf16 autocast",
-                weights=FP32,
-                gradients=FP32,
-                master=None,
-                states=FP32,
-                phrase="in fp32 with bf16 autocast",
-                note="PyTorch AMP: each product casts its input and its weights to bf16 and keeps both casts for "
-                "backward, 2 B/parameter more while a step runs; the residual stream stays fp32. FSDP’s own mixed "
-                "precision casts once, as it gathers: choose “mixed bf16, fp32 master”, as many bytes.",
-                sources=(_AMP,),
-                autocast=BF16,
-            ),
-            PrecisionPolicy(
-                id="mixed bf16, fp32 master",
-                weights=BF16,
-                gradients=BF16,
-                master=FP32,
-                states=FP32,
-                phrase="in bf16 with fp32 master weights",
-                note="The ZeRO paper’s count (there with fp16).",
-                sources=(_ZERO, _MIXED),
-            ),
-            PrecisionPolicy(
-                id="mixed bf16, fp32 master, fp32 gradients",
-                weights=BF16,
-                gradients=FP32,
-                master=FP32,
-                states=FP32,
-                phrase="in bf16 with fp32 master weights and gradients",
-                note="Megatron’s usual setting: gradients are accumulated in fp32.",
-                sources=(MEGATRON_OPTIMIZER,),
-            ),
-            PrecisionPolicy(
-                id="mixed fp16, fp32 copies of both",
-                weights=FP16,
-                gradients=FP16,
-                master=FP32,
-                states=FP32,
-                gradient_copy=FP32,
-                phrase="in fp16 with fp32 copies of weights and gradients",
-                note="Megatron with fp16 gradients: an fp32 copy of weights and of gradients, both counted as master.",
-                sources=(MEGATRON_OPTIMIZER,),
-            ),
-            PrecisionPolicy(
-                id="mixed bf16, fp32 master, bf16 states",
-                weights=BF16,
-                gradients=FP32,
-                master=FP32,
-                states=BF16,
-                phrase="in bf16 with fp32 master weights and gradients and bf16 optimizer state",
-                note="Moments in bf16 next to fp32 master weights and gradients, as DeepSeek-V3 keeps them.",
-                sources=(_DEEPSEEK,),
-            ),
-            PrecisionPolicy(
-                id="bf16 throughout",
-                weights=BF16,
-                gradients=BF16,
-                master=None,
-                states=BF16,
-                phrase="in bf16 throughout",
-                note="No precise copy at all: small updates are lost to rounding.",
-                sources=(_TORCH,),
-            ),
-            PrecisionPolicy(
-                id="mixed bf16, fp32 master, fp32 accumulation",
-                weights=BF16,
-                gradients=BF16,
-                master=FP32,
-                states=FP32,
-                accumulation=FP32,
-                phrase="in bf16 with fp32 master weights and an fp32 buffer for gradients",
-                note="Gradients of micro-batches are added up in an fp32 buffer beside the bf16 ones: 20 under AdamW.",
-                sources=(_PLAYBOOK,),
-            ),
-            PrecisionPolicy(
-                id="bf16, stochastic rounding, fp32 states",
-                weights=BF16,
-                gradients=BF16,
-                master=None,
-                states=FP32,
-                phrase="in bf16 with stochastic rounding and fp32 optimizer state",
-                note="No master copy: an update is rounded up or down by chance, so that small ones count on average. "
-                "12 under AdamW.",
-                sources=(_GOPHER,),
-            ),
-            PrecisionPolicy(
-                id="bf16, stochastic rounding",
-                weights=BF16,
-                gradients=BF16,
-                master=None,
-                states=BF16,
-                phrase="in bf16 with stochastic rounding",
-                note="Neither a master copy nor precise moments: 8 under AdamW, as bf16 throughout, but small updates "
-                "are not lost on average.",
-                sources=(_TORCHAO, _GOPHER),
-            ),
-            PrecisionPolicy(
-                id="fp8 matmuls, fp32 master, bf16 states",
-                weights=BF16,
-                gradients=FP32,
-                master=FP32,
-                states=BF16,
-                autocast=FP8,
-                phrase="in bf16 with fp8 matmuls, fp32 master weights and gradients and bf16 optimizer state",
-                note="DeepSeek-V3’s recipe. fp8 speeds the products up and halves what linear layers save; the fp8 "
-                "copies of the weights are temporary and not counted, up to 1 B/parameter while a step runs.",
-                sources=(_DEEPSEEK_FP8,),
-            ),
-            PrecisionPolicy(
-                id="fp8 weights and gradients, fp16 master",
-                weights=FP8,
-                gradients=FP8,
-                master=FP16,
-                states=FP16,
-                special_states=(("exp_avg", FP8),),
-                saved=BF16,
-                phrase="in fp8 with scaled fp16 master weights and an fp8 first moment",
-                note="MS-AMP. Its paper counts 6 for master weights, gradients and Adam’s moments (2 + 1 + 1 + 2); "
-                "the fp8 weights that forward reads make it 7. One scale for each tensor is not counted.",
-                sources=(_MS_AMP,),
-            ),
-            PrecisionPolicy(
-                id="mixed bf16, fp32 master, 8-bit states",
-                weights=BF16,
-                gradients=BF16,
-                master=FP32,
-                states=BLOCKS_8_BIT,
-                phrase="in bf16 with fp32 master weights and 8-bit optimizer state",
-                note="Each state in 8 bits with an fp32 scale for 256 of them, in every tensor; libraries leave small "
-                "ones in fp32.",
-                sources=(_8_BIT,),
-            ),
-            PrecisionPolicy(
-                id="mixed bf16, fp32 master, 4-bit states",
-                weights=BF16,
-                gradients=BF16,
-                master=FP32,
-                states=BLOCKS_4_BIT,
-                phrase="in bf16 with fp32 master weights and 4-bit optimizer state",
-                note="Each state in 4 bits with an fp32 scale for 128 of them, in every tensor; libraries leave small "
-                "ones in fp32.",
-                sources=(_4_BIT,),
-            ),
-        )
-    }
+    {row["id"]: _read(row) for row in read_rows("precision_policies")}
 )
-"""The named policies, in the order in which the product lists them."""
+"""The policies of ``assets/data/precision_policies.csv``, in the order in which the product lists them."""
 
 
 USUAL_POLICY = "mixed bf16, fp32 master"

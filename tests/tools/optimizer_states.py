@@ -10,9 +10,6 @@ from typing import Any
 
 from tests.tools.tables import Row, Table
 
-NEEDS = "torchao==0.18.0 bitsandbytes==0.50.2 pytorch_optimizer==4.1.0 schedulefree==1.4.1 prodigyopt==1.1.2 "
-NEEDS += "lion-pytorch==0.2.5 adam-mini==1.1.1 (each with --no-deps)"
-
 _RANK = {"rank": 128, "update_proj_gap": 200, "scale": 1.0, "projection_type": "std", "scale_type": "channel"}
 _ADAM_MINI = {"embedding": "embed", "head": "lm_head", "matrix": "mlp.up", "vector": "norm"}
 
@@ -80,10 +77,10 @@ def _tensors(value: object) -> Iterator[Any]:
 def _parameter(lib: Any, kind: str, shape: tuple[int, ...]) -> Any:
     import torch
 
-    if hasattr(lib, "nn"):  # what bitsandbytes was told about one optimizer's parameters, the next would inherit
+    if lib.__name__ == "bitsandbytes":  # what it was told about one optimizer's parameters, the next would inherit
         lib.optim.GlobalOptimManager.get_instance().initialize()
-    if kind == "embedding" and hasattr(lib, "nn"):  # bitsandbytes' own table asks for 32-bit states
-        return lib.nn.Embedding(*shape).weight
+        if kind == "embedding":  # its own table asks for 32-bit states
+            return lib.nn.Embedding(*shape).weight
     return torch.nn.Parameter(torch.randn(shape, generator=torch.Generator().manual_seed(0)))
 
 
@@ -105,15 +102,15 @@ def answer(row: Mapping[str, str]) -> Row:
             parameter.square().sum().backward()
             optimizer.step()
             optimizer.zero_grad()
-    kept = [t for t in _tensors(dict(optimizer.state[parameter])) if t.data_ptr() != parameter.data_ptr()]
-    size = sum(tensor.numel() * tensor.element_size() for tensor in kept)
+    states = [t for t in _tensors(dict(optimizer.state[parameter])) if t.data_ptr() != parameter.data_ptr()]
+    size = sum(tensor.numel() * tensor.element_size() for tensor in states)
     return {"bytes": str(size), "library": f"{package} {metadata.version(package)}"}
 
 
 def _more(rows: Sequence[Mapping[str, str]]) -> list[Row]:
-    there = {(row["optimizer"], row["kind"], row["rows"], row["columns"]) for row in rows}
-    asked = [(name, kind, str(m), str(n)) for name in MAKERS for kind, m, n in SHAPES]
-    return [dict(zip(TABLE.questions, one, strict=True)) for one in asked if one not in there]
+    known = {tuple(row[column] for column in TABLE.questions) for row in rows}
+    questions = [(name, kind, str(m), str(n)) for name in MAKERS for kind, m, n in SHAPES]
+    return [dict(zip(TABLE.questions, question, strict=True)) for question in questions if question not in known]
 
 
 TABLE = Table(
@@ -121,6 +118,6 @@ TABLE = Table(
     questions=("optimizer", "kind", "rows", "columns"),
     answers=("bytes", "library"),
     answer=answer,
-    needs=NEEDS,
+    needs="--no-deps -r tests/tools/requirements.txt",
     more=_more,
 )

@@ -39,10 +39,22 @@ class Table:
         ]
 
     def made(self) -> list[Row]:
-        """Every row of questions, old and missing, with the answers of today."""
+        """Every row of questions, old and missing, with the answers of today.
+
+        A row whose library is not installed keeps its answers, so that a new row needs its own library alone. Raises
+        ``ModuleNotFoundError`` where it has no answers yet.
+        """
         rows = self.committed()
-        asked = [{key: row.get(key, "") for key in self.questions} for row in [*rows, *self.more(rows)]]
-        return [{**row, **self.answer(row)} for row in asked]
+        return [self._answered(row) for row in [*rows, *self.more(rows)]]
+
+    def _answered(self, row: Row) -> Row:
+        questions = {key: row.get(key, "") for key in self.questions}
+        try:
+            return {**questions, **self.answer(questions)}
+        except ModuleNotFoundError as missing:
+            if not self.needs or not any(row.get(key) for key in self.answers):
+                raise ModuleNotFoundError(f"{', '.join(questions.values())}: {missing}") from missing
+            return row
 
     def write(self, rows: Sequence[Row]) -> None:
         out = io.StringIO()
