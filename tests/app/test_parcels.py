@@ -46,12 +46,7 @@ def body():
     st.text("after")
 body()
 """
-REPLACED = (
-    "_on_scriptrunner_event",
-    "_handle_scriptrunner_event_on_event_loop",
-    "_enqueue_forward_msg",
-    "_clear_queue",
-)
+REPLACED = ("_on_scriptrunner_event", "_enqueue_forward_msg", "_clear_queue")
 SLOW = "import time, streamlit as st\nst.title('now')\ntime.sleep(1.5)\nst.title('later')\n"
 
 
