@@ -171,7 +171,7 @@ def homeless(client: Client) -> list[tuple[int, ...]]:
     return lost
 
 
-def test_what_a_run_cut_short_has_drawn_is_void_as_a_whole(own: None, tmp_path: Path) -> None:
+def test_what_a_run_cut_short_has_drawn_leaves_as_a_whole(own: None, tmp_path: Path) -> None:
     patch()
     assert homeless(visited(tmp_path, CUT_SHORT, interrupted)) == []
 
