@@ -1,6 +1,7 @@
 # make run       start the app and print its address
 # make test      five minutes: every rule, sampled sweeps, one browser test a page
-# make test-all  those, then the long ones: whole sweeps, a team's servers, everything in a browser
+# make test-all  those, then the long ones: whole sweeps, a team's servers, everything in a browser,
+#                and the journeys there once more with Streamlit as it is
 PYTHON ?= python3
 PORT ?= 8501
 BIN := .venv/bin
@@ -17,6 +18,7 @@ test: .venv/test.stamp
 test-all: test
 	$(BIN)/python tests/team/ensure.py
 	$(BIN)/pytest -n 2 --dist worksteal -m long
+	NAPKIN_PATCHES=off $(BIN)/pytest -n 2 --dist worksteal -m journey
 
 lint: .venv/test.stamp
 	$(BIN)/ruff check .

@@ -46,12 +46,7 @@ def body():
     st.text("after")
 body()
 """
-REPLACED = (
-    "_on_scriptrunner_event",
-    "_handle_scriptrunner_event_on_event_loop",
-    "_enqueue_forward_msg",
-    "_clear_queue",
-)
+REPLACED = ("_on_scriptrunner_event", "_enqueue_forward_msg", "_clear_queue")
 SLOW = "import time, streamlit as st\nst.title('now')\ntime.sleep(1.5)\nst.title('later')\n"
 
 
@@ -176,7 +171,7 @@ def homeless(client: Client) -> list[tuple[int, ...]]:
     return lost
 
 
-def test_what_a_run_cut_short_has_drawn_is_void_as_a_whole(own: None, tmp_path: Path) -> None:
+def test_what_a_run_cut_short_has_drawn_leaves_as_a_whole(own: None, tmp_path: Path) -> None:
     patch()
     assert homeless(visited(tmp_path, CUT_SHORT, interrupted)) == []
 

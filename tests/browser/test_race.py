@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page
 from pages.common.registry import COMPUTE
 from tests.browser.conftest import OpenPage, settle
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.patched]
 
 Change = Callable[[Page], object]
 
