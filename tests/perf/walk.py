@@ -34,7 +34,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block, Widget
 
 from core.benchmark.programme import METHOD, Programme
-from core.benchmark.running.events import Device, Done, Event, Found, Started, encode
+from core.benchmark.running.events import Device, Done, Event, Started, Tried, encode
 from core.benchmark.running.jobs import Runner
 from core.benchmark.timing import kinds
 from pages.common.registry import PAGES, PageSpec
@@ -74,7 +74,7 @@ def measuring(programme: Programme) -> Sequence[str]:
     odd = sum(programme.sizes) % 2
     items = kinds.items(programme)[: 1 if odd else 100]  # as many as fit into a command
     events: list[Event] = [Started(method=METHOD, torch="2.13.0"), Device(facts=FACTS)]
-    events += [Found(outcome=point(median_s=1e-3 * at, item=item)) for at, item in enumerate(items, 1)]
+    events += [Tried(outcome=point(median_s=1e-3 * at, item=item)) for at, item in enumerate(items, 1)]
     events += [] if odd else [Done(elapsed_s=1.0)]
     text = "\n".join(map(encode, events))
     code = f"import sys; print({text!r}, flush=True); {'sys.stdin.read()' if odd else ''}"
