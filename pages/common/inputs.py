@@ -153,8 +153,17 @@ class Inputs:
         """
         field = self.form[field.id]
         self.drawn.add(field.id)
-        self._restore(field)
-        field = replace(field, label=label or field.label, placeholder=placeholder or field.placeholder)
+        first: dict[str, str] = st.session_state.setdefault(f"{self.page.prefix}:first", {})
+        if field.id not in self._in_state:
+            # Not by way of session state, which a browser obeys: where a server took over from another one, what was
+            # typed in the meantime stands in the browser alone.
+            first[field.id] = st.session_state[self._texts_key][field.id][: field.max_chars]
+        field = replace(
+            field,
+            default=first.get(field.id, field.default),
+            label=label or field.label,
+            placeholder=placeholder or field.placeholder,
+        )
         _widget(field, key=self.key(field.id), on_change=changed)
 
     def ask(self, field: Field, **more: Any) -> Any:
