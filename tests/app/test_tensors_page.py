@@ -193,6 +193,14 @@ def test_a_bad_value_in_a_panel_is_named_beside_its_field(
     assert between <= {"text_input", "button_group", "selectbox", "segmented_control", '<p class="np-score">'}
 
 
+def test_a_bad_value_leaves_the_last_good_one_in_force() -> None:
+    app = AppTest.from_file(APP, default_timeout=60).run().switch_page(FLOATS.path)
+    app.session_state["f_sums"] = True
+    app.run().text_input(key="f_times").set_value("70").run()
+    app.text_input(key="f_times").set_value("many").run()
+    assert "Still using 70" in errors(app)[0]
+
+
 @pytest.mark.parametrize("panel", [{"t_shared": "true"}, {"t_lines": "true", "t_walk": "the result above"}])
 def test_a_panel_says_of_a_tensor_that_is_only_counted_that_it_is_too_large(panel: dict[str, str]) -> None:
     app = AppTest.from_file(APP, default_timeout=60).run().switch_page(TENSORS.path)
