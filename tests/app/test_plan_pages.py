@@ -324,3 +324,10 @@ def test_downloads_open_to_the_page_that_made_them() -> None:
     text = made["md"]().decode()
     assert plan_text.sentence(answer(plan_from(PACED))) in text
     assert all(name in text for name in linked(app))
+
+
+def test_the_address_keeps_what_stands_in_a_closed_fold() -> None:
+    app = opened(COMPUTE, {"seq": "4,096"})
+    app.text_input(key="c_tokens").set_value("9T").run()
+    assert app.query_params["c_seq"] == ["4,096"]
+    assert app.query_params["c_tokens"] == ["9T"]
