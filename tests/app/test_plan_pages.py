@@ -329,5 +329,5 @@ def test_downloads_open_to_the_page_that_made_them() -> None:
 def test_the_address_keeps_what_stands_in_a_closed_fold() -> None:
     app = opened(COMPUTE, {"seq": "4,096"})
     app.text_input(key="c_tokens").set_value("9T").run()
-    assert app.query_params["c_seq"] == ["4,096"]
-    assert app.query_params["c_tokens"] == ["9T"]
+    assert app.query_params["c_seq"] == "4,096"
+    assert app.query_params["c_tokens"] == "9T"
