@@ -63,7 +63,7 @@ class Inputs:
         """Fields of the form that session state holds as they are."""
         self._texts_key = f"{page.prefix}:texts"
         """Where session state has the texts of all fields of the form, as the last run left them."""
-        self._drawn_all = False
+        self._drawn_all = self._outdated = False
         self.errors.extend(comparison_list.opened())
         self.reading = self._read()
         self.fields.update(self.form.address_texts(self.reading.texts))
@@ -164,7 +164,9 @@ class Inputs:
             label=label or field.label,
             placeholder=placeholder or field.placeholder,
         )
-        _widget(field, key=self.key(field.id), on_change=changed)
+        content = _widget(field, key=self.key(field.id), on_change=changed)
+        if field.id not in self._in_state and _text(content, field) != field.default:
+            self._outdated = True  # the browser had more to say of it than the address
 
     def ask(self, field: Field, **more: Any) -> Any:
         """Draw a field that is in no form, and give its value. A bad text shows why, and the last good one stays.
@@ -286,6 +288,8 @@ class Inputs:
                 del st.query_params[name]
         if new := {name: text for name, text in wanted.items() if there.get(name) != text}:
             st.query_params.update(new)
+        if self._outdated:
+            st.rerun()
 
     # ------------------------------------------------------------------------------ fields outside a form
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import resource
 import socket
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 
 from pages.common.server.admission import HEALTH, SPARE, Admission, has_capacity, raise_limit
+from tests.loops import run
 from tests.perf.client import Session, spawned, until_up
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +53,7 @@ def answered(kind: str, path: str = HEALTH) -> list[dict[str, Any]]:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(Admission(app)({"type": kind, "path": path, "method": "GET", "headers": []}, receive, send))
+    run(Admission(app)({"type": kind, "path": path, "method": "GET", "headers": []}, receive, send))
     return sent
 
 
@@ -138,7 +138,7 @@ def test_a_full_server_fails_its_health_check_and_recovers() -> None:
             return refused.code
 
     with spawned(ROOT, limits=("-Sn 100", "-Hn 140")) as (port, _):
-        asyncio.run(until_up(port))
+        run(until_up(port))
         assert health(port) == 200
         with ExitStack() as crowd:
             while health(port) == 200:  # ends: there are 140 and no more
@@ -150,7 +150,7 @@ def test_a_full_server_fails_its_health_check_and_recovers() -> None:
                     pass
 
             with pytest.raises(Exception, match="403"):
-                asyncio.run(visit())
+                run(visit())
         for _ in range(100):
             if health(port) == 200:
                 break

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
@@ -19,6 +18,7 @@ from streamlit.runtime.state.session_state import SessionState
 
 from pages.streamlit_patches.echo import SEEN, patch
 from tests.app.serving import stop
+from tests.loops import run
 
 SCRIPT = """
 import streamlit as st
@@ -124,9 +124,7 @@ def walk(tmp_path: Path, seeds: range) -> None:
             await visit(server, random.Random(seed), f"seed {seed}")
         await stop(server)
 
-    # In a thread of its own: where a browser was driven before, this one has an event loop already.
-    with ThreadPoolExecutor(1) as own:
-        own.submit(asyncio.run, serve()).result()
+    run(serve())
 
 
 async def visit(server: Runtime, chance: random.Random, name: str) -> None:

@@ -18,6 +18,7 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 
 from pages.streamlit_patches.parcels import patch
 from tests.app.serving import stop
+from tests.loops import run
 
 SCRIPT = """
 import time, streamlit as st
@@ -85,7 +86,7 @@ def visited(tmp_path: Path, script: str, visit: Callable[[Runtime, str, Client],
         await visit(server, server.connect_session(client, {}), client)
         await stop(server)
 
-    asyncio.run(serve())
+    run(serve())
     return client
 
 

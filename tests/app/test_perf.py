@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 from collections import Counter
@@ -11,6 +10,7 @@ import pytest
 
 from core import glossary
 from pages.common.registry import GLOSSARY, PAGES, PageSpec
+from tests.loops import run
 from tests.perf.__main__ import main
 from tests.perf.addresses import AddressWalk
 from tests.perf.crowd import left
@@ -44,7 +44,7 @@ def test_a_page_that_nobody_sees_or_that_shows_an_error_fails(
 ) -> None:
     tally = Tally(pages=Counter({page.id: 1 for page in PAGES if page is not unseen}), errors=errors)
     with pytest.raises(SystemExit, match=said):
-        asyncio.run(left(tally, os.getpid(), 0))
+        run(left(tally, os.getpid(), 0))
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 import re
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import streamlit
 
 from pages.common.server.policy import Policy, headers
+from tests.loops import run
 from tests.perf.client import spawned, until_up
 
 ROOT = Path(__file__).parents[2]
@@ -37,14 +37,14 @@ def test_a_websocket_is_left_alone() -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(Policy(app)({"type": "websocket"}, receive, send))
+    run(Policy(app)({"type": "websocket"}, receive, send))
     assert sent == [{"type": "websocket.accept"}]
 
 
 def test_every_answer_of_the_server_has_the_headers() -> None:
     """The page, what the server says of itself, files, and what there is not."""
     with spawned(ROOT) as (port, _):
-        asyncio.run(until_up(port))
+        run(until_up(port))
         for path in ("/", "/compute-budget?c_n=8B", "/_stcore/health", "/app/static/icon.svg", "/media/none.html"):
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
             connection.request("GET", path)

@@ -13,6 +13,7 @@ import pytest
 
 from pages.common.server.log import OncePer
 from pages.common.server.process import send_at_once, spare_the_log
+from tests.loops import run
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def test_a_server_out_of_descriptors_says_so_once(spared: None, caplog: pytest.L
             problem = OSError(errno.EMFILE, "Too many open files")
             loop.call_exception_handler({"message": "socket.accept() out of system resource", "exception": problem})
 
-    asyncio.run(refuse())
+    run(refuse())
     assert sum("out of system resource" in record.getMessage() for record in caplog.records) == 1
 
 

@@ -14,6 +14,7 @@ from websockets.exceptions import WebSocketException
 
 from core.store.plans import SavedPlan
 from core.store.store import Store
+from tests.loops import run
 from tests.perf.client import Session
 from tests.perf.savers import lost, save, to_save
 from tests.team.random_plans import plan
@@ -92,7 +93,7 @@ def test_what_the_page_calls_saved_survives_the_servers_kill(tmp_path: Path) -> 
     replica.start()
     try:
         replica.until_healthy()
-        asyncio.run(all_visits())
+        run(all_visits())
     finally:
         replica.kill()
     assert len(confirmed) >= 20
