@@ -102,14 +102,16 @@ class Inputs:
         reading = self.form.parse(texts, now.get(f"{self.page.prefix}:good"))
         state[f"{self.page.prefix}:good"] = dict(reading.texts)
         bad = {problem.field for problem in reading.problems}
-        for name in {*reading.derived, *(bad & texts.keys())}:
+        overruled = [
             # A box keeps what was typed, whatever is wrong with it; a choice holds only what it offers.
-            if name in reading.derived or self.form[name].kind not in ("text", "lines"):
-                texts[name] = reading.texts[name]
-                self._in_state.discard(name)
-        state[self._texts_key] = {
-            field.id: texts.get(field.id, field.default)[: limit("spec_chars")] for field in self.form.fields
-        }
+            *reading.derived,
+            *(name for name in bad & texts.keys() if self.form[name].kind not in ("text", "lines")),
+        ]
+        texts |= {name: reading.texts[name] for name in overruled}
+        cap, fields = limit("spec_chars"), self.form.fields
+        state[self._texts_key] = {field.id: texts.get(field.id, field.default)[:cap] for field in fields}
+        for name in self._in_state.intersection(overruled):
+            self.put(name, texts[name])
         return reading
 
     def put(self, name: str, text: str) -> None:
@@ -288,7 +290,9 @@ class Inputs:
                 del st.query_params[name]
         if new := {name: text for name, text in wanted.items() if there.get(name) != text}:
             st.query_params.update(new)
-        if self._outdated:
+        again = f"{self.page.prefix}:again"
+        if self._outdated and not st.session_state.pop(again, False):
+            st.session_state[again] = True
             st.rerun()
 
     # ------------------------------------------------------------------------------ fields outside a form
