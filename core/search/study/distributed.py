@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import signal
+import socket
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -28,9 +29,13 @@ _AHEAD = 2
 def connected(address: str) -> Generator[Any]:
     """A client of the scheduler at ``address``. Raises `StudyError` where none answers, or where it has no workers."""
     distributed: Any = importlib.import_module("distributed")
+    addressing: Any = importlib.import_module("distributed.comm.addressing")
     try:
+        # A client that fails to connect leaves threads that may wait for each other: make one only where one answers.
+        socket.create_connection(addressing.get_address_host_port(address), _CONNECT_S).close()
         client = distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
-    except (OSError, ValueError, TypeError, AssertionError) as problem:  # the last on a machine too busy for its loop
+    # An assertion fails on a machine too busy for the client's loop.
+    except (OSError, ValueError, TypeError, OverflowError, AssertionError) as problem:
         raise StudyError(
             f"No Dask scheduler answers at “{address[:200]}” within {_CONNECT_S} seconds "
             f"({_first_line(problem)}). Start one with “dask scheduler”, correct DASK_SCHEDULER, or unset it to search "
