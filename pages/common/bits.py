@@ -167,9 +167,7 @@ def _layout(fmt: FloatFormat) -> str:
 
 def _limit(text: str, remark: str) -> show.Html:
     """A cell of the table of formats."""
-    cell = show.Html(rich(text) + _small(remark))
-    cell.quantity = text if isinstance(text, QuantityText) else None
-    return cell
+    return show.cell_of(text, rich(text) + _small(remark))
 
 
 def _small(remark: str) -> str:

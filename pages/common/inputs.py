@@ -247,10 +247,10 @@ class Inputs:
                 self.put(name, text)
 
         def same(preset: str) -> bool:
-            texts = {name: text for name, text in texts_by_preset[preset].items() if name not in self._alone}
-            if len(texts) == len(texts_by_preset[preset]):
+            texts = texts_by_preset[preset]
+            if not any(name in self._alone for name in texts):
                 return self.form.means_same(self.reading, texts)
-            contents = {self.key(name): self._content(name, text) for name, text in texts_by_preset[preset].items()}
+            contents = {self.key(name): self._content(name, text) for name, text in texts.items()}
             return all(st.session_state.get(key, _MISSING) == content for key, content in contents.items())
 
         lit = next(filter(same, texts_by_preset), None)
@@ -271,7 +271,7 @@ class Inputs:
     def leave(self) -> None:
         """At the end of a run: fields that were not drawn leave session state, and the address carries all of them.
 
-        What they hold stands in field place for the whole form. Streamlit goes through all of session state again and
+        What they hold stands in one place for the whole form. Streamlit goes through all of session state again and
         again, so that a hundred fields there that nobody sees would cost more than those that are drawn.
         """
         self._drawn_all = True
@@ -291,7 +291,8 @@ class Inputs:
         if new := {name: text for name, text in wanted.items() if there.get(name) != text}:
             st.query_params.update(new)
         again = f"{self.page.prefix}:again"
-        if self._outdated and not st.session_state.pop(again, False):
+        second_time = st.session_state.pop(again, False)
+        if self._outdated and not second_time:
             st.session_state[again] = True
             st.rerun()
 

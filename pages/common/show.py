@@ -176,11 +176,16 @@ class Html(str):
     quantity: QuantityText | None = None
 
 
-def remarked(text: str, remark: str) -> Html:
-    """A table cell of ``text`` with a quieter ``remark`` under it; both use the markup of `rich`."""
-    cell = Html(markup.remarked(text, remark))
+def cell_of(text: str, safe_html: str) -> Html:
+    """A table cell that shows ``text`` as ``safe_html``, and its quantity where the text is one."""
+    cell = Html(safe_html)
     cell.quantity = text if isinstance(text, QuantityText) else None
     return cell
+
+
+def remarked(text: str, remark: str) -> Html:
+    """A table cell of ``text`` with a quieter ``remark`` under it; both use the markup of `rich`."""
+    return cell_of(text, markup.remarked(text, remark))
 
 
 def badge(word: str, role: str) -> Html:
@@ -200,9 +205,7 @@ def link(
 
 def typed(text: str, remark: str = "") -> Html:
     """A table cell of what a visitor typed, with no markup in it, and a quieter remark of the same kind."""
-    cell = Html(markup.typed(text, remark))
-    cell.quantity = text if isinstance(text, QuantityText) else None
-    return cell
+    return cell_of(text, markup.typed(text, remark))
 
 
 def paragraph(text: str, after: Html | None = None) -> None:

@@ -15,7 +15,6 @@ from core.floats.arithmetic import accumulation
 from core.floats.blocks import BLOCK_FORMATS, SCALE_RULES, BlockFormat
 from core.floats.formats import FORMATS, FloatFormat, FormatError
 from core.limits import limit
-from core.units import QuantityText
 from core.views.floats.charts import accumulation as accumulation_figure
 from pages.common import show
 from pages.common.components import component
@@ -211,6 +210,4 @@ def _forget_own(inputs: FloatInputs) -> None:
 def _two_lines(text: str, small: str) -> show.Html:
     """A cell with a quieter second line."""
     note = "".join(f"<small>{html.escape(line)}</small>" for line in small.split(", ")) if small else ""
-    cell = show.Html(html.escape(text).replace(" ", "\u00a0") + note)
-    cell.quantity = text if isinstance(text, QuantityText) else None
-    return cell
+    return show.cell_of(text, html.escape(text).replace(" ", "\u00a0") + note)
