@@ -15,21 +15,19 @@ from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 
-_ROWS: tuple[tuple[Field, ...], ...] = (
-    (PRICE, form.HELD, form.RESERVED, form.TERM),
-    (form.CAPITAL, form.YEARS, form.STAFF, form.SPACE, form.KWH),
-    (form.KEPT, form.DATASET, form.GB_MONTH, form.SENT, form.GB_OUT),
-)
+_RENTED = (PRICE, form.HELD, form.RESERVED, form.TERM)
+_OWNED = (form.CAPITAL, form.YEARS, form.STAFF, form.SPACE, form.KWH)
+_STORED = (form.KEPT, form.DATASET, form.GB_MONTH, form.SENT, form.GB_OUT)
 
 
 def bill(inputs: Inputs, a: CalendarInputs) -> None:
     """Prices, the bars, and the table of lines."""
-    usual = price(*a.question.runs[0].plan.price_range)
-    for fields in _ROWS:
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            for field in fields:
-                inputs.draw(field, placeholder=usual if field == PRICE else "")
-    show.problems(inputs, *(field.id for fields in _ROWS for field in fields))
+    _row(inputs, _RENTED, placeholder=price(*a.question.runs[0].plan.price_range))
+    show.problems(inputs, *(field.id for field in _RENTED))
+    with show.more(inputs, "More: what owning takes, storage and traffic", *_OWNED, *_STORED, key="fold_bill") as more:
+        if more.open:
+            _row(inputs, _OWNED)
+            _row(inputs, _STORED)
     message = text.compared(a.ways)
     show.takeaway(message)
     show.chart(
@@ -41,3 +39,10 @@ def bill(inputs: Inputs, a: CalendarInputs) -> None:
         [[show.remarked(*cell) for cell in row] for row in text.rows(a.ways)],
         caption="In the middle of the range, and under it the range: every run early, or every run late",
     )
+
+
+def _row(inputs: Inputs, fields: tuple[Field, ...], placeholder: str = "") -> None:
+    """Fields side by side. placeholder: of the price."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for field in fields:
+            inputs.draw(field, placeholder=placeholder if field == PRICE else "")
