@@ -7,8 +7,6 @@ visitor's session then runs it as a script. Everything a page shows lives in ``p
 import streamlit as st
 from starlette.middleware import Middleware
 
-from pages.common import show
-from pages.common.projector import switch
 from pages.common.registry import GROUPS, PAGES
 from pages.common.server import sign_in
 from pages.common.server.admission import Admission
@@ -17,17 +15,13 @@ from pages.common.server.process import lifespan, prepare_process
 from pages.common.theme import definitions, install_theme
 
 
-def navigation() -> None:
-    """The menu: every page under its group."""
+def menu() -> None:
+    """Every page under its group."""
     for group, members in GROUPS.items():
         if group:
             st.sidebar.html(f'<p class="np-group">{group}</p>')
         for p in members:
             st.sidebar.page_link(p.path, label=p.title, icon=p.icon, width="stretch")
-    with st.sidebar.container(key="app-frame"):
-        switch()
-    definitions()
-    sign_in.entry()
 
 
 def run() -> None:
@@ -50,9 +44,16 @@ def run() -> None:
     )
     spec = next(p for p in PAGES if p.url_path == page.url_path)
     st.set_page_config(page_title=f"{spec.title} · Napkin")
-    navigation()
+    menu()
+    # The menu goes out before the imports of a cold start, and the header before those of the page: a visitor reads
+    # while the server warms up.
+    from pages.common import projector, show
+
+    with st.sidebar.container(key="app-frame"):
+        projector.switch()
+    definitions()
+    sign_in.entry()
     install_theme()  # after the menu, whose switch says for which screen
-    # The header goes out before the heavy imports of a cold start: a visitor reads while the server warms up.
     show.header(spec)
     prepare_process()
     page.run()
