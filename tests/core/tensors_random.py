@@ -10,7 +10,7 @@ import torch
 from core.limits import limit
 from core.tensors.layout import Layout
 from core.tensors.operations.lookup import OPERATIONS
-from core.tensors.operations.table import Operation
+from core.tensors.operations.operation import Operation
 from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.steps import Trace
 from core.tensors.tracing.trace import trace

@@ -12,7 +12,8 @@ from core.limits import limit
 from core.tensors.examples.cache_walk import walks
 from core.tensors.examples.surprises import NEGATIVE, negative_step
 from core.tensors.layout import Layout
-from core.tensors.tracing.trace import Trace, trace
+from core.tensors.tracing.steps import Trace
+from core.tensors.tracing.trace import trace
 from core.views.common.palette import LIGHT
 from core.views.tensors.charts import negative_picture, reason, storage_picture
 from core.views.tensors.charts_cache_walk import walk_picture

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from core.tensors.operations.table import Operation, Written
+from core.tensors.operations.operation import Operation, Written
 from core.tensors.operations.values import CountQuestion, Index, Value
 
 Form: TypeAlias = Written | Literal["index", "binary", "unary", "write", "name", "piece"]
