@@ -50,12 +50,12 @@ class PlanStep:
 class Plan:
     """The operations of all lines in the order in which they run; the last one is the result.
 
-    names: every name of a tensor at the end, and the number of its step. asked: the numbers that names stand for and
-    that only the tensors know, in the order of their lines. notes: what was left out, a sentence each.
+    names: every name of a tensor at the end, and the number of its step. questions: the numbers that names stand for
+    and that only the tensors know, in the order of their lines. notes: what was left out, a sentence each.
     """
 
     text: str
     steps: tuple[PlanStep, ...]
     names: Mapping[str, int]
-    asked: tuple[CountQuestion, ...] = ()
+    questions: tuple[CountQuestion, ...] = ()
     notes: tuple[str, ...] = ()

@@ -46,7 +46,7 @@ class Run:
         """Elements handled so far; see `guards.check_total`."""
         self.planned: list[PlanStep] = []
         """The operations as they ran, with their numbers worked out."""
-        self.counts = Counts(plan.asked, self.tensors)
+        self.counts = Counts(plan.questions, self.tensors)
 
     def start(self, layout: Layout, dtype: str) -> None:
         """Step 0: x over a fresh storage."""
