@@ -87,9 +87,11 @@ _COLUMNS = ("Elements", "Lines touched", "Lines fetched", "Bytes fetched", "Byte
 def _row(name: str, walk: Walk) -> tuple[str, ...]:
     return (
         name,
-        *map(format_exact, (walk.accesses, walk.touched, walk.one.fetched)),
-        bytes_text(walk.one.fetched_bytes),
-        QuantityText(f"{bytes_text(walk.one.used_bytes)} ({100 * walk.one.use:.3g} %)", walk.one.used_bytes, "B"),
+        *map(format_exact, (walk.accesses, walk.touched, walk.single.fetched)),
+        bytes_text(walk.single.fetched_bytes),
+        QuantityText(
+            f"{bytes_text(walk.single.used_bytes)} ({100 * walk.single.use:.3g} %)", walk.single.used_bytes, "B"
+        ),
         format_exact(walk.cache.fetched),
     )
 

@@ -41,8 +41,8 @@ def _dims(rng: random.Random, shape: Shape) -> str:
 
 
 def _broadcasting(rng: random.Random, shape: Shape) -> Shape:
-    kept = shape[rng.randint(0, len(shape)) :]
-    return tuple(rng.choice([size, size, 1]) for size in kept)
+    trailing = shape[rng.randint(0, len(shape)) :]
+    return tuple(rng.choice([size, size, 1]) for size in trailing)
 
 
 def _operand(rng: random.Random, shape: Shape) -> str:
@@ -391,10 +391,10 @@ def in_torch(text: str, shape: Shape, dtype: str) -> Any:
 
 def difference(step: Step, result: torch.Tensor, *, values: bool = True) -> str:
     """What a step and torch's own result differ in, empty for nothing."""
-    mine = (step.layout.shape, step.layout.stride, f"torch.{step.dtype}")
+    facts = (step.layout.shape, step.layout.stride, f"torch.{step.dtype}")
     theirs = (tuple(result.shape), result.stride(), str(result.dtype))
-    if mine != theirs:
-        return f"{mine} is {theirs} in torch"
+    if facts != theirs:
+        return f"{facts} is {theirs} in torch"
     flat = result.flatten()[: len(step.values)].tolist()
     if values and any(a != b and not (a != a and b != b) for a, b in zip(step.values, flat, strict=True)):
         return f"values {step.values[:8]} are {flat[:8]} in torch"
@@ -409,10 +409,10 @@ def agreement(row: Operation, text: str, shape: Shape, dtype: str) -> str:
     """
     result, start = in_torch(text, shape, dtype)
     try:
-        made: Trace = trace(text, shape, dtype=dtype)
+        run: Trace = trace(text, shape, dtype=dtype)
     except ExpressionError as problem:
         return f"capped: {problem}"
-    last = made.last
+    last = run.last
     if isinstance(result, Exception):
         assert last.kind == "refused", (text, shape, dtype, str(result))
         return "refused"
@@ -423,15 +423,15 @@ def agreement(row: Operation, text: str, shape: Shape, dtype: str) -> str:
         shared = result.untyped_storage()._cdata == start.untyped_storage()._cdata
         assert (last.storage == 0) == shared, (text, shape, dtype)
     if last.kind == "copy":
-        _check_guard(made, row, text)
+        _check_guard(run, row, text)
     return "ran"
 
 
-def _check_guard(made: Trace, row: Operation, text: str) -> None:
+def _check_guard(run: Trace, row: Operation, text: str) -> None:
     """What is larger than all it is made of, the guard of the row must have refused under a cap just below it."""
-    number = next(n for n in range(len(made) - 1, 0, -1) if made.planned[n - 1].operation is row)
-    planned, step = made.planned[number - 1], made[number]
-    given = [made[n] for n in planned.inputs]
+    number = next(n for n in range(len(run) - 1, 0, -1) if run.planned[n - 1].operation is row)
+    planned, step = run.planned[number - 1], run[number]
+    given = [run[n] for n in planned.inputs]
     if step.storage_elements <= max((s.layout.numel for s in given), default=0) or "data" in row.takes:
         return
     call = [s.layout.shape for s in given], planned.args, dict(planned.keywords)

@@ -10,7 +10,7 @@ import torch
 from core.limits import limit
 from core.tensors.layout import Layout
 from core.tensors.operations.lookup import OPERATIONS
-from core.tensors.operations.table import Operation
+from core.tensors.operations.operation import Operation
 from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.steps import Trace
 from core.tensors.tracing.trace import trace
@@ -22,8 +22,8 @@ STORAGE = torch.arange(1 << 16)
 def random_layouts(count: int, seed: int) -> Iterator[tuple[Layout, list[int]]]:
     """Layouts as slicing, permuting, expanding and as_strided make them, each with a new shape to try."""
     rng = random.Random(seed)
-    made = 0
-    while made < count:
+    count_made = 0
+    while count_made < count:
         rank = rng.randint(0, 5)
         sizes = [0, 1, 1, 2, 2, 3, 4, 6] if rng.random() < 0.1 else [1, 2, 2, 3, 4, 6]
         shape = [rng.choice(sizes) for _ in range(rank)]
@@ -40,7 +40,7 @@ def random_layouts(count: int, seed: int) -> Iterator[tuple[Layout, list[int]]]:
         layout = Layout(tuple(shape), tuple(stride), rng.choice([0, 5]))
         if not layout.fits(len(STORAGE)):
             continue
-        made += 1
+        count_made += 1
         yield layout, random_shape(rng, layout.numel)
 
 
@@ -120,31 +120,31 @@ def random_program(rng: random.Random) -> str:
 def _line(rng: random.Random, names: list[str]) -> str:
     kind = rng.random()
     if kind > 0.97:
-        one, two = rng.choice(names), rng.choice(names)
+        first, second = rng.choice(names), rng.choice(names)
         names += ["q", "k"] if rng.random() < 0.5 else []
         return rng.choice(
             [
-                f"q, k = {one}",
-                f"q, k = map(lambda t: t.flip(0), ({one}, {two}))",
-                f"q, *k = {one}.unbind(0)",
-                f"q = k = {one}",
-                f"for i in range({rng.randint(0, 4)}):\n    q = {one}[i]\n    {two} = {two} + i",
-                f"rearrange([{one}, {two}], 'n ... -> ... n')",
-                f"ys = [{one}, {two}]; ys[-1]",
-                f"with torch.no_grad():\n    q = {one} + 1",
-                f"dt = {one}.dtype; {two}.to(dt)",
-                f"import math; n = math.ceil({one}.dim() / 2)",
-                f"{one} * math.sqrt(n)",
+                f"q, k = {first}",
+                f"q, k = map(lambda t: t.flip(0), ({first}, {second}))",
+                f"q, *k = {first}.unbind(0)",
+                f"q = k = {first}",
+                f"for i in range({rng.randint(0, 4)}):\n    q = {first}[i]\n    {second} = {second} + i",
+                f"rearrange([{first}, {second}], 'n ... -> ... n')",
+                f"ys = [{first}, {second}]; ys[-1]",
+                f"with torch.no_grad():\n    q = {first} + 1",
+                f"dt = {first}.dtype; {second}.to(dt)",
+                f"import math; n = math.ceil({first}.dim() / 2)",
+                f"{first} * math.sqrt(n)",
             ]
         )
     if kind > 0.92:
-        asked = rng.choice(names)
-        counted = ["3", f"{asked}.size(0)", f"len({asked})", f"{asked}.numel() // 2", "n + 1", "n * n"]
-        return rng.choice([f"n = {rng.choice(counted)}  # count", f"n, d = {asked}.shape", "import torch; n = 2"])
-    made = _tensor(rng, names, rng.randint(0, 3))
+        queried = rng.choice(names)
+        counted = ["3", f"{queried}.size(0)", f"len({queried})", f"{queried}.numel() // 2", "n + 1", "n * n"]
+        return rng.choice([f"n = {rng.choice(counted)}  # count", f"n, d = {queried}.shape", "import torch; n = 2"])
+    line = _tensor(rng, names, rng.randint(0, 3))
     if kind < 0.35:
         names.append(rng.choice(["y", "z", "w", "a1", "out"]))
-        return f"{names[-1]} = {made}"
+        return f"{names[-1]} = {line}"
     if kind < 0.42:
         several = [rng.choice(["q", "k", "v"]) for _ in range(rng.randint(2, 3))]
         cut = f"chunk({rng.randint(1, 4)}, {rng.choice(['0', '-1', '1'])})"
@@ -154,7 +154,7 @@ def _line(rng: random.Random, names: list[str]) -> str:
     if kind < 0.6:
         target = rng.choice(names) + (_brackets(rng, names) if rng.random() < 0.8 else "")
         return f"{target} {rng.choice(['=', '+=', '-=', '*=', '//=', '/=', '**='])} {_operand(rng, names)}"
-    return made
+    return line
 
 
 def _source(rng: random.Random, names: list[str], depth: int) -> str:
@@ -223,8 +223,14 @@ def _argument(rng: random.Random, names: list[str], kind: str) -> str:
     ints = [str(rng.choice([-1, 0, 1, 1, 2, 2, 3, 4, 6])) for _ in range(rng.randint(0, 4))]
     match kind:
         case "int":
-            asked = rng.choice(names)
-            counts = [f"{asked}.size({rng.choice([0, 1, -1])})", f"{asked}.shape[0]", f"*{asked}.shape", "n", "n // 2"]
+            queried = rng.choice(names)
+            counts = [
+                f"{queried}.size({rng.choice([0, 1, -1])})",
+                f"{queried}.shape[0]",
+                f"*{queried}.shape",
+                "n",
+                "n // 2",
+            ]
             return rng.choice([*(ints or ["2"]), "1000000000"] * 2 + counts)
         case "float":
             return rng.choice(_NUMBERS)
@@ -263,19 +269,19 @@ def outcome(text: str, shape: tuple[int, ...], dtype: str = "int64") -> Trace | 
 
 def survives(text: str, shape: tuple[int, ...], dtype: str = "int64") -> Trace | str:
     """Run ``text`` and check what holds of every trace: caps, bounds, contiguity, storage sharing, values seen."""
-    made = outcome(text, shape, dtype)
-    if isinstance(made, str):
-        assert made
-        assert len(made) < 1_500, made
-        return made
-    assert len(made) <= limit("expression_steps") + 1
+    result = outcome(text, shape, dtype)
+    if isinstance(result, str):
+        assert result
+        assert len(result) < 1_500, result
+        return result
+    assert len(result) <= limit("expression_steps") + 1
     total = 0
-    most = limit("counted_elements" if made.counted else "tensor_elements")
-    for step in made:
+    most = limit("counted_elements" if result.counted else "tensor_elements")
+    for step in result:
         assert step.layout.numel <= most, text
         assert step.layout.fits(step.storage_elements), text
         assert step.bytes_allocated <= 8 * most, text
-        assert not (made.counted and (step.values or step.storage_values)), text
+        assert not (result.counted and (step.values or step.storage_values)), text
         assert not step.error_type.endswith("Warning"), (text, step.error_message)
         total += step.bytes_allocated if step.number else 0
         assert step.bytes_total == total
@@ -283,10 +289,10 @@ def survives(text: str, shape: tuple[int, ...], dtype: str = "int64") -> Trace |
             continue
         assert step.layout.is_contiguous == step.is_contiguous, text
         assert bool(step.sharing) == any(
-            made[n].storage == step.storage for n in range(step.number) if n in step.sharing
+            result[n].storage == step.storage for n in range(step.number) if n in step.sharing
         )
         if step.verdict is not None and step.operation != "ravel":
             assert step.verdict.works == (step.kind != "copy" or step.layout.numel == 0), text
         if step.kind == "write":
             assert step.changed or not step.touched, text
-    return made
+    return result

@@ -18,7 +18,7 @@ from tests.every import every
 
 
 @pytest.mark.parametrize(
-    ("program", "said", "detail", "drawn"),
+    ("program", "sentence", "detail", "drawn"),
     [
         ("y = x.t()\ny = y.contiguous()\nx[0] = 5", "old y shows", ("`x` and `old y`",), ["x", "old y", "y"]),
         ("y = x.t()\nx = x.clone()\ny[0] = 5", "old x shows", ("`y` and `old x`",), ["old x", "y", "x"]),
@@ -30,19 +30,19 @@ from tests.every import every
         ("y = x.t()\nx[0] = 5\ny = y.t()", "y shows", ("`x` and `y`",), ["x", "old y", "y"]),
     ],
 )
-def test_what_a_name_means(program: str, said: str, detail: tuple[str, ...], drawn: list[str]) -> None:
-    made = trace(program, (2, 3))
-    told, more = headline(made)
-    says(told, f"so {said} ")
+def test_what_a_name_means(program: str, sentence: str, detail: tuple[str, ...], drawn: list[str]) -> None:
+    run = trace(program, (2, 3))
+    headline_text, more = headline(run)
+    says(headline_text, f"so {sentence} ")
     says(more, *detail)
-    assert [tensor["name"] for tensor in storage_picture(made)["tensors"]] == drawn
+    assert [tensor["name"] for tensor in storage_picture(run)["tensors"]] == drawn
 
 
 def test_several_old_tensors_of_one_name_are_told_apart_by_their_lines() -> None:
-    made = trace("x = x.float()\nx = x.half()\nx[0] = 5", (2, 3))
-    names = [tensor["name"] for tensor in storage_picture(made)["tensors"]]
+    run = trace("x = x.float()\nx = x.half()\nx[0] = 5", (2, 3))
+    names = [tensor["name"] for tensor in storage_picture(run)["tensors"]]
     assert names == ["old x (start)", "old x (line 1)", "x"]
-    says(headline(made)[0], "old x (start) keeps")
+    says(headline(run)[0], "old x (start) keeps")
 
 
 _STEPS = ("t()", "clone()", "contiguous()", "float()", "flatten()", "view(-1)", "detach()")
@@ -74,18 +74,18 @@ def test_who_is_said_to_see_a_write_is_who_sees_it_in_python(seed: int) -> None:
     names[through][0] = 77
     see = {name for name, tensor in names.items() if not torch.equal(tensor, before[name])}
 
-    made = trace("\n".join([*lines, f"{through}[0] = 77"]), (2, 3))
-    write = made.last
-    labels = {made.label(made[number], write.number) for number in write.changed}
+    run = trace("\n".join([*lines, f"{through}[0] = 77"]), (2, 3))
+    write = run.last
+    labels = {run.label(run[number], write.number) for number in write.changed}
     assert {label for label in labels if label in "xyz"} <= see
     for name in names:
-        now = meant(made.steps, name, write.number)
+        now = meant(run.steps, name, write.number)
         assert now is not None
-        origins = {origin(made.steps, made[number]) for number in write.changed}
-        assert (origin(made.steps, now) in origins) == (name in see)
-    said, detail = headline(made)
-    told = re.search(r"\*\*([xyz]) (shows it too|keeps its values)\*\*", said)
-    if told:
-        assert (told[1] in see) == (told[2] == "shows it too"), said
+        origins = {origin(run.steps, run[number]) for number in write.changed}
+        assert (origin(run.steps, now) in origins) == (name in see)
+    sentence, detail = headline(run)
+    shared = re.search(r"\*\*([xyz]) (shows it too|keeps its values)\*\*", sentence)
+    if shared:
+        assert (shared[1] in see) == (shared[2] == "shows it too"), sentence
     for name in see - {through}:
-        assert f"`{name}`" in detail or f"**{name} shows it too**" in said, (said, detail)
+        assert f"`{name}`" in detail or f"**{name} shows it too**" in sentence, (sentence, detail)

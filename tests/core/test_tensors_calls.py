@@ -64,10 +64,17 @@ def test_plans_of_a_trace_end_in_its_layouts() -> None:
         "einsum(y, y, 'b h q d, b h k d -> b q k')\n"
         "repeat(x, 'b s d -> b s r d', r=3)"
     )
-    made = trace(source, (2, 3, 8), dtype="float32")
-    found = plans_of(made)
-    assert [step.operation for step, _ in found] == ["rearrange", "einsum", "rearrange", "reduce", "einsum", "repeat"]
-    for step, plan in found:
+    run = trace(source, (2, 3, 8), dtype="float32")
+    explained = plans_of(run)
+    assert [step.operation for step, _ in explained] == [
+        "rearrange",
+        "einsum",
+        "rearrange",
+        "reduce",
+        "einsum",
+        "repeat",
+    ]
+    for step, plan in explained:
         assert plan.layout.shape == step.layout.shape
         assert plan.layout.stride == step.layout.stride
         if not isinstance(plan, EinsumPlan):

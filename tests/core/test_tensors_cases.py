@@ -46,22 +46,22 @@ def test_every_case_has_a_fact() -> None:
 
 @every("case", CASES, ids=[case.title for case in CASES])
 def test_cases_are_what_their_sentences_say(case: Case) -> None:
-    made = case.run()
-    assert made.refusal is None
-    assert FACTS[case.title](made.last)
+    traced = case.run()
+    assert traced.refusal is None
+    assert FACTS[case.title](traced.last)
 
 
 @pytest.mark.parametrize("preset", NEGATIVE, ids=[preset.label for preset in NEGATIVE])
 def test_negative_steps(preset: NegativePreset) -> None:
-    made = negative_step(preset.index, preset.shape, preset.instead)
-    assert min(made.layout.stride) < 0
-    assert (made.refusal.error_type, made.refusal.error_message) == ("ValueError", "step must be greater than zero")
-    assert made.handed_over[0] == "ValueError"
-    assert "negative strides are not currently supported" in made.handed_over[1]
-    assert made.instead is not None
-    assert made.instead.last.values == made.values
-    assert made.instead.bytes_copied == 8 * len(made.values)
-    assert f"copies {8 * len(made.values)} B" in made.headline[1]
+    traced = negative_step(preset.index, preset.shape, preset.instead)
+    assert min(traced.layout.stride) < 0
+    assert (traced.refusal.error_type, traced.refusal.error_message) == ("ValueError", "step must be greater than zero")
+    assert traced.handed_over[0] == "ValueError"
+    assert "negative strides are not currently supported" in traced.handed_over[1]
+    assert traced.instead is not None
+    assert traced.instead.last.values == traced.values
+    assert traced.instead.bytes_copied == 8 * len(traced.values)
+    assert f"copies {8 * len(traced.values)} B" in traced.headline[1]
 
 
 def test_clone_keeps_the_order_and_closes_gaps() -> None:
@@ -82,16 +82,16 @@ def test_slices_equal_numpy() -> None:
         last = rng.random() < 0.3
         text = ", ".join(item(rng, size) for size in (shape[-count:] if last else shape[:count]))
         text = f"..., {text}" if last else text
-        made = sliced(Layout.contiguous(shape), f"x[{text}]")
+        traced = sliced(Layout.contiguous(shape), f"x[{text}]")
         view = eval(f"x[{text}]", {}, {"x": x})  # noqa: S307 (text of our own making)
-        assert made.shape == np.shape(view)
-        assert made.cells().tolist() == np.ravel(view).tolist()
+        assert traced.shape == np.shape(view)
+        assert traced.cells().tolist() == np.ravel(view).tolist()
         if view.size > 1 and isinstance(view, np.ndarray):
-            assert [s * 8 for n, s in zip(made.shape, made.stride, strict=True) if n > 1] == [
+            assert [s * 8 for n, s in zip(traced.shape, traced.stride, strict=True) if n > 1] == [
                 s for n, s in zip(view.shape, view.strides, strict=True) if n > 1
             ]
             pointer = view.__array_interface__["data"][0] - x.__array_interface__["data"][0]
-            assert made.offset * 8 == pointer
+            assert traced.offset * 8 == pointer
 
 
 def item(rng: random.Random, size: int) -> str:

@@ -29,13 +29,13 @@ LICENCES = {"MIT", "Apache-2.0", "BSD-3-Clause"}
 
 def statements(lines: list[str]) -> list[str]:
     """The lines as statements, each with the lines indented under it."""
-    found: list[str] = []
+    facts: list[str] = []
     for line in lines:
-        if line.startswith(" ") and found:
-            found[-1] += f"\n{line}"
+        if line.startswith(" ") and facts:
+            facts[-1] += f"\n{line}"
         else:
-            found.append(line)
-    return found
+            facts.append(line)
+    return facts
 
 
 def accepted(snippet: dict[str, Any]) -> tuple[list[str], list[str]]:
@@ -44,9 +44,9 @@ def accepted(snippet: dict[str, Any]) -> tuple[list[str], list[str]]:
     refused: list[str] = []
     for line in statements(snippet["lines"]):
         try:
-            made = trace("\n".join([*snippet["given"], *taken, line]), snippet["shape"], dtype=snippet["dtype"])
-            if made.refusal is not None:
-                raise ExpressionError(f"torch: {made.last.error_message}")  # which torch itself would not
+            run = trace("\n".join([*snippet["given"], *taken, line]), snippet["shape"], dtype=snippet["dtype"])
+            if run.refusal is not None:
+                raise ExpressionError(f"torch: {run.last.error_message}")  # which torch itself would not
         except ExpressionError as problem:
             refused.append(f"{snippet['source']}: {line}: {problem}")
         else:
@@ -63,19 +63,19 @@ def in_torch(program: str, shape: list[int], dtype: str) -> dict[str, Any]:
     return names
 
 
-def hold_against_torch(made: Trace, names: dict[str, Any], what: str) -> int:
+def hold_against_torch(run: Trace, names: dict[str, Any], what: str) -> int:
     """Shape, strides and dtype of every tensor that a name stands for in the end; how many there are."""
-    held = 0
+    compared = 0
     for name, value in names.items():
         if not isinstance(value, torch.Tensor):
             continue
-        step = next((s for s in reversed(made.steps) if s.name == name), made[0] if name == "x" else None)
+        step = next((s for s in reversed(run.steps) if s.name == name), run[0] if name == "x" else None)
         if step is None:
             continue
-        found = (step.layout.shape, step.layout.stride, step.dtype)
-        assert found == (tuple(value.shape), value.stride(), str(value.dtype).removeprefix("torch.")), (what, name)
-        held += 1
-    return held
+        facts = (step.layout.shape, step.layout.stride, step.dtype)
+        assert facts == (tuple(value.shape), value.stride(), str(value.dtype).removeprefix("torch.")), (what, name)
+        compared += 1
+    return compared
 
 
 def test_snippets_are_of_many_sources_that_may_be_quoted() -> None:
@@ -86,27 +86,27 @@ def test_snippets_are_of_many_sources_that_may_be_quoted() -> None:
 
 
 def test_nearly_all_lines_of_real_code_are_read_and_do_what_torch_does() -> None:
-    taken = held = 0
+    taken = compared = 0
     refused: list[str] = []
     for snippet in SNIPPETS:
         lines, missing = accepted(snippet)
         taken += len(lines)
         refused += missing
         program = "\n".join([*snippet["given"], *lines])
-        made = trace(program, snippet["shape"], dtype=snippet["dtype"])
-        held += hold_against_torch(made, in_torch(program, snippet["shape"], snippet["dtype"]), snippet["name"])
+        run = trace(program, snippet["shape"], dtype=snippet["dtype"])
+        compared += hold_against_torch(run, in_torch(program, snippet["shape"], snippet["dtype"]), snippet["name"])
     share = taken / (taken + len(refused))
-    print(f"{taken} of {taken + len(refused)} lines read ({share:.1%}), {held} tensors as in torch")
+    print(f"{taken} of {taken + len(refused)} lines read ({share:.1%}), {compared} tensors as in torch")
     print("\n".join(refused))
     assert share >= 0.99, refused
-    assert held > 200
+    assert compared > 200
 
 
 @every("row", EINOPS, ids=lambda row: row["code"][:60])
 def test_examples_of_einops_documentation(row: dict[str, str]) -> None:
     shape = [int(size) for size in row["shape"].split()]
-    made = trace(f"y = {row['code']}", shape, dtype="float32")
-    assert made.refusal is None
+    run = trace(f"y = {row['code']}", shape, dtype="float32")
+    assert run.refusal is None
     names = in_torch(f"y = {row['code']}", shape, "float32")
-    assert hold_against_torch(made, {"y": names["y"]}, row["code"]) == 1
-    assert np.allclose(made.last.values, names["y"].flatten().tolist())
+    assert hold_against_torch(run, {"y": names["y"]}, row["code"]) == 1
+    assert np.allclose(run.last.values, names["y"].flatten().tolist())

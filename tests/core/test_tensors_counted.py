@@ -129,20 +129,20 @@ def agrees(text: str, shape: tuple[int, ...], dtype: str = "int64") -> bool:
     """Hold a counted run against the real one; False where either refuses, or values would be needed."""
     try:
         real = trace(text, shape, dtype=dtype)
-        made = counted(text, shape, dtype).steps
+        traced = counted(text, shape, dtype).steps
     except ExpressionError:
         return False
-    said = real.last.error_message
-    of_values = real.last.error_type == "IndexError" or "ZeroDivision" in said or "out of bounds" in said
-    of_values = of_values or "not implemented for" in said  # no kernel of the CPU's takes the element type
-    if real.counted or (of_values and len(made) != len(real)):
+    message = real.last.error_message
+    of_values = real.last.error_type == "IndexError" or "ZeroDivision" in message or "out of bounds" in message
+    of_values = of_values or "not implemented for" in message  # no kernel of the CPU's takes the element type
+    if real.counted or (of_values and len(traced) != len(real)):
         return False  # an index tensor reaches too far, or a whole number is divided by zero
-    assert len(made) == len(real), text
-    for one, other in zip(made, real, strict=True):
+    assert len(traced) == len(real), text
+    for first, other in zip(traced, real, strict=True):
         rough = any(step.operation.startswith((*_LOSSES, *PARTLY)) for step in real)
-        assert _facts(one, rough) == _facts(other, rough), text
-        assert set(one.changed) >= set(other.changed), text
-        assert (one.values, one.storage_values, one.written) == ((), (), ()), text
+        assert _facts(first, rough) == _facts(other, rough), text
+        assert set(first.changed) >= set(other.changed), text
+        assert (first.values, first.storage_values, first.written) == ((), (), ()), text
     return True
 
 
@@ -170,21 +170,21 @@ def test_random_programs_are_counted_as_they_run() -> None:
     ],
 )
 def test_who_sees_a_write_is_told_without_cells(text: str, changed: tuple[int, ...], touched: int) -> None:
-    made = trace(text, (1000, 1000))
-    assert made.counted
-    write = made.last
+    traced = trace(text, (1000, 1000))
+    assert traced.counted
+    write = traced.last
     assert (write.kind, write.touched, write.written) == ("write", touched, ())
     assert set(changed) <= set(write.changed)
-    assert ("x shows it too" in headline(made)[0]) == (0 in changed and made.label(made[write.inputs[0]]) != "x")
-    assert all(made[number].storage == write.storage for number in write.changed)
+    assert ("x shows it too" in headline(traced)[0]) == (0 in changed and traced.label(traced[write.inputs[0]]) != "x")
+    assert all(traced[number].storage == write.storage for number in write.changed)
 
 
 def test_layouts_meet_where_their_cells_do() -> None:
     layouts = [layout for layout, _ in random_layouts(600, 7)]
     met = 0
-    for one, other in pairwise(layouts):
-        truth = bool(set(one.cells().tolist()) & set(other.cells().tolist()))
-        assert one.meets(other) == other.meets(one) == truth, (one, other)
+    for first, other in pairwise(layouts):
+        truth = bool(set(first.cells().tolist()) & set(other.cells().tolist()))
+        assert first.meets(other) == other.meets(first) == truth, (first, other)
         met += truth
     assert 50 < met < 590
     with pytest.raises(ValueError, match="too many ways"):
@@ -207,13 +207,13 @@ def test_what_needs_values_or_more_is_refused_in_words(text: str, words: str) ->
 
 
 def test_the_page_says_that_nothing_was_made() -> None:
-    made = trace(
+    traced = trace(
         "q, k, v = x.split(768, dim=2)\ny = q.transpose(1, 2)\ny.reshape(8, -1)", (8, 1024, 2304), dtype="float32"
     )
-    assert "counted, not made" in passed_over(made)
-    assert "**24 MiB**" in headline(made)[0]
-    assert explanations(made)
-    picture = storage_picture(made)
+    assert "counted, not made" in passed_over(traced)
+    assert "**24 MiB**" in headline(traced)[0]
+    assert explanations(traced)
+    picture = storage_picture(traced)
     assert {tensor["drawn"] for tensor in picture["tensors"]} == {0}
     assert not any(reading["values"] for storage in picture["storages"] for reading in storage["readings"])
     refused = trace("x.transpose(0, 1).view(-1)", (1000, 1000)).last

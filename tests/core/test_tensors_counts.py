@@ -74,9 +74,9 @@ PASTED: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = [
 def test_what_people_paste_runs_and_becomes_a_script(
     source: str, start: tuple[int, ...], shape: tuple[int, ...]
 ) -> None:
-    made = trace(source, start)
-    assert made.refusal is None
-    assert made.last.layout.shape == shape
+    run = trace(source, start)
+    assert run.refusal is None
+    assert run.last.layout.shape == shape
     check(source, start, "int64")
 
 
@@ -95,12 +95,12 @@ def test_names_are_bound_as_in_python(source: str, seed: int) -> None:
     shape = (3, *(rng.randint(1, 4) for _ in range(rng.randint(1, 3))))
     names = {"x": torch.arange(torch.Size(shape).numel()).view(shape)}
     exec(source, {}, names)  # noqa: S102 (text of our own making)
-    made = trace(f"{source}\nz", shape).last
+    run = trace(f"{source}\nz", shape).last
     z = names["z"]
-    assert made.layout.shape == tuple(z.shape)
-    assert made.layout.stride == tuple(z.stride())
-    assert made.values == tuple(z.flatten()[: len(made.values)].tolist())
-    assert (made.storage == 0) == (z.untyped_storage().data_ptr() == names["x"].untyped_storage().data_ptr())
+    assert run.layout.shape == tuple(z.shape)
+    assert run.layout.stride == tuple(z.stride())
+    assert run.values == tuple(z.flatten()[: len(run.values)].tolist())
+    assert (run.storage == 0) == (z.untyped_storage().data_ptr() == names["x"].untyped_storage().data_ptr())
 
 
 def test_too_few_sizes_for_a_star_and_too_few_values() -> None:
@@ -125,9 +125,9 @@ def test_a_fix_keeps_comments_imports_and_names() -> None:
 
 
 def test_steps_stand_as_typed_and_numbers_make_none() -> None:
-    made = trace("n = x.t().size(0)\nx.view(n, -1)", (2, 3))
-    assert [(step.source, step.line) for step in made] == [("x", 0), (".t()", 1), (".view(n, -1)", 2)]
-    assert [step.args for step in made.planned] == [(), (3, -1)]
+    run = trace("n = x.t().size(0)\nx.view(n, -1)", (2, 3))
+    assert [(step.source, step.line) for step in run] == [("x", 0), (".t()", 1), (".view(n, -1)", 2)]
+    assert [step.args for step in run.planned] == [(), (3, -1)]
 
 
 def test_the_message_names_the_sizes_that_do_not_fit() -> None:
@@ -156,7 +156,7 @@ def test_random_arithmetic_is_that_of_python() -> None:
         if plan is None:
             continue
         x = torch.arange(6).view(2, 3)
-        counts = Counts(plan.asked, [x])
+        counts = Counts(plan.questions, [x])
         try:
             value = counts.value(plan.steps[-1].args[0])
         except ExpressionError:

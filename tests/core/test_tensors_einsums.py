@@ -22,20 +22,20 @@ def layout_of(tensor: torch.Tensor) -> Layout:
 
 def check(equation: str, *tensors: torch.Tensor, words: bool = False) -> EinsumPlan:
     """Layout of the result, FLOPs of the matmuls, and the three-dimensional operands, against torch."""
-    made = explain_einsum(equation, [layout_of(t) for t in tensors], words=words, element_size=4)
+    explained = explain_einsum(equation, [layout_of(t) for t in tensors], words=words, element_size=4)
     with Recorder() as recorder, FlopCounterMode(display=False) as counter:
         result = einops.einsum(*tensors, equation) if words else torch.einsum(equation, *tensors)
-    assert made.shape == tuple(result.shape)
-    assert sum(pair.flop for pair in made.pairs if pair.kind == "bmm") == counter.get_total_flops()
-    assert [pair.kind for pair in made.pairs] == recorder.kinds
-    plans = [plan for pair in made.pairs for plan in (pair.left, pair.right) if plan is not None]
+    assert explained.shape == tuple(result.shape)
+    assert sum(pair.flop for pair in explained.pairs if pair.kind == "bmm") == counter.get_total_flops()
+    assert [pair.kind for pair in explained.pairs] == recorder.kinds
+    plans = [plan for pair in explained.pairs for plan in (pair.left, pair.right) if plan is not None]
     for plan, operand in zip(plans, recorder.operands, strict=True):
         assert plan.layout.shape == operand.shape
         assert longer(plan.layout) == longer(operand)
     assert sum(plan.effect == "copy" for plan in plans) == recorder.copies
     if result.numel():
-        assert longer(made.layout) == longer(layout_of(result))
-    return made
+        assert longer(explained.layout) == longer(layout_of(result))
+    return explained
 
 
 def longer(layout: Layout) -> list[tuple[int, int]]:
@@ -69,77 +69,57 @@ def filled(*shape: int) -> torch.Tensor:
 
 
 def test_attention_scores_are_a_batched_matmul_of_a_transposed_view() -> None:
-    made = check("bhqd,bhkd->bhqk", filled(2, 4, 3, 8), filled(2, 4, 5, 8))
-    assert (made.summed, made.batch, made.shape) == (("d",), ("b", "h"), (2, 4, 3, 5))
-    (pair,) = made.pairs
+    explained = check("bhqd,bhkd->bhqk", filled(2, 4, 3, 8), filled(2, 4, 5, 8))
+    assert (explained.summed, explained.batch, explained.shape) == (("d",), ("b", "h"), (2, 4, 3, 5))
+    (pair,) = explained.pairs
     assert (pair.batch, pair.rows, pair.columns, pair.inner) == (("b", "h"), ("q",), ("k",), ("d",))
     assert pair.sizes == (8, 3, 5, 8)
     assert pair.call == "(8, 3, 8) @ (8, 8, 5)"
-    assert made.flop == 2 * 8 * 3 * 5 * 8 == made.explanations[0].value
+    assert explained.flop == 2 * 8 * 3 * 5 * 8 == explained.explanations[0].value
     assert pair.left is not None
     assert pair.right is not None
     assert (pair.left.reads, pair.right.reads) == ("rows", "columns")
-    assert made.bytes_copied == 0
-    assert "batched matmul** (8, 3, 8) @ (8, 8, 5): **1,920 FLOP**, **0 bytes** copied" in made.headline[0]
-    assert "It sums over **d**. batch = b h, M = q, N = k, K = d." in made.headline[1]
+    assert explained.bytes_copied == 0
+    assert "batched matmul** (8, 3, 8) @ (8, 8, 5): **1,920 FLOP**, **0 bytes** copied" in explained.headline[0]
+    assert "It sums over **d**. batch = b h, M = q, N = k, K = d." in explained.headline[1]
 
 
 def test_a_head_order_that_cannot_merge_is_copied() -> None:
     # queries as (batch, position, head, d): b and h are not neighbours, so the batch of the matmul cannot be a view
-    made = check("bqhd,bkhd->bhqk", filled(2, 3, 4, 8), filled(2, 5, 4, 8))
-    (pair,) = made.pairs
+    explained = check("bqhd,bkhd->bhqk", filled(2, 3, 4, 8), filled(2, 5, 4, 8))
+    (pair,) = explained.pairs
     assert pair.left is not None
     assert pair.left.effect == "copy"
     assert pair.left.permute == (0, 2, 1, 3)
     assert pair.left.bytes == 2 * 3 * 4 * 8 * 4
     assert pair.left.reason == "a copy: b and h cannot merge, stride 96 ≠ 8 × 4"
-    assert made.bytes_copied == (3 + 5) * 2 * 4 * 8 * 4
+    assert explained.bytes_copied == (3 + 5) * 2 * 4 * 8 * 4
 
 
 def test_the_lecture_example() -> None:
     x, y = filled(2, 3, 4), filled(2, 3, 4)
     assert check("bij,bkj->bik", x, y).shape == (2, 3, 3)
-    made = check("batch seq1 hidden, batch seq2 hidden -> batch seq1 seq2", x, y, words=True)
-    assert made.summed == ("hidden",)
-    assert made.pairs[0].rows == ("seq1",)
+    explained = check("batch seq1 hidden, batch seq2 hidden -> batch seq1 seq2", x, y, words=True)
+    assert explained.summed == ("hidden",)
+    assert explained.pairs[0].rows == ("seq1",)
     assert check("... seq1 hidden, ... seq2 hidden -> ... seq1 seq2", x, y, words=True).batch == ("…0",)
 
 
-CASES: list[tuple[str, list[tuple[int, ...]]]] = [
-    ("ij->ji", [(2, 3)]),
-    ("ij->", [(2, 3)]),
-    ("ij->j", [(2, 3)]),
+CASES: list[tuple[str, list[tuple[int, ...]]]] = [  # what the random equations below never are
     ("ii->i", [(3, 3)]),
     ("ii", [(3, 3)]),
     ("iij->ij", [(3, 3, 2)]),
     ("ba", [(2, 3)]),
-    ("ij,jk->ik", [(2, 3), (3, 4)]),
     ("ij,jk", [(2, 3), (3, 4)]),
-    ("ij,kj->ik", [(2, 3), (4, 3)]),
-    ("ij,jk->ki", [(2, 3), (3, 4)]),
-    ("i,j->ij", [(2,), (3,)]),
-    ("i,i->", [(3,), (3,)]),
-    ("ij,ij->ij", [(2, 3), (2, 3)]),
-    ("ij,ij->i", [(2, 3), (2, 3)]),
-    ("ij,kl->ik", [(2, 3), (4, 5)]),
-    ("bij,j->bi", [(2, 3, 4), (4,)]),
     ("ij,jk->ik", [(2, 1), (3, 4)]),
-    ("ij,j->i", [(2, 1), (1,)]),
     ("...ij,jk->...ik", [(2, 2, 3, 4), (4, 5)]),
     ("...ij,...jk->...ik", [(2, 3, 4), (4, 5)]),
     ("...a,...b", [(2, 2), (2, 3)]),
     ("...i,i->", [(2, 3), (3,)]),
-    ("ab,ac->bc", [(4, 2), (4, 3)]),
-    ("abc,cde->abde", [(2, 3, 4), (4, 5, 2)]),
-    ("abc,cbd->ad", [(2, 3, 4), (4, 3, 2)]),
     ("aab,b->a", [(3, 3, 2), (2,)]),
     ("ij,jk->ik", [(0, 3), (3, 4)]),
-    ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)]),
     ("ij,jk,kl,lm->im", [(2, 3), (3, 4), (4, 5), (5, 2)]),
-    ("ai,bi,ci->abc", [(2, 4), (3, 4), (5, 4)]),
     ("Ab,c...b,a->ba", [(1, 2), (2, 1, 2), (2,)]),
-    ("i,j,k->ijk", [(2,), (3,), (4,)]),
-    ("bsd,dhk,bsk->bsh", [(2, 3, 4), (4, 2, 5), (2, 3, 5)]),
 ]
 
 
@@ -161,11 +141,11 @@ def test_equals_torch_on_random_equations() -> None:
         output = rng.sample(seen, rng.randint(0, len(seen)))
         tensors = [shuffled(rng, [size[letter] for letter in names]) for names in operands]
         equation = f"{','.join(''.join(names) for names in operands)}->{''.join(output)}"
-        made = check(equation, *tensors)
-        copied += made.bytes_copied > 0
-        several += len(made.pairs) > 1
-        if made.best_flop is not None:
-            assert made.best_flop <= made.flop
+        explained = check(equation, *tensors)
+        copied += explained.bytes_copied > 0
+        several += len(explained.pairs) > 1
+        if explained.best_flop is not None:
+            assert explained.best_flop <= explained.flop
     assert copied > 20
     assert several > 20
 
@@ -177,9 +157,9 @@ def shuffled(rng: random.Random, shape: list[int]) -> torch.Tensor:
 
 
 def test_the_order_of_three_matrices_matters() -> None:
-    made = check("ij,jk,kl->il", filled(2, 30), filled(30, 40), filled(40, 3))
-    assert made.flop == 2 * 2 * 30 * 40 + 2 * 2 * 40 * 3
-    assert made.best_flop == made.flop
+    explained = check("ij,jk,kl->il", filled(2, 30), filled(30, 40), filled(40, 3))
+    assert explained.flop == 2 * 2 * 30 * 40 + 2 * 2 * 40 * 3
+    assert explained.best_flop == explained.flop
     worse = check("ij,jk,kl->il", filled(40, 30), filled(30, 20), filled(20, 1))
     assert worse.best_order == "1 × (2 × 3)"
     assert worse.best_flop == 2 * 30 * 20 + 2 * 40 * 30 < worse.flop
@@ -188,9 +168,9 @@ def test_the_order_of_three_matrices_matters() -> None:
 
 def test_blas_reads_rows_columns_or_neither() -> None:
     def right(plan: EinsumPlan) -> OperandPlan:
-        found = plan.pairs[0].right
-        assert found is not None
-        return found
+        operand_plan = plan.pairs[0].right
+        assert operand_plan is not None
+        return operand_plan
 
     x = filled(2, 3)
     assert right(check("ij,jk->ik", x, filled(3, 4))).reads == "rows"

@@ -12,7 +12,8 @@ from core.limits import limit
 from core.tensors.examples.cache_walk import walks
 from core.tensors.examples.surprises import NEGATIVE, negative_step
 from core.tensors.layout import Layout
-from core.tensors.tracing.trace import Trace, trace
+from core.tensors.tracing.steps import Trace
+from core.tensors.tracing.trace import trace
 from core.views.common.palette import LIGHT
 from core.views.tensors.charts import negative_picture, reason, storage_picture
 from core.views.tensors.charts_cache_walk import walk_picture
@@ -29,11 +30,11 @@ def values(picture: dict[str, Any], number: int) -> list[str]:
 
 def written(picture: dict[str, Any]) -> dict[str, list[int]]:
     """The cells that any step wrote, in the element type of each tensor."""
-    found: dict[str, list[int]] = {}
+    cells_of: dict[str, list[int]] = {}
     for tensor in picture["tensors"]:
         reading = picture["storages"][tensor["storage"]]["readings"][tensor["reading"]]
-        found[tensor["name"]] = sorted({cell for write in reading["writes"] for cell in write["cells"]})
-    return found
+        cells_of[tensor["name"]] = sorted({cell for write in reading["writes"] for cell in write["cells"]})
+    return cells_of
 
 
 def test_a_storage_is_drawn_once_with_all_its_tensors() -> None:
@@ -162,7 +163,7 @@ def test_the_walk_is_a_plotly_figure(layout: Layout) -> None:
     figure = go.Figure(walk_picture(row, column, LIGHT))
     drawn = [len(trace.x) for trace in figure.data]
     assert sum(drawn) == 2 * min(layout.numel, 192)
-    assert drawn[1] == int(row.one.missed[:192].sum())
+    assert drawn[1] == int(row.single.missed[:192].sum())
 
 
 def test_a_picture_of_the_largest_tensors_marks_every_drawn_cell() -> None:
@@ -184,22 +185,22 @@ def test_a_reshape_that_copies_says_what_a_view_would_have_needed() -> None:
 
 def undone(picture: dict[str, Any], at: int) -> list[list[list[str]]]:
     """Storage → reading → cells once line ``at`` of the timeline was done, as the browser works them out."""
-    found: list[list[list[str]]] = []
+    cells_of: list[list[list[str]]] = []
     for storage in picture["storages"]:
-        found.append([])
+        cells_of.append([])
         for reading in storage["readings"]:
             now = list(reading["values"])
             for write in reversed(reading["writes"]):
                 if write["step"] > at:
                     for cell, before in zip(write["cells"], write["before"], strict=True):
                         now[cell] = before
-            found[-1].append(now)
-    return found
+            cells_of[-1].append(now)
+    return cells_of
 
 
-def shown_then(made: Trace, at: int) -> dict[int, list[str]]:
+def shown_then(traced: Trace, at: int) -> dict[int, list[str]]:
     """Storage → its cells as torch had them after step ``at``, in the type of the last step on it."""
-    last = {step.storage: step for step in made.steps[: at + 1] if step.kind != "refused"}
+    last = {step.storage: step for step in traced.steps[: at + 1] if step.kind != "refused"}
     return {number: [f"{value:g}" for value in step.storage_values] for number, step in last.items()}
 
 
@@ -212,13 +213,13 @@ def shown_then(made: Trace, at: int) -> dict[int, list[str]]:
     ],
 )
 def test_undoing_writes_gives_the_memory_after_every_step(source: str) -> None:
-    made = trace(source, (2, 3))
-    picture = storage_picture(made)
+    traced = trace(source, (2, 3))
+    picture = storage_picture(traced)
     assert picture["kept"]
-    assert len(picture["steps"]) == len(made)
-    for at in range(len(made)):
+    assert len(picture["steps"]) == len(traced)
+    for at in range(len(traced)):
         cells = undone(picture, at)
-        for number, values in shown_then(made, at).items():
+        for number, values in shown_then(traced, at).items():
             assert cells[number][0] == values, (at, number)
 
 
@@ -242,10 +243,10 @@ def test_too_many_writes_to_keep_are_marked_without_what_was_before() -> None:
 
 def test_the_timeline_adds_up_to_what_was_allocated() -> None:
     program = "w, idx = torch.topk(x, 2, dim=-1)\nw = w.softmax(-1)\ny = idx.permute(1, 0).reshape(-1)\ny += 1"
-    made = trace(program, (32, 8), None, "float32")
-    shown = storage_picture(made)["steps"]
-    start = made.steps[0].bytes_allocated
-    assert shown[-1]["total"] == f"{start + made.bytes_copied:,} B"
-    assert [one["added"] for one in shown] == ["1,024 B", "768 B", "256 B", "0 B", "512 B", "0 B"]
-    assert [one["name"] for one in shown] == ["", "w, idx", "w", "", "y", ""]
+    traced = trace(program, (32, 8), None, "float32")
+    timeline = storage_picture(traced)["steps"]
+    start = traced.steps[0].bytes_allocated
+    assert timeline[-1]["total"] == f"{start + traced.bytes_copied:,} B"
+    assert [entry["added"] for entry in timeline] == ["1,024 B", "768 B", "256 B", "0 B", "512 B", "0 B"]
+    assert [entry["name"] for entry in timeline] == ["", "w, idx", "w", "", "y", ""]
     assert "3 of 4 steps" in headline(trace(program.removesuffix("\ny += 1"), (32, 8), None, "float32"))[0]

@@ -82,8 +82,8 @@ def test_random_programs() -> None:
     rng = random.Random(20250402)
     ended = {"ran": 0, "refused by torch": 0, "not read": 0}
     for _ in range(2_500):
-        made = survives(random_program(rng), rng.choice(SHAPES), rng.choice(DTYPES))
-        how = "not read" if isinstance(made, str) else "ran" if made.refusal is None else "refused by torch"
+        run = survives(random_program(rng), rng.choice(SHAPES), rng.choice(DTYPES))
+        how = "not read" if isinstance(run, str) else "ran" if run.refusal is None else "refused by torch"
         ended[how] += 1
     assert min(ended.values()) > 250, ended
 

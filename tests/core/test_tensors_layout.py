@@ -225,9 +225,9 @@ def test_channels_last_agrees_with_torch() -> None:
             stride[dim] = step if shape[dim] > 1 else rng.choice([step, 1, 7])
             step *= shape[dim]
         layout = Layout(tuple(shape), tuple(stride))
-        said = in_torch(layout).is_contiguous(memory_format=formats[rank])
-        assert layout.is_channels_last == said, layout
-        both[said] += 1
+        packed = in_torch(layout).is_contiguous(memory_format=formats[rank])
+        assert layout.is_channels_last == packed, layout
+        both[packed] += 1
     assert min(both) > 500
     assert not Layout((2, 3), (3, 1)).is_channels_last
 
@@ -327,9 +327,9 @@ def test_indices_are_found_without_listing_all() -> None:
     ],
 )
 def test_bounds_show_their_arithmetic(layout: Layout, storage: int, inside: bool, arithmetic: str, reason: str) -> None:
-    found = bounds(layout, storage)
-    assert (found.inside, found.arithmetic, found.reason) == (inside, arithmetic, reason)
-    assert found.inside == layout.fits(storage)
+    checked = bounds(layout, storage)
+    assert (checked.inside, checked.arithmetic, checked.reason) == (inside, arithmetic, reason)
+    assert checked.inside == layout.fits(storage)
 
 
 def test_the_example_of_a_refusal_lies_among_drawn_cells_where_one_does() -> None:

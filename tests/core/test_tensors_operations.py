@@ -53,18 +53,18 @@ def test_random_calls_do_as_torch_does(group: str) -> None:
     ],
 )
 def test_several_results_each_with_its_own_storage(text: str, kinds: list[str], stored: list[int]) -> None:
-    made = trace(text, (2, 3))
-    assert [step.kind for step in made[1:]] == kinds
-    assert [step.bytes_allocated for step in made] == stored
+    run = trace(text, (2, 3))
+    assert [step.kind for step in run[1:]] == kinds
+    assert [step.bytes_allocated for step in run] == stored
 
 
 def test_a_layout_changed_in_place_is_the_layout_of_every_name() -> None:
-    made = trace("y = x\nz = x.t()\nx.unsqueeze_(0)\nx.transpose_(1, 2)\ny[0, 2] = 7\nz", (2, 3))
-    assert [step.kind for step in made] == ["start", "same", "view", "same", "same", "write", "same"]
-    assert made[0].layout.shape == (2, 3)
-    assert (made[4].layout.shape, made[4].layout.stride, made[4].label) == ((1, 3, 2), (6, 1, 3), "x")
-    assert made[5].written == (2, 5)
-    assert made.last.values == (0, 3, 1, 4, 7, 7)
+    run = trace("y = x\nz = x.t()\nx.unsqueeze_(0)\nx.transpose_(1, 2)\ny[0, 2] = 7\nz", (2, 3))
+    assert [step.kind for step in run] == ["start", "same", "view", "same", "same", "write", "same"]
+    assert run[0].layout.shape == (2, 3)
+    assert (run[4].layout.shape, run[4].layout.stride, run[4].label) == ((1, 3, 2), (6, 1, 3), "x")
+    assert run[5].written == (2, 5)
+    assert run.last.values == (0, 3, 1, 4, 7, 7)
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_written_in_place_are_only_the_cells_that_the_operation_names(text: str,
 
 def test_random_numbers_count_and_say_so() -> None:
     for text in ("torch.randn(2, 2)", "torch.rand_like(x.float())[:, :2]", "torch.randperm(4)"):
-        made = trace(text, (2, 2))
-        assert made.last.values == (0, 1, 2, 3)
-        assert any("random" in step.reason for step in made)
+        run = trace(text, (2, 2))
+        assert run.last.values == (0, 1, 2, 3)
+        assert any("random" in step.reason for step in run)
     assert trace("torch.randint(5, 8, (4,))", (1,)).last.values == (5, 6, 7, 5)
     assert trace("torch.empty(3)", (1,)).last.values == (0, 0, 0)
 
@@ -95,10 +95,10 @@ def test_samples_of_torchs_own_operator_tests() -> None:
     for row in csv.DictReader(io.StringIO(SAMPLES, newline="")):
         shape = tuple(map(int, filter(None, row["shape"].split("x"))))
         result, _ = in_torch(re.sub(r"^r0.* = ", "r = ", row["program"], flags=re.MULTILINE), shape, row["dtype"])
-        made = trace(row["program"], shape, dtype=row["dtype"])
+        run = trace(row["program"], shape, dtype=row["dtype"])
         if isinstance(result, Exception):
-            assert made.refusal is not None, row
+            assert run.refusal is not None, row
             continue
-        named = [step for step in made if re.fullmatch(r"r\d*", step.name)]
+        named = [step for step in run if re.fullmatch(r"r\d*", step.name)]
         for step, part in zip(named, result if isinstance(result, tuple | list) else [result], strict=True):
             assert not difference(step, part), (row, difference(step, part))

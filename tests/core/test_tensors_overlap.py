@@ -14,21 +14,21 @@ from core.tensors.operations.values import ExpressionError
 
 
 def test_a_sliding_window() -> None:
-    made = overlap_of(Layout((4, 3), (1, 1)), 8)
-    assert (made.elements, made.cells, made.counts) == (12, 6, (1, 2, 3, 3, 2, 1))
-    assert (made.bytes_addressed, made.bytes_stored, made.most, made.shared_cells) == (96, 48, 3, 4)
-    assert made.shared[1].cell == 2
-    assert made.shared[1].indices == ((0, 2), (1, 1), (2, 0))
-    assert [e.value for e in made.explanations] == [2, 96, 48]
-    assert made.headline[0] == "**12 elements share 6 cells**: the tensor looks like 96 B and is 48 B."
+    overlap = overlap_of(Layout((4, 3), (1, 1)), 8)
+    assert (overlap.elements, overlap.cells, overlap.counts) == (12, 6, (1, 2, 3, 3, 2, 1))
+    assert (overlap.bytes_addressed, overlap.bytes_stored, overlap.most, overlap.shared_cells) == (96, 48, 3, 4)
+    assert overlap.shared[1].cell == 2
+    assert overlap.shared[1].indices == ((0, 2), (1, 1), (2, 0))
+    assert [e.value for e in overlap.explanations] == [2, 96, 48]
+    assert overlap.headline[0] == "**12 elements share 6 cells**: the tensor looks like 96 B and is 48 B."
 
 
 def test_no_overlap_but_gaps() -> None:
-    made = overlap_of(Layout((2, 3), (6, 2), 1), 4)
-    assert (made.overlaps, made.cells, made.skipped, made.first_cell) == (False, 6, 5, 1)
-    assert made.counts == (1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1)
-    assert "5 cells between them belong to no element" in made.headline[1]
-    assert sharing(made.elements, made.cells) == 1
+    overlap = overlap_of(Layout((2, 3), (6, 2), 1), 4)
+    assert (overlap.overlaps, overlap.cells, overlap.skipped, overlap.first_cell) == (False, 6, 5, 1)
+    assert overlap.counts == (1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1)
+    assert "5 cells between them belong to no element" in overlap.headline[1]
+    assert sharing(overlap.elements, overlap.cells) == 1
 
 
 def test_empty_and_scalar() -> None:
@@ -48,14 +48,14 @@ def test_equals_counting_on_random_layouts() -> None:
             tuple(rng.choice((0, 1, 2, 3, 5, 8, 13)) for _ in range(rank)),
             rng.randint(0, 9),
         )
-        made = overlap_of(layout, 2)
+        overlap = overlap_of(layout, 2)
         counted = Counter(layout.cells().tolist())
-        assert made.overlaps == layout.overlaps == any(count > 1 for count in counted.values())
-        assert {made.first_cell + at: n for at, n in enumerate(made.counts) if n} == dict(counted)
-        for shared in made.shared:
+        assert overlap.overlaps == layout.overlaps == any(count > 1 for count in counted.values())
+        assert {overlap.first_cell + at: n for at, n in enumerate(overlap.counts) if n} == dict(counted)
+        for shared in overlap.shared:
             assert shared.count == counted[shared.cell]
             assert shared.indices == layout.indices(shared.cell)[:8]
-        several += made.overlaps
+        several += overlap.overlaps
     assert 80 < several < 250
     assert overlap_of(Layout((2, 2), (50_000, 1)), 8).counts == ()
 
@@ -73,48 +73,48 @@ def test_caps() -> None:
 
 @pytest.mark.parametrize("preset", HAZARDS, ids=[preset.label for preset in HAZARDS])
 def test_hazards_end_as_torch_ends(preset: HazardPreset) -> None:
-    made = replay(preset.view, preset.shape, preset.method, preset.value)
+    hazard = replay(preset.view, preset.shape, preset.method, preset.value)
     x = torch.arange(torch.Size(preset.shape).numel())
-    layout = made.overlap.layout
+    layout = hazard.overlap.layout
     view = x.as_strided(layout.shape, layout.stride, layout.offset)
-    if made.refused:
+    if hazard.refused:
         with pytest.raises(RuntimeError) as raised:
             getattr(view, preset.method)(preset.value)
-        assert made.error_message == str(raised.value)
-        assert made.torch == ()
+        assert hazard.error_message == str(raised.value)
+        assert hazard.torch == ()
         return
     getattr(view, preset.method)(preset.value)
-    assert list(made.torch) == x.tolist() == list(made.sequential)
+    assert list(hazard.torch) == x.tolist() == list(hazard.sequential)
 
 
 def test_the_window_is_incremented_once_per_element() -> None:
-    made = replay("x.as_strided((4, 3), (1, 1))", (6,))
-    assert not made.refused
-    assert made.counts == (1, 2, 3, 3, 2, 1)
-    assert made.before == (0, 1, 2, 3, 4, 5)
-    assert made.once == (1, 2, 3, 4, 5, 6)
-    assert made.torch == made.sequential == (1, 3, 5, 6, 6, 6)
-    assert len(made.writes) == 12
-    assert [w.after for w in made.writes if w.cell == 2] == [3, 4, 5]
-    assert made.headline[0] == (
+    hazard = replay("x.as_strided((4, 3), (1, 1))", (6,))
+    assert not hazard.refused
+    assert hazard.counts == (1, 2, 3, 3, 2, 1)
+    assert hazard.before == (0, 1, 2, 3, 4, 5)
+    assert hazard.once == (1, 2, 3, 4, 5, 6)
+    assert hazard.torch == hazard.sequential == (1, 3, 5, 6, 6, 6)
+    assert len(hazard.writes) == 12
+    assert [w.after for w in hazard.writes if w.cell == 2] == [3, 4, 5]
+    assert hazard.headline[0] == (
         "torch **does not notice**: cell 2 lies in 3 elements and is updated 3 times, from 2 to **5** instead of 3."
     )
 
 
 def test_expand_is_refused_with_the_advice_to_clone() -> None:
-    made = replay("x.expand(3, 4)", (3, 1))
-    assert made.refused
-    assert "Please clone() the tensor" in made.error_message
-    assert "`.clone()` first makes a copy of 96 B" in made.headline[1]
+    hazard = replay("x.expand(3, 4)", (3, 1))
+    assert hazard.refused
+    assert "Please clone() the tensor" in hazard.error_message
+    assert "`.clone()` first makes a copy of 96 B" in hazard.headline[1]
     cloned = replay("x.expand(3, 4)", (3, 1), "fill_", 7)
     assert (cloned.refused, cloned.torch) == (False, (7, 7, 7))
     assert "harmless" in cloned.headline[0]
 
 
 def test_strides_that_never_meet_are_harmless() -> None:
-    made = replay("x.as_strided((2, 2), (3, 2))", (6,))
-    assert not made.overlap.overlaps
-    assert "no two elements share a cell" in made.headline[0]
+    hazard = replay("x.as_strided((2, 2), (3, 2))", (6,))
+    assert not hazard.overlap.overlaps
+    assert "no two elements share a cell" in hazard.headline[0]
     assert replay("x[0]", (3,)).counts == (1, 0, 0)
     assert replay("x[:0]", (3,)).torch == (0, 1, 2)
 
@@ -127,9 +127,9 @@ def test_bytes_read_as_another_type_are_not_replayed(dtype: str) -> None:
 
 @pytest.mark.parametrize("view", ["x", "x # all of it", "x[0] = 7; x.t();", "y = x[1:]", "x.add_(1)\nx.view(-1)"])
 def test_one_write_per_cell_is_what_torch_does_whatever_stands_around_the_view(view: str) -> None:
-    made = replay(view, (3, 2), "mul_", 3)
-    assert made.torch == made.once == made.sequential
-    assert made.torch != made.before
+    hazard = replay(view, (3, 2), "mul_", 3)
+    assert hazard.torch == hazard.once == hazard.sequential
+    assert hazard.torch != hazard.before
 
 
 @pytest.mark.parametrize("view", ["n = 3", "x.t()\nn = x.size(0)", "x[0] = 7"])
@@ -139,6 +139,6 @@ def test_what_ends_in_no_tensor_to_write_to_is_refused(view: str) -> None:
 
 
 def test_a_replay_keeps_64_bits_as_torch_does() -> None:
-    made = replay("x.as_strided((8, 8), (1, 1))", (15,), "mul_", 1000)
-    assert made.torch == made.sequential
-    assert made.sequential[7] == (7 * 1000**8 + 2**63) % 2**64 - 2**63
+    hazard = replay("x.as_strided((8, 8), (1, 1))", (15,), "mul_", 1000)
+    assert hazard.torch == hazard.sequential
+    assert hazard.sequential[7] == (7 * 1000**8 + 2**63) % 2**64 - 2**63

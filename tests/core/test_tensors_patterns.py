@@ -56,14 +56,16 @@ def replay(plan: PatternPlan, x: torch.Tensor) -> torch.Tensor:
 
 def check(function: str, pattern: str, x: torch.Tensor, reduction: str = "", **sizes: int) -> PatternPlan:
     """One pattern against einops: result, layout, storage and the recipe."""
-    made = explain_pattern(function, pattern, layout_of(x), sizes, reduction=reduction, element_size=x.element_size())
+    pattern_plan = explain_pattern(
+        function, pattern, layout_of(x), sizes, reduction=reduction, element_size=x.element_size()
+    )
     extra: tuple[Any, ...] = (reduction,) if reduction else ()
     expected = FUNCTIONS[function](x, pattern, *extra, **sizes)
-    assert made.layout == layout_of(expected)
-    assert tuple(group.size for group in made.outputs) == tuple(expected.shape)
-    assert replay(made, x).equal(expected)
-    assert_same_recipe(made, x, sizes)
-    return made
+    assert pattern_plan.layout == layout_of(expected)
+    assert tuple(group.size for group in pattern_plan.outputs) == tuple(expected.shape)
+    assert replay(pattern_plan, x).equal(expected)
+    assert_same_recipe(pattern_plan, x, sizes)
+    return pattern_plan
 
 
 def assert_same_recipe(plan: PatternPlan, x: torch.Tensor, sizes: dict[str, int]) -> None:
@@ -87,36 +89,36 @@ def assert_same_recipe(plan: PatternPlan, x: torch.Tensor, sizes: dict[str, int]
 
 def test_heads_are_split_without_a_copy() -> None:
     x = torch.arange(2 * 3 * 8).view(2, 3, 8)
-    made = check("rearrange", "b s (h d) -> b h s d", x, h=2)
-    assert [stage.operation for stage in made.stages] == ["start", "reshape", "permute"]
-    assert made.stages[1].call == ".reshape(2, 3, 2, 4)"
-    assert made.stages[1].reason == "A view: (h d) splits into h and d with strides 4 and 1."
-    assert made.layout.stride == (24, 4, 8, 1)
-    assert made.bytes_allocated == 0
-    assert made.headline[0] == "`rearrange` becomes **reshape → permute**: all views, **0 bytes** copied."
+    pattern_plan = check("rearrange", "b s (h d) -> b h s d", x, h=2)
+    assert [stage.operation for stage in pattern_plan.stages] == ["start", "reshape", "permute"]
+    assert pattern_plan.stages[1].call == ".reshape(2, 3, 2, 4)"
+    assert pattern_plan.stages[1].reason == "A view: (h d) splits into h and d with strides 4 and 1."
+    assert pattern_plan.layout.stride == (24, 4, 8, 1)
+    assert pattern_plan.bytes_allocated == 0
+    assert pattern_plan.headline[0] == "`rearrange` becomes **reshape → permute**: all views, **0 bytes** copied."
 
 
 def test_heads_are_merged_with_a_copy() -> None:
     x = torch.arange(2 * 2 * 3 * 4).view(2, 2, 3, 4)
-    made = check("rearrange", "b h s d -> b s (h d)", x)
-    last = made.stages[-1]
+    pattern_plan = check("rearrange", "b h s d -> b s (h d)", x)
+    last = pattern_plan.stages[-1]
     assert (last.effect, last.bytes, last.call) == ("copy", 48 * 8, ".reshape(2, 3, 8)")
     assert last.reason.startswith("h and d cannot merge: stride 12 ≠ 1 × 4")
-    assert "the reshape copies **384 B**" in made.headline[0]
-    assert [explained.value for explained in made.explanations] == [4, 384]
+    assert "the reshape copies **384 B**" in pattern_plan.headline[0]
+    assert [explained.value for explained in pattern_plan.explanations] == [4, 384]
 
 
 def test_a_merge_that_is_a_view_says_why() -> None:
-    made = check("rearrange", "b s h d -> b s (h d)", torch.arange(48).view(2, 3, 2, 4))
-    assert made.stages[-1].reason == "A view: h and d merge: stride 4 = 1 × 4."
+    pattern_plan = check("rearrange", "b s h d -> b s (h d)", torch.arange(48).view(2, 3, 2, 4))
+    assert pattern_plan.stages[-1].reason == "A view: h and d merge: stride 4 = 1 × 4."
 
 
 def test_axes_have_roles() -> None:
-    made = check("reduce", "... (a 2) 1 -> ... a", torch.arange(24.0).view(2, 3, 4, 1), "max")
-    assert [axis.name for axis in made.axes] == ["…0", "…1", "a", "2"]
-    assert [axis.role for axis in made.axes] == ["ellipsis", "ellipsis", "named", "number"]
-    assert [group.text for group in made.inputs] == ["…0", "…1", "(a 2)", "1"]
-    assert [axis.name for axis in made.reduced] == ["2"]
+    pattern_plan = check("reduce", "... (a 2) 1 -> ... a", torch.arange(24.0).view(2, 3, 4, 1), "max")
+    assert [axis.name for axis in pattern_plan.axes] == ["…0", "…1", "a", "2"]
+    assert [axis.role for axis in pattern_plan.axes] == ["ellipsis", "ellipsis", "named", "number"]
+    assert [group.text for group in pattern_plan.inputs] == ["…0", "…1", "(a 2)", "1"]
+    assert [axis.name for axis in pattern_plan.reduced] == ["2"]
     repeated = check("repeat", "a b -> a 3 (b r)", torch.arange(6).view(2, 3), r=2)
     assert [axis.name for axis in repeated.added] == ["3", "r"]
 

@@ -10,8 +10,8 @@ def test_the_lecture_has_a_preset_for_every_claim() -> None:
     claims = [preset.claim for preset in LECTURE]
     assert claims == [f"T{n}" for n in range(1, 1 + len(claims))]
     last = {p.claim: trace(p.source, p.shape, dtype=p.dtype) for p in LECTURE}
-    assert {claim for claim, made in last.items() if made.refusal} == {"T5"}
-    assert [made.last.layout.offset for made in (last["T1"], last["T2"])] == [6, 5]
+    assert {claim for claim, run in last.items() if run.refusal} == {"T5"}
+    assert [run.last.layout.offset for run in (last["T1"], last["T2"])] == [6, 5]
     assert {step.storage for step in last["T3"]} == {0}
     assert last["T4"].last.values == (100, 3, 1, 4, 2, 5)
     assert last["T6"].last.storage == 1
@@ -25,8 +25,8 @@ def test_the_lecture_has_a_preset_for_every_claim() -> None:
 
 
 def test_six_lines_of_attention_copy_once_and_make_two_products() -> None:
-    made = trace(ATTENTION.source, ATTENTION.shape, dtype=ATTENTION.dtype)
-    assert made.refusal is None
-    assert made.last.line == 6
-    assert [step.operation for step in made if step.bytes_allocated] == ["x", "matmul", "softmax", "matmul", "reshape"]
-    assert all(step.storage == 0 for step in made if step.line < 5)
+    run = trace(ATTENTION.source, ATTENTION.shape, dtype=ATTENTION.dtype)
+    assert run.refusal is None
+    assert run.last.line == 6
+    assert [step.operation for step in run if step.bytes_allocated] == ["x", "matmul", "softmax", "matmul", "reshape"]
+    assert all(step.storage == 0 for step in run if step.line < 5)

@@ -23,34 +23,34 @@ def test_every_category_of_the_reference_table_is_covered() -> None:
 
 @every("item", items(), ids=[f"{item.category} {item.source}" for item in items()])
 def test_answers_are_those_of_torch(item: Item) -> None:
-    made = ask(item)
-    last = made.run.last
-    kinds = [one.kind for one in made.asks]
+    posed = ask(item)
+    last = posed.run.last
+    kinds = [part.kind for part in posed.asks]
     if item.category == "alias":
         assert kinds == ["values"]
     elif last.kind == "refused" or item.about == ("storage",):
         assert kinds == ["storage"]
     else:
         assert kinds == ["shape", "stride", "storage"]
-    for one in made.asks:
-        assert len(set(one.options)) == len(one.options) == len(one.reasons) >= 3
-        right = one.options[one.answer]
+    for part in posed.asks:
+        assert len(set(part.options)) == len(part.options) == len(part.reasons) >= 3
+        right = part.options[part.answer]
         if last.kind == "refused":
-            assert right == one.options[-1] == "torch raises an error"
-        elif one.kind == "shape":
+            assert right == part.options[-1] == "torch raises an error"
+        elif part.kind == "shape":
             assert right == str(last.layout.shape)
-        elif one.kind == "stride":
+        elif part.kind == "stride":
             assert right == str(last.layout.stride)
-        elif one.kind == "storage":
-            assert one.answer == (0 if last.storage == 0 else 1)
+        elif part.kind == "storage":
+            assert part.answer == (0 if last.storage == 0 else 1)
         else:
-            x = list(range(made.run[0].layout.numel))
+            x = list(range(posed.run[0].layout.numel))
             if last.storage == 0:
                 for cell in last.written:
                     x[cell] = 100
             assert right == str(tuple(x))
-        about = last.kind == "refused" or one.kind in item.about
-        assert one.reasons[one.answer].startswith(item.lesson) == about
+        about = last.kind == "refused" or part.kind in item.about
+        assert part.reasons[part.answer].startswith(item.lesson) == about
         assert item.lesson.endswith(".")
         assert item.lesson.count(".") - item.lesson.count(".view") < 3
 
@@ -58,19 +58,21 @@ def test_answers_are_those_of_torch(item: Item) -> None:
 def test_no_answer_follows_from_how_many_questions_there_are() -> None:
     """Where torch refuses there is nothing but that to predict; as many single questions end otherwise."""
     single = [ask(item) for item in items() if item.category != "alias" and len(ask(item).asks) == 1]
-    ends = [made.asks[0].answer for made in single]
+    ends = [posed.asks[0].answer for posed in single]
     assert len(single) / 2 > max(ends.count(place) for place in range(3))
     assert min(ends.count(place) for place in range(3)) >= 10
-    for made in map(ask, items()):
-        assert sum(one.options[one.answer] == "torch raises an error" for one in made.asks) == bool(made.run.refusal)
+    for posed in map(ask, items()):
+        assert sum(part.options[part.answer] == "torch raises an error" for part in posed.asks) == bool(
+            posed.run.refusal
+        )
 
 
 def test_four_options_where_there_is_something_to_choose() -> None:
     few = [
-        (item.source, one.kind)
+        (item.source, part.kind)
         for item in items()
-        for one in ask(item).asks
-        if one.kind != "storage" and len(one.options) < 4 + (one.kind == "values")
+        for part in ask(item).asks
+        if part.kind != "storage" and len(part.options) < 4 + (part.kind == "values")
     ]
     assert few == []
 
@@ -100,7 +102,7 @@ def test_there_are_as_many_questions_as_items(seed: int) -> None:
 def test_a_lesson_stands_where_it_is_the_reason() -> None:
     """x[:0] teaches that an empty slice keeps the strides, which says nothing of its shape."""
     item = next(item for item in items() if item.source == "x[:0]")
-    reasons = {one.kind: one.reasons[one.answer] for one in ask(item).asks}
+    reasons = {part.kind: part.reasons[part.answer] for part in ask(item).asks}
     assert reasons["stride"] == item.lesson
     assert reasons["shape"] == ""
     assert reasons["storage"] == "A part of the same cells: only offset, sizes and strides change."
@@ -114,19 +116,19 @@ def test_right_answers_are_in_every_place() -> None:
 
 def test_grading_gives_a_reason() -> None:
     item = next(item for item in items() if item.source == "x.t().view(2, 3)")
-    made = ask(item)
-    assert grade(made, [2])[0].correct
-    (wrong,) = grade(made, [0])
+    posed = ask(item)
+    assert grade(posed, [2])[0].correct
+    (wrong,) = grade(posed, [0])
     assert not wrong.correct
     assert wrong.answer == "torch raises an error"
     assert wrong.reason.endswith("Here dimensions 0 and 1 cannot merge: stride 1 ≠ 3 × 2.")
     transposed = ask(next(item for item in items() if item.source == "x.t()" and item.shape == (2, 3)))
     strides = transposed.asks[1]
     row_major = strides.options.index("(2, 1)")
-    said = grade(transposed, [transposed.asks[0].answer, row_major, 0])[1]
-    assert not said.correct
-    assert said.reason.startswith("Those are the strides of a fresh, row-major tensor of this shape.")
+    grades = grade(transposed, [transposed.asks[0].answer, row_major, 0])[1]
+    assert not grades.correct
+    assert grades.reason.startswith("Those are the strides of a fresh, row-major tensor of this shape.")
     with pytest.raises(ValueError, match="not one of 3"):
-        grade(made, [5])
+        grade(posed, [5])
     with pytest.raises(ValueError, match="zip"):
-        grade(made, [0, 0])
+        grade(posed, [0, 0])

@@ -48,7 +48,7 @@ def viewed(rng: random.Random, x: Any) -> Any:
 def compare_chains(count: int, seed: int) -> int:
     """How many of ``count`` random layouts of a storage have a chain from another; each chain is run on torch."""
     rng = random.Random(seed)
-    found = 0
+    reached = 0
     for _ in range(count):
         shape = [rng.randint(1, 4) for _ in range(rng.randint(0, 4))]
         x = torch.arange(torch.Size(shape).numel()).view(shape)
@@ -57,13 +57,13 @@ def compare_chains(count: int, seed: int) -> int:
         calls = views_to(layout_of(base), wanted)
         if calls is None:
             continue
-        made = eval("base" + "".join(calls), {"base": base})  # noqa: S307 (text of our own making)
-        assert same_cells(layout_of(made), wanted), (layout_of(base), wanted, calls)
-        assert made.untyped_storage()._cdata == x.untyped_storage()._cdata
-        assert torch.equal(made, target)
+        traced = eval("base" + "".join(calls), {"base": base})  # noqa: S307 (text of our own making)
+        assert same_cells(layout_of(traced), wanted), (layout_of(base), wanted, calls)
+        assert traced.untyped_storage()._cdata == x.untyped_storage()._cdata
+        assert torch.equal(traced, target)
         assert bool(calls) != same_cells(layout_of(base), wanted)
-        found += 1
-    return found
+        reached += 1
+    return reached
 
 
 def test_the_chain_named_gives_the_layout_on_torch() -> None:
@@ -98,7 +98,7 @@ def test_the_shortest_chain_is_the_one_people_write(wanted: Layout, calls: tuple
 
 
 @pytest.mark.parametrize(
-    ("program", "number", "wanted", "verdict", "said"),
+    ("program", "number", "wanted", "verdict", "words"),
     [
         ("y = x + 1", 1, Layout((3, 2), (1, 3)), "found", "y.t()"),
         ("x.t().view(2, 3)", 1, Layout((2, 3), (3, 1)), "found", "x.t().t()"),
@@ -109,20 +109,20 @@ def test_the_shortest_chain_is_the_one_people_write(wanted: Layout, calls: tuple
         ("y = x.t()\ny = y + 1\ny = y.t()", 2, Layout((6,), (1,)), "found", ".view(-1)"),  # an old y has no name
     ],
 )
-def test_a_layout_tried_in_a_program(program: str, number: int, wanted: Layout, verdict: str, said: str) -> None:
-    told = try_layout(trace(program, (2, 3)), number, wanted)
-    assert told.verdict == verdict
-    assert said in f"{told.why} {told.code}"
-    if told.source:
-        assert same_cells(trace(told.source, (2, 3)).last.layout, wanted)
+def test_a_layout_tried_in_a_program(program: str, number: int, wanted: Layout, verdict: str, words: str) -> None:
+    attempt = try_layout(trace(program, (2, 3)), number, wanted)
+    assert attempt.verdict == verdict
+    assert words in f"{attempt.why} {attempt.code}"
+    if attempt.source:
+        assert same_cells(trace(attempt.source, (2, 3)).last.layout, wanted)
 
 
 def test_strides_that_no_view_gives() -> None:
     """Every third cell of a start that has only every second one: the cells between are there, but not for views."""
     run = trace("x", (3,), (2,))
-    told = try_layout(run, 0, Layout((2,), (1,)))
-    assert (told.verdict, told.code) == ("strided", "x.as_strided((2,), (1,), 0)")
-    assert told.source.endswith(told.code)
+    attempt = try_layout(run, 0, Layout((2,), (1,)))
+    assert (attempt.verdict, attempt.code) == ("strided", "x.as_strided((2,), (1,), 0)")
+    assert attempt.source.endswith(attempt.code)
 
 
 def test_what_is_beyond_the_caps_is_refused() -> None:

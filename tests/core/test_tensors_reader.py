@@ -1,12 +1,9 @@
-"""The expression reader: what it understands, and that nothing hostile gets past it or costs anything."""
+"""The expression reader: what it understands, and what it says of the rest."""
 
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
-import textwrap
-from pathlib import Path
 
 import pytest
 import torch
@@ -17,304 +14,6 @@ from core.tensors.parsing.reader import read_expression
 from core.tensors.parsing.text import read_shape
 from core.tensors.tracing.trace import trace
 from tests.every import every
-
-HOSTILE: dict[str, tuple[str, str]] = {
-    # text → words the message must contain, and what is dangerous about it
-    "x" * 100_000: ("characters long", "length"),
-    "(" * 250: ("brackets inside one another", "depth"),
-    "[" * 120 + "]" * 120: ("brackets inside one another", "depth"),
-    "-" * 299 + "x": ("syntax nodes", "depth of unary operators"),
-    "x" + "+x" * 140: ("syntax nodes", "nodes"),
-    ("x" + ".t()" * 41 + "\n") * 3: ("More than 120 operations", "steps"),
-    "x\n" * 40 + "x": ("41 lines", "lines"),
-    ";".join("x" * 41): ("41 lines", "statements on one line"),
-    "y" * 33 + " = x": ("cannot be a name", "long name"),
-    "# " + "x" * 8_000: ("characters long", "a long comment"),
-    "x" + ".t()" * 120: ("syntax nodes inside one another", "depth of a chain"),
-    "\n" * 1_000: ("Empty", "empty lines"),
-    "": ("Empty", "nothing"),
-    "x.view(": ("not a complete expression", "syntax"),
-    "x = 3": ("give the number another name", "assignment of a number to a name"),
-    "x.T = x": ("names a tensor, y = x.t(), or writes", "assignment to an attribute"),
-    "x.data = x": ("names a tensor, y = x.t(), or writes", "assignment to an attribute"),
-    "x.T += 1": ("only a name or square brackets", "update of an attribute"),
-    "x <<= 1": ("are understood", "update with another operator"),
-    "y += 1": ("`y` is not known", "update of an unknown name"),
-    "torch = x": ("already the name", "module overwritten"),
-    "rearrange = x": ("already the name", "operation overwritten"),
-    "__builtins__ = x": ("cannot be a name", "dunder name"),
-    "y__x = x.t()": ("cannot be a name", "dunder inside a name"),
-    "_y = x.t()": ("cannot be a name", "private name"),
-    "y = z[0] = x": ("Only names are assigned at once", "two targets"),
-    "a, (b, c) = x.chunk(2)": ("Unpack into names", "nested targets"),
-    "y: x = x": ("no other statement", "annotation"),
-    "del x": ("no other statement", "statement"),
-    "x[0]: int = 3": ("no other statement", "annotation"),
-    "for y in x: y": ("a loop counts in whole numbers that stand there", "loop over a tensor"),
-    "for i in range(x.size(0)): x": ("a loop counts in whole numbers", "loop as long as a tensor"),
-    "for i in range(1, 2, 0): x": ("a loop counts in whole numbers", "steps of 0"),
-    "for i in range(1000000000): x = x.t()": ("at most 40 rounds", "a billion rounds"),
-    "for i in range(9):\n    for j in range(9):\n        x = x.t()": ("at most 40 are run", "rounds of rounds"),
-    "for i in range(2):\n    break": ("no other statement", "break"),
-    "for i in range(2):\n    x\nelse:\n    x": ("a loop counts in whole numbers", "else of a loop"),
-    "torch.tensor(range(1000000000))": ("A range has at most", "a range of a billion numbers"),
-    "x.permute(range(1, -1, -1))": ("is no argument of `permute`", "a range as sizes"),
-    "while x: x": ("no other statement", "loop"),
-    "with x: x": ("of `with`, only torch.no_grad", "context manager"),
-    "with open('a') as f: x": ("of `with`, only torch.no_grad", "context manager"),
-    "def f(x, *, y, z): x": ("is given no `y`, `z`", "parameters that nothing gives"),
-    "def f(x): x\ndef g(x): x": ("one function is read", "two functions"),
-    "def f(x): return f(x)": ("is not an operation", "recursion"),
-    "def f(y): return y\nf(f(x))": ("is called 2 times", "nested calls"),
-    "def f(y): return y\nf(x) + 1": ("on a line of its own", "a call inside an expression"),
-    "def f(y):\n    z = y.t()\n    return z\nw = f(x)\nz": ("belongs to the function", "a local name"),
-    "def f(y): pass\nw = f(x)": ("has no `return`", "nothing is returned"),
-    "def f(y): return y\nw = f(x, x)": ("takes y", "an argument too many"),
-    "def f(y, z): return y\nw = f(x)": ("`z` is not given", "an argument too few"),
-    "return x\nx.t()": ("stands after `return`", "lines after the result"),
-    "@open\ndef f(x): x": ("is not understood", "decorator"),
-    "[[[x for a in (1,) * 9] for b in x] for c in x]": ("is not understood", "nested comprehensions"),
-    "[" * 8 + "x" + "".join(f" for {c} in (1, 2, 3, 4, 5, 6, 7, 8)]" for c in "abcdefgh"): ("2,400", "8⁸ items"),
-    "self.weight + x": ("there is no self", "attribute of a layer"),
-    "torch.nn.Linear(3, 4)(x)": ("makes a layer", "layer called"),
-    "y = nn.Conv2d(3, 4, 5)": ("x @ w, with w =", "layer without a function here"),
-    "n = round(x.size(0), -1000000000)": ("at most 20 digits", "a power of a million digits"),
-    "n = math.inf - math.inf": ("not a number", "not a number"),
-    "n = int(math.inf)": ("infinity", "infinity as a whole number"),
-    "n = math.sqrt(-1)": ("`math.sqrt(-1)`", "no real number"),
-    "x.view(1e30)": ("no argument of `view`", "a fraction as a size"),
-    "torch.finfo(torch.int64).min": ("is a number and has no x", "a number alone"),
-    "n = torch.finfo(x.dtype).max": ("floating point", "float facts of whole numbers"),
-    "torch.zeros(1000000000, 1000000000)": ("elements", "10¹⁸ elements"),
-    "torch.arange(0, 1e30)": ("elements", "10³⁰ elements"),
-    "torch.arange(0, math.inf)": ("finite numbers", "infinitely many elements"),
-    "class A: x": ("no other statement", "class"),
-    "global x": ("no other statement", "scope"),
-    "assert x": ("no other statement", "statement"),
-    "raise x": ("no other statement", "statement"),
-    "from os import path": ("only torch, einops", "import"),
-    "from torch import load": ("only torch, einops", "import"),
-    "from torch import *": ("only torch, einops", "import"),
-    "from . import torch": ("only torch, einops", "import"),
-    "import torch as x": ("only torch, einops", "import under another name"),
-    "import torch.nn.functional": ("only torch, einops", "import under another name"),
-    "import torch\nimport os": ("only torch, einops", "import after a good one"),
-    "y = yield x": ("(this syntax)", "generator"),
-    "await x": ("await", "await"),
-    "async def f(): x": ("no other statement", "function"),
-    "import os": ("only torch, einops", "import"),
-    "# x": ("Empty", "nothing but a comment"),
-    "x # \x00": ("no place", "a character that is none"),
-    "x # \udcff": ("no place", "a character that is none"),
-    "x.view('# )": ("no place", "a string that is not closed"),
-    "x.v\u0456ew(6)": ("no place", "a Cyrillic letter"),
-    "x.__class__": ("is not an operation", "dunder"),
-    "x.__class__.__mro__[1].__subclasses__()": ("is not an operation", "dunder"),
-    "x.__getattribute__('t')()": ("cannot be called", "dunder"),
-    "x._cdata": ("is not an operation", "private attribute"),
-    "__import__('os').system('id')": ("is not an operation", "import"),
-    "().__class__": ("is not an operation", "dunder of a literal"),
-    "eval('1')": ("is not an operation", "eval"),
-    "exec('1')": ("is not an operation", "exec"),
-    "getattr(x, 't')": ("is not an operation", "getattr"),
-    "open('/etc/passwd')": ("is not an operation", "file"),
-    "torch.load('a')": ("is not an operation", "unpickling"),
-    "torch.ops.aten.t(x)": ("is not an operation", "inner operators"),
-    "torch.hub.load('a', 'b')": ("is not an operation", "download"),
-    "torch.set_num_threads(1)": ("is not an operation", "global state"),
-    "x.data_ptr()": ("is not run here", "address"),
-    "x.storage()": ("is not run here", "storage"),
-    "x.share_memory_()": ("is not an operation", "shared memory"),
-    "x.to('cuda')": ("memory of the CPU", "device"),
-    "x.to(torch.device)": ("is not known", "device"),
-    "x.to(torch.float8_e4m3fn)": ("is not known", "dtype outside the list"),
-    "torch.ones(2, dtype=torch.complex64).float()": ("take .real or .imag first", "imaginary part dropped"),
-    "x[:] = torch.ones(3, dtype=torch.complex64)": ("take .real or .imag first", "imaginary part dropped"),
-    "x.sum(0, out=x)": ("takes no `out=`", "output argument"),
-    "x.view(*x)": ("not a number", "starred argument"),
-    "x.view(*x.chunk(2))": ("not a number", "starred argument"),
-    "n = 2 ** 999999999": ("at most 1,000,000,000", "a power of a million digits"),
-    "n = (-8) ** 0.5": ("at most 1,000,000,000", "a complex number"),
-    "n = x.size(0) ** 999999999": ("at most 1,000,000,000", "a power of a million digits"),
-    "n = x.size(1)\n" + "n = n * n * n * n\n" * 11: ("at most 1,000,000,000", "growing products"),
-    "s = x.shape\n" + "s = s + s\n" * 11: ("more sizes than", "growing sizes"),
-    "n = 0\nx.view(6 // n)": ("division", "division by zero"),
-    "n = x.size(0) - 2\nx.view(6 % n)": ("modulo by zero", "division by zero"),
-    "b, n, d = x.shape": ("expected 3, got 2", "too few sizes"),
-    "b, = x.shape": ("expected 1, got 2", "too many sizes"),
-    "n = x.size(2)": ("Dimension out of range", "a dimension that is not there, never used"),
-    "n = x.shape[2]": ("index out of range", "a dimension that is not there, never used"),
-    "n = len(x.sum())": ("0-d tensor", "the length of a number"),
-    "n = x.size(0) ** -1\nx.view(n)": ("no whole number", "a fraction where a whole number must be"),
-    "n = 3\nn.t()": ("stands for a number", "a number as a tensor"),
-    "n = 3\nn[0] = 1": ("stands for a number", "a write into a number"),
-    "n = 3\nn += x": ("is a number here", "a number that becomes a tensor"),
-    "n = x.shape.__class__": ("is not an operation", "dunder of sizes"),
-    "x.size.__self__": ("is not an operation", "dunder of a method"),
-    "x.view(x.shape.count(2))": ("not a number", "a method of sizes"),
-    "len = x": ("already the name", "function overwritten"),
-    "n = len(open('a'))": ("is not an operation", "file"),
-    "x[x.size(0) / 2]": ("an index is a whole number", "fraction as an index"),
-    "x.sum(**{'dim': 0})": ("no place", "starred keywords"),
-    "rearrange(x, 'a b -> b a', **x)": ("takes no `**=`", "starred keywords"),
-    "rearrange(x, 'a b -> b a', __class__=2)": ("takes no `__class__=`", "dunder keyword"),
-    "lambda: x": ("lambda", "lambda"),
-    "(lambda: x)()": ("cannot be called", "lambda"),
-    "[x for x in x]": ("comprehension", "comprehension"),
-    "[x, x]": ("a list", "list"),
-    "{x}": ("no place", "set"),
-    "f'{x}'": ("no place", "f-string"),
-    "(y := x)": ("is not understood", "assignment expression"),
-    "x if x else x": ("if … else", "condition"),
-    "x and x": ("and / or", "condition"),
-    "x[0or 1]": ("runs into a word", "a number that runs into a word"),
-    "x[0xfor 1]": ("runs into a word", "a number that runs into a word"),
-    "0 < x < 3": ("(this syntax)", "chained comparison"),
-    "x in x": ("(this syntax)", "membership"),
-    "not x": ("(this syntax)", "negation"),
-    "x ^ x": ("no place", "exclusive or"),
-    "x << 99": ("of the operators", "shift"),
-    "2 ** 999999": ("has no x in it", "constant folding of a power"),
-    "2 * 3": ("has no x in it", "constant folding"),
-    "'a' * 1000000000": ("is not understood", "string repetition"),
-    "9" * 299: ("a value without x", "huge integer"),
-    "x.view(9" + "9" * 200 + ")": ("at most 1,000,000,000", "huge integer"),
-    "x * 1j": ("is not understood", "complex number"),
-    "x[1.5]": ("an index is a whole number", "float index"),
-    "x[True]": ("an index is a whole number", "bool index"),
-    "x['a']": ("an index is a whole number", "text index"),
-    "x[[1.5, x]]": ("an index is a whole number", "list of something else"),
-    "x[1:x]": ("an index is a whole number", "slice to a tensor"),
-    "x[x.chunk(2)]": ("gives several tensors", "index of several tensors"),
-    "x[:, [0] * 9]": ("a list", "list repetition"),
-    "torch.zeros(" + "1, " * 100 + "1)": ("dimensions", "rank 101"),
-    "x.unbind(1).t()": ("gives several tensors", "a method of several tensors"),
-    "torch.arange(60000).unbind(0)": ("60,000 tensors", "60,000 tensors"),
-    "torch.arange(60000).split(1)": ("60,000 tensors", "60,000 tensors"),
-    "x.tensor_split(1000000000)": ("1,000,000,000 tensors", "10⁹ tensors"),
-    "torch.stack([])": ("at least one tensor", "nothing to stack"),
-    "F.conv2d(x, x)": ("is not an operation", "another function"),
-    "einsum(x, x, '" + " ".join(f"a{i}" for i in range(40)) + " -> ')": ("axes per operand", "many axes"),
-    "x.resize_(1000, 1000)": ("refused here by design", "memory never written"),
-    "x.set_(x.untyped_storage(), 1, (2, 2), (2, 1))": ("refused here by design", "another storage"),
-    "x.numpy()": ("refused here by design", "numpy"),
-    "torch.from_numpy(x)": ("refused here by design", "numpy"),
-    "x.__setitem__(0, 1)": ("refused here by design", "hidden assignment"),
-    "x[" + "None," * 40 + "]": ("new dimensions", "rank"),
-    "x.view(" + "1," * 100 + "6)": ("dimensions", "rank 101"),
-    "x.reshape(" + "1," * 100 + "6)": ("dimensions", "rank 101"),
-    "x.unsqueeze(0)" + ".unsqueeze(0)" * 8: ("dimensions", "rank"),
-    "x.expand(" + "1000000000," * 7 + "6)": ("elements", "overflow of the element count"),
-    "x.view(" + "1000000000," * 7 + "6)": ("elements", "overflow of the element count"),
-    "x.sum().broadcast_to(-1, 0)": ("no size can be negative", "torch makes a negative size"),
-    "x.as_strided((0, -1), (1, 1))": ("no size can be negative", "torch makes a negative size"),
-    "x[:0].chunk(1000000000)[0]": ("1,000,000,000 tensors", "10⁹ empty tensors"),
-    "x.as_strided((65000,), (1000000000,))": ("far outside the storage", "overflow of the address"),
-    "x.unfold(0, 2, 1000000000).unfold(0, 1, 1000000000)": ("stride above", "overflow of a stride"),
-    "torch.einsum('ab,cd,ef,gh,ij', x, x, x, x, x)": ("dimensions", "a large implicit output"),
-    "torch.einsum('\N{BULLET}', x)": ("no place", "a strange equation"),
-    "torch.einsum(x, [0, 1])": ("no argument of `einsum`", "the sublist form"),
-    "repeat(x, 'a b -> a b c d e', c=99999, d=99999, e=99999)": ("elements", "10¹⁵ elements"),
-    "rearrange(x, '" + " ".join(f"a{i}" for i in range(40)) + " -> x')": ("axes per side", "many axes"),
-    "rearrange(x, 'a b -> " + "1 " * 100 + "')": ("axes per side", "many axes"),
-    "reduce(x, 'a b -> a', open)": ("not a number", "a callable reduction"),
-    "x.view(open)": ("not a number", "a callable argument"),
-    "x.add(open)": ("`open` is not known", "a callable argument"),
-    "torch.tensor(x)": ("not a number", "a tensor as data"),
-    "torch.tensor([[1], x])": ("not a number", "a tensor inside data"),
-    "x.add_(1, 2)": ("take one number or tensor", "an old form that only warns"),
-    "F.one_hot(torch.tensor([1000000000]))": ("hangs on values", "one large number"),
-    "F.one_hot(x, 1000000000)": ("hangs on values", "10⁹ classes"),
-    "torch.bincount(torch.tensor([1000000000]))": ("hangs on values", "one large number"),
-    "x.flatten().bincount(minlength=1000000000)": ("hangs on values", "10⁹ counts"),
-    "x.repeat_interleave(torch.tensor([1000000000, 1]), 0)": ("hangs on values", "a large sum of repeats"),
-    "x.tensor_split(torch.tensor(1000000000))": ("1,000,000,000 tensors", "10⁹ pieces"),
-    "torch.ones(200, 200).nonzero()": ("depends on values", "an index per dimension of every element"),
-    "x.diff(1000000000)": ("at most 64 times", "10⁹ rounds"),
-    "F.relu(x, inplace=True)": ("x.relu_()", "written in place without saying so"),
-    "torch.where(x > 2)": ("nonzero()", "several tensors of unknown number"),
-    "x.softmax()": ("Which dimension", "a dimension that torch guesses"),
-}  # fmt: skip
-
-
-HOSTILE_CASES = [pytest.param(text, words, id=f"{i}-{why}") for i, (text, (words, why)) in enumerate(HOSTILE.items())]
-
-
-@every(("text", "words"), HOSTILE_CASES)
-def test_hostile_expressions_are_refused_at_once(text: str, words: str) -> None:
-    with pytest.raises(ExpressionError) as problem:
-        trace(text, (2, 3))
-    assert words in str(problem.value)
-    assert len(str(problem.value)) < 900  # a message never echoes a long input
-
-
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("x.as_strided((30,), (1,))", "out of bounds for storage of size 48"),
-        ("x.as_strided((3, 3), (1000000000, 1000000000))", "out of bounds for storage of size 48"),
-        ("x.as_strided((2,), (1,), 1000000000)", "out of bounds for storage of size 48"),
-        ("x.as_strided((2,), (-1,), 5)", "Negative strides are not supported"),
-        ("x.view(1000000000)", "is invalid for input of size 6"),
-        ("x[1000000000]", "is out of bounds"),
-        ("x.unfold(0, 1000000000, 1)", "maximum size for tensor"),
-        ("x.split(-1)[0]", "non-negative"),
-    ],
-)
-def test_torch_itself_refuses_what_it_can(text: str, error: str) -> None:
-    last = trace(text, (2, 3)).last
-    assert last.kind == "refused"
-    assert error in last.error_message
-
-
-@pytest.mark.long
-def test_bad_input_leaves_memory_flat() -> None:
-    """In a fresh process, so that no earlier test hides a peak: all of it together stays under 4 MB."""
-    script = """
-        import resource
-        from core.tensors.operations.values import ExpressionError
-        from core.tensors.tracing.trace import trace
-        from tests.core.test_tensors_reader import HOSTILE, UNREADABLE
-
-        def peak():
-            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-        def run(text, shape=(2, 3)):
-            try:
-                trace(text, shape)
-            except ExpressionError:
-                pass
-
-        for text in ("x @ x.t()", "repeat(x, 'a b -> a b r', r=2)", "einsum(x, x, 'a b, a b ->')", "x.chunk(2)[0]"):
-            run(text)
-        before = peak()
-        for text in (*HOSTILE, *UNREADABLE):
-            run(text)
-        for shape in ((10**9,), (10**9,) * 3, (1,) * 100, (-1,)):
-            run("x", shape)
-        print(peak() - before)
-    """
-    root = Path(__file__).parents[2]
-    run = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
-        capture_output=True,
-        text=True,
-        cwd=root,
-        check=True,
-        timeout=120,
-    )
-    assert int(run.stdout) < 4 * 1024  # KiB
-
-
-MANY = 100_000
-UNREADABLE = ("x" * MANY, "(" * MANY, "x.t()\n" * MANY, "é" * MANY, "x" + "[0]" * MANY, "-" * MANY + "x")
-"""10⁵ characters of each kind."""
-
-
-@pytest.mark.parametrize("text", UNREADABLE, ids=["name", "brackets", "lines", "letters", "indices", "signs"])
-def test_a_hundred_thousand_characters_are_refused_at_once(text: str) -> None:
-    with pytest.raises(ExpressionError, match="characters long"):
-        trace(text, (2, 3))
 
 
 def test_nothing_runs_before_everything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -491,8 +190,8 @@ def test_every_operation_of_the_catalogue_runs() -> None:
 
 def test_every_operation_stands_under_one_topic() -> None:
     for group, examples in catalogue().items():
-        found = [text for groups in topics().values() for text in groups.get(group, ())]
-        assert sorted(found) == sorted(examples)
+        listed = [text for groups in topics().values() for text in groups.get(group, ())]
+        assert sorted(listed) == sorted(examples)
 
 
 def test_every_operation_exists_in_torch_or_einops() -> None:
@@ -542,9 +241,9 @@ def test_a_layer_names_the_function_that_computes_the_same() -> None:
     """Whatever is named runs, and the layers of everyday models are among those that have one."""
     named: dict[str, str] = {}
     for name in (name for name in dir(torch.nn) if name[0].isupper()):
-        with pytest.raises(ExpressionError, match=f"`nn.{name}` makes a layer") as said:
+        with pytest.raises(ExpressionError, match=f"`nn.{name}` makes a layer") as problem:
             read_expression(f"y = nn.{name}(3)(x)")
-        instead = str(said.value).partition("Write ")[2].removesuffix(".")
+        instead = str(problem.value).partition("Write ")[2].removesuffix(".")
         if not instead.startswith("its arithmetic"):
             named[name] = instead
             for each in instead.split(", or "):

@@ -31,11 +31,11 @@ from tests.every import every
     ],
 )
 def test_writes_mark_their_cells_and_reach_x(expression: str, written: tuple[int, ...], x: tuple[int, ...]) -> None:
-    made = trace(expression + "\nx", (2, 3))
-    write = next(step for step in made if step.kind == "write")
+    run = trace(expression + "\nx", (2, 3))
+    write = next(step for step in run if step.kind == "write")
     assert write.written == written
     assert write.bytes_allocated == 0
-    assert made.last.values == x
+    assert run.last.values == x
     if written:
         assert write.changed[0] == 0
         assert write.after[0] == x
@@ -44,35 +44,35 @@ def test_writes_mark_their_cells_and_reach_x(expression: str, written: tuple[int
 def test_every_tensor_that_sees_a_write_is_named() -> None:
     """A column, a row that it crosses, one that it does not, a copy, and the same bytes as another type."""
     text = "a = x[:, 0]\nb = x[1]\nc = x[:, 1:]\nd = x.clone()\ne = x.view(torch.int32)\nx[1, 0] = -1"
-    made = trace(text, (2, 3))
-    changed = [(made[n].name, values) for n, values in zip(made.last.changed, made.last.after, strict=True)]
+    run = trace(text, (2, 3))
+    changed = [(run[n].name, values) for n, values in zip(run.last.changed, run.last.after, strict=True)]
     assert changed == [
         ("x", (0, 1, 2, -1, 4, 5)),
         ("a", (0, -1)),
         ("b", (-1, 4, 5)),
         ("e", (0, 0, 1, 0, 2, 0, -1, -1, 4, 0, 5, 0)),
     ]
-    assert made[4].values == (0, 1, 2, 3, 4, 5)
+    assert run[4].values == (0, 1, 2, 3, 4, 5)
 
 
 def test_writes_through_wider_elements() -> None:
     """Three bytes of storage hold one number of two bytes; the third byte belongs to the narrow view alone."""
-    made = trace("y = x[:2].view(torch.int16)\ny += 1\nx", (3,), dtype="uint8")
-    assert made.last.values == (1, 1, 2)
-    assert [made[n].label for n in made[3].changed] == ["x", "x[:2]", "y"]
+    run = trace("y = x[:2].view(torch.int16)\ny += 1\nx", (3,), dtype="uint8")
+    assert run.last.values == (1, 1, 2)
+    assert [run[n].label for n in run[3].changed] == ["x", "x[:2]", "y"]
 
 
 def test_a_write_into_a_piece_reaches_the_split() -> None:
-    made = trace("a, b = x.chunk(2)\nb[0] = 9", (6,))
-    assert [made[n].label for n in made.last.changed] == ["x", "x.chunk(2)", "b"]
+    run = trace("a, b = x.chunk(2)\nb[0] = 9", (6,))
+    assert [run[n].label for n in run.last.changed] == ["x", "x.chunk(2)", "b"]
     assert trace("a = x[:3]\nb = x[3:]\nb += 1", (6,)).last.changed == (0, 2)
 
 
 def test_the_overlap_hazard() -> None:
     """torch runs it, element after element; the cells in the middle are incremented more than once or not as hoped."""
-    made = trace("x.as_strided((4, 3), (1, 1)).add_(1)", (6,))
-    assert made.last.kind == "write"
-    assert made.last.storage_values != (1, 2, 3, 4, 5, 6)
+    run = trace("x.as_strided((4, 3), (1, 1)).add_(1)", (6,))
+    assert run.last.kind == "write"
+    assert run.last.storage_values != (1, 2, 3, 4, 5, 6)
     refused = trace("x.expand(3, 4).add_(1)", (3, 1)).last
     assert refused.error_type == "RuntimeError"
     assert "more than one element of the written-to tensor" in refused.error_message
@@ -138,6 +138,9 @@ def test_fresh_memory_is_never_shown() -> None:
     """torch.empty would show what another visitor's tensors left behind."""
     for _ in range(20):
         assert set(trace("torch.empty(50, 50)", (2,)).last.values) == {0.0}
+        for loss in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"):
+            last = trace(f"F.{loss}(x.float(), torch.ones(2, 3))", (2, 3)).last
+            assert last.storage_values == (*last.values, *(0.0,) * (last.storage_elements - 1))
 
 
 @every(
@@ -171,12 +174,12 @@ def test_view_or_copy_is_decided_by_storage(expression: str, kind: str, storage:
 
 
 def test_steps_of_a_branching_expression() -> None:
-    made = trace("x.t() @ (x + 1)", (2, 3))
-    assert [step.source for step in made.steps] == ["x", ".t()", "+ 1", "@ (x + 1)"]
-    assert [step.inputs for step in made.steps] == [(), (0,), (0,), (1, 2)]
-    assert [step.storage for step in made.steps] == [0, 0, 1, 2]
+    run = trace("x.t() @ (x + 1)", (2, 3))
+    assert [step.source for step in run.steps] == ["x", ".t()", "+ 1", "@ (x + 1)"]
+    assert [step.inputs for step in run.steps] == [(), (0,), (0,), (1, 2)]
+    assert [step.storage for step in run.steps] == [0, 0, 1, 2]
     x = torch.arange(6).view(2, 3)
-    assert made.last.values == tuple((x.t() @ (x + 1)).flatten().tolist())
+    assert run.last.values == tuple((x.t() @ (x + 1)).flatten().tolist())
 
 
 def test_numbers_on_either_side() -> None:
@@ -186,14 +189,14 @@ def test_numbers_on_either_side() -> None:
 
 
 def test_a_write_through_a_slice_marks_every_cell() -> None:
-    made = trace("x[:, 1] = -7", (2, 3))
-    assert made.last.written == (1, 4)
-    assert made.last.storage_values == (0, -7, 2, 3, -7, 5)
+    run = trace("x[:, 1] = -7", (2, 3))
+    assert run.last.written == (1, 4)
+    assert run.last.storage_values == (0, -7, 2, 3, -7, 5)
 
 
 def test_torch_refuses_a_write_it_cannot_make() -> None:
-    made = trace("x[5] = 1", (2, 3))
-    assert (made.last.kind, made.last.error_type) == ("refused", "IndexError")
+    run = trace("x[5] = 1", (2, 3))
+    assert (run.last.kind, run.last.error_type) == ("refused", "IndexError")
 
 
 @every(
@@ -270,15 +273,15 @@ def test_torch_refuses_a_write_it_cannot_make() -> None:
     ],
 )
 def test_reasons_for_refusals(expression: str, shape: tuple[int, ...], reason: str) -> None:
-    made = trace(expression, shape)
-    assert made.last.kind == "refused"
-    assert made.last.error_message
-    assert made.last.reason == reason
-    sentence, detail = headline(made)
+    run = trace(expression, shape)
+    assert run.last.kind == "refused"
+    assert run.last.error_message
+    assert run.last.reason == reason
+    sentence, detail = headline(run)
     assert "fails" in sentence or "refuses" in sentence
     assert reason.rstrip("?") in sentence
-    if made.last.verdict is None:
-        assert detail.startswith(made.last.error_type)
+    if run.last.verdict is None:
+        assert detail.startswith(run.last.error_type)
 
 
 @pytest.mark.parametrize(
@@ -302,10 +305,10 @@ def test_fixes_work_and_cost_what_they_say(expression: str, shape: tuple[int, ..
     assert refused.fixes[-1].bytes == refused.verdict.copied_bytes(refused.element_size)
     wanted = trace(refused.fixes[-1].source, shape).last.values
     for fix in refused.fixes:
-        made = trace(fix.source, shape)
-        assert made.refusal is None or made.refusal.number > refused.number + 1
-        assert made.last.values == wanted or made.refusal is not None
-        copies = [step for step in made[refused.number :] if step.kind == "copy"]
+        run = trace(fix.source, shape)
+        assert run.refusal is None or run.refusal.number > refused.number + 1
+        assert run.last.values == wanted or run.refusal is not None
+        copies = [step for step in run[refused.number :] if step.kind == "copy"]
         assert copies[0].bytes_allocated == fix.bytes
 
 
@@ -331,17 +334,17 @@ def test_an_expanded_dimension_need_not_be_copied() -> None:
     ],
 )
 def test_a_step_that_other_elements_allow_names_their_type(expression: str, dtype: str, shape: tuple[int, ...]) -> None:
-    made = trace(expression, shape, dtype=dtype)
-    assert made.refusal is not None
-    assert made.suits != dtype
-    assert f"choose **{made.suits} as Element type**" in headline(made)[0]
-    then = trace(expression, shape, dtype=made.suits)
-    assert then.refusal is None or then.refusal.number > made.refusal.number
+    run = trace(expression, shape, dtype=dtype)
+    assert run.refusal is not None
+    assert run.suits != dtype
+    assert f"choose **{run.suits} as Element type**" in headline(run)[0]
+    then = trace(expression, shape, dtype=run.suits)
+    assert then.refusal is None or then.refusal.number > run.refusal.number
 
 
 @pytest.mark.parametrize("expression", ["x.select(2, 0)", "x.half() @ x.t().float()", "x.t().view(6)", "x + x.t()"])
 def test_no_type_is_named_where_none_helps(expression: str) -> None:
-    made = trace(expression, (2, 3))
-    assert made.refusal is not None
-    assert made.suits == ""
-    assert "Element type" not in headline(made)[0]
+    run = trace(expression, (2, 3))
+    assert run.refusal is not None
+    assert run.suits == ""
+    assert "Element type" not in headline(run)[0]

@@ -50,9 +50,9 @@ def test_row(row: dict[str, str]) -> None:
             f"`{other}` is refused here by design: {why}" in str(problem.value) for other, why in REFUSED.items()
         )
         return
-    made = trace(row["expr"], shape, stride, row["dtype"])
-    assert made.steps[0].layout.stride == ast.literal_eval(row["start_stride"])
-    last = made.last
+    run = trace(row["expr"], shape, stride, row["dtype"])
+    assert run.steps[0].layout.stride == ast.literal_eval(row["start_stride"])
+    last = run.last
     if row["error_type"]:
         assert last.kind == "refused"
         assert (last.error_type, normal(last.error_message)) == (row["error_type"], normal(row["error_message"]))

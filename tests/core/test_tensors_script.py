@@ -94,10 +94,10 @@ def run_here(text: str) -> str:
 
 
 def check(source: str, shape: tuple[int, ...], dtype: str, stride: tuple[int, ...] | None = None) -> None:
-    made = trace(source, shape, stride, dtype)
+    traced = trace(source, shape, stride, dtype)
     printed = run_here(script(source, shape, dtype, stride))
-    shown = iter(facts(printed))
-    for step in made:
+    facts_printed = iter(facts(printed))
+    for step in traced:
         if step.pieces and step.picked is None:
             continue  # a split whose tensors are shown one by one
         if step.kind == "refused":
@@ -113,7 +113,7 @@ def check(source: str, shape: tuple[int, ...], dtype: str, stride: tuple[int, ..
             chr(ord("A") + step.storage),
             step.storage_elements * step.element_size,
         )
-        assert wanted in shown, (step, printed)  # in order: `in` moves the iterator on
+        assert wanted in facts_printed, (step, printed)  # in order: `in` moves the iterator on
 
 
 @every(("source", "shape"), PROGRAMS)
@@ -143,10 +143,10 @@ def test_scripts_of_random_programs() -> None:
     while parsed < 1_000:
         text, shape, dtype = random_program(rng), rng.choice(SHAPES), rng.choice(DTYPES)
         try:
-            made = script(text, shape, dtype)
+            traced = script(text, shape, dtype)
         except ExpressionError:
             continue
-        ast.parse(made)
+        ast.parse(traced)
         parsed += 1
         known = outcome(text, shape, dtype)
         again = re.search(r"\b(\w+), (?:\w+, )?\1\b", text)  # one name unpacked twice shows the later tensor twice

@@ -18,92 +18,94 @@ from core.views.tensors.text import headline
 from tests.every import every
 
 
-def kinds(made: Trace) -> list[str]:
-    return [step.kind for step in made.steps]
+def kinds(traced: Trace) -> list[str]:
+    return [step.kind for step in traced.steps]
 
 
-def allocated(made: Trace) -> list[int]:
-    return [step.bytes_allocated for step in made.steps]
+def allocated(traced: Trace) -> list[int]:
+    return [step.bytes_allocated for step in traced.steps]
 
 
 # ------------------------------------------------------------------------------------- the lecture's T1 to T8
 
 
 def test_t1_strides_and_an_element() -> None:
-    made = trace("x[1, 2]", (4, 4))
-    assert made.steps[0].layout.stride == (4, 1)
-    assert made.last.layout.offset == 6
-    assert made.last.values == (6,)
-    assert headline(made)[0] == "`x[1, 2]` is storage cell **6** = 0 + 1·4 + 2·1."
+    traced = trace("x[1, 2]", (4, 4))
+    assert traced.steps[0].layout.stride == (4, 1)
+    assert traced.last.layout.offset == 6
+    assert traced.last.values == (6,)
+    assert headline(traced)[0] == "`x[1, 2]` is storage cell **6** = 0 + 1·4 + 2·1."
 
 
 @pytest.mark.parametrize("expression", ["x[0]", "x[:, 1]", "x.view(3, 2)", "x.transpose(1, 0)"])
 def test_t3_views_share_storage(expression: str) -> None:
-    made = trace(expression, (2, 3))
-    assert kinds(made) == ["start", "view"]
-    assert made.last.sharing == (0,)
-    assert made.last.shares_storage_with == ("x",)
-    assert allocated(made) == [48, 0]
-    assert headline(made)[0].endswith("is a view: **0 bytes** copied.")
+    traced = trace(expression, (2, 3))
+    assert kinds(traced) == ["start", "view"]
+    assert traced.last.sharing == (0,)
+    assert traced.last.shares_storage_with == ("x",)
+    assert allocated(traced) == [48, 0]
+    assert headline(traced)[0].endswith("is a view: **0 bytes** copied.")
 
 
 def test_t4_a_write_shows_through_the_transpose() -> None:
-    made = trace("x.transpose(1, 0)[0][0] = 100", (2, 3))
-    assert kinds(made) == ["start", "view", "view", "write"]
-    assert made.last.written == (0,)
-    assert made.last.storage_values == (100, 1, 2, 3, 4, 5)
-    assert made.steps[0].values == (0, 1, 2, 3, 4, 5)  # as it was when the step ran
-    assert {made[n].expression for n in made.last.changed} >= {"x", "x.transpose(1, 0)"}
-    assert "writes storage cell **0**, so **x shows it too**" in headline(made)[0]
+    traced = trace("x.transpose(1, 0)[0][0] = 100", (2, 3))
+    assert kinds(traced) == ["start", "view", "view", "write"]
+    assert traced.last.written == (0,)
+    assert traced.last.storage_values == (100, 1, 2, 3, 4, 5)
+    assert traced.steps[0].values == (0, 1, 2, 3, 4, 5)  # as it was when the step ran
+    assert {traced[n].expression for n in traced.last.changed} >= {"x", "x.transpose(1, 0)"}
+    assert "writes storage cell **0**, so **x shows it too**" in headline(traced)[0]
 
 
 def test_t4_a_write_into_a_copy_does_not() -> None:
-    made = trace("x.t().contiguous()[0, 1] = 100", (2, 3))
-    assert kinds(made) == ["start", "view", "copy", "write"]
-    assert made.last.storage == 1
-    assert made.last.values == (0, 100, 1, 4, 2, 5)
-    assert headline(made)[0].endswith("of a copy, so **x keeps its values**.")
-    assert [made[n].expression for n in made.last.changed] == ["x.t().contiguous()"]
+    traced = trace("x.t().contiguous()[0, 1] = 100", (2, 3))
+    assert kinds(traced) == ["start", "view", "copy", "write"]
+    assert traced.last.storage == 1
+    assert traced.last.values == (0, 100, 1, 4, 2, 5)
+    assert headline(traced)[0].endswith("of a copy, so **x keeps its values**.")
+    assert [traced[n].expression for n in traced.last.changed] == ["x.t().contiguous()"]
 
 
 def test_t5_view_on_the_transpose_fails() -> None:
-    made = trace("x.transpose(1, 0).view(2, 3)", (2, 3))
-    assert not made.steps[1].is_contiguous
-    refused = made.refusal
+    traced = trace("x.transpose(1, 0).view(2, 3)", (2, 3))
+    assert not traced.steps[1].is_contiguous
+    refused = traced.refusal
     assert refused is not None
     assert refused.error_type == "RuntimeError"
     assert refused.error_message.startswith("view size is not compatible with input tensor's size and stride")
-    assert headline(made)[0] == (
+    assert headline(traced)[0] == (
         "`.view(2, 3)` **fails**: after `.transpose(1, 0)` the strides are (1, 3), so dimensions 0 and 1 cannot merge: "
         "**stride 1 ≠ 3 × 2**."
     )
-    assert "cells 0, 3, 1: steps of +3, −2" in headline(made)[1]
-    assert "**48 B**" in headline(made)[1]
+    assert "cells 0, 3, 1: steps of +3, −2" in headline(traced)[1]
+    assert "**48 B**" in headline(traced)[1]
 
 
 def test_t6_contiguous_first_works() -> None:
-    made = trace("x.transpose(1, 0).contiguous().view(2, 3)", (2, 3))
-    assert kinds(made) == ["start", "view", "copy", "view"]
-    assert [step.storage for step in made.steps] == [0, 0, 1, 1]
-    assert made.last.values == (0, 3, 1, 4, 2, 5)
-    assert headline(made)[0] == "`.contiguous()` copies **48 B** into new storage; the other 2 steps allocate nothing."
+    traced = trace("x.transpose(1, 0).contiguous().view(2, 3)", (2, 3))
+    assert kinds(traced) == ["start", "view", "copy", "view"]
+    assert [step.storage for step in traced.steps] == [0, 0, 1, 1]
+    assert traced.last.values == (0, 3, 1, 4, 2, 5)
+    assert (
+        headline(traced)[0] == "`.contiguous()` copies **48 B** into new storage; the other 2 steps allocate nothing."
+    )
 
 
 @pytest.mark.parametrize(("dtype", "size"), [("int64", 8), ("float32", 4), ("bfloat16", 2)])
 def test_t7_copies_cost_bytes(dtype: str, size: int) -> None:
-    made = trace("x.view(6, 4).t().reshape(3, 8)", (2, 3, 4), dtype=dtype)
-    assert kinds(made) == ["start", "view", "view", "copy"]
-    assert allocated(made) == [24 * size, 0, 0, 24 * size]
-    assert made.bytes_copied == 24 * size
-    assert headline(made)[1] == "It could not be a view: dimensions 0 and 1 cannot merge: stride 1 ≠ 4 × 6."
+    traced = trace("x.view(6, 4).t().reshape(3, 8)", (2, 3, 4), dtype=dtype)
+    assert kinds(traced) == ["start", "view", "view", "copy"]
+    assert allocated(traced) == [24 * size, 0, 0, 24 * size]
+    assert traced.bytes_copied == 24 * size
+    assert headline(traced)[1] == "It could not be a view: dimensions 0 and 1 cannot merge: stride 1 ≠ 4 × 6."
 
 
 def test_t8_view_without_contiguity() -> None:
-    made = trace("x[:, ::2].view(-1)", (4, 6))
-    assert kinds(made) == ["start", "view", "view"]
-    assert not made.last.is_contiguous
-    assert made.last.layout.stride == (2,)
-    assert headline(made)[0] == (
+    traced = trace("x[:, ::2].view(-1)", (4, 6))
+    assert kinds(traced) == ["start", "view", "view"]
+    assert not traced.last.is_contiguous
+    assert traced.last.layout.stride == (2,)
+    assert headline(traced)[0] == (
         "`.view(-1)` works although `x[:, ::2]` is **not contiguous**: dimensions 0 and 1 merge: stride 6 = 2 × 3."
     )
 
@@ -112,54 +114,59 @@ def test_t8_view_without_contiguity() -> None:
 
 
 def test_a_trace_is_a_sequence_of_its_steps() -> None:
-    made = trace("x.t().view(2, 3)", (2, 3))
-    assert len(made) == 3
-    assert made[-1] is made.last is list(made)[2]
-    assert made[1:] == made.steps[1:]
-    assert [step.number for step in made] == [0, 1, 2]
+    traced = trace("x.t().view(2, 3)", (2, 3))
+    assert len(traced) == 3
+    assert traced[-1] is traced.last is list(traced)[2]
+    assert traced[1:] == traced.steps[1:]
+    assert [step.number for step in traced] == [0, 1, 2]
 
 
 def test_names_and_lines() -> None:
-    made = trace("y = x.t()\n\nz = y.contiguous()\nz.view(6)", (2, 3))
-    assert [(step.line, step.name, step.source) for step in made] == [
+    traced = trace("y = x.t()\n\nz = y.contiguous()\nz.view(6)", (2, 3))
+    assert [(step.line, step.name, step.source) for step in traced] == [
         (0, "x", "x"),
         (1, "y", ".t()"),
         (3, "z", ".contiguous()"),
         (4, "", ".view(6)"),
     ]
-    assert [step.storage for step in made] == [0, 0, 1, 1]
-    assert [step.shares_storage_with for step in made] == [(), ("x",), (), ("z",)]
-    assert [step.bytes_total for step in made] == [0, 0, 48, 48]
-    assert made.last.values == (0, 3, 1, 4, 2, 5)
+    assert [step.storage for step in traced] == [0, 0, 1, 1]
+    assert [step.shares_storage_with for step in traced] == [(), ("x",), (), ("z",)]
+    assert [step.bytes_total for step in traced] == [0, 0, 48, 48]
+    assert traced.last.values == (0, 3, 1, 4, 2, 5)
 
 
 def test_a_second_name_is_no_second_tensor() -> None:
-    made = trace("y = x\ny[0] = 7\nx", (2, 3))
-    assert [step.kind for step in made] == ["start", "same", "write", "same"]
-    assert made.last.values == (7, 7, 7, 3, 4, 5)
+    traced = trace("y = x\ny[0] = 7\nx", (2, 3))
+    assert [step.kind for step in traced] == ["start", "same", "write", "same"]
+    assert traced.last.values == (7, 7, 7, 3, 4, 5)
 
 
 def test_a_name_may_be_bound_again() -> None:
-    made = trace("x = x.t()\nx = x + 1\nx[0]", (2, 3))
-    assert made.last.values == (1, 4)
-    assert [step.label for step in made] == ["x", "x", "x", "x[0]"]
+    traced = trace("x = x.t()\nx = x + 1\nx[0]", (2, 3))
+    assert traced.last.values == (1, 4)
+    assert [step.label for step in traced] == ["x", "x", "x", "x[0]"]
 
 
 def test_splitting_shows_every_piece() -> None:
-    made = trace("x.chunk(3)", (7,))
-    assert [piece.layout.offset for piece in made.last.pieces] == [0, 3, 6]
-    assert [piece.values for piece in made.last.pieces] == [(0, 1, 2), (3, 4, 5), (6,)]
-    assert made.last.picked is None
-    made = trace("x.chunk(3)[-1]", (7,))
-    assert (made.last.picked, made.last.values, len(made.last.pieces)) == (-1, (6,), 3)
+    traced = trace("x.chunk(3)", (7,))
+    assert [piece.layout.offset for piece in traced.last.pieces] == [0, 3, 6]
+    assert [piece.values for piece in traced.last.pieces] == [(0, 1, 2), (3, 4, 5), (6,)]
+    assert traced.last.picked is None
+    traced = trace("x.chunk(3)[-1]", (7,))
+    assert (traced.last.picked, traced.last.values, len(traced.last.pieces)) == (-1, (6,), 3)
 
 
 def test_unpacking_names_the_pieces() -> None:
-    made = trace("q, k, v = x.chunk(3, -1)\nk.view(2, 3, 2, 4).transpose(1, 2)", (2, 3, 24))
-    assert [(step.name, step.kind) for step in made[1:5]] == [("", "view"), ("q", "same"), ("k", "same"), ("v", "same")]
-    assert made.last.layout.offset == 8
-    assert made.last.layout.shape == (2, 2, 3, 4)
-    assert made.last.storage == 0
+    traced = trace("q, k, v = x.chunk(3, -1)\nk.view(2, 3, 2, 4).transpose(1, 2)", (2, 3, 24))
+    assert [(step.name, step.kind) for step in traced[1:5]] == [
+        ("", "view"),
+        ("q", "same"),
+        ("k", "same"),
+        ("v", "same"),
+    ]
+    assert traced.last.layout.offset == 8
+    assert traced.last.layout.shape == (2, 2, 3, 4)
+    assert traced.last.storage == 0
     later = trace("parts = x.unbind(1)\nparts[2] + parts[0]", (4, 6))
     assert later.last.values == (2, 14, 26, 38)
 
@@ -182,17 +189,17 @@ def test_pieces_that_are_not_there(expression: str, error: str, message: str) ->
 
 
 def test_the_largest_tensor_is_drawn_in_part() -> None:
-    made = trace("x.t().contiguous()", (256, 256))
+    traced = trace("x.t().contiguous()", (256, 256))
     drawn = limit("storage_cells_drawn")
-    assert len(made.last.values) == len(made.last.storage_values) == drawn
-    assert made.last.values == tuple(np.arange(65_536).reshape(256, 256).T.ravel()[:drawn].tolist())
+    assert len(traced.last.values) == len(traced.last.storage_values) == drawn
+    assert traced.last.values == tuple(np.arange(65_536).reshape(256, 256).T.ravel()[:drawn].tolist())
 
 
 @every("dtype", ELEMENT_DTYPES)
 def test_start_types(dtype: str) -> None:
-    made = trace("x", (2, 3), dtype=dtype)
-    assert made.last.dtype == dtype
-    assert made.last.values == (0, 1, 2, 3, 4, 5)
+    traced = trace("x", (2, 3), dtype=dtype)
+    assert traced.last.dtype == dtype
+    assert traced.last.values == (0, 1, 2, 3, 4, 5)
 
 
 def test_other_start_types_are_refused() -> None:
@@ -216,9 +223,9 @@ def test_the_start_is_capped_too() -> None:
 
 def test_a_start_with_strides() -> None:
     """x lies over arange of a storage that just holds it."""
-    made = trace("x.contiguous()", (2, 3), (1, 2), "float32")
-    assert (made[0].layout.stride, made[0].storage_elements, made[0].is_contiguous) == ((1, 2), 6, False)
-    assert made.last.values == (0, 2, 4, 1, 3, 5)
+    traced = trace("x.contiguous()", (2, 3), (1, 2), "float32")
+    assert (traced[0].layout.stride, traced[0].storage_elements, traced[0].is_contiguous) == ((1, 2), 6, False)
+    assert traced.last.values == (0, 2, 4, 1, 3, 5)
     overlapping = trace("x", (4, 3), (1, 1))
     assert (overlapping.last.storage_elements, overlapping.last.values[:6]) == (6, (0, 1, 2, 1, 2, 3))
     assert trace("x", (0, 3), (7, 7)).last.storage_elements == 0
@@ -229,9 +236,9 @@ def test_traces_of_many_threads_do_not_mix() -> None:
 
     def work(rows: int) -> None:
         for _ in range(30):
-            made = trace("x.t().contiguous()[0, 0] = 9", (rows, 3))
-            if made.last.values != (9, *torch.arange(rows * 3).view(rows, 3).t().flatten()[1:].tolist()):
-                wrong.append(str(made.last.values))
+            traced = trace("x.t().contiguous()[0, 0] = 9", (rows, 3))
+            if traced.last.values != (9, *torch.arange(rows * 3).view(rows, 3).t().flatten()[1:].tolist()):
+                wrong.append(str(traced.last.values))
 
     threads = [threading.Thread(target=work, args=(rows,)) for rows in range(1, 6)]
     for thread in threads:

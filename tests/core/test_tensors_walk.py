@@ -29,20 +29,20 @@ from core.tensors.layout import Layout
 
 def simulate(cells: list[int], element_size: int, cache_lines: int) -> tuple[list[bool], int]:
     """Misses and used bytes, one access at a time, in the plainest way."""
-    held: list[int] = []
+    lines_in_cache: list[int] = []
     used: dict[int, set[int]] = {}
     missed: list[bool] = []
     total = 0
     for cell in cells:
         line = cell * element_size // LINE_BYTES
-        missed.append(line not in held)
-        if line in held:
-            held.remove(line)
+        missed.append(line not in lines_in_cache)
+        if line in lines_in_cache:
+            lines_in_cache.remove(line)
         else:
             used[line] = set()
-            if len(held) == cache_lines:
-                total += len(used.pop(held.pop(0)))
-        held.append(line)
+            if len(lines_in_cache) == cache_lines:
+                total += len(used.pop(lines_in_cache.pop(0)))
+        lines_in_cache.append(line)
         used[line].add(cell)
     return missed, (total + sum(len(cells) for cells in used.values())) * element_size
 
@@ -55,13 +55,13 @@ def test_both_caches_equal_a_plain_simulation() -> None:
         layout = Layout(shape, tuple(rng.choice((0, 1, 2, 7, 16, 40, 100)) for _ in range(rank)), rng.randint(0, 20))
         size, capacity = rng.choice((1, 2, 4, 8)), rng.choice((2, 3, 5))
         for order in ("row", "column"):
-            made = walk(layout, size, order, cache_bytes=capacity * LINE_BYTES)
-            for fetches, lines in ((made.one, 1), (made.cache, capacity)):
-                missed, used = simulate(made.cells.tolist(), size, lines)
+            measured = walk(layout, size, order, cache_bytes=capacity * LINE_BYTES)
+            for fetches, lines in ((measured.single, 1), (measured.cache, capacity)):
+                missed, used = simulate(measured.cells.tolist(), size, lines)
                 assert fetches.missed.tolist() == missed
                 assert (fetches.fetched, fetches.used_bytes) == (sum(missed), used)
                 assert 0 < fetches.use <= 1
-            assert made.touched == len(set(made.lines.tolist()))
+            assert measured.touched == len(set(measured.lines.tolist()))
 
 
 def test_orders_are_those_of_numpy() -> None:
@@ -76,10 +76,10 @@ def test_orders_are_those_of_numpy() -> None:
 def test_closed_forms() -> None:
     # a contiguous float32 matrix of 64 × 64: each row is four lines
     row, column = walks(Layout.contiguous((64, 64)), 4)
-    assert row.one.fetched == lines_of_walk(64 * 64, 1, 4, LINE_BYTES) == 256
-    assert column.one.fetched == lines_of_far_walk(64, 64) == 4096
-    assert row.one.use == 1
-    assert column.one.use == line_use(4 * 4096, 4096, 64) == 1 / 16
+    assert row.single.fetched == lines_of_walk(64 * 64, 1, 4, LINE_BYTES) == 256
+    assert column.single.fetched == lines_of_far_walk(64, 64) == 4096
+    assert row.single.use == 1
+    assert column.single.use == line_use(4 * 4096, 4096, 64) == 1 / 16
     # 256 lines fit into the 512 of the level-1 cache
     assert row.cache.fetched == column.cache.fetched == row.touched == 256
     # 1,024 rows, each on a line of its own: a column no longer fits, so every access fetches
@@ -87,31 +87,31 @@ def test_closed_forms() -> None:
     assert (row.cache.fetched, column.cache.fetched) == (1024, lines_of_far_walk(1024, 4))
     # every other element: half of each line is used, twice the lines per element
     skip = walk(Layout((512,), (2,)), 4, "row")
-    assert skip.one.fetched == lines_of_walk(512, 2, 4, LINE_BYTES) == 64
-    assert skip.one.use == 0.5
+    assert skip.single.fetched == lines_of_walk(512, 2, 4, LINE_BYTES) == 64
+    assert skip.single.use == 0.5
 
 
 def test_expanded_and_empty_tensors() -> None:
     row, column = walks(Layout((4, 3), (0, 1)), 8)
-    assert (row.one.fetched, row.one.used_bytes, row.accesses) == (1, 24, 12)
-    assert column.one.fetched == 1
+    assert (row.single.fetched, row.single.used_bytes, row.accesses) == (1, 24, 12)
+    assert column.single.fetched == 1
     empty = walk(Layout.contiguous((0, 3)), 8, "row")
-    assert (empty.accesses, empty.one.fetched, empty.cache.fetched) == (0, 0, 0)
-    assert np.isnan(empty.one.use)
+    assert (empty.accesses, empty.single.fetched, empty.cache.fetched) == (0, 0, 0)
+    assert np.isnan(empty.single.use)
     assert headline(empty, empty) == ("There are no elements to walk.", "")
     assert explanations(empty, empty) == ()
 
 
 def test_words() -> None:
-    said, detail = headline(*walks(Layout.contiguous((64, 64)), 8))
-    assert said.startswith(
+    sentence, detail = headline(*walks(Layout.contiguous((64, 64)), 8))
+    assert sentence.startswith(
         "Row by row fetches **512 cache lines** of 64 B, column by column **4,096**; 100 % and 12.5 %"
     )
     assert "512 lines (32 KiB) fetches 512 either way" in detail
     assert "lines leave before" in headline(*walks(Layout((1024, 4), (16, 1)), 4))[1]
     assert "a line stays until" in headline(*walks(Layout.contiguous((256, 256)), 8))[1]
     assert headline(*walks(Layout.contiguous((4,)), 8))[0].startswith("Both walks fetch **1 cache line** of 64 B")
-    assert [made.value for made in explanations(*walks(Layout.contiguous((64, 64)), 8))] == [1, 0.125]
+    assert [explanation.value for explanation in explanations(*walks(Layout.contiguous((64, 64)), 8))] == [1, 0.125]
 
 
 def test_a_line_never_splits_an_element_and_storage_is_aligned() -> None:
@@ -125,23 +125,23 @@ def test_a_line_never_splits_an_element_and_storage_is_aligned() -> None:
 
 
 def test_timing_times_both_walks() -> None:
-    made = time_walks(1024, 1024, seconds=0.05)
-    assert made.matrix_bytes == 4 * 2**20
-    assert min(made.row_seconds, made.column_seconds) > 0
-    assert 1 <= made.repeats <= 9
+    measured = time_walks(1024, 1024, seconds=0.05)
+    assert measured.matrix_bytes == 4 * 2**20
+    assert min(measured.row_seconds, measured.column_seconds) > 0
+    assert 1 <= measured.repeats <= 9
     assert (
-        made.ratio
-        == made.column_seconds / made.row_seconds
-        == pytest.approx(made.row_bytes_per_s / made.column_bytes_per_s)
+        measured.ratio
+        == measured.column_seconds / measured.row_seconds
+        == pytest.approx(measured.row_bytes_per_s / measured.column_bytes_per_s)
     )
-    assert [e.value for e in made.explanations] == [2**20 / 16, 2**20]
+    assert [e.value for e in measured.explanations] == [2**20 / 16, 2**20]
 
 
 def test_a_large_matrix_is_the_default_and_its_words() -> None:
-    made = WalkTiming(16_384, 1_040, 4, 0.005, 0.04, 9)
-    assert made.matrix_bytes >= 64 * 2**20
-    assert made.headline[0] == "Here, column by column takes **8.0 times** as long: 40 ms against 5.0 ms."
-    assert "65 MiB" in made.headline[1]
+    measured = WalkTiming(16_384, 1_040, 4, 0.005, 0.04, 9)
+    assert measured.matrix_bytes >= 64 * 2**20
+    assert measured.headline[0] == "Here, column by column takes **8.0 times** as long: 40 ms against 5.0 ms."
+    assert "65 MiB" in measured.headline[1]
 
 
 def test_only_one_times_at_once() -> None:

@@ -64,8 +64,8 @@ def test_a_new_tensor_is_no_copy_and_a_cast_is_one() -> None:
 
 
 def test_the_start_tells_cells_from_elements() -> None:
-    said, detail = headline(trace("x", (2, 3), (10, 1)))
-    says(said, "13 cells", "6 elements")
+    sentence, detail = headline(trace("x", (2, 3), (10, 1)))
+    says(sentence, "13 cells", "6 elements")
     says(detail, "(i₀, i₁)", "0 + i₀·10 + i₁·1")
     says(headline(trace("x", (2, 3), (0, 1)))[0], "3 cells", "6 elements")
 
@@ -76,15 +76,15 @@ def test_einops_gives_its_cause() -> None:
 
 
 def test_ravel_copies_where_reshape_would_not() -> None:
-    made = trace("x[:, ::2].ravel()", (4, 6))
-    assert made.last.kind == "copy"
-    says(headline(made)[1], "`.reshape(-1)`", "a view")
+    run = trace("x[:, ::2].ravel()", (4, 6))
+    assert run.last.kind == "copy"
+    says(headline(run)[1], "`.reshape(-1)`", "a view")
     assert trace("x[:, ::2].reshape(-1)", (4, 6)).last.kind == "view"
 
 
 def test_a_copy_in_channels_last_names_the_order_asked_for() -> None:
-    made = trace("x.contiguous(memory_format=torch.channels_last)", (2, 3, 4, 5))
-    says(headline(made)[1], "(60, 20, 5, 1)", "not channels_last", "(60, 1, 15, 3)")
+    run = trace("x.contiguous(memory_format=torch.channels_last)", (2, 3, 4, 5))
+    says(headline(run)[1], "(60, 20, 5, 1)", "not channels_last", "(60, 1, 15, 3)")
     says(headline(trace("x.t().contiguous()", (2, 3)))[1], "(1, 3)", "not row-major", "(2, 1)")
 
 

@@ -25,8 +25,8 @@ from core.views.tensors.text import headline
 from pages.common.registry import TENSORS
 from tests.core.tensors_calls import agreement, random_call
 from tests.core.tensors_random import DTYPES, SHAPES, compare_views, random_program, survives
+from tests.core.test_tensors_hostile import HOSTILE, UNREADABLE
 from tests.core.test_tensors_reach import compare_chains
-from tests.core.test_tensors_reader import HOSTILE, UNREADABLE
 from tests.perf.client import Session, spawned, until_up
 from tests.perf.options import FULL, Options
 from tests.perf.visitors import ROOT

@@ -123,8 +123,8 @@ class Walk:
     """One walk over all elements, in order of access.
 
     order: ``row`` (last dimension fastest) or ``column`` (first dimension fastest). cells: storage cell per access;
-    lines: its cache line, line 0 holding the start of the storage. touched: different lines. one: with a cache of one
-    line; cache: with a level-1 cache.
+    lines: its cache line, line 0 holding the start of the storage. touched: different lines. single: with a cache of
+    one line; cache: with a level-1 cache.
     """
 
     order: Order
@@ -132,7 +132,7 @@ class Walk:
     cells: Integers
     lines: Integers
     touched: int
-    one: Fetches
+    single: Fetches
     cache: Fetches
 
     @property
@@ -167,7 +167,7 @@ def walk(
         cells=cells,
         lines=lines,
         touched=len(np.unique(lines)),
-        one=_fetches(cells, lines, 1, element_size, line_bytes),
+        single=_fetches(cells, lines, 1, element_size, line_bytes),
         cache=_fetches(cells, lines, max(1, cache_bytes // line_bytes), element_size, line_bytes),
     )
 
@@ -215,7 +215,7 @@ def headline(row: Walk, column: Walk) -> tuple[str, str]:
     """The answer as one sentence and a quieter line of detail, in small markup."""
     if not row.accesses:
         return "There are no elements to walk.", ""
-    a, b = row.one, column.one
+    a, b = row.single, column.single
     used = f"{_percent(a.use)} and {_percent(b.use)} of the fetched bytes are used"
     number = row.cache.cache_lines
     text = f"A cache of {number} lines ({number * a.line_bytes // 1024} KiB) fetches "
@@ -242,9 +242,9 @@ def _percent(share: float) -> str:
 def explanations(row: Walk, column: Walk) -> tuple[Explanation, ...]:
     """The share of the fetched bytes that each walk uses, with a cache of one line."""
     return tuple(
-        line_use.explain(used=w.one.used_bytes, lines=w.one.fetched, line_bytes=w.one.line_bytes)
+        line_use.explain(used=w.single.used_bytes, lines=w.single.fetched, line_bytes=w.single.line_bytes)
         for w in (row, column)
-        if w.one.fetched
+        if w.single.fetched
     )
 
 

@@ -146,25 +146,21 @@ def overlap_of(layout: Layout, element_size: int, *, drawn: int = 64, indices: i
 
 def _index(number: int, shape: Sequence[int]) -> tuple[int, ...]:
     """Index of element ``number`` in logical order."""
-    index: list[int] = []
-    for size in reversed(shape):
-        number, i = divmod(number, size)
-        index.append(i)
-    return tuple(reversed(index))
+    return tuple(int(i) for i in np.unravel_index(number, tuple(shape)))
 
 
 # ------------------------------------------------------------------------------------------------ the hazard
 
 
-def _kept(value: Scalar) -> Scalar:
+def _wrapped(value: Scalar) -> Scalar:
     """What 64 bits keep of a whole number, as torch keeps it."""
     return (value + 2**63) % 2**64 - 2**63 if isinstance(value, int) else value
 
 
 _UPDATES: dict[str, Callable[[Scalar, int], Scalar]] = {
-    "add_": lambda old, value: _kept(old + value),
-    "sub_": lambda old, value: _kept(old - value),
-    "mul_": lambda old, value: _kept(old * value),
+    "add_": lambda old, value: _wrapped(old + value),
+    "sub_": lambda old, value: _wrapped(old - value),
+    "mul_": lambda old, value: _wrapped(old * value),
     "fill_": lambda old, value: value,
 }
 

@@ -8,6 +8,7 @@ Source: https://docs.pytorch.org/docs/stable/generated/torch.einsum.html
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +17,7 @@ from typing import Literal, TypeAlias
 
 from core.products import elementwise_flop, matmul_flop
 from core.tensors.layout import Layout
+from core.tensors.tracing.trace import load_torch
 from core.tensors.view_rule import explain_view
 
 Reads: TypeAlias = Literal["rows", "columns", "neither"]
@@ -177,7 +179,7 @@ def _pair(
         flop = int(matmul_flop(m, n, k, batch))
         layout = _bmm_result(left, right, both, rows, inner, columns)
     else:
-        layout = _elementwise((left, right))
+        layout = _elementwise(left, right)
         flop = int(elementwise_flop(layout.numel, 1))
     return Pair(
         operands=operands,
@@ -248,60 +250,12 @@ def _bmm_result(
     return Layout(tuple(opened.shape[p] for p in place), tuple(opened.stride[p] for p in place))
 
 
-def _elementwise(operands: Sequence[Layout]) -> Layout:
-    """The layout torch gives the result of an elementwise operation: dense, its dimensions in the operands' order.
-
-    The operand that comes first decides; where it broadcasts (stride 0) or two strides are equal, the next one does.
-    """
-    shape = tuple(max(sizes) if min(sizes) else 0 for sizes in zip(*(o.shape for o in operands), strict=True))
-    if all(o.shape == shape for o in operands):
-        # torch's short cuts, which differ from what follows in the strides of size-1 dimensions
-        if all(o.is_contiguous for o in operands):
-            return Layout.contiguous(shape)
-        if all(o.stride == operands[0].stride for o in operands) and _dense(operands[0]):
-            return Layout(shape, operands[0].stride)
-    strides = [
-        [0 if own == 1 and size != 1 else step for own, step, size in zip(o.shape, o.stride, shape, strict=True)]
-        for o in operands
-    ]
-
-    def inside(a: int, b: int) -> int:
-        """Negative when dimension ``a`` steps less far than ``b``, positive when it steps further, 0 when unknown."""
-        for step in strides:
-            if step[a] == 0 or step[b] == 0:
-                continue
-            if step[a] != step[b]:
-                return -1 if step[a] < step[b] else 1
-            if shape[a] > shape[b]:
-                return 1
-        return 0
-
-    fastest = list(reversed(range(len(shape))))
-    for start in range(1, len(fastest)):
-        dim1 = start
-        for dim0 in reversed(range(start)):
-            compared = inside(fastest[dim0], fastest[dim1])
-            if compared > 0:
-                fastest[dim0], fastest[dim1] = fastest[dim1], fastest[dim0]
-                dim1 = dim0
-            elif compared < 0:
-                break
-    stride, step = [0] * len(shape), 1
-    for dim in fastest:
-        stride[dim] = step
-        step *= max(shape[dim], 1)
-    return Layout(shape, tuple(stride))
-
-
-def _dense(layout: Layout) -> bool:
-    """Whether the elements fill their cells without gaps or overlap, in whatever order of the dimensions."""
-    step = 1
-    for stride, size in sorted(zip(layout.stride, layout.shape, strict=True)):
-        if size != 1:
-            if stride != step:
-                return False
-            step *= size
-    return True
+def _elementwise(left: Layout, right: Layout) -> Layout:
+    """The layout torch gives the elementwise product, asked of its meta device, which allocates nothing."""
+    torch, _ = load_torch()
+    operands = (torch.empty_strided(side.shape, side.stride, device="meta") for side in (left, right))
+    result = operator.mul(*operands)
+    return Layout(tuple(result.shape), result.stride())
 
 
 # ----------------------------------------------------------------------------------------------- the order

@@ -5,8 +5,6 @@ from __future__ import annotations
 from core.tensors.operations import guards, guards_of_results, guards_of_values
 from core.tensors.operations.operation import (
     BOTH,
-    COMPUTED,
-    COMPUTING,
     EITHER,
     EVERY,
     NUMBER,
@@ -14,6 +12,7 @@ from core.tensors.operations.operation import (
     TORCH,
     Operation,
     Takes,
+    computed,
 )
 
 _SUMS: tuple[Takes, ...] = ("int", "ints", "bool", "none", "dtype")
@@ -67,212 +66,141 @@ def _binary(name: str) -> Operation:
     parameter = "exponent" if name in ("pow", "float_power") else "values" if name == "heaviside" else "other"
     guard = guards.elementwise if name == "isclose" else guards.one_operand
     example = f"{subject}.{name}({other})"
-    return Operation(name, COMPUTED, example, takes, (parameter, *_ALSO.get(name, ())), BOTH, guard, why=COMPUTING)
-
-
-def _plain(name: str, example: str, takes: tuple[Takes, ...] = (), keywords: tuple[str, ...] = ()) -> Operation:
-    """A row without a guard: what it makes is no larger than what it takes."""
-    return Operation(name, COMPUTED, example, takes, keywords, why=COMPUTING)
+    return computed(name, example, takes, (parameter, *_ALSO.get(name, ())), BOTH, guard)
 
 
 EACH: tuple[Operation, ...] = (
-    *(_plain(name, f"x.{name}()") for name in UNARY if name not in ("logit", "sigmoid", "tanh")),
-    *(_plain(name, f"x.float().{name}()") for name in FLOATING if name == "frac"),
-    *(_plain(name, f"x.{name}()") for name in QUESTIONS),
-    *(Operation(name, COMPUTED, f"x.{name}()", forms=EVERY, why=COMPUTING) for name in ("sigmoid", "tanh")),
-    _plain("logit", "x.logit()", ("float", "int", "none"), ("eps",)),
-    _plain("nan_to_num", "x.float().nan_to_num()", ("float", "int", "none"), ("nan", "posinf", "neginf")),
-    _plain("round", "x.round()", ("int",), ("decimals",)),
-    _plain("bitwise_not", "x.bitwise_not()"),
+    *(computed(name, f"x.{name}()") for name in UNARY if name not in ("logit", "sigmoid", "tanh")),
+    *(computed(name, f"x.float().{name}()") for name in FLOATING if name == "frac"),
+    *(computed(name, f"x.{name}()") for name in QUESTIONS),
+    *(computed(name, f"x.{name}()", forms=EVERY) for name in ("sigmoid", "tanh")),
+    computed("logit", "x.logit()", ("float", "int", "none"), ("eps",)),
+    computed("nan_to_num", "x.float().nan_to_num()", ("float", "int", "none"), ("nan", "posinf", "neginf")),
+    computed("round", "x.round()", ("int",), ("decimals",)),
+    computed("bitwise_not", "x.bitwise_not()"),
     Operation("positive", EITHER, "x.positive()", why="there is nothing to compute"),
     *(_binary(name) for name in BINARY),
     *(
-        Operation(
-            name,
-            COMPUTED,
-            f"x.{name}(1, 4)",
-            (*OPERAND, "none"),
-            ("min", "max"),
-            BOTH,
-            guards.elementwise,
-            why=COMPUTING,
-        )
+        computed(name, f"x.{name}(1, 4)", (*OPERAND, "none"), ("min", "max"), BOTH, guards.elementwise)
         for name in ("clamp", "clip")
     ),
     *(
-        Operation(name, COMPUTED, f"x.{name}(2)", OPERAND, (name[6:],), BOTH, guards.elementwise, why=COMPUTING)
+        computed(name, f"x.{name}(2)", OPERAND, (name[6:],), BOTH, guards.elementwise)
         for name in ("clamp_min", "clamp_max")
     ),
     *(
-        Operation(
+        computed(
             name,
-            COMPUTED,
             f"x.float().{name}(torch.ones(3), torch.ones(2, 1))",
             (*NUMBER, "tensor"),
             ("tensor1", "tensor2", "value"),
             BOTH,
             guards.elementwise,
-            why=COMPUTING,
         )
         for name in ("addcmul", "addcdiv")
     ),
-    Operation(
-        "lerp",
-        COMPUTED,
-        "x.float().lerp(torch.ones(3), 0.5)",
-        (*NUMBER, "tensor"),
-        ("end", "weight"),
-        BOTH,
-        guards.elementwise,
-        why=COMPUTING,
+    computed(
+        "lerp", "x.float().lerp(torch.ones(3), 0.5)", (*NUMBER, "tensor"), ("end", "weight"), BOTH, guards.elementwise
     ),
-    Operation(
-        "rsub", COMPUTED, "torch.rsub(x, 2)", OPERAND, ("other", "alpha"), TORCH, guards.elementwise, why=COMPUTING
-    ),
+    computed("rsub", "torch.rsub(x, 2)", OPERAND, ("other", "alpha"), TORCH, guards.elementwise),
     *(
-        Operation(name, COMPUTED, example, ("tensor",), (parameter,), TORCH, guards.elementwise, why=COMPUTING)
+        computed(name, example, ("tensor",), (parameter,), TORCH, guards.elementwise)
         for name, example, parameter in (
             ("complex", "torch.complex(torch.ones(2), torch.ones(2))", "imag"),
             ("polar", "torch.polar(torch.ones(2), torch.ones(2))", "angle"),
         )
     ),
-    _plain("angle", "x.angle()"),
+    computed("angle", "x.angle()"),
 )
 
 REDUCED: tuple[Operation, ...] = (
-    *(_plain(name, f"x.{name}(0)", _SUMS, (*_KEPT, "dtype")) for name in ("sum", "nansum", "prod")),
-    *(_plain(name, f"x.float().{name}(0)", _SUMS, (*_KEPT, "dtype")) for name in ("mean", "nanmean")),
-    *(_plain(name, f"x.{name}(0)", _DIMS, _KEPT) for name in ("amax", "amin", "any", "all", "logsumexp")),
-    *(_plain(name, f"x.{name}(0)", _DIM, _KEPT) for name in ("argmax", "argmin")),
+    *(computed(name, f"x.{name}(0)", _SUMS, (*_KEPT, "dtype")) for name in ("sum", "nansum", "prod")),
+    *(computed(name, f"x.float().{name}(0)", _SUMS, (*_KEPT, "dtype")) for name in ("mean", "nanmean")),
+    *(computed(name, f"x.{name}(0)", _DIMS, _KEPT) for name in ("amax", "amin", "any", "all", "logsumexp")),
+    *(computed(name, f"x.{name}(0)", _DIM, _KEPT) for name in ("argmax", "argmin")),
     *(
-        Operation(
+        computed(
             name,
-            COMPUTED,
             f"x.{name}(0).values",
             (*_DIM, "tensor"),
             (*_KEPT, "other"),
             BOTH,
             guards.elementwise,
-            why=COMPUTING,
             several_with="dim",
             fields=_PAIR,
         )
         for name in ("max", "min")
     ),
     *(
-        Operation(
-            name,
-            COMPUTED,
-            f"x.float().{name}(0).values",
-            _DIM,
-            _KEPT,
-            why=COMPUTING,
-            several_with="dim",
-            fields=_PAIR,
-        )
+        computed(name, f"x.float().{name}(0).values", _DIM, _KEPT, several_with="dim", fields=_PAIR)
         for name in ("median", "nanmedian")
     ),
-    Operation("mode", COMPUTED, "x.mode(0).values", _DIM, _KEPT, why=COMPUTING, several=True, fields=_PAIR),
-    Operation(
-        "aminmax", COMPUTED, "x.aminmax(dim=0).max", _DIM, _KEPT, why=COMPUTING, several=True, fields=("min", "max")
-    ),
+    computed("mode", "x.mode(0).values", _DIM, _KEPT, several=True, fields=_PAIR),
+    computed("aminmax", "x.aminmax(dim=0).max", _DIM, _KEPT, several=True, fields=("min", "max")),
     *(
-        _plain(name, f"x.float().{name}(0)", (*_DIMS, "float"), ("dim", "unbiased", "keepdim", "correction"))
+        computed(name, f"x.float().{name}(0)", (*_DIMS, "float"), ("dim", "unbiased", "keepdim", "correction"))
         for name in ("std", "var")
     ),
     *(
-        Operation(
+        computed(
             name,
-            COMPUTED,
             f"torch.{name}(x.float(), 0)[1]",
             (*_DIMS, "float"),
             ("dim", "unbiased", "keepdim", "correction"),
             TORCH,
-            why=COMPUTING,
             several=True,
         )
         for name in ("std_mean", "var_mean")
     ),
-    _plain("norm", "x.float().norm()", (*_SUMS, "float", "text"), ("p", *_KEPT, "dtype")),
-    Operation(
-        "dist",
-        COMPUTED,
-        "x.float().dist(torch.ones(3))",
-        (*NUMBER, "tensor"),
-        ("other", "p"),
-        BOTH,
-        guards.elementwise,
-        why=COMPUTING,
-    ),
-    _plain("count_nonzero", "x.count_nonzero(0)", ("int", "ints", "none"), ("dim",)),
-    _plain("trace", "x.trace()"),
-    Operation(
+    computed("norm", "x.float().norm()", (*_SUMS, "float", "text"), ("p", *_KEPT, "dtype")),
+    computed("dist", "x.float().dist(torch.ones(3))", (*NUMBER, "tensor"), ("other", "p"), BOTH, guards.elementwise),
+    computed("count_nonzero", "x.count_nonzero(0)", ("int", "ints", "none"), ("dim",)),
+    computed("trace", "x.trace()"),
+    computed(
         "bincount",
-        COMPUTED,
         "x[0].bincount()",
         ("tensor", "int", "none"),
         ("weights", "minlength"),
-        why=COMPUTING,
         measured=guards_of_values.counts,
     ),
 )
 
 ALONG: tuple[Operation, ...] = (
-    *(_plain(name, f"x.{name}(1)", ("int", "dtype", "none"), ("dim", "dtype")) for name in ("cumsum", "cumprod")),
-    _plain("logcumsumexp", "x.float().logcumsumexp(1)", ("int",), ("dim",)),
+    *(computed(name, f"x.{name}(1)", ("int", "dtype", "none"), ("dim", "dtype")) for name in ("cumsum", "cumprod")),
+    computed("logcumsumexp", "x.float().logcumsumexp(1)", ("int",), ("dim",)),
     *(
-        Operation(name, COMPUTED, f"x.{name}(1).values", ("int",), ("dim",), why=COMPUTING, several=True, fields=_PAIR)
+        computed(name, f"x.{name}(1).values", ("int",), ("dim",), several=True, fields=_PAIR)
         for name in ("cummax", "cummin")
     ),
-    Operation(
+    computed(
         "diff",
-        COMPUTED,
         "x.diff()",
         ("int", "tensor", "none"),
         ("n", "dim", "prepend", "append"),
         BOTH,
         guards_of_results.differences,
-        why=COMPUTING,
     ),
-    Operation(
+    computed(
         "sort",
-        COMPUTED,
         "x.sort(1, descending=True).values",
         ("int", "bool"),
         ("dim", "descending", "stable"),
-        why=COMPUTING,
         several=True,
         fields=_PAIR,
     ),
-    _plain("argsort", "x.argsort(1)", ("int", "bool"), ("dim", "descending", "stable")),
-    _plain("msort", "x.msort()"),
-    Operation(
-        "topk",
-        COMPUTED,
-        "x.topk(2).indices",
-        ("int", "bool"),
-        ("k", "dim", "largest", "sorted"),
-        why=COMPUTING,
-        several=True,
-        fields=_PAIR,
+    computed("argsort", "x.argsort(1)", ("int", "bool"), ("dim", "descending", "stable")),
+    computed("msort", "x.msort()"),
+    computed(
+        "topk", "x.topk(2).indices", ("int", "bool"), ("k", "dim", "largest", "sorted"), several=True, fields=_PAIR
     ),
-    Operation(
-        "kthvalue",
-        COMPUTED,
-        "x.kthvalue(2).values",
-        ("int", "bool"),
-        ("k", "dim", "keepdim"),
-        why=COMPUTING,
-        several=True,
-        fields=_PAIR,
-    ),
-    _plain("renorm", "x.float().renorm(2, 0, 1)", (*NUMBER,), ("p", "dim", "maxnorm")),
+    computed("kthvalue", "x.kthvalue(2).values", ("int", "bool"), ("k", "dim", "keepdim"), several=True, fields=_PAIR),
+    computed("renorm", "x.float().renorm(2, 0, 1)", (*NUMBER,), ("p", "dim", "maxnorm")),
 )
 
 PRODUCTS: tuple[Operation, ...] = (
-    Operation("matmul", COMPUTED, "x @ x.t()", ("tensor",), ("other",), guard=guards.matmul, why=COMPUTING),
+    computed("matmul", "x @ x.t()", ("tensor",), ("other",), guard=guards.matmul),
     *(
-        Operation(name, COMPUTED, example, ("tensor",), (parameter,), BOTH, guards.matmul, why=COMPUTING)
+        computed(name, example, ("tensor",), (parameter,), BOTH, guards.matmul)
         for name, parameter, example in (
             ("mm", "mat2", "x.mm(x.t())"),
             ("bmm", "mat2", "x[None].bmm(x.t()[None])"),
@@ -281,41 +209,21 @@ PRODUCTS: tuple[Operation, ...] = (
             ("vdot", "other", "x[0].vdot(x[1])"),
         )
     ),
-    Operation("inner", COMPUTED, "x.inner(x)", ("tensor",), ("other",), BOTH, guards_of_results.inner, why=COMPUTING),
+    computed("inner", "x.inner(x)", ("tensor",), ("other",), BOTH, guards_of_results.inner),
     *(
-        Operation(
-            name,
-            COMPUTED,
-            f"x[0].{name}(x[1])",
-            ("tensor",),
-            (parameter,),
-            BOTH,
-            guards_of_results.products,
-            why=COMPUTING,
-        )
+        computed(name, f"x[0].{name}(x[1])", ("tensor",), (parameter,), BOTH, guards_of_results.products)
         for name, parameter in (("outer", "vec2"), ("kron", "other"))
     ),
-    Operation(
+    computed(
         "tensordot",
-        COMPUTED,
         "torch.tensordot(x, x, ([1], [1]))",
         ("tensor", "int", "ints", "data"),
         ("other", "dims"),
         TORCH,
         guards_of_results.contracted,
-        why=COMPUTING,
     ),
     *(
-        Operation(
-            name,
-            COMPUTED,
-            example,
-            (*NUMBER, "tensor"),
-            parameters,
-            BOTH,
-            guards_of_results.added_matmul,
-            why=COMPUTING,
-        )
+        computed(name, example, (*NUMBER, "tensor"), parameters, BOTH, guards_of_results.added_matmul)
         for name, parameters, example in (
             ("addmm", ("mat1", "mat2", "beta", "alpha"), "torch.ones(2, 2).addmm(x.float(), torch.ones(3, 2))"),
             (
@@ -331,26 +239,15 @@ PRODUCTS: tuple[Operation, ...] = (
             ("addmv", ("mat", "vec", "beta", "alpha"), "torch.ones(2).addmv(x.float(), torch.ones(3))"),
         )
     ),
-    Operation(
+    computed(
         "addr",
-        COMPUTED,
         "torch.ones(2, 3).addr(torch.ones(2), torch.ones(3))",
         (*NUMBER, "tensor"),
         ("vec1", "vec2", "beta", "alpha"),
         BOTH,
         guards_of_results.added_outer,
-        why=COMPUTING,
     ),
-    Operation(
-        "cross",
-        COMPUTED,
-        "x.cross(x + 1)",
-        ("tensor", "int", "none"),
-        ("other", "dim"),
-        BOTH,
-        guards.elementwise,
-        why=COMPUTING,
-    ),
+    computed("cross", "x.cross(x + 1)", ("tensor", "int", "none"), ("other", "dim"), BOTH, guards.elementwise),
 )
 
 ROWS: tuple[Operation, ...] = (*EACH, *REDUCED, *ALONG, *PRODUCTS)

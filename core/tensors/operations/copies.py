@@ -84,9 +84,7 @@ ROWS: tuple[Operation, ...] = (
         for name in ("cat", "concat", "concatenate", "stack")
     ),
     *(
-        Operation(
-            name, NEW, f"torch.{name}([x, x])", ("tensors",), (), TORCH, guards_of_results.stacked, False, why=SIDE
-        )
+        Operation(name, NEW, f"torch.{name}([x, x])", ("tensors",), (), TORCH, guards.joined, False, why=SIDE)
         for name in ("hstack", "vstack", "dstack", "column_stack", "row_stack")
     ),
     Operation(

@@ -192,7 +192,7 @@ def matmul(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None
 
 
 def joined(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
-    """cat and stack: all elements together, one dimension more for stack."""
+    """cat, stack, hstack and their like: all elements together; the tensors have at least one dimension then."""
     check_elements(sum(padded_numel(shape) for shape in shapes), "The result")
 
 

@@ -15,6 +15,7 @@ from core.tensors.operations.guards import (
     check_size,
     check_work,
     elementwise,
+    joined,
     matmul,
     padded_numel,
 )
@@ -84,11 +85,6 @@ def blocks(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None
     """block_diag: all rows by all columns."""
     sides = [(1, 1, *shape)[-2:] for shape in shapes]
     check_size((sum(rows for rows, _ in sides), sum(columns for _, columns in sides)), "The result")
-
-
-def stacked(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
-    """hstack and its like: all elements together; the tensors have at least one dimension then."""
-    check_elements(sum(padded_numel(shape) for shape in shapes), "The result")
 
 
 def added_matmul(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
@@ -199,7 +195,7 @@ def differences(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) ->
     rounds = _whole(named(("n",), args, keywords).get("n"), 1)
     if rounds > limit("tensor_pieces"):
         raise ExpressionError(f"diff is run at most {limit('tensor_pieces')} times over here, not {rounds:,}.")
-    stacked(shapes, args, keywords)
+    joined(shapes, args, keywords)
 
 
 def chosen(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:

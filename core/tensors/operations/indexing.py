@@ -5,14 +5,13 @@ from __future__ import annotations
 from core.tensors.operations import guards, guards_of_results
 from core.tensors.operations.operation import (
     BOTH,
-    COMPUTED,
-    COMPUTING,
     FUNCTIONAL,
     OPERAND,
     PICKED,
     SCATTERED,
     TORCH,
     Operation,
+    computed,
 )
 
 _INSIDE = "the tensor itself keeps its values; with a _ at the end of the name it is written in place"
@@ -164,15 +163,7 @@ ROWS: tuple[Operation, ...] = (
         why="a row of the weight is copied for every index",
     ),
     *(
-        Operation(
-            name,
-            COMPUTED,
-            example,
-            (*OPERAND, "text", "none"),
-            (parameter, "out_int32", "right", *more),
-            TORCH,
-            why=COMPUTING,
-        )
+        computed(name, example, (*OPERAND, "text", "none"), (parameter, "out_int32", "right", *more), TORCH)
         for name, example, parameter, more in (
             ("bucketize", "torch.bucketize(x, torch.tensor([1, 3]))", "boundaries", ()),
             ("searchsorted", "torch.searchsorted(torch.tensor([1, 3]), x)", "values", ("side", "sorter")),

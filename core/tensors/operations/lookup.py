@@ -6,17 +6,8 @@ import difflib
 from collections.abc import Mapping, Sequence
 
 from core.tensors.operations import arithmetic, copies, creation, indexing, layers, named, views, writes
-from core.tensors.operations.table import (
-    ELEMENTWISE,
-    INDEXING,
-    PICKING,
-    ROWS,
-    UPDATING,
-    WRITING,
-    Group,
-    Operation,
-    Written,
-)
+from core.tensors.operations.operation import Group, Operation, Written
+from core.tensors.operations.table import ELEMENTWISE, INDEXING, PICKING, ROWS, UPDATING, WRITING
 from core.tensors.operations.values import ExpressionError
 
 OPERATIONS: Mapping[tuple[Written, str], Operation] = {(form, row.name): row for row in ROWS for form in row.forms}

@@ -106,3 +106,33 @@ class Operation:
         given = (item.value for item in named if item.arg == self.several_with)
         holds = any(not isinstance(v, ast.Constant) or not (v.value is None or v.value is False) for v in given)
         return holds or (bool(rest) and numeric(rest[0]))
+
+
+def computed(
+    name: str,
+    example: str,
+    takes: tuple[Takes, ...] = (),
+    keywords: tuple[str, ...] = (),
+    forms: tuple[Written, ...] = BOTH,
+    guard: Guard | None = None,
+    *,
+    measured: Measured | None = None,
+    several: bool = False,
+    several_with: str = "",
+    fields: tuple[str, ...] = (),
+) -> Operation:
+    """A row of numbers computed anew. Without a guard, what it makes is no larger than what it takes."""
+    return Operation(
+        name,
+        COMPUTED,
+        example,
+        takes,
+        keywords,
+        forms,
+        guard,
+        several=several,
+        why=COMPUTING,
+        measured=measured,
+        several_with=several_with,
+        fields=fields,
+    )

@@ -14,34 +14,11 @@ from core.tensors.operations.operation import (
     PART,
     PICKED,
     PIECES,
-    REPEATED,
     SCATTERED,
     VIEW,
     WRITE,
-    Group,
     Operation,
-    Takes,
-    Written,
 )
-from core.tensors.operations.views import SHORT_CASTS
-
-__all__ = [
-    "ELEMENTWISE",
-    "INDEXING",
-    "NAMING",
-    "PART",
-    "PICKING",
-    "PIECE",
-    "REPEATED",
-    "ROWS",
-    "SHORT_CASTS",
-    "UPDATING",
-    "WRITING",
-    "Group",
-    "Operation",
-    "Takes",
-    "Written",
-]
 
 ROWS: tuple[Operation, ...] = (
     *views.ROWS,

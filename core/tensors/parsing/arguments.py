@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Literal as OneOf
 from typing import TypeAlias
 
-from core.tensors.operations.table import Takes
+from core.tensors.operations.operation import Takes
 from core.tensors.operations.values import (
     DTYPES,
     MEMORY_FORMATS,

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from core.limits import limit
 from core.tensors.operations.lookup import ANSWERS
-from core.tensors.operations.table import Operation, Takes
+from core.tensors.operations.operation import Operation, Takes
 from core.tensors.operations.values import CountQuestion, Device, DType, ExpressionError, Slot, Value
 from core.tensors.parsing.arguments import Literal, literal
 from core.tensors.parsing.counts import CountReader

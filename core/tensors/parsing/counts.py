@@ -105,7 +105,7 @@ class CountReader(ABC):
         """The names that stand for numbers."""
         self.counts: dict[str, Count] = {}
         """What they stand for."""
-        self.asked: list[CountQuestion] = []
+        self.questions: list[CountQuestion] = []
 
     @abstractmethod
     def tensor(self, node: ast.expr) -> int: ...
@@ -129,8 +129,8 @@ class CountReader(ABC):
     def bind_count(self, name: str, count: Count, kind: CountKind) -> None:
         """Let ``name`` stand for a number; one that only tensors know is worked out once, however often it is used."""
         if isinstance(count, CountQuestion):
-            self.asked.append(count)
-            count = replace(count, what="name", parts=(), step=len(self.asked) - 1, text=name)
+            self.questions.append(count)
+            count = replace(count, what="name", parts=(), step=len(self.questions) - 1, text=name)
         self.counts[name] = count
         self.kinds[name] = kind
 

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from core.limits import limit
 from core.tensors.operations.lookup import ANSWERS, OPERATIONS, find, no_layer
-from core.tensors.operations.table import ELEMENTWISE, INDEXING, PICKING, PIECE, Operation
+from core.tensors.operations.operation import Operation
+from core.tensors.operations.table import ELEMENTWISE, INDEXING, PICKING, PIECE
 from core.tensors.operations.values import MODULES, CountQuestion, ExpressionError, Index, IndexItem, Slot, Value
 from core.tensors.parsing.arguments import nested
 from core.tensors.parsing.call_arguments import ArgumentReader, opens

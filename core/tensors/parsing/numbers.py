@@ -88,12 +88,12 @@ def about_dtype(node: ast.expr) -> tuple[ast.expr, str] | None:
         case ast.Attribute(
             value=ast.Call(
                 func=ast.Attribute(value=ast.Name(id="torch"), attr="finfo"),
-                args=[asked],
+                args=[dtype],
                 keywords=[],
             ),
             attr=name,
         ) if name in FLOAT_INFO:
-            return asked, name
+            return dtype, name
         case _:
             return None
 

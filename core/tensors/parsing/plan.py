@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from core.tensors.operations.table import Operation, Written
+from core.tensors.operations.operation import Operation, Written
 from core.tensors.operations.values import CountQuestion, Index, Value
 
 Form: TypeAlias = Written | Literal["index", "binary", "unary", "write", "name", "piece"]
@@ -50,12 +50,12 @@ class PlanStep:
 class Plan:
     """The operations of all lines in the order in which they run; the last one is the result.
 
-    names: every name of a tensor at the end, and the number of its step. asked: the numbers that names stand for and
-    that only the tensors know, in the order of their lines. notes: what was left out, a sentence each.
+    names: every name of a tensor at the end, and the number of its step. questions: the numbers that names stand for
+    and that only the tensors know, in the order of their lines. notes: what was left out, a sentence each.
     """
 
     text: str
     steps: tuple[PlanStep, ...]
     names: Mapping[str, int]
-    asked: tuple[CountQuestion, ...] = ()
+    questions: tuple[CountQuestion, ...] = ()
     notes: tuple[str, ...] = ()

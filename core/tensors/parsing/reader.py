@@ -63,7 +63,7 @@ class _Reader(ExpressionReader):
                 case _:
                     raise ExpressionError(no_statement(self.segment(statement)))
         notes = (*program.notes, *self.notes)
-        return Plan(self.text, tuple(self.steps), self.names, tuple(self.asked), notes)
+        return Plan(self.text, tuple(self.steps), self.names, tuple(self.questions), notes)
 
     # ----------------------------------------------------------------------------------------- statements
 
@@ -228,8 +228,8 @@ class _Reader(ExpressionReader):
         text = self.segment(node)
         sizes = combined("unpack", [self.count(node.value), len(names), star], text, several=True)
         if isinstance(sizes, CountQuestion):
-            self.asked.append(sizes)
-            sizes = replace(sizes, what="name", parts=(), step=len(self.asked) - 1)
+            self.questions.append(sizes)
+            sizes = replace(sizes, what="name", parts=(), step=len(self.questions) - 1)
         for place, name in enumerate(names):
             self._rename(name, node)
             kind: CountKind = "sizes" if place == star else "number"

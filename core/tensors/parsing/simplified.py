@@ -43,7 +43,7 @@ def plain(module: ast.Module) -> Plain:
     """
     result = _Plainer()
     result.lines(module.body)
-    return Plain(tuple(result.made), tuple(result.notes))
+    return Plain(tuple(result.statements), tuple(result.notes))
 
 
 def names_set(node: ast.AST) -> set[str]:
@@ -61,7 +61,7 @@ def _quote(node: ast.AST) -> str:
 
 class _Plainer:
     def __init__(self) -> None:
-        self.made: list[ast.stmt] = []
+        self.statements: list[ast.stmt] = []
         self.notes: dict[str, None] = {}
         self.longer: dict[str, str] = {}
         """Names that an import gave, and what they stand for: ``sqrt`` for ``math.sqrt``."""
@@ -123,7 +123,7 @@ class _Plainer:
         for part in ast.walk(node):
             if isinstance(part, ast.Attribute) and _is_name(part.value, "self"):
                 raise ExpressionError(_no_attribute(part, node))
-        self.made += opened(node, self.longer)
+        self.statements += opened(node, self.longer)
 
     # -------------------------------------------------------------------------------------------- blocks
 
@@ -147,7 +147,7 @@ class _Plainer:
         for number in numbers:
             self._bind([(node.target.id, number)], node)
             self._body([deepcopy(statement) for statement in node.body])
-            check_lines(len(self.made))
+            check_lines(len(self.statements))
 
     def _return(self, node: ast.Return, value: ast.expr | None) -> None:
         if self.target is not None:
@@ -199,17 +199,17 @@ class _Plainer:
         pairs = [(name, value) for name, value in given.items() if not _is_name(value, name)]
         self.call = None
         self._bind(pairs, call)
-        before = len(self.made)
+        before = len(self.statements)
         self.target = target
         self._run(function)
-        if target is not None and (len(self.made) == before or not isinstance(self.made[-1], ast.Assign)):
+        if target is not None and (len(self.statements) == before or not isinstance(self.statements[-1], ast.Assign)):
             raise ExpressionError(f"{_quote(node)}: `{function.name[:40]}` has no `return` at its end.")
         own = names_set(ast.Module(function.body, [])) | set(given)
         self.local = own - (names_set(node) if target is not None else set())
 
     def _given_by_name(self, node: ast.FunctionDef) -> None:
         """Parameters of a function that nobody calls: names from earlier lines, defaults, and x for a single other."""
-        known = {"x"}.union(*(names_set(statement) for statement in self.made))
+        known = {"x"}.union(*(names_set(statement) for statement in self.statements))
         defaults = _defaults(node)
         missing = [name for name in _parameters(node) if name not in known and name not in defaults]
         self._bind([(name, value) for name, value in defaults.items() if name not in known], node)

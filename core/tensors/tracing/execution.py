@@ -43,7 +43,15 @@ def call(
         result.copy_(_counting(torch, operation, result, args, named))
     elif operation.fill == "input" and result is not inputs[0]:
         result.copy_(inputs[0])
+    elif name.endswith("_loss"):
+        _clear_rest(result)
     return result
+
+
+def _clear_rest(result: Any) -> None:
+    """Zeros behind the one number of a loss: torch keeps the storage of all terms, parts of which nobody wrote."""
+    cells = result.untyped_storage().nbytes() // result.element_size()
+    result.detach().as_strided((cells,), (1,), 0)[result.numel() :].zero_()
 
 
 def _mask(torch: Any, mask: Any) -> Any:

@@ -14,8 +14,9 @@ from core.limits import limit
 from core.tensors.layout import Layout
 from core.tensors.operations import guards
 from core.tensors.operations.guards import Picker, check_size
-from core.tensors.operations.table import SHORT_CASTS, WRITING
+from core.tensors.operations.table import WRITING
 from core.tensors.operations.values import DType, ExpressionError, Index, IndexItem, MemoryFormat, Nested, Slot, Value
+from core.tensors.operations.views import SHORT_CASTS
 from core.tensors.parsing.evaluated import Counts
 from core.tensors.parsing.plan import Plan, PlanStep
 from core.tensors.tracing.execution import call, touched
@@ -45,7 +46,7 @@ class Run:
         """Elements handled so far; see `guards.check_total`."""
         self.planned: list[PlanStep] = []
         """The operations as they ran, with their numbers worked out."""
-        self.counts = Counts(plan.asked, self.tensors)
+        self.counts = Counts(plan.questions, self.tensors)
 
     def start(self, layout: Layout, dtype: str) -> None:
         """Step 0: x over a fresh storage."""
@@ -89,15 +90,7 @@ class Run:
             self._refuse(step, problem)
             return False
         operation = step.operation
-        basis: dict[str, Any] = {
-            "source": step.source,
-            "expression": step.expression,
-            "operation": operation.name,
-            "inputs": step.inputs,
-            "line": step.line,
-            "name": step.name,
-            "forgets": step.forgets,
-        }
+        basis = _basis(step)
         if step.form == "write" or operation.writes:
             self._record_write(inputs[0], written if operation.writes else result, basis)
             self._work(inputs[0].numel() * (1 + len(self.steps[-1].changed)), step)
@@ -185,9 +178,6 @@ class Run:
     # --------------------------------------------------------------------------------------------- running
 
     def _ran(self, step: PlanStep, inputs: Sequence[Any]) -> Any:
-        return self._apply(step, inputs)
-
-    def _apply(self, step: PlanStep, inputs: Sequence[Any]) -> Any:
         args, keywords = self._given(step, inputs)
         match step.form:
             case "method" | "property" | "torch" | "F":
@@ -393,36 +383,30 @@ class Run:
 
     def _refuse(self, step: PlanStep, problem: Exception) -> None:
         tried = self.steps[step.inputs[0] if step.inputs else 0]
+        basis: dict[str, Any] = {**_basis(step), "forgets": ()}
         verdict, why = refusal_reason(step, self._inputs(step), self._target(step))
         self.steps.append(
-            replace(
-                tried,
+            Step(
                 number=len(self.steps),
                 kind="refused",
-                source=step.source,
-                expression=step.expression,
-                operation=step.operation.name,
-                inputs=step.inputs,
-                line=step.line,
-                name=step.name,
-                forgets=(),
+                layout=tried.layout,
+                dtype=tried.dtype,
+                element_size=tried.element_size,
+                is_contiguous=tried.is_contiguous,
+                storage=tried.storage,
+                storage_elements=tried.storage_elements,
                 sharing=(),
                 shares_storage_with=(),
                 bytes_allocated=0,
                 bytes_total=self.steps[-1].bytes_total,
-                pieces=(),
-                picked=None,
-                written=(),
-                touched=0,
-                changed=(),
-                after=(),
-                updates=0,
-                fullest=(0, 0),
+                values=tried.values,
+                storage_values=tried.storage_values,
                 verdict=verdict,
                 error_type=type(problem).__name__,
                 error_message=str(problem),
                 reason=why,
                 fixes=fixes(self.plan.text, step, tried, verdict),
+                **basis,
             )
         )
 
@@ -441,6 +425,19 @@ class Run:
 
     def _seen(self, step: PlanStep) -> list[Any]:
         return [self.tensors[number] for number in step.inputs]
+
+
+def _basis(step: PlanStep) -> dict[str, Any]:
+    """What a recorded step takes over from the plan."""
+    return {
+        "source": step.source,
+        "expression": step.expression,
+        "operation": step.operation.name,
+        "inputs": step.inputs,
+        "line": step.line,
+        "name": step.name,
+        "forgets": step.forgets,
+    }
 
 
 def layout_of(tensor: Any) -> Layout:

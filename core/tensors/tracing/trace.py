@@ -19,9 +19,7 @@ from core.tensors.parsing.plan import Plan
 from core.tensors.parsing.reader import read_expression
 from core.tensors.tracing.meta_device import CountedRun
 from core.tensors.tracing.run import Run
-from core.tensors.tracing.steps import Kind, Scalar, Step, Trace
-
-__all__ = ["ELEMENT_DTYPES", "START_DTYPES", "Kind", "Scalar", "Step", "Trace", "load_torch", "start_layout", "trace"]
+from core.tensors.tracing.steps import Trace
 
 START_DTYPES: tuple[str, ...] = ("int64", "float32", "bfloat16")
 """Element types offered first for the start tensor."""

@@ -43,7 +43,7 @@ def _ticks(count: int) -> dict[str, Any]:
 
 
 def _traces(walk: Walk, x: str, palette: Palette) -> list[dict[str, Any]]:
-    missed = walk.one.missed[:SHOWN]
+    missed = walk.single.missed[:SHOWN]
     lines = walk.lines[:SHOWN]
     access = np.arange(len(lines))
     common = {"type": "scatter", "mode": "markers", "xaxis": x, "yaxis": "y"}
@@ -66,7 +66,7 @@ def _traces(walk: Walk, x: str, palette: Palette) -> list[dict[str, Any]]:
 
 
 def _title(walk: Walk, x: float, palette: Palette) -> dict[str, Any]:
-    lines, whose = ("line", "its") if walk.one.fetched == 1 else ("lines", "their")
-    used = f", {100 * walk.one.use:.3g} % of {whose} bytes used" if walk.accesses else ""
-    text = f"<b>{walk.one.fetched:,}</b> {lines} fetched{used}"
+    lines, whose = ("line", "its") if walk.single.fetched == 1 else ("lines", "their")
+    used = f", {100 * walk.single.use:.3g} % of {whose} bytes used" if walk.accesses else ""
+    text = f"<b>{walk.single.fetched:,}</b> {lines} fetched{used}"
     return label(palette, text, xref="paper", yref="paper", x=x, y=1, xanchor="left", yanchor="bottom", yshift=6)

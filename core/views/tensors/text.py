@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from core.formula import Explanation
 from core.tensors.cost import matrix_cell, merging_stride, tensor_bytes
 from core.tensors.layout import Layout
-from core.tensors.operations.table import SHORT_CASTS
 from core.tensors.operations.values import MemoryFormat
+from core.tensors.operations.views import SHORT_CASTS
 from core.tensors.parsing.text import skipped
-from core.tensors.tracing.steps import is_old, names_of, origin
-from core.tensors.tracing.trace import Kind, Step, Trace
+from core.tensors.tracing.steps import Kind, Step, Trace, is_old, names_of, origin
 from core.units import QuantityText, format_bytes
 
 KIND_WORDS: dict[Kind, str] = {
