@@ -132,9 +132,9 @@ def choice(
     def read(text: str) -> str:
         if text in names:
             return text
-        request = text[: limit("number_chars")]
-        meant = why_not(request) if why_not else ""
-        close = suggestions(request, names)
+        typed = text[: limit("number_chars")]
+        meant = why_not(typed) if why_not else ""
+        close = suggestions(typed, names)
         if close and not meant:
             meant = f"Did you mean {' or '.join(close)}?"
         some = f"one of its {len(names)} choices" if meant else f"one of {quoted(names)}"
@@ -229,7 +229,7 @@ class Form:
         """``texts`` by id → values. A field without a text has its default; one with a bad text what was ``good``
         last, or its default."""
         values: dict[str, Any] = {}
-        by_name: dict[str, str] = {}
+        used_texts: dict[str, str] = {}
         problems: list[Problem] = []
         for item in self.fields:
             text = texts.get(item.id, item.default)
@@ -240,18 +240,18 @@ class Form:
                 values[item.id] = self._value(item, text)
                 used = f"Still using {text}." if text else "It stays empty."
                 problems.append(Problem(item.id, f"{wrong.about(item.label)} {used}"))
-            by_name[item.id] = text
-        other = {name: text for name, text in self.derive(values).items() if text != by_name[name]}
+            used_texts[item.id] = text
+        other = {name: text for name, text in self.derive(values).items() if text != used_texts[name]}
         values |= {name: self._value(self[name], text) for name, text in other.items()}
-        return ParsedForm(values, by_name | other, tuple(problems), tuple(other))
+        return ParsedForm(values, used_texts | other, tuple(problems), tuple(other))
 
     def change(self, reading: ParsedForm, texts: Mapping[str, str]) -> ParsedForm:
         """``reading`` with a few of its texts replaced, the others not parsed again. Raises `QuantityError`."""
         values = {**reading.values, **{name: self._value(self[name], text) for name, text in texts.items()}}
-        by_name = {**reading.texts, **texts}
-        other = {name: text for name, text in self.derive(values).items() if text != by_name[name]}
+        changed = {**reading.texts, **texts}
+        other = {name: text for name, text in self.derive(values).items() if text != changed[name]}
         values |= {name: self._value(self[name], text) for name, text in other.items()}
-        return replace(reading, values=values, texts=by_name | other, derived=(*reading.derived, *other))
+        return replace(reading, values=values, texts=changed | other, derived=(*reading.derived, *other))
 
     def means_same(self, reading: ParsedForm, texts: Mapping[str, str]) -> bool:
         """Whether ``texts`` by id, each of which can be read, mean what ``reading`` has: 1024 is 1,024."""
@@ -262,14 +262,14 @@ class Form:
 
     def _value(self, item: Field, text: str) -> Any:
         """What ``text`` says: all of a form's texts but one are those of its last reading."""
-        results = (item.id, text)
-        value = self._read.get(results, _UNREAD)
+        key = (item.id, text)
+        value = self._read.get(key, _UNREAD)
         if value is _UNREAD:
             value = item.parse(text)
             if len(self._read) >= limit("readings_kept"):
                 self._read.clear()
             if len(text) <= limit("spec_chars"):
-                self._read[results] = value
+                self._read[key] = value
         return value
 
     def write(self, texts: Mapping[str, str]) -> dict[str, str]:

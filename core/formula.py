@@ -147,12 +147,12 @@ def derivation(explanations: Iterable[Explanation]) -> tuple[Step, ...]:
 
     The same values under the same title count once.
     """
-    by_name: dict[str, dict[tuple[str, tuple[str, ...], str], Explanation]] = {}
+    uses_by_formula: dict[str, dict[tuple[str, tuple[str, ...], str], Explanation]] = {}
     for explanation in explanations:
-        by_name.setdefault(explanation.name, {}).setdefault(
+        uses_by_formula.setdefault(explanation.name, {}).setdefault(
             (explanation.title, tuple(t.text for t in explanation.terms), explanation.found), explanation
         )
-    return tuple(_step(tuple(uses.values())) for uses in by_name.values())
+    return tuple(_step(tuple(uses.values())) for uses in uses_by_formula.values())
 
 
 def _step(uses: tuple[Explanation, ...]) -> Step:
@@ -354,9 +354,9 @@ def formula(
     """
 
     def wrap(function: Callable[P, float]) -> Formula[P]:
-        results = Formula(function, latex, result, symbols, sources)
-        _REGISTRY[results.name] = results
-        return results
+        wrapped = Formula(function, latex, result, symbols, sources)
+        _REGISTRY[wrapped.name] = wrapped
+        return wrapped
 
     return wrap
 

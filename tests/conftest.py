@@ -11,8 +11,6 @@ from unittest.mock import patch
 import pytest
 from hypothesis import HealthCheck, settings
 
-from pages.streamlit_patches import SWITCH
-
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
@@ -37,8 +35,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         left_out = sweep is not None and before[name] * sweep.args[0] % cases[name] >= sweep.args[0]
         before[name] += 1
         journey = item.get_closest_marker("journey")
-        if os.environ.get(SWITCH, "").lower() == "off" and item.get_closest_marker("patched"):
-            item.add_marker(pytest.mark.skip(reason="Streamlit stays as it is"))
         if left_out or name.startswith("tests/team/") or (item.get_closest_marker("browser") and not journey):
             item.add_marker(pytest.mark.long)
 

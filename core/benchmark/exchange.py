@@ -47,21 +47,21 @@ def read_record(data: bytes, name: str = "") -> Record:
         raise ValueError(f"This is no measurement: {field}{problem.rule}") from None
 
 
-def _checked(by_name: dict[str, Any]) -> Record:
+def _checked(document: dict[str, Any]) -> Record:
     """What a file says, as a measurement; raises ``ValueError`` for anything else."""
-    if by_name.get("format") != _FORMAT:
+    if document.get("format") != _FORMAT:
         raise ValueError(f"This is no measurement of Napkin: such a file says “format”: “{_FORMAT}”.")
-    version = by_name.get("version")
+    version = document.get("version")
     if isinstance(version, int) and version > _VERSION:
         raise ValueError(
             f"It was written by a newer Napkin (version {version} of the format; this one reads up to {_VERSION})."
         )
-    outcomes = by_name.get("outcomes")
+    outcomes = document.get("outcomes")
     if isinstance(outcomes, list) and len(cast("list[Any]", outcomes)) > limit("measure_outcomes"):
         # Before each of them is looked at, which takes a second for a hundred thousand.
         raise ValueError(f"This is no measurement: it has more than {limit('measure_outcomes')} “outcomes”.")
     # Through JSON once more: to a strict model a list is no tuple, and a JSON array is one.
-    return Record.model_validate_json(json.dumps(_shown(by_name)))
+    return Record.model_validate_json(json.dumps(_shown(document)))
 
 
 def _arrived(record: Record, name: str) -> Record:

@@ -77,13 +77,13 @@ def measured_rates(record: Record) -> MeasuredRates:
     gpu = record.programme.device != "cpu"
     taken = [_products(record.points, name, dtypes, gpu) for name, dtypes in _PRODUCTS.items()]
     taken.append(_memory(record.points, gpu))
-    by_name = {
+    rates = {
         item.rate: item.point.bandwidth if item.rate == "memory" else item.point.rate
         for item in taken
         if item.point is not None
     }
     return MeasuredRates(
-        rates=Rates(**by_name),
+        rates=Rates(**rates),
         device=record.facts.name if record.facts else "",
         started=record.started,
         method=record.method,

@@ -99,8 +99,8 @@ def infinity_code(fmt: FloatFormat, overflow: Overflow = "format", *, negative: 
     """What infinity becomes: itself where the format has it and does not saturate, else what overflow gives."""
     if negative and not fmt.signed:
         return below_zero_code(fmt)
-    holds = fmt.infinity and overflow != "saturate"
-    return signed_code(fmt.max_code + 1 if holds else overflow_code(fmt, overflow), fmt, negative=negative)
+    has_infinity = fmt.infinity and overflow != "saturate"
+    return signed_code(fmt.max_code + 1 if has_infinity else overflow_code(fmt, overflow), fmt, negative=negative)
 
 
 def encode_patterns(
@@ -119,9 +119,9 @@ def encode_patterns(
         rounded = _stochastic(significand, drop, generator or np.random.default_rng())
     else:
         places = np.minimum(drop, _DEEPEST).astype(np.uint64)
-        array = significand >> places
+        truncated = significand >> places
         # Where the significand is one digit, which is never even, only the code can be.
-        odd = (array + (step - fmt.emin).astype(np.uint64) if fmt.even_codes else array) & _ONE
+        odd = (truncated + (step - fmt.emin).astype(np.uint64) if fmt.even_codes else truncated) & _ONE
         rounded = (significand + _bump(places, odd, negative, rounding)) >> places
     code = ((step - fmt.emin).astype(np.uint64) << np.uint64(fmt.fraction_bits)) + rounded
     if not fmt.gradual:
@@ -148,10 +148,10 @@ def _stochastic(significand: Words, drop: npt.NDArray[np.int64], generator: np.r
     """Up with the probability of the remainder: exactly, down to 2^−62."""
     places = np.minimum(drop, _RANDOM_BITS)
     # Deeper than 62 bits, the bits that would decide between chances below 2^−62 are let go.
-    array = significand >> np.minimum(drop - places, 63).astype(np.uint64)
+    shifted = significand >> np.minimum(drop - places, 63).astype(np.uint64)
     draw = generator.integers(0, 1 << _RANDOM_BITS, size=significand.shape, dtype=np.uint64)
     bump = draw >> (_RANDOM_BITS - places).astype(np.uint64)
-    return (array + bump) >> places.astype(np.uint64)
+    return (shifted + bump) >> places.astype(np.uint64)
 
 
 def _bottom(

@@ -178,17 +178,17 @@ def _neighbours(fraction: Fraction, fmt: FloatFormat) -> tuple[int | None, Fract
     return (code, value, outer, other) if value < fraction else (outer, other, code, value)
 
 
-def _deciding_bits(request: Fraction, inner: Fraction, step: Fraction, fmt: FloatFormat) -> tuple[str, int, int, int]:
-    """The last kept bits, then guard, round and sticky, of a magnitude ``request`` at or beyond ``inner``."""
-    ulp = step or spacing(request, fmt)
+def _deciding_bits(magnitude: Fraction, inner: Fraction, step: Fraction, fmt: FloatFormat) -> tuple[str, int, int, int]:
+    """The last kept bits, then guard, round and sticky, of a ``magnitude`` at or beyond ``inner``."""
+    ulp = step or spacing(magnitude, fmt)
     units = inner / ulp
-    rest = request / ulp - units
+    remainder = magnitude / ulp - units
     digits = f"{int(units):b}".rjust(fmt.fraction_bits + 1, "0")
     whole, fraction = digits[: -fmt.fraction_bits or None], digits[-fmt.fraction_bits :] if fmt.fraction_bits else ""
     text = f"{whole}.{fraction}" if fraction else whole
     if len(digits) > _LONGEST_KEPT:
         text = f"…{digits[-_LONGEST_KEPT:]}"
-    quarters = rest * 4
+    quarters = remainder * 4
     floor = int(quarters)
     return text, floor >> 1, floor & 1, int(quarters != floor)
 

@@ -88,12 +88,12 @@ def read(
                     errors.feed(chunk)
                 else:
                     before = reader.oversize
-                    results = reader.feed(chunk)
+                    batch = reader.feed(chunk)
                     dropped = reader.oversize - before
-                    lines += len(results) + dropped
+                    lines += len(batch) + dropped
                     if lines > limit("worker_lines"):
                         return f"It was stopped after printing more than {limit('worker_lines'):,} lines."
-                    take(results, dropped)
+                    take(batch, dropped)
 
 
 def has_ended(process: subprocess.Popen[bytes]) -> bool:

@@ -377,9 +377,9 @@ class ProcessRunner(Generic[Spec, Snapshot]):
                 job.state, job.message = _verdict(job, self._noun, code, reason)
                 job.leave()
                 self._last[job.who] = time.monotonic()
-                results = [job.snapshot(), *self._next()]
+                snapshots = [job.snapshot(), *self._next()]
             job.ended.set()
-            for seen in results:
+            for seen in snapshots:
                 self._tell(seen)
 
     def _seen(self, job: Job[Spec, Snapshot]) -> Snapshot:

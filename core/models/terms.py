@@ -87,20 +87,20 @@ def shape_of(spec: TransformerSpec) -> dict[str, int]:
     """A spec as plain whole numbers, under the names of `NEEDED` and `OPTIONAL`."""
     low, moe = spec.latent, spec.experts
     own = [name for name in (*NEEDED, *OPTIONAL) if hasattr(spec, name) and name not in _PARTS]
-    by_name = {name: int(getattr(spec, name)) for name in own}
-    by_name |= {"qk_head": int(spec.qk_norm == "head"), "qk_full": int(spec.qk_norm == "full")}
+    numbers = {name: int(getattr(spec, name)) for name in own}
+    numbers |= {"qk_head": int(spec.qk_norm == "head"), "qk_full": int(spec.qk_norm == "full")}
     if low:
-        by_name |= {"latent": 1, "query_rank": low.query_rank, "kv_rank": low.kv_rank, "nope_dim": low.nope_dim}
-        by_name |= {"rope_dim": low.rope_dim, "latent_value": low.value_dim}
+        numbers |= {"latent": 1, "query_rank": low.query_rank, "kv_rank": low.kv_rank, "nope_dim": low.nope_dim}
+        numbers |= {"rope_dim": low.rope_dim, "latent_value": low.value_dim}
     if moe:
-        by_name |= {"experts": moe.count, "per_token": moe.per_token, "expert_width": moe.width, "shared": moe.shared}
-        by_name |= {"dense_among": moe.dense_layers, "router_bias": int(moe.router_bias)}
-        by_name |= {"shared_width": moe.shared_width, "shared_gate": int(moe.shared_gate)}
+        numbers |= {"experts": moe.count, "per_token": moe.per_token, "expert_width": moe.width, "shared": moe.shared}
+        numbers |= {"dense_among": moe.dense_layers, "router_bias": int(moe.router_bias)}
+        numbers |= {"shared_width": moe.shared_width, "shared_gate": int(moe.shared_gate)}
     if spec.window:
-        by_name |= {"window": spec.window.size}
+        numbers |= {"window": spec.window.size}
     if mixer := spec.mixer:
-        by_name |= {name: int(getattr(mixer, name.removeprefix("mixer_"))) for name in OPTIONAL if name[:6] == "mixer_"}
-    return {**OPTIONAL, **by_name}
+        numbers |= {name: int(getattr(mixer, name.removeprefix("mixer_"))) for name in OPTIONAL if name[:6] == "mixer_"}
+    return {**OPTIONAL, **numbers}
 
 
 _PARTS = ("experts", "latent", "window", "mixer")

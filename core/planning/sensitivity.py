@@ -99,9 +99,9 @@ def iso_days(plan: Plan, days: Sequence[float], most: int = 9) -> IsoDays:
     tokens = np.geomspace(plan.tokens / 30, plan.tokens * 30, most)
 
     def needed(within: float, count: float) -> float:
-        request = replace(plan, find="accelerators", limits=Limits(within), tokens=float(max(1.0, count)))
+        varied = replace(plan, find="accelerators", limits=Limits(within), tokens=float(max(1.0, count)))
         try:
-            return answer(request).middle.accelerators
+            return answer(varied).middle.accelerators
         except BudgetError:
             return np.nan
 

@@ -126,8 +126,8 @@ class BlockSearch:
         layout, overlap = block.layout()
         memory = self.request.bytes_of(layout)
         seconds = self._seconds(block, layout, overlap, memory <= self.request.usable)
-        array = np.where(np.isfinite(seconds), memory, np.inf)
-        keys = (seconds.reshape(-1), array.reshape(-1))
+        fitting_bytes = np.where(np.isfinite(seconds), memory, np.inf)
+        keys = (seconds.reshape(-1), fitting_bytes.reshape(-1))
         order = np.lexsort(keys if self.lean else keys[::-1])
         return self.request.found(*block.taken(order[:1]))[0]
 

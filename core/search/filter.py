@@ -15,17 +15,17 @@ from core.training.layout import Layout
 
 def narrowed(plans: Columns, most: float, ranges: Mapping[str, Range]) -> Columns:
     """The plans of at most ``most`` seconds whose fields lie in ``ranges``."""
-    array = plans.seconds <= most
+    inside = plans.seconds <= most
     for field, allowed in ranges.items():
-        array = array & allowed.includes(np.asarray(getattr(plans.layout, field)))
-    return chosen(plans, np.flatnonzero(np.broadcast_to(array, plans.seconds.shape)))
+        inside = inside & allowed.includes(np.asarray(getattr(plans.layout, field)))
+    return chosen(plans, np.flatnonzero(np.broadcast_to(inside, plans.seconds.shape)))
 
 
 def chosen(plans: Columns, places: npt.NDArray[np.intp]) -> Columns:
     """The plans at these places."""
     size = plans.seconds.shape
-    item = plans.layout
-    layout = Layout(*(np.broadcast_to(np.asarray(getattr(item, f.name)), size)[places] for f in fields(Layout)))
+    all_layouts = plans.layout
+    layout = Layout(*(np.broadcast_to(np.asarray(getattr(all_layouts, f.name)), size)[places] for f in fields(Layout)))
     return Columns(
         layout=layout,
         overlap=np.broadcast_to(plans.overlap, size)[places],

@@ -79,58 +79,58 @@ def megatron(
 ) -> Launch:
     """Arguments of Megatron-LM's ``pretrain_gpt.py``: those of layout and precision."""
     item, notes = layout, list[str]()
-    by_name: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "tensor-model-parallel-size": item.tensor,
         "pipeline-model-parallel-size": item.pipeline,
         "context-parallel-size": item.context,
     }
     if item.interleave > 1:
-        by_name["num-virtual-stages-per-pipeline-rank"] = item.interleave
+        arguments["num-virtual-stages-per-pipeline-rank"] = item.interleave
     chunks = int(item.pipeline * item.interleave)
     if item.pipeline > 1 and spec.layers % chunks:
         if (spec.layers + 2) % chunks == 0:
-            by_name |= {"account-for-embedding-in-pipeline-split": True, "account-for-loss-in-pipeline-split": True}
+            arguments |= {"account-for-embedding-in-pipeline-split": True, "account-for-loss-in-pipeline-split": True}
         else:
             notes.append(
                 f"{spec.layers} layers do not divide into {chunks} equal chunks: which chunk has fewer is to be "
                 "written as `--pipeline-model-parallel-layout`."
             )
     if spec.experts:
-        by_name |= {"expert-model-parallel-size": item.expert, "expert-tensor-parallel-size": 1}
+        arguments |= {"expert-model-parallel-size": item.expert, "expert-tensor-parallel-size": 1}
     if item.sequence_parallel and item.tensor > 1:
-        by_name["sequence-parallel"] = True
-    by_name |= {"micro-batch-size": item.micro_batch, "global-batch-size": _batch(item), "seq-length": seq_len}
+        arguments["sequence-parallel"] = True
+    arguments |= {"micro-batch-size": item.micro_batch, "global-batch-size": _batch(item), "seq-length": seq_len}
     if item.context > 1 and seq_len % (2 * item.context):
         notes.append(f"**It refuses {seq_len:,} tokens**, which do not divide by twice the context-parallel degree.")
-    by_name |= _megatron_sharding(item, notes)
+    arguments |= _megatron_sharding(item, notes)
     if overlap:
-        by_name["overlap-grad-reduce"] = True
+        arguments["overlap-grad-reduce"] = True
         if item.zero:
-            by_name["overlap-param-gather"] = True
+            arguments["overlap-param-gather"] = True
     if item.recompute == Recompute.SELECTIVE:
-        by_name["recompute-granularity"] = "selective"
+        arguments["recompute-granularity"] = "selective"
     if item.recompute == Recompute.FULL:
-        by_name |= {"recompute-granularity": "full", "recompute-method": "uniform", "recompute-num-layers": 1}
+        arguments |= {"recompute-granularity": "full", "recompute-method": "uniform", "recompute-num-layers": 1}
     if item.recompute == Recompute.PER_OPERATION:
         notes.append("It does not recompute single matrix products; what is nearest is selective recomputation.")
-    by_name |= precision.arguments
+    arguments |= precision.arguments
     if dtype not in _USUAL_PRODUCTS:
         notes.append(f"Matrix products in {dtype} are set up by other arguments, which are not given here.")
     if item.tensor * item.pipeline * item.context * item.expert > 1:
         notes.append(
             "Ranks are numbered tensor first, then context, data and pipeline, which is Megatron-LM’s default."
         )
-    text = " \\\n".join(f"--{name}" if value is True else f"--{name} {value}" for name, value in by_name.items())
+    text = " \\\n".join(f"--{name}" if value is True else f"--{name} {value}" for name, value in arguments.items())
     return Launch("Megatron-LM", "bash", text, (*precision.notes, *notes), MEGATRON)
 
 
 def _megatron_sharding(layout: Layout, notes: list[str]) -> dict[str, Any]:
-    ranks, by_name = int(layout.data * layout.context), dict[str, Any]()
+    ranks, arguments = int(layout.data * layout.context), dict[str, Any]()
     if layout.zero == 1:
-        by_name["use-distributed-optimizer"] = True
+        arguments["use-distributed-optimizer"] = True
     elif layout.zero >= 2:
         strategy = "optim_grads" if layout.zero == 2 else "optim_grads_params"
-        by_name |= {
+        arguments |= {
             "use-megatron-fsdp": True,
             "data-parallel-sharding-strategy": strategy,
             "ckpt-format": "fsdp_dtensor",
@@ -141,8 +141,8 @@ def _megatron_sharding(layout: Layout, notes: list[str]) -> dict[str, Any]:
                 f"Whether Megatron-FSDP runs as ZeRO-{layout.zero} with a pipeline is not known here; try it small."
             )
     if layout.zero and layout.shard_group and layout.shard_group < ranks:
-        by_name["num-distributed-optimizer-instances"] = ranks // int(layout.shard_group)
-    return by_name
+        arguments["num-distributed-optimizer-instances"] = ranks // int(layout.shard_group)
+    return arguments
 
 
 def torchtitan(spec: TransformerSpec, layout: Layout, precision: Precision, *, seq_len: int, dtype: str) -> Launch:
@@ -211,16 +211,16 @@ def _torchtitan_chunks(layers: int, layout: Layout, notes: list[str]) -> dict[st
     """How many layers a chunk has. Unless told otherwise torchtitan counts embedding and head as a layer each."""
     chunks = int(layout.pipeline * layout.interleave)
     ends = 2 if layers % chunks else 0
-    by_name = {} if ends else {f"pipeline_parallel_{end}_stage_less_layers": 0 for end in ("first", "last")}
+    fields = {} if ends else {f"pipeline_parallel_{end}_stage_less_layers": 0 for end in ("first", "last")}
     each = math.ceil((layers + ends) / chunks)
     if layout.interleave > 1 and math.ceil((layers + ends) / each) == chunks:
-        by_name["pipeline_parallel_layers_per_stage"] = each
+        fields["pipeline_parallel_layers_per_stage"] = each
     elif layout.interleave > 1:
         notes.append(
             f"{layers} layers do not make {chunks} chunks by `pipeline_parallel_layers_per_stage`: which chunk has "
             "which is to be written as `module_fqns_per_model_part`."
         )
-    return by_name
+    return fields
 
 
 def _python(head: str, fields: dict[str, Any]) -> str:
@@ -242,7 +242,7 @@ def deepspeed(layout: Layout, precision: Precision, *, overlap: bool, dtype: str
             f"Sharding over {item.shard_group:,} of {ranks:,} ranks is not among its documented settings; "
             "`zero_hpz_partition_size` keeps a second copy of the weights within a node, which is another thing."
         )
-    by_name: dict[str, Any] = {
+    config: dict[str, Any] = {
         "train_batch_size": _batch(item),
         "train_micro_batch_size_per_gpu": int(item.micro_batch),
         "gradient_accumulation_steps": int(item.micro_batches),
@@ -250,9 +250,9 @@ def deepspeed(layout: Layout, precision: Precision, *, overlap: bool, dtype: str
         **precision.arguments,
     }
     if item.tensor > 1:
-        by_name["tensor_parallel"] = {"autotp_size": int(item.tensor)}
+        config["tensor_parallel"] = {"autotp_size": int(item.tensor)}
     if item.expert > 1:
-        by_name["expert_parallel"] = {"enabled": True, "autoep_size": int(item.expert)}
+        config["expert_parallel"] = {"enabled": True, "autoep_size": int(item.expert)}
     if item.expert > 1 and item.tensor > 1:
         notes.append("It does not combine expert with tensor parallelism in these settings.")
     if item.pipeline > 1:
@@ -267,4 +267,4 @@ def deepspeed(layout: Layout, precision: Precision, *, overlap: bool, dtype: str
         notes.append("What is recomputed is chosen in the model’s code.")
     if dtype not in _USUAL_PRODUCTS:
         notes.append(f"Matrix products in {dtype} are not among these settings.")
-    return Launch("DeepSpeed", "json", json.dumps(by_name, indent=2), (*precision.notes, *notes), DEEPSPEED)
+    return Launch("DeepSpeed", "json", json.dumps(config, indent=2), (*precision.notes, *notes), DEEPSPEED)

@@ -39,20 +39,20 @@ class Precision:
 
 def megatron(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtype: str) -> Precision:
     """Arguments of Megatron-LM. dtype: of the matrix products."""
-    want, by_name, notes = _wanted(policy, optimizer, dtype), dict[str, Any](), list[str]()
+    want, arguments, notes = _wanted(policy, optimizer, dtype), dict[str, Any](), list[str]()
     weights, gradients = _stored(want), _summed(want)
     fsdp, adam = layout.zero >= 2, optimizer.name in _ADAM
     named = _MEGATRON_OPTIMIZERS.get(optimizer.name)
     if named is None or (fsdp and named.get("optimizer") not in (None, "sgd")):
         notes.append(f"It has no {optimizer.name}{' with its FSDP' if named else ''}: `--optimizer` is left as Adam.")
     else:
-        by_name |= named
+        arguments |= named
     if weights in _HALF:
-        by_name[weights] = True
-        by_name |= {"accumulate-allreduce-grads-in-fp32": True} if gradients == "fp32" else {}
-        by_name |= {"grad-reduce-in-bf16": True} if gradients == "bf16" else {}
+        arguments[weights] = True
+        arguments |= {"accumulate-allreduce-grads-in-fp32": True} if gradients == "fp32" else {}
+        arguments |= {"grad-reduce-in-bf16": True} if gradients == "bf16" else {}
     if fsdp:
-        by_name["megatron-fsdp-main-grads-dtype"] = gradients
+        arguments["megatron-fsdp-main-grads-dtype"] = gradients
     master, states = (ABSENT if weights == "fp32" else "fp32"), ("fp32", "fp32", "fp32")
     low = want.states[:2] != states[:2] and not layout.offload
     half_master = want.master == "fp16" and weights in _HALF and not fsdp
@@ -60,14 +60,14 @@ def megatron(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtyp
     # Without it moments and master weights are in fp32, and 16-bit gradients are copied to fp32 for the optimizer.
     aware = adam and (bool(layout.offload) or (layout.zero > 0 and (low or half_master or uncopied)))
     if aware:
-        by_name["use-precision-aware-optimizer"] = True
-        by_name |= {"main-grads-dtype": "bf16"} if gradients == "bf16" else {}
+        arguments["use-precision-aware-optimizer"] = True
+        arguments |= {"main-grads-dtype": "bf16"} if gradients == "bf16" else {}
         if half_master:
-            master = by_name["main-params-dtype"] = "fp16"
+            master = arguments["main-params-dtype"] = "fp16"
         if low:
             moments = [_MOMENTS.get(state, "fp32") for state in want.states[:2]]
             names = ("exp-avg-dtype", "exp-avg-sq-dtype")
-            by_name |= {name: moment for name, moment in zip(names, moments, strict=True) if moment != "fp32"}
+            arguments |= {name: moment for name, moment in zip(names, moments, strict=True) if moment != "fp32"}
             states = (moments[0], moments[1], "fp32")
         if weights == "bf16" and not fsdp and master == "fp32" and not layout.offload:
             notes.append(
@@ -80,11 +80,11 @@ def megatron(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtyp
                 "before sharding."
             )
     if layout.offload and adam:
-        by_name["optimizer-cpu-offload"] = True
+        arguments["optimizer-cpu-offload"] = True
     elif layout.offload:
         notes.append("It offloads the state of Adam alone.")
     if want.multiplies == "fp8":
-        by_name["fp8-format"] = "hybrid"
+        arguments["fp8-format"] = "hybrid"
     selected = replace(
         want,
         weights=weights,
@@ -95,7 +95,7 @@ def megatron(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtyp
         multiplies="fp8" if want.multiplies == "fp8" else weights,
         states=states,
     )
-    return Precision(by_name, selected, (*_unlike(want, selected, optimizer), *notes))
+    return Precision(arguments, selected, (*_unlike(want, selected, optimizer), *notes))
 
 
 _MOMENTS = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "8-bit blocks": "fp8"}
@@ -119,7 +119,7 @@ def torchtitan(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dt
     products = "fp32" if stored == want.multiplies == "fp32" else "bf16"
     if want.multiplies == "fp8":
         notes.append("Matrix products in fp8 are a choice of the model’s configuration, not of these.")
-    by_name: dict[str, Any] = {"dtype": _LONG[stored], "mixed_precision_param": _LONG[products]}
+    fields: dict[str, Any] = {"dtype": _LONG[stored], "mixed_precision_param": _LONG[products]}
     selected = replace(
         want,
         weights=stored,
@@ -136,11 +136,11 @@ def torchtitan(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dt
         if layout.zero == 3:
             notes.append("It keeps sharded fp32 weights alone: 2 bytes a parameter less than are counted.")
     if stored == "fp32" and want.states[:2] == ("bf16", "bf16") and optimizer.name in _ADAM:
-        by_name["implementation"] = "fused_opt_states_bf16"
+        fields["implementation"] = "fused_opt_states_bf16"
         selected = replace(selected, states=("bf16", "bf16", "fp32"))
     if optimizer.name not in (*_ADAM, "Muon"):
         notes.append(f"It has no {optimizer.name}, only Adam, AdamW and Muon.")
-    return Precision(by_name, selected, (*_unlike(want, selected, optimizer), *notes))
+    return Precision(fields, selected, (*_unlike(want, selected, optimizer), *notes))
 
 
 _LONG = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -148,7 +148,7 @@ _LONG = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 def deepspeed(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtype: str) -> Precision:
     """Keys of DeepSpeed's ``ds_config.json``."""
-    want, by_name = _wanted(policy, optimizer, dtype), dict[str, Any]()
+    want, keys = _wanted(policy, optimizer, dtype), dict[str, Any]()
     fp8 = want.multiplies == "fp8"
     weights, gradients = _stored(want), _summed(want)
     master, accumulation, states, products = "fp32", ABSENT, "fp32", weights
@@ -157,15 +157,15 @@ def deepspeed(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dty
         master = "fp32" if 1 <= layout.zero <= 2 else ABSENT
         if want.multiplies in _HALF:
             products = want.multiplies
-            by_name["torch_autocast"] = {"enabled": True, "dtype": _LONG[products]}
+            keys["torch_autocast"] = {"enabled": True, "dtype": _LONG[products]}
     else:
-        by_name[weights] = {"enabled": True}
+        keys[weights] = {"enabled": True}
         # Without ZeRO it adds up gradients in no other type than that of the weights.
         gradients = gradients if layout.zero else weights
-        by_name |= {"data_types": {"grad_accum_dtype": gradients}} if layout.zero else {}
+        keys |= {"data_types": {"grad_accum_dtype": gradients}} if layout.zero else {}
     in_bf16 = weights == gradients == "bf16" and want.master in (ABSENT, "bf16") and set(want.states[:2]) == {"bf16"}
     if in_bf16 and layout.zero and not layout.offload:
-        by_name["bf16"] |= {"bf16_master_weights_and_grads": True, "bf16_optimizer_states": True}
+        keys["bf16"] |= {"bf16_master_weights_and_grads": True, "bf16_optimizer_states": True}
         master, states = (ABSENT if layout.zero == 3 else "bf16"), "bf16"
     copied = gradients in _HALF and master == "fp32"
     if weights == "bf16" and gradients == "fp32" and layout.zero == 1 and not layout.offload:
@@ -181,7 +181,7 @@ def deepspeed(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dty
         states=(states, states, states),
     )
     notes = ("Matrix products in fp8 are not among these settings.",) if fp8 else ()
-    return Precision(by_name, selected, (*_unlike(want, selected, optimizer), *notes))
+    return Precision(keys, selected, (*_unlike(want, selected, optimizer), *notes))
 
 
 def _wanted(policy: PrecisionPolicy, optimizer: Optimizer, dtype: str) -> OwnPolicy:

@@ -183,13 +183,13 @@ def _shared(request: SearchRequest, lists: _Lists, t: Any, c: Any, d: Any, e: An
         inside = (size > 1) & (replicas % size == 0) & ((size < replicas) | (own & (size == replicas)))
         return inside & free.allowed("shard_group", size)
 
-    return np.stack([~several & bool(lists.zero), *(may(*results) for results in lists.zero[1:])]), node
+    return np.stack([~several & bool(lists.zero), *(may(*stage_and_code) for stage_and_code in lists.zero[1:])]), node
 
 
 def _narrow(request: SearchRequest, t: int) -> Ints:
     """Values of sequence parallelism: without tensor-parallel ranks it makes no difference."""
-    array = request.constraints.choices("sequence_parallel", np.arange(2))
-    return array if t > 1 else array[:1]
+    allowed = request.constraints.choices("sequence_parallel", np.arange(2))
+    return allowed if t > 1 else allowed[:1]
 
 
 def count_plans(request: SearchRequest) -> tuple[int, Mapping[str, int]]:
@@ -204,9 +204,10 @@ def count_plans(request: SearchRequest) -> tuple[int, Mapping[str, int]]:
     by_size = [whole * (per % size == 0) + apart * (per % (size * p) == 0) for size in sizes]
     batches = sum(by_size, start=np.zeros(len(t), dtype=np.int64))
     narrow = np.where(t > 1, len(_narrow(request, 2)), len(_narrow(request, 1)))
-    rest = narrow * len(lists.recompute) * len(lists.offload) * len(lists.overlap)
+    variants = narrow * len(lists.recompute) * len(lists.offload) * len(lists.overlap)
     shared = [
-        (t * c * d % e == 0) * _shared(request, lists, t, c, d, e)[0].sum(axis=0) * rest for e in lists.experts.tolist()
+        (t * c * d % e == 0) * _shared(request, lists, t, c, d, e)[0].sum(axis=0) * variants
+        for e in lists.experts.tolist()
     ]
     each = sum(shared, start=np.zeros(len(t), dtype=np.int64))
     total = each * batches

@@ -92,11 +92,11 @@ def step_over(
     Fields of the layout broadcast against each other as they are: what depends on few of them stays small.
     """
     c = constants or constants_of(family_of(cluster.accelerator))
-    by_name, jitter = _parts(spec, cluster, layout, states, seq_len, running, implementation, rates, c)
-    by_name["jitter"] = added_up(by_name.values()) * jitter
-    if all(np.ndim(value) == 0 for value in by_name.values()):
-        by_name = {name: float(value) for name, value in by_name.items()}
-    return StepTime(**by_name)
+    parts, jitter = _parts(spec, cluster, layout, states, seq_len, running, implementation, rates, c)
+    parts["jitter"] = added_up(parts.values()) * jitter
+    if all(np.ndim(value) == 0 for value in parts.values()):
+        parts = {name: float(value) for name, value in parts.items()}
+    return StepTime(**parts)
 
 
 def _parts(
@@ -115,9 +115,9 @@ def _parts(
     d = degrees_of(layout)
     with np.errstate(invalid="ignore", divide="ignore"):
         layer = layer_time(spec, how, d, seq_len, running, speeds, c)
-        by_name = _step(spec, d, seq_len, running, speeds, c, states, how, layer)
+        parts = _step(spec, d, seq_len, running, speeds, c, states, how, layer)
     accelerators = d.tensor * d.pipeline * d.context * d.data
-    return by_name, jitter_share.over(share=c.jitter, nodes=np.maximum(1.0, accelerators / speeds.domain))
+    return parts, jitter_share.over(share=c.jitter, nodes=np.maximum(1.0, accelerators / speeds.domain))
 
 
 def _step(
@@ -145,7 +145,7 @@ def _step(
     exchange = Exchange(spec, d, running, speeds, c, states, work)
     data = exchange.data(layer.forward * (work.layers / p), layer.backward * (work.layers / p))
     update = exchange.update()
-    by_name: dict[str, Any] = {
+    parts: dict[str, Any] = {
         "matmul": each * layer.matmul + share * layer.head,
         "attention": each * layer.attention,
         "elementwise": each * layer.elementwise + share * layer.head_elementwise,
@@ -162,8 +162,8 @@ def _step(
     }
     factor = {"eager": c.eager, "deepspeed 2021": c.deepspeed, "mature": c.mature}.get(running.software)
     if factor is not None:
-        by_name = {name: factor * value for name, value in by_name.items()}
-    return by_name
+        parts = {name: factor * value for name, value in parts.items()}
+    return parts
 
 
 def _unevenness(layers: float, layer: Any, head: Any, p: Any, v: Any) -> Any:

@@ -52,15 +52,15 @@ class Links:
     def all(self) -> tuple[StoredLinks, ...]:
         """All of them, the newest first."""
         c = COLLECTIVES.c
-        request = select(c.id, c.name, c.kept).order_by(c.kept.desc(), c.id).limit(limit("collectives_kept"))
+        statement = select(c.id, c.name, c.kept).order_by(c.kept.desc(), c.id).limit(limit("collectives_kept"))
         with self._transaction() as connection:
-            return tuple(_listed(dict(row)) for row in connection.execute(request).mappings())
+            return tuple(_listed(dict(row)) for row in connection.execute(statement).mappings())
 
     def get(self, id: str) -> Collectives:
         """What one of them says."""
-        request = select(COLLECTIVES.c.result).where(COLLECTIVES.c.id == id)
+        statement = select(COLLECTIVES.c.result).where(COLLECTIVES.c.id == id)
         with self._transaction() as connection:
-            cell: object = connection.execute(request).scalar()
+            cell: object = connection.execute(statement).scalar()
         if cell is None:
             raise StoreError("These collectives are no longer here: they were removed, or are of another database.")
         try:

@@ -49,33 +49,33 @@ class Measurements:
     ) -> History:  # fmt: skip
         """Measurements, the one started last first; of one device, one kind of device, or one origin. page: from 1."""
         c = MEASUREMENTS.c
-        results = [c.device == device] if device else []
-        results += [c.kind == kind] if kind else []
-        results += [c.imported == int(imported)] if imported is not None else []
+        conditions = [c.device == device] if device else []
+        conditions += [c.kind == kind] if kind else []
+        conditions += [c.imported == int(imported)] if imported is not None else []
         size = max(1, min(per_page, limit("plans_listed")))
-        wanted = select(MEASUREMENTS).where(*results).order_by(c.started.desc(), c.id.desc())
+        statement = select(MEASUREMENTS).where(*conditions).order_by(c.started.desc(), c.id.desc())
         with self._transaction() as connection:
-            total = connection.execute(select(func.count()).select_from(MEASUREMENTS).where(*results)).scalar_one()
+            total = connection.execute(select(func.count()).select_from(MEASUREMENTS).where(*conditions)).scalar_one()
             start = min(max(1, page) - 1, max(0, total - 1) // size) * size
-            rows = connection.execute(wanted.limit(size).offset(start)).mappings()
+            rows = connection.execute(statement.limit(size).offset(start)).mappings()
             return History(self._read(connection, [dict(row) for row in rows]), total)
 
     def latest(self, device: str = "", kind: DeviceKind | None = None) -> StoredMeasurement | None:
         """The one started last here that has results; of one device or kind of device. None where there is none."""
         c = MEASUREMENTS.c
-        results = [c.imported == 0, c.results > 0]
-        results += [c.device == device] if device else []
-        results += [c.kind == kind] if kind else []
+        conditions = [c.imported == 0, c.results > 0]
+        conditions += [c.device == device] if device else []
+        conditions += [c.kind == kind] if kind else []
         with self._transaction() as connection:
-            wanted = select(MEASUREMENTS).where(*results).order_by(c.started.desc(), c.id.desc())
-            row = connection.execute(wanted.limit(1)).mappings().first()
+            statement = select(MEASUREMENTS).where(*conditions).order_by(c.started.desc(), c.id.desc())
+            row = connection.execute(statement.limit(1)).mappings().first()
             return self._read(connection, [dict(row)])[0] if row else None
 
     def devices(self) -> tuple[str, ...]:
         """The names of all devices measured or imported."""
-        request = select(MEASUREMENTS.c.device).where(MEASUREMENTS.c.device != "").distinct()
+        statement = select(MEASUREMENTS.c.device).where(MEASUREMENTS.c.device != "").distinct()
         with self._transaction() as connection:
-            return tuple(sorted(str(scalar) for scalar in connection.execute(request).scalars()))
+            return tuple(sorted(str(scalar) for scalar in connection.execute(statement).scalars()))
 
     # ------------------------------------------------------------------------------------------ writing
 
@@ -135,8 +135,8 @@ class Measurements:
     def _read(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> tuple[StoredMeasurement, ...]:
         """Rows of measurements with their results."""
         of: dict[object, list[object]] = {row["id"]: [] for row in rows}
-        request = select(POINTS).where(POINTS.c.measurement.in_(of), POINTS.c.seq < limit("measure_outcomes"))
-        for point in connection.execute(request.order_by(POINTS.c.measurement, POINTS.c.seq)).mappings():
+        statement = select(POINTS).where(POINTS.c.measurement.in_(of), POINTS.c.seq < limit("measure_outcomes"))
+        for point in connection.execute(statement.order_by(POINTS.c.measurement, POINTS.c.seq)).mappings():
             of[point["measurement"]].append(point["outcome"])
         now = self._clock()
         return tuple(read_kept(row, of[row["id"]], now) for row in rows)
@@ -145,8 +145,8 @@ class Measurements:
         """Room for one more; raises `StoreError` for an imported one where there is none."""
         c, imported = MEASUREMENTS.c, record.origin is not None
         most = limit("measurements_imported") if imported else limit("measurements_kept")
-        request = select(func.count()).select_from(MEASUREMENTS).where(c.imported == int(imported))
-        excess = connection.execute(request).scalar_one() - most + 1
+        statement = select(func.count()).select_from(MEASUREMENTS).where(c.imported == int(imported))
+        excess = connection.execute(statement).scalar_one() - most + 1
         if excess <= 0:
             return
         if imported:

@@ -125,8 +125,8 @@ def columns(entry: Entry, knowledge: str) -> dict[str, Any]:
 def searched(plan: SavedPlan) -> str:
     """What a search looks through: name, note, tags, owner, model and accelerator, without case."""
     texts = plan.entry.texts
-    results = (plan.entry.name, plan.note, *plan.tags, plan.owner, texts[MODEL_NAME.id], texts[ACCELERATOR.id])
-    return folded("\n".join(results))
+    searchable = (plan.entry.name, plan.note, *plan.tags, plan.owner, texts[MODEL_NAME.id], texts[ACCELERATOR.id])
+    return folded("\n".join(searchable))
 
 
 def folded(text: str) -> str:
@@ -137,11 +137,11 @@ def folded(text: str) -> str:
 def tags_of(text: str | Iterable[str]) -> tuple[str, ...]:
     """Tags from a line with commas, or from several: in order, each once whatever its case, as many as a plan has."""
     line = text if isinstance(text, str) else ",".join(text)
-    by_name: dict[str, str] = {}
+    tags: dict[str, str] = {}
     for part in line.split(","):
         if tag := cleaned(part, limit("tag_chars")):
-            by_name.setdefault(tag.casefold(), tag)
-    return tuple(by_name[key] for key in sorted(by_name))[: limit("plan_tags")]
+            tags.setdefault(tag.casefold(), tag)
+    return tuple(tags[key] for key in sorted(tags))[: limit("plan_tags")]
 
 
 def edits_between(old: SavedPlan, new: SavedPlan) -> tuple[Edit, ...]:

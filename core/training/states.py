@@ -64,10 +64,8 @@ class StateTensor:
         short, long = np.minimum(m, n), np.maximum(m, n)
         if self.ranked:
             return np.minimum(self.times, short) * (long if self.of == "max" else short)
-        array = np.ones_like(m * n)
-        whole = {"mn": m * n, "m": m * array, "n": n * array, "mm": m * m * array, "nn": n * n * array, "": array}[
-            self.of
-        ]
+        ones = np.ones_like(m * n)
+        whole = {"mn": m * n, "m": m * ones, "n": n * ones, "mm": m * m * ones, "nn": n * n * ones, "": ones}[self.of]
         if self.most:
             whole = np.where((m if self.of == "mm" else n) <= self.most, whole, 0)
         return -(-self.times * whole // self.per)

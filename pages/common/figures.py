@@ -34,12 +34,12 @@ def ready(figure: Mapping[str, Any], theme: str | None = None) -> Any:
     theme: whose colours the front end fills in; it draws again what says another one. A figure that a page keeps
     becomes one object for each theme.
     """
-    by_name: dict[str | None, Any] = vars(figure).setdefault("ready", {}) if isinstance(figure, Wired) else {}
-    if theme not in by_name:
+    figures: dict[str | None, Any] = vars(figure).setdefault("ready", {}) if isinstance(figure, Wired) else {}
+    if theme not in figures:
         result = _figure_class()()
         result.__dict__["spec"] = wire({**figure, "layout": {**figure["layout"], "meta": {"theme": theme}}})
-        by_name[theme] = result
-    return by_name[theme]
+        figures[theme] = result
+    return figures[theme]
 
 
 @lru_cache(maxsize=1)

@@ -27,10 +27,10 @@ def plan_chips(inputs: Inputs, texts_by_preset: Mapping[str, Mapping[str, str]],
         hold(page, None)
 
     def back() -> None:
-        results: tuple[Mapping[str, str], Held] = st.session_state.pop(former)
-        for name, text in results[0].items():
+        plan_before: tuple[Mapping[str, str], Held] = st.session_state.pop(former)
+        for name, text in plan_before[0].items():
             inputs.put(name, text)
-        hold(page, results[1])
+        hold(page, plan_before[1])
 
     lit = inputs.presets("Stories", texts_by_preset, into=into, replaces=replaces)
     if former in st.session_state:

@@ -93,9 +93,9 @@ def begin() -> None:
 
 def part_shown(page: PageSpec) -> str:
     """The key of the part that a link names or the page opens with; empty for the page as a whole."""
-    text = st.query_params.get(LANDS_AT, "")
-    holds = text.startswith(f"{page.prefix}_") and _PART.fullmatch(text) and page is not GLOSSARY
-    return text if holds else f"{page.prefix}_{_OPENING[page.id]}" if page.id in _OPENING else ""
+    part = st.query_params.get(LANDS_AT, "")
+    is_part = part.startswith(f"{page.prefix}_") and _PART.fullmatch(part) and page is not GLOSSARY
+    return part if is_part else f"{page.prefix}_{_OPENING[page.id]}" if page.id in _OPENING else ""
 
 
 def bar(inputs: Inputs) -> Slides | None:

@@ -38,8 +38,8 @@ class Typed:
     def on(cls, inputs: Inputs) -> Typed:
         """``inputs.page`` as it stands."""
         page, keys = inputs.page, {*inputs.fields, *(inputs.key(field.id) for field in inputs.form.fields)}
-        results = (f"{page.prefix}_", f"{page.prefix}:", f"{page.id}:")
-        beside = {key for key in st.session_state if str(key).startswith(results) and str(key).endswith(_BESIDE)}
+        prefixes = (f"{page.prefix}_", f"{page.prefix}:", f"{page.id}:")
+        beside = {key for key in st.session_state if str(key).startswith(prefixes) and str(key).endswith(_BESIDE)}
         return cls(
             inputs.folded() | {str(key): st.session_state[key] for key in keys | beside if key in st.session_state},
             {name: text for name, text in st.query_params.to_dict().items() if name not in keys | {PROJECTOR}},
@@ -92,17 +92,17 @@ class Slides:
         self.typed.put()
         if here:
             step = self._steps[here - 1]
-            by_name = {LANDS_AT: f"{page.prefix}_{step.at}"} if step.at else {}
+            parameters = {LANDS_AT: f"{page.prefix}_{step.at}"} if step.at else {}
             if isinstance(step, Stop):
                 self.inputs.take(step.fields)
-                by_name[TOUR] = str(here - len(self.inputs.chips))
+                parameters[TOUR] = str(here - len(self.inputs.chips))
                 if page is COMPARE:
                     comparison_list.put(examples())
             else:
                 step.put()
             for name in (LANDS_AT, TOUR):
                 st.query_params.pop(name, None)
-            st.query_params.update(by_name)
+            st.query_params.update(parameters)
         st.session_state[_STANDS][page.id] = (here, self.typed)
 
 

@@ -187,6 +187,6 @@ def row(page: PageSpec, at: str = "") -> str:
     )
 
 
-def landing(by_name: Mapping[str, str]) -> str:
-    """What is brought into sight for the address ``by_name``: the part it names, or the answer at any other stop."""
-    return by_name.get(LANDS_AT, "") or (ANSWER if TOUR in by_name else "")
+def landing(address: Mapping[str, str]) -> str:
+    """What is brought into sight for the parameters ``address``: the part it names, or the answer at any other stop."""
+    return address.get(LANDS_AT, "") or (ANSWER if TOUR in address else "")

@@ -69,9 +69,9 @@ def read_inputs(inputs: Inputs) -> BudgetInputs:
     return BudgetInputs(plan.find, result)
 
 
-def draw(inputs: Inputs, request: BudgetInputs) -> None:
+def draw(inputs: Inputs, budget: BudgetInputs) -> None:
     """Every field of the question, the answer in the place of the one that is found."""
-    wanted, a = request.wanted, request.answer
+    wanted, a = budget.wanted, budget.answer
     plan = plan_of(inputs.reading)
     top = st.columns([3.4, 1.3, 1.6], vertical_alignment="bottom")
     with top[0]:

@@ -59,7 +59,7 @@ PRESETS = {
 }
 
 
-def arithmetic(inputs: FloatInputs, request: NumberInputs) -> None:
+def arithmetic(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
     """The two panels, each running only while it is open."""
     for name, title, panel in (
         ("arith", "Arithmetic: add, multiply, fused multiply-add, bit by bit", operation),
@@ -68,10 +68,10 @@ def arithmetic(inputs: FloatInputs, request: NumberInputs) -> None:
         with inputs.panel(name, title) as opened:
             if opened.open:
                 with show.errors_under(inputs):
-                    panel(inputs, request)
+                    panel(inputs, number_inputs)
 
 
-def operation(inputs: FloatInputs, request: NumberInputs) -> None:
+def operation(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
     """One operation in one format, and its result beside that in another."""
     head = show.slot()
     with show.errors_under(inputs):
@@ -79,7 +79,7 @@ def operation(inputs: FloatInputs, request: NumberInputs) -> None:
             operator: Operator = inputs.ask(choice("aop", "Operation", list(OPERATORS), "add", few=True))
             fields = st.container(horizontal=True, width="stretch")
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            fmt = _format(inputs, request.fmt)
+            fmt = _format(inputs, number_inputs.fmt)
             mode = MODES[inputs.ask(choice("ar", "Rounding", list(MODES), "even", few=True, help=MODE_HELP))]
             other = inputs.ask(choice("av", "Beside it", [NONE, *COMMON], NONE))
         with fields:
@@ -89,7 +89,7 @@ def operation(inputs: FloatInputs, request: NumberInputs) -> None:
             )
     with head:
         inputs.presets("Operations", PRESETS, into=show.slot(), key="arith")
-    overflow: Overflow = request.overflow if request.overflow in fmt.overflows else "format"
+    overflow: Overflow = number_inputs.overflow if number_inputs.overflow in fmt.overflows else "format"
     try:
         done = work(operator, typed, fmt, rounding=mode, overflow=overflow)
     except FormatError as problem:
@@ -198,20 +198,20 @@ def _compared(done: Work, fmt: FloatFormat, mode: Rounding) -> None:
         st.html(_drawn(drawn))
 
 
-def conversion(inputs: FloatInputs, request: NumberInputs) -> None:
+def conversion(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
     """The page's number in binary, digit by digit, and what two formats keep of it."""
     head = show.slot()
     other = inputs.ask(choice("dv", "Beside it", COMMON, "fp16", few=True))
-    value, fmt = request.typed.value, request.fmt
+    value, fmt = number_inputs.typed.value, number_inputs.fmt
     if value is None:
         with head:
             says("Infinity and NaN have no digits.")
         return
     expansion = _expanded(value, fmt)
     with head:
-        says(digits_answer(request.typed, expansion, request.code))
+        says(digits_answer(number_inputs.typed, expansion, number_inputs.code))
     st.html(_steps(expansion))
-    pair = [(fmt, request.code)]
+    pair = [(fmt, number_inputs.code)]
     if FORMATS[other] is not fmt:
         pair.append((FORMATS[other], encode_exact(value, FORMATS[other])))
     drawn = beside(value, pair, [representable_text(code, item) for item, code in pair])

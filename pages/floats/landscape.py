@@ -23,19 +23,19 @@ _GRID = "floats:codes"
 _STAIRS = ("fp32", "tf32", "fp16", "bf16", "fp8_e4m3fn", "fp8_e5m2", "fp4_e2m1fn")
 
 
-def landscape(inputs: FloatInputs, request: NumberInputs) -> None:
+def landscape(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
     """The panel, running only while it is open."""
     with inputs.panel(
         "land", "The landscape: reach and spacing of every format, all codes of the small ones"
     ) as opened:
         if opened.open:
             with show.errors_under(inputs):
-                _landscape(inputs, request)
+                _landscape(inputs, number_inputs)
 
 
-def _landscape(inputs: FloatInputs, request: NumberInputs) -> None:
+def _landscape(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
     """Range and precision of every format, the grid of a small format's codes, and what all formats can hold."""
-    fmt = request.fmt
+    fmt = number_inputs.fmt
     here = reach(fmt)
     says(takeaway(fmt))
     left, right = st.columns([1.12, 1])
@@ -52,7 +52,7 @@ def _landscape(inputs: FloatInputs, request: NumberInputs) -> None:
             alt=f"Relative distance between neighbours against magnitude. {steepness(fmt)}",
             key="floats:spacing",
         )
-    codes(inputs, request)
+    codes(inputs, number_inputs)
     _limits(fmt)
 
 
@@ -77,9 +77,9 @@ def _spacing(fmt: FloatFormat) -> dict[str, Any]:
     return wire(spacing(formats if fmt in formats else [*formats, fmt], fmt, TOKENS))
 
 
-def codes(inputs: FloatInputs, request: NumberInputs) -> None:
+def codes(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
     """All codes of a format of up to 8 bits, each a button that loads it into the strip."""
-    fmt = request.fmt
+    fmt = number_inputs.fmt
     if fmt.bits > GRID_BITS:
         show.note(
             f"A format of up to {GRID_BITS} bits, such as {FORMATS[COMMON[5]].title}, also shows all its codes here."
@@ -96,9 +96,10 @@ def codes(inputs: FloatInputs, request: NumberInputs) -> None:
         if isinstance(text, str) and len(text) <= 2 and text.strip("0123456789abcdef") == "" and text:
             code = int(text, 16)
             if code >> fmt.bits == 0:
-                inputs.type_in(code_text(code, fmt, request.overflow))
+                inputs.type_in(code_text(code, fmt, number_inputs.overflow))
 
-    component("codes")(data={**_cells(fmt), "colour": colour, "code": request.code}, key=_GRID, on_pick_change=pick)
+    data = {**_cells(fmt), "colour": colour, "code": number_inputs.code}
+    component("codes")(data=data, key=_GRID, on_pick_change=pick)
 
 
 @lru_cache(maxsize=32)

@@ -55,7 +55,7 @@ def page() -> None:
             inputs.type_in(code_text(code, fmt, st.session_state.get(inputs.key("over"), "format")))
 
     chips = show.slot()
-    request = read_inputs(inputs)
+    number_inputs = read_inputs(inputs)
     errors = show.slot()
     with chips, st.container(horizontal=True, key="f_chips"):
         for number, (group, presets) in enumerate(PRESETS.items()):
@@ -63,7 +63,7 @@ def page() -> None:
                 st.html(f'<p class="np-note">{group}</p>')
                 inputs.presets(group, presets, into=show.slot(), key=f"story{number}")
 
-    typed, fmt, overflow = request.typed, request.fmt, request.overflow
+    typed, fmt, overflow = number_inputs.typed, number_inputs.fmt, number_inputs.overflow
     stored = store(typed, fmt, overflow)
     with show.guarded("The answer in words"):
         preset = describe_outcome(stored)
@@ -74,12 +74,12 @@ def page() -> None:
     bits.facts(stored, policies(fmt))
 
     for title, draw in (
-        ("In every format", lambda: everywhere(inputs, request)),
-        ("The number among its neighbours", lambda: microscope(request, stored)),
-        ("What other libraries say", lambda: agree(request)),
-        ("Arithmetic and digits", lambda: arithmetic(inputs, request)),
+        ("In every format", lambda: everywhere(inputs, number_inputs)),
+        ("The number among its neighbours", lambda: microscope(number_inputs, stored)),
+        ("What other libraries say", lambda: agree(number_inputs)),
+        ("Arithmetic and digits", lambda: arithmetic(inputs, number_inputs)),
         ("What rounding does to training", lambda: training(inputs)),
-        ("The landscape of formats", lambda: landscape(inputs, request)),
+        ("The landscape of formats", lambda: landscape(inputs, number_inputs)),
     ):
         with show.guarded(title), show.errors_under(inputs):
             draw()

@@ -191,11 +191,11 @@ def _everywhere(
     return tuple((stored, _row(stored)) for stored in store_everywhere(typed, formats, overflow))
 
 
-def everywhere(inputs: FloatInputs, request: NumberInputs) -> None:
+def everywhere(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
     """One number in every format, sortable by every column; the first column chooses the format."""
-    own = () if request.fmt.name in FORMATS else (request.fmt,)
-    formats = tuple(f for f in (*FORMATS.values(), *own) if f.has_nan or not request.typed.nan)
-    everyone = _everywhere(request.typed, formats, request.overflow)
+    own = () if number_inputs.fmt.name in FORMATS else (number_inputs.fmt,)
+    formats = tuple(f for f in (*FORMATS.values(), *own) if f.has_nan or not number_inputs.typed.nan)
+    everyone = _everywhere(number_inputs.typed, formats, number_inputs.overflow)
     exact = sum(s.exact for s, _ in everyone)
     over = sum(s.overflowed for s, _ in everyone)
     zero = sum(s.fate == "underflow" for s, _ in everyone)
@@ -214,7 +214,7 @@ def everywhere(inputs: FloatInputs, request: NumberInputs) -> None:
         "saturate": ", clipped at the largest value",
         "infinity": ", overflowing to infinity where there is one",
         "nan": ", overflowing to NaN where there is one",
-    }[request.overflow]
+    }[number_inputs.overflow]
     key = _sort_key(order)
     rows = (
         sorted(everyone, key=lambda row: key(row[0]), reverse=down)
@@ -223,7 +223,7 @@ def everywhere(inputs: FloatInputs, request: NumberInputs) -> None:
     )
 
     if not whole:
-        rows = [row for row in rows if row[0].fmt.name in {*COMMON, request.fmt.name}]
+        rows = [row for row in rows if row[0].fmt.name in {*COMMON, number_inputs.fmt.name}]
 
     def sort() -> None:
         asked: Any = getattr(st.session_state.get(_TABLE), "sort", None)
@@ -248,7 +248,7 @@ def everywhere(inputs: FloatInputs, request: NumberInputs) -> None:
             ],
             "sort": order,
             "down": down,
-            "rows": [{**row, "here": row["id"] == request.fmt.name} for _, row in rows],
+            "rows": [{**row, "here": row["id"] == number_inputs.fmt.name} for _, row in rows],
         },
         key=_TABLE,
         on_sort_change=sort,

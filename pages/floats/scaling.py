@@ -75,10 +75,10 @@ def loss_scaling(inputs: FloatInputs) -> None:
         says(scaling_loss_scaling.takeaway(run))
     inputs.presets("Scales", LOSS, into=head, key="scaling")
     show.chart(_followed(course, scaler, fmt), alt=_plain(scaling_loss_scaling.takeaway(run)), key="floats:followed")
-    generator, request = st.columns([6, 1], vertical_alignment="bottom")
-    with request, show.errors_under(inputs):
+    sentence_place, step_place = st.columns([6, 1], vertical_alignment="bottom")
+    with step_place, show.errors_under(inputs):
         step = min(_count(inputs, "step", "Step shown", "1", 1, limit("scaled_steps")), course.steps)
-    with generator:
+    with sentence_place:
         says(scaling_loss_scaling.at_step(run, step))
     alt = _plain(scaling_loss_scaling.at_step(run, step))
     show.chart(_histogram(course, scaler, fmt, step), alt=alt, key="floats:gradients")

@@ -119,7 +119,7 @@ def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
 def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
     """The largest model that fits, as on Training memory; nothing where that failed."""
     values, texts = inputs.reading.values, inputs.reading.texts
-    request = replace(plan, accelerator=values[HOLDER.id], accelerators=values[HELD.id])
+    holder_plan = replace(plan, accelerator=values[HOLDER.id], accelerators=values[HELD.id])
     with show.question(HOW_LARGE, key=f"{HOME.prefix}_large"):
         chips, place, picture = show.slot(), show.slot(), show.slot()
         cells = st.columns([1.2, 1.4, 2, 1.2])
@@ -127,16 +127,16 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
             with cell:
                 inputs.draw(field)
         try:
-            result = largest(request, values[COUNTED.id])
+            result = largest(holder_plan, values[COUNTED.id])
         except LayoutError as problem:
-            request = replace(request, layout=Plan().layout)
+            holder_plan = replace(holder_plan, layout=Plan().layout)
             texts = {**texts, **{one.id: one.default for one in LAYOUT_FIELDS}}
-            result = largest(request, values[COUNTED.id])
+            result = largest(holder_plan, values[COUNTED.id])
             inputs.fail(f"The layout cannot be: {words.refused(problem)}", "Counted as without splitting the model.")
         show.input_errors(inputs)
         inputs.presets("What is counted", HELD_CHIPS, into=chips, key="held", at="large")
         with place:
-            show.answer(words.holding(result), words.what_is_counted(result, largest(request)))
+            show.answer(words.holding(result), words.what_is_counted(result, largest(holder_plan)))
         with picture:
             show.chart(
                 device_bars([("", result.device_memory)], result.memory.usable, TOKENS),

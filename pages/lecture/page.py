@@ -32,13 +32,13 @@ def page() -> None:
         wanted = inputs.ask(choice("claim", "Claim", [ALL, *CLAIMS], ALL))
     show.input_errors(inputs)
 
-    by_name = findings()
+    by_claim = findings()
     claims = [
         claim
         for claim in CLAIMS.values()
         if group in (ALL, claim.group) and verdict in (ALL, claim.verdict) and wanted in (ALL, claim.id)
     ]
-    contradicted = [claim.id for claim in claims if not by_name[claim.id].confirms]
+    contradicted = [claim.id for claim in claims if not by_claim[claim.id].confirms]
     if claims:
         show.answer(
             summary(claims) + (f" The computation contradicts **{', '.join(contradicted)}**." if contradicted else ""),
@@ -52,7 +52,7 @@ def page() -> None:
                 (
                     claim.id,
                     claim.text,
-                    show.remarked(by_name[claim.id].value, claim.remark),
+                    show.remarked(by_claim[claim.id].value, claim.remark),
                     show.badge(claim.verdict, ROLE[claim.verdict]),
                     _opens(claim),
                 )
@@ -61,7 +61,7 @@ def page() -> None:
         )
         show.how_each(
             lambda: [
-                show.Part(claim.id, claim.name, by_name[claim.id].how, by_name[claim.id].explanations)
+                show.Part(claim.id, claim.name, by_claim[claim.id].how, by_claim[claim.id].explanations)
                 for claim in claims
             ],
             key="lecture:how",

@@ -87,8 +87,8 @@ def _table(result: Collectives, timings: Iterable[Timing], caption: str) -> None
 
 def _chosen() -> str:
     """The id of the kept result that is shown, empty for none; a list to choose from where there are several."""
-    request, names, why = st.session_state.get(_LIST, (0.0, {}, ""))
-    if not request or time.monotonic() - request > _FRESH_S:
+    read_at, names, why = st.session_state.get(_LIST, (0.0, {}, ""))
+    if not read_at or time.monotonic() - read_at > _FRESH_S:
         try:
             names, why = {links.id: links.name for links in opened().links.all()}, ""
         except StoreError as problem:

@@ -35,8 +35,8 @@ def forget() -> None:
 
 def stored_measurements() -> Sequence[StoredMeasurement]:
     """The newest measurements of the database; none where it cannot be read, which `why_none` then says."""
-    request, result = st.session_state.get(_CACHE, (0.0, ()))
-    if time.monotonic() - request > _FRESH_S or not request:
+    read_at, result = st.session_state.get(_CACHE, (0.0, ()))
+    if time.monotonic() - read_at > _FRESH_S or not read_at:
         try:
             result = opened().measurements.history(per_page=limit("plans_listed")).measurements
             st.session_state.pop(_WHY, None)

@@ -44,12 +44,12 @@ def _read_inputs(inputs: Inputs) -> tuple[str, Programme]:
 def _draw(inputs: Inputs, wanted: Programme, *, waits: bool, known: bool) -> None:
     """The row of inputs, with the button at its end."""
     runner, form = shared_runner(), inputs.form
-    by_name = {WHAT.id: 1.65, "n": 0.7, "each": 0.75}
+    widths_by_field = {WHAT.id: 1.65, "n": 0.7, "each": 0.75}
     if not wanted.sizes:  # only squares have an n
-        del by_name["n"]
-    widths = [*by_name.values(), 1.15, 4.05 - sum(by_name.values())]
+        del widths_by_field["n"]
+    widths = [*widths_by_field.values(), 1.15, 4.05 - sum(widths_by_field.values())]
     *fields, start, beside = st.columns(widths, vertical_alignment="bottom")
-    for place, name in zip(fields, by_name, strict=True):
+    for place, name in zip(fields, widths_by_field, strict=True):
         with place:
             inputs.draw(form[name])
     with start:

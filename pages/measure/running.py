@@ -92,13 +92,13 @@ def live(runner: Runner) -> bool:
 
 
 def _running(runner: Runner, now: Snapshot, *, own: bool) -> None:
-    record, request = now.record, items(now.record.programme)
+    record, programme_items = now.record, items(now.record.programme)
     if not own:
         show.note("Somebody else measures on this device; it does one thing at a time. You may cancel it.")
     place = len(record.outcomes) + 1
     at = now.progress
     bar, stop = st.columns([5, 1], vertical_alignment="center")
-    text = state.progress_line(at.item if at else None, at.phase if at else "", place, len(request), now.left_s)
+    text = state.progress_line(at.item if at else None, at.phase if at else "", place, len(programme_items), now.left_s)
     bar.progress(now.fraction, text=text)
     stop.button("Cancel", key="d:cancel", on_click=stop_it, args=(runner, now.id))
     with show.guarded("The rates so far"):

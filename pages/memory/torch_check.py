@@ -27,8 +27,8 @@ def shared_torch_check() -> TorchCheckRunner:
 
 def start(runner: TorchCheckRunner, trial: Trial) -> None:
     """Start a step, or join the one that somebody else has started meanwhile."""
-    job, holds = runner.start(trial)
-    if holds:
+    job, started = runner.start(trial)
+    if started:
         st.session_state[_MINE] = job.id
 
 

@@ -83,9 +83,9 @@ def study(inputs: Inputs, a: SearchInputs) -> None:
     points: list[PointResult] = st.session_state.get(_FOUND, [])
     if points:
         show.takeaway(study_text.study_summary(points, st.session_state[_OF]))
-        results = points[: limit("study_rows_shown")]
+        rows = points[: limit("study_rows_shown")]
         show.small_table(
             [show.Column(heading, numeric=i not in (0, 1, 4)) for i, heading in enumerate(study_text.RESULTS)],
-            study_text.rows(results),
-            caption=f"The first {len(results):,} of {len(points):,} points." if len(results) < len(points) else "",
+            study_text.rows(rows),
+            caption=f"The first {len(rows):,} of {len(points):,} points." if len(rows) < len(points) else "",
         )

@@ -58,7 +58,7 @@ def _ask(inputs: Inputs, tags: Sequence[str]) -> None:
         )
 
 
-def _list(results: PlanPage) -> None:
+def _list(plans: PlanPage) -> None:
     """The plans of this page of the list."""
 
     def result(plan: SavedPlan, name: str) -> show.Html:
@@ -75,7 +75,7 @@ def _list(results: PlanPage) -> None:
                 show.typed(plan.owner),
                 store_text.moment(plan.changed),
             ]
-            for plan in results.plans
+            for plan in plans.plans
         ],
         caption="Each name opens its plan on Compute budget. Results are those of when it was saved",
     )

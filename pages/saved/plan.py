@@ -142,21 +142,21 @@ def _do(what: Callable[[], None]) -> None:
         st.session_state[_WRONG] = str(problem)
 
 
-def _change(id: str, revision: int, by_name: dict[str, str]) -> None:
+def _change(id: str, revision: int, fields: dict[str, str]) -> None:
     try:
         changed = opened().change(
-            id, revision, name=by_name[NAME], note=by_name[NOTE], tags=tags_of(by_name[TAGS]), who=who()
+            id, revision, name=fields[NAME], note=fields[NOTE], tags=tags_of(fields[TAGS]), who=who()
         )
     except Conflict:
-        st.session_state[_MINE] = by_name
+        st.session_state[_MINE] = fields
         return
     _forget_mine()
     st.session_state[_SAID] = f"“{changed.entry.name}” is saved, at revision {changed.revision}."
 
 
-def _copy(inputs: Inputs, id: str, by_name: dict[str, str]) -> None:
+def _copy(inputs: Inputs, id: str, fields: dict[str, str]) -> None:
     copy = opened().duplicate(id, who())
-    _change(copy.id, copy.revision, {**by_name, "id": copy.id})
+    _change(copy.id, copy.revision, {**fields, "id": copy.id})
     inputs.put(PLAN.id, copy.id)
 
 

@@ -106,8 +106,8 @@ class TensorInputs(Inputs):
 
     def try_layout(self) -> None:
         """In the picture's callback: the sizes, strides and offset that are tried on one of its tensors."""
-        request: Any = getattr(st.session_state.get(PICTURE), "tried", None)
-        st.session_state[_TRIED] = {"asked": request, "of": self.program()}
+        tried: Any = getattr(st.session_state.get(PICTURE), "tried", None)
+        st.session_state[_TRIED] = {"asked": tried, "of": self.program()}
 
     def program(self) -> tuple[object, ...]:
         """What stands in the first row, as it was typed."""
@@ -163,18 +163,18 @@ def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:
 
 def verdict(inputs: TensorInputs, run: Trace) -> dict[str, Any] | None:
     """What torch has for the layout that is tried in the picture; ``None`` for nothing tried on this program."""
-    by_name: dict[str, Any] = st.session_state.get(_TRIED) or {}
-    if by_name.get("of") != inputs.program():
+    tried: dict[str, Any] = st.session_state.get(_TRIED) or {}
+    if tried.get("of") != inputs.program():
         st.session_state.pop(_TRIED, None)
         return None
-    if "told" not in by_name:
-        by_name["told"] = _told(by_name["asked"], run)
-    return by_name["told"]
+    if "told" not in tried:
+        tried["told"] = _told(tried["asked"], run)
+    return tried["told"]
 
 
-def _told(request: Any, run: Trace) -> dict[str, Any] | None:
+def _told(tried: Any, run: Trace) -> dict[str, Any] | None:
     """The verdict on what the browser sent, which may be anything; ``None`` for what is no layout."""
-    match request:
+    match tried:
         case {"tensor": int(number), "shape": [*shape], "stride": [*stride], "offset": int(offset)}:
             numbers = [*shape, *stride]
             if len(shape) != len(stride) or not all(isinstance(n, int) for n in numbers) or min(shape, default=0) < 0:
@@ -199,8 +199,8 @@ def _stride(typed: Mapping[str, str]) -> tuple[int, ...] | None:
 
 def as_script(inputs: TensorInputs) -> str:
     """What is shown as a Python script that runs on its own."""
-    by_name = inputs.shown
-    return script(by_name["x"], read_shape(by_name["shape"], "counted_elements"), by_name["dtype"], _stride(by_name))
+    shown = inputs.shown
+    return script(shown["x"], read_shape(shown["shape"], "counted_elements"), shown["dtype"], _stride(shown))
 
 
 def operations() -> None:

@@ -41,11 +41,11 @@ def memory_walk(inputs: Inputs, run: Trace) -> None:
     head = show.slot()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         which = inputs.ask(choice("walk", "Tensor to walk through", [MATRIX, TRANSPOSE, RESULT], MATRIX, few=True))
-        holds = st.button("Time both walks on this machine", key=f"{_TIMED}:button", help="One second on one core.")
+        clicked = st.button("Time both walks on this machine", key=f"{_TIMED}:button", help="One second on one core.")
     step = _result(run)
     layout, item = (step.layout, step.element_size) if which == RESULT else (_EXAMPLES[which], 4)
     name = f"`{run.label(step)}`" if which == RESULT else which[:1].upper() + which[1:]
-    if holds:
+    if clicked:
         _time()
     timed: WalkTiming | str | None = st.session_state.get(_TIMED)
     if isinstance(timed, str):

@@ -21,12 +21,12 @@ def quiz(inputs: TensorInputs) -> None:
             )
         )
         st.html(f'<p class="np-score">{_score()}</p>')
-    request = question(number - 1)
-    start = ", ".join(map(str, request.item.shape))
-    numel = request.run[0].layout.numel
-    head = f"x = torch.arange({numel}, dtype=torch.{request.item.dtype}).view({start or '()'})"
-    st.code(f"{head}\n{request.item.source}", language="python")
-    keys = [f"t:quiz:{number}:{place}" for place in range(len(request.asks))]
+    question_shown = question(number - 1)
+    start = ", ".join(map(str, question_shown.item.shape))
+    numel = question_shown.run[0].layout.numel
+    head = f"x = torch.arange({numel}, dtype=torch.{question_shown.item.dtype}).view({start or '()'})"
+    st.code(f"{head}\n{question_shown.item.source}", language="python")
+    keys = [f"t:quiz:{number}:{place}" for place in range(len(question_shown.asks))]
 
     def reveal() -> None:
         choices = [st.session_state.get(key) for key in keys]
@@ -35,12 +35,12 @@ def quiz(inputs: TensorInputs) -> None:
         if len(given) < len(keys):
             return
         st.session_state.setdefault(_REVEALED, {})[number] = given
-        right = sum(item.correct for item in grade(request, given))
+        right = sum(item.correct for item in grade(question_shown, given))
         # What counts is the first guess: later ones have seen the answer.
         st.session_state.setdefault(_SCORE, {}).setdefault(number, (right, len(given)))
 
     with st.form(f"t:quiz:{number}", border=False):
-        for ask, key in zip(request.asks, keys, strict=True):
+        for ask, key in zip(question_shown.asks, keys, strict=True):
             places = range(len(ask.options))
             st.radio(ask.prompt, places, index=None, horizontal=True, format_func=ask.options.__getitem__, key=key)
         st.form_submit_button("Reveal", on_click=reveal)
@@ -48,7 +48,7 @@ def quiz(inputs: TensorInputs) -> None:
         show.error("Choose one answer to each question first.")
     revealed = st.session_state.get(_REVEALED, {}).get(number)
     if revealed is not None:
-        _reveal(inputs, request, grade(request, revealed), number, start)
+        _reveal(inputs, question_shown, grade(question_shown, revealed), number, start)
 
 
 def _score() -> str:
@@ -60,7 +60,7 @@ def _score() -> str:
     return f"<b>{right} of {number}</b> predictions right, in {questions}."
 
 
-def _reveal(inputs: TensorInputs, request: Question, grades: tuple[Grade, ...], number: int, start: str) -> None:
+def _reveal(inputs: TensorInputs, question_shown: Question, grades: tuple[Grade, ...], number: int, start: str) -> None:
     rows = [
         (
             show.badge("right" if g.correct else "wrong", "optimizer" if g.correct else "gradients"),
@@ -68,12 +68,12 @@ def _reveal(inputs: TensorInputs, request: Question, grades: tuple[Grade, ...], 
             f"**{g.answer}**",
             g.reason,
         )
-        for ask, g in zip(request.asks, grades, strict=True)
+        for ask, g in zip(question_shown.asks, grades, strict=True)
     ]
     show.small_table([show.Column(name) for name in ("", "Asked", "torch", "Why")], rows)
 
     def see() -> None:
-        for name, value in preset_texts(request.item.source, start or "()", request.item.dtype).items():
+        for name, value in preset_texts(question_shown.item.source, start or "()", question_shown.item.dtype).items():
             st.session_state[inputs.key(name)] = value
 
     def go_on() -> None:

@@ -131,9 +131,9 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
             return torch.autograd.grad(attend(), (q, k, v), upstream)
 
         call = both
-    request = programme.layer
-    if request and (batch, length) != (request.micro_batch, request.seq_len):
-        shorter = f"{request.micro_batch:,} × {request.seq_len:,} tokens of the plan would take too long"
+    layer = programme.layer
+    if layer and (batch, length) != (layer.micro_batch, layer.seq_len):
+        shorter = f"{layer.micro_batch:,} × {layer.seq_len:,} tokens of the plan would take too long"
         note = "; ".join(filter(None, (note, shorter)))
     return Run(
         call,

@@ -152,15 +152,15 @@ class Step:
         self.forward: Callable[..., Any] = forward
         self.weights: dict[str, Any] = {}
         for name, size in sizes(shape).items():
-            by_name = torch.ones(size, **self.options)
-            self.weights[name] = by_name.normal_(std=size[-1] ** -0.5) if len(size) > 1 else by_name
+            weight = torch.ones(size, **self.options)
+            self.weights[name] = weight.normal_(std=size[-1] ** -0.5) if len(size) > 1 else weight
         for weight in self.weights.values():
             weight.requires_grad_()
         wide = how is FP32
         self.masters = {name: w if wide else w.detach().float() for name, w in self.weights.items()}
-        by_name = {name: adamw(torch, [master], _RATE) for name, master in self.masters.items()}
-        self.optimizers = {name: optimizer for name, (optimizer, _) in by_name.items()}
-        self.update_kind = next(kind for _, kind in by_name.values())
+        optimizers = {name: adamw(torch, [master], _RATE) for name, master in self.masters.items()}
+        self.optimizers = {name: optimizer for name, (optimizer, _) in optimizers.items()}
+        self.update_kind = next(kind for _, kind in optimizers.values())
 
     def feed(self, shape: LayerShape) -> None:
         """Random input, and the gradient that arrives, for so many tokens."""

@@ -219,9 +219,9 @@ def master_copy(start: float, addend: float, steps: int, fmt: FloatFormat) -> Su
     The addend is what ``fmt`` stores, as a gradient in that format would be. ``final`` and ``stalled`` are those of
     the copy itself, ``sums`` and ``overflowed`` of what is read.
     """
-    array = _all_sums(start, stored(addend, fmt), steps, FORMATS["fp32"], "nearest_even")
-    copy = _thinned(FORMATS["fp32"], "nearest_even", stored(addend, fmt), array)
-    read = _thinned(fmt, copy.rounding, copy.addend, decode(encode(array, fmt), fmt))
+    sums = _all_sums(start, stored(addend, fmt), steps, FORMATS["fp32"], "nearest_even")
+    copy = _thinned(FORMATS["fp32"], "nearest_even", stored(addend, fmt), sums)
+    read = _thinned(fmt, copy.rounding, copy.addend, decode(encode(sums, fmt), fmt))
     return replace(read, final=copy.final, stalled=copy.stalled)
 
 

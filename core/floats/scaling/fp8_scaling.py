@@ -114,14 +114,14 @@ def current_scales(amax: npt.ArrayLike, fmt: FloatFormat, rule: ScaleRule) -> Fl
     values = np.asarray(amax, dtype=np.float32).astype(np.float64)
     if not (np.isfinite(values) & (values >= 0)).all():
         raise ValueError("the largest magnitude of a tensor is a finite number from 0 up")
-    array = np.maximum(values, rule.floor)
+    floored = np.maximum(values, rule.floor)
     with np.errstate(over="ignore"):
         # float32 alone divides the same: a quotient of two of its values, rounded to float64 and then to float32.
-        scales = (float(fmt.max_finite) / np.where(array > 0, array, 1)).astype(np.float32)
+        scales = (float(fmt.max_finite) / np.where(floored > 0, floored, 1)).astype(np.float32)
     scales = np.minimum(scales, _FP32_MAX).astype(np.float64)
     if rule.power_of_two:
         scales = np.exp2(np.frexp(scales)[1] - 1.0)
-    return np.where(array > 0, scales, 1.0)
+    return np.where(floored > 0, scales, 1.0)
 
 
 def amaxes(amax: npt.ArrayLike, history: int, which: Which) -> Floats:

@@ -108,12 +108,12 @@ def _loose(model: Any, seen: _Seen, experts: int) -> dict[str, Any]:
     """Weights of experts that the model runs in its own way, by name: their share was not seen."""
     if experts < 2:
         return {}
-    by_name: dict[str, Any] = {}
+    loose: dict[str, Any] = {}
     for name, value in model.named_parameters():
         stacked = value.dim() == 3 and value.shape[0] == experts
         if id(value) not in seen.share and (stacked or re.search(r"(?<!shared_)experts\.\d+\.", name)):
-            by_name[name] = value
-    return by_name
+            loose[name] = value
+    return loose
 
 
 def _run(torch: Any, model: Any, seen: _Seen, seq_len: int) -> Any:
@@ -213,17 +213,17 @@ def _module_of(name: str) -> str:
 
 def _parts(model: Any, seen: _Seen, known: bool) -> list[dict[str, Any]]:
     """Parameters by module, in the model's order; tied ones stand once."""
-    by_name: dict[str, tuple[int, int]] = {}
+    counts_by_module: dict[str, tuple[int, int]] = {}
     for name, value in model.named_parameters():
         total = int(value.numel())
         some, of = seen.share.get(id(value), (1, 1))
         run = total if not known else total * some // of if id(value) in seen.touched else 0
-        before = by_name.get(_module_of(name), (0, 0))
-        by_name[_module_of(name)] = (before[0] + total, before[1] + run)
-    rows = [(name[:TEXT_CHARS], *counts) for name, counts in by_name.items()]
-    selected, rest = rows[: MOST_PARTS - 1], rows[MOST_PARTS - 1 :]
-    if rest:
-        selected.append(("…", sum(row[1] for row in rest), sum(row[2] for row in rest)))
+        before = counts_by_module.get(_module_of(name), (0, 0))
+        counts_by_module[_module_of(name)] = (before[0] + total, before[1] + run)
+    rows = [(name[:TEXT_CHARS], *counts) for name, counts in counts_by_module.items()]
+    selected, remaining = rows[: MOST_PARTS - 1], rows[MOST_PARTS - 1 :]
+    if remaining:
+        selected.append(("…", sum(row[1] for row in remaining), sum(row[2] for row in remaining)))
     return [{"module": name, "total": total, "active": run} for name, total, run in selected]
 
 

@@ -75,10 +75,10 @@ def _guard(event: str, arguments: tuple[Any, ...]) -> None:
 def _cleaned(value: Any) -> Any:
     """The config without the keys that name code, files or kernels, at any depth, and with its infinite bounds."""
     if isinstance(value, dict):
-        by_name = cast("dict[str, Any]", value)
-        if by_name.keys() == {INFINITE} and by_name[INFINITE] in ("Infinity", "-Infinity"):
-            return float(by_name[INFINITE])
-        return {key: _cleaned(inner) for key, inner in by_name.items() if key not in _DROPPED}
+        fields = cast("dict[str, Any]", value)
+        if fields.keys() == {INFINITE} and fields[INFINITE] in ("Infinity", "-Infinity"):
+            return float(fields[INFINITE])
+        return {key: _cleaned(inner) for key, inner in fields.items() if key not in _DROPPED}
     return [_cleaned(inner) for inner in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
@@ -90,8 +90,8 @@ def _class_of(auto: Any, config: Any, named: str, model_type: str) -> tuple[Any,
 
     def known(mapping: Any) -> list[Any]:
         with contextlib.suppress(KeyError):
-            results = mapping[type(config)]
-            return list(cast("tuple[Any, ...]", results)) if isinstance(results, tuple) else [results]
+            classes = mapping[type(config)]
+            return list(cast("tuple[Any, ...]", classes)) if isinstance(classes, tuple) else [classes]
         return []
 
     decoders = known(text)
@@ -133,10 +133,10 @@ def _made(request: Mapping[str, Any], transformers: Any) -> tuple[Any, Any, list
         config = config.get_text_config()
     last: Exception | None = None
     for attention in ("eager", None):
-        by_name = {} if attention is None else {"attn_implementation": attention}
+        arguments = {} if attention is None else {"attn_implementation": attention}
         try:
             with torch.device("meta"):
-                return result._from_config(config, experts_implementation="batched_mm", **by_name), config, notes
+                return result._from_config(config, experts_implementation="batched_mm", **arguments), config, notes
         except MemoryError:
             raise
         except Exception as problem:
@@ -198,12 +198,12 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit("build_output"), limit("build_output")))
     request: dict[str, Any] = json.load(sys.stdin)
     try:
-        by_name: dict[str, Any] = {"built": answer(request)}
+        reply: dict[str, Any] = {"built": answer(request)}
     except NotBuiltError as problem:
-        by_name = {"refused": str(problem)[:TEXT_CHARS]}
+        reply = {"refused": str(problem)[:TEXT_CHARS]}
     except MemoryError:
-        by_name = {"refused": "The model takes more memory to build than is allowed, even without its weights."}
-    print(json.dumps(by_name), file=out, flush=True)
+        reply = {"refused": "The model takes more memory to build than is allowed, even without its weights."}
+    print(json.dumps(reply), file=out, flush=True)
 
 
 if __name__ == "__main__":

@@ -199,12 +199,12 @@ def _fields(family: Family, part: Mapping[str, Any]) -> tuple[Fields, dict[str, 
     names = {field: keys[0] for field, keys in family.keys.items()}
     omitted: list[str] = []
     for field, keys in family.keys.items():
-        results = _find(part, keys)
-        if results is None:
+        entry = _find(part, keys)
+        if entry is None:
             if field in family.defaults:
                 omitted.append(keys[0])
             continue
-        names[field], values[field] = results
+        names[field], values[field] = entry
     return _checked(values, names), names, tuple(dict.fromkeys(omitted))
 
 
@@ -387,9 +387,9 @@ def _unknown(model_type: str, part: Mapping[str, Any]) -> UnknownFamilyError:
     values: dict[str, object] = {"tied": False, "attention_bias": False, "ffn_bias": False}
     names = {field: keys[0] for field, keys in GENERIC.items()}
     for field, keys in GENERIC.items():
-        results = _find(part, keys)
-        if results and results[1] is not None:
-            names[field], values[field] = results
+        entry = _find(part, keys)
+        if entry and entry[1] is not None:
+            names[field], values[field] = entry
     missing = tuple(names[field] for field in _NEEDED if field not in values)
     if missing == (names["ffn"],) and {"experts", "expert_width"} <= set(values):
         missing = ()

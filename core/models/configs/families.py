@@ -139,8 +139,8 @@ def _jamba(f: Fields) -> Mapping[str, Any]:
         if at >= of:
             raise SpecError(name, at, f"it is less than the period of {of}.", 0)
     states = sum(layer % period != offset for layer in range(f.layers))
-    by_name: dict[str, Any] = {"mixer": _mamba(f, states, normed=True) if states else None}
-    return by_name if (f.experts or 0) > 1 else {**by_name, "experts": None}
+    parts: dict[str, Any] = {"mixer": _mamba(f, states, normed=True) if states else None}
+    return parts if (f.experts or 0) > 1 else {**parts, "experts": None}
 
 
 _LAYER_KINDS = {"linear_attention": True, "full_attention": False}

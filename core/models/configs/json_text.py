@@ -63,20 +63,20 @@ def read_object(text: str, what: str = "config.json", most: int = limit("config_
     if deepest > allowed:
         raise ConfigError("", text, f"The text is nested {deepest:,} deep; a {what} is at most {allowed} deep.")
     try:
-        results: object = json.loads(
+        document: object = json.loads(
             text, object_pairs_hook=_unique, parse_constant=_constant, parse_float=_finite, parse_int=_whole
         )
     except json.JSONDecodeError as problem:
         rule = f"This is no JSON: {problem.msg} at line {problem.lineno}, column {problem.colno}."
         raise ConfigError("", text, rule) from None
-    if not isinstance(results, dict):
-        raise ConfigError("", text, f"A {what} is an object in braces; this is {shown(results)}.")
-    result = json.dumps(results, ensure_ascii=False)
+    if not isinstance(document, dict):
+        raise ConfigError("", text, f"A {what} is an object in braces; this is {shown(document)}.")
+    result = json.dumps(document, ensure_ascii=False)
     if (whole := sendable(result)) != result:
         at = next(place for place, letter in enumerate(result) if "\ud800" <= letter <= "\udfff")
         half = whole[at : at + 6]
         raise ConfigError("", text, f"{half} is half of a pair of code units, and no character; leave it out.")
-    return cast("dict[str, Any]", results)
+    return cast("dict[str, Any]", document)
 
 
 def _depth(text: str) -> int:
@@ -102,16 +102,16 @@ def _depth(text: str) -> int:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    by_name = dict(pairs)
-    for value in by_name.values():
+    unique = dict(pairs)
+    for value in unique.values():
         if isinstance(value, _Infinite):
             raise _no_number(value[INFINITE])
-    if len(by_name) < len(pairs):
+    if len(unique) < len(pairs):
         twice = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
         raise ConfigError(
             twice[:_LONGEST], [value for key, value in pairs if key == twice], "a key may stand there once."
         )
-    return by_name
+    return unique
 
 
 INFINITE = "__float__"

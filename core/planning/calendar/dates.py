@@ -96,14 +96,14 @@ def day_of(start: date, at: float) -> date:
 
 def months_from(start: date, most: float) -> list[date]:
     """The first days of the months after ``start``, up to ``most`` days on."""
-    results: list[date] = []
+    months: list[date] = []
     year, month = start.year, start.month
     while True:
         year, month = (year + 1, 1) if month == 12 else (year, month + 1)
         first = date(year, month, 1)
         if (first - start).days > most:
-            return results
-        results.append(first)
+            return months
+        months.append(first)
 
 
 @dataclass(frozen=True, slots=True)

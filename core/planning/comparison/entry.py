@@ -49,9 +49,9 @@ class Entry:
 def entry_of(name: str, texts: Mapping[str, str]) -> Entry:
     """A plan of ``texts`` by id: those of no field of a plan are left aside, missing ones are defaults, and those that
     others decide are what these say."""
-    by_name = {one.id: texts.get(one.id, one.default) for one in PLAN_FORM.fields}
-    reading = PLAN_FORM.parse(by_name)
-    return Entry(cleaned(name, limit("plan_name")), by_name | {text: reading.texts[text] for text in reading.derived})
+    own_texts = {field.id: texts.get(field.id, field.default) for field in PLAN_FORM.fields}
+    reading = PLAN_FORM.parse(own_texts)
+    return Entry(cleaned(name, limit("plan_name")), own_texts | {text: reading.texts[text] for text in reading.derived})
 
 
 def results_of(a: Answer) -> dict[str, float]:
@@ -71,11 +71,11 @@ def pack(entries: Sequence[Entry]) -> str:
     packed: list[str] = []
     for i, entry in enumerate(entries):
         texts = entry.texts.items()
-        by_name = {name: text for name, text in texts if (text != first.get(name) if i else text or name not in _QUIET)}
-        items = [_escaped(entry.name)]
-        items += [f"{name}{_VALUE}{_escaped(text)}" for name, text in by_name.items()]
-        items += [f"{_RESULT}{name}{_VALUE}{value:.6g}" for name, value in entry.results.items()]
-        packed.append(_ITEM.join(items))
+        changed = {name: text for name, text in texts if (text != first.get(name) if i else text or name not in _QUIET)}
+        parts = [_escaped(entry.name)]
+        parts += [f"{name}{_VALUE}{_escaped(text)}" for name, text in changed.items()]
+        parts += [f"{_RESULT}{name}{_VALUE}{value:.6g}" for name, value in entry.results.items()]
+        packed.append(_ITEM.join(parts))
     return _PLAN.join(packed)
 
 
@@ -105,12 +105,12 @@ def unpack(text: str, version: int = LINK_VERSION) -> tuple[tuple[Entry, ...], t
         given = {k: _unescaped(value) for k, dot, value in (item.partition(_VALUE) for item in items) if dot}
         results = {k.removeprefix(_RESULT): _number(v) for k, v in given.items() if k.startswith(_RESULT)}
         texts = {PLAN_FORM.key(k): (v,) for k, v in (first | given).items() if not k.startswith(_RESULT)}
-        by_name, about = PLAN_FORM.from_address({**texts, VERSION: (str(version),)})
+        plan_texts, about = PLAN_FORM.from_address({**texts, VERSION: (str(version),)})
         first = first or {k: v for k, v in given.items() if not k.startswith(_RESULT)}
         display = cleaned(_unescaped(name), limit("plan_name")) or f"Plan {i + 1}"
         sentences += [f"“{clipped(display)}”: {line}" for line in about]
         known = {k: v for k, v in results.items() if k in RESULTS and math.isfinite(v)}
-        entries.append(replace(entry_of(display, by_name), results=known))
+        entries.append(replace(entry_of(display, plan_texts), results=known))
     return tuple(entries), tuple(sentences)
 
 

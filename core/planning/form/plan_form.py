@@ -316,12 +316,12 @@ PLAN_FIELDS: tuple[Field, ...] = (
 def _from_1(texts: dict[str, str]) -> dict[str, str]:
     """Texts of version 1: its cost is part of time, its typed MFU was of all hours, its checkpoints had 14 bytes."""
     gone = ("cost", "linear", "lb", "ld", "lk", "xgrad")
-    by_name = {name: text for name, text in texts.items() if name not in gone}
-    if by_name.get("find") == "cost":
-        by_name["find"] = "time"
-    if by_name.pop("which", "") == "true":
-        by_name["flops"] = "true"
-    return by_name
+    renamed = {name: text for name, text in texts.items() if name not in gone}
+    if renamed.get("find") == "cost":
+        renamed["find"] = "time"
+    if renamed.pop("which", "") == "true":
+        renamed["flops"] = "true"
+    return renamed
 
 
 _STAGES = {"sharded": "3", "ZeRO-2": "2", "ZeRO-1": "1", "replicated": "0"}
@@ -329,10 +329,10 @@ _STAGES = {"sharded": "3", "ZeRO-2": "2", "ZeRO-1": "1", "replicated": "0"}
 
 def _from_2(texts: dict[str, str]) -> dict[str, str]:
     """Texts of version 2: how model states are spread was asked by four names, which are stages of ZeRO."""
-    by_name = dict(texts)
-    if by_name.get("shard") in _STAGES:
-        by_name["zero"] = _STAGES[by_name.pop("shard")]
-    return by_name
+    renamed = dict(texts)
+    if renamed.get("shard") in _STAGES:
+        renamed["zero"] = _STAGES[renamed.pop("shard")]
+    return renamed
 
 
 def _derived(values: Mapping[str, Any]) -> Mapping[str, str]:
@@ -466,10 +466,10 @@ def link_texts(texts: Mapping[str, str], a: Answer | None = None) -> dict[str, s
         field.id for field in PLAN_FIELDS if field.part in (WHOLE, SEARCH) and texts.get(field.id) == field.default
     }
     silent |= {field.id for field in PLAN_FIELDS if field.quiet and not texts.get(field.id)}
-    by_name = {field.id: texts[field.id] for field in PLAN_FIELDS if field.id in texts and field.id not in silent}
+    linked = {field.id: texts[field.id] for field in PLAN_FIELDS if field.id in texts and field.id not in silent}
     if a and a.find == "accelerators":
-        by_name[COUNT.id] = f"{model_copies(a.plan, a.middle.accelerators):,}"
+        linked[COUNT.id] = f"{model_copies(a.plan, a.middle.accelerators):,}"
     if a and a.find == "parameters":
-        by_name |= {MODEL_NAME.id: TYPED, PARAMETERS.id: f"{a.middle.parameters:,.0f}"}
-        by_name.pop(SHAPE.id, None)
-    return by_name
+        linked |= {MODEL_NAME.id: TYPED, PARAMETERS.id: f"{a.middle.parameters:,.0f}"}
+        linked.pop(SHAPE.id, None)
+    return linked

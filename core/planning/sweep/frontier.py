@@ -23,17 +23,17 @@ class FrontierEnd:
     before: bool
 
 
-def edges(holds: Bools) -> list[Edge]:
+def edges(inside: Bools) -> list[Edge]:
     """Every edge between a cell where it holds and one where it does not; rows run from the top."""
-    upright = np.argwhere(holds[:, 1:] != holds[:, :-1])
-    level = np.argwhere(holds[1:, :] != holds[:-1, :])
+    upright = np.argwhere(inside[:, 1:] != inside[:, :-1])
+    level = np.argwhere(inside[1:, :] != inside[:-1, :])
     rows = [(int(j) + 1, int(i), int(j) + 1, int(i) + 1) for i, j in upright]
     return rows + [(int(j), int(i) + 1, int(j) + 1, int(i) + 1) for i, j in level]
 
 
-def frontier_end(holds: Bools) -> FrontierEnd | None:
+def frontier_end(inside: Bools) -> FrontierEnd | None:
     """Where the frontier meets the sweep's rim, to be named there: on top if it does, else right, below, left."""
-    rims = (("top", holds[0, :]), ("right", holds[:, -1]), ("bottom", holds[-1, :]), ("left", holds[:, 0]))
+    rims = (("top", inside[0, :]), ("right", inside[:, -1]), ("bottom", inside[-1, :]), ("left", inside[:, 0]))
     for side, rim in rims:
         turns = np.flatnonzero(rim[1:] != rim[:-1])
         if turns.size:

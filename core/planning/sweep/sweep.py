@@ -103,8 +103,8 @@ class Sweep:
     @cached_property
     def within(self) -> Bools:
         """Whether the time, or the money, is kept by steps that can be."""
-        array = self.dollars <= self.limits.dollars if self.limits.in_money else self.days <= self.limits.days
-        return array & ~self.impossible
+        kept_within = self.dollars <= self.limits.dollars if self.limits.in_money else self.days <= self.limits.days
+        return kept_within & ~self.impossible
 
     @property
     def satisfies(self) -> Bools:
@@ -210,8 +210,8 @@ def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, list[str]]:
         good = np.broadcast_to(allowed(spec, layouts, lengths), len(some))
         with np.errstate(all="ignore"):
             states = states_of(optimizer, policy, spec)
-            array = np.asarray(memory_over(spec, layouts, states, step, runtime=runtime_of(first)).total)
-        for (i, plan, layout), fine, total in zip(some, good, np.broadcast_to(array, len(some)), strict=True):
+            memory = np.asarray(memory_over(spec, layouts, states, step, runtime=runtime_of(first)).total)
+        for (i, plan, layout), fine, total in zip(some, good, np.broadcast_to(memory, len(some)), strict=True):
             if fine:
                 totals[i] = total
             else:

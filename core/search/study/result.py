@@ -143,7 +143,7 @@ def search_point(study: Study, point: Point, search: Search) -> PointResult:
     )
 
 
-def _with_message(point: Point, **by_name: Any) -> PointResult:
+def _with_message(point: Point, **values: Any) -> PointResult:
     """A point by its names, and what was found."""
     nothing: dict[str, Any] = {"problem": "", "plans": 0, "fitting": 0, "best": None, "missing": None, "top": ()}
     return PointResult(
@@ -156,7 +156,7 @@ def _with_message(point: Point, **by_name: Any) -> PointResult:
         seq_len=point.seq_len,
         policy=point.policy,
         optimizer=point.optimizer,
-        **{**nothing, **by_name},
+        **{**nothing, **values},
     )
 
 

@@ -45,7 +45,7 @@ def run_study(
     left = [at for at in range(study.chunk_count) if at not in done]
     points = study.count - sum(len(study.chunk(at)) for at in left)
     plans = 0
-    request = cancelled or (lambda: False)
+    is_cancelled = cancelled or (lambda: False)
 
     def tell(now: Progress) -> None:
         if progress:
@@ -57,7 +57,9 @@ def run_study(
         if client is None and address and left:
             client = closing.enter_context(connected(address))
         for result in (
-            over_workers(study, left, search, client, request) if client else _here(study, left, search, request)
+            over_workers(study, left, search, client, is_cancelled)
+            if client
+            else _here(study, left, search, is_cancelled)
         ):
             yield result
             points += len(result.points)

@@ -263,8 +263,8 @@ def stage_activation_bytes(
     first, last = np.asarray(stage) == 0, np.asarray(stage) == np.asarray(layout.pipeline) - 1
 
     def held(layers: Counts, per_token: Any) -> Bytes:
-        array = saved_bytes.over(tokens=tokens, elements=per_token, each=1, spread=1)
-        return stage_bytes.over(layers=layers, in_flight=flying, layer=array)
+        layer = saved_bytes.over(tokens=tokens, elements=per_token, each=1, spread=1)
+        return stage_bytes.over(layers=layers, in_flight=flying, layer=layer)
 
     stacked = held(1, once)
     if spec.mtp_modules:

@@ -81,7 +81,7 @@ def step_cost(setup: Setup, layout: Layout, *, per_byte: float = FLOP_PER_BYTE) 
         layout.micro_batch * layout.micro_batches * setup.seq_len / (layout.tensor * layout.pipeline * layout.context)
     )
     worth = per_byte * (sent.total - sent.tensor) + INSIDE_FLOP_PER_BYTE * sent.tensor + FLOP_PER_BYTE * moved
-    array = 1 / np.asarray(layout.micro_batches)
-    wait = bubble_seconds.over(pipeline=layout.pipeline, interleave=layout.interleave, stage=array, transfer=0.0)
+    stage_share = 1 / np.asarray(layout.micro_batches)
+    wait = bubble_seconds.over(pipeline=layout.pipeline, interleave=layout.interleave, stage=stage_share, transfer=0.0)
     again = redone / need
     return StepCost(again, (sent.total + moved) / tokens, wait, again + worth / (need * tokens) + wait)

@@ -99,16 +99,16 @@ def through_one_step(setup: Setup) -> StepCurve:
     ended = (at == "backward") & (flown == 0)
     stacked = share * size(act.layers + act.embedding) + begins * size(act.head) + top
     # Gradients made so far: none in forward, all of them once a micro-batch has gone back.
-    array = np.maximum.accumulate(np.where(back, np.clip(flying - flown, 0.0, 1.0), at == "optimizer"))
-    array = parts.fresh * array + (1 - parts.fresh)
+    gradient_share = np.maximum.accumulate(np.where(back, np.clip(flying - flown, 0.0, 1.0), at == "optimizer"))
+    gradient_share = parts.fresh * gradient_share + (1 - parts.fresh)
     running = ~np.isin(at, ("start", "optimizer"))
     values = np.ones(len(at)) if setup.layout.pipeline > 1 else running
-    by_name = {name: np.full(len(at), float(getattr(memory, name))) for name in CLASSES}
-    by_name["gradients"] = array * size(parts.gradients)
-    by_name["activations"] = np.where(ended, size(act.one), stacked)
-    by_name["buffers"] = (
+    bytes_by_class = {name: np.full(len(at), float(getattr(memory, name))) for name in CLASSES}
+    bytes_by_class["gradients"] = gradient_share * size(parts.gradients)
+    bytes_by_class["activations"] = np.where(ended, size(act.one), stacked)
+    bytes_by_class["buffers"] = (
         values * size(parts.gathered)
-        + running * (np.minimum(flown, 1.0) * size(parts.casts) + array * size(parts.waiting))
+        + running * (np.minimum(flown, 1.0) * size(parts.casts) + gradient_share * size(parts.waiting))
         + (back & ~at_loss) * buckets
     )
-    return StepCurve(tuple(phases), by_name, layers, flying)
+    return StepCurve(tuple(phases), bytes_by_class, layers, flying)

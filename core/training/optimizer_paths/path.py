@@ -119,22 +119,22 @@ def optimizer_path(optimizer: str, surface: str, start: tuple[float, float], rat
     torch: Any = importlib.import_module("torch")
     ground = SURFACES[surface]
     weights = torch.nn.Parameter(torch.tensor(start, dtype=torch.float64))
-    taken = torch_optimizer(optimizer, [weights], lr=rate, foreach=False, **_OPTIONS[optimizer])
+    stepper = torch_optimizer(optimizer, [weights], lr=rate, foreach=False, **_OPTIONS[optimizer])
     points, slopes = [start], [ground.slope(*start)]
-    by_name: dict[str, list[list[float]]] = {}
+    states: dict[str, list[list[float]]] = {}
     diverged = 0
     for step in range(1, limit("motion_steps") + 1):
         weights.grad = torch.tensor(slopes[-1], dtype=torch.float64)
-        taken.step()
+        stepper.step()
         x, y = weights.tolist()
         if not (abs(x) < _AWAY and abs(y) < _AWAY):
             diverged = step
             break
         points.append((x, y))
         slopes.append(ground.slope(x, y))
-        for name, value in taken.state[weights].items():
+        for name, value in stepper.state[weights].items():
             if name != "step":
-                by_name.setdefault(name, [[0.0, 0.0]]).append(value.tolist())
+                states.setdefault(name, [[0.0, 0.0]]).append(value.tolist())
     where = np.array(points)
     return OptimizerPath(
         optimizer=optimizer,
@@ -143,24 +143,22 @@ def optimizer_path(optimizer: str, surface: str, start: tuple[float, float], rat
         points=where,
         slopes=np.array(slopes),
         losses=ground.height.over(x=where[:, 0], y=where[:, 1]),
-        states=MappingProxyType({name: np.array(values) for name, values in by_name.items()}),
+        states=MappingProxyType({name: np.array(values) for name, values in states.items()}),
         diverged=diverged,
     )
 
 
-def updates(
-    optimizer: str, rate: float, weight: Any, slope: Any, by_name: Mapping[str, Any], step: Any
-) -> list[Update]:
+def updates(optimizer: str, rate: float, weight: Any, slope: Any, state: Mapping[str, Any], step: Any) -> list[Update]:
     """The formulas of step number ``step`` in their order, on numbers or on arrays of many steps at once.
 
-    weight, slope, held: weight, gradient and the optimizer's state (by torch's names) before the step.
+    weight, slope, state: weight, gradient and the optimizer's state (by torch's names) before the step.
     """
     result: dict[str, Any] = {}
-    results: list[Update] = []
+    computed: list[Update] = []
 
     def put(makes: str, rule: Any, **values: Any) -> Any:
-        results.append(Update(makes, rule, values))
-        result[makes] = results[-1].result
+        computed.append(Update(makes, rule, values))
+        result[makes] = computed[-1].result
         return result[makes]
 
     def scaled(start: Any, direction: Any, square: Any) -> None:
@@ -170,22 +168,22 @@ def updates(
     if optimizer == "SGD":
         put("weight", plain_step, weight=weight, rate=rate, direction=slope)
     elif optimizer == "SGD momentum":
-        buffer = put("momentum_buffer", heavy_ball, momentum=MOMENTUM, buffer=by_name["momentum_buffer"], slope=slope)
+        buffer = put("momentum_buffer", heavy_ball, momentum=MOMENTUM, buffer=state["momentum_buffer"], slope=slope)
         put("weight", plain_step, weight=weight, rate=rate, direction=buffer)
     elif optimizer == "AdaGrad":
-        scaled(weight, slope, put("sum", squares_summed, total=by_name["sum"], slope=slope))
+        scaled(weight, slope, put("sum", squares_summed, total=state["sum"], slope=slope))
     elif optimizer == "RMSProp":
-        square = put("square_avg", running_square, beta=ALPHA, square=by_name["square_avg"], slope=slope)
+        square = put("square_avg", running_square, beta=ALPHA, square=state["square_avg"], slope=slope)
         scaled(weight, slope, square)
     else:
         if optimizer == "AdamW":
             weight = put("decayed", decayed, weight=weight, rate=rate, decay=DECAY)
-        mean = put("exp_avg", running_mean, beta=BETA_1, mean=by_name["exp_avg"], slope=slope)
-        square = put("exp_avg_sq", running_square, beta=BETA_2, square=by_name["exp_avg_sq"], slope=slope)
+        mean = put("exp_avg", running_mean, beta=BETA_1, mean=state["exp_avg"], slope=slope)
+        square = put("exp_avg_sq", running_square, beta=BETA_2, square=state["exp_avg_sq"], slope=slope)
         mean = put("unbiased mean", unbiased_mean, mean=mean, beta=BETA_1, step=step)
         square = put("unbiased square", unbiased_square, square=square, beta=BETA_2, step=step)
         scaled(weight, mean, square)
-    return results
+    return computed
 
 
 def explained(done: OptimizerPath, step: int) -> list[Explanation]:
@@ -216,11 +214,11 @@ def disagreement(done: OptimizerPath) -> float:
     """
     if not done.steps:
         return 0.0
-    by_name = {name: values[:-1] for name, values in done.states.items()}
+    states = {name: values[:-1] for name, values in done.states.items()}
     steps = np.arange(1, done.steps + 1)[:, None]
     after = {**done.states, "weight": done.points}
     worst = 0.0
-    for update in updates(done.optimizer, done.rate, done.points[:-1], done.slopes[:-1], by_name, steps):
+    for update in updates(done.optimizer, done.rate, done.points[:-1], done.slopes[:-1], states, steps):
         if update.makes in after:
             torchs = after[update.makes][1:]
             size = np.maximum(np.abs(torchs), np.finfo(np.float64).tiny)

@@ -83,7 +83,7 @@ class Surface:
 
 
 def _rates(sgd: float, momentum: float, adagrad: float, rmsprop: float, adam: float) -> Mapping[str, float]:
-    by_name = {
+    rates = {
         "SGD": sgd,
         "SGD momentum": momentum,
         "AdaGrad": adagrad,
@@ -91,7 +91,7 @@ def _rates(sgd: float, momentum: float, adagrad: float, rmsprop: float, adam: fl
         "Adam": adam,
         "AdamW": adam,
     }
-    return MappingProxyType(by_name)
+    return MappingProxyType(rates)
 
 
 SURFACES: Mapping[str, Surface] = MappingProxyType(

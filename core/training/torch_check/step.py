@@ -70,7 +70,7 @@ def small_config(spec: TransformerSpec | None) -> dict[str, Any]:
             "n_positions": limit("witness_length"),
             **dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0),
         }
-    by_name = {
+    settings = {
         **same,
         "num_hidden_layers": layers,
         "hidden_size": hidden,
@@ -82,8 +82,8 @@ def small_config(spec: TransformerSpec | None) -> dict[str, Any]:
         count = min(spec.experts.count, _EXPERTS)
         routed = {"num_local_experts": count, "num_experts_per_tok": min(spec.experts.per_token, count)}
         width = _near(spec.experts.width * share, least=32)
-        return {**by_name, "model_type": "mixtral", "intermediate_size": width, **routed}
-    return {**by_name, "model_type": "llama", "intermediate_size": min(_near(spec.ffn * share), 8 * hidden)}
+        return {**settings, "model_type": "mixtral", "intermediate_size": width, **routed}
+    return {**settings, "model_type": "llama", "intermediate_size": min(_near(spec.ffn * share), 8 * hidden)}
 
 
 def _number(value: Any) -> float:

@@ -48,12 +48,12 @@ def _event(s: Schedule, id: str, first: date, last: date, summary: str, text: st
 def _name(s: Schedule) -> str:
     """Another for every calendar of other runs or days, and the same for the same one, so that a program finds it."""
     # Not of figures: what a plan is worked out with may change from one edition of the data to the next.
-    results: list[object] = [s.start, s.due, [(closed.first, closed.last) for closed in s.fleet.closed]]
+    identity: list[object] = [s.start, s.due, [(closed.first, closed.last) for closed in s.fleet.closed]]
     for run in (run.run for run in s.runs):
         plan = run.plan
-        results += [run.name, run.after, run.earliest, plan.model, plan.parameters, plan.tokens]
-        results += [plan.accelerator, plan.accelerators]
-    return sha256(repr(results).encode()).hexdigest()[:16]
+        identity += [run.name, run.after, run.earliest, plan.model, plan.parameters, plan.tokens]
+        identity += [plan.accelerator, plan.accelerators]
+    return sha256(repr(identity).encode()).hexdigest()[:16]
 
 
 def _escaped(text: str) -> str:

@@ -99,11 +99,11 @@ def chart_alt(result: Collectives, link: float = math.nan) -> str:
 
 def explanations(result: Collectives) -> tuple[Explanation, ...]:
     """The rates of the largest message of each operation, opened. Point to point they are one and the same."""
-    results: list[Explanation] = []
+    opened: list[Explanation] = []
     for operation, timing in result.largest.items():
         about = f"{operation}, {size_text(timing.bytes)}"
-        results.append(algorithm_bandwidth.explain(size=timing.bytes, seconds=timing.seconds).about(about))
+        opened.append(algorithm_bandwidth.explain(size=timing.bytes, seconds=timing.seconds).about(about))
         if passes := LINK_PASSES[operation]:
             rate = algorithm_bandwidth(timing.bytes, timing.seconds)
-            results.append(bus_bandwidth.explain(times=passes, ranks=result.ranks, rate=rate).about(about))
-    return tuple(results)
+            opened.append(bus_bandwidth.explain(times=passes, ranks=result.ranks, rate=rate).about(about))
+    return tuple(opened)

@@ -41,11 +41,11 @@ def _no_number_latex(view: CodeView, letters: dict[str, str], wear: Callable[[st
     if view.kind == "inf" and fmt.nan == "ieee":
         outcome = rf"(-1)^{{{wear('sign', view.sign)}}} \cdot \infty"
     widths = {"sign": int(fmt.signed), "exponent": fmt.exponent_bits, "fraction": fmt.fraction_bits}
-    by_name = {"sign": view.sign, "exponent": view.exponent, "fraction": view.fraction}
+    numbers = {"sign": view.sign, "exponent": view.exponent, "fraction": view.fraction}
     ones = {"exponent": view.exponent == fmt.exponent_mask, "fraction": view.fraction == fmt.fraction_mask}
     display = [name for name, width in widths.items() if width and (name != "sign" or fmt.nan == "negative_zero")]
     note = r"\text{ (all ones)}"
-    parts = [rf"{letters[name]} = {wear(name, by_name[name])} {note if ones.get(name) else ''}" for name in display]
+    parts = [rf"{letters[name]} = {wear(name, numbers[name])} {note if ones.get(name) else ''}" for name in display]
     fields = r", \quad ".join(parts)
     return rf"{fields} \quad\Rightarrow\quad x = {outcome}"
 

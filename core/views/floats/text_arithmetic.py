@@ -294,8 +294,8 @@ def _result(operation: Operation) -> str:
     fmt, cut = operation.fmt, operation.cut
     if operation.overflowed:
         fate = fmt.outcome(operation.overflow)
-        holds = operation.value is not None and fate != "saturate"
-        what = "the largest finite value, as this mode never goes outward" if holds else OUTCOMES[fate]
+        stays_finite = operation.value is not None and fate != "saturate"
+        what = "the largest finite value, as this mode never goes outward" if stays_finite else OUTCOMES[fate]
         return f"Beyond the largest finite value, {rounded(fmt.max_finite, 5)}: it becomes {what}."
     if cut is None or operation.value is None or operation.error is None:
         return f"{_sentence(operation_text(operation.code, fmt))}."

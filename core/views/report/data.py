@@ -43,7 +43,7 @@ def as_json(report: Report) -> str:
         }
         for plan in report.plans
     ]
-    by_name: dict[str, Any] = {
+    document: dict[str, Any] = {
         "kind": KIND,
         "version": LINK_VERSION,
         "date": report.date.isoformat(),
@@ -51,19 +51,19 @@ def as_json(report: Report) -> str:
         "knowledge": data_version(),
         "plans": plans,
     }
-    return json.dumps(by_name, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-def _of_layout(item: AppliedLayout) -> dict[str, Any]:
+def _of_layout(applied: AppliedLayout) -> dict[str, Any]:
     """The layout in force, what a step of it comes to, and how it is launched; ``sentence`` then is about it."""
-    layout = {field.name: int(getattr(item.result.layout, field.name)) for field in fields(item.result.layout)}
+    layout = {field.name: int(getattr(applied.result.layout, field.name)) for field in fields(applied.result.layout)}
     return {
-        "sentence": plain(headline(item.plan, item.request, item.result)),
-        "whole_run": plain(whole_run(item.plan, item.request, item.result)),
+        "sentence": plain(headline(applied.plan, applied.request, applied.result)),
+        "whole_run": plain(whole_run(applied.plan, applied.request, applied.result)),
         "layout": layout,
-        "step": item.results,
+        "step": applied.results,
         "launch": {
-            launch.system: {"text": launch.text, "notes": list(map(plain, launch.notes))} for launch in item.launches
+            launch.system: {"text": launch.text, "notes": list(map(plain, launch.notes))} for launch in applied.launches
         },
     }
 

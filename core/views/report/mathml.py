@@ -93,10 +93,10 @@ class _Reader:
 
     def all(self) -> list[_Node]:
         """Every node up to the end."""
-        results = self._until(())
+        nodes = self._until(())
         if self.at < len(self.tokens):
             raise self._wrong(self.tokens[self.at])
-        return results
+        return nodes
 
     def _wrong(self, what: str) -> LatexError:
         return LatexError(f"“{what}” cannot be read in {self.latex}")
@@ -115,12 +115,12 @@ class _Reader:
 
     def _until(self, ends: tuple[str, ...]) -> list[_Node]:
         """Nodes with their scripts, up to one of ``ends``, which stays."""
-        results: list[_Node] = []
+        nodes: list[_Node] = []
         while self._peek() and self._peek() not in ends:
             if self._peek() == "}":
                 raise self._wrong("}")
-            results.append(self._scripted(signed=not results or results[-1].sign in _OPENS))
-        return results
+            nodes.append(self._scripted(signed=not nodes or nodes[-1].sign in _OPENS))
+        return nodes
 
     def _scripted(self, signed: bool) -> _Node:
         """One node with what is raised and lowered at it. signed: a minus here belongs to what follows."""

@@ -73,8 +73,7 @@ def as_markdown(report: Report) -> str:
         if len(report.plans) > 1:
             parts.append(f"## {markdown_text(plan.name)}")
         if at := report.layout:
-            results = (at.plan, at.request, at.result)
-            parts += map(unlinked, (headline(*results), stepped(at.plan, at.request, at.result), whole_run(*results)))
+            parts += [unlinked(say(at.plan, at.request, at.result)) for say in (headline, stepped, whole_run)]
         if plan.answer:  # where our own words name a device, that is as somebody typed it
             parts += [unlinked(sentence(plan.answer)), unlinked(assumptions(plan.answer))]
         else:

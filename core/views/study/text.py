@@ -33,7 +33,7 @@ def example(plan: Plan, request: SearchRequest) -> str:
     """A study around a plan: half, as many and twice its accelerators, its batch and twice as much."""
     named = plan.known is not None and plan.model not in (OWN, TYPED)
     count = request.cluster.count
-    by_name = {
+    study = {
         "models": [plan.model if named else write_spec(request.spec)],
         "clusters": [
             {
@@ -46,7 +46,7 @@ def example(plan: Plan, request: SearchRequest) -> str:
         "software": plan.software,
         "tokens": plan.tokens,
     }
-    return json.dumps(by_name, indent=2)
+    return json.dumps(study, indent=2)
 
 
 def too_many(study: Study) -> str:
@@ -70,14 +70,14 @@ def rows(points: Sequence[PointResult]) -> list[tuple[str, ...]]:
 
 def _row(result: PointResult) -> tuple[str, ...]:
     where = f"{result.accelerators:,} × {result.accelerator}"
-    results = (result.model, where, format_exact(result.global_batch_sequences), format_exact(result.seq_len))
+    point = (result.model, where, format_exact(result.global_batch_sequences), format_exact(result.seq_len))
     fit = f"{result.fitting:,} of {result.plans:,}"
     if result.best is None:
         short = f"none fits; {gib(result.missing)} over" if result.missing is not None else "none divides"
-        return (*results, result.problem or short, "", "", "", "", fit)
+        return (*point, result.problem or short, "", "", "", "", fit)
     best = result.best
     return (
-        *results,
+        *point,
         brief(best.plan.layout),
         seconds_text(best.plan.seconds),
         "" if best.mfu is None else percent(best.mfu),

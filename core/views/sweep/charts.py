@@ -83,17 +83,17 @@ def shares_of(values: Array) -> Array:
     return np.where(finite, (values - low) / (high - low), 0.0)
 
 
-def _line(kind: str, holds: Bools, yes: str, no: str) -> dict[str, Any] | None:
+def _line(kind: str, inside: Bools, yes: str, no: str) -> dict[str, Any] | None:
     """One frontier and its name, which says what holds on the side of the line where it stands."""
-    out = frontier_end(holds)
+    out = frontier_end(inside)
     if not out:
         return None
-    length = holds.shape[1] if out.side in ("top", "bottom") else holds.shape[0]
+    length = inside.shape[1] if out.side in ("top", "bottom") else inside.shape[0]
     # The name stands where there is more room for it.
     before = out.at * 2 >= length
     return {
         "kind": kind,
-        "edges": edges(holds),
+        "edges": edges(inside),
         "side": out.side,
         "at": out.at,
         "before": before,

@@ -53,7 +53,7 @@ def heading(sweep: Sweep, scale: Scale) -> str:
 def named(sweep: Sweep, cell: tuple[int, int], *, bold: bool = True) -> str:
     """A cell by its two values, the number of accelerators first: ``2,048 H100 SXM and an MFU of 45%``."""
     sides = [(sweep.x.axis, sweep.x.texts[cell[1]]), (sweep.y.axis, sweep.y.texts[cell[0]])]
-    sides.sort(key=lambda results: results[0].id != COUNT.id)
+    sides.sort(key=lambda side: side[0].id != COUNT.id)
     swept = {axis.id for axis, _ in sides}
     sentences: list[str] = []
     for axis, text in sides:

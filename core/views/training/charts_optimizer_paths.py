@@ -142,15 +142,15 @@ def _markers(here: Sequence[OptimizerPath], step: int, chosen: str, palette: Pal
 
 def _frames(here: Sequence[OptimizerPath], step: int, trace: int) -> list[dict[str, Any]]:
     """The markers from the start to ``step``, in at most so many pictures."""
-    array = np.unique(np.linspace(0, step, min(step, _FRAMES) + 1).astype(int))
-    places = np.array([w.points[array] for w in here]).round(4)
+    steps = np.unique(np.linspace(0, step, min(step, _FRAMES) + 1).astype(int))
+    places = np.array([w.points[steps] for w in here]).round(4)
     return [
         {
             "name": str(at),
             "traces": [trace],
             "data": [{"type": "scatter", "x": places[:, i, 0].tolist(), "y": places[:, i, 1].tolist()}],
         }
-        for i, at in enumerate(array.tolist())
+        for i, at in enumerate(steps.tolist())
         if here
     ]
 

@@ -112,9 +112,7 @@ def _moved(before: DeviceMemory, after: DeviceMemory) -> list[tuple[str, str, fl
         (role, name, (float(getattr(after, field)) - float(getattr(before, field))) / GIB)
         for field, role, name in CLASSES
     ]
-    return sorted(
-        (row for row in rows if not math.isclose(row[2], 0.0, abs_tol=5e-4)), key=lambda results: -abs(results[2])
-    )
+    return sorted((row for row in rows if not math.isclose(row[2], 0.0, abs_tol=5e-4)), key=lambda row: -abs(row[2]))
 
 
 def _most(before: DeviceMemory, after: DeviceMemory, palette: Palette) -> str:
