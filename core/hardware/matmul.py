@@ -61,3 +61,9 @@ def best_matmul(name: str, dtype: str) -> BestMatmul:
 
 def _own_bf16(device: Accelerator) -> tuple[str, Sequence[float]]:
     return f"{device.name} in 16 bits", [best_matmul(device.name, device.usable("bf16")).share]
+
+
+def ceiling_of(device: Accelerator, dtype: str) -> float:
+    """The best bare matmul of an accelerator, as a share of its peak; 1 where nobody measured one."""
+    share = best_matmul(device.name, dtype).share
+    return 1.0 if math.isnan(share) else min(share, 1.0)

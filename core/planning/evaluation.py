@@ -26,16 +26,18 @@ from core.budget.interval import Interval
 from core.budget.run import accelerator_hours, rent, tokens_per_second, training_seconds
 from core.formula import Explanation, Formula, explain_run
 from core.hardware.accelerators import Accelerator
-from core.hardware.matmul import best_matmul
+from core.hardware.matmul import ceiling_of
 from core.hardware.roofline import explain_device
 from core.models.catalog import CatalogModel, nearest_dense
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
-from core.planning.plan import ComputeOptions, Find, Limits, Plan, Power
+from core.planning.plan import Find, Limits, Plan, Power
 from core.planning.solving import Array, SolvedRuns, Terms, solve
+from core.planning.throughput import WIDTHS
 from core.runs.energy import carbon, energy
-from core.runs.expectation import RunFeatures, explain_expectation
 from core.runs.goodput import Interruptions, mfu_of_all_hours, mfu_of_steps
 from core.runs.long_sequences import TokenWork
+from core.runs.share import share_of_steps, whole_run_mfu
+from core.runs.utilisation import base_peak
 
 Bools = npt.NDArray[np.bool_]
 
@@ -44,8 +46,10 @@ Bools = npt.NDArray[np.bool_]
 class Estimate:
     """The budget at one end of its range, or in its middle.
 
-    mfu: over all hours; steps: of the steps alone. hours: accelerator-hours. price: dollars per accelerator-hour, and
-    dollars: NaN where unknown. tokens_per_second: of the whole cluster, over all hours. days: on the wall.
+    mfu: over all hours; steps: of the steps alone, as typed or under the fastest layout; steps_days: days that they
+    take by themselves; running: MFU of the time that trains. hours: accelerator-hours. price: dollars per
+    accelerator-hour, and dollars: NaN where unknown. tokens_per_second: of the whole cluster, over all hours. days: on
+    the wall.
     """
 
     parameters: float
@@ -59,6 +63,8 @@ class Estimate:
     per_parameter: float
     goodput: float
     steps: float
+    steps_days: float
+    running: float
     dollars: float
     tokens_per_second: float
 
@@ -87,7 +93,6 @@ class Answer:
     middle: Estimate
     high: Estimate
     expected: Interval
-    run_features: RunFeatures
     token_work: TokenWork
     interruptions: Interruptions
     all_interruptions: Interruptions
@@ -139,7 +144,7 @@ class Answer:
     @property
     def impossible(self) -> bool:
         """Whether the steps would have to be faster than the accelerator's best matmul."""
-        return bool(too_fast(self.middle.steps, self.ceiling))
+        return bool(too_fast(self.middle.running, self.ceiling))
 
     def explain(self) -> list[Explanation]:
         """Every number of the middle, from the answer down to what was given: the formulas that it was worked out by.
@@ -148,19 +153,11 @@ class Answer:
         """
         steps = [*reversed(explain_run(lambda: _account(self.terms, self.run), zeros=True))]
         answer_first = sorted(steps, key=lambda step: step.name != _ANSWERED_BY[self.find].name)
-        published = explain_expectation(self.run_features) if self.published else []
-        return [*answer_first, *published, *explain_device(self.device, self.dtype)]
+        return [*answer_first, *explain_device(self.device, self.dtype)]
 
     def explain_mfu(self) -> list[Explanation]:
-        """Where the MFU comes from: published runs, or goodput and the steps; and what stops the run."""
-        published = explain_expectation(self.run_features) if self.published else []
-        return [*published, *reversed(explain_run(lambda: _shares(self.terms, self.run), zeros=True))]
-
-
-def ceiling_of(device: Accelerator, dtype: str) -> float:
-    """The best bare matmul of an accelerator, as a share of its peak; 1 where nobody measured one."""
-    share = best_matmul(device.name, dtype).share
-    return 1.0 if math.isnan(share) else min(share, 1.0)
+        """Where the MFU comes from: the steps, goodput and published runs; and what stops the run."""
+        return [*reversed(explain_run(lambda: _shares(self.terms, self.run), zeros=True))]
 
 
 def too_fast(steps: Array | float, ceiling: Array | float) -> Any:
@@ -213,7 +210,7 @@ class Evaluation:
     def impossible(self) -> Bools:
         """Whether the steps would have to be faster than the accelerator's best matmul."""
         ceilings = np.array([ceiling_of(t.plan.device, t.dtype) for t in self.terms])
-        return np.asarray(too_fast(self.middle("steps"), ceilings))
+        return np.asarray(too_fast(self.middle("running"), ceilings))
 
     def answer(self, row: int) -> Answer:
         """The answer of one plan. Raises its `BudgetError` where there is none."""
@@ -234,12 +231,11 @@ class Evaluation:
             device=plan.device,
             dtype=terms.dtype,
             peak=terms.peak,
-            scale=terms.scale,
+            scale=min(1.0, base_peak(plan.accelerator) / terms.peak) if terms.dtype in WIDTHS else 1.0,
             low=low,
             middle=middle,
             high=high,
             expected=Interval(*map(float, self.expected[row])),
-            run_features=terms.run_features(middle.parameters, middle.tokens, middle.accelerators),
             token_work=terms.token_work,
             interruptions=stops.at(1),
             all_interruptions=stops,
@@ -305,11 +301,8 @@ def _terms_of(plan: Plan) -> Plan:
         attention=_ANY.attention,
         prices=None,
         layout=_ANY.layout,
-        compute_options=ComputeOptions(),
         power=Power(),
-        batch=_ANY.batch,
         objective=_ANY.objective,
-        constraints=_ANY.constraints,
     )
 
 
@@ -330,14 +323,14 @@ def _evaluate_group(terms: Terms, plans: Sequence[Plan]) -> Evaluation:
     bad = np.array([problem is not None for problem in problems])
     for name, values in columns.items():
         columns[name] = np.where(bad[:, None], np.nan, values)
-    sizes = np.where(bad[:, None], 1.0, run.parameters), np.where(bad[:, None], 1.0, run.tokens)
+    sizes = (np.where(bad, 1.0, values[:, 1])[:, None] for values in (run.parameters, run.accelerators))
     stored = np.asarray(terms.total(columns["parameters"][:, 1]))
     return Evaluation(
         plans=tuple(plans),
         terms=(terms,) * len(plans),
         run=run,
         columns=columns,
-        expected=terms.expected(*sizes)[:, :, 1].T,
+        expected=terms.expected(*sizes),
         stored=np.where(bad, np.nan, np.maximum(1.0, stored)),
         energy=np.where(bad[:, None], np.nan, used),
         carbon=np.where(bad[:, None], np.nan, emitted),
@@ -355,17 +348,21 @@ def dollars_over(a: Answer) -> str:
 
 
 def _shares(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
-    """Goodput, and the MFU over all hours and of the steps alone."""
+    """Goodput, and the MFU over all hours, of the steps alone, and of the time that trains."""
     goodput = terms.interruptions(run.parameters, run.accelerators).goodput
     if terms.of_steps_alone:
         typed = terms.typed_mfu(run)
-        return {"goodput": goodput, "steps": typed, "mfu": mfu_of_all_hours.over(steps=typed, goodput=goodput)}
+        mfu = mfu_of_all_hours.over(steps=typed, goodput=goodput)
+        return {"goodput": goodput, "steps": typed, "mfu": mfu, "running": typed}
+    steps, mfu = terms.steps_mfu(run.parameters, run.accelerators), run.mfu
     with np.errstate(divide="ignore", invalid="ignore"):  # no time that trains has no steps that are fast enough
-        steps = mfu_of_steps.over(mfu=run.mfu, goodput=goodput)
-    if terms.plan.mfu is None and terms.plan.find != "MFU" and np.ndim(steps):
-        # However little time failures leave a large cluster to train, no step is faster than the best matmul.
-        steps = np.minimum(steps, np.maximum(ceiling_of(terms.plan.device, terms.dtype), steps[..., 1:2]))
-    return {"goodput": goodput, "steps": steps, "mfu": run.mfu}
+        if terms.plan.mfu is None and terms.plan.find != "MFU":
+            rest = mfu / steps / goodput
+            mfu = whole_run_mfu.over(steps=steps, share=share_of_steps.over(goodput=goodput, rest=rest))
+            running = steps
+        else:
+            running = mfu_of_steps.over(mfu=mfu, goodput=goodput)
+    return {"goodput": goodput, "steps": steps, "mfu": mfu, "running": running}
 
 
 def _account(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
@@ -402,6 +399,7 @@ def _account(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
         case _:
             pass
     hours = accelerator_hours.over(accelerators=n, seconds=seconds)
+    shares = _shares(terms, replace(run, mfu=mfu))
     return {
         "parameters": parameters,
         "tokens": tokens,
@@ -413,7 +411,8 @@ def _account(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
         "per_parameter": per_parameter,
         "dollars": rent.over(hours=hours, price=run.price),
         "tokens_per_second": tokens_per_second.over(tokens=tokens, seconds=seconds),
-        **_shares(terms, replace(run, mfu=mfu)),
+        **shares,
+        "steps_days": days * shares["mfu"] / shares["steps"],
     }
 
 

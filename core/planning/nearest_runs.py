@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from core.planning.evaluation import Answer
-from core.runs.coverage import NearestRun, nearest_runs
+from core.planning.throughput import WIDTHS
+from core.runs.coverage import NearestRun, RunFeatures, nearest_runs
 from core.runs.published import PublishedRun
+from core.runs.share import run_shares
 
 
 @dataclass(frozen=True, slots=True)
 class SimilarRun:
-    """A published run, and what the plan would come to at its utilisation: ``value`` in the unit of what was found.
-
-    similarity: how near it is to the plan, and in what.
+    """A published run, and what the plan would come to at its share of the steps: ``value`` in the unit of what was
+    found, mfu over all hours. similarity: how near it is to the plan, and in what.
     """
 
     run: PublishedRun
@@ -23,12 +26,22 @@ class SimilarRun:
     similarity: NearestRun
 
 
+def run_features(a: Answer) -> RunFeatures:
+    """What published runs are compared with a plan by."""
+    m = a.middle
+    mixture = bool(a.model and a.model.mixture)
+    width = WIDTHS.get(a.dtype, "16-bit")
+    return RunFeatures(m.parameters, m.tokens, a.plan.accelerator, m.accelerators, mixture, width)
+
+
 @lru_cache(maxsize=128)
 def similar_runs(a: Answer, most: int = 12) -> tuple[SimilarRun, ...]:
-    """The plan at the utilisation of each of the nearest runs, the nearest first."""
+    """The plan's steps at the share that each of the nearest runs reached of its own, the nearest first."""
+    shares = {run.evidence: run.share for run in run_shares(a.terms.throughput.timed)}
+    steps = a.terms.steps_mfu(np.array(a.middle.parameters), np.array(a.middle.accelerators))
     runs: list[SimilarRun] = []
-    for near in nearest_runs(a.run_features, most):
-        mfu = near.evidence.utilisation * a.scale
+    for near in nearest_runs(run_features(a), tuple(shares), most):
+        mfu = float(steps) * shares[near.evidence]
         runs.append(SimilarRun(near.evidence.run, mfu, at_mfu(a, mfu), near))
     return tuple(runs)
 

@@ -22,6 +22,7 @@ _DEEPSEEK = {"pp": "16", "ep": "64", "zero": "1", "rc": "full", "prec": "mixed b
 def _preset(model: str, tokens: str, gpu: str, count: str, mfu: str, seq: str, **more: str) -> Mapping[str, str]:
     """Every field shown, so that the chip is lit only when all of them match, and the layout that must hold it."""
     usual = {**_WHOLE, "find": "time", "dtype": "bf16", "attn": "causal", "price": "", "pace": "all hours"}
+    usual["gb"] = "16M tokens"
     return {**usual, "model": model, "tokens": tokens, "gpu": gpu, "count": count, "mfu": mfu, "seq": seq, **more}
 
 
@@ -31,10 +32,17 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
         "Llama 3.1 405B", "15.6T", "H100 SXM", "16,384", "41%", "8,192", pace="steady steps", **_LLAMA
     ),
     LECTURE: _preset(TYPED, "15T", "H100 SXM", "1,024", "0.5", "8,192", n="70B"),
-    "GPT-3 175B": _preset("GPT-3 175B", "300B", "V100 SXM 32 GB", "10,000", "21.3%", "2,048", dtype="fp16"),
-    "Llama 2 70B": _preset("Llama 2 70B", "2T", "A100 SXM 80 GB", "2,048", "40%", "4,096"),
-    "DeepSeek-V3": _preset("DeepSeek-V3", "14.8T", "H800 SXM", "2,048", "published", "4,096", dtype="fp8", **_DEEPSEEK),
-    "GPT-2 124M on one node": _preset("GPT-2 124M", "10B", "A100 SXM 80 GB", "8", "0.5", "1,024"),
+    "GPT-3 175B": _preset(
+        "GPT-3 175B", "300B", "V100 SXM 32 GB", "10,000", "21.3%", "2,048", dtype="fp16", gb="3.2M tokens"
+    ),
+    "Llama 2 70B": _preset("Llama 2 70B", "2T", "A100 SXM 80 GB", "2,048", "40%", "4,096", gb="4M tokens"),
+    "DeepSeek-V3": _preset(
+        *("DeepSeek-V3", "14.8T", "H800 SXM", "2,048", "published", "4,096"),
+        dtype="fp8",
+        gb="62.9M tokens",
+        **_DEEPSEEK,
+    ),
+    "GPT-2 124M on one node": _preset("GPT-2 124M", "10B", "A100 SXM 80 GB", "8", "0.5", "1,024", gb="512"),
     "Our next model": _preset(
         OWN, "15T", "H100 SXM", "512", "published", "8,192", find="tokens", within="60 days", shape=_NEXT
     ),

@@ -19,7 +19,7 @@ _BATCH = re.compile(r"(.*?)\s*(tokens?|sequences?|seqs?)?", re.IGNORECASE | re.D
 class Batch:
     """A global batch as typed: so many sequences, or about so many tokens."""
 
-    size: float = 4e6
+    size: float = 16e6
     in_tokens: bool = True
 
     def sequences(self, seq_len: int) -> int:

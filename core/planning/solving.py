@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -27,21 +26,18 @@ from core.limits import limit
 from core.models.catalog import CatalogModel
 from core.planning.memory_estimate import plan_checkpoint
 from core.planning.plan import Plan
-from core.runs.expectation import PublishedMfu, RunFeatures, Width, published_mfu
+from core.planning.throughput import Throughput
 from core.runs.goodput import LEAST_GOODPUT, Interruptions, interruptions, mfu_of_all_hours, no_progress
 from core.runs.long_sequences import TokenWork, token_work
-from core.runs.utilisation import base_peak
 from core.training.memory import CheckpointSize
 from core.units import format_quantity
 
 Array = npt.NDArray[np.float64]
 
-WIDTHS: dict[str, Width] = {"fp8": "8-bit", "int8": "8-bit", "fp6": "8-bit", "fp4": "4-bit"}
 _CLOSE = 1e-12
 _ROUNDS = 80
-_LEAST_SHARE, _TRIALS = math.exp(-3), 32
-"""Published runs' MFU is hardly ever less than this share of the best matmul: a search begins with so many trials,
-which take hardly longer at once than three do."""
+_LEAST_MFU, _TRIALS = 0.01, 32
+"""A search for parameters begins with so many trials between this MFU and 1, which take hardly longer than three."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +57,6 @@ class Terms:
     def peak(self) -> float:
         """Dense FLOP/s of one accelerator in the plan's dtype."""
         return self.plan.device.peak(self.dtype)
-
-    @cached_property
-    def scale(self) -> float:
-        """An MFU of this peak over the same of the dense 16-bit one. Narrow formats are held against their own, higher
-        peak; wide ones are taken to reach the same share of their lower one."""
-        narrow = self.dtype in WIDTHS
-        return min(1.0, base_peak(self.plan.accelerator) / self.peak) if narrow else 1.0
 
     @cached_property
     def token_work(self) -> TokenWork:
@@ -97,49 +86,38 @@ class Terms:
         """What checkpoints, failures and restarts leave of the time."""
         return interruptions(accelerators, self.checkpoint_size.of(self.total(params)), self.plan.reliability)
 
-    def run_features(self, params: float, tokens: float, accelerators: float) -> RunFeatures:
-        """What published runs are compared by; less than one of anything is taken as one."""
-        return RunFeatures(
-            params=max(params, 1.0),
-            tokens=max(tokens, 1.0),
-            accelerator=self.plan.accelerator,
-            accelerators=max(accelerators, 1.0),
-            mixture=bool(self.model and self.model.mixture),
-            width=WIDTHS.get(self.dtype, "16-bit"),
-        )
-
     @cached_property
-    def published_mfu(self) -> PublishedMfu:
-        """What published runs say to plans of this kind."""
-        features = self.run_features(1.0, 1.0, 1.0)
-        return published_mfu(features.accelerator, mixture=features.mixture, width=features.width)
+    def throughput(self) -> Throughput:
+        """What the cluster trains at, of the steps alone and of the whole run."""
+        return Throughput(self.plan, self.model, self.checkpoint_size)
 
-    @cached_property
-    def _expected(self) -> dict[bytes, Array]:
-        return {}
+    def flop_by_6n(self, params: Array) -> Array:
+        """FLOPs of a token that the throughput is counted in: 6 N; where no step is timed, all that are counted, at
+        which the MFU is taken to hold."""
+        return (6.0 if self.throughput.timed else self.token_work.per_parameter(params)) * params
 
-    def expected(self, params: Array, tokens: Array) -> Array:
-        """P10, P50 and P90 (first axis) of the MFU over all hours that published runs lead one to expect, of the plan's
-        peak; less than one parameter or token, which a search may pass, is taken as one.
+    def _counted(self, mfu: Array, params: Array) -> Array:
+        """An MFU of the throughput's FLOPs as one of all that are counted."""
+        if not self.throughput.timed or not self.token_work.long:
+            return mfu
+        return mfu * self.token_work.per_parameter(params) / 6
 
-        What was found is kept: a root ends where its equation was last worked out.
-        """
-        params, tokens = params + 0 * tokens, tokens + 0 * params
-        key = params.tobytes() + tokens.tobytes()
-        if key not in self._expected:
-            ends = self.published_mfu.ends(
-                np.log(np.maximum(params, 1.0)).ravel(), np.log(np.maximum(tokens, 1.0)).ravel()
-            )
-            self._expected[key] = self.scale * ends.reshape(3, *params.shape)
-        return self._expected[key]
+    def expected(self, params: Array, accelerators: Array) -> Array:
+        """MFU over all hours that steps and published runs lead one to expect, in each column (last axis)."""
+        params, accelerators = np.maximum(params, 1.0), np.maximum(accelerators, 1e-9)
+        return self._counted(self.throughput.whole_mfu(params, accelerators), params)
 
-    def mfu(self, params: Array, tokens: Array, accelerators: Array) -> Array:
+    def steps_mfu(self, params: Array, accelerators: Array) -> Array:
+        """MFU of the steps alone, of the fastest layout."""
+        params, accelerators = np.maximum(params, 1.0), np.maximum(accelerators, 1e-9)
+        return self._counted(self.throughput.steps_mfu(params, accelerators), params)
+
+    def mfu(self, params: Array, accelerators: Array) -> Array:
         """MFU over all hours in each column (last axis); the arguments have a value for each, or one for all."""
         typed = self.plan.mfu
         if typed is None:
-            ends = self.expected(params, tokens)
-            return np.stack([end[..., i if ends.shape[-1] == 3 else 0] for i, end in enumerate(ends)], axis=-1)
-        share = np.array([typed.low, typed.mid, typed.high])
+            return self.expected(params, accelerators)
+        share = typed_ends(typed)
         if self.of_steps_alone:
             return mfu_of_all_hours.over(steps=share, goodput=self.interruptions(params, accelerators).goodput)
         return share + 0 * params
@@ -151,7 +129,7 @@ class Terms:
 
     def hours(self, params: Array, tokens: Array, accelerators: Array) -> Array:
         """Accelerator-hours in each column."""
-        return self.hours_at(self.mfu(params, tokens, accelerators), params, tokens)
+        return self.hours_at(self.mfu(params, accelerators), params, tokens)
 
     def hours_at(self, mfu: Array, params: Array, tokens: Array) -> Array:
         """Accelerator-hours of all the work at an MFU over all hours."""
@@ -160,6 +138,11 @@ class Terms:
         with np.errstate(divide="ignore", over="ignore"):
             seconds = training_seconds.over(flop=flop, accelerators=1.0, peak=self.peak, mfu=mfu)
             return accelerator_hours.over(accelerators=1.0, seconds=seconds)
+
+
+def typed_ends(mfu: Interval) -> Array:
+    """A typed range in three columns."""
+    return np.array([mfu.low, mfu.mid, mfu.high])
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,15 +178,17 @@ def solve(terms: Terms, plans: Sequence[Plan]) -> tuple[SolvedRuns, list[BudgetE
             case "accelerators":
                 run = replace(given, accelerators=_accelerators(terms, given))
             case "tokens":
-                run = replace(given, tokens=_root(terms, given, "tokens"))
+                run = replace(
+                    given, tokens=_hours(given) / terms.hours(given.parameters, np.ones(1), given.accelerators)
+                )
             case "parameters":
-                run = replace(given, parameters=_root(terms, given, "parameters"))
+                run = replace(given, parameters=_parameters(terms, given))
             case _:
                 run = given
         if find == "MFU":
             run = replace(run, mfu=terms.hours_at(np.ones_like(run.price), run.parameters, run.tokens) / _hours(run))
         else:
-            run = replace(run, mfu=terms.mfu(run.parameters, run.tokens, run.accelerators))
+            run = replace(run, mfu=terms.mfu(run.parameters, run.accelerators))
     run = SolvedRuns(*(np.broadcast_to(getattr(run, name), (len(plans), 3)) for name in run.__dataclass_fields__))
     return run, [problem or _fault(terms, run, i) for i, problem in enumerate(problems)]
 
@@ -257,21 +242,18 @@ def _hours(run: SolvedRuns) -> Array:
     return np.where(np.isnan(run.days), in_money, 24 * run.days * run.accelerators)
 
 
-def _root(terms: Terms, run: SolvedRuns, name: Literal["parameters", "tokens"]) -> Array:
-    """The parameters or tokens at which the hours, which rise with them, are those there are, in each column."""
-    available, other = _hours(run), run.tokens if name == "parameters" else run.parameters
+def _parameters(terms: Terms, run: SolvedRuns) -> Array:
+    """The parameters at which the hours, which rise with them, are those there are, in each column."""
+    available = _hours(run)
 
     def gap(at: Array) -> Array:
-        x = np.exp(at)
-        params, tokens = (x, other) if name == "parameters" else (other, x)
-        return np.log(terms.hours(params, tokens, run.accelerators)) - np.log(available)
+        return np.log(terms.hours(np.exp(at), run.tokens, run.accelerators)) - np.log(available)
 
     if terms.plan.mfu is not None:
         start = np.zeros(run.price.shape)
         return np.exp(_zero(gap, start, start + 1.0))
-    most = np.log(3600 * available * terms.peak * terms.scale * terms.published_mfu.cap / (6 * other))
-    least = most.min(axis=-1, keepdims=True) + math.log(_LEAST_SHARE)
-    return np.exp(_zero(gap, *_near(gap, least, most.max(axis=-1, keepdims=True))))
+    most = np.log(3600 * available * terms.peak / (6 * run.tokens)) + np.zeros(run.price.shape)
+    return np.exp(_zero(gap, *_near(gap, most + math.log(_LEAST_MFU), most)))
 
 
 def _near(gap: Callable[[Array], Array], least: Array, most: Array) -> tuple[Array, Array]:
@@ -291,12 +273,12 @@ def _accelerators(terms: Terms, run: SolvedRuns) -> Array:
         return np.log(terms.hours(run.parameters, run.tokens, np.exp(at))) - np.log(24 * run.days) - at
 
     ones = np.ones(run.price.shape)
-    if terms.of_steps_alone and (typed := terms.plan.mfu):
-        # Failures grow with the cluster: from below, so that the smaller of two answers is found.
-        share = np.array([typed.low, typed.mid, typed.high])
-        start = np.log(terms.hours_at(share * ones, run.parameters, run.tokens) / (24 * run.days))
-    else:
-        start = np.log(terms.hours(run.parameters, run.tokens, ones) / (24 * run.days))
+    typed = terms.plan.mfu
+    if typed is None:
+        flop = terms.flop_by_6n(run.parameters) * run.tokens
+        return terms.throughput.accelerators(run.parameters, flop / (86400 * run.days * terms.peak))
+    start = np.log(terms.hours_at(typed_ends(typed) * ones, run.parameters, run.tokens) / (24 * run.days))
+    # Failures grow with the cluster: from below, so that the smaller of two answers is found.
     return np.exp(_zero(gap, start, -ones, steep=0.02 if terms.of_steps_alone else 0.3))
 
 
@@ -327,11 +309,15 @@ def _fault(terms: Terms, run: SolvedRuns, row: int) -> BudgetError | None:
     if plan.find == "accelerators" and not np.all(accelerators <= limit("accelerators")):
         most, count = format_quantity(limit("accelerators"), "count"), float(accelerators[1])
         few = f"{format_quantity(count, 'count')} accelerators" if math.isfinite(count) else "more"
-        why = " Failures grow with the cluster, and eat what more of it adds." if terms.of_steps_alone else ""
+        why = ""
+        if terms.of_steps_alone:
+            why = " Failures grow with the cluster, and eat what more of it adds."
+        elif plan.mfu is None and not math.isfinite(count):
+            why = " With this batch, more of them stay idle or wait: take more sequences a step."
         return BudgetError(
             "within", f"Cannot be met: it would take {few}, and {most} are the most here.{why} Allow more days."
         )
-    if terms.of_steps_alone:
+    if terms.of_steps_alone or terms.plan.mfu is None:
         left = terms.interruptions(parameters, accelerators)
         if not np.all(left.goodput > LEAST_GOODPUT):
             return no_progress(left.at(0))

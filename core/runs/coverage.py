@@ -1,19 +1,17 @@
-"""Which published runs an expectation comes from, and where a plan goes beyond all of them."""
+"""Which published runs are like a plan, and where a plan goes beyond all of them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 
-import numpy as np
-
 from core.hardware.accelerators import find
-from core.runs.expectation import RunFeatures
-from core.runs.nearest import kind_of, published_fit, squared_distances
 from core.runs.published import published_runs
-from core.runs.utilisation import Evidence, evidence
+from core.runs.share import is_narrow
+from core.runs.utilisation import Evidence, Width, evidence
 from core.units import Kind, format_quantity
 
 _ALIKE = 1.05
@@ -21,15 +19,27 @@ _ALIKE = 1.05
 
 
 @dataclass(frozen=True, slots=True)
+class RunFeatures:
+    """What runs are compared by. params: active ones. width: the narrowest format of the matrix products."""
+
+    params: float
+    tokens: float
+    accelerator: str
+    accelerators: float
+    mixture: bool = False
+    width: Width = "16-bit"
+
+
+@dataclass(frozen=True, slots=True)
 class NearestRun:
     """A published run as a neighbour of a plan.
 
-    share: of all weight. distance: in steps, see `similarity`. parts: what it is made of, in words, the run
-    beside the plan.
+    distance: 1 for a factor of ten in parameters or in tokens per parameter, one generation or another family of
+    accelerator, a mixture beside a dense model, or other widths. parts: the differences in words, the run beside the
+    plan.
     """
 
     evidence: Evidence
-    share: float
     distance: float
     parts: tuple[str, ...]
 
@@ -45,46 +55,30 @@ def _times(factor: float, noun: str) -> str:
     return f"{format_quantity(factor, 'number', 2)} × the {noun}"
 
 
-def _generations(steps: int) -> tuple[str, ...]:
-    if not steps:
-        return ()
-    count = {1: "one chip generation", 2: "two chip generations", 3: "three chip generations"}[abs(steps)]
-    return (f"{count} {'newer' if steps > 0 else 'older'}",)
+_STEPS = {1: "one generation", 2: "two generations", 3: "three generations"}
 
 
-def _parts(row: Evidence, setting: RunFeatures) -> tuple[str, ...]:
-    plan = setting.kind
-    kind = kind_of(row.run.accelerator, mixture=row.experts, width=row.width)
-    ratio = float(setting.tokens) / float(setting.params)
-    family = () if kind.family == plan.family else (f"another family of chip ({row.run.accelerator})",)
-    experts = () if kind.mixture == plan.mixture else ("a mixture of experts" if kind.mixture else "dense",)
-    width = () if kind.narrow == plan.narrow else (f"{row.width} products",)
-    return (
-        _times(row.run.params / float(setting.params), "parameters"),
-        _times(row.ratio / ratio, "tokens per parameter"),
-        *_generations(kind.generation - plan.generation),
-        *family,
-        *experts,
-        *width,
-        *(() if family or experts or width else ("same kind",)),
+def _neighbour(row: Evidence, plan: RunFeatures) -> NearestRun:
+    own, other = find(plan.accelerator), find(row.run.accelerator)
+    size, ratio = row.run.params / plan.params, row.ratio / (plan.tokens / plan.params)
+    generations = other.generation - own.generation
+    narrow = is_narrow(row.run.accelerator, row.width)
+    differences = [
+        f"{_STEPS[abs(generations)]} {'newer' if generations > 0 else 'older'}" if generations else "",
+        f"another family of chip ({other.name})" if other.family != own.family else "",
+        ("a mixture of experts" if row.experts else "dense") if row.experts != plan.mixture else "",
+        f"{row.width} products" if narrow != is_narrow(plan.accelerator, plan.width) else "",
+    ]
+    apart = [math.log10(size), math.log10(ratio), generations, *map(bool, differences[1:])]
+    named = [text for text in differences if text] or ["same kind"]
+    return NearestRun(
+        row, math.hypot(*apart), (_times(size, "parameters"), _times(ratio, "tokens per parameter"), *named)
     )
 
 
-def nearest_runs(setting: RunFeatures, most: int = 9) -> tuple[NearestRun, ...]:
-    """The published runs that weigh most in what ``setting`` (of numbers) is expected at, heaviest first."""
-    fit, kind = published_fit(), setting.kind
-    params = math.log(float(setting.params))
-    sizes = np.array([[params], [math.log(float(setting.tokens)) - params]])
-    squared = squared_distances(fit.softened(sizes), fit.soft, fit.apart(kind))
-    weights = fit.weights(squared)[0]
-    order = [int(i) for i in np.argsort(-weights, kind="stable")[:most]]
-    total = float(weights.sum())
-    return tuple(
-        NearestRun(
-            fit.rows[i], float(weights[i]) / total, math.sqrt(float(squared[0, i])), _parts(fit.rows[i], setting)
-        )
-        for i in order
-    )
+def nearest_runs(plan: RunFeatures, rows: Sequence[Evidence], most: int) -> tuple[NearestRun, ...]:
+    """Those of published ``rows`` that are most like ``plan``, the nearest first."""
+    return tuple(sorted((_neighbour(row, plan) for row in rows), key=attrgetter("distance"))[:most])
 
 
 @lru_cache(maxsize=8)
@@ -106,31 +100,22 @@ def _past(value: float, noun: str, kind: Kind, what: str) -> tuple[str, ...]:
     )
 
 
-def _chip(setting: RunFeatures) -> tuple[str, ...]:
-    device = find(setting.accelerator)
-    devices = [find(row.run.accelerator) for row in evidence("whole")]
-    if any(device is other for other in devices):
-        return ()
-    relatives = sorted({other.name for other in devices if other.family == device.family})
-    if relatives:
-        return (
-            f"No published run used {device.name}; those on {', '.join(relatives)}, of the same family, stand for it.",
-        )
-    alike = sorted({other.name for other in devices if other.generation == device.generation})
-    if alike:
-        return (
-            f"No published run used {device.name}; it is expected to reach as much of its best matmul as "
-            f"{', '.join(alike)} of the same generation, and the range is wider.",
-        )
-    return (
-        f"No published run used {device.name}, nor any chip of its generation; it is expected to reach as much of its "
-        "best matmul as the chips before or after it, and the range is wider.",
-    )
+def unproven(accelerator: str) -> str:
+    """That no published run used an accelerator; empty where one did."""
+    device = find(accelerator)
+    if any(find(row.run.accelerator) is device for row in evidence("whole")):
+        return ""
+    return f"No published run used {device.name}."
 
 
-def _links(setting: RunFeatures) -> tuple[str, ...]:
-    device = find(setting.accelerator)
-    if not device.form_factor.startswith("PCIe") or float(setting.accelerators) <= 1:
+def _chip(plan: RunFeatures) -> tuple[str, ...]:
+    text = unproven(plan.accelerator)
+    return (f"{text} Its steps are timed by its rates, and the share of them is that of the others.",) if text else ()
+
+
+def _links(plan: RunFeatures) -> tuple[str, ...]:
+    device = find(plan.accelerator)
+    if not device.form_factor.startswith("PCIe") or plan.accelerators <= 1:
         return ()
     return (
         f"{device.name} comes as a PCIe card, and every published run used accelerators with fast links between them: "
@@ -138,24 +123,23 @@ def _links(setting: RunFeatures) -> tuple[str, ...]:
     )
 
 
-def _width(setting: RunFeatures) -> tuple[str, ...]:
-    if setting.width == "16-bit":
+def _width(plan: RunFeatures) -> tuple[str, ...]:
+    if plan.width == "16-bit":
         return ()
-    if not setting.kind.narrow:
-        return (f"{setting.accelerator} has no rate for {setting.width} products; it is taken to multiply in 16 bits.",)
-    runs = [row.run.model for row in evidence("whole") if row.width == setting.width]
-    if runs:
+    if not is_narrow(plan.accelerator, plan.width):
+        return (f"{plan.accelerator} has no rate for {plan.width} products; it is taken to multiply in 16 bits.",)
+    if any(row.width == plan.width for row in evidence("whole")):
         return ()
-    return (f"No published whole run used {setting.width} products; 8-bit ones stand for them.",)
+    return (f"No published whole run used {plan.width} products; 8-bit ones stand for them.",)
 
 
-def beyond_evidence(setting: RunFeatures) -> tuple[str, ...]:
-    """What of ``setting`` (of numbers) lies beyond every published run, a sentence each; none where nothing does."""
+def beyond_evidence(plan: RunFeatures) -> tuple[str, ...]:
+    """What of ``plan`` lies beyond every published run, a sentence each; none where nothing does."""
     return (
-        *_past(float(setting.accelerators), "accelerators", "count", "accelerators"),
-        *_past(float(setting.params), "parameters (active)", "count", "params"),
-        *_past(float(setting.tokens), "tokens", "count", "tokens"),
-        *_chip(setting),
-        *_links(setting),
-        *_width(setting),
+        *_past(plan.accelerators, "accelerators", "count", "accelerators"),
+        *_past(plan.params, "parameters (active)", "count", "params"),
+        *_past(plan.tokens, "tokens", "count", "tokens"),
+        *_chip(plan),
+        *_links(plan),
+        *_width(plan),
     )

@@ -1,102 +1,120 @@
-"""How far the expectation is to be trusted: every published whole run predicted without its model, or its whole lab."""
+"""How far the range is to be trusted: every published whole run predicted without its lab, or from earlier ones."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeAlias
 
 import numpy as np
 
 from core.budget.interval import Interval
-from core.runs.expectation import RunFeatures, expected_utilisation, hours_at
-from core.runs.nearest import Fit, fit_of
-from core.runs.published import PublishedRun
-from core.runs.utilisation import Evidence, evidence
+from core.budget.run import accelerator_hours, training_seconds
+from core.models.flops import train_flop_6nd
+from core.runs.share import RunShare, Shares, run_shares
+from core.runs.utilisation import base_peak
 
-Without: TypeAlias = Literal["model", "lab"]
-"""What is left out with a run that is predicted: its model, or everything its lab trained."""
-
-
-def same_lab(run: PublishedRun, other: PublishedRun) -> bool:
-    """Whether one lab trained both, as far as the table says."""
-    return bool(run.lab) and run.lab == other.lab
-
-
-def same_model(run: PublishedRun, other: PublishedRun) -> bool:
-    """Whether two rows train the same model: one name, or one architecture under two names (equal parameters)."""
-    if run.model == other.model or (run.catalog and run.catalog == other.catalog):
-        return True
-    return abs(run.params / other.params - 1) < 5e-3 and abs(run.params_total / other.params_total - 1) < 5e-3
+LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
+"""Levels at which what was said is held against what happened."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A whole run as predicted from the others, beside what it took.
+    """A whole run as predicted from those of other labs: MFU over all hours, P10 to P90.
 
-    published: its accelerator-hours. hours, utilisation: expected, P10, P50, P90. error: P50 over published, minus 1.
+    below: whether it stayed below each of `LEVELS`.
     """
 
-    run: PublishedRun
-    published: float
-    hours: Interval
+    run: RunShare
     utilisation: Interval
-    error: float
-    inside: bool
+    below: tuple[bool, ...]
+
+    def _hours_at(self, mfu: float) -> float:
+        run = self.run.evidence.run
+        flop = train_flop_6nd(run.params, run.tokens)
+        return accelerator_hours(1.0, training_seconds(flop, 1.0, base_peak(run.accelerator), mfu))
+
+    @property
+    def published_hours(self) -> float:
+        """Accelerator-hours that it took."""
+        return self._hours_at(self.run.evidence.utilisation)
+
+    @property
+    def hours(self) -> Interval:
+        """Accelerator-hours as predicted."""
+        return self.utilisation.through(self._hours_at)
+
+    @property
+    def error(self) -> float:
+        """Hours expected over those published, minus 1."""
+        return self.run.evidence.utilisation / self.utilisation.mid - 1
+
+    @property
+    def inside(self) -> bool:
+        """Whether it lies between P10 and P90."""
+        return self.utilisation.contains(self.run.evidence.utilisation)
 
 
-@lru_cache(maxsize=2)
-def predictions(by: Without = "model") -> tuple[Prediction, ...]:
-    """Every whole run that is evidence, predicted with its own model, or its whole lab, left out; in table order."""
-    return predictions_of(evidence("whole"), by)
-
-
-def predictions_of(rows: Sequence[Evidence], by: Without) -> tuple[Prediction, ...]:
-    """The same of any runs."""
-    fits: dict[Hashable, Fit] = {}
+def predictions_of(runs: Sequence[RunShare], known: Callable[[RunShare, RunShare], bool]) -> tuple[Prediction, ...]:
+    """Each of ``runs`` predicted from those that are ``known(other, run)`` before it."""
     result: list[Prediction] = []
-    for row in rows:
-        run = row.run
-        others = tuple(
-            other for other in rows if not (same_model(other.run, run) or (by == "lab" and same_lab(other.run, run)))
-        )
-        key = tuple(other.run.model for other in others)
-        if key not in fits:
-            fits[key] = fit_of(others)
-        setting = RunFeatures(run.params, run.tokens, run.accelerator, 1.0, row.experts, row.width)
-        expected = expected_utilisation(setting, fits[key])
-        used = Interval(float(expected.low), float(expected.mid), float(expected.high))
-        hours = used.through(lambda share, setting=setting: float(hours_at(setting, share)))
-        published = float(hours_at(setting, row.utilisation))
-        result.append(Prediction(run, published, hours, used, hours.mid / published - 1, hours.contains(published)))
+    for run in runs:
+        shares = Shares.of([other for other in runs if known(other, run)])
+        ends = [run.steps * run.goodput * shares.at(level) for level in LEVELS]
+        below = tuple(run.evidence.utilisation <= end for end in ends)
+        result.append(Prediction(run, Interval(ends[0], ends[2], ends[-1]), below))
     return tuple(result)
+
+
+@lru_cache(maxsize=1)
+def predictions() -> tuple[Prediction, ...]:
+    """Every whole run whose steps are timed, predicted with all of its lab left out; in the table's order."""
+    return predictions_of(run_shares(timed=True), lambda other, run: other.lab != run.lab)
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How well the predictions did.
+    """How well runs were predicted, each lab weighing the same.
 
-    error: median of the absolute errors of P50. inside: share of runs within P10 to P90. ratio: median P90 over P10.
+    error: median of the absolute errors. bias: median error. inside: share of runs within P10 to P90; half: within P25
+    to P75. ratio: P90 over P10. happened: share of runs below each of `LEVELS`.
     """
 
     runs: int
+    labs: int
     error: float
+    bias: float
     inside: float
+    half: float
     ratio: float
-
-
-@lru_cache(maxsize=2)
-def score(by: Without = "model") -> Score:
-    """The score of `predictions`."""
-    return score_of(predictions(by))
+    happened: tuple[float, ...]
 
 
 def score_of(result: Sequence[Prediction]) -> Score:
-    """The score of any predictions."""
+    """The score of predictions."""
+    labs = [item.run.lab for item in result]
+    weights = np.array([1 / labs.count(lab) for lab in labs])
+    weights /= weights.sum()
+    errors = np.array([item.error for item in result])
+    below = np.array([item.below for item in result], dtype=float)
+
+    def median(values: np.ndarray) -> float:
+        order = np.argsort(values)
+        return float(np.interp(0.5, np.cumsum(weights[order]) - weights[order] / 2, values[order]))
+
     return Score(
         runs=len(result),
-        error=float(np.median([abs(prediction.error) for prediction in result])),
-        inside=float(np.mean([prediction.inside for prediction in result])),
-        ratio=float(np.median([prediction.hours.high / prediction.hours.low for prediction in result])),
+        labs=len(set(labs)),
+        error=median(np.abs(errors)),
+        bias=median(errors),
+        inside=float(weights @ (below[:, -1] - below[:, 0])),
+        half=float(weights @ (below[:, -2] - below[:, 1])),
+        ratio=float(np.median([item.utilisation.high / item.utilisation.low for item in result])),
+        happened=tuple(float(weights @ column) for column in below.T),
     )
+
+
+@lru_cache(maxsize=1)
+def score() -> Score:
+    """The score of `predictions`."""
+    return score_of(predictions())

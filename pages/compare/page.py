@@ -64,7 +64,7 @@ def _table(plans: Sequence[ComparedPlan], base: int) -> None:
     """Results and differing inputs, a plan a column."""
     differences = differing_fields([plan.reading for plan in plans])
     if len(plans) > 1:
-        show.takeaway(text.inputs_in_words(plans, differences))
+        show.takeaway(text.inputs_in_words(differences))
     names = [f"{text.plan_name(plan)}, baseline" if i == base else text.plan_name(plan) for i, plan in enumerate(plans)]
     rows = [*text.result_rows(plans, base), *text.input_rows(differences, base)]
     links = [show.link(COMPUTE.title, COMPUTE, link_texts(plan.reading.texts)) for plan in plans]

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.budget.errors import BudgetError
 from core.planning.evaluation import Answer, answer
-from core.planning.form.layout import ZERO
+from core.planning.form.layout import TRAINING_SOFTWARE, ZERO
 from core.planning.form.plan_form import (
     ACCELERATOR,
     ATTENTION,
@@ -29,9 +29,11 @@ from core.planning.form.plan_form import (
     plan_of,
 )
 from core.planning.form.rates import MEASURED_FIELDS
+from core.planning.form.search import BATCH, NETWORK
 from core.planning.plan import OWN, Find, Plan
 from core.views.flops.text import fixed_parameters
 from core.views.plan import text as plan_text
+from core.views.plan.text_rates import usual_network
 from core.wording import price
 from pages.common import show
 from pages.common.inputs import Inputs
@@ -41,6 +43,7 @@ from pages.common.shape import own_shape
 _GOOD = "compute:good"
 _MORE = (PACE, DTYPE, SEQ_LEN, ATTENTION, PRICE)
 _STATES = (OPTIMIZER, POLICY, ZERO)
+_STEP = (BATCH, TRAINING_SOFTWARE, NETWORK)
 _SOLVED = {"tokens": TRAINED, "parameters": PARAMETERS, "accelerators": COUNT, "MFU": MFU}
 """What can be found → the field that shows the answer instead."""
 
@@ -101,8 +104,8 @@ def draw(inputs: Inputs, budget: BudgetInputs) -> None:
         with top[2]:
             inputs.draw(PRICE)
     show.input_errors(inputs)
-    title = "More: what the MFU is of, peak’s dtype, length, attention, price, model states, measured rates"
-    with show.more(inputs, title, *_MORE, *_STATES, *MEASURED_FIELDS, key="fold") as more:
+    title = "More: peak’s dtype, length, price, model states, batch, software, network, measured rates"
+    with show.more(inputs, title, *_MORE, *_STATES, *_STEP, *MEASURED_FIELDS, key="fold") as more:
         if more.open:
             for cell, field in zip(st.columns([1.5, 0.9, 1, 1.2, 1.4]), _MORE, strict=True):
                 with cell:
@@ -113,4 +116,10 @@ def draw(inputs: Inputs, budget: BudgetInputs) -> None:
             for cell, field in zip(st.columns([1, 1.7, 2]), _STATES, strict=True):
                 with cell:
                     inputs.draw(field)
+            for cell, field in zip(st.columns([1, 1.7, 2]), _STEP, strict=True):
+                with cell:
+                    if field == NETWORK:
+                        inputs.draw(field, placeholder=usual_network(plan))
+                    else:
+                        inputs.draw(field)
             draw_rates(inputs)

@@ -54,6 +54,7 @@ def page() -> None:
 
     with show.guarded("The answer"):
         show.answer(text.sentence(a), text.assumptions(a))
+        show.note(text.steps_and_whole(a))
         if preset and preset in REMARKS:
             show.note(REMARKS[preset])
         if wrong := text.impossible(a):

@@ -14,10 +14,11 @@ from core.planning.nearest_runs import similar_runs
 from core.planning.plan import OWN
 from core.runs.published import Comparison, compare_all, explain_comparison, printed_mfu
 from core.runs.scores import predictions, score
+from core.runs.share import published_shares, run_shares
 from core.runs.utilisation import Basis, Evidence, base_peak, evidence, left_out
 from core.views.plan.charts import answer_strip
 from core.views.runs import text
-from core.views.runs.charts import Point, evidence_scatter, hours_of_a_run
+from core.views.runs.charts import Point, calibration, evidence_scatter, hours_of_a_run
 from core.wording import known, percent
 from pages.common import show
 from pages.common.figures import wire
@@ -74,7 +75,14 @@ def beside(a: Answer) -> None:
 
 def evidence_panel(inputs: Inputs, a: Answer) -> None:
     """Every published run, yours among them; the nearest with what sets them apart; each predicted from the others."""
-    show.takeaway(text.scored(score(), score("lab")))
+    timed = a.terms.throughput.timed
+    show.takeaway(text.scored(score()))
+    show.note(text.share_of(published_shares(timed), len(run_shares(timed)), timed=timed))
+    show.chart(
+        calibration(score(), TOKENS),
+        alt=text.calibration_alt(score()),
+        key="compute:calibration",
+    )
     show.note(printed_mfu().text)
     with st.container(horizontal=True):
         for field in (MEASURE, BASIS, FAMILY):
@@ -94,15 +102,15 @@ def evidence_panel(inputs: Inputs, a: Answer) -> None:
     with show.fold("The nearest runs, and how they differ from your plan", key="compute:near") as panel:
         if panel.open:
             show.small_table(
-                [show.Column(heading, numeric=i in (2, 4)) for i, heading in enumerate(text.NEAREST)],
-                text.near_rows(similar),
+                [show.Column(heading, numeric=i > 2) for i, heading in enumerate(text.NEAREST)],
+                text.near_rows(similar, {run.evidence: run.share for run in run_shares(timed=True)}),
             )
     with show.fold(f"Predicted against published, all {len(predictions())} whole runs", key="compute:pred") as panel:
         if panel.open:
             show.small_table(
-                [show.Column(heading, numeric=i > 1) for i, heading in enumerate(text.PREDICTED)],
+                [show.Column(heading, numeric=i > 2) for i, heading in enumerate(text.PREDICTED)],
                 text.predicted(predictions()),
-                caption="Accelerator-hours. Each run is predicted from those of all other models.",
+                caption="Accelerator-hours. Each run is predicted from those of all other labs.",
             )
     gone = left_out(basis)
     with show.fold(f"{len(gone)} published rows left out, and why", key="compute:left") as panel:

@@ -99,6 +99,7 @@ def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
         lit = inputs.presets("Assumptions", CHIPS, into=chips, at="long")
         with place:
             show.answer(words_plan.sentence(a), words_plan.assumptions(a))
+            show.note(words_plan.steps_and_whole(a))
             if lit == _LECTURES:
                 show.note(REMARKS[LECTURE])
             for wrong in filter(None, (words_plan.impossible(a), words_plan.memory(a))):

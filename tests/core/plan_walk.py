@@ -36,6 +36,7 @@ from core.runs.conventions import which_mfu
 from core.runs.energy import footprint
 from core.runs.published import compare_all, explain_comparison
 from core.runs.scores import predictions, score
+from core.runs.share import run_shares
 from core.runs.utilisation import base_peak, evidence
 from core.search.constraints import SpaceError
 from core.search.derivation import explain
@@ -60,7 +61,7 @@ from core.views.roofline import text as words_layer
 from core.views.roofline.charts import roofline
 from core.views.runs import text as words_runs
 from core.views.runs import text_goodput as words_whole
-from core.views.runs.charts import Point, evidence_scatter, hours_of_a_run
+from core.views.runs.charts import Point, calibration, evidence_scatter, hours_of_a_run
 from core.views.runs.charts_goodput import hours_of_the_run
 from core.views.search import text as words_search
 from core.views.search import text_step
@@ -90,7 +91,7 @@ def _head(a: Answer) -> Iterator[Shown]:
         yield label + text
     peers = similar_runs(a)
     yield words_runs.pace(a, peers)
-    yield from _cells(words_runs.near_rows(peers))
+    yield from _cells(words_runs.near_rows(peers, {run.evidence: run.share for run in run_shares(timed=True)}))
 
 
 def _whole(a: Answer) -> Iterator[Shown]:
@@ -221,7 +222,9 @@ def _runs(a: Answer) -> Iterator[Shown]:
             for row in rows
         ]
         yield evidence_scatter([*points, Point("yours", m.parameters, yours, "", here=True)], measure, LIGHT)  # type: ignore[arg-type]
-    yield words_runs.scored(score(), score("lab"))
+    yield words_runs.scored(score())
+    yield words_runs.calibration_alt(score())
+    yield calibration(score(), LIGHT)
     yield from _cells(words_runs.predicted(predictions()))
     if a.model is None or a.plan.model == OWN:
         return

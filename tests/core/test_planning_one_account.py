@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from core.budget.errors import BudgetError
+from core.budget.interval import Interval
 from core.hardware.accelerators import accelerators
 from core.hardware.rates import Rates
 from core.models.catalog import CATALOG
@@ -93,12 +94,14 @@ def test_compute_and_training_memory_have_one_account() -> None:
     assert min(met.values()) >= 20, met
 
 
-def test_measured_rates_change_no_answer_but_that_of_a_search() -> None:
-    """Days, dollars and bytes follow from MFU and layout, on every page alike, whatever was measured."""
+def test_measured_rates_change_no_answer_where_the_mfu_is_typed() -> None:
+    """Days, dollars and bytes then follow from MFU and layout, on every page alike, whatever was measured."""
     draw = random.Random(4)
     message = 0
     for _ in range(COUNT // 10):
-        plan = plan_of(PLAN_FORM.parse(texts_of(draw)))
+        plan = replace(
+            plan_of(PLAN_FORM.parse(texts_of(draw))), find="time", mfu=Interval.point(0.3), pace="steady steps"
+        )
         with contextlib.suppress(BudgetError):
             a, b = answer(plan), answer(replace(plan, measured=CarriedRates()))
             assert repr(a.middle) == repr(b.middle)

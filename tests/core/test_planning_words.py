@@ -17,6 +17,7 @@ from core.planning.plan import whole_accelerators
 from core.planning.presets import LECTURE, PRESETS
 from core.runs.published import Comparison, compare, compare_all, full_runs, models_with_runs
 from core.runs.scores import predictions, score
+from core.runs.share import published_shares, run_shares
 from core.units import format_count, format_duration
 from core.views.common.palette import LIGHT
 from core.views.flops import text as words_count
@@ -79,7 +80,12 @@ def test_what_is_assumed_is_told() -> None:
     says(plan_text.assumptions(planned(mfu="40%")), "40 % over all hours", "typed")
     steady = planned(mfu="40%", pace="steady steps")
     says(plan_text.assumptions(steady), "40 % of steady steps", "typed", f"{percent(steady.middle.mfu)} over all hours")
-    says(plan_text.assumptions(planned()), "hours and prices", "published runs")
+    says(plan_text.assumptions(planned()), "hours and prices")
+    says(plan_text.steps_and_whole(planned()), "Steps alone", "whole run", "published runs reach")
+    says(plan_text.steps_and_whole(planned(mfu="40%")), "of them, which", "published runs reached")
+    says(plan_text.steps_and_whole(planned(mfu="85%")), "no published run ever reached")
+    says(plan_text.steps_and_whole(steady), "as typed", "failures and checkpoints")
+    says(plan_text.steps_and_whole(planned(dtype="fp32")), "best matmul alone")
     says(plan_text.assumptions(planned(find="MFU", within="300 days")), "found")
     assert "range of" not in plan_text.assumptions(planned(mfu="40%", price="2"))
     says(plan_text.assumptions(planned(mfu="40%", price="2-3")), "range of prices")
@@ -160,15 +166,18 @@ def test_the_pace_of_published_runs_in_words() -> None:
         says(text, str(len(peers)), nearest.run.model)
         assert ("Yours" in text) == bool(origin)
         says(text, origin)
-        rows = words_runs.near_rows(peers)
+        rows = words_runs.near_rows(peers, {run.evidence: run.share for run in run_shares(timed=True)})
         assert all(len(row) == len(words_runs.NEAREST) for row in rows)
         assert percent(peers[0].similarity.evidence.utilisation) in rows[0]
 
 
 def test_score_and_predictions_in_words() -> None:
-    item, lab = score(), score("lab")
-    says(words_runs.scored(item, lab), percent(item.error), str(item.runs), percent(item.inside))
-    says(words_runs.scored(item, lab), percent(lab.error), percent(lab.inside))
+    item = score()
+    says(words_runs.scored(item), "Of ten labs", str(item.runs), percent(item.error), percent(item.half), "between P25")
+    says(words_runs.calibration_alt(item), *map(percent, item.happened))
+    for timed in (True, False):
+        shares = published_shares(timed)
+        says(words_runs.share_of(shares, 42, timed=timed), percent(shares.ends[1]), str(shares.labs))
     rows = words_runs.predicted(predictions())
     assert len(rows) == item.runs
     assert all(len(row) == len(words_runs.PREDICTED) for row in rows)

@@ -36,14 +36,15 @@ def more_work_takes_longer(plan: Plan, draw: random.Random) -> Iterator[str]:
 
 
 def more_accelerators_are_no_slower(plan: Plan, draw: random.Random) -> Iterator[str]:
-    """More accelerators never take more days, unless failures eat what they add, nor fewer accelerator-hours."""
+    """More accelerators never take more days, unless failures eat what they add to steps whose MFU is typed; where it
+    is typed, nor fewer accelerator-hours."""
     by = 1 + 10 ** draw.uniform(-6, 0.5)
     steady = plan.mfu is not None and plan.pace == "steady steps"
     more = replace(plan, accelerators=plan.accelerators * by)
     for before, after in zip(columns(answer(plan)), columns(answer(more)), strict=True):
         if after.days > before.days * (1 + 1e-12) and not steady:
             yield f"{before.days} days become {after.days} on {by} times the accelerators"
-        if after.hours < before.hours * (1 - CLOSE):
+        if plan.mfu and after.hours < before.hours * (1 - CLOSE):
             yield f"{before.hours} hours become {after.hours} on {by} times the accelerators"
 
 
@@ -67,8 +68,9 @@ def every_question_undoes_the_others(plan: Plan, draw: random.Random) -> Iterato
             if abs(again.days / days - 1) > CLOSE:
                 yield f"{find} within {days} days takes {again.days}"
             off = result / getattr(plan, name) - 1
-            # Where failures eat what more accelerators add, a smaller cluster may be as fast, and is what is found.
-            wrong = off > CLOSE if steady and find == "accelerators" else abs(off) > CLOSE
+            # Where failures eat what more accelerators add, or these stay idle, a smaller cluster may be as fast.
+            fewer = find == "accelerators" and (steady or plan.mfu is None)
+            wrong = off > CLOSE if fewer else abs(off) > CLOSE
             if days == estimate.days and wrong:
                 yield f"{find}: {result} for {getattr(plan, name)}"
     needed = answer(asked(plan, "MFU", estimate.days)).middle.mfu
@@ -97,15 +99,15 @@ def nothing_jumps(plan: Plan, draw: random.Random) -> Iterator[str]:
 
 
 def failures_cost_time(plan: Plan, draw: random.Random) -> Iterator[str]:
-    """More failures never take fewer days where the MFU is of steady steps, and change no days where it is of all."""
+    """More failures never take fewer days, and change none where the MFU is typed and of all hours."""
     rate = plan.reliability.failures.per_1000_days or 0.01
     worse = replace(plan.reliability, failures=Failures(rate * (1 + 10 ** draw.uniform(-3, 0.5))))
     rough = replace(plan, reliability=worse)
-    steady = plan.mfu is not None and plan.pace == "steady steps"
+    of_all = plan.mfu is not None and plan.pace == "all hours"
     for before, after in zip(columns(answer(plan)), columns(answer(rough)), strict=True):
-        if steady and after.days < before.days * (1 - 1e-12):
+        if after.days < before.days * (1 - 1e-12):
             yield f"{before.days} days become {after.days} with more failures"
-        if not steady and after.days != before.days:
+        if of_all and after.days != before.days:
             yield f"{before.days} days become {after.days} though the MFU is of all hours"
 
 

@@ -25,6 +25,7 @@ SOURCES: Mapping[str, tuple[Source, ...]] = {
 def _preset(runs: tuple[Mapping[str, str], ...], plan: Mapping[str, str], **calendar: str) -> Mapping[str, str]:
     """The plan and the calendar, every field of both that it shows; runs by what their fields are."""
     usual = {START.id: START.default, DUE.id: "", SPARE.id: "0", CLOSED.id: "", MONTHLY.id: "0"}
+    usual["gb"] = "16M tokens"
     texts = {**usual, "find": "time", "pace": "all hours", "dtype": "bf16", "price": "", **plan, **calendar}
     texts[COUNTED.id] = str(len(runs))
     for k, run in enumerate(runs, 1):
@@ -49,6 +50,7 @@ _DEEPSEEK = {
     "count": "2,048",
     "mfu": "published",
     "dtype": "fp8",
+    "gb": "62.9M tokens",
 }
 _YEAR = {
     "model": TYPED,

@@ -13,19 +13,15 @@ from core.planning.form.plan_form import (
     PACE,
     PARAMETERS,
     PLAN_FORM,
-    SEARCH,
     SHAPE,
     TRAINED,
     WITHIN,
 )
 from core.planning.form.precision import OWN_FIELDS, POLICY
-from core.planning.form.rates import RATES
-from core.planning.form.search import BATCH
+from core.planning.form.search import AIM
 from core.planning.plan import OWN, OWN_POLICY, TYPED
 
 _FOUND = {"tokens": TRAINED.id, "parameters": PARAMETERS.id, "accelerators": COUNT.id, "MFU": MFU.id}
-_IDLE = tuple(field for field in PLAN_FORM.fields if field.part in (SEARCH, RATES) and field.id != BATCH.id)
-"""What a search over layouts is asked and counts with, but for the batch: no answer depends on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +33,14 @@ class Differing:
 
 
 def effective_fields(reading: ParsedForm) -> frozenset[str]:
-    """The ids of the fields on which the answer to a plan depends, and its global batch.
+    """The ids of the fields on which the answer to a plan depends.
 
-    What a search over layouts is asked besides moves no answer, nor do measured rates. A model that is known by its
-    name needs no number of parameters, one of types chosen by name none of its own, and what is found is not given.
+    What a search likes best moves none. A model that is known by its name needs no number of parameters, one of types
+    chosen by name none of its own, and what is found is not given.
     """
     values = reading.values
     find, model = values["find"], values[MODEL_NAME.id]
-    silent = {item.id for item in _IDLE} | {_FOUND.get(find, WITHIN.id)}
+    silent = {AIM.id, _FOUND.get(find, WITHIN.id)}
     if find == "parameters":
         silent.add(MODEL_NAME.id)
     if find == "parameters" or model != TYPED:
@@ -74,8 +70,3 @@ def differing_fields(readings: Sequence[ParsedForm]) -> tuple[Differing, ...]:
             texts = tuple(r.texts[field.id] if there else None for r, there in zip(readings, results, strict=True))
             differences.append(Differing(field, texts))
     return tuple(differences)
-
-
-def differing_search_fields(readings: Sequence[ParsedForm]) -> tuple[Field, ...]:
-    """Fields of the search, and rates, in which plans differ, and on which nothing that is compared depends."""
-    return tuple(item for item in _IDLE if any(not same_value(r, readings[0], item) for r in readings[1:]))

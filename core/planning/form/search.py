@@ -26,12 +26,12 @@ _SPANS = "Empty: any. Or 8, up to 8, 2-8."
 BATCH = Field(
     "gb",
     "Global batch",
-    "4M tokens",
+    "16M tokens",
     parse_batch,
-    part=SEARCH,
+    part="more",
     max_chars=limit("number_chars"),
     help="Of one optimizer step on all accelerators: 2,048 for that many sequences, or 16M tokens, which is taken as "
-    "the roundest number of sequences within 5 %.",
+    "the roundest number of sequences within 5 %. The more accelerators share it, the less each has to do.",
 )
 AIM = choice(
     "aim",

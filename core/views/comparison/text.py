@@ -23,7 +23,7 @@ from core.planning.comparison.comparison import (
     middles,
     result,
 )
-from core.planning.comparison.differences import Differing, differing_search_fields
+from core.planning.comparison.differences import Differing
 from core.planning.comparison.entry import Entry
 from core.planning.evaluation import Answer
 from core.planning.form.layout import LAYOUT
@@ -57,7 +57,7 @@ PARTS = {
     MORE: "counting and price",
     STATES: "model states",
     LAYOUT: "layout",
-    SEARCH: "batch",
+    SEARCH: "layouts",
     WHOLE: "whole run",
 }
 """Part of a plan's form → what its fields are of."""
@@ -71,7 +71,7 @@ def plan_name(plan: ComparedPlan) -> str:
 def shown(quantity: str, value: float) -> str:
     """The result ``quantity`` of a plan, with its unit, as every page shows it."""
     match quantity:
-        case "days":
+        case "days" | "steps_days":
             return format_duration(86400 * value, 3)
         case "dollars":
             return rent_or_none(value)
@@ -258,7 +258,7 @@ def remarks(plans: Sequence[ComparedPlan]) -> list[str]:
 
 
 KEPT_AS: Mapping[str, str] = {
-    "days": "wall time",
+    "days": "whole run",
     "dollars": "rent",
     "accelerators": "accelerators",
     "mfu": "MFU",
@@ -393,19 +393,14 @@ def _said(differing: Differing, text: str | None) -> str:
     return unmarked(clipped(text)) or differing.field.placeholder or "catalogue’s"
 
 
-def inputs_in_words(plans: Sequence[ComparedPlan], differings: Sequence[Differing]) -> str:
-    """In how many inputs the plans differ, and in which on which nothing depends. found: the former."""
-    idle = differing_search_fields([plan.reading for plan in plans])
-    text = (
+def inputs_in_words(differings: Sequence[Differing]) -> str:
+    """In how many inputs the plans differ, and in which."""
+    return (
         f"They differ in **{len(differings)}** {plural(len(differings), 'input')}: "
         f"{listed([differing.field.label for differing in differings])}."
         if differings
         else "They do not differ in any input that counts."
     )
-    if idle:
-        names = listed([f"“{field.label}”" for field in idle])
-        text += f" What only a search over layouts depends on differs, too ({names}); no number here rests on that."
-    return text
 
 
 # ------------------------------------------------------------------------------------------ days against dollars

@@ -12,8 +12,10 @@ from core.hardware.matmul import best_matmul
 from core.models.catalog import CatalogModel
 from core.planning.evaluation import Answer, answer, dollars_over
 from core.planning.memory_fixes import fewest_accelerators, fixes
+from core.planning.nearest_runs import run_features
 from core.planning.plan import Find, Limits, whole_accelerators
 from core.runs.coverage import beyond_evidence
+from core.runs.share import run_shares
 from core.training.layout import LayoutError
 from core.training.optimizers import find_optimizer
 from core.units import QuantityText, format_count, format_duration, format_money, format_quantity, significant
@@ -159,8 +161,36 @@ def _mfu(a: Answer) -> str:
         ends = (steps.low, steps.high) if steps.low < steps.high else (steps.mid,)
         return f"MFU\u00a0**{interval(ends)}** of steady steps, typed, {percent(m.mfu)} over all hours,"
     text = f"**{percent(m.mfu)}**" + (f" ({interval((used.low, used.high))})" if used.low < used.high else "")
-    origin = "as published runs lead one to expect" if a.published else "found" if a.find == "MFU" else "typed"
-    return f"MFU\u00a0{text} over all hours, {origin},"
+    origin = "" if a.published else ", found," if a.find == "MFU" else ", typed,"
+    return f"MFU\u00a0{text} over all hours{origin}"
+
+
+def steps_of(a: Answer) -> str:
+    """What the steps alone are: typed, of the fastest layout, or, where no step is timed, of the best matmul."""
+    if a.typed and a.plan.pace == "steady steps":
+        return "typed"
+    return "fastest layout" if a.terms.throughput.timed else "best matmul, no step being timed"
+
+
+def steps_and_whole(a: Answer) -> str:
+    """The two times of a run, on every page alike: its steps alone, and the whole of it with the range."""
+    m, days = a.middle, a.range_of("days")
+    spread = f" ({span(_days(days.low), _days(days.high))})" if days.low < days.high else ""
+    steps = f"**Steps alone {_days(m.steps_days)}** at {percent(m.steps)} MFU by 6N"
+    whole = f"**whole run {_days(days.mid)}**{spread}"
+    if a.typed and a.plan.pace == "steady steps":
+        return f"{steps}, as typed; {whole}, with what failures and checkpoints take."
+    if not a.terms.throughput.timed:
+        steps = (
+            f"**The best matmul alone {_days(m.steps_days)}** at {percent(m.steps)} of peak, the step not being timed"
+        )
+    if a.published:
+        return f"{steps}; {whole}: published runs reach {percent(m.mfu / m.steps)} of their steps."
+    reached = [run.share for run in run_shares(a.terms.throughput.timed)]
+    share = m.mfu / m.steps
+    better = sum(one >= share for one in reached)
+    ever = f"{better} of {len(reached)} published runs reached" if better else "no published run ever reached"
+    return f"{steps}; {whole}: {percent(share)} of them, which {ever}."
 
 
 def whole_nodes(a: Answer) -> str:
@@ -266,4 +296,4 @@ def long_sequences(a: Answer) -> str:
 
 def cautions(a: Answer) -> list[str]:
     """What is to be said beside the answer: beyond what was ever published, longer than was ever trained."""
-    return [*(beyond_evidence(a.run_features) if a.published else ()), *filter(None, (long_sequences(a),))]
+    return [*(beyond_evidence(run_features(a)) if a.published else ()), *filter(None, (long_sequences(a),))]

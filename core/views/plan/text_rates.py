@@ -51,7 +51,9 @@ def change(plan: Plan) -> str:
     """What rates that count change, and what not; empty where none count."""
     if rates_origin(plan) not in ("own", "stands in"):
         return ""
-    whose = "that is asked for" if plan.find == "MFU" else "that is typed" if plan.mfu else "of published runs"
+    if plan.find != "MFU" and not plan.mfu:
+        return "**Measured rates are in every time here**: of the steps, and so of the whole run."
+    whose = "that is asked for" if plan.find == "MFU" else "that is typed"
     return (
         "**Measured rates change the step times of layouts and the roofline of a layer.** Days and dollars follow from "
         f"the MFU {whose}, which they leave as it is."

@@ -93,7 +93,8 @@ def as_html(report: Report) -> str:
 def _plan(plan: ComparedPlan) -> Mapping[str, Any]:
     """A plan's answer, or why there is none, and what is to be said beside it."""
     a = plan.answer
-    texts = {"sentence": plan_text.sentence(a), "assumptions": plan_text.assumptions(a)} if a else {}
+    said = {"sentence": plan_text.sentence, "times": plan_text.steps_and_whole, "assumptions": plan_text.assumptions}
+    texts = {name: write(a) for name, write in said.items()} if a else {}
     return {"name": plan.name, "answer": a, "problem": plan.problem, "concerns": concerns(plan), **texts}
 
 
@@ -102,7 +103,7 @@ def _alone(report: Report, plan: ComparedPlan) -> Mapping[str, Any]:
     at, a, h = report.layout, plan.answer, plan.memory
     layout = runs = memory = None
     if at:
-        texts = {"sentence": search.sentence, "stepped": search.stepped, "whole_run": search.whole_run}
+        texts = {"sentence": search.sentence, "stepped": search.stepped}
         layout = {name: write(at.plan, at.request, at.result) for name, write in texts.items()}
         layout |= {"launched": launched(at.launches), "launches": at.launches}
     if a:
@@ -132,7 +133,7 @@ def _comparison(report: Report) -> Mapping[str, Any]:
         "beside": compare.beside(plans, base),
         "remarks": compare.remarks(plans),
         "bars": _picture(bars(plans, base, INK), compare.bars_alt(plans, base)),
-        "inputs": compare.inputs_in_words(plans, differences),
+        "inputs": compare.inputs_in_words(differences),
         "names": ["", *(f"{plan.name}, baseline" if i == base else plan.name for i, plan in enumerate(plans))],
         "rows": [[_remarked(*cell) for cell in (head, *row)] for head, row in rows],
         "frontier": frontier,

@@ -15,7 +15,7 @@ from core.planning.rates import replaced_rates
 from core.training.layout import LayoutError
 from core.units import UNIT, Kind, format_quantity
 from core.views.plan import text_memory
-from core.views.plan.text import OWNED, limited
+from core.views.plan.text import OWNED, limited, steps_of
 from core.views.runs.text_goodput import failures
 from core.views.search.text import degrees, stepped
 
@@ -94,7 +94,9 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
         Line("dense peak of one", a.peak, "flop_per_s", note=a.dtype),
         *(Line(f"measured, {rate.name}", rate.measured, rate.kind, note=whose) for rate in replaced_rates(plan)),
         line("MFU over all hours", lambda estimate: estimate.mfu, "ratio", origin),
-        line("MFU of the steps", lambda estimate: estimate.steps, "ratio", "impossible" if a.impossible else ""),
+        line("MFU of the steps alone", lambda estimate: estimate.steps, "ratio", steps_of(a)),
+        line("days of the steps alone", lambda estimate: estimate.steps_days, "number", steps_of(a)),
+        line("MFU while it trains", lambda estimate: estimate.running, "ratio", "impossible" if a.impossible else ""),
         line("goodput", lambda estimate: estimate.goodput, "ratio", "share left by checkpoints, failures and restarts"),
         line("training compute, 6ND", rule, "flop"),
         *(

@@ -8,11 +8,11 @@ import re
 from collections.abc import Sequence
 
 from core.views.common.markup import markdown_text, unlinked
-from core.views.plan.text import assumptions, sentence
+from core.views.plan.text import assumptions, sentence, steps_and_whole
 from core.views.report.plan_table import HEADINGS, Line
 from core.views.report.report import Report, concerns
 from core.views.search.text import sentence as headline
-from core.views.search.text import stepped, whole_run
+from core.views.search.text import stepped
 
 _FORMULA = re.compile(r"(?:^|(?<=[;\t\r\n]))(?=\s*[-+=@－＋＝＠\t\r])")
 """Where a text begins, or goes on behind what separates cells in some country, with what a spreadsheet calculates."""
@@ -73,9 +73,9 @@ def as_markdown(report: Report) -> str:
         if len(report.plans) > 1:
             parts.append(f"## {markdown_text(plan.name)}")
         if at := report.layout:
-            parts += [unlinked(say(at.plan, at.request, at.result)) for say in (headline, stepped, whole_run)]
+            parts += [unlinked(say(at.plan, at.request, at.result)) for say in (headline, stepped)]
         if plan.answer:  # where our own words name a device, that is as somebody typed it
-            parts += [unlinked(sentence(plan.answer)), unlinked(assumptions(plan.answer))]
+            parts += [unlinked(say(plan.answer)) for say in (sentence, steps_and_whole, assumptions)]
         else:
             parts.append(f"**No answer:** {markdown_text(plan.problem)}")
         parts += [f"> {unlinked(text) if ours else markdown_text(text)}" for text, ours in concerns(plan)]

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from core.runs.published import Comparison
+from core.runs.scores import LEVELS, Score
 from core.units import format_quantity, significant
 from core.views.common.chart import NAMED_ROW, SANS, Figure, axis, label, layout, named_axis
 from core.views.common.palette import Palette
@@ -125,5 +126,31 @@ def hours_of_a_run(comparison: Comparison, palette: Palette) -> Figure:
             bargap=0.45,
             xaxis=axis(palette, f"{unit}accelerator-hours", range=[0, reach / size * 1.04], tickformat=","),
             yaxis=named_axis(palette, names, texts),
+        ),
+    }
+
+
+def calibration(score: Score, palette: Palette) -> Figure:
+    """What was said of labs that had not been seen, against what happened: on the line where both are the same."""
+    said, happened = 100 * np.array(LEVELS), 100 * np.array(score.happened)
+    line: Figure = {"mode": "lines", "line": {"color": palette.muted, "width": 1, "dash": "dot"}, "hoverinfo": "skip"}
+    points: Figure = {
+        "mode": "lines+markers",
+        "line": {"color": palette.accent, "width": 2},
+        "marker": {"size": 9},
+        "hovertemplate": "said %{x:.0f} %, happened %{y:.0f} %<extra></extra>",
+        "cliponaxis": False,
+    }
+    ends = np.array([0.0, 100.0])
+    return {
+        "data": [
+            {"type": "scatter", "x": ends, "y": ends} | line,
+            {"type": "scatter", "x": said, "y": happened} | points,
+        ],
+        "layout": layout(
+            palette,
+            height=300,
+            xaxis=axis(palette, "said: runs that take more hours, %", range=[0, 100], tickvals=said),
+            yaxis=axis(palette, "happened, %", range=[0, 100], tickvals=said),
         ),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from core.budget.run import accelerator_hours, training_seconds
 from core.hardware.accelerators import find
@@ -14,7 +14,8 @@ from core.models.flops import train_flop_6nd
 from core.planning.evaluation import Answer
 from core.planning.nearest_runs import SimilarRun
 from core.runs.published import AS_PUBLISHED, Comparison, models_with_runs
-from core.runs.scores import Prediction, Score
+from core.runs.scores import LEVELS, Prediction, Score
+from core.runs.share import Shares
 from core.runs.utilisation import Evidence, base_peak
 from core.units import Kind, format_count, format_duration, format_quantity, significant
 from core.wording import amount, interval, percent, signed
@@ -181,7 +182,7 @@ def other_runs(others: Sequence[Comparison]) -> list[str]:
 
 def pace(a: Answer, similar: Sequence[SimilarRun]) -> str:
     """What the picture of the answer shows: the plan at the pace of the nearest runs, and what the model says."""
-    nearest = min((run.similarity for run in similar), key=lambda near: near.distance)
+    nearest = similar[0].similarity
     text = (
         f"**Your run at the pace of the {len(similar)} published ones nearest to it**; the nearest is "
         f"{nearest.evidence.run.model}: {nearest.text}."
@@ -191,8 +192,8 @@ def pace(a: Answer, similar: Sequence[SimilarRun]) -> str:
     seen = a.expected
     yours = f" Yours is found: {percent(a.middle.mfu)}." if a.find == "MFU" else f" Yours comes to {_yours(a)}."
     return (
-        f"{text} Published runs lead one to expect {interval((seen.low, seen.high))} over all hours (P10–P90), median "
-        f"{percent(seen.mid)}.{yours}"
+        f"{text} Its steps and published runs lead one to expect {interval((seen.low, seen.high))} over all hours "
+        f"(P10–P90), median {percent(seen.mid)}.{yours}"
     )
 
 
@@ -201,45 +202,69 @@ def _yours(a: Answer) -> str:
     return interval((used.low, used.high) if used.low < used.high else (used.mid,))
 
 
-def scored(score: Score, lab: Score) -> str:
-    """How well the model predicts the published runs. lab: its score with everything of a run's lab left out."""
+def scored(score: Score) -> str:
+    """How far the range is to be trusted: what happened to labs that it had not seen."""
+    inside = round(10 * score.inside)
+    bias = "neither way" if abs(score.bias) < 0.02 else "too slow" if score.bias > 0 else "too fast"
     return (
-        f"**How far to trust it:** predicted from all other models, it was off by **{percent(score.error)}** "
-        f"(median of {score.runs} runs), and **{percent(score.inside)}** of them took between P10 and P90, the "
-        f"one {significant(score.ratio, 2)} times the other. With everything of the same lab left out, as for a lab "
-        f"that has published nothing, it is {percent(lab.error)}, and {percent(lab.inside)} inside."
+        f"**Of ten labs that it had not seen, {_TENTHS[inside]} ended inside the range.** Each of {score.runs} "
+        f"published runs was predicted from those of the other {score.labs - 1} labs, every lab counting the same: its "
+        f"hours were off by **{percent(score.error)}** in the middle ({bias}), P90 is {significant(score.ratio, 2)} "
+        f"times P10, and {percent(score.half)} lay between P25 and P75."
     )
 
 
-NEAREST = ("published run", "accelerator", "weight", "how it differs from your plan", "hours per peak")
+_TENTHS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "all")
+
+
+def calibration_alt(score: Score) -> str:
+    """The calibration plot in words."""
+    pairs = zip(LEVELS, score.happened, strict=True)
+    listed = ", ".join(f"{percent(level)}: {percent(happened)}" for level, happened in pairs)
+    return f"What was said of labs not seen, and what happened: {listed}."
+
+
+def share_of(score_share: Shares, runs: int, *, timed: bool) -> str:
+    """What published runs reach of their steps, and what was tried to predict it better."""
+    low, mid, high = score_share.ends
+    what = "its fastest layout’s steps come to" if timed else "its accelerators’ best matmul comes to"
+    return (
+        f"**A published run reaches {percent(mid)} of what {what}** ({interval((low, high))}, P10–P90 of {runs} runs "
+        f"of {score_share.labs} labs), failures and checkpoints apart. Size, tokens, year, generation of accelerator, "
+        "mixture or dense: none of them tells a lab that is left out better than this one share does."
+    )
+
+
+NEAREST = ("published run", "accelerator", "how it differs from your plan", "hours per peak", "share of its steps")
 """Headings of the table of `near_rows`."""
 
 
-def near_rows(similar: Sequence[SimilarRun]) -> list[tuple[str, ...]]:
-    """The nearest runs with their weight in the expectation, what sets them apart, and their utilisation."""
+def near_rows(similar: Sequence[SimilarRun], shares: Mapping[Evidence, float]) -> list[tuple[str, ...]]:
+    """The nearest runs, what sets them apart, their utilisation, and their share of what their steps would come to."""
     return [
         (
             p.run.model,
             p.run.accelerator,
-            percent(p.similarity.share),
             p.similarity.text,
             percent(p.similarity.evidence.utilisation),
+            percent(shares[p.similarity.evidence]) if p.similarity.evidence in shares else "steps not timed",
         )
         for p in similar
     ]
 
 
-PREDICTED = ("run", "accelerator", "published", "predicted P50", "P10–P90", "error", "inside")
+PREDICTED = ("run", "lab", "accelerator", "published", "predicted P50", "P10–P90", "error", "inside")
 """Headings of the table of `predicted`."""
 
 
 def predicted(rows: Sequence[Prediction]) -> list[tuple[str, ...]]:
-    """Rows of the table of predictions: each run from the others, its own model left out."""
+    """Rows of the table of predictions: each run from those of other labs."""
     return [
         (
-            row.run.model,
-            row.run.accelerator,
-            format_quantity(row.published, "accelerator_hours"),
+            row.run.evidence.run.model,
+            row.run.lab,
+            row.run.evidence.run.accelerator,
+            format_quantity(row.published_hours, "accelerator_hours"),
             format_quantity(row.hours.mid, "accelerator_hours", 3),
             f"{format_count(row.hours.low, 3)}–{format_quantity(row.hours.high, 'accelerator_hours', 3)}",
             signed(row.error),

@@ -16,15 +16,23 @@ from core.wording import amount, percent, plural, span
 def whole(a: Answer) -> str:
     """Takeaway of the whole run: what the answer's hours hold."""
     m = a.middle
-    head = (
-        f"Checkpoints, failures and restarts take **{percent(1 - m.goodput)}** of the answer’s "
-        f"**{format_duration(86400 * m.days, 3)}** on the wall"
-    )
+    days = f"**{format_duration(86400 * m.days, 3)}** on the wall"
+    lost = f"checkpoints, failures and restarts take **{percent(1 - m.goodput)}**"
     if a.impossible:
-        return f"{head}, which leaves too little time for the work: no steps are that fast."
-    if a.typed and a.plan.pace == "steady steps":
-        return f"{head}: steps at your **{percent(m.steps)}** MFU come to **{percent(m.mfu)}** over all hours."
-    return f"{head}, so the steps run at **{percent(m.steps)}** MFU, which comes to {percent(m.mfu)} over all hours."
+        return f"Of the answer’s {days} {lost}, which leaves too little time for the work: no steps are that fast."
+    steps = f"the steps alone, at **{percent(m.steps)}** MFU, take **{format_duration(86400 * m.steps_days, 3)}**"
+    if (rest := unexplained(a)) <= 1e-9:
+        return f"Of the answer’s {days} {steps}; {lost}: **{percent(m.mfu)}** over all hours."
+    return (
+        f"Of the answer’s {days} {steps}; {lost}; the other **{percent(rest)}** is what published runs lose besides: "
+        "slower layouts and software, evaluation, ramp-up. Sources do not separate it."
+    )
+
+
+def unexplained(a: Answer) -> float:
+    """Share of the wall time that neither the steps of the fastest layout nor failures and checkpoints explain."""
+    m = a.middle
+    return max(0.0, m.goodput - m.mfu / m.steps)
 
 
 def failing(a: Answer) -> str:
@@ -77,9 +85,11 @@ def _scenarios(values: Iterable[float], kind: Kind, digits: int = 3) -> str:
 def shares(a: Answer) -> list[tuple[str, float, str]]:
     """The parts of the wall time with the roles whose colours they wear; those of no length are left out."""
     s = a.interruptions
-    steps = "steps" if a.impossible else f"steps at {percent(a.middle.steps)} MFU"
+    rest = unexplained(a)
+    steps = "steps" if a.impossible else f"steps at {percent(a.middle.steps if rest else a.middle.running)} MFU"
     parts = [
-        (steps, a.middle.goodput, "parameters"),
+        (steps, a.middle.goodput - rest, "parameters"),
+        ("slower steps, evaluation and the rest", rest, "buffers"),
         ("writing checkpoints", float(s.writing), "activations"),
         ("lost and done again", float(s.lost), "gradients"),
         ("restarting", float(s.restarting), "master"),

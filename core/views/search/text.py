@@ -16,6 +16,7 @@ from core.search.filter import layout_at
 from core.search.result import Columns, LayoutResult, SearchResult
 from core.training.layout import RECOMPUTES, Layout
 from core.units import format_count, format_duration, format_exact, format_quantity, significant
+from core.views.plan.text import steps_and_whole
 from core.views.plan.text_memory import gib, laid_out, recomputed
 from core.views.plan.text_rates import by
 from core.views.search.names import NAMES, PARTS, short
@@ -77,21 +78,13 @@ def sentence(plan: Plan, request: SearchRequest, result: LayoutResult) -> str:
     )
 
 
-def whole_run(plan: Plan, request: SearchRequest, result: LayoutResult) -> str:
-    """The days of the steps beside those of the whole run, as Compute budget has them; empty where it has none."""
+def whole_run(plan: Plan) -> str:
+    """Steps alone and the whole run, as on every page; empty where there is no answer."""
     try:
         a = answer(replace(plan, find="time"))
     except BudgetError:
         return ""
-    days = a.range_of("days")
-    share = days_for(plan.tokens, request, result.seconds) / days.mid
-    spread = f" ({span(significant(days.low, 3), significant(days.high, 3))})" if days.low < days.high else ""
-    what = "everything billed" if a.published else f"at the {percent(a.middle.mfu)} MFU that is typed"
-    if share <= 1:
-        how = f"these steps are **{percent(share)}** of it; the rest is failures, evaluation, and slower layouts"
-    else:
-        how = f"these steps alone take {longer(share - 1)}, so runs of this kind did better than this layout"
-    return f"**The whole run is expected to take {significant(days.mid, 3)} days**{spread}, {what}: {how}."
+    return steps_and_whole(a)
 
 
 def counted(plan: Plan, request: SearchRequest, result: SearchResult, layout: LayoutResult) -> str:
@@ -197,7 +190,7 @@ def beside(plan: Plan, request: SearchRequest, result: SearchResult, here: Layou
     if here is None:
         return []
     assumed = request.cluster.accelerator.network_confidence == "assumed"
-    sentences = [network(request) if assumed else "", whole_run(plan, request, here)]
+    sentences = [network(request) if assumed else "", whole_run(plan)]
     return [text for text in (*sentences, *_against_best(result, best, here)) if text]
 
 

@@ -1,0 +1,195 @@
+"""What whole runs reach of their steps: one share for all, from published runs, with a range that holds for a new lab.
+
+A run's share is its utilisation over all billed hours, by what the steps of its fastest layout and its goodput would
+come to. Size, tokens, year, generation of accelerator, mixture or dense: none of them predicts the share of a lab that
+is left out better than one number does, because steps and goodput carry them already. So there is one middle, and
+its range is as wide as labs differ.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from core.formula import Source, Symbol, formula
+from core.hardware.accelerators import find
+from core.hardware.matmul import best_matmul
+from core.runs.published import PublishedRun
+from core.runs.run_steps import run_steps
+from core.runs.utilisation import Evidence, Width, base_peak, evidence
+from core.sources import OWN
+
+Array = npt.NDArray[np.float64]
+
+_VOVK = Source("Vovk, Gammerman and Shafer 2005, Algorithmic Learning in a Random World", "section 2.2")
+
+_SHARE = Symbol("s", "share of the steps that whole runs reach", "ratio")
+_UTILISATION = Symbol("u", "MFU over all billed hours", "ratio")
+
+TENTHS = (0.1, 0.5, 0.9)
+"""The range holds all but a tenth on either side."""
+
+
+@formula(
+    r"\v{steps} \cdot \v{share}",
+    result=_UTILISATION,
+    symbols={"steps": Symbol(r"u_\text{steps}", "MFU of the steps alone", "ratio"), "share": _SHARE},
+    sources=(OWN,),
+)
+def whole_run_mfu(steps: float, share: float) -> float:
+    """MFU over all billed hours: that of the steps alone, times the share of it that whole runs reach."""
+    return steps * share
+
+
+@formula(
+    r"\v{goodput} \cdot \v{rest}",
+    result=_SHARE,
+    symbols={
+        "goodput": Symbol("G", "goodput: what failures, restarts and checkpoints leave", "ratio"),
+        "rest": Symbol("r", "what published runs reach beside that", "ratio"),
+    },
+    sources=(_VOVK, OWN),
+)
+def share_of_steps(goodput: float, rest: float) -> float:
+    """Share of the steps that a whole run reaches.
+
+    The rest is the middle of the published runs' own: slower layouts and software than the fastest, evaluation,
+    ramp-up, and whatever else was billed.
+    """
+    return goodput * rest
+
+
+@lru_cache(maxsize=256)
+def best_16bit(accelerator: str) -> float:
+    """The best 16-bit matmul as a share of the dense 16-bit peak."""
+    return best_matmul(accelerator, find(accelerator).usable("bf16")).rate / base_peak(accelerator)
+
+
+@lru_cache(maxsize=256)
+def best_8bit(accelerator: str) -> float:
+    """The best 8-bit matmul as a share of the dense 16-bit peak; NaN where the accelerator has no fp8 rate."""
+    return best_matmul(accelerator, "fp8").rate / base_peak(accelerator)
+
+
+@lru_cache(maxsize=1)
+def narrow_gain() -> float:
+    """How much faster steps are with 8-bit products: the median of what sources measured of one model in both widths.
+
+    Not twice, as the peaks say: only the matrix products are faster.
+    """
+    measured: dict[tuple[str, float, bool, str], dict[Width, list[float]]] = {}
+    for row in evidence("steady"):
+        key = (row.run.source.split()[0], float(f"{row.run.params:.2g}"), row.experts, row.run.accelerator)
+        measured.setdefault(key, {}).setdefault(row.width, []).append(row.utilisation)
+    pairs = [widths for widths in measured.values() if {"16-bit", "8-bit"} <= widths.keys()]
+    return statistics.median(statistics.median(pair["8-bit"]) / statistics.median(pair["16-bit"]) for pair in pairs)
+
+
+def is_narrow(accelerator: str, width: Width) -> bool:
+    """Whether products run faster than in 16 bits: 8 bits or fewer, on an accelerator that has a rate for them.
+
+    4-bit products count as 8-bit ones: no published whole run used them.
+    """
+    return width != "16-bit" and not math.isnan(best_8bit(accelerator))
+
+
+@lru_cache(maxsize=512)
+def usable_matmul(accelerator: str, width: Width) -> float:
+    """What stands for the steps where their time is not known: the best 16-bit matmul over the dense 16-bit peak, with
+    the gain of narrower products, which is at most what the accelerator's own matmuls gain."""
+    best = best_16bit(accelerator)
+    if not is_narrow(accelerator, width):
+        return best
+    return best * min(narrow_gain(), max(1.0, best_8bit(accelerator) / best))
+
+
+@dataclass(frozen=True, slots=True)
+class RunShare:
+    """A whole run beside its steps.
+
+    steps: their MFU, 6 N over the dense 16-bit peak; where their time is not known that of the best matmul. timed:
+    whether it is known. goodput: that failures and checkpoints leave at their usual rates.
+    """
+
+    evidence: Evidence
+    steps: float
+    goodput: float
+    timed: bool
+
+    @property
+    def share(self) -> float:
+        """MFU over all billed hours, over that of the steps."""
+        return self.evidence.utilisation / self.steps
+
+    @property
+    def rest(self) -> float:
+        """The share beside the goodput."""
+        return self.share / self.goodput
+
+    @property
+    def lab(self) -> str:
+        """Who trained it; its model where nobody says."""
+        return lab_of(self.evidence.run)
+
+
+def lab_of(run: PublishedRun) -> str:
+    """Who trained a run; its model where nobody says."""
+    return run.lab or run.model
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Shares:
+    """Shares of runs beside their goodput, as logarithms, sorted, with weights that add up to 1."""
+
+    values: Array
+    weights: Array
+    labs: int
+
+    @staticmethod
+    def of(runs: Sequence[RunShare]) -> Shares:
+        """Those of ``runs``, of two labs at least. A lab weighs as the root of its runs: more than one with fewer, but
+        not in proportion."""
+        labs = [run.lab for run in runs]
+        values = np.log([run.rest for run in runs])
+        weights = np.array([1 / math.sqrt(labs.count(lab)) for lab in labs])
+        order = np.argsort(values, kind="stable")
+        return Shares(values[order], weights[order] / weights.sum(), len(set(labs)))
+
+    def at(self, level: float) -> float:
+        """The share that a run of another lab stays below with probability ``level``.
+
+        Levels are moved away from the middle by one lab in all: the lab that comes next may lie outside of all.
+        """
+        wanted = 0.5 + (level - 0.5) * (1 + 1 / self.labs)
+        middles = np.cumsum(self.weights) - self.weights / 2
+        return float(np.exp(np.interp(wanted, middles, self.values)))
+
+    @property
+    def ends(self) -> Array:
+        """The shares that a tenth, half and nine tenths of runs stay below."""
+        return np.array([self.at(level) for level in TENTHS])
+
+
+@lru_cache(maxsize=2)
+def run_shares(timed: bool) -> tuple[RunShare, ...]:
+    """Every whole run that is evidence and whose steps are timed; or every one beside its best matmul."""
+    steps = run_steps()
+    runs: list[RunShare] = []
+    for row in evidence("whole"):
+        step = steps[row.run.model, row.run.accelerator]
+        reached = step.mfu if timed else usable_matmul(row.run.accelerator, row.width)
+        if not math.isnan(reached):
+            runs.append(RunShare(row, reached, step.goodput, timed))
+    return tuple(runs)
+
+
+@lru_cache(maxsize=2)
+def published_shares(timed: bool) -> Shares:
+    """What all published runs say of a plan whose steps are timed, or of one that only its best matmul is known of."""
+    return Shares.of(run_shares(timed))
