@@ -19,7 +19,7 @@ from pages.saved.plan import about, messages
 
 _COLUMNS = (
     show.Column("Plan"),
-    show.Column("Wall time", numeric=True),
+    show.Column("Whole run", numeric=True),
     show.Column("Rent", numeric=True),
     show.Column("Accelerators", numeric=True),
     show.Column("Tags"),

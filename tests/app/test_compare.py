@@ -239,7 +239,7 @@ def test_a_link_alone_opens_the_comparison(count: int) -> None:
     assert (names(app), texts_of(plans(app))) == ([one.name for one in entries], texts_of(entries))
     assert base(app) == stories[-1][0]
     assert answer(app) == shown(comparison_text.sentence([compare_plan(one) for one in entries], count - 1))
-    (table,) = [body for body in bodies(app, "np-tabled") if "Wall time" in body]
+    (table,) = [body for body in bodies(app, "np-tabled") if "Whole run" in body]
     assert all(comparison_text.plan_name(compare_plan(one)) in said_on(app) for one in entries)
     assert table.count('<th scope="col"') == count + 1
 

@@ -49,7 +49,7 @@ CASES: dict[str, dict[str, str]] = {
 SAID = {
     "no price, fp16": ("Using its fp16 peak",),
     "one token": ("Using its fp16 peak", "Impossible", "6\u00a0FLOP"),
-    "the largest": ("Impossible",),
+    "the largest": ("No progress",),
 }
 """What is wrong with a case; nothing is with the others."""
 

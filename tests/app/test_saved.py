@@ -272,7 +272,7 @@ def test_the_history_names_fields_and_results(store: Store) -> None:
     fold(app, f"saved:history:{plan.id}", open=True)
     said = words(app)
     assert "Tokens: 15T → 3T" in said
-    assert "wall time" in said
+    assert "whole run" in said
     assert "Ada" in said
 
 
@@ -283,7 +283,7 @@ def test_results_that_moved_since_saving_stand_beside_those_of_now(store: Store)
         store.save(type(entry)(entry.name, entry.texts, off))
     said = words(opened(SAVED, {}))
     assert "Data or formulas have changed" in said
-    assert "<td>wall time" in said
+    assert "<td>whole run" in said
     assert "<td>MFU" not in said
 
 

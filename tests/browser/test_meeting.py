@@ -40,8 +40,8 @@ def enter(box: Locator, text: str) -> None:
 
 
 def days(page: Page) -> list[str]:
-    """The wall times of the table of results, each with its range."""
-    cells = page.locator("tr").filter(has=page.get_by_text("Wall time", exact=True)).first.locator("td.num")
+    """The days of the table of results, each with its range."""
+    cells = page.locator("tr").filter(has=page.get_by_text("Whole run", exact=True)).first.locator("td.num")
     return [text.replace("\N{NO-BREAK SPACE}", " ").replace("\n", "") for text in cells.all_text_contents()]
 
 

@@ -269,7 +269,7 @@ KEPT_AS: Mapping[str, str] = {
 
 
 def since_kept(plan: ComparedPlan) -> str:
-    """Results that are others than when the plan was kept: ``wall time when kept: 265 days; now 251 days``."""
+    """Results that are others than when the plan was kept: ``whole run when kept: 265 days; now 251 days``."""
     parts = [
         f"{KEPT_AS[name]} when kept: {shown(name, then)}; now {shown(name, now)}"
         for name, then, now in changed_results(plan)
