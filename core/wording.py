@@ -80,9 +80,16 @@ def listed(words: Sequence[str], last: str = "and") -> str:
     return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1] if words else "")))
 
 
+_KNOWN = {
+    "verified": "read in the source",
+    "recalled": "recalled from the named source",
+    "quoted": "quoted from the source by the one named",
+}
+
+
 def known(confidence: str) -> str:
     """How a row of the catalogues is known, in words."""
-    return {"verified": "read in the source", "recalled": "recalled from the named source"}[confidence]
+    return _KNOWN[confidence]
 
 
 def price(low: float, high: float) -> str:
