@@ -126,6 +126,11 @@ class Answer:
         """Whether the MFU was typed."""
         return self.plan.mfu is not None and self.plan.find != "MFU"
 
+    @property
+    def of_typed_steps(self) -> bool:
+        """Whether the MFU was typed as that of the steps alone."""
+        return self.typed and self.plan.pace == "steady steps"
+
     def range_of(self, name: str) -> Interval:
         """The range of the column's quantity ``name``."""
         ends = sorted(float(getattr(end, name)) for end in (self.low, self.middle, self.high))

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from core.budget.equations import mfu_needed
 from core.hardware.cluster import Cluster
 from core.hardware.rates import Rates
-from core.models.flops import flops_per_token
+from core.models.flops import flops_per_token, train_flop_6nd
+from core.models.parameters import parameters
 from core.models.spec import TransformerSpec, modelled
 from core.search.constraints import FREE, Constraints, Objective
 from core.search.result import LayoutResult
@@ -120,6 +121,11 @@ class SearchRequest:
         if math.isnan(peak) or not seconds > 0:
             return math.nan
         return float(mfu_needed(flop=flop, accelerators=self.cluster.count, peak=peak, seconds=seconds))
+
+    def by_6n(self, mfu: float) -> float:
+        """An MFU of `mfu`, attention counted, by 6 N of the parameters that work on each token."""
+        counted = float(flops_per_token(self.spec, self.seq_len, "causal").training)
+        return mfu * train_flop_6nd(parameters(self.spec).active, 1.0) / counted
 
     def found(self, layout: Layout, overlap: Any) -> tuple[LayoutResult, ...]:
         """Plans one by one, of a layout whose fields are arrays of one length."""

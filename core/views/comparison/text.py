@@ -360,7 +360,7 @@ def _of(plan: ComparedPlan, name: str) -> str:
 
 def _mfu_of(a: Answer) -> str:
     """Where the MFU is from, and of what it was typed."""
-    if a.typed and a.plan.pace == "steady steps":
+    if a.of_typed_steps:
         return f"typed as {percent(a.middle.steps)} of steady steps"
     return "from published runs" if a.published else "found" if a.find == "MFU" else "typed, all hours"
 

@@ -157,7 +157,7 @@ def _mfu(a: Answer) -> str:
     """The MFU, what it is of, and where it is from."""
     m = a.middle
     used, steps = a.range_of("mfu"), a.range_of("steps")
-    if a.typed and a.plan.pace == "steady steps":
+    if a.of_typed_steps:
         ends = (steps.low, steps.high) if steps.low < steps.high else (steps.mid,)
         return f"MFU\u00a0**{interval(ends)}** of steady steps, typed, {percent(m.mfu)} over all hours,"
     text = f"**{percent(m.mfu)}**" + (f" ({interval((used.low, used.high))})" if used.low < used.high else "")
@@ -167,7 +167,7 @@ def _mfu(a: Answer) -> str:
 
 def steps_of(a: Answer) -> str:
     """What the steps alone are: typed, of the fastest layout, or, where no step is timed, of the best matmul."""
-    if a.typed and a.plan.pace == "steady steps":
+    if a.of_typed_steps:
         return "typed"
     return "fastest layout" if a.terms.throughput.timed else "best matmul, no step being timed"
 
@@ -178,7 +178,7 @@ def steps_and_whole(a: Answer) -> str:
     spread = f" ({span(_days(days.low), _days(days.high))})" if days.low < days.high else ""
     steps = f"**Steps alone {_days(m.steps_days)}** at {percent(m.steps)} MFU by 6N"
     whole = f"**whole run {_days(days.mid)}**{spread}"
-    if a.typed and a.plan.pace == "steady steps":
+    if a.of_typed_steps:
         return f"{steps}, as typed; {whole}, with what failures and checkpoints take."
     if not a.terms.throughput.timed:
         steps = (
@@ -219,7 +219,7 @@ def impossible(a: Answer) -> str:
     if math.isnan(best.share):
         bare = "the whole of it"
     because = ""
-    if not (a.typed and a.plan.pace == "steady steps"):
+    if not a.of_typed_steps:
         because = (
             f" Over all hours it is {percent(m.mfu)}, but with a failure every "
             f"{format_duration(float(a.interruptions.mtbf), 3)} only {percent(m.goodput)} of them would train."

@@ -59,7 +59,7 @@ def _of_layout(applied: AppliedLayout) -> dict[str, Any]:
     layout = {field.name: int(getattr(applied.result.layout, field.name)) for field in fields(applied.result.layout)}
     return {
         "sentence": plain(headline(applied.plan, applied.request, applied.result)),
-        "whole_run": plain(whole_run(applied.plan)),
+        "whole_run": plain(whole_run(applied.plan, applied.request, applied.result)),
         "layout": layout,
         "step": applied.results,
         "launch": {

@@ -67,24 +67,33 @@ def _seconds(result: LayoutResult) -> str:
 
 
 def sentence(plan: Plan, request: SearchRequest, result: LayoutResult) -> str:
-    """The answer: the layout, what a step takes with its range, the MFU, days for all tokens, and what is left."""
-    days = format_duration(86400 * days_for(plan.tokens, request, result.seconds), 3)
+    """The answer: the layout, what a step takes with its range, the MFU by 6N and by layer, and what is left."""
     room = f"**{gib(result.spare)}** to spare" if result.spare >= 0 else f"**{gib(-result.spare)} too much**"
     room = "how much memory there is, is unknown" if math.isnan(result.spare) else room
     return (
         f"{_model(plan)} on {_cluster(request)} under **{degrees(result.layout)}**: a step takes {_seconds(result)} at "
-        f"**{percent(result.mfu)} MFU**{by(plan)}; {format_count(plan.tokens)} tokens take **{days}**, steps alone; "
-        f"{room}."
+        f"**{percent(request.by_6n(result.mfu))} MFU** by 6N ({percent(result.mfu)} with causal attention counted)"
+        f"{by(plan)}; {room}."
     )
 
 
-def whole_run(plan: Plan) -> str:
-    """Steps alone and the whole run, as on every page; empty where there is no answer."""
+def whole_run(plan: Plan, request: SearchRequest, result: LayoutResult) -> str:
+    """Steps alone and the whole run of all tokens, as on every page, and how far this layout is from the fastest; empty
+    where there is no answer."""
     try:
         a = answer(replace(plan, find="time"))
     except BudgetError:
         return ""
-    return steps_and_whole(a)
+    days = days_for(plan.tokens, request, result.seconds)
+    apart = days / a.middle.steps_days - 1
+    if abs(apart) < _CLOSE or a.of_typed_steps:
+        return steps_and_whole(a)
+    pace = longer(apart) if apart > 0 else f"{percent(-apart)} shorter"
+    return f"{steps_and_whole(a)} The steps of this layout take {format_duration(86400 * days, 3)}, {pace}."
+
+
+_CLOSE = 0.03
+"""Share by which the steps of a layout may differ from those that days rest on before it is said."""
 
 
 def counted(plan: Plan, request: SearchRequest, result: SearchResult, layout: LayoutResult) -> str:
@@ -190,7 +199,7 @@ def beside(plan: Plan, request: SearchRequest, result: SearchResult, here: Layou
     if here is None:
         return []
     assumed = request.cluster.accelerator.network_confidence == "assumed"
-    sentences = [network(request) if assumed else "", whole_run(plan)]
+    sentences = [network(request) if assumed else "", whole_run(plan, request, here)]
     return [text for text in (*sentences, *_against_best(result, best, here)) if text]
 
 
