@@ -193,3 +193,18 @@ def run_shares(timed: bool) -> tuple[RunShare, ...]:
 def published_shares(timed: bool) -> Shares:
     """What all published runs say of a plan whose steps are timed, or of one that only its best matmul is known of."""
     return Shares.of(run_shares(timed))
+
+
+@lru_cache(maxsize=1)
+def spread_within_labs() -> float:
+    """How far apart one lab's runs lie, as a standard deviation of logarithms: the median distance from the lab's own
+    middle, as of a normal distribution, over labs of two runs at least, each weighing as the root of its runs."""
+    by_lab: dict[str, list[float]] = {}
+    for run in run_shares(timed=True):
+        by_lab.setdefault(run.lab, []).append(math.log(run.rest))
+    several = [np.array(values) for values in by_lab.values() if len(values) > 1]
+    apart = np.concatenate([np.abs(v - np.median(v)) * math.sqrt(len(v) / (len(v) - 1)) for v in several])
+    weights = np.concatenate([np.full(len(v), 1 / math.sqrt(len(v))) for v in several])
+    order = np.argsort(apart)
+    middles = (np.cumsum(weights[order]) - weights[order] / 2) / weights.sum()
+    return float(np.interp(0.5, middles, apart[order])) / statistics.NormalDist().inv_cdf(0.75)

@@ -28,6 +28,7 @@ from core.planning.comparison.comparison import (
     least,
     middles,
     result,
+    sooner_probability,
     with_saved_results,
 )
 from core.planning.comparison.differences import differing_fields, effective_fields
@@ -381,3 +382,16 @@ def test_what_a_plan_costs_reads_alike_wherever_it_stands() -> None:
         comparison_text.bars_alt([plan], 0),
     )
     assert all(money in text for text in results), results
+
+
+def test_the_soonest_is_said_with_its_probability_and_what_no_run_proved() -> None:
+    near = [of({"model": "Llama 3 70B", "gpu": gpu}, gpu) for gpu in ("H100 SXM", "MI300X", "H200 SXM")]
+    text = comparison_text.sentence(near, 0)
+    assert "% likely)" in text
+    assert "No published run used MI300X." in text
+    assert "H100 SXM." not in text.partition("No published")[2]
+    chance = sooner_probability(near[0], near[2])
+    assert chance + sooner_probability(near[2], near[0]) == pytest.approx(1)
+    assert math.isnan(sooner_probability(near[0], of({"mfu": "40%"}, "typed")))
+    apart = [of({"count": count}, count) for count in ("512", "2,048")]
+    assert "likely" not in comparison_text.sentence(apart, 0)

@@ -22,6 +22,7 @@ from core.planning.comparison.comparison import (
     least,
     middles,
     result,
+    sooner_probability,
 )
 from core.planning.comparison.differences import Differing
 from core.planning.comparison.entry import Entry
@@ -41,6 +42,7 @@ from core.planning.form.plan_form import (
     TRAINED,
     WHOLE,
 )
+from core.runs.coverage import unproven
 from core.units import format_bytes, format_count, format_duration, format_quantity
 from core.views.common.markup import unmarked
 from core.views.plan import text as words_answer
@@ -102,7 +104,11 @@ def ranged(quantity: str, interval: Interval) -> str:
 
 
 def sentence(plans: Sequence[ComparedPlan], base: int) -> str:
-    """Who is sooner and who is cheaper, and by how much."""
+    """Who is sooner and who is cheaper, by how much and how surely, and whose accelerator no published run used."""
+    return " ".join(filter(None, (_leads(plans, base), not_proven(plans) if len(plans) > 1 else "")))
+
+
+def _leads(plans: Sequence[ComparedPlan], base: int) -> str:
     if len(plans) == 1:
         return _alone(plans[0])
     answered = [plan for plan in plans if plan.answer]
@@ -119,11 +125,12 @@ def sentence(plans: Sequence[ComparedPlan], base: int) -> str:
         if cheaper.against != sooner.against:
             other = f" than {plan_name(plans[cheaper.against])}"
         return (
-            f"{_with_doubt(plans[sooner.plan])} is soonest and {cheapest}: **{_less('days', days, sooner)}** "
+            f"{_with_doubt(plans[sooner.plan])} is soonest{_likely(plans, sooner)} and {cheapest}: "
+            f"**{_less('days', days, sooner)}** "
             f"({_share(sooner.share)}) sooner than {than}, and {money} cheaper{other}."
         )
     first = (
-        f"{_with_doubt(plans[sooner.plan])} is soonest, by **{_less('days', days, sooner)}** "
+        f"{_with_doubt(plans[sooner.plan])} is soonest{_likely(plans, sooner)}, by **{_less('days', days, sooner)}** "
         f"({_share(sooner.share)}) before {plan_name(plans[sooner.against])}"
         if sooner
         else _tied(plans, days, "days", "soonest", "take the same")
@@ -137,6 +144,23 @@ def sentence(plans: Sequence[ComparedPlan], base: int) -> str:
     if not cheaper:
         second = second[:1].lower() + second[1:]
     return f"{first}; {second}." if second else f"{first}."
+
+
+_CERTAIN = 0.95
+
+
+def _likely(plans: Sequence[ComparedPlan], sooner: Lead) -> str:
+    """How likely the soonest is sooner than the next, where that is not certain: `` (70 % likely)``; else empty."""
+    others = [plan for i, plan in enumerate(plans) if i != sooner.plan]
+    chances = [sooner_probability(plans[sooner.plan], other) for other in others]
+    chance = min(filter(math.isfinite, chances), default=1.0)
+    return f" ({percent(chance)} likely)" if chance < _CERTAIN else ""
+
+
+def not_proven(plans: Sequence[ComparedPlan]) -> str:
+    """Which accelerators no published run used, of plans whose days rest on published runs; mostly empty."""
+    names = dict.fromkeys(p.answer.device.name for p in plans if p.answer and p.answer.published)
+    return " ".join(filter(None, map(unproven, names)))
 
 
 def _alone(plan: ComparedPlan) -> str:
