@@ -55,6 +55,7 @@ LIMITS: Mapping[str, Limit] = {
     "parameters": Limit(10**16, "parameters", "a thousand times the largest model announced"),
     "tokens": Limit(10**18, "tokens", "a thousand times all text there is"),
     "accelerators": Limit(10_000_000, "accelerators", "ten times the largest cluster announced"),
+    "own_runs": Limit(20, "runs", "of one's own that set a plan's share; more hardly narrow it further"),
     "batch_sequences": Limit(10_000_000, "sequences", "of one step; a thousand times the largest batch published"),
     "batch_tokens": Limit(10**12, "tokens", "of one step; ten thousand times the largest batch published"),
     "timeline_passes": Limit(4_096, "passes", "of stages over micro-batches in one picture; a browser draws so many"),

@@ -17,6 +17,7 @@ from core.models.catalog import CatalogModel, model_named
 from core.models.configs.custom import read_model
 from core.models.flops import Attention
 from core.models.spec_text import EXAMPLE
+from core.planning.own_runs import OwnRun
 from core.planning.search_texts import Batch
 from core.runs.energy import US_GRID, USUAL_PUE
 from core.runs.goodput import Reliability
@@ -187,8 +188,9 @@ class Plan:
     layout: of one step, all but its data-parallel degree, which is what the accelerators leave.
     software: that trains, by name, as `core.step_time.software` has it.
     network: bytes per second that one accelerator has between nodes, one way; None takes the usual ones.
-    batch, objective, constraints: what a search over layouts is asked; no other number depends on them.
+    batch, constraints: what the fastest layout keeps to; objective: what a search likes best.
     measured: rates of the accelerator; whether and where they count, `core.planning.rates` decides.
+    own_runs: that the same people trained before.
     """
 
     find: Find = "time"
@@ -218,6 +220,7 @@ class Plan:
     objective: Objective = "time"
     constraints: Constraints = FREE
     measured: CarriedRates = field(default_factory=CarriedRates)
+    own_runs: tuple[OwnRun, ...] = ()
 
     @property
     def device(self) -> Accelerator:

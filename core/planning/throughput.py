@@ -20,7 +20,8 @@ from core.hardware.rates import Rates
 from core.models.catalog import CatalogModel
 from core.models.spec import SpecError
 from core.models.stand_in import stand_in
-from core.planning.plan import Plan
+from core.planning.own_runs import OwnRun
+from core.planning.plan import TYPED, CarriedRates, Plan
 from core.planning.plan_search import search_request
 from core.runs.goodput import Reliability, interruptions
 from core.runs.share import Shares, published_shares, usable_matmul
@@ -42,6 +43,9 @@ _SMALLEST, _USUAL, _LARGEST = 8, 12, 15
 
 _LEAST_GOODPUT = 1e-9
 """Keeps logarithms finite where failures leave no progress, which is said elsewhere."""
+
+_SAME_SIZE = 0.1
+"""Share by which a run of one's own may be larger or smaller than the plan's model and still be of its layers."""
 
 _STEEPEST = 0.5
 """Power of the parameters that MFU changes with at most, so that hours rise with a power of 0.5 to 1.5."""
@@ -111,8 +115,28 @@ class Throughput:
 
     @cached_property
     def shares(self) -> Shares:
-        """What published runs reach of it."""
-        return published_shares(self.timed)
+        """What published runs reach of it, and the plan's own."""
+        return published_shares(self.timed).given([self._own_share(run) for run in self.plan.own_runs])
+
+    def _own_share(self, run: OwnRun) -> float:
+        """What a run of one's own reached of its steps beside its goodput: of the plan's model where that is as large,
+        else of a stand-in, with the plan's batch and software."""
+        plan, model = self.plan, self.model
+        alike = model is not None and abs(model.active / run.parameters - 1) < _SAME_SIZE
+        there = replace(
+            plan,
+            accelerator=run.accelerator,
+            model=plan.model if alike else TYPED,
+            measured=plan.measured if run.accelerator == plan.accelerator else CarriedRates(),
+            find="time",
+            own_runs=(),
+        )
+        other = Throughput(there, model if alike else None, self.checkpoint)
+        size, count = np.array([run.parameters]), np.array([run.accelerators])
+        steps = float(other.steps_mfu(size, count)[0]) * other.peak / base_peak(run.accelerator)
+        stored = model.parameters if alike and model else run.parameters
+        left = interruptions(run.accelerators, self.checkpoint.of(stored), plan.reliability)
+        return run.mfu / steps / (1.0 if run.steady else float(left.goodput))
 
     def _of_size(self, size: int) -> Array | None:
         if self._request is None:

@@ -11,7 +11,7 @@ import numpy as np
 from core.budget.interval import Interval
 from core.budget.run import accelerator_hours, training_seconds
 from core.models.flops import train_flop_6nd
-from core.runs.share import RunShare, Shares, run_shares
+from core.runs.share import RunShare, Shares, like_runs, run_shares
 from core.runs.utilisation import base_peak
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -57,19 +57,30 @@ class Prediction:
 
 def predictions_of(runs: Sequence[RunShare], known: Callable[[RunShare, RunShare], bool]) -> tuple[Prediction, ...]:
     """Each of ``runs`` predicted from those that are ``known(other, run)`` before it."""
-    result: list[Prediction] = []
-    for run in runs:
-        shares = Shares.of([other for other in runs if known(other, run)])
-        ends = [run.steps * run.goodput * shares.at(level) for level in LEVELS]
-        below = tuple(run.evidence.utilisation <= end for end in ends)
-        result.append(Prediction(run, Interval(ends[0], ends[2], ends[-1]), below))
-    return tuple(result)
+    return tuple(_predicted(run, Shares.of([other for other in runs if known(other, run)])) for run in runs)
 
 
 @lru_cache(maxsize=1)
 def predictions() -> tuple[Prediction, ...]:
     """Every whole run whose steps are timed, predicted with all of its lab left out; in the table's order."""
     return predictions_of(run_shares(timed=True), lambda other, run: other.lab != run.lab)
+
+
+def _predicted(run: RunShare, shares: Shares) -> Prediction:
+    ends = [run.steps * run.goodput * shares.at(level) for level in LEVELS]
+    below = tuple(run.evidence.utilisation <= end for end in ends)
+    return Prediction(run, Interval(ends[0], ends[2], ends[-1]), below)
+
+
+@lru_cache(maxsize=1)
+def predictions_by_one_of_its_own() -> tuple[Prediction, ...]:
+    """Every run whose lab has a like one, predicted from other labs and each of these by itself."""
+    runs = run_shares(timed=True)
+    result: list[Prediction] = []
+    for pair in like_runs(runs):
+        others = Shares.of([run for run in runs if run.lab != pair[0].lab])
+        result += [_predicted(run, others.given([known.rest])) for run, known in (pair, pair[::-1])]
+    return tuple(result)
 
 
 @dataclass(frozen=True, slots=True)

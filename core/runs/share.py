@@ -8,6 +8,7 @@ its range is as wide as labs differ.
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Sequence
@@ -175,6 +176,21 @@ class Shares:
         """The shares that a tenth, half and nine tenths of runs stay below."""
         return np.array([self.at(level) for level in TENTHS])
 
+    def given(self, own: Sequence[float]) -> Shares:
+        """What they say of a lab that has runs of its own with these shares: nearer to them, and closer together.
+
+        Shares of labs scatter, and so do one lab's; as of normal distributions, the first counts for less the more runs
+        of the second are known.
+        """
+        if not own:
+            return self
+        middle, within = math.log(self.at(0.5)), spread_of_like_runs() ** 2
+        between = max(float(np.average((self.values - middle) ** 2, weights=self.weights)) - within, 0.0)
+        trust = between / (between + within / len(own))
+        narrower = math.sqrt((within + between * (1 - trust)) / (within + between))
+        moved = middle + trust * (float(np.mean(np.log(own))) - middle)
+        return Shares(moved + narrower * (self.values - middle), self.weights, self.labs)
+
 
 @lru_cache(maxsize=2)
 def run_shares(timed: bool) -> tuple[RunShare, ...]:
@@ -195,16 +211,17 @@ def published_shares(timed: bool) -> Shares:
     return Shares.of(run_shares(timed))
 
 
+def like_runs(runs: Sequence[RunShare]) -> list[tuple[RunShare, RunShare]]:
+    """Pairs of runs of one lab on one family of accelerator, both dense or both mixtures."""
+    kinds = [(run.lab, run.evidence.family, run.evidence.experts) for run in runs]
+    return [(runs[i], runs[j]) for i, j in itertools.combinations(range(len(runs)), 2) if kinds[i] == kinds[j]]
+
+
 @lru_cache(maxsize=1)
-def spread_within_labs() -> float:
-    """How far apart one lab's runs lie, as a standard deviation of logarithms: the median distance from the lab's own
-    middle, as of a normal distribution, over labs of two runs at least, each weighing as the root of its runs."""
-    by_lab: dict[str, list[float]] = {}
-    for run in run_shares(timed=True):
-        by_lab.setdefault(run.lab, []).append(math.log(run.rest))
-    several = [np.array(values) for values in by_lab.values() if len(values) > 1]
-    apart = np.concatenate([np.abs(v - np.median(v)) * math.sqrt(len(v) / (len(v) - 1)) for v in several])
-    weights = np.concatenate([np.full(len(v), 1 / math.sqrt(len(v))) for v in several])
-    order = np.argsort(apart)
-    middles = (np.cumsum(weights[order]) - weights[order] / 2) / weights.sum()
-    return float(np.interp(0.5, middles, apart[order])) / statistics.NormalDist().inv_cdf(0.75)
+def spread_of_like_runs() -> float:
+    """How far one lab's like runs lie from its own middle: a standard deviation of logarithms, each lab weighing the
+    same."""
+    apart: dict[str, list[float]] = {}
+    for one, other in like_runs(run_shares(timed=True)):
+        apart.setdefault(one.lab, []).append(math.log(one.rest / other.rest) ** 2 / 2)
+    return math.sqrt(statistics.mean(map(statistics.mean, apart.values())))

@@ -19,6 +19,7 @@ from core.planning.form.plan_form import (
     MFU,
     MODEL_NAME,
     OPTIMIZER,
+    OWN_RUNS,
     PACE,
     PARAMETERS,
     POLICY,
@@ -104,8 +105,8 @@ def draw(inputs: Inputs, budget: BudgetInputs) -> None:
         with top[2]:
             inputs.draw(PRICE)
     show.input_errors(inputs)
-    title = "More: peak’s dtype, length, price, model states, batch, software, network, measured rates"
-    with show.more(inputs, title, *_MORE, *_STATES, *_STEP, *MEASURED_FIELDS, key="fold") as more:
+    title = "More: peak’s dtype, length, price, model states, batch, software, network, measured rates, your own runs"
+    with show.more(inputs, title, *_MORE, *_STATES, *_STEP, *MEASURED_FIELDS, OWN_RUNS, key="fold") as more:
         if more.open:
             for cell, field in zip(st.columns([1.5, 0.9, 1, 1.2, 1.4]), _MORE, strict=True):
                 with cell:
@@ -123,3 +124,4 @@ def draw(inputs: Inputs, budget: BudgetInputs) -> None:
                     else:
                         inputs.draw(field)
             draw_rates(inputs)
+            inputs.draw(OWN_RUNS)

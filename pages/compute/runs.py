@@ -13,7 +13,7 @@ from core.planning.evaluation import Answer
 from core.planning.nearest_runs import similar_runs
 from core.planning.plan import OWN
 from core.runs.published import Comparison, compare_all, explain_comparison, printed_mfu
-from core.runs.scores import predictions, score
+from core.runs.scores import predictions, predictions_by_one_of_its_own, score, score_of
 from core.runs.share import published_shares, run_shares
 from core.runs.utilisation import Basis, Evidence, base_peak, evidence, left_out
 from core.views.plan.charts import answer_strip
@@ -76,7 +76,7 @@ def beside(a: Answer) -> None:
 def evidence_panel(inputs: Inputs, a: Answer) -> None:
     """Every published run, yours among them; the nearest with what sets them apart; each predicted from the others."""
     timed = a.terms.throughput.timed
-    show.takeaway(text.scored(score()))
+    show.takeaway(text.scored(score(), score_of(predictions_by_one_of_its_own())))
     show.note(text.share_of(published_shares(timed), len(run_shares(timed)), timed=timed))
     show.chart(
         calibration(score(), TOKENS),

@@ -222,7 +222,7 @@ def _runs(a: Answer) -> Iterator[Shown]:
             for row in rows
         ]
         yield evidence_scatter([*points, Point("yours", m.parameters, yours, "", here=True)], measure, LIGHT)  # type: ignore[arg-type]
-    yield words_runs.scored(score())
+    yield words_runs.scored(score(), score())
     yield words_runs.calibration_alt(score())
     yield calibration(score(), LIGHT)
     yield from _cells(words_runs.predicted(predictions()))

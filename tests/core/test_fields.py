@@ -18,6 +18,7 @@ from core.planning.form.plan_form import PLAN_FIELDS, PLAN_FORM, WHOLE, link_tex
 from core.planning.form.precision import OWN_FIELDS
 from core.planning.form.search import SEARCH
 from core.planning.memory_estimate import memory_estimate
+from core.planning.own_runs import EXAMPLE as RUN_EXAMPLE
 from core.planning.plan import OWN, OWN_POLICY, TYPED
 from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
 from core.training.custom_policy import own_like
@@ -93,6 +94,7 @@ TEXTS = (
     "2 h",
     "9 per day",
     EXAMPLE.replace("layers=32", "layers=16"),
+    RUN_EXAMPLE,
 )
 """Texts of which every typed field of a plan takes one that is not its default."""
 

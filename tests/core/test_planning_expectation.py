@@ -16,15 +16,18 @@ from core.hardware.matmul import ceiling_of
 from core.models.catalog import catalog
 from core.planning.evaluation import Answer, answer, evaluate
 from core.planning.nearest_runs import run_features
+from core.planning.own_runs import parse_own_runs
 from core.planning.plan import TYPED, Find, Limits, Plan
 from core.planning.plan_search import search_layouts, search_request
 from core.planning.search_texts import Batch
 from core.runs.coverage import RunFeatures, beyond_evidence, nearest_runs
 from core.runs.run_steps import run_steps, step_of_run
-from core.runs.scores import predictions, predictions_of, score, score_of
+from core.runs.scores import predictions, predictions_by_one_of_its_own, predictions_of, score, score_of
 from core.runs.share import Shares, is_narrow, narrow_gain, published_shares, run_shares, usable_matmul
 from core.runs.utilisation import evidence
 from core.search.fastest import COUNTS, fastest, normalised
+from core.units import QuantityError
+from core.views.plan.text import steps_and_whole
 from tests.every import every
 
 Array = npt.NDArray[np.float64]
@@ -167,6 +170,63 @@ def test_a_share_for_all_beats_the_best_matmul() -> None:
     """Steps carry what differs between runs: without them the same model errs more."""
     plain = predictions_of(run_shares(timed=False), lambda other, run: other.lab != run.lab)
     assert score().error < score_of(plain).error
+
+
+def test_one_run_of_its_own_narrows_by_a_third() -> None:
+    one = score_of(predictions_by_one_of_its_own())
+    assert one.error <= 0.18
+    assert one.inside >= 0.75
+    assert one.ratio <= 2.2
+    assert math.log(one.ratio) <= 0.7 * math.log(score().ratio)
+
+
+def test_own_runs_move_the_range_towards_themselves() -> None:
+    """More of them move it further and leave less; one that did as expected moves nothing but the ends."""
+    shares = published_shares(timed=True)
+    low, mid, high = shares.ends
+    for own in ([0.4], [0.4] * 5):
+        moved = shares.given(own).ends
+        assert 0.4 < moved[1] < mid
+        assert math.log(moved[2] / moved[0]) < math.log(high / low)
+        low, mid, high = moved
+    assert published_shares(timed=True).given([shares.at(0.5)]).at(0.5) == pytest.approx(shares.at(0.5))
+    usual, slow = timed(), timed(own_runs=parse_own_runs("70B, 1T tokens, 512 H100 SXM, 40 days"))
+    assert slow.middle.days > 1.15 * usual.middle.days
+    assert slow.middle.steps_days == usual.middle.steps_days
+    assert "your own run" in steps_and_whole(slow)
+
+
+@every(
+    "text",
+    [
+        "7B, 2T tokens, 256 H100 SXM, 19 days",
+        "7B,2T,256,H100 SXM,19 days",
+        "7B;2T;H100 SXM;256;456 h",
+        "parameters\ttokens\tgpu\tcount\ttime\n7B\t2T\tH100 SXM\t256\t116,736 GPU-hours",
+        "7B, 2T, 256 x h100 sxm, 116.736k accelerator hours",
+    ],
+)
+def test_own_runs_are_read_as_people_write_them(text: str) -> None:
+    (run,) = parse_own_runs(text)
+    assert (run.parameters, run.tokens, run.accelerators, run.accelerator) == (7e9, 2e12, 256, "H100 SXM")
+    assert run.hours == pytest.approx(19 * 24 * 256)
+
+
+@every(
+    "text, says",
+    [
+        ("7B, 2T, 256 H100, 19 days", "Did you mean"),
+        ("7B, 2T, 256 H100 SXM, 19 h", "best matmul of H100 SXM"),
+        ("7B, 2T, 256 H100 SXM, 900 days", "Are hours taken for days"),
+        ("7B, 2T, 256 H100 SXM", "Line 1"),
+        ("7B, 2T", "2 cells"),
+        ("7B, 2T, 256 H100 SXM, 19 days\n7B, many, 256 H100 SXM, 19 days", "Line 2"),
+        ("7B, 2T, 256 H100 SXM, 19 days\n" * 21, "21 runs"),
+    ],
+)
+def test_own_runs_that_cannot_be_are_refused(text: str, says: str) -> None:
+    with pytest.raises(QuantityError, match=says):
+        parse_own_runs(text)
 
 
 def test_quantiles_of_shares() -> None:

@@ -173,7 +173,14 @@ def test_the_pace_of_published_runs_in_words() -> None:
 
 def test_score_and_predictions_in_words() -> None:
     item = score()
-    says(words_runs.scored(item), "Of ten labs", str(item.runs), percent(item.error), percent(item.half), "between P25")
+    says(
+        words_runs.scored(item, item),
+        "Of ten labs",
+        str(item.runs),
+        percent(item.error),
+        percent(item.half),
+        "between P25",
+    )
     says(words_runs.calibration_alt(item), *map(percent, item.happened))
     for timed in (True, False):
         shares = published_shares(timed)

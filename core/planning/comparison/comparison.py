@@ -17,7 +17,7 @@ from core.planning.evaluation import Answer
 from core.planning.form.plan_form import PLAN_FORM
 from core.planning.memory_estimate import MemoryEstimate
 from core.planning.plan import whole_accelerators
-from core.runs.share import spread_within_labs
+from core.runs.share import spread_of_like_runs
 from core.training.layout import LayoutError
 
 UNKNOWN = Interval.point(math.nan)
@@ -136,13 +136,13 @@ def middles(plans: Sequence[ComparedPlan], quantity: Quantity) -> tuple[float, .
 def sooner_probability(plan: ComparedPlan, other: ComparedPlan) -> float:
     """How likely it is that a plan's run ends before another's, by the same people; NaN where an MFU is typed.
 
-    What a team reaches of its steps moves both alike; as far as one lab's runs differ, they move apart.
+    What a team reaches of its steps moves both alike; as far as like runs of one lab differ, they move apart.
     """
     a, b = plan.answer, other.answer
     if a is None or b is None or not (a.published and b.published):
         return math.nan
     apart = math.log(b.middle.days / a.middle.days)
-    return statistics.NormalDist(sigma=math.sqrt(2) * spread_within_labs()).cdf(apart)
+    return statistics.NormalDist(sigma=math.sqrt(2) * spread_of_like_runs()).cdf(apart)
 
 
 def change(value: float, base: float) -> float:

@@ -21,6 +21,8 @@ from core.planning.form.precision import OWN_FIELDS, POLICY, STATES, derived_tex
 from core.planning.form.rates import MEASURED_FIELDS, measured_of
 from core.planning.form.search import ANY, SEARCH, SEARCH_FIELDS
 from core.planning.memory_estimate import model_copies
+from core.planning.own_runs import EXAMPLE as RUN_EXAMPLE
+from core.planning.own_runs import parse_own_runs
 from core.planning.plan import (
     FINDS,
     OWN,
@@ -182,6 +184,20 @@ PRICE = optional(
     help="Dollars for an accelerator and hour, such as 2.50 or 2-3.50; 0 for accelerators you own. Empty: the "
     "catalogue’s price, if it has one.",
 )
+OWN_RUNS = Field(
+    "ownruns",
+    "Your own runs, one a line",
+    "",
+    parse_own_runs,
+    "lines",
+    part=MORE,
+    placeholder=RUN_EXAMPLE,
+    max_chars=limit("spec_chars"),
+    quiet=True,
+    help="What the same people trained before: parameters, tokens, accelerators, and how long, in days, hours or "
+    "GPU-hours; or tokens/s of the whole cluster. The cells of a CSV are read as well. What they reached of their "
+    "steps moves and narrows the range.",
+)
 OPTIMIZER = choice(
     "opt",
     "Optimizer",
@@ -309,6 +325,7 @@ PLAN_FIELDS: tuple[Field, ...] = (
     PUE,
     GRID,
     *MEASURED_FIELDS,
+    OWN_RUNS,
 )
 """Every field of a plan, in the order in which a link spells them."""
 
@@ -420,6 +437,7 @@ def plan_of(reading: ParsedForm) -> Plan:
             tensor_in_node=v["knode"],
         ),
         measured=measured_of(v),
+        own_runs=v["ownruns"],
     )
 
 

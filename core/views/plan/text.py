@@ -185,7 +185,9 @@ def steps_and_whole(a: Answer) -> str:
             f"**The best matmul alone {_days(m.steps_days)}** at {percent(m.steps)} of peak, the step not being timed"
         )
     if a.published:
-        return f"{steps}; {whole}: published runs reach {percent(m.mfu / m.steps)} of their steps."
+        own = len(a.plan.own_runs)
+        who = f"your own {plural(own, 'run')} and published ones reach" if own else "published runs reach"
+        return f"{steps}; {whole}: {who} {percent(m.mfu / m.steps)} of their steps."
     reached = [run.share for run in run_shares(a.terms.throughput.timed)]
     share = m.mfu / m.steps
     better = sum(one >= share for one in reached)

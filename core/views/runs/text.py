@@ -202,15 +202,17 @@ def _yours(a: Answer) -> str:
     return interval((used.low, used.high) if used.low < used.high else (used.mid,))
 
 
-def scored(score: Score) -> str:
-    """How far the range is to be trusted: what happened to labs that it had not seen."""
+def scored(score: Score, own: Score) -> str:
+    """How far the range is to be trusted: what happened to labs that it had not seen. own: with one like run of the
+    lab's own known."""
     inside = round(10 * score.inside)
     bias = "neither way" if abs(score.bias) < 0.02 else "too slow" if score.bias > 0 else "too fast"
     return (
         f"**Of ten labs that it had not seen, {_TENTHS[inside]} ended inside the range.** Each of {score.runs} "
         f"published runs was predicted from those of the other {score.labs - 1} labs, every lab counting the same: its "
         f"hours were off by **{percent(score.error)}** in the middle ({bias}), P90 is {significant(score.ratio, 2)} "
-        f"times P10, and {percent(score.half)} lay between P25 and P75."
+        f"times P10, and {percent(score.half)} lay between P25 and P75. With one like run of the lab’s own it was off "
+        f"by **{percent(own.error)}**, P90 {significant(own.ratio, 2)} times P10, and {percent(own.inside)} lay inside."
     )
 
 
