@@ -60,7 +60,7 @@ SHOWN = {
     "C9": "73,728",
     "C11": "989.4 TFLOP/s",
     "C12": "512 multiply-adds",
-    "C13": "half below 51 %",
+    "C13": "half below 50 %",
     "C14": "66.9 TFLOP/s",
     "C15": "matrix products are 99.9",
     "C16": "memory",

@@ -195,8 +195,8 @@ OWN_RUNS = Field(
     max_chars=limit("spec_chars"),
     quiet=True,
     help="What the same people trained before: parameters, tokens, accelerators, and how long, in days, hours or "
-    "GPU-hours; or tokens/s of the whole cluster. The cells of a CSV are read as well. What they reached of their "
-    "steps moves and narrows the range.",
+    "accelerator-hours; or tokens/s of the whole cluster. The cells of a table are read as well. What they reached of "
+    "their steps moves and narrows the range.",
 )
 OPTIMIZER = choice(
     "opt",
