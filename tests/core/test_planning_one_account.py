@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 from dataclasses import replace
+from datetime import date
 
 import pytest
 
@@ -13,18 +14,23 @@ from core.budget.interval import Interval
 from core.hardware.accelerators import accelerators
 from core.hardware.rates import Rates
 from core.models.catalog import CATALOG
-from core.planning.evaluation import answer
+from core.planning.calendar.schedule import Fleet, Run, schedule
+from core.planning.comparison.comparison import QUANTITY, compare_plan, result
+from core.planning.comparison.entry import Entry, results_of
+from core.planning.evaluation import answer, evaluate
 from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_of
 from core.planning.largest_model import largest
 from core.planning.memory_estimate import memory_estimate
-from core.planning.plan import FINDS, TYPED, CarriedRates, Plan
+from core.planning.plan import FINDS, TYPED, CarriedRates, Plan, whole_accelerators
 from core.planning.rates import rates_of
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.layout import RECOMPUTES, LayoutError
 from core.training.optimizers import optimizers
 from core.training.precision import POLICIES
+from core.units import format_duration
 from core.views.plan import text, text_memory
 from core.views.report.plan_table import plan_lines
+from tests.every import every
 
 COUNT = 250
 
@@ -154,3 +160,34 @@ def test_the_loss_of_a_plan_is_written_as_its_layers_are_unless_it_says_otherwis
         assert (loss(impl=name, loss="separate"), loss(impl=name, loss="fused")) == ("separate", "fused")
     assert loss() == Plan().compute_options.loss == "fused"
     assert loss(impl="Hugging Face SDPA") == "separate"
+
+
+@pytest.mark.sweep(20)
+@every("seed", range(200))
+def test_one_plan_has_one_number_wherever_it_is_asked(seed: int) -> None:
+    """Fifty plans a seed: alone, among others, in a comparison, as a calendar, in the sentence of every page, and in
+    what is kept; and two plans stand in one order."""
+    draw = random.Random(9000 + seed)
+    forms = [PLAN_FORM.parse({**texts_of(draw), "find": "time"}) for _ in range(50)]
+    plans = [plan_of(reading) for reading in forms]
+    together = evaluate(plans)
+    for i in draw.sample(range(50), 6):
+        if together.problems[i]:
+            continue
+        a = answer(plans[i])
+        days = a.middle.days
+        assert together.middle("days")[i] == pytest.approx(days, rel=1e-12)
+        assert together.middle("steps_days")[i] == pytest.approx(a.middle.steps_days, rel=1e-12)
+        compared = compare_plan(Entry("plan", forms[i].texts))
+        for name, value in (("days", days), ("steps_days", a.middle.steps_days)):
+            assert result(compared, QUANTITY[name]).mid == pytest.approx(value, rel=1e-12)
+        assert results_of(a)["days"] == days
+        lines = {line.name: line.value for line in plan_lines(a)}
+        assert lines["days of the steps alone"] == a.middle.steps_days
+        assert format_duration(86400 * days, 3) in text.steps_and_whole(a)
+        assert format_duration(86400 * days, 3) in text.sentence(a).replace("**", "")
+        whole = replace(plans[i], accelerators=float(whole_accelerators(plans[i].accelerators)))
+        with contextlib.suppress(BudgetError):
+            fleet = Fleet(whole.accelerator, int(whole.accelerators))
+            (run,) = schedule(fleet, [Run("run", whole)], date(2027, 1, 4)).runs
+            assert run.answer.middle.days == answer(whole).middle.days

@@ -128,8 +128,8 @@ def _less(sweep: Sweep, picked: Recommendation) -> str:
 def own(a: Answer, limits: Limits) -> str:
     """What the plan itself comes to: time and money, memory, and the limit."""
     m = a.middle
-    # Which MFU it rests on tells why the days of the same cluster are others where another is assumed.
-    origin = "as published runs lead one to expect" if a.published else "typed"
+    # What it rests on tells why the days of the same cluster are others where another MFU is assumed.
+    origin = f"steps alone {format_duration(86400 * m.steps_days, 3)}" if a.published else "typed"
     rests = f"MFU {percent(m.mfu)} over all hours, {origin}"
     sentences = [f"**Yours** takes {_takes(m.days, a.dollars.mid)} ({rests})"]
     try:
