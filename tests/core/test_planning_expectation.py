@@ -57,7 +57,7 @@ def any_size(rng: random.Random, kind: Plan) -> Plan:
 
 
 @pytest.mark.sweep(24)
-@every("seed", range(240))
+@pytest.mark.parametrize("seed", range(240))
 def test_more_work_never_takes_less_and_slopes_stay_near_one(seed: int) -> None:
     """Days at each end of the range, and those of the steps alone: of 10,000 plans and as many moved ones for each."""
     rng = random.Random(seed)
@@ -78,7 +78,7 @@ def test_more_work_never_takes_less_and_slopes_stay_near_one(seed: int) -> None:
 
 
 @pytest.mark.sweep(12)
-@every("seed", range(60))
+@pytest.mark.parametrize("seed", range(60))
 def test_ranges_are_ordered_and_never_pass_the_best_matmul_or_the_best_run(seed: int) -> None:
     rng = random.Random(1000 + seed)
     kind = any_kind(rng)
@@ -94,8 +94,8 @@ def test_ranges_are_ordered_and_never_pass_the_best_matmul_or_the_best_run(seed:
 
 
 @pytest.mark.sweep(12)
-@every("find", ["tokens", "parameters", "accelerators"])
-@every("seed", range(12))
+@pytest.mark.parametrize("find", ["tokens", "parameters", "accelerators"])
+@pytest.mark.parametrize("seed", range(12))
 def test_every_question_is_the_inverse_of_time(seed: int, find: Find) -> None:
     rng = random.Random(2000 + seed)
     kind = replace(any_kind(rng), model=TYPED)

@@ -30,7 +30,6 @@ from core.training.precision import POLICIES
 from core.units import format_duration
 from core.views.plan import text, text_memory
 from core.views.report.plan_table import plan_lines
-from tests.every import every
 
 COUNT = 250
 
@@ -162,8 +161,8 @@ def test_the_loss_of_a_plan_is_written_as_its_layers_are_unless_it_says_otherwis
     assert loss(impl="Hugging Face SDPA") == "separate"
 
 
-@pytest.mark.sweep(20)
-@every("seed", range(200))
+@pytest.mark.sweep(10)
+@pytest.mark.parametrize("seed", range(200))
 def test_one_plan_has_one_number_wherever_it_is_asked(seed: int) -> None:
     """Fifty plans a seed: alone, among others, in a comparison, as a calendar, in the sentence of every page, and in
     what is kept; and two plans stand in one order."""
