@@ -42,7 +42,7 @@ def whole_labels(page: Page) -> None:
 def test_no_label_of_the_pictures_is_cut_off(open_page: OpenPage) -> None:
     """Narrow and wide, with long names and a sequence that makes every figure large."""
     page = open_page(f"compute-budget?v=1&c_model=DeepSeek-V3&c_seq=1000000&{ALL}", width=640)
-    expect(page.get_by_role("figure")).to_have_count(10)
+    expect(page.get_by_role("figure")).to_have_count(11)
     whole_labels(page)
     page.set_viewport_size({"width": 1600, "height": 900})
     page.wait_for_timeout(600)
