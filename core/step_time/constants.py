@@ -74,6 +74,8 @@ class Constants:
     eager: float
     deepspeed: float
     mature: float
+    internevo: float
+    broadcast: float
     jitter: float
     host: float
     launches: float

@@ -76,5 +76,7 @@ def _dense(row: Mapping[str, str], *, gpt: bool, experts: Experts | None = None)
 
 def shape_of_row(row: Mapping[str, str]) -> TransformerSpec:
     """The model of a row; raises ``KeyError`` or ``SpecError`` where the row does not say enough."""
+    if row.get("architecture") == "hybrid":
+        raise KeyError(f"no shape is known of the hybrid {row['model']!r}")
     mixed = row.get("architecture") == "moe" or bool(row.get("experts"))
     return _mixture(row) if mixed else _dense(row, gpt=row["architecture"] == "gpt")
