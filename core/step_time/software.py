@@ -25,7 +25,8 @@ class TrainingSoftware:
     """One way to train. id: its name, which links carry.
 
     meaning: what it does, and what was published of it.  dense, mixture: whose steps those of dense models and of
-    mixtures of experts are like.  attention: its fused kernel on Hopper.  overlap, overlap_tensor, stops_early: as in `Running`.
+    mixtures of experts are like.  attention: its fused kernel on Hopper.  overlap, overlap_tensor, stops_early: as in
+    `Running`.
     """
 
     id: str

@@ -12,7 +12,7 @@ import pytest
 
 from core.models.parameters import parameters
 from core.rows import read_rows
-from core.step_time.calibration.measured_steps import StepRun, flop_of_token, left_out, memory_runs, step_runs
+from core.step_time.calibration.measured_steps import TABLES, StepRun, flop_of_token, left_out, memory_runs, step_runs
 from core.step_time.calibration.memory import memory_ratios
 from core.step_time.calibration.scores import APART, constant_mfu, errors_of, ranking, score
 from core.step_time.calibration.shapes import shape_of_row
@@ -26,7 +26,7 @@ from core.training.precision import find_policy
 from tests.every import every
 
 RUNS = step_runs()
-PRINTED = [*read_rows("training_runs"), *read_rows("step_runs_moe")]
+PRINTED = [row for table in TABLES for row in read_rows(table)]
 
 
 OTHER_NAMES = {
@@ -61,7 +61,7 @@ def test_every_published_row_is_a_step_or_left_out_with_a_reason() -> None:
     assert all(out.reason and out.name and out.source for out in left_out())
     sources = Counter(run.stack for run in RUNS)
     assert sources["llm-foundry"] == 139
-    assert sources["Megatron-Bridge"] == 149
+    assert sources["Megatron-Bridge"] == 162
     assert not any(run.cluster.accelerator.name.startswith("TPU") for run in RUNS)
 
 
