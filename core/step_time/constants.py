@@ -76,6 +76,7 @@ class Constants:
     mature: float
     internevo: float
     broadcast: float
+    scan: float
     jitter: float
     host: float
     launches: float
