@@ -114,9 +114,9 @@ class TransformerSpec:
     projections down to the ranks), of the output projection, and of the feed-forward matrices (of the experts, where
     there are experts). head_bias: one of the output head, per token of the vocabulary.
     activation_scalars: learned numbers of the activation function in each dense feed-forward network (xIELU: 2).
-    mixer: layers with a state in place of attention; where all layers are such, ``heads`` and the like count nothing,
-    and a feed-forward width of 0 is none. attention_gate: what attention gives is weighed by a projection as wide as
-    its queries.
+    mixer: layers with a state in place of attention; where all layers are such, ``heads`` and the like count nothing.
+    There, and where others are mixtures, a feed-forward width of 0 is none. attention_gate: what attention gives is
+    weighed by a projection as wide as its queries.
     attention_sinks: one learned logit per query head and layer.
     window: layers that attend to a sliding window; None where every layer sees the whole sequence.
     parallel_blocks: attention and feed-forward network read the same input and are added together.
@@ -172,7 +172,9 @@ class TransformerSpec:
         if self.experts and self.experts.dense_layers > self.layers:
             rule = f"{self.experts.dense_layers} of {self.layers} layers cannot be dense."
             raise SpecError("dense_layers", self.experts.dense_layers, rule)
-        if self.ffn < 1 and self.dense_layers > 0 and (not self.mixer or self.ffn_bias):
+        # Among mixtures a layer may have attention or a state alone, as in Nemotron 3.
+        fed = self.attention_layers and not (self.mixer and self.experts)
+        if self.ffn < 1 and self.dense_layers > 0 and (fed or self.ffn_bias):
             rule = f"{self.dense_layers} layers are dense and need a width of at least 1."
             raise SpecError("ffn", self.ffn, rule)
         if self.positions and (self.positions == "learned") != (self.position_rows > 0):
