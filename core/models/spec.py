@@ -114,9 +114,9 @@ class TransformerSpec:
     projections down to the ranks), of the output projection, and of the feed-forward matrices (of the experts, where
     there are experts). head_bias: one of the output head, per token of the vocabulary.
     activation_scalars: learned numbers of the activation function in each dense feed-forward network (xIELU: 2).
-    mixer: layers with a state in place of attention; where all layers are such, ``heads`` and the like count nothing,
-    and a feed-forward width of 0 is none. attention_gate: what attention gives is weighed by a projection as wide as
-    its queries.
+    mixer: layers with a state in place of attention; where all layers are such, ``heads`` and the like count nothing.
+    There, and where others are mixtures, a feed-forward width of 0 is none. attention_gate: what attention gives is
+    weighed by a projection as wide as its queries.
     attention_sinks: one learned logit per query head and layer.
     window: layers that attend to a sliding window; None where every layer sees the whole sequence.
     parallel_blocks: attention and feed-forward network read the same input and are added together.
@@ -172,7 +172,9 @@ class TransformerSpec:
         if self.experts and self.experts.dense_layers > self.layers:
             rule = f"{self.experts.dense_layers} of {self.layers} layers cannot be dense."
             raise SpecError("dense_layers", self.experts.dense_layers, rule)
-        if self.ffn < 1 and self.dense_layers > 0 and (self.attention_layers or self.ffn_bias):
+        # Among mixtures a layer may have attention or a state alone, as in Nemotron 3.
+        fed = self.attention_layers and not (self.mixer and self.experts)
+        if self.ffn < 1 and self.dense_layers > 0 and (fed or self.ffn_bias):
             rule = f"{self.dense_layers} layers are dense and need a width of at least 1."
             raise SpecError("ffn", self.ffn, rule)
         if self.positions and (self.positions == "learned") != (self.position_rows > 0):
@@ -239,13 +241,29 @@ class TransformerSpec:
     @property
     def unmodelled(self) -> str:
         """Which of its parts have parameters and FLOPs that are counted, but no account of memory and time; or none."""
+        return NAMES["mamba"] if self.mixer and self.mixer.kind == "mamba" else ""
+
+    @property
+    def unlisted(self) -> str:
+        """Which of its parts are in no account of single operations; or none."""
         return NAMES[self.mixer.kind] if self.mixer else "a gate on attention" if self.attention_gate else ""
+
+    @property
+    def attending(self) -> float:
+        """Share of its layers that have attention; the others have a state."""
+        return self.attention_layers / self.layers
 
 
 def modelled(spec: TransformerSpec) -> TransformerSpec:
     """``spec``, where what its layers keep and how long they take is known; raises `SpecError` elsewhere."""
     if what := spec.unmodelled:
+        raise SpecError("mixer", what, "what it keeps for the backward pass and how long it takes is not modelled.")
+    return spec
+
+
+def listed(spec: TransformerSpec) -> TransformerSpec:
+    """``spec``, where each operation of its layers has an account; raises `SpecError` elsewhere."""
+    if what := spec.unlisted:
         field = "mixer" if spec.mixer else "attention_gate"
-        rule = "what it keeps for the backward pass and how long it takes is not modelled."
-        raise SpecError(field, what, rule)
+        raise SpecError(field, what, "its operations are not taken apart.")
     return spec

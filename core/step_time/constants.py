@@ -74,6 +74,9 @@ class Constants:
     eager: float
     deepspeed: float
     mature: float
+    internevo: float
+    broadcast: float
+    scan: float
     jitter: float
     host: float
     launches: float

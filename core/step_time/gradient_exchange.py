@@ -87,6 +87,9 @@ class Exchange:
         ahead = pick(sharded > 0, d.micro_batches, 1.0)
         waited = exposed_seconds.over(time=ring, share=share, behind=forward * ahead)
         waited = waited + exposed_seconds.over(time=behind, share=share, behind=backward * reduces)
+        if self.running.software == "internevo":
+            # Each rank's share of the updated weights is a broadcast of its own, one after the other.
+            waited = waited + c.broadcast * (d.zero == 1) * (self.shards - 1)
         if not np.any(self.groups > 1):
             return waited
         own = self.dense * gradients / self.shards + self.experts * gradients / self.expert_shards

@@ -16,7 +16,7 @@ from core.step_time.rank import BACK, Rank
 from core.step_time.work import WIDE
 from core.training.activations.formulas import rank_tokens
 from core.training.activations.tensors import Implementation
-from core.training.device.traffic import kept_width, outputs_sent, passed_bytes, ring_bytes
+from core.training.device.traffic import kept_width, outputs_sent, passed_bytes, ring_bytes, state_width
 from core.training.layout import Degrees, Recompute
 
 _AGAIN = 0.7
@@ -157,7 +157,12 @@ def _context(rank: Rank, tokens: Any, passes: Any, attention: Any) -> Any:
     sent = passed_bytes.over(passes=passes, size=size, ranks=d.context)
     time = sent / speeds.neighbour(d.context, d.tensor)
     share = 1.0 + rank.running.overlap * (rank.c.context_wait - 1.0)
-    return exposed_seconds.over(time=time, share=share, behind=attention)
+    waited = exposed_seconds.over(time=time, share=share, behind=attention)
+    if not spec.mixer:
+        return waited
+    size = tokens * (WIDE * state_width(spec, d.tensor))
+    exchanged = ring_bytes.over(times=passes - 1.0, size=size, ranks=d.context)
+    return waited + exchanged / speeds.group(d.context, d.tensor)
 
 
 def _expert(rank: Rank, tokens: Any, passes: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from core.models.spec import TransformerSpec, modelled
+from core.models.spec import TransformerSpec, listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ def kinds_of(spec: TransformerSpec, seq_len: int) -> tuple[LayerKind, ...]:
     does not say which layers are dense; they are taken to be the lowest, which decides only how many layers have
     both a window and a dense network, and no sum over all layers.
     """
-    modelled(spec)
+    listed(spec)
     window = spec.window if spec.window and spec.window.size < seq_len else None
     pattern = window.pattern if window else (False,)
     dense = spec.dense_layers if spec.experts else spec.layers

@@ -36,13 +36,15 @@ def check_peak(device: Accelerator, dtype: str) -> None:
 class Speeds:
     """Rates of one accelerator, FLOP/s and bytes per second, NaN when unknown.
 
-    narrow, wide: products with weights in the step's format, and in 16 bits.  inside, between: collectives over the
-    links of a node, or domain, and over the network.  domain: accelerators of a node.
+    narrow, wide: products with weights in the step's format, and in 16 bits.  peak16: that of the latter.
+    inside, between: collectives over the links of a node, or domain, and over the network.  domain: accelerators of a
+    node.
     """
 
     narrow: float
     wide: float
     attention: float
+    peak16: float
     memory: float
     inside: float
     between: float
@@ -81,6 +83,7 @@ def speeds_of(cluster: Cluster, running: Running, constants: Constants, rates: R
         narrow=measured.product(running.dtype, narrow * share[bits]),
         wide=measured.product("bf16", wide * share[16]),
         attention=wide * attention,
+        peak16=wide,
         memory=measured.of("memory", device.bandwidth * c.bandwidth),
         inside=measured.of("inside", cluster.link_inside * c.inside),
         between=measured.of("between", cluster.link_between * c.between),

@@ -11,9 +11,10 @@ import numpy as np
 from core.budget.errors import BudgetError
 from core.training.layout import Counts
 
-Software: TypeAlias = Literal["", "compiled", "eager", "deepspeed 2021", "mature"]
+Software: TypeAlias = Literal["", "compiled", "eager", "deepspeed 2021", "mature", "internevo"]
 """Whose steps are counted: Megatron’s; those of torch’s own sharding with compiled or hand-fused layers; of torch
-operation by operation; of DeepSpeed as measured in 2021; of Megatron-Core for mixtures of experts from mid 2026."""
+operation by operation; of DeepSpeed as measured in 2021; of Megatron-Core for mixtures of experts from mid 2026; of
+InternEvo, with kernels of its own."""
 
 Kernel: TypeAlias = Literal["newest", "fa2", "triton"]
 """Kernel of fused attention: the newest of the accelerator's vendor, FlashAttention-2, or its first form in Triton."""
@@ -24,7 +25,7 @@ class Running:
     """How a step is run, as far as its layout does not say.
 
     dtype: format of the products with weights; attention's own products, router and head stay in 16 bits.
-    overlap: 1 where tensor- and data-parallel communication runs beside computing; a number or an array.
+    overlap: share of tensor- and data-parallel communication that runs beside computing; a number or an array.
     overlap_tensor: the same of tensor parallelism alone, where it differs.
     attention: see `Kernel`.  software: see `Software`.
     expert_tensor: ranks over which one expert is spread, where experts are spread over ranks at all.
@@ -36,7 +37,7 @@ class Running:
     """
 
     dtype: str = "bf16"
-    overlap: Counts = 1
+    overlap: Counts | float = 1
     overlap_tensor: Counts | None = None
     attention: Kernel = "newest"
     software: Software = ""

@@ -21,6 +21,9 @@ _SCORE_BYTES = 13.0
 _FLASH_BACK = 2.5
 """Backward of fused attention over forward: five products for its two, the scores among them once more."""
 
+_SCAN_BACK = 3.0
+"""Backward of a scan over forward: two gradients of each product, and the states worked out once more."""
+
 BACK = 1.5
 """Traffic of operations on single elements backward over forward: a norm reads its input beside the gradient, a gate
 both of its inputs; dropout, rotary and the residual move no more than forward."""
@@ -106,21 +109,31 @@ class Rank:
     def core(self, seq_len: Any) -> tuple[Any, Any]:
         """Seconds per token of attention's products of activations, forward and backward."""
         spec, t, speeds, how = self.spec, self.d.tensor, self.speeds, self.how
+        scan, scan_back = self.scan()
         flop = square_flop(spec, seq_len, flash=how.flash) / t
         if how.flash:
             # Ring attention is as many kernels as ranks, each of which reads and writes its own.
             moved = WIDE * self.d.context * self.work.qkvo.on(t, self.heads)
             forward = flop / speeds.attention + moved / speeds.memory
-            return forward, _FLASH_BACK * forward
+            return forward + scan, _FLASH_BACK * forward + scan_back
         slow = 1.0 if spec.head_dim % 8 == 0 else self.c.odd_head**4
-        scores = _SCORE_BYTES * spec.heads * np.asarray(seq_len) / t / speeds.memory
+        scores = _SCORE_BYTES * spec.attending * spec.heads * np.asarray(seq_len) / t / speeds.memory
         products = flop * slow / (_SCORE_RATE * speeds.wide)
-        return products + scores, 2.0 * products + BACK * scores
+        return products + scores + scan, 2.0 * products + BACK * scores + scan_back
+
+    def scan(self) -> tuple[Any, Any]:
+        """Seconds per token of moving states on, forward and backward."""
+        work, t = self.work, self.d.tensor
+        if not work.scan_flop:
+            return 0.0, 0.0
+        products = work.scan_flop / t / (self.c.scan * self.speeds.peak16)
+        forward = products + work.scan_bytes / t / self.speeds.memory
+        return forward, _SCAN_BACK * forward
 
     def merged(self) -> tuple[Any, Any]:
         """Seconds per token in which ring attention adds up its passes, as many as ranks, forward and backward."""
         d, work, spec = self.d, self.work, self.spec
-        result = spec.heads * spec.value_dim / d.tensor
+        result = spec.attending * spec.heads * spec.value_dim / d.tensor
         given = work.qkvo.on(d.tensor, self.heads) - result
         passes, later = _MERGED * d.context * (d.context > 1), _HALVED * (d.context - 1)
         each = self.c.elementwise / self.speeds.memory

@@ -25,7 +25,8 @@ class TrainingSoftware:
     """One way to train. id: its name, which links carry.
 
     meaning: what it does, and what was published of it.  dense, mixture: whose steps those of dense models and of
-    mixtures of experts are like.  attention: its fused kernel on Hopper.  overlap_tensor, stops_early: as in `Running`.
+    mixtures of experts are like.  attention: its fused kernel on Hopper.  overlap, overlap_tensor, stops_early: as in
+    `Running`.
     """
 
     id: str
@@ -36,6 +37,7 @@ class TrainingSoftware:
     overlap_tensor: int | None
     stops_early: int
     captured: Captured
+    overlap: float = 1
 
 
 MEGATRON = TrainingSoftware(
@@ -82,9 +84,21 @@ EAGER = TrainingSoftware(
     stops_early=1,
     captured="none",
 )
+INTERNEVO = TrainingSoftware(
+    id="InternEvo",
+    meaning="Kernels of its own and what Apex and FlashAttention bring: gradients are reduced beside backward, updated "
+    "weights are waited for, under ZeRO-1 in one broadcast after the other. All its steps were published on A100s.",
+    dense="internevo",
+    mixture="internevo",
+    attention="fa2",
+    overlap_tensor=0,
+    stops_early=1,
+    captured="none",
+    overlap=0.5,
+)
 
 SOFTWARE: Mapping[str, TrainingSoftware] = MappingProxyType(
-    {software.id: software for software in (MEGATRON, TUNED, COMPILED, EAGER)}
+    {software.id: software for software in (MEGATRON, TUNED, COMPILED, EAGER, INTERNEVO)}
 )
 """Every software by its name."""
 
@@ -97,6 +111,7 @@ def running_on(software: str, spec: TransformerSpec, accelerator: Accelerator, d
     mixed = spec.experts is not None
     return Running(
         dtype=dtype,
+        overlap=item.overlap,
         overlap_tensor=item.overlap_tensor,
         attention=item.attention,
         software=item.mixture if mixed else item.dense,

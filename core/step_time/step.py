@@ -160,7 +160,9 @@ def _step(
         "optimizer": update,
         "fixed": each * layer.fixed + c.per_step,
     }
-    factor = {"eager": c.eager, "deepspeed 2021": c.deepspeed, "mature": c.mature}.get(running.software)
+    factors = {"eager": c.eager, "deepspeed 2021": c.deepspeed, "mature": c.mature}
+    factors["internevo"] = c.internevo
+    factor = factors.get(running.software)
     if factor is not None:
         parts = {name: factor * value for name, value in parts.items()}
     return parts

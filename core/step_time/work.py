@@ -6,16 +6,19 @@ counted once per model, as plain numbers, and only their combination with the de
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from core.hardware.operations import product_bytes
 from core.models.flops import SQUARES, flop_numbers
+from core.models.mixer import Mixer, MixerKind
+from core.models.mixer_formulas import scan_flop
 from core.models.spec import Experts, TransformerSpec, modelled
 from core.models.terms import Term, numbers_of, sum_of
 from core.products import matmul_flop
-from core.training.activations.tensors import Implementation
+from core.training.activations.tensors import DELTA_CHUNK, FP32, Implementation
 
 Divided: TypeAlias = Literal["whole", "tensor", "heads"]
 """By nothing, by the tensor-parallel ranks, or by those of them that hold key/value heads of their own."""
@@ -23,6 +26,10 @@ Divided: TypeAlias = Literal["whole", "tensor", "heads"]
 WIDE = 2.0
 """Bytes of what is computed in 16 bits."""
 
+
+_CHUNK: Mapping[MixerKind, float] = {"mamba": 1.0, "mamba2": 128.0, "delta": DELTA_CHUNK}
+"""Tokens of a chunk, after each of which a kernel writes the state: those of Nemotron-H's Mamba-2, and of
+flash-linear-attention."""
 
 _SINGLE = 2.0
 """Traffic of norms and gates written out in single operations over that of one kernel each: fp32 copies on the way."""
@@ -95,7 +102,7 @@ class LayerWork:
     which are in ``routed``, of a single expert. router, head: what is computed in 16 bits, the latter of the model.
     last, routed_last: the product that dense layers, or an expert, end with, in ``plain``, or ``routed``, too. norms:
     bytes per token of what sequence parallelism divides; inner: of the other operations on single elements. qkvo:
-    elements per token that the attention core reads and writes.
+    elements per token that the attention core reads and writes. scan_flop, scan_bytes: per token, of moving a state on.
     """
 
     layers: float
@@ -109,6 +116,8 @@ class LayerWork:
     norms: float
     inner: DividedAmount
     qkvo: DividedAmount
+    scan_flop: float
+    scan_bytes: float
 
 
 def _network(products: Products, spec: TransformerSpec, width: int) -> Products:
@@ -128,8 +137,34 @@ def _projections(products: Products, spec: TransformerSpec) -> Products:
         products.add(low.query_rank or spec.hidden, spec.heads * spec.score_dim, "tensor")
         products.add(spec.hidden, low.kv_rank + low.rope_dim)
         products.add(low.kv_rank, spec.heads * (low.nope_dim + low.value_dim), "tensor")
+    if spec.attention_gate:
+        products.add(spec.hidden, spec.heads * spec.head_dim, "tensor", again=True)
     products.add(spec.heads * spec.value_dim, spec.hidden, "tensor", row=True)
     return products
+
+
+def _state_projections(products: Products, spec: TransformerSpec, mixer: Mixer) -> Products:
+    products.add(spec.hidden, 2 * mixer.inner + mixer.pairs + mixer.rates, "tensor")
+    products.add(mixer.inner, spec.hidden, "tensor", row=True)
+    return products
+
+
+def _scan(mixer: Mixer | None) -> tuple[float, float, float]:
+    """Per token of a layer with a state: FLOPs and bytes of moving it on, and bytes of what stands around that.
+
+    One kernel makes the state that each chunk adds, a second carries states on, a third reads them: values, keys and
+    queries are read twice, outputs written, and states, in fp32, pass memory four times, the products of keys and
+    queries within a chunk twice [mamba_ssm, ops/triton/ssd_combined.py]. Around it are the convolution, which reads
+    and writes its channels, and the gate and its norm.
+    """
+    if mixer is None:
+        return 0.0, 0.0, 0.0
+    flop = scan_flop(mixer.operations, 1, mixer.inner, mixer.state)
+    chunk = _CHUNK[mixer.kind]
+    states = FP32 * (4 * mixer.inner * mixer.state / chunk + 2 * mixer.groups * chunk)
+    moved = WIDE * (3 * mixer.inner + 2 * (mixer.pairs + mixer.rates)) + states
+    beside = 2 * WIDE * (mixer.inner + mixer.pairs) + 3 * WIDE * mixer.inner
+    return flop, moved, beside
 
 
 def _plus(into: Products, other: Products, times: float) -> None:
@@ -146,13 +181,18 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
     mixed = (spec.moe_layers + (spec.mtp_modules if spec.moe_layers else 0)) / layers
     moe = spec.experts or Experts(1, 1, 1)
     shared = moe.shared * (moe.shared_width or moe.width)
-    plain = _projections(Products(element), spec)
-    if mixed < 1:
+    attending, plain = spec.attending, Products(element)
+    if attending:
+        _plus(plain, _projections(Products(element), spec), attending)
+    if spec.mixer:
+        _plus(plain, _state_projections(Products(element), spec, spec.mixer), 1 - attending)
+    if mixed < 1 and spec.ffn:
         _plus(plain, _network(Products(element), spec, spec.ffn), 1 - mixed)
     if mixed and shared:
         _plus(plain, _network(Products(element), spec, shared), mixed)
     last, down, routed_last = Products(element), Products(element), Products(element)
-    down.add(spec.ffn, spec.hidden, "tensor", row=True)
+    if spec.ffn:
+        down.add(spec.ffn, spec.hidden, "tensor", row=True)
     _plus(last, down, 1 - mixed)
     routed_last.add(moe.width, spec.hidden, "tensor", row=True)
     router, head = Products(WIDE), Products(WIDE)
@@ -163,12 +203,17 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
     gated = (
         single * (6.0 if spec.glu else 4.0) * ((1 - mixed) * spec.ffn + mixed * (moe.per_token * moe.width + shared))
     )
-    queries, keys = spec.heads * spec.score_dim, spec.kv_heads * spec.head_dim
+    queries, keys = attending * spec.heads * spec.score_dim, attending * spec.kv_heads * spec.head_dim
+    result = attending * spec.heads * spec.value_dim
+    flop, moved, beside = _scan(spec.mixer)
+    # Two norms a layer, one where there is no feed-forward network.
+    blocks = 1.0 if spec.ffn else (1.0 + mixed) / 2
     by: Divided = "tensor" if spec.latent else "heads"
     inner, qkvo = (
-        DividedAmount(tensor=turned * queries + gated),
-        DividedAmount(tensor=spec.heads * (spec.score_dim + spec.value_dim)),
+        DividedAmount(tensor=turned * queries + gated + single * (1 - attending) * beside),
+        DividedAmount(tensor=queries + result),
     )
+    inner.add("tensor", single * 3 * WIDE * queries * spec.attention_gate)
     inner.add(by, turned * 2 * keys)
     qkvo.add(by, 2 * keys)
     return LayerWork(
@@ -180,14 +225,20 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
         head=head,
         last=last,
         routed_last=routed_last,
-        norms=single * (22.0 if implementation.dropout else 20.0) * spec.hidden,
+        norms=single * (22.0 if implementation.dropout else 20.0) * spec.hidden * blocks,
         inner=inner,
         qkvo=qkvo,
+        scan_flop=(1 - attending) * flop,
+        scan_bytes=(1 - attending) * moved,
     )
 
 
 def square_flop(spec: TransformerSpec, seq_len: Any, *, flash: bool) -> Any:
-    """FLOPs per token of attention's products of activations in a mean layer: what the mask leaves, or all of them."""
+    """FLOPs per token of attention's products of activations in a mean layer: what the mask leaves, or all of them.
+
+    Those of a state are no part of it.
+    """
     kind = "causal" if flash else "eager"
     numbers = flop_numbers(numbers_of(spec), seq_len, kind, head=False, embedding=False)
-    return sum_of(SQUARES[kind], numbers, Term.values) / (spec.layers + spec.mtp_modules)
+    squares = [term for term in SQUARES[kind] if term.group == "attention"]
+    return sum_of(squares, numbers, Term.values) / (spec.layers + spec.mtp_modules)

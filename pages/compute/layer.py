@@ -29,7 +29,7 @@ _TRAILED = ("up", "shared_up")
 def roof(inputs: Inputs, a: Answer) -> None:
     """The panel's content."""
     device, spec, dtype, seq_len = a.device, a.shape.spec, a.dtype, a.plan.seq_len
-    if spec.unmodelled:
+    if spec.unlisted:
         show.note(text.no_account(spec))
         return
     head = show.slot()

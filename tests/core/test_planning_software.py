@@ -15,7 +15,7 @@ from core.planning.form.plan_form import plan_from
 from core.planning.plan_search import evaluate_layout, search_layouts, search_request
 from core.step_time.calibration.measured_steps import StepRun, step_runs
 from core.step_time.parts import AS_USUAL
-from core.step_time.software import COMPILED, EAGER, MEGATRON, SOFTWARE, TUNED, running_on
+from core.step_time.software import COMPILED, EAGER, INTERNEVO, MEGATRON, SOFTWARE, TUNED, running_on
 from core.step_time.step import default_states, step_over
 from core.training.layout import Layout
 
@@ -47,7 +47,13 @@ def test_a_plans_steps_are_those_of_its_software(software: str) -> None:
 def test_launches_show_where_no_graphs_hide_them() -> None:
     chips = (H100, GB200)
     by_name = {name: [running_on(name, MIXTURE, chip, "bf16").graphs for chip in chips] for name in SOFTWARE}
-    assert by_name == {MEGATRON.id: [0, 1], TUNED.id: [1, 1], COMPILED.id: [0, 0], EAGER.id: [0, 0]}
+    assert by_name == {
+        MEGATRON.id: [0, 1],
+        TUNED.id: [1, 1],
+        COMPILED.id: [0, 0],
+        EAGER.id: [0, 0],
+        INTERNEVO.id: [0, 0],
+    }
     assert all(running_on(name, DENSE, H100, "bf16").graphs == 1 for name in SOFTWARE)
 
 

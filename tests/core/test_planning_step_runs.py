@@ -12,7 +12,7 @@ import pytest
 
 from core.models.parameters import parameters
 from core.rows import read_rows
-from core.step_time.calibration.measured_steps import StepRun, flop_of_token, left_out, memory_runs, step_runs
+from core.step_time.calibration.measured_steps import TABLES, StepRun, flop_of_token, left_out, memory_runs, step_runs
 from core.step_time.calibration.memory import memory_ratios
 from core.step_time.calibration.scores import APART, constant_mfu, errors_of, ranking, score
 from core.step_time.calibration.shapes import shape_of_row
@@ -26,7 +26,7 @@ from core.training.precision import find_policy
 from tests.every import every
 
 RUNS = step_runs()
-PRINTED = [*read_rows("training_runs"), *read_rows("step_runs_moe")]
+PRINTED = [row for table in TABLES for row in read_rows(table)]
 
 
 OTHER_NAMES = {
@@ -61,7 +61,7 @@ def test_every_published_row_is_a_step_or_left_out_with_a_reason() -> None:
     assert all(out.reason and out.name and out.source for out in left_out())
     sources = Counter(run.stack for run in RUNS)
     assert sources["llm-foundry"] == 139
-    assert sources["Megatron-Bridge"] == 149
+    assert sources["Megatron-Bridge"] == 182
     assert not any(run.cluster.accelerator.name.startswith("TPU") for run in RUNS)
 
 
@@ -109,12 +109,23 @@ def test_two_printed_rates_agree_by_the_convention_of_their_source(group: str, c
     off: dict[Convention, list[float]] = {"hardware": [], "full": [], "causal": []}
     for run in of_group(group):
         per_token = float(printed_of(run)["tflops_per_gpu"] or "nan") * 1e12 / run.tokens_per_s
-        if not math.isnan(per_token) and not run.name.startswith("GPT OSS"):  # whose count changed between releases
+        changed = run.name.startswith("GPT OSS") or run.spec.mixer  # counted otherwise, from some release on
+        if not math.isnan(per_token) and not changed:
             for item, values in off.items():
                 values.append(abs(flop_of_token(item, run.spec, run.seq_len) / per_token - 1))
     assert np.median(off[convention]) < 0.005
     assert max(off[convention]) < 0.035
     assert min(off, key=lambda convention: float(np.median(off[convention]))) == convention
+
+
+def test_hybrids_are_counted_with_the_whole_square_of_attention() -> None:
+    """NVIDIA's printed rates of them agree with no other count: 22.1 GFLOP a token of Nemotron 3 Nano."""
+    rows = [run for run in RUNS if run.spec.mixer and run.stack == "Megatron-Bridge"]
+    assert len(rows) == 20
+    for run in rows:
+        per_token = float(printed_of(run)["tflops_per_gpu"]) * 1e12 / run.tokens_per_s
+        assert flop_of_token("full", run.spec, run.seq_len) == pytest.approx(per_token, rel=0.025)
+    assert parameters(rows[0].spec).total == pytest.approx(31.6e9, rel=0.001)
 
 
 def test_flop_rates_become_times() -> None:

@@ -59,7 +59,8 @@ def gpt(layers: int, hidden: int, heads: int, vocab: int = 51_200) -> Transforme
 def symbolic(how: Implementation, recompute: Recompute, tensor: Any = 1, sharded: int = 0, **shape: Any) -> Any:
     """Bytes of one layer as an expression in the symbols, tensor by tensor."""
     usual = {"norms_per_layer": 2, "parallel_blocks": False, "qk_norm": "none", "latent": None, "norm_vectors": 1}
-    usual |= {"experts": None, "hidden": H, "heads": A, "position_kind": "rotary", "unmodelled": ""}
+    usual |= {"experts": None, "hidden": H, "heads": A, "position_kind": "rotary", "unmodelled": "", "mixer": None}
+    usual |= {"attention_gate": False}
     spec = cast(TransformerSpec, SimpleNamespace(**usual, **shape))
     total = 0
     for saved in saved_tensors(spec, how):

@@ -87,6 +87,9 @@ class LeftOut:
     reason: str
 
 
+TABLES = ("training_runs", "step_runs_moe", "step_runs_more")
+"""Tables of published rows: whole runs among them, mixtures with expert tensor parallelism, and steps alone."""
+
 _RELEASE = re.compile(r"\b(2\d\.\d\d)(?:\.\d\d)? NeMo container|NeMo (2\d\.\d\d)|\((2\d\.\d\d)\)")
 _FORMATS = {
     "amp_bf16": "bf16",
@@ -175,6 +178,8 @@ def _unusable(row: Mapping[str, str], source: Source | None) -> str:
         return "an early release: later ones of the same vendor take less than half as long"
     if row["model"].startswith("GPT OSS") and "26.06.01" in row["source"]:
         return "a regression that the source names as such, resolved in the release after"
+    if "part of the blocks" in row.get("recompute", ""):
+        return "it recomputes part of its blocks, and how many is not printed"
     if "LLAMA3_70B" in row["model"] and "micro batch" in row.get("differs", ""):
         return "its printed layout is not that of its release's own recipe"
     return ""
@@ -187,7 +192,7 @@ def _sorted_out() -> tuple[tuple[StepRun, ...], tuple[LeftOut, ...], tuple[StepR
     left: list[LeftOut] = []
     memory: list[StepRun] = []
     settings = {(row["model"], row["source"]): row for row in read_rows("step_settings")}
-    for printed in (*read_rows("training_runs"), *read_rows("step_runs_moe")):
+    for printed in (row for table in TABLES for row in read_rows(table)):
         row = {**printed, **settings.get((printed["model"], printed["source"]), {})}
         source = source_of(row)
         reason = _unusable(row, source)

@@ -55,6 +55,7 @@ def scores_of(calibration: Calibration) -> Iterator[Score]:
     """The errors by what they are of."""
     runs = calibration.runs
     mixed = np.array([run.mixture for run in runs])
+    states = np.array([run.spec.mixer is not None for run in runs])
     table = np.array([run.source.startswith(_TABLE_5) for run in runs])
     llama = np.array([named("Llama-3.1 405B stage")(run) for run in runs])
     parts = [
@@ -66,6 +67,7 @@ def scores_of(calibration: Calibration) -> Iterator[Score]:
         yield score(f"all, {how}", errors)
         yield score(f"dense, {how}", errors[~mixed])
         yield score(f"mixtures, {how}", errors[mixed])
+        yield score(f"with a state, {how}", errors[states])
     for how, errors in parts[:2]:
         yield score(f"Korthikanti Table 5, {how}", errors[table])
         yield score(f"Llama 3 405B, {how}", errors[llama])

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from core.models.catalog import model_named
+from core.models.mixer import Mixer
 from core.models.spec import Experts, TransformerSpec
 from core.rows import whole
 
@@ -46,6 +47,29 @@ def _mixture(row: Mapping[str, str]) -> TransformerSpec:
     raise KeyError(f"no shape is known of the mixture {name!r}")
 
 
+def _hybrid(name: str) -> TransformerSpec:
+    """Nemotron 3 Nano, whose 52 layers are 23 states, 6 of attention and 23 mixtures, as pairs of one and the other.
+
+    From Megatron-Bridge, r0.3.0, nemotron_h_provider.py. Larger ones run their experts at a width of their own.
+    """
+    if not name.startswith("Nemotron_3_Nano"):
+        raise KeyError(f"no shape is known of the hybrid {name!r}")
+    return TransformerSpec(
+        layers=29,
+        hidden=2688,
+        heads=32,
+        kv_heads=2,
+        head_dim=128,
+        ffn=0,
+        vocab=131_072,
+        glu=False,
+        tied_head=False,
+        positions="none",
+        experts=Experts(count=128, per_token=6, width=1856, shared=1, shared_width=3712, dense_layers=6),
+        mixer=Mixer("mamba2", layers=23, heads=64, width=64, state=128, groups=8, conv_bias=True),
+    )
+
+
 def _dense(row: Mapping[str, str], *, gpt: bool, experts: Experts | None = None) -> TransformerSpec:
     """The shape in the row's columns."""
     known = next((shape for name, shape in _UNPRINTED.items() if row["model"].startswith(name)), None)
@@ -76,5 +100,7 @@ def _dense(row: Mapping[str, str], *, gpt: bool, experts: Experts | None = None)
 
 def shape_of_row(row: Mapping[str, str]) -> TransformerSpec:
     """The model of a row; raises ``KeyError`` or ``SpecError`` where the row does not say enough."""
+    if row.get("architecture") == "hybrid":
+        return _hybrid(row["model"])
     mixed = row.get("architecture") == "moe" or bool(row.get("experts"))
     return _mixture(row) if mixed else _dense(row, gpt=row["architecture"] == "gpt")

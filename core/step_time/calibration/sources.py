@@ -42,7 +42,7 @@ class Source:
     group: str
     stack: str
     year: int
-    overlap: int = 1
+    overlap: float = 1
     implementation: Implementation = FUSED
     zero: int = 1
     interleave: int = 1
@@ -110,6 +110,10 @@ SOURCES = (
     _TITAN,
     replace(_TITAN, starts="mlc-ai/pith-train", group="torchtitan 2026", year=2026),
     Source("NVIDIA-NeMo/Automodel", "NeMo AutoModel", "NeMo AutoModel", 2025, overlap_tensor=0),
+    # SDPA's FlashAttention-2; hosts of 400 Gb/s with A100s, of 800 Gb/s with H100s.
+    Source("foundation-model-stack/fms-fsdp", "fms-fsdp", "fms-fsdp", 2024, attention="fa2", overlap_tensor=0),
+    # Its configurations overlap the reduction of gradients (overlap_sync_grad), not the gathering of weights.
+    Source("InternLM/InternEvo", "InternEvo", "InternEvo", 2023, overlap=0.5, overlap_tensor=0, network=6.25e9),
 )
 
 _DTYPES = (("fp4", "fp4"), ("fp8", "fp8"), ("fp16", "fp16"))
@@ -145,7 +149,8 @@ def _zero(row: Mapping[str, str], source: Source) -> int:
     whole_copy = source.stack == "Megatron-Bridge" and "70B" in row["model"] and row["tp"] == row["pp"] == "1"
     if "FSDP" in split or split == "ZeRO-3" or whole_copy:
         return 3
-    return {"ZeRO-1": 1, "none (ZeRO-0)": 0}.get(split, source.zero)
+    # What lies on the ranks of a node alone is sent between nodes as where nothing is divided.
+    return {"ZeRO-1": 1, "none (ZeRO-0)": 0, "ZeRO-1 in a node": 0, "HSDP": 0}.get(split, source.zero)
 
 
 _FASTEST: Mapping[str, tuple[int, int]] = {
@@ -182,6 +187,8 @@ def layout_of(row: Mapping[str, str], source: Source) -> Layout:
         batch = micro * data * 4 * pipeline  # a paper's count of bytes: the pipeline is full
     if not batch or batch % (data * micro):
         raise ValueError("its batch is not given, or does not divide into micro-batches")
+    if data * tensor * context % max(1, whole(row["ep"])):
+        raise ValueError("its experts do not divide over the ranks that its pipeline leaves")
     return Layout(
         tensor=tensor,
         pipeline=pipeline,
@@ -207,10 +214,10 @@ def cluster_of(row: Mapping[str, str], source: Source) -> Cluster:
 _UNCOMPILED = ("(FSDP)", "(FSDP 128 GPUs)")
 """How torchtitan's rows end that were not compiled."""
 
-_COMPILED = ("torchtitan", "NeMo AutoModel")
+_COMPILED = ("torchtitan", "NeMo AutoModel", "fms-fsdp")
 """Stacks of torch's own sharding whose layers are compiled or fused by hand."""
 
-_TORCH = ("llm-foundry", *_COMPILED)
+_TORCH = ("llm-foundry", "InternEvo", *_COMPILED)
 """Stacks whose checkpoints are torch's non-reentrant ones."""
 
 
@@ -222,6 +229,8 @@ def _software(row: Mapping[str, str], stack: str) -> Software:
         return "eager"
     if stack in _COMPILED:
         return "compiled"
+    if stack == "InternEvo":
+        return "internevo"
     # Recipes that capture a whole step fuse the experts' products and run their exchange beside other work as well.
     return "mature" if row.get("dispatch") and row.get("graphs") == "step" else ""
 

@@ -8,7 +8,7 @@ rotation, gates, the other products, the router, and routed experts, whose group
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
@@ -43,8 +43,29 @@ class Product:
 
 
 def products(spec: TransformerSpec, kind: LayerKind) -> Iterator[Product]:
-    """The matrix products of one layer in the order in which they are made; those of activations left out."""
-    s, hidden = spec, spec.hidden
+    """The matrix products of one layer in the order in which they are made; those of activations left out.
+
+    Where some layers have a state in place of attention, a mean layer has its share of either's.
+    """
+    s = spec
+    if s.mixer:
+        inner, made = s.mixer.inner, 2 * s.mixer.inner + s.mixer.pairs + s.mixer.rates
+        for product in _attention_products(s):
+            yield replace(product, made=s.attending * product.made)
+        yield Product("state’s first projection", "attention", s.hidden, (1 - s.attending) * made, "tensor")
+        yield Product("state’s output", "attention", inner, (1 - s.attending) * s.hidden, "whole")
+    else:
+        yield from _attention_products(s)
+    if s.experts is None or kind == "dense":
+        yield from _network(s, "", s.ffn, 1) if s.ffn else ()
+        return
+    yield from _network(s, "experts’ ", s.experts.width, s.experts.per_token, routed=True)
+    if s.experts.shared:
+        yield from _network(s, "shared experts’ ", s.experts.shared * (s.experts.shared_width or s.experts.width), 1)
+
+
+def _attention_products(s: TransformerSpec) -> Iterator[Product]:
+    hidden = s.hidden
     queries, values = s.heads * s.score_dim, s.heads * s.value_dim
     if s.latent:
         low = s.latent
@@ -59,13 +80,9 @@ def products(spec: TransformerSpec, kind: LayerKind) -> Iterator[Product]:
         yield Product("queries", "attention", hidden, queries, "tensor")
         yield Product("keys", "attention", hidden, s.kv_heads * s.head_dim, split)
         yield Product("values", "attention", hidden, s.kv_heads * s.head_dim, split)
+    if s.attention_gate:
+        yield Product("attention gate", "attention", hidden, queries, "tensor")
     yield Product("attention’s output", "attention", values, hidden, "whole")
-    if s.experts is None or kind == "dense":
-        yield from _network(s, "", s.ffn, 1)
-        return
-    yield from _network(s, "experts’ ", s.experts.width, s.experts.per_token, routed=True)
-    if s.experts.shared:
-        yield from _network(s, "shared experts’ ", s.experts.shared * (s.experts.shared_width or s.experts.width), 1)
 
 
 def _network(spec: TransformerSpec, owner: str, width: int, times: int, *, routed: bool = False) -> Iterator[Product]:
@@ -101,12 +118,13 @@ def kept_by_operation(
     s = spec
     tensors = [KeptTensor(SavedTensor("layer input", "norms", s.hidden, residual or width, "sequence"))]
     if implementation.flash:
-        tensors.append(KeptTensor(SavedTensor("log-sum-exp", "attention", s.heads, FP32)))
-        tensors.append(KeptTensor(one("attention kernel’s output", "attention", s.heads * s.value_dim, "tensor")))
+        tensors.append(KeptTensor(SavedTensor("log-sum-exp", "attention", s.attending * s.heads, FP32)))
+        given = s.attending * s.heads * s.value_dim
+        tensors.append(KeptTensor(one("attention kernel’s output", "attention", given, "tensor")))
     plain = [product for product in products(s, kind) if not product.routed]
     tensors += [KeptTensor(one(each.name, each.part, each.made, each.split)) for each in plain[::2]]
-    summed = [each for each in plain if each.split == "whole" and each.made == s.hidden]
-    tensors += [KeptTensor(one(f"{each.name}, summed", each.part, s.hidden, "sequence"), "tensor") for each in summed]
+    summed = [each for each in plain if each.split == "whole" and not each.name.endswith(" latent")]
+    tensors += [KeptTensor(one(f"{each.name}, summed", each.part, each.made, "sequence"), "tensor") for each in summed]
     if s.experts and kind == "experts":
         chosen = s.experts.per_token * s.hidden
         for name in ("expert inputs", "expert outputs"):

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from core.formula import Source
+from core.models.mixer import Mixer
 from core.models.spec import Experts, LatentAttention, TransformerSpec, modelled
 from core.training.activations.formulas import MEGATRON_MEMORY
 
@@ -36,6 +37,10 @@ by their gradient, both in the computed format, as one kernel or a compiled loss
 FP32 = 4
 _INDEX = 8
 _MASK = 1
+
+DELTA_CHUNK = 64
+"""Tokens of a chunk of the gated delta rule, whose keys' products with each other its kernel keeps
+[flash-linear-attention, fla/ops/gated_delta_rule/chunk.py]."""
 
 _TRANSFORMERS = Source(
     "Hugging Face transformers 5.23, measured with torch.autograd.graph.saved_tensors_hooks",
@@ -188,6 +193,11 @@ def final_tensors(
     return tuple(result.norm("final norm", spec.hidden, "norms", "sequence"))
 
 
+def _scaled(tensor: SavedTensor, share: float) -> SavedTensor:
+    """What a mean layer has of a tensor that only this share of the layers keep."""
+    return replace(tensor, elements=tensor.elements * share)
+
+
 @dataclass(frozen=True, slots=True)
 class _Layer:
     spec: TransformerSpec
@@ -222,8 +232,12 @@ class _Layer:
             yield from self.norm("norm 1", s.hidden, "norms", "sequence", readers=both)
         else:
             yield self._read("attention input", "attention", s.hidden, "sequence", both)
-        yield from self._latent_attention(s.latent) if s.latent else self._attention()
-        yield from self._core()
+        attention = (*(self._latent_attention(s.latent) if s.latent else self._attention()), *self._core())
+        yield from (_scaled(tensor, s.attending) for tensor in attention) if s.mixer else attention
+        if s.mixer:
+            yield from (_scaled(tensor, 1 - s.attending) for tensor in self._state(s.mixer))
+        if kind == "dense" and not s.ffn:
+            return
         if s.norms_per_layer > 1:
             shared = s.parallel_blocks and not self._upcasts()
             yield from self.norm("norm 2", s.hidden, "norms", "sequence", fed=not shared, readers=fed)
@@ -326,8 +340,22 @@ class _Layer:
             # token for the next product.
             yield self._plain("attention output by head", "attention", s.heads * s.value_dim)
         yield self._plain("attention output", "attention", s.heads * s.value_dim)
+        if s.attention_gate:
+            yield self._plain("attention gate", "attention", s.heads * s.head_dim)
+            yield self._plain("gated output", "attention", s.heads * s.head_dim)
         if self.how.dropout:
             yield SavedTensor("attention dropout mask", "attention", s.hidden, _MASK, "sequence")
+
+    def _state(self, mixer: Mixer) -> Iterator[SavedTensor]:
+        """Of a layer with a state: its kernels keep what they read, and work the states out again chunk by chunk."""
+        made = 2 * mixer.inner + mixer.pairs + mixer.rates
+        yield self._plain("state: first projection", "attention", made)
+        if mixer.kind == "delta" or self.how.written_out:
+            yield self._plain("state: convolution", "attention", mixer.inner + mixer.pairs)
+        if mixer.kind == "delta":
+            yield SavedTensor("state: products of keys in a chunk", "attention", DELTA_CHUNK * mixer.heads, self.width)
+        yield self._plain("state: output", "attention", mixer.inner)
+        yield SavedTensor("state: gated output", "attention", mixer.inner, self.width, kept=self._light)
 
     def _network(self, owner: str, ffn: Any, *, routed: bool = False) -> Iterator[SavedTensor]:
         """The hidden part of a feed-forward network, ``ffn`` wide."""

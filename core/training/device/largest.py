@@ -111,6 +111,11 @@ def _scaled(setup: Setup, by: Scale, size: int) -> TransformerSpec | None:
     if spec.experts:
         dense = min(layers, round(spec.experts.dense_layers * layers / spec.layers))
         changes["experts"] = replace(changes.get("experts", spec.experts), dense_layers=dense)
+    if mixer := spec.mixer:
+        wider = int(changes.get("heads", spec.heads)) / spec.heads
+        shared = max(1, round(mixer.heads * wider / mixer.groups))
+        deep = max(1, round(mixer.layers * layers / spec.layers))
+        changes["mixer"] = replace(mixer, layers=deep, heads=mixer.groups * shared)
     try:
         return replace(spec, **changes)
     except SpecError:

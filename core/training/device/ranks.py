@@ -26,6 +26,7 @@ TensorClass: TypeAlias = Literal["layers", "norms", "experts", "embedding", "hea
 
 _PLACE: Mapping[str, str] = {
     **dict.fromkeys(("qkv", "queries", "queries_unranked", "keys_values", "sinks", "output"), "every layer"),
+    **dict.fromkeys(("attention_gate", *(term.id for term in MIXER_TERMS)), "every layer"),
     **dict.fromkeys(("ffn", "activation"), "dense layer"),
     **dict.fromkeys(("router", "shared", "shared_gate"), "expert layer"),
     **dict.fromkeys(("inner_norms", "norms"), "norms"),
@@ -33,10 +34,17 @@ _PLACE: Mapping[str, str] = {
     **dict.fromkeys(("embedding", "joints", "positions"), "embedding"),
     **dict.fromkeys(("head", "head_bias"), "head"),
     "prediction": "prediction",
-    "attention_gate": "no account",
-    **dict.fromkeys((term.id for term in MIXER_TERMS), "no account"),
 }
-"""Each term of the model's parameters → where it lies. What `core.models.spec.modelled` refuses lies nowhere."""
+"""Each term of the model's parameters → where it lies. Layers with attention and with a
+state are spread evenly: one layer has its share of either."""
+
+_SHARED_LAYERS = (
+    *("attention_layers", "plain_layers", "latent_layers", "ranked_layers", "unranked_layers", "sink_layers"),
+    *("gate_layers", "mixer_layers", "selective_layers"),
+)
+"""Numbers of layers that have attention, or a state, each with what it has of it."""
+
+_STATE_WIDTHS = ("mixer_heads", "mixer_inner", "mixer_pairs", "mixer_rates")
 
 _AT: Mapping[str, tuple[Term, ...]] = {
     place: tuple(term for term in TERMS if _PLACE[term.id] == place) for place in dict.fromkeys(_PLACE.values())
@@ -95,6 +103,11 @@ def narrowed(shape: Numbers, tensor: Any) -> Numbers:
         return derived(shape)
     shares = {name: shape[name] / tensor for name in ("heads", "ffn", "vocab")}
     kv = shape["kv_heads"] / np.minimum(tensor, shape["kv_heads"])
+    if np.any(shape["mixer_layers"]):
+        shares |= {name: shape[name] / tensor for name in _STATE_WIDTHS}
+        # The norm of a whole state is divided like it, that of one head is not.
+        divided = shape["mixer_normed_width"] == shape["mixer_inner"]
+        shares["mixer_normed_width"] = shape["mixer_normed_width"] / np.where(divided, tensor, 1.0)
     shared = both(shape["shared_width"] + both((shape["shared_width"] == 0) * 1, shape["expert_width"]), 1 / tensor)
     return derived({**shape, **shares, "kv_heads": kv, "shared_width": shared})
 
@@ -172,7 +185,9 @@ def pieces_of(numbers: Numbers, degrees: Degrees) -> Pieces:
     Routed experts lie whole on ``expert`` ranks; with one such rank they are divided over the tensor-parallel ranks
     like every other matrix. A tied head on another stage than the embedding is a copy of it.
     """
-    by_name = {name: (numbers[name] > 0) * 1 for name in numbers if name.endswith("_layers")}
+    by_name: dict[str, Any] = {name: (numbers[name] > 0) * 1 for name in numbers if name.endswith("_layers")}
+    if np.any(numbers["mixer_layers"]):
+        by_name |= {name: numbers[name] / numbers["layers"] for name in _SHARED_LAYERS}
     alone = {**numbers, **by_name, "layers": 1, "dense_layers": 1, "norms_outside": 0}
     alone["shared_gates"] = (numbers["shared_gates"] > 0) * 1
     outside = numbers["norms_outside"]

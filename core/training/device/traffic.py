@@ -61,20 +61,37 @@ def passed_bytes(passes: float, size: float, ranks: float) -> float:
 def outputs_sent(spec: TransformerSpec, layers: Any, mixed: Any, expert: Any) -> Any:
     """Reduce-scatters and all-gathers of layers' outputs among tensor-parallel ranks, in one pass over ``layers``.
 
-    mixed: how many of the layers have experts.  Blocks that run in parallel have one output, others two. Routed experts
+    mixed: how many of the layers have experts.  Blocks that run in parallel have one output, others two, and layers
+    without a feed-forward network one. Routed experts
     that lie whole on their ranks have none: tokens go to them from where sequence parallelism keeps them.
     """
     times = (2.0 if spec.parallel_blocks else 4.0) * layers
+    if not spec.ffn:
+        times = times - 2.0 * (layers - mixed)
     alone = spec.experts is not None and not spec.experts.shared
     return times - 2.0 * mixed * (expert > 1) if alone else times
 
 
 def kept_width(spec: TransformerSpec, tensor: Any) -> Any:
-    """Elements of a token's keys and values on one of ``tensor`` ranks; of latent attention each keeps all."""
+    """Elements of a token's keys and values on one of ``tensor`` ranks, in a mean layer.
+
+    Of latent attention each rank keeps all. Layers with a state have none.
+    """
     low = spec.latent
     if low:
-        return low.kv_rank + low.rope_dim
-    return 2 * spec.kv_heads * spec.head_dim / np.minimum(tensor, spec.kv_heads)
+        return spec.attending * (low.kv_rank + low.rope_dim)
+    return spec.attending * 2 * spec.kv_heads * spec.head_dim / np.minimum(tensor, spec.kv_heads)
+
+
+def state_width(spec: TransformerSpec, tensor: Any) -> Any:
+    """Elements of a token that context-parallel ranks of one of ``tensor`` ranks exchange for a state, forward.
+
+    In a mean layer: what the first projection makes goes to ranks that hold whole sequences of some heads, and what
+    the state gives comes back.
+    """
+    if not (mixer := spec.mixer):
+        return 0.0
+    return (1 - spec.attending) * (3 * mixer.inner + mixer.pairs + mixer.rates) / tensor
 
 
 def handed_on(d: Degrees, hidden: Any, scattered: Counts = 0) -> Any:
@@ -127,6 +144,9 @@ def traffic_per_step(
         expert=ring_bytes.over(times=many * moe * (4 + 2 * again), size=hidden * experts / d.tensor, ranks=d.expert),
         context=passed_bytes.over(
             passes=many * layers * (3 + again), size=tokens * kept_width(spec, d.tensor) * width, ranks=d.context
+        )
+        + ring_bytes.over(
+            times=many * layers * (2 + again), size=tokens * state_width(spec, d.tensor) * width, ranks=d.context
         ),
     )
     if all(np.ndim(value) == 0 for value in (seq_len, *(getattr(layout, field.name) for field in fields(layout)))):

@@ -71,7 +71,7 @@ def operations(result: Sequence[LayerOperation]) -> list[tuple[str, ...]]:
 
 def no_account(spec: TransformerSpec) -> str:
     """Why there is no roofline of a layer of ``spec``."""
-    return f"No roofline: what {spec.unmodelled} reads and writes is not modelled."
+    return f"No roofline: what {spec.unlisted} reads and writes is not modelled."
 
 
 def layered(result: Sequence[LayerOperation], device: str, tokens: int) -> str:

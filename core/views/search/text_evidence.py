@@ -13,7 +13,7 @@ from core.step_time.calibration.measured_steps import StepRun
 from core.step_time.calibration.report import Calibration
 from core.step_time.calibration.scores import Score, ranking, score
 from core.step_time.parts import Software
-from core.step_time.software import COMPILED, EAGER, MEGATRON, TUNED
+from core.step_time.software import COMPILED, EAGER, INTERNEVO, MEGATRON, TUNED
 from core.units import format_exact
 from core.views.search.text import degrees, rest
 from core.wording import percent, seconds_text, signed
@@ -97,6 +97,7 @@ _TRAINED_WITH: Mapping[Software, str] = {
     "compiled": COMPILED.id,
     "eager": EAGER.id,
     "deepspeed 2021": "DeepSpeed, 2021",
+    "internevo": INTERNEVO.id,
 }
 
 
