@@ -50,6 +50,9 @@ OWN = "Own (config.json)"
 OWN_POLICY = "own"
 """The precision whose types are chosen one by one."""
 
+BY_AGE, FIRST_RUN, PROVEN = MATURITIES = ("by its age", "first run on it", "proven")
+"""How far the software of the accelerator is made ready: as far as its age tells, or as somebody knows."""
+
 PUBLISHED = "published"
 """Typed for the MFU: take what published runs lead one to expect."""
 
@@ -190,7 +193,7 @@ class Plan:
     network: bytes per second that one accelerator has between nodes, one way; None takes the usual ones.
     batch, constraints: what the fastest layout keeps to; objective: what a search likes best.
     measured: rates of the accelerator; whether and where they count, `core.planning.rates` decides.
-    own_runs: that the same people trained before.
+    own_runs: that the same people trained before. maturity: one of `MATURITIES`.
     """
 
     find: Find = "time"
@@ -221,6 +224,7 @@ class Plan:
     constraints: Constraints = FREE
     measured: CarriedRates = field(default_factory=CarriedRates)
     own_runs: tuple[OwnRun, ...] = ()
+    maturity: str = BY_AGE
 
     @property
     def device(self) -> Accelerator:

@@ -21,10 +21,10 @@ from core.models.catalog import CatalogModel
 from core.models.spec import SpecError
 from core.models.stand_in import stand_in
 from core.planning.own_runs import OwnRun
-from core.planning.plan import TYPED, CarriedRates, Plan
+from core.planning.plan import BY_AGE, FIRST_RUN, TYPED, CarriedRates, Plan
 from core.planning.plan_search import search_request
 from core.runs.goodput import Reliability, interruptions
-from core.runs.share import Shares, published_shares, usable_matmul
+from core.runs.share import Shares, is_new, published_shares, usable_matmul
 from core.runs.utilisation import Width, base_peak
 from core.search.fastest import COUNTS, fastest, normalised
 from core.search.request import SearchRequest
@@ -116,7 +116,14 @@ class Throughput:
     @cached_property
     def shares(self) -> Shares:
         """What published runs reach of it, and the plan's own."""
-        return published_shares(self.timed).given([self._own_share(run) for run in self.plan.own_runs])
+        own = [self._own_share(run) for run in self.plan.own_runs]
+        return published_shares(self.timed, self.early).given(own)
+
+    @property
+    def early(self) -> bool:
+        """Whether the accelerator counts as new."""
+        maturity = self.plan.maturity
+        return is_new(self.plan.accelerator) if maturity == BY_AGE else maturity == FIRST_RUN
 
     def _own_share(self, run: OwnRun) -> float:
         """What a run of one's own reached of its steps beside its goodput: of the plan's model where that is as large,

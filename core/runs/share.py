@@ -2,8 +2,8 @@
 
 A run's share is its utilisation over all billed hours, by what the steps of its fastest layout and its goodput would
 come to. Size, tokens, year, generation of accelerator, mixture or dense: none of them predicts the share of a lab that
-is left out better than one number does, because steps and goodput carry them already. So there is one middle, and
-its range is as wide as labs differ.
+is left out better than one number does, because steps and goodput carry them already. Only how long the accelerator
+had been out does. So there is one middle, a factor for new accelerators, and a range as wide as labs differ.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -32,6 +32,9 @@ _VOVK = Source("Vovk, Gammerman and Shafer 2005, Algorithmic Learning in a Rando
 
 _SHARE = Symbol("s", "share of the steps that whole runs reach", "ratio")
 _UTILISATION = Symbol("u", "MFU over all billed hours", "ratio")
+
+NEW_YEARS = 2
+"""Years after an accelerator came out in which its software is still made ready, and runs reach less of their steps."""
 
 TENTHS = (0.1, 0.5, 0.9)
 """The range holds all but a tenth on either side."""
@@ -134,6 +137,16 @@ class RunShare:
         return self.share / self.goodput
 
     @property
+    def accelerator(self) -> str:
+        """What it ran on."""
+        return self.evidence.run.accelerator
+
+    @property
+    def early(self) -> bool:
+        """Whether its accelerator was new, its software with it."""
+        return self.evidence.run.year - find(self.accelerator).year <= NEW_YEARS
+
+    @property
     def lab(self) -> str:
         """Who trained it; its model where nobody says."""
         return lab_of(self.evidence.run)
@@ -205,10 +218,38 @@ def run_shares(timed: bool) -> tuple[RunShare, ...]:
     return tuple(runs)
 
 
-@lru_cache(maxsize=2)
-def published_shares(timed: bool) -> Shares:
+def factor_of(runs: Sequence[RunShare], holds: Callable[[RunShare], bool]) -> float:
+    """Middle share of the runs of which something holds, over that of the others; 1 where fewer than two labs have
+    such, or have others."""
+    parts = [[run for run in runs if holds(run) == which] for which in (True, False)]
+    if min(len({run.lab for run in part}) for part in parts) < 2:
+        return 1.0
+    having, others = (Shares.of(part).at(0.5) for part in parts)
+    return having / others
+
+
+def early_factor(runs: Sequence[RunShare]) -> float:
+    """Share of early runs over that of the others."""
+    return factor_of(runs, lambda run: run.early)
+
+
+def shares_of(runs: Sequence[RunShare], *, early: bool) -> Shares:
+    """What ``runs`` say of an early run, or of one on a proven accelerator: all of them, early ones by their factor."""
+    by = early_factor(runs)
+    shares = Shares.of([replace(run, steps=run.steps * by) if run.early else run for run in runs])
+    return replace(shares, values=shares.values + math.log(by)) if early else shares
+
+
+@lru_cache(maxsize=4)
+def published_shares(timed: bool, early: bool = False) -> Shares:
     """What all published runs say of a plan whose steps are timed, or of one that only its best matmul is known of."""
-    return Shares.of(run_shares(timed))
+    return shares_of(run_shares(timed), early=early)
+
+
+@lru_cache(maxsize=256)
+def is_new(accelerator: str) -> bool:
+    """Whether an accelerator was new to the latest published runs."""
+    return max(row.run.year for row in evidence("whole")) - find(accelerator).year <= NEW_YEARS
 
 
 def like_runs(runs: Sequence[RunShare]) -> list[tuple[RunShare, RunShare]]:

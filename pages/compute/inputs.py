@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.budget.errors import BudgetError
 from core.planning.evaluation import Answer, answer
+from core.planning.form.known import MATURITY, OWN_RUNS
 from core.planning.form.layout import TRAINING_SOFTWARE, ZERO
 from core.planning.form.plan_form import (
     ACCELERATOR,
@@ -19,7 +20,6 @@ from core.planning.form.plan_form import (
     MFU,
     MODEL_NAME,
     OPTIMIZER,
-    OWN_RUNS,
     PACE,
     PARAMETERS,
     POLICY,
@@ -106,7 +106,7 @@ def draw(inputs: Inputs, budget: BudgetInputs) -> None:
             inputs.draw(PRICE)
     show.input_errors(inputs)
     title = "More: peak’s dtype, length, price, model states, batch, software, network, measured rates, your own runs"
-    with show.more(inputs, title, *_MORE, *_STATES, *_STEP, *MEASURED_FIELDS, OWN_RUNS, key="fold") as more:
+    with show.more(inputs, title, *_MORE, *_STATES, *_STEP, *MEASURED_FIELDS, MATURITY, OWN_RUNS, key="fold") as more:
         if more.open:
             for cell, field in zip(st.columns([1.5, 0.9, 1, 1.2, 1.4]), _MORE, strict=True):
                 with cell:
@@ -124,4 +124,5 @@ def draw(inputs: Inputs, budget: BudgetInputs) -> None:
                     else:
                         inputs.draw(field)
             draw_rates(inputs)
+            inputs.draw(MATURITY)
             inputs.draw(OWN_RUNS)

@@ -20,7 +20,7 @@ PLAIN = {
     *("GB", "MB", "TB", "GiB", "UTC", "US", "CO₂", "JSON", "AWS", "S3", "PyTorch", "NaN", "IEEE"),
     # models, programs and layouts named after them
     *("GPT", "LLaMA", "DeepSeek", "V2", "V3", "OLMo", "MPT", "DBRX", "PaLM", "LM", "DeepSpeed"),
-    *("NVIDIA", "CUDA", "NeMo", "AutoModel", "FSDP2"),
+    *("NVIDIA", "CUDA", "NeMo", "AutoModel", "FSDP2", "InternEvo"),
 }
 """What help texts may say without a definition."""
 

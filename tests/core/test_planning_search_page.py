@@ -298,7 +298,7 @@ def test_the_sentence_has_the_numbers(result: SearchResult) -> None:
     days = days_for(plan.tokens, query(), here.seconds)
     assert "Llama 3.1 8B on 16 × H100 SXM" in text
     assert search_text.degrees(here.layout) in text
-    assert f"{100 * here.mfu:.3g} % MFU" in text
+    assert f"{100 * here.mfu:.3g} %" in text
     assert days == pytest.approx(1e12 / (128 * 4096) * here.seconds / 86400)
     assert days == pytest.approx(1e12 / (128 * 4096) * here.seconds / 86400)
     assert here.low < here.high

@@ -16,13 +16,12 @@ from core.models.configs.custom import read_model
 from core.models.counts_only import CountedTextError
 from core.models.spec_text import EXAMPLE, SpecTextError
 from core.planning.evaluation import Answer
+from core.planning.form.known import MATURITY, OWN_RUNS
 from core.planning.form.layout import AS_LAYERS, LAYOUT_FIELDS
 from core.planning.form.precision import OWN_FIELDS, POLICY, STATES, derived_texts, own_of
 from core.planning.form.rates import MEASURED_FIELDS, measured_of
 from core.planning.form.search import ANY, SEARCH, SEARCH_FIELDS
 from core.planning.memory_estimate import model_copies
-from core.planning.own_runs import EXAMPLE as RUN_EXAMPLE
-from core.planning.own_runs import parse_own_runs
 from core.planning.plan import (
     FINDS,
     OWN,
@@ -184,20 +183,6 @@ PRICE = optional(
     help="Dollars for an accelerator and hour, such as 2.50 or 2-3.50; 0 for accelerators you own. Empty: the "
     "catalogue’s price, if it has one.",
 )
-OWN_RUNS = Field(
-    "ownruns",
-    "Your own runs, one a line",
-    "",
-    parse_own_runs,
-    "lines",
-    part=MORE,
-    placeholder=RUN_EXAMPLE,
-    max_chars=limit("spec_chars"),
-    quiet=True,
-    help="What the same people trained before: parameters, tokens, accelerators, and how long, in days, hours or "
-    "accelerator-hours; or tokens/s of the whole cluster. The cells of a table are read as well. What they reached of "
-    "their steps moves and narrows the range.",
-)
 OPTIMIZER = choice(
     "opt",
     "Optimizer",
@@ -326,6 +311,7 @@ PLAN_FIELDS: tuple[Field, ...] = (
     GRID,
     *MEASURED_FIELDS,
     OWN_RUNS,
+    MATURITY,
 )
 """Every field of a plan, in the order in which a link spells them."""
 
@@ -438,6 +424,7 @@ def plan_of(reading: ParsedForm) -> Plan:
         ),
         measured=measured_of(v),
         own_runs=v["ownruns"],
+        maturity=v["ready"],
     )
 
 

@@ -187,7 +187,8 @@ def steps_and_whole(a: Answer) -> str:
     if a.published:
         own = len(a.plan.own_runs)
         who = f"your own {plural(own, 'run')} and published ones reach" if own else "published runs reach"
-        return f"{steps}; {whole}: {who} {percent(m.mfu / m.steps)} of their steps."
+        new = " on an accelerator so new" if a.terms.throughput.early else ""
+        return f"{steps}; {whole}: {who} {percent(m.mfu / m.steps)} of their steps{new}."
     reached = [run.share for run in run_shares(a.terms.throughput.timed)]
     share = m.mfu / m.steps
     better = sum(one >= share for one in reached)

@@ -14,7 +14,7 @@ from core.models.flops import train_flop_6nd
 from core.planning.evaluation import Answer
 from core.planning.nearest_runs import SimilarRun
 from core.runs.published import AS_PUBLISHED, Comparison, models_with_runs
-from core.runs.scores import LEVELS, Prediction, Score
+from core.runs.scores import LEVELS, Prediction, Score, Trait
 from core.runs.share import Shares
 from core.runs.utilisation import Evidence, base_peak
 from core.units import Kind, format_count, format_duration, format_quantity, significant
@@ -226,15 +226,46 @@ def calibration_alt(score: Score) -> str:
     return f"What was said of labs not seen, and what happened: {listed}."
 
 
-def share_of(score_share: Shares, runs: int, *, timed: bool) -> str:
-    """What published runs reach of their steps, and what was tried to predict it better."""
-    low, mid, high = score_share.ends
+def share_of(shares: Shares, runs: int, *, timed: bool, early: bool) -> str:
+    """What published runs reach of their steps. early: on an accelerator that is new."""
+    low, mid, high = shares.ends
     what = "its fastest layout’s steps come to" if timed else "its accelerators’ best matmul comes to"
+    where = " on an accelerator out for two years at most" if early else " on a proven accelerator"
     return (
-        f"**A published run reaches {percent(mid)} of what {what}** ({interval((low, high))}, P10–P90 of {runs} runs "
-        f"of {score_share.labs} labs), failures and checkpoints apart. Size, tokens, year, generation of accelerator, "
-        "mixture or dense: none of them tells a lab that is left out better than this one share does."
+        f"**A run{where} reaches {percent(mid)} of what {what}** ({interval((low, high))}, P10–P90 of {runs} published "
+        f"runs of {shares.labs} labs), failures and checkpoints apart."
     )
+
+
+TRIED = ("what is known of a run", "runs", "labs", "factor of its share", "error with it", "inside with it")
+"""Headings of the table of `tried`."""
+
+
+def tried(rows: Sequence[Trait], score: Score) -> list[tuple[str, ...]]:
+    """What was tried to predict shares better: each factor with its evidence, and labs left out with it; first without
+    any."""
+    without = (
+        "nothing else, as it is",
+        f"{score.runs}",
+        f"{score.labs}",
+        "1",
+        percent(score.error),
+        percent(score.inside),
+    )
+    return [
+        without,
+        *(
+            (
+                row.name,
+                f"{row.runs}",
+                f"{row.labs}",
+                significant(row.factor, 2),
+                percent(row.score.error),
+                percent(row.score.inside),
+            )
+            for row in rows
+        ),
+    ]
 
 
 NEAREST = ("published run", "accelerator", "how it differs from your plan", "hours per peak", "share of its steps")
