@@ -87,8 +87,8 @@ EAGER = TrainingSoftware(
 INTERNEVO = TrainingSoftware(
     id="InternEvo",
     meaning="Kernels of its own and what Apex and FlashAttention bring: gradients are reduced beside backward, updated "
-    "weights are waited for, under ZeRO-1 in one broadcast after the other. All its steps were published on one kind of "
-    "accelerator.",
+    "weights are waited for, under ZeRO-1 in one broadcast after the other. All its steps were published on one "
+    "kind of accelerator.",
     dense="internevo",
     mixture="internevo",
     attention="fa2",
