@@ -151,31 +151,56 @@ class Throughput:
         return _steps_of_size(self._request, self._batch, size, self.plan.seq_len, self.peak)
 
     @cached_property
-    def _nodes(self) -> tuple[Array, Array]:
-        """Steps alone, and steps times goodput, of stand-ins of every size (rows), no steeper than they may be."""
-        sizes = np.arange(_SMALLEST, _LARGEST + 1)
-        steps = [self._by_matmul if (table := self._of_size(size)) is None else table for size in sizes.tolist()]
-        whole = [self._with_goodput(table, 2.0 ** (_OCTAVES * size)) for table, size in zip(steps, sizes, strict=True)]
-        steepest = _STEEPEST * _OCTAVES * math.log(2) * np.abs(sizes[:, None] - sizes)[:, :, None]
-        return np.max(np.stack(steps) - steepest, axis=1), np.max(np.stack(whole) - steepest, axis=1)
+    def _kept(self) -> dict[tuple[int, int], tuple[Array, Array]]:
+        return {}
+
+    def _node(self, size: int, columns: int) -> tuple[Array, Array]:
+        """Steps alone, and steps times goodput, of the stand-in of a size, no steeper than they may be; valid in the
+        first so many columns.
+
+        Other sizes are looked at from the nearest outwards, as long as one that reached all of its peak would count.
+        """
+        if (size, columns) not in self._kept:
+            steepest = _STEEPEST * _OCTAVES * math.log(2)
+            steps, whole = self._raw(size)
+            for apart in range(1, _LARGEST - _SMALLEST + 1):
+                if np.all(whole[:columns] >= LN_COUNTS[:columns] - steepest * apart):
+                    break
+                for other in {max(size - apart, _SMALLEST), min(size + apart, _LARGEST)} - {size}:
+                    less = steepest * abs(other - size)
+                    steps, whole = (
+                        np.maximum(a, b - less) for a, b in zip((steps, whole), self._raw(other), strict=True)
+                    )
+            self._kept[size, columns] = steps, whole
+        return self._kept[size, columns]
+
+    def _raw(self, size: int) -> tuple[Array, Array]:
+        table = self._of_size(size)
+        steps = self._by_matmul if table is None else table
+        return steps, self._with_goodput(steps, 2.0 ** (_OCTAVES * size))
 
     def _with_goodput(self, steps: Array, parameters: float) -> Array:
         reliability: Reliability = self.plan.reliability
         goodput = interruptions(COUNTS, self.checkpoint.of(parameters), reliability).goodput
         return np.maximum.accumulate(steps + np.log(np.maximum(goodput, _LEAST_GOODPUT)))
 
-    def _tables(self, ln_params: Array) -> tuple[Array, Array]:
+    def _tables(self, ln_params: Array, columns: int) -> tuple[Array, Array]:
         """Steps alone, and steps times goodput, for parameters by their logarithms: a row each, or one for all."""
         if self.model is not None:
             steps = self._by_matmul if self._of_model is None else self._of_model
             return steps[None], self._with_goodput(steps, self.model.parameters)[None]
         if not self.timed:
             return self._by_matmul[None], self._with_goodput(self._by_matmul, 7e10)[None]
-        at = np.clip(np.nan_to_num(ln_params) / (_OCTAVES * math.log(2)), _SMALLEST, _LARGEST) - _SMALLEST
-        below = np.minimum(np.floor(at).astype(int), _LARGEST - _SMALLEST - 1)
+        at = np.clip(np.nan_to_num(ln_params / (_OCTAVES * math.log(2))), _SMALLEST, _LARGEST)
+        below = np.minimum(np.floor(at).astype(int), _LARGEST - 1)
+        sizes, row = np.unique(below, return_inverse=True)
         part = (at - below)[:, None]
-        steps, whole = (table[below] + part * (table[below + 1] - table[below]) for table in self._nodes)
-        return steps, whole
+
+        def joined(which: int) -> Array:
+            low, high = (np.stack([self._node(size + up, columns)[which] for size in sizes.tolist()]) for up in (0, 1))
+            return low[row] + part * (high - low)[row]
+
+        return joined(0), joined(1)
 
     @cached_property
     def _most(self) -> Array:
@@ -190,13 +215,14 @@ class Throughput:
     def steps_mfu(self, params: Array, accelerators: Array) -> Array:
         """MFU of the steps alone, by 6 N. The arguments broadcast."""
         params, accelerators = np.broadcast_arrays(params, accelerators)
-        steps, _ = self._tables(np.log(np.maximum(params, 1.0)).ravel())
         ln_count = np.log(accelerators.ravel())
+        steps, _ = self._tables(np.log(np.maximum(params, 1.0)).ravel(), _columns_to(ln_count))
         return np.exp(_read(steps, ln_count) - ln_count).reshape(params.shape)
 
-    def _columns(self, params: Array) -> list[Array]:
+    def _columns(self, params: Array, columns: int) -> list[Array]:
         """The tables of the whole run in each column; ``params`` in the last axis has a value for each, or one."""
-        whole = [self._tables(np.log(np.maximum(column, 1.0)).ravel())[1] for column in np.moveaxis(params, -1, 0)]
+        logs = [np.log(np.maximum(column, 1.0)).ravel() for column in np.moveaxis(params, -1, 0)]
+        whole = [self._tables(ln_params, columns)[1] for ln_params in logs]
         return [np.minimum(whole[i % len(whole)] + end, self._most) for i, end in enumerate(self._ends)]
 
     def whole_mfu(self, params: Array, accelerators: Array) -> Array:
@@ -206,7 +232,7 @@ class Throughput:
         params = np.broadcast_to(params, (*shape, params.shape[-1]))
         ln_counts = np.moveaxis(np.log(np.broadcast_to(accelerators, (*shape, accelerators.shape[-1]))), -1, 0)
         columns: list[Array] = []
-        for i, table in enumerate(self._columns(params)):
+        for i, table in enumerate(self._columns(params, _columns_to(ln_counts))):
             ln_count = ln_counts[i % len(ln_counts)].ravel()
             columns.append(np.exp(_read(table, ln_count) - ln_count))
         return np.stack(columns, axis=-1).reshape(*shape, 3)
@@ -217,8 +243,14 @@ class Throughput:
         In each column (last axis).
         """
         ln_needed = np.log(needed) + np.zeros((*params.shape[:-1], 3))
-        columns = [_inverse(table, ln_needed[:, i]) for i, table in enumerate(self._columns(params))]
+        columns = [_inverse(table, ln_needed[:, i]) for i, table in enumerate(self._columns(params, len(COUNTS)))]
         return np.exp(np.stack(columns, axis=-1))
+
+
+def _columns_to(ln_count: Array) -> int:
+    """How many columns are needed up to these logarithms of accelerators."""
+    most = float(np.max(np.nan_to_num(ln_count)))
+    return min(int(np.searchsorted(LN_COUNTS, most, side="right")) + 1, len(COUNTS))
 
 
 def _read(table: Array, ln_count: Array) -> Array:
