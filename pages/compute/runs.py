@@ -117,7 +117,7 @@ def evidence_panel(inputs: Inputs, a: Answer) -> None:
             show.small_table(
                 [show.Column(heading, numeric=i > 0) for i, heading in enumerate(text.TRIED)],
                 text.tried(traits(), score()),
-                caption="Each lab predicted from the others, whose runs give the factor. None is used: none errs clearly less.",
+                caption="Each lab predicted from the others, whose runs give the factor. None helps, so none is used.",
             )
     gone = left_out(basis)
     with show.fold(f"{len(gone)} published rows left out, and why", key="compute:left") as panel:
