@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from core.limits import limit
 from core.suggest import suggestions
@@ -22,11 +22,12 @@ FieldKind: TypeAlias = Literal["text", "lines", "choice", "segments", "switch", 
 VERSION = "v"
 """The name under which texts carry the version of their form."""
 
-LINK_VERSION = 3
+LINK_VERSION = 4
 """Of what the fields of every page mean; raised when one changes its meaning, and the older texts are translated.
 
 In version 1 cost was a question of its own, and an MFU typed on Home or Compute budget was always of all hours. In
-version 2 model states were spread in one of four ways, and a layout of the step was not asked for."""
+version 2 model states were spread in one of four ways, and a layout of the step was not asked for. In version 3 the
+power drawn was that of the accelerators alone, and no memory had to stay free."""
 
 _LISTED = 8
 _UNREAD = object()
@@ -40,7 +41,7 @@ class Field:
     id: short and stable, unique in its form; links and rows carry it. default: a text that ``read`` takes. parse: text
     → value, raising `QuantityError` with rule and example. shown: how the value in force is named after a refusal.
     part: the part of a form that it belongs to, such as a panel. low, high: of a slider. quiet: links leave it out
-    while it is empty.
+    while it is empty. short: the options as a menu names them, where that is not as they are called.
     """
 
     id: str
@@ -56,6 +57,7 @@ class Field:
     placeholder: str = ""
     max_chars: int = 64
     quiet: bool = False
+    short: tuple[str, ...] = ()
 
     def with_default(self, default: str) -> Field:
         """The same field beginning with another text."""
@@ -122,11 +124,12 @@ def choice(
     *,
     few: bool = False,
     why_not: Callable[[str], str] | None = None,
+    short: Sequence[str] = (),
     part: str = "",
     help: str = "",
 ) -> Field:
-    """One of ``options``, which are their own labels; few: shown side by side. why_not: what there is to say about a
-    name that is none of them; empty where nothing is."""
+    """One of ``options``, which are their own labels; few: shown side by side. short: labels in a menu, where it has
+    others. why_not: what there is to say about a name that is none of them; empty where nothing is."""
     names = tuple(options)
 
     def read(text: str) -> str:
@@ -140,7 +143,9 @@ def choice(
         some = f"one of its {len(names)} choices" if meant else f"one of {quoted(names)}"
         raise QuantityError(f"“{clipped(text)}” is not {some}. {meant}".rstrip())
 
-    return Field(id, label, default, read, "segments" if few else "choice", names, part=part, help=help)
+    return Field(
+        id, label, default, read, "segments" if few else "choice", names, short=tuple(short), part=part, help=help
+    )
 
 
 def switch(id: str, label: str, default: bool, *, part: str = "", help: str = "") -> Field:
@@ -198,6 +203,7 @@ class Form:
 
     older: version → how the texts that it wrote (by id) read in the next one; 0: how those of an address without a
     version do, which may have names that nobody writes any more.  derive: values → texts of fields that others decide.
+    shared: ids of the fields that are the same on every page that has them, such as those of a plan.
     """
 
     prefix: str
@@ -205,6 +211,7 @@ class Form:
     version: int = LINK_VERSION
     older: Mapping[int, Callable[[dict[str, str]], dict[str, str]]] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
     derive: Callable[[Mapping[str, Any]], Mapping[str, str]] = lambda _: {}
+    shared: frozenset[str] = frozenset()
     _read: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, compare=False, repr=False)  # pyright: ignore[reportUnknownVariableType]
 
     def __post_init__(self) -> None:
@@ -347,3 +354,22 @@ def quoted(names: Sequence[str]) -> str:
 def clipped(text: str) -> str:
     """``text``, or its beginning and how long it is."""
     return text if len(text) <= 40 else f"{text[:30]}… ({len(text)} characters)"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The page (by id) that shows something, and the inputs (field name → text) that set it up there.
+
+    at: the panel or other part that holds the evidence; empty where the answer itself does.
+    """
+
+    page: str
+    fields: Mapping[str, str] = field(default_factory=dict[str, str])
+    at: str = ""
+
+
+def read_link(text: str) -> Link:
+    """A link of a data table: ``page?field=text&field=text#part``, escaped as an address."""
+    there, _, at = text.partition("#")
+    page, _, fields = there.partition("?")
+    return Link(page, dict(parse_qsl(fields, keep_blank_values=True)), at)

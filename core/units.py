@@ -387,6 +387,37 @@ def _keyed(text: str) -> str:
     return "".join(c if "₀" <= c <= "₉" else unicodedata.normalize("NFKC", c) for c in powers)
 
 
+_TIMES = re.compile(r"[*×](?!\s*10\s*\^)")
+"""Between two numbers of a product; before a power of ten it belongs to the number."""
+
+
+def _factors(keyed: str) -> list[str]:
+    """The numbers of a product, of which there may be so many; one for what is none."""
+    parts = _TIMES.split(keyed)
+    if len(parts) > limit("product_factors"):
+        raise QuantityError(f"A product may have at most {limit('product_factors')} numbers. For example: 400000*1024.")
+    return parts
+
+
+def _suffix(match: re.Match[str]) -> str:
+    return "".join(match["suffix"].lower().split())
+
+
+def _magnitude(match: re.Match[str], text: str, grammar: _Grammar) -> Fraction:
+    """The number without its sign and its suffix."""
+    value = Fraction(match["number"].replace(",", "").replace("_", "").rstrip("."))
+    if match["exponent"]:
+        exponent = int(match["exponent"])
+        if abs(exponent) > 400:
+            raise QuantityError(f"“{text.strip()}” is outside every useful range. For example: {grammar.example}.")
+        value *= Fraction(10) ** exponent
+    if match["power"]:
+        if value > 10_000 or int(match["power"]) > 100:
+            raise QuantityError(f"“{text.strip()}” is too large a power. For example: 2^20.")
+        value = value ** int(match["power"])
+    return value
+
+
 def parse_quantity(
     text: str,
     kind: Kind,
@@ -398,8 +429,9 @@ def parse_quantity(
 ) -> float:
     """What a person typed, in base units.
 
-    Understands 70B, 1.5T, 6e24, 16,384, 2^20, 40%, 80 GiB, 30 days, $2.50, 5M$, according to ``kind``, and the same
-    in full-width characters or with pasted non-breaking spaces. A share of 45 is 45 %, where no share can be 45.
+    Understands 70B, 1.5T, 6e24, 16,384, 2^20, 40%, 80 GiB, 30 days, $2.50, 5M$, according to ``kind``; a product such
+    as 400000*1024*1024 or 8 × 80 GB, in which the last number alone may have a unit; and the same in full-width
+    characters or with pasted non-breaking spaces. A share of 45 is 45 %, where no share can be 45.
     whole: refuse fractions, for things that come one by one. example: shown in messages instead of the kind's own.
     Raises `QuantityError` with a reason and an example for anything else, and outside [low, high].
     """
@@ -411,21 +443,21 @@ def parse_quantity(
         raise QuantityError(f"That is {len(text):,} characters long; {grammar.what} has at most {cap}.")
     if not text.strip():
         raise NothingTypedError(f"Empty. Type {grammar.what}, for example {grammar.example}.")
-    match = _NUMBER.fullmatch(_keyed(text))
-    suffix = "".join(match["suffix"].lower().split()) if match else ""
+    refused = QuantityError(f"“{text.strip()}” is not {grammar.what}. For example: {grammar.example}.")
+    *factors, last = _factors(_keyed(text))
+    match = _NUMBER.fullmatch(last)
+    suffix = _suffix(match) if match else ""
     dollars = 0 if match is None else bool(match["dollar"]) + bool(match["behind"])
     if match is None or suffix not in grammar.suffixes or dollars > kind.startswith("usd"):
-        raise QuantityError(f"“{text.strip()}” is not {grammar.what}. For example: {grammar.example}.")
-    value = Fraction(match["number"].replace(",", "").replace("_", "").rstrip("."))
-    if match["exponent"]:
-        exponent = int(match["exponent"])
-        if abs(exponent) > 400:
-            raise QuantityError(f"“{text.strip()}” is outside every useful range. For example: {grammar.example}.")
-        value *= Fraction(10) ** exponent
-    if match["power"]:
-        if value > 10_000 or int(match["power"]) > 100:
-            raise QuantityError(f"“{text.strip()}” is too large a power. For example: 2^20.")
-        value = value ** int(match["power"])
+        raise refused
+    value = _magnitude(match, text, grammar)
+    for factor in factors:
+        plain = _NUMBER.fullmatch(factor)
+        if plain is None or plain["dollar"] or plain["behind"] or _suffix(plain) not in _COUNT_SUFFIXES:
+            raise refused
+        value *= (
+            _magnitude(plain, text, grammar) * _COUNT_SUFFIXES[_suffix(plain)] * (-1 if plain["sign"] == "-" else 1)
+        )
     value *= grammar.suffixes[suffix]
     if kind == "ratio" and not suffix and IN_PERCENT * max(1.0, high) <= value <= 100 * high:
         value /= 100

@@ -16,6 +16,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   if (!strip || strip.data.format !== data.format) {
     strip = build(root, data)
     strips.set(root, strip)
+    if (data.still) root.inert = true
   }
   const { bits, state } = strip
   const waiting = () => state.sent > strip.data.seq && Date.now() - state.sent < LATE

@@ -8,6 +8,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const board = element("div", "board")
   board.style.setProperty("--columns", data.x.ticks.length)
   board.style.setProperty("--rows", data.rows.length)
+  board.style.setProperty("--widest", Math.max(...data.rows.flat().map(cell => cell.text.length)))
   for (const side of ["top", "right", "bottom"]) {
     board.style.setProperty(`--${side}`, data.lines.filter(line => line.side === side).length)
   }

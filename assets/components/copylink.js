@@ -83,7 +83,7 @@ function landAt(name) {
   const part = document.getElementsByClassName(`st-key-${name}`)[0] ?? document.getElementById(name) ?? document.querySelector(`.${CSS.escape(name)}`)
   if (!part) return
   part.style.scrollMarginTop = "4rem" // clear of Streamlit's bar
-  const bring = () => part.scrollIntoView()
+  const bring = () => (part.querySelector(".np-notes > [data-now=now]") ?? part).scrollIntoView() // notes: the slide on the wall
   const again = setInterval(bring, 100)
   const stop = () => clearInterval(again)
   setTimeout(stop, STILL_DRAWING)

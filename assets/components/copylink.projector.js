@@ -6,6 +6,9 @@ const FIELDS = "input, textarea, select, [contenteditable=true], [role=radiogrou
 function stepWithKeys(projector, step) {
   const wired = document.napkinProjector
   document.napkinProjector = { projector, step }
+  keepWhole(projector)
+  tellNotes()
+  followWall()
   if (wired) return
   document.addEventListener("keydown", (event) => {
     const inside = event.composedPath().some((one) => one instanceof Element && one.matches(FIELDS))
@@ -22,8 +25,63 @@ function stepWithKeys(projector, step) {
     const button = event.target instanceof Element && event.target.closest(".np-bar button")
     if (!button) return
     if (button.matches(".leave")) turn()
+    else if (button.dataset.href) along(button)
     else press(button)
   })
+}
+
+// A deck goes on from page to page. A slide that asks covers what it shows until the next press. A second window that
+// shows the notes hears on which slide the wall is.
+const ASKS = ".np-predict:not(.answered)"
+
+function along(button) {
+  const asks = document.querySelector(ASKS)
+  if (asks && button.matches(".next")) return asks.classList.add("answered")
+  location.assign(button.dataset.href)
+}
+
+const WALL = "napkin:wall"
+const WHERE = "where is the wall?"
+const WRITTEN_EVERY_MS = 1000
+
+function channel() {
+  if (window.napkinWall) return window.napkinWall
+  window.napkinWall = new BroadcastChannel(WALL)
+  window.napkinWall.onmessage = ({ data }) => {
+    if (data === WHERE) tellNotes()
+    else if (data.deck === document.querySelector(".np-notes")?.dataset.deck) markNotes(data)
+  }
+  return window.napkinWall
+}
+
+function tellNotes() {
+  const bar = document.querySelector(".np-bar[data-deck]")
+  if (!bar) return
+  const { deck, deckSlide } = bar.dataset
+  const before = JSON.parse(sessionStorage.getItem(WALL) ?? "{}")
+  const wall = { deck, slide: Number(deckSlide), began: before.deck === deck ? before.began : Date.now() }
+  sessionStorage.setItem(WALL, JSON.stringify(wall)) // the next slide is another document in the same window
+  channel().postMessage(wall)
+}
+
+function followWall() {
+  if (document.querySelector(".np-notes:not(:has([data-now=now]))")) channel().postMessage(WHERE)
+}
+
+function markNotes({ slide, began }) {
+  for (const one of document.querySelectorAll(".np-notes > li")) {
+    const apart = one.value - slide
+    one.dataset.now = apart === 0 ? "now" : apart === 1 ? "next" : ""
+  }
+  const now = document.querySelector(".np-notes > [data-now=now]")
+  const write = () => {
+    const used = document.querySelector(".np-used")
+    if (used) used.textContent = `${Math.floor((Date.now() - began) / 60000)} min used; this slide ends at ${now?.dataset.until} min.`
+  }
+  clearInterval(document.napkinClock)
+  document.napkinClock = setInterval(write, WRITTEN_EVERY_MS)
+  write()
+  now?.scrollIntoView({ block: "nearest" })
 }
 
 // A press goes on from the one before, whose answer may be on its way, and not from what is still drawn.
@@ -49,4 +107,55 @@ function toPage(by) {
 
 function turn() {
   document.querySelector(".st-key-projector input")?.click()
+}
+
+// A slide is whole. Where it is too full, its picture leaves out what it can do without (--np-drop1 and on, which hide
+// parts of components), then a panel its last elements; where there is room to spare, the picture grows.
+const DROPS = 5
+const PICTURE = ".stPlotlyChart, .stBidiComponent, .np-tabled, .np-axes"
+const GROWN = [1.5, 1.4, 1.3, 1.2, 1.1, 1]
+let watching = null
+
+function keepWhole(projector) {
+  watching?.disconnect()
+  const block = document.querySelector("[data-testid=stMainBlockContainer] .stVerticalBlock")
+  if (!projector || !block) {
+    document.documentElement.removeAttribute("style")
+    for (const one of document.querySelectorAll("[data-np-off]")) delete one.dataset.npOff
+    return
+  }
+  watching = new ResizeObserver(() => requestAnimationFrame(fitSlide))
+  watching.observe(block)
+  if (!window.napkinResized) addEventListener("resize", () => document.napkinProjector.projector && fitSlide())
+  window.napkinResized = true
+}
+
+function fitSlide() {
+  const bar = document.querySelector(".np-bar")
+  if (!bar) return
+  const root = document.documentElement.style
+  const set = (drop, fit) => {
+    for (let n = 1; n <= DROPS; n++) n <= drop ? root.setProperty(`--np-drop${n}`, "none") : root.removeProperty(`--np-drop${n}`)
+    root.setProperty("--np-fit", fit)
+  }
+  for (const one of document.querySelectorAll("[data-np-off]")) delete one.dataset.npOff
+  set(0, 1)
+  const parts = [...document.querySelectorAll(".stMain .stElementContainer")].filter(
+    (one) => !one.querySelector(".np-bar, .np-answer") && one.checkVisibility({ visibilityProperty: true }) && one.offsetHeight,
+  )
+  const main = document.querySelector("[data-testid=stMain]")
+  const end = () => Math.max(0, ...parts.filter((one) => !one.dataset.npOff).map((one) => one.getBoundingClientRect().bottom + main.scrollTop))
+  const full = () => end() > innerHeight
+  let drop = 0
+  while (full() && drop < DROPS) set(++drop, 1)
+  const picture = parts.find((one) => one.querySelector(PICTURE))
+  const inPanel = parts.filter((one) => one !== picture && one.closest(".stExpander"))
+  const said = inPanel.find((one) => one.querySelector(".np-takeaway"))
+  for (const one of inPanel.reverse()) if (full() && one !== said) one.dataset.npOff = "true"
+  if (full()) return
+  const wide = () => parts.some((one) => [...one.querySelectorAll("*")].some((e) => e.shadowRoot && e.shadowRoot.querySelector(".root")?.scrollWidth > e.shadowRoot.querySelector(".root").clientWidth))
+  for (const fit of GROWN) {
+    set(drop, fit)
+    if (fit === 1 || !(full() || wide())) return
+  }
 }

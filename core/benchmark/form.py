@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from core.benchmark.choices import CHOICES, LARGEST, usual_seconds
 from core.benchmark.device import DeviceKind
 from core.fields import Field, Form, choice, quantity, switch
@@ -13,7 +15,11 @@ MIN_SECONDS = 0.02
 
 WHAT = choice("what", "What to measure", tuple(item.name for item in CHOICES.values()), "Matmul by dtype")
 MODEL = choice(
-    "model", "Layer of", tuple(model.name for model in catalog() if model.laid_out), "Llama 3 8B", part="layer"
+    "model",
+    "Layer of",
+    tuple(m.name for m in catalog() if not m.counted and not m.spec.unlisted),
+    "Llama 3 8B",
+    part="layer",
 )
 LENGTH = quantity("seq", "Sequence length", "4096", "count", low=16, high=131_072, whole=True, part="layer")
 MICRO_BATCH = quantity("mb", "Micro-batch", "1", "count", low=1, high=256, whole=True, part="layer")
@@ -43,9 +49,11 @@ def each(device: DeviceKind) -> Field:
     return quantity("each", "Seconds each", usual, "seconds", low=MIN_SECONDS, high=top)
 
 
-def measure_form(device: DeviceKind, prefix: str) -> Form:
-    """Everything asked, beginning with what suits the device."""
+def measure_form(device: DeviceKind, prefix: str, others: Sequence[Field] = ()) -> Form:
+    """Everything asked, beginning with what suits the device. others: fields of what stands beside."""
     model, length = MODEL, LENGTH
     if device == "cpu":
         model, length = model.with_default("GPT-2 124M"), length.with_default("512")
-    return Form(prefix, (WHAT, largest(device), each(device), model, length, MICRO_BATCH, NODES, GPUS, *PANELS))
+    return Form(
+        prefix, (WHAT, largest(device), each(device), model, length, MICRO_BATCH, NODES, GPUS, *PANELS, *others)
+    )

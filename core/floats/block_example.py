@@ -10,8 +10,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from core.floats.blocks import BLOCK_FORMATS, SCALE_RULES, BlockFormat, QuantizedBlock, Rule, quantize_block
-from core.floats.codec import decode
 from core.floats.formats import FormatError
+from core.floats.value_tables import ValueTable
 from core.formula import Explanation, Source, Symbol, formula
 from core.limits import limit
 from core.units import QuantityText, significant
@@ -20,7 +20,7 @@ Distribution: TypeAlias = Literal["normal", "heavy-tailed", "one outlier", "unif
 DISTRIBUTIONS: tuple[Distribution, ...] = ("normal", "heavy-tailed", "one outlier", "uniform")
 
 BLOCK_VALUES = 32
-"""Values of the workbench: one block of MX, two of NVFP4."""
+"""Values of the workbench: one block of MX, two of NVFP4, a short one of NF4."""
 
 OUTLIER = 21.3
 """The outlier to begin with, in σ. No element format holds it exactly, so that every format errs on it about as much as
@@ -156,7 +156,7 @@ def takeaway(values: tuple[float, ...], done: QuantizedBlock) -> str:
     lost = sum(1 for v, b in zip(values, back.tolist(), strict=True) if v and not b)
     clipped = int(done.clipped.sum())
     text = f"at **{decibel(done.sqnr_db)}**" if math.isfinite(done.sqnr_db) else "**exactly**"
-    head = f"{fmt.title} keeps these values {text} in {fmt.bits_per_element:g} bits per element"
+    head = f"{fmt.title} keeps these values {text} in {fmt.bits_per_element:.4g} bits per element"
     tail: list[str] = []
     if lost:
         tail.append(f"**{lost}** of {len(values)} become zero under the scale that the largest one asks for")
@@ -193,13 +193,37 @@ def _score(score: Score) -> tuple[str, str]:
 def scale_line(done: QuantizedBlock) -> str:
     """The scale, its code and its rule in a sentence."""
     fmt, rule = done.block_format, SCALE_RULES[done.rule]
+    if isinstance(fmt.element, ValueTable):
+        return _table_line(done, fmt.element)
     scales = " and ".join(
-        f"**{scale:g}** (`0x{code:0{fmt.scale.hex_digits}x}`)"
-        for scale, code in zip(decode(done.scale_codes, fmt.scale).tolist(), done.scale_codes.tolist(), strict=True)
+        f"**{scale / done.tensor_scale:g}** (`0x{code:0{fmt.scale.hex_digits}x}`)"
+        for scale, code in zip(done.scales.tolist(), done.scale_codes.tolist(), strict=True)
     )
     tensor = f", each times the tensor’s scale of {done.tensor_scale:.4g}" if done.tensor_scale != 1 else ""
     many = "s" * (done.scales.size > 1)
     return f"{fmt.scale.title} scale{many} {scales}{tensor}. Rule **{rule.title}**: {rule.meaning} {rule.used_by}."
+
+
+def _table_line(done: QuantizedBlock, element: ValueTable) -> str:
+    """The scale of a block whose elements are a table of values, and that table."""
+    fmt, rule = done.block_format, SCALE_RULES[done.rule]
+    values = ", ".join(f"{value:.3g}".replace("-", "−") for value in element.values)
+    kept = "kept in float32"
+    if fmt.scale_group:
+        kept = f"kept in 8 bits: exact for a single block, {_double_cost():.2g} dB lost over a tensor of normal values"
+    return (
+        f"Scale **{float(done.scales[0]):g}**, {kept}. A block has {fmt.size} values; these {done.values.size} are a "
+        f"short one. Its {len(element.values)} codes stand for quantiles of a normal distribution: {values}. "
+        f"Rule **{rule.title}**: {rule.meaning} {rule.used_by}."
+    )
+
+
+@lru_cache(maxsize=1)
+def _double_cost() -> float:
+    """Decibels that quantised scales cost a tensor of normal values."""
+    values = np.random.default_rng(_SEED).standard_normal(256 * 64)
+    plain, double = (quantize_block(values, BLOCK_FORMATS[name]).sqnr_db for name in ("nf4", "nf4_double"))
+    return plain - double
 
 
 @lru_cache(maxsize=1)
@@ -213,7 +237,7 @@ def explain(values: tuple[float, ...], done: QuantizedBlock) -> tuple[Explanatio
     fmt = done.block_format
     explanations = [
         bits_per_element.explain(
-            element_bits=float(fmt.element.bits), scale_bits=float(fmt.scale.bits), size=float(fmt.size)
+            element_bits=float(fmt.element.bits), scale_bits=float(fmt.scale_bits), size=float(fmt.size)
         )
     ]
     if math.isfinite(done.sqnr_db):

@@ -1,4 +1,4 @@
-"""Block formats: a block of narrow elements under one shared scale, as MX and NVFP4 store tensors.
+"""Block formats: a block of narrow elements under one shared scale, as MX, NVFP4 and NF4 store tensors.
 
 The arithmetic of the scales is that of the kernels people run (torchao, cuBLAS, NVIDIA's recipes): values are float32;
 a power-of-two scale divides them exactly, and each element is rounded once, saturating.
@@ -9,17 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from core.floats.codec import Codes, decode, encode
 from core.floats.formats import FORMATS, FloatFormat, FormatError
+from core.floats.rounding import Rounding, Seed
+from core.floats.value_tables import BITSANDBYTES, VALUE_TABLES, ValueTable, dynamic_8bit
 from core.formula import Source
 from core.sources import OCP_MX
 
-Rule: TypeAlias = Literal["floor", "ceil", "even", "rceil", "level1", "level2"]
+Rule: TypeAlias = Literal["floor", "ceil", "even", "rceil", "level1", "level2", "absmax"]
 
 Kernel: TypeAlias = Literal["exact", "torchao"]
 """What divides by scales at the lower end of float32; other scales are the same in both.
@@ -53,6 +55,11 @@ _ENGINE = Source(
     "NVIDIA Transformer Engine",
     "common/cast/nvfp4/core_nvfp4.cuh: the decoding scale of a block is cast to E4M3 with an upper bound alone",
     "https://github.com/NVIDIA/TransformerEngine",
+)
+_QLORA = Source(
+    "Dettmers et al. 2023, QLoRA",
+    "section 3: 4-bit NormalFloat, double quantization",
+    "https://arxiv.org/abs/2305.14314",
 )
 
 
@@ -127,10 +134,19 @@ _RULES = (
         "to E4M3's subnormals or zero",
         (_NVFP4, _NVFP4_TRAINING, _TORCHAO, _ENGINE),
     ),
+    ScaleRule(
+        "absmax",
+        "largest magnitude",
+        "absmax",
+        "amax itself, so that the largest becomes −1 or 1 and nothing is clipped; double quantisation keeps it in 8 "
+        "bits, after the mean of all blocks’ is taken off, under a float32 scale for every 256 blocks.",
+        "QLoRA; bitsandbytes, PEFT, torchtune",
+        (_QLORA, BITSANDBYTES),
+    ),
 )
 
 SCALE_RULES: Mapping[str, ScaleRule] = {rule.name: rule for rule in _RULES}
-"""Every scale rule by its name: four for MX's powers of two, two for NVFP4."""
+"""Every scale rule by its name: four for MX's powers of two, two for NVFP4, one for NF4."""
 
 _MX_RULES: tuple[Rule, ...] = ("floor", "ceil", "even", "rceil")
 _NV_RULES: tuple[Rule, ...] = ("level2", "level1")
@@ -143,21 +159,28 @@ class BlockFormat:
     name: key of `BLOCK_FORMATS`. element, scale: formats of the elements and the block's scale.
     scale_rules: the rules its scale may follow, the usual one first.
     tensor_scale_bits: bits of the scale shared by the whole tensor, 0 where there is none.
+    scale_group: how many blocks' scales share a float32 scale of their own, 0 where none do.
     """
 
     name: str
     title: str
-    element: FloatFormat
+    element: FloatFormat | ValueTable
     size: int
-    scale: FloatFormat
+    scale: FloatFormat | ValueTable
     scale_rules: tuple[Rule, ...]
     sources: tuple[Source, ...]
     tensor_scale_bits: int = 0
+    scale_group: int = 0
 
     @property
-    def block_bits(self) -> int:
+    def scale_bits(self) -> float:
+        """Bits of a block's scale, its share of the scale of scales included."""
+        return self.scale.bits + (FORMATS["fp32"].bits / self.scale_group if self.scale_group else 0)
+
+    @property
+    def block_bits(self) -> float:
         """Bits of a block, its scale included."""
-        return self.size * self.element.bits + self.scale.bits
+        return self.size * self.element.bits + self.scale_bits
 
     @property
     def bits_per_element(self) -> float:
@@ -167,6 +190,11 @@ class BlockFormat:
 
 def _mx(name: str, title: str, element: str) -> BlockFormat:
     return BlockFormat(name, title, FORMATS[element], 32, FORMATS["e8m0fnu"], _MX_RULES, (_MX,))
+
+
+def _nf4(name: str, title: str, scale: FloatFormat | ValueTable, group: int) -> BlockFormat:
+    element = VALUE_TABLES["nf4"]
+    return BlockFormat(name, title, element, 64, scale, ("absmax",), (*element.sources, _QLORA, BITSANDBYTES), 0, group)
 
 
 BLOCK_FORMATS: Mapping[str, BlockFormat] = {
@@ -179,6 +207,8 @@ BLOCK_FORMATS: Mapping[str, BlockFormat] = {
         _mx("mxfp4_e2m1", "MXFP4", "fp4_e2m1fn"),
         _mx("mxint8", "MXINT8", "mxint8"),
         BlockFormat("nvfp4", "NVFP4", FORMATS["fp4_e2m1fn"], 16, FORMATS["fp8_e4m3fn"], _NV_RULES, (_NVFP4,), 32),
+        _nf4("nf4", "NF4", FORMATS["fp32"], 0),
+        _nf4("nf4_double", "NF4, double quantised", dynamic_8bit(), 256),
     )
 }
 """Every block format by its name."""
@@ -209,12 +239,20 @@ class QuantizedBlock:
 
 
 def quantize_block(
-    values: npt.ArrayLike, block_format: BlockFormat, rule: Rule | None = None, *, kernel: Kernel = "exact"
+    values: npt.ArrayLike,
+    block_format: BlockFormat,
+    rule: Rule | None = None,
+    *,
+    kernel: Kernel = "exact",
+    rounding: Rounding = "nearest_even",
+    seed: Seed = None,
 ) -> QuantizedBlock:
     """Quantise one block, or several in a row.
 
-    values: float64 or float32, one dimension, a multiple of the block size; they are first rounded to float32, which
-        is what a block is made of. rule: one of ``block_format.scale_rules``; None is the first. kernel: `Kernel`.
+    values: float64 or float32, one dimension, a multiple of the block size (for NF4 the last block may be short, as in
+        bitsandbytes); they are first rounded to float32, which is what a block is made of.
+    rule: one of ``block_format.scale_rules``; None is the first. kernel: `Kernel`.
+    rounding, seed: of the elements, as in `encode`; tables of values round to nearest.
     Raises `FormatError` for another rule, a wrong length, infinity or NaN.
     """
     rule = rule or block_format.scale_rules[0]
@@ -223,31 +261,42 @@ def quantize_block(
         raise FormatError(f"{block_format.title} has no scale rule “{rule}”: it is one of {known}.")
     with np.errstate(over="ignore"):
         given = np.asarray(values, dtype=np.float64).astype(np.float32)
-    if given.ndim != 1 or given.size == 0 or given.size % block_format.size:
+    table = isinstance(block_format.element, ValueTable)
+    if given.ndim != 1 or given.size == 0 or (given.size % block_format.size and not table):
         raise FormatError(
             f"{block_format.title} takes blocks of {block_format.size} values, not {given.size}. "
             f"For example {2 * block_format.size} values are two blocks."
         )
     if not np.isfinite(given).all():
         raise FormatError("A block holds finite float32 values, up to 3.4e38; infinity and NaN leave no scale.")
+    if table:
+        return _normal_float(given, block_format, rule)
     blocks = given.reshape(-1, block_format.size)
     if block_format.tensor_scale_bits:
-        return _nvfp4(blocks, block_format, rule, kernel)
-    return _microscaled(blocks, block_format, rule, kernel)
+        scales = _nvfp4_scales(blocks, block_format, rule, kernel)
+    else:
+        scales = _mx_scales(blocks, block_format, rule, kernel)
+    return _result(blocks, scales, block_format, rule, rounding, seed)
 
 
-def _microscaled(
-    blocks: npt.NDArray[np.float32], block_format: BlockFormat, rule: Rule, kernel: Kernel
-) -> QuantizedBlock:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scales:
+    """Scales of blocks, their codes and the tensor's, and the blocks' values under them."""
+
+    scaled: npt.NDArray[np.float64]
+    scales: npt.NDArray[np.float64]
+    codes: Codes
+    tensor: float = 1.0
+
+
+def _mx_scales(blocks: npt.NDArray[np.float32], block_format: BlockFormat, rule: Rule, kernel: Kernel) -> _Scales:
     amax = np.abs(blocks).max(axis=1).astype(np.float64)
-    exponents = np.clip(_exponents(amax, block_format.element, rule), -127, 127)
+    exponents = np.clip(_exponents(amax, float_element(block_format), rule), -127, 127)
     scales = np.ldexp(1.0, exponents)
     inverse = 1 / scales
     if kernel == "torchao":
         inverse = np.where(exponents > -127, inverse, 0.0 if rule == "rceil" else 2.0**126)
-    scaled = blocks.astype(np.float64) * inverse[:, None]
-    scale_codes = (exponents + 127).astype(np.uint8)
-    return _result(blocks, scaled, scales, scale_codes, block_format, rule, 1.0)
+    return _Scales(blocks.astype(np.float64) * inverse[:, None], scales, (exponents + 127).astype(np.uint8))
 
 
 def _exponents(amax: npt.NDArray[np.float64], element: FloatFormat, rule: Rule) -> npt.NDArray[np.int32]:
@@ -265,9 +314,9 @@ def _exponents(amax: npt.NDArray[np.float64], element: FloatFormat, rule: Rule) 
     return np.where(amax > 0, exponents, -127).astype(np.int32)
 
 
-def _nvfp4(blocks: npt.NDArray[np.float32], block_format: BlockFormat, rule: Rule, kernel: Kernel) -> QuantizedBlock:
+def _nvfp4_scales(blocks: npt.NDArray[np.float32], block_format: BlockFormat, rule: Rule, kernel: Kernel) -> _Scales:
     """float32, in the order of NVIDIA's and torchao's kernels, as long as the scales have reciprocals in it."""
-    element, scale = block_format.element, block_format.scale
+    element, scale = float_element(block_format), FORMATS["fp8_e4m3fn"]
     top, item = np.float32(element.max_finite), np.float32(1)
     amax = np.abs(blocks).max(axis=1)
     tensor = item
@@ -285,37 +334,74 @@ def _nvfp4(blocks: npt.NDArray[np.float32], block_format: BlockFormat, rule: Rul
         block_scales = decode(scale_codes, scale).astype(values.dtype)
         scaled = np.where(values == 0, values, values * (item / tensor / block_scales)[:, None])
     scales = block_scales.astype(np.float64) * float(tensor)
-    return _result(blocks, scaled.astype(np.float64), scales, scale_codes, block_format, rule, float(tensor))
+    return _Scales(scaled.astype(np.float64), scales, scale_codes, float(tensor))
+
+
+def float_element(block_format: BlockFormat) -> FloatFormat:
+    """The format of the elements where it is a float; raises `FormatError` where it is a table of values."""
+    if isinstance(block_format.element, ValueTable):
+        raise FormatError(f"The elements of {block_format.title} are a table of values, not floats.")
+    return block_format.element
+
+
+def _normal_float(given: npt.NDArray[np.float32], block_format: BlockFormat, rule: Rule) -> QuantizedBlock:
+    """Blocks over their largest magnitude, which bitsandbytes keeps in float32 or, doubly quantised, in 8 bits."""
+    element, scale = VALUE_TABLES["nf4"], block_format.scale
+    blocks = np.zeros((-(-given.size // block_format.size), block_format.size), dtype=np.float32)
+    blocks.reshape(-1)[: given.size] = given
+    amax: npt.NDArray[np.float32] = np.abs(blocks).max(axis=1)
+    scaled = blocks / np.where(amax > 0, amax, 1).astype(np.float64)[:, None]
+    if isinstance(scale, ValueTable):
+        offset = amax.mean(dtype=np.float32)
+        starts = list(range(0, amax.size, block_format.scale_group))
+        tops = np.repeat(np.maximum.reduceat(np.abs(amax - offset), starts), block_format.scale_group)[: amax.size]
+        scale_codes: Codes = scale.encode((amax - offset) / np.where(tops > 0, tops, 1))
+        scales = scale.decode(scale_codes) * tops + float(offset)
+    else:
+        scale_codes, scales = encode(amax, scale), amax.astype(np.float64)
+    codes = element.encode(scaled.reshape(-1))
+    back = element.decode(codes) * np.repeat(scales, block_format.size)
+    count = given.size
+    noise, ratio = noise_of(given, back[:count])
+    clipped = np.zeros(count, dtype=np.bool_)
+    bits = block_format.bits_per_element
+    return QuantizedBlock(
+        block_format, rule, scale_codes, scales, codes[:count], back[:count], clipped, noise, ratio, bits, 1.0
+    )
+
+
+def noise_of(values: npt.NDArray[Any], back: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Mean squared error, and signal over it in decibels: infinite without error, NaN for a zero signal."""
+    original = values.astype(np.float64)
+    noise, signal = float(np.mean((back - original) ** 2)), float(np.mean(original**2))
+    if noise:
+        return noise, 10 * math.log10(signal / noise)
+    return noise, math.inf if signal else math.nan
 
 
 def _result(
     blocks: npt.NDArray[np.float32],
-    scaled: npt.NDArray[np.float64],
-    scales: npt.NDArray[np.float64],
-    scale_codes: Codes,
+    under: _Scales,
     block_format: BlockFormat,
     rule: Rule,
-    tensor_scale: float,
+    rounding: Rounding,
+    seed: Seed,
 ) -> QuantizedBlock:
-    element = block_format.element
-    codes = encode(scaled, element, overflow="saturate")
-    back = decode(codes, element) * scales[:, None]  # exact: at most 30 significant bits
-    original = blocks.astype(np.float64)
+    element = float_element(block_format)
+    codes = encode(under.scaled, element, rounding=rounding, overflow="saturate", seed=seed)
+    back = decode(codes, element) * under.scales[:, None]  # exact: at most 30 significant bits
     slack = _ROUNDINGS if block_format.tensor_scale_bits else 1.0
-    noise, signal = float(np.mean((back - original) ** 2)), float(np.mean(original**2))
-    ratio = math.inf if signal else math.nan
-    if noise:
-        ratio = 10 * math.log10(signal / noise)
+    noise, ratio = noise_of(blocks, back)
     return QuantizedBlock(
         block_format,
         rule,
-        scale_codes,
-        scales,
+        under.codes,
+        under.scales,
         codes.reshape(-1),
         back.reshape(-1),
-        (np.abs(scaled) > float(element.max_finite) * slack).reshape(-1),
+        (np.abs(under.scaled) > float(element.max_finite) * slack).reshape(-1),
         noise,
         ratio,
         block_format.bits_per_element,
-        tensor_scale,
+        under.tensor,
     )

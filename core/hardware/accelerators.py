@@ -45,6 +45,7 @@ class Accelerator:
     H100, TPU v5 and v6, MI300X, Gaudi 2 and 3, 3 with B200, TPU7x and MI355X. ``node_size`` is how many come as one
     unit, joined by the fastest links they have: a server (8 cards or modules as a rule), the rack of an NVL72, the host
     of TPUs, which are cut to slices of any number of hosts. ``pcie`` is the slot, the link of cards that have no other.
+    ``reported_mib`` is what the driver reports of its memory, NaN where nobody noted it.
     ``network`` is the bandwidth to other nodes, one way, of one accelerator in the system that it usually comes in,
     which ``network_source`` names; ``network_confidence`` may also be "assumed", where no such system is known.
     """
@@ -82,6 +83,12 @@ class Accelerator:
     generation: int
     node_size: int
     clock: Clock | None
+    reported_mib: float
+
+    @property
+    def reported_bytes(self) -> float:
+        """Memory as the driver reports it; that of the sheet where nobody noted it."""
+        return self.memory_bytes if math.isnan(self.reported_mib) else self.reported_mib * 2**20
 
     def peak(self, dtype: str) -> float:
         """Dense peak in FLOP/s for ``dtype`` (see `DTYPES`); NaN when unknown or not supported."""
@@ -173,6 +180,7 @@ def _accelerator(row: Mapping[str, str], clock: Clock | None) -> Accelerator:
         generation=int(row["generation"]),
         node_size=int(row["node_size"]),
         clock=clock,
+        reported_mib=number(row["reported_mib"]),
     )
 
 

@@ -14,8 +14,8 @@ from core.hardware.accelerators import Accelerator
 from core.sources import ML_ENGINEERING
 
 _NETWORK = ML_ENGINEERING.at("network")
-_PCIE = {"3.0 x16": 15.75e9, "4.0 x16": 31.5e9, "5.0 x16": 63.0e9}
-"""Bytes per second one way of a slot: 16 lanes of 8, 16 or 32 GT/s, of whose 130 bits 128 are data."""
+_PCIE = {"3.0 x16": 15.75e9, "4.0 x8": 15.75e9, "4.0 x16": 31.5e9, "5.0 x16": 63.0e9}
+"""Bytes per second one way of a slot: lanes of 8, 16 or 32 GT/s, of whose 130 bits 128 are data."""
 
 
 @formula(

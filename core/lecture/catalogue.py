@@ -1,20 +1,58 @@
-"""The lecture's claims, each with the call into core that checks it.
+"""The claims, ``assets/data/lecture_claims.csv``, each with the call into core that checks it.
 
 >>> from core.lecture.catalogue import CLAIMS
 >>> CLAIMS["C7"].check().value
 '6.3 × 10²⁴ FLOP, 143.9 days'
 """
 
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any, cast
+from urllib.parse import parse_qsl
 
-from core.lecture.claims import GROUPS, VERDICTS, Claim, Finding, Link, Verdict, summary
-from core.lecture.compute import COMPUTE
-from core.lecture.memory import MEMORY
-from core.lecture.numbers import NUMBERS
-from core.lecture.tensors import TENSORS
+from core.fields import Link
+from core.lecture import compute, examples, hardware, memory, numbers, optimizers, sizes, tensors
+from core.lecture.claims import GROUPS, VERDICTS, Claim, Example, Finding, Group, Verdict, summary
+from core.rows import read_rows
 
-CLAIMS: dict[str, Claim] = {claim.id: claim for claim in (*NUMBERS, *TENSORS, *COMPUTE, *MEMORY)}
-"""Every checked claim by its id, in the lecture's order."""
+_CHECKS = (numbers, sizes, tensors, compute, hardware, memory, optimizers)
+
+
+def _check(name: str) -> Any:
+    """The function that works a claim out."""
+    return next(vars(module)[name] for module in _CHECKS if name in vars(module))
+
+
+def _read(row: Mapping[str, str], place: int) -> Claim:
+    return Claim(
+        id=row["id"],
+        number=f"{GROUPS.index(cast(Group, row['chapter'])) + 1}.{place}",
+        group=cast(Group, row["chapter"]),
+        name=row["name"],
+        text=row["text"],
+        verdict=cast(Verdict, row["verdict"]),
+        check=_check(row["check"]),
+        link=Link(row["page"], dict(parse_qsl(row["fields"])), row["at"]) if row["page"] else None,
+        remark=row["remark"],
+        stands_in=row["stands_in"],
+        example=Example(vars(examples)[row["example"]]) if row["example"] else None,
+    )
+
+
+def _claims() -> dict[str, Claim]:
+    places: Counter[str] = Counter()
+    claims: dict[str, Claim] = {}
+    for row in read_rows("lecture_claims"):
+        places[row["chapter"]] += 1
+        claims[row["id"]] = _read(row, places[row["chapter"]])
+    return claims
+
+
+CLAIMS: dict[str, Claim] = _claims()
+"""Every claim by its id, in the lecture's order."""
 
 
 @lru_cache(maxsize=1)
@@ -23,4 +61,4 @@ def findings() -> dict[str, Finding]:
     return {claim.id: claim.check() for claim in CLAIMS.values()}
 
 
-__all__ = ["CLAIMS", "GROUPS", "VERDICTS", "Claim", "Finding", "Link", "Verdict", "findings", "summary"]
+__all__ = ["CLAIMS", "GROUPS", "VERDICTS", "Claim", "Finding", "Verdict", "findings", "summary"]

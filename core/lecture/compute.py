@@ -8,23 +8,23 @@ from core.budget.run import training_seconds
 from core.formula import Explanation
 from core.hardware.accelerators import find
 from core.hardware.operations import elementwise, intensity, product
-from core.hardware.roofline import explain_device, peak_from_clock, ridge_point
-from core.lecture.claims import Claim, Finding, Link, titled
+from core.hardware.roofline import ridge_point
+from core.lecture.claims import Finding, titled
 from core.models.attention_share import attention_over_rest
 from core.models.catalog import model_named
 from core.models.flops import flops_per_token, train_flop_6nd, train_flop_by_layer
-from core.models.linear import literal_operations
-from core.planning.presets import LECTURE, PRESETS
-from core.products import matmul_flop
-from core.runs.published import printed_mfu, published_runs
+from core.models.linear import TwoLayers, literal_operations
+from core.models.rule_of_six import MODELS, rule_error
+from core.products import elementwise_flop, matmul_flop
+from core.runs.published import published_runs
 from core.step_time.layer_roofline import layer_roofline, matmul_share
-from core.units import format_quantity
+from core.units import format_quantity, significant
 from core.wording import signed
 
-H100, A100 = "H100 SXM", "A100 SXM 80 GB"
+H100 = "H100 SXM"
 
 
-def _matmul() -> Finding:
+def matmul() -> Finding:
     flop = matmul_flop.explain(m=1024, n=64, k=256, groups=1)
     additions = 1024 * 64 * 255
     multiplications = 1024 * 64 * 256
@@ -32,20 +32,22 @@ def _matmul() -> Finding:
         f"2 × 1,024 × 256 × 64 = {flop.value:,.0f} FLOP; literally {multiplications:,} products and {additions:,} sums"
     )
     literal = literal_operations.explain(rows=1024, width=256, outputs=64)
-    return Finding(text, flop.value == 33_554_432 and literal.value == additions + multiplications, (flop, literal))
+    return Finding(
+        text,
+        flop.value == 33_554_432 and literal.value == additions + multiplications,
+        (flop, literal),
+        shown=(f"{flop.value:,.0f}",),
+    )
 
 
-def _six_nd_error() -> Finding:
-    names = ("GPT-2 124M", "Llama 3.1 8B", "Llama 3.1 405B")
-    gaps: list[float] = []
+def six_nd_error() -> Finding:
+    names, gaps = MODELS, list[float]()
     steps: list[Explanation] = []
     for name in names:
-        model = model_named(name)
-        length = min(model.max_seq, 8192)
-        forward = flops_per_token(model.spec, length, "causal").forward
-        counted = train_flop_by_layer.explain(forward=forward, tokens=1)
-        rule = train_flop_6nd.explain(params=model.active, tokens=1)
-        gaps.append(counted.value / rule.value - 1)
+        found = rule_error(name)
+        counted = train_flop_by_layer.explain(forward=found.forward, tokens=1)
+        rule = train_flop_6nd.explain(params=found.model.active, tokens=1)
+        gaps.append(found.error)
         steps += [
             titled(f"{name}, one token counted by layer", counted),
             titled(f"{name}, one token by the rule", rule),
@@ -55,25 +57,30 @@ def _six_nd_error() -> Finding:
         f"counted by layer (causal, 8,192 tokens; GPT-2 1,024) against 6N: {text}",
         max(abs(g) for g in gaps) < 0.25 and abs(gaps[-1]) < 0.05,
         tuple(steps),
-        "The forward pass is counted matrix by matrix; Compute budget takes it apart under “Where do the FLOPs go”.",
+        shown=tuple(signed(gap) for gap in gaps),
+        how="The forward pass is counted matrix by matrix; Compute budget takes it apart under "
+        "“Where do the FLOPs go”.",
     )
 
 
-def _napkin_days() -> Finding:
+def napkin_days() -> Finding:
     flop = train_flop_6nd.explain(params=70e9, tokens=15e12)
     seconds = training_seconds.explain(flop=flop.value, accelerators=1024, peak=find(H100).peak("bf16"), mfu=0.5)
-    return Finding(f"{flop.text}, {seconds.text}", round(seconds.value / 86400, 1) == 143.9, (flop, seconds))
+    days = round(seconds.value / 86400, 1)
+    shown = (f"{days:.0f} days",)
+    return Finding(f"{flop.text}, {seconds.text}", days == 143.9, (flop, seconds), compared=(143.9, days), shown=shown)
 
 
-def _gpt3() -> Finding:
+def gpt3() -> Finding:
     flop = train_flop_6nd.explain(params=175e9, tokens=300e9)
     published = next(run.flop for run in published_runs() if run.catalog == "GPT-3 175B" and not math.isnan(run.flop))
     gap = flop.value / published - 1
-    text = f"6ND gives {flop.text}; the paper prints {format_quantity(published, 'flop')} ({signed(gap)})"
-    return Finding(text, abs(gap) < 0.01, (flop,))
+    printed = format_quantity(published, "flop")
+    text = f"6ND gives {flop.text}; the paper prints {printed} ({signed(gap)}); the notes’ 3.13 × 10²³ is neither"
+    return Finding(text, abs(gap) < 0.01 and round(published / 1e21) == 314, (flop,), shown=(printed,))
 
 
-def _attention_share() -> Finding:
+def attention_share() -> Finding:
     spec = model_named("GPT-3 175B").spec
     crossing = 6 * spec.hidden
     counts = [flops_per_token(spec, s, "full") for s in (2048, crossing)]
@@ -90,65 +97,11 @@ def _attention_share() -> Finding:
         f"Counted by layer, full square: per token forward {format_quantity(counts[0].squares, 'flop')} in attention’s "
         f"two products and {format_quantity(counts[0].weights, 'flop')} in all products with weights, at 2,048 tokens."
     )
-    return Finding(text, shares[0] < 0.05 and 0.9 < shares[1] < 1.1, steps, how)
+    crossed = (f"6H = {crossing:,}",)
+    return Finding(text, shares[0] < 0.05 and 0.9 < shares[1] < 1.1, steps, how, shown=crossed)
 
 
-def _clocks(*names: str) -> tuple[Explanation, ...]:
-    """The dense bf16 peaks of these accelerators from their clocks, where those are known."""
-    return tuple(
-        titled(f"{name}: {step.title[0].lower()}{step.title[1:]}", step)
-        for name in names
-        for step in explain_device(find(name), "bf16")
-        if step.name == peak_from_clock.name
-    )
-
-
-def _peaks() -> Finding:
-    device = find(H100)
-    explained = _clocks(H100, A100)
-    text = (
-        f"dense bf16: H100 {format_quantity(device.peak('bf16'), 'flop_per_s')}, "
-        f"A100 {format_quantity(find(A100).peak('bf16'), 'flop_per_s')}; from the clock {explained[0].text}"
-    )
-    return Finding(text, abs(explained[0].value / device.peak("bf16") - 1) < 1e-3, explained)
-
-
-def _tensor_core() -> Finding:
-    clock = find(H100).clock
-    per_clock = clock.fma_per_clock if clock else 0
-    return Finding(
-        f"{per_clock} multiply-adds per clock and tensor core; a 4 × 4 × 4 product is 64",
-        per_clock == 512,
-        _clocks(H100),
-        "A 4 × 4 × 4 product is 4 · 4 · 4 = 64 multiply-adds. With so many per clock and unit (w below) the peak would "
-        "be an eighth of the datasheet’s.",
-    )
-
-
-def _good_mfu() -> Finding:
-    spread = printed_mfu()
-    how = (
-        "No formula but a survey: all rows of the table of published runs and benchmarks whose source prints an MFU, "
-        "each as printed, and the quantiles of these figures. Benchmarks of one source are many rows, so this is no "
-        "fair sample of training runs."
-    )
-    return Finding(spread.text, 0.3 < spread.median < 0.55 and spread.highest < 0.9, how=how)
-
-
-def _faster() -> Finding:
-    h100, a100 = find(H100), find(A100)
-    fast, slow, wide = h100.peak("bf16"), a100.peak("bf16"), h100.peak("fp32")
-    newer, older, single = (format_quantity(peak, "flop_per_s") for peak in (fast, slow, wide))
-    how = "Dense peaks of the datasheets; fp32 is without the matrix units."
-    return Finding(
-        f"H100 in bf16 {newer}, {fast / slow:.1f} × A100 ({older}) and {fast / wide:.1f} × its own fp32 ({single})",
-        fast / slow > 3 and fast / wide > 14,
-        _clocks(H100, A100),
-        how,
-    )
-
-
-def _mostly_matmul() -> Finding:
+def mostly_matmul() -> Finding:
     shares: list[str] = []
     steps: list[Explanation] = []
     lowest = 1.0
@@ -156,7 +109,7 @@ def _mostly_matmul() -> Finding:
         layer = layer_roofline(
             model_named(name).spec, find(H100), seq_len=length, tokens=8 * length, fused_attention=False, head=False
         )
-        share = matmul_share(layer)
+        share = matmul_share([operation for operation in layer if operation.phase != "update"])
         lowest = min(lowest, share)
         shares.append(f"{name} {100 * share:.2f} %")
         steps += [
@@ -166,15 +119,15 @@ def _mostly_matmul() -> Finding:
             for operation in layer
             if operation.phase == "forward" and operation.id in ("up", "softmax")
         ]
-    text = f"matmul’s share of the FLOPs of one layer, forward, backward and update: {', '.join(shares)}"
+    text = f"matmul’s share of the FLOPs of one layer, forward and backward: {', '.join(shares)}"
     how = (
         "Every operation of a layer is counted for eight sequences: products by 2·M·N·K and twice that backward, all "
         "else by so many operations per element. The share is the products’ part of the sum. One of each kind:"
     )
-    return Finding(text, lowest > 0.95, tuple(steps), how)
+    return Finding(text, lowest > 0.95, tuple(steps), how, shown=(shares[0].removeprefix("GPT-3 175B "),))
 
 
-def _memory_bound() -> Finding:
+def memory_bound() -> Finding:
     device = find(H100)
     ridge = ridge_point.explain(peak=device.peak("bf16"), bandwidth=device.bandwidth)
     n = 8192
@@ -195,10 +148,11 @@ def _memory_bound() -> Finding:
         "bf16, every operand moved once. LayerNorm does about 8 FLOPs for each element, which is read and written. "
         "Above the ridge compute is the limit, below it memory."
     )
-    return Finding(text, max(norm, small) < ridge.value < matmul, (*steps, ridge), how)
+    written = (f"ridge, {ridge.value:.0f} FLOP/B", "Softmax", "Norms", "Cross-entropy")
+    return Finding(text, max(norm, small) < ridge.value < matmul, (*steps, ridge), how, shown=written)
 
 
-def _one_two_six() -> Finding:
+def one_two_six() -> Finding:
     batch, wide, narrow = 1024, 256, 64
     forward = matmul_flop.explain(m=batch, n=narrow, k=wide, groups=1)
     weight_gradient = matmul_flop.explain(m=wide, n=narrow, k=batch, groups=1)
@@ -213,146 +167,113 @@ def _one_two_six() -> Finding:
         titled("Backward: the gradient of w", weight_gradient),
         titled("Backward: the gradient of x", input_gradient),
     )
-    return Finding(text, (backward, each) == (2, 6), steps)
+    return Finding(text, (backward, each) == (2, 6), steps, shown=(f"the {each:g} of 6ND",))
 
 
-COMPUTE: tuple[Claim, ...] = (
-    Claim(
-        "C1",
-        "Compute",
-        "FLOPs of a matmul",
-        "Multiplying a B × D by a D × K matrix costs 2·B·D·K FLOPs.",
-        "convention",
-        _matmul,
-        Link("lecture", {"claim": "C1", "linear": "true", "lb": "1024", "ld": "256", "lk": "64"}, at="linear"),
-        "A multiply-add counts as two. The first product of each sum needs no addition.",
-    ),
-    Claim(
-        "C3",
-        "Compute",
-        "2, 4 and 6 FLOPs",
-        "Forward costs 2 FLOPs per token and parameter, backward 4, training 6.",
-        "rule of thumb",
-        _six_nd_error,
-        Link("compute", {"model": "GPT-2 124M", "seq": "1024", "flops": "true"}, at="flops"),
-        "The gap is attention’s products (more) and the embedding lookup (less).",
-    ),
-    Claim(
-        "C7",
-        "Compute",
-        "70B on 15T tokens",
-        "70B parameters on 15T tokens take 143.9 days on 1,024 H100 at MFU 0.5.",
-        "exact",
-        _napkin_days,
-        Link(
-            "compute",
-            dict(PRESETS[LECTURE]),
-        ),
-    ),
-    Claim(
-        "C8",
-        "Compute",
-        "FLOPs of GPT-3",
-        "GPT-3 took 3.14 × 10²³ FLOP.",
-        "holds",
-        _gpt3,
-        Link(
-            "compute",
-            {
-                "model": "GPT-3 175B",
-                "tokens": "300B",
-                "gpu": "V100 SXM 32 GB",
-                "count": "10,000",
-                "mfu": "21.3%",
-                "seq": "2048",
-                "dtype": "fp16",
-            },
-        ),
-        "Figures for GPT-4 (2 × 10²⁵ to 3 × 10²⁵ FLOP) are speculation that nobody can check.",
-    ),
-    Claim(
-        "C9",
-        "Compute",
-        "attention’s N²",
-        "Attention’s N² is negligible while the context is much shorter than the parameter count.",
-        "needs care",
-        _attention_share,
-        Link("compute", {"model": "GPT-3 175B", "attn": "full", "seq": "2048", "flops": "true"}, at="flops"),
-        "Per token and layer of training the full square is 12·N·H against 72·H²: compare the context with 6H, not "
-        "with the parameters. Counted causally, half the square, it is 6·N·H, and what to compare with is 12H.",
-    ),
-    Claim(
-        "C11",
-        "Compute",
-        "peaks of H100 and A100",
-        "An H100 does 1,979 TFLOP/s, half of it without 2:4 sparsity; an A100 312.",
-        "holds",
-        _peaks,
-        Link("compute", {"gpu": H100, "dtype": "bf16", "parts": "true"}, at="parts"),
-        "Half of 1,978.9 is the dense peak. A sparse figure is never a peak of dense training.",
-    ),
-    Claim(
-        "C12",
-        "Compute",
-        "a tensor core’s product",
-        "The H100’s tensor core does a 4 × 4 product each clock.",
-        "needs care",
-        _tensor_core,
-        Link("compute", {"gpu": H100, "dtype": "bf16", "parts": "true"}, at="parts"),
-        "That was Volta. The H100’s peak needs eight times as much.",
-    ),
-    Claim(
-        "C13",
-        "Compute",
-        "a good MFU",
-        "MFU is the share of the promised FLOP/s; 0.5 is good and 0.9 is out of reach.",
-        "holds",
-        _good_mfu,
-        Link("compute", {"model": "Llama 3.1 405B", "mfu": "50%", "runs": "true"}, at="runs"),
-        "Published figures mix attention conventions; a few per cent of difference mean nothing.",
-    ),
-    Claim(
-        "C14",
-        "Compute",
-        "H100 against A100, bf16 against fp32",
-        "An H100 is much faster than an A100, and bf16 than fp32.",
-        "holds",
-        _faster,
-        Link("compute", {"gpu": H100, "dtype": "bf16", "parts": "true"}, at="parts"),
-        "Dense datasheet peaks; Measure times bf16 against fp32 on the machine at hand.",
-    ),
-    Claim(
-        "C15",
-        "Compute",
-        "the share of matmul",
-        "Over 95 % of the compute is matmul, forward and backward.",
-        "rule of thumb",
-        _mostly_matmul,
-        Link("compute", {"model": "GPT-3 175B", "gpu": H100, "seq": "2048", "roof": "true", "mb": "14"}, at="roof"),
-        "Of the FLOPs. Of the time less, because everything else waits for memory.",
-    ),
-    Claim(
-        "C16",
-        "Compute",
-        "compute-bound and memory-bound",
-        "Matmul is compute-bound; LayerNorm, softmax and cross-entropy are memory-bound.",
-        "rule of thumb",
-        _memory_bound,
-        Link("compute", {"model": "GPT-3 175B", "gpu": H100, "seq": "2048", "roof": "true"}, at="roof"),
-        "A matmul with few rows, as in decoding, is memory-bound too.",
-    ),
-    Claim(
-        "C17",
-        "Compute",
-        "1 : 2 : 6",
-        "Forward, backward and all of training cost 1 : 2 : 6.",
-        "needs care",
-        _one_two_six,
-        Link(
-            "lecture",
-            {"claim": "C17", "linear": "true", "xgrad": "true", "lb": "1024", "ld": "256", "lk": "64"},
-            at="linear",
-        ),
-        "Forward, backward and both are 1 : 2 : 3. The 6 is another quantity: 2 + 4 FLOPs per parameter and token.",
-    ),
-)
+LAYERS = TwoLayers(1024, 256, 64)
+"""The two-layer linear model of the lecture, at the sizes that its page begins with."""
+
+
+def adding() -> Finding:
+    n = 4096
+    added = elementwise_flop.explain(elements=n * n, per_element=1)
+    multiplied = matmul_flop.explain(m=n, n=n, k=n, groups=1)
+    layer = layer_roofline(model_named("GPT-3 175B").spec, find(H100), seq_len=2048, tokens=8 * 2048, head=False)
+    share = matmul_share([operation for operation in layer if operation.phase != "update"])
+    return Finding(
+        f"adding two {n:,} × {n:,} matrices {added.value:,.0f} FLOP, multiplying them {multiplied.value:,.0f}: "
+        f"{multiplied.value / added.value:,.0f} times as many",
+        added.value == n * n and multiplied.value == 2 * n**3,
+        (titled("Adding", added), titled("Multiplying", multiplied)),
+        shown=(f"{100 * share:.2f} % of a layer’s FLOPs",),
+    )
+
+
+def two_layers() -> Finding:
+    b, d, k = LAYERS.rows, LAYERS.width, LAYERS.outputs
+    forward, backward = LAYERS.flop("forward"), LAYERS.flop("backward")
+    notes = 4 * b * d * k + 4 * b * d * d
+    return Finding(
+        f"B = 1,024, D = 256, K = 64: forward {forward:,}, backward {backward:,}; the notes count {notes:,}",
+        forward == 2 * b * d * d + 2 * b * d * k and backward == 4 * b * d * k + 2 * b * d * d < notes,
+        tuple(LAYERS.explain()[:2]),
+        "The notes’ count has the gradient of the data x in it, 2·B·D·D that nobody asks for: torch leaves it out.",
+        shown=(f"{forward:,} FLOP", f"{backward:,} FLOP"),
+    )
+
+
+def indices() -> Finding:
+    (product,) = (p for p in LAYERS.products if p.purpose == "gradient of its input h1")
+    shapes = f"{product.left.rows:,} × {product.left.columns}, {product.right.rows} × {product.right.columns}"
+    return Finding(
+        f"{product.sums}; its factors are {shapes}",
+        "w2[j, k]" in product.sums and product.left.columns == product.right.rows,
+        (matmul_flop.explain(m=product.left.rows, n=product.out.columns, k=product.left.columns, groups=1),),
+        "w2 has D rows, named j, and K columns. A first index i, which counts the rows of x, does not fit it.",
+        shown=(product.sums,),
+    )
+
+
+def six_each() -> Finding:
+    full = TwoLayers(LAYERS.rows, LAYERS.width, LAYERS.outputs, x_gradient=True)
+    each = full.per_weight("w1"), LAYERS.per_weight("w2"), LAYERS.per_weight("w1")
+    return Finding(
+        f"w2 {each[1]:g} FLOPs per weight and row; w1 {each[2]:g}, with the gradient of the data {each[0]:g}",
+        each == (6, 6, 4),
+        tuple(full.explain()[:1]),
+        shown=(f"the {each[0]:g} of 6ND",),
+        how="Two in forward, two for the weight’s gradient, two for the gradient of its input.",
+    )
+
+
+def second_layer_alone() -> Finding:
+    b, d, k = LAYERS.rows, LAYERS.width, LAYERS.outputs
+    both = LAYERS.flop("backward")
+    return Finding(
+        f"4·B·D·K is {4 * b * d * k:,}, w2’s part of a backward of {both:,}; 4 · rows · parameters is "
+        f"{4 * b * LAYERS.weights:,}",
+        both != 4 * b * d * k != 4 * b * LAYERS.weights,
+        tuple(LAYERS.explain()[:1]),
+        shown=(f"{both:,} FLOP",),
+        how="w1 adds 2·B·D·D for its gradient, and as much again where the data asks for one.",
+    )
+
+
+def embedding_share() -> Finding:
+    shares: list[str] = []
+    steps: list[Explanation] = []
+    off: list[float] = []
+    for name in ("GPT-2 124M", "Llama 3.1 405B"):
+        model = model_named(name)
+        forward = flops_per_token(model.spec, 1024, "causal").forward
+        counted = train_flop_by_layer.explain(forward=forward, tokens=1)
+        steps.append(titled(f"{name}, one token counted by layer", counted))
+        tables = model.spec.vocab * model.spec.table_width * (1 if model.spec.tied_head else 2)
+        shares.append(f"{name} {format_quantity(tables / model.active, 'ratio')}")
+        off.append(tables / model.active)
+    whole = flops_per_token(model_named("GPT-2 124M").spec, 1024, "causal")
+    head = next(part for part in whole.parts if part.name == "Output head")
+    return Finding(
+        f"embedding and head are this part of the parameters: {', '.join(shares)}",
+        off[0] > 0.25 > 0.02 > off[1],
+        tuple(steps),
+        shown=(f"{100 * head.flop / whole.forward:.1f} %",),
+        how="Looking up a row of a table multiplies nothing, the head multiplies each of its weights. GPT-2 uses one "
+        "table for both: it counts once in P, and its FLOPs once, in the head.",
+    )
+
+
+def squares_by_hand() -> Finding:
+    spec, tokens = model_named("GPT-3 175B").spec, 2048
+    counted = 3 * flops_per_token(spec, tokens, "full").squares * tokens
+    by_hand = 12 * tokens**2 * spec.layers * spec.hidden
+    causal = 3 * flops_per_token(spec, tokens, "causal").squares * tokens
+    return Finding(
+        f"GPT-3 on 2,048 tokens: 12·N²·L·H = {format_quantity(by_hand, 'flop')}; counted by layer "
+        f"{format_quantity(counted, 'flop')}, causally {format_quantity(causal, 'flop')}",
+        abs(counted / by_hand - 1) < 1e-9,
+        tuple(part.explain() for part in flops_per_token(spec, tokens, "full").parts if part.square),
+        "Two products of 2·N²·H each in forward, twice that backward, in every layer.",
+        compared=(float(by_hand), float(counted)),
+        shown=(f"{significant(by_hand / tokens / 2 / 1e9, 4)} GFLOP",),
+    )

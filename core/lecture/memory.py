@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from core.experiments.linear_bytes import ACTIVATIONS, LAYERS, PARAMETERS, ROWS, WIDTH
+from core.formula import Explanation
 from core.hardware.accelerators import find
-from core.lecture.claims import Claim, Finding, Link, titled
+from core.lecture.claims import Finding, titled
+from core.models.catalog import model_named
+from core.tensors.cost import tensor_bytes
+from core.training.device.memory import memory_per_device
 from core.training.device.states_only import explain_largest
 from core.training.layout import Layout
 from core.training.memory import (
@@ -17,33 +22,49 @@ from core.training.memory import (
 )
 from core.training.optimizer_state import optimizer_bytes
 from core.training.optimizers import find_optimizer
-from core.training.precision import find_policy
+from core.training.precision import POLICIES, find_policy
 from core.units import format_bytes, format_count, format_quantity
 
 H100 = "H100 SXM"
+
+_ADDED = ("parameters", "gradients", "master", "optimizer")
+"""Parts of the model states in the order in which a table of precisions adds them up."""
 
 
 def _states(policy: str = "fp32", optimizer: str = "AdamW") -> StateBytes:
     return states_per_parameter(find_optimizer(optimizer), find_policy(policy))
 
 
-def _largest(policy: str = "fp32") -> Finding:
+def _explained(policy: str, optimizer: str = "AdamW") -> tuple[Explanation, ...]:
+    states = _states(policy, optimizer)
+    return (bytes_per_parameter.explain(**{part: float(getattr(states, part)) for part in PARTS}),)
+
+
+def largest(policy: str = "fp32") -> Finding:
     steps = explain_largest(_states(policy), Layout(data=8, zero=3), find(H100).memory_bytes)
-    return Finding(f"{format_count(steps[-1].value)} parameters", steps[-1].value == 40e9, steps)
+    found = steps[-1].value
+    return Finding(
+        f"{format_count(found)} parameters",
+        found == 40e9,
+        steps,
+        compared=(40e9, found),
+        shown=(f"{format_count(found)} parameters",),
+    )
 
 
-def _no_saving() -> Finding:
+def no_saving() -> Finding:
     policies = ("fp32", "mixed bf16, fp32 master", "mixed bf16, fp32 master, fp32 gradients")
     sizes = [_states(policy).total for policy in policies]
     text = (
         f"fp32 {sizes[0]:g} B, bf16 with fp32 master {sizes[1]:g} B, with fp32 gradients {sizes[2]:g} B per parameter"
     )
     parts = {part: float(getattr(_states(policies[1]), part)) for part in PARTS}
-    return Finding(text, sizes == [16, 16, 18], (bytes_per_parameter.explain(**parts),))
+    shown = (f"{sizes[1]:g} bytes for each parameter",)
+    return Finding(text, sizes == [16, 16, 18], (bytes_per_parameter.explain(**parts),), shown=shown)
 
 
-def _kept() -> Finding:
-    names = ("SGD momentum", "Adagrad", "RMSProp", "Adam")
+def kept() -> Finding:
+    names = ("SGD momentum", "AdaGrad", "RMSProp", "Adam")
     counts = [len(find_optimizer(name).states) for name in names]
     text = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
     return Finding(
@@ -54,70 +75,83 @@ def _kept() -> Finding:
             for name, count in zip(names, counts, strict=True)
         ),
         "The number of states is read from the table of optimizers that memory is computed with.",
+        shown=tuple(f"{name} {count}" for name, count in zip(names, counts, strict=True)),
     )
 
 
-def _checkpoint(parameters: float = 70e9) -> Finding:
+def checkpoint(parameters: float = 70e9) -> Finding:
     saved = checkpoint_size(find_optimizer("AdamW"), find_policy("fp32"))
     size = saved.explain(parameters)
-    return Finding(format_bytes(size.value, system="decimal"), size.value == 840e9, (size,))
-
-
-def _dataset() -> Finding:
-    size = token_bytes.explain(tokens=1.4e12, each=token_width(32_000))
+    found = size.value
     return Finding(
-        f"1.4T tokens × 2 B (uint16) = {format_quantity(size.value, 'bytes')}", size.value == 2.8e12, (size,)
+        format_bytes(found, system="decimal"),
+        found == 840e9,
+        (size,),
+        compared=(840e9, found),
+        shown=(format_bytes(found, system="decimal"),),
     )
 
 
-MEMORY: tuple[Claim, ...] = (
-    Claim(
-        "M1",
-        "Training memory",
-        "40B on eight H100",
-        "Eight H100 hold 40B parameters under naive fp32 AdamW.",
-        "exact",
-        _largest,
-        Link("memory", {"n": "40B", "opt": "AdamW", "prec": "fp32", "gpu": H100, "count": "8"}, at="remarks"),
-        "Model states only: activations come on top, and then 40B do not fit.",
-    ),
-    Claim(
-        "M2",
-        "Training memory",
-        "bf16 with an fp32 master",
-        "bf16 parameters and gradients with an fp32 master copy do not save memory.",
-        "holds",
-        _no_saving,
-        Link("memory", {"n": "40B", "prec": "mixed bf16, fp32 master"}, at="remarks"),
-        "With gradients accumulated in fp32 it even costs 2 B more.",
-    ),
-    Claim(
-        "M5",
-        "Training memory",
-        "states of the optimizers",
-        "Momentum, AdaGrad and RMSProp keep one state per parameter, Adam keeps two.",
-        "exact",
-        _kept,
-        Link("memory", {"n": "8B", "opt": "Adam", "optims": "true"}, at="optims"),
-    ),
-    Claim(
-        "M8",
-        "Training memory",
-        "a checkpoint of 70B",
-        "A checkpoint holds the model and the optimizer: 70B under fp32 AdamW is 840 GB.",
-        "exact",
-        _checkpoint,
-        Link("memory", {"n": "70B", "opt": "AdamW", "prec": "fp32"}, at="remarks"),
-        "Gradients are not saved.",
-    ),
-    Claim(
-        "M9",
-        "Training memory",
-        "2.8 TB of tokens",
-        "LLaMA’s data is 2.8 TB: load it with memmap.",
-        "holds",
-        _dataset,
-        None,
-        "More than the memory of most machines; memmap reads the part that is asked for.",
-    ),
-)
+def dataset() -> Finding:
+    size = token_bytes.explain(tokens=1.4e12, each=token_width(32_000))
+    return Finding(
+        f"1.4T tokens × 2 B (uint16) = {format_quantity(size.value, 'bytes')}",
+        size.value == 2.8e12,
+        (size,),
+        shown=(str(format_quantity(size.value, "bytes")),),
+    )
+
+
+def grows() -> Finding:
+    spec = model_named("Llama 3.1 8B").spec
+    one, two = (memory_per_device(spec, Layout(micro_batch=size), seq_len=4096) for size in (1, 2))
+    gib = [format_bytes(float(memory.activations), system="binary", digits=3) for memory in (one, two)]
+    return Finding(
+        f"Llama 3.1 8B at 4,096 tokens: one sequence at a time keeps {gib[0]} of activations, two {gib[1]}; states "
+        f"stay at {format_bytes(float(one.states), system='binary', digits=3)}",
+        float(two.activations) > 1.9 * float(one.activations) and float(two.states) == float(one.states),
+        _explained("mixed bf16, fp32 master"),
+        shown=(format_bytes(2.0 * spec.hidden * 8192, system="binary"),),
+        how="Of a layer that is computed again only its input stays: 2 B for each of its numbers. "
+        "Gradients are as large as the parameters and stay from step to step in most programs.",
+    )
+
+
+def adagrad_bytes() -> Finding:
+    parameters, activations = PARAMETERS, ACTIVATIONS
+    states = _states(optimizer="AdaGrad")
+    total = states.total * parameters + 4 * activations
+    claimed = 4 * (parameters + activations + parameters + parameters)
+    return Finding(
+        f"D = {WIDTH}, L = {LAYERS}, B = {ROWS}: {parameters} parameters at {states.total:g} B and "
+        f"{activations} activations at 4 B are "
+        f"{total:g} B",
+        total == claimed,
+        (tensor_bytes.explain(elements=activations, element_bytes=4), *_explained("fp32", "AdaGrad")),
+        "Parameters, gradients and AdaGrad’s sums, 4 B each, and the activations that backward needs.",
+        compared=(float(claimed), float(total)),
+        shown=(f"{total:g} B",),
+    )
+
+
+def kept_types() -> Finding:
+    names = ("fp32", "fp32, bf16 autocast", "mixed bf16, fp32 master", "bf16 throughout")
+    text = ", ".join(f"{name}: {_states(name).total:g}" for name in names)
+    return Finding(
+        f"bytes per parameter under AdamW by precision: {text}",
+        _states(names[0]).total == _states(names[1]).total == 16,
+        _explained(names[2]),
+        shown=tuple(" + ".join(f"{getattr(_states(name), part):g}" for part in _ADDED) for name in names[1:3]),
+    )
+
+
+def eight_bit_products() -> Finding:
+    policy = POLICIES["fp8 matmuls, fp32 master, bf16 states"]
+    return Finding(
+        f"products in {policy.multiplies.name}, weights kept in {policy.weights.name}, master weights in "
+        f"{policy.master.name if policy.master else 'none'}, states in {policy.states.name}",
+        policy.multiplies.bytes == 1 and policy.weights.bytes == 2,
+        shown=(" + ".join(f"{getattr(_states(policy.id), part):g}" for part in _ADDED),),
+        how="The precision with which DeepSeek-V3 was trained, from the table that memory is counted with. Norms, "
+        "softmax, router, embedding and head stay in 16 or 32 bits.",
+    )

@@ -1,6 +1,7 @@
 """The catalogue of models: one row of ``assets/data/models.csv`` each, with its shape, counts and sources.
 
-What of a shape has no column stands in ``more``, under the names of `TransformerSpec`.
+What of a shape has no column stands in ``more``, under the names of `TransformerSpec`; of its parts as in
+``mixer.layers=23``.
 
 Parameter counts are those of the model built on torch's meta device; published totals stand beside them.
 """
@@ -13,8 +14,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from core.models.counts_only import CountedModel
+from core.models.mixer import Mixer
 from core.models.parameters import parameters
 from core.models.spec import Experts, LatentAttention, SlidingWindow, TransformerSpec
 from core.rows import number, read_rows, read_values, whole
@@ -29,6 +32,8 @@ class CatalogModel:
     breakdown: whether the spec's count by component reproduces ``parameters`` and ``active`` exactly. Where it does
     not, only the catalogue's totals may be shown.
     counted: of a model known by its counts alone, whose ``spec`` is only that of a dense model as large.
+    stands_in: whether it may lend its shape to a size of unknown shape. Rows added later never do, so that no plan of
+    such a size changes with the catalogue.
     """
 
     name: str
@@ -47,6 +52,7 @@ class CatalogModel:
     notes: str
     breakdown: bool
     counted: CountedModel | None = None
+    stands_in: bool = False
 
     @property
     def laid_out(self) -> bool:
@@ -65,6 +71,12 @@ class CatalogModel:
 
 
 _LATENT = re.compile(r"mla\(q_lora=(\d+),kv_lora=(\d+),qk_nope=(\d+),qk_rope=(\d+),v=(\d+)\)")
+
+
+def _more(row: Mapping[str, str], part: str = "") -> dict[str, Any]:
+    """What ``more`` says of the shape itself, or of a part of it."""
+    names = ((name.rpartition("."), value) for name, value in read_values(row["more"]).items())
+    return {field: value for (of, _, field), value in names if of == part}
 
 
 def _spec(row: Mapping[str, str]) -> TransformerSpec:
@@ -87,6 +99,7 @@ def _spec(row: Mapping[str, str]) -> TransformerSpec:
             shared=whole(row["shared_experts"]),
             dense_layers=dense,
             router_bias="router.bias" in row["biases"],
+            **_more(row, "experts"),
         )
         if experts
         else None,
@@ -95,7 +108,8 @@ def _spec(row: Mapping[str, str]) -> TransformerSpec:
         window=SlidingWindow(whole(row["window"]), tuple(letter == "w" for letter in row["window_pattern"]))
         if row["window"]
         else None,
-        **read_values(row["more"]),
+        mixer=Mixer(**mixer) if (mixer := _more(row, "mixer")) else None,
+        **_more(row),
     )
 
 
@@ -120,6 +134,7 @@ def _model(row: Mapping[str, str]) -> CatalogModel:
         confidence=row["confidence"],
         notes=row["notes"],
         breakdown=(counted.total, counted.active) == (total, active),
+        stands_in=row["stands_in"] == "True",
     )
 
 
@@ -162,7 +177,7 @@ def nearest_dense(parameters: float, seq_len: int = 1) -> CatalogModel:
     One built as models are now (gated feed-forward network, no sliding window) and for sequences of ``seq_len`` where
     such a one is within a factor of two; else one built so for shorter ones; else any.
     """
-    dense = [model for model in catalog() if not model.mixture and model.breakdown]
+    dense = [model for model in catalog() if model.stands_in]
     usual = [model for model in dense if model.spec.glu and not model.windowed]
     long = [model for model in usual if model.max_seq >= seq_len]
 

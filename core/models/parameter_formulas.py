@@ -187,7 +187,7 @@ def router_parameters(layers: float, hidden: float, bias: float, experts: float)
     symbols={
         "layers": LAYERS,
         "per_layer": count("n", "norms per layer"),
-        "outside": count("n_0", "norms outside the layers"),
+        "outside": count("n_0", "norms outside these layers"),
         "vectors": count("w", "vectors per norm: 2 with gain and bias, 1 with gain, 0 with neither"),
         "hidden": HIDDEN,
     },

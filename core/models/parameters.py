@@ -197,8 +197,9 @@ TERMS: tuple[Term, ...] = (
         "Norms",
         "norms",
         norm_parameters,
+        layers="normed_layers",
         per_layer="norms_per_layer",
-        outside="norms_outside",
+        outside="single_norms",
         vectors="norm_vectors",
     ),
     term(

@@ -126,6 +126,8 @@ def derived(shape: Numbers) -> dict[str, Any]:
     gain = both(s["qk_head"], s["head_dim"])
     dense = s["layers"] - mixed
     plain_dim = both(1 - latent, s["head_dim"])
+    # Among mixtures a layer without a feed-forward network, as in Nemotron 3, has no norm before it either.
+    bare = both(both(mixture, dense), (s["ffn"] == 0) * 1)
     return {
         **s,
         "zero": 0,
@@ -146,6 +148,8 @@ def derived(shape: Numbers) -> dict[str, Any]:
         "ranked_layers": ranked,
         "unranked_layers": both(latent_layers, (s["query_rank"] == 0) * 1),
         "dense_layers": dense,
+        "normed_layers": s["layers"] - bare,
+        "single_norms": s["norms_outside"] + both(bare, s["norms_per_layer"] - s["norms_per_layer"] // 2),
         "selective_layers": both(s["mixer_layers"], (s["mixer_rank"] > 0) * 1),
         "gated_layers": both(dense, s["glu"]),
         "moe_layers": mixed,
@@ -172,6 +176,7 @@ def last_layer(numbers: Numbers) -> dict[str, Any]:
         "gated_layers": by_name["gated_layers"] * dense,
         "windowed_layers": numbers["zero"],
         "norms_outside": numbers["zero"],
+        "single_norms": numbers["zero"],
         "shared_gates": (numbers["shared_gates"] > 0) * 1,
     }
 

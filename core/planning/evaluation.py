@@ -27,13 +27,14 @@ from core.budget.run import accelerator_hours, rent, tokens_per_second, training
 from core.formula import Explanation, Formula, explain_run
 from core.hardware.accelerators import Accelerator
 from core.hardware.matmul import ceiling_of
+from core.hardware.node_power import node_power, part_of_node
 from core.hardware.roofline import explain_device
 from core.models.catalog import CatalogModel, nearest_dense
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
 from core.planning.plan import Find, Limits, Plan, Power
 from core.planning.solving import Array, SolvedRuns, Terms, solve
 from core.planning.throughput import WIDTHS
-from core.runs.energy import carbon, energy
+from core.runs.energy import Footprint, carbon, drawn_power, energy, footprint, most_drawn, peak_power
 from core.runs.goodput import Interruptions, mfu_of_all_hours, mfu_of_steps
 from core.runs.long_sequences import TokenWork
 from core.runs.share import share_of_steps, whole_run_mfu
@@ -49,7 +50,7 @@ class Estimate:
     mfu: over all hours; steps: of the steps alone, as typed or under the fastest layout; steps_days: days that they
     take by themselves; running: MFU of the time that trains. hours: accelerator-hours. price: dollars per
     accelerator-hour, and dollars: NaN where unknown. tokens_per_second: of the whole cluster, over all hours. days: on
-    the wall.
+    the wall. peak_watts: most that the building draws for it at once, NaN where unknown.
     """
 
     parameters: float
@@ -67,6 +68,7 @@ class Estimate:
     running: float
     dollars: float
     tokens_per_second: float
+    peak_watts: float
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -142,6 +144,13 @@ class Answer:
         return self.range_of(QUANTITY_FOUND[self.find])
 
     @property
+    def footprint(self) -> Footprint:
+        """Energy and carbon of the middle."""
+        power = self.plan.power
+        watts, share = drawn_power(self.device, power.draw)
+        return footprint(self.middle.hours, watts, share=share, pue=power.pue, intensity=power.grid)
+
+    @property
     def ceiling(self) -> float:
         """The best bare matmul of the accelerator, as a share of the peak: measured, or as its relatives do."""
         return ceiling_of(self.device, self.dtype)
@@ -159,6 +168,17 @@ class Answer:
         steps = [*reversed(explain_run(lambda: _account(self.terms, self.run), zeros=True))]
         answer_first = sorted(steps, key=lambda step: step.name != _ANSWERED_BY[self.find].name)
         return [*answer_first, *explain_device(self.device, self.dtype)]
+
+    def explain_power(self) -> list[Explanation]:
+        """Carbon, energy and the most that is drawn at once; nothing of what is unknown."""
+        node, power, n = node_power(self.device), self.plan.power, self.middle.accelerators
+        most = most_drawn(self.device, power.draw)
+        steps = [
+            *self.footprint.explanations[::-1],
+            peak_power.explain(accelerators=n, watts=most, pue=power.pue),
+            part_of_node.explain(watts=node.watts, accelerators=node.accelerators),
+        ]
+        return [step for step in steps if math.isfinite(step.value)]
 
     def explain_mfu(self) -> list[Explanation]:
         """Where the MFU comes from: the steps, goodput and published runs; and what stops the run."""
@@ -308,18 +328,21 @@ def _terms_of(plan: Plan) -> Plan:
         layout=_ANY.layout,
         power=Power(),
         objective=_ANY.objective,
+        keeps=_ANY.keeps,
     )
 
 
 def _evaluate_group(terms: Terms, plans: Sequence[Plan]) -> Evaluation:
     """Plans that share ``terms``."""
     run, problems = solve(terms, plans)
-    power = {name: np.array([[getattr(plan.power, name)] for plan in plans]) for name in ("draw", "pue", "grid")}
+    device = terms.plan.device
+    power = {name: np.array([[getattr(plan.power, name)] for plan in plans]) for name in ("pue", "grid")}
+    watts, share = np.array([drawn_power(device, plan.power.draw) for plan in plans]).T[..., None]
+    most = np.array([[most_drawn(device, plan.power.draw)] for plan in plans])
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         columns = {name: np.broadcast_to(value, run.mfu.shape) for name, value in _account(terms, run).items()}
-        used = energy.over(
-            hours=columns["hours"], watts=terms.plan.device.tdp_watts, share=power["draw"], pue=power["pue"]
-        )
+        columns["peak_watts"] = peak_power.over(accelerators=columns["accelerators"], watts=most, pue=power["pue"])
+        used = energy.over(hours=columns["hours"], watts=watts, share=share, pue=power["pue"])
         emitted = carbon.over(energy=used, intensity=power["grid"])
     days = columns["days"]
     countable = np.all(np.isfinite(days) & (days > 0), axis=1)
@@ -376,7 +399,7 @@ def _account(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
     What was asked for comes from its own form of the budget equation, at the MFU that the root was found with.
     """
     n, peak, mfu, find = run.accelerators, terms.peak, run.mfu, terms.plan.find
-    per_parameter = terms.token_work.per_parameter(run.parameters)
+    per_parameter = terms.per_parameter(run.parameters)
     per_token = flop_of_a_token.over(per_parameter=per_parameter, parameters=run.parameters)
     parameters, tokens, days = run.parameters, run.tokens, run.days
     seconds: Any = 86400 * days

@@ -20,13 +20,14 @@ from core.training.activations.derivation import tensor_bytes
 from core.training.activations.tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
 from core.training.device.buffers import MEASURED, Runtime
 from core.training.device.derivation import explain_device
-from core.training.device.inputs import Step, states_of
+from core.training.device.inputs import States, Step, states_of, written_under
 from core.training.device.memory import DeviceMemory, memory_over
 from core.training.device.setup import Setup
 from core.training.layout import Counts, Layout, LayoutError, check
 from core.training.memory import CheckpointSize, checkpoint_size
 from core.training.optimizers import Optimizer, find_optimizer, optimizers
 from core.training.precision import POLICIES, PrecisionPolicy
+from core.training.trained import parts_of_training
 
 Fits: TypeAlias = Literal["fits", "over", "unknown"]
 """Whether an accelerator holds what it has to; unknown where its memory is."""
@@ -61,12 +62,15 @@ class MemoryEstimate:
             layout=self.layout,
             policy=self.policy,
             optimizer=self.optimizer,
-            seq_len=self.plan.seq_len,
+            seq_len=self.plan.longest,
             memory=self.usable,
             implementation=self.step.implementation,
             loss=how.loss,
             chunks=how.chunks,
             runtime=self.runtime,
+            trained=self.plan.trained,
+            in_backward=how.in_backward,
+            paged=how.paged,
         )
 
     @property
@@ -91,13 +95,23 @@ class MemoryEstimate:
             return "unknown"
         return "fits" if self.spare >= 0 else "over"
 
+    @property
+    def room(self) -> float:
+        """Bytes left beside those that the plan keeps free; negative where they are missing."""
+        return self.spare - self.plan.keeps.free * self.usable * (1 - 1e-9)
+
+    @property
+    def too_little_free(self) -> bool:
+        """Whether it is enough, but leaves less than the plan keeps free."""
+        return self.fits == "fits" and self.room < 0
+
     def tensors(self, kind: LayerKind) -> tuple[tuple[SavedTensor, float], ...]:
         """What forward keeps of one layer and micro-batch on one accelerator, tensor by tensor, in bytes."""
         rows = tensor_bytes(
             self.spec,
             self.step.implementation,
             self.layout,
-            self.plan.seq_len,
+            self.plan.longest,
             kind=kind,
             width=self.step.width,
             residual=self.step.residual,
@@ -109,7 +123,7 @@ class MemoryEstimate:
     ) -> DeviceMemory:
         """The same plan under other layouts, lengths or another optimizer, arrays of them too; none is checked."""
         step = self.step if seq_len is None else replace(self.step, seq_len=seq_len)
-        states = states_of(optimizer or self.optimizer, self.policy_under(optimizer), self.spec)
+        states = plan_states(self.plan, optimizer or self.optimizer, self.policy_under(optimizer), self.spec)
         return memory_over(self.spec, layout, states, step, runtime=self.runtime)
 
     def policy_under(self, optimizer: Optimizer | None) -> PrecisionPolicy:
@@ -137,7 +151,15 @@ def plan_checkpoint(plan: Plan) -> CheckpointSize:
     model = plan.known
     spec = model.spec if model and model.laid_out else stand_in(_USUAL)
     optimizer = find_optimizer(plan.optimizer)
-    return checkpoint_size(optimizer, plan.policy_under(optimizer), spec)
+    size = checkpoint_size(optimizer, plan.policy_under(optimizer), spec)
+    if plan.trained.everything:
+        return size
+    with suppress(LayoutError):  # what is frozen is in the model that one began with
+        parts = parts_of_training(spec, plan.trained)
+        whole = sum(part.tensor.elements for part in parts if not part.adapter)
+        share = sum(part.tensor.elements for part in parts if part.trained) / whole
+        return CheckpointSize(size.weights * share, size.optimizer * share)
+    return size
 
 
 def model_copies(plan: Plan, accelerators: float) -> int:
@@ -170,17 +192,34 @@ def resolved_plan(plan: Plan, parameters: float, accelerators: float) -> Plan:
     return replace(plan, find="time", model=model, parameters=parameters, accelerators=float(count))
 
 
-def step_of(plan: Plan, policy: PrecisionPolicy) -> Step:
-    """How a step of the plan is computed."""
+def plan_states(plan: Plan, optimizer: Optimizer, policy: PrecisionPolicy, spec: TransformerSpec) -> States:
+    """Bytes of each parameter under the plan's choice of what is trained."""
     how = plan.compute_options
-    step = Step(plan.seq_len, IMPLEMENTATIONS[how.implementation], loss=how.loss, chunks=how.chunks)
-    return step.under(policy)
+    return states_of(optimizer, policy, spec, plan.trained, in_backward=how.in_backward, paged=how.paged)
+
+
+def step_of(plan: Plan, policy: PrecisionPolicy, spec: TransformerSpec) -> Step:
+    """How a step of the plan is computed, at its longest."""
+    how = plan.compute_options
+    written = IMPLEMENTATIONS[how.implementation]
+    written = written_under(written, spec, policy, plan.trained, offloads=how.offload_activations)
+    return Step(plan.longest, written, loss=how.loss, chunks=how.chunks).under(policy, plan.trained)
 
 
 def runtime_of(plan: Plan) -> Runtime:
     """What the plan takes the runtime to keep."""
     how = plan.compute_options
     return replace(MEASURED, context=how.context, communicator=how.context, slack=how.slack)
+
+
+def check_trained(plan: Plan, layout: Layout) -> None:
+    """Raise `LayoutError` where a layout and what is trained cannot go together."""
+    if plan.compute_options.in_backward and int(layout.micro_batches) > 1:
+        rule = "an optimizer step in backward cannot add up the gradients of several micro-batches."
+        raise LayoutError("micro_batches", int(layout.micro_batches), rule, 1)
+    if plan.trained.method in ("last layers", "named tensors") and int(layout.pipeline) > 1:
+        rule = "what is trained lies on some stages only, which is counted on one stage alone."
+        raise LayoutError("pipeline", int(layout.pipeline), rule, 1)
 
 
 @lru_cache(maxsize=256)
@@ -196,7 +235,8 @@ def memory_estimate(plan: Plan) -> MemoryEstimate:
     check(spec, layout, plan.seq_len)
     optimizer = find_optimizer(plan.optimizer)
     policy = plan.policy_under(optimizer)
-    step, runtime = step_of(plan, policy), runtime_of(plan)
+    check_trained(plan, layout)
+    step, runtime = step_of(plan, policy, spec), runtime_of(plan)
     return MemoryEstimate(
         plan=plan,
         parameters=parameters,
@@ -205,8 +245,8 @@ def memory_estimate(plan: Plan) -> MemoryEstimate:
         layout=layout,
         optimizer=optimizer,
         policy=policy,
-        device_memory=memory_over(spec, layout, states_of(optimizer, policy, spec), step, runtime=runtime),
-        usable=plan.device.memory_bytes,
+        device_memory=memory_over(spec, layout, plan_states(plan, optimizer, policy, spec), step, runtime=runtime),
+        usable=plan.usable_memory,
         step=step,
         runtime=runtime,
     )

@@ -244,7 +244,8 @@ def larger_accelerators(h: MemoryEstimate) -> tuple[Accelerator, ...]:
     result = [
         accelerator
         for accelerator in accelerators()
-        if accelerator.vendor == h.plan.device.vendor and accelerator.memory_bytes >= h.total
+        if accelerator.vendor == h.plan.device.vendor
+        and replace(h.plan, accelerator=accelerator.name).usable_memory >= h.total
     ]
     return tuple(
         sorted(

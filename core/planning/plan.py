@@ -22,6 +22,7 @@ from core.planning.search_texts import Batch
 from core.runs.energy import US_GRID, USUAL_PUE
 from core.runs.goodput import Reliability
 from core.search.constraints import FREE, Constraints, Objective
+from core.search.request import FREE_MEMORY
 from core.step_time.software import USUAL_SOFTWARE
 from core.training.activations.tensors import FUSED, Loss
 from core.training.custom_policy import OwnPolicy
@@ -29,6 +30,7 @@ from core.training.device.buffers import MEASURED
 from core.training.layout import Layout, Recompute
 from core.training.optimizers import USUAL_OPTIMIZER, Optimizer
 from core.training.precision import USUAL_POLICY, PrecisionPolicy, find_policy
+from core.training.trained import EVERYTHING, Trained
 from core.units import IN_PERCENT, QuantityError, parse_quantity
 
 Find: TypeAlias = Literal["time", "tokens", "parameters", "accelerators", "MFU"]
@@ -56,7 +58,8 @@ BY_AGE, FIRST_RUN, PROVEN = MATURITIES = ("by its age", "first run on it", "prov
 PUBLISHED = "published"
 """Typed for the MFU: take what published runs lead one to expect."""
 
-_LONGEST_DAYS = 365_250.0
+LONGEST_DAYS = 365_250.0
+"""A thousand years, the longest time that can be typed."""
 _SPAN = re.compile(r"(?<=[\d%])\s*(?:-|–|to)\s*(?=[\d.])")
 
 
@@ -104,7 +107,7 @@ def parse_within(text: str) -> Limits:
         return Limits(math.nan, parse_quantity(text, "usd", low=1.0, high=1e15, example=example))
     if re.fullmatch(r"\s*[\d.,]+\s*", text):
         raise QuantityError(f"“{text.strip()}” has no unit. Did you mean {text.strip()} days? For example: {example}.")
-    seconds = parse_quantity(text, "seconds", low=60.0, high=_LONGEST_DAYS * 86400, example=example)
+    seconds = parse_quantity(text, "seconds", low=60.0, high=LONGEST_DAYS * 86400, example=example)
     return Limits(seconds / 86400, typed=" ".join(text.split()))
 
 
@@ -140,11 +143,41 @@ def known_model(find: Find, model: str, shape: str) -> CatalogModel | None:
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """What energy and carbon depend on. draw: share of the power limit. grid: kg of CO₂ per kWh."""
+    """What energy and carbon depend on. draw: share of the accelerators' own power limits; None takes the published
+    share of their nodes'. grid: kg of CO₂ per kWh."""
 
-    draw: float = 1.0
+    draw: float | None = None
     pue: float = USUAL_PUE
     grid: float = US_GRID
+
+
+CERTAINTIES = {"P50": 0.5, "P75": 0.75, "P90": 0.9}
+"""Name → the least share of a range that has to keep a limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLimits:
+    """What a plan has to keep to; NaN where there is no limit.
+
+    days: on the wall. dollars: of rent. watts: of the building, at once. free: share of an accelerator's memory.
+    certainty: one of `CERTAINTIES`.
+    """
+
+    days: float = math.nan
+    dollars: float = math.nan
+    watts: float = math.nan
+    free: float = FREE_MEMORY
+    certainty: str = "P50"
+
+    @property
+    def level(self) -> float:
+        """Share of a range that has to keep a limit."""
+        return CERTAINTIES[self.certainty]
+
+    @property
+    def typed(self) -> bool:
+        """Whether there is a limit beside that of memory."""
+        return not all(map(math.isnan, (self.days, self.dollars, self.watts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +185,9 @@ class ComputeOptions:
     """What memory depends on beside a layout: how layers and loss are written, and what the runtime keeps.
 
     implementation: by name, as `core.training` has them. chunks: pieces of the loss. context: bytes of the runtime.
-    slack: share that the allocator holds beyond the tensors.
+    slack: share that the allocator holds beyond the tensors. in_backward: each tensor is updated as its gradient
+    comes. paged: optimizer state may move to the host. offload_activations: what layers keep waits there. display:
+    bytes that a desktop takes.
     """
 
     implementation: str = FUSED.id
@@ -160,6 +195,19 @@ class ComputeOptions:
     chunks: int = 1
     context: float = MEASURED.context
     slack: float = MEASURED.slack
+    in_backward: bool = False
+    paged: bool = False
+    offload_activations: bool = False
+    display: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Tokens of a data set's examples: their mean, 0 where they are packed to the sequence length, and the longest, 0
+    where that is the sequence length."""
+
+    mean: int = 0
+    longest: int = 0
 
 
 NOT_MEASURED = math.nan
@@ -194,6 +242,8 @@ class Plan:
     batch, constraints: what the fastest layout keeps to; objective: what a search likes best.
     measured: rates of the accelerator; whether and where they count, `core.planning.rates` decides.
     own_runs: that the same people trained before. maturity: one of `MATURITIES`.
+    keeps: what the answer is held against, and does not depend on.
+    trained: what of the model is. lengths: of the examples that it is trained on.
     """
 
     find: Find = "time"
@@ -225,11 +275,27 @@ class Plan:
     measured: CarriedRates = field(default_factory=CarriedRates)
     own_runs: tuple[OwnRun, ...] = ()
     maturity: str = BY_AGE
+    keeps: PlanLimits = field(default_factory=PlanLimits)
+    trained: Trained = EVERYTHING
+    lengths: Lengths = field(default_factory=Lengths)
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest sequence that a step has."""
+        return min(self.seq_len, self.lengths.longest or self.seq_len)
 
     @property
     def device(self) -> Accelerator:
         """The accelerator."""
         return find_accelerator(self.accelerator)
+
+    @property
+    def usable_memory(self) -> float:
+        """Bytes that a step can have of one accelerator: of one that fine-tunes, what its driver reports where that is
+        known; NaN where nothing is."""
+        device = self.device
+        reported = device.memory_bytes if self.trained.everything else device.reported_bytes
+        return reported - self.compute_options.display
 
     @property
     def known(self) -> CatalogModel | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
+from core.budget.errors import BudgetError
 from core.hardware.cluster import cluster
 from core.planning.memory_estimate import spec_of
 from core.planning.plan import Plan, whole_accelerators
@@ -23,6 +26,7 @@ from core.training.device.memory import DeviceMemory, memory_per_device
 from core.training.device.traffic import Traffic, traffic_per_step
 from core.training.layout import Layout, LayoutError, check
 from core.training.optimizers import find_optimizer
+from core.training.trained import TrainedError, parts_of_training
 
 TYPED_NETWORK = "typed"
 """How the network is known where a plan says what it is."""
@@ -35,6 +39,10 @@ def search_request(plan: Plan) -> SearchRequest:
     Raises `BudgetError` for a model without layers, and for an accelerator of which too little is known.
     """
     spec = spec_of(plan, float(plan.known.parameters) if plan.known else plan.parameters)[0]
+    try:
+        parts_of_training(spec, plan.trained)
+    except TrainedError as problem:
+        raise BudgetError(problem.field, problem.message) from None
     device, how, optimizer = plan.device, plan.compute_options, find_optimizer(plan.optimizer)
     if plan.network is not None:
         device = replace(device, network=plan.network, network_confidence=TYPED_NETWORK, network_source="")
@@ -46,6 +54,12 @@ def search_request(plan: Plan) -> SearchRequest:
         policy=plan.policy_under(optimizer),
         optimizer=optimizer,
         implementation=IMPLEMENTATIONS[how.implementation],
+        offloads=how.offload_activations,
+        trained=plan.trained,
+        in_backward=how.in_backward,
+        paged=how.paged,
+        memory_bytes=math.nan if plan.usable_memory == device.memory_bytes else plan.usable_memory,
+        keep_free=plan.keeps.free,
         running=running_on(plan.software, spec, device, plan.peak_dtype),
         constraints=plan.constraints,
         runtime=replace(MEASURED, context=how.context, communicator=how.context, slack=how.slack),
@@ -94,8 +108,8 @@ def evaluate_own_layout(request: SearchRequest, layout: Layout) -> LayoutResult:
 def stages(request: SearchRequest, layout: Layout, most: int) -> tuple[tuple[int, DeviceMemory], ...]:
     """What the accelerators of pipeline stages hold, from 0: of up to ``most`` of them, the ends among them."""
     count = int(layout.pipeline)
-    names = ("policy", "optimizer", "seq_len", "implementation", "loss", "chunks", "runtime")
-    setup = {name: getattr(request, name) for name in names}
+    names = ("policy", "optimizer", "seq_len", "loss", "chunks", "runtime", "trained", "in_backward", "paged")
+    setup: dict[str, Any] = {name: getattr(request, name) for name in names} | {"implementation": request.written}
     places = sorted({round(float(at)) for at in np.linspace(0, count - 1, min(most, count))})
     return tuple((place, memory_per_device(request.spec, layout, stage=place, **setup)) for place in places)
 

@@ -62,11 +62,28 @@ def _memory_preset(seq: str, **more: str) -> Mapping[str, str]:
     return {**usual, "seq": seq, **more}
 
 
+def _tuned(model: str, gpu: str, count: str, **more: str) -> Mapping[str, str]:
+    """Fine-tuning on 10M tokens, adapters beside every matrix unless others are named, layers computed again."""
+    usual = {"model": model, "gpu": gpu, "count": count, "tokens": "10M", "ft": "adapters", "target": "all-linear"}
+    usual |= {"rank": "16", "frozen": "bf16", "prec": "bf16 throughout", "rc": "full", "seq": "2,048", "mbs": "1"}
+    return {**_WHOLE, "opt": "AdamW", "ctx": "0.6 GB", **usual, **more}
+
+
+FIRST_TUNING = "QLoRA 8B on 24 GB"
+"""What a newcomer asks first."""
+
 MEMORY_PRESETS: Mapping[str, Mapping[str, str]] = {
     "Lecture: 40B, fp32 AdamW": _memory_preset("4,096", n="40B", prec="fp32"),
     "8B on one node": _memory_preset("8,192", model="Llama 3.1 8B"),
     "70B on one node": _memory_preset("4,096", model="Llama 3.3 70B"),
     "7B on one 24 GB card": _memory_preset("2,048", n="7B", gpu="RTX 4090", count="1"),
+    "QLoRA 8B on 24 GB": _tuned("Llama 3.1 8B", "RTX 4090", "1", frozen="nf4, double"),
+    "Full 8B on one 80 GB": _tuned("Llama 3.1 8B", "H100 SXM", "1", ft="everything", opt="8-bit Adam", paged="true"),
+    "LoRA 70B on 8 H100": _tuned("Llama 3.1 70B", "H100 SXM", "8"),
+    "70B QLoRA on 2 × 24 GB": _tuned("Llama 2 70B", "RTX 4090", "2", frozen="nf4, double", seq="512"),
+    "1B full on 8 GB": _tuned(
+        *("Llama 3.2 1B", "RTX 4060", "1"), ft="everything", opt="8-bit Adam", paged="true", inb="true", seq="1,024"
+    ),
     "Without sharding": _memory_preset("4,096", n="7B", zero="0", prec="fp32"),
     "Llama 3.1 405B, TP 8, PP 16": _memory_preset("8,192", model="Llama 3.1 405B", count="16,384", **_LLAMA),
     "DeepSeek-V3, PP 16, EP 64": _memory_preset(

@@ -26,7 +26,7 @@ from core.limits import limit
 from core.models.catalog import CatalogModel
 from core.planning.memory_estimate import plan_checkpoint
 from core.planning.plan import Plan
-from core.planning.throughput import Throughput
+from core.planning.throughput import Throughput, plan_work_share
 from core.runs.goodput import LEAST_GOODPUT, Interruptions, interruptions, mfu_of_all_hours, no_progress
 from core.runs.long_sequences import TokenWork, token_work
 from core.training.memory import CheckpointSize
@@ -64,6 +64,16 @@ class Terms:
         return token_work(self.model, self.plan.seq_len)
 
     @cached_property
+    def work_share(self) -> float:
+        """FLOPs of a step over those of one that trains everything."""
+        return plan_work_share(self.plan)
+
+    def per_parameter(self, params: Array | float) -> Array:
+        """FLOPs of a token for each parameter: of those products that are computed."""
+        per_parameter = np.asarray(self.token_work.per_parameter(params))
+        return per_parameter if self.work_share == 1 else per_parameter * self.work_share
+
+    @cached_property
     def checkpoint_size(self) -> CheckpointSize:
         """Bytes of a checkpoint per parameter."""
         return plan_checkpoint(self.plan)
@@ -94,7 +104,7 @@ class Terms:
     def flop_by_6n(self, params: Array) -> Array:
         """FLOPs of a token that the throughput is counted in: 6 N; where no step is timed, all that are counted, at
         which the MFU is taken to hold."""
-        return (6.0 if self.throughput.timed else self.token_work.per_parameter(params)) * params
+        return (6.0 * self.work_share if self.throughput.timed else self.per_parameter(params)) * params
 
     def _counted(self, mfu: Array, params: Array) -> Array:
         """An MFU of the throughput's FLOPs as one of all that are counted."""
@@ -133,7 +143,7 @@ class Terms:
 
     def hours_at(self, mfu: Array, params: Array, tokens: Array) -> Array:
         """Accelerator-hours of all the work at an MFU over all hours."""
-        per_token = flop_of_a_token.over(per_parameter=self.token_work.per_parameter(params), parameters=params)
+        per_token = flop_of_a_token.over(per_parameter=self.per_parameter(params), parameters=params)
         flop = flop_of_a_run.over(per_token=per_token, tokens=tokens)
         with np.errstate(divide="ignore", over="ignore"):
             seconds = training_seconds.over(flop=flop, accelerators=1.0, peak=self.peak, mfu=mfu)

@@ -8,6 +8,7 @@ parameters by no more than the square root: so more work never takes less time, 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -28,7 +29,9 @@ from core.runs.share import Shares, is_new, published_shares, usable_matmul
 from core.runs.utilisation import Width, base_peak
 from core.search.fastest import COUNTS, fastest, normalised
 from core.search.request import SearchRequest
+from core.training.layout import LayoutError
 from core.training.memory import CheckpointSize
+from core.training.trained import EVERYTHING, TrainedError
 
 Array = npt.NDArray[np.float64]
 
@@ -56,8 +59,22 @@ def _steps_of_size(request: SearchRequest, batch: float, size: int, seq_len: int
     """`Throughput.steps` of the stand-in of this size."""
     count = 2.0 ** (_OCTAVES * size)
     spec = stand_in(count, seq_len)
-    rates = fastest(replace(request, spec=spec), batch)
-    return None if rates is None else rates + math.log(6 * count / peak)
+    try:
+        rates = fastest(replace(request, spec=spec), batch)
+    except TrainedError:  # a rank above its width, say
+        return None
+    return None if rates is None else rates + math.log(6 * count * request.work_share_of(spec) / peak)
+
+
+@lru_cache(maxsize=1024)
+def plan_work_share(plan: Plan) -> float:
+    """FLOPs of a step of the plan over those of one that trains everything; 1 where what it trains cannot be."""
+    if plan.trained.everything:
+        return 1.0
+    with suppress(LayoutError, SpecError):
+        request = search_request(plan)
+        return request.work_share_of(request.spec)
+    return 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +95,7 @@ class Throughput:
             return None
         try:
             request = normalised(search_request(self.plan))
-        except (BudgetError, SpecError):
+        except (BudgetError, SpecError, TrainedError):
             return None
         between = (request.rates or Rates()).of("between", request.cluster.link_between)
         return None if math.isnan(between) else request
@@ -104,7 +121,9 @@ class Throughput:
         if self._request is None or self.model is None:
             return None
         rates = fastest(self._request, self._batch)
-        return None if rates is None else rates + math.log(6 * self.model.active / self.peak)
+        return (
+            None if rates is None else rates + math.log(6 * self.model.active * plan_work_share(self.plan) / self.peak)
+        )
 
     @cached_property
     def timed(self) -> bool:
@@ -137,6 +156,7 @@ class Throughput:
             measured=plan.measured if run.accelerator == plan.accelerator else CarriedRates(),
             find="time",
             own_runs=(),
+            trained=EVERYTHING,
         )
         other = Throughput(there, model if alike else None, self.checkpoint)
         size, count = np.array([run.parameters]), np.array([run.accelerators])

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from core.budget.errors import BudgetError
 from core.formula import Explanation, Source, Symbol, formula
+from core.hardware.accelerators import Accelerator
+from core.hardware.node_power import node_power
 
 _LLAMA1 = Source("Touvron et al. 2023, LLaMA", "section 6, table 15", "https://arxiv.org/abs/2302.13971")
 _WU = Source("Wu et al. 2021, Sustainable AI", "section II", "https://arxiv.org/abs/2111.00364")
 
+_NEWKIRK = Source(
+    "Newkirk et al. 2025, Empirically-Calibrated H100 Node Power Models", "abstract", "https://arxiv.org/abs/2506.14551"
+)
+
 _HOURS = Symbol("H", "accelerator-hours", "accelerator_hours")
 _ENERGY = Symbol("W", "energy", "watt_hours")
+_PUE = Symbol(r"\text{PUE}", "power usage effectiveness, the building’s power over the machines’", "number")
+
+DRAWN_SHARE = 0.76
+"""Share of its node's most that computationally intensive training on eight H100 drew, by Newkirk et al. 2025.
+
+Of V100s it fits too: GPT-3 drew 330 W each (Patterson et al. 2021, table 4), 75 % of a DGX-1's eighth."""
 
 US_GRID = 0.385
 """kg of CO₂ equivalent per kWh that LLaMA's table 15 takes for every run: the US average."""
@@ -28,19 +41,38 @@ USUAL_PUE = 1.1
     result=_ENERGY,
     symbols={
         "hours": _HOURS,
-        "watts": Symbol("w", "power limit of one accelerator (TDP)", "watts"),
-        "share": Symbol("s", "share of that limit drawn on average", "ratio"),
-        "pue": Symbol(r"\text{PUE}", "power usage effectiveness, the building’s power over the machines’", "number"),
+        "watts": Symbol("w", "one accelerator’s part of the node’s most, or its own power limit (TDP)", "watts"),
+        "share": Symbol("s", "share of that drawn on average", "ratio"),
+        "pue": _PUE,
     },
-    sources=(_LLAMA1, _WU),
+    sources=(_LLAMA1, _WU, _NEWKIRK),
 )
 def energy(hours: float, watts: float, share: float, pue: float) -> float:
-    """Energy of the accelerators, cooling and supply included.
+    """Energy of the machines, cooling and supply included.
 
-    Hosts, network and storage are in it only with a share above 100 %, which counts their power on the accelerators.
-    Published tables take the full power limit, an upper bound for the accelerators alone.
+    Counted by nodes, hosts are in it: training on eight H100 was measured to draw 76 % of what its node draws at most.
+    Counted by the accelerators’ own limits they are in it only with a share above 100 %; published tables take the full
+    limit.
     """
     return hours * watts * share * pue
+
+
+@formula(
+    r"\v{accelerators} \cdot \v{watts} \cdot \v{pue}",
+    result=Symbol(r"P_\text{peak}", "most that the building draws for the machines", "watts"),
+    symbols={
+        "accelerators": Symbol("n", "accelerators", "count"),
+        "watts": Symbol("w", "one accelerator’s part of the node’s most", "watts"),
+        "pue": _PUE,
+    },
+    sources=(_WU, _NEWKIRK),
+)
+def peak_power(accelerators: float, watts: float, pue: float) -> float:
+    """Power to provide: all nodes at their most at once, cooling and supply included.
+
+    Steps of training rise and fall together on all accelerators, so that no node makes up for another.
+    """
+    return accelerators * watts * pue
 
 
 @formula(
@@ -56,6 +88,20 @@ def carbon(energy: float, intensity: float) -> float:
     is not in it.
     """
     return energy / 1000 * intensity
+
+
+def drawn_power(device: Accelerator, share: float | None) -> tuple[float, float]:
+    """Watts of an accelerator and the share of them drawn on average: a typed one is of its own power limit, and
+    without any the published one of its part of the node."""
+    if share is not None:
+        return device.tdp_watts, share
+    node = node_power(device)
+    return node.each, DRAWN_SHARE if math.isnan(node.drawn) else node.drawn
+
+
+def most_drawn(device: Accelerator, share: float | None) -> float:
+    """Watts that an accelerator's part of its node draws at most; what was typed of it, where that is more."""
+    return max(node_power(device).each, device.tdp_watts * (share or 0.0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,27 @@ def time_between_failures(rate: float, accelerators: float) -> float:
     return 1000 * 86400 / (rate * accelerators)
 
 
+MOST_TAKEN = 60.0
+"""Interruptions an hour beyond which nothing could train: one a minute."""
+
+
+@formula(
+    r"\frac{1}{\frac{1}{\v{mtbf}} + \frac{\v{taken}}{3600}}",
+    result=Symbol("M'", "mean time between stops of the run, of either kind", "seconds"),
+    symbols={
+        "mtbf": _MTBF,
+        "taken": Symbol(r"\kappa", "times an hour that the whole pool is taken away", "number"),
+    },
+    sources=(OWN.at("rates of independent events add up"),),
+)
+def time_between_stops(mtbf: float, taken: float) -> float:
+    """Mean time between stops where accelerators fail, and where spot capacity is taken away.
+
+    Both lose what was trained since the last checkpoint, and cost a restart.
+    """
+    return 1 / (1 / mtbf + taken / 3600)
+
+
 WRITE_EACH = 120e6
 """Bytes per second that each accelerator's share of the storage writes: Llama 3's 2 TB/s sustained for 16,384."""
 
@@ -268,6 +289,7 @@ class Reliability:
     write_each: bytes per second of writing for each accelerator. blocking: share of the writing during which training
     waits. restart: seconds from a failure to training again. interval: seconds of training between checkpoints; NaN
     takes Daly's. elsewhere: share of the wall time that goes to anything else (evaluation, planned stops, idle tails).
+    taken: times an hour that all accelerators are taken away at once, as spot capacity is: a failure of the run each.
     """
 
     failures: Failures = field(default_factory=Failures)
@@ -276,6 +298,7 @@ class Reliability:
     restart: float = 600.0
     interval: float = math.nan
     elsewhere: float = 0.0
+    taken: float = 0.0
 
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -317,13 +340,15 @@ def interruptions(accelerators: float | Array, checkpoint: float | Array, r: Rel
     bandwidth = write_bandwidth.over(accelerators=count, each=r.write_each)
     written = size / bandwidth
     write = checkpoint_seconds.over(size=size, bandwidth=bandwidth, blocking=r.blocking)
-    never = r.failures.per_1000_days == 0
-    if never:
+    never = r.failures.per_1000_days == 0 and not r.taken
+    if r.failures.per_1000_days == 0:
         mtbf = np.full(count.shape, math.inf)
     elif math.isnan(r.failures.per_1000_days):
         mtbf = np.full(count.shape, r.failures.between)
     else:
         mtbf = np.asarray(time_between_failures.over(rate=r.failures.per_1000_days, accelerators=count))
+    if r.taken:
+        mtbf = np.asarray(time_between_stops.over(mtbf=mtbf, taken=r.taken))
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         young = young_interval.over(write=write, mtbf=mtbf)
         # Beyond 2 M the expansion fails. Daly then takes M; what it comes to at 2 M is as good, and does not jump.

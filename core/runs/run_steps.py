@@ -71,7 +71,8 @@ def _shape(row: Evidence) -> tuple[TransformerSpec, float, str]:
     if own and own.laid_out:
         return own.spec, own.active, own.name
     if row.experts:
-        near = min((m for m in catalog() if m.mixture and m.laid_out), key=lambda model: _apart(model, row))
+        mixtures = (m for m in catalog() if m.mixture and m.laid_out and not m.spec.mixer)
+        near = min(mixtures, key=lambda model: _apart(model, row))
         return near.spec, near.active, near.name
     return stand_in(run.params_total if run.params_total > 0 else run.params, 4096), run.params, "dense stand-in"
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.formula import Source, Symbol, formula
-from core.hardware.accelerators import find
+from core.hardware.accelerators import accelerators, find
 from core.hardware.matmul import best_matmul
 from core.runs.published import PublishedRun
 from core.runs.run_steps import run_steps
@@ -144,7 +144,7 @@ class RunShare:
     @property
     def early(self) -> bool:
         """Whether its accelerator was new, its software with it."""
-        return self.evidence.run.year - find(self.accelerator).year <= NEW_YEARS
+        return self.evidence.run.year - _out_since(self.accelerator) <= NEW_YEARS
 
     @property
     def lab(self) -> str:
@@ -249,7 +249,13 @@ def published_shares(timed: bool, early: bool = False) -> Shares:
 @lru_cache(maxsize=256)
 def is_new(accelerator: str) -> bool:
     """Whether an accelerator was new to the latest published runs."""
-    return max(row.run.year for row in evidence("whole")) - find(accelerator).year <= NEW_YEARS
+    return max(row.run.year for row in evidence("whole")) - _out_since(accelerator) <= NEW_YEARS
+
+
+def _out_since(accelerator: str) -> int:
+    """The year of the first accelerator of its architecture, whose software it runs: of an H200 that of the H100."""
+    own = find(accelerator)
+    return min(a.year for a in accelerators() if (a.family, a.generation) == (own.family, own.generation))
 
 
 def like_runs(runs: Sequence[RunShare]) -> list[tuple[RunShare, RunShare]]:

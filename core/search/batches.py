@@ -50,7 +50,7 @@ class BlockSearch:
     def _block(self, block: Group) -> None:
         layout, overlap = block.layout()
         memory = self.request.bytes_of(layout)
-        fits = memory <= self.request.usable
+        fits = memory <= self.request.budget
         inside = int(np.count_nonzero(fits))
         if not inside:
             self._miss(block, memory)
@@ -125,7 +125,7 @@ class BlockSearch:
         """The best of a few plans, some of which fit."""
         layout, overlap = block.layout()
         memory = self.request.bytes_of(layout)
-        seconds = self._seconds(block, layout, overlap, memory <= self.request.usable)
+        seconds = self._seconds(block, layout, overlap, memory <= self.request.budget)
         fitting_bytes = np.where(np.isfinite(seconds), memory, np.inf)
         keys = (seconds.reshape(-1), fitting_bytes.reshape(-1))
         order = np.lexsort(keys if self.lean else keys[::-1])

@@ -26,7 +26,7 @@ Array = npt.NDArray[np.float64]
 COUNTS: Array = 2.0 ** np.array([*range(18), 19, 21, 23, 24])
 """Accelerators at which layouts are timed; on more, the rest stays idle."""
 
-_LONG = 8192
+_LONG = 4096
 """Tokens of a sequence that one context-parallel rank takes at least."""
 
 _STEEPEST = 1.5
@@ -114,10 +114,13 @@ def _at(request: SearchRequest, batch: float) -> Array:
     """Tokens per second of each of `COUNTS` with ``batch`` sequences a step; 0 where no layout fits."""
     layout, possible = _layouts(request, COUNTS, batch)
     seconds = request.step(layout, 1).total
-    fits = possible & ~(request.bytes_of(layout) > request.usable) & (seconds > 0)
+    memory = request.bytes_of(layout)
     with np.errstate(divide="ignore", invalid="ignore"):
-        rate = np.where(fits, batch * request.seq_len / seconds, 0.0)
-    best = rate.max(axis=tuple(range(1, rate.ndim)))
+        rate = np.where(possible & (seconds > 0), batch * request.seq_len / seconds, 0.0)
+    fitting: Array = np.where(memory > request.usable, 0.0, rate)
+    layouts = tuple(range(1, fitting.ndim))
+    best: Array = np.where(memory > request.budget, 0.0, fitting).max(axis=layouts)
+    best = np.where(best > 0, best, fitting.max(axis=layouts))
     best.flags.writeable = False
     return best
 

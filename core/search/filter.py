@@ -35,6 +35,12 @@ def chosen(plans: Columns, places: npt.NDArray[np.intp]) -> Columns:
     )
 
 
+def thinned(plans: Columns, most: int) -> Columns:
+    """At most so many of ``plans``, evenly from the fastest to the slowest."""
+    count = len(plans.seconds)
+    return plans if count <= most else chosen(plans, np.linspace(0, count - 1, most).astype(np.intp))
+
+
 def layout_at(plans: Columns, place: int) -> Layout:
     """One plan's layout, of whole numbers."""
     size = plans.seconds.shape

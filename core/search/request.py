@@ -24,11 +24,16 @@ from core.step_time.parts import AS_USUAL, Running, StepTime
 from core.step_time.step import step_over, step_time
 from core.training.activations.tensors import FUSED, Implementation, Loss
 from core.training.device.buffers import MEASURED, Runtime
-from core.training.device.inputs import States, Step, states_of
+from core.training.device.inputs import States, Step, partly_trained, states_of, written_under
 from core.training.device.memory import DeviceMemory, bytes_over, memory_over
+from core.training.device.work import work_share
 from core.training.layout import Layout
 from core.training.optimizers import Optimizer
 from core.training.precision import PrecisionPolicy
+from core.training.trained import EVERYTHING, Trained
+
+FREE_MEMORY = 0.08
+"""Share of an accelerator's memory that is kept free where nobody says how much."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,10 @@ class SearchRequest:
 
     batch: sequences of a step, exactly micro_batch · micro_batches · data.  running: how steps are run; whether
     communication overlaps is the layouts' own.  loss, chunks: how the loss is worked out, and in how many pieces.
-    objective: what the best has least or most of.  Without slots, so that what follows from it is worked out once.
+    objective: what the best has least or most of. offloads, trained, in_backward, paged: what is trained, and what
+    saves memory beside that. memory_bytes: of one accelerator, NaN for the catalogue's. keep_free: share of it that a
+    plan leaves free, where any does.
+    Without slots, so that what follows from it is worked out once.
     """
 
     spec: TransformerSpec
@@ -54,6 +62,12 @@ class SearchRequest:
     loss: Loss | None = None
     chunks: int = 1
     objective: Objective = "time"
+    offloads: bool = False
+    trained: Trained = EVERYTHING
+    in_backward: bool = False
+    paged: bool = False
+    memory_bytes: float = math.nan
+    keep_free: float = 0.0
 
     def __post_init__(self) -> None:
         modelled(self.spec)
@@ -66,16 +80,34 @@ class SearchRequest:
     @property
     def usable(self) -> float:
         """Bytes of one accelerator; NaN where unknown."""
-        return self.cluster.accelerator.memory_bytes
+        return self.cluster.accelerator.memory_bytes if math.isnan(self.memory_bytes) else self.memory_bytes
+
+    @property
+    def budget(self) -> float:
+        """Bytes of one accelerator that a plan may take."""
+        return self.usable * (1 - self.keep_free)
 
     @cached_property
     def _states(self) -> States:
-        return states_of(self.optimizer, self.policy, self.spec)
+        return states_of(
+            self.optimizer, self.policy, self.spec, self.trained, in_backward=self.in_backward, paged=self.paged
+        )
+
+    @cached_property
+    def written(self) -> Implementation:
+        """How layers are written, with what of them is trained."""
+        return written_under(self.implementation, self.spec, self.policy, self.trained, offloads=self.offloads)
 
     @cached_property
     def _step(self) -> Step:
-        how = Step(self.seq_len, self.implementation, loss=self.loss, chunks=self.chunks)
-        return replace(how.under(self.policy), imbalance=self.running.imbalance)
+        how = Step(self.seq_len, self.written, loss=self.loss, chunks=self.chunks)
+        return replace(how.under(self.policy, self.trained), imbalance=self.running.imbalance)
+
+    def work_share_of(self, spec: TransformerSpec) -> float:
+        """FLOPs of a step of ``spec`` over those of one that trains everything."""
+        if self.trained.everything:
+            return 1.0
+        return work_share(spec, partly_trained(spec, self.policy, self.trained), self.seq_len)
 
     def bytes_of(self, layout: Layout) -> npt.NDArray[np.float64]:
         """Bytes that the fullest accelerator has to hold under each layout."""
@@ -94,7 +126,7 @@ class SearchRequest:
             self._states,
             seq_len=self.seq_len,
             running=replace(self.running, overlap=overlap),
-            implementation=self.implementation,
+            implementation=self.written,
             rates=self.rates,
         )
 
@@ -106,7 +138,7 @@ class SearchRequest:
             Layout(**{field.name: int(np.ravel(getattr(layout, field.name))[0]) for field in fields(Layout)}),
             seq_len=self.seq_len,
             running=replace(self.running, overlap=int(np.ravel(overlap)[0])),
-            implementation=self.implementation,
+            implementation=self.written,
             policy=self.policy,
             optimizer=self.optimizer,
             rates=self.rates,
@@ -117,6 +149,7 @@ class SearchRequest:
         device = self.cluster.accelerator
         tokens = self.batch * self.seq_len
         flop = float(flops_per_token(self.spec, self.seq_len, "causal").training) * tokens
+        flop *= self.work_share_of(self.spec)
         peak = device.peak(self.running.dtype)
         if math.isnan(peak) or not seconds > 0:
             return math.nan

@@ -63,7 +63,7 @@ class SearchResult:
     aside.  pareto: plans that none beats in both time and memory, fastest first.  plans: the fastest of those that fit,
     up to a cap, and all of a small space.  count: plans that divide.  fitting: those of them that fit.  nearest: where
     nothing fits, the plan that misses by least.  seconds: of the search itself.  dollars: rent of one step of the best
-    plan; NaN without a price.
+    plan; NaN without a price.  kept_free: share of an accelerator's memory that all of them leave free.
     """
 
     best: LayoutResult | None
@@ -75,3 +75,4 @@ class SearchResult:
     nearest: LayoutResult | None
     seconds: float
     dollars: float = math.nan
+    kept_free: float = 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from typing import get_args
 
 from core.budget.errors import BudgetError
@@ -75,12 +76,14 @@ def search_plans(
 
 
 def searched(request: SearchRequest, *, price: float | None = None, top: int = TOP) -> SearchResult:
-    """The same for a request."""
+    """The same for a request; of plans that leave too little memory free where none leaves as much as it asks for."""
     start = time.perf_counter()
     count, groups = groups_of(request)
     sweep = BlockSearch(request, top, lean=request.objective == "memory headroom")
     for group in groups:
         sweep.walk(group)
+    if request.keep_free and not sweep.fitting:
+        return searched(replace(request, keep_free=0.0), price=price, top=top)
     pareto = sweep.pareto
     best = pareto[-1 if sweep.lean else 0] if pareto else None
     hours = accelerator_hours(request.cluster.count, best.seconds) if best else math.nan
@@ -94,4 +97,5 @@ def searched(request: SearchRequest, *, price: float | None = None, top: int = T
         nearest=sweep.nearest,
         seconds=time.perf_counter() - start,
         dollars=math.nan if price is None else rent(hours, price),
+        kept_free=request.keep_free,
     )

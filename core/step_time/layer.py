@@ -86,7 +86,7 @@ def layer_time(
             each, once = each + work.mixed * per_token, once + work.mixed * per_layer
     core, core_back = rank.core(seq_len)
     matmul, attention, elements = tokens * each + once, tokens * core, tokens * rank.elements()
-    whole = tokens * (core + core_back)
+    whole = tokens * (core + core_back) if how.partly is None else tokens * (core + how.partly.active * core_back)
     merged, merged_back = rank.merged()
     forward = matmul + attention + elements + tokens * merged
     full, selective, by_one = (
@@ -104,22 +104,34 @@ def layer_time(
             last, last_once = last + work.mixed * routed, last_once + work.mixed * routed_once
         again = forward - running.stops_early * (tokens * last + last_once)
     repeat = full * again + selective * repeated + by_one * (_SECOND * matmul + elements)
+    partly = how.partly
+    # Of the passes through a layer: all products are three where everything is trained, else as many as there are.
+    flows = partly.active if partly else 1.0
+    products = partly.passes if partly else 3.0
+    head_products = 2.0 + partly.logits if partly else 3.0
+    repeat = repeat * flows if partly else repeat
+    copied: Any = 0.0
+    if partly and partly.stored:
+        moved = (partly.stored + WIDE) * work.plain.parameters(d.tensor, rank.heads)
+        copied = (1.0 + flows * (1.0 + full)) * moved / speeds.memory
     fixed: Any = c.per_layer + work.mixed * c.per_expert * rank.experts
     if work.mixed and np.any(np.equal(running.graphs, 0)):
-        computing = 3.0 * matmul + (1.0 + BACK) * elements + whole + repeat + fixed
+        computing = products * matmul + (1.0 + BACK * flows) * elements + whole + repeat + fixed
         fixed = fixed + work.mixed * (1 - running.graphs) * np.maximum(0.0, c.launches - computing)
     ring = (d.context > 1) * 1.0
     return LayerTime(
         forward=forward - ring * attention,
-        matmul=3.0 * matmul,
+        matmul=products * matmul,
         attention=whole,
-        elementwise=(1.0 + BACK) * elements + tokens * (merged + merged_back) + rank.added(matmul),
+        elementwise=(1.0 + BACK * flows) * elements
+        + tokens * (merged + merged_back)
+        + (rank.added(matmul) if partly is None else copied),
         recompute=repeat,
         tensor=_tensor(rank, tokens, 2.0 + full * (1.0 - 0.25 * running.stops_early)),
         context=_context(rank, tokens, 3.0 + full, whole),
         expert=_expert(rank, tokens, 2.0 + full * (1.0 - 0.5 * running.stops_early)) if work.mixed else 0.0,
         fixed=fixed,
-        head=3.0 * heads * (tokens * head + head_once),
+        head=head_products * heads * (tokens * head + head_once),
         head_elementwise=heads * tokens * logits,
         ring=ring,
     )

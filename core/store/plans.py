@@ -48,12 +48,24 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A revision: when it was made, by whom, and what it changed; nothing in the first."""
+    """A revision: when it was made, by whom, and what it changed; nothing in the first. whole: whether all of its row
+    could be read."""
 
     revision: int
     when: datetime
     who: str
     edits: tuple[Edit, ...]
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment on a plan. who: empty where nobody gave a name. when: in UTC."""
+
+    id: str
+    when: datetime
+    who: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

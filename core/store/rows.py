@@ -15,8 +15,8 @@ from pydantic import BaseModel, Field, Json, ValidationError
 
 from core.fields import LINK_VERSION, VERSION, quoted
 from core.limits import limit
-from core.planning.comparison.entry import RESULTS, Entry, entry_of
-from core.planning.form.plan_form import ACCELERATOR, MODEL_NAME, PLAN_FORM
+from core.planning.comparison.entry import FORMS, RESULTS, Entry, Kind, entry_of
+from core.planning.form.plan_form import ACCELERATOR, MODEL_NAME
 from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Edit, SavedPlan
 from core.wording import cleaned
 
@@ -40,6 +40,7 @@ class _Row(BaseModel):
     texts: Json[dict[str, str]] = Field(default_factory=dict[str, str])
     form_version: Annotated[int, Field(ge=1)] = LINK_VERSION
     results: Json[dict[str, float]] = Field(default_factory=dict[str, float])
+    kind: Kind = "plan"
     knowledge: RowText = ""
     made: Moment = 0
     changed: Moment = 0
@@ -60,10 +61,11 @@ def read_plan(row: Mapping[str, Any]) -> SavedPlan:
     """The plan of a row of plans."""
     cells, bad = read_cells(_Row, row)
     problems = [f"Of the saved row, {quoted(bad)} cannot be read."] if bad else []
-    texts, _ = PLAN_FORM.from_address(
-        {PLAN_FORM.key(name): (text,) for name, text in cells.texts.items()} | {VERSION: (str(cells.form_version),)}
+    form = FORMS[cells.kind]
+    texts, _ = form.from_address(
+        {form.key(name): (text,) for name, text in cells.texts.items()} | {VERSION: (str(cells.form_version),)}
     )
-    unknown = sorted(set(cells.texts) - {field.id for field in PLAN_FORM.fields})
+    unknown = sorted(set(cells.texts) - {field.id for field in form.fields})
     if cells.form_version > LINK_VERSION:
         problems.append(
             f"It was saved by a newer Napkin (version {cells.form_version} of the plan’s fields; this one "
@@ -72,7 +74,7 @@ def read_plan(row: Mapping[str, Any]) -> SavedPlan:
         )
     elif cells.form_version == LINK_VERSION and unknown:
         problems.append(f"It has fields that are not known here and were left aside: {quoted(unknown)}.")
-    entry = entry_of(cells.name, texts)
+    entry = entry_of(cells.name, texts, cells.kind)
     return SavedPlan(
         id=cells.id,
         entry=replace(entry, results=_finite(cells.results)),
@@ -90,8 +92,9 @@ def read_plan(row: Mapping[str, Any]) -> SavedPlan:
 
 def read_change(row: Mapping[str, Any]) -> Change:
     """The change of a row of plan_changes; what cannot be read of it is left out."""
-    cells, _ = read_cells(_ChangeRow, row)
-    return Change(cells.revision, moment(cells.changed), cells.who, tuple(Edit(*edit) for edit in cells.edits))
+    cells, bad = read_cells(_ChangeRow, row)
+    edits = tuple(Edit(*edit) for edit in cells.edits)
+    return Change(cells.revision, moment(cells.changed), cells.who, edits, not bad)
 
 
 def read_cells(model: type[_Model], row: Mapping[str, Any]) -> tuple[_Model, tuple[str, ...]]:
@@ -105,7 +108,7 @@ def read_cells(model: type[_Model], row: Mapping[str, Any]) -> tuple[_Model, tup
 
 def columns(entry: Entry, knowledge: str) -> dict[str, Any]:
     """A plan as columns of its row. Raises ``ValueError`` for one without a name or too long."""
-    selected = entry_of(entry.name, entry.texts)
+    selected = entry_of(entry.name, entry.texts, entry.kind)
     # Half of a surrogate pair, which no browser sends, is no text for a database.
     texts = json.dumps({name: text.encode("utf-8", "replace").decode("utf-8") for name, text in selected.texts.items()})
     if not selected.name:
@@ -118,6 +121,7 @@ def columns(entry: Entry, knowledge: str) -> dict[str, Any]:
         "texts": texts,
         "form_version": LINK_VERSION,
         "results": results,
+        "kind": entry.kind,
         "knowledge": knowledge,
     }
 
@@ -150,6 +154,28 @@ def edits_between(old: SavedPlan, new: SavedPlan) -> tuple[Edit, ...]:
     names = dict.fromkeys((*before, *after))
     pairs = ((name, before.get(name, ""), after.get(name, "")) for name in names)
     return tuple(Edit(*pair) for pair in pairs if pair[1] != pair[2])
+
+
+def as_of(plan: SavedPlan, history: Iterable[Change], revision: int) -> SavedPlan | None:
+    """``plan`` as it was at an earlier revision: its changes undone, the last one first. None where its history does
+    not lead back there: a line is missing or damaged, or older fields have another meaning now."""
+    state, at = _problems(plan), plan.revision
+    for change in history:
+        if at <= revision:
+            break
+        if change.revision != at or not change.whole or any(state.get(e.field, "") != e.new for e in change.edits):
+            return None
+        state |= {edit.field: edit.old for edit in change.edits}
+        at -= 1
+    results = {name: text for name in RESULTS if (text := state.pop(RESULT + name, ""))}
+    name, note, tags, _ = (state.pop(own) for own in (NAME, NOTE, TAGS, ARCHIVED))
+    if at != revision or plan.problems or state.keys() != plan.entry.texts.keys():
+        return None
+    try:
+        entry = replace(plan.entry, name=name, texts=state, results={n: float(text) for n, text in results.items()})
+    except ValueError:
+        return None
+    return replace(plan, entry=entry, note=note, tags=tags_of(tags), revision=revision)
 
 
 def _problems(plan: SavedPlan) -> dict[str, str]:

@@ -15,7 +15,8 @@ from sqlalchemy.exc import IntegrityError
 
 from core.data_version import data_version
 from core.limits import limit
-from core.planning.comparison.entry import Entry
+from core.planning.comparison.entry import Entry, Kind
+from core.store.comments import Comments
 from core.store.engine import in_database, make_engine, place_of
 from core.store.errors import Conflict, StoreError
 from core.store.links import Links
@@ -44,7 +45,8 @@ _RACES = 20
 class Store:
     """The saved plans of one database. Every method raises `StoreError` where it cannot do what it says.
 
-    clock: microseconds since 1970, UTC. measurements, links: what was measured, kept in the same database.
+    clock: microseconds since 1970, UTC. measurements, links, comments: what was measured and said, kept
+    in the same database.
     """
 
     def __init__(self, engine: Engine, clock: Callable[[], int] = lambda: time.time_ns() // 1000) -> None:
@@ -53,6 +55,7 @@ class Store:
         self.where = place_of(engine)
         self.measurements = Measurements(engine, clock)
         self.links = Links(engine, clock)
+        self.comments = Comments(engine, clock)
 
     @classmethod
     def open(cls, address: str | Path) -> Store:
@@ -76,11 +79,18 @@ class Store:
         return read_plan(self._read(lambda connection: _row(connection, id)))
 
     def find(
-        self, text: str = "", tags: Sequence[str] = (), *, archived: bool = False, page: int = 1, per_page: int = 20
+        self,
+        text: str = "",
+        tags: Sequence[str] = (),
+        *,
+        archived: bool = False,
+        page: int = 1,
+        per_page: int = 20,
+        kind: Kind = "plan",
     ) -> PlanPage:
-        """Plans that have every word of ``text`` and every tag, newest change first. page: from 1."""
+        """Plans, or calendars, that have every word of ``text`` and every tag, newest change first. page: from 1."""
         c, tagged = PLANS.c, tags_of(tags)
-        where = [c.archived == int(archived)]
+        where = [c.archived == int(archived), c.kind == kind]
         where += [c.searched.contains(word, autoescape=True) for word in folded(text)[: limit("search_chars")].split()]
         where += [c.tags.icontains(f"\n{tag}\n", autoescape=True) for tag in tagged]
         size = max(1, min(per_page, limit("plans_listed")))
@@ -96,7 +106,10 @@ class Store:
 
     def like(self, entry: Entry) -> SavedPlan | None:
         """The plan on the list that was changed last of those with this name and these texts; None where none has."""
-        name, page = cleaned(entry.name, limit("plan_name")), self.find(entry.name, per_page=limit("plans_listed"))
+        name, page = (
+            cleaned(entry.name, limit("plan_name")),
+            self.find(entry.name, per_page=limit("plans_listed"), kind=entry.kind),
+        )
         return next((plan for plan in page.plans if plan.entry.name == name and plan.entry.texts == entry.texts), None)
 
     def tags(self, *, archived: bool = False) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, MetaData, String, Table, Text
 
-HEAD = "0003"
+HEAD = "0005"
 """The version of the database that this code reads and writes."""
 
 META = MetaData()
@@ -26,6 +26,7 @@ PLANS = Table(
     Column("knowledge", Text, nullable=False),
     Column("results", Text, nullable=False),
     Column("texts", Text, nullable=False),  # JSON in ASCII, which carries any text into any database and back
+    Column("kind", String(16), nullable=False, server_default="plan"),  # or "calendar"
     Index("plans_newest", "archived", "changed", "id"),
     Index("plans_tags", "archived", "tags"),
 )
@@ -38,6 +39,17 @@ CHANGES = Table(
     Column("changed", BigInteger, nullable=False),
     Column("who", Text, nullable=False),
     Column("edits", Text, nullable=False),
+)
+
+COMMENTS = Table(
+    "plan_comments",
+    META,
+    Column("id", String(32), primary_key=True),
+    Column("plan", String(32), ForeignKey("plans.id", ondelete="CASCADE"), nullable=False),
+    Column("made", BigInteger, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Index("plan_comments_in_order", "plan", "made", "id"),
 )
 
 MEASUREMENTS = Table(

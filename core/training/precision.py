@@ -52,6 +52,7 @@ class PrecisionPolicy:
     accumulation: a buffer in which the gradients of micro-batches are added up, next to the gradients and sharded as
         they are; None where they are added up in place.
     phrase: the policy inside a sentence, after "under AdamW".
+    short: its name where there is little room.
     autocast: what matmuls multiply in where that is not the type of the weights.
     saved: what most activations are saved in for the backward pass, where that is not what matmuls multiply in.
     note: what the policy is for, or who trains with it.
@@ -70,6 +71,7 @@ class PrecisionPolicy:
     autocast: StorageType | None = None
     accumulation: StorageType | None = None
     saved: StorageType | None = None
+    short: str = ""
 
     @property
     def multiplies(self) -> StorageType:
@@ -169,6 +171,7 @@ def _read(row: Mapping[str, str]) -> PrecisionPolicy:
         autocast=_optional(row["autocast"]),
         accumulation=_optional(row["accumulation"]),
         saved=_optional(row["saved"]),
+        short=row["short"] or row["id"],
     )
 
 

@@ -117,7 +117,10 @@ def _layers(s: TransformerSpec, dense: int, mixed: int) -> Iterator[ParameterTen
     yield from _network(s, "feed-forward", s.ffn, dense)
     yield _vector("number of the activation function", 1, dense * s.activation_scalars)
     yield from _experts(s, mixed)
-    yield _vector("norm", s.hidden, (dense + mixed) * s.norms_per_layer * s.norm_vectors)
+    bare = dense if s.experts and not s.ffn else 0
+    yield _vector(
+        "norm", s.hidden, ((dense + mixed) * s.norms_per_layer - bare * (s.norms_per_layer // 2)) * s.norm_vectors
+    )
 
 
 def _prediction(s: TransformerSpec) -> Iterator[ParameterTensor]:

@@ -6,6 +6,8 @@ import streamlit as st
 
 from core.fields import Field
 from core.planning.cost import form
+from core.planning.cost.form import prices_of
+from core.planning.cost.pool_bill import pool_costs
 from core.planning.form.plan_form import PRICE
 from core.views.cost import text
 from core.views.cost.charts import bills
@@ -22,23 +24,39 @@ _STORED = (form.KEPT, form.DATASET, form.GB_MONTH, form.SENT, form.GB_OUT)
 
 def bill(inputs: Inputs, a: CalendarInputs) -> None:
     """Prices, the bars, and the table of lines."""
-    _row(inputs, _RENTED, placeholder=price(*a.question.runs[0].plan.price_range))
+    pooled = bool(a.schedule.fleet.pools)
+    _row(inputs, (PRICE, form.HELD) if pooled else _RENTED, placeholder=price(*a.question.runs[0].plan.price_range))
     show.problems(inputs, *(field.id for field in _RENTED))
     with show.more(inputs, "More: what owning takes, storage and traffic", *_OWNED, *_STORED, key="fold_bill") as more:
         if more.open:
-            _row(inputs, _OWNED)
+            _row(inputs, (form.STAFF, form.SPACE, form.KWH) if pooled and not _cluster_owned(a) else _OWNED)
             _row(inputs, _STORED)
     message = text.compared(a.ways)
     show.takeaway(message)
     show.chart(
         bills(a.ways, TOKENS), alt=f"Dollars of the calendar, each way of paying. {plain(message)}", key="calendar:bill"
     )
-    show.note(text.OWNED)
+    if pooled:
+        show.small_table(
+            [show.Column(heading, numeric=i > 1) for i, heading in enumerate(text.POOLS)],
+            [
+                [show.remarked(*cell) for cell in row]
+                for row in text.pool_rows(pool_costs(a.schedule, prices_of(inputs.reading)))
+            ],
+            caption=text.POOLED_BILL,
+        )
+    else:
+        show.note(text.OWNED)
     show.small_table(
-        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(text.TABLE)],
+        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(text.heading(a.ways))],
         [[show.remarked(*cell) for cell in row] for row in text.rows(a.ways)],
         caption="In the middle of the range, and under it the range: every run early, or every run late",
     )
+
+
+def _cluster_owned(a: CalendarInputs) -> bool:
+    """Whether a run is on the plan's own cluster, at a price of 0."""
+    return any(run.pool is None and run.plan.owned for run in a.question.runs)
 
 
 def _row(inputs: Inputs, fields: tuple[Field, ...], placeholder: str = "") -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from core.planning.calendar.form import CALENDAR_FIELDS
 from core.planning.calendar.presets import PRESETS
-from core.planning.cost.form import MONEY_FIELDS
-from core.planning.form.plan_form import complete_presets, plan_form
+from core.planning.cost.calendar_form import CALENDAR_FORM
+from core.planning.form.plan_form import complete_presets
 
 CHIPS = complete_presets(PRESETS)
 
-FORM = plan_form("y", *CALENDAR_FIELDS, *MONEY_FIELDS)
+FORM = CALENDAR_FORM

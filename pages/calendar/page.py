@@ -7,18 +7,23 @@ import streamlit as st
 from core.planning.calendar.form import texts_of
 from core.planning.calendar.presets import SOURCES
 from core.planning.cost.bill import explain
-from core.planning.form.plan_form import link_texts
+from core.planning.form.plan_form import link_texts, named_texts
 from core.views.calendar import text
 from core.views.calendar.charts import calendar
 from core.views.calendar.ics import as_ics
+from core.views.calendar.text_fit import fits
 from core.views.cost.text import fleet_text
 from pages.calendar.bill import bill
+from pages.calendar.choosing import choosing
 from pages.calendar.form import CHIPS, FORM
-from pages.calendar.inputs import CalendarInputs, draw, read_inputs
+from pages.calendar.inputs import CalendarInputs, draw, draw_runs, read_inputs
+from pages.calendar.layouts import layouts
+from pages.calendar.saved import saved_calendars
+from pages.calendar.take import take_away
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.plan_presets import plan_chips
-from pages.common.registry import CALENDAR, COMPUTE, MEMORY
+from pages.common.plan_bar import plan_bar
+from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL
 from pages.common.shape import adopt_built
 from pages.common.theme import TOKENS
 
@@ -33,8 +38,11 @@ def _runs(inputs: Inputs, a: CalendarInputs) -> None:
     for row, run, under in zip(rows, s.runs, text.remarks(s), strict=True):
         name = show.link(run.run.name, COMPUTE, texts_of(inputs.reading, run.run))
         row[0] = show.Html(name + show.remarked("", under[0]))
+        if not fits(run):
+            row[3] = show.Html(row[3] + show.link("its layouts", PARALLEL, texts_of(inputs.reading, run.run)))
+    numbers, days = ("accelerators", "memory", "trains", "paused", "rent"), ("begins", "ends", "quarter")
     show.small_table(
-        [show.Column(heading, numeric=i in (2, 6, 7, 8), whole=i in (3, 4, 5)) for i, heading in enumerate(text.TABLE)],
+        [show.Column(heading, numeric=heading in numbers, whole=heading in days) for heading in text.TABLE],
         rows,
         caption="Days in UTC. A run’s name leads to its budget, where its days and dollars are the same",
     )
@@ -52,27 +60,32 @@ def page() -> None:
     """Inputs, the answer, the calendar, and the bill."""
     adopt_built(CALENDAR)
     inputs = Inputs(CALENDAR, FORM)
-    chips = show.slot()
+    bar = show.slot()
     a = read_inputs(inputs)
-    draw(inputs)
-    story = plan_chips(inputs, CHIPS, into=chips)
+    side, main = show.beside()
+    with side:
+        draw(inputs)
+    story = plan_bar(inputs, CHIPS, named_texts(inputs.reading.texts), into=bar, kind="calendar")
     s, rented = a.schedule, a.ways[0]
 
-    with show.guarded("The answer"):
+    with main, show.guarded("The answer"):
         show.answer(text.sentence(s, rented), text.detail(s, rented, fleet_text(s)))
-        lost, saved = text.unfitting(s)
-        for wrong in (text.missed(s), *text.impossible(s), *lost):
+        for wrong in (text.missed(s), *text.beyond(s)[0], *text.impossible(s), *text.unfitting(s)[0]):
             if wrong:
                 show.error(wrong)
-        for line in (*saved, *text.queued(s)):
+    with main, show.guarded("The calendar"):
+        show.chart(calendar(s, TOKENS), alt=text.picture(s), key="calendar:bars")
+        for line in (*text.unfitting(s)[1], *text.beyond(s)[1], *text.queued(s)):
             show.note(line)
         for source in SOURCES.get(story or "", ()):
             show.source(source)
-    with show.guarded("The calendar"):
-        show.chart(calendar(s, TOKENS), alt=text.picture(s), key="calendar:bars")
+    with show.guarded("The runs"):
+        draw_runs(inputs)
         _runs(inputs, a)
+    layouts(inputs, a)
     with show.question("What does it cost?"):
         bill(inputs, a)
+    choosing(inputs, a)
 
     show.how(
         lambda: [
@@ -84,6 +97,8 @@ def page() -> None:
         key="calendar:how",
         notes=[text.METHOD],
     )
+    take_away(inputs, a)
+    saved_calendars(inputs)
     show.onwards("FLOPs, days and dollars of the plan alone", COMPUTE, link_texts(inputs.reading.texts))
     show.onwards("What each accelerator has to hold", MEMORY, link_texts(inputs.reading.texts))
     show.footer(inputs)

@@ -15,11 +15,13 @@ from core.floats.comparison import Stored
 from core.floats.decimals import brief, power_form, raised, rounded
 from core.floats.formats import FORMATS, FloatFormat
 from core.units import QuantityText, format_exact, scientific
+from core.views.floats.text import describe_outcome
 from pages.common import show
 from pages.common.components import component
 from pages.common.show import rich
 
 _KEY = "floats:bits"
+_BESIDE = "floats:bits:beside"
 _SEEN = "floats:bits:seq"
 _FOLD_FROM = 130
 """Exact decimals with more characters than this are folded."""
@@ -45,25 +47,34 @@ def flipped(fmt: FloatFormat) -> int | None:
 
 def bit_strip(view: CodeView, on_flip: Callable[[], None]) -> None:
     """The bits of ``view``, to be flipped by mouse and keyboard; ``on_flip`` then reads `flipped`."""
-    fmt = view.fmt
     component("bits")(
-        data={
-            "format": fmt.name,
-            "title": fmt.title,
-            "code": f"{view.code:x}",
-            "seq": st.session_state.get(_SEEN, 0),
-            "bits": [
-                {"field": b.field, "index": b.index, "weight": b.weight, "effect": b.effect, "flipped": b.flipped}
-                for b in bits(view.code, fmt)
-            ],
-            "below": None if view.below is None else f"{view.below:x}",
-            "above": None if view.above is None else f"{view.above:x}",
-            "below_text": _neighbour(view.below, fmt),
-            "above_text": _neighbour(view.above, fmt),
-        },
+        data=_strip(view) | {"seq": st.session_state.get(_SEEN, 0)},
         key=_KEY,
         on_flip_change=on_flip,
     )
+
+
+def still_strip(stored: Stored) -> None:
+    """What another format makes of the number, in a sentence and in bits that cannot be flipped."""
+    show.takeaway(describe_outcome(stored).answer)
+    component("bits")(data=_strip(stored.view) | {"seq": 0, "still": True}, key=_BESIDE)
+
+
+def _strip(view: CodeView) -> dict[str, object]:
+    fmt = view.fmt
+    return {
+        "format": fmt.name,
+        "title": fmt.title,
+        "code": f"{view.code:x}",
+        "bits": [
+            {"field": b.field, "index": b.index, "weight": b.weight, "effect": b.effect, "flipped": b.flipped}
+            for b in bits(view.code, fmt)
+        ],
+        "below": None if view.below is None else f"{view.below:x}",
+        "above": None if view.above is None else f"{view.above:x}",
+        "below_text": _neighbour(view.below, fmt),
+        "above_text": _neighbour(view.above, fmt),
+    }
 
 
 def bit_rows(storeds: Sequence[Stored]) -> None:
@@ -116,8 +127,9 @@ def _step(width: Fraction) -> str:
     return f"{_mono(rich(raised(power_form(width))))} = {_mono(rich(rounded(width, 6)))}"
 
 
-def format_table() -> None:
-    """What every format can hold."""
+def format_table(first: FloatFormat) -> None:
+    """What every format can hold; ``first`` and those as wide begin."""
+    formats = sorted(FORMATS.values(), key=lambda fmt: (fmt is not first, fmt.bits != first.bits))
     headings = (
         "Largest",
         "Smallest normal",
@@ -130,12 +142,12 @@ def format_table() -> None:
     columns = [show.Column("Format"), *(show.Column(name, numeric=True) for name in headings)]
     cells = [
         show.column_cells(column, [_limit(text, remark) for text, remark in limits])
-        for column, limits in zip(columns[1:], zip(*map(_limits, FORMATS.values()), strict=True), strict=True)
+        for column, limits in zip(columns[1:], zip(*map(_limits, formats), strict=True), strict=True)
     ]
     rows = "".join(
         f"<tr><th scope=row>{fmt.title}<small class=np-mono>{_layout(fmt)}</small>"
-        f"<small>{html.escape(fmt.used)}</small></th>{''.join(row)}</tr>"
-        for fmt, row in zip(FORMATS.values(), zip(*cells, strict=True), strict=True)
+        f"<small>{html.escape(fmt.used)} ({html.escape(_cited(fmt))})</small></th>{''.join(row)}</tr>"
+        for fmt, row in zip(formats, zip(*cells, strict=True), strict=True)
     )
     caption = (
         "Under each name the bits of sign, exponent, fraction; under each extreme its code; eps: distance from 1 "
@@ -158,6 +170,11 @@ def _limits(fmt: FloatFormat) -> tuple[tuple[str, str], ...]:
         ("no" if fmt.inf_code is None else "yes", ""),
         (_count(fmt.nan_codes), ""),
     )
+
+
+def _cited(fmt: FloatFormat) -> str:
+    """The works that define a format, such as of whom and which year."""
+    return "; ".join(source.title.partition(",")[0] for source in fmt.sources)
 
 
 def _layout(fmt: FloatFormat) -> str:

@@ -15,7 +15,9 @@ from core.fields import VERSION, clipped, newer, read_version
 from core.limits import limit
 from core.planning.comparison.entry import Entry, pack, unpack
 from core.planning.comparison.names import distinct
-from pages.common.registry import GROUPS, PageSpec
+from core.views.comparison.text import already_in
+from core.views.comparison.text import full as no_more
+from pages.common.registry import COMPARE, GROUPS, PageSpec
 
 IN_LINK = "plans"
 """The parameter of a link that carries the comparison list."""
@@ -63,6 +65,19 @@ def full() -> bool:
 def add(entry: Entry) -> bool:
     """Put one more plan at the end; False where the comparison list is full, which then stays as it is."""
     return insert(entry, len(held()))
+
+
+def offer(entry: Entry) -> str:
+    """Put one more plan at the end, unless it is there already; what is to be said where it is not put."""
+    if there := same(entry):
+        return already_in(there)
+    return "" if add(entry) else no_more()
+
+
+def way_there() -> None:
+    """The way to Compare, once there is something in it."""
+    if count := len(held()):
+        st.page_link(COMPARE.path, label=f"{count} of {limit('compared_plans')} compared", width="content")
 
 
 def insert(entry: Entry, at: int) -> bool:

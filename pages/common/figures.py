@@ -104,6 +104,8 @@ LEAST = 24
 """Pixels of the smallest type there, wherever a figure has smaller than 12."""
 
 _LENGTHS = frozenset(("standoff", "ticklen", "xshift", "yshift", "borderpad", "borderwidth"))
+_RAISED = re.compile(r"<sup>([\d+−-]+)</sup>")
+_SUPERSCRIPTS = str.maketrans("0123456789+-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
 _IN_FONT = re.compile(r"(?<=font-size:)\s*(\d+)(?=px)")
 
 
@@ -114,6 +116,11 @@ def enlarged(figure: Mapping[str, Any], *, room: int) -> dict[str, Any]:
     """
     grown, height = _grown(figure, ""), figure["layout"]["height"]
     grown["layout"]["height"] = min(SCALE * height, room)
+    for name, axis in grown["layout"].items():
+        if name[1:].startswith("axis") and "ticktext" in axis:  # raised digits of a full size's type
+            axis["ticktext"] = [
+                _RAISED.sub(lambda found: found[1].translate(_SUPERSCRIPTS), text) for text in axis["ticktext"]
+            ]
     if SCALE * height > room:  # rows move together, and names of two lines would run into one another
         for name, axis in grown["layout"].items():
             if name.startswith("yaxis") and "ticktext" in axis:

@@ -20,6 +20,7 @@ from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 from core.fields import Field, Form, ParsedForm, as_typed, query_of, switch
 from core.limits import limit
+from core.planning.comparison.entry import Kind
 from core.units import QuantityError
 from pages.common import comparison_list
 from pages.common.guard import guarded
@@ -29,18 +30,25 @@ _MISSING = object()
 _LAST_PAGE = "inputs:last"
 """Where session state has the prefix of the page that was drawn last: who comes from another one may have a link."""
 
+HELD: Mapping[Kind, str] = {"plan": "plan:saved", "calendar": "calendar:saved"}
+"""Where session state has the saved plan that one works on, which is the same on all pages, and the saved calendar."""
+
+_SHARED = "inputs:shared"
+"""Where session state has, by id, the texts of the fields that pages share: the plan that one is working on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Chip:
     """A preset of the page in this run: its name, what makes it the page's, whether it is, and the part it is about.
 
-    at: the name of that part, without prefix; empty for the page as it is.
+    at: the name of that part, without prefix; empty for the page as it is. late: whether its slide follows the tour.
     """
 
     name: str
     put: Callable[[], None]
     lit: Callable[[], bool]
     at: str = ""
+    late: bool = False
 
 
 class Inputs:
@@ -55,6 +63,10 @@ class Inputs:
         self.fields: dict[str, str] = {}
         self.errors: list[str] = []
         self.drawn: set[str] = set()
+        self.linked = False
+        """Whether the page has just been opened by an address that names the plan."""
+        self.solved: dict[str, str] = {}
+        """Texts by id that other pages get of the fields whose place the answer takes here."""
         self.chips: list[Chip] = []
         self._alone: dict[str, Field] = {}
         """The fields outside the form that were drawn."""
@@ -89,6 +101,11 @@ class Inputs:
             self.errors.extend(messages)
         there = st.query_params.to_dict() | {self.key(name): text for name, text in opened.items()} if arrived else {}
         left: dict[str, str] = now.get(self._texts_key, {})
+        if arrived:
+            self.linked = any(self.key(name) in there for name in self.form.shared)
+            shared: dict[str, str] = {} if self.linked else now.get(_SHARED, {})
+            left = {name: text for name, text in left.items() if name not in self.form.shared}
+            left |= {name: shared[name] for name in self.form.shared & shared.keys()}
         texts: dict[str, str] = {}
         for field in self.form.fields:
             key = self.key(field.id)
@@ -147,11 +164,17 @@ class Inputs:
             self.put(name, texts.get(name, field.default))
 
     def draw(
-        self, field: Field, *, label: str = "", placeholder: str = "", changed: Callable[[], None] | None = None
+        self,
+        field: Field,
+        *,
+        label: str = "",
+        placeholder: str = "",
+        changed: Callable[[], None] | None = None,
+        bare: bool = False,
     ) -> None:
         """The widget of a field of the form. Label and placeholder are the field's unless others are given.
 
-        changed: called when a visitor has changed it.
+        changed: called when a visitor has changed it. bare: its label is read out, but not seen.
         """
         field = self.form[field.id]
         self.drawn.add(field.id)
@@ -166,7 +189,8 @@ class Inputs:
             label=label or field.label,
             placeholder=placeholder or field.placeholder,
         )
-        content = _widget(field, key=self.key(field.id), on_change=changed)
+        seen = "collapsed" if bare else "visible"
+        content = _widget(field, key=self.key(field.id), on_change=changed, label_visibility=seen)
         if field.id not in self._in_state and _text(content, field) != field.default:
             self._outdated = True  # the browser had more to say of it than the address
 
@@ -268,8 +292,10 @@ class Inputs:
         )
         return lit
 
-    def leave(self) -> None:
+    def leave(self, *, shared: bool = True) -> None:
         """At the end of a run: fields that were not drawn leave session state, and the address carries all of them.
+
+        shared: whether other pages get the texts of the fields that they share with this one.
 
         What they hold stands in one place for the whole form. Streamlit goes through all of session state again and
         again, so that a hundred fields there that nobody sees would cost more than those that are drawn.
@@ -278,6 +304,12 @@ class Inputs:
         for name in self._in_state - self.drawn:
             st.session_state.pop(self.key(name), None)
         # By their widgets, the address would lose what stands in a fold when it is closed.
+        if shared and self.form.shared:
+            st.session_state[_SHARED] = (
+                st.session_state.get(_SHARED, {})
+                | {name: self.reading.texts[name] for name in self.form.shared}
+                | self.solved
+            )
         there, left = st.query_params.to_dict(), st.session_state[self._texts_key]
         follow = self.form.derive(self.reading.values)
         wanted = {
@@ -352,6 +384,8 @@ def _widget(field: Field, **same: Any) -> object:
     same["help"] = field.help or None
     match field.kind:
         case "choice":
+            if field.short:
+                same["format_func"] = dict(zip(field.options, field.short, strict=True)).__getitem__
             return st.selectbox(field.label, field.options, index=field.options.index(field.default), **same)
         case "segments":
             return st.segmented_control(field.label, field.options, default=field.default, required=True, **same)
@@ -361,6 +395,7 @@ def _widget(field: Field, **same: Any) -> object:
             return st.slider(field.label, field.low, field.high, int(field.default), **same)
         case "lines":
             # With a cap it would drop a longer paste without a word; who reads it refuses it, and says how long it is.
+            same["placeholder"] = field.placeholder or None
             return st.text_area(field.label, value=field.default, height="content", **same)
         case "text":
             same |= {"max_chars": field.max_chars, "placeholder": field.placeholder or None}

@@ -10,12 +10,14 @@ from contextvars import ContextVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.lecture.deck import DeckError
 from pages.common.inputs import Inputs
 from pages.common.links import LANDS_AT
 from pages.common.registry import (
     CALENDAR,
     COMPARE,
     COMPUTE,
+    EXERCISES,
     FLOATS,
     GLOSSARY,
     HOME,
@@ -28,13 +30,14 @@ from pages.common.registry import (
     WHAT_IF,
     PageSpec,
 )
-from pages.common.slides import Slides, leave, slides
+from pages.common.slides import Slides, leave, on_deck, slides
 from pages.common.theme import PROJECTOR, projecting
 
 PICTURES: Mapping[str, str] = {
-    FLOATS.id: ".st-key-floats-bits",
+    FLOATS.id: ".st-key-floats-bits, .st-key-floats_formula *, .st-key-floats_beside *",
     TENSORS.id: ".st-key-t-storage",
     LECTURE.id: ":has(.np-tabled)",
+    EXERCISES.id: ".st-key-exercises-questions *",
     GLOSSARY.id: ":has(.np-glossary)",
     COMPUTE.id: ".st-key-compute-answer",
     MEMORY.id: ".st-key-memory-bars",
@@ -50,7 +53,7 @@ PICTURES: Mapping[str, str] = {
 _ROOM = 432
 """Pixels that a picture may be high, so that the bar and an answer of four lines stand with it on 720."""
 
-_PANEL_ROOM = 540
+_PANEL_ROOM = 490
 """The same in a panel, which may begin lower and be scrolled."""
 
 _OPENING: Mapping[str, str] = {HOME.id: "long"}
@@ -103,16 +106,29 @@ def bar(inputs: Inputs) -> Slides | None:
     place = _PLACE.get()
     if place is None:
         return None
-    page, result = inputs.page, slides(inputs)
+    page, result, deck, wrong = inputs.page, slides(inputs), None, ""
+    try:
+        deck = on_deck()
+    except DeckError as problem:
+        wrong = str(problem)
+    rest = (
+        deck.bar
+        if deck
+        else (
+            f"<span>{result.here + 1} of {result.count}</span>"
+            f"<nav>{_step('prev', result.here - 1, 'Previous slide', '←')}"
+            f"{_step('next', (result.here + 1) % result.count, 'Next slide', '→')}"
+            '<button type="button" class="leave">Leave</button></nav>'
+            f'<p class="np-story" aria-live="polite">{html.escape(result.name)}</p>'
+        )
+    )
+    shown = f' data-deck="{html.escape(deck.name, quote=True)}" data-deck-slide="{deck.here}"' if deck else ""
     place.html(
-        f'<div class="np-bar" data-slides="{result.count}"><h1>{html.escape(page.h1)}</h1>'
-        f"<span>{result.here + 1} of {result.count}</span>"
-        f"<nav>{_step('prev', result.here - 1, 'Previous slide', '←')}"
-        f"{_step('next', (result.here + 1) % result.count, 'Next slide', '→')}"
-        '<button type="button" class="leave">Leave</button></nav>'
-        f'<p class="np-story" aria-live="polite">{html.escape(result.name)}</p></div>'
+        f'<div class="np-bar" data-slides="{result.count}"{shown}><h1>{html.escape(page.h1)}</h1>{rest}</div>'
         f"<style>{only(page, part_shown(page))}</style>"
     )
+    if wrong:
+        place.html(f'<div class="np-error" role="alert">{html.escape(wrong)}</div>')
     return result
 
 
@@ -132,6 +148,8 @@ def only(page: PageSpec, part: str) -> str:
     whole = page.id in _OPENING
     answer = f".st-key-{part} :has(.np-answer)" if whole else ":has(.np-answer):not(.stExpander *)"
     text = f".st-key-{part} {_DRAWN}" if part else f":is({PICTURES[page.id]}):not(.stExpander *)"
-    selected = f":is(:has(.np-bar), :has(.np-error), {answer}, {text})"
+    selected = f":is(:has(.np-bar), :has(.np-error:not(.np-detour)), {answer}, {text})"
     panel = f"[data-testid='stLayoutWrapper']:has(> .stExpander):not(.st-key-{part or 'none'})"
-    return f".stMain .stElementContainer:not({selected}), .stMain {panel} {{ {_AWAY} }}"
+    unheaded = f".stMain:has(.st-key-{part} .np-takeaway) .stElementContainer:has(.np-answer)"  # a panel says its own
+    others = f", {unheaded}" if part and not whole else ""
+    return f".stMain .stElementContainer:not({selected}), .stMain {panel}{others} {{ {_AWAY} }}"

@@ -66,6 +66,15 @@ LECTURE = PageSpec(
     lead="Claims of Stanford CS336 lecture 2 and of students’ notes on it, each recomputed now by the code "
     "behind these pages, with a verdict.",
 )
+EXERCISES = PageSpec(
+    id="exercises",
+    path="pages/exercises/page.py",
+    title="Exercises",
+    icon=":material/quiz:",
+    url_path="exercises",
+    prefix="e",
+    lead="Predict first, then see, with the reason: floats, views, FLOPs and memory, ten to a sheet.",
+)
 GLOSSARY = PageSpec(
     id="glossary",
     path="pages/glossary/page.py",
@@ -100,8 +109,7 @@ PARALLEL = PageSpec(
     icon=":material/account_tree:",
     url_path="parallel-plan",
     prefix="s",
-    lead="Which layout is fastest on this cluster, and why? Every combination that divides and fits, timed part by "
-    "part and compared with published steps.",
+    lead="Which layout is fastest on this cluster, and why? Every one that divides and fits, timed part by part.",
 )
 WHAT_IF = PageSpec(
     id="board",
@@ -155,7 +163,7 @@ MEASURE = PageSpec(
 
 GROUPS: dict[str, tuple[PageSpec, ...]] = {
     "": (HOME,),
-    "Learn": (FLOATS, TENSORS, LECTURE, GLOSSARY),
+    "Learn": (FLOATS, TENSORS, LECTURE, EXERCISES, GLOSSARY),
     "Plan": (COMPUTE, MEMORY, PARALLEL, WHAT_IF, COMPARE, CALENDAR, SAVED),
     "Measure": (MEASURE,),
 }

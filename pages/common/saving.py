@@ -1,4 +1,4 @@
-"""“Save this plan”: one folded row under an answer. Nothing is read from the database before it is opened."""
+"""The saved plan that one works on, and “Save”. Before that is opened, only its name is read from the database."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import TypeAlias
 import streamlit as st
 
 from core.limits import limit
+from core.planning.comparison.calendars import with_results
 from core.planning.comparison.comparison import with_saved_results
-from core.planning.comparison.entry import Entry, entry_of
+from core.planning.comparison.entry import Entry, Kind, entry_of
 from core.planning.comparison.names import suggested
 from core.store.errors import Conflict, StoreError
 from core.store.locations import opened
@@ -21,10 +22,10 @@ from core.store.opened_plan import on_page, with_changes
 from core.store.plans import SavedPlan
 from core.store.rate_limit import taken
 from core.views.store import text as store_text
-from pages.common import show
-from pages.common.inputs import Inputs
+from pages.common import comparison_list, show
+from pages.common.inputs import HELD, Inputs
 from pages.common.registry import COMPUTE, SAVED, PageSpec
-from pages.common.server.sign_in import who
+from pages.common.server.sign_in import ask_name, who
 
 _ID, _REVISION = "r_plan", "r_rev"
 """Parameters of a link to a saved plan: which, and at what revision it was seen."""
@@ -43,17 +44,19 @@ def link_to(page: PageSpec, plan: SavedPlan, label: str = "") -> show.Html:
 
 
 Held: TypeAlias = tuple[str, int] | None
-"""The saved plan that a page shows, and the revision at which it was seen; None where it shows none."""
+"""The saved plan that one works on, and the revision at which it was seen; None where the plan is not saved."""
+
+_NAME = "plan:name"
 
 
-def held(page: PageSpec) -> Held:
-    """The saved plan that ``page`` shows."""
-    return st.session_state.get(_held(page))
+def held(kind: Kind = "plan") -> Held:
+    """The saved plan or calendar that one works on."""
+    return st.session_state.get(HELD[kind])
 
 
-def hold(page: PageSpec, saved: Held) -> None:
-    """Have ``page`` show this saved plan from now on, or none, also when its address is loaded again."""
-    st.session_state[_held(page)] = saved
+def hold(saved: Held, kind: Kind = "plan") -> None:
+    """Work on this saved plan or calendar from now on, or on none, also where the page is loaded again."""
+    st.session_state[HELD[kind]] = saved
     if saved:
         st.query_params.update({_ID: saved[0], _REVISION: str(saved[1])})
     else:
@@ -61,8 +64,32 @@ def hold(page: PageSpec, saved: Held) -> None:
         st.query_params.pop(_REVISION, None)
 
 
-def _held(page: PageSpec) -> str:
-    return f"{page.id}:saved"
+def held_on(inputs: Inputs, kind: Kind) -> Held:
+    """The saved plan or calendar that one works on when a page begins: that of the link that opened it, else the same
+    as before."""
+    if inputs.linked or HELD[kind] not in st.session_state:
+        # Taken up once: the address goes on saying what the page was opened with.
+        plan, revision = st.query_params.get(_ID, ""), st.query_params.get(_REVISION, "")
+        known = revision.isascii() and revision.isdigit() and len(revision) < 10
+        content = (plan[: limit("plan_id")], int(revision) if known else 0) if plan else None
+        st.session_state[HELD[kind]] = content
+    saved = held(kind)
+    if saved and st.query_params.get(_ID) != saved[0]:
+        hold(saved, kind)
+    return saved
+
+
+def name_of(saved: Held) -> str:
+    """The name of a saved plan, empty where there is none or the database does not answer."""
+    if not saved:
+        return ""
+    known, name = st.session_state.get(_NAME, (None, ""))
+    if known != saved:
+        name = ""
+        with suppress(StoreError):
+            name = opened().get(saved[0]).entry.name
+        st.session_state[_NAME] = (saved, name)
+    return name
 
 
 @contextmanager
@@ -84,14 +111,14 @@ def allowed(changes: int = 1) -> None:
     st.session_state[_BUCKET] = left
 
 
-def saving(inputs: Inputs, texts: Mapping[str, str]) -> None:
-    """The row that saves the plan of ``texts``, or its changes where the page shows a saved one."""
-    row = _Row(inputs, texts)
-    with show.fold("Save this plan", key=f"{inputs.page.id}:saving", icon=":material/bookmark:") as drawn:
+def saving(inputs: Inputs, texts: Mapping[str, str], kind: Kind = "plan") -> None:
+    """The button that saves the plan or calendar of ``texts``, or its changes where one works on a saved one."""
+    box = _SaveBox(inputs, texts, kind)
+    with show.popover("Save", key=f"{inputs.page.id}:saving", icon=":material/bookmark:") as drawn:
         if drawn.open:
             with refusals(), suppress(Conflict):  # what is drawn now shows it
-                row.act()
-            row.draw()
+                box.act()
+            box.draw()
 
 
 def saving_all(inputs: Inputs, entries: Sequence[Entry]) -> None:
@@ -134,22 +161,18 @@ def conflict(
         st.button("Put yours over it", key=inputs.key("save_over"), on_click=over)
 
 
-class _Row:
-    """The row in one run."""
+class _SaveBox:
+    """What “Save” opens, in one run."""
 
-    def __init__(self, inputs: Inputs, texts: Mapping[str, str]) -> None:
+    def __init__(self, inputs: Inputs, texts: Mapping[str, str], kind: Kind) -> None:
         self.inputs, self.texts = inputs, texts
+        self.kind: Kind = kind
         self.named = inputs.page != COMPUTE
-        self.held, self.asked = _held(inputs.page), f"{inputs.page.id}:asked"
+        self.asked, self.held = f"{inputs.page.id}:asked", HELD[kind]
         self.name, self.note = inputs.key("save_name"), inputs.key("save_note")
         self.now = st.session_state.pop(self.asked, "")
         self.plan: SavedPlan | None = None
         """The plan that this run has saved."""
-        if self.held not in st.session_state:
-            # Taken up once: the address goes on saying what the page was opened with.
-            plan, revision = st.query_params.get(_ID, ""), st.query_params.get(_REVISION, "")
-            known = revision.isascii() and revision.isdigit() and len(revision) < 10
-            st.session_state[self.held] = (plan[: limit("plan_id")], int(revision) if known else 0) if plan else None
 
     def act(self) -> None:
         """Do what a button has asked for."""
@@ -159,13 +182,13 @@ class _Row:
         store = opened()
         if self.now == _NEW:
             name = st.session_state.get(self.name) or suggested(self.texts)
-            entry = with_saved_results(entry_of(name, self.texts))
+            entry = with_results(entry_of(name, self.texts, self.kind))
             self._hold(store.save(entry, st.session_state.get(self.note) or "", owner=who()))
             st.session_state[self.name] = st.session_state[self.note] = ""
             return
         content, revision = st.session_state[self.held]
         plan = store.get(content)
-        own = with_saved_results(self._mine(plan))
+        own = with_results(self._mine(plan))
         if self.now == _COPY:
             name = f"{plan.entry.name[: limit('plan_name') - 7]} (mine)"
             self._hold(store.save(replace(own, name=name), plan.note, plan.tags, who()))
@@ -174,15 +197,16 @@ class _Row:
 
     def draw(self) -> None:
         """The saved plan that the page shows, and the fields to save a new one."""
-        if st.session_state[self.held]:
+        saved = held(self.kind)
+        if saved:
             with refusals():
-                self._changes(self.plan or opened().get(st.session_state[self.held][0]))
-        cells = st.columns([2, 3, 0.9], vertical_alignment="bottom")
+                self._changes(self.plan or opened().get(saved[0]))
         proposed = suggested(self.texts)
-        cells[0].text_input("Name", key=self.name, max_chars=limit("plan_name"), placeholder=proposed)
-        cells[1].text_input("Note, if any", key=self.note, max_chars=limit("plan_note"))
-        label = "Save as new" if st.session_state[self.held] else "Save"
-        cells[2].button(label, key=self.inputs.key("save"), on_click=self._ask(_NEW), width="stretch")
+        st.text_input("Name", key=self.name, max_chars=limit("plan_name"), placeholder=proposed)
+        st.text_input("Note, if any", key=self.note, max_chars=limit("plan_note"))
+        ask_name(self.inputs.key("save_who"))
+        label = "Save as new" if saved else "Save"
+        st.button(label, key=self.inputs.key("save"), on_click=self._ask(_NEW))
 
     def _changes(self, plan: SavedPlan) -> None:
         """What was changed of a saved plan on the page, and whether somebody else has changed it."""
@@ -210,7 +234,7 @@ class _Row:
 
     def _hold(self, plan: SavedPlan) -> None:
         self.plan = plan
-        hold(self.inputs.page, (plan.id, plan.revision))
+        hold((plan.id, plan.revision), self.kind)
 
     def _ask(self, what: str, seen: SavedPlan | None = None) -> partial[None]:
         """A callback that asks for something; ``seen`` is the plan that a visitor who asks has before their eyes."""
@@ -224,3 +248,24 @@ class _Row:
 
 def _put(state: Mapping[str, object]) -> None:
     st.session_state.update(state)
+
+
+def put_several(inputs: Inputs, label: str, plans: Callable[[], Sequence[SavedPlan]]) -> None:
+    """A box that puts saved plans into the comparison list under their names. plans: asked for while it is open."""
+    key = inputs.key("several")
+    with show.popover(label, key=f"{inputs.page.id}:several", icon=":material/bookmarks:") as box:
+        if not box.open:
+            return
+        with refusals():
+            known = {plan.id: plan for plan in plans()}
+            st.session_state[key] = [one for one in st.session_state.get(key, ()) if one in known]
+
+            def add() -> None:
+                said = [comparison_list.offer(known[one].entry) for one in st.session_state[key]]
+                st.session_state[f"{key}:said"] = tuple(dict.fromkeys(filter(None, said)))
+                st.session_state[key] = []
+
+            st.multiselect("Saved plans", list(known), key=key, format_func=lambda one: known[one].entry.name)
+            st.button("Add to comparison", key=f"{key}_add", on_click=add)
+            for line in st.session_state.pop(f"{key}:said", ()):
+                show.error(line)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import streamlit as st
 
@@ -28,9 +29,11 @@ from core.models.counts_only import counted, write_counted
 from core.models.spec import SpecError, TransformerSpec
 from core.models.spec_text import write_spec
 from core.planning.form.plan_form import PARAMETERS, PRICE, SEQ_LEN, SHAPE
+from core.planning.form.search import NETWORK
 from core.planning.plan import Plan
 from core.store.locations import data_folder
-from core.units import format_count
+from core.views.flops.text import fixed_parameters
+from core.views.plan.text_rates import usual_network
 from core.wording import plural, price
 from pages.common import show
 from pages.common.inputs import Inputs
@@ -167,14 +170,45 @@ def _watch(shape: str, config: ConfigSaid | None) -> None:
             st.button("Begin with a generic shape like it, to check and edit", on_click=use)
 
 
-def row(inputs: Inputs, widths: Sequence[float], fields: Sequence[Field], plan: Plan) -> None:
-    """A row of a plan's fields; those of a known model are shown, not asked; a price shows the usual one."""
+Solved: TypeAlias = Mapping[Field, tuple[str, str]]
+"""Field whose place the answer takes → its label and text there."""
+
+
+def fields_of(stacked: Sequence[Field | tuple[Field, ...]]) -> tuple[Field, ...]:
+    """All fields of what `stack` draws."""
+    return tuple(field for item in stacked for field in (item if isinstance(item, tuple) else (item,)))
+
+
+def stack(
+    inputs: Inputs, fields: Sequence[Field | tuple[Field, ...]], plan: Plan, solved: Solved | None = None
+) -> None:
+    """A plan's fields, one under the other, those of a tuple side by side."""
+    for item in fields:
+        if isinstance(item, Field):
+            _draw(inputs, item, plan, solved or {})
+        else:
+            row(inputs, [1.0] * len(item), item, plan, solved)
+
+
+def row(
+    inputs: Inputs, widths: Sequence[float], fields: Sequence[Field], plan: Plan, solved: Solved | None = None
+) -> None:
+    """A plan's fields, side by side."""
     for cell, field in zip(st.columns(widths, vertical_alignment="bottom"), fields, strict=True):
         with cell:
-            if field == PARAMETERS and plan.known:
-                total = f"{format_count(plan.known.parameters)} in all"
-                st.text_input(field.label, total, disabled=True, key=inputs.key(f"fixed_{plan.known.parameters}"))
-            elif field == PRICE:
-                inputs.draw(field, placeholder=price(*plan.price_range))
-            else:
-                inputs.draw(field)
+            _draw(inputs, field, plan, solved or {})
+
+
+def _draw(inputs: Inputs, field: Field, plan: Plan, solved: Solved) -> None:
+    """A field of a plan; those of a known model are shown, not asked; price and network show the usual ones."""
+    if field in solved:
+        inputs.parsed_value(field, *solved[field])
+    elif field == PARAMETERS and (model := plan.known):
+        label, text = fixed_parameters(model)
+        st.text_input(label, text, disabled=True, key=inputs.key(f"fixed_{model.active}"))
+    elif field == PRICE:
+        inputs.draw(field, placeholder=price(*plan.price_range))
+    elif field == NETWORK:
+        inputs.draw(field, placeholder=usual_network(plan))
+    else:
+        inputs.draw(field)

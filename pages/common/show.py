@@ -13,6 +13,7 @@ from typing import Any
 
 import streamlit as st
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
+from streamlit.elements.lib.mutable_popover_container import PopoverContainer
 
 from core.fields import Field, query_of
 from core.formula import Explanation, Source, derivation
@@ -29,6 +30,7 @@ from pages.common.guard import guarded, guarded_page
 from pages.common.inputs import Inputs
 from pages.common.links import address
 from pages.common.registry import PageSpec
+from pages.common.slides import on_a_slide
 from pages.common.theme import projecting
 
 _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
@@ -85,6 +87,11 @@ def question(title: str, *, key: str | None = None) -> Iterator[None]:
         st.html(f'<h2 class="np-question">{rich(title)}</h2>')
         with guarded(title):
             yield
+
+
+def heading(title: str) -> None:
+    """A quiet heading over the panels that follow."""
+    st.html(f'<h2 class="np-heading">{rich(title)}</h2>')
 
 
 def answer(sentence: str, detail: str = "") -> None:
@@ -312,6 +319,22 @@ def fold(label: str, *, key: str, icon: str | None = None) -> Iterator[ExpanderC
 
 
 @contextmanager
+def popover(label: str, *, key: str, icon: str | None = None) -> Iterator[PopoverContainer]:
+    """A button that opens a box over the page; like `fold`, its content runs only when open."""
+    drawn = st.popover(label, key=key, icon=icon, on_change="rerun")
+    with drawn, guarded(label):
+        yield drawn
+
+
+def beside() -> tuple[Any, Any]:
+    """Two columns, inputs at the left of their answer; on a projector one after the other."""
+    if projecting():
+        return st.container(), st.container()
+    left, right = st.columns([1, 2.75], gap="medium")
+    return left.container(key="np-inputs"), right
+
+
+@contextmanager
 def more(inputs: Inputs, label: str, *fields: Field, key: str) -> Iterator[ExpanderContainer]:
     """A fold of ``fields``, which are drawn only while it is open and count whether or not it is; what is wrong with
     them is said under it."""
@@ -384,7 +407,7 @@ def footer(inputs: Inputs) -> None:
     for message in inputs.unsaid():  # about fields that are folded away
         _alert(literal(message))
     key, at = f"{inputs.page.id}:link", tours.landing(st.query_params)[: limit("number_chars")]
-    inputs.leave()
+    inputs.leave(shared=not on_a_slide(inputs.page))
     slides = projector.bar(inputs)
     if slides:
         copy_link(inputs.query(), key=key, projector=True, take=slides.take)

@@ -1,28 +1,30 @@
-"""The slides of a page on a projector: the page as it was typed, each of its chips, each stop of its tour.
+"""The slides of a page on a projector, the page as it was typed, its chips and the stops of its tour; and of a deck.
 
 Whatever slide is shown, what was typed is kept: it comes back with its slide, and when the projector is left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import html
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import streamlit as st
 
+from core.lecture.deck import DeckError, Pages, Slide, lecture_slides, read_deck, unpack_deck
 from core.planning.comparison.entry import Entry
 from core.planning.comparison.examples import examples
 from pages.common import comparison_list
-from pages.common.inputs import Chip, Inputs
-from pages.common.links import LANDS_AT
-from pages.common.registry import COMPARE
+from pages.common.inputs import HELD, Chip, Inputs
+from pages.common.links import LANDS_AT, address
+from pages.common.registry import COMPARE, PAGES, PageSpec
 from pages.common.theme import PROJECTOR
 from pages.common.tours import TOUR, TOURS, Stop
 
 AS_TYPED = "As typed"
 _STANDS = "projector:slides"
-_BESIDE = (":good", ":saved")
-"""How the keys end of what a page keeps beside its fields: what could be read last, the saved plan that it shows."""
+_GOOD = ":good"
+"""How the keys end of what a page read last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +41,10 @@ class Typed:
         """``inputs.page`` as it stands."""
         page, keys = inputs.page, {*inputs.fields, *(inputs.key(field.id) for field in inputs.form.fields)}
         prefixes = (f"{page.prefix}_", f"{page.prefix}:", f"{page.id}:")
-        beside = {key for key in st.session_state if str(key).startswith(prefixes) and str(key).endswith(_BESIDE)}
+        good = {str(key) for key in st.session_state if str(key).startswith(prefixes) and str(key).endswith(_GOOD)}
         return cls(
-            inputs.folded() | {str(key): st.session_state[key] for key in keys | beside if key in st.session_state},
+            inputs.folded()
+            | {str(key): st.session_state[key] for key in keys | good | set(HELD.values()) if key in st.session_state},
             {name: text for name, text in st.query_params.to_dict().items() if name not in keys | {PROJECTOR}},
             comparison_list.held() if page is COMPARE else None,
         )
@@ -68,7 +71,8 @@ class Slides:
 
     @property
     def _steps(self) -> tuple[Chip | Stop, ...]:
-        return (*self.inputs.chips, *TOURS[self.inputs.page.id])
+        early, late = ([chip for chip in self.inputs.chips if chip.late is wanted] for wanted in (False, True))
+        return (*early, *TOURS[self.inputs.page.id], *late)
 
     @property
     def count(self) -> int:
@@ -95,7 +99,7 @@ class Slides:
             parameters = {LANDS_AT: f"{page.prefix}_{step.at}"} if step.at else {}
             if isinstance(step, Stop):
                 self.inputs.take(step.fields)
-                parameters[TOUR] = str(here - len(self.inputs.chips))
+                parameters[TOUR] = str(1 + TOURS[page.id].index(step))
                 if page is COMPARE:
                     comparison_list.put(examples())
             else:
@@ -115,6 +119,12 @@ def slides(inputs: Inputs) -> Slides:
     return result
 
 
+def on_a_slide(page: PageSpec) -> bool:
+    """Whether ``page`` shows something else than what was typed on it."""
+    here, _ = st.session_state.get(_STANDS, {}).get(page.id, (0, None))
+    return bool(here)
+
+
 def leave() -> None:
     """In the callback of the switch: what was typed comes back on every page."""
     stands: dict[str, tuple[int, Typed]] = st.session_state.pop(_STANDS, {})
@@ -126,8 +136,70 @@ def leave() -> None:
 def _opened_at(inputs: Inputs) -> int:
     stops, text = TOURS[inputs.page.id], st.query_params.get(TOUR, "")
     number = int(text) if text in map(str, range(1, len(stops) + 1)) else 0
-    return len(inputs.chips) + number if number and _shown(inputs, stops[number - 1]) else 0
+    early = sum(not chip.late for chip in inputs.chips)
+    return early + number if number and _shown(inputs, stops[number - 1]) else 0
 
 
 def _shown(inputs: Inputs, stop: Stop) -> bool:
-    return all(inputs.fields.get(inputs.key(name)) == text for name, text in stop.fields.items())
+    return all(inputs.fields.get(inputs.key(name), "") == text for name, text in stop.fields.items())
+
+
+DECK, SLIDE = "deck", "slide"
+"""Parameters of an address: the deck, by name or packed, and the slide, from 1."""
+
+STANDARD = "lecture"
+"""The name of the lecture's own deck."""
+
+PLACES: Pages = {page.id: (page.url_path, page.prefix) for page in PAGES}
+_PAGE = {page.id: page for page in PAGES}
+
+
+def slides_of(name: str) -> tuple[Slide, ...]:
+    """The slides of a deck by its name in an address. Raises `DeckError`."""
+    return tuple(lecture_slides().values()) if name == STANDARD else read_deck(unpack_deck(name), PLACES)
+
+
+def slide_address(name: str, slides: Sequence[Slide], number: int) -> str:
+    """Where the slide ``number``, from 1, is shown."""
+    link = slides[number - 1].link
+    others = {PROJECTOR: "true", DECK: name, SLIDE: str(number)}
+    return address(_PAGE[link.page], link.fields, others, at=link.at)
+
+
+@dataclass(frozen=True, slots=True)
+class OnDeck:
+    """A slide that is on the wall. here: its number, from 1."""
+
+    name: str
+    slides: tuple[Slide, ...]
+    here: int
+
+    @property
+    def bar(self) -> str:
+        """The rest of the bar as HTML: where it stands, the steps, and the question that covers the page at first."""
+        slide, count = self.slides[self.here - 1], len(self.slides)
+        ask = f'<div class="np-predict"><p>{html.escape(slide.ask)}</p></div>' if slide.ask else ""
+        return (
+            f"<span>{self.here} of {count}</span><nav>{self._step('prev', self.here - 1, 'Previous slide', '←')}"
+            f"{self._step('next', self.here + 1, 'Next slide', '→')}"
+            '<button type="button" class="leave">Leave</button></nav>'
+            f'<p class="np-story" aria-live="polite">{html.escape(slide.headline)}</p>{ask}'
+        )
+
+    def _step(self, kind: str, to: int, words: str, sign: str) -> str:
+        there = 1 <= to <= len(self.slides)
+        href = html.escape(slide_address(self.name, self.slides, to), quote=True) if there else ""
+        off = "" if there else " disabled"
+        return f'<button type="button" class="{kind}" data-href="{href}" aria-label="{words}"{off}>{sign}</button>'
+
+
+def on_deck() -> OnDeck | None:
+    """The slide that the address names; None where it names none. Raises `DeckError` where there is no such slide."""
+    name, number = st.query_params.get(DECK, ""), st.query_params.get(SLIDE, "")
+    if not name or not number:
+        return None
+    slides = slides_of(name)
+    here = {str(one): one for one in range(1, len(slides) + 1)}.get(number)
+    if here is None:
+        raise DeckError(f"The deck has {len(slides)} slides; “{number[:12]}” is none of them.")
+    return OnDeck(name, slides, here)

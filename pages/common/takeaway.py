@@ -1,4 +1,4 @@
-"""Plans as files: a report, tables, data and a program, made when somebody asks for one."""
+"""Files to take away, made when somebody asks for one: plans as report, table, data and program; handouts of pages."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from core.planning.comparison.entry import Entry, entry_of
 from core.planning.comparison.names import suggested
 from core.views.report.data import as_json
 from core.views.report.document import as_html
+from core.views.report.handout import Handout, handout_html
 from core.views.report.program import as_python
 from core.views.report.report import Report, report_of
 from core.views.report.tables import as_csv, as_markdown
@@ -56,7 +57,7 @@ def take_away(inputs: Inputs, texts: Mapping[str, str], *, of_layout: bool = Fal
 def files(entries: Sequence[Entry], inputs: Inputs, base: int = 0, *, of_layout: bool = False) -> None:
     """What plans can be taken away as; each file is made when its button is pressed. base: which is the baseline."""
     show.note(_SAID)
-    link = f"{(st.context.url or inputs.page.url_path).partition('?')[0]}?{inputs.query()}"
+    link = page_link(inputs)
     stem = stem_of(entries[0].name if len(entries) == 1 else f"{len(entries)} plans")
     with st.container(horizontal=True):
         for label, ending, kind, result in _FILES:
@@ -68,6 +69,25 @@ def files(entries: Sequence[Entry], inputs: Inputs, base: int = 0, *, of_layout:
                 key=inputs.key(f"take_{ending}"),
                 on_click="ignore",
             )
+
+
+def handout_button(inputs: Inputs, made: Callable[[], Handout]) -> None:
+    """The button that makes a handout of the page. made: called when it is pressed, and not before."""
+    link = page_link(inputs)
+    st.download_button(
+        "Handout as HTML",
+        lambda: handout_html(made(), link, date.today()).encode(),
+        f"{stem_of(inputs.page.title)}.html",
+        "text/html",
+        key=inputs.key("handout"),
+        on_click="ignore",
+        help="One file that opens without a network and prints: the answer, its tables, each formula with its source.",
+    )
+
+
+def page_link(inputs: Inputs) -> str:
+    """The whole address of the page with every field."""
+    return f"{(st.context.url or inputs.page.url_path).partition('?')[0]}?{inputs.query()}"
 
 
 def _made(result: Callable[[Report], str], entries: tuple[Entry, ...], link: str, base: int, of_layout: bool) -> bytes:

@@ -19,6 +19,7 @@ from pages.common.registry import (
     CALENDAR,
     COMPARE,
     COMPUTE,
+    EXERCISES,
     FLOATS,
     GLOSSARY,
     HOME,
@@ -94,6 +95,13 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
         Stop("What needs care", {"verdict": "needs care"}),
         Stop("70B on 1,024 H100s: its most quoted answer", {"claim": "C7"}),
         _panel("From one matmul to 6ND", "linear", {"claim": "C1"}),
+    ),
+    EXERCISES.id: (
+        Stop("Ten exercises: choose, then reveal", {"sheet": "1"}),
+        Stop("Numbers: what a format keeps", {"topics": "floats"}),
+        Stop("Work and time: FLOPs, days, utilisation", {"topics": "FLOPs"}),
+        Stop("Memory: tensors, model states, what fits", {"topics": "memory"}),
+        Stop("All at once, with a score to hand in", {"how": "hand in", "topics": "floats, FLOPs, memory"}),
     ),
     GLOSSARY.id: (
         Stop("Every term of these pages, one definition each"),

@@ -10,5 +10,6 @@ from pages.common.takeaway import TAKE
 BASE = slider("base", "Baseline", 1, limit("compared_plans"), 1)
 ADD = choice("add", "Add a plan", list(PRESETS), next(iter(PRESETS)))
 MORE = switch("more", "More of each plan: what is asked for, model states, layout", False, part="panels")
+PARTS = switch("parts", "Why not faster: what the days of each plan go to", False, part="panels")
 
-FORM = Form("k", (BASE, ADD, MORE, TAKE))
+FORM = Form("k", (BASE, ADD, MORE, PARTS, TAKE))

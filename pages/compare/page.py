@@ -6,24 +6,28 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from core.planning.comparison.comparison import ComparedPlan, compare_plan, with_saved_results
+from core.limits import limit
+from core.planning.comparison.comparison import ComparedPlan, compare_plans, with_saved_results
 from core.planning.comparison.differences import differing_fields
 from core.planning.comparison.entry import entry_of
 from core.planning.comparison.examples import examples
+from core.planning.comparison.time_parts import known_parts, time_parts
 from core.planning.form.plan_form import link_texts
 from core.planning.presets import PRESETS
+from core.store.locations import opened
 from core.views.comparison import text
 from core.views.comparison.charts import bars, days_against_dollars
+from core.views.comparison.time_parts import parts_bars, why_not_faster
 from core.views.plan import text as words_answer
 from core.wording import plain
 from pages.common import comparison_list, show
 from pages.common.inputs import Inputs
 from pages.common.registry import COMPARE, COMPUTE
-from pages.common.saving import saving_all
+from pages.common.saving import put_several, saving_all
 from pages.common.takeaway import TAKE, files
 from pages.common.theme import TOKENS
 from pages.compare.columns import columns
-from pages.compare.form import ADD, BASE, FORM
+from pages.compare.form import ADD, BASE, FORM, PARTS
 from pages.compare.opening import file_of_plans
 
 
@@ -37,6 +41,7 @@ def _more_plans(inputs: Inputs) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         inputs.draw(ADD)
         st.button("Add it", key=inputs.key("add_it"), on_click=add, disabled=comparison_list.full())
+        put_several(inputs, "Saved plans", lambda: opened().find(per_page=limit("plans_listed")).plans)
         sentences = file_of_plans(inputs)
     for line in sentences:
         show.error(line)
@@ -77,6 +82,16 @@ def _table(plans: Sequence[ComparedPlan], base: int) -> None:
         )
 
 
+def _time_parts(plans: Sequence[ComparedPlan], base: int) -> None:
+    """What the days of every plan go to, and what keeps it from being faster."""
+    parts = [time_parts(plan) for plan in plans]
+    sentences = why_not_faster(plans, parts, base)
+    for line in sentences:
+        show.note(line)
+    if known_parts(parts):
+        show.chart(parts_bars(plans, parts, TOKENS), alt=plain(" ".join(sentences)), key="compare:parts")
+
+
 def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
     """The sentence, the pictures, the columns and the table."""
     plans_shown = tuple(plans.values())
@@ -92,6 +107,9 @@ def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
     _more_plans(inputs)
     with show.guarded("The table"):
         _table(plans_shown, base)
+    with inputs.panel(PARTS.id, PARTS.label) as opened:
+        if opened.open:
+            _time_parts(plans_shown, base)
     if len(plans_shown) > 1:
         with show.question("Days against dollars"):
             message = text.frontier(plans_shown)
@@ -101,8 +119,8 @@ def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
             )
             show.chart(days_against_dollars(plans_shown, base, TOKENS), alt=plain(message), key="compare:front")
     saving_all(inputs, [plan.entry for plan in plans_shown])
-    with inputs.panel(TAKE.id, TAKE.label) as opened:
-        if opened.open:
+    with inputs.panel(TAKE.id, TAKE.label) as panel:
+        if panel.open:
             files([plan.entry for plan in plans_shown], inputs, base)
     show.how_each(
         lambda: [
@@ -117,7 +135,8 @@ def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
 def page() -> None:
     """The comparison, or how to begin one."""
     inputs = Inputs(COMPARE, FORM)
-    plans = {number: compare_plan(entry) for number, entry in comparison_list.held().items()}
+    entries = comparison_list.held()
+    plans = dict(zip(entries, compare_plans(tuple(entries.values())), strict=True))
     if plans:
         _comparison(inputs, plans)
     else:

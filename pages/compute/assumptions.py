@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import streamlit as st
+
 from core.planning.evaluation import Answer
 from core.planning.plan import OWN
 from core.views.flops import text
@@ -27,12 +29,13 @@ def parts(inputs: Inputs, a: Answer) -> None:
     if a.stands_in or a.plan.model != OWN:
         show.note(text.model_origin(model))
         show.source(f"{model.source} ({known(model.confidence)})")
-    show.small_table(
-        [show.Column("dtype"), show.Column("dense peak", numeric=True), show.Column("ridge point", numeric=True)],
-        words_device.peaks(device),
-        caption=f"{device.name}: dense peaks, {known(device.confidence)}",
-        here=[name for name, _ in device.peaks].index(a.dtype),
-    )
-    for line in (*words_device.peak_origin(device, a.dtype), words_device.datasheet(device)):
-        show.note(line)
-    show.source(device.source)
+    with st.container(key=inputs.key("peaks")):
+        show.small_table(
+            [show.Column("dtype"), *(show.Column(name, numeric=True) for name in words_device.PEAKS)],
+            words_device.peaks(device),
+            caption=f"{device.name}: dense peaks, {known(device.confidence)}",
+            here=[name for name, _ in device.peaks].index(a.dtype),
+        )
+        for line in (*words_device.peak_origin(device, a.dtype), words_device.datasheet(device)):
+            show.note(line)
+        show.source(device.source)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+import streamlit as st
+
 from core.models.attention_share import growth
 from core.models.flops import Attention, flops_per_token
 from core.models.layer_count import explain_count, scale_of
@@ -44,8 +46,13 @@ def where(inputs: Inputs, a: Answer) -> None:
         f"{text.of_activations(grown.states)} rise. " + plain(text.growing(grown)),
         key="compute:sweep",
     )
-    for line in (text.gap(a.shape, seq_len, attention), *text.cautions(a.shape, seq_len)):
-        show.note(line)
+    with st.container(key=inputs.key("gap")):
+        show.takeaway(text.gap(a.shape, seq_len, attention))
+        for line in text.cautions(a.shape, seq_len):
+            show.note(line)
+        show.small_table(
+            [show.Column(heading, numeric=i > 0) for i, heading in enumerate(text.RULE)], text.rule(attention)
+        )
     inputs.draw(RATE, placeholder=f"the plan’s: {a.middle.tokens_per_second:,.0f}")
     show.problems(inputs, RATE.id)
     rate = inputs.reading.values[RATE.id] or a.middle.tokens_per_second

@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
-from core.fields import choice, optional, slider, switch
+from core.fields import Field, choice, optional, slider, switch
 from core.hardware.accelerators import accelerators
+from core.limits import limit
+from core.planning.actuals.log import read_log
 from core.planning.form.plan_form import complete_presets, plan_form
 from core.planning.presets import PRESETS
 from core.units import parse_quantity
+from pages.common.panels import Groups, switches
 from pages.common.takeaway import TAKE
 
 _SHOWN = "shown"
 
 CHIPS = complete_presets(PRESETS)
 
-PANELS = {
-    name: switch(name, title, False, part="panels")
-    for name, title in {
+GROUPS: Groups = {
+    "The run": {
         "whole": "The whole run: failures, checkpoints, energy, CO₂",
         "moves": "What moves the answer",
+        "actuals": "A running job against the plan: on time, when it ends, what changed",
+    },
+    "How sure it is": {
         "runs": "Evidence: the published runs, and how well they predict",
+    },
+    "Model and FLOPs": {
         "flops": "Where the FLOPs go, and which MFU that is",
         "roof": "Roofline of a layer",
         "split": "Parameters or tokens? The compute-optimal split",
         "parts": "The model’s parameters, and the peak",
+    },
+    "To take along": {
         "table": "The plan as a table",
-    }.items()
-} | {TAKE.id: TAKE}
-"""Titles of the panels in the order in which they are asked for."""
+        TAKE.id: TAKE.label,
+    },
+}
+"""Heading → the panels under it, in the order in which they are asked for."""
+
+PANELS = switches(GROUPS)
 
 PICTURE = choice("pic", "Picture", ("bars", "areas"), "bars", few=True, part=_SHOWN)
 RATE = optional(
@@ -64,6 +76,18 @@ WINDOWED = choice(
 )
 FFN = choice("ffn", "Feed-forward", ("most frequent", "experts", "dense"), "most frequent", few=True, part=_SHOWN)
 
+LOG = Field(
+    "log",
+    "Tokens of a running job",
+    "",
+    read_log,
+    "lines",
+    part=_SHOWN,
+    max_chars=limit("spec_chars"),
+    quiet=True,
+)
+"""A log that is short enough for a link."""
+
 FORM = plan_form(
     "c",
     PICTURE,
@@ -77,5 +101,6 @@ FORM = plan_form(
     FUSED,
     WINDOWED,
     FFN,
+    LOG,
     *PANELS.values(),
 )

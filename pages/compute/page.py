@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from core.planning.evaluation import Answer
-from core.planning.form.plan_form import link_texts
+from core.planning.form.plan_form import FIND, link_texts, solved_texts
 from core.planning.presets import REMARKS
 from core.views.flops.text import SCOPE
 from core.views.plan import text, text_rates
 from core.wording import plain
 from pages.common import show
-from pages.common.compare_button import add_to_comparison
 from pages.common.inputs import Inputs
-from pages.common.plan_presets import plan_chips
-from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL
-from pages.common.saving import saving
+from pages.common.panels import draw_panels
+from pages.common.plan_bar import plan_bar
+from pages.common.registry import CALENDAR, COMPUTE, EXERCISES, MEMORY, PARALLEL
 from pages.common.shape import adopt_built
 from pages.common.takeaway import TAKE, take_away
-from pages.common.theme import projecting
+from pages.compute.actuals import actuals
 from pages.compute.assumptions import parts
 from pages.compute.flops import where
-from pages.compute.form import CHIPS, FORM, PANELS
-from pages.compute.inputs import draw, read_inputs
+from pages.compute.form import CHIPS, FORM, GROUPS
+from pages.compute.inputs import draw, draw_question, read_inputs
 from pages.compute.layer import roof
 from pages.compute.runs import beside, comparisons, evidence_panel, paced
 from pages.compute.sensitivity import moves
@@ -32,6 +31,7 @@ from pages.compute.whole_run import split, whole
 _PANELS: dict[str, Callable[[Inputs, Answer], None]] = {
     "whole": whole,
     "moves": moves,
+    "actuals": actuals,
     "runs": evidence_panel,
     "flops": where,
     "roof": roof,
@@ -42,43 +42,48 @@ _PANELS: dict[str, Callable[[Inputs, Answer], None]] = {
 }
 
 
+def _notes(inputs: Inputs, a: Answer, preset: str | None) -> None:
+    """What else is to be known of an answer."""
+    lines = (
+        text.steps_and_whole(a),
+        REMARKS.get(preset or "", ""),
+        *text.cautions(a),
+        text_rates.change(a.plan),
+    )
+    for line in filter(None, lines):
+        show.note(line)
+    if tight := text.tight(a):
+        show.note(tight)
+        show.onwards("What fits, and on how many", MEMORY, link_texts(inputs.reading.texts, a))
+
+
 def page() -> None:
     """Inputs, the answer beside what published runs took, and the panels behind it."""
     adopt_built(COMPUTE)
     inputs = Inputs(COMPUTE, FORM)
-    chips = show.slot()
+    bar = show.slot()
     now = read_inputs(inputs)
-    draw(inputs, now)
-    preset = plan_chips(inputs, CHIPS, into=chips)
     a = now.answer
+    inputs.solved = {**solved_texts(a), FIND.id: "time"}
+    side, main = show.beside()
+    with side:
+        draw(inputs, now)
+    preset = plan_bar(inputs, CHIPS, inputs.reading.texts, into=bar)
 
-    with show.guarded("The answer"):
+    with main, show.guarded("The answer"):
+        draw_question(inputs)
         show.answer(text.sentence(a), text.assumptions(a))
-        show.note(text.steps_and_whole(a))
-        if preset and preset in REMARKS:
-            show.note(REMARKS[preset])
-        if wrong := text.impossible(a):
+        for wrong in filter(None, (text.impossible(a), text.memory(a))):
             show.error(wrong)
-        if wrong := text.memory(a):
-            show.error(wrong)
-        if tight := text.tight(a):
-            show.note(tight)
-            show.onwards("What fits, and on how many", MEMORY, link_texts(inputs.reading.texts, a))
-        for line in filter(None, (*text.cautions(a), text_rates.change(a.plan))):
-            show.note(line)
-    with show.guarded("The picture of published runs"):
-        message, strip = paced(a, most=6) if projecting() else paced(a)
-        show.takeaway(message)
+    with main, show.guarded("The picture of published runs"):
+        message, strip = paced(a, most=6)
         show.chart(strip, alt=plain(message), key="compute:answer")
-    add_to_comparison(COMPUTE, link_texts(inputs.reading.texts, a))
+        show.takeaway(message)
+        _notes(inputs, a, preset)
     with show.guarded("The published run of this model"):
         beside(a)
-    saving(inputs, inputs.reading.texts)
 
-    for name, panel in _PANELS.items():
-        with inputs.panel(name, PANELS[name].label) as opened:
-            if opened.open:
-                panel(inputs, a)
+    draw_panels(inputs, GROUPS, _PANELS, a)
 
     show.how(lambda: [*a.explain(), *comparisons(a)], key="compute:how", notes=[SCOPE])
     show.onwards("What each accelerator has to hold", MEMORY, link_texts(inputs.reading.texts, a))
@@ -86,6 +91,7 @@ def page() -> None:
     show.onwards(
         "When it ends, and what it costs to rent, reserve or own", CALENDAR, link_texts(inputs.reading.texts, a)
     )
+    show.onwards("Exercises on FLOPs and days: predict, then see", EXERCISES, {"topics": "FLOPs"})
     show.footer(inputs)
 
 

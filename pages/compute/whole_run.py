@@ -8,8 +8,19 @@ from core.budget.errors import BudgetError
 from core.models.flops import train_flop_6nd
 from core.planning.compute_optimal import compute_optimal, overtraining
 from core.planning.evaluation import Answer
-from core.planning.form.plan_form import DRAW, EVERY, FAILURES, GRID, OTHER, PUE, RESTART, WAITS, WHOLE, WRITES
-from core.runs.energy import footprint
+from core.planning.form.whole_run import (
+    DRAW,
+    EVERY,
+    FAILURES,
+    GRID,
+    OTHER,
+    PUE,
+    RESTART,
+    TAKEN,
+    WAITS,
+    WHOLE,
+    WRITES,
+)
 from core.runs.goodput import failure_records
 from core.views.compute_optimal import text as words_split
 from core.views.compute_optimal.charts import loss_curves
@@ -26,7 +37,7 @@ def whole(inputs: Inputs, a: Answer) -> None:
     text = text_goodput.whole(a)
     show.takeaway(text)
     show.chart(hours_of_the_run(text_goodput.shares(a), TOKENS), alt=plain(text), key="compute:wall")
-    for fields in ((FAILURES, WRITES, RESTART, EVERY), (WAITS, OTHER, DRAW, PUE, GRID)):
+    for fields in ((FAILURES, WRITES, RESTART, EVERY), (TAKEN, WAITS, OTHER, DRAW, PUE, GRID)):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             for field in fields:
                 inputs.draw(field)
@@ -34,6 +45,8 @@ def whole(inputs: Inputs, a: Answer) -> None:
     show.takeaway(text_goodput.failing(a))
     show.small_table([show.Column("of the whole run"), show.Column("", numeric=True)], text_goodput.whole_rows(a))
     show.takeaway(text_goodput.used(a))
+    if basis := text_goodput.power_basis(a):
+        show.note(basis)
     with show.fold("Published failure rates", key="compute:failures") as panel:
         if panel.open:
             show.small_table(
@@ -46,16 +59,7 @@ def whole(inputs: Inputs, a: Answer) -> None:
                 ],
                 text_goodput.failure_rows(failure_records()),
             )
-    power = a.plan.power
-    show.how(
-        lambda: [
-            *footprint(
-                a.middle.hours, a.device.tdp_watts, share=power.draw, pue=power.pue, intensity=power.grid
-            ).explanations[::-1],
-            *a.explain_mfu(),
-        ],
-        key="compute:whole:how",
-    )
+    show.how(lambda: [*a.explain_power(), *a.explain_mfu()], key="compute:whole:how")
 
 
 def split(inputs: Inputs, a: Answer) -> None:

@@ -53,15 +53,15 @@ def _landscape(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
             key="floats:spacing",
         )
     codes(inputs, number_inputs)
-    _limits(fmt)
+    _limits(inputs, fmt)
 
 
-def _limits(fmt: FloatFormat) -> None:
+def _limits(inputs: FloatInputs, fmt: FloatFormat) -> None:
     """What every format can hold, and how that of the chosen one is computed: folded, as it explains the others."""
     title = "What each format can hold, and how range and spacing are computed"
-    with show.fold(title, key="floats:formats", icon=":material/table:") as panel:
+    with inputs.panel("forms", title) as panel:
         if panel.open:
-            bits.format_table()
+            bits.format_table(fmt)
             show.derive(explain(fmt))
 
 

@@ -2,13 +2,15 @@
 
 import streamlit as st
 
-from core.floats.comparison import store
+from core.floats.comparison import beside, store
 from core.floats.typed_numbers import code_text
+from core.views.floats.handout import floats_handout
 from core.views.floats.latex import value_latex
 from core.views.floats.text import describe_outcome
 from pages.common import bits, show
-from pages.common.registry import FLOATS
-from pages.common.theme import TOKENS
+from pages.common.registry import EXERCISES, FLOATS
+from pages.common.takeaway import handout_button
+from pages.common.theme import TOKENS, projecting
 from pages.floats.arithmetic import arithmetic
 from pages.floats.inputs import FloatInputs, choice_of, policies, read_inputs
 from pages.floats.landscape import landscape
@@ -70,7 +72,10 @@ def page() -> None:
         show.answer(preset.answer, preset.detail)
     bits.bit_strip(stored.view, take_flip)
     with st.container(key="floats_formula"), show.guarded("The formula of the value"):
-        st.latex(value_latex(stored.view, TOKENS))
+        st.latex(value_latex(stored.view, TOKENS, in_symbols=not projecting()))
+    if projecting():
+        with st.container(key="floats_beside"), show.guarded("The same number in another format"):
+            bits.still_strip(store(typed, beside(typed, fmt)))
     bits.facts(stored, policies(fmt))
 
     for title, draw in (
@@ -85,6 +90,8 @@ def page() -> None:
             draw()
     with errors:
         show.input_errors(inputs)
+    handout_button(inputs, lambda: floats_handout(stored, overflow))
+    show.onwards("Exercises on floats: predict, then see", EXERCISES, {"topics": "floats"})
     show.footer(inputs)
 
 

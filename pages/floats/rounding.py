@@ -359,3 +359,9 @@ def _verdict(verdict: Verdict, fmt: FloatFormat) -> tuple[str, ...]:
         verdict.text(fmt),
         verdict.why,
     )
+
+
+def two_lines(text: str, small: str) -> show.Html:
+    """A cell with a quieter second line."""
+    note = "".join(f"<small>{html.escape(line)}</small>" for line in small.split(", ")) if small else ""
+    return show.cell_of(text, html.escape(text).replace(" ", "\u00a0") + note)

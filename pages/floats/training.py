@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from functools import lru_cache
 from typing import Any
 
@@ -20,8 +19,9 @@ from pages.common import show
 from pages.common.components import component
 from pages.common.figures import wire
 from pages.common.theme import TOKENS
+from pages.floats.fp4 import fp4
 from pages.floats.inputs import FloatInputs
-from pages.floats.rounding import says
+from pages.floats.rounding import says, two_lines
 from pages.floats.scaling import fp8_scaling, loss_scaling
 
 _BLOCK = "floats:block"
@@ -55,6 +55,7 @@ def training(inputs: FloatInputs) -> None:
         ("loss", "Loss scaling: which gradients fp16 loses, and the factor that follows them", loss_scaling),
         ("fp8", "fp8 scaling: one scale for a tensor, from its own largest value or from those before", fp8_scaling),
         ("block", "Block formats: many values under one scale, and what an outlier does to them", blocks),
+        ("rot", "fp4 against one outlier: 16 × 16 scales, a random rotation, stochastic rounding", fp4),
     ):
         with inputs.panel(name, title) as opened:
             if opened.open:
@@ -87,7 +88,7 @@ def adding(inputs: FloatInputs) -> None:
             *(show.Column(name, numeric=True) for name in ("ties to even", "ties away", "to zero", "up", "down")),
             show.Column("stochastic", numeric=True),
         ),
-        [[_two_lines(*cell) for cell in row] for row in accumulation.table(start, addend, times)],
+        [[two_lines(*cell) for cell in row] for row in accumulation.table(start, addend, times)],
         caption=accumulation.of_what(start, addend, times) + " Stochastic: mean and deviation of "
         f"{accumulation.REPLICAS} sums, which walk "
         "through a table of all values; fp32 has too many for one.",
@@ -167,7 +168,7 @@ def blocks(inputs: FloatInputs) -> None:
             show.Column("Bits each", numeric=True),
             *(show.Column(title, numeric=True) for title in _RULE_HEADINGS),
         ),
-        [[_two_lines(*cell) for cell in row] for row in block_example.table(values)],
+        [[two_lines(*cell) for cell in row] for row in block_example.table(values)],
         caption="The same values in every block format under every scale rule: SQNR (6 dB are one bit), mean squared "
         "error, clipped elements.",
         here=list(BLOCK_FORMATS).index(name),
@@ -205,9 +206,3 @@ def _new_values(inputs: FloatInputs) -> None:
 
 def _forget_own(inputs: FloatInputs) -> None:
     st.session_state[inputs.key("own")] = ""
-
-
-def _two_lines(text: str, small: str) -> show.Html:
-    """A cell with a quieter second line."""
-    note = "".join(f"<small>{html.escape(line)}</small>" for line in small.split(", ")) if small else ""
-    return show.cell_of(text, html.escape(text).replace(" ", "\u00a0") + note)

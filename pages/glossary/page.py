@@ -11,9 +11,10 @@ from core.glossary import TERMS, Term, matching
 from core.limits import limit
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.registry import GLOSSARY
+from pages.common.registry import GLOSSARY, PAGES
 
 _SEARCH = text("q", "Search", "", max_chars=limit("number_chars"), placeholder="MFU, ZeRO, stride …")
+_PAGE = {page.id: page for page in PAGES}
 
 
 def page() -> None:
@@ -32,15 +33,28 @@ def page() -> None:
 
 
 def _entry(term: Term) -> str:
-    """Its name, which is a link to it, other names, definition and source."""
+    """Its name, which is a link to it, other names, definition, picture, source, and the page that shows it."""
     also = f"<small>{html.escape(', '.join(term.also))}</small>" if term.also else ""
-    cited = ""
+    under: list[str] = []
     if term.source:
-        cited = f' <a href="{html.escape(term.source.url, quote=True)}">{html.escape(str(term.source))}</a>'
+        under.append(f'<a href="{html.escape(term.source.url, quote=True)}">{html.escape(str(term.source))}</a>')
+    if term.shown:
+        there = _PAGE[term.shown.page]
+        under.append(f"See it: {show.link(there.title, there, term.shown.fields, at=term.shown.at)}")
     return (
         f'<dt id="{_landing(term)}">{show.link(term.name, GLOSSARY, {}, at=term.id)}{also}</dt>'
-        f"<dd>{show.rich(term.meaning)}<small>{cited}</small></dd>"
+        f"<dd>{show.rich(term.meaning)}{_picture(term)}<small>{' · '.join(under)}</small></dd>"
     )
+
+
+def _picture(term: Term) -> str:
+    """Its cells, filled and empty, row by row."""
+    if not term.picture:
+        return ""
+    cells = {"1": "<b></b>", "0": "<i></i>", " ": "<s></s>"}
+    rows = "".join(f"<span>{''.join(cells[cell] for cell in row)}</span>" for row in term.picture.split("/"))
+    said = f"{term.name}, 1 for a filled cell: {', '.join(term.picture.split('/'))}"
+    return f'<span class="np-cells" role="img" aria-label="{html.escape(said, quote=True)}">{rows}</span>'
 
 
 def _landing(term: Term) -> str:

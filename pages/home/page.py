@@ -18,6 +18,7 @@ from core.planning.form.plan_form import (
     ACCELERATOR,
     COUNT,
     MFU,
+    MODEL_NAME,
     OPTIMIZER,
     PARAMETERS,
     POLICY,
@@ -29,7 +30,7 @@ from core.planning.form.plan_form import (
 from core.planning.largest_model import Counted, Largest, largest
 from core.planning.nearest_runs import similar_runs
 from core.planning.plan import TYPED, Plan
-from core.planning.presets import LECTURE, PRESETS, REMARKS
+from core.planning.presets import FIRST_TUNING, LECTURE, MEMORY_PRESETS, PRESETS, REMARKS
 from core.training.layout import LayoutError
 from core.units import QuantityError
 from core.views.floats.text import as_read
@@ -42,6 +43,7 @@ from pages.common import show
 from pages.common.bits import bit_rows
 from pages.common.inputs import Inputs
 from pages.common.registry import COMPUTE, FLOATS, HOME, MEMORY
+from pages.common.shape import row
 from pages.common.theme import TOKENS
 
 HOW_LONG, HOW_LARGE = "How long does it take?", "How large a model fits?"
@@ -66,8 +68,8 @@ FORM = plan_form("h", HELD, HOLDER, COUNTED, NUMBER)
 _ASKED = (PARAMETERS, TRAINED, COUNT, ACCELERATOR, MFU)
 _LECTURES = "The lecture’s"
 CHIPS = {
-    "As published runs did": {field.id: field.default for field in _ASKED},
-    _LECTURES: {item.id: PRESETS[LECTURE][item.id] for item in _ASKED},
+    "As published runs did": {field.id: field.default for field in (MODEL_NAME, *_ASKED)},
+    _LECTURES: {item.id: PRESETS[LECTURE][item.id] for item in (MODEL_NAME, *_ASKED)},
 }
 _ASKED_OF_MEMORY = (HELD, HOLDER, COUNTED, RECOMPUTE)
 _OF_MEMORY = (*_ASKED_OF_MEMORY, OPTIMIZER, POLICY, ZERO)
@@ -86,10 +88,7 @@ def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
     """Days of a training run, as on Compute budget; nothing where that failed."""
     with show.question(HOW_LONG, key=f"{HOME.prefix}_long"):
         chips, place, picture = show.slot(), show.slot(), show.slot()
-        cells = st.columns([1, 1, 1, 1.2, 0.8])
-        for cell, field in zip(cells, _ASKED, strict=True):
-            with cell:
-                inputs.draw(field)
+        row(inputs, [1, 1, 1, 1.2, 0.8], _ASKED, plan)
         try:
             a = answer(plan)
         except BudgetError as problem:
@@ -147,6 +146,7 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
         there = {"model": TYPED, "count": texts[HELD.id], "gpu": values[HOLDER.id]}
         there |= {"n": words.typed(result)} if words.typed(result) else {}
         show.onwards("What fills it, byte by byte, and other layouts", MEMORY, {**link_texts(texts), **there})
+        show.onwards("Can I fine-tune Llama 3.1 8B on my 4090?", MEMORY, MEMORY_PRESETS[FIRST_TUNING])
         return result
     return None
 

@@ -7,7 +7,7 @@ import math
 
 import streamlit as st
 
-from core.fields import quantity, switch
+from core.fields import Field, quantity, switch
 from core.limits import limit
 from core.models.linear import Matrix, Product, TwoLayers, count_with_torch
 from core.views.lecture import text
@@ -33,34 +33,37 @@ X_GRADIENT = switch(
 )
 
 
+def _size(id: str, label: str, default: str, help: str) -> Field:
+    return quantity(id, label, default, "count", low=1, high=limit("model_dimension"), whole=True, help=help)
+
+
+FIELDS = (
+    _size("lb", "B, rows of x", "1024", "Examples, or tokens: one row of x each."),
+    _size("ld", "D, width", "256", "Columns of x, and width of the hidden layer."),
+    _size("lk", "K, outputs", "64", "Width of the output."),
+    X_GRADIENT,
+)
+
+
 def linear(inputs: Inputs) -> None:
     """The panel's content."""
     head = show.slot()
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        sizes = [
-            int(
-                inputs.ask(
-                    quantity(
-                        name, label, default, "count", low=1, high=limit("model_dimension"), whole=True, help=help_
-                    )
-                )
-            )
-            for name, label, default, help_ in (
-                ("lb", "B, rows of x", "1024", "Examples, or tokens: one row of x each."),
-                ("ld", "D, width", "256", "Columns of x, and width of the hidden layer."),
-                ("lk", "K, outputs", "64", "Width of the output."),
-            )
-        ]
-        x_gradient = inputs.ask(X_GRADIENT)
-    show.input_errors(inputs)
-    model = TwoLayers(*sizes, x_gradient=x_gradient)
+        for field in FIELDS:
+            inputs.draw(field)
+    show.problems(inputs, *(field.id for field in FIELDS))
+    *sizes, x_gradient = (inputs.reading.values[field.id] for field in FIELDS)
+    model = TwoLayers(*map(int, sizes), x_gradient=x_gradient)
     with head:
         show.takeaway(text.two_layers(model))
     inputs.presets("Sizes", SIZES, into=head, key="sizes")
-    _draw(model)
     show.small_table(
-        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(text.PER_WEIGHT)], text.per_weight(model)
+        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(text.PER_WEIGHT)],
+        [[show.remarked(*cell) if cell[1] else cell[0] for cell in row] for row in text.per_weight(model)],
     )
+    show.note(text.totals(model))
+    with st.container(key=inputs.key("products")):
+        _draw(model)
     torch_ready()
     seen = count_with_torch(model)
     say = show.good if (seen.forward, seen.backward) == (model.flop("forward"), model.flop("backward")) else show.error

@@ -1,14 +1,21 @@
 """The lecture, checked: each claim, the value recomputed by core, a verdict, and a link that opens it."""
 
+from collections.abc import Mapping, Sequence
+from functools import partial
+
 import streamlit as st
 
-from core.fields import choice
-from core.lecture.catalogue import CLAIMS, GROUPS, VERDICTS, Claim, findings, summary
+from core.fields import Form, choice, switch
+from core.lecture.catalogue import CLAIMS, GROUPS, VERDICTS, Claim, Finding, findings, summary
+from core.lecture.claims import DOCUMENTS
 from core.sources import CS336
 from pages.common import show
-from pages.common.inputs import Inputs
+from pages.common.experiments.panel import draw_experiments, switches
+from pages.common.inputs import Chip, Inputs
 from pages.common.registry import LECTURE, PAGES
-from pages.lecture.matmul import linear
+from pages.common.theme import projecting
+from pages.lecture.deck import deck
+from pages.lecture.matmul import FIELDS, linear
 
 ALL = "All"
 ROLE = {
@@ -18,71 +25,165 @@ ROLE = {
     "convention": "master",
     "needs care": "gradients",
 }
+_NAMED = 8  # claims that fit a slide with their names
+_WHOLE = 40  # claims that are shown with their whole statement; more are named, so that a page can be scanned
+_SIGNS = {"needs care": "!"}
 PAGE = {page.id: page for page in PAGES}
+
+
+TOPIC = choice("topic", "Topic", [*GROUPS, ALL], GROUPS[0], few=True)
+VERDICT = choice("verdict", "Verdict", [ALL, *VERDICTS], ALL)
+CLAIM = choice(
+    "claim",
+    "Claim",
+    [ALL, *CLAIMS],
+    ALL,
+    short=[ALL, *(f"{claim.number} {claim.name}" for claim in CLAIMS.values())],
+)
+WRONG = switch("wrong", "Wrong in the notes", False, help="With lines of code that show it, run here and now.")
+PANEL = switch("linear", "From one matmul to 6ND", False, part="panels")
+GIVE = switch("deck", "Give the lecture: slides across pages, with notes", False, part="panels")
+FORM = Form("l", (TOPIC, VERDICT, CLAIM, WRONG, PANEL, GIVE, *FIELDS, *switches(LECTURE.id)))
 
 
 def page() -> None:
     """Filters, the verdicts in one sentence, and the table of claims."""
-    inputs = Inputs(LECTURE)
-    group = inputs.ask(choice("topic", "Topic", [ALL, *GROUPS], ALL, few=True))
-    cells = st.columns([1, 1, 2])
-    with cells[0]:
-        verdict = inputs.ask(choice("verdict", "Verdict", [ALL, *VERDICTS], ALL))
-    with cells[1]:
-        wanted = inputs.ask(choice("claim", "Claim", [ALL, *CLAIMS], ALL))
+    inputs = Inputs(LECTURE, FORM)
+    inputs.draw(TOPIC)
+    cells = st.columns([1, 2, 1], vertical_alignment="bottom")
+    for cell, field in zip(cells, (VERDICT, CLAIM, WRONG), strict=True):
+        with cell:
+            inputs.draw(field)
     show.input_errors(inputs)
 
-    by_claim = findings()
+    group, verdict, wanted, wrong = (inputs.reading.values[field.id] for field in (TOPIC, VERDICT, CLAIM, WRONG))
     claims = [
         claim
         for claim in CLAIMS.values()
-        if group in (ALL, claim.group) and verdict in (ALL, claim.verdict) and wanted in (ALL, claim.id)
+        if (wanted == claim.id if wanted != ALL else wrong or group in (ALL, claim.group))
+        and (wanted != ALL or verdict in (ALL, claim.verdict))
+        and (not wrong or claim.verdict == "needs care")
     ]
-    contradicted = [claim.id for claim in claims if not by_claim[claim.id].confirms]
-    if claims:
-        show.answer(
-            summary(claims) + (f" The computation contradicts **{', '.join(contradicted)}**." if contradicted else ""),
-            "Every verdict is checked by computing it: "
-            + "; ".join(f"**{word}**, {meaning}" for word, meaning in VERDICTS.items())
-            + ".",
-        )
+    inputs.chips.extend(
+        Chip(f"{one.number}: {one.name}", partial(_put, inputs, one), partial(_only, inputs, one), late=True)
+        for one in CLAIMS.values()
+    )
+    if claims and projecting():
+        _slide(claims, findings())
+    elif claims:
+        _answer(claims)
+    else:
+        show.answer("No claim matches these filters.", "Set one of them back to “All”.")
+    if (wrong or wanted != ALL) and not projecting():
+        _examples([claim for claim in claims if claim.example])
+    with inputs.panel(PANEL.id, PANEL.label) as opened:
+        if opened.open:
+            linear(inputs)
+    draw_experiments(inputs)
+    with inputs.panel(GIVE.id, GIVE.label) as opened:
+        if opened.open:
+            deck(inputs)
+    places = "; ".join(f"**{name}**, {document}" for name, document in DOCUMENTS.items())
+    show.note(f"The claims are put in our words, in the lecture’s order. Where they stand: {places}.")
+    show.source(CS336)
+    show.footer(inputs)
+
+
+def _put(inputs: Inputs, claim: Claim) -> None:
+    """In a callback: show ``claim`` alone."""
+    for name, text in _alone(claim).items():
+        inputs.put(name, text)
+
+
+def _only(inputs: Inputs, claim: Claim) -> bool:
+    return inputs.form.means_same(inputs.reading, _alone(claim))
+
+
+def _alone(claim: Claim) -> dict[str, str]:
+    return {TOPIC.id: ALL, VERDICT.id: ALL, CLAIM.id: claim.id, WRONG.id: "false", PANEL.id: "false"}
+
+
+def _slide(claims: Sequence[Claim], by_claim: Mapping[str, Finding]) -> None:
+    """What fits a wall: one claim with what came out, a few by their names, many by their numbers."""
+    if len(claims) == 1:
+        (claim,) = claims
+        show.answer(f"{by_claim[claim.id].value}: **{claim.verdict}**.")
+        columns = [show.Column(name) for name in ("The lecture", "Verdict")]
+        show.small_table(columns, [(show.remarked(claim.text, claim.remark), _verdict(claim))])
+        return
+    show.answer(summary(claims))
+    if len(claims) <= _NAMED:
+        columns = [show.Column(name) for name in ("No.", "Claim", "Verdict")]
+        show.small_table(columns, [(claim.number, claim.name, _verdict(claim)) for claim in claims])
+        return
+    rows: list[tuple[str, show.Html]] = []
+    for group in GROUPS:
+        of_group = [claim for claim in claims if claim.group == group]
+        words = (show.badge(f"{one.number} {_SIGNS.get(one.verdict, '✓')}", ROLE[one.verdict]) for one in of_group)
+        if of_group:
+            rows.append((group, show.Html(" ".join(words))))
+    show.small_table([show.Column("Topic"), show.Column("Claims: ✓ stands, ! needs care")], rows)
+
+
+def _verdict(claim: Claim) -> show.Html:
+    return show.badge(claim.verdict, ROLE[claim.verdict])
+
+
+def _answer(claims: Sequence[Claim]) -> None:
+    """How many stand, and each with what was found."""
+    by_claim = findings()
+    contradicted = [claim.number for claim in claims if not by_claim[claim.id].confirms]
+    part = "" if len(claims) == len(CLAIMS) else f" {summary(tuple(CLAIMS.values())).replace('Of', 'In all, of')}"
+    show.answer(
+        summary(claims) + (f" The computation contradicts **{', '.join(contradicted)}**." if contradicted else ""),
+        "Every verdict is checked by computing it: "
+        + "; ".join(f"**{word}**, {meaning}" for word, meaning in VERDICTS.items())
+        + f".{part}",
+    )
+    brief = len(claims) > _WHOLE
+    if brief:
+        show.note("In short; a topic, a verdict or a claim alone shows each statement, where it stands and the remark.")
+    with st.container(key="l_brief" if brief else "l_whole"):
         show.small_table(
-            [show.Column(name) for name in ("No.", "Claim", "Recomputed now", "Verdict", "Try it")],
+            [
+                show.Column("No."),
+                show.Column("Claim", whole=brief),
+                *(show.Column(name) for name in ("Recomputed now", "Verdict", "Try it")),
+            ],
             [
                 (
-                    claim.id,
-                    claim.text,
-                    show.remarked(by_claim[claim.id].value, claim.remark),
+                    claim.number,
+                    claim.name if brief else show.remarked(claim.text, claim.stands_in),
+                    by_claim[claim.id].value if brief else show.remarked(by_claim[claim.id].value, claim.remark),
                     show.badge(claim.verdict, ROLE[claim.verdict]),
                     _opens(claim),
                 )
                 for claim in claims
             ],
         )
-        show.how_each(
-            lambda: [
-                show.Part(claim.id, claim.name, by_claim[claim.id].how, by_claim[claim.id].explanations)
-                for claim in claims
-            ],
-            key="lecture:how",
-        )
-    else:
-        show.answer("No claim matches these three filters.", "Set one of them back to “All”.")
-    with inputs.panel("linear", "From one matmul to 6ND") as opened:
-        if opened.open:
-            linear(inputs)
-    show.note(
-        "The claims are put in our words, after the lecture and four sets of students’ notes on it. They are numbered "
-        "as in a longer list, of which these have been checked so far."
+    show.how_each(
+        lambda: [
+            show.Part(claim.number, claim.name, by_claim[claim.id].how, by_claim[claim.id].explanations)
+            for claim in claims
+        ],
+        key="lecture:how",
     )
-    show.source(CS336)
-    show.footer(inputs)
+
+
+def _examples(claims: Sequence[Claim]) -> None:
+    """Lines of code that show each claim, or what is wrong with it, and what they print here and now."""
+    for claim in claims:
+        if claim.example:
+            with show.question(f"{claim.number} {claim.text}"):
+                st.code(claim.example.code, language="python", wrap_lines=True)
+                st.code(claim.example.output(), language=None, wrap_lines=True)
+                show.note(claim.remark)
 
 
 def _opens(claim: Claim) -> str:
-    """The link to the page that shows the claim, or a dash where none does."""
+    """The link to the page that shows the claim; where none does, to the lines that do."""
     if claim.link is None:
-        return "–"
+        return show.link("its code", LECTURE, {"claim": claim.id})
     page = PAGE[claim.link.page]
     return show.link(page.title, page, claim.link.fields, at=claim.link.at)
 

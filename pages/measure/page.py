@@ -19,6 +19,7 @@ from core.views.benchmark import others, state
 from core.views.benchmark.common import measured_line
 from core.views.benchmark.plain_text import in_sentences
 from pages.common import show
+from pages.common.experiments.panel import draw_experiments, switches
 from pages.common.inputs import Inputs
 from pages.common.registry import MEASURE
 from pages.measure import collectives, history, panels
@@ -96,7 +97,7 @@ def _picture(newest: Record | None, everything: Sequence[Record]) -> Record | No
 def page() -> None:
     """The button, the running measurement or the latest one, and how it was done."""
     runner, here = shared_runner(), machine()
-    inputs = Inputs(MEASURE, measure_form(here.kind, MEASURE.prefix))
+    inputs = Inputs(MEASURE, measure_form(here.kind, MEASURE.prefix, switches(MEASURE.id)))
     choice, wanted = _read_inputs(inputs)
     latest = runner.latest_with_results()
     everything = history.records()
@@ -124,6 +125,7 @@ def page() -> None:
         with inputs.panel(field.id, field.label) as panel:
             if panel.open:
                 content[field.id]()
+    draw_experiments(inputs)
     show.how(lambda: panels.opened(record) if record else (), notes=state.method(here.kind), key="device:how")
     show.footer(inputs)
 

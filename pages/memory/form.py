@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
-from core.fields import choice, switch
+from core.fields import choice
 from core.planning.form.plan_form import complete_presets, plan_form
 from core.planning.presets import MEMORY_PRESETS
+from pages.common.experiments.panel import switches as switches_of_experiments
+from pages.common.panels import Groups, switches
+from pages.common.registry import MEMORY
 from pages.common.takeaway import TAKE
-from pages.memory import optimizer_paths
+from pages.memory import optimizer_paths, serving
 
 CHIPS = complete_presets(MEMORY_PRESETS)
 
-PANELS = {
-    name: switch(name, title, False, part="panels")
-    for name, title in {
+GROUPS: Groups = {
+    "Does it fit": {
         "why": "Why not? What fills it, and what would make it fit",
+        "zeros": "ZeRO and parallelism: what each degree saves",
+        "post": "Post-training: what DPO, GRPO and PPO hold beside it",
+    },
+    "States and activations": {
         "optims": "Optimizers side by side",
         "policy": "Precision, tensor by tensor",
-        "zeros": "ZeRO and parallelism: what each degree saves",
-        "step": "Through one step: when memory rises and falls",
         "acts": "Activations: what forward keeps for backward",
+    },
+    "See it happen": {
+        "step": "Through one step: when memory rises and falls",
         "torch": "See it on torch: one real step on this machine",
         "motion": "Optimizers in motion: what the state buys",
-    }.items()
-} | {TAKE.id: TAKE}
-"""Titles of the panels in the order in which they are asked for."""
+    },
+    "What comes next": {
+        "launch": "Launch settings: torchtune, TRL, Axolotl, Unsloth",
+        "serve": "Serving it: users that fit, and the least time of a token",
+        TAKE.id: TAKE.label,
+    },
+}
+"""Heading → the panels under it, in the order in which they are asked for."""
+
+PANELS = switches(GROUPS)
 
 GROWN = choice("grow", "Growing", ("data", "tensor", "pipeline", "context"), "data", few=True, part="shown")
 LAYER = choice("layer", "Layer", ("with experts", "dense"), "with experts", few=True, part="shown")
 
-FORM = plan_form("m", GROWN, LAYER, *optimizer_paths.FIELDS, *PANELS.values(), n="8B", count="8")
+FORM = plan_form(
+    "m", GROWN, LAYER, *optimizer_paths.FIELDS, *serving.FIELDS, *PANELS.values(), *switches_of_experiments(MEMORY.id)
+)

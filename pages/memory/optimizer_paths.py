@@ -31,7 +31,7 @@ from pages.common.theme import TOKENS
 
 _SHOWN = "shown"
 
-SURFACE = choice("land", "Surface", tuple(SURFACES), "valley", few=True, part=_SHOWN)
+SURFACE = choice("land", "Surface", tuple(SURFACES), "scales", few=True, part=_SHOWN)
 START = optional("from", "Start, as x, y", read_start, nothing=None, placeholder="the surface’s own", part=_SHOWN)
 RATE = optional(
     "lr",
@@ -83,6 +83,8 @@ def motion(inputs: Inputs) -> None:
     text = text_optimizer_paths.takeaway(walks, step)
     with head:
         show.takeaway(text)
+        if typed is None and values[START.id] is None:
+            show.note(text_optimizer_paths.LESSONS[surface])
     above, below = _figures(surface, start, typed, chosen, step)
     show.chart(above, alt=f"{SURFACES[surface].title} from above. {plain(text)}", key="memory:descent")
     show.chart(below, alt="Length of every step of each optimizer, on a log scale.", key="memory:steps")
@@ -95,7 +97,7 @@ def motion(inputs: Inputs) -> None:
     show.note(text_optimizer_paths.rates(typed))
     done = next(w for w in walks if w.optimizer == chosen)
     if step <= done.steps:
-        with show.question(text_optimizer_paths.equations_title(chosen, step)):
+        with show.question(text_optimizer_paths.equations_title(chosen, step), key=inputs.key("equations")):
             with st.container(key="how-memory:motion", gap=None):
                 show.derive(explained(done, step))
             show.good(text_optimizer_paths.agreement(disagreement(done), done.steps))

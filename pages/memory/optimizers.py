@@ -21,6 +21,7 @@ def side_by_side(inputs: Inputs, h: MemoryEstimate) -> None:
     named = headline(h.optimizer.name)
     message = text_memory.optimizers(h, rows)
     show.takeaway(message)
+    show.note(text_memory.state_tensors())
     by_name = {row.optimizer.name: row for row in rows}
     show.chart(
         device_bars(
@@ -32,14 +33,14 @@ def side_by_side(inputs: Inputs, h: MemoryEstimate) -> None:
         key="memory:optimizers",
     )
     measured = h.policy.fp32_states  # the measurements are in fp32, and beside another format only confuse
-    with st.container(key="memory_states"):
+    with st.container(key=inputs.key("states")):
         show.small_table(
             [
                 show.Column("Optimizer"),
                 show.Column("States", numeric=True),
                 show.Column("State it keeps"),
                 show.Column("Bytes for an m × n matrix"),
-                show.Column("B/parameter", numeric=True),
+                show.Column(f"B/{text_memory.counted_parameter(h)}", numeric=True),
                 show.Column("On each, states", numeric=True),
                 show.Column("On each, all", numeric=True),
                 show.Column("Left", numeric=True),

@@ -16,22 +16,26 @@ from core.views.training import text
 from core.views.training.charts_device import device_bars
 from core.wording import plain
 from pages.common import show
-from pages.common.compare_button import add_to_comparison
+from pages.common.experiments.panel import draw_experiments
 from pages.common.inputs import Inputs
-from pages.common.plan_presets import plan_chips
-from pages.common.registry import COMPUTE, MEMORY, PARALLEL
-from pages.common.saving import saving
+from pages.common.panels import draw_panels
+from pages.common.plan_bar import plan_bar
+from pages.common.registry import COMPUTE, EXERCISES, MEMORY, PARALLEL
 from pages.common.shape import adopt_built
 from pages.common.takeaway import TAKE, take_away
 from pages.common.theme import TOKENS
 from pages.memory.activations import activations
+from pages.memory.finetuning import finetuning
 from pages.memory.fixes import why
-from pages.memory.form import CHIPS, FORM, PANELS
+from pages.memory.form import CHIPS, FORM, GROUPS
 from pages.memory.inputs import draw
+from pages.memory.launch import launch
 from pages.memory.optimizer_paths import motion
 from pages.memory.optimizers import side_by_side
 from pages.memory.parallel import parallel
 from pages.memory.policy import policy
+from pages.memory.post_training import after
+from pages.memory.serving import served
 from pages.memory.step import step
 
 _GOOD = "memory:good"
@@ -40,7 +44,7 @@ _GOOD = "memory:good"
 def _torch_check(h: MemoryEstimate) -> None:
     from pages.memory.torch_check import torch_check  # what checks a process's words takes long to load
 
-    torch_check(None if h.stands_in else h.spec, h.optimizer, h.policy)
+    torch_check(None if h.stands_in else h.spec, h.optimizer, h.policy, h.plan.trained)
 
 
 _PANELS: dict[str, Callable[[Inputs, MemoryEstimate], None]] = {
@@ -48,8 +52,11 @@ _PANELS: dict[str, Callable[[Inputs, MemoryEstimate], None]] = {
     "optims": side_by_side,
     "policy": policy,
     "zeros": parallel,
+    "post": after,
     "step": step,
     "acts": activations,
+    "launch": launch,
+    "serve": served,
     "torch": lambda _, h: _torch_check(h),
     "motion": lambda inputs, _: motion(inputs),
     TAKE.id: lambda inputs, _: take_away(inputs, named_texts(inputs.reading.texts)),
@@ -74,18 +81,22 @@ def page() -> None:
     """Inputs, the answer, the bar, and the panels behind it."""
     adopt_built(MEMORY)
     inputs = Inputs(MEMORY, FORM)
-    chips = show.slot()
+    bar = show.slot()
     h = read_inputs(inputs)
-    draw(inputs, named_plan(inputs.reading), f"{int(h.layout.data):,}")
-    plan_chips(inputs, CHIPS, into=chips)
+    side, main = show.beside()
+    with side:
+        draw(inputs, named_plan(inputs.reading), f"{int(h.layout.data):,}")
+    plan_bar(inputs, CHIPS, named_texts(inputs.reading.texts), into=bar)
 
-    with show.guarded("The answer"):
+    with main, show.guarded("The answer"):
         message = text_memory.sentence(h)
         show.answer(text_memory.verdict(h), text_memory.counted(h))
-    with show.guarded("The picture"):
+    with main, show.guarded("The picture"):
         show.chart(device_bars([("", h.device_memory)], h.usable, TOKENS), alt=plain(message), key="memory:bars")
-    add_to_comparison(MEMORY, named_texts(inputs.reading.texts))
-    with st.container(key=inputs.key("remarks")), show.guarded("Remarks"):
+    if not h.plan.trained.everything or text_memory.tunes(h):
+        with main, show.guarded("Fine-tuning"):
+            finetuning(inputs, h)
+    with main, st.container(key=inputs.key("remarks")), show.guarded("Remarks"):
         for line in text_memory.remarks(h):
             show.note(line)
         if lacking := text.matrix_units(h.policy, h.plan.device):
@@ -93,25 +104,23 @@ def page() -> None:
         if alone := text_memory.states_alone(h):
             show.note(alone)
         show.note(text_memory.checkpoint(h))
-        show.note(text.memory_read_as(h.usable, h.plan.device.memory_unit, h.plan.device.memory_note))
+        show.note(text_memory.memory_read_as(h))
         show.source(text.cited(h.optimizer, h.policy))
-    saving(inputs, named_texts(inputs.reading.texts))
 
-    for name, panel in _PANELS.items():
-        with inputs.panel(name, PANELS[name].label) as opened:
-            if opened.open:
-                panel(inputs, h)
+    draw_panels(inputs, GROUPS, _PANELS, h)
+    draw_experiments(inputs)
 
     show.how(
         lambda: [
             *("On one accelerator", *h.explain()),
-            *("Model states alone", *explain_by_states(h)),
+            *(("Model states alone", *explain_by_states(h)) if h.plan.trained.everything else ()),
             *("A checkpoint", plan_checkpoint(h.plan).explain(h.parameters)),
         ],
         key="memory:how",
     )
     show.onwards("Which layout is fastest", PARALLEL, link_texts(inputs.reading.texts))
     show.onwards("How long it trains, and what that costs", COMPUTE, link_texts(inputs.reading.texts))
+    show.onwards("Exercises on memory: predict, then see", EXERCISES, {"topics": "memory"})
     show.footer(inputs)
 
 

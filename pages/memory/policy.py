@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.planning.form.precision import POLICY
+from core.planning.form.precision import OWN_FIELDS, POLICY
 from core.planning.memory_estimate import MemoryEstimate, under_each_policy
 from core.planning.plan import OWN_POLICY
-from core.views.plan import text_precision
+from core.views.plan import text_memory, text_precision
 from pages.common import show
 from pages.common.inputs import Inputs
 
@@ -19,7 +19,8 @@ def policy(inputs: Inputs, h: MemoryEstimate) -> None:
     show.takeaway(text_precision.adds_up(h))
     with st.container(key="memory_policy", gap=None):
         for row in text_precision.kept(h):
-            choice, size, why = st.columns(_WIDTHS, vertical_alignment="bottom")
+            held = st.container(key=inputs.key("products")) if row.field is OWN_FIELDS["multiplies"] else st.container()
+            choice, size, why = held.columns(_WIDTHS, vertical_alignment="bottom")
             with choice:
                 if row.field:
                     inputs.draw(row.field, label=row.name, changed=lambda: inputs.put(POLICY.id, OWN_POLICY))
@@ -38,7 +39,7 @@ def policy(inputs: Inputs, h: MemoryEstimate) -> None:
         [
             show.Column("Precision"),
             show.Column("params + grads + master + state", numeric=True),
-            show.Column("B/parameter", numeric=True),
+            show.Column(f"B/{text_memory.counted_parameter(h)}", numeric=True),
             show.Column("On each, all", numeric=True),
             show.Column("Left", numeric=True),
             show.Column("What it is"),

@@ -9,6 +9,7 @@ from core.models.spec import TransformerSpec
 from core.training.optimizers import Optimizer
 from core.training.precision import PrecisionPolicy
 from core.training.torch_check.step import TorchCheck, TorchCheckRunner, Trial, trial_of
+from core.training.trained import EVERYTHING, Trained
 from core.views.training import text_torch_check
 from pages.common import show
 
@@ -44,7 +45,9 @@ def findings(done: TorchCheck) -> None:
     show.small_table(_COLUMNS, text_torch_check.rows(done), caption="Bytes of one step, counted and measured.")
 
 
-def torch_check(spec: TransformerSpec | None, optimizer: Optimizer, policy: PrecisionPolicy) -> None:
+def torch_check(
+    spec: TransformerSpec | None, optimizer: Optimizer, policy: PrecisionPolicy, trained: Trained = EVERYTHING
+) -> None:
     """The panel's content: the button, the running step or the latest one, and how it is measured.
 
     spec: the plan's model, None where only its size is known.
@@ -53,12 +56,17 @@ def torch_check(spec: TransformerSpec | None, optimizer: Optimizer, policy: Prec
         show.error(why)
         return
     runner = shared_torch_check()
-    trial = trial_of(spec, optimizer.name, policy, machine().kind)
+    try:
+        trial = trial_of(spec, optimizer.name, policy, machine().kind, trained)
+    except ValueError as problem:
+        show.error(f"No step of this plan on the small model. {problem}")
+        return
     latest = runner.latest()
     running = latest is not None and latest.running
     show.note(text_torch_check.what_is_run(trial))
-    if text := text_torch_check.instead(policy):
-        show.note(text)
+    for text in (text_torch_check.instead(policy, trial), text_torch_check.instead_trained(trained, trial)):
+        if text:
+            show.note(text)
     st.button("See it on torch", key="memory:witness:run", disabled=running, on_click=start, args=(runner, trial))
 
     @st.fragment(run_every=1 if running else None)

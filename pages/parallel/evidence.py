@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from core.planning.plan_search import stages, traffic
 from core.search.placement import groups
-from core.search.result import LayoutResult
 from core.search.timeline import timeline_of
 from core.views.search import text_step as words
 from core.views.search.charts_placement import device_grid
@@ -27,7 +26,11 @@ def why(_: Inputs, a: SearchInputs) -> None:
         return
     here, layout = a.in_force, a.in_force.layout
     show.takeaway(words.goes_to(here))
-    goes_to(here, key="plan_search:waterfall")
+    show.chart(
+        waterfall(here.step, TOKENS, low=here.low, high=here.high),
+        alt=f"One step, part after part. {plain(words.goes_to(here))}",
+        key="plan_search:waterfall",
+    )
     line = timeline_of(layout, here.step)
     text = words.waits(layout, line, here.step)
     show.takeaway(text)
@@ -65,12 +68,3 @@ def why(_: Inputs, a: SearchInputs) -> None:
             words.group_rows(result),
             caption="What each kind of parallelism sends, and over which links.",
         )
-
-
-def goes_to(here: LayoutResult, *, key: str) -> None:
-    """The picture of what a plan's step goes to."""
-    show.chart(
-        waterfall(here.step, TOKENS, low=here.low, high=here.high),
-        alt=f"One step, part after part. {plain(words.goes_to(here))}",
-        key=key,
-    )

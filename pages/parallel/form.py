@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from core.fields import Field, choice, slider, switch
+from core.fields import Field, choice, slider
 from core.planning.form.plan_form import complete_presets, plan_form
 from core.planning.presets import SEARCH_PRESETS
 from core.planning.search_texts import parse_range
 from core.step_time.calibration.measured_steps import step_runs
+from pages.common.panels import Groups, switches
 from pages.common.takeaway import TAKE
 
 _SHOWN, NARROW = "shown", "narrow"
 
-PANELS = {
-    name: switch(name, title, False, part="panels")
-    for name, title in {
-        "space": "The whole space: every plan by time and memory",
+GROUPS: Groups = {
+    "This layout": {
         "why": "Why this one? Its step, pipeline, stages and devices",
         "near": "Neighbours: one step in each direction",
-        "runs": "Published layouts beside ours",
+        "launch": "Launch line: Megatron-LM, torchtitan, DeepSpeed",
+    },
+    "Other layouts and clusters": {
+        "space": "The whole space: narrow it, and the fastest as a table",
         "sizes": "How many accelerators?",
         "study": "Studies: the same search over a grid",
+    },
+    "How sure it is": {
+        "runs": "Published layouts beside ours",
         "proof": "Evidence: predicted against measured steps",
-        "launch": "Launch line: Megatron-LM, torchtitan, DeepSpeed",
-    }.items()
-} | {TAKE.id: TAKE}
-"""Titles of the panels in the order in which they are asked for."""
+    },
+    "To take along": {
+        TAKE.id: TAKE.label,
+    },
+}
+"""Heading → the panels under it, in the order in which they are asked for."""
+
+PANELS = switches(GROUPS)
 
 BEST, OWN = "best found", "own layout"
 LOOK = choice(
@@ -59,5 +68,4 @@ SOURCE = choice("src", "Source", ("all", *dict.fromkeys(run.group for run in ste
 CHIPS = {name: {**preset, LOOK.id: LOOK.default} for name, preset in complete_presets(SEARCH_PRESETS).items()}
 """The chips."""
 
-FORM = plan_form("s", LOOK, SLOWER, *ONLY.values(), SOURCE, *PANELS.values(), **SEARCH_PRESETS["70B on 512 H100"])
-"""It begins with a chip: a model that has a shape of its own."""
+FORM = plan_form("s", LOOK, SLOWER, *ONLY.values(), SOURCE, *PANELS.values())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from core.planning.form.layout import (
     CONTEXT,
     EXPERT,
@@ -48,46 +46,38 @@ from core.planning.form.search import (
     NETWORK,
 )
 from core.planning.plan import OWN, Plan
-from core.views.plan.text_rates import usual_network
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.rates import draw_rates, rates_note
-from pages.common.shape import own_shape, row
+from pages.common.shape import fields_of, own_shape, stack
 from pages.parallel.form import LOOK
 
-_FIRST = (MODEL_NAME, PARAMETERS, ACCELERATOR, COUNT, SEQ_LEN, BATCH, TRAINED)
-_KEPT = (KEEP_TENSOR, KEEP_PIPELINE, KEEP_CONTEXT, KEEP_EXPERT, KEEP_INTERLEAVE, KEEP_MICRO_BATCH)
+_FIRST = (MODEL_NAME, PARAMETERS, ACCELERATOR, (COUNT, TRAINED), SEQ_LEN, BATCH, TRAINING_SOFTWARE, NETWORK)
+_KEPT = ((KEEP_TENSOR, KEEP_PIPELINE), (KEEP_CONTEXT, KEEP_EXPERT), (KEEP_INTERLEAVE, KEEP_MICRO_BATCH))
 _CHOSEN = (KEEP_ZERO, KEEP_RECOMPUTE, IN_NODE, MAY_OFFLOAD)
-_STATES = (OPTIMIZER, POLICY, DTYPE, PRICE, WITHIN)
-_DEGREES = (TENSOR, PIPELINE, CONTEXT, EXPERT, MICRO_BATCH, INTERLEAVE)
-_OTHERS = (ZERO, RECOMPUTE, SHARD_GROUP, SEQUENCE_PARALLEL, OFFLOAD)
+_STATES = (OPTIMIZER, POLICY, DTYPE, (PRICE, WITHIN))
+_LAYOUT = ((TENSOR, PIPELINE), (CONTEXT, EXPERT), (MICRO_BATCH, INTERLEAVE), ZERO, RECOMPUTE, SHARD_GROUP)
+_OTHERS = (SEQUENCE_PARALLEL, OFFLOAD)
 
 
 def draw(inputs: Inputs, plan: Plan) -> None:
     """Every field of the question."""
-    row(inputs, [1.7, 1.08, 1.62, 0.8, 0.95, 1.1, 0.8], _FIRST, plan)
+    stack(inputs, _FIRST, plan)
     if plan.model == OWN:
         own_shape(inputs)
     rates_note(inputs, plan)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        inputs.draw(AIM)
-        with st.container(width=230):
-            inputs.draw(TRAINING_SOFTWARE)
-        with st.container(width=140):
-            inputs.draw(NETWORK, placeholder=usual_network(plan))
-        inputs.draw(LOOK)
+    inputs.draw(AIM)
+    inputs.draw(LOOK)
     title = "Keep to: degrees, ZeRO, recomputation, nodes, offload"
-    with show.more(inputs, title, *_KEPT, *_CHOSEN, key="fold_kept") as kept:
+    with show.more(inputs, title, *fields_of(_KEPT), *_CHOSEN, key="fold_kept") as kept:
         if kept.open:
-            row(inputs, [1, 1, 1, 1, 1.2, 1], _KEPT, plan)
-            row(inputs, [1.3, 2.2, 1.1, 1], _CHOSEN, plan)
+            stack(inputs, (*_KEPT, *_CHOSEN), plan)
     title = "More: optimizer, precision, price, deadline, measured rates"
-    with show.more(inputs, title, *_STATES, *MEASURED_FIELDS, key="fold_states") as states:
+    with show.more(inputs, title, *fields_of(_STATES), *MEASURED_FIELDS, key="fold_states") as states:
         if states.open:
-            row(inputs, [1, 1.9, 0.9, 0.9, 0.9], _STATES, plan)
+            stack(inputs, _STATES, plan)
             draw_rates(inputs)
-    with show.more(inputs, "Own layout", *_DEGREES, *_OTHERS, key="fold_layout") as layout:
+    with show.more(inputs, "Own layout", *fields_of(_LAYOUT), *_OTHERS, key="fold_layout") as layout:
         if layout.open:
-            row(inputs, [1, 1, 1, 1, 1, 1.2], _DEGREES, plan)
-            row(inputs, [1.1, 2.2, 0.8, 1.1, 1.1], _OTHERS, plan)
+            stack(inputs, (*_LAYOUT, *_OTHERS), plan)
     show.input_errors(inputs)

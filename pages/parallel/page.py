@@ -11,21 +11,19 @@ from core.planning.search_around import FittingChange, fitting_changes, layout_t
 from core.search.derivation import explain
 from core.views.search import text as search_text
 from pages.common import show
-from pages.common.compare_button import add_to_comparison
 from pages.common.inputs import Inputs
-from pages.common.plan_presets import plan_chips
+from pages.common.panels import draw_panels
+from pages.common.plan_bar import plan_bar
 from pages.common.registry import COMPUTE, MEMORY, PARALLEL
-from pages.common.saving import saving
 from pages.common.shape import adopt_built
 from pages.common.takeaway import TAKE, take_away
-from pages.common.theme import projecting
-from pages.parallel.evidence import goes_to, why
-from pages.parallel.form import CHIPS, FORM, PANELS
+from pages.parallel.evidence import why
+from pages.parallel.form import CHIPS, FORM, GROUPS
 from pages.parallel.inputs import draw
 from pages.parallel.neighbours import how_many, launch, near
 from pages.parallel.published import proof, published
 from pages.parallel.request import SearchInputs, read_inputs
-from pages.parallel.search_space import whole_space
+from pages.parallel.search_space import picture, whole_space
 from pages.parallel.study import study
 
 _PANELS: dict[str, Callable[[Inputs, SearchInputs], None]] = {
@@ -64,12 +62,14 @@ def page() -> None:
     """Inputs, the answer, and the panels behind it."""
     adopt_built(PARALLEL)
     inputs = Inputs(PARALLEL, FORM)
-    chips = show.slot()
+    bar = show.slot()
     a = read_inputs(inputs)
-    draw(inputs, a.plan)
-    plan_chips(inputs, CHIPS, into=chips)
+    side, main = show.beside()
+    with side:
+        draw(inputs, a.plan)
+    plan_bar(inputs, CHIPS, _in_force(a), into=bar)
 
-    with show.guarded("The answer"):
+    with main, show.guarded("The answer"):
         if a.result.best is None:
             ways = fitting_changes(a.request)
             show.answer(search_text.nothing_fits(a.plan, a.request, a.result, ways))
@@ -77,18 +77,15 @@ def page() -> None:
         if a.in_force is not None:
             quiet = search_text.counted(a.plan, a.request, a.result, a.in_force)
             show.answer(search_text.sentence(a.plan, a.request, a.in_force), quiet)
-        for line in search_text.beside(a.plan, a.request, a.result, a.in_force):
-            show.note(line)
-    if projecting() and a.in_force is not None:
-        with show.guarded("The picture"):
-            goes_to(a.in_force, key="plan_search:picture")
-    add_to_comparison(PARALLEL, _in_force(a))
-    saving(inputs, _in_force(a))
+    with main, show.guarded("The picture"):
+        picture(inputs, a)
+        if a.in_force is not None:
+            little = search_text.little_free(a.plan.keeps.free, a.result, a.in_force)
+            rest = (little, search_text.against_best(a.result, a.in_force))
+            for line in filter(None, (*search_text.beside(a.plan, a.request, a.in_force), *rest)):
+                show.note(line)
 
-    for name, panel in _PANELS.items():
-        with inputs.panel(name, PANELS[name].label) as opened:
-            if opened.open:
-                panel(inputs, a)
+    draw_panels(inputs, GROUPS, _PANELS, a)
 
     texts = link_texts(a.texts) | (layout_texts(a.in_force.layout) if a.in_force else {})
     here = a.in_force

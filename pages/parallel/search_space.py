@@ -1,4 +1,4 @@
-"""Parallel plan, the whole space: every plan by time and memory, ranges that narrow it, and the fastest as a table."""
+"""Parallel plan, the whole space: its picture, ranges that narrow it, and the fastest as a table."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Any
 
 import streamlit as st
 
+from core.limits import limit
 from core.planning.search_around import layout_texts
-from core.search.filter import layout_at, narrowed, within
+from core.search.filter import layout_at, narrowed, thinned, within
+from core.search.result import Columns, LayoutResult
 from core.views.search import text as search_text
 from core.views.search.charts import space
 from core.views.search.export import as_csv
@@ -23,30 +25,44 @@ _TABLE = "plan_search:plans"
 _TOP = 15
 
 
+def _drawn(inputs: Inputs, a: SearchInputs, best: LayoutResult) -> tuple[Columns, float]:
+    """The plans that the ranges leave, and the seconds of a step that none of them exceeds."""
+    values = inputs.reading.values
+    most = min(result.seconds for result in (best, *a.result.pareto)) * (1 + values[SLOWER.id] / 100)
+    ranges = {name: allowed for name, field in ONLY.items() if (allowed := values[field.id])}
+    return narrowed(a.result.plans, most, ranges), most
+
+
+def picture(inputs: Inputs, a: SearchInputs) -> None:
+    """Every plan by time and memory; nothing where none is left."""
+    best = a.result.best
+    if best is None:
+        return
+    plans, most = _drawn(inputs, a, best)
+    if len(plans.seconds):
+        show.chart(
+            space(thinned(plans, limit("plans_drawn")), within(a.result.pareto, most), a.in_force, best.usable, TOKENS),
+            alt=f"Plans by seconds of a step and memory of the fullest accelerator. "
+            f"{plain(search_text.front(a.result))}",
+            key="plan_search:picture",
+        )
+
+
 def whole_space(inputs: Inputs, a: SearchInputs) -> None:
     """The panel's content."""
     best = a.result.best
     if best is None:
         show.note("Nothing fits, so there is no space to draw.")
         return
-    message = search_text.front(a.result)
-    show.takeaway(message)
-    values = inputs.reading.values
-    most = min(result.seconds for result in (best, *a.result.pareto)) * (1 + values[SLOWER.id] / 100)
-    ranges = {name: allowed for name, field in ONLY.items() if (allowed := values[field.id])}
-    plans = narrowed(a.result.plans, most, ranges)
+    show.takeaway(search_text.front(a.result))
     for cell, field in zip(st.columns([1.6, 1, 1, 1, 1, 1]), (SLOWER, *ONLY.values()), strict=True):
         with cell:
             inputs.draw(field)
     show.problems(inputs, *(field.id for field in inputs.form.part(NARROW)))
+    plans, _ = _drawn(inputs, a, best)
     show.note(search_text.kept(plans, a.result))
     if not len(plans.seconds):
         return
-    show.chart(
-        space(plans, within(a.result.pareto, most), a.in_force, best.usable, TOKENS),
-        alt=f"Plans by seconds of a step and memory of the fullest accelerator. {plain(message)}",
-        key="plan_search:space",
-    )
 
     def pick() -> None:
         chosen: Any = getattr(st.session_state.get(_TABLE), "pick", None)

@@ -12,8 +12,8 @@ from core.views.common.markup import markdown_text
 from core.views.store import text as store_text
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.registry import COMPUTE, MEMORY, PARALLEL, SAVED
-from pages.common.saving import link_to, refusals
+from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL, SAVED
+from pages.common.saving import link_to, put_several, refusals
 from pages.saved.form import ARCHIVED, FORM, PAGE, PER_PAGE, PLAN, SEARCH, TAGS
 from pages.saved.plan import about, messages
 
@@ -81,6 +81,24 @@ def _list(plans: PlanPage) -> None:
     )
 
 
+def _calendars(plans: Sequence[SavedPlan]) -> None:
+    """Saved calendars of several runs, the last ones."""
+    show.small_table(
+        [show.Column("Calendar"), *_COLUMNS[1:]],
+        [
+            [
+                show.Html(link_to(CALENDAR, plan, plan.entry.name) + show.typed("", store_text.remark(plan))),
+                *(show.typed(store_text.result(plan, item)) for item in ("days", "dollars", "accelerators")),
+                show.typed(", ".join(plan.tags)),
+                show.typed(plan.owner),
+                store_text.moment(plan.changed),
+            ]
+            for plan in plans
+        ],
+        caption="Each name opens its calendar. Results are those of when it was saved: days from its start to its end",
+    )
+
+
 def _turn(inputs: Inputs, total: int) -> None:
     """Which page of the list, and the ways to the others."""
     pages = -(-total // PER_PAGE)
@@ -129,7 +147,8 @@ def _answer(inputs: Inputs) -> None:
     v, store = inputs.reading.values, opened()
     text, tags, archived = v[SEARCH.id], v[TAGS.id], v[ARCHIVED.id]
     result = store.find(text, tags, archived=archived, page=int(v[PAGE.id]), per_page=PER_PAGE)
-    if not result.total and not text.strip() and not tags and not archived:
+    calendars = store.find(text, tags, archived=archived, kind="calendar", per_page=PER_PAGE).plans
+    if not result.total and not text.strip() and not tags and not archived and not calendars:
         _nothing_yet()
     else:
         show.answer(store_text.counted(result, text, tags, archived=archived))
@@ -137,8 +156,13 @@ def _answer(inputs: Inputs) -> None:
         with st.container(key="saved_list"), show.guarded("The list"):
             _list(result)
         _turn(inputs, result.total)
-    if result.plans or v[PLAN.id]:
-        _choose(inputs, result.plans)
+        if len(result.plans) > 1:
+            put_several(inputs, "Compare several", lambda: result.plans)
+    if calendars:
+        with show.guarded("The calendars"):
+            _calendars(calendars)
+    if result.plans or calendars or v[PLAN.id]:
+        _choose(inputs, [*result.plans, *calendars])
     show.note(f"Saved plans are kept in `{store.where}`.")
 
 

@@ -8,20 +8,20 @@ from functools import partial
 import streamlit as st
 
 from core.limits import limit
+from core.planning.comparison.calendars import with_results
 from core.planning.comparison.comparison import compare_plan
 from core.store.errors import Conflict, StoreError
 from core.store.locations import opened
-from core.store.plans import NAME, NOTE, TAGS, SavedPlan
-from core.store.rows import tags_of
+from core.store.plans import NAME, NOTE, TAGS, Comment, SavedPlan
+from core.store.rows import as_of, edits_between, tags_of
 from core.units import format_exact
 from core.views.comparison.text import KEPT_AS, plan_name
 from core.views.store import text as store_text
-from pages.common import show
-from pages.common.compare_button import open_comparison, put
+from pages.common import comparison_list, show
 from pages.common.inputs import Inputs
-from pages.common.registry import COMPUTE, MEMORY, PARALLEL
+from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL
 from pages.common.saving import allowed, conflict, link_to, refusals
-from pages.common.server.sign_in import who
+from pages.common.server.sign_in import ask_name, who
 from pages.saved.form import PLAN
 
 _SAID, _UNDO, _WRONG, _MINE = "saved:said", "saved:undo", "saved:wrong", "saved:mine"
@@ -41,10 +41,14 @@ def messages(inputs: Inputs) -> None:
 
 def about(inputs: Inputs, plan: SavedPlan) -> None:
     """All about one plan."""
+    if plan.entry.kind == "calendar":
+        _calendar(inputs, plan)
+        return
     item = compare_plan(plan.entry)
     with show.question(plan_name(item)):
         show.takeaway(store_text.answered(item))
-        show.paragraph(f"{store_text.state(plan)}.")
+        comments = _comments_of(plan)
+        show.paragraph(f"{store_text.state(plan)}{store_text.comments(len(comments))}.")
         for line in plan.problems:
             show.error(line)
         if moved := store_text.since(plan):
@@ -53,13 +57,33 @@ def about(inputs: Inputs, plan: SavedPlan) -> None:
             show.small_table(columns, [(KEPT_AS[name], *both) for name, both in moved.items()])
         links = " · ".join(link_to(page, plan) for page in (COMPUTE, MEMORY, PARALLEL))
         show.paragraph("Open on", show.Html(links))
-        _buttons(inputs, plan)
-        if not plan.archived:
-            _details(inputs, plan)
-        with show.fold("Change history", key=f"saved:history:{plan.id}", icon=":material/history:") as opened_:
-            if opened_.open:
-                with refusals():
-                    _history(plan)
+        _kept(inputs, plan, comments)
+
+
+def _calendar(inputs: Inputs, plan: SavedPlan) -> None:
+    """All about one calendar."""
+    with show.question(plan.entry.name):
+        show.takeaway(store_text.calendar(plan))
+        comments = _comments_of(plan)
+        show.paragraph(f"{store_text.state(plan)}{store_text.comments(len(comments))}.")
+        for line in plan.problems:
+            show.error(line)
+        show.paragraph("Open on", show.Html(link_to(CALENDAR, plan)))
+        _kept(inputs, plan, comments)
+
+
+def _kept(inputs: Inputs, plan: SavedPlan, comments: tuple[Comment, ...]) -> None:
+    """What can be done with a plan or calendar, what is kept about it, and its history."""
+    _buttons(inputs, plan)
+    if not plan.archived:
+        _details(inputs, plan)
+    with show.fold("Comments", key=f"saved:comments:{plan.id}", icon=":material/comment:") as opened_:
+        if opened_.open:
+            _comments(inputs, plan, comments)
+    with show.fold("Change history", key=f"saved:history:{plan.id}", icon=":material/history:") as opened_:
+        if opened_.open:
+            with refusals():
+                _history(inputs, plan)
 
 
 def _buttons(inputs: Inputs, plan: SavedPlan) -> None:
@@ -72,13 +96,14 @@ def _buttons(inputs: Inputs, plan: SavedPlan) -> None:
         if plan.archived:
             act("Put it back on the list", "restore", partial(_restore, inputs, plan.id))
             with st.popover("Delete for good"):
-                show.note("The plan and its history are gone then, for everybody.")
+                show.note("The plan, its comments and its history are gone then, for everybody.")
                 act("Delete it", "forget", partial(_forget, inputs, plan))
             return
-        st.button("Add to comparison", key=inputs.key(f"add_{plan.id}"), on_click=_compare, args=(plan,))
+        if plan.entry.kind == "plan":
+            st.button("Add to comparison", key=inputs.key(f"add_{plan.id}"), on_click=_compare, args=(plan,))
         act("Duplicate", "duplicate", partial(_duplicate, inputs, plan.id))
         act("Archive", "archive", partial(_archive, inputs, plan.id))
-        open_comparison()
+        comparison_list.way_there()
 
 
 def _details(inputs: Inputs, plan: SavedPlan) -> None:
@@ -115,7 +140,39 @@ def _details(inputs: Inputs, plan: SavedPlan) -> None:
         st.form_submit_button("Save name, tags and note", on_click=submit)
 
 
-def _history(plan: SavedPlan) -> None:
+def _comments_of(plan: SavedPlan) -> tuple[Comment, ...]:
+    with refusals():
+        return opened().comments.of(plan.id)
+    return ()
+
+
+def _comments(inputs: Inputs, plan: SavedPlan, comments: tuple[Comment, ...]) -> None:
+    """What was said of the plan, and one more."""
+    for item in comments:
+        with st.container(horizontal=True, vertical_alignment="top"):
+            with st.container(gap=None):
+                show.paragraph(f"{store_text.comment(item)}:")
+                for line in item.text.splitlines():
+                    show.paragraph(line)
+            act = partial(_do, partial(_remove_comment, item))
+            st.button("Delete", key=inputs.key(f"uncomment_{item.id}"), type="tertiary", on_click=act)
+    if plan.archived:
+        return
+    key = inputs.key(f"comment_{plan.id}")
+
+    def add() -> None:
+        opened().comments.add(plan.id, str(st.session_state.get(key) or ""), who())
+        st.session_state[key] = ""
+
+    st.text_area("Comment", key=key, max_chars=limit("comment_chars"), height=80)
+    ask_name(inputs.key("who"))
+    st.button("Add comment", key=f"{key}_add", on_click=_do, args=(add,))
+    show.note("Everybody who uses this Napkin can read a comment and delete it.")
+
+
+def _history(inputs: Inputs, plan: SavedPlan) -> None:
+    """All changes, and the way back to what the plan was before any of them."""
+    history = opened().history(plan.id)
     columns = [show.Column("Revision", numeric=True), show.Column("When", whole=True), show.Column("By")]
     rows = [
         [
@@ -124,9 +181,25 @@ def _history(plan: SavedPlan) -> None:
             show.typed(change.who),
             show.typed(store_text.change(change)),
         ]
-        for change in opened().history(plan.id)
+        for change in history
     ]
     show.small_table([*columns, show.Column("What")], rows)
+    earlier = [change.revision for change in history if change.revision < plan.revision]
+    if plan.archived or not earlier:
+        return
+    key = inputs.key(f"back_{plan.id}_{plan.revision}")
+    revision = st.selectbox("Go back to revision", earlier, key=key, width=200)
+    then = as_of(plan, history, revision)
+    if then is None:
+        show.note(store_text.no_way_back(revision))
+        return
+    calendar = plan.entry.kind == "calendar"
+    show.takeaway(store_text.calendar(then) if calendar else store_text.answered(compare_plan(then.entry)))
+    if differs := store_text.back_to(edits_between(then, plan)):
+        columns = [show.Column("Differs"), show.Column(f"Revision {revision}"), show.Column("Now")]
+        show.small_table(columns, [[show.typed(cell) for cell in row] for row in differs])
+    act = partial(_do, partial(_go_back, plan, then))
+    st.button(f"Restore revision {revision}", key=f"{key}_do", icon=":material/history:", on_click=act)
 
 
 # ------------------------------------------------------------------------------------------ clicks
@@ -154,6 +227,19 @@ def _change(id: str, revision: int, fields: dict[str, str]) -> None:
     st.session_state[_SAID] = f"“{changed.entry.name}” is saved, at revision {changed.revision}."
 
 
+def _go_back(plan: SavedPlan, then: SavedPlan) -> None:
+    now = opened().change(
+        plan.id, plan.revision, entry=with_results(then.entry), note=then.note, tags=then.tags, who=who()
+    )
+    text = f"“{now.entry.name}” is as it was at revision {then.revision}, and at revision {now.revision} now."
+    st.session_state[_SAID] = text
+
+
+def _remove_comment(item: Comment) -> None:
+    opened().comments.remove(item.id)
+    st.session_state[_SAID] = f"The comment of {store_text.comment(item)}, is deleted: “{item.text}”"
+
+
 def _copy(inputs: Inputs, id: str, fields: dict[str, str]) -> None:
     copy = opened().duplicate(id, who())
     _change(copy.id, copy.revision, {**fields, "id": copy.id})
@@ -165,7 +251,7 @@ def _forget_mine() -> None:
 
 
 def _compare(plan: SavedPlan) -> None:
-    st.session_state[_WRONG] = put(plan.entry)
+    st.session_state[_WRONG] = comparison_list.offer(plan.entry)
 
 
 def _duplicate(inputs: Inputs, id: str) -> None:

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
+from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
+from streamlit.runtime.app_session import AppSession
+from streamlit.runtime.scriptrunner_utils.script_requests import ScriptRequestType
 from streamlit.runtime.state import query_params
 from streamlit.runtime.state.common import unpack_widget_state_value
 from streamlit.runtime.state.session_state import SessionState
@@ -44,6 +47,14 @@ def answered() -> int:
 def patch() -> None:
     """Put this in place, for all sessions."""
     will_rerun, finished = SessionState.on_script_will_rerun, SessionState.on_script_finished
+    rerun = AppSession.request_rerun
+
+    def ask(self: AppSession, client_state: ClientState | None) -> None:
+        """Before a change joins one that waits for the run under way to end: keep what a person did in that one."""
+        requests = self._scriptrunner._requests if self._scriptrunner is not None else None
+        if client_state is not None and requests is not None and requests._state is ScriptRequestType.RERUN:
+            _keep_waiting(self._session_state, requests._rerun_data.widget_states, client_state.widget_states)
+        rerun(self, client_state)
 
     def receive(self: SessionState, states: WidgetStates | None, **rest: Any) -> None:
         """Before a run: believe what the browser says, but for its echoes."""
@@ -73,6 +84,7 @@ def patch() -> None:
             self.query_params._send_query_param_msg()
         history.address = dict(self.query_params._query_params)
 
+    AppSession.request_rerun = ask  # type: ignore[method-assign]
     SessionState.on_script_will_rerun = receive  # type: ignore[method-assign, assignment]
     SessionState.on_script_finished = finish  # type: ignore[method-assign]
 
@@ -122,6 +134,19 @@ def _without_echoes(
         elif name in now:
             echoes.add(name)
     return WidgetStates(widgets=[widget for widget in states.widgets if widget.id not in echoes]), kept
+
+
+def _keep_waiting(state: SessionState, waiting: WidgetStates | None, states: WidgetStates) -> None:
+    """Of fields that were touched in the change that waits: undo what the news of the run under way made of them."""
+    ids, kinds = state._key_id_mapper, state._new_widget_state.widget_metadata
+    before = {widget.id: widget for widget in _history(state).received.widgets}
+    touched = {widget.id: widget for widget in (waiting.widgets if waiting else ()) if widget != before.get(widget.id)}
+    for widget in states.widgets:
+        key, kind = ids._id_key_mapping.get(widget.id, ""), kinds.get(widget.id)
+        if widget.id not in touched or kind is None or key not in state._new_session_state:
+            continue
+        if kind.deserializer(unpack_widget_state_value(widget)) == state._new_session_state.get(key):
+            widget.CopyFrom(touched[widget.id])
 
 
 def _correct_address(state: SessionState, drawn: frozenset[str]) -> None:

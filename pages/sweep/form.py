@@ -12,13 +12,4 @@ PANELS = {"table": switch("table", "The table behind it, to sort and to take awa
 
 CHIPS = complete_presets(SWEEP_PRESETS)
 
-_FIRST = next(iter(SWEEP_PRESETS.values()))
-_OWN = {field.id for field in SWEEP_FIELDS}
-
-FORM = plan_form(
-    "w",
-    *(item.with_default(_FIRST[item.id]) for item in SWEEP_FIELDS),
-    *PANELS.values(),
-    **{name: text for name, text in _FIRST.items() if name not in _OWN},
-)
-"""It begins with the first chip."""
+FORM = plan_form("w", *SWEEP_FIELDS, *PANELS.values())

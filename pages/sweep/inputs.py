@@ -32,13 +32,13 @@ from core.views.plan.text import limited
 from core.views.sweep.text import clashing
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.shape import own_shape, row
+from pages.common.shape import fields_of, own_shape, stack
 
 _GOOD = "board:good"
-_FIRST = (MODEL_NAME, PARAMETERS, TRAINED, ACCELERATOR, COUNT, MFU)
+_FIRST = (MODEL_NAME, PARAMETERS, TRAINED, ACCELERATOR, (COUNT, MFU))
 _STEP = (SEQ_LEN, MICRO_BATCH, PRICE, DTYPE, PACE)
 _STATES = (OPTIMIZER, POLICY, ZERO, RECOMPUTE)
-_LAYOUT = (TENSOR, PIPELINE, CONTEXT, EXPERT)
+_LAYOUT = ((TENSOR, PIPELINE), (CONTEXT, EXPERT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def read_inputs(inputs: Inputs) -> SweepInputs:
 def _swept_axis(inputs: Inputs, axis: Axis, field: Field, plan: Plan) -> SweptAxis:
     """The values of one side: those typed, else the last that could be read, else those around the plan's own."""
     good: dict[tuple[str, str], str] = st.session_state.get(_GOOD, {})
-    text = inputs.reading.texts[field.id]
+    text = inputs.reading.values[field.id]
     here = (field.id, axis.id)
     try:
         values = parse_values(axis, text)
@@ -81,18 +81,19 @@ def _swept_axis(inputs: Inputs, axis: Axis, field: Field, plan: Plan) -> SweptAx
 
 def draw(inputs: Inputs, a: SweepInputs) -> None:
     """Every field of the question."""
-    row(inputs, [1.7, 1.1, 1.0, 1.5, 1.0, 1.0], _FIRST, a.plan)
+    stack(inputs, (X, X_VALUES, Y, Y_VALUES), a.plan)
+    result, due = st.columns(2)
+    with result:
+        inputs.draw(RESULT)
+    with due:
+        inputs.draw(DUE, placeholder=limited(sweep_limits(None, a.plan)))
+    stack(inputs, _FIRST, a.plan)
     if a.plan.model == OWN:
         own_shape(inputs)
-    for fields in ((X, X_VALUES, RESULT), (Y, Y_VALUES, DUE)):
-        for cell, field in zip(st.columns([2, 4, 1.6], vertical_alignment="bottom"), fields, strict=True):
-            with cell:
-                inputs.draw(field, placeholder=limited(sweep_limits(None, a.plan)) if field == DUE else "")
     show.input_errors(inputs)
-    title = "More of the plan: sequence length, micro-batch, price, what the MFU is of, model states, layout"
-    with show.more(inputs, title, *_STEP, *_STATES, *_LAYOUT, key="fold") as more:
+    title = "More of the plan: length, micro-batch, price, MFU, model states, layout"
+    folded = (*_STEP, *_STATES, *_LAYOUT)
+    with show.more(inputs, title, *fields_of(folded), key="fold") as more:
         if more.open:
-            row(inputs, [1.2, 1, 1, 0.8, 1.6], _STEP, a.plan)
-            row(inputs, [1.1, 2.0, 1.35, 1.3], _STATES, a.plan)
-            row(inputs, [1, 1, 1, 1], _LAYOUT, a.plan)
+            stack(inputs, folded, a.plan)
             show.input_errors(inputs)

@@ -17,10 +17,9 @@ from core.views.sweep import text as sweep_text
 from core.views.sweep.charts import grid
 from core.wording import plain
 from pages.common import show
-from pages.common.compare_button import add_to_comparison
 from pages.common.components import component
 from pages.common.inputs import Inputs
-from pages.common.plan_presets import plan_chips
+from pages.common.plan_bar import plan_bar
 from pages.common.registry import COMPUTE, MEMORY, PARALLEL, WHAT_IF
 from pages.common.shape import adopt_built
 from pages.sweep.form import CHIPS, FORM, PANELS
@@ -73,24 +72,27 @@ def page() -> None:
     """Inputs, the answer, the sweep, and the table behind it."""
     adopt_built(WHAT_IF)
     inputs = Inputs(WHAT_IF, FORM)
-    chips = show.slot()
+    bar = show.slot()
     a = read_inputs(inputs)
     own: Answer | None = None
     try:
         own = answer(a.plan)
     except BudgetError as problem:
         inputs.fail(str(problem), "The plan itself has no answer.")
-    draw(inputs, a)
-    plan_chips(inputs, CHIPS, into=chips)
+    texts = link_texts({**inputs.reading.texts, FIND.id: "time"})
+    side, main = show.beside()
+    with side:
+        draw(inputs, a)
+    plan_bar(inputs, CHIPS, texts, into=bar)
 
     picked = recommend(a.sweep)
     text = sweep_text.sentence(a.sweep, picked)
-    with show.guarded("The answer"):
+    with main, show.guarded("The answer"):
         show.answer(text, sweep_text.own(own, a.sweep.limits) if own else "")
+    with main, show.guarded("The sweep"):
+        _picture(inputs, a, picked, text)
         if picked and picked.cell != a.sweep.plan_cell:
             st.button("Make that the plan", key=inputs.key("least"), on_click=_load, args=(inputs, a, picked.cell))
-    with show.guarded("The sweep"):
-        _picture(inputs, a, picked, text)
         show.note(f"{sweep_text.counted(a.sweep)} Choose a cell to make it the plan; arrow keys move between cells.")
         if why := sweep_text.without(a.sweep):
             show.note(why)
@@ -101,8 +103,6 @@ def page() -> None:
 
     if own:
         show.how(lambda: _explained(own), key="board:how")
-    texts = link_texts({**inputs.reading.texts, FIND.id: "time"})
-    add_to_comparison(WHAT_IF, texts)
     show.onwards("How long your plan trains, and what that costs", COMPUTE, texts)
     show.onwards("What each accelerator has to hold under it", MEMORY, texts)
     show.onwards("Which layout is fastest for it", PARALLEL, texts)

@@ -3,15 +3,19 @@
 import streamlit as st
 
 from core.views.tensors.charts import storage_picture
+from core.views.tensors.handout import tensors_handout
 from core.views.tensors.text import explanations, headline, passed_over
 from pages.common import show
 from pages.common.components import component
-from pages.common.registry import TENSORS
+from pages.common.registry import EXERCISES, TENSORS
 from pages.common.server.torch_import import torch_ready
+from pages.common.takeaway import handout_button
+from pages.common.theme import projecting
 from pages.tensors.cases import odd
 from pages.tensors.inputs import (
     PICTURE,
     TensorInputs,
+    answers,
     as_script,
     lecture_chips,
     operations,
@@ -19,6 +23,7 @@ from pages.tensors.inputs import (
     traced,
     verdict,
 )
+from pages.tensors.lecture import program, where_it_stands
 from pages.tensors.memory import memory_walk, overlap
 from pages.tensors.named import named_axes
 from pages.tensors.quiz import quiz
@@ -38,15 +43,18 @@ def page() -> None:
 
     with show.guarded("The answer"):
         show.answer(*headline(run))
+        answers(run)
+        where_it_stands(inputs)
         if passed := passed_over(run):
             show.note(passed)
     with show.guarded("The picture of the storage"):
-        component("storage")(
-            data={**storage_picture(run), "verdict": verdict(inputs, run)},
-            key=PICTURE,
-            on_fix_change=inputs.take_fix,
-            on_tried_change=inputs.try_layout,
-        )
+        if len(run) > 1 or run.starts_with_x:
+            component("storage")(
+                data={**storage_picture(run), "verdict": verdict(inputs, run), "slide": projecting()},
+                key=PICTURE,
+                on_fix_change=inputs.take_fix,
+                on_tried_change=inputs.try_layout,
+            )
 
     PANELS = {
         "named": ("Named axes: what einops and einsum do to memory", lambda: named_axes(inputs, run)),
@@ -56,6 +64,7 @@ def page() -> None:
             "Looks wrong but isn’t: results that surprise, and negative steps",
             lambda: odd(inputs),
         ),
+        "program": ("The lecture’s program, line by line", program),
         "quiz": ("Quiz: predict shape, strides, view or copy", lambda: quiz(inputs)),
     }
     with st.container(gap=None, key="t_panels"):
@@ -72,13 +81,17 @@ def page() -> None:
             key="t:how",
             notes=(
                 f"Every step ran on torch {run.torch_version}, on x = torch.arange of the start shape; shapes, strides "
-                "and errors are torch’s own. View or copy is decided by asking whose storage a result uses.",
+                "and errors are torch’s own. View or copy is decided by asking whose storage a result uses. Bytes are "
+                "those that torch’s allocator of the CPU hands out, as its profiler reports them, those inside an "
+                "operation too; fused kernels of a device, such as FlashAttention, allocate other amounts.",
             ),
         )
         with show.fold("What can be typed", key="t:operations", icon=":material/keyboard:") as panel:
             if panel.open:
                 operations()
     lecture_chips(inputs, chips)
+    handout_button(inputs, lambda: tensors_handout(run))
+    show.onwards("Exercises on views, ten to hand in", EXERCISES, {"topics": "views"})
     show.footer(inputs)
 
 

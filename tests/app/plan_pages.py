@@ -41,8 +41,8 @@ def bodies(app: AppTest, kind: str) -> list[str]:
 
 
 def words(app: AppTest) -> str:
-    """Everything said in HTML, without the stylesheet and with ordinary spaces."""
-    found = [block.proto.body for block in app.get("html")]
+    """Everything said in HTML, with ordinary spaces, without the stylesheet and the definitions of terms."""
+    found = [block.proto.body for block in app.get("html") if 'class="np-terms"' not in block.proto.body]
     return html.unescape("\n".join(body for body in found if not body.startswith("<style>")).replace("\u00a0", " "))
 
 
@@ -72,10 +72,11 @@ def onwards(app: AppTest, page: PageSpec) -> list[dict[str, str]]:
 
 
 def fold(app: AppTest, key: str, *, open: bool) -> None:
-    """Open or close a panel, as a click does."""
-    (panel,) = (one for one in app.expander if one.proto.id.endswith(f"-{key}"))
+    """Open or close a panel or a box over the page, as a click does."""
+    ids = (*(panel.proto.id for panel in app.expander), *(box.proto.popover.id for box in app.get("popover")))
+    (widget,) = (name for name in ids if name.endswith(f"-{key}"))
     states = app._tree.get_widget_states()
-    states.widgets.append(WidgetState(id=panel.proto.id, bool_value=open))
+    states.widgets.append(WidgetState(id=widget, bool_value=open))
     app._run(states)
     assert not app.exception
 

@@ -13,10 +13,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.limits import limit
-from core.planning.calendar.form import CALENDAR_FIELDS, RUN_FIELDS, calendar_request
+from core.planning.calendar.form import CALENDAR_FIELDS, RUN_FIELDS, RUNS, calendar_request
 from core.planning.calendar.presets import PRESETS
-from core.planning.cost.bill import costs
 from core.planning.cost.form import MONEY_FIELDS, prices_of
+from core.planning.cost.pool_bill import ways_to_pay
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_from
 from core.views.calendar import text as calendar_text
@@ -41,7 +41,7 @@ def expected(texts: Mapping[str, str]) -> str:
     """The answer's sentence from the form alone."""
     reading = FORM.parse(texts)
     s = calendar_request(reading).schedule()
-    return shown(calendar_text.sentence(s, costs(s, prices_of(reading))[0]))
+    return shown(calendar_text.sentence(s, ways_to_pay(s, prices_of(reading))[0]))
 
 
 @pytest.mark.parametrize("bill", [{}, BILL], ids=["rent alone", "every price"])
@@ -75,6 +75,7 @@ CHANGES = {
     "spare": "1",
     "closed": "2027-01-16",
     "mhours": "8",
+    "pools": "ours: 64 H100 SXM owned $30,000 over 4 years",
     "runs": "2",
     "r1n": "first",
     "r1m": "8B",
@@ -106,9 +107,9 @@ def test_every_control_changes_what_is_said(field: str) -> None:
 
 
 def test_every_run_field_has_a_change_and_every_row_is_drawn() -> None:
-    own = {*(field.id for field in CALENDAR_FIELDS if not field.id.startswith("r")), *(f.id for f in MONEY_FIELDS)}
-    assert own - {"runs"} <= set(CHANGES)
-    app = opened(CALENDAR, {**SMALL, "runs": str(limit("calendar_runs"))})
+    own = {*(field.id for field in CALENDAR_FIELDS if field.part != RUNS), *(f.id for f in MONEY_FIELDS)}
+    assert own - {"most"} <= set(CHANGES)  # which is in a fold of its own
+    app = opened(CALENDAR, {**SMALL, "runs": str(limit("calendar_runs")), "pools": CHANGES["pools"]})
     keys = {box.key for kind in ("text_input", "selectbox") for box in app.get(kind)}
     assert {f"y_{field.id}" for fields in RUN_FIELDS.values() for field in fields.values()} <= keys
     fewer = {box.key for box in opened(CALENDAR, SMALL).text_input}
@@ -237,3 +238,40 @@ def test_every_number_opens_to_its_formula() -> None:
     assert "Source: " in derived
     for title in ("Days on the calendar", "Rent of the accelerators", "A reserved fleet", "Electricity of all runs"):
         assert title in derived
+
+
+FLEET = """ours: 64 H100 SXM owned $30,000 over 4 years
+burst: 128 H200 rented $2.60/h
+bad: 12 H900 rented"""
+
+
+def test_a_bad_line_of_pools_is_said_and_the_good_ones_stay() -> None:
+    app = opened(CALENDAR, {**SMALL, "pools": FLEET, "r1p": "burst"})
+    errors = stripped("\n".join(bodies(app, "np-error")))
+    assert "Line 3 of the pools is left out. No accelerator is called “H900”" in errors
+    assert told(app) == expected({**SMALL, "pools": FLEET, "r1p": "burst"})
+    assert linked(app)["y_pools"] == FLEET
+    app.text_input(key="y_r1p").set_value("brust").run()
+    assert "Did you mean burst" in stripped("\n".join(bodies(app, "np-error")))
+    assert told(app) == expected({**SMALL, "pools": FLEET, "r1p": "burst"})
+
+
+def test_small_fields_add_a_pool() -> None:
+    app = opened(CALENDAR, SMALL)
+    fold(app, "y_fold_pools", open=True)
+    app.text_input(key="y_pool_name").set_value("mine").run()
+    app.text_input(key="y_pool_price").set_value("2").run()
+    app.button(key="y_pool_add").click().run()
+    assert linked(app)["y_pools"] == "mine: 512 H100 SXM rented, $2/h"
+    assert "y_r1p" in {box.key for box in app.text_input}
+
+
+def test_a_way_of_the_choice_becomes_the_plan() -> None:
+    texts = {**SMALL, "pools": FLEET, "due": "2027-01-29", "most": "$1M"}
+    app = opened(CALENDAR, texts)
+    fold(app, "y_fold_choice", open=True)
+    assert "keep" in stripped("\n".join(bodies(app, "np-takeaway")))
+    button = next(button for button in app.button if button.label == "burst, all of it")
+    button.click().run()
+    link = linked(app)
+    assert (link["y_gpu"], link["y_count"], link["y_price"]) == ("H200 SXM", "128", "2.6")

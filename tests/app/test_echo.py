@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
@@ -12,6 +13,7 @@ import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime import Runtime, RuntimeConfig
+from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.state.session_state import SessionState
@@ -105,6 +107,7 @@ class Browser:
 @pytest.fixture
 def echoes_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put in place for this test alone."""
+    monkeypatch.setattr(AppSession, "request_rerun", AppSession.request_rerun)
     for name in ("on_script_will_rerun", "on_script_finished"):
         monkeypatch.setattr(SessionState, name, getattr(SessionState, name))
     monkeypatch.setattr(Runtime, "_instance", None)
@@ -116,24 +119,39 @@ def walk(tmp_path: Path, seeds: range) -> None:
     path = tmp_path / "script.py"
     path.write_text(SCRIPT)
 
+    async def visits(server: Runtime) -> None:
+        for seed in seeds:
+            await visit(server, random.Random(seed), f"seed {seed}")
+
+    served(path, visits)
+
+
+def served(path: Path, visits: Callable[[Runtime], Awaitable[None]]) -> None:
+    """Start a server of the script, let visitors come, and stop it."""
+
     async def serve() -> None:
         Runtime._instance = None
         server = Runtime(RuntimeConfig(str(path), MemoryMediaFileStorage("/media"), MemoryUploadedFileManager("/up")))
         await server.start()
-        for seed in seeds:
-            await visit(server, random.Random(seed), f"seed {seed}")
+        await visits(server)
         await stop(server)
 
     run(serve())
 
 
-async def visit(server: Runtime, chance: random.Random, name: str) -> None:
+async def opened(server: Runtime) -> tuple[Browser, str]:
+    """A browser that has seen the first answer, and its session."""
     browser = Browser()
     session = server.connect_session(browser, {})
     first = BackMsg()
     first.rerun_script.query_string = ""
     await asked(server, session, browser, first)
     browser.see(len(browser.waiting))
+    return browser, session
+
+
+async def visit(server: Runtime, chance: random.Random, name: str) -> None:
+    browser, session = await opened(server)
     wanted = dict.fromkeys("abc", "-")
     did: list[str] = []
     for step in range(chance.randint(2, 5)):
@@ -165,3 +183,31 @@ async def asked(server: Runtime, session: str, browser: Browser, request: BackMs
 @pytest.mark.usefixtures("echoes_told")
 def test_nothing_is_lost_however_late_a_browser_sees_what_it_is_told(tmp_path: Path) -> None:
     walk(tmp_path, range(40))
+
+
+@pytest.mark.usefixtures("echoes_told")
+def test_a_chip_that_waits_for_a_slow_run_outlives_the_news_of_that_run(tmp_path: Path) -> None:
+    """The news empties the chip's box, and the next change says so before the server has read the chip."""
+    path = tmp_path / "script.py"
+    path.write_text(
+        SCRIPT.replace("    st.text(repr(held))", "    import time; time.sleep(0.5)\n    st.text(repr(held))")
+    )
+
+    async def hurried(server: Runtime) -> None:
+        browser, session = await opened(server)
+        ended = browser.ended
+        server.handle_backmsg(session, browser.change("c", "typed"))
+        server.handle_backmsg(session, browser.change("chip", "one"))
+        async with asyncio.timeout(60):
+            while sum(msg.WhichOneof("type") == "delta" for msg in browser.waiting) < 5:  # but not yet what was slow
+                await asyncio.sleep(0.001)
+            browser.see(len(browser.waiting))
+            assert browser.fields["chip"] == ""
+            assert browser.ended == ended
+            server.handle_backmsg(session, browser.change("c", "typed later"))
+            while "typed later" not in browser.script_held:
+                await asyncio.sleep(0.001)
+                browser.see(len(browser.waiting))
+        assert browser.script_held == repr({"a": "1", "b": "1", "c": "typed later"})
+
+    served(path, hurried)

@@ -56,7 +56,7 @@ def test_formulas_are_offered_only_where_there_are_some() -> None:
 
 def test_the_page_has_few_folds_and_few_rows_until_asked() -> None:
     app = page(fmt="more", more="mxint8")
-    assert len(app.expander) <= 9
+    assert len(app.expander) <= 10
     assert table_rows(app) == [*COMMON, "mxint8"]
     assert table_rows(page(all="true")) == list(FORMATS)
 
@@ -79,6 +79,7 @@ BAD = {
     ),
     **dict.fromkeys(("how", "qto", "hist", "which", "margin", "qn", "qmed", "qend", "qsd", "qspike"), "?"),
     **dict.fromkeys(("qmany", "qseed", "blk", "rule", "vals", "out", "own"), "?"),
+    **dict.fromkeys(("rout", "share", "turn", "rsteps"), "?"),
 }
 FIELDS = {"text_input", "button_group", "slider", "number_input", "toggle", "selectbox", "button"}
 
@@ -93,7 +94,7 @@ def drawn(block: Any) -> Iterator[tuple[str, str]]:
 
 
 def test_every_message_stands_under_the_row_of_its_field() -> None:
-    app = page(**BAD, **dict.fromkeys(("sums", "loss", "fp8", "block"), "true"))
+    app = page(**BAD, **dict.fromkeys(("sums", "loss", "fp8", "block", "rot"), "true"))
     assert not app.exception
     elements, alerts = list(drawn(app.main)), 0
     for (before, text), (_, body) in pairwise(elements):

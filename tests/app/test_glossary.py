@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.glossary import TERMS
-from pages.common.registry import GLOSSARY
+from core.glossary import TERMS, Term
+from pages.common.registry import GLOSSARY, PAGES
+from tests.app.test_lecture_links import part_of, value_of
 
 APP = str(Path(__file__).parents[2] / "app.py")
 
@@ -28,7 +30,7 @@ def test_every_term_has_a_place_and_a_link_to_it() -> None:
     shown = listed(opened())
     places = re.findall(r'<dt id="([^"]+)">', shown)
     assert places == [f"g_{term.id}" for term in TERMS]
-    assert re.findall(r"at=([\w-]+)", shown) == places
+    assert re.findall(r'<dt id="[^"]+"><a href="[^"]*?at=([\w-]+)', shown) == places
 
 
 def test_a_search_leaves_what_matches() -> None:
@@ -44,3 +46,23 @@ def test_a_search_that_finds_nothing_says_so() -> None:
     assert not listed(app)
     assert any("None of the" in one.proto.body for one in app.get("html"))
     assert not app.exception
+
+
+@pytest.mark.sweep(8)
+@pytest.mark.parametrize("term", [term for term in TERMS if term.shown], ids=lambda term: term.id)
+def test_the_page_that_shows_a_term_has_what_its_link_sets(term: Term) -> None:
+    """Each field exists and takes its value, nothing is refused, and the part that the link lands at is open."""
+    link = term.shown
+    assert link
+    (page,) = [page for page in PAGES if page.id == link.page]
+    app = AppTest.from_file(APP, default_timeout=60).run()
+    app.switch_page(page.path)
+    app.query_params.update({f"{page.prefix}_{name}": text for name, text in link.fields.items()})
+    app.run()
+    assert not app.exception
+    assert not [one.proto.body for one in app.get("html") if 'class="np-error"' in one.proto.body]
+    for name, text in link.fields.items():
+        value = value_of(app, f"{page.prefix}_{name}")
+        assert {"True": "true", "False": "false"}.get(str(value), str(value)) == text, name
+    if link.at:
+        assert part_of(app, f"{page.prefix}_{link.at}")

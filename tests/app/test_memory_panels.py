@@ -176,3 +176,17 @@ def test_an_optimizer_that_torch_does_not_have(open_with: Open) -> None:
     app = open_with(StillRunner(None), opt="Lion")
     assert "torch.optim has no Lion" in words(app)
     assert not [one for one in app.button if one.label == "See it on torch"]
+
+
+def test_the_button_runs_a_fine_tuning_plan_in_small_or_says_why_not(open_with: Open) -> None:
+    runner = StillRunner(None)
+    tuned = {"ft": "adapters", "frozen": "nf4", "opt": "AdamW", "prec": "bf16 throughout"}
+    app = open_with(runner, model="Llama 3 8B", **tuned)
+    assert "not nf4" in words(app)
+    button(app, "See it on torch").click().run()
+    (asked,) = runner.asked
+    assert isinstance(asked, Trial)
+    assert (asked.trained.method, asked.trained.rank, asked.trained.frozen) == ("adapters", 16, "bf16")
+    app = open_with(StillRunner(None), model="Mixtral 8x7B", **tuned)
+    assert "no routed experts" in words(app)
+    assert not [one for one in app.button if one.label == "See it on torch"]

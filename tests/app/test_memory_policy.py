@@ -105,7 +105,7 @@ def test_types_count_where_their_panel_is_closed() -> None:
 
 def test_a_link_carries_the_types_to_every_page_and_back() -> None:
     """To Compute budget, whose remark on memory and whose table count them, and from its own link again."""
-    own = {"prec": OWN_POLICY, "pm": "none", "pw": "fp32", "ps2": "8-bit blocks", "n": "70B", "zero": "0"}
+    own = {"prec": OWN_POLICY, "pm": "none", "pw": "fp32", "ps2": "8-bit blocks", "n": "70B", "count": "8", "zero": "0"}
     app = opened(MEMORY, own)
     (carried,) = onwards(app, COMPUTE)
     assert carried.keys() >= TYPES

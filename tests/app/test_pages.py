@@ -17,7 +17,7 @@ from tests.core.test_glossary import undefined
 
 ROOT = Path(__file__).parents[2]
 APP = str(ROOT / "app.py")
-NAMES = {"H100", "SXM", "CPU", "TFLOP", "GWh", "MiB"}
+NAMES = {"H100", "SXM", "CPU", "TFLOP", "GWh", "MW", "MiB"}
 """What an answer says without a definition: products, and units with a prefix."""
 
 IDS = [page.id for page in PAGES]

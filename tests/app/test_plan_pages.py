@@ -10,9 +10,11 @@ from core.budget.errors import BudgetError
 from core.fields import LINK_VERSION
 from core.hardware.accelerators import accelerators
 from core.lecture.catalogue import CLAIMS
+from core.models.catalog import CATALOG
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import PLAN_FIELDS, plan_from, plan_of
 from core.planning.form.precision import OWN_FIELDS
+from core.planning.form.trained import TRAINED_FIELDS
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import FINDS, OWN, OWN_POLICY, TYPED, Plan
 from core.planning.presets import MEMORY_PRESETS, PRESETS
@@ -46,6 +48,18 @@ LECTURE = {
     for claim in CLAIMS.values()
     if claim.link and claim.link.page in ("compute", "memory")
 }
+
+# ------------------------------------------------------------------------------------------ every model
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", [COMPUTE, MEMORY, PARALLEL], ids=lambda page: page.id)
+@pytest.mark.parametrize("model", CATALOG)
+def test_every_model_of_the_catalogue_is_answered(model: str, page: PageSpec) -> None:
+    texts = {"model": model, "gpu": "H100 SXM", "count": "1,024", "gb": "2,048", "tokens": "1T", "seq": "2,048"}
+    sentences = bodies(opened(page, texts), "np-answer")
+    assert stripped(sentences[0]).count(model) == 1
+
 
 # ------------------------------------------------------------------------------------------ from the form alone
 
@@ -128,6 +142,7 @@ def test_opening_or_folding_a_panel_changes_no_exported_number(panel: str) -> No
 
 FOLDED_OF_PLAN = {name: text for name, text in FOLDED.items() if name in PLAN_IDS}
 SOUGHT = {"gb": "512", "aim": "memory headroom", "kzero": "1", "krc": "full", "knode": "false", "koff": "true"}
+SOUGHT |= {"free": "10%", "sure": "P75"}
 SOUGHT |= dict.fromkeys(("ktp", "kpp", "kvpp", "kcp", "kep", "kmbs"), "up to 8")
 
 
@@ -220,7 +235,7 @@ def test_the_largest_model_of_home_is_that_of_training_memory(name: str, counted
     """The link from Home's second answer opens Training memory at the same bytes: it fits, by states alone or all."""
     texts = {**PLANS[name], "of": counted, "k": "16"}
     app = opened(HOME, texts)
-    there = onwards(app, MEMORY)[-1]
+    there = onwards(app, MEMORY)[-2]  # the last one fine-tunes
     here = memory_estimate(plan_of(MEMORY_FORM.parse(there)))
     assert (here.fits if counted == "everything" else here.states_fit) == "fits"
     said = stripped(bodies(app, "np-answer")[1])
@@ -236,6 +251,7 @@ def test_a_plan_survives_the_way_to_training_memory_and_back(name: str) -> None:
     model = plan_from(texts).model
     silent = {name for name, one in (("shape", OWN), ("n", TYPED)) if model != one}
     silent |= {field.id for field in OWN_FIELDS.values()} if plan_from(texts).policy != OWN_POLICY else set[str]()
+    silent |= {field.id for field in TRAINED_FIELDS if texts.get(field.id, field.default) == field.default}
     assert set(there) == set(back) == PLAN_IDS - silent
     assert plan_from(back) == plan_from(there) == plan_from(texts)
     (home,) = onwards(opened(HOME, texts), COMPUTE)

@@ -24,7 +24,7 @@ from core.store.plans import SavedPlan
 from core.store.store import Store
 from pages.common import comparison_list
 from pages.common.registry import COMPARE, COMPUTE, MEMORY, PARALLEL, SAVED, PageSpec
-from tests.app.plan_pages import bodies, fold, linked, opened, words
+from tests.app.plan_pages import bodies, fold, linked, opened, stripped, words
 from tests.app.test_compare import with_plans
 from tests.app.test_pages import APP, ROOT
 
@@ -204,7 +204,7 @@ print(sorted(name for name in sys.modules if name in ("sqlalchemy", "alembic", "
 def test_an_empty_list_says_how_to_begin(store: Store) -> None:
     app = opened(SAVED, {})
     (answer,) = bodies(app, "np-answer")
-    assert "Save this plan" in answer
+    assert "“Save”" in answer
     assert store.where in words(app)
     assert len(bodies(app, "np-onwards")) == 3
 
@@ -276,6 +276,50 @@ def test_the_history_names_fields_and_results(store: Store) -> None:
     assert "Ada" in said
 
 
+def test_an_earlier_revision_is_shown_and_comes_back_as_a_new_one(store: Store) -> None:
+    plan = store.save(with_saved_results(entry_of("First", {})), "<b>was</b>", ["final"])
+    now = store.change(plan.id, 1, entry=with_saved_results(entry_of("Second", {"tokens": "3T"})), note="", tags=[])
+    app, late = opened(SAVED, {}), opened(SAVED, {})
+    for one in (app, late):
+        fold(one, f"saved:history:{plan.id}", open=True)
+        said = words(one)
+        assert all(f"<td>{text}" in said.replace(' class="num"', "") for text in ("Tokens", "15T", "3T", "First"))
+        assert "<b>was</b>" in stripped(said) or "&lt;b&gt;" in "".join(b.proto.body for b in one.get("html"))
+    press(app, f"r_back_{plan.id}_2_do")
+    back = store.get(plan.id)
+    assert (back.entry, back.note, back.tags, back.revision) == (plan.entry, plan.note, plan.tags, 3)
+    assert any("revision 3 now" in body for body in bodies(app, "np-note"))
+    press(late, f"r_back_{plan.id}_2_do")  # who has not seen revision 3
+    assert any("changed meanwhile" in body for body in bodies(late, "np-error"))
+    assert store.get(plan.id) == back
+    press(app, f"r_back_{plan.id}_3_do")  # an undo is one more
+    undone = store.get(plan.id)
+    assert (undone.entry, undone.note, undone.revision) == (now.entry, "", 4)
+
+
+def test_a_comment_is_said_under_the_name_given_and_is_text(store: Store) -> None:
+    plan = store.save(entry_of("Said of", {}))
+    app = opened(SAVED, {})
+    fold(app, f"saved:comments:{plan.id}", open=True)
+    app.text_input(key="r_who").set_value("Ada <b>L</b>").run()
+    app.text_area(key=f"r_comment_{plan.id}").set_value("too <i>slow</i>\nby far").run()
+    press(app, f"r_comment_{plan.id}_add")
+    (item,) = store.comments.of(plan.id)
+    assert (item.who, item.text) == ("Ada <b>L</b>", "too <i>slow</i>\nby far")
+    assert "1 comment." in words(app)
+    raw = "\n".join(one.proto.body for one in app.get("html"))
+    assert "&lt;i&gt;slow" in raw
+    assert "<i>slow" not in raw
+    assert not app.text_area(key=f"r_comment_{plan.id}").value
+    press(app, f"r_duplicate_{plan.id}")  # whose owner is known now
+    (copy,) = (one for one in store.find().plans if one.id != plan.id)
+    assert (copy.owner, store.comments.of(copy.id)) == ("Ada <b>L</b>", ())
+    there = opened(SAVED, {"plan": plan.id})
+    fold(there, f"saved:comments:{plan.id}", open=True)
+    press(there, f"r_uncomment_{item.id}")
+    assert store.comments.of(plan.id) == ()
+
+
 def test_results_that_moved_since_saving_stand_beside_those_of_now(store: Store) -> None:
     entry = with_saved_results(entry_of("Old", {}))
     off = {**entry.results, "days": entry.results["days"] * 1.1, "mfu": entry.results["mfu"] * 1.0001}
@@ -308,6 +352,19 @@ def test_a_saved_plan_goes_into_the_comparison(store: Store) -> None:
     assert "Beside" in held
     press(app, f"r_add_{plan.id}")
     assert linked(app)[comparison_list.IN_LINK] == held
+    assert any("already" in body for body in bodies(app, "np-error"))
+
+
+@pytest.mark.parametrize("page", [SAVED, COMPARE], ids=lambda page: page.id)
+def test_several_saved_plans_go_into_the_comparison_under_their_names(store: Store, page: PageSpec) -> None:
+    ids = [store.save(with_saved_results(entry_of(f"Plan {n}", {"n": n}))).id for n in ("7B", "8B", "9B")]
+    app = opened(page, {})
+    fold(app, f"{page.id}:several", open=True)
+    for _ in range(2):
+        app.multiselect(key=f"{page.prefix}_several").set_value(ids[:2]).run()
+        press(app, f"{page.prefix}_several_add")
+        held = app.session_state["tray:plans"].values()
+        assert [(one.name, one.texts["n"]) for one in held] == [("Plan 7B", "7B"), ("Plan 8B", "8B")]
     assert any("already" in body for body in bodies(app, "np-error"))
 
 

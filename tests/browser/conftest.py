@@ -148,6 +148,19 @@ STILL = """async () => {
 """Fonts are there and two readings, some frames apart, find every box of the page at the same place."""
 
 
+def choose(page: Page, name: str) -> None:
+    """Click a chip, or one of the options that stand side by side."""
+    chip = page.get_by_role("radio", name=name, exact=True)
+    chip.or_(page.get_by_role("button", name=name, exact=True)).first.click()
+
+
+def open_preset(page: Page, name: str) -> None:
+    """Take a preset from the box “Open”, which closes by itself when it is answered."""
+    if not page.get_by_text(name, exact=True).is_visible():
+        page.get_by_test_id("stPopoverButton").filter(has_text="Open").click()
+    choose(page, name)
+
+
 def settle(page: Page) -> None:
     """Wait until the script run that the last action caused has ended and its elements are drawn.
 

@@ -142,6 +142,8 @@ ECHOED: dict[str, list[dict[str, str]]] = {
             "f_start": NUMBER,
             "f_block": "true",
             "f_vals": LONG,
+            "f_rot": "true",
+            "f_rout": NUMBER,
             "f_arith": "true",
             "f_aa": LONG,
             "f_aop": NUMBER,
@@ -256,7 +258,7 @@ def test_permalink_round_trip_with_changed_inputs(open_page: Callable[..., Page]
     assert page.locator(".np-answer").first.inner_text() == answer
 
 
-def test_back_leaves_the_page_and_finds_the_inputs_again(open_page: Callable[..., Page]) -> None:
+def test_back_leaves_the_page_and_finds_the_plan_of_its_address_again(open_page: Callable[..., Page]) -> None:
     page = open_page(HOME.url_path)
     menu = page.locator('[data-testid="stSidebar"]')
 
@@ -272,7 +274,7 @@ def test_back_leaves_the_page_and_finds_the_inputs_again(open_page: Callable[...
 
     type_into("Parameters", "13B")
     type_into("Tokens", "2T")
-    home = answer()
+    home = answer().partition(".")[0]
     menu.get_by_role("link", name=COMPUTE.title).click()
     page.wait_for_url("**/compute-budget*")
     settle(page)
@@ -287,24 +289,28 @@ def test_back_leaves_the_page_and_finds_the_inputs_again(open_page: Callable[...
     expect(page.locator(".np-answer").first).to_have_text(compute, use_inner_text=True)
     page.go_back()
     expect(page.locator("h1")).to_have_text(HOME.h1)
-    expect(page.locator(".np-answer").first).to_have_text(home, use_inner_text=True)
+    expect(page.locator(".np-answer").first).to_contain_text(home, use_inner_text=True)
 
 
 def test_a_link_carries_its_inputs_past_what_was_typed_there(open_page: Callable[..., Page]) -> None:
     page = open_page(COMPUTE.url_path)
-    box = page.get_by_label("Tokens", exact=True)
-    box.fill("3T")
-    box.press("Enter")
-    expect(page.locator(".np-answer").first).to_contain_text("3T")
-    settle(page)
+
+    def type_tokens(tokens: str) -> None:
+        box = page.get_by_label("Tokens", exact=True)
+        box.fill(tokens)
+        box.press("Enter")
+        expect(page.locator(".np-answer").first).to_contain_text(tokens)
+        settle(page)
+
+    type_tokens("3T")
     page.locator('[data-testid="stSidebar"]').get_by_role("link", name="Home").click()
     expect(page.locator("h1")).to_have_text(HOME.h1)
-    settle(page)
+    type_tokens("2T")
     said = page.locator(".np-answer").first.inner_text().partition(".")[0]
     page.get_by_role("link", name="Where the FLOPs go").click()
     expect(page.locator("h1")).to_have_text(COMPUTE.h1)
     settle(page)
-    assert "15T" in said
+    assert "2T" in said
     expect(page.locator(".np-answer").first).to_contain_text(said, use_inner_text=True)
     page.go_back()
     expect(page.locator("h1")).to_have_text(HOME.h1)

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from core.planning.comparison.comparison import compare_plan
+from core.planning.comparison.comparison import compare_plans
 from core.planning.comparison.entry import Entry, pack, unpack
 from core.planning.comparison.examples import examples
 from core.views.comparison import text
@@ -33,7 +33,7 @@ def answer(page: Page) -> str:
 
 
 def told(entries: tuple[Entry, ...], base: int = 0) -> str:
-    return plain(text.sentence([compare_plan(one) for one in entries], base)).replace("\N{NO-BREAK SPACE}", " ")
+    return plain(text.sentence(compare_plans(entries), base)).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def address(entries: tuple[Entry, ...]) -> str:

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from pages.common.registry import COMPUTE
-from tests.browser.conftest import settle
+from tests.browser.conftest import open_preset, settle
 
 pytestmark = pytest.mark.browser
 
@@ -52,7 +52,7 @@ def test_no_label_of_the_pictures_is_cut_off(open_page: OpenPage) -> None:
 def test_two_changes_at_once_leave_link_address_and_page_agreeing(open_page: OpenPage) -> None:
     """The second comes before the answer to the first: neither is lost, and the copied link says what is shown."""
     page = open_page(COMPUTE.url_path)
-    page.get_by_role("radio", name="GPT-3 175B").or_(page.get_by_role("button", name="GPT-3 175B")).first.click()
+    open_preset(page, "GPT-3 175B")
     page.locator("summary", has_text="What moves the answer").first.click()
     expect(page.locator('button[data-link*="c_moves=true"]')).to_have_count(1)
     settle(page)

@@ -216,7 +216,7 @@ def test_a_trap_in_the_address_the_microscope_and_the_table(open_page: OpenPage)
     put(page, "0.1", "bf16")
     expect(page.locator(".np-scope .row")).to_have_count(7)
     still(page)
-    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") < 2600  # all folds closed
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") < 2700  # all folds closed
     page.get_by_role("radio", name="Double rounding").click()
     expect(page.get_by_role("alert").filter(has_text="Double rounding")).to_contain_text(
         "rounds to 1: the wrong neighbour"

@@ -9,17 +9,26 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.lecture.catalogue import CLAIMS
-from pages.common.registry import LECTURE
-from tests.browser.conftest import settle
+from core.lecture.deck import deck_text, lecture_slides, pack_deck
+from pages.common.figures import LEAST
+from pages.common.registry import LECTURE, TENSORS
+from pages.common.slides import PLACES, STANDARD, slide_address
+from tests.browser.conftest import settle, still
+from tests.browser.test_projector import SMALL
 from tests.browser.test_tables import downloaded
 
 pytestmark = pytest.mark.browser
+
+STANDARD_SLIDES = tuple(lecture_slides().values())
+
+TALLEST = 4_400
+"""Pixels of the page with all claims, 1280 wide, as it was with half of them."""
 
 
 @pytest.mark.journey
 def test_every_claim_has_its_part_of_the_table_and_the_panel(open_page: Callable[..., Page]) -> None:
     """The topics fit their row; of what is downloaded, remarks and links keep to their own fields."""
-    page = open_page(LECTURE.url_path)
+    page = open_page(f"{LECTURE.url_path}?l_topic=All")
     group = page.get_by_role("radiogroup", name="Topic")
     assert group.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
     last = group.get_by_role("radio").last
@@ -27,20 +36,21 @@ def test_every_claim_has_its_part_of_the_table_and_the_panel(open_page: Callable
         "e => e.getBoundingClientRect().right <= e.closest('[data-testid=stMainBlockContainer]')"
         ".getBoundingClientRect().right"
     )
-    rows = downloaded(page, page.locator(".np-tabled").first)
-    third = next(row for row in rows if row["No."] == "F3")
+    topic = open_page(LECTURE.url_path)
+    rows = downloaded(topic, topic.locator(".np-tabled").first)
+    third = next(row for row in rows if row["No."] == "1.3")
     assert (third["Recomputed now"], third["Verdict"]) == ("0x3e200000 is 0.15625", "exact")
     assert third["Recomputed now note"].startswith("2^(124")
     page.get_by_text("How is this computed").first.click()
     settle(page)
     panel = page.locator(".st-key-lecture-how")
     said = panel.inner_text()
-    assert [claim for claim in CLAIMS if not re.search(rf"\b{claim}\b", said)] == []
+    assert [c.number for c in CLAIMS.values() if not re.search(rf"(?<![.\d]){re.escape(c.number)}(?!\d)", said)] == []
     titles = panel.locator("strong").all_inner_texts()
     assert len(titles) == len(set(titles))  # each formula once
-    row = panel.get_by_role("row").filter(has_text="F3 · 0.15625 in fp32").first
+    row = panel.get_by_role("row").filter(has_text="1.3 · 0.15625 in fp32").first
     expect(row).to_contain_text("0.15625")
-    assert panel.evaluate("e => e.getBoundingClientRect().height") < 5000
+    assert panel.evaluate("e => e.getBoundingClientRect().height") < 9000
     assert page.locator(".katex-error").count() == 0
 
 
@@ -63,3 +73,99 @@ def test_a_link_lands_at_its_evidence(open_page: Callable[..., Page], claim: str
     expect(part).to_be_in_viewport()
     top = "e => e.getBoundingClientRect().top"
     assert 0 <= part.evaluate(top) < 200
+
+
+def test_a_deck_goes_across_pages_and_the_notes_follow(open_page: Callable[..., Page]) -> None:
+    """A press reveals what was asked, the next one goes on; the second window marks the slide on the wall."""
+    asked, told, tensor = (lecture_slides()[name] for name in ("F4", "F6", "T4"))
+    text = deck_text((asked, told, tensor), PLACES)
+    panel = open_page(f"{LECTURE.url_path}?l_deck=true&deck={pack_deck(text)}")
+    expect(panel.get_by_role("textbox", name="Slides")).to_have_value(text)
+    with panel.context.expect_page() as opened:
+        panel.get_by_role("link", name="Start on the projector").click()
+    wall = opened.value
+    settle(wall)
+    question = wall.locator(".np-predict")
+    expect(question).to_have_text(asked.ask)
+    wall.keyboard.press("PageDown")
+    expect(question).to_be_hidden()
+    expect(wall.locator(".np-answer").first).to_be_visible()
+    for number, slide in ((2, told), (3, tensor)):
+        wall.keyboard.press("ArrowRight")
+        expect(wall.locator(".np-story")).to_have_text(slide.headline)
+        expect(wall.locator(".np-bar > span")).to_have_text(f"{number} of 3")
+        settle(wall)
+        expect(panel.locator(".np-notes > [data-now=now]")).to_contain_text(slide.say)
+    assert TENSORS.url_path in wall.url
+    expect(wall.locator(".np-predict")).to_have_text(tensor.ask)
+    wall.keyboard.press("ArrowLeft")
+    expect(wall.locator(".np-story")).to_have_text(told.headline)
+    late = panel.context.new_page()
+    late.goto(panel.url)
+    settle(late)
+    expect(late.locator(".np-notes > [data-now=now]")).to_contain_text(told.say)
+    expect(late.locator(".np-notes > [data-now=next]")).to_contain_text(tensor.say)
+    expect(late.get_by_role("timer")).to_contain_text(f"this slide ends at {asked.minutes + told.minutes:g} min")
+    wall.goto(f"{wall.url.partition('?')[0].rpartition('/')[0]}/{slide_address(STANDARD, STANDARD_SLIDES, 27)}")
+    late.goto(panel.url.replace(pack_deck(text), STANDARD) + "&at=l_deck")
+    expect(late.locator(".np-notes > [data-now=now]")).to_contain_text(STANDARD_SLIDES[26].say)
+    expect(late.locator(".np-notes > [data-now=now]")).to_be_in_viewport(ratio=1)
+    expect(late.get_by_role("timer")).to_be_in_viewport(ratio=1)
+    assert panel.problems == []  # type: ignore[attr-defined]
+
+
+def test_a_deck_of_ones_own_stays(open_page: Callable[..., Page]) -> None:
+    """It is in the address at once, comes back from another page, and a damaged one on the wall says so."""
+    page = open_page(f"{LECTURE.url_path}?l_deck=true")
+    box = page.get_by_role("textbox", name="Slides")
+    box.fill("F6\nT4")
+    box.press("Control+Enter")
+    expect(page.locator(".np-notes > li")).to_have_count(2)
+    settle(page)
+    packed = pack_deck("F6\nT4")
+    assert f"deck={packed}" in page.url
+    assert f"deck={packed}" in (page.get_by_role("button", name="Copy link").get_attribute("data-link") or "")
+    page.locator(f"[data-testid=stSidebar] a[href={TENSORS.url_path}]").click()
+    page.wait_for_url(f"**/{TENSORS.url_path}**")
+    settle(page)
+    page.locator(f"[data-testid=stSidebar] a[href={LECTURE.url_path}]").click()
+    expect(box).to_have_value("F6\nT4")
+    settle(page)
+    page.reload()
+    expect(box).to_have_value("F6\nT4")
+
+
+def test_a_bad_line_is_named_and_the_deck_stays(open_page: Callable[..., Page]) -> None:
+    page = open_page(f"{LECTURE.url_path}?l_deck=true")
+    page.get_by_role("textbox", name="Slides").fill("F4\nF44")
+    page.get_by_role("textbox", name="Slides").press("Control+Enter")
+    expect(page.locator(".np-error")).to_contain_text("Line 2")
+    expect(page.get_by_role("textbox", name="Slides")).to_have_value("F4\nF44")
+    page.goto(page.url.partition("?")[0] + "?l_deck=true&deck=cut")
+    settle(page)
+    expect(page.locator(".np-error")).to_contain_text("damaged")
+    expect(page.locator(".np-notes > li")).to_have_count(len(lecture_slides()))
+
+
+def test_all_claims_stand_on_a_page_of_bounded_height(open_page: Callable[..., Page]) -> None:
+    page = open_page(f"{LECTURE.url_path}?l_topic=All")
+    still(page)
+    high = page.evaluate("document.querySelector('[data-testid=stMainBlockContainer]').scrollHeight")
+    assert page.locator(".np-tabled tbody tr").count() == len(CLAIMS)
+    assert high <= TALLEST
+
+
+@pytest.mark.long
+def test_every_claim_is_read_from_the_last_row(open_page: Callable[..., Page], server: str) -> None:
+    """On a projector no letter is smaller than 24 px, and what came out begins on the first screen."""
+    page = open_page(LECTURE.url_path)
+    page.set_viewport_size({"width": 1280, "height": 720})
+    small: list[str] = []
+    for claim in CLAIMS:
+        page.goto(f"{server}/{LECTURE.url_path}?l_topic=All&l_claim={claim}&projector=true")
+        settle(page)
+        still(page)
+        small += [f"{claim}: {text}" for text in page.evaluate(SMALL, LEAST)]
+        assert page.evaluate("document.querySelector('.np-answer').getBoundingClientRect().bottom") < 720, claim
+    assert LEAST >= 24
+    assert small == []

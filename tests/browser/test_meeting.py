@@ -1,9 +1,11 @@
-"""A whole meeting: plans of three pages are compared, one is changed in its place, saved, and taken along as a file."""
+"""Whole meetings: plans are compared, changed in their place, held against limits, saved, and taken along as a file."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
@@ -11,7 +13,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from core.planning.comparison.comparison import compare_plan
 from core.views.plan.text import sentence
 from core.wording import plain
-from pages.common.registry import COMPARE, COMPUTE, MEMORY, PARALLEL, SAVED
+from pages.common.registry import CALENDAR, COMPARE, COMPUTE, MEMORY, PARALLEL, SAVED
 from tests.browser.conftest import settle
 from tests.browser.test_compare import answer, plans, told
 from tests.browser.test_report import opened
@@ -19,6 +21,7 @@ from tests.browser.test_report import opened
 pytestmark = [pytest.mark.browser, pytest.mark.journey]
 
 AGREED = "As agreed in the meeting"
+NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def press(page: Page, name: str) -> None:
@@ -42,7 +45,7 @@ def enter(box: Locator, text: str) -> None:
 def days(page: Page) -> list[str]:
     """The days of the table of results, each with its range."""
     cells = page.locator("tr").filter(has=page.get_by_text("Whole run", exact=True)).first.locator("td.num")
-    return [text.replace("\N{NO-BREAK SPACE}", " ").replace("\n", "") for text in cells.all_text_contents()]
+    return [text.replace(NO_BREAK, " ").replace("\n", "") for text in cells.all_text_contents()]
 
 
 def test_a_meeting_ends_with_saved_plans_and_a_report(
@@ -51,11 +54,12 @@ def test_a_meeting_ends_with_saved_plans_and_a_report(
     page = open_page(COMPUTE.url_path)
     press(page, "Add to comparison")
     go(page, MEMORY.title, MEMORY.url_path)
+    enter(page.get_by_label("How many", exact=True), "2,048")
     press(page, "Add to comparison")
     go(page, PARALLEL.title, PARALLEL.url_path)
     go(page, "Use this plan: FLOPs, days and dollars of the whole run", COMPUTE.url_path)
     press(page, "Add to comparison")
-    go(page, "3 of 6 in the comparison", COMPARE.url_path)
+    go(page, "3 of 6 compared", COMPARE.url_path)
 
     page.get_by_role("button", name="Plan 2").click()
     page.get_by_text("Make it the baseline", exact=True).click()
@@ -79,7 +83,7 @@ def test_a_meeting_ends_with_saved_plans_and_a_report(
     go(other, AGREED, COMPUTE.url_path)
     expected = compare_plan(after[0]).answer
     assert expected
-    assert plain(sentence(expected)).replace("\N{NO-BREAK SPACE}", " ") in answer(other)
+    assert plain(sentence(expected)).replace(NO_BREAK, " ") in answer(other)
     expect(other.get_by_label("How many", exact=True)).to_have_value("4096")
 
     page.get_by_text("Take it away").click()
@@ -93,5 +97,101 @@ def test_a_meeting_ends_with_saved_plans_and_a_report(
     with opened(browser, file, "light", 1280) as report:
         assert days(report) == shown
         assert told(after, 1) in said
-        assert told(after, 1) in report.locator(".answer").first.inner_text().replace("\N{NO-BREAK SPACE}", " ")
+        assert told(after, 1) in report.locator(".answer").first.inner_text().replace(NO_BREAK, " ")
+    assert page.problems == other.problems == []  # type: ignore[attr-defined]
+
+
+class Visitor:
+    """Somebody at a page, whose clicks, choices and typed values are counted."""
+
+    def __init__(self, page: Page) -> None:
+        self.page, self.actions = page, 0
+
+    def click(self, target: Locator) -> None:
+        self.actions += 1
+        target.click()
+        settle(self.page)
+
+    def press(self, name: str) -> None:
+        self.click(self.page.get_by_role("button", name=name, exact=True))
+
+    def enter(self, label: str, text: str) -> None:
+        self.actions += 1
+        enter(self.page.get_by_label(label, exact=True).first, text)
+
+    def open(self, name: str) -> None:
+        """Open or close a box over the page."""
+        self.click(self.page.get_by_test_id("stPopoverButton").filter(has_text=name))
+
+    def choose(self, label: str, option: str) -> None:
+        self.click(self.page.get_by_test_id("stSelectbox").filter(has_text=label).locator("input"))
+        self.page.keyboard.type(option)
+        self.click(self.page.get_by_role("option", name=option, exact=True).first)
+
+    def follow(self, name: str, to: str) -> None:
+        self.actions += 1
+        go(self.page, name, to)
+
+
+POOLS = """ours: 512 H100 SXM owned $30,000 over 4 years
+lab: 1,024 H200 SXM rented $3.00-3.50/h
+cloud: 512 B200 rented $4.50-6.00/h"""
+
+
+def test_a_team_decides_between_its_pools_in_forty_clicks(
+    open_page: Callable[..., Page], browser: Browser, tmp_path: Path
+) -> None:
+    """512 owned H100, or 1,024 H200 or 512 B200 to rent, for 30B on 10T tokens in 120 days, 2 MW and $12 M."""
+    page = open_page(COMPUTE.url_path)
+    visitor = Visitor(page)
+    visitor.enter("Parameters", "30B")
+    visitor.enter("Tokens", "10T")
+    visitor.enter("How many", "512")
+    visitor.open("Limits")
+    visitor.enter("Deadline", "120 days")
+    visitor.enter("Most money", "12M")
+    visitor.enter("Most power", "2 MW")
+    page.keyboard.press("Escape")
+    visitor.press("Add to comparison")
+    for accelerator, count in (("H200 SXM", "1,024"), ("B200", "512")):
+        visitor.choose("Accelerator", accelerator)
+        visitor.enter("How many", count)
+        visitor.press("Add to comparison")
+    visitor.follow("3 of 6 compared", COMPARE.url_path)
+    said = answer(page)
+    assert "Meets all limits: two of three, 1,024 × H200 SXM (deadline" in said
+    assert len(re.findall(r"deadline \d+ % likely", said)) == 2
+
+    # Which of them, with those that are owned: on their pools, with the same limits.
+    visitor.follow(CALENDAR.title, CALENDAR.url_path)
+    visitor.click(page.locator("summary").filter(has_text="Pools beside"))
+    pools = page.locator("textarea:visible").first
+    visitor.actions += 1
+    pools.fill(POOLS)
+    pools.press("Control+Enter")
+    settle(page)
+    visitor.click(page.locator("summary").filter(has_text="Which of ours"))
+    expect(page.locator("td").filter(has_text="ours, all of it")).to_be_visible()
+    visitor.press("cloud, all of it")
+    assert "B200" in page.locator(".np-plan").inner_text()
+    limits = page.locator(".np-note").filter(has_text="limits:").first
+    expect(limits).to_contain_text("Meets all 4 limits")
+
+    visitor.open("Save")
+    visitor.enter("Name", AGREED)
+    visitor.click(page.get_by_test_id("stPopoverBody").get_by_role("button", name="Save", exact=True))
+    page.keyboard.press("Escape")
+    visitor.follow(COMPUTE.title, COMPUTE.url_path)
+    decided = answer(page)
+    link = page.get_by_role("button", name="Copy link").get_attribute("data-link") or ""
+    visitor.click(page.get_by_text("Take it away").first)
+    with page.expect_download() as download:
+        visitor.press("Report as HTML")
+    assert visitor.actions <= 40, visitor.actions
+    file = tmp_path / download.value.suggested_filename
+    download.value.save_as(file)
+    with opened(browser, file, "light", 1280) as report:
+        assert decided.partition(".")[0] in report.locator(".answer").first.inner_text().replace(NO_BREAK, " ")
+    other = open_page(f"{COMPUTE.url_path}?{urlsplit(link).query}")
+    assert answer(other) == decided
     assert page.problems == other.problems == []  # type: ignore[attr-defined]

@@ -42,7 +42,7 @@ ENDS = """([picture]) => ['.np-story', '.np-answer', picture].map(selector => {
 
 BOXES = "all => all.map(e => e.getBoundingClientRect().toJSON())"
 
-LONGER = frozenset(("tensors", "lecture", "glossary"))
+LONGER = frozenset(("tensors", "lecture", "exercises", "glossary"))
 """Pages whose picture is a list or has parts: it begins on the first screen, and goes on."""
 
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from pages.common.registry import COMPUTE
-from tests.browser.conftest import OpenPage, settle
+from tests.browser.conftest import OpenPage, choose, open_preset, settle
 
 pytestmark = [pytest.mark.browser, pytest.mark.patched]
 
@@ -17,8 +17,12 @@ Change = Callable[[Page], object]
 
 
 def option(name: str) -> Change:
-    """A chip, or one of the options that stand side by side."""
-    return lambda page: page.get_by_role("radio", name=name).or_(page.get_by_role("button", name=name)).first.click()
+    """One of the options that stand side by side."""
+    return lambda page: choose(page, name)
+
+
+def preset(name: str) -> Change:
+    return lambda page: open_preset(page, name)
 
 
 def panel(title: str) -> Change:
@@ -33,7 +37,7 @@ def typed(label: str, text: str) -> Change:
     return change
 
 
-GPT, LLAMA = option("GPT-3 175B"), option("Llama 2 70B")
+GPT, LLAMA = preset("GPT-3 175B"), preset("Llama 2 70B")
 MOVES, SPLIT = panel("What moves the answer"), panel("Parameters or tokens")
 
 CASES: dict[str, tuple[int, tuple[Change, ...], dict[str, str]]] = {
@@ -43,7 +47,7 @@ CASES: dict[str, tuple[int, tuple[Change, ...], dict[str, str]]] = {
     "a panel, a chip, the panel": (400, (MOVES, GPT, MOVES), {"model": "GPT-3 175B", "moves": "false"}),
     "a question, a panel": (400, (option("tokens"), MOVES), {"find": "tokens", "moves": "true"}),
     "a chip, a field, a panel": (
-        100,
+        400,  # the answer to the chip comes after the field was left, or it would take the place of what is typed
         (GPT, typed("Tokens", "1T"), MOVES),
         {"model": "GPT-3 175B", "tokens": "1T", "moves": "true"},
     ),

@@ -32,6 +32,11 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+def pages(paper: Path) -> int:
+    """Pages of a PDF."""
+    return len(re.findall(rb"/Type\s*/Page\b", paper.read_bytes()))
+
+
 @contextmanager
 def opened(browser: Browser, file: Path, theme: str, width: int) -> Iterator[Page]:
     """The file in a browser that is offline, where every request beside it is a fault."""
@@ -84,7 +89,10 @@ def test_a_downloaded_report_opens_offline(open_page: Callable[..., Page], brows
             assert again.locator("a.open").get_attribute("href").startswith("http://127.0.0.1:")  # type: ignore[union-attr]
             paper = tmp_path / f"{theme}.pdf"
             again.pdf(path=paper, format="A4", print_background=True)
-            assert 3 <= len(re.findall(rb"/Type\s*/Page\b", paper.read_bytes())) <= 10
+            assert pages(paper) <= 4
+            again.locator("summary").click()
+            again.pdf(path=paper, format="A4", print_background=True)
+            assert 4 < pages(paper) <= 10, "the appendix prints where it is open"
             again.emulate_media(media="print")
             assert again.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
@@ -95,6 +103,14 @@ def test_a_comparison_reads_on_every_screen(several: Path, browser: Browser, the
         first = next(iter(CHIPS.values()))
         expect(page.locator(".answer").nth(1)).to_contain_text(plain(sentence(first.answer))[:30])
         readable(page, theme)
+
+
+def test_a_report_of_three_plans_prints_on_four_pages(browser: Browser, tmp_path: Path) -> None:
+    file, paper = tmp_path / "three.html", tmp_path / "three.pdf"
+    file.write_text(as_html(report(*list(CHIPS.values())[:3])), encoding="utf-8")
+    with opened(browser, file, "light", 1280) as page:
+        page.pdf(path=paper, format="A4", print_background=True)
+    assert pages(paper) <= 4
 
 
 def test_a_report_has_no_barrier(several: Path, browser: Browser) -> None:

@@ -108,3 +108,11 @@ def test_words_of_the_board_stay_inside_and_apart(open_page: OpenPage, story: st
     faults = page.locator(".board").evaluate(FAULTS)
     assert faults == []
     assert page.problems == []  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("width", [1280, 1600])
+def test_the_board_of_the_default_plan_needs_no_scrolling(open_page: OpenPage, width: int) -> None:
+    page = open_page(WHAT_IF.url_path, width=width)
+    page.locator(".board .name").first.wait_for()
+    still(page)
+    assert page.locator(".scroll:has(.board)").evaluate("box => box.scrollWidth - box.clientWidth") <= 0

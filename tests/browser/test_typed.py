@@ -97,6 +97,16 @@ def open_all(page: Page) -> None:
         settle(page)
 
 
+def unfold(page: Page, name: str) -> None:
+    """Open the list of a field; a page that is drawn anew meanwhile shuts it."""
+    for _ in range(100):
+        if page.get_by_role("option").count():
+            return
+        page.get_by_role("combobox", name=name).press("ArrowDown")
+        page.wait_for_timeout(300)
+    raise AssertionError(f"the list of {name} does not open")
+
+
 def drawn(text: str) -> str:
     """Letters alone: names may be broken over lines, and joiners and spaces are not seen."""
     return re.sub(r"[\s\u2060]+", "", text)
@@ -113,7 +123,7 @@ def checked(page: Page, *texts: str) -> None:
 def test_saved_plans(watched: Callable[[str], Page]) -> None:
     page = watched(SAVED.url_path)
     checked(page, *(one.name for one in plans()), *tags())
-    page.get_by_role("combobox", name="Look at").press("ArrowDown")
+    unfold(page, "Look at")
     page.get_by_role("option").nth(1).wait_for()
     checked(page)
     assert page.locator(".st-key-saved_list .np-scroll").evaluate(WIDER) <= 1
@@ -148,10 +158,7 @@ def test_runs_of_a_calendar(watched: Callable[[str], Page]) -> None:
 def test_measurements_of_others(watched: Callable[[str], Page]) -> None:
     page = watched(f"{MEASURE.url_path}?d_past=true")
     for place in range(len(KINDS)):
-        shown = page.get_by_role("combobox", name="Shown above")
-        while not page.get_by_role("option").count():  # a page drawn anew meanwhile shuts its list
-            shown.press("ArrowDown")
-            page.wait_for_timeout(300)
+        unfold(page, "Shown above")
         page.get_by_role("option").nth(place).click()
         settle(page)
         checked(page, *KINDS)

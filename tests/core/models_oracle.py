@@ -130,6 +130,7 @@ MIXTURES: Mapping[str, Mapping[str, Any]] = {
         "use_qk_norm": True,
         "attention_bias": True,
     },
+    "minimax_m2": {**_SMALL, **_EXPERTS, "head_dim": 16, "num_local_experts": 5},
     "llama4_text": {**_SMALL, **_LLAMA4, "interleave_moe_layer_step": 2},
     "llama4_text, listed": {**_SMALL, **_LLAMA4, "moe_layers": [0, 1, 3], "attention_bias": True},
 }
@@ -159,6 +160,23 @@ _DELTA = {
     "linear_key_head_dim": 6,
     "linear_value_head_dim": 10,
 }
+_HYBRID = {
+    **_EXPERTS,
+    "hybrid_override_pattern": "MEM*EM*E",
+    "hidden_size": 32,
+    "vocab_size": 61,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 12,
+    "ssm_state_size": 5,
+    "mamba_num_heads": 4,
+    "mamba_head_dim": 16,
+    "n_groups": 2,
+    "chunk_size": 16,
+    "n_routed_experts": 5,
+    "moe_intermediate_size": 24,
+    "moe_shared_expert_intermediate_size": 40,
+}
 
 STATES: Mapping[str, Mapping[str, Any]] = {
     "mamba": _MAMBA,
@@ -179,6 +197,9 @@ STATES: Mapping[str, Mapping[str, Any]] = {
     "qwen3_next, dense below": {**_DELTA, "mlp_only_layers": [0], "decoder_sparse_step": 2},
     "qwen3_next, listed": {**_DELTA, "layer_types": ["full_attention", "linear_attention"] * 2},
     "qwen3_next, attention alone": {**_DELTA, "layer_types": ["full_attention"] * 4},
+    "nemotron_h": _HYBRID,
+    "nemotron_h, states alone": {**_HYBRID, "hybrid_override_pattern": "MEMEM", "use_bias": True},
+    "nemotron_h, listed": {**_HYBRID, "layers_block_type": ["linear_attention", "full_attention", "moe"]},
     "qwen3_next, short": {**_DELTA, "linear_conv_kernel_dim": 2, "linear_num_key_heads": 4, "num_hidden_layers": 7},
 }
 """Small configs of the families whose layers have a state in place of attention."""
@@ -268,15 +289,22 @@ _MODEL_TYPES = {
     "MptForCausalLM": ("mpt", ("n_layers", "d_model", "n_heads"), "", "max_seq_len"),
     "DbrxForCausalLM": ("dbrx", ("n_layers", "d_model", "n_heads"), "", "max_seq_len"),
     "Gemma3ForCausalLM": ("gemma3_text", _LONG, "intermediate_size", "max_position_embeddings"),
+    "Llama4ForCausalLM": ("llama4_text", _LONG, "intermediate_size_mlp", "max_position_embeddings"),
 }
 """Class → model type, the keys of layers, width and heads, and those of the feed-forward width and longest sequence."""
+_EXPERT_WIDTH = dict.fromkeys(("mixtral", "gpt_oss", "olmoe", "llama4_text", "minimax_m2"), "intermediate_size")
+_EXPERT_COUNT = {
+    **dict.fromkeys(("qwen3_moe", "olmoe"), "num_experts"),
+    **dict.fromkeys(("mixtral", "gpt_oss", "llama4_text", "minimax_m2"), "num_local_experts"),
+}
+"""Model type → the keys of the width of an expert and of how many there are, where they are not the usual ones."""
 
 
 def published_config(model: CatalogModel) -> dict[str, Any]:
     """The config of a model of the catalogue, under its family's own keys."""
     s = model.spec
     usual = re.sub(r"(?<!^)(?=[A-Z])", "_", model.family.removesuffix("ForCausalLM")).lower()
-    usual = {"phi3": "phi3", "smol_l_m3": "smollm3", "deepseek_v2": "deepseek_v2"}.get(usual, usual)
+    usual = {"smol_l_m3": "smollm3", "mini_max_m2": "minimax_m2", "nemotron_h": "nemotron_h"}.get(usual, usual)
     default = (usual, _LONG, "intermediate_size", "max_position_embeddings")
     model_type, (layers, hidden, heads), ffn, positions = _MODEL_TYPES.get(model.family, default)
     values: dict[str, Any] = {
@@ -304,16 +332,27 @@ def published_config(model: CatalogModel) -> dict[str, Any]:
         }
     elif e := s.experts:
         values |= {"num_experts_per_tok": e.per_token}
-        values |= {"mixtral": {"intermediate_size": e.width}, "gpt_oss": {"intermediate_size": e.width}}.get(
-            model_type, {"moe_intermediate_size": e.width}
-        )
-        count = {"qwen3_moe": "num_experts", "mixtral": "num_local_experts", "gpt_oss": "num_local_experts"}
-        values[count.get(model_type, "n_routed_experts")] = e.count
-        if model_type.startswith("deepseek"):
+        values[_EXPERT_WIDTH.get(model_type, "moe_intermediate_size")] = e.width
+        values[_EXPERT_COUNT.get(model_type, "n_routed_experts")] = e.count
+        if model_type.startswith(("deepseek", "glm4")):
             values |= {"n_shared_experts": e.shared, "first_k_dense_replace": e.dense_layers}
+        if model_type == "llama4_text":
+            values["interleave_moe_layer_step"] = s.layers // s.moe_layers
+        if (m := s.mixer) and model_type == "nemotron_h":
+            values |= {
+                "hybrid_override_pattern": m.layers * "M" + s.attention_layers * "*" + s.moe_layers * "E",
+                "moe_shared_expert_intermediate_size": e.shared_width,
+                "mamba_num_heads": m.heads,
+                "mamba_head_dim": m.width,
+                "ssm_state_size": m.state,
+                "n_groups": m.groups,
+                "conv_kernel": m.conv,
+            }
+        if model_type == "glm4_moe":
+            values |= {"use_qk_norm": s.qk_norm == "head", "attention_bias": s.attention_bias}
     if low := s.latent:
         values |= {
-            "q_lora_rank": low.query_rank,
+            "q_lora_rank": low.query_rank or None,
             "kv_lora_rank": low.kv_rank,
             "qk_nope_head_dim": low.nope_dim,
             "qk_rope_head_dim": low.rope_dim,

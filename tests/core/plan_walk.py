@@ -20,6 +20,8 @@ from core.hardware.rates import Rates
 from core.models.attention_share import growth
 from core.models.flops import FlopCount, flops_per_token, train_flop_6nd
 from core.models.layer_count import explain_count, scale_of
+from core.planning.actuals.log import parse_log
+from core.planning.actuals.progress import progress
 from core.planning.compute_optimal import compute_optimal, overtraining
 from core.planning.evaluation import Answer, answer
 from core.planning.form.plan_form import plan_from
@@ -33,7 +35,6 @@ from core.planning.rates import rates_of
 from core.planning.search_around import cluster_results, fitting_changes
 from core.planning.sensitivity import iso_days, plan_as_answered, swings
 from core.runs.conventions import which_mfu
-from core.runs.energy import footprint
 from core.runs.published import compare_all, explain_comparison
 from core.runs.scores import predictions, score
 from core.runs.share import run_shares
@@ -46,6 +47,8 @@ from core.search.timeline import timeline_of
 from core.step_time.layer_kinds import kinds_of
 from core.step_time.layer_roofline import ELEMENT_BYTES, layer_roofline, peaks_of, wide_dtype
 from core.training.layout import LayoutError
+from core.views.actuals import text as words_actuals
+from core.views.actuals.charts import tokens_over_days
 from core.views.common.palette import LIGHT
 from core.views.compute_optimal import text as words_split
 from core.views.compute_optimal.charts import loss_curves
@@ -92,6 +95,13 @@ def _head(a: Answer) -> Iterator[Shown]:
     peers = similar_runs(a)
     yield words_runs.pace(a, peers)
     yield from _cells(words_runs.near_rows(peers, {run.evidence: run.share for run in run_shares(timed=True)}))
+
+
+def _actuals(a: Answer) -> Iterator[Shown]:
+    p = progress(parse_log(words_actuals.example(a)), a)
+    yield from (words_actuals.verdict(p), words_actuals.own(p), words_actuals.chart_alt(p), *words_actuals.read(p))
+    yield from _cells(words_actuals.changed(p))
+    yield from (tokens_over_days(p, LIGHT), *p.explain())
 
 
 def _whole(a: Answer) -> Iterator[Shown]:
@@ -143,7 +153,9 @@ def look_for(plan: Plan) -> Iterator[Shown]:
         return
     yield words_search.sentence(plan, query, results)
     yield words_search.counted(plan, query, result, results)
-    yield from words_search.beside(plan, query, result, results)
+    yield from words_search.beside(plan, query, results)
+    yield words_search.little_free(plan.keeps.free, result, results)
+    yield words_search.against_best(result, results)
     yield from (text_step.goes_to(results), words_search.second(result))
     yield waterfall(results.step, LIGHT, low=results.low, high=results.high)
     line = timeline_of(results.layout, results.step)
@@ -177,7 +189,7 @@ def _memory(plan: Plan) -> Iterator[Shown]:
     yield device_bars([("", h.device_memory)], h.usable, LIGHT)
 
 
-QUICK: tuple[Callable[[Answer], Iterator[Shown]], ...] = (_head, _whole, _table, _counted)
+QUICK: tuple[Callable[[Answer], Iterator[Shown]], ...] = (_head, _whole, _actuals, _table, _counted)
 
 
 # ------------------------------------------------------------------------------------------ panels: the rest
@@ -191,10 +203,7 @@ def _pictures(a: Answer) -> Iterator[Shown]:
     yield from a.explain()
     yield answer_strip(a, similar_runs(a), LIGHT)
     yield hours_of_the_run(words_whole.shares(a), LIGHT)
-    power = a.plan.power
-    yield from footprint(
-        a.middle.hours, a.device.tdp_watts, share=power.draw, pue=power.pue, intensity=power.grid
-    ).explanations
+    yield from a.explain_power()
 
 
 def _moves(a: Answer) -> Iterator[Shown]:

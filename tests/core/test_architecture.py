@@ -31,11 +31,12 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "floats tensors models hardware",
         "budget benchmark",
         "training",
-        "step_time",
+        "step_time serving experiments",
         "search",
         "runs",
         "planning",
         "lecture store",
+        "exercises",
         "views",
     )
 )

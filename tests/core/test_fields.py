@@ -14,9 +14,18 @@ from core.fields import LINK_VERSION, VERSION, Field, Form, choice, optional, qu
 from core.limits import limit
 from core.models.spec_text import EXAMPLE
 from core.planning.evaluation import answer
-from core.planning.form.plan_form import PLAN_FIELDS, PLAN_FORM, WHOLE, link_texts, plan_form, plan_from, plan_of
+from core.planning.form.limits import LIMITS
+from core.planning.form.plan_form import (
+    PLAN_FIELDS,
+    PLAN_FORM,
+    link_texts,
+    plan_form,
+    plan_from,
+    plan_of,
+)
 from core.planning.form.precision import OWN_FIELDS
 from core.planning.form.search import SEARCH
+from core.planning.form.whole_run import WHOLE
 from core.planning.memory_estimate import memory_estimate
 from core.planning.own_runs import EXAMPLE as RUN_EXAMPLE
 from core.planning.plan import OWN, OWN_POLICY, TYPED
@@ -93,8 +102,11 @@ TEXTS = (
     "12%",
     "2 h",
     "9 per day",
+    "$12M",
+    "2 MW",
     EXAMPLE.replace("layers=32", "layers=16"),
     RUN_EXAMPLE,
+    "q_proj v_proj",
 )
 """Texts of which every typed field of a plan takes one that is not its default."""
 
@@ -127,7 +139,9 @@ def test_links_to_other_pages_carry_the_plan_without_what_says_nothing(name: str
             sent = link_texts(texts)
             assert plan_of(form.parse(sent)) == plan_of(form.parse(texts))
             assert ("shape" in sent) == (model == OWN)
-            assert {item.id for item in PLAN_FIELDS if item.part in (WHOLE, SEARCH)} & sent.keys() <= {changed.id}
+            assert {item.id for item in PLAN_FIELDS if item.part in (WHOLE, SEARCH, LIMITS)} & sent.keys() <= {
+                changed.id
+            }
             assert ("n" in sent) == (model == TYPED)
             assert changed.id in sent or changed.id in {"shape", "n", *TYPES}
             assert (sent.keys() >= TYPES) == (texts["prec"] == OWN_POLICY)
@@ -151,9 +165,16 @@ def test_texts_of_an_older_version_are_translated() -> None:
     old = urlencode({VERSION: "1", "c_find": "cost", "c_which": "true", "c_cost": "12", "c_n": "8B"})
     texts, sentences = opened(COMPUTE_FORM, old)
     assert sentences == ()
-    assert texts == {"find": "time", "flops": "true", "n": "8B"}
+    assert texts == {"find": "time", "flops": "true", "n": "8B", "draw": "100%", "free": "0%"}
     assert opened(TINY, "v=1&t_n=7")[0] == {"n": "7", "kind": "two"}
     assert opened(TINY, "v=2&t_n=7")[0] == opened(TINY, "t_n=7")[0] == {"n": "7"}
+
+
+def test_older_links_draw_the_power_of_accelerators_alone_unless_they_say_more() -> None:
+    assert opened(COMPUTE_FORM, "v=3&c_n=8B")[0] == {"n": "8B", "draw": "100%", "free": "0%"}
+    assert opened(COMPUTE_FORM, "v=3&c_n=8B&c_draw=182%25")[0]["draw"] == "182%"
+    assert opened(COMPUTE_FORM, "v=3")[0] == {}
+    assert "draw" not in opened(COMPUTE_FORM, f"v={LINK_VERSION}&c_n=8B")[0]
 
 
 @pytest.mark.parametrize("version", [LINK_VERSION + 1, 99_999])
@@ -236,7 +257,7 @@ def test_what_another_field_decides_is_read_as_it_decides() -> None:
 @every("version", ["", "v=1&", "v=2&", "v=3&"])
 def test_an_older_link_means_the_precision_that_it_names(version: str, prec: str) -> None:
     """It says no types, and stray ones change nothing: the plan is the one that only names the precision."""
-    named = plan_from({"prec": prec})
+    named = plan_from({"prec": prec} | ({"draw": "100%", "free": "0%"} if version else {}))
     for stray in ("", "&c_pw=fp8&c_pm=none&c_ps1=fp16"):
         texts, sentences = opened(COMPUTE_FORM, f"{version}{urlencode({'c_prec': prec})}{stray}")
         reading = COMPUTE_FORM.parse(texts)

@@ -6,11 +6,11 @@ import time
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.floats.codec import classify, decode_exact
-from core.floats.formats import FORMATS, FloatFormat
+from core.floats.formats import FORMATS, FloatFormat, FormatError
 from core.floats.typed_numbers import FloatTextError, code_text, misread, number_text, parse, typed_code
 from core.limits import limit
 from tests.every import every
@@ -218,13 +218,18 @@ def test_the_smallest_tie_of_fp64_can_be_typed() -> None:
 
 
 @given(text=st.text(max_size=60) | st.text("0123456789.eExXpPbB+-^*/ _,naif|", max_size=40))
+@example("nan")
 def test_any_text_is_read_or_refused(text: str) -> None:
     for fmt in FORMATS.values():
         try:
             typed = parse(text, fmt)
         except FloatTextError:
             continue
-        assert 0 <= typed_code(typed, fmt) < 1 << fmt.bits
+        if typed.nan and not fmt.has_nan:
+            with pytest.raises(FormatError):
+                typed_code(typed, fmt)
+        else:
+            assert 0 <= typed_code(typed, fmt) < 1 << fmt.bits
 
 
 @given(value=st.floats(allow_nan=False, allow_infinity=False))

@@ -70,12 +70,17 @@ def result(f: Formula[...], values: dict[str, float]) -> float:
         return math.nan
 
 
+_LATER = ("core.experiments.",)
+_TURN = {name: place for place, name in enumerate(sorted(FORMULAS, key=lambda name: name.startswith(_LATER)))}
+"""Where each formula's turns begin; packages that came later stand behind, so that the others' turns stay."""
+
+
 @pytest.mark.long
 @every("name", FORMULAS)
 def test_large_small_and_negative_values_in_turns(name: str) -> None:
     f = FORMULAS[name]
     turns = [WAYS["large"], WAYS["small"], WAYS["negative"]]
-    start = list(FORMULAS).index(name)
+    start = _TURN[name]
     check(f, {symbol: turns[(start + i) % 3](2 + i % 7) for i, symbol in enumerate(f.symbols)})
 
 

@@ -17,10 +17,12 @@ from tests.every import every
 ROOT = Path(__file__).parents[2]
 PLAIN = {
     # units, times, file formats and what has no other name
-    *("GB", "MB", "TB", "GiB", "UTC", "US", "CO₂", "JSON", "AWS", "S3", "PyTorch", "NaN", "IEEE"),
+    *("GB", "MB", "TB", "GiB", "UTC", "US", "MW", "CO₂", "JSON", "AWS", "S3", "PyTorch", "NaN", "IEEE"),
     # models, programs and layouts named after them
     *("GPT", "LLaMA", "DeepSeek", "V2", "V3", "OLMo", "MPT", "DBRX", "PaLM", "LM", "DeepSpeed"),
-    *("NVIDIA", "CUDA", "NeMo", "AutoModel", "FSDP2", "InternEvo"),
+    *("XL", "OLMoE", "SmolLM3", "BLOOM"),
+    *("NVIDIA", "CUDA", "NeMo", "AutoModel", "FSDP2", "InternEvo", "TRL", "PEFT"),
+    "nf4",  # as a choice of the field writes NF4
 }
 """What help texts may say without a definition."""
 
@@ -92,6 +94,17 @@ def test_the_guard_sees_an_abbreviation() -> None:
         ("gradient accumulation", "tensor parallel", "pipeline parallel", "data parallel", "context parallel"),
         ("expert parallel", "FSDP", "HSDP", "master weights", "ridge point", "storage offset", "stride", "goodput"),
         ("MTBF", "PUE", "recomputation", "loss scaling", "optimizer state"),
+        ("einsum", "einops", "tensor core", "FMA", "momentum", "RMSProp", "underflow", "roofline", "mixed precision"),
+        (
+            "memory-bound",
+            "memmap",
+            "softmax",
+            "logits",
+            "2:4 sparsity",
+            "broadcasting",
+            "jaxtyping",
+            "arithmetic intensity",
+        ),
     ],
 )
 def test_the_words_of_the_pages_are_defined(words: tuple[str, ...]) -> None:
@@ -114,6 +127,16 @@ def test_definitions_are_short_sentences() -> None:
         assert term.source is None or term.source.url.startswith("https://"), term.name
 
 
+def test_pictures_are_of_rows_as_long_as_each_other() -> None:
+    drawn = {term.name: term.picture.split("/") for term in TERMS if term.picture}
+    for name, rows in drawn.items():
+        assert len({len(row) for row in rows}) == 1, name
+        assert set("".join(rows)) <= set("01 "), name
+    groups = drawn["2:4 sparsity"][0].split()
+    assert all(len(group) == 4 and group.count("1") == 2 for group in groups)
+    assert all(row == "1" * (at + 1) + "0" * (3 - at) for at, row in enumerate(drawn["causal attention"]))
+
+
 def test_a_search_finds_names_before_definitions() -> None:
     found = matching(" mfu ")
     assert found[0].name == "MFU"
@@ -127,7 +150,7 @@ def test_terms_are_found_where_they_stand() -> None:
     said = "Micro-batches under ZeRO-3, data-parallel ranks; P10–P90 of MFU, TFLOP/s dense bf16, and FLOPs by 6ND."
     names = ["micro-batch", "ZeRO", "data parallelism", "rank", "P10–P90", "MFU", "bf16", "FLOP", "6ND"]
     assert [term.name for term in appearances(said)] == names
-    assert not appearances("`x.view()`, reviewed; a subviewer, Adam, TFLOP/s, MFU-like")
+    assert not appearances("`x.view()`, reviewed; a subviewer, Adamant, TFLOP/s, MFU-like")
 
 
 @every("term", TERMS, ids=lambda term: term.id)

@@ -9,6 +9,7 @@ import pytest
 from core.hardware.accelerators import DTYPES, Accelerator, accelerators, find, slug
 from core.hardware.cluster import cluster
 from core.hardware.matmul import best_matmul
+from core.hardware.node_power import ASSUMED, node_power, usual_ratio
 from core.hardware.roofline import explain_device, peak_from_clock, ridge_point
 from core.rows import read_rows
 from tests.every import every
@@ -32,13 +33,14 @@ def test_row_is_plausible(device: Accelerator) -> None:
     assert device.source
     assert device.confidence in {"verified", "recalled"}
     assert 2016 < device.year < 2030
-    assert 16e9 <= device.memory_bytes <= 2e12
-    assert 300e9 <= device.bandwidth <= 50e12
+    assert 8e9 <= device.memory_bytes <= 2e12
+    assert math.isnan(device.reported_mib) or 0.7 < device.reported_bytes / device.memory_bytes < 1.08
+    assert 250e9 <= device.bandwidth <= 50e12
     assert math.isnan(device.tdp_watts) or 60 <= device.tdp_watts <= 5000
     assert math.isnan(device.price_low) or 0.1 <= device.price_low <= device.price_high <= 50
     assert math.isnan(device.price_low) or device.price_source
     half = device.peak(device.usable("bf16"))
-    assert 40e12 <= half <= 20e15
+    assert 18e12 <= half <= 20e15
     assert 30 <= ridge_point(half, device.bandwidth) <= 1000
 
 
@@ -53,6 +55,28 @@ def test_links_and_network_are_known_and_say_from_where(device: Accelerator) -> 
     assert device.network <= inside
     known = {one.network_confidence for one in accelerators() if one.form_factor.startswith(("SXM", "OAM", "NVL72"))}
     assert known == {"verified", "recalled"}
+
+
+def test_published_nodes_draw_more_than_their_accelerators() -> None:
+    """A slip of units or of the accelerators counted is a factor; a node has at least its modules and a host."""
+    rows = read_rows("node_power")
+    assert len({find(row["label"]).id for row in rows}) == len(rows) > 10
+    for row in rows:
+        device, node = find(row["label"]), node_power(find(row["label"]))
+        assert row["source"], row["label"]
+        assert node.confidence in {"verified", "recalled", ASSUMED}
+        assert node.accelerators % device.node_size == 0
+        assert 1 <= node.each / device.tdp_watts <= 2.5, row["label"]
+        assert math.isnan(node.drawn) or 0.5 <= node.drawn <= 1
+
+
+def test_an_unpublished_node_is_assumed_like_those_of_its_generation() -> None:
+    node = node_power(find("MI300X"))
+    assert node.confidence == ASSUMED
+    assert node.each == pytest.approx(750 * 10_200 / 5600)
+    ratios = [usual_ratio(generation) for generation in range(4)]
+    assert ratios == pytest.approx([3500 / 2400, 6500 / 3200, 10_200 / 5600, 1.4899], rel=1e-3)
+    assert math.isnan(node_power(find("TPU v6e")).each)
 
 
 @EACH

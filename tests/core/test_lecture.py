@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 
 import pytest
@@ -9,7 +11,8 @@ import torch
 from einops import rearrange
 
 from core.lecture.catalogue import CLAIMS, GROUPS, VERDICTS, Finding, findings, summary
-from core.lecture.memory import _checkpoint, _largest
+from core.lecture.claims import DOCUMENTS
+from core.lecture.memory import checkpoint, largest
 from core.lecture.numbers import _summed, _trained
 from core.models.linear import TwoLayers, count_with_torch
 from core.views.lecture import text
@@ -75,8 +78,52 @@ def test_numbers_are_written_one_way() -> None:
         assert "False" not in text
 
 
-def test_there_are_enough_and_every_page_is_linked() -> None:
-    assert len(CLAIMS) >= 20
+def test_claims_are_numbered_without_holes_in_four_chapters() -> None:
+    assert len(CLAIMS) == 78
+    assert [claim.number for claim in CLAIMS.values()] == [
+        f"{chapter}.{place}"
+        for chapter, group in enumerate(GROUPS, 1)
+        for place in range(1, 1 + sum(claim.group == group for claim in CLAIMS.values()))
+    ]
+
+
+@every("claim_id", CLAIMS)
+def test_every_claim_says_where_it_stands_and_has_its_evidence(claim_id: str) -> None:
+    """A page, or lines that run; what is wrong in the notes always has a counterexample of a few lines."""
+    claim = CLAIMS[claim_id]
+    documents = {re.match(r"\w+", place.strip())[0] for place in claim.stands_in.split(";")}  # type: ignore[index]
+    assert documents <= set(DOCUMENTS)
+    assert claim.link or claim.example or claim_id == "T14"
+    assert claim.example or claim.verdict != "needs care"
+
+
+@every("claim_id", [claim.id for claim in CLAIMS.values() if claim.example])
+def test_the_lines_of_an_example_print_what_is_shown(claim_id: str) -> None:
+    """Run as a reader would run them, copied into a file of their own."""
+    example = CLAIMS[claim_id].example
+    assert example
+    code, printed = example.code, io.StringIO()
+    assert 1 <= len([line for line in code.splitlines() if line.strip()]) <= 12
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, claim_id, "exec"), {"__name__": "example"})  # noqa: S102  our own lines
+    assert len(printed.getvalue().splitlines()) == len(example.output().splitlines()) > 0
+    if "randn" not in code:
+        assert printed.getvalue().rstrip("\n") == example.output()
+
+
+def test_a_verdict_follows_from_its_numbers_where_there_are_two() -> None:
+    derived = {claim: finding.verdict for claim, finding in findings().items() if finding.verdict}
+    assert len(derived) >= 5
+    assert derived == {claim: CLAIMS[claim].verdict for claim in derived}
+    assert [Finding("", True, how="x", compared=(100.0, v)).verdict for v in (100.0, 100.2, 110.0, 200.0)] == [
+        "exact",
+        "holds",
+        "rule of thumb",
+        "needs care",
+    ]
+
+
+def test_every_page_is_linked() -> None:
     pages = {claim.link.page for claim in CLAIMS.values() if claim.link}
     assert pages <= {page.id for page in PAGES}
     assert pages >= {"floats", "tensors", "lecture", "compute", "memory"}
@@ -124,15 +171,24 @@ def test_torch_confirms_the_weight_that_never_moves() -> None:
 
 def test_a_check_can_fail() -> None:
     """The accounts behind the checks follow their inputs: other inputs give other numbers than the lecture's."""
-    assert not _largest("bf16 throughout").confirms
-    assert not _checkpoint(69e9).confirms
+    assert not largest("bf16 throughout").confirms
+    assert not checkpoint(69e9).confirms
     assert _summed("bf16", 0.01, 100) != _summed("bf16", 0.01, 1000)
 
 
 def test_two_layers_in_words() -> None:
     plain, with_x = TwoLayers(1024, 256, 64), TwoLayers(1024, 256, 64, x_gradient=True)
-    assert "**73.3 %** of 6ND" in text.two_layers(plain)
-    assert "exactly **6 FLOPs per weight and row**" in text.two_layers(with_x)
-    assert text.per_weight(plain)[0][-1] == "4"
+    for model in (plain, with_x):
+        assert text.two_layers(model).startswith(
+            "Each weight takes **2 FLOPs** for each row of x forward and **4** backward"
+        )
+    assert "73.3 % of 6ND" in text.two_layers(plain)
+    assert "nothing is left out" in text.two_layers(with_x)
+    assert [cell for cell, _ in text.per_weight(plain)[0][1:]] == ["2", "2", "skipped", "4"]
+    assert [of for _, of in text.per_weight(plain)[1][1:4]] == [
+        "h2 = h1 @ w2",
+        "w2.grad = h1ᵀ @ h2.grad",
+        "h1.grad = h2.grad @ w2ᵀ",
+    ]
     assert "counts the same" in text.torch_says(plain, count_with_torch(plain))
     assert "counts differently" in text.torch_says(with_x, count_with_torch(plain))

@@ -14,6 +14,7 @@ from core.models.catalog import CATALOG, CatalogModel, catalog, model_named, nea
 from core.models.mixer import Mixer
 from core.models.parameters import parameters
 from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
+from core.rows import read_rows
 from tests.every import every
 
 TINY = TransformerSpec(layers=2, hidden=8, heads=4, kv_heads=2, head_dim=2, ffn=24, vocab=50, glu=True, tied_head=False)
@@ -41,17 +42,39 @@ def test_non_embedding_count_equals_the_pythia_paper(model: CatalogModel) -> Non
     assert sum(part.total for part in kept) == printed
 
 
-@every("model", [m for m in catalog() if m.published_total == m.published_total])
-def test_published_totals_are_near(model: CatalogModel) -> None:
-    """Nominal sizes ("7B") are within five percent; the row says how far off its published figure is."""
-    assert model.parameters == pytest.approx(model.published_total, rel=0.05)
+PRINTED = [
+    pytest.param(CATALOG[row["label"]], of, int(printed), row["published_counts"], id=row["label"])
+    for row in read_rows("models")
+    for of in ("total", "active")
+    if (printed := row[f"params_{of}_published"])
+]
+"""Every count that authors print: of all parameters or of the active ones, and what it counts that ours does not."""
 
 
-@pytest.mark.parametrize(
-    ("name", "billions"), [("Mixtral 8x7B", 12.9), ("DeepSeek-V2", 21.0), ("DBRX", 36.0), ("Qwen3 30B-A3B", 3.3)]
-)
-def test_active_parameters_are_those_the_authors_print(name: str, billions: float) -> None:
-    assert parameters(model_named(name).spec).active / 1e9 == pytest.approx(billions, rel=0.02)
+def as_printed(spec: TransformerSpec, of: str, counts: str) -> int:
+    """Our count of what the printed one counts, by the column ``published_counts``.
+
+    ``total:+mtp-embedding-head active:-embedding`` adds a module of multi-token prediction and leaves tables out; a
+    number is what else they count, such as the part that reads images.
+    """
+    table, counted = spec.vocab * spec.table_width, int(getattr(parameters(spec), of))
+    parts = {"embedding": table, "head": table}
+    parts["mtp"] = int(getattr(parameters(replace(spec, mtp_modules=1)), of)) - counted if "mtp" in counts else 0
+    changes = next((text for name, _, text in (item.partition(":") for item in counts.split()) if name == of), "")
+    for sign, part in re.findall(r"([+-])(\w+)", changes):
+        counted += int(f"{sign}1") * (parts[part] if part in parts else int(part))
+    return counted
+
+
+@every(("model", "of", "printed", "counts"), PRINTED)
+def test_counts_are_those_the_authors_print(model: CatalogModel, of: str, printed: int, counts: str) -> None:
+    """To the last digit that they print, rounded or cut; a nominal size ("7B") also within five percent."""
+    unit = 10 ** (len(str(printed)) - len(str(printed).rstrip("0")))
+    counted = as_printed(model.spec, of, counts)
+    assert abs(counted - printed) < unit
+    assert counted == pytest.approx(printed, rel=0.05)
+    assert model.published_source
+    assert model.published_confidence in {"verified", "recalled"}
 
 
 @pytest.mark.parametrize("name", ["GPT-2 124M", "GPT-3 175B"])
@@ -203,6 +226,7 @@ def test_nearest_dense_model() -> None:
     assert nearest_dense(1).name == "Pythia 70M"
     assert nearest_dense(1e16).name == "Llama 3.1 405B"
     assert not nearest_dense(46.7e9).mixture
+    assert all(m.breakdown and not m.mixture for m in catalog() if m.stands_in)
 
 
 def test_a_stand_in_is_built_as_models_are_now_and_for_such_sequences() -> None:

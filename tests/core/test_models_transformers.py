@@ -166,6 +166,7 @@ def test_family_defaults(name: str) -> None:
         "deepseek_v2": {"num_experts_per_tok": 6},
         "dbrx": {"attn_config": {"rope_theta": 1e4}},
         "nemotron": {"num_key_value_heads": 8},
+        "nemotron_h": {"hybrid_override_pattern": "MEM*E"},
     }
     layers = {"gpt2": "n_layer", "bloom": "n_layer", "mpt": "n_layers", "dbrx": "n_layers", "gptj": "n_layer"}
     few = {layers.get(name, "num_hidden_layers"): 2, **needed.get(name, {})}
@@ -249,7 +250,7 @@ def test_the_default_of_every_family_is_exact_or_refused(row: dict[str, str]) ->
     try:
         read = read_hf_config({"model_type": row["model_type"]})
     except NoClosedFormError:
-        assert row["model_type"] not in FAMILIES
+        assert row["model_type"] not in FAMILIES or row["model_type"] == "nemotron_h", "one of its blocks stands alone"
         return
     except ConfigError:
         assert row["model_type"] == "deepseek_v2", "it does not say how many experts a token runs"

@@ -117,8 +117,8 @@ def test_columns_are_scenarios_that_hold_together() -> None:
         assert column.dollars == pytest.approx(column.hours * price)
     assert (a.dollars.low, a.dollars.high) == pytest.approx((a.high.hours * 2, a.low.hours * 3))
     for energy, end in ((a.energy.low, a.high), (a.energy.mid, a.middle), (a.energy.high, a.low)):
-        assert energy == pytest.approx(end.hours * 700 * 1.1)
-    assert a.carbon.mid == pytest.approx(footprint(a.middle.hours, 700).carbon)
+        assert energy == pytest.approx(end.hours * 10_200 / 8 * 0.76 * 1.1)
+    assert a.carbon.mid == pytest.approx(footprint(a.middle.hours, 10_200 / 8, share=0.76).carbon)
 
 
 def test_what_a_typed_mfu_is_of_decides_who_pays_for_failures() -> None:

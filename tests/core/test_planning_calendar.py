@@ -17,6 +17,7 @@ from core.limits import limit
 from core.planning.calendar.dates import (
     Closed,
     between,
+    lasting,
     moment,
     parse_closed,
     parse_day,
@@ -380,6 +381,19 @@ def test_the_calendar_file_says_when_each_run_ends(name: str) -> None:
         assert (" and " in when(first, last)) == (first < last)
 
 
+@pytest.mark.parametrize("tokens", ["1M", "100M", "2B", "20B", "1T"])
+def test_one_day_is_named_once(tokens: str) -> None:
+    """Of a run that begins and ends, or may end, on one day: in the file, the sentence, the table and the picture."""
+    s = replaced({**ONE, "tokens": tokens}).schedule()
+    remarks = "\n".join(" ".join(cells) for cells in calendar_text.remarks(s))
+    file = as_ics(s).replace("\r\n ", "")
+    for text in (file, calendar_text.ranged(s), remarks, calendar_text.picture(s)):
+        ranges = re.findall(r"(\d+ \w{3})(?: \d{4})? (?:to|and|–) (\d+ \w{3})", text)
+        assert all(first != last for first, last in ranges), text
+    (run,) = s.runs
+    assert f"Run 1 {lasting(s.day(run.middle.begin), s.day(run.middle.end))}, " in calendar_text.picture(s)
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_run_that_an_accelerator_does_not_hold_is_said(name: str) -> None:
     """Every stage of a story that extends the context, by its own length; in the page and in the file."""
@@ -417,4 +431,4 @@ def test_two_calendars_of_one_start_do_not_overwrite_each_other() -> None:
 
 def test_a_run_has_a_field_for_each_of_its_parts() -> None:
     ids = [field.id for fields in RUN_FIELDS.values() for field in fields.values()]
-    assert len(set(ids)) == len(ids) == 7 * limit("calendar_runs")
+    assert len(set(ids)) == len(ids) == 8 * limit("calendar_runs")

@@ -23,6 +23,7 @@ from core.planning.comparison.comparison import (
     change,
     changed_results,
     compare_plan,
+    compare_plans,
     front,
     lead,
     least,
@@ -34,7 +35,7 @@ from core.planning.comparison.comparison import (
 from core.planning.comparison.differences import differing_fields, effective_fields
 from core.planning.comparison.entry import Entry, entry_of
 from core.planning.comparison.examples import examples
-from core.planning.comparison.names import distinct, suggested, unique
+from core.planning.comparison.names import distinct, short_names, suggested, unique
 from core.planning.form.plan_form import PLAN_FORM
 from core.planning.form.precision import OWN_FIELDS
 from core.planning.plan import FINDS, OWN_POLICY
@@ -154,7 +155,7 @@ def test_a_change_of_a_field_that_does_not_count_changes_no_result(data: st.Data
 
 
 def test_the_order_of_plans_changes_only_their_order() -> None:
-    plans = [compare_plan(example) for example in examples()] + [of({"gpu": UNPRICED}, "unpriced")]
+    plans = [*compare_plans(examples()), of({"gpu": UNPRICED}, "unpriced")]
     base = plans[1]
     rows = {cell for _, cells in comparison_text.result_rows(plans, 1) for cell in cells}
     for order in permutations(plans):
@@ -300,7 +301,7 @@ def test_who_cannot_be_placed_is_named() -> None:
 
 
 def test_bars_are_the_answers_with_their_ranges() -> None:
-    plans = [compare_plan(example) for example in examples()]
+    plans = compare_plans(examples())
     days, rent = bars(plans, 0, LIGHT)["data"]
     for results, name in ((days, "days"), (rent, "dollars")):
         for i, plan in enumerate(plans):
@@ -341,6 +342,18 @@ def test_a_suggested_name_says_what_the_plan_is() -> None:
     assert suggested({}, [first]) != first.name
     for find in FINDS:
         assert suggested({"find": find}).count("H100 SXM") == 1
+
+
+@given(st.lists(st.lists(st.sampled_from("ABC"), min_size=1, max_size=4).map(" · ".join), max_size=5))
+def test_short_names_tell_apart_what_names_do(names: list[str]) -> None:
+    short = short_names(names)
+    assert all(name.endswith(text) and text for name, text in zip(names, short, strict=True))
+    assert [[a == b for b in short] for a in short] == [[a == b for b in names] for a in names]
+
+
+def test_short_names_leave_out_what_all_begin_with() -> None:
+    assert short_names(["30B · 10T · 512 × B200", "30B · 10T · 64 × B200"]) == ("512 × B200", "64 × B200")
+    assert short_names(["30B · 10T"]) == ("30B · 10T",)
 
 
 @settings(max_examples=40, deadline=None)

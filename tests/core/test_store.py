@@ -17,7 +17,7 @@ from core.planning.form.plan_form import PLAN_FORM
 from core.store.errors import Conflict, StoreError
 from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, SavedPlan
 from core.store.rate_limit import Bucket, taken
-from core.store.rows import cleaned, folded, searched, tags_of
+from core.store.rows import as_of, cleaned, folded, searched, tags_of
 from core.store.store import Store
 from tests.core import store_cases as cases
 
@@ -53,10 +53,11 @@ class _Model:
 
     plans: dict[str, SavedPlan] = field(default_factory=dict)
     firsts: dict[str, dict[str, str]] = field(default_factory=dict)
+    were: dict[tuple[str, int], SavedPlan] = field(default_factory=dict)
 
     def put(self, plan: SavedPlan) -> None:
         self.firsts.setdefault(plan.id, _state(plan))
-        self.plans[plan.id] = plan
+        self.plans[plan.id] = self.were[plan.id, plan.revision] = plan
 
 
 def _state(plan: SavedPlan) -> dict[str, str]:
@@ -100,6 +101,15 @@ def test_any_sequence_of_operations_keeps_a_history_that_leads_back(steps: list[
                 assert state.get(edit.field, "") == edit.new != edit.old
                 state[edit.field] = edit.old
             assert {name: text for name, text in state.items() if text} == model.firsts[plan.id]
+            for revision in range(1, plan.revision + 1):
+                then, was = as_of(plan, history, revision), model.were[plan.id, revision]
+                assert then is not None
+                assert (then.entry, then.note, then.tags) == (was.entry, was.note, was.tags)
+                assert as_of(plan, history[1:], revision) is None or revision == plan.revision
+            back = as_of(plan, history, 1)
+            assert back is not None
+            undone = store.change(plan.id, plan.revision, entry=back.entry, note=back.note, tags=back.tags)
+            assert (undone.entry, undone.note, undone.tags) == (back.entry, back.note, back.tags)
 
 
 def _do(store: Store, model: _Model, what: str, value: Any, which: int) -> None:
@@ -272,6 +282,26 @@ def test_caps_are_said_and_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(StoreError, match="Archive"):
         store.duplicate(saved.id)
     assert store.find().total == 1
+
+
+def test_comments_are_kept_in_order_until_deleted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, other = store.save(PLAIN), store.save(PLAIN)
+    for text in ("<b>first</b>\nline", "x" * 9999, "\u0000 last\ud800"):
+        store.comments.add(plan.id, text, "Ada\n")
+    kept = store.comments.of(plan.id)
+    assert [item.text for item in kept] == ["<b>first</b>\nline", "x" * limit("comment_chars"), "last"]
+    assert {item.who for item in kept} == {"Ada"}
+    assert (store.comments.of(other.id), store.get(plan.id)) == ((), plan)
+    store.comments.remove(kept[1].id)
+    assert store.comments.of(plan.id) == (kept[0], kept[2])
+    monkeypatch.setitem(LIMITS, "plan_comments", Limit(2, "comments", "a test"))
+    for text, about in (("more", "2 comments"), (" \n", "empty")):
+        with pytest.raises(StoreError, match=about):
+            store.comments.add(plan.id, text)
+    store.forget(store.archive(plan.id).id)
+    assert store.comments.of(plan.id) == ()
+    with pytest.raises(StoreError, match="no longer here"):
+        store.comments.add(plan.id, "late")
 
 
 def test_half_a_character_spoils_nothing_else(store: Store) -> None:

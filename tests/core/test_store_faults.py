@@ -26,7 +26,7 @@ from core.store.engine import make_engine, transaction
 from core.store.errors import StoreError
 from core.store.measured import read_kept
 from core.store.migrate import version_of
-from core.store.rows import read_change, read_plan
+from core.store.rows import as_of, read_change, read_plan
 from core.store.store import Store
 from core.store.tables import HEAD, META
 from tests.core import measure_cases as measured
@@ -99,6 +99,29 @@ def test_a_broken_row_is_listed_with_a_message_beside_the_others(store: Store, t
     kept = _cell(tmp_path, broken.id)
     copy = store.duplicate(plan.id)
     assert _cell(tmp_path, copy.id) == kept
+
+
+@pytest.mark.parametrize("damage", ["UPDATE plan_changes SET edits = '['", "DELETE FROM plan_changes"])
+def test_a_damaged_history_leads_back_as_far_as_it_is_whole(store: Store, tmp_path: Path, damage: str) -> None:
+    plan = store.save(PLAIN)
+    for revision, note in enumerate(("one", "two", "three"), 1):
+        plan = store.change(plan.id, revision, note=note)
+    by_hand(tmp_path, f"{damage} WHERE revision = 3")
+    history = store.history(plan.id)
+    notes = {n: then.note if (then := as_of(plan, history, n)) else None for n in (1, 2, 3)}
+    assert notes == {1: None, 2: None, 3: "two"}
+
+
+def test_a_comment_that_cannot_be_read_hides_no_other(store: Store, tmp_path: Path) -> None:
+    plan = store.save(PLAIN)
+    for text in ("one", "two"):
+        store.comments.add(plan.id, text, "Ada")
+    by_hand(tmp_path, "UPDATE plan_comments SET text = x'fffe', made = 'then' WHERE text = 'two'")
+    broken, whole = sorted(store.comments.of(plan.id), key=lambda item: item.when)
+    assert (whole.who, whole.text) == ("Ada", "one")
+    assert (broken.who, broken.text) == ("Ada", "(cannot be read)")
+    store.comments.remove(broken.id)
+    assert store.comments.of(plan.id) == (whole,)
 
 
 def _cell(folder: Path, id: str) -> object:
@@ -182,6 +205,18 @@ def test_the_scripts_make_the_tables_that_the_code_reads(store: Store) -> None:
             assert indexes == {one.name: [column.name for column in one.columns] for one in table.indexes}
             assert made.get_pk_constraint(name)["constrained_columns"] == [one.name for one in table.primary_key]
         assert version_of(connection) == HEAD
+
+
+def test_a_database_of_before_calendars_opens_with_its_plans(store: Store, tmp_path: Path) -> None:
+    plan = store.save(PLAIN)
+    store.close()
+    by_hand(tmp_path, "DROP TABLE plan_comments")
+    by_hand(tmp_path, "ALTER TABLE plans DROP COLUMN kind", "UPDATE alembic_version SET version_num = '0003'")
+    again = Store.open(cases.address(tmp_path))
+    assert again.get(plan.id) == plan
+    assert again.find().total == 1
+    assert again.find(kind="calendar").total == 0
+    again.close()
 
 
 @pytest.mark.parametrize(

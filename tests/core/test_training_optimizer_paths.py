@@ -21,7 +21,7 @@ from core.training.optimizer_paths.path import (
     read_start,
     updates,
 )
-from core.training.optimizer_paths.surfaces import SURFACES
+from core.training.optimizer_paths.surfaces import NOISE, SURFACES
 from core.training.optimizers import find_optimizer
 from core.units import QuantityError
 from core.views.common.palette import LIGHT
@@ -211,6 +211,76 @@ def test_coming_near_is_one_step_before_or_never() -> None:
         < text_optimizer_paths.height_left(done, step - 1)
     )
     assert text_optimizer_paths.near(usual("RMSProp", "Rosenbrock")) == "–"
+
+
+def steps_to_a_hundredth(name: str, surface: str) -> float:
+    """The step from which on no more than a hundredth of the first height is left."""
+    done = usual(name, surface)
+    left = done.losses - SURFACES[surface].lowest
+    beyond = int(np.flatnonzero(left > 0.01 * left[0])[-1])
+    return beyond + 1 if beyond < done.steps else math.inf
+
+
+def test_every_surface_teaches_what_its_walks_show() -> None:
+    assert set(text_optimizer_paths.LESSONS) == set(SURFACES)
+    took = {surface: {name: steps_to_a_hundredth(name, surface) for name in MOVING} for surface in SURFACES}
+    for surface in ("scales", "rare"):
+        assert took[surface].pop("SGD") == math.inf
+        assert max(took[surface].values()) < 100
+    assert min(took["valley"], key=lambda name: took["valley"][name]) == "SGD"
+    assert min(took["Rosenbrock"], key=lambda name: took["Rosenbrock"][name]) == "SGD momentum"
+    assert took["saddle"]["SGD"] < min(took["saddle"]["Adam"], took["saddle"]["SGD momentum"])
+    assert next(iter(SURFACES)) == "scales"
+
+
+def test_decay_pulls_to_no_minimum() -> None:
+    for ground in SURFACES.values():
+        assert (0.0, 0.0) not in ground.minima
+
+
+@pytest.mark.parametrize("surface", ["noise", "rare"])
+def test_what_the_steps_see_is_the_slope_on_average(surface: str) -> None:
+    ground = SURFACES[surface]
+    seen = np.array([ground.gradient(0.3, -0.7, step) for step in range(1, 1001)])
+    spread = seen.std(axis=0) / math.sqrt(len(seen))
+    assert (np.abs(seen.mean(axis=0) - ground.slope(0.3, -0.7)) <= 3 * spread + 1e-12).all()
+    assert spread.max() > 0
+
+
+def test_state_pays_under_noise_whatever_the_seed() -> None:
+    """Many draws of the noise, by formulas written down once more: the mean height left after 100 steps."""
+    rates, target = SURFACES["noise"].rates, np.array([[0.5], [1.0]])
+    noise = NOISE * np.random.default_rng(1).standard_normal((100, 64))
+    left: dict[str, float] = {}
+    for name in ("SGD", "AdaGrad", "RMSProp"):
+        w = np.repeat(np.array([SURFACES["noise"].start]).T, 64, axis=1)
+        square = np.zeros_like(w)
+        for drawn in noise:
+            slope = w - target + np.array([drawn, 0 * drawn])
+            square = square + slope**2 if name == "AdaGrad" else 0.99 * square + 0.01 * slope**2
+            w = w - rates[name] * slope / (1 if name == "SGD" else np.sqrt(square) + 1e-12)
+        left[name] = float(((w - target) ** 2).sum(axis=0).mean() / 2)
+    assert left["SGD"] > 3 * max(left["AdaGrad"], left["RMSProp"])
+    assert text_optimizer_paths.height_left(usual("SGD", "noise"), 100) == pytest.approx(left["SGD"], rel=2)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("surface", SURFACES)
+def test_no_other_rate_would_suit_much_better(surface: str) -> None:
+    """Rates 1, 2 and 5 of every power of ten: none comes near to the minimum in two thirds of the steps."""
+    ground = SURFACES[surface]
+    for name in MOVING[1:]:
+        ours = steps_to_a_hundredth(name, surface)
+        for rate in (digit * 10.0**power for power in range(-4, 1) for digit in (1, 2, 5)):
+            done = usual(name, surface, rate=rate)
+            left = done.losses - ground.lowest
+            inside = all(
+                ((done.points[:, side] >= low) & (done.points[:, side] <= high)).all()
+                for side, (low, high) in enumerate((ground.across, ground.along))
+            )
+            beyond = int(np.flatnonzero(left > 0.01 * left[0])[-1])
+            if inside and not done.diverged and beyond < done.steps:
+                assert beyond + 1 >= min(ours, done.steps) * 2 / 3, (name, rate)
 
 
 @pytest.mark.parametrize("text", ["1", "1, 2, 3", "a, b", "1,", "4, 0", "nan, 0", "1e9, 0"])

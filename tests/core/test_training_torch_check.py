@@ -27,6 +27,7 @@ from core.training.torch_check.step import (
 )
 from core.training.torch_check.worker import run
 from core.training.torch_optimizers import IN_TORCH
+from core.training.trained import Trained
 from core.views.training import text_torch_check
 from tests.every import every
 
@@ -74,6 +75,60 @@ def test_torch_takes_what_is_counted(spec: TransformerSpec, optimizer: str, poli
     assert found["activations"] == pytest.approx(counted["activations"], rel=0.01)
     assert found.get("casts", 0) == pytest.approx(counted.get("casts", 0), rel=0.01)
     assert ("casts" in found) == (policy == AUTOCAST)
+
+
+TUNED = [
+    (Trained("adapters", rank=8), BF16),
+    (Trained("adapters", rank=16, targets=("q_proj", "v_proj"), frozen="nf4"), FP32),
+    (Trained("adapters", rank=8, targets=("attention",), norms=True, head=True), MIXED),
+    (Trained("last layers", last=1), WIDE),
+    (Trained("named tensors", names=("layers.1.mlp", "layers.*.self_attn.v_proj")), FP32),
+]
+
+
+@pytest.mark.sweep(2)
+@pytest.mark.parametrize(("trained", "policy"), TUNED)
+def test_torch_keeps_of_a_fine_tuning_step_what_is_counted(trained: Trained, policy: str) -> None:
+    """Frozen weights have no gradient and no state: all of both that torch holds is what trained tensors have."""
+    trial = smaller(trial_of(LLAMA, "AdamW", POLICIES[policy], "cpu", trained))
+    found, counted = measured(trial), trial.predicted
+    for part in ("parameters", "gradients", "master"):
+        assert found.get(part) == counted.get(part)
+    each = {FP32: 4, BF16: 2, MIXED: 2, WIDE: 4}[policy]
+    assert found["gradients"] == each * trial.trained_parameters < each * trial.parameters
+    counters = found["optimizer"] - counted["optimizer"]
+    assert counters % 4 == 0  # a step counter in fp32 for each tensor that is trained
+    assert 0 < counters < 4 * 60
+    assert found["activations"] == pytest.approx(counted["activations"], rel=0.01)
+
+
+def test_what_plain_torch_cannot_train_is_replaced_and_said_or_refused() -> None:
+    bf16 = POLICIES[BF16]
+    plan = Trained("adapters", rank=4096, frozen="nf4", dora=True, dropout=True, wide=True)
+    trial = trial_of(LLAMA, "AdamW", bf16, "cpu", plan)
+    assert trial.trained == Trained("adapters", rank=64)
+    said = text_torch_check.instead_trained(plan, trial)
+    for word in ("bf16, not nf4", "no DoRA", "no dropout", "rank 64, not 4096"):
+        assert word in said
+    assert text_torch_check.instead_trained(trial.trained, trial) == ""
+    assert "LoRA adapters of rank 64" in text_torch_check.what_is_run(trial)
+    autocast = trial_of(LLAMA, "AdamW", POLICIES[AUTOCAST], "cpu", plan)
+    assert FP32 in text_torch_check.instead(POLICIES[AUTOCAST], autocast)
+    with pytest.raises(ValueError, match="cannot run what is trained"):
+        replace(trial, trained=plan)
+    with pytest.raises(ValueError, match="names no tensor"):
+        trial_of(LLAMA, "AdamW", bf16, "cpu", Trained("named tensors", names=("layers.31.mlp",)))
+    with pytest.raises(ValueError, match="Llama’s kind"):
+        trial_of(MIXTRAL, "AdamW", bf16, "cpu", plan)
+
+
+@pytest.mark.long
+def test_the_process_runs_a_fine_tuning_step() -> None:
+    runner = TorchCheckRunner()
+    trial = smaller(trial_of(LLAMA, "AdamW", POLICIES[BF16], "cpu", Trained("adapters", rank=8)))
+    done = wait(runner, runner.start(trial)[0].id, lambda now: not now.running)
+    assert (done.state, done.message) == ("finished", "")
+    assert done.measured["gradients"] == trial.predicted["gradients"]
 
 
 def wait(runner: TorchCheckRunner, id: str, until: Callable[[TorchCheck], bool]) -> TorchCheck:

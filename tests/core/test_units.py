@@ -81,12 +81,20 @@ PARSED: list[tuple[str, Kind, float]] = [
     ("1.2e6", "tokens_per_s", 1.2e6),
     ("15T tokens", "tokens", 15e12),
     ("1 day", "days", 1),
+    ("400000*1024*1024", "tokens", 400000 * 1024 * 1024),
+    ("400,000 × 1,024 × 1,024 tokens", "tokens", 400000 * 1024 * 1024),
+    ("400k*2^20", "tokens", 400_000 * 2**20),
+    ("8 * 80 GB", "bytes", 640e9),
+    ("2*6 × 10^23", "count", 1.2e24),
+    ("6 × 10²³*2", "count", 1.2e24),
+    ("0.5*0.5", "number", 0.25),
+    ("-2*3", "number", -6),
 ]
 
 
 @every(("text", "kind", "value"), PARSED, ids=[f"{t!r} {k}" for t, k, _ in PARSED])
 def test_understood(text: str, kind: Kind, value: float) -> None:
-    assert parse_quantity(text, kind) == value
+    assert parse_quantity(text, kind, low=-math.inf if value < 0 else 0.0) == value
 
 
 @every(
@@ -120,6 +128,14 @@ def test_understood(text: str, kind: Kind, value: float) -> None:
         ("40B parameters", "bytes", "not a size"),
         ("40B tokens/s", "parameters", "not a number of parameters"),
         ("<script>", "count", "not a count"),
+        ("2**3", "count", "not a count"),
+        ("*5", "count", "not a count"),
+        ("5*", "count", "not a count"),
+        ("80 GB*8", "bytes", "not a size"),
+        ("4*(2)", "count", "not a count"),
+        ("$2*3", "usd", "not an amount"),
+        ("*".join("123456789"), "count", "at most 8 numbers"),
+        ("*".join(["9999^99"] * 7), "count", "too large"),
     ],
 )
 def test_refused_with_a_reason(text: str, kind: Kind, reason: str) -> None:

@@ -83,7 +83,7 @@ class Run:
 
 @dataclass
 class Session:
-    """One visitor: a websocket, the page it looks at, and its fields, buttons and folds (key → widget id, fragment)."""
+    """One visitor: a websocket, the page it looks at, and its fields, buttons and boxes (key → widget id, fragment)."""
 
     port: int
     page_hash: str = ""
@@ -104,7 +104,7 @@ class Session:
     async def rerun(self, texts: dict[str, str] | None = None, *, press: str = "", unfold: str = "") -> Run:
         """Ask for a rerun with these boxes changed, of their fragment as a browser would, and read to its end.
 
-        press: the key of a button that is pressed with it; unfold: of an expander that is opened.
+        press: the key of a button that is pressed with it; unfold: of an expander or popover that is opened.
         """
         request = BackMsg()
         request.rerun_script.page_script_hash = self.page_hash
@@ -145,7 +145,7 @@ class Session:
         element = message.delta.new_element
         kind = element.WhichOneof("type")
         widget = getattr(element, kind).id if kind in ("text_input", "text_area", "selectbox", "button") else ""
-        widget = widget or message.delta.add_block.expandable.id
+        widget = widget or message.delta.add_block.expandable.id or message.delta.add_block.popover.id
         if widget:
             key = widget.rsplit("-", 1)[-1]
             self.boxes[key], self.fragments[key] = widget, message.delta.fragment_id

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pages.common.registry import PAGES
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -63,9 +65,9 @@ QUICK = Options(
     few=1,
     many=2,
     watched_s=0.2,
-    people=13,
+    people=len(PAGES),
     stay_s=2.0,
-    soak_people=13,
+    soak_people=len(PAGES),
     minutes=0.05,
     left_minutes=0,
     team=4,

@@ -14,7 +14,7 @@ FOLD, NAME, SAVE = "compute:saving", "c_save_name", "c_save"
 
 
 async def to_save(session: Session) -> None:
-    """Go to Compute budget and open the row that saves its plan."""
+    """Go to Compute budget and open the box that saves its plan."""
     await session.open(COMPUTE.url_path)
     await session.rerun(unfold=FOLD)
 

@@ -41,6 +41,7 @@ EDITS: Mapping[str, Edit] = {
     "floats": Edit("f_x", ("0.1", "0.2")),
     "tensors": Edit("t_x", ("x.t()", "x.t().contiguous().view(2, 3)")),
     "lecture": Edit("l_verdict", ("holds", "All")),
+    "exercises": Edit("e_sheet", ("1", "2")),
     "glossary": Edit("g_q", ("MFU", "ZeRO")),
     "compute": Edit("c_tokens", ("15T", "14T")),
     "memory": Edit("m_n", ("8B", "9B")),
@@ -72,8 +73,8 @@ class Tally:
 
 async def roam(port: int, tally: Tally, until: float, number: int, think_s: float) -> None:
     """One visitor until the clock shows ``until``: edits a box, now and then turns to the next page or reloads, which
-    is another websocket. The first page is that of the visitor's number, so that a dozen and one see all. An error
-    ends the visit; the visitor comes back after a think time."""
+    is another websocket. The first page is that of the visitor's number, so that as many as there are pages see all.
+    An error ends the visit; the visitor comes back after a think time."""
     chance, first = random.Random(number), number % len(PAGES)
     pages = itertools.cycle((*PAGES[first:], *PAGES[:first]))
     while True:

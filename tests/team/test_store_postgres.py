@@ -19,7 +19,7 @@ from core.store.engine import make_engine
 from core.store.errors import Conflict, StoreError
 from core.store.plans import SavedPlan
 from core.store.store import Store
-from core.store.tables import CHANGES, MEASUREMENTS, PLANS, POINTS
+from core.store.tables import CHANGES, COMMENTS, MEASUREMENTS, PLANS, POINTS
 from tests.core import store_cases as cases
 from tests.core import test_store as laws
 from tests.core import test_store_measurements as measured_laws
@@ -52,7 +52,7 @@ def in_postgresql(empty: str) -> Iterator[None]:
     @contextmanager
     def fresh() -> Iterator[Store]:
         with engine.begin() as connection:
-            for table in (CHANGES, PLANS, POINTS, MEASUREMENTS):
+            for table in (COMMENTS, CHANGES, PLANS, POINTS, MEASUREMENTS):
                 connection.execute(table.delete())
         yield Store(engine)
 

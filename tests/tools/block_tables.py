@@ -102,7 +102,16 @@ TABLE = Table(
 
 def described(row: Mapping[str, str]) -> Row:
     """Bytes of a block with its scale, and the reach of its elements."""
-    exact, size = EXACT[row["element"]], int(row["block_size"])
+    size = int(row["block_size"])
+    if row["element"] == "nf4":  # four bits each, from −1 to 1
+        bits = size * 4 + float(row["scale_bits"])
+        return {
+            "bytes_per_block": f"{bits / 8:g}",
+            "bits_per_element": f"{bits / size:g}",
+            "elem_emax": "0",
+            "elem_max": "1",
+        }
+    exact = EXACT[row["element"]]
     bits = size * exact.bits + int(row["scale_bits"])
     largest = float(exact.value((1 << (exact.bits - 1)) - 1 if exact.integer else exact.last))
     return {

@@ -8,23 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from core.models.configs.families import FAMILIES
-from core.models.configs.json_text import ConfigError, read_object, shown
+from core.models.configs.json_text import ConfigError, NoClosedFormError, read_object, shown
 from core.models.configs.keys import ALIASES, COMPOSITES, GENERIC, TEXT_PARTS, Family, inert
 from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
 
 if TYPE_CHECKING:
     from core.models.configs.fields import Fields
-
-
-class NoClosedFormError(ConfigError):
-    """A config that may well be a model's, of a kind that no formula here counts: it can only be built.
-
-    model_type: as the config names it, empty where it names none.
-    """
-
-    def __init__(self, model_type: str, field: str, value: object, rule: str, example: str = "") -> None:
-        self.model_type = model_type
-        super().__init__(field, value, rule, example)
 
 
 class UnknownFamilyError(NoClosedFormError):
@@ -210,7 +199,7 @@ def _fields(family: Family, part: Mapping[str, Any]) -> tuple[Fields, dict[str, 
 
 _NULLABLE = {
     *("kv_heads", "head_dim", "ffn", "embedding_width", "norms_in_parallel", "window", "layer_types", "rotary_layers"),
-    *("dense_listed", "moe_listed", "query_rank", "experts", "shared", "mtp", "state_inner"),
+    *("dense_listed", "moe_listed", "query_rank", "experts", "shared", "mtp", "state_inner", "pattern"),
 }
 """Fields that a config may set to null: it then has none of it, or as much as follows from the others."""
 

@@ -12,8 +12,10 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from core.models.configs.json_text import NoClosedFormError
 from core.models.configs.keys import Family, keys
 from core.models.mixer import Mixer
+from core.models.spec import Experts
 from core.models.spec_error import SpecError
 from core.rows import read_rows, read_values
 
@@ -167,6 +169,39 @@ def _qwen3_next(f: Fields) -> Mapping[str, Any]:
     return {"mixer": mixer}
 
 
+_BLOCKS = {"linear_attention": "M", "mamba": "M", "full_attention": "*", "attention": "*", "moe": "E", "mlp": "-"}
+"""What Nemotron-H's list of blocks calls each, and the letter of it in the pattern that older files have."""
+
+
+def _nemotron_h(f: Fields) -> Mapping[str, Any]:
+    """A state or attention and the mixture after it are one layer; where none follows, the layer is a bare one."""
+    pattern = "".join(_BLOCKS.get(block, "?") for block in f.layer_types or ()) or f.pattern or ""
+    states, layers, mixed = pattern.count("M"), pattern.count("M") + pattern.count("*"), pattern.count("E")
+    if layers + mixed != len(pattern) or not 0 < mixed <= layers or not states:
+        rule = "Nemotron-H is counted with states, attention and no more mixtures than there are of both."
+        raise NoClosedFormError("nemotron_h", "hybrid_override_pattern", pattern, rule, '"MEM*E"')
+    mixer = Mixer(
+        kind="mamba2",
+        layers=states,
+        heads=f.state_heads or 0,
+        width=f.state_width or 0,
+        state=f.state_rows or 0,
+        groups=f.state_groups or 0,
+        conv=f.state_conv or 0,
+        bias=f.state_bias,
+        conv_bias=f.conv_bias,
+    )
+    experts = Experts(
+        count=f.experts or 0,
+        per_token=f.per_token or 0,
+        width=f.expert_width or 0,
+        shared=1,
+        dense_layers=layers - mixed,
+        shared_width=f.shared_width or 0,
+    )
+    return {"layers": layers, "mixer": mixer, "experts": experts}
+
+
 _WINDOWS: Mapping[str, Callable[[Fields, int], bool]] = {
     "every": _every,
     "alternate": _alternate,
@@ -191,6 +226,7 @@ _RULES: Mapping[str, Callable[[Fields], Mapping[str, Any]]] = {
     "mamba2": _mamba2,
     "jamba": _jamba,
     "qwen3_next": _qwen3_next,
+    "nemotron_h": _nemotron_h,
 }
 """What follows from a config's fields, by the name in the table."""
 

@@ -50,6 +50,7 @@ class Fields(BaseModel):
     window_from: Maybe | None = None
     window_every: Size | None = None
     layer_types: list[str] | None = None
+    pattern: str | None = None
     rotary_layers: list[int] | None = None
     rotary_every: Size | None = None
     experts: Maybe | None = None

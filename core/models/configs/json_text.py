@@ -36,6 +36,17 @@ class ConfigError(ValueError):
         super().__init__(f"{what} For example: {example or EXAMPLE}")
 
 
+class NoClosedFormError(ConfigError):
+    """A config that may well be a model's, of a kind that no formula here counts: it can only be built.
+
+    model_type: as the config names it, empty where it names none.
+    """
+
+    def __init__(self, model_type: str, field: str, value: object, rule: str, example: str = "") -> None:
+        self.model_type = model_type
+        super().__init__(field, value, rule, example)
+
+
 def shown(value: object) -> str:
     """``value`` as JSON would write it, cut to a length that a message can hold."""
     text = json.dumps(value, default=repr)

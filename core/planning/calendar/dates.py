@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -79,6 +80,11 @@ def when(first: date, last: date) -> str:
     return f"between {format_day(first, first.year != last.year)} and {format_day(last)}"
 
 
+def lasting(first: date, last: date) -> str:
+    """``from 12 Sep 2027 to 20 Nov 2027``, or ``on 17 Apr 2027`` where both are the same."""
+    return f"from {format_day(first)} to {format_day(last)}" if first < last else when(first, last)
+
+
 def quarter(day: date) -> str:
     """``Q4 2027``."""
     return f"Q{(day.month + 2) // 3} {day.year}"
@@ -114,6 +120,10 @@ class Pauses:
     times: tuple[tuple[float, float], ...]
     horizon: float
 
+    def and_also(self, more: Iterable[tuple[float, float]]) -> Pauses:
+        """The same with more times at which nothing runs."""
+        return Pauses(_joined((*self.times, *more)), self.horizon)
+
     def open(self, at: float) -> float:
         """The first moment from ``at`` on that is in no pause."""
         i = bisect_right(self.times, (at, math.inf)) - 1
@@ -141,10 +151,15 @@ def pauses_from(start: date, closed: tuple[Closed, ...], hours: float, horizon: 
         for first in (start.replace(day=1), *months_from(start, horizon)):
             monday = (first - start).days + (7 - first.weekday()) % 7
             times.append((float(monday), monday + hours / 24))
+    return Pauses(_joined(times), horizon)
+
+
+def _joined(times: Iterable[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+    """Times apart from each other and in order, none before the start."""
     joined: list[tuple[float, float]] = []
     for a, b in sorted((max(a, 0.0), b) for a, b in times if b > 0):
         if joined and a <= joined[-1][1]:
             joined[-1] = (joined[-1][0], max(joined[-1][1], b))
         else:
             joined.append((a, b))
-    return Pauses(tuple(joined), horizon)
+    return tuple(joined)

@@ -5,17 +5,33 @@ Whatever a run leaves empty is the plan's: a calendar of one empty run is the pl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Literal, TypeAlias
 
-from core.fields import Field, ParsedForm, choice, optional, quantity, slider
+from core.budget.errors import BudgetError
+from core.fields import Field, ParsedForm, choice, optional, quantity, quoted, slider
 from core.limits import limit
 from core.models.catalog import catalog
 from core.planning.calendar.dates import format_day, parse_closed, parse_day
+from core.planning.calendar.pools import EXAMPLES, OWN_CLUSTER, Pool, PoolList, parse_pools, plan_on
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
-from core.planning.form.plan_form import COUNT, FIND, MODEL_NAME, PARAMETERS, SEQ_LEN, TRAINED, link_texts, named_plan
+from core.planning.form.plan_form import (
+    ACCELERATOR,
+    COUNT,
+    FIND,
+    MODEL_NAME,
+    PARAMETERS,
+    PRICE,
+    SEQ_LEN,
+    TAKEN,
+    TRAINED,
+    link_texts,
+    named_plan,
+)
+from core.planning.form.search import NETWORK
 from core.planning.plan import TYPED
 from core.suggest import suggestions
 from core.units import QuantityError, format_count, parse_quantity
@@ -75,6 +91,33 @@ MONTHLY = quantity(
     high=limit("maintenance_hours"),
     part=CALENDAR,
     help="Maintenance that comes back: so many hours from 0:00 UTC of each month’s first Monday.",
+)
+POOLS = Field(
+    "pools",
+    "Pools beside the plan’s cluster, one a line",
+    "",
+    parse_pools,
+    "lines",
+    part=CALENDAR,
+    placeholder="\n".join(EXAMPLES),
+    max_chars=limit("spec_chars"),
+    quiet=True,
+    help="Name, how many, accelerator, and owned, rented, reserved or spot. Then in any order: **$30,000 over 4 "
+    "years** of each that is owned, **$2.60/h**, **idle $0.40/h**, **from** and **to** a day, **2 spare nodes**, **64 "
+    "out from 2027-05-01 to 2027-05-03** (or **2 nodes out**), **0.05 interruptions/h**, **in** a place. A run uses "
+    "one pool: no job mixes accelerators of two.",
+)
+MOST = replace(
+    optional(
+        "most",
+        "At most, $",
+        lambda text: parse_quantity(text, "usd", low=1.0, high=float(limit("dollars")), example="$12M"),
+        nothing=math.nan,
+        placeholder="any",
+        part=CALENDAR,
+        help="What the plan may cost on the pool that it runs on, such as $12M.",
+    ),
+    quiet=True,
 )
 COUNTED = slider("runs", "Runs", 1, limit("calendar_runs"), 1, part=RUNS)
 
@@ -147,6 +190,9 @@ def _run(k: int) -> dict[str, Field]:
             "row waits where it has not.",
         ),
         "earliest": field("d", "not before", parse_day, "any day", "The first day on which it may start."),
+        "pool": replace(
+            field("p", "pool", _name, OWN_CLUSTER, "A run uses one pool: no job mixes accelerators of two."), quiet=True
+        ),
     }
 
 
@@ -159,6 +205,8 @@ CALENDAR_FIELDS: tuple[Field, ...] = (
     SPARE,
     CLOSED,
     MONTHLY,
+    POOLS,
+    MOST,
     COUNTED,
     *(field for fields in RUN_FIELDS.values() for field in fields.values()),
 )
@@ -179,7 +227,8 @@ class CalendarRequest:
 
 
 def calendar_request(reading: ParsedForm) -> CalendarRequest:
-    """What the values of a form over the plan's fields and `CALENDAR_FIELDS` describe."""
+    """What the values of a form over the plan's fields and `CALENDAR_FIELDS` describe. Raises `BudgetError` for a run
+    on a pool that is none."""
     v: Mapping[str, Any] = reading.values
     plan = named_plan(reading)
     fleet = Fleet(
@@ -188,12 +237,16 @@ def calendar_request(reading: ParsedForm) -> CalendarRequest:
         spares=int(v[SPARE.id]) * plan.device.node_size,
         closed=v[CLOSED.id],
         monthly_hours=v[MONTHLY.id],
+        pools=v[POOLS.id].pools,
     )
     runs: list[Run] = []
     for k in range(1, v[COUNTED.id] + 1):
         given = {name: v[field.id] for name, field in RUN_FIELDS[k].items()}
         size: Size | None = given["model"]
-        own: dict[str, Any] = {"accelerators": float(_accelerators_taken(given["count"], fleet))}
+        name = given["name"] or f"Run {k}"
+        pool = _pool_named(given["pool"], v[POOLS.id], f"Run {k}, “{name}”,") if given["pool"] else None
+        usable = pool.usable if pool else fleet.usable
+        own: dict[str, Any] = {"accelerators": float(_accelerators_taken(given["count"], usable))}
         if isinstance(size, str):
             own["model"] = size
         elif size is not None:
@@ -201,16 +254,29 @@ def calendar_request(reading: ParsedForm) -> CalendarRequest:
         own |= {name: given[name] for name in ("tokens",) if given[name] is not None}
         own |= {"seq_len": int(given["seq"])} if given["seq"] is not None else {}
         after = None if given["after"] == FIRST else int(given["after"].removeprefix("run ")) - 1
-        runs.append(Run(given["name"] or f"Run {k}", replace(plan, **own), after, given["earliest"]))
+        here = replace(plan, **own)
+        runs.append(Run(name, plan_on(pool, here) if pool else here, after, given["earliest"], pool))
     return CalendarRequest(fleet, tuple(runs), v[START.id], v[DUE.id])
 
 
-def _accelerators_taken(share: Share | None, fleet: Fleet) -> int:
+def _accelerators_taken(share: Share | None, usable: int) -> int:
     """Accelerators of a run; never less than one, so that a fleet without any is said of the fleet."""
     if share is None:
-        return max(1, fleet.usable)
+        return max(1, usable)
     kind, value = share
-    return int(value) if kind == "count" else max(1, int(value * fleet.usable + 1e-9))
+    return int(value) if kind == "count" else max(1, int(value * usable + 1e-9))
+
+
+def _pool_named(name: str, pools: PoolList, run: str) -> Pool | None:
+    """The pool that a run names; None for the plan's own cluster."""
+    pool = pools.named(name)
+    if pool or name.casefold() == OWN_CLUSTER:
+        return pool
+    names = [pool.name for pool in pools.pools]
+    close = suggestions(name, names)
+    meant = f" Did you mean {' or '.join(close)}?" if close else ""
+    there = quoted(names) if names else "none"
+    raise BudgetError("pool", f"{run} is on the pool “{name}”, and the pools are {there}.{meant}")
 
 
 def texts_of(reading: ParsedForm, run: Run) -> dict[str, str]:
@@ -218,6 +284,7 @@ def texts_of(reading: ParsedForm, run: Run) -> dict[str, str]:
     plan = run.plan
     return link_texts(
         dict(reading.texts)
+        | (pool_texts(run.pool, reading.values[ACCELERATOR.id]) if run.pool else {})
         | {
             FIND.id: "time",
             MODEL_NAME.id: plan.model,
@@ -227,6 +294,18 @@ def texts_of(reading: ParsedForm, run: Run) -> dict[str, str]:
             COUNT.id: f"{plan.accelerators:,.0f}",
         }
     )
+
+
+def pool_texts(pool: Pool, accelerator: str) -> dict[str, str]:
+    """What `plan_on` changes of a plan, as texts of its fields. accelerator: the plan's own."""
+    prices = "-".join(f"{price:g}" for price in dict.fromkeys(pool.prices or ()))
+    network = {NETWORK.id: ""} if pool.accelerator != accelerator else {}
+    return {
+        ACCELERATOR.id: pool.accelerator,
+        PRICE.id: "0" if pool.holding == "owned" else prices,
+        TAKEN.id: f"{pool.interruptions:g}" if pool.interruptions else "",
+        **network,
+    }
 
 
 def described(run: Run) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from core.formula import Source
-from core.planning.calendar.form import CLOSED, COUNTED, DUE, FIRST, MONTHLY, RUN_FIELDS, SPARE, START
+from core.planning.calendar.form import CLOSED, COUNTED, DUE, FIRST, MONTHLY, MOST, POOLS, RUN_FIELDS, SPARE, START
 from core.planning.plan import TYPED
 from core.sources import DEEPSEEK_V3
 
@@ -24,7 +24,8 @@ SOURCES: Mapping[str, tuple[Source, ...]] = {
 
 def _preset(runs: tuple[Mapping[str, str], ...], plan: Mapping[str, str], **calendar: str) -> Mapping[str, str]:
     """The plan and the calendar, every field of both that it shows; runs by what their fields are."""
-    usual = {START.id: START.default, DUE.id: "", SPARE.id: "0", CLOSED.id: "", MONTHLY.id: "0"}
+    usual = {START.id: START.default, SPARE.id: "0", MONTHLY.id: "0"}
+    usual |= {field.id: "" for field in (DUE, CLOSED, POOLS, MOST)}
     usual["gb"] = "16M tokens"
     texts = {**usual, "find": "time", "pace": "all hours", "dtype": "bf16", "price": "", **plan, **calendar}
     texts[COUNTED.id] = str(len(runs))

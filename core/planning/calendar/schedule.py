@@ -1,8 +1,9 @@
-"""Runs on one fleet, in sequence and beside each other: when each starts, pauses and ends.
+"""Runs on the pools of a fleet, in sequence and beside each other: when each starts, pauses and ends.
 
 How long a run takes is the one `answer` of its plan, at both ends of its range and in the middle. Which runs wait for
 which follows from the order of the rows and from how many accelerators each takes, never from how long one happens to
-take: a run that does not fit beside earlier ones waits for them. So no delay ever makes another run end sooner.
+take: a run that does not fit beside earlier ones on its pool waits for them. So no delay ever makes another run end
+sooner. Where an event of a pool leaves too few accelerators for all that may be under way, runs of later rows pause.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from core.budget.run import accelerator_hours, training_seconds
 from core.formula import Explanation, Symbol, formula
 from core.limits import limit
 from core.planning.calendar.dates import Closed, Pauses, day_of, pauses_from, quarter
+from core.planning.calendar.pools import OWN_CLUSTER, Pool
 from core.planning.evaluation import Answer, answer
 from core.planning.plan import Plan
 from core.sources import OWN
@@ -45,29 +47,38 @@ def days_on_the_calendar(work: float, paused: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Accelerators of one kind that are held together. spares: kept idle to replace failed ones. closed: days of
-    maintenance. monthly_hours: of maintenance more, from midnight of each month's first Monday, in UTC."""
+    """The plan's own cluster, and pools beside it. accelerator, accelerators: of the cluster. spares: of them, kept
+    idle to replace failed ones. closed: days on which nothing runs on any pool. monthly_hours: of maintenance more,
+    from midnight of each month's first Monday, in UTC."""
 
     accelerator: str
     accelerators: int
     spares: int = 0
     closed: tuple[Closed, ...] = ()
     monthly_hours: float = 0.0
+    pools: tuple[Pool, ...] = ()
 
     @property
     def usable(self) -> int:
-        """Accelerators that runs may take."""
+        """Accelerators of the cluster that runs may take."""
         return self.accelerators - self.spares
+
+    @property
+    def cluster(self) -> Pool:
+        """The plan's own cluster as a pool."""
+        return Pool(OWN_CLUSTER, self.accelerator, self.accelerators, spares=self.spares)
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run. plan: finds the time of its own number of accelerators. after: place of the run that it waits for."""
+    """One run. plan: finds the time of its own number of accelerators. after: place of the run that it waits for.
+    pool: that it runs on; None for the plan's own cluster."""
 
     name: str
     plan: Plan
     after: int | None = None
     earliest: date | None = None
+    pool: Pool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +159,25 @@ class Schedule:
         return quarter(self.day(at))
 
     @property
+    def pools(self) -> tuple[Pool, ...]:
+        """The pools that are paid for: all that were named, behind the plan's own cluster where a run is on it."""
+        cluster = (self.fleet.cluster,) if any(run.run.pool is None for run in self.runs) else ()
+        return (*cluster, *self.fleet.pools)
+
+    def pool_of(self, run: ScheduledRun) -> Pool:
+        """The pool that a run is on."""
+        return run.run.pool or self.fleet.cluster
+
+    def runs_on(self, pool: Pool) -> tuple[ScheduledRun, ...]:
+        """The runs of a pool."""
+        return tuple(run for run in self.runs if self.pool_of(run) == pool)
+
+    def days_beyond(self, run: ScheduledRun, at: float) -> int:
+        """Days from the last day of a run's pool to the day of a moment; none where it is still open then."""
+        last = self.pool_of(run).last
+        return max(0, (self.day(at) - last).days) if last else 0
+
+    @property
     def used_hours(self) -> Interval:
         """Accelerator-hours of all runs."""
         every = [run.answer.range_of("hours") for run in self.runs]
@@ -159,10 +189,11 @@ class Schedule:
         n = self.fleet.accelerators
         return self.ends.through(lambda days: float(accelerator_hours(accelerators=n, seconds=86400 * days)))
 
-    def in_use(self) -> tuple[list[float], list[int]]:
-        """Moments at which the number of busy accelerators changes in the middle, and the number from each on."""
+    def in_use(self, pool: Pool | None = None) -> tuple[list[float], list[int]]:
+        """Moments at which the number of busy accelerators, of one pool or of all, changes in the middle, and how many
+        from each on."""
         changes: dict[float, int] = {0.0: 0, self.ends.mid: 0}
-        for run in self.runs:
+        for run in self.runs_on(pool) if pool else self.runs:
             edges = [run.middle.begin, *(edge for pause in run.pauses for edge in pause), run.middle.end]
             for i, edge in enumerate(edges):
                 changes[edge] = changes.get(edge, 0) + (run.accelerators if i % 2 == 0 else -run.accelerators)
@@ -182,24 +213,27 @@ def schedule(fleet: Fleet, runs: Sequence[Run], start: date, due: date | None = 
     if fleet.usable < 1:
         raise BudgetError("spare", f"{fleet.spares:,} spares leave none of {fleet.accelerators:,} accelerators to use.")
     explicit = _checked(fleet, runs)
-    waits = _queue(explicit, [int(run.plan.accelerators) for run in runs], fleet.usable)
+    pools = [run.pool or fleet.cluster for run in runs]
+    waits, needed = _queue(explicit, [int(run.plan.accelerators) for run in runs], pools)
     answers = [_answer(i, run) for i, run in enumerate(runs)]
-    times = _times(fleet, start)
+    times = maintenance(fleet.closed, fleet.monthly_hours, start)
     spans: dict[int, tuple[RunPeriod, RunPeriod, RunPeriod]] = {}
+    pauses: dict[int, Pauses] = {}
     for i in _order(explicit):
         days, run = answers[i].range_of("days"), runs[i]
         earliest = float((run.earliest - start).days) if run.earliest else 0.0
+        pauses[i] = _pauses_on(pools[i], needed[i], times, start)
         periods: list[RunPeriod] = []
         for side, work in enumerate((days.low, days.mid, days.high)):
-            begin = times.open(max([0.0, earliest, *(spans[j][side].end for j in waits[i])]))
-            end = times.after(begin, work)
+            begin = pauses[i].open(max([0.0, earliest, *(spans[j][side].end for j in waits[i])]))
+            end = pauses[i].after(begin, work)
             if not end <= times.horizon:
                 raise BudgetError(
                     "start",
                     f"“{run.name}” would end more than {limit('calendar_years')} years after the start, which is as "
                     "far as this calendar goes. Give it fewer tokens or more accelerators.",
                 )
-            periods.append(RunPeriod(begin, end, sum(b - a for a, b in times.within(begin, end))))
+            periods.append(RunPeriod(begin, end, sum(b - a for a, b in pauses[i].within(begin, end))))
         spans[i] = (periods[0], periods[1], periods[2])
     placed = [
         ScheduledRun(
@@ -210,7 +244,7 @@ def schedule(fleet: Fleet, runs: Sequence[Run], start: date, due: date | None = 
             low=spans[i][0],
             middle=spans[i][1],
             high=spans[i][2],
-            pauses=times.within(spans[i][1].begin, spans[i][1].end),
+            pauses=pauses[i].within(spans[i][1].begin, spans[i][1].end),
         )
         for i, run in enumerate(runs)
     ]
@@ -218,8 +252,17 @@ def schedule(fleet: Fleet, runs: Sequence[Run], start: date, due: date | None = 
 
 
 @lru_cache(maxsize=64)
-def _times(fleet: Fleet, start: date) -> Pauses:
-    return pauses_from(start, fleet.closed, fleet.monthly_hours, _YEAR_DAYS * limit("calendar_years"))
+def maintenance(closed: tuple[Closed, ...], monthly_hours: float, start: date) -> Pauses:
+    """When nothing runs on any pool of a fleet."""
+    return pauses_from(start, closed, monthly_hours, _YEAR_DAYS * limit("calendar_years"))
+
+
+def _pauses_on(pool: Pool, needed: int, times: Pauses, start: date) -> Pauses:
+    """When a run rests that, with those before it on its pool, needs so many accelerators: until the pool opens, in the
+    fleet's maintenance, and while events leave fewer. The pool's end is no pause: what runs beyond it is said."""
+    opens = ((0.0, float((pool.first - start).days)),) if pool.first and pool.first > start else ()
+    few = [(a, b) for a, b, left in pool.capacity(start) if left < needed]
+    return times.and_also((*opens, *few)) if opens or few else times
 
 
 def _answer(i: int, run: Run) -> Answer:
@@ -235,11 +278,13 @@ def _checked(fleet: Fleet, runs: Sequence[Run]) -> list[int | None]:
         raise BudgetError("runs", f"{len(runs)} runs; a calendar holds from 1 to {limit('calendar_runs')}.")
     for i, run in enumerate(runs):
         number = int(run.plan.accelerators)
-        if number > fleet.usable:
-            spares = f" after {fleet.spares:,} spares" if fleet.spares else ""
+        pool = run.pool or fleet
+        if number > pool.usable:
+            name = f"“{run.pool.name}”" if run.pool else "the fleet"
+            spares = f" after {pool.spares:,} spares" if pool.spares else ""
             raise BudgetError(
                 "count",
-                f"Run {i + 1}, “{run.name}”, takes {number:,} accelerators; the fleet has {fleet.usable:,}{spares}.",
+                f"Run {i + 1}, “{run.name}”, takes {number:,} accelerators; {name} has {pool.usable:,}{spares}.",
             )
         if run.after is not None and not 0 <= run.after < len(runs):
             raise BudgetError("after", f"Run {i + 1} waits for run {run.after + 1}; there are only {len(runs)} runs.")
@@ -265,24 +310,30 @@ def _order(after: Sequence[int | None]) -> list[int]:
     return order
 
 
-def _queue(after: Sequence[int | None], takes: Sequence[int], usable: int) -> list[set[int]]:
-    """For each run those that it waits for: the one it was told, and whoever leaves too few accelerators for it."""
+def _queue(
+    after: Sequence[int | None], takes: Sequence[int], pools: Sequence[Pool]
+) -> tuple[list[set[int]], list[int]]:
+    """For each run those that it waits for: the one it was told, and whoever leaves too few accelerators of its pool
+    for it. And how many it takes with the most of those before it there that may be under way with it."""
     waits: list[set[int]] = [set() for _ in after]
     behind: list[set[int]] = [set() for _ in after]
+    needed = list(takes)
     placed: list[int] = []
     for i in _order(after):
         number = after[i]
         if number is not None:
             waits[i], behind[i] = {number}, {number} | behind[number]
+        there = [j for j in placed if pools[j] == pools[i]]
         while True:
-            crowd = _largest_concurrent([j for j in placed if j not in behind[i]], behind, takes)
-            if sum(takes[j] for j in crowd) + takes[i] <= usable:
+            crowd = _largest_concurrent([j for j in there if j not in behind[i]], behind, takes)
+            needed[i] = sum(takes[j] for j in crowd) + takes[i]
+            if needed[i] <= pools[i].usable:
                 break
             waits[i].add(crowd[0])
             behind[i] |= {crowd[0]} | behind[crowd[0]]
         waits[i] = {j for j in waits[i] if not any(j in behind[k] for k in waits[i])}
         placed.append(i)
-    return waits
+    return waits, needed
 
 
 def _largest_concurrent(among: Sequence[int], behind: Sequence[set[int]], takes: Sequence[int]) -> tuple[int, ...]:

@@ -13,10 +13,12 @@ from core.budget.interval import Interval
 from core.fields import ParsedForm
 from core.limits import limit
 from core.planning.comparison.entry import RESULTS, Entry, results_of
+from core.planning.comparison.names import short_names
 from core.planning.evaluation import Answer
 from core.planning.form.plan_form import PLAN_FORM
 from core.planning.memory_estimate import MemoryEstimate
 from core.planning.plan import whole_accelerators
+from core.planning.plan_limits import Check, checks
 from core.runs.share import spread_of_like_runs
 from core.training.layout import LayoutError
 
@@ -40,11 +42,17 @@ class ComparedPlan:
     memory: MemoryEstimate | None
     problem: str
     layout_problem: LayoutError | None
+    told_apart: str = ""
 
     @property
     def name(self) -> str:
         """The plan's name."""
         return self.entry.name
+
+    @property
+    def short_name(self) -> str:
+        """Its name without what all plans that it is compared with are called as well."""
+        return self.told_apart or self.entry.name
 
     @property
     def price_unknown(self) -> bool:
@@ -56,11 +64,22 @@ class ComparedPlan:
         """Whether it has an answer without rent, which no other can be cheaper than."""
         return self.answer is not None and self.answer.plan.owned
 
+    @property
+    def limits(self) -> tuple[Check, ...]:
+        """Its limits, each kept or missed; none where nobody typed any, or it has no answer."""
+        return checks(self.answer, self.memory) if self.answer and self.answer.plan.keeps.typed else ()
+
 
 def compare_plan(entry: Entry) -> ComparedPlan:
     """A plan with its answer."""
     plan = _answered(tuple(entry.texts[field.id] for field in PLAN_FORM.fields))
     return ComparedPlan(entry, plan.reading, plan.answer, plan.memory, plan.problem, plan.layout_problem)
+
+
+def compare_plans(entries: Sequence[Entry]) -> tuple[ComparedPlan, ...]:
+    """Plans with their answers, and with names that tell them apart."""
+    names = short_names([entry.name for entry in entries])
+    return tuple(replace(compare_plan(entry), told_apart=name) for entry, name in zip(entries, names, strict=True))
 
 
 @lru_cache(maxsize=limit("answers_kept"))
@@ -115,8 +134,9 @@ QUANTITIES: tuple[Quantity, ...] = (
     Quantity("parameters", "Parameters that work on each token", lambda a, _: a.range_of("parameters")),
     Quantity("mfu", "MFU over all hours", lambda a, _: a.range_of("mfu")),
     Quantity("memory_bytes", "Held by the fullest accelerator", _memory),
-    Quantity("usable_bytes", "Memory of one accelerator", lambda a, _: Interval.point(a.device.memory_bytes)),
+    Quantity("usable_bytes", "Memory of one accelerator", lambda a, _: Interval.point(a.plan.usable_memory)),
     Quantity("watt_hours", "Energy", lambda a, _: a.energy, True),
+    Quantity("peak_watts", "Most power at once", lambda a, _: a.range_of("peak_watts"), True),
 )
 """What is compared, in the order in which it is told."""
 

@@ -19,6 +19,7 @@ from core.planning.form.plan_form import (
 )
 from core.planning.form.precision import OWN_FIELDS, POLICY
 from core.planning.form.search import AIM
+from core.planning.form.trained import METHOD, not_of
 from core.planning.plan import OWN, OWN_POLICY, TYPED
 
 _FOUND = {"tokens": TRAINED.id, "parameters": PARAMETERS.id, "accelerators": COUNT.id, "MFU": MFU.id}
@@ -36,11 +37,11 @@ def effective_fields(reading: ParsedForm) -> frozenset[str]:
     """The ids of the fields on which the answer to a plan depends.
 
     What a search likes best moves none. A model that is known by its name needs no number of parameters, one of types
-    chosen by name none of its own, and what is found is not given.
+    chosen by name none of its own, what is found is not given, and a rank is asked for where there are adapters.
     """
     values = reading.values
     find, model = values["find"], values[MODEL_NAME.id]
-    silent = {AIM.id, _FOUND.get(find, WITHIN.id)}
+    silent = {AIM.id, _FOUND.get(find, WITHIN.id), *not_of(values[METHOD.id])}
     if find == "parameters":
         silent.add(MODEL_NAME.id)
     if find == "parameters" or model != TYPED:

@@ -10,9 +10,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Literal, TypeAlias
 
-from core.fields import LINK_VERSION, VERSION, ParsedForm, clipped
+from core.fields import LINK_VERSION, VERSION, Form, ParsedForm, clipped
 from core.limits import limit
+from core.planning.cost.calendar_form import CALENDAR_FORM
 from core.planning.evaluation import Answer, answer
 from core.planning.form.plan_form import PLAN_FORM, plan_of
 from core.training.layout import LayoutError
@@ -26,19 +28,27 @@ _QUIET = frozenset(item.id for item in PLAN_FORM.fields if item.quiet)
 _ESCAPES = (("!", "!e"), ("~", "!t"))
 
 
+Kind: TypeAlias = Literal["plan", "calendar"]
+"""What a named entry is: one plan, or a calendar of several runs of it."""
+
+FORMS: Mapping[Kind, Form] = {"plan": PLAN_FORM, "calendar": CALENDAR_FORM}
+"""Kind → the form that its texts are of."""
+
+
 @dataclass(frozen=True)
 class Entry:
-    """A named plan. texts: of every field of a plan, by id. results: by `RESULTS`, as they were when it was kept;
-    unknown ones are missing, and all of a plan that was never kept are."""
+    """A named plan, or a calendar. texts: of every field of its form, by id. results: by `RESULTS`, as they were when
+    it was kept; unknown ones are missing, and all of a plan that was never kept are."""
 
     name: str
     texts: Mapping[str, str]
     results: Mapping[str, float] = field(default_factory=dict[str, float])
+    kind: Kind = "plan"
 
     @cached_property
     def reading(self) -> ParsedForm:
         """Its texts, read; a text that cannot be read has its default and a problem."""
-        return PLAN_FORM.parse(self.texts)
+        return FORMS[self.kind].parse(self.texts)
 
     @cached_property
     def answer(self) -> Answer:
@@ -46,12 +56,13 @@ class Entry:
         return answer(plan_of(self.reading))
 
 
-def entry_of(name: str, texts: Mapping[str, str]) -> Entry:
-    """A plan of ``texts`` by id: those of no field of a plan are left aside, missing ones are defaults, and those that
-    others decide are what these say."""
-    own_texts = {field.id: texts.get(field.id, field.default) for field in PLAN_FORM.fields}
-    reading = PLAN_FORM.parse(own_texts)
-    return Entry(cleaned(name, limit("plan_name")), own_texts | {text: reading.texts[text] for text in reading.derived})
+def entry_of(name: str, texts: Mapping[str, str], kind: Kind = "plan") -> Entry:
+    """A plan of ``texts`` by id, or a calendar: those of no field of its form are left aside, missing ones are
+    defaults, and those that others decide are what these say."""
+    own_texts = {field.id: texts.get(field.id, field.default) for field in FORMS[kind].fields}
+    reading = FORMS[kind].parse(own_texts)
+    own_texts |= {text: reading.texts[text] for text in reading.derived}
+    return Entry(cleaned(name, limit("plan_name")), own_texts, kind=kind)
 
 
 def results_of(a: Answer) -> dict[str, float]:

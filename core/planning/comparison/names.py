@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from core.limits import limit
@@ -12,6 +12,7 @@ from core.planning.form.plan_form import PLAN_FORM, plan_of
 from core.planning.plan import OWN, TYPED, Plan
 from core.units import format_count, format_duration, format_money
 
+_BETWEEN = " · "
 _TELLING = 3
 """A name says up to so many fields in which its plan differs from another of the same name."""
 
@@ -32,7 +33,7 @@ def suggested(texts: Mapping[str, str], among: Collection[Entry] = ()) -> str:
             for field in PLAN_FORM.fields
             if field.id in counts and reading.texts[field.id] and not same_value(reading, other.reading, field)
         ]
-        name = " · ".join((name, *parts[:_TELLING]))
+        name = _BETWEEN.join((name, *parts[:_TELLING]))
     return unique(name, [entry.name for entry in among])
 
 
@@ -47,7 +48,17 @@ def _named(plan: Plan) -> str:
         f"{count}{plan.accelerator}",
         "" if plan.find == "time" else f"{'for' if within.in_money else 'in'} {limited}",
     )
-    return " · ".join(filter(None, parts))
+    return _BETWEEN.join(filter(None, parts))
+
+
+def short_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Names without the parts that all of them begin with, and that tell none of them from another."""
+    parts = [name.split(_BETWEEN) for name in names]
+    same = 0
+    if len(names) > 1:
+        most = min(map(len, parts)) - 1
+        same = next((i for i in range(most) if len({each[i] for each in parts}) > 1), most)
+    return tuple(_BETWEEN.join(each[same:]) for each in parts)
 
 
 def unique(name: str, taken: Collection[str]) -> str:

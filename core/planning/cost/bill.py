@@ -239,7 +239,7 @@ COST_OPTIONS = ("rented", "reserved", "owned")
 
 def costs(s: Schedule, p: Prices) -> tuple[CostOption, ...]:
     """The schedule rented, reserved and owned. Storage and network cost the same each way."""
-    beside = _other_lines(s, p)
+    beside = other_lines(s, p)
     lines = (_rented(s, p), _reserved(s, p), _owned(s, p))
     return tuple(CostOption(name, (*own, *beside)) for name, own in zip(COST_OPTIONS, lines, strict=True))
 
@@ -253,6 +253,12 @@ def explain(ways: Sequence[CostOption]) -> list[Explanation]:
 def energy_of(s: Schedule) -> Interval:
     """Watt-hours of all runs; unknown where the power of the accelerator is."""
     return _sum([run.answer.energy for run in s.runs])
+
+
+def peak_of(s: Schedule) -> float:
+    """Watts that the building draws at most, every accelerator of the fleet at work; NaN where that is unknown."""
+    m = s.runs[0].answer.middle
+    return s.fleet.accelerators * m.peak_watts / m.accelerators
 
 
 def idle_of(s: Schedule) -> Interval:
@@ -322,11 +328,18 @@ def _owned(s: Schedule, p: Prices) -> tuple[Line, ...]:
             _missing(p, ("kwh",)) if energy.known else ("watts",),
             explained=lambda: [power_bill.explain(**power)] if bill.known else [],
         ),
-        *(_over_days(s, name, share_of_years, {"yearly": getattr(p, name)}, (name,), p) for name in ("staff", "space")),
+        *yearly_lines(s, p),
     )
 
 
-def _other_lines(s: Schedule, p: Prices) -> tuple[Line, ...]:
+def yearly_lines(s: Schedule, p: Prices) -> tuple[Line, ...]:
+    """Staff and space of a fleet of one's own."""
+    return tuple(
+        _over_days(s, name, share_of_years, {"yearly": getattr(p, name)}, (name,), p) for name in ("staff", "space")
+    )
+
+
+def other_lines(s: Schedule, p: Prices) -> tuple[Line, ...]:
     """Storage and network, which cost the same whoever owns the accelerators."""
     sent = float(network(size=p.sent, price=p.gb_out))
     return (

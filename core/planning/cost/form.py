@@ -7,6 +7,7 @@ import math
 from core.fields import Field, ParsedForm, optional, switch
 from core.limits import limit
 from core.planning.cost.bill import Prices
+from core.planning.cost.tariff import TARIFF, mean_of_tariff
 from core.units import Kind, QuantityError, parse_quantity
 
 MONEY = "money"
@@ -85,16 +86,17 @@ YEARS = _amount(
     default="5",
     help="Straight-line. Five years is what Amazon’s 10-K for 2022 gives its servers.",
 )
-KWH = _amount(
+KWH = optional(
     "kwh",
     "Power, $/kWh",
-    "number",
-    high=100,
-    example="0.08",
-    default="0.0806",
-    help="8.06 cents: what industrial customers in the US paid on average in 2023, by the Energy Information "
+    mean_of_tariff,
+    nothing=math.nan,
+    placeholder="unknown",
+    part=MONEY,
+    help=f"One price, or a tariff by the hours of a day, as {TARIFF}: its mean counts, as training goes on day and "
+    "night. 8.06 cents: what industrial customers in the US paid on average in 2023, by the Energy Information "
     "Administration.",
-)
+).with_default("0.0806")
 STAFF = _amount(
     "staff", "Staff, $ a year", "usd", high=_DOLLARS, example="2M", help="People who run a fleet of one’s own."
 )

@@ -14,7 +14,7 @@ MATURITY = choice(
     BY_AGE,
     few=True,
     part="more",
-    help="Runs on an accelerator that had been out for two years at most reached less of their steps. **by its age**: "
+    help="Runs on an architecture that had been out for two years at most reached less of their steps. **by its age**: "
     "new where the latest published runs were so early on it. **first run on it**, **proven**: what you know of yours.",
 )
 OWN_RUNS = Field(

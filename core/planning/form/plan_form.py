@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,9 +17,24 @@ from core.models.spec_text import EXAMPLE, SpecTextError
 from core.planning.evaluation import Answer
 from core.planning.form.known import MATURITY, OWN_RUNS
 from core.planning.form.layout import AS_LAYERS, LAYOUT_FIELDS
+from core.planning.form.limits import CERTAINTY, DEADLINE, FREE, LIMIT_FIELDS, LIMITS, MOST_DOLLARS, MOST_WATTS
 from core.planning.form.precision import OWN_FIELDS, POLICY, STATES, derived_texts, own_of
 from core.planning.form.rates import MEASURED_FIELDS, measured_of
 from core.planning.form.search import ANY, SEARCH, SEARCH_FIELDS
+from core.planning.form.trained import TRAINED_FIELDS, TRAINED_PART, trained_of
+from core.planning.form.whole_run import (
+    DRAW,
+    EVERY,
+    FAILURES,
+    GRID,
+    OTHER,
+    PUE,
+    RESTART,
+    TAKEN,
+    WAITS,
+    WHOLE,
+    WRITES,
+)
 from core.planning.memory_estimate import model_copies
 from core.planning.plan import (
     FINDS,
@@ -30,25 +44,25 @@ from core.planning.plan import (
     PUBLISHED,
     TYPED,
     ComputeOptions,
+    Lengths,
     Plan,
+    PlanLimits,
     Power,
     known_model,
     parse_mfu,
     parse_price,
     parse_within,
 )
-from core.runs.energy import MOST_DRAWN, US_GRID, USUAL_PUE
-from core.runs.goodput import Reliability, parse_failures
+from core.runs.goodput import Reliability
 from core.runs.published import models_with_runs
 from core.search.constraints import Constraints
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.layout import RECOMPUTES, Layout
 from core.training.optimizers import USUAL_OPTIMIZER, optimizers, why_not
-from core.units import QuantityError, parse_quantity
+from core.units import QuantityError
 
-QUESTION, MODEL, CLUSTER, MORE, WHOLE = "question", "model", "cluster", "more", "whole"
-"""Parts of the form: what is asked for, the model and its tokens, the accelerators, what is asked less often, and the
-whole run."""
+QUESTION, MODEL, CLUSTER, MORE = "question", "model", "cluster", "more"
+"""Parts of the form: what is asked for, the model and its tokens, the accelerators, and what is asked less often."""
 
 
 def _shape(text: str) -> str:
@@ -58,10 +72,6 @@ def _shape(text: str) -> str:
     except (SpecTextError, CountedTextError) as problem:
         raise QuantityError(str(problem)) from None
     return text
-
-
-def _interval(text: str) -> float:
-    return parse_quantity(text, "seconds", low=1.0, high=1e8, example="30 min")
 
 
 FIND = choice("find", "Find", FINDS, "time", few=True, part=QUESTION, help="The answer takes the place of its field.")
@@ -192,94 +202,6 @@ OPTIMIZER = choice(
     part=STATES,
     help="Adam and AdamW keep two numbers for each parameter, momentum one, plain SGD none.",
 )
-FAILURES = Field(
-    "rate1k",
-    "Failures/1,000 acc.-days, or MTBF",
-    "0.474",
-    parse_failures,
-    part=WHOLE,
-    help="Failures that stop the run. A bare number is per 1,000 accelerator-days; Llama 3 405B had 0.474. Or type "
-    "those of the whole cluster: 8 per day, or the mean time between them, MTBF 3 h.",
-)
-WRITES = quantity(
-    "each",
-    "Writes, each acc.",
-    "120 MB/s",
-    "bytes_per_s",
-    low=1,
-    high=1e12,
-    part=WHOLE,
-    help="Bandwidth of writing a checkpoint, for each accelerator: storage grows with the cluster. 120 MB/s are the "
-    "2 TB/s that Llama 3’s storage sustained for 16,384.",
-)
-RESTART = quantity(
-    "back",
-    "Restart",
-    "10 min",
-    "seconds",
-    high=1e6,
-    part=WHOLE,
-    help="From a failure until it trains again: noticing, replacing, loading, and warming up.",
-)
-EVERY = optional(
-    "every",
-    "Checkpoint every",
-    _interval,
-    nothing=math.nan,
-    placeholder="best",
-    part=WHOLE,
-    help="Training time between checkpoints. Empty: Daly’s best interval.",
-)
-WAITS = quantity(
-    "waits",
-    "Training waits",
-    "100%",
-    "ratio",
-    high=1.0,
-    part=WHOLE,
-    help="Share of a checkpoint’s writing during which training stands still. Written in the background it is a few "
-    "percent: the copy out of the accelerators’ memory.",
-)
-OTHER = quantity(
-    "other",
-    "Other stops",
-    "0%",
-    "ratio",
-    high=0.9,
-    part=WHOLE,
-    help="Share of the time on the wall for evaluation, planned stops, idle tails.",
-)
-DRAW = quantity(
-    "draw",
-    "Power drawn",
-    "100%",
-    "ratio",
-    low=0.01,
-    high=MOST_DRAWN,
-    part=WHOLE,
-    help="What is drawn on average, as a share of the accelerators’ power limits. 100 % is the upper bound that "
-    "published tables take; with the rest of the server it is more: 10.2 kW for 8 accelerators of 700 W are 182 %.",
-)
-PUE = quantity(
-    "pue",
-    "PUE",
-    str(USUAL_PUE),
-    "number",
-    low=1.0,
-    high=3.0,
-    part=WHOLE,
-    help=meaning("PUE"),
-)
-GRID = quantity(
-    "grid",
-    "Grid, kg/kWh",
-    str(US_GRID),
-    "number",
-    high=3.0,
-    part=WHOLE,
-    help="kg of CO₂ equivalent per kWh. 0.385 is the US average in LLaMA’s table.",
-)
-
 PLAN_FIELDS: tuple[Field, ...] = (
     FIND,
     WITHIN,
@@ -306,12 +228,15 @@ PLAN_FIELDS: tuple[Field, ...] = (
     EVERY,
     WAITS,
     OTHER,
+    TAKEN,
     DRAW,
     PUE,
     GRID,
     *MEASURED_FIELDS,
     OWN_RUNS,
     MATURITY,
+    *LIMIT_FIELDS,
+    *TRAINED_FIELDS,
 )
 """Every field of a plan, in the order in which a link spells them."""
 
@@ -338,16 +263,22 @@ def _from_2(texts: dict[str, str]) -> dict[str, str]:
     return renamed
 
 
+def _from_3(texts: dict[str, str]) -> dict[str, str]:
+    """Texts of version 3: power was drawn up to the accelerators' own limits, and no memory had to stay free."""
+    return {"draw": "100%", "free": "0%", **texts} if texts else texts
+
+
 def _derived(values: Mapping[str, Any]) -> Mapping[str, str]:
     """The texts that others decide: types by a precision's name, and the number of parameters by a model's layers."""
     known = known_model(values["find"], values["model"], values["shape"])
     return {**derived_texts(values), **({PARAMETERS.id: f"{known.active:,}"} if known else {})}
 
 
-def plan_form(prefix: str, *others: Field, **defaults: str) -> Form:
-    """A form over the fields of a plan, and ``others`` of its own; ``defaults`` by id where it begins elsewhere."""
-    changed = tuple(field.with_default(defaults[field.id]) if field.id in defaults else field for field in PLAN_FIELDS)
-    return Form(prefix, (*changed, *others), older={0: _from_2, 1: _from_1, 2: _from_2}, derive=_derived)
+def plan_form(prefix: str, *others: Field) -> Form:
+    """A form over the fields of a plan, and ``others`` of its own."""
+    older = {0: _from_2, 1: _from_1, 2: _from_2, 3: _from_3}
+    shared = frozenset(field.id for field in PLAN_FIELDS)
+    return Form(prefix, (*PLAN_FIELDS, *others), older=older, derive=_derived, shared=shared)
 
 
 PLAN_FORM = plan_form("c")
@@ -397,6 +328,10 @@ def plan_of(reading: ParsedForm) -> Plan:
             int(v["chunks"]),
             v["ctx"],
             v["frag"],
+            v["inb"],
+            v["paged"],
+            v["aoff"],
+            v["disp"],
         ),
         reliability=Reliability(
             failures=v["rate1k"],
@@ -405,6 +340,7 @@ def plan_of(reading: ParsedForm) -> Plan:
             restart=v["back"],
             interval=v["every"],
             elsewhere=v["other"],
+            taken=v["spot"],
         ),
         power=Power(v["draw"], v["pue"], v["grid"]),
         batch=v["gb"],
@@ -425,6 +361,9 @@ def plan_of(reading: ParsedForm) -> Plan:
         measured=measured_of(v),
         own_runs=v["ownruns"],
         maturity=v["ready"],
+        keeps=PlanLimits(v[DEADLINE.id], v[MOST_DOLLARS.id], v[MOST_WATTS.id], v[FREE.id], v[CERTAINTY.id]),
+        trained=trained_of(v),
+        lengths=Lengths(int(v["mean"]), int(v["longest"])),
     )
 
 
@@ -460,21 +399,33 @@ def link_texts(texts: Mapping[str, str], a: Answer | None = None) -> dict[str, s
     """Of the texts of one page's form those that are the plan's, for a link to another page.
 
     Left out is what says nothing: an own shape beside another model, parameters beside any, types beside a named
-    precision, rates that nobody measured, and fields of the whole run and of the search where every page begins with
-    the same.
-    a: their answer, whose accelerators or parameters stand where they were asked for.
+    precision, rates that nobody measured, and fields of the whole run, of the search, of the limits and of what is
+    trained where every page begins with the same.
+    a: their answer, of which what was found stands where it was asked for.
     """
     model = texts.get(MODEL_NAME.id, TYPED)
     silent = {name for name, text in ((SHAPE.id, OWN), (PARAMETERS.id, TYPED)) if model != text}
     silent |= set() if texts.get(POLICY.id) == OWN_POLICY else {field.id for field in OWN_FIELDS.values()}
     silent |= {
-        field.id for field in PLAN_FIELDS if field.part in (WHOLE, SEARCH) and texts.get(field.id) == field.default
+        field.id
+        for field in PLAN_FIELDS
+        if field.part in (WHOLE, SEARCH, LIMITS, TRAINED_PART) and texts.get(field.id) == field.default
     }
     silent |= {field.id for field in PLAN_FIELDS if field.quiet and not texts.get(field.id)}
     linked = {field.id: texts[field.id] for field in PLAN_FIELDS if field.id in texts and field.id not in silent}
-    if a and a.find == "accelerators":
-        linked[COUNT.id] = f"{model_copies(a.plan, a.middle.accelerators):,}"
     if a and a.find == "parameters":
-        linked |= {MODEL_NAME.id: TYPED, PARAMETERS.id: f"{a.middle.parameters:,.0f}"}
         linked.pop(SHAPE.id, None)
-    return linked
+    return linked | (solved_texts(a) if a else {})
+
+
+def solved_texts(a: Answer) -> dict[str, str]:
+    """The texts of the fields whose place an answer takes, with what was found in them."""
+    match a.find:
+        case "accelerators":
+            return {COUNT.id: f"{model_copies(a.plan, a.middle.accelerators):,}"}
+        case "parameters":
+            return {MODEL_NAME.id: TYPED, PARAMETERS.id: f"{a.middle.parameters:,.0f}"}
+        case "tokens":
+            return {TRAINED.id: f"{a.middle.tokens:,.0f}"}
+        case _:
+            return {}

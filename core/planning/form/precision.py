@@ -20,6 +20,7 @@ POLICY = choice(
     "Precision of the model states",
     [*POLICIES, OWN_POLICY],
     USUAL_POLICY,
+    short=[*(policy.short for policy in POLICIES.values()), OWN_POLICY],
     part=STATES,
     help="The number format in which parameters, gradients, master weights and optimizer state are kept between steps. "
     "An fp32 master copy keeps the updates that bf16 would round away. **own**: a type for each of them, beginning "

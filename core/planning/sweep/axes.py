@@ -36,26 +36,28 @@ from core.planning.form.layout import (
 from core.planning.form.plan_form import (
     ACCELERATOR,
     COUNT,
-    DRAW,
     DTYPE,
-    EVERY,
-    FAILURES,
-    GRID,
     MFU,
     MODEL_NAME,
     OPTIMIZER,
-    OTHER,
     PACE,
     PARAMETERS,
     PRICE,
-    PUE,
-    RESTART,
     SEQ_LEN,
     TRAINED,
+)
+from core.planning.form.precision import POLICY
+from core.planning.form.whole_run import (
+    DRAW,
+    EVERY,
+    FAILURES,
+    GRID,
+    OTHER,
+    PUE,
+    RESTART,
     WAITS,
     WRITES,
 )
-from core.planning.form.precision import POLICY
 from core.planning.plan import OWN_POLICY, TYPED, Plan
 from core.runs.goodput import Failures
 from core.units import QuantityError, QuantityText, format_count
@@ -66,13 +68,13 @@ tokens. Empty: neither."""
 
 Centre: TypeAlias = Callable[[Plan], float]
 
-_DOUBLINGS = 4
+_DOUBLINGS = 3
 """Steps of a ladder on each side of the plan's own value."""
 
 _LEAST = 7
 """Steps of a ladder at least: it goes on upwards where it cannot go down."""
 
-_OPTIONS = 9
+_OPTIONS = 7
 """Options of a choice around the plan's own."""
 
 
@@ -185,7 +187,7 @@ AXES: Mapping[str, Axis] = {
         ),
         Axis(WAITS, "training waits", "training waiting {}", ("0%", "5%", "25%", "50%", "75%", "100%")),
         Axis(OTHER, "other stops", "{} of other stops", ("0%", "2%", "5%", "10%", "15%", "20%", "30%")),
-        Axis(DRAW, "power drawn", "{} of the power", ("50%", "60%", "70%", "80%", "90%", "100%")),
+        Axis(DRAW, "power drawn", "power drawn {}", ("50%", "60%", "70%", "80%", "90%", "100%")),
         Axis(PUE, "PUE", "a PUE of {}", ("1.0", "1.05", "1.1", "1.2", "1.3", "1.5", "1.7")),
         Axis(GRID, "grid", "{} kg/kWh", ("0.02", "0.05", "0.1", "0.2", "0.385", "0.5", "0.7")),
     )

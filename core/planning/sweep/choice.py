@@ -26,9 +26,10 @@ def recommend(sweep: Sweep) -> Recommendation | None:
     """The cell that is enough and asks for least; None where none is.
 
     Among kinds of things, the cheapest; where all cost the same, the one with most memory to spare. Of numbers, the
-    fewest accelerators, then the lowest MFU to rest on and the most tokens, parameters or length that they can be had
-    with; of equals the one nearest to the plan itself, then the cheapest. Where the limit is money, which any number of
-    accelerators costs alike, the soonest instead of the fewest, with the lowest MFU before it.
+    fewest accelerators that do at least the plan's own work, or any where none do; then the lowest MFU to rest on and
+    the most tokens, parameters or length that they can be had with; of equals the one nearest to the plan itself, then
+    the cheapest. Where the limit is money, which any number of accelerators costs alike, the soonest instead of the
+    fewest, with the lowest MFU before it.
     """
     if not sweep.satisfies.any():
         return None
@@ -52,6 +53,9 @@ def recommend(sweep: Sweep) -> Recommendation | None:
 
     if wanted:
         counts = any(axis.id == COUNT.id for axis in axes)
+        if counts and sweep.plan_cell:
+            work = [place for place, axis in enumerate(axes) if axis.want == "more"]
+            cells = [cell for cell in cells if all(cell[place] >= middle[place] for place in work)] or cells
         if counts and sweep.limits.in_money:
             return Recommendation(
                 min(cells, key=lambda cell: (asks(cell)[1], _rounded(float(sweep.days[cell])))), "soonest"

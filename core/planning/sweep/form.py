@@ -17,7 +17,7 @@ def _list(text: str) -> str:
     """Values of one side; which ones can be read hangs on what is swept (`core.planning.sweep.axes.typed`)."""
     if len(text) > limit("sweep_chars"):
         raise QuantityError(f"{len(text):,} characters are more than {limit('sweep_chars')}.")
-    return text
+    return " ".join(text.split())
 
 
 def _values(id: str, label: str) -> Field:
@@ -26,6 +26,7 @@ def _values(id: str, label: str) -> Field:
         label,
         "",
         _list,
+        kind="lines",
         part=SWEEP,
         placeholder="around yours",
         max_chars=limit("sweep_chars"),
@@ -35,7 +36,7 @@ def _values(id: str, label: str) -> Field:
 
 
 X = choice("x", "Across", tuple(AXES), "accelerators", part=SWEEP)
-Y = choice("y", "Up", tuple(AXES), "MFU", part=SWEEP)
+Y = choice("y", "Up", tuple(AXES), "parameters", part=SWEEP)
 X_VALUES, Y_VALUES = _values("xs", "Values across"), _values("ys", "Values up")
 RESULT = choice("res", "Cells show", tuple(RESULTS), "days", part=SWEEP)
 DUE = optional(

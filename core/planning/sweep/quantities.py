@@ -14,7 +14,7 @@ from core.planning.sweep.sweep import Sweep
 from core.units import SI_POWERS, format_count, significant
 from core.wording import rent_or_none
 
-Unit: TypeAlias = Literal["time", "money", "count", "share", "Wh", "g", "memory"]
+Unit: TypeAlias = Literal["time", "money", "count", "share", "Wh", "W", "g", "memory"]
 
 GIB = 2.0**30
 
@@ -44,6 +44,7 @@ RESULTS: Mapping[str, Result] = {
         Result("acc.-hours", "hours", "accelerator-hours", "count"),
         Result("goodput", "goodput", "goodput, the share of the time that trains", "share"),
         Result("energy", "watt_hours", "energy", "Wh"),
+        Result("power", "peak_watts", "most power at once", "W"),
         Result("CO₂", "kg_co2", "carbon, CO₂ equivalent", "g"),
     )
 }
@@ -102,6 +103,6 @@ def scale_of(sweep: Sweep, result: Result) -> Scale:
             return Scale(result, unit, size)
         case "g":
             return Scale(result, "t", 1e3) if middle >= 1e3 else Scale(result, "kg", 1.0)
-        case "Wh":
+        case "Wh" | "W":
             prefix = max((p for p, power in SI_POWERS.items() if middle >= 10.0**power), key=SI_POWERS.__getitem__)
-            return Scale(result, f"{prefix}Wh", 10.0 ** SI_POWERS[prefix])
+            return Scale(result, f"{prefix}{result.unit}", 10.0 ** SI_POWERS[prefix])

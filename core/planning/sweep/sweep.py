@@ -13,15 +13,15 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from core.budget.interval import quantile
 from core.limits import limit
 from core.planning.evaluation import evaluate
 from core.planning.form.plan_form import FIND, PLAN_FORM, plan_of
-from core.planning.memory_estimate import resolved_plan, runtime_of, spec_of, step_of
-from core.planning.plan import Limits, Plan, whole_accelerators
+from core.planning.memory_estimate import plan_states, resolved_plan, runtime_of, spec_of, step_of
+from core.planning.plan import Limits, Plan, PlanLimits, whole_accelerators
 from core.planning.resolved_layout import resolve_layout
 from core.planning.solving import Array
 from core.planning.sweep.axes import AXES, Axis
-from core.training.device.inputs import states_of
 from core.training.device.memory import memory_over
 from core.training.layout import Layout, LayoutError, allowed, check
 from core.training.optimizers import find_optimizer
@@ -41,6 +41,7 @@ QUANTITIES = (
     "tokens_per_second",
     "goodput",
     "steps",
+    "peak_watts",
     "memory",
     "usable",
 )
@@ -66,8 +67,10 @@ class Sweep:
 
     base: the texts of the plan. limits: the time or the money that a cell has to keep to. Of the middle of its range
     each: days on the wall; dollars; watt_hours; kg_co2; hours: accelerator-hours; mfu: over all hours; steps: of the
-    steps alone; goodput; memory: bytes on the fullest accelerator; usable: bytes that it has. impossible: whether
-    the steps would have to be faster than the best matmul. reasons: why there is no answer, or no layout; else empty.
+    steps alone; goodput; peak_watts; memory: bytes on the fullest accelerator; usable: bytes that it has.
+    impossible: whether the steps would have to be faster than the best matmul. reasons: why there is no answer, or no
+    layout; else empty.
+    keeps: what the plan itself has to keep to. reached: days, dollars and peak_watts at the probability that asks for.
     """
 
     base: Mapping[str, str]
@@ -84,10 +87,13 @@ class Sweep:
     tokens_per_second: Array
     goodput: Array
     steps: Array
+    peak_watts: Array
     memory: Array
     usable: Array
     impossible: Bools
     reasons: tuple[tuple[str, ...], ...]
+    keeps: PlanLimits
+    reached: Mapping[str, Array]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -101,15 +107,30 @@ class Sweep:
             return self.memory <= self.usable
 
     @cached_property
+    def leaves_free(self) -> Bools:
+        """Whether it leaves as much memory free as the plan keeps."""
+        with np.errstate(invalid="ignore"):
+            return self.memory <= self.usable * (1 - self.keeps.free)
+
+    @cached_property
     def within(self) -> Bools:
-        """Whether the time, or the money, is kept by steps that can be."""
-        kept_within = self.dollars <= self.limits.dollars if self.limits.in_money else self.days <= self.limits.days
-        return kept_within & ~self.impossible
+        """Whether the time, or the money, and the plan's own limits are kept by steps that can be."""
+        result = ~self.impossible
+        for name, most in (
+            ("days", self.limits.days),
+            ("dollars", self.limits.dollars),
+            ("days", self.keeps.days),
+            ("dollars", self.keeps.dollars),
+            ("peak_watts", self.keeps.watts),
+        ):
+            if not np.isnan(most):
+                result &= self.reached[name] <= most
+        return result
 
     @property
     def satisfies(self) -> Bools:
-        """Whether it fits and keeps the limit."""
-        return self.fits & self.within
+        """Whether it fits, leaves enough memory free, and keeps the limits."""
+        return self.fits & self.leaves_free & self.within
 
     @cached_property
     def plan_cell(self) -> tuple[int, int] | None:
@@ -136,7 +157,9 @@ def plan_of_texts(texts: Mapping[str, str]) -> Plan:
 
 
 def sweep_limits(limits: Limits | None, plan: Plan) -> Limits:
-    """What the cells have to keep to: what was asked for, else the plan's own time, else 90 days."""
+    """What the cells have to keep to: what was asked for, else the plan's deadline, its own time, or 90 days."""
+    if limits is None and not np.isnan(plan.keeps.days):
+        return Limits(plan.keeps.days)
     return limits or (_ANY.limits if plan.limits.in_money else plan.limits)
 
 
@@ -163,9 +186,10 @@ def _sweep(
         "watt_hours": np.sort(evaluation.energy, axis=1)[:, 1],
         "kg_co2": np.sort(evaluation.carbon, axis=1)[:, 1],
         "memory": memory,
-        "usable": np.array([plan.device.memory_bytes for plan in flat]),
+        "usable": np.array([plan.usable_memory for plan in flat]),
     }
-    impossible = evaluation.impossible
+    impossible, keeps = evaluation.impossible, plan_of(reading).keeps
+    ranges = {name: np.sort(evaluation.columns[name], axis=1) for name in ("days", "dollars", "peak_watts")}
     why = [str(problem or "") or other for problem, other in zip(evaluation.problems, unlaid, strict=True)]
     return Sweep(
         base,
@@ -176,6 +200,11 @@ def _sweep(
         **{name: by_name[name].reshape(shape) for name in QUANTITIES},
         impossible=impossible.reshape(shape),
         reasons=tuple(tuple(why[i * shape[1] : (i + 1) * shape[1]]) for i in range(shape[0])),
+        keeps=keeps,
+        reached={
+            name: np.asarray(quantile(ends[:, 0], ends[:, 1], ends[:, 2], keeps.level)).reshape(shape)
+            for name, ends in ranges.items()
+        },
     )
 
 
@@ -194,7 +223,9 @@ def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, list[str]]:
             continue
         spec, _ = spec_of(plan, float(plan.known.parameters) if plan.known else plan.parameters)
         how = replace(plan.compute_options, chunks=1)
-        groups.setdefault((spec, plan.optimizer, plan.policy, plan.own, how), []).append((i, plan, layout))
+        groups.setdefault((spec, plan.optimizer, plan.policy, plan.own, how, plan.trained), []).append(
+            (i, plan, layout)
+        )
     for some in groups.values():
         first = some[0][1]
         spec, _ = spec_of(first, float(first.known.parameters) if first.known else first.parameters)
@@ -203,13 +234,17 @@ def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, list[str]]:
         layouts = Layout(
             **{field.name: _row([getattr(layout, field.name) for *_, layout in some]) for field in fields(Layout)}
         )
-        lengths = _row([plan.seq_len for _, plan, _ in some])
-        step = replace(
-            step_of(first, policy), seq_len=lengths, chunks=_row([plan.compute_options.chunks for _, plan, _ in some])
-        )
+        lengths = _row([plan.longest for _, plan, _ in some])
+        try:
+            written = step_of(first, policy, spec)
+            states = plan_states(first, optimizer, policy, spec)
+        except LayoutError as problem:
+            for i, *_ in some:
+                reasons[i] = str(problem)
+            continue
+        step = replace(written, seq_len=lengths, chunks=_row([plan.compute_options.chunks for _, plan, _ in some]))
         good = np.broadcast_to(allowed(spec, layouts, lengths), len(some))
         with np.errstate(all="ignore"):
-            states = states_of(optimizer, policy, spec)
             memory = np.asarray(memory_over(spec, layouts, states, step, runtime=runtime_of(first)).total)
         for (i, plan, layout), fine, total in zip(some, good, np.broadcast_to(memory, len(some)), strict=True):
             if fine:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from core.models.catalog import model_named
-from core.models.mixer import Mixer
 from core.models.spec import Experts, TransformerSpec
 from core.rows import whole
 
@@ -16,6 +15,17 @@ _UNPRINTED: Mapping[str, tuple[int, int, int, int, int]] = {
 }
 """Layers, width, heads, feed-forward width and vocabulary that NeMo 24.07 does not print beside these names: those of
 the released models, which give the FLOPs per token of the printed rates within 0.1 %."""
+
+_MIXTURES: Mapping[str, str] = {
+    "Nemotron_3_Nano": "Nemotron 3 Nano 30B-A3B",
+    "Kimi_K2": "Kimi K2",
+    "Qwen3_30B": "Qwen3 30B-A3B",
+    "Qwen3_235B": "Qwen3 235B-A22B",
+    "GPT OSS 20B": "gpt-oss 20B",
+    "GPT OSS 120B": "gpt-oss 120B",
+}
+"""What rows of mixtures call a model → what the catalogue calls it. Larger Nemotron 3 run their experts at a width of
+their own, and are not counted."""
 
 
 def _mixture(row: Mapping[str, str]) -> TransformerSpec:
@@ -30,44 +40,12 @@ def _mixture(row: Mapping[str, str]) -> TransformerSpec:
             dense_layers=whole(row["dense_layers"]),
         )
         return replace(_dense(row, gpt=False, experts=experts), tied_head="Grok" in name)
-    deepseek, qwen, gpt_oss = (model_named(item).spec for item in ("DeepSeek-V3", "Qwen3 30B-A3B", "gpt-oss 20B"))
     if name.startswith("DeepSeekV3"):
-        return replace(deepseek, mtp_modules=0 if "w/o MTP" in name else 1)
-    if name.startswith("Kimi_K2") and deepseek.experts:
-        experts = replace(deepseek.experts, count=384, dense_layers=1)
-        return replace(deepseek, heads=64, kv_heads=64, vocab=163_840, experts=experts)
-    if name.startswith("Qwen3_30B"):
-        return qwen
-    if name.startswith("Qwen3_235B") and qwen.experts:
-        return replace(qwen, layers=94, hidden=4096, heads=64, experts=replace(qwen.experts, width=1536))
-    if name.startswith("GPT OSS 20B"):
-        return gpt_oss
-    if name.startswith("GPT OSS 120B") and gpt_oss.experts:
-        return replace(gpt_oss, layers=36, experts=replace(gpt_oss.experts, count=128))
+        return replace(model_named("DeepSeek-V3").spec, mtp_modules=0 if "w/o MTP" in name else 1)
+    for start, known in _MIXTURES.items():
+        if name.startswith(start):
+            return model_named(known).spec
     raise KeyError(f"no shape is known of the mixture {name!r}")
-
-
-def _hybrid(name: str) -> TransformerSpec:
-    """Nemotron 3 Nano, whose 52 layers are 23 states, 6 of attention and 23 mixtures, as pairs of one and the other.
-
-    From Megatron-Bridge, r0.3.0, nemotron_h_provider.py. Larger ones run their experts at a width of their own.
-    """
-    if not name.startswith("Nemotron_3_Nano"):
-        raise KeyError(f"no shape is known of the hybrid {name!r}")
-    return TransformerSpec(
-        layers=29,
-        hidden=2688,
-        heads=32,
-        kv_heads=2,
-        head_dim=128,
-        ffn=0,
-        vocab=131_072,
-        glu=False,
-        tied_head=False,
-        positions="none",
-        experts=Experts(count=128, per_token=6, width=1856, shared=1, shared_width=3712, dense_layers=6),
-        mixer=Mixer("mamba2", layers=23, heads=64, width=64, state=128, groups=8, conv_bias=True),
-    )
 
 
 def _dense(row: Mapping[str, str], *, gpt: bool, experts: Experts | None = None) -> TransformerSpec:
@@ -100,7 +78,5 @@ def _dense(row: Mapping[str, str], *, gpt: bool, experts: Experts | None = None)
 
 def shape_of_row(row: Mapping[str, str]) -> TransformerSpec:
     """The model of a row; raises ``KeyError`` or ``SpecError`` where the row does not say enough."""
-    if row.get("architecture") == "hybrid":
-        return _hybrid(row["model"])
-    mixed = row.get("architecture") == "moe" or bool(row.get("experts"))
+    mixed = row.get("architecture") in ("moe", "hybrid") or bool(row.get("experts"))
     return _mixture(row) if mixed else _dense(row, gpt=row["architecture"] == "gpt")

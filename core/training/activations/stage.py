@@ -246,6 +246,10 @@ def stage_activation_bytes(
     again: Any = given if _starts_from_input(spec, implementation, stream) else 0.0
     once = largest = topmost = most = np.zeros(())
     dense, mixed = shared_out(spec, layout) if layers is None else layers
+    partly = implementation.partly
+    copied = partly.dequantised if partly else 0.0
+    if partly:
+        dense, mixed = dense * partly.active, mixed * partly.active
     kinds: tuple[tuple[LayerKind, int, Amounts], ...] = (
         ("dense", spec.dense_layers, dense),
         ("experts", spec.moe_layers, mixed),
@@ -269,6 +273,8 @@ def stage_activation_bytes(
     stacked = held(1, once)
     if spec.mtp_modules:
         stacked = stacked + last * held(spec.mtp_modules, topmost)
+    if implementation.offloads:  # two layers' worth is on its way
+        stacked = np.minimum(stacked, 2.0 * held(1, topmost))
     final = sum(t.elements * t.each for t in final_tensors(spec, implementation, width=width, residual=residual))
     logits = logits_bytes.over(
         tokens=tokens,
@@ -279,7 +285,7 @@ def stage_activation_bytes(
     )
     return StageActivations(
         layers=stacked,
-        working=np.asarray(tokens * (largest + implementation.gathered * whole)),
+        working=np.asarray(tokens * (largest + implementation.gathered * whole) + copied),
         embedding=np.asarray(first * held(1, given / stream) if implementation.dropout else 0.0),
         head=np.asarray(last * tokens * (given * (final / (spec.hidden * stream)) + whole)),
         logits=np.asarray(last * logits),

@@ -18,6 +18,7 @@ from core.formula import Source
 from core.models.mixer import Mixer
 from core.models.spec import Experts, LatentAttention, TransformerSpec, modelled
 from core.training.activations.formulas import MEGATRON_MEMORY
+from core.training.activations.partly import PartlyTrained
 
 LayerKind: TypeAlias = Literal["dense", "experts"]
 """A layer's feed-forward part: one network, or a mixture of experts."""
@@ -76,6 +77,7 @@ class Implementation:
     gathered: vectors of the hidden width that sequence parallelism has whole on every rank in the layer at work,
     whatever is kept: the input of its products, gathered again, and the gradient of it before it is scattered.
     loss: how such software computes cross-entropy, unless one says otherwise.
+    partly: which weights are trained, None where all are.  offloads: what layers keep waits in the host's memory.
     """
 
     id: str
@@ -86,6 +88,8 @@ class Implementation:
     sources: tuple[Source, ...]
     gathered: float = 2.0
     loss: Loss = "separate"
+    partly: PartlyTrained | None = None
+    offloads: bool = False
 
 
 MEGATRON_GPT = Implementation(
@@ -182,7 +186,14 @@ def saved_tensors(
     kind: "experts" for a layer with a mixture of experts.  width: bytes of an element of the format computed in.
     residual: of the residual stream; wider than that under autocast, where products cast what they read. None: as wide.
     """
-    return tuple(_Layer(modelled(spec), implementation, width, residual or width).tensors(kind))
+    tensors = tuple(_Layer(modelled(spec), implementation, width, residual or width).tensors(kind))
+    if (partly := implementation.partly) is None:
+        return tensors
+    added = (
+        SavedTensor(name, "feed-forward" if "feed" in target or "expert" in target else "attention", elements, each)
+        for name, target, elements, each in partly.added(width, kind == "experts")
+    )
+    return (*_left(partly, tensors), *added)
 
 
 def final_tensors(
@@ -190,7 +201,16 @@ def final_tensors(
 ) -> tuple[SavedTensor, ...]:
     """What stands between the last layer and the logits: the final norm, whose output is the head's input."""
     result = _Layer(spec, implementation, width, residual or width)
-    return tuple(result.norm("final norm", spec.hidden, "norms", "sequence"))
+    tensors = tuple(result.norm("final norm", spec.hidden, "norms", "sequence"))
+    return tensors if implementation.partly is None else _left(implementation.partly, tensors)
+
+
+def _left(partly: PartlyTrained, tensors: tuple[SavedTensor, ...]) -> tuple[SavedTensor, ...]:
+    """What stays of tensors where only some weights are trained."""
+    # Without a flash kernel only the next product reads what attention gives.
+    square = any(tensor.per_key for tensor in tensors)
+    scaled = (_scaled(tensor, partly.kept(tensor.name, square=square)) for tensor in tensors)
+    return tuple(tensor for tensor in scaled if tensor.elements)
 
 
 def _scaled(tensor: SavedTensor, share: float) -> SavedTensor:

@@ -113,16 +113,22 @@ def process_groups(degrees: Degrees) -> Any:
     return sum(item * 1.0 for item in several)
 
 
-def gathered_bytes(rank: RankParameters, degrees: Degrees, each: Any, runtime: Runtime) -> Any:
+def gathered_bytes(
+    rank: RankParameters, degrees: Degrees, each: Any, runtime: Runtime, ends: float | None = None
+) -> Any:
     """Weights that ZeRO-3 holds unsharded, in buffers of their own beside the shards.
 
     each: bytes of a gathered weight. Without a pipeline a few layers and both ends, which FSDP gathers as one unit for
-    the whole step; with one, all weights of the stage, because every micro-batch needs them again.
+    the whole step; with one, all weights of the stage, because every micro-batch needs them again. ends: bytes of a
+    weight of either end, where it is another.
     """
     if not np.any(degrees.zero >= 3):
         return 0.0
     whole = _shared(rank, degrees)
     units = runtime.units_gathered * (rank.unit + rank.unit_experts) + rank.embedding + rank.head
+    if ends is not None:  # the ends count as so many of the layers' weights
+        units = units + (rank.embedding + rank.head) * (ends / each - 1.0)
+        whole = whole + (rank.embedding + rank.head) * (ends / each - 1.0) * (degrees.shards > 1)
     content = pick(degrees.pipeline > 1, whole, np.minimum(whole, units))
     return content * ((degrees.zero >= 3) * each)
 

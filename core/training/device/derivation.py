@@ -7,7 +7,6 @@ import numpy as np
 from core.formula import Explanation
 from core.training.activations.derivation import explain_stage
 from core.training.device.buffers import device_bytes, process_groups, runtime_bytes, sharded_bytes
-from core.training.device.inputs import states_of
 from core.training.device.memory import rank_of
 from core.training.device.setup import Setup
 from core.training.device.states_only import on_device, shared_over
@@ -25,7 +24,7 @@ def explain_device(setup: Setup) -> tuple[Explanation, ...]:
     stages, rank = rank_of(setup.spec, degrees, (int(memory.stage),))
     dense, experts = (float(np.ravel(value)[0]) for value in (rank.dense, rank.experts))
     layers, experts_layers = (float(np.ravel(value)[0]) for value in (stages.layers, stages.moe_layers))
-    each = states_of(setup.optimizer, setup.policy, setup.spec).of["layers"]
+    each = setup.states.of["layers"]
     explanations: list[Explanation] = []
     for field, name in PARTS.items():
         size = float(getattr(each, field))
@@ -40,7 +39,7 @@ def explain_device(setup: Setup) -> tuple[Explanation, ...]:
         explanations.append(step.about(name))
     explanations += explain_stage(
         setup.spec,
-        setup.implementation,
+        setup.step.implementation,
         setup.layout,
         setup.seq_len,
         stage=int(memory.stage),

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from core.models.spec import TransformerSpec
+from core.training.activations.partly import Adapter, PartlyTrained
 from core.training.activations.stage import Amounts
 from core.training.activations.tensors import FUSED, Implementation, Loss
 from core.training.device.blocks import Piece, aligned, cut, pieces
@@ -21,7 +23,8 @@ from core.training.memory import StateBytes, states_per_parameter
 from core.training.optimizer_state import optimizer_state_bytes
 from core.training.optimizers import USUAL_OPTIMIZER, Optimizer, find_optimizer
 from core.training.precision import USUAL_POLICY, PrecisionPolicy, find_policy
-from core.training.tensors import TensorKind, tensors_of
+from core.training.tensors import ParameterTensor, TensorKind, tensors_of
+from core.training.trained import EVERYTHING, Trained, active_share, parts_of_training, stored_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +34,16 @@ class States:
     gathered: bytes of a weight as ZeRO-3 gathers it, in the type that matmuls multiply in.
     cast: bytes of a weight's cast that autocast keeps beside it, 0 without.
     fresh: share of the gradients' bytes that each step makes anew; the rest are buffers that last.
+    ends: bytes of a weight of embedding and head as ZeRO-3 gathers it, None where that is ``gathered``. one_gradient:
+    bytes of the largest gradient, where each goes as soon as it is there.
     """
 
     of: Mapping[TensorClass, StateBytes]
     gathered: Any
     cast: float = 0.0
     fresh: float = 1.0
+    ends: float | None = None
+    one_gradient: float = 0.0
 
     @property
     def same(self) -> StateBytes | None:
@@ -55,16 +62,36 @@ _KINDS: Mapping[TensorClass, TensorKind] = {
 """Class of a rank's tensors → what an optimizer takes them for."""
 
 
-def states_of(optimizer: Optimizer, policy: PrecisionPolicy, spec: TransformerSpec) -> States:
-    """Bytes per parameter under ``optimizer`` and ``policy``, for every class of tensors of ``spec``."""
+def states_of(
+    optimizer: Optimizer,
+    policy: PrecisionPolicy,
+    spec: TransformerSpec,
+    trained: Trained = EVERYTHING,
+    *,
+    in_backward: bool = False,
+    paged: bool = False,
+) -> States:
+    """Bytes per parameter under ``optimizer`` and ``policy``, for every class of tensors of ``spec``.
+
+    trained: what has gradients and states; its adapters are counted with the parameters that they stand beside.
+    in_backward: gradients go as soon as they are there. paged: the optimizer's state lies in the host's memory.
+    Raises `TrainedError` for a choice that cannot be.
+    """
+    if not trained.everything:
+        return _partly_trained(optimizer, policy, spec, trained, in_backward=in_backward, paged=paged)
     item = states_per_parameter(optimizer, policy, spec)
     read = (
         policy.multiplies.bytes,
         policy.multiplies.bytes * policy.autocasts,
         policy.new_gradient_bytes / policy.gradient_bytes,
     )
-    if optimizer.uniform:
-        return States(dict.fromkeys(_KINDS, item), *read)
+    one = {"one_gradient": _largest_trained(spec, trained) * policy.gradients.bytes if in_backward else 0.0}
+    if in_backward:
+        item = replace(item, gradients=0.0)
+    if paged:
+        item = replace(item, optimizer=0.0)
+    if optimizer.uniform or paged:
+        return States(dict.fromkeys(_KINDS, item), *read, **one)
     table = optimizer_state_bytes(spec, optimizer, policy).by_kind
     elements: dict[TensorKind, int] = {}
     for tensor in tensors_of(spec):
@@ -74,12 +101,128 @@ def states_of(optimizer: Optimizer, policy: PrecisionPolicy, spec: TransformerSp
         kind = "embedding" if kind == "head" and kind not in elements else kind  # a tied head is a copy of it
         return replace(item, optimizer=table.get(kind, 0.0) / elements.get(kind, 1))
 
-    return States({name: each(kind) for name, kind in _KINDS.items()}, *read)
+    return States({name: each(kind) for name, kind in _KINDS.items()}, *read, **one)
 
 
-def usual(policy: PrecisionPolicy | None, optimizer: Optimizer | None) -> tuple[PrecisionPolicy, Optimizer]:
-    """Both as they are; mixed bf16 with an fp32 master, and AdamW, where they are None."""
-    return policy or find_policy(USUAL_POLICY), optimizer or find_optimizer(USUAL_OPTIMIZER)
+def _largest_trained(spec: TransformerSpec, trained: Trained) -> int:
+    """Elements of the largest tensor that is trained."""
+    parts = parts_of_training(spec, trained)
+    return max(part.tensor.rows * part.tensor.columns for part in parts if part.trained)
+
+
+def _class_of(tensor: ParameterTensor) -> TensorClass:
+    """Where `RankParameters` counts a tensor."""
+    if tensor.kind == "embedding" or tensor.name == "embedding to layers":
+        return "embedding"
+    if tensor.kind == "head" or tensor.name in ("bias of the head", "layers to embedding"):
+        return "head"
+    if tensor.name.startswith("expert "):
+        return "experts"
+    normal = tensor.kind == "vector" and "norm" in tensor.name and not tensor.name.startswith("state")
+    return "norms" if normal else "layers"
+
+
+def _partly_trained(
+    optimizer: Optimizer,
+    policy: PrecisionPolicy,
+    spec: TransformerSpec,
+    trained: Trained,
+    *,
+    in_backward: bool,
+    paged: bool,
+) -> States:
+    """Means over the tensors of each class, of which some are trained and the rest is stored as it is."""
+    sums: dict[TensorClass, list[float]] = {name: [0.0] * 5 for name in _KINDS}
+    alive = 0.0
+    for part in parts_of_training(spec, trained):
+        row, size = sums[_class_of(part.base)], part.tensor.elements
+        row[0] += 0 if part.adapter else size
+        if not part.trained:
+            row[1] += size * stored_bytes(trained, part.base)
+            continue
+        state = 0.0 if paged else optimizer_state_bytes((part.tensor,), optimizer, policy).total
+        alive += size
+        for i, each in enumerate(
+            (policy.weights.bytes, policy.gradient_bytes * (not in_backward), policy.master_bytes)
+        ):
+            row[1 + i] += size * each
+        row[4] += state
+    of: dict[TensorClass, StateBytes] = {
+        name: StateBytes(*(value / max(1.0, row[0]) for value in row[1:])) for name, row in sums.items()
+    }
+    if not sums["head"][0]:
+        of["head"] = of["embedding"]
+    whole = sum(row[0] for row in sums.values())
+    return States(
+        of,
+        of["layers"].parameters,
+        cast=policy.multiplies.bytes * policy.autocasts * alive / whole,
+        fresh=policy.new_gradient_bytes / policy.gradient_bytes,
+        ends=float(policy.weights.bytes if trained.head else trained.computed),
+        one_gradient=_largest_trained(spec, trained) * policy.gradients.bytes if in_backward else 0.0,
+    )
+
+
+def written_under(
+    how: Implementation, spec: TransformerSpec, policy: PrecisionPolicy, trained: Trained, *, offloads: bool = False
+) -> Implementation:
+    """How layers are written where only some of their weights are trained."""
+    if offloads:
+        how = replace(how, offloads=True)
+    return how if trained.everything else replace(how, partly=partly_trained(spec, policy, trained))
+
+
+@lru_cache(maxsize=256)
+def partly_trained(spec: TransformerSpec, policy: PrecisionPolicy, trained: Trained) -> PartlyTrained:
+    """Which weights of a layer have gradients. Raises `TrainedError` for a choice that cannot be."""
+    parts = parts_of_training(spec, trained)
+    storage = trained.storage
+    active = active_share(spec, trained)
+    weights: dict[str, float] = {}
+    flop = beside = alive = 0.0
+    chosen = spec.experts.per_token / spec.experts.count if spec.experts else 1.0
+    for part in parts:
+        times = chosen if part.base.kind == "expert matrix" else 1.0
+        matrix = part.base.kind in ("matrix", "expert matrix") or _is_logits(spec, part.base)
+        size = part.tensor.elements * times * matrix
+        if part.adapter:
+            beside += size
+            continue
+        flop += size
+        if part.trained:
+            alive += size
+            weights[part.base.name] = min(1.0, part.tensor.count / max(1.0, active * part.base.count))
+    bases = {part.base: None for part in parts if part.adapter}
+    routed = float(spec.experts.per_token) if spec.experts else 1.0
+    adapters = tuple(
+        Adapter(base.name, base.columns, base.rows, routed if base.kind == "expert matrix" else 1.0) for base in bases
+    )
+    matrices = [part.base for part in parts if not part.trained and part.base.kind in ("matrix", "expert matrix")]
+    largest = max((base.rows * base.columns for base in matrices), default=0)
+    computes, width = policy.multiplies.bytes, min(trained.computed, int(policy.activations.bytes))
+    if spec.tied_head and weights.get("token embedding"):
+        weights["output head"] = 1.0
+    unfed = trained.method == "last layers" and not trained.head
+    return PartlyTrained(
+        active=active,
+        unfed=unfed / trained.last,
+        weights=tuple(weights.items()),
+        adapters=adapters,
+        rank=trained.rank,
+        dora=trained.dora,
+        dropout=trained.dropout,
+        fused=trained.fused,
+        wide=int(computes) if computes != width else 0,
+        dequantised=float(largest * storage.computed) if storage.quantised else 0.0,
+        gradient=alive / flop,
+        beside=beside / flop,
+        logits=weights.get("output head", 0.0),
+        stored=storage.each if storage.quantised else 0.0,
+    )
+
+
+def _is_logits(spec: TransformerSpec, base: ParameterTensor) -> bool:
+    return base.kind == "head" or (spec.tied_head and base.name == "token embedding")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +241,17 @@ class Step:
     capacity: Amounts = 0.0
     residual: int | None = None
 
-    def under(self, policy: PrecisionPolicy) -> Step:
-        """The same in the types of a policy."""
-        return replace(self, width=int(policy.activations.bytes), residual=int(policy.residual.bytes))
+    def under(self, policy: PrecisionPolicy, trained: Trained = EVERYTHING) -> Step:
+        """The same in the types of a policy, or in those that frozen weights are computed in."""
+        if trained.everything:
+            return replace(self, width=int(policy.activations.bytes), residual=int(policy.residual.bytes))
+        computed = trained.computed
+        return replace(self, width=min(computed, int(policy.activations.bytes)), residual=computed)
+
+
+def usual(policy: PrecisionPolicy | None, optimizer: Optimizer | None) -> tuple[PrecisionPolicy, Optimizer]:
+    """Both as they are; mixed bf16 with an fp32 master, and AdamW, where they are None."""
+    return policy or find_policy(USUAL_POLICY), optimizer or find_optimizer(USUAL_OPTIMIZER)
 
 
 def in_parts(

@@ -27,7 +27,7 @@ from core.training.device.buffers import (
     sharded_bytes,
     waiting_bytes,
 )
-from core.training.device.inputs import States, Step, in_parts, states_of, usual
+from core.training.device.inputs import States, Step, in_parts, states_of, usual, written_under
 from core.training.device.ranks import (
     RankParameters,
     Stage,
@@ -42,6 +42,7 @@ from core.training.device.states_only import on_device, shared_over
 from core.training.layout import Counts, Degrees, Layout, check, pick
 from core.training.optimizers import Optimizer
 from core.training.precision import PrecisionPolicy
+from core.training.trained import EVERYTHING, Trained
 
 _STAGES: tuple[StageName, ...] = ("first", "middle", "last")
 
@@ -163,6 +164,9 @@ def memory_per_device(
     capacity: Amounts = 0.0,
     runtime: Runtime = MEASURED,
     stage: StageName | int | None = None,
+    trained: Trained = EVERYTHING,
+    in_backward: bool = False,
+    paged: bool = False,
 ) -> DeviceMemory:
     """Memory of one accelerator of ``stage``, or of the fullest one.
 
@@ -172,9 +176,10 @@ def memory_per_device(
     """
     check(spec, layout, seq_len)
     policy, optimizer = usual(policy, optimizer)
+    implementation = written_under(implementation, spec, policy, trained)
     step = Step(seq_len, implementation, loss=loss, chunks=chunks, imbalance=imbalance, capacity=capacity)
-    states = states_of(optimizer, policy, spec)
-    return memory_over(spec, layout, states, step.under(policy), runtime=runtime, stage=stage)
+    states = states_of(optimizer, policy, spec, trained, in_backward=in_backward, paged=paged)
+    return memory_over(spec, layout, states, step.under(policy, trained), runtime=runtime, stage=stage)
 
 
 def width_of(policy: PrecisionPolicy) -> int:
@@ -314,7 +319,7 @@ def parts_of(
         master_weights=part("master"),
         optimizer_state=part("optimizer"),
         activations=activations_of(spec, degrees, step, stages),
-        gathered=gathered_bytes(rank, degrees, states.gathered, runtime),
+        gathered=gathered_bytes(rank, degrees, states.gathered, runtime, states.ends) + states.one_gradient,
         casts=cast_bytes(rank, degrees, states.cast, experts=not casts_no_experts(step.implementation)),
         waiting=waiting + buckets * pooled,
         buckets=buckets * (1 - pooled),

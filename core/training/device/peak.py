@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from core.training.activations.stage import in_flight
-from core.training.device.inputs import states_of
 from core.training.device.memory import parts_of, rank_of
 from core.training.device.setup import Setup
 from core.training.layout import degrees_of
@@ -63,7 +62,7 @@ def through_one_step(setup: Setup) -> StepCurve:
     memory, degrees = setup.device_memory, degrees_of(setup.layout)
     place = int(memory.stage)
     stage, _ = rank_of(setup.spec, degrees, (place,))
-    states = states_of(setup.optimizer, setup.policy, setup.spec)
+    states = setup.states
     parts = parts_of(setup.spec, degrees, states, setup.step, setup.runtime, (place,))
     act = parts.activations
 

@@ -190,6 +190,8 @@ def pieces_of(numbers: Numbers, degrees: Degrees) -> Pieces:
         by_name |= {name: numbers[name] / numbers["layers"] for name in _SHARED_LAYERS}
     alone = {**numbers, **by_name, "layers": 1, "dense_layers": 1, "norms_outside": 0}
     alone["shared_gates"] = (numbers["shared_gates"] > 0) * 1
+    alone["normed_layers"] = numbers["normed_layers"] / numbers["layers"]
+    alone["single_norms"] = (numbers["single_norms"] - numbers["norms_outside"]) / numbers["layers"]
     outside = numbers["norms_outside"]
     copied = pick(degrees.pipeline > 1, 1.0, 1.0 - numbers["tied_head"])
     experts: Any = 0.0

@@ -13,11 +13,12 @@ from core.models.spec import TransformerSpec
 from core.training.activations.stage import Amounts
 from core.training.activations.tensors import FUSED, Implementation, Loss
 from core.training.device.buffers import MEASURED, Runtime
-from core.training.device.inputs import Step, states_of
+from core.training.device.inputs import States, Step, states_of, written_under
 from core.training.device.memory import DeviceMemory, memory_over, memory_per_device
 from core.training.layout import Counts, Layout
 from core.training.optimizers import Optimizer, find_optimizer
 from core.training.precision import PrecisionPolicy, find_policy
+from core.training.trained import EVERYTHING, Trained
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,16 @@ class Setup:
     imbalance: Amounts = 1.0
     capacity: Amounts = 0.0
     runtime: Runtime = MEASURED
+    trained: Trained = EVERYTHING
+    in_backward: bool = False
+    paged: bool = False
+
+    @cached_property
+    def states(self) -> States:
+        """Bytes of each parameter."""
+        return states_of(
+            self.optimizer, self.policy, self.spec, self.trained, in_backward=self.in_backward, paged=self.paged
+        )
 
     @cached_property
     def device_memory(self) -> DeviceMemory:
@@ -56,6 +67,9 @@ class Setup:
             imbalance=self.imbalance,
             capacity=self.capacity,
             runtime=self.runtime,
+            trained=self.trained,
+            in_backward=self.in_backward,
+            paged=self.paged,
         )
 
     @property
@@ -68,18 +82,17 @@ class Setup:
         """How its step is computed."""
         return Step(
             self.seq_len,
-            self.implementation,
+            written_under(self.implementation, self.spec, self.policy, self.trained),
             loss=self.loss,
             chunks=self.chunks,
             imbalance=self.imbalance,
             capacity=self.capacity,
-        ).under(self.policy)
+        ).under(self.policy, self.trained)
 
     def account(self, layout: Layout, *, seq_len: Counts | None = None) -> DeviceMemory:
         """What is held under other layouts and sequence lengths, numbers or arrays, none of which is checked."""
         step = replace(self.step, seq_len=self.seq_len if seq_len is None else seq_len)
-        states = states_of(self.optimizer, self.policy, self.spec)
-        return memory_over(self.spec, layout, states, step, runtime=self.runtime)
+        return memory_over(self.spec, layout, self.states, step, runtime=self.runtime)
 
     def changed(self, changes: Mapping[str, Any]) -> Setup:
         """The setup with other values for fields of its own or of its layout, by name.

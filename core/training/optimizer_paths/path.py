@@ -6,6 +6,7 @@ The surface's gradient is ours, the steps are torch's; `updates` says by which f
 from __future__ import annotations
 
 import importlib
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -61,7 +62,8 @@ _AWAY = 1e12
 class OptimizerPath:
     """What one optimizer did, step by step; row t holds what was after step t, row 0 the start.
 
-    points: both weights. slopes: the gradient there. losses: the height. states: torch's own tensors by torch's name.
+    points: both weights. slopes: the gradient that the next step sees there. losses: the height. states: torch's own
+    tensors by torch's name.
     diverged: the step that led to no number or out of all bounds, and is not among the rows; 0 where none did.
     """
 
@@ -120,7 +122,7 @@ def optimizer_path(optimizer: str, surface: str, start: tuple[float, float], rat
     ground = SURFACES[surface]
     weights = torch.nn.Parameter(torch.tensor(start, dtype=torch.float64))
     stepper = torch_optimizer(optimizer, [weights], lr=rate, foreach=False, **_OPTIONS[optimizer])
-    points, slopes = [start], [ground.slope(*start)]
+    points, slopes = [start], [ground.gradient(*start, 1)]
     states: dict[str, list[list[float]]] = {}
     diverged = 0
     for step in range(1, limit("motion_steps") + 1):
@@ -131,7 +133,7 @@ def optimizer_path(optimizer: str, surface: str, start: tuple[float, float], rat
             diverged = step
             break
         points.append((x, y))
-        slopes.append(ground.slope(x, y))
+        slopes.append(ground.gradient(x, y, step + 1))
         for name, value in stepper.state[weights].items():
             if name != "step":
                 states.setdefault(name, [[0.0, 0.0]]).append(value.tolist())
@@ -184,6 +186,22 @@ def updates(optimizer: str, rate: float, weight: Any, slope: Any, state: Mapping
         square = put("unbiased square", unbiased_square, square=square, beta=BETA_2, step=step)
         scaled(weight, mean, square)
     return computed
+
+
+def by_formulas(optimizer: str, surface: str, steps: int) -> tuple[tuple[list[Update], list[Update]], float]:
+    """The same walk without torch: the updates of its last step for both weights, and the height it ends at."""
+    ground = SURFACES[surface]
+    point, rate = list(ground.start), rate_of(optimizer, surface, None)
+    states: list[dict[str, float]] = [defaultdict(float), defaultdict(float)]
+    last: list[list[Update]] = [[], []]
+    for step in range(1, steps + 1):
+        slopes = ground.gradient(point[0], point[1], step)
+        for side in (0, 1):
+            last[side] = updates(optimizer, rate, point[side], slopes[side], states[side], step)
+            for update in last[side]:
+                states[side][update.makes] = float(update.result)
+            point[side] = states[side]["weight"]
+    return (last[0], last[1]), float(ground.height(x=point[0], y=point[1]))
 
 
 def explained(done: OptimizerPath, step: int) -> list[Explanation]:

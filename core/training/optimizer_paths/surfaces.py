@@ -1,10 +1,15 @@
-"""Surfaces of two weights to walk down: a narrow valley, a saddle, and Rosenbrock's bent valley."""
+"""Surfaces of two weights to walk down: three on which state pays, and a valley, a saddle and Rosenbrock's valley.
+
+A minimum lies away from (0, 0) wherever that is not the point of the surface, as weight decay pulls there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+
+import numpy as np
 
 from core.formula import Formula, Source, Symbol, formula
 from core.sources import OWN
@@ -18,8 +23,58 @@ _ROSENBROCK = Source(
 )
 
 
+NOISE, RARE = 5.0, 10
+"""Standard deviation of the first weight's gradient where it is noisy; steps from one gradient of the second weight to
+the next where it is rare."""
+
+_SEED, _DRAWN = 34, 1024
+"""Of many seeds one whose walks end about where those of all end on average."""
+
+
 @formula(
-    r"\frac{13 \cdot \v{x}^{2} - 24 \cdot \v{x} \cdot \v{y} + 13 \cdot \v{y}^{2}}{2}",
+    r"\frac{400 \cdot (\v{x} - 0.5)^{2} + (\v{y} - 1)^{2}}{2}",
+    result=_HEIGHT,
+    symbols=_WEIGHTS,
+    sources=(OWN,),
+)
+def two_scales(x: float, y: float) -> float:
+    """Curvatures 400 and 1.
+
+    One rate for both weights may be at most 2/400, and at that the flat one comes 0.5 % closer a step.
+    """
+    return (400 * (x - 0.5) ** 2 + (y - 1) ** 2) / 2
+
+
+@formula(
+    r"\frac{(\v{x} - 0.5)^{2} + (\v{y} - 1)^{2}}{2}",
+    result=_HEIGHT,
+    symbols=_WEIGHTS,
+    sources=(OWN,),
+)
+def bowl(x: float, y: float) -> float:
+    """A round bowl, of which each step sees one gradient with noise.
+
+    A normal number is added to the first weight’s gradient, with a standard deviation of 5, as a small batch would.
+    """
+    return ((x - 0.5) ** 2 + (y - 1) ** 2) / 2
+
+
+@formula(
+    r"\frac{20 \cdot (\v{x} - 0.5)^{2} + 0.05 \cdot (\v{y} - 1)^{2}}{2}",
+    result=_HEIGHT,
+    symbols=_WEIGHTS,
+    sources=(OWN,),
+)
+def rare_feature(x: float, y: float) -> float:
+    """A weight in every example, and one that few use, as the embedding of a rare word.
+
+    The second weight’s gradient comes in every tenth step only, ten times as large, and is zero in the others.
+    """
+    return (20 * (x - 0.5) ** 2 + 0.05 * (y - 1) ** 2) / 2
+
+
+@formula(
+    r"\frac{13 \cdot (\v{x} - 0.5)^{2} - 24 \cdot (\v{x} - 0.5) \cdot (\v{y} - 0.5) + 13 \cdot (\v{y} - 0.5)^{2}}{2}",
     result=_HEIGHT,
     symbols=_WEIGHTS,
     sources=(OWN,),
@@ -30,7 +85,7 @@ def valley(x: float, y: float) -> float:
     Its curvatures are 1 along x = y and 25 across: from a rate of 2/25 on SGD diverges, and below it walks slowly
     along. As the valley lies askew, no rate of its own for each weight makes it round.
     """
-    return (13 * x**2 - 24 * x * y + 13 * y**2) / 2
+    return (13 * (x - 0.5) ** 2 - 24 * (x - 0.5) * (y - 0.5) + 13 * (y - 0.5) ** 2) / 2
 
 
 @formula(
@@ -62,7 +117,8 @@ def rosenbrock(x: float, y: float) -> float:
 class Surface:
     """One surface.
 
-    height: its formula. slope: its gradient at x, y. start: where a walk begins unless told otherwise.
+    height: its formula. slope: its gradient at x, y. seen: the gradient that a step sees there, by x, y and the number
+    of the step; None where it is the slope. start: where a walk begins unless told otherwise.
     minima: its lowest points. across, along: the range of x and of y that is looked at.
     rates: the learning rate that suits each optimizer there, found by trying.
     """
@@ -75,6 +131,11 @@ class Surface:
     across: tuple[float, float]
     along: tuple[float, float]
     rates: Mapping[str, float]
+    seen: Callable[[float, float, int], tuple[float, float]] | None = None
+
+    def gradient(self, x: float, y: float, step: int) -> tuple[float, float]:
+        """The gradient that step number ``step`` sees."""
+        return self.seen(x, y, step) if self.seen else self.slope(x, y)
 
     @property
     def lowest(self) -> float:
@@ -94,17 +155,56 @@ def _rates(sgd: float, momentum: float, adagrad: float, rmsprop: float, adam: fl
     return MappingProxyType(rates)
 
 
+def _drawn() -> tuple[float, ...]:
+    return tuple((NOISE * np.random.default_rng(_SEED).standard_normal(_DRAWN)).tolist())
+
+
+_NOISE = _drawn()
+
+
 SURFACES: Mapping[str, Surface] = MappingProxyType(
     {
+        "scales": Surface(
+            "Steep in one weight, flat in the other",
+            two_scales,
+            lambda x, y: (400 * (x - 0.5), y - 1),
+            (0.4, -1.2),
+            ((0.5, 1.0),),
+            (0.1, 0.9),
+            (-1.6, 1.6),
+            _rates(0.003, 0.005, 0.5, 0.05, 0.15),
+        ),
+        "noise": Surface(
+            "A gradient that is mostly noise",
+            bowl,
+            lambda x, y: (x - 0.5, y - 1),
+            (0.4, -1.2),
+            ((0.5, 1.0),),
+            (-0.6, 1.6),
+            (-1.6, 1.6),
+            _rates(0.02, 0.002, 0.2, 0.02, 0.03),
+            lambda x, y, step: (x - 0.5 + _NOISE[step % _DRAWN], y - 1),
+        ),
+        "rare": Surface(
+            "A weight whose gradient is rare",
+            rare_feature,
+            lambda x, y: (20 * (x - 0.5), 0.05 * (y - 1)),
+            (0.4, -1.2),
+            ((0.5, 1.0),),
+            (-0.5, 1.5),
+            (-1.6, 1.6),
+            _rates(0.07, 0.1, 1.0, 0.1, 0.2),
+            lambda x, y, step: (20 * (x - 0.5), 0.0 if step % RARE else 0.05 * RARE * (y - 1)),
+        ),
         "valley": Surface(
             "A narrow valley",
             valley,
-            lambda x, y: (13 * x - 12 * y, 13 * y - 12 * x),
-            (-1.8, -0.6),
-            ((0.0, 0.0),),
-            (-2.2, 1.2),
-            (-2.0, 1.0),
-            _rates(0.07, 0.01, 0.2, 0.02, 0.1),
+            lambda x, y: (13 * (x - 0.5) - 12 * (y - 0.5), 13 * (y - 0.5) - 12 * (x - 0.5)),
+            (-1.3, -0.1),
+            ((0.5, 0.5),),
+            (-1.7, 1.7),
+            (-1.5, 1.5),
+            _rates(0.07, 0.005, 1.0, 0.07, 0.3),
         ),
         "saddle": Surface(
             "A saddle",
@@ -114,7 +214,7 @@ SURFACES: Mapping[str, Surface] = MappingProxyType(
             ((0.0, 1.0), (0.0, -1.0)),
             (-2.2, 2.2),
             (-1.6, 1.6),
-            _rates(0.1, 0.02, 0.2, 0.02, 0.05),
+            _rates(0.7, 0.15, 0.7, 0.07, 0.07),
         ),
         "Rosenbrock": Surface(
             "Rosenbrock’s valley",
@@ -124,7 +224,7 @@ SURFACES: Mapping[str, Surface] = MappingProxyType(
             ((1.0, 1.0),),
             (-1.8, 1.8),
             (-0.8, 2.2),
-            _rates(0.0015, 0.0005, 0.5, 0.02, 0.1),
+            _rates(0.005, 0.002, 1.0, 0.1, 0.5),
         ),
     }
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +23,7 @@ from core.models.parameters import parameters
 from core.models.spec import TransformerSpec
 from core.training.activations.tensors import HF_SDPA
 from core.training.device.buffers import TENSORS_ONLY
-from core.training.device.inputs import Step, states_of
+from core.training.device.inputs import Step, states_of, written_under
 from core.training.device.memory import parts_of
 from core.training.layout import Layout, degrees_of
 from core.training.memory import state_bytes, states_per_parameter
@@ -31,6 +31,7 @@ from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, PrecisionPolicy, find_policy
 from core.training.torch_check.events import Advance, Began, Done, Measured, decode
 from core.training.torch_optimizers import IN_TORCH
+from core.training.trained import EVERYTHING, Trained, parts_of_training
 
 BATCH = 2
 _HEADS, _HEAD_DIM, _GRID = 8, 32, 8
@@ -102,17 +103,34 @@ def policy_run(policy: PrecisionPolicy) -> PrecisionPolicy:
     return POLICIES["mixed bf16, fp32 master, fp32 gradients" if wide else "mixed bf16, fp32 master"]
 
 
+def trained_run(trained: Trained, policy: PrecisionPolicy, shape: TransformerSpec) -> Trained:
+    """What a step in plain torch trains of the small model ``shape`` in place of ``trained``.
+
+    Frozen weights are in bf16, or in fp32 where they meet trained ones in fp32; no DoRA, no dropout; the rank is at
+    most the least width, the last layers at most all.
+    """
+    if trained.everything:
+        return EVERYTHING
+    alone = trained.adapters and not (trained.head or trained.norms) and trained.frozen != "fp32"
+    frozen = "fp32" if policy.weights.bytes == POLICIES["fp32"].weights.bytes and not alone else "bf16"
+    least = min(shape.hidden, shape.kv_heads * shape.head_dim, shape.ffn or shape.hidden)
+    small = {"rank": min(trained.rank, least), "last": min(trained.last, shape.layers)}
+    return replace(trained, frozen=frozen, wide=False, dora=False, dropout=False, **small)
+
+
 @dataclass(frozen=True)
 class Trial:
-    """One step to be run: a config.json as text, an optimizer, a policy, a device. Sizes are checked.
+    """One step to be run: a config.json as text, an optimizer, a policy, a device, what is trained. Sizes are checked.
 
-    Raises ``ValueError`` for a model beyond the caps of `core.limits`, or what torch has no optimizer for.
+    Raises `TrainedError`, a ``ValueError``, for tensors that the model does not have, and ``ValueError`` for a model
+    beyond the caps of `core.limits`, or what torch has no optimizer for.
     """
 
     config: str
     optimizer: str
     policy: str
     device: DeviceKind
+    trained: Trained = EVERYTHING
 
     def __post_init__(self) -> None:
         shape = self.shape
@@ -124,6 +142,15 @@ class Trial:
             raise ValueError(f"torch.optim has no {self.optimizer}")
         if self.device not in ("cpu", "cuda") or policy_run(find_policy(self.policy)).id != self.policy:
             raise ValueError(f"cannot run {self.policy} on {self.device}")
+        if self.trained.everything:
+            return
+        if self.family != "llama":
+            raise ValueError("Fine-tuning is run on models of Llama’s kind only: no GPT-2, no routed experts.")
+        if find_policy(self.policy).autocasts or trained_run(self.trained, find_policy(self.policy), shape) != (
+            self.trained
+        ):
+            raise ValueError("cannot run what is trained in this policy")
+        parts_of_training(shape, self.trained)
 
     @cached_property
     def shape(self) -> TransformerSpec:
@@ -146,6 +173,11 @@ class Trial:
         return parameters(self.shape).total
 
     @cached_property
+    def trained_parameters(self) -> int:
+        """How many parameters have gradients, adapters among them."""
+        return sum(part.tensor.elements for part in parts_of_training(self.shape, self.trained) if part.trained)
+
+    @cached_property
     def predicted(self) -> Mapping[str, float]:
         """Bytes of each part, as they are counted for any model; on a GPU also the peak."""
         policy, optimizer = find_policy(self.policy), find_optimizer(self.optimizer)
@@ -156,11 +188,17 @@ class Trial:
             "master": each.master,
             "optimizer": each.optimizer,
         }
-        degrees, step = degrees_of(Layout(micro_batch=BATCH)), Step(self.length, HF_SDPA).under(policy)
-        states_held = states_of(optimizer, policy, self.shape)
+        degrees, step = degrees_of(Layout(micro_batch=BATCH)), self._step
+        states_held = states_of(optimizer, policy, self.shape, self.trained)
         parts = parts_of(self.shape, degrees, states_held, step, TENSORS_ONLY, ("first",))
         activations = parts.activations
-        by_name = {part: state_bytes(self.parameters, stored) for part, stored in states.items() if stored}
+        by_name: dict[str, float] = {
+            part: state_bytes(self.parameters, stored) for part, stored in states.items() if stored
+        }
+        if not self.trained.everything:
+            held = (parts.parameters, parts.gradients, parts.master_weights, parts.optimizer_state)
+            sizes = {part: round(_number(each)) for part, each in zip(states, held, strict=True)}
+            by_name = {part: size for part, size in sizes.items() if size}
         by_name["activations"] = _number(activations.layers + activations.head + activations.embedding)
         if policy.autocasts:
             by_name["casts"] = _number(parts.casts)
@@ -168,15 +206,30 @@ class Trial:
             by_name["peak"] = _number(parts.fullest.tensors)
         return by_name
 
+    @property
+    def _step(self) -> Step:
+        policy = find_policy(self.policy)
+        how = written_under(HF_SDPA, self.shape, policy, self.trained)
+        return Step(self.length, how).under(policy, self.trained)
 
-def trial_of(spec: TransformerSpec | None, optimizer: str, policy: PrecisionPolicy, device: DeviceKind) -> Trial:
-    """The step that stands for a plan; see `small_config` and `policy_run`."""
-    return Trial(json.dumps(small_config(spec)), optimizer, policy_run(policy).id, device)
+
+def trial_of(
+    spec: TransformerSpec | None,
+    optimizer: str,
+    policy: PrecisionPolicy,
+    device: DeviceKind,
+    trained: Trained = EVERYTHING,
+) -> Trial:
+    """The step that stands for a plan; see `small_config`, `policy_run` and `trained_run`. Raises as `Trial` does."""
+    config, run = json.dumps(small_config(spec)), policy_run(policy)
+    if not trained.everything and run.autocasts:
+        run = POLICIES["fp32"]
+    return Trial(config, optimizer, run.id, device, trained_run(trained, run, from_hf_config(config)))
 
 
 def worker_command(trial: Trial) -> Sequence[str]:
     """The command line of the process that runs a step."""
-    parts = [trial.config, trial.optimizer, trial.policy, trial.device]
+    parts = [trial.config, trial.optimizer, trial.policy, trial.device, json.dumps(asdict(trial.trained))]
     return [sys.executable, "-m", "core.training.torch_check.worker", *parts]
 
 

@@ -1,4 +1,4 @@
-"""The process of a witnessed step: ``python -m core.training.torch_check.worker CONFIG OPTIMIZER POLICY DEVICE``.
+"""A witnessed step’s process: ``python -m core.training.torch_check.worker CONFIG OPTIMIZER POLICY DEVICE TRAINED``.
 
 Builds the model, runs forward, backward and one optimizer step, and prints one JSON event per line. Bytes are those of
 storages, each counted once: what a view shares costs nothing.
@@ -15,11 +15,14 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from core.jobs.process import end_with_parent
 from core.training.precision import find_policy
 from core.training.torch_check.events import Advance, Began, Done, Event, Measured, encode
 from core.training.torch_check.step import BATCH, Trial
 from core.training.torch_optimizers import torch_optimizer
+from core.training.trained import Trained, active_share, names_tensor
 
 _RATE = 1e-3
 _STEPS_TO_PEAK = 2
@@ -58,6 +61,49 @@ def _is_cast(tensor: Any) -> bool:
     return tensor.grad_fn is not None and hasattr(result, "variable")
 
 
+def _add_adapter(torch: Any, layer: Any, trained: Trained, dtype: Any) -> None:
+    """Beside a linear layer two small matrices: A random, B zero, so that the first step starts from the model."""
+    layer.lora_a = torch.nn.Parameter(torch.randn(trained.rank, layer.in_features, dtype=dtype) / trained.rank)
+    layer.lora_b = torch.nn.Parameter(torch.zeros(layer.out_features, trained.rank, dtype=dtype))
+    scale, linear = trained.alpha / trained.rank, torch.nn.functional.linear
+
+    def beside(module: Any, given: tuple[Any], result: Any) -> Any:
+        low = linear(given[0].to(dtype), module.lora_a)
+        return result + (linear(low, module.lora_b) * scale).to(result.dtype)
+
+    layer.register_forward_hook(beside)
+
+
+def _is_trained(trained: Trained, layers: int, name: str) -> bool:
+    """Whether a parameter of a Llama is trained itself; name: as transformers has it."""
+    name = name.removeprefix("model.").removesuffix(".weight")
+    name = name.replace("input_layernorm", "layernorm").replace("post_attention_layernorm", "layernorm")
+    if trained.method == "named tensors":
+        return any(names_tensor(pattern, name) for pattern in trained.names)
+    if (trained.head and name in ("embed_tokens", "lm_head")) or (trained.norms and name.endswith("norm")):
+        return True
+    inside = name.startswith("layers.")
+    return trained.method == "last layers" and inside and int(name.split(".")[1]) >= layers - trained.last
+
+
+def _freeze(torch: Any, model: Any, trial: Trial, dtype: Any) -> None:
+    """Leave gradients to what is trained, in ``dtype``, and put adapters beside the layers that have them."""
+    trained = trial.trained
+    for name, weight in model.named_parameters():
+        weight.requires_grad_(_is_trained(trained, trial.shape.layers, name))
+        if weight.requires_grad:
+            weight.data = weight.data.to(dtype)
+    for name, module in list(model.named_modules()):
+        if trained.adapters and isinstance(module, torch.nn.Linear) and name.rsplit(".", 1)[-1] in trained.modules:
+            _add_adapter(torch, module, trained, dtype)
+    if active_share(trial.shape, trained) == 1:  # as libraries do, so that every layer has a gradient to hand down
+        model.get_input_embeddings().register_forward_hook(_with_gradient)
+
+
+def _with_gradient(module: Any, given: Any, result: Any) -> Any:
+    return result if result.requires_grad else result.requires_grad_()
+
+
 class _Step:
     """A model with its optimizer, and what each part of it takes."""
 
@@ -69,13 +115,18 @@ class _Step:
         fields = json.loads(trial.config)
         config = auto.AutoConfig.for_model(fields.pop("model_type"), **fields)
         narrow = self.policy.weights.bytes < 4
+        dtype = torch.bfloat16 if narrow else torch.float32
+        frozen = torch.bfloat16 if trial.trained.frozen == "bf16" else torch.float32
         result = auto.AutoModelForCausalLM.from_config(
-            config, attn_implementation="sdpa", dtype=torch.bfloat16 if narrow else torch.float32
+            config, attn_implementation="sdpa", dtype=dtype if trial.trained.everything else frozen
         )
+        if not trial.trained.everything:
+            _freeze(torch, result, trial, dtype)
         if trial.shape.experts:
             result.set_experts_implementation("grouped_mm")
         self.model = result.to(trial.device).train()
-        self.weights: list[Any] = list(self.model.parameters())
+        self.every: list[Any] = list(self.model.parameters())
+        self.weights: list[Any] = [weight for weight in self.every if weight.requires_grad]
         self.master: list[Any] = [w.detach().float() for w in self.weights] if self.policy.master else []
         self.optimizer = torch_optimizer(trial.optimizer, self.master or self.weights, lr=_RATE)
         self.gradients: list[Any] = []
@@ -84,13 +135,13 @@ class _Step:
 
     def forward(self) -> tuple[Any, int, int]:
         """The loss, and the bytes that forward kept for backward up to the logits: all but weights, and their casts."""
-        known = {weight.untyped_storage().data_ptr() for weight in self.weights}
+        known = {weight.untyped_storage().data_ptr() for weight in self.every}
         values: list[Any] = []
         casts: list[Any] = []
 
         def pack(tensor: Any) -> Any:
             if tensor.untyped_storage().data_ptr() not in known:
-                (casts if _is_cast(tensor) else values).append(tensor)
+                (casts if self.policy.autocasts and _is_cast(tensor) else values).append(tensor)
             return tensor
 
         torch = self.torch
@@ -149,7 +200,7 @@ def run(trial: Trial, say: Callable[[Event], None] = _say) -> None:
     say(Began(torch=str(torch.__version__), transformers=str(transformers.__version__), device=str(name)))
     say(Advance(phase="building the model"))
     result = _Step(torch, trial)
-    say(Measured(part="parameters", size=_bytes(result.weights)))
+    say(Measured(part="parameters", size=_bytes(result.every)))
     say(Advance(phase="forward"))
     loss, number, casts = result.forward()
     say(Measured(part="activations", size=number))
@@ -158,7 +209,7 @@ def run(trial: Trial, say: Callable[[Event], None] = _say) -> None:
     say(Advance(phase="backward"))
     result.backward(loss)
     del loss
-    say(Measured(part="gradients", size=_bytes(result.gradients)))
+    say(Measured(part="gradients", size=_bytes([*result.gradients, *(weight.grad for weight in result.every)])))
     say(Advance(phase="optimizer step"))
     result.step()
     if result.master:
@@ -178,8 +229,9 @@ def main() -> None:
     """Read the command line and run."""
     os.environ.update(dict.fromkeys(("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"), "1"), USE_HUB_KERNELS="0")
     threading.Thread(target=end_with_parent, daemon=True).start()
-    config, optimizer, policy, device = sys.argv[1:]
-    run(Trial(config, optimizer, policy, "cuda" if device == "cuda" else "cpu"))
+    config, optimizer, policy, device, text = sys.argv[1:]
+    trained = TypeAdapter(Trained).validate_json(text)
+    run(Trial(config, optimizer, policy, "cuda" if device == "cuda" else "cpu", trained))
 
 
 if __name__ == "__main__":

@@ -1,20 +1,28 @@
-"""Picture of a calendar: runs as bars with the range of their ends, maintenance, the deadline, the fleet in use."""
+"""Picture of a calendar: runs as bars by their pools, the range of their ends, maintenance, the deadline, what is in
+use of each pool."""
 
 from __future__ import annotations
 
+import math
 from datetime import date
 from typing import Any
 
 import numpy as np
 
 from core.planning.calendar.dates import format_day, months_from, quarter
-from core.planning.calendar.schedule import Schedule
+from core.planning.calendar.pools import Pool
+from core.planning.calendar.schedule import Schedule, ScheduledRun
 from core.units import format_count
 from core.views.calendar.text import about
-from core.views.common.chart import MONO, Figure, as_typed, axis, label, layout
+from core.views.common.chart import MONO, Figure, as_typed, axis, label, layout, named_axis
 from core.views.common.palette import Palette
 
-_ROW, _USE = 48, 120
+_ROW, _LOW_ROW, _USE, _POOL = 48, 27, 100, 70
+"""Pixels of a run’s row, of one of many, of the one curve of what is in use, and of each of several."""
+
+_FEW = 3
+"""Runs whose names stand over their accelerators; those of more stand beside them, so that all are seen at once."""
+
 _TICKS = 11
 _STEPS = (1, 3, 6, 12, 24, 60, 120, 240)
 _LETTERS = 22
@@ -22,35 +30,38 @@ _LETTERS = 22
 
 
 def calendar(s: Schedule, palette: Palette) -> Figure:
-    """Rows of runs over the fleet's use, on one axis of days with its quarters."""
-    rows = [f"run {i + 1}" for i in range(len(s.runs))]
+    """Rows of runs, pool by pool, over the use of each pool, on one axis of days with its quarters."""
+    runs, rows = _by_pool(s)
     reach = max(s.ends.high, (s.due - s.start).days + 1 if s.due else 0) * 1.12 + 0.02
-    drawn = _ROW * len(rows) + _USE
-    floor = _USE / drawn
+    curves = _USE if len(s.pools) == 1 else _POOL * len(s.pools)
+    few = len(rows) <= _FEW
+    drawn = (_ROW if few else _LOW_ROW) * len(rows) + curves
+    floor = curves / drawn
+    pools = [(pool, f"y{i + 2}") for i, pool in enumerate(s.pools)]
     tickvals, ticktext = _ticks(s.start, reach)
     named = [
-        f"{_short(run.run.name)}<br><span style='font-family:{MONO};font-size:12px'>"
-        f"{format_count(run.accelerators, 15)} acc.</span>"
-        for run in s.runs
+        f"{_short(run.run.name)}{'<br>' if few else ' '}<span style='font-family:{MONO};font-size:12px'>"
+        f"{format_count(run.accelerators, 15)}{_held(run) if few else ''}</span>"
+        for run in runs
     ]
-    days = [run.middle.end - run.middle.begin for run in s.runs]
+    days = [run.middle.end - run.middle.begin for run in runs]
     data: list[dict[str, Any]] = [
         {
             "type": "bar",
             "orientation": "h",
             "y": rows,
             "x": np.array(days),
-            "base": np.array([run.middle.begin for run in s.runs]),
+            "base": np.array([run.middle.begin for run in runs]),
             "width": 0.5,
             "marker": {"color": palette.parameters},
             "customdata": [
                 f"{about(run)}<br>{format_day(s.day(run.middle.begin))} to {format_day(s.day(run.middle.end))}"
-                for run in s.runs
+                for run in runs
             ],
             "hovertemplate": "%{customdata}<extra></extra>",
         }
     ]
-    pauses = [(row, a, b) for row, run in zip(rows, s.runs, strict=True) for a, b in run.pauses]
+    pauses = [(row, a, b) for row, run in zip(rows, runs, strict=True) for a, b in run.pauses]
     if pauses:
         data.append(
             {
@@ -69,7 +80,7 @@ def calendar(s: Schedule, palette: Palette) -> Figure:
                 "hovertemplate": "maintenance: %{customdata}<extra></extra>",
             }
         )
-    ends = [run.ends for run in s.runs]
+    ends = [run.ends for run in runs]
     if any(end.low < end.high for end in ends):
         data.append(
             {
@@ -91,7 +102,7 @@ def calendar(s: Schedule, palette: Palette) -> Figure:
                 "hovertemplate": "ends, early to late: %{customdata}<extra></extra>",
             }
         )
-    data.append(_use(s, palette))
+    data += [trace for pool, yaxis in pools for trace in _use(s, pool, yaxis, reach, palette)]
     return {
         "data": data,
         "layout": layout(
@@ -99,7 +110,9 @@ def calendar(s: Schedule, palette: Palette) -> Figure:
             height=drawn + 124,
             margin={"l": 8, "r": 16, "t": 44, "b": 8},
             barmode="overlay",
-            xaxis=axis(palette, "days in UTC", range=[0, reach], tickvals=tickvals, ticktext=ticktext, anchor="y2"),
+            xaxis=axis(
+                palette, "days in UTC", range=[0, reach], tickvals=tickvals, ticktext=ticktext, anchor=pools[-1][1]
+            ),
             yaxis=axis(
                 palette,
                 "",
@@ -112,48 +125,133 @@ def calendar(s: Schedule, palette: Palette) -> Figure:
                 ticksuffix="  ",
                 type="category",
             ),
-            yaxis2=axis(
-                palette,
-                "in use",
-                domain=[0, floor - 22 / drawn],
-                range=[0, s.fleet.accelerators * 1.3],
-                tickvals=[0, s.fleet.accelerators],
-                ticktext=["0", format_count(s.fleet.accelerators)],
-                showgrid=False,
-            ),
-            shapes=[*_deadline(s, palette), _level(s.fleet.usable, palette)],
-            annotations=[*_words(s, bool(pauses), palette), *_ends(s, palette)],
+            **{
+                f"yaxis{i + 2}": axis(
+                    palette,
+                    "in use" if len(pools) == 1 else "",
+                    domain=[floor * (1 - (i + 1) / len(pools)), floor * (1 - i / len(pools)) - 22 / drawn],
+                    range=[0, pool.accelerators * 1.3],
+                    tickvals=[0, pool.accelerators],
+                    ticktext=["0", format_count(pool.accelerators)],
+                    showgrid=False,
+                )
+                for i, (pool, _) in enumerate(pools)
+            },
+            shapes=[
+                *_deadline(s, palette),
+                *(_level(pool.usable, yaxis, palette) for pool, yaxis in pools if not _varies(pool)),
+            ],
+            annotations=[
+                *_words(s, bool(pauses), palette),
+                *_ends(s, palette),
+                *(_named(pool, yaxis, palette) for pool, yaxis in pools if s.fleet.pools),
+            ],
         ),
     }
+
+
+def _held(run: ScheduledRun) -> str:
+    return f" {_short(run.run.pool.name)}" if run.run.pool else " acc."
 
 
 def _short(name: str) -> str:
     return as_typed(name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…")
 
 
-def _use(s: Schedule, palette: Palette) -> dict[str, Any]:
-    moments, counts = s.in_use()
+def timeline(s: Schedule, palette: Palette) -> Figure:
+    """The runs alone, from begin to end in the middle of the range, for paper."""
+    runs, rows = _by_pool(s)
+    runs, rows = runs[::-1], rows[::-1]  # a picture on paper begins below
+    names = [f"{_short(run.run.name)} ({row})" for run, row in zip(runs, rows, strict=True)]
+    reach = max(s.ends.mid, (s.due - s.start).days + 1 if s.due else 0) * 1.05 + 0.02
+    tickvals, ticktext = _ticks(s.start, reach)
+    ticktext = [text.replace("<br>", " ") for text in ticktext]
+    bar = {"type": "bar", "orientation": "h", "y": names}
     return {
+        "data": [
+            {**bar, "x": np.array([run.middle.begin for run in runs]), "marker": {"color": palette.background}},
+            {**bar, "x": np.array([run.middle.days for run in runs]), "marker": {"color": palette.parameters}},
+        ],
+        "layout": layout(
+            palette,
+            height=_ROW * len(runs) + 74,
+            barmode="stack",
+            xaxis=axis(palette, "days in UTC", range=[0, reach], tickvals=tickvals, ticktext=ticktext),
+            yaxis={
+                **named_axis(palette, names, [format_day(s.day(run.middle.end)) for run in runs]),
+                "categoryorder": "array",
+                "categoryarray": names,
+                "range": [-0.5, len(names) - 0.5],
+            },
+        ),
+    }
+
+
+def _by_pool(s: Schedule) -> tuple[list[ScheduledRun], list[str]]:
+    """Runs with the category of their rows, those of one pool beside each other."""
+    order = sorted(range(len(s.runs)), key=lambda i: s.pools.index(s.pool_of(s.runs[i])))
+    return [s.runs[i] for i in order], [f"run {i + 1}" for i in order]
+
+
+def _varies(pool: Pool) -> bool:
+    """Whether runs may have other numbers of a pool at other times."""
+    return bool(pool.first or pool.last or pool.events)
+
+
+def _use(s: Schedule, pool: Pool, yaxis: str, reach: float, palette: Palette) -> list[dict[str, Any]]:
+    """What is in use of a pool, and under it what may be, where that changes."""
+    moments, counts = s.in_use(pool)
+    curve = {
         "type": "scatter",
         "mode": "lines",
         "x": np.array(moments),
         "y": np.array(counts, dtype=np.float64),
-        "yaxis": "y2",
+        "yaxis": yaxis,
         "line": {"shape": "hv", "color": palette.parameters, "width": 1.5},
         "fill": "tozeroy",
         "fillcolor": palette.surface,
         "customdata": [
-            f"{format_day(s.day(at))}: {count:,} of {s.fleet.accelerators:,}"
+            f"{format_day(s.day(at))}: {count:,} of {pool.accelerators:,}"
             for at, count in zip(moments, counts, strict=True)
         ],
         "hovertemplate": "from %{customdata} in use<extra></extra>",
     }
+    return [curve, _most(s, pool, yaxis, reach, palette)] if _varies(pool) else [curve]
 
 
-def _level(usable: int, palette: Palette) -> dict[str, Any]:
-    """What runs may take of the fleet."""
+def _most(s: Schedule, pool: Pool, yaxis: str, reach: float, palette: Palette) -> dict[str, Any]:
+    """What runs may take of a pool from when it opens to when it closes, less what is out."""
+    opens = max(0.0, float((pool.first - s.start).days)) if pool.first else 0.0
+    closes = float((pool.last - s.start).days + 1) if pool.last else math.inf
+    events = pool.capacity(s.start)
+    edges = {0.0, opens, closes, reach, *(edge for a, b, _ in events for edge in (a, b))}
+    moments = sorted(edge for edge in edges if 0 <= edge <= reach)
+
+    def most(at: float) -> int:
+        return next((left for a, b, left in events if a <= at < b), pool.usable) if opens <= at < closes else 0
+
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": np.array(moments),
+        "y": np.array([most(at) for at in moments], dtype=np.float64),
+        "yaxis": yaxis,
+        "line": {"shape": "hv", "color": palette.muted, "width": 1, "dash": "dot"},
+        "hoverinfo": "skip",
+    }
+
+
+def _named(pool: Pool, yaxis: str, palette: Palette) -> dict[str, Any]:
+    """The name of a pool over its curve."""
+    top = {"x": 0, "xref": "paper", "xanchor": "left", "yref": f"{yaxis} domain", "y": 1, "yanchor": "bottom"}
+    font = {"size": 12, "color": palette.muted}
+    return label(palette, f"{_short(pool.name)}: {pool.accelerator}, in use", font=font, **top)
+
+
+def _level(usable: int, yaxis: str, palette: Palette) -> dict[str, Any]:
+    """What runs may take of a pool."""
     line = {"color": palette.muted, "width": 1, "dash": "dot"}
-    return {"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": usable, "y1": usable, "yref": "y2", "line": line}
+    return {"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": usable, "y1": usable, "yref": yaxis, "line": line}
 
 
 def _deadline(s: Schedule, palette: Palette) -> list[dict[str, Any]]:

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from core.planning.calendar.dates import between, format_day
+from core.planning.calendar.dates import between, format_day, lasting
 from core.planning.calendar.form import described, not_before
 from core.planning.calendar.schedule import RunPeriod, Schedule, ScheduledRun
 from core.planning.cost.bill import CostOption
 from core.planning.memory_fixes import fixes
 from core.training.layout import LayoutError
 from core.units import format_count, format_duration
+from core.views.calendar.text_fit import fit, unfit_count
 from core.views.common.markup import unmarked
-from core.views.cost.text import missing
+from core.views.cost.text import missing, unknown
 from core.views.plan import text
 from core.views.plan.text import P10_P90
 from core.wording import amount, dollars, listed, plural, rent_or_none, span
 
-TABLE = ("run", "waits for", "accelerators", "begins", "ends", "quarter", "trains", "paused", "rent")
+TABLE = ("run", "waits for", "accelerators", "memory", "begins", "ends", "quarter", "trains", "paused", "rent")
 
 
 METHOD = (
     "The days of a run are the answer of its plan, as for one plan alone. The range takes every run at its early end, "
     "or every run at its late end: they share model, cluster and people, so they are early or late together. A run "
     "that does not fit beside the rows before it waits for them, whichever happens to end first; so no delay brings "
-    "another run forward. Maintenance stops whatever runs, and training goes on where it stopped."
+    "another run forward. Maintenance stops whatever runs, and training goes on where it stopped. A run uses one pool: "
+    "no job mixes accelerators of two. While a part of a pool is out, spares stand in; where too few are left, runs of "
+    "later rows pause. Interruptions of spot capacity stop the run as failures do."
 )
 
 
@@ -57,19 +60,23 @@ def sentence(s: Schedule, rented: CostOption) -> str:
     if s.due:
         message += f", **{against(s.late(s.ends.mid))}**"
     if rented.total.known:
-        message += f", for about **{dollars(rented.total.mid)}** rented"
+        message += f", for about **{dollars(rented.total.mid)}**{'' if s.fleet.pools else ' rented'}"
     return f"{message}."
 
 
 def detail(s: Schedule, rented: CostOption, fleet: str) -> str:
     """The quieter line: what the deadline looks like late, the hours, and what the rent leaves out."""
     parts = [fleet]
+    if wrong := unfit_count(s):
+        parts.insert(0, wrong)
     if s.due and s.late(s.ends.low) <= 0 < s.late(s.ends.high):
         worst = "at P90" if all(run.answer.published for run in s.runs) else "at the late end"
         parts.insert(0, f"{worst} **{against(s.late(s.ends.high))}**")
     if rented.total.known and (message := missing(rented)):
-        parts.append(f"rent {message}")
-    if not rented.total.known:
+        parts.append(f"{'cost' if s.fleet.pools else 'rent'} {message}")
+    if not rented.total.known and s.fleet.pools:
+        parts.append(f"**cost unknown**: {unknown(rented)}")
+    elif not rented.total.known:
         owned = s.runs[0].answer.plan.owned
         parts.append(text.OWNED if owned else "**rent unknown**: type a price")
     return " · ".join(parts)
@@ -103,11 +110,35 @@ def missed(s: Schedule) -> str:
 def queued(s: Schedule) -> list[str]:
     """Of each run that waits for want of accelerators, for whom."""
     return [
-        f"“{_name(run)}” waits for {_named(s, run.queued)}: the fleet’s {s.fleet.usable:,} accelerators are too few "
-        "for them beside each other."
+        f"“{_name(run)}” waits for {_named(s, run.queued)}: {_whose(run)} {s.pool_of(run).usable:,} accelerators are "
+        "too few for them beside each other."
         for run in s.runs
         if run.queued
     ]
+
+
+def _whose(run: ScheduledRun) -> str:
+    return f"the pool “{unmarked(run.run.pool.name)}”’s" if run.run.pool else "the fleet’s"
+
+
+def beyond(s: Schedule) -> tuple[list[str], list[str]]:
+    """Of each run that does not end before its pool does: those that do not in the middle of the range, and those that
+    only do not at its late end."""
+    late: list[str] = []
+    perhaps: list[str] = []
+    for run in s.runs:
+        pool = s.pool_of(run)
+        days, worst = s.days_beyond(run, run.middle.end), s.days_beyond(run, run.high.end)
+        if pool.last is None or not worst:
+            continue
+        place = f"“{_name(run)}” on “{unmarked(pool.name)}”, which ends on {format_day(pool.last)}"
+        if days:
+            early = s.days_beyond(run, run.low.end)
+            even = f", and even at the early end {_days(early)}" if early else ""
+            late.append(f"**It does not fit before its pool ends:** {place}, would need {_days(days)} more{even}.")
+        else:
+            perhaps.append(f"{place}: at the late end it would need {_days(worst)} more.")
+    return late, perhaps
 
 
 def _named(s: Schedule, places: tuple[int, ...]) -> str:
@@ -121,6 +152,7 @@ def rows(s: Schedule) -> list[tuple[str, ...]]:
             _name(run),
             _waits(s, run),
             format_count(run.accelerators, 15),
+            fit(run)[0],
             str(s.day(run.middle.begin)),
             str(s.day(run.middle.end)),
             s.quarter(run.middle.end),
@@ -140,9 +172,10 @@ def remarks(s: Schedule) -> list[tuple[str, ...]]:
         first, last, days = s.day(run.low.end), s.day(run.high.end), run.answer.range_of("days")
         took = span(format_duration(86400 * days.low, 3), format_duration(86400 * days.high, 3))
         ends = between(first, last) if first < last else ""
+        pool = f"{unmarked(run.run.pool.name)}, {run.run.pool.accelerator}" if run.run.pool else ""
         steps = f"steps alone {format_duration(86400 * run.answer.middle.steps_days, 3)}"
         trains = f"{took} · {steps}" if days.low < days.high else steps
-        result.append((described(run.run), "", "", "", ends, "", trains, "", ""))
+        result.append((described(run.run), "", pool, fit(run)[1], "", ends, "", trains, "", ""))
     return result
 
 
@@ -159,8 +192,9 @@ def paused(period: RunPeriod) -> str:
 
 
 def about(run: ScheduledRun) -> str:
-    """What a run trains, and how long it takes."""
-    return f"{described(run.run)}: {format_duration(86400 * run.answer.middle.days, 3)}"
+    """What a run trains, on which pool where it names one, and how long it takes."""
+    pool = f", on {unmarked(run.run.pool.name)}" if run.run.pool else ""
+    return f"{described(run.run)}{pool}: {format_duration(86400 * run.answer.middle.days, 3)}"
 
 
 def unfit(run: ScheduledRun) -> str:
@@ -195,10 +229,10 @@ def impossible(s: Schedule) -> list[str]:
 def picture(s: Schedule) -> str:
     """What the picture shows, for whoever does not see it."""
     parts = [
-        f"{run.run.name} from {format_day(s.day(run.middle.begin))} to {format_day(s.day(run.middle.end))}, "
+        f"{run.run.name} {lasting(s.day(run.middle.begin), s.day(run.middle.end))}, "
         f"{amount(run.accelerators)} accelerators"
         for run in s.runs
     ]
-    return f"Calendar of {len(s.runs)} {plural(len(s.runs), 'run')} on {s.fleet.accelerators:,} accelerators: " + (
-        "; ".join(parts) + "."
-    )
+    pools = " and ".join(f"{pool.accelerators:,} {pool.accelerator} ({unmarked(pool.name)})" for pool in s.pools)
+    where = pools if s.fleet.pools else f"{s.fleet.accelerators:,} accelerators"
+    return f"Calendar of {len(s.runs)} {plural(len(s.runs), 'run')} on {where}: {'; '.join(parts)}."

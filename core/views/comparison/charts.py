@@ -116,7 +116,7 @@ def _bars(name: str, at: str, rows: Sequence[Any], scale: Scale, colour: str, pa
 
 
 def _name(plan: ComparedPlan, base: bool) -> str:
-    lines = textwrap.wrap(plan.name, _WIDE, max_lines=2, placeholder="…") or [""]
+    lines = textwrap.wrap(plan.short_name, _WIDE, max_lines=2, placeholder="…") or [""]
     text = "<br>".join(as_typed(line) for line in lines)
     return f"<b>{text}</b><br>baseline" if base else text
 
@@ -172,8 +172,8 @@ def days_against_dollars(plans: Sequence[ComparedPlan], base: int, palette: Pale
                     "line": {"width": 2},
                 },
                 "customdata": [
-                    f"{as_typed(plans[i].name)}: {shown('days', points[i][0])}, {shown('dollars', points[i][1])}, "
-                    f"{shown('accelerators', counts[i])} accelerators"
+                    f"{as_typed(plans[i].short_name)}: {shown('days', points[i][0])}, "
+                    f"{shown('dollars', points[i][1])}, {shown('accelerators', counts[i])} accelerators"
                     for i in placed
                 ],
                 "hovertemplate": "%{customdata}<extra></extra>",
@@ -189,7 +189,7 @@ def days_against_dollars(plans: Sequence[ComparedPlan], base: int, palette: Pale
             annotations=[
                 label(
                     palette,
-                    ("<b>{}</b>, baseline" if i == base else "{}").format(_short(plans[i].name)),
+                    ("<b>{}</b>, baseline" if i == base else "{}").format(_short(plans[i].short_name)),
                     x=x[at],
                     y=y[at],
                     xanchor="right" if x[at] > _LATE * wide else "left",

@@ -28,6 +28,7 @@ from core.planning.comparison.differences import Differing
 from core.planning.comparison.entry import Entry
 from core.planning.evaluation import Answer
 from core.planning.form.layout import LAYOUT
+from core.planning.form.limits import LIMITS
 from core.planning.form.plan_form import (
     CLUSTER,
     COUNT,
@@ -40,11 +41,12 @@ from core.planning.form.plan_form import (
     SEARCH,
     STATES,
     TRAINED,
-    WHOLE,
 )
+from core.planning.form.whole_run import WHOLE
 from core.runs.coverage import unproven
 from core.units import format_bytes, format_count, format_duration, format_quantity
 from core.views.common.markup import unmarked
+from core.views.comparison import text_limits
 from core.views.plan import text as words_answer
 from core.views.plan.text_memory import gib, laid_out, refused
 from core.wording import apart_as_shown, listed, percent, plain, plural, rent_or_none, signed, span
@@ -61,13 +63,14 @@ PARTS = {
     LAYOUT: "layout",
     SEARCH: "layouts",
     WHOLE: "whole run",
+    LIMITS: "limits",
 }
 """Part of a plan's form → what its fields are of."""
 
 
 def plan_name(plan: ComparedPlan) -> str:
-    """A plan's name as sentences have it: with no mark that they would take for their own."""
-    return unmarked(plan.name)
+    """A plan's name in sentences: as short as tells it apart, with no mark that they would take for their own."""
+    return unmarked(plan.short_name)
 
 
 def shown(quantity: str, value: float) -> str:
@@ -83,6 +86,8 @@ def shown(quantity: str, value: float) -> str:
             return format_bytes(value, system="decimal", digits=3)
         case "watt_hours":
             return format_quantity(value, "watt_hours", 3)
+        case "peak_watts":
+            return format_quantity(value, "watts", 3)
         case "mfu":
             return percent(value) if math.isfinite(value) else "unknown"
         case _:
@@ -104,8 +109,10 @@ def ranged(quantity: str, interval: Interval) -> str:
 
 
 def sentence(plans: Sequence[ComparedPlan], base: int) -> str:
-    """Who is sooner and who is cheaper, by how much and how surely, and whose accelerator no published run used."""
-    return " ".join(filter(None, (_leads(plans, base), not_proven(plans) if len(plans) > 1 else "")))
+    """Who meets all limits, who is sooner and who is cheaper, by how much and how surely, and whose accelerator no
+    published run used."""
+    parts = (text_limits.meeting_all(plans), _leads(plans, base), not_proven(plans) if len(plans) > 1 else "")
+    return " ".join(filter(None, parts))
 
 
 def _leads(plans: Sequence[ComparedPlan], base: int) -> str:
@@ -346,6 +353,7 @@ def result_rows(plans: Sequence[ComparedPlan], base: int) -> list[tuple[Cell, li
             for i, (plan, value) in enumerate(zip(plans, values, strict=True))
         ]
         rows.append(((quantity.label, ""), [_none(plan, cell) for plan, cell in zip(plans, cells, strict=True)]))
+    rows += text_limits.limit_rows(plans)
     rows.append((("Layout", ""), [_none(plan, _layout(plan)) for plan in plans]))
     return rows
 

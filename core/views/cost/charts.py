@@ -13,7 +13,16 @@ from core.views.cost.text import NAMES, ROLES
 from core.views.plan.charts import scale_for
 from core.wording import rent
 
-_PATTERN = {"idle": "/", "power": "x", "staff": ".", "space": "+", "checkpoints": "\\", "dataset": "-", "network": "|"}
+_PATTERN = {
+    "idle": "/",
+    "idle_pools": "/",
+    "power": "x",
+    "staff": ".",
+    "space": "+",
+    "checkpoints": "\\",
+    "dataset": "-",
+    "network": "|",
+}
 """Id of a line → its hatching, so that colour is never alone."""
 
 _WORD = 0.09

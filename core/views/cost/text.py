@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.budget.interval import Interval
+from core.planning.calendar.dates import format_day
+from core.planning.calendar.pools import Pool
 from core.planning.calendar.schedule import Schedule
 from core.planning.cost import form
-from core.planning.cost.bill import CostOption, Line, energy_of, idle_of
+from core.planning.cost.bill import CostOption, Line, Prices, energy_of, idle_of, peak_of
+from core.planning.cost.pool_bill import PoolCost, pool_costs
 from core.planning.form.plan_form import PRICE
-from core.units import format_quantity
+from core.units import format_count, format_quantity
+from core.views.common.markup import unmarked
 from core.wording import amount, listed, percent, rent, span, strong
 
 NAMES = {
     "rent": "accelerators",
     "reservation": "accelerators",
     "capital": "accelerators",
+    "owned_pools": "owned pools",
+    "rented_pools": "rented pools",
+    "reserved_pools": "reserved pools",
     "idle": "idle accelerators",
+    "idle_pools": "idle pools",
     "power": "power",
     "staff": "staff",
     "space": "space",
@@ -40,7 +48,11 @@ ROLES = {
     "rent": "parameters",
     "reservation": "parameters",
     "capital": "parameters",
+    "owned_pools": "parameters",
+    "rented_pools": "optimizer",
+    "reserved_pools": "master",
     "idle": "buffers",
+    "idle_pools": "buffers",
     "power": "gradients",
     "staff": "optimizer",
     "space": "master",
@@ -66,16 +78,30 @@ _FIELDS = {
     "gb_out": form.GB_OUT,
 }
 
-TABLE = ("line", "rented", "reserved", "owned")
+POOLS = ("pool", "held", "accelerators", "work", "idle", "cost of work", "of idling", "power", "total")
+
+
+def heading(ways: Sequence[CostOption]) -> tuple[str, ...]:
+    """The headings over `rows`."""
+    return ("line", *(way.id for way in ways))
 
 
 def _needed(needs: Sequence[str]) -> str:
     """What has to be typed for a line to be known."""
     if "watts" in needs:
         return "the accelerator’s power is unknown"
+    if "pool_capital" in needs:
+        return "an owned pool has no capital: $30,000 over 4 years"
+    if "pool_price" in needs:
+        return "a pool’s price is unknown: $2.60/h"
     if "rented" in needs:
         return f"“{PRICE.label}” is 0, for what is owned"
     return f"type {listed([f'“{_FIELDS[name].label}”' for name in needs])}"
+
+
+def unknown(way: CostOption) -> str:
+    """What has to be typed for the total to be known; empty where it is."""
+    return "; ".join(_needed(line.needs) for line in way.lines if line.main and not line.known)
 
 
 def missing(way: CostOption) -> str:
@@ -118,6 +144,8 @@ def compared(ways: Sequence[CostOption]) -> str:
     if not known:
         return "No way of paying is known yet: each needs its price."
     parts = [f"**{rent(way.total.mid)}** {way.id}" + (f" ({text})" if (text := missing(way)) else "") for way in known]
+    if len(ways) == 1:
+        return f"The calendar costs {parts[0]}."
     unknown = [
         f"{way.id} ({_needed(next(line.needs for line in way.lines if line.main))})"
         for way in ways
@@ -130,6 +158,11 @@ def compared(ways: Sequence[CostOption]) -> str:
     return f"The same calendar costs {listed(parts)}{least}.{rest}"
 
 
+POOLED_BILL = (
+    "Rented: while runs work, and idle hours where the pool says what they cost or “Pay for idle hours too” is on. "
+    "Reserved: from its first to its last day, whatever runs. Owned: the part of the capital that these days use up, "
+    "by the hours that work and those that do not; power is that of the runs. Counted from the calendar’s start on"
+)
 OWNED = (
     "Owned: the part of the capital that these days use up, not the purchase; the fleet has years to come. Power is "
     "that of the runs. Reserved: whole terms, whatever runs."
@@ -137,11 +170,45 @@ OWNED = (
 
 
 def fleet_text(s: Schedule) -> str:
-    """Accelerator-hours of the runs, those that are idle, and the energy of the runs."""
-    idle, used, whole = idle_of(s), s.used_hours, s.held_hours
+    """Accelerator-hours of the runs, those that are idle, the energy of the runs and the most power of the fleet."""
+    idle, whole = idle_of(s).mid, s.held_hours.mid
+    if s.fleet.pools:
+        hours = [cost.hours for cost in pool_costs(s, Prices())]
+        idle, whole = sum(pool.idle.mid for pool in hours), sum(pool.held.mid for pool in hours)
     energy = energy_of(s)
-    power = f" · **{format_quantity(energy.mid, 'watt_hours', 3)}** of energy" if energy.known else ""
+    used_energy, peak = format_quantity(energy.mid, "watt_hours", 3), format_quantity(peak_of(s), "watts", 3)
+    power = f" · **{used_energy}** of energy, **{peak}** at most at once" if energy.known else ""
     return (
-        f"**{amount(used.mid, 3)}** accelerator-hours of work · **{amount(idle.mid, 3)}** idle "
-        f"({percent(idle.mid / whole.mid)} of what is held){power}"
+        f"**{amount(s.used_hours.mid, 3)}** accelerator-hours of work · **{amount(idle, 3)}** idle "
+        f"({percent(idle / whole)} of what is held){power}"
     )
+
+
+def pool_rows(costs: Sequence[PoolCost]) -> list[tuple[tuple[str, str], ...]]:
+    """Cells of the table of pools, in the order of `POOLS`, each with a remark under it."""
+    return [
+        (
+            (unmarked(cost.pool.name), _about(cost.pool)),
+            (_held_as(cost.pool), f"{cost.pool.spares:,} spare" if cost.pool.spares else ""),
+            (format_count(cost.pool.accelerators, 15), cost.pool.accelerator),
+            (f"{amount(cost.hours.used.mid, 3)} h", percent(cost.hours.used.mid / (cost.hours.held.mid or 1))),
+            (f"{amount(cost.hours.idle.mid, 3)} h", percent(cost.hours.idle.mid / (cost.hours.held.mid or 1))),
+            *(_amount(part) for part in (cost.work, cost.idling, cost.power)),
+            _amount(cost.total, bold=True),
+        )
+        for cost in costs
+    ]
+
+
+def _held_as(pool: Pool) -> str:
+    return "spot" if pool.interruptions else pool.holding
+
+
+def _about(pool: Pool) -> str:
+    """Where a pool is, and from when to when it is open."""
+    parts = [f"in {unmarked(pool.place)}" if pool.place else ""]
+    parts += [
+        f"from {format_day(pool.first)}" if pool.first else "",
+        f"to {format_day(pool.last)}" if pool.last else "",
+    ]
+    return " ".join(part for part in parts if part)

@@ -14,8 +14,8 @@ _LONG_VALUE = 20
 """In the filled-in formula a value with more characters is rounded, to a few digits more than the format has."""
 
 
-def value_latex(view: CodeView, palette: Palette) -> str:
-    """How the fields make the value: in symbols, then with the numbers filled in. Fields wear their colours."""
+def value_latex(view: CodeView, palette: Palette, *, in_symbols: bool = True) -> str:
+    """How the fields make the value: in symbols if asked, then in numbers. Fields wear their colours."""
 
     def wear(role: str, text: object) -> str:
         return rf"\textcolor{{{palette.role(role)}}}{{{text}}}"
@@ -29,6 +29,8 @@ def value_latex(view: CodeView, palette: Palette) -> str:
     symbols = numbers | {name: wear(name, letter) for name, letter in letters.items() if name in values}
     if "bias" in values:
         symbols["bias"] = r"\mathrm{bias}"
+    if not in_symbols:
+        return rf"x = {law.fill(**numbers)} {_result_latex(view)}"
     rows = rf"x &= {law.fill(**symbols)} \\[6pt] &= {law.fill(**numbers)} {_result_latex(view)}"
     return rf"\begin{{aligned}} {rows} \end{{aligned}}"
 

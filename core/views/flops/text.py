@@ -9,6 +9,7 @@ from core.models.attention_share import Growth
 from core.models.catalog import CatalogModel
 from core.models.flops import Attention, FlopCount, FlopPart, rule_gap
 from core.models.parameters import parameters
+from core.models.rule_of_six import MODELS, rule_error
 from core.runs.conventions import Scored
 from core.units import format_count, format_exact, format_quantity
 from core.wording import amount, known, percent, share_of, signed, strong
@@ -166,6 +167,24 @@ def gap(model: CatalogModel, seq_len: int, attention: Attention) -> str:
         f"**{signed(g.square / g.rule)}** for {products} at {seq_len:,} tokens ({attention}), which 6ND leaves out."
         f"{shared if model.spec.tied_head else ''}"
     )
+
+
+RULE = ("Model", "Tokens", "6N per token", "Counted by layer", "Off by")
+"""Headings of `rule`."""
+
+
+def rule(attention: Attention) -> list[tuple[str, ...]]:
+    """Rows of the table of how far 6N is off, from a small model to a large one."""
+    return [
+        (
+            one.model.name,
+            f"{one.seq_len:,}",
+            format_quantity(6 * one.model.active, "flop"),
+            format_quantity(3 * one.forward, "flop"),
+            signed(one.error),
+        )
+        for one in (rule_error(name, attention) for name in MODELS)
+    ]
 
 
 def cautions(model: CatalogModel, seq_len: int) -> list[str]:

@@ -5,22 +5,35 @@ from __future__ import annotations
 import math
 import re
 
-from core.hardware.accelerators import Accelerator
+from core.hardware.accelerators import Accelerator, find
 from core.hardware.roofline import peak_from_clock, ridge_point
 from core.units import format_quantity
 from core.wording import price, signed
 
+YARDSTICK = "A100 SXM 80 GB"
+"""The accelerator that others are held against."""
 
-def peaks(device: Accelerator) -> list[tuple[str, str, str]]:
-    """Rows of the table of peaks: dtype, dense rate, ridge point."""
+PEAKS = ("dense peak", f"times that of an {YARDSTICK}", "ridge point")
+"""Headings of the figures of `peaks`."""
+
+
+def peaks(device: Accelerator) -> list[tuple[str, str, str, str]]:
+    """Rows of the table of peaks: dtype, dense rate, the same against the accelerator that all know, ridge point."""
+    usual = find(YARDSTICK)
     return [
         (
             dtype.replace("_", " "),
             format_quantity(rate, "flop_per_s"),
+            times(rate, usual.peak(dtype)),
             format_quantity(ridge_point(rate, device.bandwidth), "flop_per_byte"),
         )
         for dtype, rate in device.peaks
     ]
+
+
+def times(rate: float, usual: float) -> str:
+    """``3.17 × 312 TFLOP/s``; empty where the other one has no such rate."""
+    return "" if math.isnan(usual) else f"{rate / usual:.3g} × {format_quantity(usual, 'flop_per_s')}"
 
 
 def datasheet(device: Accelerator) -> str:

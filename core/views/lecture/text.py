@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.models.linear import TorchCount, TwoLayers
+from core.models.linear import Layer, Product, TorchCount, TwoLayers
 from core.units import format_exact, format_quantity, scientific, significant
 
 PER_WEIGHT = ("FLOPs per weight and row of x", "forward", "gradient of the weight", "gradient of its input", "sum")
@@ -25,29 +25,44 @@ def _exact(flop: float) -> str:
 
 
 def two_layers(model: TwoLayers) -> str:
-    """Takeaway of the two-layer model: both passes, and how far 6ND is from them."""
-    forward, backward = model.flop("forward"), model.flop("backward")
-    rest = (
-        "exactly **6 FLOPs per weight and row**, the 6 of 6ND"
-        if model.x_gradient
-        else f"**{model.flop() / model.rule:.1%}** of 6ND, because nobody asks for the gradient of the data".replace(
-            "%", " %"
-        )
+    """Takeaway of the two-layer model: what a weight costs in both passes, and the first layer's exception."""
+    return "Each weight takes **2 FLOPs** for each row of x forward and **4** backward: together the **6 of 6ND**. " + (
+        "Here x asks for its gradient too, and nothing is left out." if model.x_gradient else _exception(model)
     )
+
+
+def _exception(model: TwoLayers) -> str:
+    share = f"{model.flop() / model.rule:.1%}".replace("%", " %")
     return (
-        f"Forward takes **{_exact(forward)}**, backward **{_exact(backward)}**, {backward / forward:.3g} times as "
-        f"much; together {rest}."
+        "Only the first layer saves 2 of them, as nobody asks for the gradient of the data: "
+        f"these two layers take {share} of 6ND, many layers nearly all of it."
     )
 
 
-def per_weight(model: TwoLayers) -> list[tuple[str, str, str, str, str]]:
-    """Rows of the table of FLOPs per weight: one layer each."""
+def totals(model: TwoLayers) -> str:
+    """FLOPs of both passes in one sentence."""
+    forward, backward = model.flop("forward"), model.flop("backward")
+    return f"Forward takes {_exact(forward)}, backward {_exact(backward)}."
+
+
+def per_weight(model: TwoLayers) -> list[tuple[tuple[str, str], ...]]:
+    """Rows of the table of FLOPs per weight, one layer each: what stands in a cell, and the product that it is of."""
     two = format_exact(2)
     data = two if model.x_gradient else "skipped"
-    return [
-        (f"w1, {model.width:,} × {model.width:,}", two, two, data, significant(model.per_weight("w1"))),
-        (f"w2, {model.width:,} × {model.outputs:,}", two, two, two, significant(model.per_weight("w2"))),
-    ]
+    layers: tuple[tuple[Layer, int, str], ...] = (("w1", model.width, data), ("w2", model.outputs, two))
+    rows: list[tuple[tuple[str, str], ...]] = []
+    for layer, columns, of_input in layers:
+        products = _as_headed([p for p in model.products if p.of == layer])
+        of = [f"{p.out.name} = {p.left.name} @ {p.right.name}" for p in products]
+        cells = zip((two, two, of_input), of, strict=True)
+        total = significant(model.per_weight(layer))
+        rows.append(((f"{layer}, {model.width:,} × {columns:,}", ""), *cells, (total, "")))
+    return rows
+
+
+def _as_headed(products: list[Product]) -> list[Product]:
+    """Forward, then the gradient of the weight, then that of its input."""
+    return sorted(products, key=lambda p: (p.phase != "forward", not p.out.name.startswith("w")))
 
 
 def torch_says(model: TwoLayers, seen: TorchCount) -> str:

@@ -92,7 +92,13 @@ def answer_strip(a: Answer, similar: Sequence[SimilarRun], palette: Palette) -> 
             palette,
             height=int(_ROW * (top + 1)) + 84,
             margin={"l": 8, "r": 8, "t": 34, "b": 8},
-            xaxis=axis(palette, scale.title, range=[0, reach], ticksuffix="", tickformat=",~r" if reach < 10 else ",d"),
+            xaxis=axis(
+                palette,
+                f"{scale.title}: your run at the pace of each published run",
+                range=[0, reach],
+                ticksuffix="",
+                tickformat=",~r" if reach < 10 else ",d",
+            ),
             yaxis=axis(
                 palette,
                 "",

@@ -17,6 +17,8 @@ from core.training.device.peak import StepCurve
 from core.training.device.traffic import Traffic
 from core.training.layout import Layout, LayoutError, Recompute
 from core.training.memory import states_per_parameter
+from core.training.optimizers import find_optimizer
+from core.training.trained import TrainedError
 from core.units import QuantityText, format_bytes, format_count, format_exact, significant
 from core.views.training import text as states_words
 from core.wording import listed, percent, plural
@@ -49,10 +51,10 @@ def sentence(h: MemoryEstimate) -> str:
     if h.fits == "unknown":
         return f"{model_of(h)} on {where(h)}: {each} **{gib(h.total)}**; how much memory there is, is unknown."
     if h.fits == "fits":
-        return (
-            f"{model_of(h)} **fits** on {where(h)}: {each} {gib(h.total)} of {gib(h.usable)}, "
-            f"with **{gib(h.spare)}** to spare."
-        )
+        spare = f"with **{gib(h.spare)}** to spare"
+        if h.too_little_free:
+            spare = f"but leaves **{gib(h.spare)}**, less than the {percent(h.plan.keeps.free)} that you keep free"
+        return f"{model_of(h)} **fits** on {where(h)}: {each} {gib(h.total)} of {gib(h.usable)}, {spare}."
     return (
         f"{model_of(h)} does **not fit** on {where(h)}: {each} {gib(h.total)}, **{gib(-h.spare)} over** its "
         f"{gib(h.usable)}."
@@ -124,13 +126,28 @@ _NAMED = {
 }
 
 
+_OF_TRAINED = {"rank": "rank", "names": "names", "targets": "target", "last": "lastn", "frozen": "frozen"}
+
+
 def field_of(problem: LayoutError) -> str:
     """The id of the plan's field that a layout's rule is about; a data-parallel degree is asked as accelerators."""
-    return _NAMED.get(problem.field, "count")
+    return _OF_TRAINED[problem.field] if isinstance(problem, TrainedError) else _NAMED.get(problem.field, "count")
+
+
+def tunes(h: MemoryEstimate) -> bool:
+    """Whether a plan that trains everything is about fine-tuning: by what saves memory, or few tokens on few cards."""
+    how = h.plan.compute_options
+    few = h.plan.tokens <= _FEW_TOKENS and int(h.layout.accelerators) <= 8
+    return how.in_backward or how.paged or how.offload_activations or h.plan.trained.storage.quantised or few
+
+
+_FEW_TOKENS = 1e9
 
 
 def refused(problem: LayoutError) -> str:
     """Why a layout cannot be, and what would do."""
+    if isinstance(problem, TrainedError):
+        return problem.message
     example = f" For example: {problem.example:,}." if problem.example is not None else ""
     return f"with {problem.value:,}, {problem.rule}{example}"
 
@@ -150,10 +167,15 @@ def remarks(h: MemoryEstimate) -> list[str]:
     return [line for line in (before_gradients, zero_with_pipeline, stood_in(h)) if line]
 
 
+def counted_parameter(h: MemoryEstimate) -> str:
+    """Of which parameters gradients, master weights and state are: what is frozen has none."""
+    return "parameter" if h.plan.trained.everything else "trained parameter"
+
+
 def each(h: MemoryEstimate) -> str:
     """The bytes of one parameter with what they are: ``16 bytes for each parameter: 2 parameters + ...``."""
-    states = states_per_parameter(h.optimizer, h.policy, h.spec)
-    return f"{significant(states.total)} bytes for each parameter: {states_words.spelled(states, h.policy)}"
+    states, one = states_per_parameter(h.optimizer, h.policy, h.spec), counted_parameter(h)
+    return f"{significant(states.total)} bytes for each {one}: {states_words.spelled(states, h.policy)}"
 
 
 def holding(item: Largest) -> str:
@@ -192,12 +214,29 @@ def typed(item: Largest) -> str:
 
 def checkpoint(h: MemoryEstimate) -> str:
     """What a checkpoint of the model takes."""
+    if not h.plan.trained.everything:
+        return (
+            f"**A checkpoint to resume from** takes **{gib(h.checkpoint)}**: weights and optimizer state of what is "
+            "trained. What is frozen is in the model that one begins with."
+        )
     return states_words.checkpoint(h.parameters, plan_checkpoint(h.plan), h.policy)
+
+
+def memory_read_as(h: MemoryEstimate) -> str:
+    """How the card's memory is read: as the sheet prints it, or as its driver reports it."""
+    device, display = h.plan.device, h.plan.compute_options.display
+    if h.plan.trained.everything or math.isnan(device.reported_mib):
+        return states_words.memory_read_as(h.usable, device.memory_unit, device.memory_note)
+    less = f", less {gib(display)} for the display" if display else ""
+    return (
+        f"**Memory:** the {device.reported_mib:,.0f} MiB that the driver reports{less}; the sheet prints "
+        f"{device.memory_bytes / 1e9:,.0f} GB."
+    )
 
 
 def states_alone(h: MemoryEstimate) -> str:
     """How large a dense model could be if model states were all; empty where routed experts are spread."""
-    if h.layout.expert > 1 or math.isnan(h.usable):
+    if h.layout.expert > 1 or math.isnan(h.usable) or not h.plan.trained.everything:
         return ""
     return (
         f"**If model states were all**, {where(h).replace('**', '')} would hold "
@@ -239,6 +278,12 @@ def optimizers(h: MemoryEstimate, rows: Sequence[MemoryEstimate]) -> str:
         f"From **{gib(most.total)}** under {most.optimizer.name} to **{gib(least.total)}** under "
         f"{least.optimizer.name} on each accelerator, everything else as it is; {verdict}"
     )
+
+
+def state_tensors() -> str:
+    """How many numbers the usual optimizers keep for each parameter, by the table that memory is counted with."""
+    kept = [f"{name} {len(find_optimizer(name).states)}" for name in ("Adam", "SGD momentum", "AdaGrad", "RMSProp")]
+    return f"State tensors as large as the weights: {', '.join(kept)}, SGD none."
 
 
 def zero_stages(h: MemoryEstimate, rows: Sequence[tuple[int, DeviceMemory]]) -> str:

@@ -11,7 +11,7 @@ from core.planning.memory_estimate import MemoryEstimate
 from core.training.custom_policy import policy_rows
 from core.training.memory import states_per_parameter
 from core.units import significant
-from core.views.plan.text_memory import gib, left
+from core.views.plan.text_memory import counted_parameter, gib, left
 from core.views.training import text as states_words
 
 WHY_SO_MANY = (
@@ -27,8 +27,8 @@ def adds_up(h: MemoryEstimate) -> str:
     states = states_per_parameter(h.optimizer, h.policy, h.spec)
     named = states_words.spelled(states, h.policy)
     return (
-        f"**{named} = {significant(states.total)} bytes for each parameter** under {h.optimizer.name}, before anything "
-        f"is shared; {gib(float(h.device_memory.states))} on each accelerator as it is laid out."
+        f"**{named} = {significant(states.total)} bytes for each {counted_parameter(h)}** under {h.optimizer.name}, "
+        f"before anything is shared; {gib(float(h.device_memory.states))} on each accelerator as it is laid out."
     )
 
 
@@ -62,7 +62,7 @@ def total(h: MemoryEstimate) -> tuple[str, str, str]:
     states = states_per_parameter(h.optimizer, h.policy, h.spec)
     mean = "" if h.optimizer.uniform else ", the mean over the model’s tensors"
     return (
-        "Bytes for each parameter",
+        f"Bytes for each {counted_parameter(h)}",
         f"**{significant(states.total)} B**",
         f"{states_words.summed(states)} under {h.optimizer.name}{mean}",
     )

@@ -70,8 +70,9 @@ def _number(value: float, log: bool) -> str:
 
 def names_along(axis: Mapping[str, Any], data: Sequence[Figure]) -> list[str]:
     """The names along an axis of names, in their order; none where it has numbers."""
+    given = axis.get("categoryarray", ())
     parts = [str(value) for trace in data for value in trace[axis["side"]] if isinstance(value, str)]
-    return list(dict.fromkeys(parts))
+    return list(dict.fromkeys([*given, *parts]))
 
 
 def range_along(axis: Mapping[str, Any], data: Sequence[Figure], side: str) -> tuple[float, float]:

@@ -17,7 +17,9 @@ from core.formula import Explanation, Step, derivation
 from core.planning.applied_layout import AppliedLayout
 from core.planning.comparison.comparison import ComparedPlan
 from core.planning.comparison.differences import differing_fields, effective_fields
+from core.planning.form.known import OWN_RUNS
 from core.planning.form.plan_form import PLAN_FORM
+from core.planning.form.rates import ORIGIN
 from core.planning.nearest_runs import similar_runs
 from core.search.derivation import explain
 from core.views.common import markup
@@ -55,7 +57,8 @@ _picture: Callable[[Figure, str], Markup] = _safe(svg)
 
 
 @lru_cache(maxsize=1)
-def _environment() -> Environment:
+def environment() -> Environment:
+    """What fills in the documents of ``assets``."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # where a report is made and not before
 
     environment = Environment(loader=FileSystemLoader(_ASSETS), autoescape=True, undefined=StrictUndefined)
@@ -73,7 +76,7 @@ def as_html(report: Report) -> str:
         used.about(plan.name) if several else used for plan in report.plans for used in _explanations(plan, at)
     ]
     return (
-        _environment()
+        environment()
         .get_template("report.html")
         .render(
             style=Markup(style()),  # noqa: S704 - our own sheet
@@ -162,7 +165,7 @@ def _shared(report: Report) -> list[tuple[str, str]]:
     return [
         (field.label, first.texts[field.id] or field.placeholder or "empty")
         for field in PLAN_FORM.fields
-        if field.id in counts - apart
+        if field.id in counts - apart and (first.texts[field.id] or field not in (OWN_RUNS, ORIGIN))
     ]
 
 

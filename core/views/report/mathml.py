@@ -13,6 +13,7 @@ from dataclasses import dataclass
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\d+(?:(?:\{,\}|\.)?\d+)*|\s+|.", re.DOTALL)
 _LETTERS = {
     "alpha": "α",
+    "sigma": "σ",
     "beta": "β",
     "delta": "δ",
     "epsilon": "ϵ",
@@ -28,7 +29,16 @@ _LETTERS = {
     "ell": "ℓ",
     "infty": "∞",
 }
-_SIGNS = {"cdot": "·", "times": "×", "approx": "≈", "sum": "∑", "downarrow": "↓", "uparrow": "↑"}
+_SIGNS = {
+    "cdot": "·",
+    "times": "×",
+    "approx": "≈",
+    "sum": "∑",
+    "downarrow": "↓",
+    "uparrow": "↑",
+    "lfloor": "⌊",
+    "rfloor": "⌋",
+}
 _NAMES = frozenset(("exp", "log", "max"))
 _OVER = {"hat": "^", "overline": "¯"}
 _RELATIONS, _BETWEEN = frozenset("=≈"), frozenset("+−·×")

@@ -16,7 +16,7 @@ from core.training.layout import LayoutError
 from core.units import UNIT, Kind, format_quantity
 from core.views.plan import text_memory
 from core.views.plan.text import OWNED, limited, steps_of
-from core.views.runs.text_goodput import failures
+from core.views.runs.text_goodput import failures, power_basis
 from core.views.search.text import degrees, stepped
 
 HEADINGS = ("quantity", "pessimistic", "median", "optimistic", "unit", "note")
@@ -127,6 +127,7 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
         scenarios("checkpoint every", a.all_interruptions.interval, "seconds"),
         *_held(a),
         Line("energy", a.energy.mid, "watt_hours", a.energy.high, a.energy.low),
+        line("most power at once", lambda estimate: estimate.peak_watts, "watts", power_basis(a)),
         Line("carbon, CO₂ equivalent", a.carbon.mid, "kg_co2", a.carbon.high, a.carbon.low),
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from core.planning.applied_layout import AppliedLayout, applied_layout
-from core.planning.comparison.comparison import ComparedPlan, compare_plan
+from core.planning.comparison.comparison import ComparedPlan, compare_plans
 from core.planning.comparison.entry import Entry
 from core.planning.form.plan_form import plan_of
 from core.views.plan import text as plan_text
@@ -54,7 +54,7 @@ def report_of(
     """A report on ``entries``, one or more. of_layout: whether it is about the layout of the only one; raises
     `LayoutError` where that cannot be."""
     layout = applied_layout(plan_of(entries[0].reading)) if of_layout else None
-    return Report(tuple(compare_plan(entry) for entry in entries), link, date, base, layout)
+    return Report(compare_plans(entries), link, date, base, layout)
 
 
 def merged(orders: Iterable[Sequence[str]]) -> tuple[str, ...]:

@@ -230,7 +230,7 @@ def share_of(shares: Shares, runs: int, *, timed: bool, early: bool) -> str:
     """What published runs reach of their steps. early: on an accelerator that is new."""
     low, mid, high = shares.ends
     what = "its fastest layout’s steps come to" if timed else "its accelerators’ best matmul comes to"
-    where = " on an accelerator out for two years at most" if early else " on a proven accelerator"
+    where = " on an architecture out for two years at most" if early else " on a proven accelerator"
     return (
         f"**A run{where} reaches {percent(mid)} of what {what}** ({interval((low, high))}, P10–P90 of {runs} published "
         f"runs of {shares.labs} labs), failures and checkpoints apart."

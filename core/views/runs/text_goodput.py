@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 
 from core.budget.interval import Interval
+from core.hardware.node_power import ASSUMED, node_power
 from core.planning.evaluation import Answer
+from core.runs.energy import drawn_power
 from core.runs.goodput import FailureRecord
 from core.units import Kind, QuantityText, format_count, format_duration, format_quantity, significant
 from core.views.hardware.text import power
@@ -107,13 +109,28 @@ def failure_rows(records: Sequence[FailureRecord]) -> list[tuple[str, ...]]:
 
 
 def used(a: Answer) -> str:
-    """Energy and carbon of the answer's hours in a sentence, with their range."""
+    """Energy, carbon and the most power at once in sentences, with their ranges."""
     if not a.energy.known:
         given = f": {power(a.device)}" if a.device.tdp_note else ""
         return f"**Energy: unknown**, because no single power is published for this accelerator{given}."
     return (
         f"The answer’s {amount(a.middle.hours, 3)} accelerator-hours take {_ranged(a.energy, 'watt_hours')}, and the "
-        f"grid emits {_ranged(a.carbon, 'kg_co2')} of CO₂ equivalent for them."
+        f"grid emits {_ranged(a.carbon, 'kg_co2')} of CO₂ equivalent for them. The building draws "
+        f"{_ranged(a.range_of('peak_watts'), 'watts')} at most at once."
+    )
+
+
+def power_basis(a: Answer) -> str:
+    """What the energy and the most power are counted from; empty where no power is known."""
+    if not a.energy.known:
+        return ""
+    node, (_, share) = node_power(a.device), drawn_power(a.device, a.plan.power.draw)
+    drawn = "of the accelerators’ own power limits, as typed" if a.plan.power.draw is not None else "of it on average"
+    source = "Assumed" if node.confidence == ASSUMED else f"Source, {node.confidence}"
+    return (
+        f"A {node.node} of {node.accelerators} draws {format_quantity(node.watts, 'watts', 3)} at most. {source}: "
+        f"{node.source}. Training draws {percent(share)} {drawn}; PUE {significant(a.plan.power.pue)}. Storage and "
+        "switches between nodes are not in it."
     )
 
 

@@ -42,7 +42,7 @@ def space(
         name = NAMES[int(part)]
         data.append(
             {
-                "type": "scattergl",
+                "type": "scatter",
                 "mode": "markers",
                 "name": PARTS[name][0],
                 "x": seconds[at],
@@ -64,13 +64,13 @@ def space(
         "data": data,
         "layout": layout(
             palette,
-            height=440,
+            height=320,
             margin={"l": 8, "r": 16, "t": 34 + 18 * -(-len(bounds) // _KEYS), "b": 8},
             xaxis=axis(palette, "seconds of a step", type="log", **_ticks(low, high)),
             yaxis=axis(palette, "GiB on the fullest accelerator", rangemode="tozero"),
             annotations=[
                 *_keys([NAMES[int(part)] for part in bounds], palette),
-                *_on_front(front, palette),
+                *_on_front(front, high, palette),
                 _full(usable, palette),
             ],
             shapes=[
@@ -159,11 +159,19 @@ def _ring(here: LayoutResult, palette: Palette) -> Figure:
     }
 
 
-def _on_front(front: Sequence[LayoutResult], palette: Palette) -> list[Figure]:
-    """Names of a few plans of the front: its ends, and some between them that lie apart."""
+_ROOM = 0.2
+"""Share of the picture's width that a name takes."""
+
+
+def _on_front(front: Sequence[LayoutResult], high: float, palette: Palette) -> list[Figure]:
+    """Names of a few plans of the front: its ends, and some between them that lie apart and have room on their left.
+
+    high: seconds at the right end of the picture.
+    """
     if not front:
         return []
-    picks = spread(len(front), _NAMED_ON_FRONT)
+    least = front[0].seconds * (high / front[0].seconds) ** _ROOM
+    picks = [i for i in spread(len(front), _NAMED_ON_FRONT) if not i or front[i].seconds >= least]
     return [
         label(
             palette,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from core.budget.errors import BudgetError
+from core.limits import limit
 from core.planning.evaluation import answer
 from core.planning.plan import OWN, Plan
 from core.planning.plan_search import TYPED_NETWORK, SearchRequest
@@ -52,7 +53,7 @@ def _model(plan: Plan) -> str:
     known = plan.known
     if known and plan.model != OWN:
         return f"**{known.name}**"
-    return f"A model of **{format_count(known.parameters if known else plan.parameters)}**"
+    return f"**{format_count(known.parameters if known else plan.parameters)}**"
 
 
 def _cluster(request: SearchRequest) -> str:
@@ -98,7 +99,8 @@ _CLOSE = 0.03
 
 def counted(plan: Plan, request: SearchRequest, result: SearchResult, layout: LayoutResult) -> str:
     """The quieter line: the batch, what is recomputed, what runs it, and how many plans were looked at."""
-    return f"{stepped(plan, request, layout)} · {result.fitting:,} of {result.count:,} plans fit"
+    free = f" with {percent(result.kept_free)} of memory free" if result.kept_free else ""
+    return f"{stepped(plan, request, layout)} · {result.fitting:,} of {result.count:,} plans fit{free}"
 
 
 def stepped(plan: Plan, request: SearchRequest, result: LayoutResult) -> str:
@@ -192,29 +194,35 @@ def network(request: SearchRequest) -> str:
     return f"Between nodes: {rate}, that of {device.network_source}{known}."
 
 
-def beside(plan: Plan, request: SearchRequest, result: SearchResult, here: LayoutResult | None) -> list[str]:
-    """What is to be said beside the answer: a network that is assumed, the whole run, and the runner-up or how the plan
-    stands to the best."""
-    best = result.best
-    if here is None:
-        return []
+def beside(plan: Plan, request: SearchRequest, here: LayoutResult) -> list[str]:
+    """What is to be said beside the answer: a network that is assumed, and the whole run."""
     assumed = request.cluster.accelerator.network_confidence == "assumed"
-    sentences = [network(request) if assumed else "", whole_run(plan, request, here)]
-    return [text for text in (*sentences, *_against_best(result, best, here)) if text]
+    sentences = (network(request) if assumed else "", whole_run(plan, request, here))
+    return [text for text in sentences if text]
 
 
-def _against_best(result: SearchResult, best: LayoutResult | None, here: LayoutResult) -> list[str]:
+def little_free(free: float, result: SearchResult, here: LayoutResult) -> str:
+    """That a layout fits and leaves less memory free than the plan keeps; else empty."""
+    if not 0 <= here.spare < free * here.usable:
+        return ""
+    text = f"**It leaves {gib(here.spare)} free, less than the {percent(free)} that you keep free.**"
+    return text if result.kept_free else f"{text} No layout leaves as much."
+
+
+def against_best(result: SearchResult, here: LayoutResult) -> str:
+    """The runner-up of the best plan, or how another one stands to it."""
+    best = result.best
     if best is None:
-        return []
+        return ""
     if here.layout == best.layout:
-        return [second(result)]
+        return second(result)
     slower = here.seconds / best.seconds - 1
     pace = f"{percent(slower)} slower than" if slower >= 0 else f"{percent(-slower)} faster than"
     fits = "" if here.spare >= 0 or math.isnan(here.spare) else ", and it does **not fit**"
-    return [
+    return (
         f"This is your own layout, {pace} the best found{fits}: {degrees(best.layout)}, {rest(best.layout)}, "
         f"{significant(best.seconds, 3)} s."
-    ]
+    )
 
 
 PLANS = ("plan", "micro-batch", "recompute", "a step", "MFU", "on each", "days", "most beside computing")
@@ -243,6 +251,11 @@ def plan_rows(
     return rows
 
 
+def _drawn(count: int) -> str:
+    most = limit("plans_drawn")
+    return f"{count:,} {plural(count, 'plan')}" + (f", {most} of them drawn" if count > most else "")
+
+
 def kept(plans: Columns, result: SearchResult) -> str:
     """How many plans are drawn."""
     count = len(plans.seconds)
@@ -250,10 +263,10 @@ def kept(plans: Columns, result: SearchResult) -> str:
     if not count:
         return "**No plan lies within these ranges.** Widen one of them."
     if of == result.fitting:
-        return f"{count:,} {plural(count, 'plan')} drawn of all {of:,} that fit."
+        return f"{_drawn(count)} of all {of:,} that fit."
     slowest = float(result.plans.seconds[-1]) / float(result.plans.seconds[0]) - 1
     return (
-        f"{count:,} {plural(count, 'plan')} drawn. Of {result.fitting:,} that fit, the {of:,} fastest are kept: none "
+        f"{_drawn(count)}. Of {result.fitting:,} that fit, the {of:,} fastest are kept: none "
         f"takes more than {longer(slowest)}."
     )
 

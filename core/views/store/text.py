@@ -9,10 +9,12 @@ from core.data_version import data_version
 from core.fields import clipped
 from core.limits import limit
 from core.planning.calendar.dates import format_day as day
+from core.planning.comparison.calendars import compare_calendar
 from core.planning.comparison.comparison import ComparedPlan, changed_results, compare_plan
 from core.planning.comparison.entry import Entry
-from core.planning.form.plan_form import PLAN_FORM
-from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Edit, PlanPage, SavedPlan
+from core.planning.cost.calendar_form import CALENDAR_FORM
+from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Comment, Edit, PlanPage, SavedPlan
+from core.views.calendar import text as calendar_text
 from core.views.comparison.text import KEPT_AS, shown
 from core.views.plan import text as words_answer
 from core.wording import plural
@@ -24,7 +26,7 @@ _OWN = {NAME: "name", NOTE: "note", TAGS: "tags"}
 
 NOTHING = "No plan is saved yet."
 HOW_TO = (
-    "“Save this plan” on Compute budget, Training memory and Parallel plan keeps the plan shown there, with its name, "
+    "“Save” at the top of every page of planning keeps the plan shown there, with its name, "
     "for everybody who uses this Napkin; “Save these plans” on Compare keeps all of them."
 )
 ALL = "Each is kept under its name, for everybody who uses this Napkin. One that is saved just so is not saved again."
@@ -53,6 +55,16 @@ def state(plan: SavedPlan) -> str:
     return f"Saved{by(plan.owner)} {moment(plan.made)}{changed}"
 
 
+def comments(count: int) -> str:
+    """`` · 2 comments``; empty where there is none."""
+    return f" · {count} {plural(count, 'comment')}" if count else ""
+
+
+def comment(item: Comment) -> str:
+    """Who said it, and when."""
+    return f"{item.who or 'Somebody'}, {moment(item.when)}"
+
+
 def result(plan: SavedPlan, name: str) -> str:
     """A result as it was when saved; ``unknown`` where it was."""
     return shown(name, plan.entry.results[name]) if name in plan.entry.results else "unknown"
@@ -78,6 +90,28 @@ def answered(plan: ComparedPlan) -> str:
     return words_answer.sentence(plan.answer) if plan.answer else f"No answer: {plan.problem}"
 
 
+def calendar(plan: SavedPlan) -> str:
+    """What a saved calendar comes to now, in a sentence."""
+    item = compare_calendar(plan.entry)
+    if item.schedule is None:
+        return f"No answer: {item.problem}"
+    return calendar_text.sentence(item.schedule, item.ways[0])
+
+
+def back_to(edits: Sequence[Edit]) -> tuple[tuple[str, str, str], ...]:
+    """What has changed since a revision: the field, as it was then, as it is now."""
+    asked = (e for e in edits if e.field != ARCHIVED and not e.field.startswith(RESULT))
+    return tuple((label(e.field), _said(e.old), _said(e.new)) for e in asked)
+
+
+def no_way_back(revision: int) -> str:
+    """That nothing is kept of a revision."""
+    return (
+        f"Revision {revision} cannot be brought back: not everything that was changed since is kept, or it was saved "
+        "with fields that mean something else now."
+    )
+
+
 def edit(item: Edit) -> str:
     """``Tokens: 15T → 10T``."""
     if item.field == ARCHIVED:
@@ -95,7 +129,7 @@ def change(item: Change) -> str:
 
 def label(field: str) -> str:
     """What a field is called: its label in the form, or what a history calls it."""
-    known = {field.id: field.label for field in PLAN_FORM.fields} | _OWN
+    known = {field.id: field.label for field in CALENDAR_FORM.fields} | _OWN
     return known.get(field, field)
 
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from core.planning.evaluation import Answer
 from core.planning.form.plan_form import ACCELERATOR, COUNT
-from core.planning.plan import Limits
+from core.planning.plan import Limits, PlanLimits
 from core.planning.sweep.axes import Axis
 from core.planning.sweep.choice import By, Recommendation
 from core.planning.sweep.quantities import RESULTS, Result, Scale
 from core.planning.sweep.sweep import Sweep
 from core.training.layout import LayoutError
-from core.units import format_duration, format_quantity
+from core.units import format_duration, format_money, format_quantity
 from core.views.plan import text_memory
 from core.views.plan.text import limited
 from core.wording import apart_as_shown, listed, percent, rent
@@ -29,6 +29,10 @@ _UNITS: Mapping[str, str] = {
 }
 
 
+_ONLY_MEMORY = PlanLimits()
+"""Of a plan for which nobody typed any limit."""
+
+
 def side(axis: Axis) -> str:
     """An axis with the unit of its values."""
     return f"{axis.name}, {_UNITS[axis.name]}" if axis.name in _UNITS else axis.name
@@ -39,9 +43,18 @@ def clashing(axis: Axis) -> str:
     return f"Across and Up both set {axis.name}." if axis.name != "model" else "Across and Up both set the model."
 
 
-def kept(limits: Limits) -> tuple[str, str]:
-    """That a cell keeps the limit, and that it does not."""
-    return (f"within {limited(limits)}", f"over {limited(limits)}")
+def kept(limits: Limits, keeps: PlanLimits = _ONLY_MEMORY) -> tuple[str, str]:
+    """That a cell keeps the limits, and that it does not. keeps: the plan's own."""
+    others: list[str] = []
+    if not math.isnan(keeps.days) and keeps.days != limits.days:
+        others.append(limited(Limits(keeps.days)))
+    if not math.isnan(keeps.dollars) and keeps.dollars != limits.dollars:
+        others.append(format_money(keeps.dollars))
+    if not math.isnan(keeps.watts):
+        others.append(format_quantity(keeps.watts, "watts", 3))
+    sure = "" if keeps.level == _ONLY_MEMORY.level else f" at {keeps.certainty}"
+    text = f"{listed([limited(limits), *others])}{sure}"
+    return f"within {text}", f"not within {text}" if others else f"over {text}"
 
 
 def heading(sweep: Sweep, scale: Scale) -> str:
@@ -69,7 +82,7 @@ def named(sweep: Sweep, cell: tuple[int, int], *, bold: bool = True) -> str:
 
 def sentence(sweep: Sweep, picked: Recommendation | None) -> str:
     """The least that is enough, and that one step less is not."""
-    what = f"fit and stay {kept(sweep.limits)[0]}"
+    what = f"fit and stay {kept(sweep.limits, sweep.keeps)[0]}"
     if picked is None:
         return _nothing(sweep)
     takes = _takes(float(sweep.days[picked.cell]), float(sweep.dollars[picked.cell]))
@@ -100,7 +113,7 @@ def _takes(days: float, cost: float) -> str:
 
 def _nothing(sweep: Sweep) -> str:
     """That no cell is enough, and which of those that fit comes nearest."""
-    yes = kept(sweep.limits)[0]
+    yes = kept(sweep.limits, sweep.keeps)[0]
     if not sweep.fits.any():
         return "**Nothing here fits** an accelerator."
     by = sweep.dollars if sweep.limits.in_money else sweep.days
@@ -114,7 +127,8 @@ def _nothing(sweep: Sweep) -> str:
 
 
 def _less(sweep: Sweep, picked: Recommendation) -> str:
-    """That the next fewer accelerators are not enough whatever the other side; empty where none are fewer."""
+    """That the next fewer accelerators are not enough whatever the other side, or with no less work than the plan's;
+    empty where none are fewer."""
     counts, other = (sweep.x, sweep.y) if sweep.x.axis.id == COUNT.id else (sweep.y, sweep.x)
     at = picked.cell[1] if counts is sweep.x else picked.cell[0]
     if picked.by != "fewest" or at == 0:
@@ -122,6 +136,10 @@ def _less(sweep: Sweep, picked: Recommendation) -> str:
     fewer = counts.axis.format_value(counts.texts[at - 1])
     first, last = (other.axis.format_value(other.texts[at]) for at in (0, -1))
     over = f"up to {last}" if other.axis.want == "less" else f"from {first} to {last}"
+    if other.axis.want == "more" and sweep.plan_cell:
+        own, chosen = (cell[0] if other is sweep.y else cell[1] for cell in (sweep.plan_cell, picked.cell))
+        if chosen >= own:
+            over = f"from {other.axis.format_value(other.texts[own])} on"
     return f"**{fewer}** do not, at any {other.axis.name} {over}."
 
 
@@ -153,9 +171,10 @@ def own(a: Answer, limits: Limits) -> str:
 def counted(sweep: Sweep) -> str:
     """How many cells are enough."""
     total = sweep.days.size
-    yes = kept(sweep.limits)[0]
+    yes = kept(sweep.limits, sweep.keeps)[0]
     fits, within, both = (int(mask.sum()) for mask in (sweep.fits, sweep.within, sweep.satisfies))
-    return f"Of {total} cells **{fits}** fit, **{within}** stay {yes}, **{both}** do both."
+    free = f" and leave {percent(sweep.keeps.free)} of memory free" if sweep.keeps.free else ""
+    return f"Of {total} cells **{fits}** fit, **{within}** stay {yes}, **{both}** do both{free}."
 
 
 def without(sweep: Sweep) -> str:
@@ -179,14 +198,25 @@ def cell(sweep: Sweep, at: tuple[int, int], scale: Scale) -> str:
         sentences.append(_sentence(why).rstrip("."))
     else:
         memory = f"{text_memory.gib(float(sweep.memory[at]))} of {text_memory.gib(float(sweep.usable[at]))}"
-        sentences.append(f"{'fits' if sweep.fits[at] else 'does not fit'}, {memory}")
+        sentences.append(f"{_fitting(sweep, at)}, {memory}")
     if np.isfinite(sweep.days[at]):
         sentences.append(
             "impossible: faster than the best matmul"
             if sweep.impossible[at]
-            else kept(sweep.limits)[not sweep.within[at]]
+            else kept(sweep.limits, sweep.keeps)[not sweep.within[at]]
         )
     return "; ".join(sentences)
+
+
+_LITTLE_FREE = "fits, but leaves too little memory free"
+_TABLE_FITS = {"fits": "yes", _LITTLE_FREE: "little free", "does not fit": "no"}
+
+
+def _fitting(sweep: Sweep, at: tuple[int, int]) -> str:
+    """Whether a cell fits, and leaves as much memory free as the plan keeps."""
+    if not sweep.fits[at]:
+        return "does not fit"
+    return "fits" if sweep.leaves_free[at] else _LITTLE_FREE
 
 
 def table(sweep: Sweep, result: Result) -> tuple[list[str], list[list[str]]]:
@@ -198,6 +228,7 @@ def table(sweep: Sweep, result: Result) -> tuple[list[str], list[list[str]]]:
         "memory": "bytes_binary",
         "share": "ratio",
         "Wh": "watt_hours",
+        "W": "watts",
         "g": "kg_co2",
     }
     headings = [
@@ -205,7 +236,7 @@ def table(sweep: Sweep, result: Result) -> tuple[list[str], list[list[str]]]:
         sweep.x.axis.name,
         *(result.name for result in results),
         "fits",
-        kept(sweep.limits)[0],
+        kept(sweep.limits, sweep.keeps)[0],
     ]
 
     def text(item: Result, at: tuple[int, int]) -> str:
@@ -219,7 +250,7 @@ def table(sweep: Sweep, result: Result) -> tuple[list[str], list[list[str]]]:
             sweep.y.axis.format_value(sweep.y.texts[i]),
             sweep.x.axis.format_value(sweep.x.texts[j]),
             *(text(result, (i, j)) for result in results),
-            "yes" if sweep.fits[i, j] else "no",
+            _TABLE_FITS[_fitting(sweep, (i, j))],
             "yes" if sweep.within[i, j] else "no",
         ]
         for i in range(sweep.shape[0])

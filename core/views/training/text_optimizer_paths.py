@@ -15,6 +15,27 @@ _NEAR = 0.01
 """A walk has come near when no more than this share of its first height is left."""
 
 
+LESSONS = {
+    "scales": "**What the state buys here:** curvatures of 400 and 1 stand for layers of different scale. One rate for "
+    "both weights may not exceed 2/400, and at that the flat one crawls. A running square gives each weight a rate of "
+    "its own; momentum adds up what points the same way.",
+    "noise": "**What the state buys here:** the first weight’s gradient is mostly noise, as from a small batch. Its "
+    "running square says so, and steps along it shrink while the other weight goes on. One rate for both is either "
+    "too large for the noise or too small for the rest, unless it falls over the run.",
+    "rare": "**What the state buys here:** the second weight has a gradient in one step of ten, as the embedding of a "
+    "rare word. Divided by the root of what that weight has seen, it makes a full step; one rate for both is held "
+    "down by the weight that every step moves.",
+    "valley": "**When plain SGD wins:** the valley lies askew, so no rate of its own for each weight makes it round, "
+    "and at a ratio of 25 between its curvatures one well-chosen rate is as fast as any, without a byte of state. Such "
+    "are problems that are scaled well, and a rate that somebody tuned.",
+    "saddle": "**State buys little here:** near (0, 0) gradients are tiny, and divided by their own size they are full "
+    "steps at once. Plain SGD needs a large rate to leave as soon, and with one it does.",
+    "Rosenbrock": "**Momentum alone is best here:** the floor bends, so no rate for each weight suits it for long, and "
+    "squares that remember the walls brake on the floor. What keeps its direction walks it fastest.",
+}
+"""What each surface teaches, under the rates that suit each optimizer there."""
+
+
 def height_left(done: OptimizerPath, step: int) -> float:
     """How far the walk stands over the lowest point after ``step``; never below it, which only rounding could be."""
     return max(float(done.losses[step]) - SURFACES[done.surface].lowest, 0.0)
@@ -59,7 +80,7 @@ def rates(typed: float | None) -> str:
     each = "each with a rate that suits it there" if typed is None else "one rate for all"
     return (
         f"**Rates:** {each}. AdamW also shrinks the weights by η · {DECAY:g} a step, as language models are trained, "
-        "so it is drawn towards (0, 0)."
+        "and so is drawn towards (0, 0), which is no minimum here: it ends a little short of one."
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from core.training.optimizers import Optimizer
-from core.training.precision import PrecisionPolicy
+from core.training.precision import PrecisionPolicy, find_policy
 from core.training.torch_check.events import MEASURED, PHASES
 from core.training.torch_check.step import BATCH, TorchCheck, Trial, policy_run
 from core.training.torch_optimizers import IN_TORCH
+from core.training.trained import Trained, active_share
 from core.units import QuantityText, format_bytes, format_count
 from core.wording import listed, percent, signed
 
@@ -31,14 +32,42 @@ def what_is_run(trial: Trial) -> str:
     return (
         f"A {_FAMILIES[trial.family]} of {format_count(trial.parameters)} parameters: {s.layers} layers of width "
         f"{s.hidden}, {s.heads} query heads on {s.kv_heads} key/value heads{routed}, with the ratios of the chosen "
-        f"model. {BATCH} sequences of {trial.length} tokens, forward, backward and one step of {trial.optimizer}, "
-        f"{trial.policy}, on the {'GPU' if trial.device == 'cuda' else 'CPU'}."
+        f"model{_trained(trial)}. {BATCH} sequences of {trial.length} tokens, forward, backward and one step of "
+        f"{trial.optimizer}, {trial.policy}, on the {'GPU' if trial.device == 'cuda' else 'CPU'}."
     )
 
 
-def instead(policy: PrecisionPolicy) -> str:
+def _trained(trial: Trial) -> str:
+    """How much of the small model is trained, and what."""
+    t = trial.trained
+    if t.everything:
+        return ""
+    what = {
+        "adapters": f"LoRA adapters of rank {t.rank}",
+        "last layers": f"the last {t.last} of its layers",
+        "named tensors": "the named tensors",
+    }[t.method]
+    return (
+        f"; {format_count(trial.trained_parameters)} parameters are trained ({what}), the rest is frozen in {t.frozen}"
+    )
+
+
+def instead_trained(trained: Trained, trial: Trial) -> str:
+    """How what is trained differs from the plan; empty where it does not."""
+    run = trial.trained
+    if trained.everything or run == trained:
+        return ""
+    changes = [f"frozen weights in {run.frozen}, not {trained.frozen}"] * (run.frozen != trained.frozen)
+    changes += ["no fp32 for norms and embedding"] * trained.wide + ["no DoRA"] * trained.dora
+    changes += ["no dropout"] * trained.dropout
+    changes += [f"rank {run.rank}, not {trained.rank}"] * (run.rank != trained.rank and run.adapters)
+    changes += [f"{run.last} last layers, not {trained.last}"] * (run.last != trained.last)
+    return f"Plain torch runs it with {listed(changes)}." if changes else ""
+
+
+def instead(policy: PrecisionPolicy, trial: Trial | None = None) -> str:
     """Which policy is run where a step in plain torch cannot have ``policy``; empty where it can."""
-    run = policy_run(policy)
+    run = find_policy(trial.policy) if trial else policy_run(policy)
     return "" if run.id == policy.id else f"Run in “{run.id}”, which plain torch has, in place of “{policy.id}”."
 
 
@@ -92,7 +121,16 @@ def measured_with(done: TorchCheck) -> str:
     )
     return (
         f"{on}Sums of storages, each once; the optimizer’s from optimizer.state with its step counters, activations "
-        "from torch.autograd.graph.saved_tensors_hooks up to the logits, without weights."
+        f"from torch.autograd.graph.saved_tensors_hooks up to the logits, without weights.{_lowest(done.spec)}"
+    )
+
+
+def _lowest(trial: Trial) -> str:
+    if active_share(trial.shape, trial.trained) == 1:
+        return ""
+    return (
+        " The lowest layer that is trained hands no gradient down, so torch keeps less of its first norm; it is "
+        "counted like the other layers."
     )
 
 

@@ -13,11 +13,32 @@ from streamlit.errors import StreamlitAuthError, StreamlitMissingAuthlibError
 
 from core.limits import limit
 from core.views.common.markup import markdown_text
+from core.wording import cleaned
 
 LOG = logging.getLogger(__name__)
 
 
+_GIVEN = "who:given"
+
+
 def who() -> str:
+    """The name of the visitor who has signed in, or the one they gave last; empty where there is none."""
+    return signed_in() or st.session_state.get(_GIVEN, "")
+
+
+def ask_name(key: str) -> None:
+    """A box for the name under which one who has not signed in saves and comments."""
+    if signed_in():
+        return
+
+    def keep() -> None:
+        st.session_state[_GIVEN] = cleaned(st.session_state[key], limit("plan_owner"))
+
+    st.session_state[key] = st.session_state.get(_GIVEN, "")
+    st.text_input("Your name, if any", key=key, max_chars=limit("plan_owner"), on_change=keep, width=320)
+
+
+def signed_in() -> str:
     """The visitor's name, or address if that is all the provider says; empty for one who has not signed in."""
     user = st.user.to_dict()
     if not user.get("is_logged_in"):
@@ -31,7 +52,7 @@ def entry() -> None:
     providers = _providers()
     if not providers:
         return
-    name = who()
+    name = signed_in()
     if name:
         st.sidebar.button(
             f"Sign out · {markdown_text(name)}",

@@ -1,0 +1,146 @@
+"""A sheet of ten exercises that a seed and topics decide, and the text by which it is handed in."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from core.exercises import floats, flops, lecture, memory, views
+from core.exercises.exercise import Exercise, Maker
+from core.limits import limit
+from core.suggest import suggestions
+from core.units import QuantityError
+from core.wording import cleaned, listed
+
+TOPICS: Mapping[str, tuple[Maker, ...]] = {
+    "floats": floats.MAKERS,
+    "views": views.MAKERS,
+    "FLOPs": flops.MAKERS,
+    "memory": memory.MAKERS,
+    "lecture": lecture.MAKERS,
+}
+"""Topic → its kinds of exercises."""
+
+LENGTH = 10
+"""Exercises of a sheet."""
+
+EDITION = 1
+"""Raised when the same seed makes other exercises, so that sheets handed in before are not graded by the new ones."""
+
+_DRAWS = 100
+"""Of one exercise, until it is none that the sheet has: a kind has dozens, and a sheet at most ten of it."""
+
+_NONE = "-"
+
+
+def read_topics(text: str) -> tuple[str, ...]:
+    """Typed topics, such as ``floats, memory``, in the order of `TOPICS`; raises `QuantityError` for another word."""
+    names = {name.lower(): name for name in TOPICS}
+    wanted: set[str] = set()
+    for word in re.split(r"[,;\s]+", text.strip().lower()):
+        if word not in names:
+            near = suggestions(word, list(names))
+            meant = f" Did you mean {names[near[0]]}?" if near else ""
+            raise QuantityError(f"“{word[:40]}” is no topic; there are {listed(list(TOPICS))}.{meant}")
+        wanted.add(names[word])
+    return tuple(name for name in TOPICS if name in wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """Exercises with the topic of each, the same for everybody with the same seed and topics."""
+
+    seed: int
+    topics: tuple[str, ...]
+    exercises: tuple[Exercise, ...]
+
+    def score(self, choices: Sequence[int | None]) -> int:
+        """How many of the choices, one an exercise, are right."""
+        return sum(one.right(choice) for one, choice in zip(self.exercises, choices, strict=True))
+
+
+@lru_cache(maxsize=256)
+def sheet(seed: int, topics: tuple[str, ...]) -> Sheet:
+    """The sheet: topics in turn, each topic's kinds in an order of the seed's, no question twice."""
+    kinds: dict[str, list[Maker]] = {}
+    for topic in topics:
+        kinds[topic] = list(TOPICS[topic])
+        _random(seed, topic).shuffle(kinds[topic])
+    made: list[Exercise] = []
+    said: set[tuple[str, str]] = set()
+    for number in range(LENGTH):
+        topic = topics[number % len(topics)]
+        maker = kinds[topic][number // len(topics) % len(kinds[topic])]
+        drawn = (maker(_random(seed, topic, number, again)) for again in range(_DRAWS))
+        one = next(one for one in drawn if (one.prompt, one.code) not in said)
+        said.add((one.prompt, one.code))
+        made.append(one)
+    return Sheet(seed, topics, tuple(made))
+
+
+def _random(*what: object) -> random.Random:
+    return random.Random(" ".join(map(str, what)))  # noqa: S311 (exercises, no secret)
+
+
+@dataclass(frozen=True, slots=True)
+class HandedIn:
+    """A sheet that was handed in: whose, which, the option chosen for each exercise, and the score it claims."""
+
+    name: str
+    seed: int
+    topics: tuple[str, ...]
+    choices: tuple[int | None, ...]
+    claimed: int
+    problem: str = ""
+
+    @property
+    def score(self) -> int:
+        """The score that the choices have, whatever is claimed."""
+        return sheet(self.seed, self.topics).score(self.choices)
+
+
+def hand_in(name: str, seed: int, topics: tuple[str, ...], choices: Sequence[int | None]) -> str:
+    """The text to hand in. Its checksum shows slips and edits; it proves nobody's authorship."""
+    letters = " ".join(_NONE if choice is None else "abcd"[choice] for choice in choices)
+    owner = cleaned(name, limit("plan_name")) or "no name"
+    head = f"Napkin exercises {EDITION} · sheet {seed} · {', '.join(topics)} · {owner}"
+    score = sheet(seed, topics).score(choices)
+    body = f"{head}\nanswers {letters} · {score} of {LENGTH}"
+    return f"{body} · {_checksum(body)}"
+
+
+def _checksum(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()[:8]
+
+
+_HANDED = re.compile(
+    r"Napkin exercises (?P<edition>\d{1,4}) · sheet (?P<seed>\d{1,7}) · (?P<topics>[A-Za-z, ]{1,60})"
+    r" · (?P<name>[^\n]{1,200})\n"
+    r"answers (?P<letters>[abcd-](?: [abcd-]){9}) · (?P<score>\d{1,2}) of 10 · (?P<sum>[0-9a-f]{8})"
+)
+
+
+def read_handed_in(text: str) -> tuple[HandedIn, ...]:
+    """Every sheet in a text of any length within its cap, in order; ``problem`` says what is wrong with one."""
+    found: list[HandedIn] = []
+    for match in _HANDED.finditer(text[: limit("pasted_chars")].replace("\r\n", "\n")):
+        try:
+            topics = read_topics(match["topics"])
+        except QuantityError:
+            continue
+        choices = tuple(None if letter == _NONE else "abcd".index(letter) for letter in match["letters"].split())
+        body = match[0].rpartition(" · ")[0]
+        one = HandedIn(match["name"], int(match["seed"]), topics, choices, int(match["score"]))
+        problem = ""
+        if int(match["edition"]) != EDITION:
+            problem = f"made by edition {match['edition']} of the exercises, this is {EDITION}"
+        elif _checksum(body) != match["sum"]:
+            problem = "the checksum is not that of the text: it was changed, or copied with a slip"
+        elif one.score != one.claimed:
+            problem = f"the answers have {one.score}, not {one.claimed}"
+        found.append(HandedIn(one.name, one.seed, topics, choices, one.claimed, problem))
+    return tuple(found)

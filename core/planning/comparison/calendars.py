@@ -1,0 +1,65 @@
+"""Calendars beside each other: when each ends, what it costs, and whether its deadline and its pools hold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from core.budget.errors import BudgetError
+from core.limits import limit
+from core.planning.calendar.form import calendar_request
+from core.planning.calendar.schedule import Schedule
+from core.planning.comparison.comparison import with_saved_results
+from core.planning.comparison.entry import Entry
+from core.planning.cost.bill import CostOption, energy_of
+from core.planning.cost.calendar_form import CALENDAR_FORM
+from core.planning.cost.form import prices_of
+from core.planning.cost.pool_bill import ways_to_pay
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ComparedCalendar:
+    """A calendar with its schedule and ways of paying; with neither where it cannot be placed, as ``problem`` says."""
+
+    schedule: Schedule | None
+    ways: tuple[CostOption, ...]
+    problem: str
+
+    @property
+    def dollars(self) -> float:
+        """What it costs as its page leads with: rented, or on its pools; NaN where unknown."""
+        return self.ways[0].total.mid if self.ways else math.nan
+
+
+def compare_calendar(entry: Entry) -> ComparedCalendar:
+    """A calendar worked out."""
+    return _placed(tuple(entry.texts[field.id] for field in CALENDAR_FORM.fields))
+
+
+@lru_cache(maxsize=limit("answers_kept") // 8)
+def _placed(texts: tuple[str, ...]) -> ComparedCalendar:
+    """The same of a calendar's texts in the form's order, by which it is kept."""
+    reading = CALENDAR_FORM.parse({field.id: text for field, text in zip(CALENDAR_FORM.fields, texts, strict=True)})
+    try:
+        s = calendar_request(reading).schedule()
+    except BudgetError as problem:
+        return ComparedCalendar(None, (), str(problem))
+    return ComparedCalendar(s, ways_to_pay(s, prices_of(reading)), "")
+
+
+def with_results(entry: Entry) -> Entry:
+    """A plan or calendar with the results of now; with none where it has no answer."""
+    if entry.kind == "plan":
+        return with_saved_results(entry)
+    item = compare_calendar(entry)
+    if item.schedule is None:
+        return replace(entry, results={})
+    s = item.schedule
+    results = {
+        "days": s.ends.mid,
+        "dollars": item.dollars,
+        "accelerators": float(sum(pool.accelerators for pool in s.pools)),
+        "watt_hours": energy_of(s).mid,
+    }
+    return replace(entry, results={name: value for name, value in results.items() if math.isfinite(value)})

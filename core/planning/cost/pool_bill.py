@@ -1,0 +1,176 @@
+"""What each pool of a calendar costs: its work, and the hours in which it is held and nothing runs on it.
+
+A rented pool is paid for while runs work, and while it idles only where somebody says so. A reserved one is paid for
+from its first to its last day, an owned one uses up its capital, whatever runs. Days before the calendar's start do not
+count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from core.budget.interval import Interval
+from core.budget.run import accelerator_hours, rent
+from core.formula import Explanation
+from core.planning.calendar.pools import Pool
+from core.planning.calendar.schedule import Schedule, ScheduledRun
+from core.planning.cost.bill import (
+    CostOption,
+    Line,
+    Prices,
+    capital_used,
+    costs,
+    idle_hours,
+    other_lines,
+    power_bill,
+    yearly_lines,
+)
+
+_SIDES = ("low", "mid", "high")
+_UNKNOWN = Interval(math.nan, math.nan, math.nan)
+_NOTHING = Interval.point(0.0)
+
+POOLED = "on its pools"
+"""The way of paying for a schedule on several pools, each as it is held."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolHours:
+    """Accelerator-hours of one pool. held: from when it is open; used: of its runs; idle: the others. days: held."""
+
+    held: Interval
+    used: Interval
+    idle: Interval
+    days: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class PoolCost:
+    """What one pool costs. work: dollars of the hours used; idling: of the others. power: of the runs, where the pool
+    is owned. needs: what was not given, without which it is not known."""
+
+    pool: Pool
+    hours: PoolHours
+    work: Interval
+    idling: Interval
+    power: Interval = _NOTHING
+    needs: tuple[str, ...] = ()
+    explained: tuple[Explanation, ...] = ()
+
+    @property
+    def total(self) -> Interval:
+        """All of it, ends with ends; unknown where a part is."""
+        return total_of((self.work, self.idling, self.power))
+
+
+def total_of(amounts: Sequence[Interval]) -> Interval:
+    """Amounts together, ends with ends; unknown where one is."""
+    if not all(amount.known for amount in amounts):
+        return _UNKNOWN
+    return Interval(*sorted(sum(getattr(amount, side) for amount in amounts) for side in _SIDES))
+
+
+def ways_to_pay(s: Schedule, p: Prices) -> tuple[CostOption, ...]:
+    """The schedule rented, reserved and owned; where it has pools, each as it is held, and no other way."""
+    if not s.fleet.pools:
+        return costs(s, p)
+    return (CostOption(POOLED, (*_pool_lines(s, p), *yearly_lines(s, p), *other_lines(s, p))),)
+
+
+def pool_costs(s: Schedule, p: Prices) -> tuple[PoolCost, ...]:
+    """What each pool of a schedule costs, in the order of its pools."""
+    return tuple(_cost(s, pool, p) for pool in s.pools)
+
+
+def _pool_lines(s: Schedule, p: Prices) -> tuple[Line, ...]:
+    """Lines of a bill: by how pools are held, what idles, and the power of those that are owned."""
+    every = pool_costs(s, p)
+    lines: list[Line] = []
+    for holding in dict.fromkeys(cost.pool.holding for cost in every):
+        some = [cost for cost in every if cost.pool.holding == holding]
+        needs = tuple(dict.fromkeys(name for cost in some for name in cost.needs))
+        steps = [step for cost in some for step in cost.explained]
+        work = total_of([cost.work for cost in some])
+        lines.append(Line(f"{holding}_pools", work, needs, main=True, explained=lambda steps=steps: steps))
+    idling = total_of([cost.idling for cost in every])
+    unknown = tuple(dict.fromkeys(name for cost in every if not cost.idling.known for name in cost.needs))
+    lines.append(Line("idle_pools", idling, unknown))
+    if any(cost.pool.holding == "owned" for cost in every):
+        power = total_of([cost.power for cost in every])
+        lines.append(Line("power", power, () if power.known else ("kwh",) if math.isnan(p.kwh) else ("watts",)))
+    return tuple(lines)
+
+
+def _hours(s: Schedule, pool: Pool, runs: Sequence[ScheduledRun]) -> PoolHours:
+    """Hours of a pool. It is held to its last day where it is reserved, else to the calendar's end if that is sooner;
+    and for as long as a run is on it."""
+    begin = max(0.0, float((pool.first - s.start).days)) if pool.first else 0.0
+    last = float((pool.last - s.start).days + 1) if pool.last else math.inf
+    ends: list[float] = []
+    for side, span in zip(_SIDES, ("low", "middle", "high"), strict=True):
+        calendar_end = float(getattr(s.ends, side))
+        closes = last if pool.holding == "reserved" and math.isfinite(last) else min(last, calendar_end)
+        ends.append(max([begin, closes, *(getattr(run, span).end for run in runs)]))
+    days = Interval(*sorted(end - begin for end in ends))
+    held = days.through(lambda days: float(accelerator_hours(accelerators=pool.accelerators, seconds=86400 * days)))
+    used = total_of([run.answer.range_of("hours") for run in runs] or [_NOTHING])
+    spare = [max(0.0, float(idle_hours(held=getattr(held, side), used=getattr(used, side)))) for side in _SIDES]
+    return PoolHours(held, used, Interval(min(spare), spare[1], max(spare)), days)
+
+
+def _cost(s: Schedule, pool: Pool, p: Prices) -> PoolCost:
+    runs = s.runs_on(pool)
+    hours = _hours(s, pool, runs)
+    if pool == s.fleet.cluster and runs[0].answer.plan.owned:  # at a price of 0; its capital is asked with the bill
+        pool = replace(pool, holding="owned", capital=p.capital, years=p.years)
+    extra = hours.idle.through(lambda hours: hours * pool.idle) if not math.isnan(pool.idle) else _NOTHING
+    match pool.holding:
+        case "owned":
+            return _owned(pool, hours, runs, extra, p)
+        case "reserved":
+            return _reserved(pool, hours, extra)
+        case "rented":
+            return _rented(pool, hours, runs, extra, p)
+
+
+def _rented(pool: Pool, hours: PoolHours, runs: Sequence[ScheduledRun], extra: Interval, p: Prices) -> PoolCost:
+    work = total_of([run.answer.dollars for run in runs] or [_NOTHING])
+    if p.held and math.isnan(pool.idle) and runs:
+        extra = _at(hours.idle, runs[0].answer.plan.price_range)
+    steps = tuple(
+        rent.explain(hours=run.answer.middle.hours, price=run.answer.middle.price).about(f"{run.run.name}, {pool.name}")
+        for run in runs
+        if work.known
+    )
+    needs = () if work.known and extra.known else ("pool_price",)
+    return PoolCost(pool, hours, work, extra, needs=needs, explained=steps)
+
+
+def _reserved(pool: Pool, hours: PoolHours, extra: Interval) -> PoolCost:
+    if pool.prices is None:
+        return PoolCost(pool, hours, _UNKNOWN, _UNKNOWN, needs=("pool_price",))
+    step = rent.explain(hours=hours.held.mid, price=sum(pool.prices) / 2).about(f"{pool.name}, reserved")
+    idling = total_of((_at(hours.idle, pool.prices), extra))
+    return PoolCost(pool, hours, _at(hours.used, pool.prices), idling, explained=(step,))
+
+
+def _at(hours: Interval, prices: tuple[float, float]) -> Interval:
+    """Hours at a price, the low end at the low price."""
+    low, high = prices
+    return Interval(hours.low * low, hours.mid * (low + high) / 2, hours.high * high)
+
+
+def _owned(pool: Pool, hours: PoolHours, runs: Sequence[ScheduledRun], extra: Interval, p: Prices) -> PoolCost:
+    """Capital over the days held, shared out by the hours that work and those that do not."""
+    energy = total_of([run.answer.energy for run in runs] or [_NOTHING])
+    power = energy.through(lambda wh: float(power_bill(energy=wh, price=p.kwh))) if energy.known else _UNKNOWN
+    power = power if runs else _NOTHING
+    if math.isnan(pool.capital + pool.years):
+        return PoolCost(pool, hours, _UNKNOWN, _UNKNOWN, power, ("pool_capital",))
+    values = {"capital": pool.capital, "accelerators": float(pool.accelerators), "years": pool.years}
+    each = float(capital_used(days=1 / (24 * pool.accelerators), **values))
+    step = capital_used.explain(days=hours.days.mid, **values).about(f"{pool.name}, owned")
+    idling = total_of((_at(hours.idle, (each, each)), extra))
+    return PoolCost(pool, hours, _at(hours.used, (each, each)), idling, power, explained=(step,))

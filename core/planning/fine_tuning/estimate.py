@@ -1,0 +1,151 @@
+"""What a fine-tuning plan comes to: tokens a second, minutes and money for its data, and the largest that fits."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from core.budget.errors import BudgetError
+from core.models.catalog import catalog
+from core.models.spec import SpecError
+from core.planning.evaluation import answer
+from core.planning.memory_estimate import MemoryEstimate, memory_estimate
+from core.planning.plan import Plan
+from core.planning.plan_search import search_request
+from core.training.device.largest import largest_micro_batch, largest_seq_len
+from core.training.layout import LayoutError
+from core.training.trained import parts_of_training
+
+PRINTED = (0.99, 1.15)
+"""Printed peaks of fine-tuning runs over what a plan counts, whatever the software keeps beside: eight in ten lie
+between. Left out are those of bitsandbytes before 0.43.2, which kept what need not be (tests/core/memory_rows.py)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """seconds: of a step. tokens_per_second: of all accelerators, padding not counted. minutes: for the plan's tokens;
+    fastest_minutes: of the steps alone under the fastest layout, NaN where they are unknown. dollars: of the plan's own
+    layout, low and high, NaN without a price. per_hour: dollars of all accelerators for an hour."""
+
+    seconds: float
+    tokens_per_second: float
+    minutes: float
+    fastest_minutes: float
+    dollars: tuple[float, float]
+    per_hour: tuple[float, float]
+
+
+@lru_cache(maxsize=64)
+def pace(plan: Plan) -> Pace | None:
+    """How fast a plan's own layout trains; None where the time of a step is not known."""
+    with suppress(BudgetError, SpecError, LayoutError):
+        length = min(plan.seq_len, plan.lengths.mean or plan.seq_len)
+        h = memory_estimate(plan)
+        request = replace(search_request(replace(plan, seq_len=length)), batch=1)
+        seconds = float(request.step(h.layout, 1).total)
+        tokens = float(h.layout.micro_batch * h.layout.micro_batches * h.layout.data) * length
+        if not seconds > 0 or math.isinf(seconds):
+            return None
+        rate = tokens / seconds
+        hours = plan.tokens / rate / 3600
+        low, high = (price * plan.accelerators for price in plan.price_range)
+        return Pace(seconds, rate, 60 * hours, _fastest_minutes(plan), (low * hours, high * hours), (low, high))
+    return None
+
+
+def _fastest_minutes(plan: Plan) -> float:
+    """Minutes of the steps alone under the fastest layout of the plan's accelerators."""
+    try:
+        return 1440 * answer(plan).middle.steps_days
+    except BudgetError:
+        return math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """The largest of one thing that fits and leaves free what the plan keeps, with all else as it is: by its field, as
+    text; empty where none does."""
+
+    field: str
+    label: str
+    text: str
+
+
+def _fits(plan: Plan) -> bool:
+    try:
+        return memory_estimate(plan).room >= 0
+    except (LayoutError, SpecError):
+        return False
+
+
+def _most(fits: Callable[[int], bool], high: int, near: int = 0) -> int:
+    """The largest whole number up to ``high`` that fits where all smaller ones do; 0 where 1 does not.
+
+    near: where it is looked for first, ever further away.
+    """
+    low, high, step = 0, high + 1, 1
+    while low < near < high:
+        low, high, near = (near, high, near + step) if fits(near) else (low, near, near - step)
+        step *= 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _largest_rank(plan: Plan, most: int) -> int:
+    """The largest rank up to ``most`` that leaves enough free; 0 where none does."""
+
+    def room(rank: int) -> float:
+        try:
+            return memory_estimate(replace(plan, trained=replace(plan.trained, rank=rank))).room
+        except LayoutError:
+            return -math.inf
+
+    low, high, least, last = 1, most, room(1), room(most)
+    if least < 0 or last >= 0 or math.isinf(last):
+        return most if last >= 0 else 0 if least < 0 else _most(lambda r: room(r) >= 0, most)
+    tries = 0
+    while high - low > 1:
+        # Bytes rise with the rank nearly along a line, whose end is looked for; after a few tries by halves.
+        share, tries = least / (least - last) if tries < 4 else 0.5, tries + 1
+        rank = min(high - 1, low + max(1, int((high - low) * share)))
+        found = room(rank)
+        low, least, high, last = (rank, found, high, last) if found >= 0 else (low, least, rank, found)
+    return low
+
+
+@lru_cache(maxsize=1)
+def _dense_models() -> tuple[tuple[float, str], ...]:
+    """Models that can be fine-tuned whole in one account, from the smallest."""
+    return tuple(sorted((float(m.parameters), m.name) for m in catalog() if m.laid_out and not m.spec.experts))
+
+
+@lru_cache(maxsize=64)
+def largest_fitting(plan: Plan) -> tuple[Fitting, ...]:
+    """The largest model, rank, sequence length and micro-batch that a plan may have, each with all else as it is."""
+    h = memory_estimate(plan)
+    if h.fits == "unknown":
+        return ()
+    models = _dense_models()
+    near = bisect_right(models, (h.parameters * (h.total + h.room) / h.total, ""))
+    model = _most(lambda i: _fits(replace(plan, model=models[i - 1][1])), len(models), near)
+    found = [Fitting("model", "model", models[model - 1][1] if model else "")]
+    if plan.trained.adapters:
+        most = max(1, min(h.spec.hidden, h.spec.kv_heads * h.spec.head_dim))
+        rank = _largest_rank(plan, most)
+        found.append(Fitting("rank", "rank", f"{rank:,}" if rank else ""))
+    setup = replace(h.setup, memory=h.total + h.room)
+    length, batch = largest_seq_len(setup), largest_micro_batch(setup)
+    found.append(Fitting("seq", "sequence length", f"{length:,}" if length else ""))
+    found.append(Fitting("mbs", "micro-batch", f"{batch:,}" if batch else ""))
+    return tuple(found)
+
+
+def trained_parameters(h: MemoryEstimate) -> int:
+    """How many parameters are trained."""
+    return sum(part.tensor.elements for part in parts_of_training(h.spec, h.plan.trained) if part.trained)

@@ -1,0 +1,122 @@
+"""Whether a plan keeps its limits: deadline, money, power and free memory, each with how much it is off by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from core.budget.errors import BudgetError
+from core.budget.interval import Interval
+from core.planning.evaluation import Answer, answer
+from core.planning.memory_estimate import MemoryEstimate
+from core.planning.plan import Limits, Plan
+
+Limited: TypeAlias = Literal["deadline", "money", "power", "memory"]
+"""What is limited."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One limit of a plan, and what the plan comes to.
+
+    In days, dollars, watts or bytes held. value: at the probability that has to hold. met: None where unknown.
+    probability: that it is kept; NaN where it is known for certain, or not at all.
+    """
+
+    id: Limited
+    limit: float
+    value: float
+    met: bool | None
+    probability: float
+
+    @property
+    def over(self) -> float:
+        """How far beyond the limit; negative where something is left."""
+        return self.value - self.limit
+
+
+def checks(a: Answer, memory: MemoryEstimate | None) -> tuple[Check, ...]:
+    """Every limit of the plan of ``a``. memory: what its fullest accelerator holds; None where it has no layout."""
+    kept = a.plan.keeps
+    every = (
+        _check(a, "deadline", kept.days, a.range_of("days")),
+        _check(a, "money", kept.dollars, _UNKNOWN if a.plan.owned else a.dollars),
+        _check(a, "power", kept.watts, a.range_of("peak_watts")),
+    )
+    typed = tuple(check for check in every if not math.isnan(check.limit))
+    return (*typed, _memory_check(kept.free, memory)) if memory else typed
+
+
+_UNKNOWN = Interval.point(math.nan)
+
+
+def _check(a: Answer, id: Limited, limit: float, value: Interval) -> Check:
+    if not value.known:
+        return Check(id, limit, math.nan, None, math.nan)
+    if a.impossible and id != "power":
+        return Check(id, limit, math.inf, False, 0.0)
+    reached = value.quantile(a.plan.keeps.level)
+    certain = value.low == value.high
+    return Check(id, limit, reached, holds(reached, limit), math.nan if certain else value.below(limit))
+
+
+def _memory_check(free: float, memory: MemoryEstimate) -> Check:
+    most = memory.usable * (1 - free)
+    met = None if math.isnan(most) else holds(memory.total, most)
+    return Check("memory", most, memory.total, met, math.nan)
+
+
+def holds(value: float, limit: float) -> bool:
+    """Whether a value keeps a limit, beyond rounding."""
+    return value <= limit * (1 + 1e-9)
+
+
+_TRIES, _NUDGE = 4, 0.005
+"""Between the ends of a range its inverse is not the range of the inverse: a little more is tried so often."""
+
+
+def all_met(every: Sequence[Check]) -> bool | None:
+    """Whether all limits are kept; None where one is unknown and none is missed."""
+    if any(check.met is False for check in every):
+        return False
+    return None if any(check.met is None for check in every) else True
+
+
+def nearest(a: Answer, check: Check) -> Answer | None:
+    """The plan changed in one thing so that it keeps a limit that it misses, nothing else looked at: in more
+    accelerators for a deadline, in fewer for power, in fewer tokens for money. None where no such change does."""
+    asked = _question(a.plan, check)
+    if asked is None:
+        return None
+    deadline, level = check.id == "deadline", a.plan.keeps.level
+    try:
+        if check.id == "power":
+            return answer(asked)
+        amount = answer(asked).result.quantile(level if deadline else 1 - level)
+        for _ in range(_TRIES):
+            changed = {"accelerators": float(math.ceil(amount))} if deadline else {"tokens": float(math.floor(amount))}
+            result = answer(replace(a.plan, **changed))
+            if any(other.id == check.id and other.met for other in checks(result, None)):
+                return result
+            amount *= 1 + _NUDGE if deadline else 1 - _NUDGE
+    except (BudgetError, OverflowError):
+        pass
+    return None
+
+
+def _question(plan: Plan, check: Check) -> Plan | None:
+    """What is to be found so that a limit is kept."""
+    if check.met is not False or plan.find != "time":
+        return None
+    match check.id:
+        case "deadline":
+            return replace(plan, find="accelerators", limits=Limits(check.limit))
+        case "money":
+            return replace(plan, find="tokens", limits=Limits(math.nan, check.limit))
+        case "power":
+            nodes = math.floor(plan.accelerators * check.limit / check.value / plan.device.node_size)
+            return replace(plan, accelerators=float(nodes * plan.device.node_size)) if nodes else None
+        case _:
+            return None

@@ -1,0 +1,1 @@
+"""Serving a trained model: its weights, the cache of each user, and the least time of a token."""

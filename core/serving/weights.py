@@ -1,0 +1,176 @@
+"""Weights of a served model on one of the accelerators that share them: bytes held, and bytes read for a token.
+
+Quantised are the matrices of the layers, experts among them; the token table, the head and the norms stay in bf16, as
+AWQ, GPTQ, compressed-tensors and bitsandbytes leave them by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, cast
+
+import numpy as np
+
+from core.formula import Explanation, Source, Symbol, formula
+from core.models.parameter_formulas import count
+from core.models.spec import TransformerSpec
+from core.models.terms import shape_of
+from core.serving.cache import without_prediction
+from core.sources import OWN
+from core.training.device.ranks import RankParameters, narrowed, pieces_of, rank_parameters, stages_of
+from core.training.layout import Degrees
+from core.training.trained import FROZEN, QLORA
+
+_AWQ = Source("Lin et al. 2023, AWQ", "section 5: groups of 128", "https://arxiv.org/abs/2306.00978")
+_NF4 = QLORA.at("section 3: blocks of 64")
+_FP8 = Source(
+    "vLLM documentation, FP8 W8A8", "one scale for a tensor", "https://docs.vllm.ai/en/latest/features/quantization/fp8"
+)
+_INT8 = Source(
+    "vLLM documentation, INT8 W8A8",
+    "a scale for each output channel",
+    "https://docs.vllm.ai/en/latest/features/quantization/int8",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightType:
+    """A number format of the layers' matrices. bytes: per parameter, scales included. products: the format in which
+    they are multiplied; with weights alone quantised they are made bf16 again on the chip."""
+
+    name: str
+    bytes: float
+    products: str
+    note: str
+    source: Source
+
+
+WEIGHT_TYPES: Mapping[str, WeightType] = MappingProxyType(
+    {
+        item.name: item
+        for item in (
+            WeightType("bf16", 2.0, "bf16", "as trained", OWN),
+            WeightType("fp8", 1.0, "fp8", "E4M3, one scale for a matrix", _FP8),
+            WeightType("int8", 1.0, "int8", "a scale for each row", _INT8),
+            WeightType("int4", 0.5 + 2.5 / 128, "bf16", "AWQ, GPTQ: groups of 128 with scale and zero point", _AWQ),
+            WeightType("nf4", FROZEN["nf4"].each, "bf16", "bitsandbytes: blocks of 64 under an fp32 scale", _NF4),
+        )
+    }
+)
+"""The formats by name. Scales of a whole row or matrix are under a thousandth and not counted."""
+
+OTHERS = 2.0
+"""Bytes per parameter of what is not quantised: token table, head, norms."""
+
+
+@formula(
+    r"\v{matrices} \cdot \v{bytes} + \v{others} \cdot 2",
+    result=Symbol("W", "bytes of weights on one accelerator", "bytes"),
+    symbols={
+        "matrices": count("N_m", "parameters of the layers’ matrices, experts included, on one accelerator"),
+        "bytes": Symbol("b", "bytes per parameter, scales included", "number"),
+        "others": count("N_o", "parameters of token table, head and norms on one accelerator"),
+    },
+    sources=(_AWQ, _NF4),
+)
+def weight_bytes(matrices: float, bytes: float, others: float) -> float:
+    """Weights that one accelerator holds.
+
+    The matrices of the layers in the chosen format, all else in bf16.
+    """
+    return matrices * bytes + others * 2
+
+
+@formula(
+    r"\v{experts} \cdot (1 - (1 - \frac{\v{per_token}}{\v{experts}})^{\v{tokens}})",
+    result=Symbol("E_t", "routed experts of a layer that some token runs", "number"),
+    symbols={
+        "experts": count("E", "routed experts of a layer"),
+        "per_token": count("k", "routed experts that each token runs"),
+        "tokens": count("B", "tokens of one pass"),
+    },
+    sources=(OWN.at("every expert equally likely, tokens independent"),),
+)
+def touched_experts(experts: float, per_token: float, tokens: float) -> float:
+    """Routed experts whose weights one pass has to read.
+
+    One token runs k of them; of many tokens each picks its own, so that soon all are read.
+    """
+    share: Any = per_token / experts
+    few: Any = -np.expm1(tokens * np.log1p(-np.minimum(share, 0.5)))  # of many experts, which rounding would lose
+    run: Any = cast("Any", np.where)(np.less(share, 0.5), few, 1 - (1 - share) ** tokens)
+    return experts * run
+
+
+@dataclass(frozen=True, slots=True)
+class ServedWeights:
+    """Parameters of one accelerator by what is done with them. tied: whether the head reads the token table."""
+
+    spec: TransformerSpec
+    kind: WeightType
+    rank: RankParameters
+    tied: bool
+
+    @property
+    def _experts(self) -> float:
+        return float(np.ravel(self.rank.experts)[0])
+
+    @property
+    def _layers(self) -> float:
+        return float(np.ravel(self.rank.layers)[0])
+
+    @property
+    def _norms(self) -> float:
+        return float(np.ravel(self.rank.norms)[0])
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """Parameters of the token table and of a head of its own."""
+        return float(np.ravel(self.rank.embedding)[0]), float(np.ravel(self.rank.head)[0])
+
+    @property
+    def values(self) -> dict[str, float]:
+        """What `weight_bytes` takes of what is held."""
+        others = self._norms + sum(self._ends)
+        return {"matrices": self._layers + self._experts, "bytes": self.kind.bytes, "others": others}
+
+    @property
+    def held(self) -> float:
+        """Bytes on one accelerator."""
+        return weight_bytes(**self.values)
+
+    def touched(self, tokens: float) -> float:
+        """Share of the routed experts that a pass of so many tokens reads; 1 without experts."""
+        moe = self.spec.experts
+        return touched_experts(moe.count, moe.per_token, tokens) / moe.count if moe else 1.0
+
+    def read(self, tokens: float) -> float:
+        """Bytes that a pass of so many tokens reads once: of the token table nothing where it is only looked up."""
+        table, head = self._ends
+        matrices = self._layers + self.touched(tokens) * self._experts
+        return weight_bytes(
+            matrices=matrices, bytes=self.kind.bytes, others=self._norms + (table if self.tied else head)
+        )
+
+    def explain(self, tokens: int) -> list[Explanation]:
+        """Bytes held, and the experts that a pass of so many tokens reads."""
+        moe = self.spec.experts
+        touched = [touched_experts.explain(experts=moe.count, per_token=moe.per_token, tokens=tokens)] if moe else []
+        return [weight_bytes.explain(**self.values).about("held"), *touched]
+
+
+@lru_cache(maxsize=512)
+def weights_of(spec: TransformerSpec, kind: WeightType = WEIGHT_TYPES["bf16"], *, tensor: int = 1) -> ServedWeights:
+    """The weights of ``spec`` on one of ``tensor`` accelerators, each layer's matrices divided over them.
+
+    Norms and routers are whole on each, and key/value heads fewer than the accelerators are repeated. Parameters of a
+    layer that are no matrix (biases, routers, decays) are counted as its matrices; they are under a hundredth.
+    """
+    served = without_prediction(spec)
+    degrees = Degrees(tensor=float(tensor))
+    numbers = narrowed(shape_of(served), float(tensor))
+    (stage,) = (stages_of(numbers, degrees, ("first",)),)
+    return ServedWeights(served, kind, rank_parameters(pieces_of(numbers, degrees), stage), served.tied_head)

@@ -1,0 +1,303 @@
+"""What is trained of a model, and how the rest is stored: everything, adapters, last layers, named tensors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from core.formula import Source
+from core.models.spec import TransformerSpec
+from core.suggest import suggestions
+from core.training.layout import LayoutError
+from core.training.tensors import ParameterTensor, tensors_of
+
+Method: TypeAlias = Literal["everything", "adapters", "last layers", "named tensors"]
+
+METHODS: tuple[Method, ...] = ("everything", "adapters", "last layers", "named tensors")
+
+QLORA = Source("Dettmers et al. 2023, QLoRA", "sections 2 and 3", "https://arxiv.org/abs/2305.14314")
+LORA = Source("Hu et al. 2021, LoRA", "section 4", "https://arxiv.org/abs/2106.09685")
+DORA = Source("Liu et al. 2024, DoRA", "section 4", "https://arxiv.org/abs/2402.09353")
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenType:
+    """How frozen weights are stored. each: bytes per element with the scales of its blocks. per_row: bytes of a scale
+    for each output. computed: bytes of what products read. Only matrices of layers are quantised."""
+
+    each: float
+    per_row: float = 0.0
+    computed: int = 2
+    quantised: bool = True
+
+
+FROZEN: Mapping[str, FrozenType] = {
+    "bf16": FrozenType(2, quantised=False),
+    "fp32": FrozenType(4, computed=4, quantised=False),
+    "int8": FrozenType(1, per_row=4),
+    "fp8": FrozenType(1 + 4 / 128**2),
+    "nf4": FrozenType(0.5 + 4 / 64),
+    "nf4, double": FrozenType(0.5 + 1 / 64 + 4 / (64 * 256)),
+}
+"""By name. nf4: blocks of 64 with an fp32 scale each; double: those scales in 8 bits, 256 of them with an fp32 scale
+[QLoRA, section 3]. fp8: blocks of 128 × 128 as DeepSeek-V3 scales them. int8: an fp32 scale for each output, as
+bitsandbytes' LLM.int8."""
+
+_ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
+_NETWORK = ("gate_proj", "up_proj", "down_proj")
+
+MODULES: Mapping[str, str] = {
+    "queries": "self_attn.q_proj",
+    "queries down": "self_attn.q_a_proj",
+    "queries up": "self_attn.q_b_proj",
+    "keys": "self_attn.k_proj",
+    "values": "self_attn.v_proj",
+    "keys and values down": "self_attn.kv_a_proj_with_mqa",
+    "keys and values up": "self_attn.kv_b_proj",
+    "attention gate": "self_attn.g_proj",
+    "attention output": "self_attn.o_proj",
+    "feed-forward gate": "mlp.gate_proj",
+    "feed-forward up": "mlp.up_proj",
+    "feed-forward down": "mlp.down_proj",
+    "router": "mlp.gate",
+    "expert gate": "mlp.experts.gate_proj",
+    "expert up": "mlp.experts.up_proj",
+    "expert down": "mlp.experts.down_proj",
+    "shared experts gate": "mlp.shared_expert.gate_proj",
+    "shared experts up": "mlp.shared_expert.up_proj",
+    "shared experts down": "mlp.shared_expert.down_proj",
+    "norm of queries": "self_attn.q_norm",
+    "norm of keys": "self_attn.k_norm",
+    "norm": "layernorm",
+    "state: first projection": "mamba.in_proj",
+    "state: output": "mamba.out_proj",
+    "token embedding": "embed_tokens",
+    "position table": "embed_positions",
+    "norm outside the layers": "norm",
+    "output head": "lm_head",
+}
+"""Name of a class of tensors → its module as transformers calls it in a Llama or a DeepSeek."""
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "all-linear": (
+        *_ATTENTION,
+        *_NETWORK,
+        *("q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "g_proj", "in_proj", "out_proj"),
+    ),
+    "attention": (*_ATTENTION, "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "g_proj"),
+    "mlp": _NETWORK,
+}
+"""Words for several target modules."""
+
+TARGETS: tuple[str, ...] = (*GROUPS, *dict.fromkeys(name for group in GROUPS.values() for name in group), "lm_head")
+"""Every name that adapters can be asked for."""
+
+
+class TrainedError(LayoutError):
+    """A choice of what is trained that cannot be. field: of `Trained`; message: what is wrong and what would do."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(field, 0, message)
+        self.args = (message,)
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What a plan trains.
+
+    rank, alpha, targets, dora, dropout: of adapters; targets are names of `TARGETS`. head: embedding and head are
+    trained beside them. norms: norms and biases are. last: layers from the top. names: patterns with ``*`` over names
+    such as ``layers.31.mlp.down_proj``, or parts of such names. frozen: how the rest is stored, by name of `FROZEN`.
+    wide: what is neither trained nor quantised is in fp32, and the residual stream with it. fused: queries, keys and
+    values are one matrix, whose adapters read one input after dropout, as litgpt's do; PEFT drops out for each.
+    """
+
+    method: Method = "everything"
+    rank: int = 16
+    alpha: float = 32.0
+    targets: tuple[str, ...] = ("all-linear",)
+    dora: bool = False
+    dropout: bool = False
+    head: bool = False
+    norms: bool = False
+    last: int = 2
+    names: tuple[str, ...] = ()
+    frozen: str = "bf16"
+    wide: bool = False
+    fused: bool = False
+
+    @property
+    def everything(self) -> bool:
+        return self.method == "everything"
+
+    @property
+    def adapters(self) -> bool:
+        return self.method == "adapters"
+
+    @property
+    def storage(self) -> FrozenType:
+        """How frozen weights are stored."""
+        return FROZEN[self.frozen]
+
+    @property
+    def computed(self) -> int:
+        """Bytes of what frozen embedding, head and norms are in, and the residual stream."""
+        return 4 if self.wide else self.storage.computed
+
+    @property
+    def modules(self) -> frozenset[str]:
+        """The target modules by their own names."""
+        return frozenset(name for target in self.targets for name in GROUPS.get(target, (target,)))
+
+
+EVERYTHING = Trained()
+
+
+def module_of(tensor: ParameterTensor) -> str:
+    """The module of a tensor; its own name with underscores where transformers has no one name for it."""
+    name = tensor.name.removesuffix(" bias").removeprefix("prediction: ")
+    return MODULES.get(name, re.sub(r"\W+", "_", name))
+
+
+def _layers_of(spec: TransformerSpec, tensor: ParameterTensor) -> int:
+    """Layers over which tensors of this class lie; 0 where they are outside the layers."""
+    if tensor.kind in ("embedding", "head") or tensor.name.startswith(("prediction", "norm outside")):
+        return 0
+    if " to " in tensor.name or tensor.name == "bias of the head":
+        return 0
+    return next(n for n in range(min(spec.layers, tensor.count), 0, -1) if tensor.count % n == 0)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedPart:
+    """Tensors of one shape that are all trained, or all frozen. base: which tensors of the model they are, or adapt.
+
+    adapter: they stand beside ``base``, whose elements are counted with it. share: part of the layers that have them.
+    """
+
+    tensor: ParameterTensor
+    base: ParameterTensor
+    trained: bool
+    adapter: bool = False
+
+
+def _adapters(t: Trained, base: ParameterTensor) -> Iterator[TrainedPart]:
+    out, into, count = base.rows, base.columns, base.count
+    shapes = [("A", t.rank, into), ("B", out, t.rank)] + [("magnitude", out, 1)] * t.dora
+    for name, rows, columns in shapes:
+        kind = "vector" if columns == 1 else "matrix"
+        part = ParameterTensor(f"{base.name}: adapter {name}", rows, columns, count, kind)
+        yield TrainedPart(part, base, trained=True, adapter=True)
+
+
+def _outside(base: ParameterTensor) -> bool:
+    return base.kind in ("embedding", "head") or base.name == "bias of the head"
+
+
+def _matched(t: Trained, spec: TransformerSpec, base: ParameterTensor) -> int:
+    """How many of the layers' tensors (or 1, outside the layers) the method trains."""
+    layers, module = _layers_of(spec, base), module_of(base)
+    suffix = ".bias" if base.name.endswith(" bias") else ""
+    if t.method == "last layers":
+        trained = min(t.last, layers) if layers else 0
+    elif t.method == "named tensors":
+        every = [f"layers.{i}.{module}{suffix}" for i in range(layers)] or [f"{module}{suffix}"]
+        trained = sum(any(names_tensor(pattern, name) for pattern in t.names) for name in every)
+    else:
+        trained = 0
+    beside = t.method in ("adapters", "last layers")
+    if beside and ((t.head and _outside(base)) or (t.norms and base.kind == "vector" and not _outside(base))):
+        return max(1, layers)
+    return trained
+
+
+def names_tensor(pattern: str, name: str) -> bool:
+    """Whether a pattern of `Trained.names` is meant for the tensor ``name``."""
+    return fnmatchcase(name, pattern) if "*" in pattern else pattern in name
+
+
+@lru_cache(maxsize=256)
+def parts_of_training(spec: TransformerSpec, trained: Trained) -> tuple[TrainedPart, ...]:
+    """The tensors of a model, each trained or frozen, and those that are trained beside them.
+
+    Raises `TrainedError` for a name that is no tensor's, a rank above the width, and quantised tensors to be trained.
+    """
+    parts: list[TrainedPart] = []
+    for base in tensors_of(spec):
+        module = module_of(base)
+        leaf = module.rsplit(".", 1)[-1]
+        if trained.adapters and leaf in trained.modules and base.kind in ("matrix", "expert matrix", "head"):
+            if trained.rank > min(base.rows, base.columns):
+                raise TrainedError(
+                    "rank",
+                    f"A rank of {trained.rank:,} is above the width of {module}, {min(base.rows, base.columns):,}: "
+                    f"adapters as large as what they adapt. For example: 16.",
+                )
+            parts.extend(_adapters(trained, base))
+        layers = max(1, _layers_of(spec, base))
+        hit = layers if trained.everything else _matched(trained, spec, base)
+        for number, whether in ((hit, True), (layers - hit, False)):
+            if number:
+                parts.append(TrainedPart(replace(base, count=base.count * number // layers), base, whether))
+    _check(spec, trained, parts)
+    return tuple(parts)
+
+
+def _check(spec: TransformerSpec, t: Trained, parts: list[TrainedPart]) -> None:
+    modules = list(dict.fromkeys(module_of(base) for base in tensors_of(spec)))
+    if t.method == "named tensors":
+        layered = {module_of(b): _layers_of(spec, b) for b in tensors_of(spec)}
+        every = [f"layers.{i}.{m}{end}" for m, n in layered.items() for i in range(n) for end in ("", ".bias")]
+        every += [m for m, n in layered.items() if not n]
+        for pattern in t.names or ("",):
+            if not pattern or not any(names_tensor(pattern, name) for name in every):
+                near = suggestions(pattern.replace("*", ""), modules) or modules[1:4]
+                raise TrainedError("names", f"“{pattern}” names no tensor of this model. Near it: {', '.join(near)}.")
+    if t.adapters and not any(part.adapter for part in parts):
+        leaves = [m.rsplit(".", 1)[-1] for m in modules]
+        raise TrainedError(
+            "targets", f"This model has no {' or '.join(t.targets)}. It has {', '.join(dict.fromkeys(leaves[1:8]))}."
+        )
+    if t.method == "last layers" and t.last > spec.layers:
+        raise TrainedError("last", f"There are only {spec.layers} layers. For example: 2.")
+    matrices = [part for part in parts if part.base.kind in ("matrix", "expert matrix") and not part.adapter]
+    chosen = [part for part in matrices if part.trained]
+    if t.method == "named tensors" and t.storage.quantised and len(chosen) == len(matrices):
+        raise TrainedError(
+            "frozen",
+            f"{module_of(chosen[0].base)} is to be trained and cannot stay in {t.frozen}: an update is smaller than "
+            f"its steps. Train adapters beside it, or store it in bf16.",
+        )
+
+
+@lru_cache(maxsize=256)
+def active_share(spec: TransformerSpec, trained: Trained) -> float:
+    """Share of the layers through which a gradient flows: from the lowest that is trained to the top."""
+    if trained.method in ("everything", "adapters") or trained.head:
+        return 1.0
+    if trained.method == "last layers":
+        return trained.last / spec.layers
+    layered = {module_of(base): _layers_of(spec, base) for base in tensors_of(spec)}
+    if any(not n and "embed" in m and any(names_tensor(p, m) for p in trained.names) for m, n in layered.items()):
+        return 1.0
+    ends = [(module, layers, end) for module, layers in layered.items() for end in ("", ".bias")]
+
+    def trains(i: int) -> bool:
+        names = [f"layers.{i}.{module}{end}" for module, layers, end in ends if layers > i]
+        return any(names_tensor(pattern, name) for pattern in trained.names for name in names)
+
+    lowest = next((i for i in range(spec.layers) if trains(i)), spec.layers)
+    return (spec.layers - lowest) / spec.layers
+
+
+def stored_bytes(trained: Trained, base: ParameterTensor) -> float:
+    """Bytes per element of a frozen tensor: matrices of layers as the storage has them, others in what it computes."""
+    storage = trained.storage
+    if base.kind in ("matrix", "expert matrix") and base.name != "router":
+        return storage.each + storage.per_row / base.columns
+    return float(trained.computed)

@@ -1,0 +1,183 @@
+"""A running job against its plan, in words: on time or not, when it ends at this pace, what changed, what was read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from core.planning.actuals.progress import Progress, own_run_text, tokens_each
+from core.planning.calendar.dates import format_day
+from core.planning.evaluation import Answer
+from core.units import format_count, format_duration, format_quantity
+from core.views.common.chart import as_typed
+from core.wording import percent, plural, signed, span
+
+INVITATION = (
+    "Bring in the CSV of a logger, such as an export of W&B or TensorBoard: tokens, samples or steps against time. It "
+    "is drawn over the plan’s range."
+)
+KEPT_HERE = "The log is too long for a link: it stays in this browser session alone. Links carry the plan without it."
+IN_LINK = "The log is short enough that links to this plan carry it."
+HEADINGS = ("", "logged", "plan", "difference")
+_LAST_DAY = 7.2e9
+_MONTH, _LONGEST_EXAMPLE = 30.0, 5000.0
+"""Days: a shorter example has no dates, and none is longer."""
+
+
+def _days(days: float) -> str:
+    return format_duration(86400 * days, 3)
+
+
+def _tokens(tokens: float) -> str:
+    return format_count(tokens, 3)
+
+
+def _date(p: Progress, day: float) -> str:
+    """The date of a day of the job; empty where no moments were logged."""
+    seconds = p.log.began + 86400 * (day - p.lead)
+    if not seconds < _LAST_DAY:  # unknown, or beyond any calendar
+        return ""
+    return format_day(datetime.fromtimestamp(seconds, UTC).date())
+
+
+def _at(p: Progress, day: float) -> str:
+    """``12 Mar 2027 (day 92)``, or the day alone."""
+    date = _date(p, day)
+    return f"**{date}** (day {day:,.3g})" if date else f"**day {day:,.3g}**"
+
+
+def verdict(p: Progress) -> str:
+    """How far it is, how that stands against the plan's range, when it ends, and whether within the deadline."""
+    behind = p.day - p.planned.mid * p.trained / p.goal
+    side = f"{_days(abs(behind))} {'behind' if behind > 0 else 'ahead of'} the middle of the plan"
+    if p.implied > p.planned.high * (1 + 1e-9):
+        place = "✗ slower than its P90"
+    elif p.implied < p.planned.low * (1 - 1e-9):
+        place = "✓ faster than its P10"
+    else:
+        place = "✓ within its P10–P90"
+    share = "All" if p.done else f"**{percent(float(f'{p.trained / p.goal:.3g}'))}**"
+    said = f"{share} of {_tokens(p.goal)} tokens after {_days(p.day)}: **{side}**, {place}."
+    return " ".join(filter(None, (said, _ending(p), _late(p))))
+
+
+def _ending(p: Progress) -> str:
+    first, last = p.ends
+    if p.done:
+        return f"It ended on {_at(p, first)}."
+    if math.isinf(last):
+        return f"At its overall pace it ends on {_at(p, first)}; at its recent one, never: it stands still."
+    if f"{first:.3g}" == f"{last:.3g}":
+        return f"At this pace it ends on {_at(p, first)}."
+    return f"At this pace it ends between {_at(p, first)} and {_at(p, last)}."
+
+
+def _late(p: Progress) -> str:
+    """Whether the deadline holds."""
+    if math.isnan(p.deadline):
+        return ""
+    early, late = (end - p.deadline for end in p.ends)
+    named = f"the deadline of {_days(p.deadline)}"
+    if late <= 0:
+        return f"✓ {_apart(-late, -early)} before {named}."
+    if early > 0:
+        return f"✗ {_apart(early, late)} after {named}."
+    return f"? From {_days(-early)} before {named} to {_days(late) + ' after it' if math.isfinite(late) else 'never'}."
+
+
+def _apart(low: float, high: float) -> str:
+    if math.isinf(high):
+        return f"at least {_days(low)}"
+    return _days(low) if _days(low) == _days(high) else span(_days(low), _days(high))
+
+
+def changed(p: Progress) -> list[tuple[str, ...]]:
+    """Paces against those of the plan, and days lost."""
+    steps, whole = p.goal / p.steps_days, p.goal / p.planned.mid
+    recent = _pace(p.recent) if p.recent > 0 else "none"
+    gaps = f"Lost in {len(p.gaps)} {plural(len(p.gaps), 'gap')}"
+    if p.gaps:
+        worst = max(p.gaps, key=lambda gap: gap.days)
+        gaps += f", the longest {_days(worst.days)} from day {worst.start:,.3g}"
+    twice = f"Trained twice after {p.restarts} {plural(p.restarts, 'restart')}, {_tokens(p.repeated)} tokens"
+    return [
+        ("Steady stretches (plan: steps alone)", _pace(p.steady), _pace(steps), signed(p.steady / steps - 1)),
+        ("All days (plan: whole run)", _pace(p.overall), _pace(whole), signed(p.overall / whole - 1)),
+        (
+            "The last quarter (plan: whole run)",
+            recent,
+            _pace(whole),
+            signed(p.recent / whole - 1) if p.recent > 0 else "",
+        ),
+        (gaps, _days(p.gap_days), "", ""),
+        (twice if p.restarts else "Trained twice", _days(p.repeated / p.steady), "", ""),
+    ]
+
+
+def _pace(pace: float) -> str:
+    return f"{_tokens(pace)} tokens/day"
+
+
+def read(p: Progress) -> list[str]:
+    """What was read of the file, what was left out, and what was taken for granted."""
+    log = p.log
+    when, what = (as_typed(name) for name in log.columns)
+    lines = [f"Read: “{what}” against “{when}”, {len(log.seconds):,} of {log.rows:,} rows."]
+    if log.measure != "tokens":
+        each = tokens_each(log, p.plan)
+        basis = "the plan’s sequence length" if log.measure == "samples" else "the plan’s batch"
+        lines.append(f"It counts {log.measure}, of {format_count(each)} tokens each by {basis}.")
+    if log.missing:
+        lines.append(f"{log.missing:,} {plural(log.missing, 'row')} without a time or a count left out.")
+    if log.unreadable:
+        bad = as_typed(log.bad)
+        lines.append(f"{log.unreadable:,} {plural(log.unreadable, 'row')} that cannot be read left out: {bad}.")
+    if log.resets:
+        times = f"{log.resets} {plural(log.resets, 'time')}"
+        lines.append(
+            f"The time begins anew {times}: counted on, without the days between, which the file does not say."
+        )
+    if p.lead > 0.01 * p.day:
+        lines.append(f"It begins at {_tokens(float(p.tokens[0]))} tokens: {_days(p.lead)} before it, at its own pace.")
+    return lines
+
+
+def own(p: Progress) -> str:
+    """The job as a run of one's own, in words; else why it is none yet."""
+    if p.why:
+        return f"It cannot count among your own runs. {as_typed(p.why)}"
+    if p.own is None:
+        return "From a tenth of its tokens on, its pace can count among your own runs and narrow the range."
+    share = format_quantity(p.own.mfu, "ratio", 3)
+    return f"It reached {share} MFU over all hours of {_days(p.day)}, which can narrow the plan’s range."
+
+
+def with_own_run(p: Progress, before: str) -> str:
+    """The text of one's own runs with the job among them; as it was where it is already, or is none."""
+    line = own_run_text(p.own) if p.own else ""
+    lines = [*before.splitlines(), line] if line and line not in before.splitlines() else before.splitlines()
+    return "\n".join(filter(None, lines))
+
+
+def chart_alt(p: Progress) -> str:
+    """What the chart shows."""
+    plan = f"{_days(p.planned.low)} to {_days(p.planned.high)}"
+    return f"Tokens against days: {_tokens(p.trained)} tokens by day {p.day:,.3g}, over the plan’s {plan}."
+
+
+def example(a: Answer) -> str:
+    """A made-up log of a job on the plan of ``a``: 45 % done, one long gap, one restart, a slower end."""
+    end = min(a.middle.days, _LONGEST_EXAMPLE)
+    goal = a.middle.tokens * end / a.middle.days
+    dated = end > _MONTH
+    began = datetime(2026, 1, 5, tzinfo=UTC).timestamp()
+    shape: Sequence[tuple[float, float]] = (
+        (0, 0), (4, 4.6), (8, 9.2), (12, 13.8), (15, 17.2), (15.1, 16.9), (18, 20.2), (18.5, 20.8), (22.5, 20.8),
+        (26, 24.8), (30, 29.4), (34, 34), (38, 38.2), (42, 42), (46, 45),
+    )  # fmt: skip
+    rows = [
+        f"{f'{began + 864 * at * end:.0f}' if dated else f'{at * end / 100:.6g}'},{share * goal / 100:.4g}"
+        for at, share in shape
+    ]
+    return "\n".join(["timestamp,consumed_tokens" if dated else "days,consumed_tokens", *rows])

@@ -1,0 +1,81 @@
+"""A fine-tuning plan in sentences: what is trained, how long its data take, what of it would fit."""
+
+from __future__ import annotations
+
+import math
+
+from core.planning.fine_tuning.estimate import PRINTED, Pace, trained_parameters
+from core.planning.memory_estimate import MemoryEstimate
+from core.units import format_count, format_quantity, significant
+from core.views.plan.text_memory import gib
+from core.wording import percent
+
+_FASTER = 0.95
+"""Share of its own minutes below which those of the fastest layout are told beside them."""
+
+
+def what_is_trained(h: MemoryEstimate) -> str:
+    """How much is trained, and what the rest takes; empty where everything is."""
+    t = h.plan.trained
+    if t.everything:
+        return ""
+    number = trained_parameters(h)
+    how = {
+        "adapters": f"adapters of rank {t.rank:,} beside {', '.join(t.targets)}",
+        "last layers": f"the last {t.last:,} layers",
+        "named tensors": f"tensors named {', '.join(t.names)}",
+    }[t.method]
+    states = float(h.device_memory.gradients + h.device_memory.later + h.device_memory.optimizer_state)
+    return (
+        f"**{format_count(number)} parameters are trained** ({percent(number / h.parameters)}): {how}. The rest is "
+        f"frozen in {t.frozen}; gradients and optimizer state take {gib(states)}."
+    )
+
+
+def likely(h: MemoryEstimate) -> str:
+    """Between what the peak lies in eight of ten runs, and whether all of that fits."""
+    low, high = (share * h.total for share in PRINTED)
+    text = f"**Likely {gib(low)} to {gib(high)}**: between these lie eight in ten printed peaks of such runs"
+    return f"{text}, and **the upper end is too much**." if h.fits == "fits" and high > h.usable else f"{text}."
+
+
+def taken(h: MemoryEstimate, found: Pace | None) -> str:
+    """Minutes for the data, tokens a second, and money; why not where the time of a step is not known."""
+    if found is None:
+        return "**How long it takes** is unknown: nobody measured a step on this accelerator."
+    tokens = format_quantity(h.plan.tokens, "count")
+    text = (
+        f"**About {_time(found.minutes)}** for {tokens} tokens as it is laid out here, at "
+        f"{format_count(found.tokens_per_second)} tokens/s, steps alone"
+    )
+    if found.fastest_minutes < _FASTER * found.minutes:
+        text += f" ({_time(found.fastest_minutes)} under the fastest layout)"
+    low, high = found.dollars
+    if math.isnan(low):
+        return f"{text}; what the card costs an hour is unknown."
+    per_hour = " to ".join(dict.fromkeys(f"${price:,.2f}" for price in found.per_hour))
+    money = " to ".join(dict.fromkeys(f"${price:,.2f}" for price in (low, high)))
+    return f"{text}: **{money}** at {per_hour} an hour."
+
+
+def _time(minutes: float) -> str:
+    if minutes >= 2880:
+        return f"{significant(minutes / 1440, 2)} days"
+    return f"{significant(minutes, 2)} minutes" if minutes < 120 else f"{significant(minutes / 60, 2)} hours"
+
+
+def fitting(h: MemoryEstimate) -> str:
+    """What is offered beside the largest that may be."""
+    free = f" with {percent(h.plan.keeps.free)} free" if h.plan.keeps.free else ""
+    return f"Largest that fits{free}, all else as it is"
+
+
+def not_stored(h: MemoryEstimate) -> str:
+    """That nothing is frozen where a quantised type was chosen for it; empty otherwise."""
+    t = h.plan.trained
+    if not t.everything or not t.storage.quantised:
+        return ""
+    return (
+        f"**Everything is trained, so nothing is stored in {t.frozen}:** an update is smaller than its steps. Choose "
+        f"adapters to keep weights in {t.frozen}."
+    )

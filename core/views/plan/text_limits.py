@@ -1,0 +1,158 @@
+"""The limits of a plan in words: which it keeps or misses, by how much, how surely, and what it would take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from core.planning.evaluation import Answer
+from core.planning.plan import whole_accelerators
+from core.planning.plan_limits import Check, Limited, all_met, checks, nearest
+from core.training.layout import LayoutError
+from core.units import format_count, format_duration, format_quantity
+from core.views.plan.text_memory import gib
+from core.wording import listed, percent, plural, rent
+
+NAMES: dict[Limited, str] = {
+    "deadline": "deadline",
+    "money": "money",
+    "power": "power",
+    "memory": "memory to keep free",
+}
+"""What is limited, as tables name it."""
+
+_UNKNOWN: dict[Limited, str] = {
+    "deadline": "how long it takes is unknown",
+    "money": "no rent is known",
+    "power": "the node’s power is unknown",
+    "memory": "its memory is unknown",
+}
+
+_AS_GOOD_AS_SURE = 0.9995
+
+
+def limit_checks(a: Answer) -> tuple[Check, ...]:
+    """The limits of an answered plan, that of memory where it can be laid out; none where nobody typed any."""
+    if not a.plan.keeps.typed:
+        return ()
+    try:
+        return checks(a, a.memory)
+    except LayoutError:
+        return checks(a, None)
+
+
+def amount_of(check: Check, value: float) -> str:
+    """A value of a limit with its unit."""
+    match check.id:
+        case "deadline":
+            return format_duration(86400 * value, 3)
+        case "money":
+            return rent(value)
+        case "power":
+            return format_quantity(value, "watts", 3)
+        case "memory":
+            return gib(value)
+
+
+def mark(check: Check) -> str:
+    """That a limit is kept or missed, in a sign and a word."""
+    return "? unknown" if check.met is None else "✓ kept" if check.met else "✗ missed"
+
+
+def outcome(check: Check) -> str:
+    """Whether a limit is kept, and by how much: ``✗ missed by 21 days``."""
+    if check.met is None:
+        return f"{mark(check)}: {_UNKNOWN[check.id]}"
+    if math.isinf(check.value):
+        return f"{mark(check)}: no steps are that fast"
+    by = amount_of(check, abs(check.over))
+    return f"{mark(check)} with {by} to spare" if check.met else f"{mark(check)} by {by}"
+
+
+def reached(a: Answer, check: Check) -> str:
+    """What the plan comes to, at which probability, and how likely the limit holds; empty where that is unknown."""
+    if not math.isfinite(check.value):
+        return ""
+    text = amount_of(check, check.value)
+    if math.isnan(check.probability):
+        return text
+    return f"{a.plan.keeps.certainty}: {text}, {likely(check.probability)} to hold"
+
+
+def _in_words(a: Answer, check: Check) -> str:
+    """A limit in a sentence: ``120 days ✗ 21 days over (P75: 141 days, 38 % likely)``."""
+    if check.met is None or math.isinf(check.value):
+        return f"{named(a, check)} {outcome(check)}"
+    by = amount_of(check, abs(check.over))
+    short = "short" if check.id == "memory" else "over"
+    details: list[str] = []
+    if not math.isnan(check.probability):
+        details = (
+            [] if a.plan.keeps.certainty == "P50" else [f"{a.plan.keeps.certainty}: {amount_of(check, check.value)}"]
+        )
+        details.append(likely(check.probability))
+    how = f"✓ {by} to spare" if check.met else f"✗ {by} {short}"
+    return f"{named(a, check)} {how}" + (f" ({', '.join(details)})" if details else "")
+
+
+def likely(probability: float) -> str:
+    """``38 % likely``; what is nearly certain not as if it were."""
+    if probability > _AS_GOOD_AS_SURE:
+        return "nearly certain"
+    return "hardly likely" if probability < 1 - _AS_GOOD_AS_SURE else f"{percent(float(f'{probability:.2g}'))} likely"
+
+
+def named(a: Answer, check: Check) -> str:
+    """A limit by its amount: ``120 days``, ``$12 M``, ``8 % of memory free``."""
+    return f"{percent(a.plan.keeps.free)} of memory free" if check.id == "memory" else amount_of(check, check.limit)
+
+
+def verdict(every: Sequence[Check]) -> str:
+    """How many limits are kept: ``✓ Meets all 3 limits``, ``✗ Misses 1 of 3 limits``."""
+    count = f"{len(every)} {plural(len(every), 'limit')}"
+    match all_met(every):
+        case True:
+            return f"✓ Meets all {count}" if len(every) > 1 else "✓ Meets its limit"
+        case False:
+            missed = sum(check.met is False for check in every)
+            return f"✗ Misses {missed} of {count}" if len(every) > 1 else "✗ Misses its limit"
+        case None:
+            return f"? Misses none of {count} that is known"
+
+
+def sentence(a: Answer) -> str:
+    """Every limit, kept or missed, those that are missed first; empty where nobody typed any."""
+    every = sorted(limit_checks(a), key=lambda check: check.met is not False)
+    if not every:
+        return ""
+    parts = "; ".join(_in_words(a, check) for check in every)
+    return " ".join(filter(None, (f"**{verdict(every)}**: {parts}.", what_it_takes(a, every))))
+
+
+def what_it_takes(a: Answer, every: Sequence[Check]) -> str:
+    """For each limit that is missed the plan nearest to this one that keeps it, and what else that one misses."""
+    sentences: list[str] = []
+    for check in every:
+        result = nearest(a, check)
+        if result is None:
+            if check.met is False and check.id == "deadline" and a.find == "time":
+                sentences.append(f"No number of {a.device.name} keeps {named(a, check)}.")
+            continue
+        missed = [
+            named(result, other)
+            for other in limit_checks(result)
+            if other.met is False and other.id not in (check.id, "memory")
+        ]
+        still = f", which misses {listed(missed)}" if missed else ""
+        count = f"**{format_count(whole_accelerators(result.middle.accelerators))}** {a.device.name}"
+        match check.id:
+            case "money":
+                sentences.append(
+                    f"{named(a, check)} pays for **{format_count(result.middle.tokens, 3)}** tokens{still}."
+                )
+            case "power":
+                days = format_duration(86400 * result.middle.days, 3)
+                sentences.append(f"{named(a, check)} is enough for {count}, in {days}{still}.")
+            case _:
+                sentences.append(f"{named(a, check)} would take {count}{still}.")
+    return " ".join(sentences)

@@ -1,0 +1,1 @@
+"""What serving a model takes, as sentences, tables and pictures."""

@@ -1,0 +1,215 @@
+"""Exercises: predict, then see, with the reason; and a sheet of ten to hand in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.exercises.exercise import Exercise
+from core.exercises.path import TITLES, path, read, written
+from core.exercises.sheet import LENGTH, TOPICS, Sheet, hand_in, read_handed_in, read_topics, sheet
+from core.fields import Field, choice, quantity
+from core.limits import limit
+from core.views.exercises.text import TEACHING, handed_in, headline, progress, received
+from core.views.report.handout import Handout
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.registry import EXERCISES, PAGES
+from pages.common.server.torch_import import torch_ready
+from pages.common.takeaway import handout_button
+
+PRACTISE, HAND_IN, PATH = "practise", "hand in", "follow the path"
+_ALL = ", ".join(TOPICS)
+_NUMBERS = "floats, FLOPs, memory"  # torch answers those on views, and takes a second
+_TOPICS = Field("topics", "Topics", _NUMBERS, read_topics, help=f"Any of {_ALL}, separated by commas.")
+_SHEET = quantity("sheet", "Sheet", "1", "count", low=1, high=1e6, whole=True)
+_MODE = choice(
+    "how",
+    "To",
+    (PRACTISE, HAND_IN, PATH),
+    PRACTISE,
+    few=True,
+    help="The path: nine steps from a bit to 6ND, the same for everybody; the address keeps how far one has come.",
+)
+_CHIPS = (
+    {"Floats, FLOPs, memory": {"topics": _NUMBERS}, "And views": {"topics": _ALL}}
+    | {name[0].upper() + name[1:]: {"topics": name} for name in TOPICS if name != "lecture"}
+    | {"Does it stand?": {"topics": "lecture"}}
+)
+_CHOSEN, _HANDED, _STEPS = "e:chosen", "e:handed", "steps"
+_KEPT = 20  # sheets whose answers a session keeps
+
+_PAGE = {page.id: page for page in PAGES}
+
+
+def page() -> None:
+    """Which sheet, its exercises, and what was chosen."""
+    inputs = Inputs(EXERCISES)
+    chips = show.slot()
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        topics: tuple[str, ...] = inputs.ask(_TOPICS)
+        seed = int(inputs.ask(_SHEET))
+        mode: str = inputs.ask(_MODE)
+    show.input_errors(inputs)
+    inputs.presets("Topics", _CHIPS, into=chips)
+    if "views" in topics or mode == PATH:
+        torch_ready()
+    of = path() if mode == PATH else sheet(seed, topics)
+    if mode == PATH:
+        _practise(of, TITLES)
+    elif mode == PRACTISE:
+        _practise(of)
+    else:
+        _hand_in(inputs, of)
+    title = "Exercises, the path" if mode == PATH else f"Exercises, sheet {of.seed:,}"
+    handout_button(inputs, lambda: Handout(title, headline(of), questions=of.exercises))
+    with inputs.panel("check", "For lecturers: give a sheet, and check those that were handed in") as opened:
+        if opened.open:
+            _check(inputs)
+    show.footer(inputs)
+
+
+def _kept(key: str, of: Sheet) -> dict[int, int]:
+    """What was chosen on a sheet, by number; of older sheets than the last few nothing is kept."""
+    sheets: dict[tuple[int, tuple[str, ...]], dict[int, int]] = st.session_state.setdefault(key, {})
+    chosen = sheets.setdefault((of.seed, of.topics), {})
+    while len(sheets) > _KEPT:
+        del sheets[next(iter(sheets))]
+    return chosen
+
+
+def _key(of: Sheet, number: int, mode: str) -> str:
+    return f"e:{mode}:{of.seed}:{'-'.join(of.topics)}:{number}"
+
+
+def _practise(of: Sheet, titles: Sequence[str] = ()) -> None:
+    """One exercise after the other, each revealed by itself. titles: of the steps of the path."""
+    chosen = _kept(_CHOSEN, of)
+    if titles and not chosen:
+        chosen.update(read(st.query_params.get(_STEPS, "")))
+    show.answer(headline(of), progress(of, chosen))
+    with st.container(key="exercises-questions"):
+        for number, one in enumerate(of.exercises):
+            key = _key(of, number, "p")
+            if titles:
+                show.heading(f"{number + 1}. {titles[number]}")
+                page = _PAGE[one.shown.page]
+                st.html(f'<p class="np-onwards">{show.link(f"Look: {page.title}", page, one.shown.fields)}</p>')
+
+            def reveal(number: int = number, key: str = key) -> None:
+                choice = st.session_state.get(key)
+                if isinstance(choice, int):
+                    chosen.setdefault(number, choice)
+                    if titles:
+                        st.query_params[_STEPS] = written(chosen)
+                else:
+                    st.session_state[f"{key}:missing"] = True
+
+            with st.form(f"{key}:form", border=False):
+                _ask(one, number, key)
+                if number not in chosen:
+                    st.form_submit_button("Reveal", on_click=reveal)
+            if st.session_state.pop(f"{key}:missing", False):
+                show.error("Choose an answer first.")
+            if number in chosen:
+                _results([(number, one, chosen[number])])
+                if one.explanations:
+                    show.how(one.explanations, key=f"{key}:how")
+
+
+def _ask(one: Exercise, number: int, key: str) -> None:
+    if one.code:
+        st.code(one.code, language="python")
+    places = range(len(one.options))
+    st.radio(
+        f"{number + 1}. {one.prompt}", places, index=None, horizontal=True, format_func=one.options.__getitem__, key=key
+    )
+
+
+def _results(answers: list[tuple[int, Exercise, int | None]]) -> None:
+    """Right or wrong, the right answer, why, and where to see it."""
+    rows = [
+        (
+            str(number + 1),
+            show.badge("right", "optimizer") if one.right(choice) else show.badge("wrong", "gradients"),
+            f"**{one.options[one.answer]}**",
+            one.why(choice),
+            show.link(_PAGE[one.shown.page].title, _PAGE[one.shown.page], one.shown.fields, at=one.shown.at),
+        )
+        for number, one, choice in answers
+    ]
+    show.small_table([show.Column(name) for name in ("", "", "Answer", "Why", "See it")], rows)
+
+
+def _hand_in(inputs: Inputs, of: Sheet) -> None:
+    """All exercises at once, and the text of a sheet that was handed in."""
+    given = _kept(_HANDED, of)
+    keys = [_key(of, number, "h") for number in range(LENGTH)]
+    if given:
+        choices = [given.get(number) for number in range(LENGTH)]
+        show.answer(handed_in(of, choices), "Hand in the two lines below as they stand.")
+        name = str(st.session_state.get(f"{inputs.key('name')}:given", ""))
+        with st.container(key="exercises-questions"):
+            st.code(hand_in(name, of.seed, of.topics, choices), language=None)
+            _results([(number, of.exercises[number], choices[number]) for number in range(LENGTH)])
+            show.how([each for one in of.exercises for each in one.explanations], key="e:how")
+        return
+    show.answer(
+        headline(of), "All at once, and once: then the score, each answer with its reason, and a text to hand in."
+    )
+    with st.container(key="exercises-questions"):
+
+        def take() -> None:
+            found = {n: c for n, key in enumerate(keys) if isinstance(c := st.session_state.get(key), int)}
+            if len(found) < LENGTH:
+                st.session_state[f"{inputs.key('name')}:missing"] = LENGTH - len(found)
+                return
+            st.session_state[f"{inputs.key('name')}:given"] = st.session_state.get(inputs.key("name"), "")
+            given.update(found)
+
+        with st.form(f"{keys[0]}:form", border=False):
+            st.text_input(
+                "Your name, as it shall stand on the sheet", key=inputs.key("name"), max_chars=limit("plan_name")
+            )
+            for number, (one, key) in enumerate(zip(of.exercises, keys, strict=True)):
+                _ask(one, number, key)
+            st.form_submit_button("Hand in", on_click=take, type="primary")
+        missing = st.session_state.pop(f"{inputs.key('name')}:missing", 0)
+        if missing:
+            show.error(f"{missing} of {LENGTH} exercises have no answer yet.")
+
+
+def _check(inputs: Inputs) -> None:
+    """Sheets that were handed in, pasted as they came."""
+    show.note(TEACHING)
+    pasted = st.text_area("Handed in, any number of sheets", key=inputs.key("pasted"), max_chars=limit("pasted_chars"))
+    if not pasted.strip():
+        return
+    if "views" in pasted:
+        torch_ready()
+    found = read_handed_in(pasted)
+    show.takeaway(received(found))
+    if found:
+        show.small_table(
+            (
+                show.Column("Name"),
+                show.Column("Sheet", numeric=True),
+                show.Column("Topics"),
+                show.Column("Right", numeric=True),
+                show.Column("Remark", whole=True),
+            ),
+            [
+                (
+                    show.typed(one.name),
+                    str(one.seed),
+                    ", ".join(one.topics),
+                    str(one.score),
+                    one.problem or "as it was made",
+                )
+                for one in found
+            ],
+        )
+
+
+show.body(page)

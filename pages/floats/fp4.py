@@ -1,0 +1,85 @@
+"""Float formats, the panel about fp4: shared scales, a rotation and stochastic rounding against one outlier."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import streamlit as st
+
+from core.fields import choice, quantity
+from core.floats.block_example import OUTLIER
+from core.floats.fp4_outlier import SHARINGS, WIDTHS, explain
+from core.limits import limit
+from core.views.floats import text_fp4
+from core.views.floats.charts_fp4 import error_maps, means
+from pages.common import show
+from pages.common.figures import wire
+from pages.common.theme import TOKENS
+from pages.floats.inputs import FloatInputs
+from pages.floats.rounding import says, two_lines
+
+FP4 = {
+    "One scale for 16 × 16": {"rout": f"{OUTLIER:g}", "share": "16x16", "turn": "16"},
+    "A scale a row, rotated whole": {"rout": f"{OUTLIER:g}", "share": "row", "turn": "64"},
+    "NVFP4’s own blocks": {"rout": f"{OUTLIER:g}", "share": "1x16", "turn": "16"},
+    "MXFP4 clips": {"rout": "60", "share": "1x32", "turn": "32"},
+    "No outlier": {"rout": "0", "share": "16x16", "turn": "16"},
+}
+STEPS_HELP = "Roundings of the same values, one a step, whose mean is compared with what was rounded."
+
+
+def fp4(inputs: FloatInputs) -> None:
+    """One outlier under every scale, plain and rotated; and what stochastic rounding comes to over steps."""
+    head = show.slot()
+    with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
+        outlier = inputs.ask(quantity("rout", "Outlier, σ", f"{OUTLIER:g}", "number", low=0.0, high=1e4))
+        sharing = inputs.ask(choice("share", "Values under one scale", tuple(SHARINGS), "16x16", few=True))
+        width = int(inputs.ask(choice("turn", "Rotated together", tuple(map(str, WIDTHS)), "16", few=True)))
+        steps = int(
+            inputs.ask(
+                quantity(
+                    "rsteps", "Steps", "64", "count", low=1, high=limit("rounded_steps"), whole=True, help=STEPS_HELP
+                )
+            )
+        )
+    text = text_fp4.takeaway(outlier, sharing, width, steps)
+    with head:
+        says(text)
+    inputs.presets("Cases", FP4, into=head, key="fp4")
+    show.chart(
+        _maps(outlier, width),
+        alt=f"Errors of 16 × 64 values under four ways to share a scale, plain and rotated. {text.replace('**', '')}",
+        key="floats:fp4:maps",
+    )
+    show.small_table(
+        (
+            show.Column("Values under one scale"),
+            *(
+                show.Column(name, numeric=True)
+                for name in ("To nearest", "Rotated, to nearest", "Stochastic, one step")
+            ),
+            show.Column(f"Mean of {steps:,}", numeric=True),
+            show.Column(f"Rotated, mean of {steps:,}", numeric=True),
+        ),
+        [[two_lines(*cell) for cell in row] for row in text_fp4.table(outlier, width, steps)],
+        caption="Root mean square error of all 1,024 values, in σ.",
+        here=list(SHARINGS).index(sharing),
+    )
+    if steps > 1:
+        show.chart(
+            _means(outlier, sharing, width, steps),
+            alt="Error of the mean of several roundings: to nearest it stays, stochastic it falls.",
+            key="floats:fp4:means",
+        )
+    show.how(lambda: explain(outlier, width), key="floats:fp4:how", notes=text_fp4.NOTES)
+
+
+@lru_cache(maxsize=16)
+def _maps(outlier: float, width: int) -> dict[str, Any]:
+    return wire(error_maps(outlier, width, TOKENS))
+
+
+@lru_cache(maxsize=16)
+def _means(outlier: float, sharing: str, width: int, steps: int) -> dict[str, Any]:
+    return wire(means(outlier, sharing, width, steps, TOKENS))

@@ -1,0 +1,118 @@
+"""One current plan: a change on one page shows on every other, whatever page lies between."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.planning.form.plan_form import FIND, PLAN_FIELDS, PLAN_FORM
+from core.store.store import Store
+from pages.common.registry import CALENDAR, COMPUTE, HOME, MEMORY, PAGES, PARALLEL, WHAT_IF, PageSpec
+from pages.compute.form import CHIPS
+from tests.app.plan_pages import bodies, linked, opened, stripped
+from tests.app.test_saved import only, save
+
+PLAN_PAGES = (HOME, COMPUTE, MEMORY, PARALLEL, WHAT_IF, CALENDAR)
+"""Pages that ask of the current plan."""
+
+CHANGED = {"count": "96", "gpu": "H200 SXM"}
+
+
+def plan_on(app: AppTest, page: PageSpec) -> dict[str, str]:
+    """The plan that the page's own link carries."""
+    link = {name.removeprefix(f"{page.prefix}_"): text for name, text in linked(app).items()}
+    return {field.id: link[field.id] for field in PLAN_FIELDS if field.id in link}
+
+
+def change(app: AppTest, page: PageSpec) -> None:
+    app.text_input(key=f"{page.prefix}_count").set_value(CHANGED["count"])
+    app.selectbox(key=f"{page.prefix}_gpu").set_value(CHANGED["gpu"]).run()
+    assert not app.exception
+
+
+def go(app: AppTest, page: PageSpec) -> AppTest:
+    """By the menu, which leaves nothing of the former page in the address."""
+    app.query_params.clear()
+    app.switch_page(page.path).run()
+    assert not app.exception
+    return app
+
+
+@pytest.mark.parametrize("page", PLAN_PAGES, ids=lambda page: page.id)
+def test_every_page_opens_on_the_same_plan(page: PageSpec) -> None:
+    assert plan_on(opened(page, {}), page) == plan_on(opened(COMPUTE, {}), COMPUTE)
+
+
+@pytest.mark.parametrize(("first", "then"), list(permutations(PAGES, 2)), ids=lambda page: page.id)
+def test_a_plan_changed_on_one_page_shows_on_another(first: PageSpec, then: PageSpec) -> None:
+    """Pages without a plan let it pass."""
+    begun = first if first in PLAN_PAGES else COMPUTE
+    app = opened(begun, {})
+    change(app, begun)
+    if begun != first:
+        go(app, first)
+    go(app, then)
+    last = then if then in PLAN_PAGES else MEMORY
+    if last != then:
+        go(app, last)
+    assert plan_on(app, last).items() >= CHANGED.items()
+
+
+def test_what_was_found_is_the_plan_elsewhere_and_is_asked_for_no_more() -> None:
+    app = opened(COMPUTE, {"find": "accelerators", "within": "60 days"})
+    go(app, MEMORY)
+    there = plan_on(app, MEMORY)
+    assert there["count"] != PLAN_FORM["count"].default
+    go(app, COMPUTE)
+    again = plan_on(app, COMPUTE)
+    assert (again["find"], again["count"]) == (FIND.default, there["count"])
+
+
+def test_a_link_opens_its_own_plan_and_nothing_of_the_one_before() -> None:
+    app = opened(COMPUTE, {"count": "96", "tokens": "3T"})
+    app.query_params.clear()
+    app.query_params["m_n"] = "8B"
+    app.switch_page(MEMORY.path).run()
+    plan = plan_on(app, MEMORY)
+    assert (plan["n"], plan["count"], plan["tokens"]) == ("8B", PLAN_FORM["count"].default, PLAN_FORM["tokens"].default)
+
+
+def test_a_bad_text_is_left_where_it_was_typed() -> None:
+    app = opened(COMPUTE, {})
+    app.text_input(key="c_n").set_value("many").run()
+    go(app, MEMORY)
+    assert not bodies(app, "np-error")
+    assert plan_on(app, MEMORY)["n"] == PLAN_FORM["n"].default
+
+
+def test_new_begins_anew_and_back_returns() -> None:
+    app = opened(COMPUTE, {"n": "8B", "tokens": "2T"})
+    before = plan_on(app, COMPUTE)
+    app.button(key="c_new").click().run()
+    assert plan_on(app, COMPUTE) == plan_on(opened(COMPUTE, {}), COMPUTE)
+    go(app, PARALLEL)
+    app.button(key="s_former").click().run()
+    assert plan_on(app, PARALLEL) == before
+
+
+def test_a_model_of_the_catalogue_keeps_its_parameters_on_every_page() -> None:
+    name, texts = "Llama 3.1 405B as trained", CHIPS["Llama 3.1 405B as trained"]
+    app = opened(COMPUTE, texts)
+    for page in (HOME, MEMORY, CALENDAR):
+        assert plan_on(go(app, page), page)["n"] == plan_on(opened(COMPUTE, texts), COMPUTE)["n"], name
+
+
+def test_a_saved_plan_goes_along_with_its_name(store: Store) -> None:
+    app = opened(COMPUTE, {"n": "8B"})
+    save(app, COMPUTE, "Ours")
+    plan = only(store)
+    for page in (MEMORY, PARALLEL, WHAT_IF, CALENDAR):
+        go(app, page)
+        assert stripped(bodies(app, "np-plan")[0]).startswith("Ours")
+        if page != CALENDAR:  # whose address names a saved calendar
+            assert plan.id in app.query_params["r_plan"]
+    app.button(key="y_new").click().run()
+    assert "r_plan" not in app.query_params
+    assert stripped(bodies(app, "np-plan")[0]).startswith("70B")

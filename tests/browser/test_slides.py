@@ -1,0 +1,111 @@
+"""Every slide of the learning pages is whole: answer, code and picture on the wall, type for the last row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from core.lecture.deck import lecture_slides
+from pages.common.figures import LEAST
+from pages.common.registry import FLOATS, LECTURE, TENSORS, PageSpec
+from pages.common.slides import STANDARD, slide_address
+from tests.browser.conftest import settle, still
+from tests.browser.test_projector import SMALL
+
+pytestmark = pytest.mark.browser
+
+WALLS = ((1280, 720), (1920, 1080))
+PARTS = (
+    ".np-bar, .np-story, .np-answer, .np-takeaway, .np-table, .np-axes, .katex-html, .js-plotly-plot, "
+    ".stBidiComponent, .timeline, .source, .why, .storage, .strip, .bit, .card"
+)
+
+CUT = """parts => {
+  const found = []
+  const shown = e => e.checkVisibility({ visibilityProperty: true }) && e.getBoundingClientRect().height > 1
+  const walk = root => root.querySelectorAll('*').forEach(e => {
+    if (e.shadowRoot) walk(e.shadowRoot)
+    if (!e.matches(parts) || !shown(e) || e.closest('.st-key-projector, [hidden]')) return
+    const b = e.getBoundingClientRect(), name = `${e.className}: ${e.textContent.slice(0, 40)}`
+    if (b.bottom > innerHeight + 1 || b.right > innerWidth + 1 || b.left < -1) found.push(`beyond the wall: ${name}`)
+    const clips = ['hidden', 'clip'].includes(getComputedStyle(e).overflowX)
+    if (clips && e.scrollWidth > e.clientWidth + 2) found.push(`cut off: ${name}`)
+  })
+  walk(document.querySelector('.stMain'))
+  return found
+}"""
+"""What of a slide lies beyond the wall, or is cut off inside it."""
+
+SHOWN = """() => {
+  const kinds = '.stBidiComponent, .js-plotly-plot, .np-table, .np-axes'
+  const one = e => e.checkVisibility({ visibilityProperty: true }) && e.getBoundingClientRect().height > 40
+  const says = [...document.querySelectorAll('.stMain :is(.np-answer, .np-takeaway)')].find(one)
+  return [says?.textContent ?? '', [...document.querySelectorAll(`.stMain :is(${kinds})`)].some(one)]
+}"""
+"""What a slide says first, and whether it has a picture."""
+
+
+def walk(page: Page, slides: Iterable[int] | None) -> list[str]:
+    """What is wrong with these slides of the page that is open on the wall, or with all of them."""
+    wrong: list[str] = []
+    count = int(page.locator(".np-bar").get_attribute("data-slides") or 0)
+    assert count > 5
+    for index in range(count):
+        if index:
+            page.keyboard.press("PageDown")
+            expect(page.locator(".np-bar > span")).to_have_text(f"{index + 1} of {count}")
+        if slides is not None and index not in slides:
+            continue
+        settle(page)
+        for width, height in WALLS:
+            page.set_viewport_size({"width": width, "height": height})
+            still(page)
+            says, picture = page.evaluate(SHOWN)
+            name = f"{page.locator('.np-story').inner_text()} on {width} × {height}"
+            wrong += [f"{name}: no answer"] * (not says) + [f"{name}: no picture"] * (not picture)
+            wrong += [f"{name}: {each}" for each in page.evaluate(CUT, PARTS)]
+            wrong += [f"{name}: {each}" for each in page.evaluate(SMALL, LEAST * width / 1280)]
+    return wrong
+
+
+def on_the_wall(open_page: Callable[..., Page], spec: PageSpec, theme: str) -> Page:
+    return open_page(f"{spec.url_path}?projector=true", theme=theme)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("spec", [FLOATS, TENSORS, LECTURE], ids=lambda spec: spec.id)
+def test_every_slide_is_whole(open_page: Callable[..., Page], spec: PageSpec, theme: str) -> None:
+    assert walk(on_the_wall(open_page, spec, theme), None) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_slide_of_the_lectures_deck_is_whole(open_page: Callable[..., Page], server: str, theme: str) -> None:
+    """Once its question is answered it says something and shows it, across pages."""
+    slides, wrong = tuple(lecture_slides().values()), list[str]()
+    page = open_page(slide_address(STANDARD, slides, 1), theme=theme)
+    for number, slide in enumerate(slides, 1):
+        page.goto(f"{server}/{slide_address(STANDARD, slides, number)}")
+        settle(page)
+        if slide.ask:
+            expect(page.locator(".np-predict")).to_be_visible()
+            page.keyboard.press("PageDown")
+        expect(page.locator(".np-story")).to_have_text(slide.headline)
+        for width, height in WALLS:
+            page.set_viewport_size({"width": width, "height": height})
+            still(page)
+            says, picture = page.evaluate(SHOWN)
+            name = f"{slide.claim} on {width} × {height}"
+            wrong += [f"{name}: no answer"] * (not says) + [f"{name}: no picture"] * (not picture)
+            wrong += [f"{name}: {each}" for each in page.evaluate(CUT, PARTS)]
+            wrong += [f"{name}: {each}" for each in page.evaluate(SMALL, LEAST * width / 1280)]
+    assert wrong == []
+
+
+@pytest.mark.journey
+@pytest.mark.parametrize(("spec", "slides"), [(TENSORS, (4, 8))], ids=["tensors"])
+def test_some_slides_are_whole(open_page: Callable[..., Page], spec: PageSpec, slides: tuple[int, ...]) -> None:
+    assert walk(on_the_wall(open_page, spec, "light"), slides) == []

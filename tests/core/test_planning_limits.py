@@ -1,0 +1,238 @@
+"""The limits of a plan: kept or missed by how much, how surely, and the nearest plan that keeps them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.budget.interval import Interval
+from core.planning.comparison.comparison import compare_plan
+from core.planning.comparison.entry import entry_of
+from core.planning.evaluation import answer
+from core.planning.form.limits import DEADLINE, MOST_DOLLARS, MOST_WATTS
+from core.planning.form.plan_form import plan_from
+from core.planning.memory_estimate import memory_estimate
+from core.planning.plan import CERTAINTIES, PlanLimits
+from core.planning.plan_limits import Check, all_met, checks, nearest
+from core.planning.plan_search import search_layouts, search_request
+from core.planning.sweep.axes import AXES
+from core.planning.sweep.choice import recommend
+from core.planning.sweep.quantities import RESULTS
+from core.planning.sweep.sweep import Sweep, SweptAxis, sweep_limits, sweep_plan
+from core.search.result import SearchResult
+from core.units import QuantityError
+from core.views.comparison import text as comparison_text
+from core.views.plan import text_limits, text_memory
+from core.views.search import text as search_text
+from core.views.sweep import text as sweep_text
+from tests.core.sentence_facts import says
+from tests.every import every
+
+MEETING = {"gpu": "H200 SXM", "count": "1,536", "until": "120 days", "spend": "$12M", "mw": "2 MW"}
+
+
+def of(**texts: str) -> dict[str, Check]:
+    a = answer(plan_from(texts))
+    return {check.id: check for check in checks(a, a.memory)}
+
+
+def test_each_limit_is_held_against_what_the_plan_comes_to() -> None:
+    a, found = answer(plan_from(MEETING)), of(**MEETING)
+    assert found["deadline"].over == pytest.approx(a.middle.days - 120)
+    assert found["money"].over == pytest.approx(a.dollars.mid - 12e6)
+    assert found["power"].over == pytest.approx(192 * 10_200 * 1.1 - 2e6)
+    assert found["memory"].over == pytest.approx(a.memory.total - 0.92 * 141e9)
+    assert [check.met for check in found.values()] == [False, False, False, True]
+    assert set(of()) == {"memory"}
+
+
+def test_a_surer_limit_is_held_against_more_of_the_range() -> None:
+    days = answer(plan_from({})).range_of("days")
+    values = [of(until="300 days", sure=sure)["deadline"].value for sure in CERTAINTIES]
+    assert values[0] == days.mid
+    assert values == sorted(values)
+    assert values[-1] == pytest.approx(days.high)
+    assert of(until=f"{days.high} days")["deadline"].probability == pytest.approx(0.9)
+    assert of(until=f"{days.low} days")["deadline"].probability == pytest.approx(0.1)
+    assert of(until=f"{days.mid} days")["deadline"].probability == pytest.approx(0.5)
+
+
+@given(low=st.floats(0.01, 1), high=st.floats(1, 100), level=st.floats(0.01, 0.99))
+def test_a_quantile_is_the_inverse_of_its_probability(low: float, high: float, level: float) -> None:
+    over = Interval(low * 7, 7, high * 7)
+    value = over.quantile(level)
+    end = over.high if level > 0.5 else over.low
+    if abs(math.log(end / 7)) > 1e-3:
+        assert over.below(value) == pytest.approx(level, abs=1e-6)
+    assert over.quantile(0.9) == pytest.approx(over.high)
+    assert over.quantile(0.1) == pytest.approx(over.low)
+
+
+@every("sure", CERTAINTIES)
+def test_the_nearest_plan_keeps_the_limit(sure: str) -> None:
+    a = answer(plan_from({**MEETING, "sure": sure}))
+    for check in checks(a, None):
+        result = nearest(a, check)
+        assert result is not None
+        (again,) = (other for other in checks(result, None) if other.id == check.id)
+        assert again.met
+        assert again.value == pytest.approx(check.limit, rel=0.02)
+
+
+def test_what_is_unknown_is_neither_kept_nor_missed() -> None:
+    found = of(gpu="TPU v6e", price="0", until="9 years", spend="$1M", mw="1 MW", count="8,192")
+    assert [found[name].met for name in ("deadline", "money", "power")] == [True, None, None]
+    assert all_met([found["deadline"], found["money"]]) is None
+    impossible = answer(plan_from({"find": "MFU", "within": "80 days", "until": "90 days"}))
+    assert impossible.impossible
+    assert [check.met for check in checks(impossible, None)] == [False]
+    assert of(until="10 days", mfu="40%")["deadline"].probability != of(until="10 days")["deadline"].probability
+
+
+def test_a_plan_without_typed_limits_says_nothing_of_them() -> None:
+    assert text_limits.sentence(answer(plan_from({}))) == ""
+    old = answer(plan_from({"free": "0%"}))
+    assert old.middle == answer(plan_from({"free": "50%", "until": "3 days"})).middle
+
+
+def test_limits_are_said_with_signs_and_words_and_what_it_would_take() -> None:
+    says(
+        text_limits.sentence(answer(plan_from(MEETING))),
+        "✗ Misses 3 of 4 limits",
+        "120 days ✗",
+        "days over",
+        "2 MW ✗ 154 kW over",
+        "8 % of memory free ✓",
+        "2 MW is enough for 1,424 H200 SXM",
+    )
+    says(text_limits.sentence(answer(plan_from({"until": "2 years", "sure": "P90"}))), "✓ Meets all 2 limits", "P90")
+    says(text_limits.sentence(answer(plan_from({"until": "1 h"}))), "No number of H100 SXM keeps 1 h")
+    says(text_limits.sentence(answer(plan_from({"gpu": "TPU v6e", "mw": "1 MW", "count": "9,999"}))), "unknown")
+    assert {text_limits.likely(p) for p in (0.0, 1.0)} == {"hardly likely", "nearly certain"}
+
+
+@every(
+    ("field", "text", "rule"),
+    [
+        (DEADLINE, "$5M", "money"),
+        (DEADLINE, "120", "Did you mean 120 days"),
+        (DEADLINE, "2 MW", "not a duration"),
+        (MOST_DOLLARS, "12", r"Did you mean \$12M"),
+        (MOST_DOLLARS, "2 MW", r"\$12M"),
+        (MOST_DOLLARS, "120 days", "not an amount of dollars"),
+        (MOST_WATTS, "2", "Did you mean 2 MW"),
+        (MOST_WATTS, "$2M", "not a power"),
+        (MOST_WATTS, "2 GB", "2 MW"),
+    ],
+)
+def test_mixed_up_units_are_refused_with_an_example(field: object, text: str, rule: str) -> None:
+    with pytest.raises(QuantityError, match=rule) as refused:
+        field.parse(text)  # type: ignore[attr-defined]
+    assert text in str(refused.value)
+
+
+def test_training_memory_says_when_too_little_stays_free() -> None:
+    plan = plan_from({"free": "0%"})
+    free = memory_estimate(plan).spare / plan.device.memory_bytes
+    for share, enough in ((0.0, True), (free - 1e-6, True), (free + 1e-6, False)):
+        h = memory_estimate(replace(plan, keeps=PlanLimits(free=share)))
+        assert h.fits == "fits"
+        assert h.too_little_free != enough
+        assert ("that you keep free" in text_memory.sentence(h)) != enough
+
+
+def test_a_comparison_leads_with_the_plans_that_meet_all_limits() -> None:
+    limits = {"until": "200 days", "mw": "2 MW", "price": "1"}
+    small, large, none = (
+        compare_plan(entry_of(name, {**texts, **more}))
+        for name, texts, more in (
+            ("small", {"count": "1,024"}, limits),
+            ("large", {"count": "1,408"}, limits),
+            ("none", {"count": "512"}, {}),
+        )
+    )
+    says(comparison_text.sentence([small, large, none], 0), "Meets all limits: one of two, large (deadline", "likely)")
+    says(comparison_text.sentence([small, none], 0), "Its limits are not all met: small", "misses 200 days by")
+    tight = compare_plan(entry_of("tight", {**limits, "mw": "1 kW"}))
+    says(comparison_text.sentence([small, tight], 0), "None of two meets all limits: small")
+    assert "limit" not in comparison_text.sentence([none, none], 0)
+    rows = {head[0]: cells for head, cells in comparison_text.result_rows([small, large, none], 0)}
+    assert rows["Limit: deadline"][2] == ("–", "")
+    says(rows["Limit: deadline"][0][0], "✗ missed by")
+    says(rows["Limit: power"][1][0], "✓ kept with")
+    assert {"Limit: money"}.isdisjoint(rows)
+
+
+def swept(**texts: str) -> Sweep:
+    across = SweptAxis(AXES["accelerators"], ("512", "1024", "2048"))
+    up = SweptAxis(AXES["accelerator kind"], ("H100 SXM", "B200"))
+    return sweep_plan(texts, across, up, sweep_limits(None, plan_from(texts)))
+
+
+@every("sure", CERTAINTIES)
+def test_a_cell_of_a_sweep_keeps_the_limits_that_its_plan_does(sure: str) -> None:
+    texts = {"until": "400 days", "spend": "$60M", "mw": "2 MW", "sure": sure}
+    result = swept(**texts)
+    for row, plans in enumerate(result.plans):
+        for column, plan in enumerate(plans):
+            a = answer(plan)
+            met = {check.id: check.met for check in checks(a, a.memory)}
+            assert result.within[row, column] == all(met[name] for name in ("deadline", "money", "power"))
+            assert result.leaves_free[row, column] == met["memory"]
+    assert 0 < result.within.sum() < 6
+    surely = "" if sure == "P50" else f" at {sure}"
+    says(sweep_text.sentence(result, recommend(result)), f"400 days, $60 M and 2 MW{surely}")
+    assert sweep_text.counted(result).endswith("leave 8 % of memory free.")
+
+
+def test_a_cell_that_leaves_too_little_memory_is_not_enough() -> None:
+    free = swept(free="0%")
+    share = 1 - float((free.memory / free.usable)[0, 0])
+    tight = swept(free=f"{share + 0.001:.4f}")
+    assert free.satisfies[0, 0] == free.within[0, 0]
+    assert tight.fits[0, 0]
+    assert not tight.satisfies[0, 0]
+    assert "little free" in {row[-2] for row in sweep_text.table(tight, RESULTS["power"])[1]}
+
+
+def searched_leaving(free: str) -> SearchResult:
+    return search_layouts(search_request(plan_from({"model": "Llama 3 8B", "count": "8", "gb": "128", "free": free})))
+
+
+def test_the_best_layout_is_the_fastest_that_leaves_memory_free() -> None:
+    whole = searched_leaving("0%")
+    assert whole.best is not None
+    share = whole.best.spare / whole.best.usable + 0.01
+    kept = searched_leaving(f"{share:.4f}")
+    assert kept.best is not None
+    leaving = [one for one in whole.pareto if one.spare >= round(share, 4) * one.usable]
+    assert kept.best.seconds == min(one.seconds for one in leaving) > whole.best.seconds
+    assert 0 < kept.fitting < whole.fitting
+    assert not search_text.little_free(share, kept, kept.best)
+    assert "No layout" not in search_text.little_free(share, kept, whole.best)
+
+
+def test_where_no_layout_leaves_as_much_the_fastest_that_fits_is_the_best() -> None:
+    whole, none = searched_leaving("0%"), searched_leaving("90%")
+    assert none.best is not None
+    assert none.best == whole.best
+    says(search_text.little_free(0.9, none, none.best), "No layout leaves as much")
+
+
+@every("free", ["0%", "8%", "30%"])
+def test_days_rest_on_the_layouts_that_leave_memory_free(free: str) -> None:
+    """Keeping more of it free never makes a run shorter."""
+    texts = {"model": "Llama 3.1 405B", "count": "1,024"}
+    assert (
+        answer(plan_from(texts | {"free": free})).middle.days >= answer(plan_from(texts | {"free": "0%"})).middle.days
+    )
+
+
+def test_a_deadline_and_a_cap_change_no_answer() -> None:
+    plain = plan_from({})
+    limited = replace(plain, keeps=plan_from({**MEETING, "sure": "P90"}).keeps)
+    assert answer(limited).middle == answer(plain).middle

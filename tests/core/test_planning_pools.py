@@ -1,0 +1,403 @@
+"""Pools: every line that a person types, what each refuses, no overbooking, what is out, and what each pool costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.budget.errors import BudgetError
+from core.fields import ParsedForm
+from core.limits import limit
+from core.planning.calendar.dates import Closed
+from core.planning.calendar.form import CALENDAR_FIELDS, calendar_request, texts_of
+from core.planning.calendar.pools import EXAMPLES, Pool, PoolEvent, parse_pools, plan_on, pool_line
+from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
+from core.planning.cost.bill import Prices
+from core.planning.cost.choose_pools import PoolChoice, choose_pools
+from core.planning.cost.form import MONEY_FIELDS
+from core.planning.cost.pool_bill import PoolCost, pool_costs, ways_to_pay
+from core.planning.evaluation import answer
+from core.planning.form.plan_form import plan_form, plan_from
+from core.planning.plan_search import search_layouts, search_request
+from core.units import QuantityError
+from core.views.calendar import text as calendar_text
+from core.views.calendar import text_fit, text_pools
+from core.views.cost import text as cost_text
+from core.views.plan.text_memory import gib
+from core.views.search.text import brief
+from tests.core.sentence_facts import says
+from tests.every import every
+
+FORM = plan_form("y", *CALENDAR_FIELDS, *MONEY_FIELDS)
+START = date(2027, 1, 15)
+BASE = plan_from({"n": "1B", "tokens": "20B", "count": "64", "seq": "4,096"})
+SIDES = ("low", "middle", "high")
+FLEET = """ours: 512 H100 SXM owned $30,000 over 4 years, 2 spare nodes, 64 out from 2027-05-01 to 2027-05-03, in Oslo
+burst: 1,024 H200 rented $2.60/h from 2027-03-01 to 2027-09-01
+held: 512 B200 reserved $3.10/h, idle $0.40/h
+cheap: 256 h100 spot $1.20-1.50/h; 0.05 interruptions/h"""
+OURS, BURST, HELD, CHEAP = parse_pools(FLEET).pools
+
+
+def only(line: str) -> Pool:
+    pools = parse_pools(line)
+    assert not pools.problems, pools.problems
+    return pools.pools[0]
+
+
+# ------------------------------------------------------------------------------------------ lines
+
+
+def test_lines_are_read_as_a_person_types_them() -> None:
+    assert (
+        Pool(
+            "ours",
+            "H100 SXM",
+            512,
+            "owned",
+            spares=16,
+            capital=30_000,
+            years=4,
+            place="Oslo",
+            events=(PoolEvent(64, Closed(date(2027, 5, 1), date(2027, 5, 3))),),
+        )
+        == OURS
+    )
+    assert Pool("burst", "H200 SXM", 1024, prices=(2.6, 2.6), first=date(2027, 3, 1), last=date(2027, 9, 1)) == BURST
+    assert (HELD.holding, HELD.prices, HELD.idle) == ("reserved", (3.1, 3.1), 0.4)
+    assert (CHEAP.accelerator, CHEAP.prices, CHEAP.interruptions) == ("H100 SXM", (1.2, 1.5), 0.05)
+    racks = only("rack: 144 GB200 rented, 1 node out from 2027-05-01 for 6 days, 1.2 interruptions a day")
+    assert racks.events == (PoolEvent(72, Closed(date(2027, 5, 1), date(2027, 5, 6))),)
+    assert racks.interruptions == pytest.approx(0.05)
+    assert only(EXAMPLES[0]).spares == 16
+
+
+@every(
+    ("line", "message"),
+    [
+        ("a: 12 H900 rented $2/h", "No accelerator is called “H900”"),
+        ("a: 12 A100 rented $2/h", "Did you mean A10 or A100 SXM 40 GB"),
+        ("a: 12 H100 rented €2/h", "in dollars"),
+        ("a: 12 H100 owned $2/h", "takes capital"),
+        ("a: 12 H100 rented $30,000 over 4 years", "has capital"),
+        ("a: 12 H100", "owned, rented, reserved or spot"),
+        ("a: some H100 rented", "a name, a colon, how many"),
+        ("a: 0 H100 rented", "too small|out of range"),
+        ("a 12 H100 rented", "a name, a colon"),
+        ("the plan’s cluster: 12 H100 rented", "name of its own"),
+        ("a: 12 H100 spot $1/h", "how often it is taken away"),
+        ("a: 16 H100 rented, 2 spare nodes", "leave none"),
+        ("a: 16 H100 rented, 3 nodes out from 2027-05-01", "more than “a” has"),
+        ("a: 16 H100 rented, 1 node out from 2027-05-04 to 2027-05-01", "before it"),
+        ("a: 16 H100 rented from 2027-05-01 to 2027-02-01", "before it begins"),
+        ("a: 16 H100 rented from 2027-02-30", "not a day of the calendar"),
+        ("a: 16 H100 rented from next week", "“from next week” cannot be read"),
+        ("a: 16 H100 rented $2.60", "cannot be read"),
+    ],
+)
+def test_a_bad_line_is_said_with_its_number_and_an_example(line: str, message: str) -> None:
+    pools = parse_pools(f"{EXAMPLES[0]}\n\n{line}\n{EXAMPLES[1]}")
+    assert [pool.name for pool in pools.pools] == ["ours", "burst"]
+    (problem,) = pools.problems
+    assert problem.startswith("Line 3 of the pools is left out.")
+    assert "For example: " in problem
+    with pytest.raises(AssertionError, match=message):
+        only(line)
+
+
+def test_too_many_lines_and_names_twice_are_said() -> None:
+    assert "an earlier pool" in parse_pools(f"{EXAMPLES[0]}\nOurs: 8 H100 rented").problems[0]
+    many = "\n".join(f"p{i}: 8 H100 rented" for i in range(limit("pools") + 2))
+    assert (len(parse_pools(many).pools), len(parse_pools(many).problems)) == (limit("pools"), 2)
+    with pytest.raises(QuantityError, match="characters"):
+        parse_pools("x" * 1000)
+
+
+@given(st.text(alphabet="aH10:,$/ h.-\n€owned rented spot2027", max_size=80))
+@settings(max_examples=200, deadline=None)
+def test_whatever_is_typed_is_read_or_said(text: str) -> None:
+    pools = parse_pools(text)
+    assert len(pools.pools) + len(pools.problems) == len([line for line in text.splitlines() if line.strip()])
+
+
+@every("word", ["owned", "rented", "reserved", "spot"])
+def test_what_small_fields_write_is_read(word: str) -> None:
+    line = pool_line("x", "64", "B200", word, price="3", years="4", interruptions="0.1", first="2027-03-01")
+    pool = only(line)
+    assert (pool.accelerators, pool.accelerator, pool.first) == (64, "B200", date(2027, 3, 1))
+    assert (pool.capital if word == "owned" else pool.prices) == (3 if word == "owned" else (3, 3))
+
+
+# ------------------------------------------------------------------------------------------ the schedule
+
+POOLS = (
+    Pool("one", "H100 SXM", 128, spares=8),
+    Pool("two", "H100 SXM", 96, first=START + timedelta(days=20), last=START + timedelta(days=90)),
+)
+
+
+@st.composite
+def many(draw: st.DrawFn) -> tuple[Fleet, list[Run]]:
+    pools = [
+        replace(
+            pool,
+            events=tuple(
+                PoolEvent(out, Closed(START + timedelta(days=first), START + timedelta(days=first + days)))
+                for out, first, days in draw(
+                    st.lists(st.tuples(st.integers(1, 90), st.integers(0, 60), st.integers(0, 9)), max_size=3)
+                )
+            ),
+        )
+        for pool in POOLS
+    ]
+    runs: list[Run] = []
+    for i in range(draw(st.integers(1, limit("calendar_runs")))):
+        pool = draw(st.sampled_from((None, *pools)))
+        count = draw(st.sampled_from((8.0, 40.0, 64.0)))
+        plan = replace(BASE, tokens=draw(st.sampled_from((1e9, 2e10, 2e11))), accelerators=count)
+        after = draw(st.sampled_from((None, *range(i))))
+        runs.append(Run(f"run {i}", plan_on(pool, plan) if pool else plan, after, pool=pool))
+    return Fleet("H100 SXM", 64, pools=tuple(pools)), runs
+
+
+def usable_at(pool: Pool, at: float) -> int:
+    """Accelerators that runs may have at a moment: by the day alone, event by event."""
+    day = START + timedelta(days=math.floor(at + 1e-9))
+    out = sum(event.accelerators for event in pool.events if event.days.first <= day <= event.days.last)
+    return max(0, min(pool.accelerators - pool.spares, pool.accelerators - out))
+
+
+@given(many())
+@settings(max_examples=80, deadline=None)
+def test_no_pool_is_overbooked_and_no_run_begins_before_its_pool(case: tuple[Fleet, list[Run]]) -> None:
+    fleet, runs = case
+    s = schedule(fleet, runs, START)
+    for run in s.runs:
+        pool = s.pool_of(run)
+        assert run.middle.days - run.middle.paused == pytest.approx(run.answer.middle.days, abs=1e-9)
+        assert pool.first is None or s.day(run.low.begin + 1e-9) >= pool.first
+        assert s.days_beyond(run, run.middle.end) == (
+            max(0, (s.day(run.middle.end) - pool.last).days) if pool.last else 0
+        )
+    for pool in s.pools:
+        moments, counts = s.in_use(pool)
+        for a, b, count in zip(moments, moments[1:], counts, strict=False):
+            for part in (0.01, 0.25, 0.5, 0.75, 0.99):
+                assert count <= usable_at(pool, a + part * (b - a)) or b - a < 1e-6
+
+
+@given(many(), st.data())
+@settings(max_examples=60, deadline=None)
+def test_nothing_that_takes_time_brings_anything_forward(case: tuple[Fleet, list[Run]], data: st.DataObject) -> None:
+    fleet, runs = case
+    s = schedule(fleet, runs, START)
+    i = data.draw(st.integers(0, len(runs) - 1))
+    longer = list(runs)
+    longer[i] = replace(runs[i], plan=replace(runs[i].plan, tokens=runs[i].plan.tokens * 1.7))
+    after = schedule(fleet, longer, START)
+    for a, b in zip(s.runs, after.runs, strict=True):
+        assert all(getattr(b, side).end >= getattr(a, side).end - 1e-9 for side in SIDES)
+
+
+def test_a_run_on_a_pool_is_the_plan_on_its_accelerators() -> None:
+    reading = read({"runs": "2", "r1p": "burst", "r2p": "OURS", "r2c": "50%", "pools": FLEET, "net": "400 Gb/s"})
+    request = calendar_request(reading)
+    s = request.schedule()
+    first, second = s.runs
+    assert (first.run.plan.accelerator, first.accelerators, first.run.plan.network) == ("H200 SXM", 1024, None)
+    assert (second.accelerators, second.run.plan.owned, second.run.plan.network is not None) == (248, True, True)
+    assert first.answer is answer(replace(first.run.plan))
+    assert str(s.day(first.middle.begin)) == "2027-03-01"
+    assert first.waits == second.waits == ()
+    for run in s.runs:
+        assert answer(plan_from(texts_of(reading, run.run))).middle.days == pytest.approx(run.answer.middle.days)
+
+
+def read(texts: dict[str, str]) -> ParsedForm:
+    reading = FORM.parse({"n": "1B", "tokens": "20B", "count": "64", **texts})
+    assert not reading.problems, reading.problems
+    return reading
+
+
+def test_a_pool_that_is_none_and_one_too_small_are_said() -> None:
+    with pytest.raises(BudgetError, match="Did you mean burst"):
+        calendar_request(read({"r1p": "brust", "pools": FLEET}))
+    with pytest.raises(BudgetError, match="the pools are none"):
+        calendar_request(read({"r1p": "ours"}))
+    with pytest.raises(BudgetError, match="“ours” has 496 after 16 spares"):
+        calendar_request(read({"r1p": "ours", "r1c": "512", "pools": FLEET})).schedule()
+
+
+def test_spares_stand_in_for_what_is_out_and_the_rest_pauses_later_rows() -> None:
+    days = Closed(START + timedelta(days=1), START + timedelta(days=2))
+    plan = replace(BASE, tokens=2e12)
+
+    def paused(out: int) -> list[float]:
+        pool = Pool("p", "H100 SXM", 128, spares=16, events=(PoolEvent(out, days),))
+        runs = [Run(str(i), replace(plan, accelerators=56.0), pool=pool) for i in range(2)]
+        return [run.middle.paused for run in schedule(Fleet("H100 SXM", 64, pools=(pool,)), runs, START).runs]
+
+    assert paused(16) == [0, 0]
+    assert paused(17) == [0, 2]
+    assert paused(73) == [2, 2]
+
+
+def test_what_does_not_fit_before_the_pool_ends_is_said() -> None:
+    pool = only("burst: 64 H100 rented $2/h to 2027-02-01")
+    run = Run("long", plan_on(pool, replace(BASE, tokens=1e13)), pool=pool)
+    s = schedule(Fleet("H100 SXM", 64, pools=(pool,)), [run], START)
+    (late,), perhaps = calendar_text.beyond(s)
+    assert "does not fit before its pool ends" in late
+    assert not perhaps
+    assert calendar_text.beyond(schedule(s.fleet, [replace(run, plan=plan_on(pool, BASE))], START)) == ([], [])
+
+
+def test_interruptions_lengthen_a_run_and_more_of_them_more() -> None:
+    days = [answer(plan_on(replace(CHEAP, interruptions=rate), BASE)).middle.days for rate in (0, 0.01, 0.1, 1)]
+    assert days == sorted(days)
+    assert days[-1] > days[0]
+    stops = answer(plan_on(replace(CHEAP, interruptions=1.0), BASE)).interruptions
+    assert float(stops.mtbf) == pytest.approx(1 / (1 / 3600 + 0.474 * 64 / 86.4e6), rel=1e-9)
+
+
+# ------------------------------------------------------------------------------------------ money
+
+
+def placed(pool: Pool, tokens: float = 2e11) -> Schedule:
+    run = Run("one", plan_on(pool, replace(BASE, tokens=tokens)), pool=pool)
+    return schedule(Fleet("H100 SXM", 64, pools=(pool,)), [run], START)
+
+
+def cost(s: Schedule, **prices: float) -> PoolCost:
+    (result,) = pool_costs(s, replace(Prices(), **prices))
+    return result
+
+
+def test_each_pool_costs_what_it_says() -> None:
+    """Worked out once more by hand, from days and hours alone."""
+    s = placed(only("x: 128 H100 owned $30,000 over 4 years, idle $0.40/h"))
+    days, hours = s.ends.mid, s.used_hours.mid
+    owned = cost(s, kwh=0.1)
+    assert owned.work.mid + owned.idling.mid == pytest.approx(
+        30_000 * 128 * days / (4 * 365.25) + 0.4 * (128 * 24 * days - hours)
+    )
+    assert owned.power.mid == pytest.approx(s.runs[0].answer.energy.mid / 1000 * 0.1)
+    s = placed(only("x: 128 H100 rented $2/h"))
+    assert (cost(s).work, cost(s).idling.mid) == (s.runs[0].answer.dollars, 0)
+    s = placed(only("x: 128 H100 reserved $2/h to 2027-12-31"))
+    assert cost(s).total.mid == pytest.approx(2 * 128 * 24 * (date(2028, 1, 1) - START).days)
+    assert cost(s).work.mid == pytest.approx(2 * s.used_hours.mid)
+    for line in ("x: 128 H100 owned", "x: 128 H100 reserved"):
+        assert not cost(placed(only(line))).total.known
+
+
+def test_the_bill_is_the_sum_of_its_pools_and_says_what_is_missing() -> None:
+    reading = read({"runs": "2", "r1p": "burst", "r2p": "ours", "pools": FLEET, "tokens": "2T"})
+    s = calendar_request(reading).schedule()
+    p = replace(Prices(), kwh=0.1)
+    (way,) = ways_to_pay(s, p)
+    costs = pool_costs(s, p)
+    assert [item.pool.name for item in costs] == ["ours", "burst", "held", "cheap"]
+    assert way.total.mid == pytest.approx(sum(item.total.mid for item in costs))
+    assert {len(row) for row in cost_text.rows([way])} == {len(cost_text.heading([way]))}
+    assert {len(row) for row in cost_text.pool_rows(costs)} == {len(cost_text.POOLS)}
+    assert "**cost unknown**" not in calendar_text.detail(s, way, cost_text.fleet_text(s))
+    (unknown,) = ways_to_pay(placed(only("x: 128 H100 owned")), p)
+    assert not unknown.total.known
+    assert "capital" in cost_text.unknown(unknown)
+
+
+# ------------------------------------------------------------------------------------------ which pool
+
+PLAN = plan_from({"n": "30B", "tokens": "5T", "count": "512"})
+DUE = date(2027, 4, 30)
+
+
+def ways(most: float = math.nan, due: date = DUE, fleet: Fleet | None = None) -> tuple[PoolChoice, ...]:
+    pools = tuple(replace(pool, events=(), first=None, last=None) for pool in (OURS, BURST, HELD))
+    return choose_pools(
+        PLAN, fleet or Fleet("H100 SXM", 512, pools=pools), START, due, most, replace(Prices(), kwh=0.08)
+    )
+
+
+def test_every_way_is_the_plan_on_its_pool_and_the_best_comes_first() -> None:
+    choices = ways()
+    assert {(choice.pool.name, choice.fewest) for choice in choices} == {
+        ("the plan’s cluster", False),
+        ("ours", False),
+        ("burst", False),
+        ("held", False),
+        ("burst", True),
+    }
+    assert [choice.meets for choice in choices] == sorted((choice.meets for choice in choices), reverse=True)
+    for choice in choices:
+        assert choice.schedule
+        days = answer(choice.schedule.runs[0].run.plan).middle.days
+        assert choice.schedule.ends.mid == pytest.approx(days)
+        assert choice.in_time == (days <= (DUE - START).days + 1)
+    for least in (1.0, min(choice.dollars for choice in choices) * 1.01):
+        assert sum(choice.affordable for choice in ways(least)) == sum(choice.dollars <= least for choice in choices)
+
+
+def test_the_fewest_to_rent_is_the_least_number_that_ends_in_time() -> None:
+    choice = next(choice for choice in ways() if choice.fewest)
+    assert choice.in_time
+    pool = replace(choice.pool, accelerators=choice.accelerators - 1)
+    run = Run("", replace(plan_on(pool, PLAN), accelerators=float(pool.accelerators)), pool=pool)
+    s = schedule(Fleet("H100 SXM", 512, pools=(pool,)), [run], START, DUE)
+    assert s.late(s.ends.mid) > 0
+
+
+def test_maintenance_and_a_late_opening_take_more_accelerators() -> None:
+    def fewest(closed: tuple[Closed, ...] = (), first: date | None = None) -> int:
+        pool = replace(BURST, first=first)
+        fleet = Fleet("H100 SXM", 512, closed=closed, pools=(pool,))
+        return next(choice for choice in ways(fleet=fleet) if choice.fewest).accelerators
+
+    closed = (Closed(date(2027, 2, 1), date(2027, 2, 14)),)
+    assert fewest() < fewest(closed) < fewest(closed, date(2027, 3, 1))
+    assert fewest(first=date(2027, 5, 1)) == 0  # after the deadline, which its problem says
+
+
+def test_without_a_pool_to_rent_the_catalogue_is_one() -> None:
+    choices = ways(fleet=Fleet("H100 SXM", 512))
+    assert sum(choice.fewest for choice in choices) > 10
+    assert any(choice.pool.accelerator == "B200" for choice in choices if choice.fewest)
+
+
+def test_a_limit_that_nothing_meets_names_the_nearest() -> None:
+    for choices in (ways(most=1.0), ways(due=START), ways(most=1.0, due=START)):
+        text = text_pools.sentence(choices, "30 Apr 2027")
+        assert text.startswith("No way keeps")
+        assert {len(row) for row in text_pools.rows(choices)} == {len(text_pools.CHOICES)}
+    says(text_pools.sentence(ways(), "30 Apr 2027"), "ways keep", "the best is")
+
+
+# ------------------------------------------------------------------------------------------ memory
+
+
+def test_a_run_that_its_accelerators_do_not_hold_is_marked_with_by_how_much() -> None:
+    texts = {"n": "30B", "count": "512", "runs": "2", "r2s": "131,072", "r2n": "128k", "r2a": "run 1"}
+    s = calendar_request(read(texts)).schedule()
+    h = s.runs[1].answer.memory
+    assert text_fit.fit(s.runs[0]) == (f"✓ {gib(s.runs[0].answer.memory.spare)}", "free")
+    assert text_fit.fit(s.runs[1]) == (f"✗ {gib(h.total - h.usable)}", "too much")
+    assert text_fit.unfit_count(s) == "**✗ 1 of 2 runs does not fit as laid out**"
+    assert text_fit.unfit_count(s) in calendar_text.detail(s, ways_to_pay(s, Prices())[0], "")
+    for run in s.runs:
+        row = text_fit.layout_row(run)
+        assert len(row) == len(text_fit.LAYOUTS)
+        best = search_layouts(search_request(run.run.plan)).best
+        assert best is not None
+        assert row[3][0] == brief(best.layout)
+        assert best.spare >= 0
+    held = calendar_request(read({**texts, "tp": "8"})).schedule()
+    assert text_fit.unfit_count(held) == ""
+    refused = calendar_request(read({**texts, "tp": "7"})).schedule()
+    assert text_fit.fit(refused.runs[0])[0] == "✗ no layout"
+    assert len(text_fit.layout_row(refused.runs[0])) == len(text_fit.LAYOUTS)

@@ -1,0 +1,197 @@
+"""Users that fit and least times of a served model: laws that hold for every model, and what engines printed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from core.hardware.accelerators import accelerators, find
+from core.models.catalog import CATALOG, catalog
+from core.models.flops import flops_per_token
+from core.models.parameters import parameters
+from core.serving.cache import CACHE_TYPES, without_prediction
+from core.serving.serving import DEGREES, LONGEST, Serving, divides, serving
+from core.serving.weights import WEIGHT_TYPES, touched_experts, weights_of
+from tests.every import every
+
+SPECS = {model.name: model.spec for model in catalog()}
+H100 = find("H100 SXM")
+
+
+def at(model: str = "Llama 3.1 8B", device: str = "H100 SXM", tensor: int | None = 1, **how: object) -> Serving:
+    return serving(SPECS[model], find(device), tensor=tensor, **how)  # pyright: ignore[reportArgumentType]
+
+
+# ------------------------------------------------------------------------------------------ weights
+
+
+@every("name", SPECS)
+def test_weights_on_one_accelerator_are_all_parameters(name: str) -> None:
+    count = parameters(without_prediction(SPECS[name])).total
+    assert math.isclose(weights_of(SPECS[name]).held, 2 * count, rel_tol=1e-12)
+    sizes = [weights_of(SPECS[name], kind).held for kind in WEIGHT_TYPES.values()]
+    assert sizes[0] > sizes[1] == sizes[2] > sizes[4] > sizes[3]
+
+
+@every("name", SPECS)
+def test_accelerators_share_the_weights_and_lose_none(name: str) -> None:
+    spec = SPECS[name]
+    whole = weights_of(spec).held
+    for tensor in filter(lambda degree: divides(spec, degree), DEGREES):
+        each = weights_of(spec, tensor=tensor).held
+        assert whole / tensor <= each * (1 + 1e-9)
+        assert each < whole * (1 / tensor + 0.08), "norms, routers, a latent's narrow matrices, few key/value heads"
+
+
+@every("name", [name for name, spec in SPECS.items() if spec.experts])
+def test_a_pass_reads_the_experts_that_its_tokens_choose(name: str) -> None:
+    spec = SPECS[name]
+    weights, moe = weights_of(spec), spec.experts
+    assert moe
+    assert math.isclose(touched_experts(moe.count, moe.per_token, 1), moe.per_token)
+    reads = [weights.read(tokens) for tokens in (1, 2, 8, 64, 10**6)]
+    assert reads == sorted(reads)
+    assert reads[-1] <= weights.held
+    active = parameters(without_prediction(spec)).active
+    looked_up = 0 if spec.tied_head else spec.vocab * spec.table_width
+    assert math.isclose(reads[0], 2 * (active - looked_up - spec.hidden * spec.position_rows), rel_tol=0.01)
+
+
+def test_experts_drawn_at_random_are_as_many_as_counted() -> None:
+    rng = np.random.default_rng(0)
+    drawn = [len({int(e) for _ in range(16) for e in rng.choice(64, 4, replace=False)}) for _ in range(2000)]
+    assert math.isclose(float(np.mean(drawn)), touched_experts(64, 4, 16), rel_tol=0.01)
+
+
+PRINTED = {
+    "Llama 3.1 8B (vLLM issue 10517)": ("Llama 3.1 8B", 1, "bf16", 14.9888, 0.005),
+    "Llama 3.1 70B W8A8 (vLLM pull request 12569)": ("Llama 3.1 70B", 1, "int8", 67.7229, 0.005),
+    "Qwen2.5 14B on two (vLLM issue 13061)": ("Qwen2.5 14B", 2, "bf16", 13.9476, 0.02),
+}
+"""Model, accelerators, format, GiB that its weights took on each, as vLLM printed them, and how near we come."""
+
+
+@every("name", PRINTED)
+def test_the_weights_that_an_engine_printed(name: str) -> None:
+    model, tensor, kind, printed, within = PRINTED[name]
+    held = weights_of(SPECS[model], WEIGHT_TYPES[kind], tensor=tensor).held / 2**30
+    assert math.isclose(held, printed, rel_tol=within)
+
+
+@every(("tokens", "peak"), [(20_000, 17.06), (29_000, 17.98)])
+def test_the_peak_of_a_pass_that_an_engine_printed(tokens: int, peak: float) -> None:
+    from core.serving.serving import workspace_bytes
+
+    spec = SPECS["Llama 3.1 8B"]
+    work = workspace_bytes(tokens=tokens, hidden=spec.hidden, width=spec.ffn) / 2**30
+    assert math.isclose(14.9888 + work, peak, abs_tol=0.02)
+
+
+def test_the_cache_that_an_engine_printed() -> None:
+    """Qwen3 8B on an A100 80 GB by vLLM 0.26 (vLLM issue 42058): 389,872 tokens in bf16 and twice as many in fp8.
+
+    The share of its memory that the engine took was not printed, nor what its graphs and its sampler hold.
+    """
+    for kind, printed in (("bf16", 389_872), ("fp8", 779_760)):
+        s = at("Qwen3 8B", "A100 SXM 80 GB", stored=CACHE_TYPES[kind])
+        assert math.isclose(s.longest(1), printed, rel_tol=0.1)
+
+
+# ------------------------------------------------------------------------------------------ users and contexts
+
+
+@every("name", SPECS)
+def test_users_and_contexts_are_each_other_s_inverse(name: str) -> None:
+    s = serving(SPECS[name], H100, context=4096)
+    if s.users_that_fit < 1:
+        pytest.skip("too large for what can share it")
+    users = int(s.users_that_fit)
+    longest = s.longest(users)
+    assert longest >= 4096
+    assert replace(s, context=min(longest, 10**8)).users_that_fit >= users
+    if longest < LONGEST:
+        assert replace(s, context=longest + 1).users_that_fit < users
+    assert s.longest(users + 1) < 4096
+    assert s.longest(1) >= longest
+
+
+@every("name", SPECS)
+def test_more_never_takes_less(name: str) -> None:
+    s = serving(SPECS[name], H100)
+    users = np.array([1.0, 2, 16, 256, 4096])
+    seconds = np.asarray(s.decode(users).seconds)
+    assert np.all(np.diff(seconds) >= 0)
+    assert np.all(np.diff(seconds / users) <= 0), "a token of a fuller batch costs no more"
+    assert [float(s.decode(int(n)).seconds) for n in users] == list(seconds)
+    prompts = [float(s.prefill(n).seconds) for n in (1, 16, 1024, 16_384)]
+    assert prompts == sorted(prompts)
+    longer = [replace(s, context=n) for n in (1024, 8192, 131_072)]
+    assert [float(x.decode(8).seconds) for x in longer] == sorted(float(x.decode(8).seconds) for x in longer)
+    fits = [x.users_that_fit for x in longer]
+    assert fits == sorted(fits, reverse=True)
+    over = s.users_over(np.array([1024, 8192, 131_072]))
+    assert list(over) == fits
+
+
+@every("name", SPECS)
+def test_one_user_s_token_reads_the_weights_and_multiplies_by_each(name: str) -> None:
+    s = serving(SPECS[name], H100, context=1)
+    counted = flops_per_token(without_prediction(SPECS[name]), 1, "full")
+    assert math.isclose(s.decode_flop, counted.forward, rel_tol=0.02)
+    placed = s.decode(1)
+    assert placed.bound == "memory"
+    assert math.isclose(float(placed.seconds), (s.weights.read(1) + s.user_bytes) / H100.bandwidth)
+
+
+def test_a_latent_is_met_where_it_lies() -> None:
+    """Scores over rank and rotated width and values over the rank, for every head: DeepSeek-V3's absorbed attention."""
+    spec = without_prediction(SPECS["DeepSeek-V3"])
+    s, low = serving(spec, H100, context=100_000), spec.latent
+    assert low
+    weights = flops_per_token(spec, 100_000, "full").weights
+    squares = 2 * spec.layers * spec.heads * ((low.kv_rank + low.rope_dim) + low.kv_rank) * 100_000
+    assert math.isclose(s.decode_flop, weights + squares)
+
+
+@every("name", SPECS)
+def test_the_fewest_accelerators_are_those_that_one_user_needs(name: str) -> None:
+    s = serving(SPECS[name], H100)
+    smaller = [degree for degree in DEGREES if degree < s.tensor and divides(SPECS[name], degree)]
+    assert divides(SPECS[name], s.tensor)
+    assert all(serving(SPECS[name], H100, tensor=degree).users_that_fit < 1 for degree in smaller)
+
+
+def test_heads_that_cannot_be_shared_are_refused_with_what_can() -> None:
+    with pytest.raises(ValueError, match=r"2 accelerators cannot share its 25 heads evenly\. 1 can"):
+        at("GPT-2 XL 1558M", tensor=2)
+    assert at("GPT-2 XL 1558M", tensor=None).tensor == 1
+
+
+@every("device", [device.name for device in accelerators()])
+def test_every_accelerator_serves_or_says_what_is_unknown(device: str) -> None:
+    s = at(device=device, tensor=None)
+    assert math.isnan(s.room) == math.isnan(s.device.reported_bytes)
+    assert math.isfinite(float(s.decode(1).seconds)) == math.isfinite(s.device.bandwidth)
+
+
+def test_every_number_explains_itself() -> None:
+    for name in ("Llama 3.1 8B", "DeepSeek-V3", "Gemma 3 12B text decoder", "Nemotron 3 Nano 30B-A3B"):
+        s = serving(SPECS[name], H100, users=7, stored=CACHE_TYPES["int8"])
+        steps = [step for step in s.explain() if not isinstance(step, str)]
+        found = [step.value for step in steps]
+        for number in (s.weights.held, s.room, s.users_that_fit, s.workspace, float(s.decode(7).work.bytes)):
+            assert number in found, (name, number)
+        for placed in (s.decode(7), s.prefill(8192)):
+            assert float(placed.seconds) in found
+        assert all(step.sources for step in steps)
+
+
+def test_catalogue_names_are_there() -> None:
+    from core.views.serving.text import kind_rows
+
+    rows = kind_rows(at())
+    assert all(row[0] in CATALOG for row in rows)
+    assert len({row[1] for row in rows}) == len(rows), "a kind each"
