@@ -1,10 +1,12 @@
 # make run       start the app and print its address
-# make test      five minutes: every rule, sampled sweeps, one browser test a page
+# make test      every rule, sampled sweeps, one browser test a page; with `make lint` it is what CI runs
 # make test-all  those, then the long ones: whole sweeps, a team's servers, everything in a browser,
-#                and the journeys there once more with Streamlit as it is
+#                and the journeys there once more with Streamlit as it is; run before a change is called done
+#                Both print their ten slowest tests, and by name what needed a second try.
 PYTHON ?= python3
 PORT ?= 8501
 BIN := .venv/bin
+PYTEST := $(BIN)/pytest -n 2 --dist worksteal --durations 10
 
 .PHONY: run test test-all lint perf screenshots format
 
@@ -13,12 +15,12 @@ run: .venv/run.stamp
 
 test: .venv/test.stamp
 	$(BIN)/python tests/browser/chromium.py
-	$(BIN)/pytest -n 2 --dist worksteal -m "not long"
+	$(PYTEST) -m "not long"
 
 test-all: test
 	$(BIN)/python tests/team/ensure.py
-	$(BIN)/pytest -n 2 --dist worksteal -m long
-	NAPKIN_PATCHES=off $(BIN)/pytest -n 2 --dist worksteal -m "journey and not patched"
+	$(PYTEST) -m long
+	NAPKIN_PATCHES=off $(PYTEST) -m "journey and not patched"
 
 lint: .venv/test.stamp
 	$(BIN)/ruff check .

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
@@ -35,8 +37,39 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         left_out = sweep is not None and before[name] * sweep.args[0] % cases[name] >= sweep.args[0]
         before[name] += 1
         journey = item.get_closest_marker("journey")
-        if left_out or name.startswith("tests/team/") or (item.get_closest_marker("browser") and not journey):
+        team = name.startswith("tests/team/")
+        if left_out or team or (item.get_closest_marker("browser") and not journey):
             item.add_marker(pytest.mark.long)
+        if team or item.get_closest_marker("browser") or item.get_closest_marker("process"):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name what needed a second try: a test that needs it often is a fault to be repaired."""
+    again = sorted({report.nodeid for report in terminalreporter.stats.get("rerun", [])})
+    if again:
+        terminalreporter.section(f"{len(again)} needed a second try")
+        for name in again:
+            terminalreporter.line(name)
+
+
+def _open_sockets_and_pipes() -> int:
+    """How many of this process's descriptors are no files; 0 where the system does not list them."""
+    count = 0
+    with suppress(OSError), os.scandir("/proc/self/fd") as entries:
+        for entry in entries:
+            with suppress(OSError):
+                count += not os.readlink(entry.path).startswith("/")
+    return count
+
+
+@pytest.fixture(autouse=True)
+def closes_what_it_opens() -> Iterator[None]:
+    """A socket, pipe or event loop that a test leaves to the collector warns in that test, not in a later one."""
+    before = _open_sockets_and_pipes()
+    yield
+    if _open_sockets_and_pipes() > before:
+        gc.collect()
 
 
 @pytest.fixture(scope="session", autouse=True)

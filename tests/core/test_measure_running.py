@@ -25,6 +25,8 @@ from core.jobs.process import KEPT_JOBS
 from core.limits import limit
 from tests.every import every
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[2]
 PROGRAMME = Programme(device="cpu", kinds=("matmul",), dtypes=("fp32", "fp16"), sizes=(128,), seconds=0.05)
 ITEMS = kinds.items(PROGRAMME)

@@ -86,6 +86,7 @@ def test_what_a_token_runs_through_beside_a_state(name: str) -> None:
     assert [sum(part[of] for part in parts) for of in ("total", "active")] == [ours.total, ours.active]
 
 
+@pytest.mark.process
 def test_a_model_through_the_process(tmp_path: Path) -> None:
     """Everything at once: built in a process of its own, its own code ignored, an invented key named."""
     config = {**LITTLE, "auto_map": {"AutoModelForCausalLM": "stranger/thing--code.Model"}, "zork": 3}
@@ -144,6 +145,7 @@ def script(code: str) -> list[str]:
     return [sys.executable, "-c", code]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("code", "said"),
     [
@@ -308,6 +310,7 @@ def wait(runner: BuildRunner, key: str) -> Built | Refused:
     raise AssertionError(build)
 
 
+@pytest.mark.process
 def test_one_build_at_a_time_and_no_more_than_may_wait(tmp_path: Path) -> None:
     runner = noting(tmp_path)
     names = ["bad", *(f"c{i}" for i in range(limit("build_queue")))]
@@ -325,6 +328,7 @@ def test_one_build_at_a_time_and_no_more_than_may_wait(tmp_path: Path) -> None:
     assert log(tmp_path) == names, "what was built is remembered"
 
 
+@pytest.mark.process
 def test_a_visitor_stands_in_line_once(tmp_path: Path) -> None:
     """And what another waits for as well stays."""
     (tmp_path / "go").touch()

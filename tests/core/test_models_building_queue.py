@@ -146,6 +146,8 @@ import contextlib, os, random, signal, sys, time
 from pathlib import Path
 from core.jobs.queue import Line
 
+pytestmark = pytest.mark.process
+
 folder = Path(sys.argv[1])
 line, chance = Line(folder / "line"), random.Random(1)
 turn = os.open(folder / "turn", os.O_RDWR | os.O_CREAT)

@@ -419,11 +419,13 @@ def client() -> Iterator[Any]:
         yield client
 
 
+@pytest.mark.process
 @pytest.mark.long
 def test_a_cluster_finds_the_same(client: Any, here: list[PointResult]) -> None:
     assert points(study(), client=client) == here
 
 
+@pytest.mark.process
 @pytest.mark.long
 def test_a_worker_killed_midway_changes_nothing(
     client: Any, here: list[PointResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -433,6 +435,7 @@ def test_a_worker_killed_midway_changes_nothing(
     assert path.read_text().isdigit()
 
 
+@pytest.mark.process
 @pytest.mark.long
 def test_a_chunk_that_kills_every_worker_is_given_up_and_no_other(client: Any) -> None:
     item = study(models=["Llama 3.1 8B"], clusters=GRID["clusters"][:1], seq_len=[4096])
@@ -445,6 +448,7 @@ def test_a_chunk_that_kills_every_worker_is_given_up_and_no_other(client: Any) -
     ]
 
 
+@pytest.mark.process
 @pytest.mark.long
 def test_a_cluster_can_be_cancelled(client: Any, here: list[PointResult]) -> None:
     results: list[PointResult] = []
@@ -463,6 +467,7 @@ def test_the_environment_names_the_cluster(
     assert points(study(), search=study_cases.Elsewhere(os.getpid())) == here
 
 
+@pytest.mark.process
 @pytest.mark.long
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nowhere", "http://x", "tcp://127.0.0.1:99999", "tcp://[::1"])
 def test_a_scheduler_that_is_away(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -490,6 +495,7 @@ def command(tmp_path: Path, search: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.process
 @pytest.mark.long
 def test_the_command_stops_at_once_and_goes_on_from_there(tmp_path: Path, here: list[PointResult]) -> None:
     path = tmp_path / "told"

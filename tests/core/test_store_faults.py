@@ -235,6 +235,7 @@ def test_a_database_of_an_unknown_version_is_refused_and_left_alone(
     assert (tmp_path / "napkin.db").read_bytes() == before
 
 
+@pytest.mark.process
 @pytest.mark.long
 def test_processes_that_open_an_empty_folder_at_once_make_one_database(tmp_path: Path) -> None:
     code = (
@@ -371,6 +372,7 @@ def test_a_server_that_is_away_is_said_without_its_password() -> None:
     assert "secret" not in str(raised.value)
 
 
+@pytest.mark.process
 def test_what_was_confirmed_survives_a_kill(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom core.store.store import Store\nfrom core.planning.comparison.entry import entry_of\n"

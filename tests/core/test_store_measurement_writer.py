@@ -248,6 +248,8 @@ from core.store.measurement_writer import MeasurementWriter
 from core.store.store import Store
 from tests.core import measure_cases as measured
 
+pytestmark = pytest.mark.process
+
 moments = random.Random(16)
 for _ in range(10):
     pipe, told = os.pipe()

@@ -142,6 +142,7 @@ def wait(runner: TorchCheckRunner, id: str, until: Callable[[TorchCheck], bool])
     raise AssertionError(f"still {runner.poll(id)}")
 
 
+@pytest.mark.process
 @pytest.mark.long
 def test_the_process_measures_and_says_so() -> None:
     runner = TorchCheckRunner()
@@ -170,6 +171,7 @@ def says(event: Event) -> str:
 TRIAL = trial_of(LLAMA, "AdamW", POLICIES[FP32], "cpu")
 
 
+@pytest.mark.process
 def test_a_step_is_cancelled_and_keeps_what_it_has() -> None:
     runner = scripted(says(Advance(phase="forward")), says(Measured(part="parameters", size=5.0)), "time.sleep(600)")
     job, _ = runner.start(TRIAL)
