@@ -16,12 +16,14 @@ from pages.common.theme import definitions, install_theme
 
 
 def menu() -> None:
-    """Every page under its group."""
-    for group, members in GROUPS.items():
-        if group:
-            st.sidebar.html(f'<p class="np-group">{group}</p>')
-        for p in members:
-            st.sidebar.page_link(p.path, label=p.title, icon=p.icon, width="stretch")
+    """Every page in one line."""
+    with st.container(key="np-menu", horizontal=True, vertical_alignment="center", gap=None):
+        for p in PAGES:
+            st.page_link(p.path, label=p.name, width="content")
+        from pages.common import projector  # what it imports takes a while on a cold start
+
+        projector.switch()
+        sign_in.entry()
 
 
 def run() -> None:
@@ -30,7 +32,7 @@ def run() -> None:
         page_title="Napkin",
         page_icon="assets/static/icon.svg",
         layout="wide",
-        initial_sidebar_state=248,
+        initial_sidebar_state=300,
         menu_items={"About": "Napkin: resource accounting for LLM training in bits, bytes, FLOPs, days and dollars."},
     )
     page = st.navigation(
@@ -45,17 +47,18 @@ def run() -> None:
     spec = next(p for p in PAGES if p.url_path == page.url_path)
     st.set_page_config(page_title=f"{spec.title} · Napkin")
     menu()
-    # The menu goes out before the imports of a cold start, and the header before those of the page: a visitor reads
-    # while the server warms up.
-    from pages.common import projector, show
-
-    with st.sidebar.container(key="app-frame"):
-        projector.switch()
-    definitions()
-    sign_in.entry()
     install_theme()  # after the menu, whose switch says for which screen
-    show.header(spec)
+    # Menu and header go out before the imports of a cold start and of the page: a visitor reads while the server warms
+    # up.
+    from pages.common import show
+
+    head = show.header(spec)
+    definitions()
     prepare_process()
+    if spec.plans:
+        from pages.common import plan_sidebar
+
+        plan_sidebar.draw(spec, head)
     page.run()
 
 

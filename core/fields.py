@@ -19,6 +19,9 @@ from core.units import Kind, QuantityError, parse_quantity
 FieldKind: TypeAlias = Literal["text", "lines", "choice", "segments", "switch", "slider"]
 """How a field is filled in: typed, typed over several lines, one of many, one of a few, on or off, a whole number."""
 
+SHARED = "p"
+"""The prefix of the fields that several pages share: the current plan."""
+
 VERSION = "v"
 """The name under which texts carry the version of their form."""
 
@@ -203,7 +206,8 @@ class Form:
 
     older: version → how the texts that it wrote (by id) read in the next one; 0: how those of an address without a
     version do, which may have names that nobody writes any more.  derive: values → texts of fields that others decide.
-    shared: ids of the fields that are the same on every page that has them, such as those of a plan.
+    shared: ids of the fields that are the same on every page that has them, such as those of a plan. An address has
+    them under `SHARED`; older ones had them under the form's own prefix, which is still read.
     """
 
     prefix: str
@@ -226,7 +230,7 @@ class Form:
 
     def key(self, id: str) -> str:
         """The name of a field in an address."""
-        return f"{self.prefix}_{id}"
+        return f"{SHARED if id in self.shared else self.prefix}_{id}"
 
     def part(self, name: str) -> tuple[Field, ...]:
         """The fields of one part."""
@@ -298,10 +302,11 @@ class Form:
         """
         sentences: list[str] = []
         texts: dict[str, str] = {}
-        for name, values in address.items():
+        named: dict[str, str] = {}
+        for name, values in sorted(address.items(), key=lambda item: item[0].startswith(f"{SHARED}_")):
             prefix, _, field_id = name.partition("_")
-            if prefix == self.prefix and values:
-                texts[field_id] = values[-1]
+            if values and (prefix == self.prefix or (self.shared and prefix == SHARED)):
+                texts[field_id], named[field_id] = values[-1], name
                 if len(values) > 1:
                     sentences.append(f"The link gives “{clipped(name)}” {len(values)} times; the last one counts.")
         version = read_version(address)
@@ -313,7 +318,7 @@ class Form:
         parts = {item.id for item in self.fields}
         unknown = sorted(set(texts) - parts)
         if unknown and self.fields and version <= self.version:
-            names = ", ".join(f"“{clipped(self.key(name))}”" for name in unknown[:_LISTED])
+            names = ", ".join(f"“{clipped(named.get(name, self.key(name)))}”" for name in unknown[:_LISTED])
             sentences.append(f"The link has fields that are not known here and were left aside: {names}.")
         return {name: text for name, text in texts.items() if name in parts}, tuple(sentences)
 

@@ -35,12 +35,28 @@ function oneEntryAPage() {
   // address before this script is there. Back passes over them all, in one step that is counted from here: asking
   // twice would go too far on a slow server. Streamlit answers the same event, and were it to rewrite the address
   // meanwhile, the step would be stopped.
+  let inside = false
   addEventListener("popstate", () => {
-    leaving = location.pathname === path
+    leaving = location.pathname === path && !inside
     if (leaving) history.go(-entriesOfThisPage())
     path = location.pathname
   })
   for (const event of ["pointerdown", "keydown"]) addEventListener(event, () => (leaving = false), true)
+  // A link to another page of planning opens it as Back does, in this session and without loading the app again.
+  addEventListener("click", (event) => {
+    const link = event.target.closest?.("a.np-in")
+    const aside = event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey
+    if (!link || aside || event.defaultPrevented || link.pathname === location.pathname) return
+    event.preventDefault()
+    if (left) history.replaceState(left.state, "", left.href)
+    left = null
+    push(null, "", link.href)
+    path = location.pathname
+    inside = true
+    dispatchEvent(new PopStateEvent("popstate", { state: null }))
+    inside = false
+    document.querySelector("[data-testid=stMain]")?.scrollTo(0, 0)
+  })
 }
 
 function entriesOfThisPage() {

@@ -99,7 +99,7 @@ function press(button) {
 }
 
 function toPage(by) {
-  const links = [...document.querySelectorAll("[data-testid=stSidebar] [data-testid=stPageLink] a")]
+  const links = [...document.querySelectorAll(".st-key-np-menu [data-testid=stPageLink] a")]
   const name = location.pathname.split("/").at(-1)
   const here = links.findIndex((link) => link.getAttribute("href") === name)
   links.at((here + by) % links.length)?.click()

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TypeAlias
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from core.fields import Link
+from core.fields import SHARED, Link
 from core.lecture.catalogue import CLAIMS
 from core.limits import limit
 from core.rows import read_rows
@@ -135,7 +135,8 @@ def _link(number: int, address: str, pages: Pages) -> Link:
     page, prefix = found
     query = dict(parse_qsl(urlsplit(address).query, keep_blank_values=True))
     start = f"{prefix}_"
-    fields = {name.removeprefix(start): text for name, text in query.items() if name.startswith(start)}
+    own = (start, f"{SHARED}_")
+    fields = {name.partition("_")[2]: text for name, text in query.items() if name.startswith(own)}
     at = query.get("at", "")
     return Link(page, fields, at.removeprefix(start) if at.startswith(start) else "")
 

@@ -8,16 +8,15 @@ from core.fields import Field
 from core.planning.cost import form
 from core.planning.cost.form import prices_of
 from core.planning.cost.pool_bill import pool_costs
-from core.planning.form.plan_form import PRICE
 from core.views.cost import text
 from core.views.cost.charts import bills
-from core.wording import plain, price
+from core.wording import plain
 from pages.calendar.inputs import CalendarInputs
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 
-_RENTED = (PRICE, form.HELD, form.RESERVED, form.TERM)
+_RENTED = (form.HELD, form.RESERVED, form.TERM)
 _OWNED = (form.CAPITAL, form.YEARS, form.STAFF, form.SPACE, form.KWH)
 _STORED = (form.KEPT, form.DATASET, form.GB_MONTH, form.SENT, form.GB_OUT)
 
@@ -25,7 +24,7 @@ _STORED = (form.KEPT, form.DATASET, form.GB_MONTH, form.SENT, form.GB_OUT)
 def bill(inputs: Inputs, a: CalendarInputs) -> None:
     """Prices, the bars, and the table of lines."""
     pooled = bool(a.schedule.fleet.pools)
-    _row(inputs, (PRICE, form.HELD) if pooled else _RENTED, placeholder=price(*a.question.runs[0].plan.price_range))
+    _row(inputs, (form.HELD,) if pooled else _RENTED)
     show.problems(inputs, *(field.id for field in _RENTED))
     with show.more(inputs, "More: what owning takes, storage and traffic", *_OWNED, *_STORED, key="fold_bill") as more:
         if more.open:
@@ -59,8 +58,8 @@ def _cluster_owned(a: CalendarInputs) -> bool:
     return any(run.pool is None and run.plan.owned for run in a.question.runs)
 
 
-def _row(inputs: Inputs, fields: tuple[Field, ...], placeholder: str = "") -> None:
-    """Fields side by side. placeholder: of the price."""
+def _row(inputs: Inputs, fields: tuple[Field, ...]) -> None:
+    """Fields side by side."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         for field in fields:
-            inputs.draw(field, placeholder=placeholder if field == PRICE else "")
+            inputs.draw(field)

@@ -13,30 +13,14 @@ from core.planning.calendar.schedule import Schedule
 from core.planning.cost.bill import CostOption
 from core.planning.cost.form import prices_of
 from core.planning.cost.pool_bill import ways_to_pay
-from core.planning.form.plan_form import (
-    ACCELERATOR,
-    COUNT,
-    DTYPE,
-    MFU,
-    MODEL_NAME,
-    PACE,
-    PARAMETERS,
-    SEQ_LEN,
-    TRAINED,
-    named_plan,
-)
 from core.planning.form.whole_run import DRAW, PUE
-from core.planning.plan import OWN
 from core.views.plan import text
 from pages.calendar.form import FORM
 from pages.calendar.pools import pools
-from pages.common import show
+from pages.common import plan_sidebar, show
 from pages.common.inputs import Inputs
-from pages.common.shape import fields_of, own_shape, stack
 
 _GOOD = "calendar:good"
-_FIRST = ((START, DUE), MODEL_NAME, PARAMETERS, (TRAINED, SEQ_LEN), ACCELERATOR, (COUNT, MFU))
-_MORE = (SPARE, CLOSED, MONTHLY, PACE, (DTYPE, DRAW), PUE)
 _WIDTHS = [1.5, 1.05, 0.95, 1.05, 1.1, 1.05, 1.1]
 
 
@@ -68,16 +52,15 @@ def read_inputs(inputs: Inputs) -> CalendarInputs:
     return CalendarInputs(question, schedule, ways_to_pay(schedule, prices_of(inputs.reading)))
 
 
-def draw(inputs: Inputs) -> None:
-    """The calendar’s days and the plan."""
-    plan = named_plan(inputs.reading)
-    stack(inputs, _FIRST, plan)
-    if plan.model == OWN:
-        own_shape(inputs)
-    show.input_errors(inputs)
-    with show.more(inputs, "More: spares, maintenance, MFU, power", *fields_of(_MORE), key="fold") as more:
-        if more.open:
-            stack(inputs, _MORE, plan)
+def draw_question(inputs: Inputs) -> None:
+    """The calendar’s days."""
+    with plan_sidebar.question():
+        plan_sidebar.ask(inputs, "From", START, width=115)
+        plan_sidebar.ask(inputs, "to end by", DUE, width=115)
+        with show.popover("Fleet", key="calendar:fleet") as box:
+            if box.open:
+                for field in (SPARE, CLOSED, MONTHLY, DRAW, PUE):
+                    inputs.draw(field)
 
 
 def draw_runs(inputs: Inputs) -> None:

@@ -15,16 +15,13 @@ from core.views.calendar.text_fit import fits
 from core.views.cost.text import fleet_text
 from pages.calendar.bill import bill
 from pages.calendar.choosing import choosing
-from pages.calendar.form import CHIPS, FORM
-from pages.calendar.inputs import CalendarInputs, draw, draw_runs, read_inputs
+from pages.calendar.inputs import CalendarInputs, draw_question, draw_runs, read_inputs
 from pages.calendar.layouts import layouts
 from pages.calendar.saved import saved_calendars
 from pages.calendar.take import take_away
-from pages.common import show
+from pages.common import plan_sidebar, show
 from pages.common.inputs import Inputs
-from pages.common.plan_bar import plan_bar
-from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL
-from pages.common.shape import adopt_built
+from pages.common.registry import COMPUTE, MEMORY, PARALLEL
 from pages.common.theme import TOKENS
 
 
@@ -56,24 +53,21 @@ def _runs(inputs: Inputs, a: CalendarInputs) -> None:
     )
 
 
-def page() -> None:
-    """Inputs, the answer, the calendar, and the bill."""
-    adopt_built(CALENDAR)
-    inputs = Inputs(CALENDAR, FORM)
-    bar = show.slot()
+def page(inputs: Inputs) -> None:
+    """The answer, the calendar, and the bill."""
     a = read_inputs(inputs)
-    side, main = show.beside()
-    with side:
-        draw(inputs)
-    story = plan_bar(inputs, CHIPS, named_texts(inputs.reading.texts), into=bar, kind="calendar")
+    draw_question(inputs)
+    show.input_errors(inputs)
+    story = plan_sidebar.bar(named_texts(inputs.reading.texts), "calendar")
     s, rented = a.schedule, a.ways[0]
 
-    with main, show.guarded("The answer"):
+    with show.guarded("The answer"):
         show.answer(text.sentence(s, rented), text.detail(s, rented, fleet_text(s)))
         for wrong in (text.missed(s), *text.beyond(s)[0], *text.impossible(s), *text.unfitting(s)[0]):
             if wrong:
                 show.error(wrong)
-    with main, show.guarded("The calendar"):
+        plan_sidebar.limits(inputs)
+    with show.guarded("The calendar"):
         show.chart(calendar(s, TOKENS), alt=text.picture(s), key="calendar:bars")
         for line in (*text.unfitting(s)[1], *text.beyond(s)[1], *text.queued(s)):
             show.note(line)
@@ -104,4 +98,4 @@ def page() -> None:
     show.footer(inputs)
 
 
-show.body(page)
+plan_sidebar.body(page)

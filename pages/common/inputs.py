@@ -18,7 +18,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
-from core.fields import Field, Form, ParsedForm, as_typed, query_of, switch
+from core.fields import SHARED, Field, Form, ParsedForm, as_typed, query_of, switch
 from core.limits import limit
 from core.planning.comparison.entry import Kind
 from core.units import QuantityError
@@ -30,11 +30,17 @@ _MISSING = object()
 _LAST_PAGE = "inputs:last"
 """Where session state has the prefix of the page that was drawn last: who comes from another one may have a link."""
 
+_FIRST = "inputs:first"
+"""Where session state has, by key, what a widget began with, which is part of what it is."""
+
 HELD: Mapping[Kind, str] = {"plan": "plan:saved", "calendar": "calendar:saved"}
 """Where session state has the saved plan that one works on, which is the same on all pages, and the saved calendar."""
 
-_SHARED = "inputs:shared"
-"""Where session state has, by id, the texts of the fields that pages share: the plan that one is working on."""
+PLAN_TEXTS = "plan:texts"
+"""Where session state has, by id, the texts of the plan that one is working on, the same on all pages."""
+
+_FOUND = "plan:found"
+"""Where session state has what the page that is left has found, for the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +71,8 @@ class Inputs:
         self.drawn: set[str] = set()
         self.linked = False
         """Whether the page has just been opened by an address that names the plan."""
-        self.solved: dict[str, str] = {}
-        """Texts by id that other pages get of the fields whose place the answer takes here."""
+        self.arrived = False
+        """Whether the run before was one of another page, or there was none."""
         self.chips: list[Chip] = []
         self._alone: dict[str, Field] = {}
         """The fields outside the form that were drawn."""
@@ -74,7 +80,7 @@ class Inputs:
         self._in_state: set[str] = set()
         """Fields of the form that session state holds as they are."""
         self._texts_key = f"{page.prefix}:texts"
-        """Where session state has the texts of all fields of the form, as the last run left them."""
+        """Where session state has the texts of the page's own fields, as the last run left them."""
         self._drawn_all = self._outdated = False
         self.errors.extend(comparison_list.opened())
         self.reading = self._read()
@@ -82,7 +88,7 @@ class Inputs:
 
     def key(self, name: str) -> str:
         """The query parameter and widget key of the field ``name``."""
-        return f"{self.page.prefix}_{name}"
+        return self.form.key(name)
 
     # ------------------------------------------------------------------------------ a form
 
@@ -90,30 +96,26 @@ class Inputs:
         """The form's texts from its widgets, or from the link that opened the page, or as they were left."""
         state = st.session_state
         now: dict[str, Any] = state.to_dict()  # once: each look for a key that is not there is dear
-        arrived = now.get(_LAST_PAGE) != self.page.prefix
+        shared, fresh = self.form.shared, _LAST_PAGE not in now
+        left: dict[str, str] = dict(now.get(self._texts_key, {}))
+        left |= {name: text for name, text in now.get(PLAN_TEXTS, {}).items() if name in shared}
+        self.arrived = arrived = now.get(_LAST_PAGE) != self.page.prefix
         opened: dict[str, str] = {}
         if arrived:
             state[_LAST_PAGE] = self.page.prefix
-        if f"{self.page.prefix}:opened" not in now:
-            state[f"{self.page.prefix}:opened"] = True
-            address = {name: st.query_params.get_all(name) for name in st.query_params}
-            opened, messages = self.form.from_address(address)
-            self.errors.extend(messages)
-        there = st.query_params.to_dict() | {self.key(name): text for name, text in opened.items()} if arrived else {}
-        left: dict[str, str] = now.get(self._texts_key, {})
-        if arrived:
-            self.linked = any(self.key(name) in there for name in self.form.shared)
-            shared: dict[str, str] = {} if self.linked else now.get(_SHARED, {})
-            left = {name: text for name, text in left.items() if name not in self.form.shared}
-            left |= {name: shared[name] for name in self.form.shared & shared.keys()}
+            opened = dict(state.pop(_FOUND, {})) if shared else {}
+            opened |= (link := self._opened(now))
+            self.linked = any(name in shared for name in link)
+            left |= opened
         texts: dict[str, str] = {}
         for field in self.form.fields:
             key = self.key(field.id)
             if key in now:
                 self._in_state.add(field.id)
+            if self.linked and field.id in shared and field.id not in opened:
+                continue
+            if key in now and (fresh or field.id not in opened):
                 texts[field.id] = _text(now[key], field)
-            elif key in there:
-                texts[field.id] = there[key]
             elif field.id in left:
                 texts[field.id] = left[field.id]
         reading = self.form.parse(texts, now.get(f"{self.page.prefix}:good"))
@@ -126,15 +128,34 @@ class Inputs:
         ]
         texts |= {name: reading.texts[name] for name in overruled}
         cap, fields = limit("spec_chars"), self.form.fields
-        state[self._texts_key] = {field.id: texts.get(field.id, field.default)[:cap] for field in fields}
-        for name in self._in_state.intersection(overruled):
-            self.put(name, texts[name])
+        self._keep({field.id: texts.get(field.id, field.default)[:cap] for field in fields})
+        # On another page a field is another widget, which Streamlit gives what it holds only if it is told.
+        for name in self._in_state if arrived else self._in_state.intersection(overruled):
+            self.put(name, texts.get(name, self.form[name].default))
         return reading
+
+    def _opened(self, now: Mapping[str, Any]) -> dict[str, str]:
+        """By id, what the address that the page was opened with says of its fields."""
+        address = {name: st.query_params.get_all(name) for name in st.query_params}
+        opened, messages = self.form.from_address(address)
+        if f"{self.page.prefix}:opened" not in now:
+            st.session_state[f"{self.page.prefix}:opened"] = True
+            self.errors.extend(messages)
+        return opened
+
+    def _keep(self, texts: Mapping[str, str]) -> None:
+        """The texts of all fields, those of the plan in one place for all pages."""
+        shared = self.form.shared
+        self._left = dict(texts)
+        st.session_state[self._texts_key] = {name: text for name, text in texts.items() if name not in shared}
+        if shared:
+            st.session_state[PLAN_TEXTS] = {name: text for name, text in texts.items() if name in shared}
 
     def put(self, name: str, text: str) -> None:
         """Give the form's field ``name`` a text, as a click on a chip does. Before its widget is drawn."""
         if not self._drawn_all and name not in self._alone:  # a callback's text is read by the next run
-            st.session_state[self._texts_key][name] = text
+            self._left[name] = text
+            st.session_state[PLAN_TEXTS if name in self.form.shared else self._texts_key][name] = text
         st.session_state[self.key(name)] = self._content(name, text)
 
     def _content(self, name: str, text: str) -> object:
@@ -144,12 +165,15 @@ class Inputs:
 
     def folded(self) -> dict[str, object]:
         """Key → what the widget would hold, of the form's fields that are not drawn."""
-        left: dict[str, str] = st.session_state[self._texts_key]
         return {
-            self.key(field.id): _widget_value(field, left[field.id])
+            self.key(field.id): _widget_value(field, self._left[field.id])
             for field in self.form.fields
             if field.id not in self.drawn
         }
+
+    def text_of(self, name: str, content: object) -> str:
+        """The text of the form's field ``name`` whose widget holds ``content``."""
+        return _text(content, self.form[name])
 
     def now(self, name: str) -> str:
         """The text of the form's field ``name`` in a callback, where it may be newer than what this run has read."""
@@ -176,21 +200,21 @@ class Inputs:
 
         changed: called when a visitor has changed it. bare: its label is read out, but not seen.
         """
-        field = self.form[field.id]
+        field, key = self.form[field.id], self.key(field.id)
         self.drawn.add(field.id)
-        first: dict[str, str] = st.session_state.setdefault(f"{self.page.prefix}:first", {})
+        first: dict[str, str] = st.session_state.setdefault(_FIRST, {})
         if field.id not in self._in_state:
             # Not by way of session state, which a browser obeys: where a server took over from another one, what was
             # typed in the meantime stands in the browser alone.
-            first[field.id] = st.session_state[self._texts_key][field.id][: field.max_chars]
+            first[key] = self._left[field.id][: field.max_chars]
         field = replace(
             field,
-            default=first.get(field.id, field.default),
+            default=first.get(key, field.default),
             label=label or field.label,
             placeholder=placeholder or field.placeholder,
         )
         seen = "collapsed" if bare else "visible"
-        content = _widget(field, key=self.key(field.id), on_change=changed, label_visibility=seen)
+        content = _widget(field, key=key, on_change=changed, label_visibility=seen)
         if field.id not in self._in_state and _text(content, field) != field.default:
             self._outdated = True  # the browser had more to say of it than the address
 
@@ -224,7 +248,7 @@ class Inputs:
 
     def _restore(self, field: Field) -> None:
         """Give a widget that was not drawn in the last run what its field holds."""
-        text: str = st.session_state[self._texts_key][field.id]
+        text = self._left[field.id]
         if field.id not in self._in_state and text != field.default:
             self.put(field.id, text[: field.max_chars])
 
@@ -238,12 +262,6 @@ class Inputs:
         new = [p for p in self.reading.problems if p.field in wanted - self._said]
         self._said |= wanted
         return [problem.message for problem in new]
-
-    def parsed_value(self, field: Field, label: str, text: str) -> None:
-        """The answer in the place of the field that it answers."""
-        key = self.key(f"{field.id}_found")
-        st.session_state[key] = text
-        st.text_input(label, key=key, disabled=True)
 
     def presets(
         self,
@@ -292,10 +310,12 @@ class Inputs:
         )
         return lit
 
-    def leave(self, *, shared: bool = True) -> None:
-        """At the end of a run: fields that were not drawn leave session state, and the address carries all of them.
+    def found(self, texts: Mapping[str, str]) -> None:
+        """Texts by id that other pages get of the fields whose place the answer takes here."""
+        st.session_state[_FOUND] = dict(texts)
 
-        shared: whether other pages get the texts of the fields that they share with this one.
+    def leave(self) -> None:
+        """At the end of a run: fields that were not drawn leave session state, and the address carries all of them.
 
         What they hold stands in one place for the whole form. Streamlit goes through all of session state again and
         again, so that a hundred fields there that nobody sees would cost more than those that are drawn.
@@ -304,21 +324,18 @@ class Inputs:
         for name in self._in_state - self.drawn:
             st.session_state.pop(self.key(name), None)
         # By their widgets, the address would lose what stands in a fold when it is closed.
-        if shared and self.form.shared:
-            st.session_state[_SHARED] = (
-                st.session_state.get(_SHARED, {})
-                | {name: self.reading.texts[name] for name in self.form.shared}
-                | self.solved
-            )
-        there, left = st.query_params.to_dict(), st.session_state[self._texts_key]
+        there, left = st.query_params.to_dict(), self._left
         follow = self.form.derive(self.reading.values)
         wanted = {
             self.key(field.id): left[field.id]
             for field in self.form.fields
             if left[field.id] != field.default and field.id not in follow
         }
-        for field in self.form.fields:
-            if (name := self.key(field.id)) in there and name not in wanted:
+        # Also what older links call a plan's fields, and a plan on a page that answers for none.
+        older = (f"{self.form.prefix}_{name}" for name in self.form.shared)
+        of_plan = (name for name in there if name.startswith(f"{SHARED}_"))
+        for name in {*(self.key(field.id) for field in self.form.fields), *older, *of_plan}:
+            if name in there and name not in wanted:
                 del st.query_params[name]
         if new := {name: text for name, text in wanted.items() if there.get(name) != text}:
             st.query_params.update(new)

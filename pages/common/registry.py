@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PageSpec:
-    """One page: its file, names, icon, and the prefix of its query parameters (short and never reused)."""
+    """One page: its file, names, icon, and the prefix of its query parameters (short and never reused).
+
+    plans: whether it answers for the current plan, whose fields stand in the sidebar and have a prefix of their own.
+    """
 
     id: str
     path: str
@@ -18,6 +21,13 @@ class PageSpec:
     lead: str
     default: bool = False
     heading: str = ""
+    short: str = ""
+    plans: bool = False
+
+    @property
+    def name(self) -> str:
+        """What the menu calls it."""
+        return self.short or self.title
 
     @property
     def h1(self) -> str:
@@ -36,6 +46,7 @@ HOME = PageSpec(
     "the answer; every page behind it shows why.",
     default=True,
     heading="Three napkin questions",
+    plans=True,
 )
 FLOATS = PageSpec(
     id="floats",
@@ -46,6 +57,7 @@ FLOATS = PageSpec(
     prefix="f",
     lead="See what a number becomes in every format training uses: flip its bits, read its exact value, "
     "and compare what each format keeps and loses.",
+    short="Floats",
 )
 TENSORS = PageSpec(
     id="tensors",
@@ -55,6 +67,7 @@ TENSORS = PageSpec(
     url_path="tensor-views",
     prefix="t",
     lead="See the memory behind a tensor: which operations only change strides, which copy, and why .view() fails.",
+    short="Tensors",
 )
 LECTURE = PageSpec(
     id="lecture",
@@ -65,6 +78,7 @@ LECTURE = PageSpec(
     prefix="l",
     lead="Claims of Stanford CS336 lecture 2 and of students’ notes on it, each recomputed now by the code "
     "behind these pages, with a verdict.",
+    short="Lecture",
 )
 EXERCISES = PageSpec(
     id="exercises",
@@ -92,6 +106,8 @@ COMPUTE = PageSpec(
     url_path="compute-budget",
     prefix="c",
     lead="From a model, its tokens and a cluster to FLOPs, days and accelerator-hours, checked against published runs.",
+    short="Compute",
+    plans=True,
 )
 MEMORY = PageSpec(
     id="memory",
@@ -101,6 +117,8 @@ MEMORY = PageSpec(
     url_path="training-memory",
     prefix="m",
     lead="Will it fit? What fills each accelerator, byte by byte, and the cheapest change if it does not.",
+    short="Memory",
+    plans=True,
 )
 PARALLEL = PageSpec(
     id="plan_search",
@@ -110,6 +128,8 @@ PARALLEL = PageSpec(
     url_path="parallel-plan",
     prefix="s",
     lead="Which layout is fastest on this cluster, and why? Every one that divides and fits, timed part by part.",
+    short="Parallel",
+    plans=True,
 )
 WHAT_IF = PageSpec(
     id="board",
@@ -120,6 +140,7 @@ WHAT_IF = PageSpec(
     prefix="w",
     lead="One plan, two of its numbers swept: which combinations fit and meet the deadline. Choose a cell to make it "
     "the plan.",
+    plans=True,
 )
 CALENDAR = PageSpec(
     id="calendar",
@@ -130,6 +151,8 @@ CALENDAR = PageSpec(
     prefix="y",
     lead="When do several runs on one fleet end, and what does that cost rented, reserved or owned? Stages in "
     "sequence, experiments beside them, maintenance, a deadline.",
+    short="Calendar",
+    plans=True,
 )
 COMPARE = PageSpec(
     id="compare",
@@ -140,6 +163,7 @@ COMPARE = PageSpec(
     prefix="k",
     lead="Up to six plans side by side: which is sooner, which is cheaper, by how much, and in what they differ. "
     "Change any number and see what follows.",
+    plans=True,
 )
 SAVED = PageSpec(
     id="saved",
@@ -150,6 +174,7 @@ SAVED = PageSpec(
     prefix="r",
     lead="Every plan that was kept, with its history. Find one, open it where it was worked out, or lay it beside "
     "others.",
+    short="Saved",
 )
 MEASURE = PageSpec(
     id="device",

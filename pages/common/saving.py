@@ -123,7 +123,7 @@ def saving(inputs: Inputs, texts: Mapping[str, str], kind: Kind = "plan") -> Non
 
 def saving_all(inputs: Inputs, entries: Sequence[Entry]) -> None:
     """The row that saves several plans, each under its name; one that is saved just so already is not saved again."""
-    with show.fold("Save these plans", key=f"{inputs.page.id}:saving", icon=":material/bookmark:") as drawn:
+    with show.fold("Save these plans", key=f"{inputs.page.id}:saving_all", icon=":material/bookmark:") as drawn:
         if drawn.open:
             show.note(store_text.ALL)
             # Done where it is drawn, so that a field just changed counts.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 import streamlit as st
 
-from core.fields import Field
+from core.fields import SHARED
 from core.jobs.queue import Line
 from core.limits import limit
 from core.models.building.events import Built, Refused
@@ -28,16 +26,11 @@ from core.models.configs.custom import (
 from core.models.counts_only import counted, write_counted
 from core.models.spec import SpecError, TransformerSpec
 from core.models.spec_text import write_spec
-from core.planning.form.plan_form import PARAMETERS, PRICE, SEQ_LEN, SHAPE
-from core.planning.form.search import NETWORK
-from core.planning.plan import Plan
+from core.planning.form.plan_form import SEQ_LEN, SHAPE
 from core.store.locations import data_folder
-from core.views.flops.text import fixed_parameters
-from core.views.plan.text_rates import usual_network
-from core.wording import plural, price
+from core.wording import plural
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.registry import PageSpec
 from pages.common.server.visitor import visitor
 
 _TROUBLE = "shape:trouble"
@@ -50,10 +43,10 @@ _SWITCH_HELP = {
 }
 
 
-def adopt_built(page: PageSpec) -> None:
+def adopt_built() -> None:
     """Take over a model that was built since the last run; call it before the page's fields are read."""
     if text := st.session_state.pop(_BUILT, ""):
-        st.session_state[f"{page.prefix}_{SHAPE.id}"] = text
+        st.session_state[f"{SHARED}_{SHAPE.id}"] = text
 
 
 def own_shape(inputs: Inputs) -> None:
@@ -117,7 +110,7 @@ def _config(inputs: Inputs) -> None:
             take(file.getvalue().decode("utf-8", errors="replace"))
 
     with show.fold("Read a Hugging Face config.json", key=inputs.key("fold_config")) as opened:
-        if not (opened.open or _BUILDING in st.session_state):  # what is being built is taken when it is done
+        if not opened.open:
             return
         left, right = st.columns([2, 1])
         with left:
@@ -129,9 +122,14 @@ def _config(inputs: Inputs) -> None:
         sentence: ConfigSaid | None = st.session_state.get(_SAID)
         if sentence:
             (show.good if sentence.clean else show.error)(sentence.text)
-        if _BUILDING in st.session_state:
-            job = builder().poll(st.session_state[_BUILDING])
-            st.fragment(_watch, run_every=1.0 if job and job.under_way else None)(inputs.key(SHAPE.id), sentence)
+
+
+def building(inputs: Inputs) -> None:
+    """How a model that is being built goes, wherever its field is."""
+    if _BUILDING in st.session_state:
+        job = builder().poll(st.session_state[_BUILDING])
+        run_every = 1.0 if job and job.under_way else None
+        st.fragment(_watch, run_every=run_every)(inputs.key(SHAPE.id), st.session_state.get(_SAID))
 
 
 @st.cache_resource
@@ -168,47 +166,3 @@ def _watch(shape: str, config: ConfigSaid | None) -> None:
                 st.session_state[shape] = write_spec(draft)
 
             st.button("Begin with a generic shape like it, to check and edit", on_click=use)
-
-
-Solved: TypeAlias = Mapping[Field, tuple[str, str]]
-"""Field whose place the answer takes → its label and text there."""
-
-
-def fields_of(stacked: Sequence[Field | tuple[Field, ...]]) -> tuple[Field, ...]:
-    """All fields of what `stack` draws."""
-    return tuple(field for item in stacked for field in (item if isinstance(item, tuple) else (item,)))
-
-
-def stack(
-    inputs: Inputs, fields: Sequence[Field | tuple[Field, ...]], plan: Plan, solved: Solved | None = None
-) -> None:
-    """A plan's fields, one under the other, those of a tuple side by side."""
-    for item in fields:
-        if isinstance(item, Field):
-            _draw(inputs, item, plan, solved or {})
-        else:
-            row(inputs, [1.0] * len(item), item, plan, solved)
-
-
-def row(
-    inputs: Inputs, widths: Sequence[float], fields: Sequence[Field], plan: Plan, solved: Solved | None = None
-) -> None:
-    """A plan's fields, side by side."""
-    for cell, field in zip(st.columns(widths, vertical_alignment="bottom"), fields, strict=True):
-        with cell:
-            _draw(inputs, field, plan, solved or {})
-
-
-def _draw(inputs: Inputs, field: Field, plan: Plan, solved: Solved) -> None:
-    """A field of a plan; those of a known model are shown, not asked; price and network show the usual ones."""
-    if field in solved:
-        inputs.parsed_value(field, *solved[field])
-    elif field == PARAMETERS and (model := plan.known):
-        label, text = fixed_parameters(model)
-        st.text_input(label, text, disabled=True, key=inputs.key(f"fixed_{model.active}"))
-    elif field == PRICE:
-        inputs.draw(field, placeholder=price(*plan.price_range))
-    elif field == NETWORK:
-        inputs.draw(field, placeholder=usual_network(plan))
-    else:
-        inputs.draw(field)

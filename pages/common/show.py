@@ -30,8 +30,11 @@ from pages.common.guard import guarded, guarded_page
 from pages.common.inputs import Inputs
 from pages.common.links import address
 from pages.common.registry import PageSpec
-from pages.common.slides import on_a_slide
+from pages.common.slides import on_a_slide, typed_plan
 from pages.common.theme import projecting
+
+TAKEN = "plan:taken"
+"""Where session state counts the presets that were taken."""
 
 _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 _SITE = re.compile(r"(?:(?<=^)|(?<=; ))((?:[\w-]+\.)+(?:com|org|io|dev)/[^\s;,]*)")
@@ -56,20 +59,42 @@ def slot() -> Any:
     return st.container()
 
 
-def header(page: PageSpec) -> None:
-    """Title, what one learns here, and the page's tour; a projector's bar stands in their place."""
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The places of a page's first line that the page fills: among its examples, and for the question it adds.
+
+    Both are None on a projector, whose bar stands in their place.
+    """
+
+    examples: Any = None
+    question: Any = None
+
+
+def header(page: PageSpec) -> Head:
+    """Title, and in a box beside it what one learns here and the page's tour; a projector's bar takes its place."""
     if projecting():
-        return
-    st.title(page.h1, anchor=False)
-    st.html(f'<p class="np-lead">{rich(page.lead)}</p>{tours.row(page, st.query_params.get(tours.TOUR, ""))}')
+        return Head()
+    with st.container(key="np-head", horizontal=True, vertical_alignment="center", gap="small"):
+        st.title(page.h1, anchor=False, width="content")
+        # Under another key it is drawn anew, which is closed.
+        with st.popover("Examples", key=f"{page.id}:examples:{st.session_state.get(TAKEN, 0)}"):
+            st.html(f'<p class="np-lead">{rich(page.lead)}</p>')
+            examples = st.container()
+            st.html(tours.row(page, st.query_params.get(tours.TOUR, "")))
+        question = st.container(key="np-question", horizontal=True, vertical_alignment="center", gap="xsmall")
+    return Head(examples, question)
 
 
 def body(draw: Callable[[], None]) -> None:
     """Draw a page under its header, as one fragment: a changed input redraws the page, and not the frame around it.
 
-    Menu, logo and stylesheet are a third of what a rerun costs the server, and a crowd feels it. What raises outside
-    the page's parts leaves title, menu and a link.
+    Menu, logo and stylesheet are a third of what a rerun costs the server, and a crowd feels it.
     """
+    st.fragment(whole(draw))()
+
+
+def whole(draw: Callable[[], None]) -> Callable[[], None]:
+    """A page of which what raises outside its parts leaves title, menu and a link."""
 
     @wraps(draw)
     def page() -> None:
@@ -77,7 +102,7 @@ def body(draw: Callable[[], None]) -> None:
             projector.begin()
             draw()
 
-    st.fragment(page)()
+    return page
 
 
 @contextmanager
@@ -207,7 +232,10 @@ def link(
 ) -> Html:
     """A table cell that links into ``page``, sets its fields and lands at its part ``at``."""
     there = address(page, fields, others, at)
-    return Html(f'<a href="{html.escape(there, quote=True)}">{html.escape(label)}</a>')
+    inside = (
+        ' class="np-in"' if page.plans else ""
+    )  # opened without loading the app again: assets/components/copylink.js
+    return Html(f'<a href="{html.escape(there, quote=True)}"{inside}>{html.escape(label)}</a>')
 
 
 def typed(text: str, remark: str = "") -> Html:
@@ -223,8 +251,8 @@ def paragraph(text: str, after: Html | None = None) -> None:
 def onwards(label: str, page: PageSpec, fields: Mapping[str, str]) -> None:
     """A link into ``page`` with these inputs.
 
-    A plain link, which loads the app again: Streamlit's own page link puts an extra entry into the browser's
-    history, and lets a field that the visitor changed on that page earlier win over the link's value.
+    Not Streamlit's own page link, which puts an extra entry into the browser's history, and lets a field that the
+    visitor changed on that page earlier win over the link's value.
     """
     st.html(f'<p class="np-onwards">{link(label, page, fields)}</p>')
 
@@ -326,14 +354,6 @@ def popover(label: str, *, key: str, icon: str | None = None) -> Iterator[Popove
         yield drawn
 
 
-def beside() -> tuple[Any, Any]:
-    """Two columns, inputs at the left of their answer; on a projector one after the other."""
-    if projecting():
-        return st.container(), st.container()
-    left, right = st.columns([1, 2.75], gap="medium")
-    return left.container(key="np-inputs"), right
-
-
 @contextmanager
 def more(inputs: Inputs, label: str, *fields: Field, key: str) -> Iterator[ExpanderContainer]:
     """A fold of ``fields``, which are drawn only while it is open and count whether or not it is; what is wrong with
@@ -407,7 +427,9 @@ def footer(inputs: Inputs) -> None:
     for message in inputs.unsaid():  # about fields that are folded away
         _alert(literal(message))
     key, at = f"{inputs.page.id}:link", tours.landing(st.query_params)[: limit("number_chars")]
-    inputs.leave(shared=not on_a_slide(inputs.page))
+    if on_a_slide(inputs.page):
+        inputs.found(typed_plan(inputs))  # other pages get what was typed
+    inputs.leave()
     slides = projector.bar(inputs)
     if slides:
         copy_link(inputs.query(), key=key, projector=True, take=slides.take)

@@ -125,6 +125,13 @@ def on_a_slide(page: PageSpec) -> bool:
     return bool(here)
 
 
+def typed_plan(inputs: Inputs) -> dict[str, str]:
+    """The plan as it was typed on the page, whatever slide is shown."""
+    _, typed = st.session_state[_STANDS][inputs.page.id]
+    keys = {name: inputs.key(name) for name in inputs.form.shared}
+    return {name: inputs.text_of(name, typed.values[key]) for name, key in keys.items() if key in typed.values}
+
+
 def leave() -> None:
     """In the callback of the switch: what was typed comes back on every page."""
     stands: dict[str, tuple[int, Typed]] = st.session_state.pop(_STANDS, {})

@@ -89,7 +89,7 @@ def _logo() -> str:
 
 def definitions() -> None:
     """Put them on the page, unseen; a marked term is described by its own."""
-    st.sidebar.html(_definitions())
+    st.html(_definitions())
 
 
 @lru_cache(maxsize=1)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from core.fields import Form, choice, slider, switch
+from core.fields import choice, slider, switch
 from core.limits import limit
+from core.planning.form.plan_form import plan_form
 from core.planning.presets import PRESETS
 from pages.common.takeaway import TAKE
 
 BASE = slider("base", "Baseline", 1, limit("compared_plans"), 1)
 ADD = choice("add", "Add a plan", list(PRESETS), next(iter(PRESETS)))
-MORE = switch("more", "More of each plan: what is asked for, model states, layout", False, part="panels")
 PARTS = switch("parts", "Why not faster: what the days of each plan go to", False, part="panels")
 
-FORM = Form("k", (BASE, ADD, MORE, PARTS, TAKE))
+FORM = plan_form("k", BASE, ADD, PARTS, TAKE)

@@ -20,14 +20,14 @@ from core.views.comparison.charts import bars, days_against_dollars
 from core.views.comparison.time_parts import parts_bars, why_not_faster
 from core.views.plan import text as words_answer
 from core.wording import plain
-from pages.common import comparison_list, show
+from pages.common import comparison_list, plan_sidebar, show
 from pages.common.inputs import Inputs
-from pages.common.registry import COMPARE, COMPUTE
+from pages.common.registry import COMPUTE
 from pages.common.saving import put_several, saving_all
 from pages.common.takeaway import TAKE, files
 from pages.common.theme import TOKENS
-from pages.compare.columns import columns
-from pages.compare.form import ADD, BASE, FORM, PARTS
+from pages.compare.columns import choose, columns, follow, where
+from pages.compare.form import ADD, BASE, PARTS
 from pages.compare.opening import file_of_plans
 
 
@@ -53,15 +53,20 @@ def _nothing_yet(inputs: Inputs) -> None:
     """What this is for, and plans to begin with."""
     show.answer(
         "Nothing to compare yet.",
-        "“Add to comparison” on Compute budget, Training memory, Parallel plan and What if puts the plan there into a "
-        "column here. Up to six stand side by side, and a link carries them all.",
+        "“Compare” in the sidebar puts the plan there into a column here, whatever page you are on. Up to six stand "
+        "side by side, and a link carries them all.",
     )
+
+    def begin() -> None:
+        comparison_list.put(with_saved_results(example) for example in examples())
+        choose(inputs, next(iter(comparison_list.held())))
+
     with st.container(horizontal=True):
         st.button(
             "Begin with an example: Llama 3 70B on H100, H200 and B200",
             key=inputs.key("examples"),
             type="primary",
-            on_click=lambda: comparison_list.put(with_saved_results(example) for example in examples()),
+            on_click=begin,
         )
 
 
@@ -132,9 +137,12 @@ def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
     )
 
 
-def page() -> None:
+def page(inputs: Inputs) -> None:
     """The comparison, or how to begin one."""
-    inputs = Inputs(COMPARE, FORM)
+    follow(inputs)
+    with plan_sidebar.question():
+        where(comparison_list.held())
+    plan_sidebar.bar(inputs.reading.texts)
     entries = comparison_list.held()
     plans = dict(zip(entries, compare_plans(tuple(entries.values())), strict=True))
     if plans:
@@ -146,4 +154,4 @@ def page() -> None:
     show.footer(inputs)
 
 
-show.body(page)
+plan_sidebar.body(page)

@@ -10,18 +10,16 @@ from core.planning.presets import REMARKS
 from core.views.flops.text import SCOPE
 from core.views.plan import text, text_rates
 from core.wording import plain
-from pages.common import show
+from pages.common import plan_sidebar, show
 from pages.common.inputs import Inputs
 from pages.common.panels import draw_panels
-from pages.common.plan_bar import plan_bar
-from pages.common.registry import CALENDAR, COMPUTE, EXERCISES, MEMORY, PARALLEL
-from pages.common.shape import adopt_built
+from pages.common.registry import CALENDAR, EXERCISES, MEMORY, PARALLEL
 from pages.common.takeaway import TAKE, take_away
 from pages.compute.actuals import actuals
 from pages.compute.assumptions import parts
 from pages.compute.flops import where
-from pages.compute.form import CHIPS, FORM, GROUPS
-from pages.compute.inputs import draw, draw_question, read_inputs
+from pages.compute.form import GROUPS
+from pages.compute.inputs import draw_question, read_inputs
 from pages.compute.layer import roof
 from pages.compute.runs import beside, comparisons, evidence_panel, paced
 from pages.compute.sensitivity import moves
@@ -57,25 +55,20 @@ def _notes(inputs: Inputs, a: Answer, preset: str | None) -> None:
         show.onwards("What fits, and on how many", MEMORY, link_texts(inputs.reading.texts, a))
 
 
-def page() -> None:
-    """Inputs, the answer beside what published runs took, and the panels behind it."""
-    adopt_built(COMPUTE)
-    inputs = Inputs(COMPUTE, FORM)
-    bar = show.slot()
-    now = read_inputs(inputs)
-    a = now.answer
-    inputs.solved = {**solved_texts(a), FIND.id: "time"}
-    side, main = show.beside()
-    with side:
-        draw(inputs, now)
-    preset = plan_bar(inputs, CHIPS, inputs.reading.texts, into=bar)
+def page(inputs: Inputs) -> None:
+    """The answer beside what published runs took, and the panels behind it."""
+    a = read_inputs(inputs).answer
+    inputs.found({**solved_texts(a), FIND.id: "time"})
+    draw_question(inputs)
+    show.input_errors(inputs)
+    preset = plan_sidebar.bar(inputs.reading.texts)
 
-    with main, show.guarded("The answer"):
-        draw_question(inputs)
+    with show.guarded("The answer"):
         show.answer(text.sentence(a), text.assumptions(a))
         for wrong in filter(None, (text.impossible(a), text.memory(a))):
             show.error(wrong)
-    with main, show.guarded("The picture of published runs"):
+        plan_sidebar.limits(inputs)
+    with show.guarded("The picture of published runs"):
         message, strip = paced(a, most=6)
         show.chart(strip, alt=plain(message), key="compute:answer")
         show.takeaway(message)
@@ -95,4 +88,4 @@ def page() -> None:
     show.footer(inputs)
 
 
-show.body(page)
+plan_sidebar.body(page)

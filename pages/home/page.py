@@ -1,114 +1,63 @@
 """Home: the lecture's three napkin questions as live sentences, each a link into its page with the same inputs."""
 
 from dataclasses import replace
-from typing import get_args
-
-import streamlit as st
 
 from core.budget.errors import BudgetError
-from core.fields import Field, choice, quantity
 from core.floats.code_description import explain_value
 from core.floats.comparison import Stored, store_everywhere
 from core.floats.formats import FORMATS
-from core.floats.typed_numbers import FloatTextError, number_text, parse
-from core.limits import limit
+from core.floats.typed_numbers import number_text, parse
 from core.planning.evaluation import Answer, answer
-from core.planning.form.layout import LAYOUT_FIELDS, RECOMPUTE, ZERO
-from core.planning.form.plan_form import (
-    ACCELERATOR,
-    COUNT,
-    MFU,
-    MODEL_NAME,
-    OPTIMIZER,
-    PARAMETERS,
-    POLICY,
-    TRAINED,
-    link_texts,
-    plan_form,
-    plan_of,
-)
-from core.planning.largest_model import Counted, Largest, largest
+from core.planning.form.layout import LAYOUT_FIELDS
+from core.planning.form.plan_form import link_texts, plan_of
+from core.planning.largest_model import Largest, largest
 from core.planning.nearest_runs import similar_runs
 from core.planning.plan import TYPED, Plan
-from core.planning.presets import FIRST_TUNING, LECTURE, MEMORY_PRESETS, PRESETS, REMARKS
+from core.planning.presets import FIRST_TUNING, LECTURE, MEMORY_PRESETS, REMARKS
 from core.training.layout import LayoutError
-from core.units import QuantityError
 from core.views.floats.text import as_read
 from core.views.plan import text as words_plan
 from core.views.plan import text_memory as words
 from core.views.plan.charts import answer_strip
 from core.views.training.charts_device import device_bars
 from core.wording import plain
-from pages.common import show
+from pages.common import plan_sidebar, show
 from pages.common.bits import bit_rows
 from pages.common.inputs import Inputs
 from pages.common.registry import COMPUTE, FLOATS, HOME, MEMORY
-from pages.common.shape import row
 from pages.common.theme import TOKENS
+from pages.home.form import COUNTED, HELD, HELD_CHIPS, HOLDER, LECTURES, NUMBER
 
 HOW_LONG, HOW_LARGE = "How long does it take?", "How large a model fits?"
 HOW_EXACT = "What does a small number become?"
 SHOWN = ("fp16", "bf16", "fp32")
 
 
-def _number(text: str) -> str:
-    """A number's text, checked."""
-    try:
-        parse(text, FORMATS["fp32"])
-    except FloatTextError as problem:
-        raise QuantityError(str(problem)) from None
-    return text
-
-
-HELD = quantity("k", "How many hold it", "8", "count", low=1, high=limit("accelerators"), whole=True)
-HOLDER = Field("mem", "Which accelerator", "H100 SXM", ACCELERATOR.parse, "choice", ACCELERATOR.options)
-NUMBER = Field("x", "A number", "1e-8", _number, max_chars=limit("float_chars"))
-COUNTED = choice("of", "Counted", get_args(Counted), "everything", few=True)
-FORM = plan_form("h", HELD, HOLDER, COUNTED, NUMBER)
-_ASKED = (PARAMETERS, TRAINED, COUNT, ACCELERATOR, MFU)
-_LECTURES = "The lecture’s"
-CHIPS = {
-    "As published runs did": {field.id: field.default for field in (MODEL_NAME, *_ASKED)},
-    _LECTURES: {item.id: PRESETS[LECTURE][item.id] for item in (MODEL_NAME, *_ASKED)},
-}
-_ASKED_OF_MEMORY = (HELD, HOLDER, COUNTED, RECOMPUTE)
-_OF_MEMORY = (*_ASKED_OF_MEMORY, OPTIMIZER, POLICY, ZERO)
-HELD_CHIPS = {
-    "Everything counted": {one.id: one.default for one in _OF_MEMORY},
-    "Nothing computed again": {**{one.id: one.default for one in _OF_MEMORY}, RECOMPUTE.id: "none"},
-    "The lecture’s: model states alone": {
-        **{one.id: one.default for one in _OF_MEMORY},
-        COUNTED.id: "model states alone",
-        POLICY.id: "fp32",
-    },
-}
-
-
 def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
     """Days of a training run, as on Compute budget; nothing where that failed."""
     with show.question(HOW_LONG, key=f"{HOME.prefix}_long"):
-        chips, place, picture = show.slot(), show.slot(), show.slot()
-        row(inputs, [1, 1, 1, 1.2, 0.8], _ASKED, plan)
+        place, picture = show.slot(), show.slot()
         try:
             a = answer(plan)
         except BudgetError as problem:
             a = answer(Plan())
             inputs.fail(str(problem), words_plan.FIRST)
         show.input_errors(inputs)
-        lit = inputs.presets("Assumptions", CHIPS, into=chips, at="long")
+        lit = plan_sidebar.bar(inputs.reading.texts)
         with place:
             show.answer(words_plan.sentence(a), words_plan.assumptions(a))
-            show.note(words_plan.steps_and_whole(a))
-            if lit == _LECTURES:
+            plan_sidebar.limits(inputs)
+            if lit == LECTURES:
                 show.note(REMARKS[LECTURE])
             for wrong in filter(None, (words_plan.impossible(a), words_plan.memory(a))):
                 show.error(wrong)
-            if tight := words_plan.tight(a):
-                show.note(tight)
         with picture:
             show.chart(
                 answer_strip(a, similar_runs(a, 6), TOKENS), alt=plain(words_plan.sentence(a)), key="home:answer"
             )
+            show.note(words_plan.steps_and_whole(a))
+            if tight := words_plan.tight(a):
+                show.note(tight)
         show.onwards(
             "Where the FLOPs go, what it costs, what published runs took", COMPUTE, link_texts(inputs.reading.texts)
         )
@@ -121,11 +70,12 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
     values, texts = inputs.reading.values, inputs.reading.texts
     holder_plan = replace(plan, accelerator=values[HOLDER.id], accelerators=values[HELD.id])
     with show.question(HOW_LARGE, key=f"{HOME.prefix}_large"):
-        chips, place, picture = show.slot(), show.slot(), show.slot()
-        cells = st.columns([1.2, 1.4, 2, 1.2])
-        for cell, field in zip(cells, _ASKED_OF_MEMORY, strict=False):
-            with cell:
-                inputs.draw(field)
+        with plan_sidebar.asked("large"):
+            plan_sidebar.ask(inputs, "On", HELD, width=70)
+            plan_sidebar.ask(inputs, "×", HOLDER, width=170)
+            plan_sidebar.ask(inputs, "counting", COUNTED)
+            chips = show.slot()
+        place, picture = show.slot(), show.slot()
         try:
             result = largest(holder_plan, values[COUNTED.id])
         except LayoutError as problem:
@@ -157,10 +107,9 @@ def how_exact(inputs: Inputs) -> tuple[Stored, ...] | None:
     number = parse(text, FORMATS["fp32"])
     stored_values = store_everywhere(number, [FORMATS[name] for name in SHOWN])
     with show.question(HOW_EXACT, key=f"{HOME.prefix}_exact"):
+        with plan_sidebar.asked("exact"):
+            plan_sidebar.ask(inputs, "A number", NUMBER, width=170)
         place, picture = show.slot(), show.slot()
-        cells = st.columns([1, 4])
-        with cells[0]:
-            inputs.draw(NUMBER)
         show.input_errors(inputs)
         with place:
             show.answer(
@@ -180,9 +129,8 @@ def how_exact(inputs: Inputs) -> tuple[Stored, ...] | None:
     return None
 
 
-def page() -> None:
+def page(inputs: Inputs) -> None:
     """The three questions, and how their answers are computed."""
-    inputs = Inputs(HOME, FORM)
     plan = plan_of(inputs.reading)
     long = how_long(inputs, plan)
     large = how_large(inputs, plan)
@@ -202,4 +150,4 @@ def page() -> None:
     show.footer(inputs)
 
 
-show.body(page)
+plan_sidebar.body(page)

@@ -104,15 +104,16 @@ def page() -> None:
     original = _picture(latest.record if latest else None, everything)
     record = in_sentences(original) if original is not None and original.origin is not None else original
     _draw(inputs, wanted, waits=own_snapshot(runner) is not None, known=record is not None)
-    show.note(state.machine_line(here))
     say_why_not()
     history.unsaved()
     if not live(runner):
         ended(runner)
         if record is not None:
             _results(record, panels.supplemented(record, everything) if record.origin is None else record)
+            show.note(state.machine_line(here))
         else:
             show.answer(*state.invitation(here, choice, wanted, expected_s(wanted)))
+            show.note(state.machine_line(here))
             panels.table(state.STEPS, state.steps(items(wanted), expected_s(wanted)), "What will happen", words=2)
     content = {
         "roof": lambda: panels.roof(panels.supplemented(record, everything)) if record else show.note(_NOTHING),

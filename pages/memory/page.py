@@ -15,20 +15,17 @@ from core.views.plan import text_memory
 from core.views.training import text
 from core.views.training.charts_device import device_bars
 from core.wording import plain
-from pages.common import show
+from pages.common import plan_sidebar, show
 from pages.common.experiments.panel import draw_experiments
 from pages.common.inputs import Inputs
 from pages.common.panels import draw_panels
-from pages.common.plan_bar import plan_bar
-from pages.common.registry import COMPUTE, EXERCISES, MEMORY, PARALLEL
-from pages.common.shape import adopt_built
+from pages.common.registry import COMPUTE, EXERCISES, PARALLEL
 from pages.common.takeaway import TAKE, take_away
 from pages.common.theme import TOKENS
 from pages.memory.activations import activations
 from pages.memory.finetuning import finetuning
 from pages.memory.fixes import why
-from pages.memory.form import CHIPS, FORM, GROUPS
-from pages.memory.inputs import draw
+from pages.memory.form import FORM, GROUPS
 from pages.memory.launch import launch
 from pages.memory.optimizer_paths import motion
 from pages.memory.optimizers import side_by_side
@@ -77,26 +74,22 @@ def read_inputs(inputs: Inputs) -> MemoryEstimate:
     return estimate
 
 
-def page() -> None:
-    """Inputs, the answer, the bar, and the panels behind it."""
-    adopt_built(MEMORY)
-    inputs = Inputs(MEMORY, FORM)
-    bar = show.slot()
+def page(inputs: Inputs) -> None:
+    """The answer, the bar, and the panels behind it."""
     h = read_inputs(inputs)
-    side, main = show.beside()
-    with side:
-        draw(inputs, named_plan(inputs.reading), f"{int(h.layout.data):,}")
-    plan_bar(inputs, CHIPS, named_texts(inputs.reading.texts), into=bar)
+    show.input_errors(inputs)
+    plan_sidebar.bar(named_texts(inputs.reading.texts))
 
-    with main, show.guarded("The answer"):
+    with show.guarded("The answer"):
         message = text_memory.sentence(h)
         show.answer(text_memory.verdict(h), text_memory.counted(h))
-    with main, show.guarded("The picture"):
+        plan_sidebar.limits(inputs)
+    with show.guarded("The picture"):
         show.chart(device_bars([("", h.device_memory)], h.usable, TOKENS), alt=plain(message), key="memory:bars")
     if not h.plan.trained.everything or text_memory.tunes(h):
-        with main, show.guarded("Fine-tuning"):
+        with show.guarded("Fine-tuning"):
             finetuning(inputs, h)
-    with main, st.container(key=inputs.key("remarks")), show.guarded("Remarks"):
+    with st.container(key=inputs.key("remarks")), show.guarded("Remarks"):
         for line in text_memory.remarks(h):
             show.note(line)
         if lacking := text.matrix_units(h.policy, h.plan.device):
@@ -124,4 +117,4 @@ def page() -> None:
     show.footer(inputs)
 
 
-show.body(page)
+plan_sidebar.body(page)

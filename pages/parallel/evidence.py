@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.planning.plan_search import stages, traffic
 from core.search.placement import groups
+from core.search.result import LayoutResult
 from core.search.timeline import timeline_of
 from core.views.search import text_step as words
 from core.views.search.charts_placement import device_grid
@@ -19,6 +20,15 @@ from pages.parallel.request import SearchInputs
 _STAGES = 16
 
 
+def parts(here: LayoutResult) -> None:
+    """What a step of the plan in force goes to."""
+    show.chart(
+        waterfall(here.step, TOKENS, low=here.low, high=here.high),
+        alt=f"One step, part after part. {plain(words.goes_to(here))}",
+        key="plan_search:waterfall",
+    )
+
+
 def why(_: Inputs, a: SearchInputs) -> None:
     """The panel's content."""
     if a.in_force is None:
@@ -26,11 +36,6 @@ def why(_: Inputs, a: SearchInputs) -> None:
         return
     here, layout = a.in_force, a.in_force.layout
     show.takeaway(words.goes_to(here))
-    show.chart(
-        waterfall(here.step, TOKENS, low=here.low, high=here.high),
-        alt=f"One step, part after part. {plain(words.goes_to(here))}",
-        key="plan_search:waterfall",
-    )
     line = timeline_of(layout, here.step)
     text = words.waits(layout, line, here.step)
     show.takeaway(text)

@@ -10,16 +10,15 @@ from core.planning.form.plan_form import link_texts, named_texts
 from core.planning.search_around import FittingChange, fitting_changes, layout_texts
 from core.search.derivation import explain
 from core.views.search import text as search_text
-from pages.common import show
+from pages.common import plan_sidebar, show
 from pages.common.inputs import Inputs
 from pages.common.panels import draw_panels
-from pages.common.plan_bar import plan_bar
-from pages.common.registry import COMPUTE, MEMORY, PARALLEL
-from pages.common.shape import adopt_built
+from pages.common.registry import COMPUTE, MEMORY
 from pages.common.takeaway import TAKE, take_away
-from pages.parallel.evidence import why
-from pages.parallel.form import CHIPS, FORM, GROUPS
-from pages.parallel.inputs import draw
+from pages.common.theme import projecting
+from pages.parallel.evidence import parts, why
+from pages.parallel.form import GROUPS
+from pages.parallel.inputs import draw_question
 from pages.parallel.neighbours import how_many, launch, near
 from pages.parallel.published import proof, published
 from pages.parallel.request import SearchInputs, read_inputs
@@ -58,18 +57,14 @@ def _in_force(a: SearchInputs) -> dict[str, str]:
     return named_texts(a.texts) | (layout_texts(a.in_force.layout) if a.in_force else {})
 
 
-def page() -> None:
-    """Inputs, the answer, and the panels behind it."""
-    adopt_built(PARALLEL)
-    inputs = Inputs(PARALLEL, FORM)
-    bar = show.slot()
+def page(inputs: Inputs) -> None:
+    """The answer, and the panels behind it."""
     a = read_inputs(inputs)
-    side, main = show.beside()
-    with side:
-        draw(inputs, a.plan)
-    plan_bar(inputs, CHIPS, _in_force(a), into=bar)
+    draw_question(inputs)
+    show.input_errors(inputs)
+    plan_sidebar.bar(_in_force(a))
 
-    with main, show.guarded("The answer"):
+    with show.guarded("The answer"):
         if a.result.best is None:
             ways = fitting_changes(a.request)
             show.answer(search_text.nothing_fits(a.plan, a.request, a.result, ways))
@@ -77,8 +72,14 @@ def page() -> None:
         if a.in_force is not None:
             quiet = search_text.counted(a.plan, a.request, a.result, a.in_force)
             show.answer(search_text.sentence(a.plan, a.request, a.in_force), quiet)
-    with main, show.guarded("The picture"):
-        picture(inputs, a)
+        plan_sidebar.limits(inputs)
+    with show.guarded("The picture"):
+        left, right = (st.container(), st.container()) if projecting() else st.columns([1.25, 1])
+        with left:
+            picture(inputs, a)
+        with right:
+            if a.in_force is not None:
+                parts(a.in_force)
         if a.in_force is not None:
             little = search_text.little_free(a.plan.keeps.free, a.result, a.in_force)
             rest = (little, search_text.against_best(a.result, a.in_force))
@@ -100,4 +101,4 @@ def page() -> None:
     show.footer(inputs)
 
 
-show.body(page)
+plan_sidebar.body(page)

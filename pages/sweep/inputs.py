@@ -7,22 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core.fields import Field
-from core.planning.form.layout import CONTEXT, EXPERT, MICRO_BATCH, PIPELINE, RECOMPUTE, TENSOR, ZERO
-from core.planning.form.plan_form import (
-    ACCELERATOR,
-    COUNT,
-    DTYPE,
-    MFU,
-    MODEL_NAME,
-    OPTIMIZER,
-    PACE,
-    PARAMETERS,
-    POLICY,
-    PRICE,
-    SEQ_LEN,
-    TRAINED,
-)
-from core.planning.plan import OWN, Plan
+from core.planning.plan import Plan
 from core.planning.sweep.axes import AXES, Axis, default_values, parse_values, same_field
 from core.planning.sweep.form import DUE, RESULT, X_VALUES, Y_VALUES, X, Y
 from core.planning.sweep.quantities import RESULTS, Result
@@ -30,15 +15,10 @@ from core.planning.sweep.sweep import Sweep, SweptAxis, plan_of_texts, sweep_lim
 from core.units import QuantityError
 from core.views.plan.text import limited
 from core.views.sweep.text import clashing
-from pages.common import show
+from pages.common import plan_sidebar
 from pages.common.inputs import Inputs
-from pages.common.shape import fields_of, own_shape, stack
 
 _GOOD = "board:good"
-_FIRST = (MODEL_NAME, PARAMETERS, TRAINED, ACCELERATOR, (COUNT, MFU))
-_STEP = (SEQ_LEN, MICRO_BATCH, PRICE, DTYPE, PACE)
-_STATES = (OPTIMIZER, POLICY, ZERO, RECOMPUTE)
-_LAYOUT = ((TENSOR, PIPELINE), (CONTEXT, EXPERT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +59,11 @@ def _swept_axis(inputs: Inputs, axis: Axis, field: Field, plan: Plan) -> SweptAx
     return SweptAxis(axis, values or default_values(axis, plan, inputs.reading.texts))
 
 
-def draw(inputs: Inputs, a: SweepInputs) -> None:
-    """Every field of the question."""
-    stack(inputs, (X, X_VALUES, Y, Y_VALUES), a.plan)
-    result, due = st.columns(2)
-    with result:
-        inputs.draw(RESULT)
-    with due:
-        inputs.draw(DUE, placeholder=limited(sweep_limits(None, a.plan)))
-    stack(inputs, _FIRST, a.plan)
-    if a.plan.model == OWN:
-        own_shape(inputs)
-    show.input_errors(inputs)
-    title = "More of the plan: length, micro-batch, price, MFU, model states, layout"
-    folded = (*_STEP, *_STATES, *_LAYOUT)
-    with show.more(inputs, title, *fields_of(folded), key="fold") as more:
-        if more.open:
-            stack(inputs, folded, a.plan)
-            show.input_errors(inputs)
+def draw_question(inputs: Inputs, a: SweepInputs) -> None:
+    """The two sides, what the cells show, and what they keep to."""
+    with plan_sidebar.question():
+        for word, axis, values in (("Across", X, X_VALUES), ("up", Y, Y_VALUES)):
+            plan_sidebar.ask(inputs, word, axis, width=142)
+            plan_sidebar.ask(inputs, "", values, width=112)
+        plan_sidebar.ask(inputs, "show", RESULT, width=115)
+        plan_sidebar.ask(inputs, "within", DUE, width=85, placeholder=limited(sweep_limits(None, a.plan)))

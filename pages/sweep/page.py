@@ -16,14 +16,12 @@ from core.training.layout import LayoutError
 from core.views.sweep import text as sweep_text
 from core.views.sweep.charts import grid
 from core.wording import plain
-from pages.common import show
+from pages.common import plan_sidebar, show
 from pages.common.components import component
 from pages.common.inputs import Inputs
-from pages.common.plan_bar import plan_bar
-from pages.common.registry import COMPUTE, MEMORY, PARALLEL, WHAT_IF
-from pages.common.shape import adopt_built
-from pages.sweep.form import CHIPS, FORM, PANELS
-from pages.sweep.inputs import SweepInputs, draw, read_inputs
+from pages.common.registry import COMPUTE, MEMORY, PARALLEL
+from pages.sweep.form import PANELS
+from pages.sweep.inputs import SweepInputs, draw_question, read_inputs
 
 _GRID = "board:grid"
 
@@ -68,11 +66,8 @@ def _explained(a: Answer) -> list[Explanation | str]:
     return ["Your plan", *a.explain(), *(("On one accelerator", *explanations) if explanations else ())]
 
 
-def page() -> None:
-    """Inputs, the answer, the sweep, and the table behind it."""
-    adopt_built(WHAT_IF)
-    inputs = Inputs(WHAT_IF, FORM)
-    bar = show.slot()
+def page(inputs: Inputs) -> None:
+    """The answer, the sweep, and the table behind it."""
     a = read_inputs(inputs)
     own: Answer | None = None
     try:
@@ -80,16 +75,16 @@ def page() -> None:
     except BudgetError as problem:
         inputs.fail(str(problem), "The plan itself has no answer.")
     texts = link_texts({**inputs.reading.texts, FIND.id: "time"})
-    side, main = show.beside()
-    with side:
-        draw(inputs, a)
-    plan_bar(inputs, CHIPS, texts, into=bar)
+    draw_question(inputs, a)
+    show.input_errors(inputs)
+    plan_sidebar.bar(texts)
 
     picked = recommend(a.sweep)
     text = sweep_text.sentence(a.sweep, picked)
-    with main, show.guarded("The answer"):
+    with show.guarded("The answer"):
         show.answer(text, sweep_text.own(own, a.sweep.limits) if own else "")
-    with main, show.guarded("The sweep"):
+        plan_sidebar.limits(inputs)
+    with show.guarded("The sweep"):
         _picture(inputs, a, picked, text)
         if picked and picked.cell != a.sweep.plan_cell:
             st.button("Make that the plan", key=inputs.key("least"), on_click=_load, args=(inputs, a, picked.cell))
@@ -109,4 +104,4 @@ def page() -> None:
     show.footer(inputs)
 
 
-show.body(page)
+plan_sidebar.body(page)

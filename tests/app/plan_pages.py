@@ -68,7 +68,7 @@ def onwards(app: AppTest, page: PageSpec) -> list[dict[str, str]]:
     """The fields, without prefix, of every link to ``page`` in the text."""
     links = re.findall(rf'href="{page.url_path}\?([^"]+)"', "\n".join(bodies(app, "np-onwards")))
     found = [dict(parse_qsl(html.unescape(link), keep_blank_values=True)) for link in links]
-    return [{n.removeprefix(f"{page.prefix}_"): t for n, t in one.items() if n != VERSION} for one in found]
+    return [{n.partition("_")[2] or n: t for n, t in one.items() if n != VERSION} for one in found]
 
 
 def fold(app: AppTest, key: str, *, open: bool) -> None:
@@ -98,7 +98,7 @@ def opens_to_itself(page: PageSpec, form: Form, texts: Mapping[str, str]) -> Non
     """The page's link names every field of its form, and opens to the same link and answer."""
     app = opened(page, texts)
     link = linked(app)
-    assert set(link) == {"v", *(f"{page.prefix}_{field.id}" for field in form.fields if not field.quiet)}
+    assert set(link) == {"v", *(form.key(field.id) for field in form.fields if not field.quiet)}
     again = opened(page, {name.partition("_")[2]: text for name, text in link.items() if name != "v"})
     assert linked(again) == link
     assert bodies(again, "np-answer") == bodies(app, "np-answer")

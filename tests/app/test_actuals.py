@@ -31,7 +31,7 @@ def test_an_example_is_drawn_and_counts_as_a_run_of_ones_own() -> None:
     assert "after the deadline of 200 days" in verdict(app)
     before = bodies(app, "np-answer")
     app.button(key="compute:log:own").click().run()
-    (own,) = parse_own_runs(linked(app)["c_ownruns"])
+    (own,) = parse_own_runs(linked(app)["p_ownruns"])
     assert own.tokens == pytest.approx(0.45 * 15e12)
     assert bodies(app, "np-answer") != before
     assert not [button for button in app.button if button.key == "compute:log:own"]

@@ -156,10 +156,10 @@ def test_bad_input_is_told_and_an_answer_stays(texts: dict[str, str], said: str)
 def test_the_last_calendar_stays_where_the_next_cannot_be_made() -> None:
     app = opened(CALENDAR, SMALL)
     before = told(app)
-    app.text_input(key="y_tokens").set_value("1e18").run()
+    app.text_input(key="p_tokens").set_value("1e18").run()
     assert told(app) == before
     assert "Still showing the last calendar" in stripped("\n".join(bodies(app, "np-error")))
-    app.text_input(key="y_tokens").set_value("8T").run()
+    app.text_input(key="p_tokens").set_value("8T").run()
     app.text_input(key="y_start").set_value("2027-02-30").run()
     assert told(app) == before
     assert "Still using 2027-01-15" in stripped("\n".join(bodies(app, "np-error")))
@@ -191,7 +191,7 @@ def test_a_runs_name_leads_to_its_budget() -> None:
     assert len(links) == len(s.runs) == 2
     for link, one in zip(links, s.runs, strict=True):
         fields = dict(parse_qsl(link.partition("?")[2], keep_blank_values=True))
-        there = opened(COMPUTE, {name.removeprefix("c_"): text for name, text in fields.items() if name != "v"})
+        there = opened(COMPUTE, {name.partition("_")[2]: text for name, text in fields.items() if name != "v"})
         assert told(there) == shown(words_answer.sentence(one.answer))
 
 
@@ -274,4 +274,4 @@ def test_a_way_of_the_choice_becomes_the_plan() -> None:
     button = next(button for button in app.button if button.label == "burst, all of it")
     button.click().run()
     link = linked(app)
-    assert (link["y_gpu"], link["y_count"], link["y_price"]) == ("H200 SXM", "128", "2.6")
+    assert (link["p_gpu"], link["p_count"], link["p_price"]) == ("H200 SXM", "128", "2.6")

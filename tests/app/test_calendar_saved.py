@@ -11,6 +11,7 @@ from core.store.locations import opened as store_opened
 from core.store.opened_plan import on_page, with_changes
 from core.store.plans import SavedPlan
 from core.views.calendar import text_compared
+from pages.calendar.form import FORM
 from pages.common.registry import CALENDAR, SAVED
 from tests.app.plan_pages import bodies, downloads, fold, linked, opened, stripped
 from tests.app.plan_pages import words as said_on
@@ -42,7 +43,7 @@ def test_a_calendar_is_saved_with_all_its_texts_and_opens_to_them() -> None:
     assert store_opened().find().total == 0  # no list of plans has it
     again = opened(CALENDAR, on_page(plan.entry, named=True))
     assert bodies(again, "np-answer") == bodies(app, "np-answer")
-    assert {name: linked(again)[f"y_{name}"] for name in SMALL} == SMALL
+    assert {name: linked(again)[FORM.key(name)] for name in SMALL} == SMALL
     item = compare_calendar(plan.entry)
     assert item.schedule is not None
     assert plan.entry.results["days"] == item.schedule.ends.mid

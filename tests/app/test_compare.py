@@ -20,15 +20,15 @@ from core.views.report.data import PlansFileError, as_json, read_json
 from core.views.report.report import report_of
 from pages.common import show
 from pages.common.comparison_list import IN_LINK
+from pages.common.links import key_of
 from pages.common.registry import COMPARE, COMPUTE, HOME, MEMORY, PARALLEL, PageSpec
-from pages.compare.columns import COPY, LEFT, PIN, REMOVE, RIGHT
-from pages.compare.form import MORE
+from pages.compare.columns import COPY, EDIT, LEFT, PIN, REMOVE, RIGHT
 from tests.app.plan_pages import bodies, linked, onwards, opened, shown, stripped
 from tests.app.plan_pages import words as said_on
 from tests.app.test_pages import APP
 
 THREE = (COMPUTE, MEMORY, PARALLEL)
-ADD = {page: f"{page.prefix}_add" for page in THREE}
+ADD = dict.fromkeys(THREE, "plan:add")
 
 
 def with_plans(entries: tuple[Entry, ...] | str, page: PageSpec = COMPARE, **fields: str) -> AppTest:
@@ -37,7 +37,7 @@ def with_plans(entries: tuple[Entry, ...] | str, page: PageSpec = COMPARE, **fie
     app.query_params["v"] = str(PLAN_FORM.version)
     app.query_params[IN_LINK] = entries if isinstance(entries, str) else pack(entries)
     for name, text in fields.items():
-        app.query_params[f"{page.prefix}_{name}"] = text
+        app.query_params[key_of(page, name)] = text
     app.run()
     assert not app.exception
     return app
@@ -247,44 +247,36 @@ def test_a_link_alone_opens_the_comparison(count: int) -> None:
 def test_numbers_are_changed_in_place_and_bad_ones_keep_the_last_good() -> None:
     app = with_plans(examples())
     before = plans(app)
-    number = numbers(app)[1]
-    app.text_input(key=f"k_count_{number}").set_value("4096").run()
+    choose(app, 1, EDIT)
+    assert texts_of(plans(app)) == texts_of(before)
+    app.text_input(key="p_count").set_value("4096").run()
     after = plans(app)
     assert texts_of((after[0], after[2])) == texts_of((before[0], before[2]))
     assert after[1].texts == {**before[1].texts, "count": "4096"}
     assert after[1].results == pytest.approx(with_saved_results(after[1]).results, rel=1e-5)
     assert answer(app) == shown(comparison_text.sentence(compare_plans(after), 0))
     said = answer(app)
-    app.text_input(key=f"k_count_{number}").set_value("many").run()
+    app.text_input(key="p_count").set_value("many").run()
     (message,) = bodies(app, "np-error")
     assert "many" in message
     assert "4096" in message
     assert (plans(app), answer(app)) == (after, said)
     app.switch_page(COMPUTE.path).run()
     app.switch_page(COMPARE.path).run()
-    assert not bodies(app, "np-error")
-    assert app.text_input(key=f"k_count_{number}").value == "4096"
+    assert app.text_input(key="p_count").value == "many"
+    assert plans(app) == after
 
 
-def test_every_field_of_every_plan_can_be_changed_and_survives_anything_typed() -> None:
-    own = entry_of("own", {"model": "Own (config.json)", "prec": "own", "find": "tokens", "within": "$5M"})
-    app = with_plans((own, entry_of("typed", {"mfu": "40%"})), **{MORE.id: "true"})
-    keys = [box.key for box in app.text_input if not box.disabled]
-    assert {f"k_{name}_{numbers(app)[0]}" for name in ("shape", "within", "tp", "seq", "gb")} <= set(keys)
-    for key in keys:
-        before = plans(app)
-        app.text_input(key=key).set_value("⁇ no value").run()
-        assert not app.exception
-        if not (key or "").startswith("k_name"):
-            assert plans(app) == before
-    for i in range(len(app.selectbox)):
-        if i < len(app.selectbox):
-            app.selectbox[i].set_value(app.selectbox[i].options[-1]).run()
-            assert not app.exception
-    kinds = [one.texts["prec"] for one in plans(app)]
-    assert kinds == ["own", "own"]
-    number = numbers(app)[0]
-    assert app.selectbox(key=f"k_pw_{number}").value == plans(app)[0].texts["pw"]
+def test_the_column_that_is_the_plan_is_the_one_that_the_sidebar_changes() -> None:
+    app = opened(COMPUTE, {"n": "8B"})
+    app.button(key="plan:add").click().run()
+    app.switch_page(COMPARE.path).run()
+    app.text_input(key="p_tokens").set_value("3T").run()
+    assert [(one.texts["n"], one.texts["tokens"]) for one in plans(app)] == [("8B", "3T")]
+    choose(app, 0, COPY)
+    choose(app, 1, EDIT)
+    app.text_input(key="p_tokens").set_value("4T").run()
+    assert [one.texts["tokens"] for one in plans(app)] == ["3T", "4T"]
 
 
 def test_names_are_changed_kept_apart_and_never_empty() -> None:

@@ -97,34 +97,35 @@ def test_a_config_becomes_the_shape_and_a_bad_one_does_not() -> None:
     app = opened(COMPUTE, {"model": OWN})
     config = '{"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, '
     config += '"intermediate_size": 128, "vocab_size": 100}'
+    fold(app, "plan:shape", open=True)
     fold(app, "c_fold_config", open=True)
     app.text_area(key="c_config").set_value(config).run()
-    assert "layers=2 hidden=64" in app.text_input(key="c_shape").value
+    assert "layers=2 hidden=64" in app.text_input(key="p_shape").value
     assert "Read as LLaMA" in bodies(app, "np-good")[0]
     app.text_area(key="c_config").set_value("x" * 100_001).run()
     assert any("100,001 characters" in message for message in bodies(app, "np-error"))
     app.text_area(key="c_config").set_value("[" * 10_000 + "]" * 10_000).run()
-    assert "layers=2 hidden=64" in app.text_input(key="c_shape").value
+    assert "layers=2 hidden=64" in app.text_input(key="p_shape").value
     assert any("nested 10,000 deep" in message for message in bodies(app, "np-error"))
     app.number_input(key="c_e_heads").set_value(8).run()
-    assert "heads=8" in app.text_input(key="c_shape").value
+    assert "heads=8" in app.text_input(key="p_shape").value
     app.number_input(key="c_e_kv_heads").set_value(3).run()
     assert any("8 query heads cannot share 3" in message for message in bodies(app, "np-error"))
     assert app.number_input(key="c_e_kv_heads").value == 4
     app.toggle(key="c_e_glu").set_value(False).run()
-    assert "glu=no" in app.text_input(key="c_shape").value
+    assert "glu=no" in app.text_input(key="p_shape").value
     app.toggle(key="c_e_mtp_modules").set_value(True).run()
-    assert "mtp_modules=1" in app.text_input(key="c_shape").value
+    assert "mtp_modules=1" in app.text_input(key="p_shape").value
     app.toggle(key="c_e_mtp_modules").set_value(False).run()
-    assert "mtp_modules" not in app.text_input(key="c_shape").value
+    assert "mtp_modules" not in app.text_input(key="p_shape").value
 
 
 def test_fields_that_were_hidden_come_back_with_their_text() -> None:
     app = opened(COMPUTE, {"tokens": "3T"})
     for wanted in ("tokens", "accelerators", "time"):
-        app.button_group(key="c_find").set_value(wanted).run()
+        app.button_group(key="p_find").set_value(wanted).run()
         assert not app.exception
-    assert app.text_input(key="c_tokens").value == "3T"
+    assert app.text_input(key="p_tokens").value == "3T"
 
 
 def test_a_link_that_cannot_be_answered_says_whose_answer_it_shows() -> None:
@@ -177,6 +178,7 @@ def test_who_waits_for_a_model_to_be_built_sees_the_place_in_line(
     runner = BuildRunner(line, ["echo", '{"refused": "It was only a test."}'])
     monkeypatch.setattr(shape, "builder", lambda: runner)
     app = opened(COMPUTE, {"model": OWN})
+    fold(app, "plan:shape", open=True)
     fold(app, "c_fold_config", open=True)
     app.text_area(key="c_config").set_value('{"model_type": "brand_new"}').run()
     assert in_line(app) == "In line to be built without weights, one at a time: 2 models before it."

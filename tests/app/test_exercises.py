@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.exercises.path import TITLES, path, read, written
 from core.exercises.sheet import LENGTH, TOPICS, hand_in, sheet
+from pages.common.links import key_of
 from pages.common.registry import EXERCISES, PAGES
 from tests.app.test_lecture_links import part_of, value_of
 
@@ -97,7 +98,7 @@ def test_the_page_that_shows_an_exercise_has_what_its_link_sets(seed: int) -> No
         assert not app.exception
         assert 'class="np-error"' not in said(app), one
         for name, text in one.shown.fields.items():
-            value = value_of(app, f"{page.prefix}_{name}")
+            value = value_of(app, key_of(page, name))
             assert {"True": "true", "False": "false"}.get(str(value), str(value)) == text, (name, one)
         if one.shown.at:
             assert part_of(app, f"{page.prefix}_{one.shown.at}")

@@ -9,6 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.glossary import TERMS, Term
+from pages.common.links import key_of
 from pages.common.registry import GLOSSARY, PAGES
 from tests.app.test_lecture_links import part_of, value_of
 
@@ -62,7 +63,7 @@ def test_the_page_that_shows_a_term_has_what_its_link_sets(term: Term) -> None:
     assert not app.exception
     assert not [one.proto.body for one in app.get("html") if 'class="np-error"' in one.proto.body]
     for name, text in link.fields.items():
-        value = value_of(app, f"{page.prefix}_{name}")
+        value = value_of(app, key_of(page, name))
         assert {"True": "true", "False": "false"}.get(str(value), str(value)) == text, name
     if link.at:
         assert part_of(app, f"{page.prefix}_{link.at}")

@@ -51,7 +51,7 @@ def test_the_example_of_a_code_is_one_of_the_format_that_codes_are_read_in() -> 
 
 
 def test_an_empty_box_is_named() -> None:
-    assert "Parameters is empty. Type a count, for example 70B. Still using 70B." in words(home(h_n=""))
+    assert "Parameters is empty. Type a count, for example 70B. Still using 70B." in words(home(p_n=""))
 
 
 def test_the_lectures_chip_says_whose_assumption_it_is() -> None:
@@ -61,7 +61,7 @@ def test_the_lectures_chip_says_whose_assumption_it_is() -> None:
     said = words(app)
     assert "50 % is the lecture’s assumption" in said.replace("<b>", "").replace("</b>", "")
     assert "144 days" in said.replace("<b>", "").replace("</b>", "")
-    assert app.text_input(key="h_mfu").value == "0.5"
+    assert app.text_input(key="p_mfu").value == "0.5"
 
 
 def test_the_lectures_model_counts_states_alone() -> None:

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.fields import SHARED
 from core.lecture.catalogue import CLAIMS, findings
+from pages.common.inputs import PLAN_TEXTS
+from pages.common.links import key_of
 from pages.common.registry import PAGES, PageSpec
 
 APP = str(Path(__file__).parents[2] / "app.py")
@@ -28,7 +31,7 @@ def value_of(app: AppTest, key: str) -> Any:
         if panel.proto.id.endswith(f"-{key}"):
             return "true" if app.session_state[key] else "false"
     prefix, _, name = key.partition("_")
-    return app.session_state[f"{prefix}:texts"][name]
+    return app.session_state[PLAN_TEXTS if prefix == SHARED else f"{prefix}:texts"][name]
 
 
 _PARTS = ("html", "markdown")
@@ -74,7 +77,7 @@ def test_link_sets_the_page_up(claim_id: str) -> None:
     app = opened(page, link.fields)
     assert not app.exception
     for name, text in link.fields.items():
-        value = value_of(app, f"{page.prefix}_{name}")
+        value = value_of(app, key_of(page, name))
         held = value[0] if isinstance(value, list) and len(value) == 1 else value
         assert str(held).lower() == text.lower() if isinstance(held, bool) else str(held) == text, name
     evidence = part_of(app, f"{page.prefix}_{link.at}") if link.at else app

@@ -279,7 +279,7 @@ def test_collectives_are_kept_shown_and_offered_to_a_plan(open_page: Open, datab
     assert "<b>8 ranks on one node</b>" in said
     assert "of the datasheet’s 450 GB/s" in said
     assert "A plan can take links 375.8 GB/s" in said
-    assert "s_rin=" in said
+    assert "p_rin=" in said
     button(app, "Remove it").click().run()
     assert "<b>16 ranks on 2 nodes</b>" in words(app)
     assert [one.id for one in opened().links.all()] == [ids[1]]

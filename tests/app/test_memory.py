@@ -65,7 +65,7 @@ def test_the_sharding_of_an_older_link_is_a_stage_of_zero(version: str, shard: s
     app.query_params["m_shard"] = shard
     app.run()
     assert not app.exception
-    assert linked(app)["m_zero"] == zero
+    assert linked(app)["p_zero"] == zero
     assert "m_shard" not in linked(app)
     assert not [body for body in bodies(app, "np-error") if "m_shard" in body]
 

@@ -31,7 +31,7 @@ def plan_held(texts: dict[str, str]) -> MemoryEstimate:
 
 def pick(app: AppTest, field: str, option: str) -> None:
     """Choose a type, as a click on it does."""
-    (widget,) = [one for one in app.get("button_group") if one.key == f"m_{field}"]
+    (widget,) = [one for one in app.get("button_group") if one.key == f"p_{field}"]
     widget.set_value(option).run()
     assert not app.exception
 
@@ -41,7 +41,7 @@ def sum_of(app: AppTest) -> str:
 
 
 def texts_of(app: AppTest) -> dict[str, str]:
-    return {name.removeprefix("m_"): text for name, text in linked(app).items() if name != "v"}
+    return {name.partition("_")[2]: text for name, text in linked(app).items() if name != "v"}
 
 
 @pytest.mark.parametrize("prec", POLICIES)
@@ -79,7 +79,8 @@ def test_bytes_add_up_live() -> None:
         pick(app, field, option)
         assert f"= {total} bytes for each parameter" in sum_of(app)
         assert f"{total} B" in words(app)
-    (menu,) = [box for box in app.selectbox if box.key == "m_prec"]
+    fold(app, "plan:precision", open=True)
+    (menu,) = [box for box in app.selectbox if box.key == "p_prec"]
     assert menu.value == OWN_POLICY
     menu.set_value("fp32").run()
     assert "4 parameters + 4 gradients + 8 optimizer state = 16 bytes" in sum_of(app)
@@ -93,9 +94,9 @@ def test_types_count_where_their_panel_is_closed() -> None:
     pick(app, "pv", "fp8")
     told, link = bodies(app, "np-answer"), texts_of(app)
     fold(app, "m_policy", open=False)
-    assert not [one for one in app.get("button_group") if one.key == "m_pm"]
-    app.text_input(key="m_seq").set_value("4,096").run()
-    app.text_input(key="m_seq").set_value("8,192").run()
+    assert not [one for one in app.get("button_group") if one.key == "p_pm"]
+    app.text_input(key="p_seq").set_value("4,096").run()
+    app.text_input(key="p_seq").set_value("8,192").run()
     assert bodies(app, "np-answer") == told
     assert {n: t for n, t in texts_of(app).items() if n != "policy"} == {n: t for n, t in link.items() if n != "policy"}
     fold(app, "m_policy", open=True)
@@ -125,16 +126,15 @@ def test_a_link_carries_the_types_to_every_page_and_back() -> None:
 
 def test_the_menu_alone_begins_ones_own_with_what_was_chosen() -> None:
     """On both pages, also where no editor stands: “own” changes no number by itself."""
-    for page, prefix in ((MEMORY, "m"), (COMPUTE, "c")):
+    for page in (MEMORY, COMPUTE):
         app = opened(page, {"prec": "fp32", "n": "8B", "opt": "SGD momentum"})
         before = bodies(app, "np-answer")
-        if page is COMPUTE:
-            fold(app, "c_fold", open=True)
-        (menu,) = [box for box in app.selectbox if box.key == f"{prefix}_prec"]
+        fold(app, "plan:precision", open=True)
+        (menu,) = [box for box in app.selectbox if box.key == "p_prec"]
         menu.set_value(OWN_POLICY).run()
         assert not app.exception
         link = linked(app)
-        assert (link[f"{prefix}_prec"], link[f"{prefix}_pw"], link[f"{prefix}_pm"]) == (OWN_POLICY, "fp32", "none")
+        assert (link["p_prec"], link["p_pw"], link["p_pm"]) == (OWN_POLICY, "fp32", "none")
         assert [stripped(text).partition("AdamW")[0].partition("SGD")[0] for text in bodies(app, "np-answer")] == [
             stripped(text).partition("AdamW")[0].partition("SGD")[0] for text in before
         ]

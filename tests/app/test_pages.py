@@ -38,7 +38,7 @@ def test_page_runs(spec: PageSpec) -> None:
     keys = [w.key for kind in ("text_input", "selectbox", "toggle", "number_input", "slider") for w in app.get(kind)]
     keys.remove(PROJECTOR)  # the menu's switch is every page's
     assert keys, "a page without an input answers nothing"
-    assert all(key and key.startswith(f"{spec.prefix}_") for key in keys), keys
+    assert all(key and key.startswith((f"{spec.prefix}_", "p_")) for key in keys), keys
     assert all(len(chart.proto.alt) > 30 for chart in app.get("plotly_chart"))
     html = [block.proto.body for block in app.get("html")]
     said = " ".join(re.sub(r"<[^>]+>", "", body) for body in html if 'class="np-answer"' in body)

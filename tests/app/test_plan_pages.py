@@ -137,7 +137,7 @@ def test_opening_or_folding_a_panel_changes_no_exported_number(panel: str) -> No
     assert alone == plain
     files, link, _ = plain
     assert files["csv"] == told(plan_from({**FOLDED_OF_PLAN, **PACED}))[1]
-    assert {name: link[f"c_{name}"] for name in FOLDED} == FOLDED
+    assert {name: link[COMPUTE_FORM.key(name)] for name in FOLDED} == FOLDED
 
 
 FOLDED_OF_PLAN = {name: text for name, text in FOLDED.items() if name in PLAN_IDS}
@@ -156,14 +156,14 @@ def test_folding_a_panel_by_hand_keeps_its_fields() -> None:
     """What was typed in a panel counts on after it was closed, and stands there when it opens again."""
     app = opened(COMPUTE, {**CLOSED, "whole": "true", **PACED})
     before = bodies(app, "np-answer")
-    app.text_input(key="c_rate1k").set_value("5").run()
+    app.text_input(key="p_rate1k").set_value("5").run()
     typed = bodies(app, "np-answer")
     assert typed != before
     fold(app, "c_whole", open=False)
-    assert "c_rate1k" not in {box.key for box in app.text_input}
-    assert (bodies(app, "np-answer"), linked(app)["c_rate1k"]) == (typed, "5")
+    assert "p_rate1k" not in {box.key for box in app.text_input}
+    assert (bodies(app, "np-answer"), linked(app)["p_rate1k"]) == (typed, "5")
     fold(app, "c_whole", open=True)
-    assert app.text_input(key="c_rate1k").value == "5"
+    assert app.text_input(key="p_rate1k").value == "5"
 
 
 def test_a_link_names_every_field_and_opens_to_the_same_page() -> None:
@@ -174,7 +174,7 @@ def test_a_link_of_version_1_is_translated() -> None:
     app = opened(COMPUTE, {"find": "cost", "which": "true", "cost": "12", "n": "8B", "mfu": "40%"}, version=1)
     assert not bodies(app, "np-error")
     link = linked(app)
-    assert (link["v"], link["c_find"], link["c_flops"], link["c_pace"], link["c_n"]) == (
+    assert (link["v"], link["p_find"], link["c_flops"], link["p_pace"], link["p_n"]) == (
         str(LINK_VERSION),
         "time",
         "true",
@@ -344,6 +344,6 @@ def test_downloads_open_to_the_page_that_made_them() -> None:
 
 def test_the_address_keeps_what_stands_in_a_closed_fold() -> None:
     app = opened(COMPUTE, {"seq": "4,096"})
-    app.text_input(key="c_tokens").set_value("9T").run()
-    assert app.query_params["c_seq"] == "4,096"
-    assert app.query_params["c_tokens"] == "9T"
+    app.text_input(key="p_tokens").set_value("9T").run()
+    assert app.query_params["p_seq"] == "4,096"
+    assert app.query_params["p_tokens"] == "9T"

@@ -71,11 +71,10 @@ def test_nothing_is_searched_again_that_was_found(monkeypatch: pytest.MonkeyPatc
     app = opened(PARALLEL, {**SMALL, "gb": "64"})
     assert asked
     before = len(asked)
-    app.text_input(key="s_tokens").set_value("3T").run()
-    fold(app, "s_fold_states", open=True)
-    app.text_input(key="s_price").set_value("4").run()
+    app.text_input(key="p_tokens").set_value("3T").run()
+    app.text_input(key="p_price").set_value("4").run()
     assert len(asked) == before
-    app.text_input(key="s_gb").set_value("32").run()
+    app.text_input(key="p_gb").set_value("32").run()
     assert len(asked) > before
 
 
@@ -142,7 +141,7 @@ def test_bad_input_is_told_and_the_answer_stays(texts: dict[str, str], said: str
 def test_the_last_plan_stays_where_the_next_cannot_be_read() -> None:
     app = opened(PARALLEL, SMALL)
     before = answer(app)
-    app.text_input(key="s_seq").set_value("0").run()
+    app.text_input(key="p_seq").set_value("0").run()
     assert answer(app) == before
     assert bodies(app, "np-error")
 
@@ -204,9 +203,9 @@ def test_a_typed_number_beside_a_config_is_nowhere() -> None:
         assert "31.4B" not in stripped(said_on(app))
         for ending in ("html", "csv", "md", "json", "py"):
             assert b"31.4B" not in made[ending]()
-    assert linked(app)["s_n"].startswith("111,")
-    assert "s_n" not in app.query_params, "nor does the address go on saying it"
+    assert linked(app)["p_n"].startswith("111,")
+    assert "p_n" not in app.query_params, "nor does the address go on saying it"
     for page in (COMPUTE, MEMORY, WHAT_IF, CALENDAR):
         other = opened(page, {"model": OWN_MODEL, "shape": SHAPE, "n": "31.4B"})
-        assert linked(other)[f"{page.prefix}_n"] == linked(app)["s_n"]
+        assert linked(other)["p_n"] == linked(app)["p_n"]
         assert "31.4B" not in stripped(said_on(other))

@@ -45,7 +45,7 @@ def test_every_answer_of_the_server_has_the_headers() -> None:
     """The page, what the server says of itself, files, and what there is not."""
     with spawned(ROOT) as (port, _):
         run(until_up(port))
-        for path in ("/", "/compute-budget?c_n=8B", "/_stcore/health", "/app/static/icon.svg", "/media/none.html"):
+        for path in ("/", "/compute-budget?p_n=8B", "/_stcore/health", "/app/static/icon.svg", "/media/none.html"):
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
             connection.request("GET", path)
             seen = connection.getresponse().headers

@@ -17,7 +17,7 @@ from core.views.search import text
 from pages.common.registry import COMPUTE, MEASURE, PARALLEL
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.parallel.form import FORM
-from tests.app.plan_pages import bodies, linked, onwards, opened, shown, stripped
+from tests.app.plan_pages import bodies, fold, linked, onwards, opened, shown, stripped
 from tests.app.plan_pages import words as said_on
 
 GIVEN = {"r16": "500 TFLOP/s", "rmem": "2.5 TB/s", "rof": "H100 80GB HBM3, 22 Nov 2026"}
@@ -41,12 +41,12 @@ def test_parallel_plan_times_steps_by_them_until_they_are_cleared() -> None:
     assert shown(text.sentence(plan, search_request(plan), best)) in answer(app)
     assert answer(app) != answer(plain)
     assert shown(text_rates.rates_sentence(plan)) in stripped(said_on(app))
-    assert {f"s_{name}" for name in GIVEN} <= linked(app).keys()
+    assert {f"p_{name}" for name in GIVEN} <= linked(app).keys()
     assert GIVEN.items() <= onwards(app, COMPUTE)[0].items()
     clear(app, "s")
     assert answer(app) == answer(plain)
     assert linked(app) == linked(plain)
-    assert not {name for name in app.query_params if name in {f"s_{one}" for one in GIVEN}}
+    assert not {name for name in app.query_params if name in {f"p_{one}" for one in GIVEN}}
     assert "Rates measured" not in said_on(app)
 
 
@@ -82,6 +82,9 @@ def test_the_gpu_of_this_machine_can_be_measured(gpu: str, offered: bool, monkey
     here = Machine((Gpu("NVIDIA H100 80GB HBM3", 85_045_968_896.0, 700.0),), cpu, "")
     monkeypatch.setattr(device, "machine", lambda: here)
     app = opened(COMPUTE, {"gpu": gpu})
+    fold(app, "plan:known", open=True)
     assert (f'href="{MEASURE.url_path}?' in "".join(bodies(app, "np-onwards"))) == offered
     monkeypatch.setattr(device, "machine", lambda: Machine((), cpu, "There is none."))
-    assert f'href="{MEASURE.url_path}?' not in "".join(bodies(opened(COMPUTE, {"gpu": gpu}), "np-onwards"))
+    app = opened(COMPUTE, {"gpu": gpu})
+    fold(app, "plan:known", open=True)
+    assert f'href="{MEASURE.url_path}?' not in "".join(bodies(app, "np-onwards"))

@@ -24,6 +24,7 @@ from core.store.plans import SavedPlan
 from core.store.store import Store
 from pages.common import comparison_list
 from pages.common.registry import COMPARE, COMPUTE, MEMORY, PARALLEL, SAVED, PageSpec
+from pages.compare.columns import EDIT
 from tests.app.plan_pages import bodies, fold, linked, opened, stripped, words
 from tests.app.test_compare import with_plans
 from tests.app.test_pages import APP, ROOT
@@ -66,7 +67,7 @@ def test_a_plan_saved_on_a_page_is_the_plan_of_its_link(store: Store, page: Page
     assert store.find().total == 0
     save(app, page)
     plan = only(store)
-    link = {name.removeprefix(f"{page.prefix}_"): text for name, text in linked(app).items()}
+    link = {name.partition("_")[2]: text for name, text in linked(app).items()}
     mine = with_changes(plan.entry, link, named=page != COMPUTE).texts
     laid = {"tp", "pp", "cp", "ep", "vpp", "mbs", "acc", "zero", "rc", "sp", "off", "hsdp"}
     other = {name for name, text in plan.entry.texts.items() if text != mine[name]}
@@ -83,7 +84,7 @@ def test_a_saved_plan_opens_as_it_was_saved_and_takes_changes(store: Store) -> N
     plan = only(store)
     assert plan.entry.name == "Ours <b>**now**</b>"
     assert "Ours <b>**now**</b>" in words(app)  # as text: the words are unescaped once
-    app.text_input(key="c_tokens").set_value("3T").run()
+    app.text_input(key="p_tokens").set_value("3T").run()
     press(app, "c_save_changes")
     changed = store.get(plan.id)
     assert (changed.revision, changed.entry.texts["tokens"]) == (2, "3T")
@@ -118,7 +119,7 @@ def test_of_two_visitors_neither_loses_a_change(store: Store, way: str) -> None:
     ada, bo = followed(listed, COMPUTE), followed(listed, COMPUTE)
     for app, tokens in ((ada, "1T"), (bo, "2T")):
         fold(app, "compute:saving", open=True)
-        app.text_input(key="c_tokens").set_value(tokens).run()
+        app.text_input(key="p_tokens").set_value(tokens).run()
     press(ada, "c_save_changes")
     press(bo, "c_save_changes")
     assert store.get(plan.id).entry.texts["tokens"] == "1T"
@@ -128,7 +129,7 @@ def test_of_two_visitors_neither_loses_a_change(store: Store, way: str) -> None:
     assert "2T" in table
     press(bo, {"take": "c_save_theirs", "over": "c_save_over", "copy": "c_save_copy"}[way])
     theirs, total = store.get(plan.id), store.find().total
-    assert bo.text_input(key="c_tokens").value == ("1T" if way == "take" else "2T")
+    assert bo.text_input(key="p_tokens").value == ("1T" if way == "take" else "2T")
     assert theirs.entry.texts["tokens"] == ("2T" if way == "over" else "1T")
     assert (theirs.revision, total) == (3 if way == "over" else 2, 2 if way == "copy" else 1)
     assert not any("changed meanwhile" in body for body in bodies(bo, "np-error"))
@@ -138,7 +139,7 @@ def test_of_two_visitors_neither_loses_a_change(store: Store, way: str) -> None:
 
 def test_a_comparison_is_saved_whole_and_no_plan_of_it_twice(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     app = with_plans(examples())
-    fold(app, f"{COMPARE.id}:saving", open=True)
+    fold(app, f"{COMPARE.id}:saving_all", open=True)
     press(app, "k_save_all")
     kept = {one.entry.name: one for one in store.find().plans}
     assert {name: one.entry.texts for name, one in kept.items()} == {one.name: one.texts for one in examples()}
@@ -147,13 +148,15 @@ def test_a_comparison_is_saved_whole_and_no_plan_of_it_twice(store: Store, monke
     press(app, "k_save_all")
     assert store.find().total == len(kept)
     # One that is changed is one more; where they would be too many at once, none of them is kept.
-    app.text_input(key="k_count_1").set_value("64").run()
+    app.menu_button[0].set_value(EDIT).run()
+    app.text_input(key="p_count").set_value("64").run()
     press(app, "k_save_all")
     assert store.find().total == len(kept) + 1
     assert store.find().plans[0].entry.texts["count"] == "64"
     monkeypatch.setitem(LIMITS, "saves_per_minute", Limit(1, "saves", "a test"))
-    app.text_input(key="k_count_1").set_value("65").run()
-    app.text_input(key="k_count_2").set_value("65").run()
+    app.text_input(key="p_count").set_value("65").run()
+    app.menu_button[1].set_value(EDIT).run()
+    app.text_input(key="p_count").set_value("65").run()
     press(app, "k_save_all")
     assert store.find().total == len(kept) + 1
     assert any("a minute" in body for body in bodies(app, "np-error"))

@@ -31,7 +31,7 @@ def opened(**secrets: Any) -> AppTest:
 
 
 def entries(app: AppTest) -> list[str]:
-    return [button.label for button in app.sidebar.button]
+    return [button.label for button in app.button if (button.key or "").startswith("app:")]
 
 
 @pytest.mark.parametrize(
@@ -49,14 +49,14 @@ def test_the_menu_asks_only_where_it_is_configured(secrets: dict[str, Any], labe
 
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     app = opened(auth=AUTH | TABLE)  # of which the file on disk, where Streamlit looks again, has nothing
-    app.sidebar.button[0].click().run()
-    [said] = [one.value for one in app.sidebar.error]
+    next(one for one in app.button if (one.key or "").startswith("app:")).click().run()
+    [said] = [one.value for one in app.error]
     assert "secrets.toml" not in said
     assert "secrets.toml" in caplog.text
     monkeypatch.setitem(sys.modules, "authlib", None)
     app = opened(auth=AUTH | TABLE)
-    app.sidebar.button[0].click().run()
-    [said] = [one.value for one in app.sidebar.error]
+    next(one for one in app.button if (one.key or "").startswith("app:")).click().run()
+    [said] = [one.value for one in app.error]
     assert "Authlib" in said
     assert not app.exception
 

@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.lecture.catalogue import CLAIMS
 from pages.common import show
+from pages.common.links import key_of
 from pages.common.registry import (
     CALENDAR,
     COMPARE,
@@ -83,13 +84,12 @@ def opened(page: PageSpec, query: str) -> AppTest:
 
 def typed_on(page: PageSpec) -> AppTest:
     """The page with what somebody typed, and on Compare the plans of theirs."""
-    fields = {f"{page.prefix}_{name}": text for name, text in TYPED[page.id].items()}
+    fields = {key_of(page, name): text for name, text in TYPED[page.id].items()}
     app = opened(page, "&".join(f"{name}={text}" for name, text in fields.items()))
     if page is COMPARE:
         for _ in range(2):
             app.button(key="k_add_it").click().run()
-        (tokens, *_) = (one for one in app.text_input if (one.key or "").startswith("k_tokens_"))
-        tokens.set_value("3T").run()
+        app.text_input(key="p_tokens").set_value("3T").run()
     return app
 
 
@@ -124,7 +124,7 @@ def standing(app: AppTest, page: PageSpec) -> tuple[object, ...]:
         one.key: one.value
         for kind in ("text_input", "text_area", "selectbox", "toggle", "slider", "button_group")
         for one in app.get(kind)
-        if one.key and one.key.startswith(f"{page.prefix}_")
+        if one.key and one.key.startswith((f"{page.prefix}_", "p_"))
     }
     panels = {one.proto.id.rpartition("-")[2]: one.proto.expanded for one in app.expander}
     said = [

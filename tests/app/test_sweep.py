@@ -123,9 +123,9 @@ def test_what_is_least_becomes_the_plan_and_the_board_stays_around_it() -> None:
     assert picked is not None
     app.button(key="w_least").click().run()
     fields = linked(app)
-    assert (fields["w_count"], fields["w_mfu"]) == ("2,048", "40%")
+    assert (fields["p_count"], fields["p_mfu"]) == ("2,048", "40%")
     assert (fields["w_xs"], fields["w_ys"]) == (made.x.written, made.y.written)
-    again = of_form({name.removeprefix("w_"): text for name, text in fields.items() if name.startswith("w_")})
+    again = of_form({name.partition("_")[2]: text for name, text in fields.items() if name != "v"})
     assert (again.x.texts, again.y.texts) == (made.x.texts, made.y.texts)
     assert again.plan_cell == picked.cell
     assert answered(app) == told(again)
@@ -167,7 +167,7 @@ def test_a_plan_without_an_answer_says_why_and_the_page_stands() -> None:
 
 def test_the_plan_of_the_board_goes_into_the_comparison() -> None:
     app = opened(WHAT_IF, TYPED | {"n": "8B", "model": "Typed parameters", "count": "512"})
-    app.button(key="w_add").click().run()
+    app.button(key="plan:add").click().run()
     assert not app.exception
     (one,) = unpack(linked(app)[IN_LINK])[0]
     there = entry_of(one.name, {k: text for k, text in onwards(app, COMPUTE)[-1].items() if k != IN_LINK})

@@ -153,7 +153,7 @@ def test_in_names_notes_tags_and_owners(store: Store) -> None:
     assert checked(opened(SAVED, {})) >= {"Html.body", "Option.content", "Selectbox.options"}
     assert checked(opened(SAVED, {"plan": first.id})) >= {"Html.body"}
     app = opened(COMPUTE, {})
-    app.query_params.update({"r_plan": first.id, "r_rev": "1", "c_n": "9B"})
+    app.query_params.update({"r_plan": first.id, "r_rev": "1", "p_n": "9B"})
     checked(app.run())
 
 

@@ -98,7 +98,7 @@ def test_everything_open_is_clean_and_its_permalink_opens_to_it(open_page: Calla
     link, answers = own_link(page), page.locator(".np-answer").all_inner_texts()
     told = {name: [text] for name, text in texts.items() if name != "v"}
     assert told.items() <= fields(link).items()
-    assert all(name.startswith(f"{spec.prefix}_") for name in fields(link))
+    assert all(name.startswith((f"{spec.prefix}_", "p_")) for name in fields(link))
     page.emulate_media(color_scheme="light")
     page.set_viewport_size({"width": 1280, "height": 900})
     with warned(page) as warnings:
@@ -127,13 +127,13 @@ def test_everything_open_is_clean_and_its_permalink_opens_to_it(open_page: Calla
 
 NUMBER, LONG = "W" * 64, "W" * 300
 ECHOED: dict[str, list[dict[str, str]]] = {
-    "home": [{**dict.fromkeys(("h_n", "h_mfu", "h_gpu", "h_k"), NUMBER), "h_tokens": "9" * 64, "h_x": LONG}],
+    "home": [{**dict.fromkeys(("p_n", "p_mfu", "p_gpu", "h_k"), NUMBER), "p_tokens": "9" * 64, "h_x": LONG}],
     "compute": [
         {
-            **dict.fromkeys(("c_n", "c_tokens", "c_count", "c_gpu", "c_mfu", "c_seq", "c_price", "c_find"), NUMBER),
-            "c_model": "Typed parameters",
+            **dict.fromkeys(("p_n", "p_tokens", "p_count", "p_gpu", "p_mfu", "p_seq", "p_price", "p_find"), NUMBER),
+            "p_model": "Typed parameters",
         },
-        {"c_model": "Own (config.json)", "c_shape": f"layers={LONG}"},
+        {"p_model": "Own (config.json)", "p_shape": f"layers={LONG}"},
     ],
     "floats": [
         {
@@ -165,8 +165,8 @@ ECHOED: dict[str, list[dict[str, str]]] = {
             "t_sizes": "2, 3",
         },
     ],
-    "memory": [{"m_n": NUMBER, "m_count": "9" * 64, "m_gpu": NUMBER}],
-    "board": [{"w_xs": LONG, "w_ys": NUMBER, "w_due": NUMBER, "w_n": NUMBER, "w_x": LONG}],
+    "memory": [{"p_n": NUMBER, "p_count": "9" * 64, "p_gpu": NUMBER}],
+    "board": [{"w_xs": LONG, "w_ys": NUMBER, "w_due": NUMBER, "p_n": NUMBER, "w_x": LONG}],
     "calendar": [
         {
             "y_runs": "8",
@@ -176,7 +176,7 @@ ECHOED: dict[str, list[dict[str, str]]] = {
             **{f"y_r{k}n": NUMBER for k in range(3, 9)},
         }
     ],
-    "compare": [{"plans": f"{LONG}~n.{NUMBER}~~{NUMBER}~gpu.{LONG}~{NUMBER}.1", "k_more": "true"}],
+    "compare": [{"plans": f"{LONG}~n.{NUMBER}~~{NUMBER}~gpu.{LONG}~{NUMBER}.1", "k_parts": "true"}],
     "device": [{"d_n": NUMBER, "d_s": NUMBER}],
 }
 """Page → text without a blank in whatever quotes it, which must not scroll the page sideways."""
@@ -218,7 +218,7 @@ def test_a_fresh_server_answers_a_deep_link_and_shows_a_frame_before_torch(
         page = open_page(COMPUTE.url_path, base=base)
         expect(page.locator("h1")).to_have_text(COMPUTE.h1)
         # Only app.py puts the navigation there: a page run without it would have none.
-        expect(page.locator('[data-testid="stSidebar"] [data-testid="stPageLink"] a')).to_have_count(len(PAGES))
+        expect(page.locator('.st-key-np-menu [data-testid="stPageLink"] a')).to_have_count(len(PAGES))
         expect(page.locator('[data-testid="stException"], .np-failed')).to_have_count(0)
         expect(page.get_by_role("dialog")).to_have_count(0)  # "Page not found" would be one
         assert page.problems == []  # type: ignore[attr-defined]
@@ -260,7 +260,7 @@ def test_permalink_round_trip_with_changed_inputs(open_page: Callable[..., Page]
 
 def test_back_leaves_the_page_and_finds_the_plan_of_its_address_again(open_page: Callable[..., Page]) -> None:
     page = open_page(HOME.url_path)
-    menu = page.locator('[data-testid="stSidebar"]')
+    menu = page.locator(".st-key-np-menu")
 
     def answer() -> str:
         return page.locator(".np-answer").first.inner_text()
@@ -275,7 +275,7 @@ def test_back_leaves_the_page_and_finds_the_plan_of_its_address_again(open_page:
     type_into("Parameters", "13B")
     type_into("Tokens", "2T")
     home = answer().partition(".")[0]
-    menu.get_by_role("link", name=COMPUTE.title).click()
+    menu.get_by_role("link", name=COMPUTE.name).click()
     page.wait_for_url("**/compute-budget*")
     settle(page)
     type_into("Tokens", "3T")
@@ -303,7 +303,7 @@ def test_a_link_carries_its_inputs_past_what_was_typed_there(open_page: Callable
         settle(page)
 
     type_tokens("3T")
-    page.locator('[data-testid="stSidebar"]').get_by_role("link", name="Home").click()
+    page.locator(".st-key-np-menu").get_by_role("link", name="Home").click()
     expect(page.locator("h1")).to_have_text(HOME.h1)
     type_tokens("2T")
     said = page.locator(".np-answer").first.inner_text().partition(".")[0]

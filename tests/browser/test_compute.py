@@ -41,7 +41,7 @@ def whole_labels(page: Page) -> None:
 
 def test_no_label_of_the_pictures_is_cut_off(open_page: OpenPage) -> None:
     """Narrow and wide, with long names and a sequence that makes every figure large."""
-    page = open_page(f"compute-budget?v=1&c_model=DeepSeek-V3&c_seq=1000000&{ALL}", width=640)
+    page = open_page(f"compute-budget?v=1&p_model=DeepSeek-V3&p_seq=1000000&{ALL}", width=640)
     expect(page.get_by_role("figure")).to_have_count(11)
     whole_labels(page)
     page.set_viewport_size({"width": 1600, "height": 900})
@@ -59,7 +59,7 @@ def test_two_changes_at_once_leave_link_address_and_page_agreeing(open_page: Ope
     answers(page, "GPT-3 175B (174.6B parameters) on 300B tokens")
     expect(page.locator(".js-plotly-plot")).to_have_count(3)
     linked = parse_qs(urlsplit(page.locator("button[data-link]").get_attribute("data-link") or "").query)
-    assert (linked["c_model"], linked["c_tokens"], linked["c_moves"]) == (["GPT-3 175B"], ["300B"], ["true"])
+    assert (linked["p_model"], linked["p_tokens"], linked["c_moves"]) == (["GPT-3 175B"], ["300B"], ["true"])
     for name, values in parse_qs(urlsplit(page.url).query).items():
         assert linked[name] == values, name
     assert page.problems == []  # type: ignore[attr-defined]

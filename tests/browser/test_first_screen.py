@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page
 
 from core.planning.presets import PRESETS
+from pages.common.links import key_of
 from pages.common.projector import PICTURES
 from pages.common.registry import COMPARE, COMPUTE, HOME, PAGES, PageSpec
 from pages.common.tours import hrefs
@@ -17,16 +18,27 @@ from tests.browser.test_labels import TALES
 
 pytestmark = pytest.mark.browser
 
-PLANNING = [spec for spec in PAGES if spec is HOME or spec.id in TALES or spec is COMPARE]
+PLANNING = [spec for spec in PAGES if spec.plans]
 LIMITS = {"until": "120 days", "spend": "$12M", "mw": "2 MW"}
 
-LOWEST = """selector => {
+MIXTURE = {
+    "model": "Own (config.json)",
+    "shape": "layers=48 hidden=6144 heads=48 kv_heads=8 head_dim=128 ffn=16384 vocab=131072 glu=yes tied_head=no "
+    "experts.count=64 experts.per_token=6 experts.width=4096",
+}
+
+ENDS = """selector => {
   document.querySelector('[data-testid=stMain]').scrollTo(0, 0)
   const main = document.querySelector('[data-testid=stMainBlockContainer]')
+  const bottom = e => Math.round(e.getBoundingClientRect().bottom)
   const shown = [...main.querySelectorAll(selector)].find(e => e.checkVisibility() && e.getBoundingClientRect().height)
-  return [main.querySelector('.np-answer'), shown].map(e => Math.round(e.getBoundingClientRect().bottom))
+  const answer = main.querySelector('.np-answer'), small = answer.querySelector('small')
+  const sentence = small ? Math.round(small.getBoundingClientRect().top) : bottom(answer)
+  return [sentence, Math.max(bottom(answer), bottom(shown))]
 }"""
-"""Where the answer and its picture end, in pixels from the top of the page."""
+"""Where the answer’s sentence and its picture end, in pixels from the top of the page."""
+
+SENTENCE, FOLD = 330, 800
 
 
 def questions(spec: PageSpec) -> Mapping[str, str]:
@@ -34,9 +46,11 @@ def questions(spec: PageSpec) -> Mapping[str, str]:
     if spec is COMPARE:
         return {f"stop {number}": href for number, href in enumerate(hrefs(spec))}
     asked = {"as it opens": {}, **TALES.get(spec.id, {})}
+    if spec.plans:
+        asked["a mixture"] = MIXTURE
     if spec is not HOME:
         asked["with limits"] = {**PRESETS["Our next model"], **LIMITS} if spec is COMPUTE else LIMITS
-    fields = {name: {f"{spec.prefix}_{field}": text for field, text in texts.items()} for name, texts in asked.items()}
+    fields = {name: {key_of(spec, field): text for field, text in texts.items()} for name, texts in asked.items()}
     return {name: f"{spec.url_path}?{urlencode(texts)}" for name, texts in fields.items()}
 
 
@@ -52,7 +66,7 @@ def test_answer_and_picture_stand_on_the_first_screen(
         page.goto(f"{server}/{address}")
         settle(page)
         still(page)
-        ends = page.evaluate(LOWEST, PICTURES.get(spec.id, ".js-plotly-plot"))
-        if max(ends) > 800:
-            low.append(f"{name}: answer to {ends[0]}, picture to {ends[1]}")
+        sentence, picture = page.evaluate(ENDS, PICTURES.get(spec.id, ".js-plotly-plot"))
+        if sentence > SENTENCE or picture > FOLD:
+            low.append(f"{name}: sentence to {sentence}, picture to {picture}")
     assert low == [], "\n".join(low)

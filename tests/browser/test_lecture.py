@@ -125,10 +125,10 @@ def test_a_deck_of_ones_own_stays(open_page: Callable[..., Page]) -> None:
     packed = pack_deck("F6\nT4")
     assert f"deck={packed}" in page.url
     assert f"deck={packed}" in (page.get_by_role("button", name="Copy link").get_attribute("data-link") or "")
-    page.locator(f"[data-testid=stSidebar] a[href={TENSORS.url_path}]").click()
+    page.locator(f".st-key-np-menu a[href={TENSORS.url_path}]").click()
     page.wait_for_url(f"**/{TENSORS.url_path}**")
     settle(page)
-    page.locator(f"[data-testid=stSidebar] a[href={LECTURE.url_path}]").click()
+    page.locator(f".st-key-np-menu a[href={LECTURE.url_path}]").click()
     expect(box).to_have_value("F6\nT4")
     settle(page)
     page.reload()

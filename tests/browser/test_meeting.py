@@ -52,13 +52,13 @@ def test_a_meeting_ends_with_saved_plans_and_a_report(
     open_page: Callable[..., Page], browser: Browser, tmp_path: Path
 ) -> None:
     page = open_page(COMPUTE.url_path)
-    press(page, "Add to comparison")
-    go(page, MEMORY.title, MEMORY.url_path)
+    press(page, "Compare")
+    go(page, MEMORY.name, MEMORY.url_path)
     enter(page.get_by_label("How many", exact=True), "2,048")
-    press(page, "Add to comparison")
-    go(page, PARALLEL.title, PARALLEL.url_path)
+    press(page, "Compare")
+    go(page, PARALLEL.name, PARALLEL.url_path)
     go(page, "Use this plan: FLOPs, days and dollars of the whole run", COMPUTE.url_path)
-    press(page, "Add to comparison")
+    press(page, "Compare")
     go(page, "3 of 6 compared", COMPARE.url_path)
 
     page.get_by_role("button", name="Plan 2").click()
@@ -66,7 +66,10 @@ def test_a_meeting_ends_with_saved_plans_and_a_report(
     settle(page)
     before = plans(page)
     enter(page.get_by_label("Name", exact=True).nth(0), AGREED)
-    enter(page.get_by_label("How many", exact=True).nth(0), "4096")
+    page.get_by_role("button", name="Plan 1").click()
+    page.get_by_text("Change it in the sidebar", exact=True).click()
+    settle(page)
+    enter(page.get_by_label("How many", exact=True), "4096")
     after = plans(page)
     assert len(after) == 3
     assert after[1:] == before[1:]
@@ -147,23 +150,23 @@ def test_a_team_decides_between_its_pools_in_forty_clicks(
     visitor.enter("Parameters", "30B")
     visitor.enter("Tokens", "10T")
     visitor.enter("How many", "512")
-    visitor.open("Limits")
     visitor.enter("Deadline", "120 days")
     visitor.enter("Most money", "12M")
+    visitor.open("Limits")
     visitor.enter("Most power", "2 MW")
     page.keyboard.press("Escape")
-    visitor.press("Add to comparison")
+    visitor.press("Compare")
     for accelerator, count in (("H200 SXM", "1,024"), ("B200", "512")):
         visitor.choose("Accelerator", accelerator)
         visitor.enter("How many", count)
-        visitor.press("Add to comparison")
+        visitor.press("Compare")
     visitor.follow("3 of 6 compared", COMPARE.url_path)
     said = answer(page)
     assert "Meets all limits: two of three, 1,024 × H200 SXM (deadline" in said
     assert len(re.findall(r"deadline \d+ % likely", said)) == 2
 
     # Which of them, with those that are owned: on their pools, with the same limits.
-    visitor.follow(CALENDAR.title, CALENDAR.url_path)
+    visitor.follow(CALENDAR.name, CALENDAR.url_path)
     visitor.click(page.locator("summary").filter(has_text="Pools beside"))
     pools = page.locator("textarea:visible").first
     visitor.actions += 1
@@ -181,7 +184,7 @@ def test_a_team_decides_between_its_pools_in_forty_clicks(
     visitor.enter("Name", AGREED)
     visitor.click(page.get_by_test_id("stPopoverBody").get_by_role("button", name="Save", exact=True))
     page.keyboard.press("Escape")
-    visitor.follow(COMPUTE.title, COMPUTE.url_path)
+    visitor.follow(COMPUTE.name, COMPUTE.url_path)
     decided = answer(page)
     link = page.get_by_role("button", name="Copy link").get_attribute("data-link") or ""
     visitor.click(page.get_by_text("Take it away").first)

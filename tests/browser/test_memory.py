@@ -18,7 +18,7 @@ OpenPage = Callable[..., Page]
 
 @pytest.mark.parametrize("width", [640, 1280, 1600])
 def test_the_picture_names_every_class_and_the_memory(open_page: OpenPage, width: int) -> None:
-    page = open_page(f"{MEMORY.url_path}?m_n=32B", width=width)
+    page = open_page(f"{MEMORY.url_path}?p_n=32B", width=width)
     plot = page.locator(".js-plotly-plot")
     plot.locator(".main-svg").first.wait_for()
     still(page)
@@ -44,7 +44,7 @@ def test_the_picture_names_every_class_and_the_memory(open_page: OpenPage, width
 
 @pytest.mark.parametrize("width", [1280, 1600])
 def test_the_waterfall_names_every_change_inside_its_frame(open_page: OpenPage, width: int) -> None:
-    page = open_page(f"{MEMORY.url_path}?m_n=70B&m_why=true&m_rc=none", width=width)
+    page = open_page(f"{MEMORY.url_path}?p_n=70B&m_why=true&p_rc=none", width=width)
     plot = page.locator(".js-plotly-plot").nth(1)
     plot.locator(".main-svg").first.wait_for()
     still(page)

@@ -73,7 +73,7 @@ def readable(page: Page, theme: str) -> None:
 
 
 def test_a_downloaded_report_opens_offline(open_page: Callable[..., Page], browser: Browser, tmp_path: Path) -> None:
-    page = open_page(f"{COMPUTE.url_path}?c_take=true&c_n=8B&c_count=64")
+    page = open_page(f"{COMPUTE.url_path}?c_take=true&p_n=8B&p_count=64")
     said = page.locator(".np-answer").inner_text().partition("\n")[0]
     with page.expect_download() as saved:
         page.get_by_role("button", name="Report as HTML").click()

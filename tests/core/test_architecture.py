@@ -239,12 +239,13 @@ def test_no_page_lies_directly_in_pages() -> None:
     assert not list((ROOT / "pages").glob("*.py")), "Streamlit would run it without app.py"
 
 
-def test_a_page_is_one_fragment() -> None:
-    """What a script does beside defining things is to draw its page in a way that spares the frame at a rerun."""
+def test_a_page_is_drawn_by_one_call() -> None:
+    """What a script does beside defining things is to draw its page: as one fragment, which spares the frame a rerun,
+    or with the plan in the sidebar."""
     allowed = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.Assign, ast.AnnAssign)
     for spec in PAGES:
         *defined, last = ast.parse(text(ROOT / spec.path)).body
-        assert ast.unparse(last) == "show.body(page)", spec.path
+        assert ast.unparse(last) == f"{'plan_sidebar' if spec.plans else 'show'}.body(page)", spec.path
         assert [ast.unparse(node) for node in defined[1:] if not isinstance(node, allowed)] == [], spec.path
 
 

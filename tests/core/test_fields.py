@@ -35,7 +35,7 @@ from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, find_policy
 from core.units import QuantityError, format_count, parse_quantity
 from pages.compute.form import FORM as COMPUTE_FORM
-from pages.home.page import FORM as HOME_FORM
+from pages.home.form import FORM as HOME_FORM
 from pages.memory.form import FORM as MEMORY_FORM
 from pages.parallel.form import FORM as SEARCH_FORM
 from tests.every import every

@@ -37,17 +37,17 @@ class Edit:
 
 
 EDITS: Mapping[str, Edit] = {
-    "home": Edit("h_n", ("70B", "71B")),
+    "home": Edit("p_n", ("70B", "71B")),
     "floats": Edit("f_x", ("0.1", "0.2")),
     "tensors": Edit("t_x", ("x.t()", "x.t().contiguous().view(2, 3)")),
     "lecture": Edit("l_verdict", ("holds", "All")),
     "exercises": Edit("e_sheet", ("1", "2")),
     "glossary": Edit("g_q", ("MFU", "ZeRO")),
-    "compute": Edit("c_tokens", ("15T", "14T")),
-    "memory": Edit("m_n", ("8B", "9B")),
-    "plan_search": Edit("s_count", ("512", "256")),
-    "board": Edit("w_tokens", ("15T", "14T")),
-    "compare": Edit("k_tokens_1", ("15T", "14T"), press="k_examples"),
+    "compute": Edit("p_tokens", ("15T", "14T")),
+    "memory": Edit("p_n", ("8B", "9B")),
+    "plan_search": Edit("p_count", ("512", "256")),
+    "board": Edit("p_tokens", ("15T", "14T")),
+    "compare": Edit("p_tokens", ("15T", "14T"), press="k_examples"),
     "calendar": Edit("y_r1t", ("15T", "14T")),
     "saved": Edit("r_q", ("Llama", "70B")),
     "device": Edit("d_n", ("512", "1024")),

@@ -136,7 +136,11 @@ class Walk:
             self._step()
 
     def _step(self) -> None:
-        widgets = [node for node in self._nodes() if isinstance(node, Widget) and not getattr(node, "disabled", False)]
+        widgets = [
+            node
+            for node in self._nodes()
+            if isinstance(node, Widget) and not getattr(node, "disabled", False) and node.key != PROJECTOR
+        ]
         panels = [panel for node in self._nodes() if isinstance(node, Block) and (panel := _panel(node)).id]
         where = self.rng.random()
         if where < 0.1:
@@ -149,7 +153,7 @@ class Walk:
             self._switch()
 
     def _nodes(self) -> list[Any]:
-        return list(self.app.main)
+        return [*self.app.main, *self.app.sidebar]
 
     def _switch(self) -> None:
         """Go to a page by the menu, or by a link that sets some fields seen in this walk or elsewhere."""
@@ -159,7 +163,9 @@ class Walk:
         self.app.switch_page(page.path)
         self.open.clear()
         fields: dict[str, str] = {}
-        keys = [key for key in self.typed if key.startswith(f"{page.prefix}_")]
+        keys = [
+            key for key in self.typed if key.startswith((f"{page.prefix}_", "p_" if page.plans else f"{page.prefix}_"))
+        ]
         if keys and self.rng.random() < 0.3:
             for key in self.rng.sample(keys, min(3, len(keys))):
                 fields[key] = self.rng.choice((*self.typed[key], "true", self._text(key)))

@@ -78,7 +78,7 @@ def test_envsubst_and_this_agree_on_what_is_filled_in() -> None:
         rendered("${NAPKIN_OTHER}", settings)
 
 
-@pytest.mark.parametrize("path", ["/", "/compute-budget?c_n=8B", "/_stcore/health"])
+@pytest.mark.parametrize("path", ["/", "/compute-budget?p_n=8B", "/_stcore/health"])
 def test_the_policy_of_a_replica_reaches_the_browser(url: str, path: str) -> None:
     seen = Visitor(url).ask(path).headers
     assert seen.get_all("Content-Security-Policy") == [POLICY]

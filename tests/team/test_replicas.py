@@ -39,7 +39,7 @@ def test_every_page_runs_under_the_policy(open_page: Callable[[str], Page]) -> N
 
 def test_files_go_through_both_ways(open_page: Callable[[str], Page], team: Team) -> None:
     """An upload must reach the replica of its session, and a download come from there."""
-    page = open_page(f"{COMPUTE.url_path}?v=1&c_model=Own+(config.json)&c_take=true")
+    page = open_page(f"{COMPUTE.url_path}?v=1&p_model=Own+(config.json)&c_take=true")
     here = team.serves(f"/{COMPUTE.url_path}")
     with page.expect_download() as saved:
         page.get_by_test_id("stDownloadButton").first.get_by_role("button").click()
@@ -68,7 +68,7 @@ def test_a_visitor_signs_in_and_out(open_page: Callable[[str], Page]) -> None:
 
 def test_a_visitor_of_a_killed_replica_goes_on_at_the_other(open_page: Callable[[str], Page], team: Team) -> None:
     """What was typed is in the address and in the browser, so the other replica shows the same and takes changes."""
-    page = open_page(f"{COMPUTE.url_path}?c_tokens=14T")
+    page = open_page(f"{COMPUTE.url_path}?p_tokens=14T")
     tokens, answer = page.get_by_role("textbox", name="Tokens", exact=True), page.locator(".np-answer")
     tokens.fill("13T")
     tokens.press("Enter")
@@ -79,7 +79,7 @@ def test_a_visitor_of_a_killed_replica_goes_on_at_the_other(open_page: Callable[
         tokens.fill("12T")  # waits until the page has found the other replica, which makes its fields usable again
         tokens.press("Enter")
         expect(answer).to_contain_text("on 12T tokens")
-        open_page(f"{COMPUTE.url_path}?c_tokens=11T")
+        open_page(f"{COMPUTE.url_path}?p_tokens=11T")
         expect(answer).to_contain_text("on 11T tokens")
         assert team.serves(f"/{COMPUTE.url_path}") is not killed
     finally:

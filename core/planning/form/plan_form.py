@@ -240,6 +240,8 @@ PLAN_FIELDS: tuple[Field, ...] = (
 )
 """Every field of a plan, in the order in which a link spells them."""
 
+PLAN_IDS = frozenset(field.id for field in PLAN_FIELDS)
+
 
 def _from_1(texts: dict[str, str]) -> dict[str, str]:
     """Texts of version 1: its cost is part of time, its typed MFU was of all hours, its checkpoints had 14 bytes."""
@@ -277,12 +279,11 @@ def _derived(values: Mapping[str, Any]) -> Mapping[str, str]:
 def plan_form(prefix: str, *others: Field) -> Form:
     """A form over the fields of a plan, and ``others`` of its own."""
     older = {0: _from_2, 1: _from_1, 2: _from_2, 3: _from_3}
-    shared = frozenset(field.id for field in PLAN_FIELDS)
-    return Form(prefix, (*PLAN_FIELDS, *others), older=older, derive=_derived, shared=shared)
+    return Form(prefix, (*PLAN_FIELDS, *others), older=older, derive=_derived, shared=PLAN_IDS)
 
 
 PLAN_FORM = plan_form("c")
-"""The plan alone, under the names that links to Compute budget have."""
+"""The plan alone."""
 
 
 def plan_of(reading: ParsedForm) -> Plan:

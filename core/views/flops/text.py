@@ -96,13 +96,6 @@ def stand_in(model: CatalogModel, params: float) -> str:
     )
 
 
-def fixed_parameters(model: CatalogModel) -> tuple[str, str]:
-    """Label and text of the field that shows a catalogue model's parameters; both counts of a mixture."""
-    if not model.mixture:
-        return "Parameters", format_count(model.parameters)
-    return "Active of all", f"{format_count(model.active)} of {format_count(model.parameters)}"
-
-
 def active_counts(model: CatalogModel) -> str:
     """The exact count of a mixture's active parameters beside the published one; empty for a dense model."""
     if not model.mixture:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from core.budget.errors import BudgetError
@@ -13,7 +13,7 @@ from core.models.catalog import CatalogModel
 from core.planning.evaluation import Answer, answer, dollars_over
 from core.planning.memory_fixes import fewest_accelerators, fixes
 from core.planning.nearest_runs import run_features
-from core.planning.plan import Find, Limits, whole_accelerators
+from core.planning.plan import Limits, whole_accelerators
 from core.runs.coverage import beyond_evidence
 from core.runs.share import run_shares
 from core.training.layout import LayoutError
@@ -78,26 +78,6 @@ def _sentence(a: Answer) -> str:
         near = _range(a, "accelerators", lambda n: format_count(whole_accelerators(n)))
         return f"Training {trained} on {text} {limit} takes {count}{near}{money}."
     return f"Training {trained} on {text} {limit} takes an MFU of **{percent(m.mfu)}** on {count}{money}."
-
-
-_LABELS: Mapping[Find, str] = {
-    "tokens": "Tokens, found",
-    "parameters": "Parameters, found",
-    "accelerators": "Found",
-    "MFU": "MFU, found",
-}
-
-
-def in_its_field(wanted: Find, a: Answer) -> tuple[str, str]:
-    """Label and text of the field that shows what was found; none where ``a`` is the answer to another question."""
-    m = a.middle
-    text = {
-        "tokens": format_count(m.tokens, 3),
-        "parameters": format_count(m.parameters, 3),
-        "accelerators": format_count(whole_accelerators(m.accelerators)),
-        "MFU": percent(m.mfu),
-    }[wanted]
-    return _LABELS[wanted], text if a.find == wanted else "none"
 
 
 def _three(value: float) -> str:

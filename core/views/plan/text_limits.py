@@ -33,8 +33,11 @@ _AS_GOOD_AS_SURE = 0.9995
 
 def limit_checks(a: Answer) -> tuple[Check, ...]:
     """The limits of an answered plan, that of memory where it can be laid out; none where nobody typed any."""
-    if not a.plan.keeps.typed:
-        return ()
+    return all_checks(a) if a.plan.keeps.typed else ()
+
+
+def all_checks(a: Answer) -> tuple[Check, ...]:
+    """The same, with that of memory though nobody typed any."""
     try:
         return checks(a, a.memory)
     except LayoutError:
@@ -126,7 +129,21 @@ def sentence(a: Answer) -> str:
     if not every:
         return ""
     parts = "; ".join(_in_words(a, check) for check in every)
-    return " ".join(filter(None, (f"**{verdict(every)}**: {parts}.", what_it_takes(a, every))))
+    return " ".join(filter(None, (f"**{verdict(every)}**: {parts}{_together(every)}.", what_it_takes(a, every))))
+
+
+def line(a: Answer) -> str:
+    """The limits in a line under an answer: `sentence`, or whether it fits in memory where nobody typed any."""
+    if text := sentence(a):
+        return text
+    fits = [outcome(check) for check in all_checks(a) if check.id == "memory"]
+    return "; ".join((*(f"**Memory** {text}" for text in fits), "no deadline and no budget set")) + "."
+
+
+def _together(every: Sequence[Check]) -> str:
+    """How likely deadline and money hold at once: both grow with the days of the run, so the harder one decides."""
+    chances = [check.probability for check in every if not math.isnan(check.probability)]
+    return f"; **{likely(min(chances))}** all at once" if len(chances) > 1 else ""
 
 
 def what_it_takes(a: Answer, every: Sequence[Check]) -> str:

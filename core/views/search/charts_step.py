@@ -15,7 +15,7 @@ from core.views.search.charts import colour
 from core.views.search.names import NAMES, PARTS
 from core.wording import share_of
 
-_ROW = 34
+_ROW = 27
 _SLIVER = 1e-4
 
 

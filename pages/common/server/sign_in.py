@@ -54,7 +54,7 @@ def entry() -> None:
         return
     name = signed_in()
     if name:
-        st.sidebar.button(
+        st.button(
             f"Sign out · {markdown_text(name)}",
             on_click=st.logout,
             icon=":material/logout:",
@@ -64,7 +64,7 @@ def entry() -> None:
         return
     for provider in providers:
         label = f"Sign in with {markdown_text(provider)}" if provider else "Sign in"
-        if st.sidebar.button(label, icon=":material/login:", type="tertiary", key=f"app:in:{provider}"):
+        if st.button(label, icon=":material/login:", type="tertiary", key=f"app:in:{provider}"):
             _go(provider)
 
 
@@ -82,7 +82,7 @@ def _go(provider: str) -> None:
     try:
         st.login(provider or None)
     except StreamlitMissingAuthlibError:
-        st.sidebar.error("Signing in needs the package Authlib on the server: `pip install Authlib`, then a restart.")
+        st.error("Signing in needs the package Authlib on the server: `pip install Authlib`, then a restart.")
     except StreamlitAuthError as problem:
         LOG.warning("Signing in: %s", problem)
-        st.sidebar.error("Signing in is not set up completely. The server’s log says what is missing.")
+        st.error("Signing in is not set up completely. The server’s log says what is missing.")

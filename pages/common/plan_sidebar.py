@@ -1,0 +1,353 @@
+"""The current plan in the sidebar, the same fields on every page that answers for it, and what can be done with it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, TypeAlias, get_args
+
+import streamlit as st
+
+from core.budget.errors import BudgetError
+from core.fields import Field
+from core.planning.comparison.comparison import with_saved_results
+from core.planning.comparison.entry import Kind, entry_of
+from core.planning.comparison.names import suggested
+from core.planning.evaluation import answer
+from core.planning.form.known import MATURITY, OWN_RUNS
+from core.planning.form.layout import (
+    CHUNKS,
+    CONTEXT,
+    EXPERT,
+    IMPLEMENTATION,
+    INTERLEAVE,
+    LOSS,
+    MICRO_BATCH,
+    MICRO_BATCHES,
+    OFFLOAD,
+    OVERHEAD,
+    PIPELINE,
+    RECOMPUTE,
+    SEQUENCE_PARALLEL,
+    SHARD_GROUP,
+    SLACK,
+    TENSOR,
+    TRAINING_SOFTWARE,
+    ZERO,
+)
+from core.planning.form.limits import CERTAINTY, DEADLINE, FREE, MOST_DOLLARS, MOST_WATTS
+from core.planning.form.plan_form import (
+    ACCELERATOR,
+    COUNT,
+    DTYPE,
+    MFU,
+    MODEL_NAME,
+    OPTIMIZER,
+    PACE,
+    PARAMETERS,
+    PLAN_IDS,
+    POLICY,
+    PRICE,
+    SEQ_LEN,
+    TRAINED,
+    plan_of,
+)
+from core.planning.form.rates import MEASURED_FIELDS
+from core.planning.form.search import BATCH, NETWORK
+from core.planning.form.trained import (
+    ACTIVATION_OFFLOAD,
+    ALPHA,
+    DISPLAY,
+    DORA,
+    DROPOUT,
+    FROZEN_TYPE,
+    HEAD,
+    IN_BACKWARD,
+    LAST,
+    LONGEST,
+    MEAN,
+    METHOD,
+    NAMES,
+    NORMS,
+    PAGED,
+    RANK,
+    TARGET,
+    WIDE,
+)
+from core.planning.plan import OWN, Plan
+from core.views.common.markup import safe_text
+from core.views.plan import text_limits
+from core.views.plan.text_rates import usual_network
+from core.wording import price
+from pages.common import comparison_list, show
+from pages.common.inputs import PLAN_TEXTS, Inputs
+from pages.common.rates import measure_here, rates_note
+from pages.common.registry import COMPUTE, HOME, PageSpec
+from pages.common.saving import Held, held, held_on, hold, name_of, saving
+from pages.common.shape import adopt_built, building, own_shape
+from pages.common.theme import projecting
+
+Rows: TypeAlias = tuple[Field | tuple[Field, ...], ...]
+
+_FIRST: Rows = (
+    MODEL_NAME,
+    (PARAMETERS, TRAINED),
+    (SEQ_LEN, BATCH),
+    ACCELERATOR,
+    (COUNT, NETWORK),
+    TRAINING_SOFTWARE,
+    (MFU, PRICE),
+    (DEADLINE, MOST_DOLLARS),
+)
+_OF_METHOD: Mapping[str, Rows] = {
+    "everything": (),
+    "adapters": ((RANK, TARGET), FROZEN_TYPE),
+    "last layers": (LAST, FROZEN_TYPE),
+    "named tensors": (NAMES, FROZEN_TYPE),
+}
+_TUNING: Rows = (
+    (ALPHA, DORA), (DROPOUT, NORMS), HEAD, WIDE, IN_BACKWARD, PAGED, ACTIVATION_OFFLOAD, (MEAN, LONGEST), DISPLAY,
+)  # fmt: skip
+
+
+def _trained(plan: Plan) -> Rows:
+    return (METHOD, *_OF_METHOD[plan.trained.method], *_TUNING)
+
+
+def _precision(plan: Plan) -> Rows:
+    return (OPTIMIZER, POLICY, DTYPE, *(() if plan.mfu is None else (PACE,)))
+
+
+_MORE: Mapping[str, tuple[str, Callable[[Plan], Rows]]] = {
+    "precision": ("Precision", _precision),
+    "layout": (
+        "Layout",
+        lambda _: (
+            ZERO, RECOMPUTE, (TENSOR, PIPELINE), (CONTEXT, EXPERT), (MICRO_BATCH, MICRO_BATCHES),
+            (INTERLEAVE, SHARD_GROUP), (SEQUENCE_PARALLEL, OFFLOAD), IMPLEMENTATION, LOSS, (CHUNKS, OVERHEAD, SLACK),
+        ),
+    ),
+    "trained": ("What is trained", _trained),
+    "limits": ("Limits", lambda _: (MOST_WATTS, FREE, CERTAINTY)),
+    "known": (
+        "Rates, own runs",
+        lambda _: (MATURITY, OWN_RUNS, *(MEASURED_FIELDS[i : i + 2] for i in range(0, len(MEASURED_FIELDS), 2))),
+    ),
+}  # fmt: skip
+"""Fields that are asked less often: the name of a box over the page → its title and its rows."""
+
+_FOUND: Mapping[str, tuple[Field, ...]] = {
+    "tokens": (TRAINED,),
+    "parameters": (MODEL_NAME, PARAMETERS),
+    "accelerators": (COUNT,),
+    "MFU": (MFU,),
+}
+"""What can be found → the fields whose place the answer takes."""
+
+_PAST, _NOW = "plan:past", "plan:now"
+"""Where session state has the plans before this one, and this one."""
+
+_MOST_PAST = 50
+
+
+@dataclass
+class Here:
+    """The page in one run: its inputs, and the places that the page fills when it has an answer."""
+
+    inputs: Inputs
+    head: show.Head
+    bar: Any
+    chips: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+
+
+_HERE: ContextVar[Here] = ContextVar("the page in this run")
+
+
+def here() -> Here:
+    """The page in this run."""
+    return _HERE.get()
+
+
+@contextmanager
+def question() -> Iterator[None]:
+    """The page's own question, in the line of its title."""
+    with here().head.question or st.container():
+        yield
+
+
+def asked(name: str) -> Any:
+    """A line of fields over an answer that is not the page's first."""
+    return st.container(key=f"np-question-{name}", horizontal=True, vertical_alignment="center", gap="xsmall")
+
+
+def ask(inputs: Inputs, word: str, *fields: Field, width: int | None = None, placeholder: str = "") -> None:
+    """Fields of the page's question in the line of its title, after the word that stands for their labels."""
+    if word:
+        st.html(f'<span class="np-ask" aria-hidden="true">{safe_text(word)}</span>', width="content")
+    for one in fields:
+        with st.container(width=width or "content"):
+            inputs.draw(one, bare=True, placeholder=placeholder)
+
+
+def draw(page: PageSpec, head: show.Head) -> None:
+    """Read the page's form, and draw the plan's fields; called by ``app.py`` on every run of a page with a plan.
+
+    They stand in the app and not in the page, so that they are the same widgets on all pages.
+    """
+    form = import_module(page.path.replace("/", ".").removesuffix("page.py") + "form")
+    with st.sidebar:
+        bar = st.container(key="np-plan", gap=None)
+        adopt_built()
+        inputs = Inputs(page, form.FORM)
+        _HERE.set(Here(inputs, head, bar, getattr(form, "CHIPS", {})))
+        if projecting():
+            return
+        _remember(inputs)
+        with show.guarded("The plan"):
+            _fields(inputs, plan_of(inputs.reading))
+
+
+def _fields(inputs: Inputs, plan: Plan) -> None:
+    with st.container(key="np-fields"):
+        _rows(inputs, _FIRST, plan)
+        with st.container(key="np-more", horizontal=True, gap="xxsmall"):
+            if plan.model == OWN:
+                with _box("shape", "Shape") as opened:
+                    if opened:
+                        own_shape(inputs)
+            for name, (title, rows) in _MORE.items():
+                asked = rows(plan)
+                changed = any(inputs.reading.texts[one.id] != one.default for row in asked for one in _fields_of(row))
+                with _box(name, f"{title} •" if changed else title) as opened:
+                    if opened:
+                        _rows(inputs, asked, plan)
+                        if name == "known":
+                            measure_here(plan)
+        building(inputs)
+        rates_note(inputs, plan)
+    show.problems(inputs, *PLAN_IDS)
+    show.input_errors(inputs)
+
+
+@contextmanager
+def _box(name: str, title: str) -> Iterator[bool]:
+    """A box beside the sidebar, whose content runs only while it is open."""
+    with show.popover(title, key=f"plan:{name}") as box, st.container(key=f"np-box-{name}"):
+        yield bool(box.open)
+
+
+def _fields_of(row: Field | tuple[Field, ...]) -> tuple[Field, ...]:
+    return row if isinstance(row, tuple) else (row,)
+
+
+def _rows(inputs: Inputs, rows: Rows, plan: Plan) -> None:
+    """Fields one under the other, those of a tuple side by side; none whose place the answer or the model takes."""
+    found = _FOUND.get(plan.find, ()) if inputs.page == COMPUTE else ()
+    for row in rows:
+        asked = [one for one in _fields_of(row) if one not in found and not (one == PARAMETERS and plan.known)]
+        if len(asked) == 1:
+            _field(inputs, asked[0], plan)
+        elif asked:
+            with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall"):
+                for one in asked:
+                    _field(inputs, one, plan)
+
+
+def _field(inputs: Inputs, field: Field, plan: Plan) -> None:
+    """A field of a plan; price and network show the usual ones."""
+    placeholder = ""
+    if field == PRICE:
+        unpriced = plan.prices is None and math.isnan(plan.price_range[0])
+        placeholder = "unknown" if unpriced else price(*plan.price_range)
+    elif field == NETWORK:
+        placeholder = usual_network(plan)
+    inputs.draw(field, placeholder=placeholder)
+
+
+# ------------------------------------------------------------------------------ what can be done with it
+
+
+def _remember(inputs: Inputs) -> None:
+    """Keep the plan of the run before where this one is another."""
+    state = st.session_state
+    now: tuple[Mapping[str, str], Held] = (dict(state[PLAN_TEXTS]), held())
+    past: list[tuple[Mapping[str, str], Held]] = state.setdefault(_PAST, [])
+    if _NOW in state and state[_NOW][0] != now[0]:
+        past.append(state[_NOW])
+        del past[:-_MOST_PAST]
+    state[_NOW] = now
+
+
+def take(inputs: Inputs, texts: Mapping[str, str], saved: Held = None) -> None:
+    """In a callback: another plan, which is the saved one ``saved`` or none."""
+    st.session_state[show.TAKEN] = st.session_state.get(show.TAKEN, 0) + 1
+    for each in get_args(Kind):
+        hold(saved if each == "plan" else None, each)
+    for name, text in texts.items():
+        inputs.put(name, text)
+
+
+def bar(texts: Mapping[str, str], kind: Kind = "plan") -> str | None:
+    """What can be done with the plan of ``texts``; the preset that is lit, each of which names every field of a plan.
+
+    kind: what “Save” keeps: the plan, or the calendar of the whole page.
+    """
+    now = here()
+    inputs = now.inputs
+    saved = held_on(inputs, kind)
+    lit = _examples(now)
+    if projecting():
+        return lit
+
+    def anew() -> None:
+        take(inputs, {name: inputs.form[name].default for name in inputs.form.shared})
+
+    def undo() -> None:
+        texts, saved = st.session_state[_PAST].pop()
+        st.session_state[_NOW] = (texts, saved)
+        take(inputs, texts, saved)
+
+    error = ""
+    with now.bar:
+        name = name_of(saved) or name_of(held()) or lit or ""
+        summary = suggested(texts).removeprefix(f"{name} · ")
+        bold = f"<b>{safe_text(name)}</b> " if name else ""
+        st.html(f'<p class="np-plan">{bold}{safe_text(summary)}</p>')
+        with st.container(key="np-acts", horizontal=True, gap="xxsmall"):
+            st.button("Undo", key="plan:undo", on_click=undo, type="tertiary", disabled=not st.session_state.get(_PAST))
+            st.button("New", key="plan:new", on_click=anew, type="tertiary")
+            saving(inputs, inputs.reading.texts if kind == "calendar" else texts, kind)
+            # The plan is taken where it is drawn: a callback would have that of before a field just changed.
+            if st.button("Compare", key="plan:add", type="tertiary", help="Add this plan to the comparison"):
+                entry = entry_of(name_of(held()) or suggested(texts, comparison_list.plans()), texts)
+                error = comparison_list.offer(with_saved_results(entry))
+            comparison_list.way_there()
+        if error:
+            show.error(error)
+    return lit
+
+
+def limits(inputs: Inputs) -> None:
+    """The line under an answer: which limits the plan keeps and misses, and how likely."""
+    with suppress(BudgetError):
+        show.note(text_limits.line(answer(plan_of(inputs.reading))))
+
+
+def _examples(now: Here) -> str | None:
+    """The presets, beside the page's title; the one that is lit."""
+    with now.head.examples or st.container():
+        into, at = st.container(), "long" if now.inputs.page == HOME else ""
+        return now.inputs.presets("Presets", now.chips, into=into, at=at, replaces=lambda _: take(now.inputs, {}))
+
+
+def body(draw: Callable[[Inputs], None]) -> None:
+    """Draw a page that answers for the plan: all of it in every run, since its fields stand outside of the page."""
+
+    def page() -> None:
+        draw(here().inputs)
+
+    show.whole(page)()
