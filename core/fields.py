@@ -207,7 +207,8 @@ class Form:
     older: version → how the texts that it wrote (by id) read in the next one; 0: how those of an address without a
     version do, which may have names that nobody writes any more.  derive: values → texts of fields that others decide.
     shared: ids of the fields that are the same on every page that has them, such as those of a plan. An address has
-    them under `SHARED`; older ones had them under the form's own prefix, which is still read.
+    them under `SHARED`; older ones had them under the form's own prefix, which is still read. gone: ids that shaped no
+    answer, and that older links may still have.
     """
 
     prefix: str
@@ -216,6 +217,7 @@ class Form:
     older: Mapping[int, Callable[[dict[str, str]], dict[str, str]]] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
     derive: Callable[[Mapping[str, Any]], Mapping[str, str]] = lambda _: {}
     shared: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
     _read: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, compare=False, repr=False)  # pyright: ignore[reportUnknownVariableType]
 
     def __post_init__(self) -> None:
@@ -316,7 +318,7 @@ class Form:
             if step in self.older:
                 texts = self.older[step](texts)
         parts = {item.id for item in self.fields}
-        unknown = sorted(set(texts) - parts)
+        unknown = sorted(set(texts) - parts - self.gone)
         if unknown and self.fields and version <= self.version:
             names = ", ".join(f"“{clipped(named.get(name, self.key(name)))}”" for name in unknown[:_LISTED])
             sentences.append(f"The link has fields that are not known here and were left aside: {names}.")

@@ -146,8 +146,6 @@ LIMITS: Mapping[str, Limit] = {
     "saves_per_minute": Limit(20, "saves", "of one visitor; a hand saves a few"),
     "study_bytes": Limit(100_000, "bytes", "a study file; a hundred models written out as shapes have as many"),
     "study_points": Limit(20_000, "searches", "of one study; at a fifth of a second each, an hour of one core"),
-    "study_points_shared": Limit(100, "searches", "of a study on a page; half a minute of the core all visitors share"),
-    "study_rows_shown": Limit(500, "points", "of results in a table; more slow a browser down"),
     "study_plans": Limit(10**11, "plans", "of one study; two cores take some ten hours for them"),
     "plans_drawn": Limit(500, "plans", "drawn of those kept; more points are no clearer, and each rerun sends them"),
     "study_top": Limit(100, "plans", "kept of each point; a table of more is read by nobody"),

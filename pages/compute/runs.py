@@ -13,7 +13,7 @@ from core.planning.evaluation import Answer
 from core.planning.nearest_runs import similar_runs
 from core.planning.plan import OWN
 from core.runs.published import Comparison, compare_all, explain_comparison, printed_mfu
-from core.runs.scores import predictions, predictions_by_one_of_its_own, score, score_of, traits
+from core.runs.scores import predictions, predictions_by_one_of_its_own, score, score_of
 from core.runs.share import published_shares, run_shares
 from core.runs.utilisation import Basis, Evidence, base_peak, evidence, left_out
 from core.views.plan.charts import answer_strip
@@ -111,13 +111,6 @@ def evidence_panel(inputs: Inputs, a: Answer) -> None:
                 [show.Column(heading, numeric=i > 2) for i, heading in enumerate(text.PREDICTED)],
                 text.predicted(predictions()),
                 caption="Accelerator-hours. Each run is predicted from those of all other labs.",
-            )
-    with show.fold("What else was tried to tell runs apart", key="compute:tried") as panel:
-        if panel.open:
-            show.small_table(
-                [show.Column(heading, numeric=i > 0) for i, heading in enumerate(text.TRIED)],
-                text.tried(traits(), score()),
-                caption="Each lab predicted from the others, whose runs give the factor. None helps, so none is used.",
             )
     gone = left_out(basis)
     with show.fold(f"{len(gone)} published rows left out, and why", key="compute:left") as panel:

@@ -21,7 +21,6 @@ GROUPS: Groups = {
     "Other layouts and clusters": {
         "space": "The whole space: narrow it, and the fastest as a table",
         "sizes": "How many accelerators?",
-        "study": "Studies: the same search over a grid",
     },
     "How sure it is": {
         "runs": "Published layouts beside ours",

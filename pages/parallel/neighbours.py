@@ -17,7 +17,7 @@ from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 from pages.parallel.request import SearchInputs
 
-_NONE = "Nothing fits, so there is no plan to look around from. Type one under “Own layout”."
+_NONE = "Nothing fits, so there is no plan to look around from. Type one under “Layout”."
 
 
 def near(_: Inputs, a: SearchInputs) -> None:

@@ -23,7 +23,6 @@ from pages.parallel.neighbours import how_many, launch, near
 from pages.parallel.published import proof, published
 from pages.parallel.request import SearchInputs, read_inputs
 from pages.parallel.search_space import picture, whole_space
-from pages.parallel.study import study
 
 _PANELS: dict[str, Callable[[Inputs, SearchInputs], None]] = {
     "space": whole_space,
@@ -31,7 +30,6 @@ _PANELS: dict[str, Callable[[Inputs, SearchInputs], None]] = {
     "near": near,
     "runs": published,
     "sizes": how_many,
-    "study": study,
     "proof": proof,
     "launch": launch,
     TAKE.id: lambda inputs, a: take_away(inputs, _in_force(a), of_layout=a.in_force is not None),

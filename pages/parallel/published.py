@@ -13,8 +13,6 @@ from pages.common.theme import TOKENS
 from pages.parallel.form import SOURCE
 from pages.parallel.request import SearchInputs
 
-_WORST = 15
-
 
 def published(_: Inputs, __: SearchInputs) -> None:
     """Published layouts, as they were measured, as they are timed here, and where the search would have gone."""
@@ -51,18 +49,3 @@ def proof(inputs: Inputs, _: SearchInputs) -> None:
         key="plan_search:errors",
     )
     show.note(words.ordered(every))
-    show.small_table(
-        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words.ERRORS)],
-        words.error_rows(calibration),
-        caption="By source, each by constants that were fitted without it",
-    )
-    show.small_table(
-        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words.BY_SOFTWARE)],
-        words.software_rows(calibration),
-        caption="By training software, each source by constants that were fitted without it",
-    )
-    show.small_table(
-        [show.Column(heading, numeric=0 < i < 4) for i, heading in enumerate(words.RUNS)],
-        words.run_rows(calibration, _WORST),
-        caption=f"The {min(_WORST, len(calibration.runs))} that are furthest off",
-    )

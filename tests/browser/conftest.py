@@ -155,9 +155,9 @@ def choose(page: Page, name: str) -> None:
 
 
 def open_preset(page: Page, name: str) -> None:
-    """Take a preset from the box “Open”, which closes by itself when it is answered."""
+    """Take a preset from the box “Examples”, which closes by itself when it is answered."""
     if not page.get_by_text(name, exact=True).is_visible():
-        page.get_by_test_id("stPopoverButton").filter(has_text="Open").click()
+        page.get_by_test_id("stPopoverButton").filter(has_text="Examples").click()
     choose(page, name)
 
 

@@ -36,7 +36,6 @@ from core.views.common.palette import LIGHT
 from core.views.plan import text_rates
 from core.views.roofline.charts import roofline
 from core.views.search import text as search_text
-from core.views.study.text import without_rates
 
 H100 = "H100 80GB HBM3, 22 Nov 2026"
 SMALL = {"model": "Llama 3.1 8B", "count": "16", "gb": "128", "seq": "4,096", "tokens": "1T", "gpu": "H100 SXM"}
@@ -118,14 +117,6 @@ def test_rates_count_for_their_own_accelerator(origin: str, gpu: str, expected: 
     assert ("stand in" in text) == (expected == "stands in")
     assert gpu in text or expected == "own"
     assert bool(text_rates.change(plan)) == bool(text_rates.by(plan)) == (expected != "other")
-
-
-def test_a_study_says_that_it_takes_the_datasheets_rates() -> None:
-    assert [bool(without_rates(with_rates(**given))) for given in ({}, GIVEN, {**GIVEN, "gpu": "T4"})] == [
-        False,
-        True,
-        False,
-    ]
 
 
 def test_no_rates_are_none_whatever_their_origin() -> None:

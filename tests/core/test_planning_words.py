@@ -16,7 +16,7 @@ from core.planning.nearest_runs import similar_runs
 from core.planning.plan import whole_accelerators
 from core.planning.presets import LECTURE, PRESETS
 from core.runs.published import Comparison, compare, compare_all, full_runs, models_with_runs
-from core.runs.scores import predictions, score, traits
+from core.runs.scores import predictions, score
 from core.runs.share import published_shares, run_shares
 from core.units import format_count, format_duration
 from core.views.common.palette import LIGHT
@@ -181,8 +181,6 @@ def test_score_and_predictions_in_words() -> None:
     for timed in (True, False):
         shares = published_shares(timed)
         says(words_runs.share_of(shares, 42, timed=timed, early=not timed), percent(shares.ends[1]), str(shares.labs))
-    rows = words_runs.tried(traits(), item)
-    assert all(len(row) == len(words_runs.TRIED) for row in rows)
     rows = words_runs.predicted(predictions())
     assert len(rows) == item.runs
     assert all(len(row) == len(words_runs.PREDICTED) for row in rows)

@@ -276,10 +276,14 @@ def _derived(values: Mapping[str, Any]) -> Mapping[str, str]:
     return {**derived_texts(values), **({PARAMETERS.id: f"{known.active:,}"} if known else {})}
 
 
+_GONE = frozenset({"study", "more"})
+"""Panels that pages had."""
+
+
 def plan_form(prefix: str, *others: Field) -> Form:
     """A form over the fields of a plan, and ``others`` of its own."""
     older = {0: _from_2, 1: _from_1, 2: _from_2, 3: _from_3}
-    return Form(prefix, (*PLAN_FIELDS, *others), older=older, derive=_derived, shared=PLAN_IDS)
+    return Form(prefix, (*PLAN_FIELDS, *others), older=older, derive=_derived, shared=PLAN_IDS, gone=_GONE)
 
 
 PLAN_FORM = plan_form("c")

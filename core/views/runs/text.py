@@ -14,7 +14,7 @@ from core.models.flops import train_flop_6nd
 from core.planning.evaluation import Answer
 from core.planning.nearest_runs import SimilarRun
 from core.runs.published import AS_PUBLISHED, Comparison, models_with_runs
-from core.runs.scores import LEVELS, Prediction, Score, Trait
+from core.runs.scores import LEVELS, Prediction, Score
 from core.runs.share import Shares
 from core.runs.utilisation import Evidence, base_peak
 from core.units import Kind, format_count, format_duration, format_quantity, significant
@@ -235,37 +235,6 @@ def share_of(shares: Shares, runs: int, *, timed: bool, early: bool) -> str:
         f"**A run{where} reaches {percent(mid)} of what {what}** ({interval((low, high))}, P10–P90 of {runs} published "
         f"runs of {shares.labs} labs), failures and checkpoints apart."
     )
-
-
-TRIED = ("what is known of a run", "runs", "labs", "factor of its share", "error with it", "inside with it")
-"""Headings of the table of `tried`."""
-
-
-def tried(rows: Sequence[Trait], score: Score) -> list[tuple[str, ...]]:
-    """What was tried to predict shares better: each factor with its evidence, and labs left out with it; first without
-    any."""
-    without = (
-        "nothing else, as it is",
-        f"{score.runs}",
-        f"{score.labs}",
-        "1",
-        percent(score.error),
-        percent(score.inside),
-    )
-    return [
-        without,
-        *(
-            (
-                row.name,
-                f"{row.runs}",
-                f"{row.labs}",
-                significant(row.factor, 2),
-                percent(row.score.error),
-                percent(row.score.inside),
-            )
-            for row in rows
-        ),
-    ]
 
 
 NEAREST = ("published run", "accelerator", "how it differs from your plan", "hours per peak", "share of its steps")

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from core.search.published_layouts import PublishedComparison
-from core.step_time.calibration.measured_steps import StepRun
 from core.step_time.calibration.report import Calibration
-from core.step_time.calibration.scores import Score, ranking, score
-from core.step_time.parts import Software
-from core.step_time.software import COMPILED, EAGER, INTERNEVO, MEGATRON, TUNED
-from core.units import format_exact
+from core.step_time.calibration.scores import ranking, score
 from core.views.search.text import degrees, rest
 from core.wording import percent, seconds_text, signed
 
@@ -74,71 +70,6 @@ def believed(calibration: Calibration) -> str:
         f"{percent(left.p90)}. One MFU for all steps of the same accelerator and number format: "
         f"{percent(plain.median)} and {percent(plain.p90)}."
     )
-
-
-_MEGATRON_CORE = 2023
-"""The year from which Megatron-LM is Megatron-Core."""
-
-BY_SOFTWARE = ("training software", "rows", "median error", "nine of ten within", "mean", "worst")
-"""Headings of the table of errors by training software."""
-
-ERRORS = ("source", "rows", "median error", "nine of ten within", "mean", "worst")
-"""Headings of the table of errors by source, each predicted without that source."""
-
-
-def error_rows(calibration: Calibration) -> list[tuple[str, ...]]:
-    """Each source with the errors of its rows, by constants that were fitted without them."""
-    return _error_rows(calibration, [run.group for run in calibration.runs])
-
-
-_TRAINED_WITH: Mapping[Software, str] = {
-    "": MEGATRON.id,
-    "mature": TUNED.id,
-    "compiled": COMPILED.id,
-    "eager": EAGER.id,
-    "deepspeed 2021": "DeepSpeed, 2021",
-    "internevo": INTERNEVO.id,
-}
-
-
-def software_rows(calibration: Calibration) -> list[tuple[str, ...]]:
-    """Training software, as a plan names it where it can be chosen, with the errors of its rows."""
-
-    def name(run: StepRun) -> str:
-        old = run.running.software == "" and run.year < _MEGATRON_CORE
-        return "Megatron-LM, to 2022" if old else _TRAINED_WITH[run.running.software]
-
-    return _error_rows(calibration, [name(run) for run in calibration.runs])
-
-
-def _error_rows(calibration: Calibration, names: Sequence[str]) -> list[tuple[str, ...]]:
-    scores = [score(fromkey, calibration.left[[name == fromkey for name in names]]) for fromkey in dict.fromkeys(names)]
-    return [(item.name, format_exact(item.rows), *_errors(item)) for item in scores]
-
-
-def _errors(item: Score) -> tuple[str, ...]:
-    return tuple(percent(value) for value in (item.median, item.p90, item.mean, item.worst))
-
-
-RUNS = ("published step", "measured", "predicted", "off by", "read as", "source")
-"""Headings of the table of published steps."""
-
-
-def run_rows(calibration: Calibration, top: int) -> list[tuple[str, ...]]:
-    """The rows that are furthest off, worst first."""
-    ratio = np.exp(calibration.inside)
-    order: list[int] = np.argsort(-np.abs(ratio - 1), kind="stable")[:top].tolist()
-    return [
-        (
-            calibration.runs[i].name,
-            seconds_text(calibration.runs[i].seconds),
-            seconds_text(float(ratio[i]) * calibration.runs[i].seconds),
-            signed(float(ratio[i]) - 1),
-            calibration.runs[i].how,
-            calibration.runs[i].source,
-        )
-        for i in order
-    ]
 
 
 def ordered(calibration: Calibration) -> str:

@@ -1,1 +1,0 @@
-"""A study's results, as rows and sentences."""
