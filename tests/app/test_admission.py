@@ -20,6 +20,8 @@ from pages.common.server.admission import HEALTH, SPARE, Admission, has_capacity
 from tests.loops import run
 from tests.perf.client import Session, spawned, until_up
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -105,8 +107,6 @@ import os, sys, time
 from types import SimpleNamespace
 import streamlit as st
 from pages.common.server.admission import close_expired_sessions
-
-pytestmark = pytest.mark.process
 
 app = st.App(os.path.abspath("app.py"))
 storage = app._create_runtime()._session_mgr._session_storage

@@ -17,6 +17,8 @@ from core.limits import limit
 from core.models.building.events import Refused
 from core.models.building.jobs import BuildRunner, build_key
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[2]
 
 SERVER = """
@@ -145,8 +147,6 @@ STORM = """
 import contextlib, os, random, signal, sys, time
 from pathlib import Path
 from core.jobs.queue import Line
-
-pytestmark = pytest.mark.process
 
 folder = Path(sys.argv[1])
 line, chance = Line(folder / "line"), random.Random(1)

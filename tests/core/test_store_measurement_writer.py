@@ -26,6 +26,8 @@ from tests.core import store_cases as cases
 from tests.core.measure_cases import DONE, SLEEPS, SPEC, Runner, Seen, program, says
 from tests.core.test_measure_running import gone
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[2]
 POINTS = [measured.point(f"n = {i}") for i in range(6)]
 
@@ -247,8 +249,6 @@ import os, random, signal, sys, time
 from core.store.measurement_writer import MeasurementWriter
 from core.store.store import Store
 from tests.core import measure_cases as measured
-
-pytestmark = pytest.mark.process
 
 moments = random.Random(16)
 for _ in range(10):
