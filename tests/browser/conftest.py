@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
-ROOT = Path(__file__).parents[2]
+from tests.patience import PATIENCE_S, until
+from tests.ports import free_port
 
-PATIENCE_S = 60
-"""A page that has not come so far after this long, on a machine however loaded, never will."""
+ROOT = Path(__file__).parents[2]
 
 expect.set_options(timeout=PATIENCE_S * 1000)
 
@@ -37,12 +35,9 @@ FLAGS = [
 @contextmanager
 def running_server(log: Path, script: str = "app.py") -> Iterator[str]:
     """A fresh server of the app, or of another script, on a free port; gives its base URL without trailing slash."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
-    command += ["--server.address", "127.0.0.1"]
-    with log.open("w") as out:
+    with free_port() as port, log.open("w") as out:
+        command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
+        command += ["--server.address", "127.0.0.1"]
         process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, env=os.environ.copy())
         try:
             _wait_until_healthy(process, port, log)
@@ -53,17 +48,15 @@ def running_server(log: Path, script: str = "app.py") -> Iterator[str]:
 
 
 def _wait_until_healthy(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
+    def healthy() -> bool:
         if process.poll() is not None:
             raise RuntimeError(f"the server ended with {process.returncode}:\n{log.read_text()}")
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=1) as answer:
-                if answer.status == 200:
-                    return
-        except OSError:
-            time.sleep(0.1)
-    raise RuntimeError(f"the server was not healthy after {PATIENCE_S} s:\n{log.read_text()}")
+        health = f"http://127.0.0.1:{port}/_stcore/health"
+        with suppress(OSError), urllib.request.urlopen(health, timeout=PATIENCE_S) as answer:
+            return answer.status == 200
+        return False
+
+    until(healthy, "a healthy server")
 
 
 @pytest.fixture(scope="session")
