@@ -106,8 +106,6 @@ from types import SimpleNamespace
 import streamlit as st
 from pages.common.server.admission import close_expired_sessions
 
-pytestmark = pytest.mark.process
-
 app = st.App(os.path.abspath("app.py"))
 storage = app._create_runtime()._session_mgr._session_storage
 now = time.monotonic()

@@ -11,6 +11,7 @@ import streamlit
 
 from pages.common.server.policy import Policy, headers
 from tests.loops import run
+from tests.patience import PATIENCE_S
 from tests.perf.client import spawned, until_up
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +47,7 @@ def test_every_answer_of_the_server_has_the_headers() -> None:
     with spawned(ROOT) as (port, _):
         run(until_up(port))
         for path in ("/", "/compute-budget?c_n=8B", "/_stcore/health", "/app/static/icon.svg", "/media/none.html"):
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
             connection.request("GET", path)
             seen = connection.getresponse().headers
             connection.close()

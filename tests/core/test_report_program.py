@@ -14,6 +14,7 @@ from core.views.report.program import as_python
 from core.views.report.report import Report
 from tests.core.report_cases import CHIPS, HOSTILE, ODD, about_a_layout, report
 from tests.every import every
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,7 +26,7 @@ def run(made: Report, folder: Path, cwd: Path) -> subprocess.CompletedProcess[st
     env = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     env |= {"PYTHONIOENCODING": "utf-8", "PYTHONWARNINGS": "error"}
     command = [sys.executable, str(file)]
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, timeout=120, encoding="utf-8")
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, timeout=PATIENCE_S, encoding="utf-8")
 
 
 def printed(made: Report, folder: Path) -> str:

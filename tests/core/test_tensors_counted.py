@@ -21,6 +21,7 @@ from core.tensors.tracing.trace import Program, trace
 from core.views.tensors.charts import storage_picture
 from core.views.tensors.text import PARTLY, explanations, headline, passed_over
 from tests.core.tensors_random import SHAPES, random_layouts, random_program
+from tests.patience import PATIENCE_S
 
 LARGE: dict[str, tuple[int, ...]] = {
     "torch.zeros(x.size(0) * 500000)": (1_000_000,),
@@ -99,7 +100,7 @@ def test_large_tensors_are_counted_in_little_memory() -> None:
         text=True,
         cwd=Path(__file__).parents[2],
         check=True,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     assert int(run.stdout) < 8 * 1024  # KiB
 

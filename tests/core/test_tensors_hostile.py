@@ -12,6 +12,7 @@ import pytest
 from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.trace import trace
 from tests.every import every
+from tests.patience import PATIENCE_S
 
 HOSTILE: dict[str, tuple[str, str]] = {
     # text → words the message must contain, and what is dangerous about it
@@ -278,7 +279,7 @@ def test_bad_input_leaves_memory_flat() -> None:
         text=True,
         cwd=root,
         check=True,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     assert int(run.stdout) < 4 * 1024  # KiB
 

@@ -16,6 +16,7 @@ from core.tensors.tracing.steps import Trace
 from core.tensors.tracing.trace import ELEMENT_DTYPES, trace
 from core.views.tensors.text import headline
 from tests.every import every
+from tests.patience import PATIENCE_S
 
 
 def kinds(traced: Trace) -> list[str]:
@@ -254,7 +255,7 @@ def test_importing_and_reading_do_not_load_torch() -> None:
         "core.tensors.parsing.reader.read_expression('x.t().view(2, 3)')\n"
         "assert not {'torch', 'einops', 'streamlit', 'pandas', 'plotly'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE_S)
 
 
 def test_all_steps_together_make_at_most_so_many_elements() -> None:
