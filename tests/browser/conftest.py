@@ -122,14 +122,14 @@ Kinds of elements are loaded one by one on the first visit, and a skeleton stand
 until then the first field in the document need not be the first one of the page.
 """
 
-STILL = """async () => {
+STILL = """async (patience) => {
   const pause = () => new Promise(done => setTimeout(() => requestAnimationFrame(() => setTimeout(done)), 50))
   const boxes = (root) => [...root.querySelectorAll('*')].map(e => {
     const b = e.getBoundingClientRect()
     return [b.x, b.y, b.width, b.height].map(Math.round) + (e.shadowRoot ? boxes(e.shadowRoot) : '')
   }).join()
   let before = null
-  for (let reading = 0; reading < 500; reading++) {
+  for (const end = performance.now() + patience; performance.now() < end;) {
     await document.fonts.ready
     const now = boxes(document.querySelector('.stApp'))
     if (now === before) return
@@ -164,12 +164,13 @@ def settle(page: Page) -> None:
 
 def still(page: Page) -> None:
     """Wait until nothing on the page moves any more: before boxes are read, and before a mouse goes to one."""
-    page.evaluate(STILL)
+    page.evaluate(STILL, PATIENCE_S * 1000)
 
 
-def watch(page: Page, problems: list[str]) -> None:
-    """Collect in ``problems`` what goes wrong in ``page``: console errors and uncaught exceptions.
+def watch(page: Page, problems: list[str], warnings: list[str]) -> None:
+    """Collect what goes wrong in ``page``: console errors and uncaught exceptions, and what the console warns of.
 
+    That a picture drawn by WebGL waits for a machine without a graphics card is its driver's remark, not the page's.
     Streamlit's client probes its health and host-config endpoints relative to a deep link before it falls back to
     the root, and the browser logs those 404s; they are no fault of a page.
     """
@@ -178,6 +179,8 @@ def watch(page: Page, problems: list[str]) -> None:
         probe = "_stcore/" in (message.location or {}).get("url", "")
         if message.type == "error" and not probe:
             problems.append(f"console: {message.text}")
+        if message.type == "warning" and "GL Driver Message (OpenGL, Performance" not in message.text:
+            warnings.append(message.text)
 
     page.on("console", on_console)
     page.on("pageerror", lambda error: problems.append(f"exception: {error}"))
@@ -201,6 +204,7 @@ class Tabs:
         page.emulate_media(color_scheme="dark" if theme == "dark" else "light", reduced_motion="no-preference")
         page.evaluate("location.protocol.startsWith('http') && (localStorage.clear(), sessionStorage.clear())")
         page.problems.clear()  # type: ignore[attr-defined]
+        page.warnings.clear()  # type: ignore[attr-defined]
         return page
 
     def give_back(self, theme: str, page: Page) -> None:
@@ -215,7 +219,8 @@ class Tabs:
         page = context.new_page()
         page.set_default_timeout(PATIENCE_S * 1000)
         page.problems = []  # type: ignore[attr-defined]
-        watch(page, page.problems)  # type: ignore[attr-defined]
+        page.warnings = []  # type: ignore[attr-defined]
+        watch(page, page.problems, page.warnings)  # type: ignore[attr-defined]
         return page
 
 
