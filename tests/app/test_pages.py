@@ -65,6 +65,7 @@ def test_prefixes_and_addresses_are_unique() -> None:
     assert len([page for page in PAGES if page.default]) == 1
 
 
+@pytest.mark.process
 def test_torch_is_imported_only_where_tensors_are_real() -> None:
     """In a process of its own, because another test may have imported torch into this one."""
     code = f"""

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 import streamlit
 
 from pages.common.server.policy import Policy, headers
@@ -42,6 +43,7 @@ def test_a_websocket_is_left_alone() -> None:
     assert sent == [{"type": "websocket.accept"}]
 
 
+@pytest.mark.process
 def test_every_answer_of_the_server_has_the_headers() -> None:
     """The page, what the server says of itself, files, and what there is not."""
     with spawned(ROOT) as (port, _):

@@ -181,6 +181,7 @@ def test_a_database_that_is_away_leaves_the_rest_of_the_page(page: PageSpec) -> 
     assert "secret" not in words(app)
 
 
+@pytest.mark.process
 def test_nothing_of_the_database_is_loaded_before_it_is_needed(tmp_path: Path) -> None:
     """In a process of its own: the app, Home and the pages that could save."""
     code = f"""

@@ -123,6 +123,7 @@ def worked_out(program: str) -> list[tuple[str, float]]:
     return [(name, float(now)) for name, now in re.findall(r"  (\w+) = (\S+) \(then", done.stdout)]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("page", "texts"), PROGRAMS)
 def test_the_program_of_a_page_finds_the_numbers_of_the_page(page: PageSpec, texts: Mapping[str, str]) -> None:
     with downloads() as made:
@@ -134,6 +135,7 @@ def test_the_program_of_a_page_finds_the_numbers_of_the_page(page: PageSpec, tex
     assert numbers
 
 
+@pytest.mark.process
 def test_the_program_of_compare_finds_the_numbers_of_every_plan() -> None:
     files = compared(dict(list(PRESETS.items())[:3]))
     entries, _ = read_json(files["json"])

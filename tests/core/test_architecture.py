@@ -266,6 +266,7 @@ def test_every_folder_of_core_is_a_package() -> None:
     assert [named(folder) for folder in folders if not (folder / "__init__.py").is_file()] == []
 
 
+@pytest.mark.process
 def test_importing_core_loads_nothing_heavy() -> None:
     heavy = ("torch", "transformers", "streamlit", "plotly", "pandas", "distributed", "pyarrow")
     code = (

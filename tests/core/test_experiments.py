@@ -108,6 +108,7 @@ def test_both_ways_onto_a_device_are_timed() -> None:
     assert "times as long" in text.SAID["send"].found(replace(FOUND["send"], numbers={**numbers, "cuda": 1.0}))
 
 
+@pytest.mark.process
 def test_a_runner_runs_and_remembers() -> None:
     runner = ExperimentRunner()
     runner._timeout_s = PATIENCE_S
@@ -120,6 +121,7 @@ def test_a_runner_runs_and_remembers() -> None:
     assert last.found == FOUND["init"]
 
 
+@pytest.mark.process
 def test_the_pages_have_the_panels_and_open_them_without_torch() -> None:
     """Panels come from the table; a process of its own runs what is in them, so that a page never loads torch."""
     code = (

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from core.floats.custom import custom_format, parse_custom
 from core.floats.formats import FORMATS
@@ -141,6 +142,7 @@ def test_gfloat_takes_ones_own_format() -> None:
     assert gfloat.text(fmt)
 
 
+@pytest.mark.process
 def test_nothing_is_imported_before_asking() -> None:
     code = "import sys, core.floats.oracles; print([m for m in ('torch', 'ml_dtypes', 'gfloat') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)

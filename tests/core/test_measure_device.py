@@ -144,6 +144,7 @@ def test_this_machine_can_be_described() -> None:
     assert here.kind == ("cuda" if here.gpus and device.torch_has_cuda() else "cpu")
 
 
+@pytest.mark.process
 def test_the_build_of_torch_is_read_without_importing_it() -> None:
     assert device.torch_has_cuda() == (torch.version.cuda is not None)
     code = (

@@ -31,6 +31,7 @@ def stop(runner: Runner) -> None:
         runner.cancel(latest.record.id)
 
 
+@pytest.mark.process
 def test_who_comes_while_a_job_runs_waits_in_line_and_is_served_in_turn() -> None:
     runner = Runner(lambda _: WORKS)
     first, second, third = (runner.start(SPEC, who)[0] for who in VISITORS)
@@ -54,6 +55,7 @@ def test_who_comes_while_a_job_runs_waits_in_line_and_is_served_in_turn() -> Non
     stop(runner)
 
 
+@pytest.mark.process
 def test_a_full_line_says_so_and_has_room_again_later() -> None:
     runner = Runner(lambda _: WORKS)
     jobs = [runner.start(SPEC, f"{i}")[0] for i in range(limit("job_queue") + 1)]
@@ -67,6 +69,7 @@ def test_a_full_line_says_so_and_has_room_again_later() -> None:
     stop(runner)
 
 
+@pytest.mark.process
 def test_one_visitor_cannot_start_job_after_job() -> None:
     runner = Runner(lambda _: ENDS, pause_s=1e6)
     cases.ended(runner, runner.start(SPEC, "Ada")[0])
@@ -80,6 +83,7 @@ def test_one_visitor_cannot_start_job_after_job() -> None:
     assert Runner(lambda _: ENDS)._pause_s == limit("job_pause")
 
 
+@pytest.mark.process
 def test_who_waited_in_line_needs_no_pause_and_it_ends_by_itself() -> None:
     runner = Runner(lambda spec: WORKS, pause_s=1e6)
     first = runner.start(SPEC, "Ada")[0]
@@ -95,6 +99,7 @@ def test_who_waited_in_line_needs_no_pause_and_it_ends_by_itself() -> None:
     assert runner.start(SPEC, "Ada")[1]
 
 
+@pytest.mark.process
 def test_a_job_that_cannot_begin_does_not_hold_up_the_line() -> None:
     told: list[Seen] = []
     commands = iter([WORKS, ["/nowhere/to/be/found"], WORKS])
@@ -107,6 +112,7 @@ def test_a_job_that_cannot_begin_does_not_hold_up_the_line() -> None:
     until(lambda: {one.record.id for one in told if one.state in ("cancelled", "failed")} == set(ids(tuple(jobs))))
 
 
+@pytest.mark.process
 def test_who_listens_hears_each_job_in_order_to_its_end() -> None:
     told: list[Seen] = []
     runner = Runner(lambda _: ENDS, told.append)
@@ -121,6 +127,7 @@ def test_who_listens_hears_each_job_in_order_to_its_end() -> None:
         told.clear()
 
 
+@pytest.mark.process
 def test_who_listens_may_fail_and_may_ask_the_runner(caplog: pytest.LogCaptureFixture) -> None:
     asked: list[Seen | None] = []
 
@@ -137,6 +144,7 @@ def test_who_listens_may_fail_and_may_ask_the_runner(caplog: pytest.LogCaptureFi
     ]
 
 
+@pytest.mark.process
 def test_many_who_start_at_once_have_one_job_each() -> None:
     runner = Runner(lambda _: WORKS)
     gate, seen = threading.Barrier(12), list[tuple[str, str]]()

@@ -170,6 +170,7 @@ def test_a_process_that_never_answers_is_stopped(tmp_path: Path) -> None:
     assert "stopped after 0.2 s" in refused.reason
 
 
+@pytest.mark.process
 def test_the_process_has_no_secret_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://secret")
     names = script("import json, os; print(json.dumps({'refused': ' '.join(os.environ)}))")
@@ -188,6 +189,7 @@ DEEDS = (
 )
 
 
+@pytest.mark.process
 def test_the_process_can_do_nothing_but_count() -> None:
     code = f"""
 import sys
@@ -350,6 +352,7 @@ def test_a_visitor_stands_in_line_once(tmp_path: Path) -> None:
     assert log(tmp_path) == ["d", "e", "n"]
 
 
+@pytest.mark.process
 def test_a_runner_forgets_what_was_built_long_ago(tmp_path: Path) -> None:
     runner = BuildRunner(Line(tmp_path), ["echo", '{"refused": "x"}'])
     keys: list[str] = []

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from pages.common.registry import PAGES
 from tests.patience import PATIENCE_S
 
@@ -14,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.process
 def test_the_notebook_example_runs() -> None:
     [code] = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     check = "\nassert train_flop_6nd(params=70e9, tokens=15e12) == 6.3e24"

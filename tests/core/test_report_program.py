@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from core.planning.comparison.entry import Entry, results_of
 from core.views.report.program import as_python
 from core.views.report.report import Report
@@ -36,6 +38,7 @@ def printed(made: Report, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.process
 def test_elsewhere_it_says_what_it_needs(tmp_path: Path) -> None:
     done = run(report(next(iter(CHIPS.values()))), tmp_path, tmp_path)
     assert done.returncode == 1
@@ -45,6 +48,7 @@ def test_elsewhere_it_says_what_it_needs(tmp_path: Path) -> None:
     assert str(tmp_path / "my plan.py") in done.stderr
 
 
+@pytest.mark.process
 def test_the_layout_in_force_is_found_again(tmp_path: Path) -> None:
     made = about_a_layout("13B on one node")
     at = made.layout
@@ -58,6 +62,7 @@ def test_the_layout_in_force_is_found_again(tmp_path: Path) -> None:
         assert one.text in said
 
 
+@pytest.mark.process
 def test_every_number_is_found_again(tmp_path: Path) -> None:
     made = report(*CHIPS.values(), *ODD.values())
     said = printed(made, tmp_path)
@@ -67,6 +72,7 @@ def test_every_number_is_found_again(tmp_path: Path) -> None:
     assert said.count("no answer:") == sum(one.answer is None for one in made.plans) > 0
 
 
+@pytest.mark.process
 def test_names_are_text(tmp_path: Path) -> None:
     texts = next(iter(CHIPS.values())).texts
     said = printed(report(*(Entry(name, texts) for name in HOSTILE)), tmp_path)

@@ -293,6 +293,7 @@ def test_a_folder_of_any_name_holds_the_database(tmp_path: Path, monkeypatch: py
     locations._stores.pop(locations.address()).close()
 
 
+@pytest.mark.process
 def test_a_write_that_another_process_holds_up_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "WAIT_S", 0)
     store = Store.open(cases.address(tmp_path))

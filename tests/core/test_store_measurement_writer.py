@@ -27,6 +27,8 @@ from tests.core.measure_cases import DONE, SLEEPS, SPEC, Runner, Seen, program, 
 from tests.core.test_measure_running import gone
 from tests.patience import PATIENCE_S, until
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[2]
 POINTS = [measured.point(f"n = {i}") for i in range(6)]
 

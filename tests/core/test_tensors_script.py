@@ -169,6 +169,7 @@ def test_a_start_with_strides() -> None:
     check("x", (0, 3), "int64")
 
 
+@pytest.mark.process
 def test_a_script_runs_alone(tmp_path: Path) -> None:
     text = script("y = rearrange(x, 'a b -> b a')\ny.view(2, 3)", (2, 3), "bfloat16")
     assert text.startswith("import torch\nfrom einops import rearrange\n")

@@ -249,6 +249,7 @@ def test_traces_of_many_threads_do_not_mix() -> None:
     assert wrong == []
 
 
+@pytest.mark.process
 def test_importing_and_reading_do_not_load_torch() -> None:
     script = (
         "import sys, core.tensors.parsing.reader, core.views.tensors.charts, core.views.tensors.text\n"

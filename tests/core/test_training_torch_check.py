@@ -122,6 +122,7 @@ def test_what_plain_torch_cannot_train_is_replaced_and_said_or_refused() -> None
         trial_of(MIXTRAL, "AdamW", bf16, "cpu", plan)
 
 
+@pytest.mark.process
 @pytest.mark.long
 def test_the_process_runs_a_fine_tuning_step() -> None:
     runner = TorchCheckRunner()
@@ -184,6 +185,7 @@ def test_a_step_is_cancelled_and_keeps_what_it_has() -> None:
     assert not runner.cancel(job.id)
 
 
+@pytest.mark.process
 def test_a_process_that_cannot_import_torch_says_so() -> None:
     runner = scripted("raise ModuleNotFoundError(\"No module named 'torch'\")")
     job, _ = runner.start(TRIAL)
@@ -193,6 +195,7 @@ def test_a_process_that_cannot_import_torch_says_so() -> None:
     assert text_torch_check.answer(ended) == ""
 
 
+@pytest.mark.process
 def test_a_step_that_takes_too_long_is_stopped() -> None:
     runner = TorchCheckRunner(lambda trial: [sys.executable, "-S", "-c", "import time; time.sleep(600)"], timeout_s=0.2)
     job, _ = runner.start(TRIAL)
