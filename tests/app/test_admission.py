@@ -59,6 +59,7 @@ def answered(kind: str, path: str = HEALTH) -> list[dict[str, Any]]:
     return sent
 
 
+@pytest.mark.process
 def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
     code = (
         "import resource as r; from pages.common.server.admission import raise_limit\n"
@@ -126,11 +127,13 @@ assert close_expired_sessions() == 2 and closed == ["a", "b", "c"] and not stora
 """
 
 
+@pytest.mark.process
 def test_who_does_not_come_back_is_let_go() -> None:
     done = subprocess.run([sys.executable, "-c", LEFT], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.process
 def test_a_full_server_fails_its_health_check_and_recovers() -> None:
     def health(port: int) -> int:
         try:

@@ -168,6 +168,7 @@ def in_line(app: AppTest) -> str:
     return said
 
 
+@pytest.mark.process
 def test_who_waits_for_a_model_to_be_built_sees_the_place_in_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

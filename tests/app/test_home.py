@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.patience import PATIENCE_S
+
 APP = str(Path(__file__).parents[2] / "app.py")
 
 
 def home(**typed: str) -> AppTest:
-    app = AppTest.from_file(APP, default_timeout=60).run()
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run()
     for key, text in typed.items():
         app.text_input(key=key).set_value(text).run()
     assert not app.exception

@@ -16,6 +16,7 @@ from core.tensors.tracing.steps import Trace
 from core.tensors.tracing.trace import ELEMENT_DTYPES, trace
 from core.views.tensors.text import headline
 from tests.every import every
+from tests.patience import PATIENCE_S
 
 
 def kinds(traced: Trace) -> list[str]:
@@ -248,13 +249,14 @@ def test_traces_of_many_threads_do_not_mix() -> None:
     assert wrong == []
 
 
+@pytest.mark.process
 def test_importing_and_reading_do_not_load_torch() -> None:
     script = (
         "import sys, core.tensors.parsing.reader, core.views.tensors.charts, core.views.tensors.text\n"
         "core.tensors.parsing.reader.read_expression('x.t().view(2, 3)')\n"
         "assert not {'torch', 'einops', 'streamlit', 'pandas', 'plotly'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE_S)
 
 
 def test_all_steps_together_make_at_most_so_many_elements() -> None:
