@@ -31,7 +31,7 @@ from core.training.layout import Layout, Recompute
 from core.training.optimizers import USUAL_OPTIMIZER, Optimizer
 from core.training.precision import USUAL_POLICY, PrecisionPolicy, find_policy
 from core.training.trained import EVERYTHING, Trained
-from core.units import IN_PERCENT, QuantityError, parse_quantity
+from core.units import IN_PERCENT, QuantityError, is_money, parse_quantity
 
 Find: TypeAlias = Literal["time", "tokens", "parameters", "accelerators", "MFU"]
 """What can be asked for; money is part of every answer."""
@@ -102,11 +102,14 @@ def parse_within(text: str) -> Limits:
 
     Raises `QuantityError` with the rule and an example otherwise.
     """
-    example = "90 days, 6 weeks, 3 months or $5M"
-    if "$" in text:
+    example, typed = "90 days, 6 weeks, 3 months or $5M", text.strip()
+    if is_money(text):
         return Limits(math.nan, parse_quantity(text, "usd", low=1.0, high=1e15, example=example))
-    if re.fullmatch(r"\s*[\d.,]+\s*", text):
-        raise QuantityError(f"“{text.strip()}” has no unit. Did you mean {text.strip()} days? For example: {example}.")
+    if re.fullmatch(r"[\d.,]+", typed):
+        raise QuantityError(f"“{typed}” has no unit. Did you mean {typed} days? For example: {example}.")
+    if re.fullmatch(r"[\d.,]+\s*[kmb]", typed, re.IGNORECASE):
+        months = f" or {typed[:-1].strip()} months" if typed[-1] in "mM" else ""
+        raise QuantityError(f"“{typed}” is a time or money. Did you mean ${typed}{months}? For example: {example}.")
     seconds = parse_quantity(text, "seconds", low=60.0, high=LONGEST_DAYS * 86400, example=example)
     return Limits(seconds / 86400, typed=" ".join(text.split()))
 

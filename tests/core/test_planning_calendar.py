@@ -12,19 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.budget.errors import BudgetError
+from core.dates import parse_day
 from core.formula import derivation
 from core.limits import limit
-from core.planning.calendar.dates import (
-    Closed,
-    between,
-    lasting,
-    moment,
-    parse_closed,
-    parse_day,
-    pauses_from,
-    quarter,
-    when,
-)
+from core.planning.calendar.dates import Closed, between, lasting, moment, parse_closed, pauses_from, quarter, when
 from core.planning.calendar.form import CALENDAR_FIELDS, RUN_FIELDS, calendar_request, texts_of
 from core.planning.calendar.presets import PRESETS
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
