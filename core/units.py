@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from core.limits import limit
-from core.number_text import AmbiguousNumberError, keyed
+from core.number_text import NothingTypedError, QuantityError, in_dollars, keyed
 
 Kind: TypeAlias = Literal[
     "count",  # parameters, tokens, layers: 70 B, 16,384
@@ -89,22 +89,6 @@ DURATIONS: tuple[tuple[str, float], ...] = (
     ("ns", 1e-9),
 )
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-class QuantityError(ValueError):
-    """A typed quantity that cannot be used; the message says why and gives an example."""
-
-    def about(self, field: str) -> str:
-        """The message with the name of the ``field`` that it is about."""
-        return f"{field}: {self}"
-
-
-class NothingTypedError(QuantityError):
-    """Nothing was typed where a quantity belongs."""
-
-    def about(self, field: str) -> str:
-        """ "Parameters is empty. Type a count, for example 70B." """
-        return f"{field} is empty.{str(self).removeprefix('Empty.')}"
 
 
 # ---------------------------------------------------------------------------------------------- showing
@@ -384,35 +368,6 @@ _NUMBER = re.compile(
 IN_PERCENT = 2
 """A share typed without a percent sign is meant in percent from here on. Whether 1.5 is 1.5 % or 150 % nobody knows."""
 
-_DOLLARS = re.compile(r"\bUS\s?\$|\bUSD\b|(?:\bUS )?\bdollars?\b", re.IGNORECASE)
-_OTHER_MONEY = re.compile(r"[€£¥₹]|\b(?:EUR|GBP|CNY|RMB|JPY|CHF|INR)\b", re.IGNORECASE)
-_PER_HOUR = re.compile(r"\s*(?:\bper\b|/)\s*(?:(?:gpu|accelerator|chip)[- ]?)?h(?:(?:ou)?rs?)?\b", re.IGNORECASE)
-
-
-_LARGE = re.compile(r"\d\s*(?:mio|mrd|thousand|millions?|billions?|trillions?)\b", re.IGNORECASE)
-
-
-def is_money(text: str) -> bool:
-    """Whether ``text`` can only be an amount of money: it names a currency, or millions of nothing."""
-    plain = "$" in text or _DOLLARS.search(text) or _OTHER_MONEY.search(text)
-    return bool(plain or _LARGE.search(text))
-
-
-def _plain(text: str, kind: Kind) -> str:
-    """``text`` with its numbers as they are keyed in, and units of money in one writing. Raises `QuantityError`."""
-    try:
-        plain = keyed(text).removeprefix("~").removeprefix("≈")
-    except AmbiguousNumberError as either:
-        first, second = (reading.strip() for reading in either.readings)
-        raise QuantityError(f"“{text.strip()}” is {first} or {second}: which of them? Type it so.") from None
-    if not kind.startswith("usd"):
-        return plain
-    if _OTHER_MONEY.search(plain):
-        raise QuantityError(f"“{text.strip()}” is not in dollars, and all amounts here are. For example: $2.50 or $5M.")
-    plain = _PER_HOUR.sub("/h", _DOLLARS.sub("$", plain))
-    return plain.replace("$", " ") if plain.count("$") == 1 else plain
-
-
 _TIMES = re.compile(r"[*×](?!\s*10\s*\^)")
 """Between two numbers of a product; before a power of ten it belongs to the number."""
 
@@ -480,7 +435,8 @@ def parse_quantity(
     if not text.strip():
         raise NothingTypedError(f"Empty. Type {grammar.what}, for example {grammar.example}.")
     refused = QuantityError(f"“{text.strip()}” is not {grammar.what}. For example: {grammar.example}.")
-    *factors, last = _factors(_plain(text, kind))
+    plain_text = keyed(text)
+    *factors, last = _factors(in_dollars(plain_text) if kind.startswith("usd") else plain_text)
     match = _NUMBER.fullmatch(last)
     suffix = _suffix(match) if match else ""
     if match is None or suffix not in grammar.suffixes:

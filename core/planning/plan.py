@@ -17,6 +17,7 @@ from core.models.catalog import CatalogModel, model_named
 from core.models.configs.custom import read_model
 from core.models.flops import Attention
 from core.models.spec_text import EXAMPLE
+from core.number_text import is_money
 from core.planning.own_runs import OwnRun
 from core.planning.search_texts import Batch
 from core.runs.energy import US_GRID, USUAL_PUE
@@ -31,7 +32,7 @@ from core.training.layout import Layout, Recompute
 from core.training.optimizers import USUAL_OPTIMIZER, Optimizer
 from core.training.precision import USUAL_POLICY, PrecisionPolicy, find_policy
 from core.training.trained import EVERYTHING, Trained
-from core.units import IN_PERCENT, QuantityError, is_money, parse_quantity
+from core.units import IN_PERCENT, QuantityError, parse_quantity
 
 Find: TypeAlias = Literal["time", "tokens", "parameters", "accelerators", "MFU"]
 """What can be asked for; money is part of every answer."""

@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from core.dates import is_day, parse_day
 from core.fields import Field, choice, optional, quantity
 from core.limits import limit
+from core.number_text import is_money
 from core.planning.plan import CERTAINTIES, LONGEST_DAYS
 from core.search.request import FREE_MEMORY
-from core.units import Kind, QuantityError, is_money, parse_quantity
+from core.units import Kind, QuantityError, parse_quantity
 
 LIMITS = "limits"
 """The part of the form."""
