@@ -24,8 +24,10 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
         "limits rows suggest data_version",
-        "units jobs",
-        "units_latex wording fields",
+        "number_text jobs",
+        "units",
+        "units_latex wording dates",
+        "fields",
         "formula",
         "sources",
         "products glossary",

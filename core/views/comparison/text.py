@@ -224,11 +224,24 @@ def against(plan: ComparedPlan, base: ComparedPlan) -> str:
         _instead(plan, base, "accelerators", " accelerators"),
         _instead(plan, base, "usable_bytes"),
         _relative(plan, base, "tokens", "fewer tokens", "more tokens"),
-        _relative(plan, base, "parameters", "fewer parameters", "more parameters", _NEAR),
+        _parameters(plan, base),
     ]
     if not days and any(sentences) and math.isfinite(sum(middles((plan, base), QUANTITY["days"]))):
         days = "in the same time"
     return ", ".join(filter(None, (days, *sentences)))
+
+
+def _parameters(plan: ComparedPlan, base: ComparedPlan) -> str:
+    """What works on a token, and beside a mixture of experts also what is stored."""
+    a, b = plan.answer, base.answer
+    stored = [max(one.stored, one.middle.parameters) for one in (a, b) if one]
+    mixture = any(one and one.stored > one.middle.parameters * (1 + _NEAR) for one in (a, b))
+    kind = "active parameters" if mixture else "parameters"
+    active = _relative(plan, base, "parameters", f"fewer {kind}", f"more {kind}", _NEAR)
+    if not (active and mixture and len(stored) == 2):
+        return active
+    by = stored[0] / stored[1] - 1
+    return f"{active} and {percent(abs(by))} {'fewer' if by < 0 else 'more'} in all" if abs(by) > _NEAR else active
 
 
 def _both(plan: ComparedPlan, base: ComparedPlan, name: str, same: float = SAME) -> tuple[float, float] | None:
