@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from core.limits import limit
 from core.suggest import suggestions
-from core.units import UNIT, Kind, QuantityError, parse_quantity
+from core.units import Kind, QuantityError, format_quantity, parse_quantity
 
 FieldKind: TypeAlias = Literal["text", "lines", "choice", "segments", "switch", "slider"]
 """How a field is filled in: typed, typed over several lines, one of many, one of a few, on or off, a whole number."""
@@ -85,7 +85,7 @@ def quantity(
         value = parse_quantity(text, kind, low=low, high=high, whole=whole, example=default)
         typed = text.strip()
         if value < few and typed.isdecimal():
-            plain = f"{typed} {UNIT[kind]}"
+            plain = format_quantity(value, kind)
             raise QuantityError(f"“{typed}” is {plain}. Did you mean {typed}{letter}? If not, type “{plain}”.")
         return value
 

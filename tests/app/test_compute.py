@@ -42,7 +42,7 @@ CASES: dict[str, dict[str, str]] = {
         "basis": "steady",
         "fam": "A100",
     },
-    "one token": {"n": "1", "tokens": "1", "count": "1", "gpu": "T4", "mfu": "1"},
+    "one token": {"n": "1 parameter", "tokens": "1 token", "count": "1", "gpu": "T4", "mfu": "1"},
     "the largest": {"n": "1e16", "tokens": "1e18", "count": "10,000,000", "gpu": "GB300", "dtype": "fp4", "seq": "1"},
 }
 

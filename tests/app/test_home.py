@@ -53,7 +53,7 @@ def test_the_example_of_a_code_is_one_of_the_format_that_codes_are_read_in() -> 
 
 
 def test_an_empty_box_is_named() -> None:
-    assert "Parameters is empty. Type a count, for example 70B. Still using 70B." in words(home(h_n=""))
+    assert "Parameters is empty. Type a number of parameters, for example 70B. Still using 70B." in words(home(h_n=""))
 
 
 def test_the_lectures_chip_says_whose_assumption_it_is() -> None:
