@@ -40,6 +40,7 @@ LIMITS: Mapping[str, Limit] = {
     "expression_work": Limit(1 << 21, "elements", "made or written by all steps: 32 of the largest tensors, 0.1 s"),
     "expression_depth": Limit(16, "open brackets", "checked before parsing: the parser recurses"),
     "expression_integer": Limit(10**9, "largest integer", "keeps products of a few sizes and strides inside 64 bits"),
+    "expression_number": Limit(10**18, "largest number", "counts of FLOPs and bytes; none of them is a size"),
     "expression_name": Limit(32, "characters", "a name that a line assigns; it labels a tensor in the picture"),
     "pattern_axes": Limit(16, "axes per side", "einops and einsum patterns; twice what can be drawn"),
     "contraction_points": Limit(1 << 20, "multiply-adds", "einsum and @; bounds time and every intermediate tensor"),

@@ -20,12 +20,12 @@ function icon(kind) {
 // that opens its tensors; the arrow keys go from line to line and show memory as it was then.
 function timeline(picture) {
   const { steps } = picture
-  const most = Math.max(1, ...steps.map((step) => step.held.reduce((sum, part) => sum + part, 0)))
+  const most = Math.max(1, ...steps.map((step) => step.once))
   const table = make("div", "timeline")
   table.setAttribute("role", "toolbar")
   table.setAttribute("aria-orientation", "vertical")
   table.setAttribute("aria-label", "Steps; arrow keys show memory after each, Enter opens and folds its tensors")
-  const head = make("div", "heading", ...["Step", "", "Shape", "Strides", "New bytes", "Storage", "So far"].map((text) => make("span", "", text)))
+  const head = make("div", "heading", ...["Step", "", "Shape", "Strides", "New bytes", "Inside, freed", "Storage", "So far"].map((text) => make("span", "", text)))
   head.setAttribute("aria-hidden", "true")
   table.append(head)
   steps.forEach((step, at) => {
@@ -38,6 +38,10 @@ function timeline(picture) {
       bar.style.width = `${(100 * bytes) / most}%`
       if (bytes && step.total) bars.append(bar)
     })
+    const gone = make("i", "gone")
+    gone.style.width = `${(100 * (step.once - step.held.reduce((sum, part) => sum + part, 0))) / most}%`
+    if (step.total) bars.append(gone)
+    bars.title = "There after this step; hatched: only during it"
     const { letter } = picture.storages[step.storage] || {}
     const source = make("code", "source", step.name && make("span", "", `${step.name} = ${goesOn ? "…" : ""}`), step.whole || step.source)
     source.title = source.textContent
@@ -47,6 +51,7 @@ function timeline(picture) {
       make("span", "shape", step.shape),
       make("span", "stride", step.stride),
       make("span", `bytes${step.added && step.added !== "0 B" ? " new" : ""}`, step.added),
+      make("span", "inside", step.inside && `+ ${step.inside}`),
       make("span", `of s${Math.max(step.storage, 0) % 4}`, letter && make("b", "", letter)),
       make("span", "held", bars, make("span", "total", step.total)),
     )

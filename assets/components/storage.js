@@ -45,14 +45,16 @@ class Picture extends Tensors {
     this.list = make("div", "storages", ...this.storages.map((storage) => this.storage(storage)))
     this.rows = []
     // A few steps are seen at a glance in the picture itself, which then stands first.
-    const steps = this.steps.length > 1 ? [timeline(this)] : []
+    const steps = this.steps.length > 1 ? [timeline(this), ...(data.memory ? [marked("p", "memory-sum", data.memory)] : [])] : []
     const isLong = this.steps.length > FEW + 1
+    const isFirst = isLong || data.slide // on a slide the code comes first
+    root.classList.toggle("slide", Boolean(data.slide))
     root.replaceChildren(
-      ...(isLong ? steps : []),
+      ...(isFirst ? steps : []),
       ...(this.why ? [reason(this.why, (code) => root.fix(code))] : []),
       this.readout,
       this.list,
-      ...(isLong ? [] : steps),
+      ...(isFirst ? [] : steps),
     )
     this.width = 0
     this.list.classList.toggle("long", isLong)
@@ -84,7 +86,20 @@ class Picture extends Tensors {
     const width = this.root.clientWidth || 900
     if (width === this.width) return
     this.width = width
+    this.narrow()
     this.refit()
+  }
+
+  // On a slide no code is cut: strides make room for it, then shapes, and then it is broken into lines.
+  narrow() {
+    const { classList } = this.root
+    classList.remove("unstrided", "unshaped")
+    if (!classList.contains("slide")) return
+    classList.add("measured")
+    const sources = this.rows.map((row) => row.querySelector(".source"))
+    for (const name of ["unstrided", "unshaped"])
+      if (sources.some((one) => one.scrollWidth > one.clientWidth + 1)) classList.add(name)
+    classList.remove("measured")
   }
 
   refit() {

@@ -7,6 +7,14 @@ function make(tag, className, ...inside) {
   return element
 }
 
+// Small markup as the server writes it: `code` and **bold**.
+function marked(tag, className, text) {
+  const parts = text.split(/(`[^`]+`|\*\*[^*]+\*\*)/).map((part) =>
+    part.startsWith("`") ? make("code", "", part.slice(1, -1)) : part.startsWith("**") ? make("b", "", part.slice(2, -2)) : part,
+  )
+  return make(tag, className, ...parts)
+}
+
 function vector(tag, attributes, text) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag)
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value)

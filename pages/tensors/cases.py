@@ -10,7 +10,8 @@ import streamlit as st
 from core.fields import choice
 from core.tensors.examples.surprises import CASES, NEGATIVE, NegativePreset, NegativeStep, negative_step
 from core.views.tensors.charts import negative_picture
-from core.views.tensors.text import bytes_text, shape_text, word
+from core.views.tensors.sizes import bytes_text
+from core.views.tensors.text import shape_text, word
 from pages.common import show
 from pages.common.components import component
 from pages.common.inputs import Inputs

@@ -16,10 +16,12 @@ from core.tensors.examples.typed_layout import LayoutAttempt, try_layout
 from core.tensors.layout import Layout
 from core.tensors.operations.lookup import REFUSED, topics
 from core.tensors.operations.values import ExpressionError
+from core.tensors.parsing.asked import Asked
 from core.tensors.parsing.text import read_shape, read_stride
 from core.tensors.tracing.script import script
 from core.tensors.tracing.steps import Trace
-from core.tensors.tracing.trace import ELEMENT_DTYPES, trace
+from core.tensors.tracing.trace import ELEMENT_DTYPES, follow, names_asked
+from core.views.tensors.text import said, unread
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.registry import PageSpec
@@ -42,10 +44,10 @@ PICTURE = "t:storage"
 """Key of the component that draws storages and tensors."""
 
 CODE_HELP = (
-    f"Up to {limit('expression_lines')} lines of PyTorch on x, such as y = x.t() and then y.view(6), also the body of "
-    "one function. The code is read, not run as Python: only the operations listed at the end of the page do anything. "
-    "Sizes may be worked out, as in x.view(x.size(0), -1); comments, docstrings, imports, print and assert are "
-    "skipped. "
+    f"Up to {limit('expression_lines')} lines of PyTorch, such as y = x.t() and then y.view(6): functions, try, if, "
+    "loops, backward() and .grad too. assert and print are worked out, and so is a number alone on a line. The "
+    "code is read, not run as Python: only the operations listed at the end of the page do anything. A line not "
+    "understood stops it; those before it are shown. Names that nothing defines are asked for beside the code. "
     "Shapes too large to draw are counted."
 )
 
@@ -90,6 +92,7 @@ class TensorInputs(Inputs):
     def __init__(self, page: PageSpec) -> None:
         super().__init__(page)
         self.shown: Mapping[str, str] = FIELDS
+        self.given: Mapping[str, str] = {}
         # Negative steps had a panel of their own; links that open it open the one that has them now.
         if self.key("odd") not in st.session_state and st.query_params.get(self.key("back")) == "true":
             st.session_state[self.key("odd")] = True
@@ -116,16 +119,33 @@ class TensorInputs(Inputs):
 
 def read_inputs(inputs: TensorInputs) -> dict[str, str]:
     """Draw the row; what was typed, by field."""
-    code, shape, stride, dtype = st.columns([3.4, 1, 1.05, 1.05])
+    code, beside = st.columns([4.4, 2])
     with code:
         typed = inputs.ask(_CODE)
-    with shape:
-        sizes = inputs.ask(_SHAPE)
-    with stride:
-        steps = inputs.ask(_STRIDE)
-    with dtype:
-        element = inputs.ask(_DTYPE)
+    names = names_asked(typed)
+    starts = any(item.name == "x" for item in names) or not typed.strip()
+    with beside:
+        shape, dtype = st.columns(2)
+        with shape:
+            sizes = inputs.ask(_SHAPE, disabled=not starts)
+        with dtype:
+            element = inputs.ask(_DTYPE, disabled=not starts)
+        steps = inputs.ask(_STRIDE, disabled=not starts)
+        inputs.given = _given(inputs, [item for item in names if item.name != "x"])
     return {"x": typed, "shape": sizes, "stride": steps, "dtype": element}
+
+
+def _given(inputs: TensorInputs, names: Sequence[Asked]) -> dict[str, str]:
+    """A field for every name that the code uses and does not define."""
+    found: dict[str, str] = {}
+    columns = st.columns(2) if names else ()
+    for place, item in enumerate(names):
+        what = "a number" if item.role == "number" else "the sizes of a tensor, or a number"
+        why = f"Not defined in the code: {what}."
+        field = text(f"n_{item.name}", item.name, item.text, max_chars=limit("number_chars"), help=why)
+        with columns[place % 2]:
+            found[item.name] = inputs.ask(field).strip() or item.text
+    return found
 
 
 def lecture_chips(inputs: TensorInputs, into: DeltaGenerator) -> None:
@@ -137,27 +157,31 @@ def lecture_chips(inputs: TensorInputs, into: DeltaGenerator) -> None:
         lit = next((label for label, fields in _MORE.items() if fields == now), "More")
         # With another label it is another popover, so that a choice closes it and stays in sight; and other chips, as a
         # closed popover does not hear that its choice was given up, and would choose it again with the next change.
-        inputs.presets("More", _MORE, into=st.popover(lit, type="tertiary", key=f"t_more_{lit}"), key=f"more {lit}")
+        inputs.presets(
+            "More", _MORE, into=st.popover(lit, type="tertiary", key=f"t_more_{lit}"), key=f"story more {lit}"
+        )
 
 
 def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:
-    """The trace of what was typed, or of the last good input when that cannot run; says why in ``inputs.errors``."""
+    """The trace of what was typed, as far as it is understood; a bad start keeps the last good one, and says why."""
+    start = dict(typed)
     try:
-        result = _trace(typed)
+        result = _trace(start, inputs.given)
     except ExpressionError as problem:
-        inputs.shown = {name: inputs.last_good(name, default) for name, default in FIELDS.items()}
-        strides = f" and strides {inputs.shown['stride']}" if inputs.shown["stride"].strip() else ""
-        inputs.fail(
-            str(problem),
-            f"Showing `{_one_line(inputs.shown['x'])}` on {inputs.shown['dtype']} of shape {inputs.shown['shape']}"
-            f"{strides} instead.",
-        )
-        return _trace(inputs.shown)
-    inputs.shown = typed
-    # Code that was meant for another shape runs, but torch refuses it: it and the new shape were never meant together.
-    if result.fits or typed["x"] != st.session_state.get(f"{inputs.key('x')}:good", CODE):
-        for name, text in typed.items():
+        start |= {name: inputs.last_good(name, FIELDS[name]) for name in FIELDS if name != "x"}
+        strides = f" and strides {start['stride']}" if start["stride"].strip() else ""
+        inputs.fail(str(problem), f"Still on {start['dtype']} of shape {start['shape']}{strides}.")
+        try:
+            result = _trace(start, inputs.given)
+        except ExpressionError:
+            start |= {name: FIELDS[name] for name in FIELDS if name != "x"}
+            result = _trace(start, inputs.given)
+    else:
+        for name, text in start.items():
             inputs.keep(name, text)
+    inputs.shown = start
+    if message := unread(result):
+        inputs.fail(message)
     return result
 
 
@@ -189,8 +213,9 @@ def _told(tried: Any, run: Trace) -> dict[str, Any] | None:
     return {"tensor": number, "shape": shape, "stride": stride, "offset": offset, **asdict(attempt)}
 
 
-def _trace(typed: Mapping[str, str]) -> Trace:
-    return trace(typed["x"], read_shape(typed["shape"], "counted_elements"), _stride(typed), typed["dtype"])
+def _trace(typed: Mapping[str, str], given: Mapping[str, str]) -> Trace:
+    shape = read_shape(typed["shape"], "counted_elements")
+    return follow(typed["x"], shape, _stride(typed), typed["dtype"], given)
 
 
 def _stride(typed: Mapping[str, str]) -> tuple[int, ...] | None:
@@ -200,7 +225,26 @@ def _stride(typed: Mapping[str, str]) -> tuple[int, ...] | None:
 def as_script(inputs: TensorInputs) -> str:
     """What is shown as a Python script that runs on its own."""
     shown = inputs.shown
-    return script(shown["x"], read_shape(shown["shape"], "counted_elements"), shown["dtype"], _stride(shown))
+    shape = read_shape(shown["shape"], "counted_elements")
+    try:
+        return script(shown["x"], shape, shown["dtype"], _stride(shown), given=inputs.given)
+    except ExpressionError as problem:
+        return f"# {problem}"
+
+
+def answers(run: Trace) -> None:
+    """What lines said that are no tensors, and names that were given what they suggest."""
+    rows = said(run)
+    if rows:
+        items = "".join(
+            f"<li><small>{line}</small> {show.rich(f'`{_code(text)}`')} {mark} {show.rich(_code(value))}</li>"
+            for line, text, value, mark in rows
+        )
+        st.html(f'<ol class="np-facts">{items}</ol>')
+
+
+def _code(text: str) -> str:
+    return text.replace("`", "'")
 
 
 def operations() -> None:
@@ -220,7 +264,3 @@ def _kind(title: str, groups: Sequence[tuple[str, Sequence[str]]]) -> str:
         for group, examples in groups
     )
     return f'<details class="np-kind"><summary>{title} <small>{count}</small></summary>{lists}</details>'
-
-
-def _one_line(code: str) -> str:
-    return "; ".join(line for line in code.splitlines() if line.strip())

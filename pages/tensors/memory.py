@@ -18,7 +18,8 @@ from core.tensors.parsing.text import read_shape
 from core.tensors.tracing.steps import Step, Trace
 from core.units import QuantityText, format_exact
 from core.views.tensors.charts_cache_walk import walk_picture
-from core.views.tensors.text import bytes_text, shape_text
+from core.views.tensors.sizes import bytes_text
+from core.views.tensors.text import shape_text
 from pages.common import show
 from pages.common.components import component
 from pages.common.figures import wire

@@ -101,7 +101,8 @@ def pattern(plan: PatternPlan) -> None:
     sizes = {axis.name: axis.size for axis in plan.axes}
     rows = "".join(_stage(stage, sizes, ink) for stage in plan.stages)
     title, detail = plan.headline
-    st.html(f'<p class="np-takeaway">{rich(title)} {rich(detail)}</p><div class="np-axes">{rows}</div>')
+    show.takeaway(f"{title} {detail}")
+    st.html(f'<div class="np-axes">{rows}</div>')
 
 
 def _stage(stage: Stage, sizes: Mapping[str, int], ink: _Ink) -> str:
@@ -137,7 +138,8 @@ def einsum(plan: EinsumPlan) -> None:
         over = "".join(ink.axis(name, plan.sizes[name], "gone") for name in plan.summed)
         rows.append(f'<div class="row"><code>summed</code><span class="dims">Σ {over}</span></div>')
     rows += [_pair(pair, plan, ink) for pair in plan.pairs]
-    st.html(f'<p class="np-takeaway">{rich(title)} {rich(detail)}</p><div class="np-axes">{"".join(rows)}</div>')
+    show.takeaway(f"{title} {detail}")
+    st.html(f'<div class="np-axes">{"".join(rows)}</div>')
 
 
 def _operand(label: str, names: Iterable[str], sizes: Mapping[str, int], ink: _Ink, summed: Iterable[str]) -> str:
@@ -164,7 +166,8 @@ def _pair(pair: Pair, plan: EinsumPlan, ink: _Ink) -> str:
     )
     sides = "".join(
         f'<div class="row"><code>{name}</code><span class="dims">{_ready(side)}</span>'
-        f"{_badge(side.effect, side.bytes)}<small>{rich(side.reason)}</small></div>"
+        f"{_badge('copy' if side.bytes_copied else side.effect, side.bytes_copied)}"
+        f"<small>{rich(side.reason)}</small></div>"
         for name, side in (("left", pair.left), ("right", pair.right))
     )
     return (

@@ -8,10 +8,12 @@ from pages.common import show
 from pages.common.components import component
 from pages.common.registry import TENSORS
 from pages.common.server.torch_import import torch_ready
+from pages.common.theme import projecting
 from pages.tensors.cases import odd
 from pages.tensors.inputs import (
     PICTURE,
     TensorInputs,
+    answers,
     as_script,
     lecture_chips,
     operations,
@@ -38,15 +40,17 @@ def page() -> None:
 
     with show.guarded("The answer"):
         show.answer(*headline(run))
+        answers(run)
         if passed := passed_over(run):
             show.note(passed)
     with show.guarded("The picture of the storage"):
-        component("storage")(
-            data={**storage_picture(run), "verdict": verdict(inputs, run)},
-            key=PICTURE,
-            on_fix_change=inputs.take_fix,
-            on_tried_change=inputs.try_layout,
-        )
+        if len(run) > 1 or run.starts_with_x:
+            component("storage")(
+                data={**storage_picture(run), "verdict": verdict(inputs, run), "slide": projecting()},
+                key=PICTURE,
+                on_fix_change=inputs.take_fix,
+                on_tried_change=inputs.try_layout,
+            )
 
     PANELS = {
         "named": ("Named axes: what einops and einsum do to memory", lambda: named_axes(inputs, run)),
@@ -72,7 +76,9 @@ def page() -> None:
             key="t:how",
             notes=(
                 f"Every step ran on torch {run.torch_version}, on x = torch.arange of the start shape; shapes, strides "
-                "and errors are torch’s own. View or copy is decided by asking whose storage a result uses.",
+                "and errors are torch’s own. View or copy is decided by asking whose storage a result uses. Bytes are "
+                "those that torch’s allocator of the CPU hands out, as its profiler reports them, those inside an "
+                "operation too; fused kernels of a device, such as FlashAttention, allocate other amounts.",
             ),
         )
         with show.fold("What can be typed", key="t:operations", icon=":material/keyboard:") as panel:

@@ -13,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from core.tensors.layout import Layout
 from core.tensors.named_axes.einsums import EinsumPlan, OperandPlan, explain_einsum
 from core.tensors.operations.values import ExpressionError
+from core.tensors.tracing.allocations import Witness
 from tests.every import every
 
 
@@ -21,7 +22,7 @@ def layout_of(tensor: torch.Tensor) -> Layout:
 
 
 def check(equation: str, *tensors: torch.Tensor, words: bool = False) -> EinsumPlan:
-    """Layout of the result, FLOPs of the matmuls, and the three-dimensional operands, against torch."""
+    """Layout of the result, FLOPs of the matmuls, operands in three dimensions and bytes inside, against torch."""
     explained = explain_einsum(equation, [layout_of(t) for t in tensors], words=words, element_size=4)
     with Recorder() as recorder, FlopCounterMode(display=False) as counter:
         result = einops.einsum(*tensors, equation) if words else torch.einsum(equation, *tensors)
@@ -33,6 +34,12 @@ def check(equation: str, *tensors: torch.Tensor, words: bool = False) -> EinsumP
         assert plan.layout.shape == operand.shape
         assert longer(plan.layout) == longer(operand)
     assert sum(plan.effect == "copy" for plan in plans) == recorder.copies
+    witness = Witness(torch)
+    again = witness.watch(lambda: einops.einsum(*tensors, equation) if words else torch.einsum(equation, *tensors))
+    shared = {tensor.untyped_storage()._cdata for tensor in tensors}
+    kept = 0 if again.untyped_storage()._cdata in shared else again.untyped_storage().nbytes()
+    if all(tensor.dtype == torch.float32 for tensor in tensors):
+        assert witness.allocated().total == kept + explained.bytes_inside
     if result.numel():
         assert longer(explained.layout) == longer(layout_of(result))
     return explained

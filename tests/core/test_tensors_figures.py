@@ -246,7 +246,7 @@ def test_the_timeline_adds_up_to_what_was_allocated() -> None:
     traced = trace(program, (32, 8), None, "float32")
     timeline = storage_picture(traced)["steps"]
     start = traced.steps[0].bytes_allocated
-    assert timeline[-1]["total"] == f"{start + traced.bytes_copied:,} B"
+    assert timeline[-1]["total"] == f"{start + traced.bytes_copied + traced.bytes_inside:,} B"
     assert [entry["added"] for entry in timeline] == ["1,024 B", "768 B", "256 B", "0 B", "512 B", "0 B"]
     assert [entry["name"] for entry in timeline] == ["", "w, idx", "w", "", "y", ""]
     assert "3 of 4 steps" in headline(trace(program.removesuffix("\ny += 1"), (32, 8), None, "float32"))[0]

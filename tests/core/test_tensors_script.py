@@ -98,11 +98,12 @@ def check(source: str, shape: tuple[int, ...], dtype: str, stride: tuple[int, ..
     printed = run_here(script(source, shape, dtype, stride))
     facts_printed = iter(facts(printed))
     for step in traced:
-        if step.pieces and step.picked is None:
+        if step.storage < 0 or (step.pieces and step.picked is None):
             continue  # a split whose tensors are shown one by one
         if step.kind == "refused":
-            assert f"{step.error_type}: " in printed
-            assert " ".join(printed.split(f"{step.error_type}: ")[-1].split()) == " ".join(step.error_message.split())
+            said = " ".join(f"{step.error_type}: {step.error_message}".split())
+            assert said in " ".join(printed.split())
+            assert step is not traced.last or " ".join(printed.split()).endswith(said)
             continue
         wanted = (
             str(step.layout.shape),
@@ -150,8 +151,11 @@ def test_scripts_of_random_programs() -> None:
         parsed += 1
         known = outcome(text, shape, dtype)
         again = re.search(r"\b(\w+), (?:\w+, )?\1\b", text)  # one name unpacked twice shows the later tensor twice
-        if parsed % 2 or isinstance(known, str) or known.refusal or again or "uint8" in dtype:
+        elsewhere = "cuda" in text or "pin_memory" in text  # followed here, and a CPU alone has neither
+        if parsed % 2 or isinstance(known, str) or known.refusal or again or elsewhere or "uint8" in dtype:
             continue
+        if re.search(r"\b(if|while|assert|print)\b", text):
+            continue  # the tensors of a question are steps here, and are not printed by the script
         check(text, shape, dtype)
         ran += 1
     assert ran > 60, ran

@@ -44,7 +44,8 @@ def test_headlines(expression: str, shape: tuple[int, ...], parts: tuple[str, ..
         ("y = x\ny[0, 0] = 5", (2, 3), ("`y` and `x`", "one and the same tensor")),
         ("x.contiguous()[0] = 5", (2, 3), ("`x.contiguous()` and `x`", "one and the same tensor")),
         ("y = x.t()\ny[0] = 5", (2, 3), ("`y` and `x`", "one storage", "different shapes and strides")),
-        ("y = torch.zeros(3)\ny[0] = 1", (2, 3), ("`torch.zeros(3)` made it", "storage of its own")),
+        ("x\ny = torch.zeros(3)\ny[0] = 1", (2, 3), ("`torch.zeros(3)` made it", "storage of its own")),
+        ("y = torch.zeros(3)\ny[0] = 1", (2, 3), ("`y` is the only tensor here",)),
         ("y = x + 1\ny[0] = 1", (2, 3), ("`x + 1` made it", "storage of its own")),
         (
             "y = x.as_strided((4, 3), (1, 1))\ny.add_(1)\nx",
@@ -58,7 +59,7 @@ def test_who_sees_a_write(expression: str, shape: tuple[int, ...], parts: tuple[
 
 
 def test_a_new_tensor_is_no_copy_and_a_cast_is_one() -> None:
-    assert " of a new tensor, so" in headline(trace("y = torch.zeros(3)\ny[0] = 1", (2, 3)))[0]
+    assert " of a new tensor, so" in headline(trace("x\ny = torch.zeros(3)\ny[0] = 1", (2, 3)))[0]
     assert " of a copy, so" in headline(trace("y = x.float()\ny[0] = 1", (2, 3)))[0]
     says(headline(trace("x.float()", (2, 3)))[0], "`.float()` copies", "24 B")
 

@@ -32,6 +32,7 @@ class OperandPlan:
     than 1, ``()`` when they stay. layout: the three-dimensional result. effect: whether reshaping copies; bytes: how
     much. reads: whether BLAS finds its last dimension next to each other (``rows``), the one before (``columns``:
     read as a transposed matrix, without a copy), or ``neither``, in which case BLAS needs a copy of its own.
+    blas_bytes: of that copy; none where the product is so small that torch loops over it itself.
     summed: names that only this operand has and that are summed before.
     """
 
@@ -43,6 +44,12 @@ class OperandPlan:
     reads: Reads
     reason: str
     summed: Names = ()
+    blas_bytes: int = 0
+
+    @property
+    def bytes_copied(self) -> int:
+        """All that is copied of it, by reshaping or by BLAS; freed after the product."""
+        return self.bytes + self.blas_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +76,8 @@ class Pair:
 
     @property
     def bytes_copied(self) -> int:
-        """Bytes both operands copy to get ready."""
-        return sum(plan.bytes for plan in (self.left, self.right) if plan is not None)
+        """Bytes both operands copy to get ready, those of BLAS with them; all are freed after the product."""
+        return sum(plan.bytes_copied for plan in (self.left, self.right) if plan is not None)
 
     @property
     def call(self) -> str:
@@ -97,17 +104,25 @@ def align(names: Names, layout: Layout, order: Names) -> Layout:
     )
 
 
-def contract(ready: list[Layout], order: Names, selected: int, element_size: int) -> tuple[list[Pair], Layout, int]:
-    """Multiply from left to right; returns the pairs, the final layout, and the FLOPs of sums over one operand."""
+_LOOPED = 400
+"""Multiply-adds of one matrix below which ``bmm`` loops itself and leaves BLAS out."""
+
+
+def contract(
+    ready: list[Layout], order: Names, selected: int, element_size: int
+) -> tuple[list[Pair], Layout, int, int]:
+    """Multiply from left to right; returns the pairs, the final layout, the FLOPs of sums over one operand, and the
+    elements of those sums and of the products that are not the last.
+    """
     summed = range(selected, len(order))
     if len(ready) == 1:
         (only,) = ready
         if selected == len(order):
-            return [], only, 0
-        return [], Layout.contiguous(only.shape[:selected]), only.numel
+            return [], only, 0, 0
+        return [], Layout.contiguous(only.shape[:selected]), only.numel, 0
     counts = {dim: sum(layout.shape[dim] != 1 for layout in ready) for dim in summed}
     pairs: list[Pair] = []
-    left, number, sum_flop = ready[0], 0, 0
+    left, number, sum_flop, between = ready[0], 0, 0, 0
     for right_number, right in enumerate(ready[1:], 1):
         inner: list[int] = []
         first: tuple[list[int], list[int]] = ([], [])
@@ -122,13 +137,15 @@ def contract(ready: list[Layout], order: Names, selected: int, element_size: int
                 counts[dim] = 0
         sum_flop += sum(side.numel for side, dims in zip((left, right), first, strict=True) if dims)
         left, right = _summed(left, first[0]), _summed(right, first[1])
+        between += sum(side.numel for side, dims in zip((left, right), first, strict=True) if dims)
         early = (_pick(order, first[0]), _pick(order, first[1]))
         result = len(ready) + len(pairs)
         pair = _pair(left, right, order, inner, early, (number, right_number), result, element_size)
         pairs.append(pair)
         left, number = pair.layout, result
     shape = left.shape[:selected]
-    return pairs, Layout(shape, left.stride[:selected], left.offset), sum_flop
+    between += sum(pair.layout.numel for pair in pairs[:-1])
+    return pairs, Layout(shape, left.stride[:selected], left.offset), sum_flop, between
 
 
 def _summed(layout: Layout, dims: Sequence[int]) -> Layout:
@@ -173,8 +190,8 @@ def _pair(
     if inner:
         batch, m, n, k = sizes
         plans = (
-            _operand(left, order, (both, rows, inner), columns, (batch, m, k), early[0], element_size),
-            _operand(right, order, (both, inner, columns), rows, (batch, k, n), early[1], element_size),
+            _operand(left, order, (both, rows, inner), columns, (batch, m, k), early[0], element_size, m * n * k),
+            _operand(right, order, (both, inner, columns), rows, (batch, k, n), early[1], element_size, m * n * k),
         )
         flop = int(matmul_flop(m, n, k, batch))
         layout = _bmm_result(left, right, both, rows, inner, columns)
@@ -206,8 +223,9 @@ def _operand(
     shape: tuple[int, int, int],
     early: Names,
     element_size: int,
+    products: int,
 ) -> OperandPlan:
-    """Permute and reshape one operand to three dimensions."""
+    """Permute and reshape one operand to three dimensions. products: multiply-adds of one matrix product."""
     dims = [dim for role in roles for dim in role] + absent
     moved = Layout(tuple(layout.shape[d] for d in dims), tuple(layout.stride[d] for d in dims), layout.offset)
     verdict = explain_view(moved, shape)
@@ -224,7 +242,11 @@ def _operand(
             "columns": "a view, read as a transposed matrix: the order of the loops changes, not the memory",
             "neither": "a view, but no dimension of the matrix has stride 1, so BLAS works on a copy of its own",
         }[reads]
-        return OperandPlan(names, permute, result, "view", 0, reads, reason, early)
+        copied = reads == "neither" and products >= _LOOPED
+        if reads == "neither" and not copied:
+            reason = "a view; no dimension of the matrix has stride 1, but a product this small is done without BLAS"
+        own = result.numel * element_size if copied else 0
+        return OperandPlan(names, permute, result, "view", 0, reads, reason, early, own)
     result = Layout.contiguous(shape)
     left, right = order[dims[edge.left]], order[dims[edge.right]]
     reason = f"a copy: {left} and {right} cannot merge, {edge.arithmetic}"

@@ -28,7 +28,8 @@ class EinsumPlan:
     operands, output: names, with ``…0`` for the first dimension an ellipsis stands for. sizes: by name.
     summed: names that are not in the output. summed_alone: elements of operands that are summed by themselves.
     batch: names in every operand and the output. pairs: the products in
-    order, left to right. layout: of the result. flop: of all pairs and sums.
+    order, left to right. layout: of the result. flop: of all pairs and sums. between: elements of sums of one operand
+    and of products that are not the last.
     best_flop, best_order: the cheapest order of pairs, ``None`` for two operands or fewer, where there is one order.
     """
 
@@ -45,6 +46,7 @@ class EinsumPlan:
     flop: int
     best_flop: int | None
     best_order: str
+    between: int = 0
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -56,9 +58,15 @@ class EinsumPlan:
         return sum(pair.bytes_copied for pair in self.pairs)
 
     @property
+    def bytes_inside(self) -> int:
+        """Bytes that are freed again: what operands copy, sums of one of them, and products that are not the last."""
+        return self.bytes_copied + int(tensor_bytes(self.between, self.element_size))
+
+    @property
     def headline(self) -> tuple[str, str]:
         """The answer as one sentence and a quieter line of detail, in small markup."""
-        shape = f"result {self.shape}"
+        made = bool(self.pairs) or bool(self.summed)
+        shape = f"result {self.shape}" + (f", {self.layout.numel * self.element_size:,} B" if made else "")
         over = f"sums over **{_said(self.summed)}**" if self.summed else "sums over nothing"
         pair = self.pairs[0] if self.pairs else None
         if pair is None:
@@ -74,16 +82,17 @@ class EinsumPlan:
                 best = f" The cheapest order, {self.best_order}, needs {self.best_flop:,} FLOP."
             return (
                 f"`{self.equation}` is **{len(self.pairs)} products**, left to right: **{self.flop:,} FLOP**; {shape}.",
-                f"It {over}; {self.bytes_copied:,} B are copied to get operands ready.{best} "
+                f"It {over}; {self.bytes_inside:,} B are copied or made on the way, and freed again.{best} "
                 "With opt_einsum installed, torch asks it for the order instead.",
             )
         if pair.kind == "multiply":
             return (
                 f"`{self.equation}` is an **elementwise product**: **{self.flop:,} FLOP**; {shape}.",
-                "No name is summed in both operands, so there is no matmul.",
+                "No name is summed in both operands, so there is no matmul."
+                + (f" {self.bytes_inside:,} B of sums are made first, and freed again." if self.between else ""),
             )
         what = "batched matmul" if pair.sizes[0] > 1 else "matmul"
-        copies = f"**{pair.bytes_copied:,} B** copied" if pair.bytes_copied else "**0 bytes** copied"
+        copies = f"**{self.bytes_inside:,} B** inside, freed again" if self.bytes_inside else "**0 bytes** copied"
         return (
             f"`{self.equation}` is a **{what}** {pair.call}: **{self.flop:,} FLOP**, {copies}; {shape}.",
             f"It {over}. {_operand_words(pair)}",
@@ -130,7 +139,7 @@ def explain_einsum(
     later = sorted({name for names in operands for name in names} - set(output), key=_torch_order(operands, words))
     order = (*output, *later)
     ready = [align(names, layout, order) for names, layout in zip(operands, layouts, strict=True)]
-    pairs, layout, alone = contract(ready, order, len(output), element_size)
+    pairs, layout, alone, between = contract(ready, order, len(output), element_size)
     best = best_order(operands, output, sizes) if len(operands) > 2 else (None, "")
     return EinsumPlan(
         equation=equation,
@@ -146,6 +155,7 @@ def explain_einsum(
         flop=sum(pair.flop for pair in pairs) + int(elementwise_flop(alone, 1)),
         best_flop=best[0],
         best_order=best[1],
+        between=between,
     )
 
 

@@ -36,6 +36,8 @@ def _small(
     fill: Fill = "",
 ) -> Operation:
     """A row whose reason is what its numbers are."""
+    takes = (*takes, *(() if "bool" in takes else ("bool",)))
+    keywords = (*keywords, "requires_grad")
     return Operation(name, SMALL, example, takes, keywords, forms, guard, subject, why=_WHY[fill], fill=fill)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import cast
 
 from core.limits import limit
 from core.tensors.operations.guards import (
@@ -203,6 +204,31 @@ def chosen(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None
     if len(args) + len(keywords) < 2:
         raise ExpressionError("where takes a condition and both sides, torch.where(x > 2, x, 0); or write nonzero().")
     elementwise(shapes, args, keywords)
+
+
+def truncated(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+    """trunc_normal_: torch draws until all numbers are accepted, for ever where few ever are."""
+    given = {"mean": 0.0, "std": 1.0, "a": -2.0, "b": 2.0} | named(("mean", "std", "a", "b"), args, keywords)
+    if not all(isinstance(value, int | float) for value in given.values()):
+        return  # torch says what it takes
+    mean, std, low, high = (float(cast("float", given[name])) for name in ("mean", "std", "a", "b"))
+    away = max(low - mean, mean - high, 0.0)
+    hardly = away > 2 * std
+    if std > 0 and low < high and not hardly:
+        accepted = (math.erf((high - mean) / std / math.sqrt(2)) - math.erf((low - mean) / std / math.sqrt(2))) / 2
+        # Where that is little, torch draws evenly between the bounds and accepts by the density.
+        hardly = accepted <= 0.3 and std / max(1.0, away / std) / (high - low) < 0.01
+    if hardly:
+        raise ExpressionError(
+            f"trunc_normal_ draws until every number lies between {low:g} and {high:g}, where a normal distribution of "
+            f"mean {mean:g} and deviation {std:g} has hardly any."
+        )
+
+
+def drawn(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+    """multinomial: as many for every row as are asked for."""
+    count = _whole(named(("num_samples",), args, keywords).get("num_samples"), 1)
+    check_elements(count * math.prod(shapes[0][:-1]), "The result")
 
 
 def added_outer(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:

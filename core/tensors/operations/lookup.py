@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 
-from core.tensors.operations import arithmetic, copies, creation, indexing, layers, named, views, writes
+from core.tensors.operations import arithmetic, copies, creation, indexing, layers, named, training, views, writes
 from core.tensors.operations.operation import Group, Operation, Written
 from core.tensors.operations.table import ELEMENTWISE, INDEXING, PICKING, ROWS, UPDATING, WRITING
 from core.tensors.operations.values import ExpressionError
@@ -24,27 +24,19 @@ REFUSED: Mapping[str, str] = {
 """Operations that are left out by design, and why."""
 
 
-_SHOWN = "shape, strides, offset and contiguity of every tensor are shown anyway, so leave it away"
-_VALUES = "the values of every tensor are drawn anyway; leave it away and write the tensor alone"
-_CPU = "every tensor here lies in the memory of the CPU; moving one would copy its bytes over a bus"
-_RANDOM = "x counts 0, 1, 2, … so that every element can be told apart, and torch.randn(2, 3) does here"
-
 ANSWERS: Mapping[str, str] = {
+    "type": "to convert a tensor, write x.to(torch.float16)",
+    **dict.fromkeys(("item", "tolist"), "what it gives is a number or a list; write it on a line of its own to see it"),
     **dict.fromkeys(
-        ("shape", "size", "stride", "storage_offset", "is_contiguous", "dim", "ndim", "numel", "nelement", "dtype"),
-        _SHOWN,
+        ("is_set_to", "_base", "_is_view", "id"),
+        "which tensors share memory is shown by the letter of their storage and by their offsets",
     ),
-    **dict.fromkeys(("ndimension", "element_size", "itemsize", "nbytes", "len"), _SHOWN),
-    "type": "the dtype of every tensor is shown anyway; to convert one, write x.to(torch.float16)",
-    **dict.fromkeys(("print", "item", "tolist", "display"), _VALUES),
     **dict.fromkeys(
-        ("data_ptr", "storage", "is_set_to", "_base", "_is_view", "id"),
-        ("which tensors share memory is shown by the letter of their storage and by their offsets"),
+        ("shape", "size", "stride", "storage_offset", "dim", "ndim", "numel", "nelement", "element_size", "dtype"),
+        "it is a number or sizes of a tensor, and stands where those may",
     ),
-    **dict.fromkeys(("cuda", "cpu", "device", "is_cuda", "pin_memory"), _CPU),
-    **dict.fromkeys(("normal", "bernoulli", "multinomial", "normal_", "uniform_", "bernoulli_"), _RANDOM),
 }
-"""What people ask a tensor for, and what answers it instead."""
+"""What people ask a tensor for, and what is said of it where it is not understood."""
 
 
 TOPICS: Mapping[str, tuple[Operation, ...]] = {
@@ -59,6 +51,7 @@ TOPICS: Mapping[str, tuple[Operation, ...]] = {
     "Layers and losses of torch.nn.functional": layers.ROWS,
     "Name the axes: einops and einsum": named.ROWS,
     "Write in place": (*writes.ROWS, WRITING, UPDATING),
+    "Train: parameters, gradients, random numbers, devices": training.ROWS,
 }
 """What one wants to do, and every operation that does it."""
 
@@ -88,7 +81,7 @@ def find(form: Written, name: str) -> Operation:
     text = f"{_PREFIX[form]}{name[:50]}{_SUFFIX[form]}"
     if name in ANSWERS:
         raise ExpressionError(f"`{text}` is not run here: {ANSWERS[name]}.")
-    for other in ("method", "property", "torch", "bare", "F"):
+    for other in ("method", "property", "torch", "bare", "F", "init"):
         if (other, name) in OPERATIONS:
             raise ExpressionError(f"`{text}` is not written that way here. Try {OPERATIONS[other, name].example}.")
     names = sorted({row.name for row in ROWS}, key=str.lower)
@@ -124,5 +117,21 @@ def no_layer(name: str) -> str:
     return f"`nn.{name[:40]}` makes a layer, and only tensors are made here. Write {instead}."
 
 
-_PREFIX: Mapping[Written, str] = {"method": ".", "property": ".", "torch": "torch.", "bare": "", "F": "F."}
-_SUFFIX: Mapping[Written, str] = {"method": "(…)", "property": "", "torch": "(…)", "bare": "(…)", "F": "(…)"}
+_PREFIX: Mapping[Written, str] = {
+    "method": ".",
+    "property": ".",
+    "torch": "torch.",
+    "bare": "",
+    "F": "F.",
+    "nn": "nn.",
+    "init": "nn.init.",
+}
+_SUFFIX: Mapping[Written, str] = {
+    "method": "(…)",
+    "property": "",
+    "torch": "(…)",
+    "bare": "(…)",
+    "F": "(…)",
+    "nn": "(…)",
+    "init": "(…)",
+}

@@ -20,11 +20,12 @@ Group: TypeAlias = Literal[
     "Written in place",
     "Laid out anew in place",
     "Small tensors",
+    "Gradients and devices",
 ]
 Takes: TypeAlias = Literal[
     "int", "ints", "data", "float", "bool", "none", "dtype", "format", "text", "tensor", "tensors"
 ]
-Written: TypeAlias = Literal["method", "property", "torch", "bare", "F"]
+Written: TypeAlias = Literal["method", "property", "torch", "bare", "F", "nn", "init"]
 Fill: TypeAlias = Literal["", "zeros", "counting", "input"]
 Numeric: TypeAlias = Callable[[ast.expr], bool]
 
@@ -37,6 +38,7 @@ AXES: Group = "Named axes"
 WRITE: Group = "Written in place"
 RESTRIDE: Group = "Laid out anew in place"
 SMALL: Group = "Small tensors"
+TRAINED: Group = "Gradients and devices"
 
 METHOD: tuple[Written, ...] = ("method",)
 PROPERTY: tuple[Written, ...] = ("property",)

@@ -6,7 +6,18 @@ The rows stand in `core.tensors.operations`. What an operation could allocate is
 
 from __future__ import annotations
 
-from core.tensors.operations import arithmetic, copies, creation, guards, indexing, layers, named, views, writes
+from core.tensors.operations import (
+    arithmetic,
+    copies,
+    creation,
+    guards,
+    indexing,
+    layers,
+    named,
+    training,
+    views,
+    writes,
+)
 from core.tensors.operations.operation import (
     COMPUTED,
     COMPUTING,
@@ -29,6 +40,7 @@ ROWS: tuple[Operation, ...] = (
     *named.ROWS,
     *writes.ROWS,
     *creation.ROWS,
+    *training.ROWS,
 )
 
 ELEMENTWISE = Operation("elementwise", COMPUTED, "x * 2 + x", guard=guards.elementwise, why=COMPUTING)
@@ -51,3 +63,6 @@ NAMING = Operation("name", VIEW, "y = x", why="a name is no tensor: nothing is m
 
 PIECE = Operation("piece", VIEW, "y, z = x.chunk(2)", why=PIECES)
 """One of the tensors that split, chunk or unbind made."""
+
+GRADIENT = Operation("gradient", COMPUTED, "w.grad", why="backward leaves it: as many elements as the tensor it is for")
+"""What ``backward()`` leaves at one tensor."""

@@ -65,6 +65,8 @@ Count: TypeAlias = "int | float | tuple[int | float, ...] | CountQuestion"
 DTYPES: Mapping[str, str] = {
     **{name: name for name in ("int64", "int32", "int16", "int8", "uint8", "bool")},
     **{name: name for name in ("float64", "float32", "float16", "bfloat16", "complex64")},
+    **{name: name for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "complex128")},
+    **{name: name for name in ("uint16", "uint32", "uint64")},
     "long": "int64",
     "int": "int32",
     "short": "int16",

@@ -68,7 +68,16 @@ ROWS: tuple[Operation, ...] = (
     _written("fill_", "x.fill_(7)", NUMBER, ("value",)),
     _written("zero_", "x.zero_()"),
     _written("copy_", "x.copy_(x.flip(0))", ("tensor",), ("other",), guards.elementwise),
-    *(_written(name, f"x.{name}(1)", OPERAND, ("other",), guards.one_operand) for name in _BINARY),
+    *(
+        _written(
+            name,
+            f"x.{name}(1)",
+            OPERAND,
+            ("other", "alpha") if name in ("add_", "sub_") else ("other",),
+            guards.one_operand,
+        )
+        for name in _BINARY
+    ),
     *(
         _written(name, f"x.float().{name}(2)", OPERAND, ("other",), guards.one_operand)
         for name in ("div_", "true_divide_")

@@ -54,6 +54,8 @@ def literal(node: ast.expr, read: Read) -> Literal | None:
             return "bool", flag
         case ast.Constant(value=str() as string):
             return "text", string
+        case ast.Name(id="bool" | "int" | "float" as name):
+            return "dtype", DType({"bool": "bool", "int": "int64", "float": "float64"}[name])
         case ast.Attribute(value=ast.Name(id="torch"), attr=name):
             if name in DTYPES:
                 return "dtype", DType(DTYPES[name])

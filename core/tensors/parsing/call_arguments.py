@@ -6,9 +6,9 @@ import ast
 import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from core.limits import limit
-from core.tensors.operations.lookup import ANSWERS
 from core.tensors.operations.operation import Operation, Takes
 from core.tensors.operations.values import CountQuestion, Device, DType, ExpressionError, Slot, Value
 from core.tensors.parsing.arguments import Literal, literal
@@ -31,8 +31,7 @@ _TAKES: dict[Takes, str] = {
 _DEVICE = re.compile(r"(cuda|cpu|mps|xpu|meta)(:[0-9]+)?")
 
 IGNORED: Mapping[str, str] = {
-    "device": "every tensor here lies in the memory of the CPU",
-    "requires_grad": "no gradients are kept here",
+    "device": "",
     "pin_memory": "every tensor here lies in the memory of the CPU",
     "non_blocking": "every tensor here lies in the memory of the CPU",
 }
@@ -44,7 +43,10 @@ _NUMPY: Mapping[str, str] = {"axis": "dim", "keepdims": "keepdim"}
 _PYTHON = ("split", "unflatten", "norm", "unique", "tensordot", "meshgrid")
 """Operations that torch has in Python, which take no names of numpy."""
 
-_MAKERS = ("_like", "new_")
+_MATRICES = (("mat1",), ("batch1",), ("mat",), ("vec1",), ("tensor1",))
+"""First parameters of operations that once took a number there, and warn of it."""
+
+_MAKERS = ("_like", "new_", "Parameter")
 
 
 class ArgumentReader(CountReader):
@@ -57,11 +59,16 @@ class ArgumentReader(CountReader):
         self.bundles: set[int] = set()
         """Steps whose result is several tensors of which none is picked yet."""
         self.lists: dict[str, tuple[int, ...]] = {}
+        self.listings: list[tuple[int, str, tuple[int, ...]]] = []
         """Names that stand for a list of tensors, and their steps."""
         self.literals: dict[str, Literal] = {}
         """Names that stand for a dtype, a pattern, a truth value, None or a device."""
         self.notes: dict[str, None] = {}
         """What was left out."""
+        self.device = ""
+        """Where the call that is being read puts its result."""
+        self.tracked = True
+        """Whether the lines that are read stand outside of ``torch.no_grad()``."""
 
     @abstractmethod
     def quote(self, node: ast.expr | ast.stmt) -> str: ...
@@ -69,7 +76,7 @@ class ArgumentReader(CountReader):
     def add(self, step: PlanStep) -> int:
         if len(self.steps) >= limit("expression_steps"):
             raise ExpressionError(f"More than {limit('expression_steps')} operations; each one is shown.")
-        self.steps.append(step)
+        self.steps.append(step if self.tracked else replace(step, tracked=False))
         return len(self.steps)
 
     # ------------------------------------------------------------------------------------------- literals
@@ -84,12 +91,16 @@ class ArgumentReader(CountReader):
             case ast.Attribute(value=owner, attr="dtype"):
                 return "dtype", CountQuestion("dtype", step=self.tensor(owner), text=self.segment(node))
             case ast.Attribute(value=owner, attr="device"):
-                self.tensor(owner)
-                return "device", Device("cpu")
+                return "device", Device(self.device_of(self.tensor(owner)))
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id="torch"), attr="device"), args=[ast.Constant(value=str() as name)]
             ):
                 return "device", Device(name)
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="torch"), attr="device"),
+                args=[ast.Constant(value=str() as name), ast.Constant(value=int() as index)],
+            ):
+                return "device", Device(f"{name}:{index}")
             case _:
                 pass
         return literal(node, self.count)
@@ -126,6 +137,9 @@ class ArgumentReader(CountReader):
                 return None
 
     @abstractmethod
+    def device_of(self, number: int) -> str: ...
+
+    @abstractmethod
     def gives_several(self, node: ast.expr) -> bool: ...
 
     def slots(self, numbers: Sequence[int], inputs: list[int]) -> tuple[Slot, ...]:
@@ -139,8 +153,10 @@ class ArgumentReader(CountReader):
     def arguments(self, operation: Operation, nodes: Sequence[ast.expr], inputs: list[int]) -> list[Value]:
         """Arguments by their places, without a device, which every tensor here has."""
         values = [self._positional(operation, node, inputs) for node in nodes]
+        if values and operation.keywords[:1] in _MATRICES and not isinstance(values[0], Slot):
+            raise ExpressionError(f"{operation.name} takes its tensors first, for example {operation.example}.")
         selected: list[Value] = [value for value in values if not isinstance(value, Device)]
-        if values and not selected:  # x.to(device) gives x itself
+        if values and not selected:  # x.to(device) keeps the type
             selected.append(CountQuestion("dtype", step=inputs[0]))
         return selected
 
@@ -160,10 +176,29 @@ class ArgumentReader(CountReader):
             or "dtype" not in operation.takes
         ):
             return False
-        if node.arg == "device" or isinstance(node.value, ast.Constant):
+        if node.arg == "device":
+            self._place(node.value)
+            return True
+        if isinstance(node.value, ast.Constant):
             self.notes[f"`{node.arg}=` is left out: {IGNORED[node.arg]}."] = None
             return True
         return False
+
+    def _place(self, node: ast.expr) -> None:
+        """Take the device that ``node`` names for where the result of the present call lies."""
+        result = self.literal(node)
+        if result is None or result[0] not in ("device", "text", "none"):
+            raise ExpressionError(f"{self.quote(node)} is no device; 'cuda:0' and x.device are.")
+        value = result[1]
+        name = value.name if isinstance(value, Device) else str(value or "cpu")
+        if not _DEVICE.fullmatch(name):
+            raise ExpressionError(f"{self.quote(node)} is no device; 'cuda:0' and 'cpu' are.")
+        self.device = "cpu" if name in ("cpu", "meta") else name if ":" in name else f"{name}:0"
+        if self.device != "cpu":
+            self.notes[
+                f"`{self.device}` is assumed: what moves there is followed and its bytes counted; the values are "
+                "worked out on the CPU."
+            ] = None
 
     def _positional(self, operation: Operation, node: ast.expr, inputs: list[int]) -> Value:
         """An argument by its place, which may be sizes with a star, ``x.view(*x.shape[:2], -1)``."""
@@ -181,9 +216,9 @@ class ArgumentReader(CountReader):
         if result is None:
             raise ExpressionError(self._no_argument(operation, node, known=False))
         kind, value = result
-        if operation.name == "to" and (device := _is_here(kind, value)) is not None:
-            self.notes[f"`.to(…)` of a device is left out: {IGNORED['device']}."] = None
-            return device
+        if operation.name == "to" and (kind == "device" or (kind == "text" and _DEVICE.fullmatch(str(value)))):
+            self._place(node)
+            return Device(self.device)
         allowed = {"int": ("int", "float"), "ints": ("ints", "data")}.get(kind, (kind,))
         if not set(allowed) & set(operation.takes):
             raise ExpressionError(self._no_argument(operation, node, known=True))
@@ -192,8 +227,6 @@ class ArgumentReader(CountReader):
     def _no_argument(self, operation: Operation, node: ast.expr, known: bool) -> str:
         """What to say of an argument that ``operation`` does not take. known: it is a literal of a kind understood."""
         example = f"For example: {operation.example}."
-        if any(isinstance(part, ast.Constant) and _DEVICE.fullmatch(str(part.value)) for part in ast.walk(node)):
-            return f"{self.quote(node)}: {ANSWERS['device']}. {example}"
         if not known:
             return f"{self.quote(node)} is not a number, a tuple of numbers, a dtype or a pattern. {example}"
         takes = list(dict.fromkeys(_TAKES[kind] for kind in operation.takes)) or ["nothing"]
@@ -202,8 +235,6 @@ class ArgumentReader(CountReader):
 
     def _keyword(self, operation: Operation, node: ast.keyword, inputs: list[int]) -> tuple[str, Value]:
         name = node.arg or "**"
-        if name == "device":
-            raise ExpressionError(f"`device=`: {ANSWERS[name]}. For example: {operation.example}.")
         if name not in operation.keywords and operation.name not in _PYTHON:
             name = _NUMPY.get(name, name)
         if name not in operation.keywords and (operation.keywords != ("*",) or name.startswith("_") or not node.arg):
@@ -219,10 +250,3 @@ def opens(node: ast.expr) -> bool:
             return True
         case _:
             return False
-
-
-def _is_here(kind: str, value: Value) -> Device | None:
-    """The device of ``.to(x.device)`` or ``.to('cpu')``, where every tensor is anyway; ``None`` for anything else."""
-    if kind == "device" and isinstance(value, Device) and value.name.startswith("cpu"):
-        return value
-    return Device("cpu") if kind == "text" and value == "cpu" else None

@@ -59,7 +59,7 @@ def _worked_out(what: str, parts: Sequence[Any], text: str) -> Count:
                 return _float_info(*parts)
             case _ if what in FUNCTIONS:
                 return bounded(FUNCTIONS[what](*parts), text)
-            case "**" if all(isinstance(part, int) for part in parts) and abs(parts[0]) > 1 and parts[1] > 30:
+            case "**" if all(isinstance(part, int) for part in parts) and abs(parts[0]) > 1 and parts[1] > 60:
                 raise ExpressionError(_TOO_LARGE)  # before Python works out a number of a million digits
             case _:
                 return bounded(getattr(operator, _OPERATORS[what])(*parts), text)
@@ -69,7 +69,7 @@ def _worked_out(what: str, parts: Sequence[Any], text: str) -> Count:
         raise ExpressionError(f"`{text[:60]}`: {problem}.") from None
 
 
-_TOO_LARGE = f"A number in an expression is at most {LIMITS['expression_integer'].value:,}."
+_TOO_LARGE = f"A number in an expression is at most {LIMITS['expression_number'].value:,}."
 
 
 def bounded(value: Any, text: str) -> Count:
@@ -84,11 +84,23 @@ def bounded(value: Any, text: str) -> Count:
 
 def _number(value: Any) -> int | float:
     """Whole numbers may become sizes and are capped; others are values, such as 1e10 or −∞."""
-    if isinstance(value, complex) or (isinstance(value, int) and abs(value) > limit("expression_integer")):
+    if isinstance(value, complex) or (isinstance(value, int) and abs(value) > limit("expression_number")):
         raise ExpressionError(_TOO_LARGE)
     if math.isnan(value):
         raise ValueError("this is not a number")
     return value
+
+
+def check_argument(value: Any) -> None:
+    """Refuse a whole number that is too large for a size, a stride or an index, wherever it stands in ``value``."""
+    if isinstance(value, tuple):
+        for item in cast("tuple[Any, ...]", value):
+            check_argument(item)
+    elif isinstance(value, slice):
+        cut = cast("slice[Any, Any, Any]", value)
+        check_argument((cut.start, cut.stop, cut.step))
+    elif isinstance(value, int) and abs(value) > limit("expression_integer"):
+        raise ExpressionError(f"A number that an operation takes is at most {limit('expression_integer'):,}.")
 
 
 def _float_info(dtype: DType, name: str) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -157,7 +158,7 @@ class ExpressionReader(ArgumentReader):
             case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) | ast.Attribute(attr=name) if (
                 name in ANSWERS
             ):
-                return f"{self.quote(node)} is a number, not a tensor: {ANSWERS[name]}."
+                return f"{self.quote(node)} is a number or sizes, where a tensor is asked for."
             case ast.BinOp() | ast.Call() | ast.Attribute():
                 return f"{self.quote(node)} is a number and has no x in it. For example: {EXAMPLE}."
             case _:
@@ -170,6 +171,8 @@ class ExpressionReader(ArgumentReader):
         field = self._field(node)
         if field is not None:
             return field
+        if node.attr == "grad":
+            return self.gradient(node)
         if ("method", node.attr) in OPERATIONS:
             raise ExpressionError(
                 f"`.{node.attr}` needs brackets, for example {OPERATIONS['method', node.attr].example}."
@@ -178,6 +181,10 @@ class ExpressionReader(ArgumentReader):
         source = self.tensor(node.value)
         text = self.segment(node)
         return self.add(PlanStep(operation, "property", (source,), f".{node.attr}", text, node.lineno))
+
+    @abstractmethod
+    def gradient(self, node: ast.Attribute) -> int:
+        """The step that made ``w.grad``."""
 
     def _called(self, node: ast.Call) -> tuple[Form, str, ast.expr | None]:
         """How a call is written, the name of the operation, and the tensor it is a method of."""
@@ -188,6 +195,10 @@ class ExpressionReader(ArgumentReader):
                 return "torch", name, None
             case ast.Attribute(value=ast.Name(id="F"), attr=name):
                 return "F", name, None
+            case ast.Attribute(value=ast.Name(id="nn"), attr="Parameter"):
+                return "nn", "Parameter", None
+            case ast.Attribute(value=ast.Attribute(value=ast.Name(id="nn"), attr="init"), attr=name):
+                return "init", name, None
             case (
                 ast.Attribute(value=ast.Name(id="nn"), attr=name)
                 | ast.Call(func=ast.Attribute(value=ast.Name(id="nn"), attr=name))
@@ -243,6 +254,7 @@ class ExpressionReader(ArgumentReader):
         """A method or function. ``outer`` is the subscript or field that picks one of several results."""
         form, name, receiver = self._called(node)
         operation = find(form, name)  # type: ignore[arg-type]
+        self.device = {"cuda": "cuda:0", "cpu": "cpu"}.get(name, "") if form == "method" else ""
         inputs: list[int] = []
         rest: Sequence[ast.expr] = node.args
         args: list[Value] = []
@@ -263,8 +275,10 @@ class ExpressionReader(ArgumentReader):
             else:
                 raise ExpressionError(f"`{name}` needs a tensor first, for example {operation.example}.")
             rest = rest[1:]
+        own, self.device = self.device, ""
         args += self.arguments(operation, rest, inputs)
         keywords = tuple(self.keywords(operation, named, inputs))
+        device, self.device = self.device or own, ""
         if not inputs and {"tensor", "tensors"} & set(operation.takes) and "float" not in operation.takes:
             raise ExpressionError(f"{name} needs at least one tensor, for example {operation.example}.")
         name_at = self.span(node.func)[1] - len(name)
@@ -280,6 +294,7 @@ class ExpressionReader(ArgumentReader):
             keywords=keywords,
             pick=None if outer is None else self._picked(operation, outer),
             at=(name_at, end),
+            device=device,
         )
         number = self.add(step)
         if operation.restrides:

@@ -15,6 +15,7 @@ _MODULES: tuple[tuple[str, str], ...] = (
     ("torch.nn", "nn"),
     ("math", "math"),
     ("numpy", "np"),
+    ("random", "random"),
 )
 """Modules as they may be imported, and the names they have here."""
 

@@ -7,278 +7,420 @@ what an expression may hold is said in `core.tensors.parsing.expressions`.
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import replace
+from typing import Any, TypeVar, cast
 
 from core.limits import limit
-from core.tensors.operations.lookup import OPERATIONS
-from core.tensors.operations.table import NAMING, PIECE, UPDATING, WRITING
-from core.tensors.operations.values import MODULES, Count, CountQuestion, ExpressionError, Index, Slot
-from core.tensors.parsing.counts import SYMBOLS, CountKind
-from core.tensors.parsing.evaluated import combined
-from core.tensors.parsing.expressions import ExpressionReader
-from core.tensors.parsing.numbers import BUILTINS
+from core.tensors.operations.guards import TooLargeError
+from core.tensors.operations.values import ExpressionError
+from core.tensors.parsing.annotations import annotated
+from core.tensors.parsing.assignments import AssignmentReader
+from core.tensors.parsing.facts import Fact, Machine
 from core.tensors.parsing.plan import Plan, PlanStep
 from core.tensors.parsing.simplified import plain
 from core.tensors.parsing.syntax import no_statement, parsed
 from core.tensors.parsing.text import check_lines, code_of, tidy
+from core.tensors.parsing.unrolled import filled
+
+_Node = TypeVar("_Node", bound="ast.stmt | ast.expr")
+_SEEDS = ("torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "np.random.seed", "random.seed")
 
 
 def read_expression(text: str) -> Plan:
-    """Parse ``text`` into a `Plan`.
+    """Parse ``text`` into a `Plan`, without running anything.
 
     Understands chains of operations on ``x``, operators, functions of torch and einops, names that a line assigns
     (``y = x.t()``, ``q, k, v = x.chunk(3)``), writes (``x[0] = 1``, ``y += 1``), numbers (``n = x.size(0)``,
-    ``b, n, d = x.shape``), the body of one function or under ``torch.no_grad()``, comments, docstrings, and imports of
-    what is there anyway; lines that only print or assert are skipped, unread. Raises `ExpressionError`, and nothing
-    else, for anything it does not understand.
+    ``b, n, d = x.shape``), functions and calls of them, comments, docstrings, and imports of what is there anyway.
+    Raises `ExpressionError`, and nothing else, for anything it does not understand, and for branches, which are known
+    only once the lines before them have run.
     """
     tidied = tidy(text)
-    plan = _Reader(code_of(tidied)).read()
-    return replace(plan, text=tidied)
+    reader = Reader(code_of(tidied))
+    reader.read()
+    return replace(reader.plan(), text=tidied)
 
 
-_NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
-_NAMED_LITERALS = ("dtype", "format", "text", "bool", "none", "device")
-"""Kinds of values besides numbers and tensors that a name may stand for."""
+class Refused(Exception):  # noqa: N818 (not wrong: torch's own error, on its way to the `except` that takes it)
+    """What torch refused, while its statement is left."""
+
+    def __init__(self, problem: Exception) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
 
 
-class _Reader(ExpressionReader):
-    """Walks the lines: assignments, writes, and expressions whose result is shown."""
+class _Left(Exception):  # noqa: N818
+    """``break``, or ``return`` from a branch."""
 
-    def read(self) -> Plan:
+
+class _Again(Exception):  # noqa: N818
+    """``continue``."""
+
+
+class Reader(AssignmentReader):
+    """Walks the statements: assignments, writes, branches, and expressions whose result is shown.
+
+    With a machine, every statement runs before the next one is read, so that branches and questions can be answered.
+    facts: what lines said that are no tensors. executed: the statements that ran, with branches resolved, and whether
+    each stands for itself: it makes no tensor that is to be shown.
+    """
+
+    def __init__(self, text: str, machine: Machine | None = None) -> None:
+        super().__init__(text, machine)
+        self.executed: list[tuple[ast.stmt, bool]] = []
+        self.sizes: dict[str, int] = {}
+        """Dimensions that annotations have named, and their sizes."""
+        self.line = 1
+        self.present: ast.stmt = ast.Pass()
+        """The statement that is being run."""
+
+    def read(self) -> None:
+        """All statements. Raises `ExpressionError`, with ``line`` set, for the first that is not understood."""
         program = plain(parsed(self.text))
-        check_lines(len(program.statements))
-        for statement in program.statements:
-            match statement:
-                case ast.Expr(value=ast.Name() as name):
-                    self._show(name)
-                case ast.Expr(value=value):
-                    self._value(value)
-                case ast.Assign():
-                    self._assign(statement)
-                case ast.AugAssign():
-                    self._update(statement)
-                case _:
-                    raise ExpressionError(no_statement(self.segment(statement)))
-        notes = (*program.notes, *self.notes)
-        return Plan(self.text, tuple(self.steps), self.names, tuple(self.questions), notes)
+        self.notes = dict.fromkeys(program.notes) | self.notes
+        check_lines(sum(not isinstance(statement, ast.Assert) for statement in program.statements))
+        try:
+            self._body(program.statements)
+        except _Left:
+            return
+        if program.problem is not None:
+            self.line = program.problem[0]
+            raise program.problem[1]
 
-    # ----------------------------------------------------------------------------------------- statements
+    def plan(self) -> Plan:
+        return Plan(
+            self.text, tuple(self.steps), self.names, tuple(self.questions), tuple(self.notes), tuple(self.listings)
+        )
 
-    def _name_count(
-        self, name: str, node: ast.Assign | ast.AugAssign, kind: CountKind | None, count: Count | None
-    ) -> None:
-        if kind is None or count is None:
-            raise ExpressionError(f"{self.quote(node)}: `{name[:40]}` is a number here, and this is none.")
-        self._rename(name, node)
-        self.bind_count(name, count, kind)
+    def run(self) -> None:
+        """Run what has been read and not yet run. Raises `Refused` where torch refuses a step."""
+        if self.machine is not None and (problem := self.machine.advance(self.steps)) is not None:
+            raise Refused(problem)
 
-    def _rename(self, name: str, node: ast.Assign | ast.AugAssign) -> None:
-        """Take ``name`` for a number; whatever tensor it stood for keeps its step."""
-        self._check_name(name)
-        if name == "x":
-            raise ExpressionError(f"{self.quote(node)}: x is the tensor; give the number another name, n = 3.")
-        self._forget_others(name)
-        if self.names.pop(name, None) is not None:
-            self.steps[-1] = replace(self.steps[-1], forgets=(*self.steps[-1].forgets, name))
+    def _body(self, body: Sequence[ast.stmt]) -> None:
+        for statement in body:
+            self._statement(statement)
 
-    def _show(self, node: ast.Name) -> None:
-        """A line that is only a name: shown as a step, unless that is what the step before has just shown."""
-        number = self.named(node)
-        if number != len(self.steps):
-            self._alias(number, node, node.id)
+    def _statement(self, node: ast.stmt) -> None:
+        self.line = node.lineno
+        match node:
+            case ast.If(test=test, body=body, orelse=other):
+                self._body(body if self.truth(self._settled(test)) else other)
+            case ast.Try():
+                self._try(node)
+            case ast.For():
+                self._loop(node)
+            case ast.With(body=body):
+                before, self.tracked = self.tracked, False
+                try:
+                    self._body(body)
+                finally:
+                    self.tracked = before
+            case ast.Break():
+                raise _Left
+            case ast.Continue():
+                raise _Again
+            case ast.Assert(test=test):
+                self._assert(test, node)
+            case ast.Raise():
+                raise ExpressionError(f"{self.quote(node)}: nothing is raised here but what torch refuses.")
+            case _:
+                settled = self._settled(node)
+                self.present = settled
+                facts = len(self.facts)
+                try:
+                    self._simple(settled)
+                    self.run()
+                except Refused:
+                    self.executed.append((settled, self._stands_alone(settled)))
+                    raise
+                alone = isinstance(settled, ast.Expr) and len(self.facts) > facts
+                self.executed.append((settled, alone or self._stands_alone(settled)))
 
-    def _value(self, node: ast.expr) -> None:
-        """A line that is an expression: shown as a step, also where it only picks from a list."""
-        before = len(self.steps)
-        number = self.result(node)
-        if number <= before:
-            self._alias(number, node, "")
+    def _stands_alone(self, node: ast.stmt) -> bool:
+        """Whether a statement is run by Python as it stands, in a script."""
+        match node:
+            case ast.Assign(targets=[ast.Attribute()]) | ast.AugAssign(target=ast.Attribute()) | ast.Delete():
+                return True
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                return name in self.values or (name in self.literals and self._is_answer(node.value))
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="backward" | "retain_grad" | "manual_seed" | "seed"))):
+                return True
+            case _:
+                return False
 
-    def _alias(self, number: int, node: ast.expr | ast.stmt, name: str, text: str = "") -> None:
-        text = text or self.segment(node)
-        added = self.add(PlanStep(NAMING, "name", (number,), text, text, node.lineno, name=name))
-        if name:
-            self._bind_tensor(name, added)
-        if number in self.bundles:
-            self.bundles.add(added)
+    def _simple(self, statement: ast.stmt) -> None:
+        match statement:
+            case ast.Expr(value=ast.Call(func=ast.Name(id="print" | "display" | "text"), args=args)):
+                self._print(args, statement)
+            case ast.Expr(value=ast.Call(func=func)) if ast.unparse(func) in _SEEDS:
+                self._seed(statement)
+            case ast.Expr(value=value) if self.is_fact(value) and not isinstance(value, ast.Name):
+                self.facts.append(Fact(statement.lineno, self.segment(value), self.shown(value)))
+            case ast.Expr(value=ast.Name(id=name)) if name in (*self.kinds, *self.values, *self.literals):
+                self.facts.append(Fact(statement.lineno, name, self.shown(statement.value)))
+            case ast.Expr(value=ast.Name() as name):
+                self._show(name)
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner, attr="backward")) as call):
+                self._backward(owner, call)
+            case ast.Expr(value=value):
+                self._value(value)
+            case ast.Assign(targets=[ast.Attribute(value=owner, attr="grad" | "requires_grad" as field)]):
+                self._set_field(owner, field, statement)
+            case ast.Assign():
+                self._assign(statement)
+            case ast.AnnAssign():
+                self._annotated(statement)
+            case ast.AugAssign():
+                self._update(statement)
+            case ast.Delete(targets=targets) if all(isinstance(target, ast.Name) for target in targets):
+                for target in targets:
+                    self._forget(ast.unparse(target), statement)
+            case _:
+                raise ExpressionError(no_statement(self.segment(statement)))
 
-    def _assign(self, node: ast.Assign) -> None:
-        match node.targets[0]:
-            case ast.Name(id=name):
-                self._check_name(name)
-                if self.kind(node.value) is not None:
-                    self._name_count(name, node, self.kind(node.value), self.count(node.value))
-                else:
-                    self._assign_name(name, node)
-            case ast.Subscript() as target:
-                self._write(target, node.value, "=", node)
-            case ast.Tuple(elts=elements) | ast.List(elts=elements):
-                self._unpack(elements, node)
+    # ------------------------------------------------------------------------------------------- branches
+
+    def _settled(self, node: _Node) -> _Node:
+        """``node`` with the side that holds in the place of each ``a if test else b``, and comprehensions opened."""
+        return cast(_Node, _Settler(self).visit(node))
+
+    def _try(self, node: ast.Try) -> None:
+        names, kinds, counts = dict(self.names), dict(self.kinds), dict(self.counts)
+        lists, literals, bundles = dict(self.lists), dict(self.literals), set(self.bundles)
+        try:
+            self._body(node.body)
+        except Refused as refused:
+            handler = next((h for h in node.handlers if _takes(h.type, refused.problem)), None)
+            if handler is None:
+                raise
+            line = self.line
+            said = ast.parse("print(f'{type(error).__name__}: {error}')").body[0]
+            except_ = ast.ExceptHandler(ast.Name("Exception", ast.Load()), "error", [said])
+            self.executed[-1:] = [(ast.Try([self.present], [except_], [], []), True)]
+            self.names, self.kinds, self.counts = names, kinds, counts
+            self.lists, self.literals, self.bundles = lists, literals, bundles
+            caught = handler.name or type(refused.problem).__name__
+            self.facts.append(
+                Fact(line, f"caught as `{caught}`", f"{type(refused.problem).__name__}: {_first_line(refused.problem)}")
+            )
+            if handler.name:
+                self._check_name(handler.name)
+                self.values[handler.name] = refused.problem
+            self._body(handler.body)
+        else:
+            self._body(node.orelse)
+        self._body(node.finalbody)
+
+    def _loop(self, node: ast.For) -> None:
+        """A loop over numbers that only the tensors know, or over tensors that stand in a list."""
+        items = self._items(node.iter)
+        if len(items) > limit("expression_lines"):
+            raise ExpressionError(f"{self.quote(node)}: at most {limit('expression_lines')} rounds are run.")
+        for item in items:
+            assigned = ast.copy_location(ast.Assign([node.target], item), node)
+            try:
+                self._statement(assigned)
+                self._body([deepcopy(statement) for statement in node.body])
+            except _Again:
+                continue
+            except _Left:
+                break
+
+    def _items(self, node: ast.expr) -> list[ast.expr]:
+        """What a loop goes over, as nodes that may stand in its place."""
+        match node:
+            case ast.List(elts=items) | ast.Tuple(elts=items):
+                return list(items)
+            case ast.Call(func=ast.Name(id="enumerate"), args=[inner]):
+                found = self._items(inner)
+                return [
+                    _at(ast.Tuple([_at(ast.Constant(i), node), item], ast.Load()), node) for i, item in enumerate(found)
+                ]
+            case ast.Call(func=ast.Name(id="zip"), args=[_, *_] as parts):
+                columns = [self._items(part) for part in parts]
+                return [_at(ast.Tuple(list(row), ast.Load()), node) for row in zip(*columns, strict=False)]
+            case ast.Name(id=name) if name in self.lists:
+                return [
+                    _at(ast.Subscript(node, _at(ast.Constant(i), node), ast.Load()), node)
+                    for i in range(len(self.lists[name]))
+                ]
+            case _ if self.kind(node) == "sizes":
+                return [_at(ast.Constant(value), node) for value in self._numbered(node)]
+            case ast.Name(id=name) if name in self.names and self.machine is not None:
+                self.run()
+                tensor = self.machine.tensor(self.names[name])
+                if not isinstance(tensor, tuple) and not tensor.dim():
+                    raise ExpressionError(f"{self.quote(node)} has no dimension that a loop could go over.")
+                count = len(cast("Sequence[Any]", tensor))
+                return [_at(ast.Subscript(node, _at(ast.Constant(i), node), ast.Load()), node) for i in range(count)]
             case _:
                 raise ExpressionError(
-                    f"{self.quote(node)}: an assignment names a tensor, y = x.t(), or writes through brackets, "
-                    "x[0][0] = 100."
+                    f"{self.quote(node)}: a loop goes over range(…), sizes, a tensor or a list of tensors with a name."
                 )
 
-    def _assign_name(self, name: str, node: ast.Assign) -> None:
-        """``y = …`` of a tensor, several tensors, a list of them, a dtype or a pattern."""
-        value = node.value
-        if isinstance(value, ast.Name) and value.id in self.names:
-            self._alias(self.named(value), node, name)
+    # ------------------------------------------------------------------------------------------ what is asked
+
+    def _aside(self, answer: Callable[[], str]) -> str:
+        """What ``answer`` gives; the steps that it takes are no part of the program, unless one writes or fails."""
+        if self.machine is None:
+            return answer()
+        before, mark, bundles, names = len(self.steps), self.machine.mark(), set(self.bundles), dict(self.names)
+        try:
+            return answer()
+        except Refused:
+            mark = None
+            raise
+        finally:
+            if mark is not None:
+                if any(_changes(step) for step in self.steps[before:]):
+                    mark = self.machine.mark()  # what has run stays; what was not reached goes
+                self.machine.back(mark)
+                del self.steps[mark[0] - 1 :]
+                gone = {name for name, number in self.names.items() if number >= mark[0]}
+                self.names.update({name: number for name, number in names.items() if name in gone})
+                self.bundles = bundles
+
+    def _assert(self, test: ast.expr, node: ast.Assert) -> None:
+        """Worked out, and shown with ✓ or ✗; the lines after it run either way."""
+        text, settled = self.segment(test), self._settled(test)
+        if self.machine is None:
             return
-        result = self.literal(value)
-        if result is not None and result[0] in _NAMED_LITERALS:
-            self._rename(name, node)
-            self.literals[name] = result
+        holds: bool | None = None
+        values = ""
+        try:
+            self.run()
+            before = len(self.steps)
+            holds = self._aside(lambda: "yes" if self.truth(settled) else "") == "yes"
+            if not holds and len(self.steps) == before and isinstance(settled, ast.Compare) and len(settled.ops) == 1:
+                values = self._aside(lambda: f"it is {self.shown(settled.left)}")
+        except TooLargeError as problem:
+            if not self.machine.counted:
+                raise  # and all runs again, on tensors that are only counted
+            values = f"not worked out: {problem}"
+        except ExpressionError as problem:
+            values = f"not worked out: {problem}" if holds is None else ""
+        self.facts.append(Fact(node.lineno, f"assert {text}", values, holds))
+
+    def _print(self, args: Sequence[ast.expr], node: ast.stmt) -> None:
+        if self.machine is None:
             return
-        listed = self.listed(value) if isinstance(value, ast.List | ast.Tuple | ast.Name) else None
-        if listed is not None and not set(listed) & self.bundles:
-            self._rename(name, node)
-            self.lists[name] = listed
+        self.run()
+        parts: list[str] = []
+        for arg in args:
+            try:
+                parts.append(self._aside(lambda arg=arg: self.shown(self._settled(arg))))
+            except ExpressionError as problem:
+                if isinstance(problem, TooLargeError) and not self.machine.counted:
+                    raise
+                parts.append(f"{self.segment(arg)[:40]} (not worked out)")
+        self.facts.append(Fact(node.lineno, self.segment(node), " ".join(parts)))
+
+    def _seed(self, node: ast.stmt) -> None:
+        """``torch.manual_seed(0)``: from here on, random numbers are those that torch draws on a CPU."""
+        call = cast(ast.Call, cast(ast.Expr, node).value)
+        seed = self.count(call.args[0]) if len(call.args) == 1 and self.kind(call.args[0]) == "number" else None
+        if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+            raise ExpressionError(f"{self.quote(node)}: a seed is one whole number from 0.")
+        if "torch" in ast.unparse(call.func):
+            self.run()
+            if self.machine is not None:
+                self.machine.seed(seed)
+            self.notes["From `manual_seed` on, random numbers are those that torch draws on a CPU."] = None
+
+    def _annotated(self, node: ast.AnnAssign) -> None:
+        """``x: Float[torch.Tensor, "batch seq"] = …``: the assignment, then the names held against the shape."""
+        if not isinstance(node.target, ast.Name):
+            raise ExpressionError(f"{self.quote(node)}: only a name takes an annotation.")
+        name = node.target.id
+        if node.value is not None:
+            self._assign(ast.copy_location(ast.Assign([node.target], node.value), node))
+        if not isinstance(node.annotation, ast.Subscript) or name not in self.names or self.machine is None:
             return
-        before = len(self.steps)
-        number = self.result(value)
-        if number <= before:  # picked from a list: the tensor has a name or none of its own
-            self._alias(number, node, name)
+        match node.annotation:
+            case ast.Subscript(value=kind, slice=ast.Tuple(elts=[_, ast.Constant(value=str() as dims)])):
+                self.run()
+                tensor = self.machine.tensor(self.names[name])
+                if isinstance(tensor, tuple):
+                    return
+                dtype = str(tensor.dtype).removeprefix("torch.")
+                wrong = annotated(ast.unparse(kind).split(".")[-1], dims, tuple(tensor.shape), dtype, self.sizes)
+                said = wrong or f"shape {tuple(tensor.shape)}"
+                self.facts.append(Fact(node.lineno, f"{name}: {ast.unparse(kind)}[{dims}]", said, not wrong))
+            case _:
+                return
+
+    def _forget(self, name: str, node: ast.stmt) -> None:
+        """``del y``: the name stands for nothing any more; its tensor keeps its step."""
+        if name in self.names and self.steps:
+            del self.names[name]
+            self._forgotten(name)
+        elif name in self.kinds or name in self.values or name in self.lists or name in self.literals:
+            self._forget_others(name)
         else:
-            self._bind(name, number)
+            raise ExpressionError(f"{self.quote(node)}: `{name[:40]}` is not known.")
 
-    def _bind_tensor(self, name: str, number: int) -> None:
-        self._forget_others(name)
-        self.names[name] = number
 
-    def _forget_others(self, name: str) -> None:
-        self.kinds.pop(name, None)
-        self.lists.pop(name, None)
-        self.literals.pop(name, None)
+class _Settler(ast.NodeTransformer):
+    """Resolves conditional expressions, and comprehensions over what only the tensors know."""
 
-    def _bind(self, name: str, number: int) -> None:
-        self._bind_tensor(name, number)
-        self.steps[number - 1] = replace(self.steps[number - 1], name=name)
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
 
-    def _unpack(self, elements: Sequence[ast.expr], node: ast.Assign) -> None:
-        opened = [element.value if isinstance(element, ast.Starred) else element for element in elements]
-        names = [element.id for element in opened if isinstance(element, ast.Name)]
-        stars = [place for place, element in enumerate(elements) if isinstance(element, ast.Starred)]
-        if len(names) != len(elements) or not names or len(stars) > 1:
-            raise ExpressionError("Unpack into names, for example y, z = x.chunk(2).")
-        for name in names:
-            self._check_name(name)
-        if self.kind(node.value) == "sizes":
-            self._unpack_sizes(names, next(iter(stars), None), node)
-            return
-        if isinstance(node.value, ast.Tuple | ast.List) and not stars:
-            self._bind_each(names, node.value.elts, node)
-            return
-        is_list = isinstance(node.value, ast.Tuple | ast.List) or (
-            isinstance(node.value, ast.Name) and node.value.id in self.lists
-        )
-        listed = self.listed(node.value) if is_list else None
-        if listed is not None:
-            self._unpack_list(names, listed, next(iter(stars), None), node)
-        else:
-            number = self.named(node.value) if isinstance(node.value, ast.Name) else self.result(node.value)
-            self._unpack_several(names, number, next(iter(stars), None), node)
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        holds = self.reader.truth(self.visit(node.test))
+        return self.visit(node.body if holds else node.orelse)
 
-    def _unpack_list(self, names: Sequence[str], listed: Sequence[int], star: int | None, node: ast.Assign) -> None:
-        """The tensors of a list that a line made, each under its name."""
-        if star is not None:
-            raise ExpressionError(f"{self.quote(node)}: a name with a star takes sizes, or what a split made.")
-        if len(names) != len(listed):
-            raise ExpressionError(f"{self.quote(node)}: {len(names)} names for {len(listed)} values.")
-        for place, (name, number) in enumerate(zip(names, listed, strict=True)):
-            self._alias(number, node, name, f"{name} = {self.segment(node.value)}[{place}]")
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """``torch.where(mask)`` is ``torch.nonzero(mask, as_tuple=True)``."""
+        node = cast(ast.Call, self.generic_visit(node))
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr="where") as func, args=[_], keywords=[]):
+                both = _at(ast.Attribute(func.value, "nonzero", ast.Load()), func)
+                flag = ast.keyword("as_tuple", _at(ast.Constant(True), node))
+                return _at(ast.Call(both, node.args, [_at(flag, node)]), node)
+            case _:
+                return node
 
-    def _unpack_several(self, names: Sequence[str], number: int, star: int | None, node: ast.Assign) -> None:
-        """What a split made, or the rows of a single tensor, which Python unpacks as ``unbind(0)`` does."""
-        text = self.segment(node.value)
-        if number not in self.bundles:
-            number = self.rows(number, node)
-        least = len(names) if star is None else 1 - len(names)
-        self.steps[number - 1] = replace(self.steps[number - 1], unpack=least)
-        for place, name in enumerate(names):
-            behind = len(names) - 1 - place
-            if place == star:
-                self._bind_tensor(name, self.some(node.value, number, slice(place, -behind or None), name))
-                continue
-            pick = place if star is None or place < star else -behind - 1
-            step = PlanStep(PIECE, "piece", (number,), name, f"{text}[{pick}]", node.lineno, pick=pick, name=name)
-            self._bind_tensor(name, self.add(step))
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        return self._opened(node)
 
-    def _bind_each(self, names: Sequence[str], values: Sequence[ast.expr], node: ast.Assign) -> None:
-        """``q, k = x[0], x[1]``: every value first, as Python does, then every name."""
-        if len(names) != len(values):
-            raise ExpressionError(f"{self.quote(node)}: {len(names)} names for {len(values)} values.")
-        read: list[tuple[CountKind | None, Count | None]] = [(self.kind(value), self.count(value)) for value in values]
-        before = range(len(self.steps) + 1)
-        results = [None if kind else self.result(value) for value, (kind, _) in zip(values, read, strict=True)]
-        for name, value, (kind, count), number in zip(names, values, read, results, strict=True):
-            if number is None:
-                self._name_count(name, node, kind, count)
-            elif number in before or isinstance(value, ast.Name):
-                self._alias(number, node, name, f"{name} = {self.segment(value)}")
-            else:
-                self._bind(name, number)
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
+        return self._opened(node)
 
-    def _unpack_sizes(self, names: Sequence[str], star: int | None, node: ast.Assign) -> None:
-        """``b, *rest, d = x.shape``: the sizes as one count, the names as its items."""
-        text = self.segment(node)
-        sizes = combined("unpack", [self.count(node.value), len(names), star], text, several=True)
-        if isinstance(sizes, CountQuestion):
-            self.questions.append(sizes)
-            sizes = replace(sizes, what="name", parts=(), step=len(self.questions) - 1)
-        for place, name in enumerate(names):
-            self._rename(name, node)
-            kind: CountKind = "sizes" if place == star else "number"
-            self.bind_count(name, combined("item", [sizes, place], text, several=place == star), kind)
+    def _opened(self, node: ast.ListComp | ast.GeneratorExp) -> ast.AST:
+        if len(node.generators) != 1 or not isinstance(node.generators[0].target, ast.Name):
+            return self.generic_visit(node)
+        part = node.generators[0]
+        name = cast(ast.Name, part.target).id
+        items: list[ast.expr] = []
+        for item in self.reader._items(part.iter):  # pyright: ignore[reportPrivateUsage]
+            tests = [self.visit(filled(name, item, test)) for test in part.ifs]
+            if all(self.reader.truth(test) for test in tests):
+                items.append(self.visit(filled(name, item, node.elt)))
+            if len(items) > limit("expression_lines"):
+                raise ExpressionError(f"{self.reader.quote(node)}: at most {limit('expression_lines')} items.")
+        return ast.copy_location(ast.List(items, ast.Load()), node)
 
-    def _check_name(self, name: str) -> None:
-        most = limit("expression_name")
-        if name != "_" and (len(name) > most or not _NAME.fullmatch(name) or "__" in name):
-            raise ExpressionError(
-                f"`{name[:40]}` cannot be a name here: a letter, then letters, digits and _, at most {most} in all."
-            )
-        if name in (*MODULES, *BUILTINS, "len", "list", "tuple", "map", "range") or ("bare", name) in OPERATIONS:
-            raise ExpressionError(f"`{name}` is already the name of something else; call the tensor y or z.")
 
-    def _update(self, node: ast.AugAssign) -> None:
-        symbol = SYMBOLS.get(type(node.op), "")
-        if not symbol:
-            known = ", ".join(f"{known}=" for known in SYMBOLS.values())
-            raise ExpressionError(f"{self.quote(node)}: {known} are understood.")
-        if isinstance(node.target, ast.Attribute):
-            raise ExpressionError(f"{self.quote(node)}: only a name or square brackets can be written to.")
-        if isinstance(node.target, ast.Name) and node.target.id in self.kinds:
-            value = ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
-            self._name_count(node.target.id, node, self.kind(value), self.count(value))
-            return
-        self._write(node.target, node.value, f"{symbol}=", node)
+def _at(node: Any, place: ast.expr) -> Any:
+    return ast.copy_location(node, place)
 
-    def _write(self, target: ast.Name | ast.Subscript, value: ast.expr, symbol: str, node: ast.stmt) -> None:
-        base = self.tensor(target if isinstance(target, ast.Name) else target.value)
-        inputs = [base]
-        index: Index | None = None
-        text = f" {symbol} {self.segment(value)}"
-        if isinstance(target, ast.Subscript):
-            index = self.index(target, inputs)
-            text = self.brackets(target) + text
-        count = self.count(value) if self.kind(value) == "number" else None
-        if count is None:
-            inputs.append(self.tensor(value))
-        step = PlanStep(
-            WRITING if symbol == "=" else UPDATING,
-            "write",
-            tuple(inputs),
-            text.strip(),
-            self.segment(node),
-            node.lineno,
-            args=(Slot(len(inputs) - 1) if count is None else count,),
-            index=index,
-            symbol=symbol,
-        )
-        number_ = self.add(step)
-        if isinstance(target, ast.Name):
-            self._bind(target.id, number_)
+
+def _first_line(problem: Exception) -> str:
+    return next(iter(str(problem).strip().splitlines()), "")[:200]
+
+
+def _takes(kind: ast.expr | None, problem: Exception) -> bool:
+    """Whether ``except kind`` takes what torch raised."""
+    if kind is None:
+        return True
+    names = [ast.unparse(item) for item in (kind.elts if isinstance(kind, ast.Tuple) else [kind])]
+    return bool({cls.__name__ for cls in type(problem).__mro__} & set(names))
+
+
+def _changes(step: PlanStep) -> bool:
+    """Whether a step leaves an earlier tensor other than it was."""
+    return step.form == "write" or step.operation.writes or step.operation.restrides

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.imports import read_import
@@ -21,8 +21,8 @@ _Node = TypeVar("_Node", bound="ast.stmt | ast.expr")
 _BODIES: Mapping[str, str] = {
     "no_grad": "",
     "inference_mode": "",
-    "enable_grad": "nothing is differentiated here",
-    "set_grad_enabled": "nothing is differentiated here",
+    "enable_grad": "gradients are kept unless torch.no_grad() says otherwise",
+    "set_grad_enabled": "gradients are kept unless torch.no_grad() says otherwise",
     "autocast": "dtypes stay as they are typed",
 }
 """Context managers of torch whose body is run, and what is said of leaving them out."""
@@ -30,20 +30,25 @@ _BODIES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """The statements of a program, one after the other, and what was left out on the way."""
+    """The statements of a program, one after the other, and what was left out on the way.
+
+    problem: the line of the first one that is not understood, and what is said of it; `statements` ends before it.
+    """
 
     statements: tuple[ast.stmt, ...]
     notes: tuple[str, ...]
+    problem: tuple[int, ExpressionError] | None = None
 
 
 def plain(module: ast.Module) -> Plain:
-    """The lines of ``module`` without imports, function, ``with`` and ``return``.
-
-    Raises `ExpressionError` for an import, a function or a ``with`` that is not understood.
-    """
+    """The lines of ``module`` without imports, functions and ``return``, up to the first that is not understood."""
     result = _Plainer()
-    result.lines(module.body)
-    return Plain(tuple(result.statements), tuple(result.notes))
+    problem: tuple[int, ExpressionError] | None = None
+    try:
+        result.lines(module.body)
+    except ExpressionError as refusal:
+        problem = (result.at, refusal)
+    return Plain(tuple(result.statements), tuple(result.notes), problem)
 
 
 def names_set(node: ast.AST) -> set[str]:
@@ -65,14 +70,21 @@ class _Plainer:
         self.notes: dict[str, None] = {}
         self.longer: dict[str, str] = {}
         """Names that an import gave, and what they stand for: ``sqrt`` for ``math.sqrt``."""
-        self.function: ast.FunctionDef | None = None
-        self.call: ast.Call | None = None
-        """The one call of the function, where there is one."""
+        self.functions: dict[str, ast.FunctionDef] = {}
+        self.called: set[str] = set()
+        """Functions that another line calls; the others run where they stand."""
+        self.depth = 0
+        """How many calls are being written out, one inside the other."""
+        self.results = 0
         self.local: set[str] = set()
         """Names that the function, already run, kept to itself."""
         self.target: list[ast.expr] | None = None
         """What the function's result is assigned to while its body is read."""
         self.ended = False
+        self.nested = 0
+        """How many branches or loops are open."""
+        self.at = 1
+        """The line that is being read."""
 
     def lines(self, body: Sequence[ast.stmt]) -> None:
         """All statements of the program; see `plain`."""
@@ -90,6 +102,8 @@ class _Plainer:
             self._statement(statement)
 
     def _statement(self, node: ast.stmt) -> None:
+        if not self.nested:
+            self.at = node.lineno
         match node:
             case ast.Import() | ast.ImportFrom():
                 self.longer.update(read_import(node))
@@ -99,15 +113,23 @@ class _Plainer:
                 self._with(node)
             case ast.For():
                 self._loop(node)
+            case ast.If() | ast.Try():
+                self._branches(node)
             case ast.FunctionDef():
-                if self.call is None:
+                if node.name not in self.called:
                     self._given_by_name(node)
+                    self._annotated(node)
                     self._run(node)
             case ast.Return(value=value):
                 self._return(node, value)
                 self.ended = True
-            case _ if self.function is not None and self.call is not None and self.call in ast.walk(node):
-                self._run_called(node, self.function, self.call)
+            case _ if calls := self._calls(node):
+                call = calls[0]
+                whole = isinstance(node, ast.Expr | ast.Assign) and node.value is call
+                if whole:
+                    self._run_called(node, self.functions[cast(ast.Name, call.func).id], call)
+                else:
+                    self._outlined(node, call)
             case _:
                 self._line(node)
 
@@ -120,6 +142,7 @@ class _Plainer:
                 f"{_quote(node)}: `{name[:40]}` belongs to the function; what it returns is all that is left after it."
             )
         self.local -= names_set(node)
+        check_lines(len(self.statements) // 4)
         for part in ast.walk(node):
             if isinstance(part, ast.Attribute) and _is_name(part.value, "self"):
                 raise ExpressionError(_no_attribute(part, node))
@@ -133,17 +156,46 @@ class _Plainer:
             if name is None or item.optional_vars is not None:
                 accepted = ", ".join(f"torch.{known}" for known in _BODIES)
                 raise ExpressionError(f"`with {ast.unparse(item)[:60]}`: of `with`, only {accepted} are understood.")
-            why = _BODIES[name] or "it changes no shape, and no gradient is kept here anyway"
-            self.notes[f"`{name}` is left out: {why}."] = None
+            if why := _BODIES[name]:
+                self.notes[f"`{name}` is left out: {why}."] = None
+        stops = any(_manager(item.context_expr) in ("no_grad", "inference_mode") for item in node.items)
+        if not stops:
+            self._body(node.body)
+            return
+        before, self.statements = self.statements, []
         self._body(node.body)
+        self.statements = [*before, ast.copy_location(ast.With(node.items, self.statements), node)]
+
+    def _branches(self, node: ast.If | ast.Try) -> None:
+        """``if`` and ``try`` stay: which of their lines run is known once those before them have."""
+        bodies = [node.body, node.orelse]
+        if isinstance(node, ast.Try):
+            bodies += [node.finalbody, *(handler.body for handler in node.handlers)]
+        before, ended = self.statements, self.ended
+        for body in bodies:
+            self.statements, self.ended = [], False
+            self.nested += 1
+            self._body(body)
+            self.nested -= 1
+            if self.ended:  # by `return`
+                if self.depth:
+                    raise ExpressionError(f"{_quote(node)}: `return` in a branch of a called function is not followed.")
+                self.statements.append(ast.copy_location(ast.Break(), node))
+            body[:] = self.statements
+        self.statements, self.ended = before, ended
+        self.statements.append(node)
 
     def _loop(self, node: ast.For) -> None:
-        """A loop over the numbers of a range, its lines once for each."""
+        """A loop over numbers, its lines once for each; any other is left to who knows what it goes over."""
         numbers = numbers_of(node.iter)
         if numbers is None or not isinstance(node.target, ast.Name) or node.orelse:
-            raise ExpressionError(
-                f"{_quote(node)}: a loop counts in whole numbers that stand there, for i in range(3); write out others."
-            )
+            if node.orelse or not isinstance(node.target, ast.Name | ast.Tuple):
+                raise ExpressionError(f"{_quote(node)}: a loop has names for its items and no `else`.")
+            before, self.statements = self.statements, []
+            self._body(node.body)
+            node.body[:] = self.statements
+            self.statements = [*before, node]
+            return
         for number in numbers:
             self._bind([(node.target.id, number)], node)
             self._body([deepcopy(statement) for statement in node.body])
@@ -153,7 +205,7 @@ class _Plainer:
         if self.target is not None:
             if value is None:
                 raise ExpressionError(f"{_quote(node)}: the function gives nothing that could be assigned.")
-            self._line(ast.copy_location(ast.Assign(self.target, value), node))
+            self._statement(ast.copy_location(ast.Assign(self.target, value), node))
         elif isinstance(value, ast.Tuple | ast.List):
             for item in value.elts:
                 self._line(ast.copy_location(ast.Expr(item), item))
@@ -161,26 +213,39 @@ class _Plainer:
             self._line(ast.copy_location(ast.Expr(value), node))
 
     def _define(self, node: ast.FunctionDef, body: Sequence[ast.stmt]) -> None:
-        if self.function is not None:
-            raise ExpressionError(f"`def {node.name[:40]}`: one function is read at once; write out the other's lines.")
         for decorator in node.decorator_list:
             if _manager(decorator) is None and ast.unparse(decorator) not in ("torch.compile", "torch.jit.script"):
                 raise ExpressionError(f"`@{ast.unparse(decorator)[:60]}` is not understood here; leave it away.")
             self.notes[f"`@{ast.unparse(decorator)[:40]}` is left out: it changes no shape."] = None
-        self.function = node
-        calls = [
-            part
+        self.functions[node.name] = node
+        if any(
+            isinstance(part, ast.Call) and _is_name(part.func, node.name)
             for statement in body
             if statement is not node
             for part in ast.walk(statement)
-            if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == node.name
+        ):
+            self.called.add(node.name)
+
+    def _calls(self, node: ast.stmt) -> list[ast.Call]:
+        """The calls of functions defined here that stand in ``node``, inner ones first."""
+        found = [
+            part
+            for part in ast.walk(node)
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id in self.functions
         ]
-        if len(calls) > 1:
-            raise ExpressionError(f"`{node.name[:40]}` is called {len(calls)} times; its lines are run once here.")
-        self.call = next(iter(calls), None)
+        return found[::-1]
+
+    def _outlined(self, node: ast.stmt, call: ast.Call) -> None:
+        """A call inside a longer statement: its result first, under a name of its own, then the statement."""
+        self.results += 1
+        function = cast(ast.Name, call.func).id
+        name = f"{function.strip('_')[:20] or 'result'}{self.results}"
+        target = ast.copy_location(ast.Name(name, ast.Store()), call)
+        self._statement(ast.copy_location(ast.Assign([target], deepcopy(call)), call))
+        self._statement(cast(ast.stmt, _Replaced(call, name).visit(node)))
 
     def _run(self, node: ast.FunctionDef) -> None:
-        self._body(node.body)
+        self._body([deepcopy(statement) for statement in node.body])
         self.ended = False
         self.target = None
 
@@ -192,41 +257,37 @@ class _Plainer:
             case ast.Assign(targets=targets, value=value) if value is call:
                 target = targets
             case _:
-                raise ExpressionError(
-                    f"{_quote(node)}: call `{function.name[:40]}` on a line of its own, y = {function.name[:40]}(x)."
-                )
+                raise ExpressionError(f"{_quote(node)}: write y = {function.name[:40]}(x) on a line of its own.")
+        if self.depth >= _DEEPEST:
+            raise ExpressionError(f"{_quote(call)}: calls inside one another are followed {_DEEPEST} deep.")
         given = _arguments(function, call)
         pairs = [(name, value) for name, value in given.items() if not _is_name(value, name)]
-        self.call = None
         self._bind(pairs, call)
-        before = len(self.statements)
+        before, outer = len(self.statements), self.target
+        self._annotated(function)
+        self.depth += 1
         self.target = target
         self._run(function)
+        self.depth -= 1
+        self.target = outer
         if target is not None and (len(self.statements) == before or not isinstance(self.statements[-1], ast.Assign)):
             raise ExpressionError(f"{_quote(node)}: `{function.name[:40]}` has no `return` at its end.")
         own = names_set(ast.Module(function.body, [])) | set(given)
         self.local = own - (names_set(node) if target is not None else set())
 
     def _given_by_name(self, node: ast.FunctionDef) -> None:
-        """Parameters of a function that nobody calls: names from earlier lines, defaults, and x for a single other."""
+        """Parameters of a function that nobody calls: names from earlier lines, and defaults; the others are asked."""
         known = {"x"}.union(*(names_set(statement) for statement in self.statements))
-        defaults = _defaults(node)
-        missing = [name for name in _parameters(node) if name not in known and name not in defaults]
-        self._bind([(name, value) for name, value in defaults.items() if name not in known], node)
-        if not missing:
-            return
-        numbers = [
-            p.arg for p in _all_parameters(node) if isinstance(p.annotation, ast.Name) and p.annotation.id == "int"
-        ]
-        if len(missing) > 1 or "x" in _parameters(node) or missing[0] in numbers:
-            lines = "; ".join(f"{n} = {2 if n in numbers else 'torch.zeros(2, 3)'}" for n in missing[:4])
-            call = f"{node.name[:40]}({', '.join('x' for _ in missing)})"
-            raise ExpressionError(
-                f"`{node.name[:40]}` is given no {', '.join(f'`{n[:40]}`' for n in missing[:8])}. Write "
-                f"{lines} on a line before it, or call it after it: {call}."
-            )
-        self.notes[f"`{missing[0][:40]}` starts as x, the only parameter that nothing else gives."] = None
-        self._bind([(missing[0], _placed(ast.Name("x", ast.Load()), node))], node)
+        pairs = [(name, value) for name, value in _defaults(node).items() if name not in known]
+        self._bind([pair for pair in pairs if not (isinstance(pair[1], ast.Constant) and pair[1].value is None)], node)
+
+    def _annotated(self, node: ast.FunctionDef) -> None:
+        """What annotations say of the shapes of parameters, to be checked."""
+        for parameter in _all_parameters(node):
+            if isinstance(parameter.annotation, ast.Subscript):
+                name = ast.copy_location(ast.Name(parameter.arg, ast.Store()), parameter)
+                checked = ast.AnnAssign(target=name, annotation=parameter.annotation, value=None, simple=1)
+                self.statements.append(ast.copy_location(checked, parameter))
 
     def _bind(self, pairs: Sequence[tuple[str, ast.expr]], at: ast.stmt | ast.expr) -> None:
         """Parameters take their values all at once, as Python binds them."""
@@ -237,6 +298,22 @@ class _Plainer:
         target = names[0] if len(names) == 1 else _placed(ast.Tuple(names, ast.Store()), at)
         value = values[0] if len(names) == 1 else _placed(ast.Tuple(values, ast.Load()), at)
         self._line(_placed(ast.Assign([target], value), at))
+
+
+_DEEPEST = 4
+
+
+class _Replaced(ast.NodeTransformer):
+    """Puts a name in the place of one call."""
+
+    def __init__(self, call: ast.Call, name: str) -> None:
+        self.call = call
+        self.name = name
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if node is self.call:
+            return ast.copy_location(ast.Name(self.name, ast.Load()), node)
+        return self.generic_visit(node)
 
 
 def _placed(node: _Node, at: ast.stmt | ast.expr) -> _Node:

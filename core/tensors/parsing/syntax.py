@@ -8,6 +8,7 @@ import re
 from core.limits import limit
 from core.tensors.operations.lookup import REFUSED
 from core.tensors.operations.values import ExpressionError
+from core.tensors.parsing.facts import HELPERS
 from core.tensors.parsing.text import EXAMPLE
 
 _BLOCK = re.compile(r"^ *(async|class|elif|else|except|finally|if|match|try|while)\b[^\n]*:", re.MULTILINE)
@@ -24,6 +25,7 @@ def parsed(text: str) -> ast.Module:
             raise ExpressionError(no_statement(block[0].strip().removesuffix(":"))) from None
         reason = problem.msg if isinstance(problem, SyntaxError) else "nested too deeply"
         raise ExpressionError(f"This is not a complete expression: {reason}. For example: {EXAMPLE}.") from None
+    module.body = [part for part in module.body if not (isinstance(part, ast.FunctionDef) and part.name in HELPERS)]
     _check_tree(module)
     return module
 
@@ -31,15 +33,16 @@ def parsed(text: str) -> ast.Module:
 def no_statement(text: str) -> str:
     """What to say of a statement that is not understood."""
     return (
-        f"`{text.splitlines()[0][:60]}`: expressions on x and assignments are run here, line after line, those of one "
-        "function and under torch.no_grad() too, and no other statement: no branch, class or loop but over a range. "
-        f"Write out the lines that x goes through. For example: {EXAMPLE}."
+        f"`{text.splitlines()[0][:60]}` is not run here. What is: assignments, expressions, `if`, `for` over numbers, "
+        "sizes or tensors, `try`, `assert`, `print`, functions, and `with torch.no_grad()`. Write out the lines that x "
+        f"goes through. For example: {EXAMPLE}."
     )
 
 
 def _check_tree(module: ast.Module) -> None:
     """Cap the number of nodes and how deep they lie, and refuse what is left out by design, naming the reason."""
     nodes = deepest = 0
+    asked: set[int] = set()
     level: list[ast.AST] = [module]
     while level:
         nodes += len(level)
@@ -51,6 +54,8 @@ def _check_tree(module: ast.Module) -> None:
             raise ExpressionError(f"{what}; write less at once.")
         for node in level:
             name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-            if name in REFUSED:
+            if isinstance(node, ast.Attribute) and node.attr in ("data_ptr", "nbytes"):
+                asked |= {id(part) for part in ast.walk(node.value)}  # where a storage lies, or how large it is
+            if name in REFUSED and not (name == "untyped_storage" and id(node) in asked):
                 raise ExpressionError(f"`{name}` is refused here by design: {REFUSED[name]}.")
         level = [child for node in level for child in ast.iter_child_nodes(node)]

@@ -12,13 +12,11 @@ from core.tensors.operations.values import ExpressionError
 
 EXAMPLE = "x.t().view(2, 3)"
 
-_FOREIGN = re.compile(r"""[^A-Za-z0-9_ .,:()\[\]'"+\-*/%@=<>!&|~;\n]""")
+_FOREIGN = re.compile(r"""[^A-Za-z0-9_ .,:()\[\]{}'"+\-*/%@=<>!&|~;\n]""")
 
 _RUN_ON = re.compile(r"(?<![A-Za-z_0-9])[0-9][0-9a-fA-FoxOX_.]*(and|else|for|if|in|is|or|not)")
 """A number that runs into a word, ``0or``; Python's parser only warns, on the server's own console."""
 
-
-_IMPORT = re.compile(r"\s*(import|from)\s")
 
 _QUOTED = re.compile(r"""('''|\"\"\")(?:.|\n)*?(?:\1|\Z)|'[^'\n]*'?|"[^"\n]*"?|#[^\n]*""")
 """A string in quotes, closed or not, or a comment outside of one."""
@@ -29,50 +27,14 @@ def blanked(text: str) -> str:
     return _QUOTED.sub(lambda match: " " * len(match[0]) if match[0][0] == "#" else match[0], text)
 
 
-_SKIPPED = re.compile(r" *(?:(print)(?= *\()|(assert)\b)")
-_BRACKET = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
-
-
 def code_of(text: str) -> str:
-    """``text`` with spaces in place of comments, docstrings and whole statements that only print or assert.
-
-    Such a statement stays where another follows it on its line, and where nothing else would be left.
-    """
-    return _skimmed(text)[0]
+    """``text`` with spaces in place of its comments, so that every step keeps its line."""
+    return blanked(text)
 
 
-def skipped(text: str) -> tuple[str, ...]:
-    """What kinds of statements `code_of` leaves out: ``print``, ``assert``, in the order in which they come first."""
-    return _skimmed(text)[1]
-
-
-def _skimmed(text: str) -> tuple[str, tuple[str, ...]]:
-    """The code that is left, and what kinds of statements are not in it.
-
-    Strings are masked first: brackets, semicolons and line breaks mean nothing in them. One that is not closed becomes
-    backslashes, which no statement that is skipped may hold.
-    """
-    code = blanked(text)
-    mask = _QUOTED.sub(lambda match: ("s" if _closed(match[0]) else "\\") * len(match[0]), code)
-    parts: list[str] = []
-    kinds: list[str] = []
-    for start, end in _statements(mask):
-        match = _SKIPPED.match(statement := mask[start:end])
-        if _is_string(code[start:end].strip()):
-            parts.append(re.sub(r"[^\n]", " ", code[start:end]))
-        elif match and _whole(statement, match[1] is not None):
-            kinds.append(match[1] or match[2])
-            parts.append(re.sub(r"[^\n]", " ", code[start:end]))
-        else:
-            parts.append(code[start:end])
-    left = "".join(parts)
-    return (left, tuple(dict.fromkeys(kinds))) if left.strip() else (code, ())
-
-
-def _is_string(statement: str) -> bool:
-    """Whether a statement is a single closed string, such as a docstring."""
-    match = _QUOTED.match(statement)
-    return match is not None and match[0] == statement and _closed(statement)
+def _outside_strings(code: str) -> str:
+    """``code`` with ``s`` for every character of a closed string: those of messages and patterns are free."""
+    return _QUOTED.sub(lambda match: ("s" if _closed(match[0]) else " ") * len(match[0]), code)
 
 
 def _closed(quoted: str) -> bool:
@@ -80,27 +42,7 @@ def _closed(quoted: str) -> bool:
     return len(quoted) >= 2 * len(mark) and quoted.endswith(mark)
 
 
-def _statements(mask: str) -> list[tuple[int, int]]:
-    """Where each run of lines that brackets hold together starts and ends."""
-    spans: list[tuple[int, int]] = []
-    start = depth = 0
-    for at, character in enumerate(mask):
-        depth += _BRACKET.get(character, 0)
-        if character == "\n" and depth <= 0:
-            spans.append((start, at + 1))
-            start, depth = at + 1, 0
-    return [*spans, (start, len(mask))]
-
-
-def _whole(statement: str, call: bool) -> bool:
-    """Whether the lines hold this one statement and nothing beside it: of a call, nothing after its bracket."""
-    depth, closed = 0, False
-    for character in statement.rstrip():
-        if character in ";\\" or (call and closed):
-            return False
-        depth += _BRACKET.get(character, 0)
-        closed = closed or (depth == 0 and character == ")")
-    return depth == 0
+_UNCOUNTED = re.compile(r"\s*(import|from|print|assert)\b")
 
 
 def tidy(text: str) -> str:
@@ -116,27 +58,28 @@ def tidy(text: str) -> str:
         raise ExpressionError(f"Empty. Type an expression on x, for example {EXAMPLE}.")
     if len(tidied) > limit("expression_chars"):
         raise ExpressionError(_too_long(len(tidied)))
-    check_lines(sum(not _IMPORT.match(line) for line in code.split("\n") if line.strip()))
-    foreign = _FOREIGN.search(code) or next(
+    outside = _outside_strings(code)
+    check_lines(sum(not _UNCOUNTED.match(line) for line in outside.split("\n") if line.strip(" )],s")))
+    foreign = _FOREIGN.search(outside) or next(
         (re.match(".", c) for c in tidied if not (c.isprintable() or c == "\n")), None
     )
     if foreign:
         raise ExpressionError(
             f"The character {foreign.group()!a} has no place in an expression on x. For example: {EXAMPLE}."
         )
-    run_on = _RUN_ON.search(code)
+    run_on = _RUN_ON.search(outside)
     if run_on:
         raise ExpressionError(f"`{run_on.group()[:40]}`: a number runs into a word. For example: {EXAMPLE}.")
     depth = deepest = 0
     for character in code:
-        depth += (character in "([") - (character in ")]")
+        depth += (character in "([{") - (character in ")]}")
         deepest = max(deepest, depth)
     if deepest > limit("expression_depth"):
         raise ExpressionError(f"{deepest} brackets inside one another; at most {limit('expression_depth')} are read.")
     return tidied
 
 
-_HEADS = re.compile(r"^(def|with|for|@)", re.MULTILINE)
+_HEADS = re.compile(r"^(def|with|for|if|try|while|class|@)", re.MULTILINE)
 
 
 def _aligned(text: str) -> str:

@@ -131,6 +131,11 @@ def _over_several(
     return [cast(ast.stmt, opener.visit(ast.copy_location(assignment, node))) for assignment in (first, then)]
 
 
+def filled(name: str, item: ast.expr, body: ast.expr) -> ast.expr:
+    """``body`` with ``item`` in the place of ``name``."""
+    return cast(ast.expr, _Filled(name, item).visit(deepcopy(body)))
+
+
 class _Filled(ast.NodeTransformer):
     """Puts ``item`` in the place of a name."""
 

@@ -3,21 +3,83 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from core.tensors.operations.operation import Operation, Written
 
 
 def call(
-    torch: Any, form: Written, operation: Operation, inputs: Sequence[Any], args: Sequence[Any], named: dict[str, Any]
+    torch: Any,
+    form: Written,
+    operation: Operation,
+    inputs: Sequence[Any],
+    args: Sequence[Any],
+    named: dict[str, Any],
+    watch: Callable[[Callable[[], Any]], Any],
+    drawn: Any = None,
 ) -> Any:
-    """What ``operation``, written as a method, property or function of torch, makes of ``inputs``."""
+    """What ``operation``, written as a method, property or function of torch, makes of ``inputs``.
+
+    watch: makes the call itself, apart from what is done around it to have the same numbers every time. drawn: the
+    generator of a ``manual_seed``, from which random numbers are then taken as torch would.
+    """
+    name = operation.name
+    if form in ("nn", "init") or name in _TRAINED or (drawn is not None and name in _DRAWN):
+        return watch(lambda: _trained(torch, form, name, inputs, args, named, drawn))
+    named = dict(named)
+    asks = operation.fill in ("counting", "zeros") and named.pop("requires_grad", False)
+    result = _called(torch, form, operation, inputs, args, named, watch)
+    return result.requires_grad_() if asks else result
+
+
+_TRAINED = ("cuda", "cpu", "pin_memory", "multinomial", "bernoulli", "bernoulli_", "normal", "normal_", "uniform_")
+_DRAWN = ("rand", "randn", "randint", "randperm", "rand_like", "randn_like")
+
+
+def _trained(
+    torch: Any, form: Written, name: str, inputs: Sequence[Any], args: Sequence[Any], named: dict[str, Any], drawn: Any
+) -> Any:
+    """Parameters, initialisers, moves, and random numbers, which come from a generator that no other visitor shares."""
+    if form == "nn":
+        return torch.nn.Parameter(inputs[0], *args, **named)
+    if name in ("cuda", "cpu", "pin_memory"):
+        return inputs[0]
+    if form == "init" and not inputs[0].numel():
+        return inputs[0]  # as torch does, with a warning
+    if form == "init" and name in ("zeros_", "ones_", "eye_", "constant_"):
+        return getattr(torch.nn.init, name)(inputs[0], *args, **named)
+    meta = torch.empty(0).is_meta  # tensors are only counted: no generator draws there
+    given = {} if meta else {"generator": torch.Generator().manual_seed(0) if drawn is None else drawn}
+    if meta and name == "normal" and not inputs:
+        given = {"device": "meta"}  # the one function that makes tensors and asks no context where
+    if form == "init":
+        return getattr(torch.nn.init, name)(inputs[0], *args, **named, **given)
+    if name.endswith("_like"):
+        rest = {key: value for key, value in named.items() if key != "memory_format"}
+        wanted = {"dtype": inputs[0].dtype, **rest}
+        return getattr(torch, name.removesuffix("_like"))(tuple(inputs[0].shape), **wanted, **given)
+    if form == "method":
+        return getattr(inputs[0], name)(*args, **named, **given)
+    subject = inputs[:1] if name in ("multinomial", "bernoulli") else ()
+    return getattr(torch, name)(*subject, *args, **named, **given)
+
+
+def _called(
+    torch: Any,
+    form: Written,
+    operation: Operation,
+    inputs: Sequence[Any],
+    args: Sequence[Any],
+    named: dict[str, Any],
+    watch: Callable[[Callable[[], Any]], Any],
+) -> Any:
+    """A call without what is random, or marked for gradients, in it."""
     name = operation.name
     if form == "property":
-        return _property(inputs[0], name)
+        return watch(lambda: _property(inputs[0], name))
     if name in ("std", "var", "std_mean", "var_mean"):
-        return _spread(torch, name, inputs[0], args, named)
+        return _spread(torch, name, inputs[0], args, named, watch)
     if name == "meshgrid":
         named = {"indexing": "ij", **named}  # what torch takes anyway, with a warning
     if name == "cross" and len(args) < 2 and "dim" not in named:  # the first of size 3, as torch takes with a warning
@@ -26,17 +88,20 @@ def call(
         args, named = [*args[:3], *([0.0] if len(args) > 3 else []), *args[4:]], {**named}
         if "dropout_p" in named:
             named["dropout_p"] = 0.0
-    if name.startswith("masked_scatter") or (name, form) == ("where", "method"):
-        args = [*(_mask(torch, mask) for mask in args[:1]), *args[1:]]
-    elif name == "where":
-        inputs = [_mask(torch, inputs[0])]
+
+    def masks(given: Sequence[Any], among: bool) -> Sequence[Any]:
+        return [*(_mask(torch, mask) for mask in given[:1]), *given[1:]] if among else given
+
+    scatters, first = name.startswith("masked_scatter"), name == "where" and form != "method"
+    second = scatters or (name == "where" and not first)
     if name == "adjoint" and inputs[0].dim() == 0:
         return inputs[0].conj()  # the same, without a warning
     if form == "method":
-        result = getattr(inputs[0], name)(*args, **named)
+        result = watch(lambda: getattr(inputs[0], name)(*masks(args, second), **named))
     else:
         owner = torch if form == "torch" else torch.nn.functional
-        result = getattr(owner, name)(*(inputs[:1] if operation.subject else ()), *args, **named)
+        subject = inputs[:1] if operation.subject else ()
+        result = watch(lambda: getattr(owner, name)(*masks(subject, first), *masks(args, second), **named))
     if operation.fill == "zeros":
         result.zero_()
     elif operation.fill == "counting":
@@ -82,7 +147,14 @@ def _counting(torch: Any, operation: Operation, result: Any, args: Sequence[Any]
     return numbers.view(result.shape)
 
 
-def _spread(torch: Any, name: str, tensor: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
+def _spread(
+    torch: Any,
+    name: str,
+    tensor: Any,
+    args: Sequence[Any],
+    named: dict[str, Any],
+    watch: Callable[[Callable[[], Any]], Any],
+) -> Any:
     """std and var, with the results that torch warns of: too few elements for the correction."""
     given = dict(zip(("dim", "unbiased", "keepdim"), args, strict=False))
     if isinstance(given.get("dim"), bool):  # std(False): unbiased alone
@@ -95,13 +167,13 @@ def _spread(torch: Any, name: str, tensor: Any, args: Sequence[Any], named: dict
     function = getattr(torch, name)
     enough = correction is None or (count > correction and tensor.numel() > 0)
     if enough or {"correction", "unbiased"} <= set(given):
-        return function(tensor, *args, **named)
+        return watch(lambda: function(tensor, *args, **named))
     by_name = {"dim": dims, "keepdim": given.get("keepdim", False)}
     if tensor.numel() == 0:
         mean = tensor.mean(**by_name)  # refuses whole numbers as std does
         spread = torch.full_like(mean.real if mean.is_complex() else mean, math.nan)
         return (spread, mean) if name.endswith("_mean") else spread
-    plain = function(tensor, correction=0, **by_name)
+    plain = watch(lambda: function(tensor, correction=0, **by_name))
     (plain[0] if name.endswith("_mean") else plain).mul_(math.inf)  # what is divided by 0
     return plain
 

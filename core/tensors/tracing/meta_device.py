@@ -14,7 +14,9 @@ from core.tensors.operations.guards import Picker, TooLargeError, check_elements
 from core.tensors.operations.table import WRITING
 from core.tensors.operations.values import ExpressionError, IndexItem, Slot
 from core.tensors.parsing.plan import PlanStep
-from core.tensors.tracing.run import Run, layout_of, storage_identity
+from core.tensors.tracing.allocations import PartsWitness, Witness
+from core.tensors.tracing.recording import layout_of, storage_identity
+from core.tensors.tracing.run import Run
 from core.tensors.tracing.steps import Scalar, Step
 
 
@@ -23,6 +25,9 @@ class CountedRun(Run):
 
     cap = "counted_elements"
     furthest = "counted_elements"
+
+    def _witness(self) -> Witness:
+        return PartsWitness(self.torch)
 
     def values(self, tensor: Any) -> tuple[Scalar, ...]:
         return ()
@@ -125,7 +130,7 @@ class CountedRun(Run):
         storage = self.storages.index(storage_identity(tensor))
         changed: list[Step] = []
         for step, seen in zip(self.steps, self.tensors, strict=True):
-            if step.storage != storage or step.kind == "write":
+            if step.storage != storage or step.kind in ("write", "refused"):
                 continue
             if any(seen is self.tensors[other.number] for other in changed):
                 continue

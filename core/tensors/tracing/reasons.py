@@ -40,6 +40,8 @@ def reason(
         return f"the same bytes, read as {dtype}"
     if step.form == "piece" and kind != "same":
         return inputs[0].reason if inputs[0].kind == kind else "the same operation made it"
+    if step.operation.group == "Gradients and devices" and not (name in ("cuda", "cpu") and kind == "same"):
+        return step.operation.why
     if kind == "same" and step.form not in ("name", "piece") and not step.operation.restrides:
         return "there is nothing to do, so it is the same tensor"
     if name == PICKING.name and kind == "view":

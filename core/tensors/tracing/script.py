@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
 
 from core.limits import limit
 from core.tensors.layout import Layout
@@ -11,12 +13,10 @@ from core.tensors.operations.lookup import OPERATIONS
 from core.tensors.operations.values import MODULES
 from core.tensors.parsing.call_arguments import IGNORED
 from core.tensors.parsing.counts import CountKind, kind_of
+from core.tensors.parsing.facts import HELPERS
 from core.tensors.parsing.numbers import about_dtype, infinite, written
-from core.tensors.parsing.reader import read_expression
-from core.tensors.parsing.simplified import plain
-from core.tensors.parsing.syntax import parsed
-from core.tensors.parsing.text import code_of
-from core.tensors.tracing.trace import start_layout
+from core.tensors.parsing.text import read_shape
+from core.tensors.tracing.trace import start_layout, trace
 
 _EINOPS = ("rearrange", "reduce", "repeat", "einsum")
 
@@ -53,29 +53,54 @@ def script(
     stride: Sequence[int] | None = None,
     *,
     counted: bool = False,
+    given: Mapping[str, str] | None = None,
 ) -> str:
     """A stand-alone script that makes x, runs ``source`` operation by operation and prints each result.
 
     counted: on torch's meta device, which allocates nothing, as it is anyway where x is too large to be made. Errors
     are caught and printed. Raises `ExpressionError` when the expression reader would not take ``source``.
     """
-    plan = read_expression(source)
     layout = start_layout(shape, stride, "counted_elements")
-    body = _Unrolled(code_of(plan.text))
+    run = trace(source, shape, stride, dtype, given)
+    numbers = [item.name for item in run.asked if not _is_shape(item.text) or item.role == "number"]
+    body = _Unrolled(run.executed, numbers)
     imports = ["import math"] if "math" in body.taken else []
     imports += ["import numpy as np"] if "np" in body.taken else []
     imports.append("import torch")
+    if "nn" in body.taken:
+        imports.append("from torch import nn")
+    imports += ["import random"] if "random" in body.taken else []
     if "F" in body.taken:
         imports.append("import torch.nn.functional as F")
     if body.einops:
         imports.append(f"from einops import {', '.join(sorted(body.einops))}")
     if counted or max(layout.numel, (layout.span or (0, 0))[1]) > limit("tensor_elements"):
         imports += ["", 'torch.set_default_device("meta")  # shapes, strides and bytes; nothing is allocated']
-    head = "\n".join(imports) + _SHOW + _start(layout, dtype) + '_show("x", x)\n'
+    head = "\n".join(imports) + _SHOW
+    head += "".join(_HELPERS[name] for name in HELPERS if name in body.taken)
+    if run.starts_with_x:
+        head += _start(layout, dtype) + '_show("x", x)\n'
+    for item in run.asked:
+        sizes = item.name not in numbers
+        line = f"{item.name} = torch.randn({read_shape(item.text, 'counted_elements')})" if sizes else ""
+        head += f"{line}\n_show({item.name!r}, {item.name})\n" if sizes else f"{item.name} = {item.text.strip()}\n"
     if not body.lines:  # nothing but imports
         return head
-    lines = "\n".join(f"    {line}" for line in body.lines)
+    lines = textwrap.indent("\n".join(body.lines), "    ")
     return f"{head}\ntry:\n{lines}\nexcept Exception as error:\n    print(f'{{type(error).__name__}}: {{error}}')\n"
+
+
+_HELPERS = {
+    "get_memory_usage": "def get_memory_usage(x):\n    return x.numel() * x.element_size()\n\n\n",
+    "same_storage": (
+        "def same_storage(x, y):\n    return x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()\n\n\n"
+    ),
+}
+
+
+def _is_shape(text: str) -> bool:
+    """Whether what a name was given are sizes of a tensor."""
+    return re.search(r"[,()\s×x]", text.strip()) is not None
 
 
 def _start(layout: Layout, dtype: str) -> str:
@@ -92,22 +117,41 @@ class _Unrolled:
     The program has passed the reader, so its syntax is known. Names s1, s2, … are those the program does not use.
     """
 
-    def __init__(self, text: str) -> None:
-        tree = ast.Module(list(plain(parsed(text)).statements), [])
+    def __init__(self, statements: Sequence[tuple[ast.stmt, bool]], numbers: Sequence[str]) -> None:
+        tree = ast.Module([statement for statement, _ in statements], [])
         self.taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         self.einops: set[str] = set()
         self.lines: list[str] = []
         self.count = 0
-        self.kinds: dict[str, CountKind] = {}
+        self.kinds: dict[str, CountKind] = dict.fromkeys(numbers, "number")
         """The names that stand for numbers."""
         self.others: set[str] = set()
         """The names that stand for a list of tensors, a dtype or a pattern."""
-        for statement in tree.body:
-            self._statement(statement)
+        for statement, alone in statements:
+            if alone:
+                self._alone(statement)
+            else:
+                self._statement(statement)
+
+    def _alone(self, statement: ast.stmt) -> None:
+        """A statement that makes no tensor, as it stands; what is only asked is printed."""
+        match statement:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="backward" | "retain_grad" | "manual_seed" | "seed"))):
+                self._run(statement)
+            case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
+                self._run(statement)
+            case ast.Expr(value=value):
+                self._run(ast.Expr(ast.Call(ast.Name("print"), [value], [])))
+            case _:
+                self._run(statement)
 
     def _statement(self, statement: ast.stmt) -> None:
         text = ast.unparse(statement)
         match statement:
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                self._statement(ast.copy_location(ast.Assign([target], value), statement))
+            case ast.AnnAssign():
+                pass
             case ast.Assign(targets=[ast.Name(id=name) as target], value=value) if self._is_other(value):
                 self.kinds.pop(name, None)
                 self._run(ast.Assign([target], self._arguments(value)))
@@ -250,7 +294,9 @@ class _Unrolled:
             case ast.Call(func=ast.Attribute(value=ast.Name(id="einops"), attr=function)):
                 self.einops.add(function)
                 return ast.Call(ast.Name(function), self._all(node.args), self._keywords(node.keywords))
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="torch" | "F"))):
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="torch" | "F" | "nn") | ast.Attribute(value=ast.Name(id="nn")))
+            ):
                 return ast.Call(node.func, self._all(node.args), self._keywords(node.keywords))
             case ast.Call(func=ast.Attribute(value=owner, attr=method)):
                 attribute = ast.Attribute(ast.Name(self._tensor(owner)), method)

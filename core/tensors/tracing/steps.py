@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, overload
 
 from core.tensors.layout import Layout
+from core.tensors.parsing.asked import Asked
+from core.tensors.parsing.facts import Fact
 from core.tensors.parsing.plan import PlanStep
+from core.tensors.tracing.allocations import Block
 from core.tensors.view_rule import ViewVerdict
 
 Kind: TypeAlias = Literal["start", "same", "view", "copy", "write", "refused"]
@@ -51,8 +55,9 @@ class Step:
     this dtype.
     shares_storage_with: labels of the earlier tensors that lie in the same storage, ``x`` for the start; sharing: the
     numbers of their steps.
-    bytes_allocated: new storage this step keeps; 0 for everything but copies and the start. bytes_total: all that the
-    steps after the start have allocated up to here.
+    bytes_allocated: new storage this step keeps; 0 for everything but copies and the start. bytes_inside: what the
+    operation allocated besides and gave back before it returned; freed: these blocks. bytes_peak: the most of both
+    that was there at once. bytes_total: all that the steps after the start have allocated up to here, either way.
     values: the first elements in logical order; storage_values: the first cells of the storage, both after the step
     and at most as many as are drawn.
     pieces: all tensors that a split made, empty for other operations; picked: which of them the step goes on with.
@@ -65,6 +70,9 @@ class Step:
     error_type, error_message: torch's own, when refused.
     reason: why it is a view, a copy or refused, as the end of a sentence; empty where the error says it all.
     fixes: expressions that work instead, those that copy least first.
+    device: where the tensor lies; moved: bytes that went from one device to another.
+    asks_gradient: whether backward reaches it. keeps: storages that the operation keeps for backward, each with its
+    bytes; -1 for one that no step shows.
     """
 
     number: int
@@ -85,6 +93,9 @@ class Step:
     bytes_total: int
     values: tuple[Scalar, ...]
     storage_values: tuple[Scalar, ...]
+    bytes_inside: int = 0
+    bytes_peak: int = 0
+    freed: tuple[Block, ...] = ()
     line: int = 0
     name: str = ""
     pieces: tuple[Piece, ...] = ()
@@ -101,11 +112,24 @@ class Step:
     error_message: str = ""
     reason: str = ""
     fixes: tuple[Fix, ...] = ()
+    device: str = "cpu"
+    moved: int = 0
+    asks_gradient: bool = False
+    keeps: tuple[tuple[int, int], ...] = ()
 
     @property
     def label(self) -> str:
         """What to call the tensor in its own line: its name, or the expression that made it. Later see `label_of`."""
         return self.name or self.expression
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A line that is not run: its number from 1, its text, and what is said of it."""
+
+    line: int
+    text: str
+    why: str
 
 
 def origin(steps: Sequence[Step], step: Step) -> int:
@@ -163,6 +187,9 @@ class Trace(Sequence[Step]):
     planned: the operation of every step after the first, with its numbers worked out. notes: what was left out of the
     text, a sentence each. counted: the tensors are too large to be made; layouts and bytes are torch's own, and there
     are no values. suits: the dtype of x with which torch runs the step that it refuses with this one, empty for none.
+    facts: what lines said that are no tensors. unread: the line that is not run, and why; the steps are those before
+    it. asked: names that nothing in the text defines, and what they stand for. executed: the statements that ran,
+    branches resolved, and whether each makes no tensor.
     """
 
     text: str
@@ -172,6 +199,12 @@ class Trace(Sequence[Step]):
     notes: tuple[str, ...] = ()
     counted: bool = False
     suits: str = ""
+    facts: tuple[Fact, ...] = ()
+    unread: Unread | None = None
+    asked: tuple[Asked, ...] = ()
+    executed: tuple[tuple[ast.stmt, bool], ...] = field(default=(), compare=False, repr=False)
+    held: tuple[Mapping[int, int], ...] = ()
+    at_once: tuple[int, ...] = ()
 
     @overload
     def __getitem__(self, index: int) -> Step: ...
@@ -197,6 +230,11 @@ class Trace(Sequence[Step]):
         return self.last if self.last.kind == "refused" else None
 
     @property
+    def starts_with_x(self) -> bool:
+        """Whether the program reads x before it makes one of its own."""
+        return self.steps[0].storage >= 0
+
+    @property
     def fits(self) -> bool:
         """Whether torch refuses nothing, or only a view that the strides forbid: the code suits the start's shape."""
         return self.refusal is None or (self.last.verdict is not None and self.last.verdict.boundary is not None)
@@ -208,5 +246,15 @@ class Trace(Sequence[Step]):
 
     @property
     def bytes_copied(self) -> int:
-        """Bytes all steps after the start allocated."""
-        return self.last.bytes_total
+        """Bytes of the results that all steps after the start allocated."""
+        return self.last.bytes_total - self.bytes_inside
+
+    @property
+    def bytes_inside(self) -> int:
+        """Bytes that operations allocated besides their results, and gave back before they returned."""
+        return sum(step.bytes_inside for step in self.steps)
+
+    @property
+    def fullest(self) -> Step:
+        """The first step during which the most memory was taken at once."""
+        return self.steps[max(range(len(self.steps)), key=lambda number: self.at_once[number])]

@@ -6,22 +6,33 @@ storage it uses, not by ``_is_view()``, which says True after ``.t().ravel()`` (
 
 from __future__ import annotations
 
+import builtins
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from core.limits import limit
 from core.tensors.layout import Layout
 from core.tensors.operations.guards import TooLargeError, check_elements, check_size
-from core.tensors.operations.values import ExpressionError
+from core.tensors.operations.values import MODULES, CountQuestion, ExpressionError
+from core.tensors.parsing.asked import Asked, asked
+from core.tensors.parsing.assignments import is_name
+from core.tensors.parsing.facts import HELPERS
+from core.tensors.parsing.numbers import BUILTINS
 from core.tensors.parsing.plan import Plan
-from core.tensors.parsing.reader import read_expression
+from core.tensors.parsing.reader import Reader, Refused
+from core.tensors.parsing.simplified import plain
+from core.tensors.parsing.syntax import parsed
+from core.tensors.parsing.text import code_of, tidy
+from core.tensors.tracing.lifetimes import alive
+from core.tensors.tracing.machine import RunningMachine
 from core.tensors.tracing.meta_device import CountedRun
 from core.tensors.tracing.run import Run
-from core.tensors.tracing.steps import Trace
+from core.tensors.tracing.steps import Trace, Unread
 
-START_DTYPES: tuple[str, ...] = ("int64", "float32", "bfloat16")
+START_DTYPES: tuple[str, ...] = ("float32", "int64", "bfloat16")
 """Element types offered first for the start tensor."""
 
 ELEMENT_DTYPES: tuple[str, ...] = (*START_DTYPES, "float64", "float16", "int32", "int16", "int8", "uint8")
@@ -66,7 +77,13 @@ def start_layout(shape: Sequence[int], stride: Sequence[int] | None = None, cap:
     return layout
 
 
-def trace(source: str, shape: Sequence[int], stride: Sequence[int] | None = None, dtype: str = "int64") -> Trace:
+def trace(
+    source: str,
+    shape: Sequence[int],
+    stride: Sequence[int] | None = None,
+    dtype: str = "int64",
+    given: Mapping[str, str] | None = None,
+) -> Trace:
     """Run ``source``, lines on ``x``, and record every step; the first step is x itself.
 
     ``x`` has ``shape`` and ``stride`` (contiguous by default) over a storage that holds ``torch.arange`` of ``dtype``.
@@ -75,45 +92,156 @@ def trace(source: str, shape: Sequence[int], stride: Sequence[int] | None = None
     `ExpressionError` when the expression is not understood or would exceed the caps of core.limits, before memory is
     allocated; ``ValueError`` for a dtype that is not in `ELEMENT_DTYPES`.
     """
+    result = follow(source, shape, stride, dtype, given)
+    if result.unread is not None:
+        raise ExpressionError(result.unread.why)
+    return result
+
+
+def follow(
+    source: str,
+    shape: Sequence[int],
+    stride: Sequence[int] | None = None,
+    dtype: str = "int64",
+    given: Mapping[str, str] | None = None,
+) -> Trace:
+    """Like `trace`, but a line that is not understood ends it: those before it are kept, `Trace.unread` says why.
+
+    given: what names stand for that nothing in ``source`` defines, ``4`` for a number and ``2, 3`` for a tensor's
+    sizes; the others take what their names suggest, see `Trace.asked`. Raises `ExpressionError` for the start alone.
+    """
     if dtype not in ELEMENT_DTYPES:
         raise ValueError(f"dtype {dtype!r} is not one of {', '.join(ELEMENT_DTYPES)}")
     layout = start_layout(shape, stride, "counted_elements")
-    plan = read_expression(source)
+    program = Program(source, layout, dtype, given or {})
     try:
         check_elements(1 + (layout.span or (0, -1))[1], "The start tensor")
-        run = _ran(Run, plan, layout, dtype)
+        done = program.run(Run)
     except TooLargeError as problem:
         if problem.count > limit("counted_elements"):
             check_elements(problem.count, problem.what, "counted_elements")  # which says what is followed
-        run = _ran(CountedRun, plan, layout, dtype)
-    steps, planned = tuple(run.steps), tuple(run.planned)
-    version, counted = str(run.torch.__version__), isinstance(run, CountedRun)
-    return Trace(plan.text, steps, version, planned, plan.notes, counted, _suiting(run, layout, dtype))
+        done = program.run(CountedRun)
+    return replace(done, suits=program.suiting(done))
 
 
-def _ran(kind: type[Run], plan: Plan, layout: Layout, dtype: str) -> Run:
-    """``plan`` run on x of this layout and dtype, on the meta device where it is only counted."""
-    torch, einops = load_torch()
-    run = kind(torch, einops, plan)
-    with torch.device("meta") if kind is CountedRun else nullcontext():
-        run.start(layout, dtype)
-        run.all()
-    return run
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A text and where it starts."""
 
+    source: str
+    layout: Layout
+    dtype: str
+    given: Mapping[str, str]
 
-def _suiting(run: Run, layout: Layout, dtype: str) -> str:
-    """The dtype of x with which torch runs the step that it refuses in ``run``; empty where that is not the cause.
+    def run(self, kind: type[Run]) -> Trace:
+        """The text run as far as it goes, on the meta device where it is only counted."""
+        text, unread = _readable(self.source)
+        names = _asked(text)
+        torch, einops = load_torch()
+        reader = Reader(code_of(text) if text else "")
+        run = kind(torch, einops, Plan(text, (), reader.names, cast("tuple[CountQuestion, ...]", reader.questions)))
+        reader.machine = RunningMachine(run)
+        with torch.device("meta") if kind is CountedRun else nullcontext():
+            if any(item.name == "x" for item in names) or not text or (unread is not None and not names):
+                run.start(self.layout, self.dtype)
+            else:
+                run.nothing()
+                del reader.names["x"]
+            names = tuple(item for item in names if item.name != "x")
+            names = tuple(replace(item, text=self.given.get(item.name, item.text)) for item in names)
+            unread = self._read(reader, names) or unread
+        for item in names:
+            if item.meant:
+                reader.notes[f"`{item.name}` is set nowhere, so it is asked for. Did you mean `{item.meant}`?"] = None
+        steps, planned, notes = tuple(run.steps), tuple(run.planned), tuple(reader.notes)
+        version, counted = str(torch.__version__), kind is CountedRun
+        held, most = alive(reader.plan(), steps, run.stored, run.reads)
+        number = {identity: place for place, identity in enumerate(run.storages)}
+        shown = tuple({number.get(key, -1 - at): size for at, (key, size) in enumerate(now.items())} for now in held)
+        return Trace(
+            text or self.source,
+            steps,
+            version,
+            planned,
+            notes,
+            counted,
+            held=shown,
+            at_once=tuple(most),
+            facts=tuple(reader.facts),
+            unread=unread,
+            asked=names,
+            executed=tuple(reader.executed),
+        )
 
-    Asked of torch itself, as its messages name kernels, not causes: ``"softmax_lastdim_kernel_impl" not implemented``.
-    """
-    last = run.steps[-1]
-    if last.kind != "refused" or last.reason:
+    def _read(self, reader: Reader, names: Sequence[Asked]) -> Unread | None:
+        """Read and run; what stopped it, if anything did that is not torch's own refusal."""
+        try:
+            for item in names:
+                reader.give(item, self.dtype)
+            if reader.text:
+                reader.read()
+        except Refused:
+            return None
+        except TooLargeError as problem:
+            if reader.machine is not None and problem.count <= limit("counted_elements") and not self._counts(reader):
+                raise
+            return _unread(reader, problem)
+        except ExpressionError as problem:
+            return _unread(reader, problem)
+        return None
+
+    def _counts(self, reader: Reader) -> bool:
+        return isinstance(cast(RunningMachine, reader.machine).running, CountedRun)
+
+    def suiting(self, done: Trace) -> str:
+        """The dtype of x with which torch runs the step that it refuses; empty where that is not the cause.
+
+        Asked of torch itself, as its messages name kernels, not causes: ``"softmax_lastdim_kernel_impl" not
+        implemented``.
+        """
+        last = done.last
+        if last.kind != "refused" or last.reason or not done.starts_with_x:
+            return ""
+        for other in ("float32", "int64"):
+            with suppress(ExpressionError):
+                if other == self.dtype:
+                    continue
+                tried = replace(self, dtype=other).run(CountedRun if done.counted else Run)
+                if any(step.number == last.number and step.kind != "refused" for step in tried.steps):
+                    return other
         return ""
-    for other in (START_DTYPES[1], START_DTYPES[0]):
-        with suppress(ExpressionError):
-            if other != dtype and any(
-                step.number == last.number and step.kind != "refused"
-                for step in _ran(type(run), run.plan, layout, other).steps
-            ):
-                return other
-    return ""
+
+
+_KNOWN = (*MODULES, *BUILTINS, *HELPERS, *dir(builtins), "random", "text")
+
+
+def names_asked(source: str) -> tuple[Asked, ...]:
+    """What ``source`` uses and does not define, x among it, with what each name suggests. Nothing runs."""
+    return _asked(_readable(source)[0])
+
+
+def _asked(text: str) -> tuple[Asked, ...]:
+    names = asked(plain(parsed(code_of(text))).statements, set(_KNOWN)) if text else ()
+    return tuple(item for item in names if is_name(item.name))[: limit("expression_lines") // 2]
+
+
+def _readable(source: str) -> tuple[str, Unread | None]:
+    """The longest part of ``source``, from its first line, that is within the caps and parses; and what stops it."""
+    try:
+        text = tidy(source)
+        parsed(code_of(text))
+    except ExpressionError as problem:
+        lines = source[: 2 * limit("expression_chars")].splitlines()
+        for count in range(min(len(lines) - 1, 3 * limit("expression_lines")), 0, -1):
+            with suppress(ExpressionError):
+                text = tidy("\n".join(lines[:count]))
+                parsed(code_of(text))
+                return text, Unread(count + 1, lines[count].strip()[:200], str(problem))
+        return "", Unread(1, lines[0].strip()[:200] if lines else "", str(problem))
+    return text, None
+
+
+def _unread(reader: Reader, problem: ExpressionError) -> Unread:
+    lines = reader.text.split("\n")
+    line = min(max(reader.line, 1), len(lines))
+    return Unread(line, lines[line - 1].strip()[:200], str(problem))

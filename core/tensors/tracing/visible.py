@@ -27,7 +27,7 @@ def drawn(trace: Trace) -> list[Drawn]:
                 named = (s for s in trace.steps if s.name and s.inputs == (step.number,) and s.layout == piece.layout)
                 name = next(map(trace.label, named), f"{trace.label(step)}[{number}]")
                 figures.append(Drawn(step, piece.layout, piece.is_contiguous, name))
-        elif step.kind in ("start", "view", "copy") or (
+        elif (step.kind in ("start", "view", "copy") and step.storage >= 0) or (
             step.kind == "refused" and step.verdict is not None and step.verdict.hops is not None
         ):
             figures.append(Drawn(step, step.layout, step.is_contiguous, trace.label(step)))

@@ -13,11 +13,13 @@ from core.tensors.cost import tensor_bytes
 from core.tensors.examples.surprises import NegativeStep
 from core.tensors.layout import Layout, Run
 from core.tensors.tracing.snapshots import Memory, are_kept, memories
-from core.tensors.tracing.steps import Scalar, Step, Trace
+from core.tensors.tracing.steps import Scalar, Step, Trace, Unread
 from core.tensors.tracing.trace import trace
 from core.tensors.tracing.visible import Drawn, drawn
 from core.tensors.view_rule import ViewVerdict
-from core.views.tensors.text import bytes_text, layout_texts, letter, word
+from core.views.tensors.inside import inside, memory
+from core.views.tensors.sizes import bytes_text
+from core.views.tensors.text import layout_texts, letter, word
 
 _MOST_OPENED = 8
 """Tensors that one line of the timeline opens, such as the pieces of a split."""
@@ -44,9 +46,11 @@ class _Picture:
         self.drawn = drawn(trace)
         share = limit("picture_cells") // (2 * max(len(self.drawn), 1))
         self.most = min(limit("storage_cells_drawn"), max(_FEWEST_DRAWN, share))
-        self.listed = [step.number for step in trace.steps if step.operation != "piece"]
+        self.listed = [
+            step.number for step in trace.steps if step.operation != "piece" and (step.number or trace.starts_with_x)
+        ]
         """Steps with a line of their own: naming one of several results happens in the step that makes them."""
-        numbers = sorted({step.storage for step in trace.steps})
+        numbers = sorted({step.storage for step in trace.steps if step.storage >= 0})
         self.memory = {number: memories(trace, number, self.most) for number in numbers}
         self.kept = are_kept(item for memory in self.memory.values() for item in memory.values())
 
@@ -55,6 +59,7 @@ class _Picture:
             "steps": self._steps(),
             "storages": [self._storage(number) for number in self.memory],
             "tensors": [self._tensor(item) for item in self.drawn],
+            "memory": memory(self.trace),
             "why": reason(self.trace),
             "active": self._shown_at(self.trace.last),
             "kept": self.kept,
@@ -65,14 +70,15 @@ class _Picture:
     # ------------------------------------------------------------------------------------------- timeline
 
     def _steps(self) -> list[dict[str, Any]]:
-        table: dict[int, int] = {}
         rows: list[dict[str, Any]] = []
         before: Step | None = None
+        start = self.trace.steps[0].bytes_allocated
         for step in map(self.trace.steps.__getitem__, self.listed):
+            end = self._named_by(step)
             goes_on = before is not None and before.number in step.inputs and before.line == step.line
             before = step
             result = self.trace.made_by(step)
-            table |= result
+            held = self.trace.held[end.number]
             refused = step.kind == "refused"
             shape, stride = layout_texts(step)
             rows.append(
@@ -83,21 +89,47 @@ class _Picture:
                     "word": word(step),
                     "kind": step.kind,
                     "line": step.line,
-                    "why": step.reason,
+                    "why": " ".join(filter(None, (step.reason, inside(self.trace, step).replace("`", "")))),
                     "shape": shape,
                     "stride": stride,
                     "added": "" if refused else bytes_text(sum(result.values())),
-                    "total": "" if refused else bytes_text(sum(table.values())),
-                    "held": [table.get(number, 0) for number in self.memory],
+                    "inside": bytes_text(step.bytes_inside) if step.bytes_inside else "",
+                    "total": "" if refused else bytes_text(start + end.bytes_total),
+                    "held": [held.get(number, 0) for number in self.memory],
+                    "once": self.trace.at_once[step.number],
                     "storage": -1 if refused else step.storage,
                     "tensors": self._opened_by(step),
                 }
             )
+        if self.trace.unread is not None:
+            rows.append(self._unread(self.trace.unread))
         return rows
+
+    def _unread(self, line: Unread) -> dict[str, Any]:
+        """The line that is not run, after those that are."""
+        return {
+            **dict.fromkeys(("name", "shape", "stride", "added", "total"), ""),
+            "source": line.text,
+            "whole": line.text,
+            "word": "not run",
+            "kind": "refused",
+            "line": line.line,
+            "why": line.why,
+            "held": [0] * len(self.memory),
+            "storage": -1,
+            "tensors": [],
+        }
+
+    def _named_by(self, step: Step) -> Step:
+        """The step after which all results of ``step`` have their names."""
+        after = self.trace.steps[step.number + 1 :]
+        return next((a for a, b in pairwise((step, *after)) if b.operation != "piece"), (step, *after)[-1])
 
     def _names(self, step: Step) -> str:
         """What the line binds this step's result to: ``y``, or ``q, k, v`` for the pieces of a split."""
-        says_so = step.operation == "name" or (step.kind == "write" and step.expression.startswith(step.name))
+        says_so = step.operation in ("name", "gradient") or (
+            step.kind == "write" and step.expression.startswith(step.name)
+        )
         if step.kind in ("start", "refused") or says_so:  # as `y = x` and `y += 1` do
             return ""
         pieces = [s.name for s in self.trace.steps if s.operation == "piece" and s.inputs == (step.number,)]
@@ -325,6 +357,7 @@ def negative_picture(step: NegativeStep) -> dict[str, Any]:
     return {
         **picture,
         "steps": [],
+        "memory": "",
         "tries": False,
         "tensors": [*picture["tensors"], view],
         "why": _annotated(f"torch: {error}"),

@@ -9,9 +9,9 @@ from core.tensors.cost import matrix_cell, merging_stride, tensor_bytes
 from core.tensors.layout import Layout
 from core.tensors.operations.values import MemoryFormat
 from core.tensors.operations.views import SHORT_CASTS
-from core.tensors.parsing.text import skipped
 from core.tensors.tracing.steps import Kind, Step, Trace, is_old, names_of, origin
-from core.units import QuantityText, format_bytes
+from core.views.tensors.inside import most_inside
+from core.views.tensors.sizes import bytes_text
 
 KIND_WORDS: dict[Kind, str] = {
     "start": "start",
@@ -51,6 +51,8 @@ COPYING = frozenset(
 
 def word(step: Step) -> str:
     """What happened in ``step`` in a word or two; a new tensor with new values is no copy."""
+    if step.moved:
+        return f"moved to {step.device}"
     return "new tensor" if step.kind == "copy" and step.operation not in COPYING else KIND_WORDS[step.kind]
 
 
@@ -68,19 +70,9 @@ def letter(storage: int) -> str:
     return name
 
 
-def bytes_text(count: int) -> str:
-    """Bytes of storage, exact up to a mebibyte."""
-    if count < 2**20:
-        return QuantityText(f"{count:,} B", count, "B")
-    return format_bytes(count, system="binary", digits=4)
-
-
 def passed_over(trace: Trace) -> str:
-    """What was not run or left out, in sentences; empty where everything was run."""
-    kinds = " and ".join(f"`{kind}`" for kind in skipped(trace.text))
+    """What was left out or assumed, in sentences; empty where everything was run as it stands."""
     sentences = list(trace.notes)
-    if kinds:
-        sentences.insert(0, f"Skipped, not run: lines with {kinds}. Every step shows its shape and strides anyway.")
     if trace.counted:
         sentences.append(
             "Tensors of this size are counted, not made: shapes, strides and bytes are torch’s, without values."
@@ -88,21 +80,85 @@ def passed_over(trace: Trace) -> str:
     return " ".join(sentences)
 
 
+def said(trace: Trace) -> list[tuple[int, str, str, str]]:
+    """What lines said that are no tensors: the line, what was asked, the answer, and ✓ or ✗ of an assertion."""
+    marks = {True: "✓", False: "✗", None: ""}
+    return [
+        (fact.line, fact.text, fact.value, "?" if fact.value.startswith("not worked out") else marks[fact.holds])
+        for fact in trace.facts
+    ]
+
+
+def unread(trace: Trace) -> str:
+    """What is said of the line that is not run, empty for none."""
+    if trace.unread is None:
+        return ""
+    before = "The lines before it are shown." if len(trace.steps) > 1 or trace.facts else "No line ran before it."
+    return f"Line {trace.unread.line} is not run: {trace.unread.why} {before}"
+
+
 def headline(trace: Trace) -> tuple[str, str]:
     """The answer as one sentence and a quieter line of detail, in small markup (``**bold**``, `` `code` ``)."""
+    sentence, detail = _outcome(trace)
+    wrong = next((fact for fact in trace.facts if fact.holds is False), None)
+    if wrong is None or len(trace.steps) < 2:
+        return sentence, detail
+    return f"`{_short(wrong.text)}` **fails** on line {wrong.line}: {wrong.value}.", f"{sentence} {detail}".strip()
+
+
+def _outcome(trace: Trace) -> tuple[str, str]:
+    """What the steps come to."""
     last = trace.last
     if last.kind == "refused":
         return _refused(trace, last)
-    if last.kind == "write":
+    if last.kind == "write" and last.operation != "gradient":
         return _written(trace, last)
     if last.kind == "start":
-        return _start(last)
+        return _start(last) if trace.starts_with_x else _asked_alone(trace)
+    if any(step.operation == "backward" for step in trace.steps):
+        return _gradients(trace)
     writes = [step for step in trace.steps if step.kind == "write"]
     if writes and last.kind in ("same", "view"):
         return _written(trace, writes[-1])
     if trace.bytes_copied:
         return _copied(trace)
     return _viewed(trace, last)
+
+
+def _asked_alone(trace: Trace) -> tuple[str, str]:
+    """Of a program that makes no tensor."""
+    if not trace.facts:
+        return "No tensor is made by these lines.", ""
+    fact = trace.facts[-1]
+    if fact.holds is not None:
+        return f"`{_short(fact.text)}` **{'holds' if fact.holds else 'fails'}**.", fact.value
+    return f"`{_short(fact.text)}` is **{_short(fact.value)}**.", "No tensor is made by these lines."
+
+
+def kept_bytes(trace: Trace) -> int:
+    """Bytes of all storages that operations keep for backward, each counted once."""
+    named = {storage: count for step in trace.steps for storage, count in step.keeps if storage >= 0}
+    return sum(named.values()) + sum(count for step in trace.steps for storage, count in step.keeps if storage < 0)
+
+
+def _gradients(trace: Trace) -> tuple[str, str]:
+    """Which tensors have a gradient, which have none, and what is kept to find it."""
+    started = next(step for step in reversed(trace.steps) if step.operation == "backward")
+    left = [step for step in trace.steps if step.operation == "gradient" and step.number > started.number]
+    made = sum(step.bytes_allocated for step in left)
+    names = list(dict.fromkeys(step.name for step in left))
+    has = {name.removesuffix(".grad") for name in names}
+    others = dict.fromkeys(
+        step.name for step in trace.steps if step.name and step.kind in ("start", "copy", "view") and step not in left
+    )
+    none = [name for name in others if name not in has and not name.endswith(".grad")]
+    added = f", **{bytes_text(made)}**" if made else ", added to those that were there"
+    who = f"a gradient at {_listed(names)}{added}" if names else "no gradient anywhere"
+    detail = f"For it, the operations keep {bytes_text(kept_bytes(trace))} of tensors until then."
+    if none:
+        asks = "leaves that ask for none, and results in between"
+        detail += f" `.grad` is None at {_listed(none)}: {asks}."
+    return f"`{_short(started.expression)}` leaves {who}.", detail
 
 
 def _refused(trace: Trace, step: Step) -> tuple[str, str]:
@@ -128,9 +184,8 @@ def _refused(trace: Trace, step: Step) -> tuple[str, str]:
         )
     if verdict is not None:
         return f"`{_short(step.source)}` **fails**: {step.reason}.", ""
-    reason = (
-        f": {step.reason.rstrip('?')}" if step.reason else f" on a tensor of shape {shape_text(tried.layout.shape)}"
-    )
+    of = f" on a tensor of shape {shape_text(tried.layout.shape)}" if tried.storage >= 0 else ""
+    reason = f": {step.reason.rstrip('?')}" if step.reason else of
     who = "einops" if step.error_type == "EinopsError" else "torch"
     lines = step.error_message.strip().splitlines() or [""]
     text = f"{step.error_type}: {lines[-1 if who == 'einops' else 0].strip()}"  # einops names the cause last
@@ -159,7 +214,7 @@ def _written(trace: Trace, step: Step) -> tuple[str, str]:
                 (itself if origin(trace.steps, item) == number else others).setdefault(label, old)
     again = _repeated(trace, step) + _moved_on(trace, step, seen)
     bold = sorted([*others, *itself], key=lambda label: (label != "x", {**itself, **others}[label]))
-    if step.storage != 0:
+    if step.storage != 0 and trace.starts_with_x:
         maker = next(s for s in trace.steps if s.storage == step.storage)
         what = f"a {word(maker)}" if word(maker) in ("copy", "new tensor") else "another storage"
         result = maker.source if maker.source.startswith(".") else maker.expression
@@ -195,7 +250,10 @@ def _alone(trace: Trace, step: Step) -> str:
         s for s in trace.steps[1 : step.number] if s.kind in ("view", "copy", "same") and s.number != step.inputs[0]
     ]
     if not tensors:
-        return "x is the only tensor here." if step.number == len(trace.steps) - 1 else "x was the only tensor then."
+        name = trace.label(trace.steps[step.inputs[0]], step.number)
+        only = "x" if name == "x" else f"`{_short(name)}`"
+        last = step.number == len(trace.steps) - 1
+        return f"{only} is the only tensor here." if last else f"{only} was the only tensor then."
     beside = list(dict.fromkeys(trace.label(s, step.number) for s in tensors if s.storage == step.storage))
     if not beside:
         return "No other tensor reads these cells."
@@ -242,14 +300,16 @@ def _start(step: Step) -> tuple[str, str]:
 
 
 def _copied(trace: Trace) -> tuple[str, str]:
-    done = [step for step in trace.steps[1:] if step.operation != "piece"]  # a name for one of several is no step
+    done = [step for step in trace.steps[1:] if step.operation != "piece" and step.kind != "refused"]
     table = {step.number: sum(trace.made_by(step).values()) for step in done}
     result = [step for step in done if table[step.number]]
     total, steps = bytes_text(trace.bytes_copied), len(done)
+    inside = f" and **{bytes_text(trace.bytes_inside)}** inside, freed again" if trace.bytes_inside else ""
     if len(result) > 1:
         names = ", ".join(f"`{_short(step.source)}` {bytes_text(table[step.number])}" for step in result)
         who = "Every step allocates" if len(result) == steps else f"**{len(result)} of {steps} steps** allocate"
-        return f"{who} new storage: **{total}** in all.", f"{names}."
+        once = f"; at most **{bytes_text(max(trace.at_once))}** at once" if inside else ""
+        return f"{who} new storage: **{total}** in all{inside}{once}.", most_inside(trace) or f"{names}."
     other = [step for step in done if step is not result[0]]
     rest = "" if not other else f"; the other {steps - 1} steps allocate nothing"
     if len(other) == 1:
@@ -273,7 +333,7 @@ def _copied(trace: Trace) -> tuple[str, str]:
         )
     if not detail and step.reason:
         detail = f"{_sentence(step.reason)}."
-    return f"`{_short(step.source)}` {did} **{total}** into new storage{rest}.", detail
+    return f"`{_short(step.source)}` {did} **{total}** into new storage{inside}{rest}.", detail
 
 
 def _sentence(text: str) -> str:

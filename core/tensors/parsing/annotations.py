@@ -1,0 +1,61 @@
+"""Annotations of shapes as jaxtyping reads them: ``Float[Tensor, "batch seq hidden"]`` held against a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+_DTYPES: Mapping[str, tuple[str, ...]] = {
+    "Float": ("float", "bfloat"),
+    "Int": ("int",),
+    "UInt": ("uint",),
+    "Integer": ("int", "uint"),
+    "Bool": ("bool",),
+    "Complex": ("complex",),
+    "Inexact": ("float", "bfloat", "complex"),
+    "Real": ("float", "bfloat", "int", "uint"),
+    "Num": ("float", "bfloat", "int", "uint", "complex"),
+    "Float32": ("float32",),
+    "Float16": ("float16",),
+    "BFloat16": ("bfloat16",),
+    "Int64": ("int64",),
+    "Int32": ("int32",),
+}
+"""Names of jaxtyping, and how the dtypes begin that they stand for."""
+
+
+def annotated(kind: str, dims: str, shape: Sequence[int], dtype: str, sizes: dict[str, int]) -> str:
+    """What is wrong with an annotation, empty for nothing. sizes: of the names so far; new ones are added."""
+    allowed = _DTYPES.get(kind)
+    if allowed is not None and not dtype.startswith(allowed):
+        return f"{dtype} is no {kind}"
+    names = dims.split()
+    many = [place for place, name in enumerate(names) if name == "..." or name.startswith("*")]
+    if len(many) > 1:
+        return "only one name may stand for several dimensions"
+    if not many and len(names) != len(shape):
+        return f"{len(names)} names for {len(shape)} dimensions of shape {tuple(shape)}"
+    if many and len(names) - 1 > len(shape):
+        return f"{len(names) - 1} names and more for {len(shape)} dimensions of shape {tuple(shape)}"
+    if many:
+        behind = len(names) - many[0] - 1
+        pairs = [*zip(names[: many[0]], shape, strict=False)]
+        pairs += zip(names[many[0] + 1 :], shape[len(shape) - behind :], strict=True)
+    else:
+        pairs = list(zip(names, shape, strict=True))
+    for name, size in pairs:
+        if wrong := _dimension(name, size, sizes):
+            return wrong
+    return ""
+
+
+def _dimension(written: str, size: int, sizes: dict[str, int]) -> str:
+    name = written.rpartition("=")[2]
+    broadcasts, name = name.startswith("#"), name.lstrip("#?")
+    if name.startswith("_") or (broadcasts and size == 1):
+        return ""
+    if name.isdecimal():
+        return "" if int(name[:12]) == size else f"{name[:12]} is asked where the size is {size}"
+    if not name.isidentifier():
+        return ""  # an expression such as seq-1, which is left to jaxtyping
+    known = sizes.setdefault(name, size)
+    return "" if known == size else f"`{name[:32]}` was {known} before and is {size} here"

@@ -1,0 +1,313 @@
+"""What a run puts down of every step: layout, storage, bytes, who shares it, and what torch refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.limits import limit
+from core.tensors.layout import Layout
+from core.tensors.operations.table import WRITING
+from core.tensors.parsing.evaluated import Counts
+from core.tensors.parsing.plan import Plan, PlanStep
+from core.tensors.tracing.allocations import Allocated, Witness
+from core.tensors.tracing.gradients import SavedTensors
+from core.tensors.tracing.operators import raw
+from core.tensors.tracing.reasons import fixes
+from core.tensors.tracing.refusals import refusal_reason
+from core.tensors.tracing.several import first_of, opened
+from core.tensors.tracing.steps import Kind, Piece, Scalar, Step, label_of
+
+
+class Recorder:
+    """The tensors of one trace, kept alive until its end so that storages can be told apart."""
+
+    cap = "tensor_elements"
+    """The entry of core.limits that caps a tensor."""
+    furthest = "expression_integer"
+    """The entry that caps a stride."""
+
+    def __init__(self, torch: Any, einops: Any, plan: Plan) -> None:
+        self.torch = torch
+        self.einops = einops
+        self.plan = plan
+        self.tensors: list[Any] = []
+        """One per step: a tensor, or the tuple of all that a split made while none is picked."""
+        self.storages: list[int] = []
+        self.steps: list[Step] = []
+        self.worked: int = 0
+        """Elements handled so far; see `guards.check_total`."""
+        self.planned: list[PlanStep] = []
+        """The operations as they ran, with their numbers worked out."""
+        self.counts = Counts(plan.questions, self.tensors)
+        self.place = "cpu"
+        """Where the storage that is about to be recorded lies."""
+        self.devices: list[str] = []
+        """Where each storage lies."""
+        self.drawn: Any = None
+        """The generator of a manual_seed."""
+        self.nodes = SavedTensors(torch)
+        self.problem: Exception | None = None
+        """What torch raised last."""
+        self.left: list[Any] = []
+        """The gradients that backward has just made."""
+        self.witness = self._witness()
+        self.stored: list[dict[int, int]] = []
+        """For each step the storages that its tensors lie in, by their identity, and their bytes."""
+        self.reads: dict[int, tuple[Allocated, ...]] = {}
+        """For each update through square brackets, what reading, updating and writing the part allocated."""
+
+    def _witness(self) -> Witness:
+        return Witness(self.torch)
+
+    def nothing(self) -> None:
+        """Step 0 of a program that never reads x: a place without a storage."""
+        self.tensors.append(self.torch.zeros(()))
+        self.steps.append(
+            Step(
+                number=0,
+                kind="start",
+                source="",
+                expression="",
+                operation="x",
+                inputs=(),
+                layout=Layout((), ()),
+                dtype="float32",
+                element_size=4,
+                is_contiguous=True,
+                storage=-1,
+                storage_elements=1,
+                sharing=(),
+                shares_storage_with=(),
+                bytes_allocated=0,
+                bytes_total=0,
+                values=(),
+                storage_values=(),
+            )
+        )
+        self.stored.append({})
+
+    def _check_devices(self, step: PlanStep) -> None:
+        """torch's own refusal where tensors of two devices meet; numbers in a tensor of no dimension may."""
+        if step.form in ("name", "piece", "grad") or step.operation.name in ("to", "copy_", "cuda", "cpu", "type_as"):
+            return
+        found = {self.device(number): None for number in step.inputs if self.steps[number].layout.rank}
+        if len(found) > 1:
+            raise RuntimeError(
+                f"Expected all tensors to be on the same device, but found at least two devices, {' and '.join(found)}!"
+            )
+
+    def device(self, number: int) -> str:
+        """Where the tensor of a step lies."""
+        storage = self.steps[number].storage
+        return self.devices[storage] if storage >= 0 else "cpu"
+
+    def _placed(self, step: PlanStep) -> tuple[str, int]:
+        """Where the result of ``step`` lies, and how many bytes move there."""
+        there = next((self.device(n) for n in step.inputs if self.steps[n].layout.rank), "")
+        there = there or next((self.device(n) for n in step.inputs), "cpu")
+        if not step.device or step.device == there or step.operation.name not in ("to", "cuda", "cpu"):
+            return step.device or there, 0
+        return step.device, 1
+
+    def _inputs(self, step: PlanStep) -> list[Step]:
+        return [self.steps[number] for number in step.inputs]
+
+    def _kind(self, result: Any, inputs: Sequence[Any], step: PlanStep) -> Kind:
+        if step.form == "name" or any(result is tensor for tensor in inputs):
+            return "same"
+        number = storage_identity(result)
+        if step.form == "grad":
+            return "view" if number in self.storages else "copy"  # torch may hand one buffer to two leaves
+        if step.form == "piece":
+            # Pieces of one storage are drawn with the step that made them all, others on their own.
+            if number not in self.storages:
+                return "copy"
+            first = self.steps[step.inputs[0]]
+            there = first.storage == self.storages.index(number) or any(result is tensor for tensor in self.tensors)
+            return "same" if there else "view"
+        return "view" if any(storage_identity(tensor) == number for tensor in opened(inputs)) else "copy"
+
+    def _piece(self, tensor: Any) -> Piece:
+        return Piece(layout_of(tensor), tensor.is_contiguous(), self.values(tensor))
+
+    def values(self, tensor: Any) -> tuple[Scalar, ...]:
+        """The first elements in logical order."""
+        return tuple(tensor.flatten()[: limit("storage_cells_drawn")].tolist())
+
+    def cells(self, tensor: Any, count: int) -> tuple[Scalar, ...]:
+        """The first ``count`` cells of the storage of ``tensor``, as elements of its dtype."""
+        return tuple(raw(tensor).as_strided((count,), (1,), 0).tolist())
+
+    def _record(self, tensor: Any, kind: Kind, *, made: Sequence[Any] = (), **rest: Any) -> None:
+        """A step that gives ``tensor``. made: all that it gives, where that is more."""
+        stored = {storage_identity(item): item.untyped_storage().nbytes() for item in (tensor, *made)}
+        asked = kind not in ("start", "same") or rest["operation"] == "backward"
+        used = self.witness.allocated() if asked else Allocated()
+        seen = {number for numbers in self.stored for number in numbers}
+        kept = sum(size for number, size in stored.items() if number not in seen)
+        self.stored.append(stored)
+        identity = storage_identity(tensor)
+        new = identity not in self.storages
+        if new:
+            self.storages.append(identity)
+            self.devices.append(self.place)
+        storage = self.storages.index(identity)
+        nbytes: int = tensor.untyped_storage().nbytes()
+        element_size: int = tensor.element_size()
+        cells = nbytes // element_size
+        number = min(cells, limit("storage_cells_drawn"))
+        sharing = [step for step in self.steps if step.storage == storage and step.kind not in ("write", "refused")]
+        before = self.steps[-1].bytes_total if self.steps else 0
+        inside = max(used.total - kept, 0)
+        self.tensors.append(tensor)
+        self.steps.append(
+            Step(
+                number=len(self.steps),
+                kind=kind,
+                layout=layout_of(tensor),
+                dtype=name_of(tensor.dtype),
+                element_size=element_size,
+                is_contiguous=tensor.is_contiguous(),
+                storage=storage,
+                storage_elements=cells,
+                sharing=tuple(step.number for step in sharing),
+                shares_storage_with=(),
+                bytes_allocated=nbytes if new else 0,
+                bytes_total=before + (kept + inside if kind != "start" else 0),
+                bytes_inside=inside,
+                bytes_peak=max(used.peak, kept),
+                freed=used.freed,
+                values=self.values(tensor),
+                storage_values=self.cells(tensor, number),
+                device=self.devices[storage],
+                asks_gradient=bool(tensor.requires_grad),
+                **rest,
+            )
+        )
+        named = dict.fromkeys(label_of(self.steps, step) for step in sharing)
+        self.steps[-1] = replace(self.steps[-1], shares_storage_with=tuple(named))
+
+    def _record_write(self, tensor: Any, cells: Any, basis: Mapping[str, Any]) -> None:
+        """A write: the cells it touched and every tensor that sees them."""
+        size: int = tensor.element_size()
+        mark = np.zeros(tensor.untyped_storage().nbytes() // size, dtype=np.bool_)
+        touches = np.bincount(layout_of(tensor).cells() if cells is None else cells)
+        mark[: len(touches)] = touches > 0
+        storage = self.storages.index(storage_identity(tensor))
+        # Tensors of other element sizes may lie in the same storage, so cells are compared byte by byte.
+        touched = np.zeros(tensor.untyped_storage().nbytes(), dtype=bool)
+        touched[: mark.size * size] = mark.repeat(size)
+        cells_of: dict[int, Any] = {}  # element size → which cells of that size were touched
+        changed: list[int] = []
+        for step, seen in zip(self.steps, self.tensors, strict=True):
+            if step.storage != storage or step.kind in ("write", "refused"):
+                continue
+            if any(seen is self.tensors[number] for number in changed):
+                continue
+            width = step.element_size
+            if width not in cells_of:
+                lines = touched[: touched.size // width * width].reshape(-1, width)
+                cells_of[width] = lines.any(axis=1)
+            layouts = [step.layout] if step.picked is not None else [p.layout for p in step.pieces] or [step.layout]
+            if any(_any(cells_of[width], layout) for layout in layouts):
+                changed.append(step.number)
+        table: dict[tuple[Layout, Any], tuple[Scalar, ...]] = {}
+        """What tensors alike see; a long chain has many that are."""
+        for first in (first_of(self.tensors[number]) for number in changed):
+            if (layout_of(first), first.dtype) not in table:
+                table[layout_of(first), first.dtype] = self.values(first)
+        self._record(
+            tensor,
+            "write",
+            **basis,
+            written=tuple(np.flatnonzero(mark).tolist()),
+            touched=int(mark.sum()),
+            changed=tuple(changed),
+            after=tuple(
+                table[layout_of(first), first.dtype] for first in (first_of(self.tensors[number]) for number in changed)
+            ),
+            updates=int(touches.sum()),
+            fullest=(int(touches.argmax()), int(touches.max())) if len(touches) else (0, 0),
+            reason=WRITING.why,
+        )
+
+    def _refuse(self, step: PlanStep, problem: Exception) -> None:
+        tried = self.steps[step.inputs[0] if step.inputs else 0]
+        basis: dict[str, Any] = {**basis_of(step), "forgets": ()}
+        used = self.witness.allocated()
+        self.stored.append({})
+        verdict, why = refusal_reason(step, self._inputs(step), self._target(step))
+        self.tensors.append(self.tensors[step.inputs[0] if step.inputs else 0])
+        self.steps.append(
+            Step(
+                number=len(self.steps),
+                kind="refused",
+                layout=tried.layout,
+                dtype=tried.dtype,
+                element_size=tried.element_size,
+                is_contiguous=tried.is_contiguous,
+                storage=tried.storage,
+                storage_elements=tried.storage_elements,
+                sharing=(),
+                shares_storage_with=(),
+                bytes_allocated=0,
+                bytes_total=self.steps[-1].bytes_total + used.total,
+                bytes_inside=used.total,
+                bytes_peak=used.peak,
+                freed=used.freed,
+                values=tried.values,
+                storage_values=tried.storage_values,
+                verdict=verdict,
+                error_type=type(problem).__name__,
+                error_message=str(problem),
+                reason=why,
+                fixes=fixes(self.plan.text, step, tried, verdict),
+                device=tried.device,
+                **basis,
+            )
+        )
+
+    def _target(self, step: PlanStep) -> Layout | None:
+        """What a refused write would have written to, where that is known."""
+        raise NotImplementedError
+
+    def _seen(self, step: PlanStep) -> list[Any]:
+        return [self.tensors[number] for number in step.inputs]
+
+
+def basis_of(step: PlanStep) -> dict[str, Any]:
+    """What a recorded step takes over from the plan."""
+    return {
+        "source": step.source,
+        "expression": step.expression,
+        "operation": step.operation.name,
+        "inputs": step.inputs,
+        "line": step.line,
+        "name": step.name,
+        "forgets": step.forgets,
+    }
+
+
+def layout_of(tensor: Any) -> Layout:
+    return Layout(tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
+
+
+def _any(cells: npt.NDArray[np.bool_], layout: Layout) -> bool:
+    """Whether any element of ``layout`` lies in a cell that is True."""
+    if not layout.numel:
+        return False
+    return bool(np.ndarray(layout.shape, bool, cells, layout.offset, layout.stride).any())
+
+
+def name_of(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def storage_identity(tensor: Any) -> int:
+    """Identity of the storage while it lives; its data pointer will not do, all empty storages share one."""
+    return tensor.untyped_storage()._cdata
