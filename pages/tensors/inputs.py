@@ -135,14 +135,19 @@ def read_inputs(inputs: TensorInputs) -> dict[str, str]:
     return {"x": typed, "shape": sizes, "stride": steps, "dtype": element}
 
 
+_ASKED = {"number": "a number", "tensor": "the sizes of a tensor, or a number", "device": "a device, cpu or cuda:0"}
+
+
 def _given(inputs: TensorInputs, names: Sequence[Asked]) -> dict[str, str]:
     """A field for every name that the code uses and does not define."""
     found: dict[str, str] = {}
     columns = st.columns(2) if names else ()
     for place, item in enumerate(names):
-        what = "a number" if item.role == "number" else "the sizes of a tensor, or a number"
+        what = _ASKED[item.role]
         why = f"Not defined in the code: {what}."
-        field = text(f"n_{item.name}", item.name, item.text, max_chars=limit("number_chars"), help=why)
+        field = text(
+            f"n_{item.name.replace('.', '_')}", item.name, item.text, max_chars=limit("number_chars"), help=why
+        )
         with columns[place % 2]:
             found[item.name] = inputs.ask(field).strip() or item.text
     return found

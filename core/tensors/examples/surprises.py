@@ -13,7 +13,6 @@ import numpy as np
 
 from core.tensors.layout import Layout
 from core.tensors.operations.values import ExpressionError
-from core.tensors.parsing.reader import read_expression
 from core.tensors.tracing.steps import Scalar, Step, Trace
 from core.tensors.tracing.trace import load_torch, start_layout, trace
 
@@ -266,7 +265,7 @@ def sliced(layout: Layout, source: str) -> Layout:
 
 def _index(source: str) -> tuple[int | slice | EllipsisType | None, ...]:
     """The items between the brackets of ``source``."""
-    steps = read_expression(source).steps
+    steps = trace(source, (2, 3)).planned
     result = steps[0].index if len(steps) == 1 and steps[0].form == "index" else None
     index = tuple(item for item in result or () if item is None or isinstance(item, int | slice | EllipsisType))
     if result is None or len(index) < len(result) or index.count(...) > 1:

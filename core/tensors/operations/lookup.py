@@ -25,15 +25,9 @@ REFUSED: Mapping[str, str] = {
 
 
 ANSWERS: Mapping[str, str] = {
-    "type": "to convert a tensor, write x.to(torch.float16)",
-    **dict.fromkeys(("item", "tolist"), "what it gives is a number or a list; write it on a line of its own to see it"),
     **dict.fromkeys(
         ("is_set_to", "_base", "_is_view", "id"),
         "which tensors share memory is shown by the letter of their storage and by their offsets",
-    ),
-    **dict.fromkeys(
-        ("shape", "size", "stride", "storage_offset", "dim", "ndim", "numel", "nelement", "element_size", "dtype"),
-        "it is a number or sizes of a tensor, and stands where those may",
     ),
 }
 """What people ask a tensor for, and what is said of it where it is not understood."""

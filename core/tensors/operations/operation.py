@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from core.tensors.operations.guards import Guard
 from core.tensors.operations.guards_of_values import Measured
@@ -27,7 +26,6 @@ Takes: TypeAlias = Literal[
 ]
 Written: TypeAlias = Literal["method", "property", "torch", "bare", "F", "nn", "init"]
 Fill: TypeAlias = Literal["", "zeros", "counting", "input"]
-Numeric: TypeAlias = Callable[[ast.expr], bool]
 
 VIEW: Group = "Always a view"
 EITHER: Group = "A view if it can, else a copy"
@@ -101,13 +99,12 @@ class Operation:
     restrides: bool = False
     fill: Fill = ""
 
-    def gives_several(self, rest: Sequence[ast.expr], named: Sequence[ast.keyword], numeric: Numeric) -> bool:
-        """Whether a call gives several tensors. rest: its arguments after the tensor; numeric: tells a number's."""
+    def gives_several(self, rest: Sequence[Any], named: Mapping[str, Any]) -> bool:
+        """Whether a call gives several tensors. rest: its arguments after the tensor; named: those with a name."""
         if not self.several_with:
             return self.several
-        given = (item.value for item in named if item.arg == self.several_with)
-        holds = any(not isinstance(v, ast.Constant) or not (v.value is None or v.value is False) for v in given)
-        return holds or (bool(rest) and numeric(rest[0]))
+        first, given = rest[0] if rest else None, named.get(self.several_with)
+        return not (given is None or given is False) or (isinstance(first, int) and not isinstance(first, bool))
 
 
 def computed(
