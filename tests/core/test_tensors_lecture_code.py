@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.tensors.examples.lecture import PROGRAM
 from core.tensors.tracing.trace import follow
 from core.views.tensors.text import headline, kept_bytes, passed_over, unread
+from tests.core.tensors_lecture import PROGRAM
 from tests.every import every
 
 OTHERS: dict[str, str] = {

@@ -235,6 +235,7 @@ assert y.shape == (2, 4)
 }
 """What each piece is → a program that uses it and leaves its result in y."""
 
+
 def in_torch(source: str) -> dict[str, Any]:
     names: dict[str, Any] = {
         "torch": torch,

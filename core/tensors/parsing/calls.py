@@ -203,7 +203,7 @@ class CallReader(QuestionReader):
             elif item.several and "bare" in operation.forms:
                 given.args.append((given.slot(item),))
             else:
-                given.slot(item)
+                given.slot(self.one(item, node))
         pairs: Given = [("", value, text) for value, text in args]
         kept = {key: pair for key, pair in named.items() if pair[0] is not None or key not in ("dtype", "device")}
         given.take([*pairs, *((key, *pair) for key, pair in kept.items())])

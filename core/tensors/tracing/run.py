@@ -14,8 +14,8 @@ from core.limits import limit
 from core.tensors.layout import Layout
 from core.tensors.operations import guards
 from core.tensors.operations.guards import Picker, check_size
+from core.tensors.operations.table import SHORT_CASTS
 from core.tensors.operations.values import DType, ExpressionError, Index, IndexItem, MemoryFormat, Slot, Value
-from core.tensors.operations.views import SHORT_CASTS
 from core.tensors.parsing.arguments import check_argument
 from core.tensors.parsing.numbers import operator_of
 from core.tensors.parsing.plan import PlanStep

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from core.formula import Explanation
 from core.tensors.cost import matrix_cell, merging_stride, tensor_bytes
 from core.tensors.layout import Layout
+from core.tensors.operations.table import SHORT_CASTS
 from core.tensors.operations.values import MemoryFormat
-from core.tensors.operations.views import SHORT_CASTS
 from core.tensors.tracing.steps import Kind, Step, Trace, is_old, names_of, origin
 from core.views.tensors.inside import most_inside
 from core.views.tensors.sizes import bytes_text
