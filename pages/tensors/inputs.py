@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -131,6 +132,8 @@ def read_inputs(inputs: TensorInputs) -> dict[str, str]:
         with dtype:
             element = inputs.ask(_DTYPE, disabled=not starts)
         steps = inputs.ask(_STRIDE, disabled=not starts)
+        with suppress(ExpressionError):
+            names = names_asked(typed, read_shape(sizes, "counted_elements"))
         inputs.given = _given(inputs, [item for item in names if item.name != "x"])
     return {"x": typed, "shape": sizes, "stride": steps, "dtype": element}
 

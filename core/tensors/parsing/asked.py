@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Literal, TypeAlias, cast
 
@@ -156,8 +156,11 @@ def _parameters(arguments: ast.arguments) -> list[ast.arg]:
     return [*every, *(item for item in (arguments.vararg, arguments.kwarg) if item is not None)]
 
 
-def asked(statements: Sequence[ast.stmt], known: set[str]) -> tuple[Asked, ...]:
-    """What has to be given, with the role that each name's use shows and a value that its name suggests."""
+def asked(statements: Sequence[ast.stmt], known: set[str], shape: Sequence[int] = ()) -> tuple[Asked, ...]:
+    """What has to be given, with the role that each name's use shows and a value that its name suggests.
+
+    shape: of x; sizes that a view of it asks for are those that it has.
+    """
     result: list[Asked] = []
     free = free_names(statements, known)
     nodes = [node for statement in statements for node in ast.walk(statement)]
@@ -177,7 +180,27 @@ def asked(statements: Sequence[ast.stmt], known: set[str]) -> tuple[Asked, ...]:
             text = _shape(name, places, statements, sizes)
         meant = get_close_matches(name, written, 1, _ALIKE) if len(name) > 2 and not owner else []
         result.append(Asked(full, role, text, "".join(meant)))
-    return tuple(result)
+    fitting = _fitting(nodes, {item.name: item.text for item in result if item.role == "number"}, shape)
+    return tuple(replace(item, text=fitting.get(item.name, item.text)) for item in result)
+
+
+def _fitting(nodes: Sequence[ast.AST], texts: Mapping[str, str], shape: Sequence[int]) -> dict[str, str]:
+    """Sizes of ``x.view(B, N, H, D)`` as x has them: the first ones each its own, the others share the last."""
+    for node in nodes:
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="x"), attr="view" | "reshape"), args=args):
+                names = [arg.id for arg in args if isinstance(arg, ast.Name) and arg.id in texts]
+                if not shape or len(names) < len(args) or len(set(names)) < max(len(args), len(shape)):
+                    continue
+                found, left = [str(size) for size in shape[:-1]], shape[-1]
+                for name in names[len(found) : -1]:
+                    size = int(texts[name]) if texts[name].isdecimal() and int(texts[name]) else 1
+                    found.append(str(size if left % size == 0 else 1))
+                    left //= int(found[-1])
+                return dict(zip(names, [*found, str(left)], strict=True))
+            case _:
+                pass
+    return {}
 
 
 def suggested(name: str) -> str:

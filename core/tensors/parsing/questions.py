@@ -228,7 +228,9 @@ class QuestionReader(ExpressionReader):
                 return self.items(value, node)[::-1]
             case "map" | "filter", [function, *parts]:
                 rows = list(zip(*(self.items(part, node) for part in parts), strict=False))
-                made = [self.apply(function, list(row), {}, node) for row in rows]
+                made: list[Any] = []
+                self.held.append(made)
+                made += (self.apply(function, list(row), {}, node) for row in rows)
                 return made if name == "map" else [row[0] for row, keep in zip(rows, made, strict=True) if keep]
             case "any" | "all", [value]:
                 truths = [bool(self.number(item, node)) for item in self.items(value, node)]

@@ -136,7 +136,7 @@ class Program:
     def run(self, kind: type[Run]) -> Trace:
         """The text run as far as it goes, on the meta device where it is only counted."""
         text, unread = _readable(self.source)
-        names = _asked(text)
+        names = _asked(text, self.layout.shape)
         torch, einops = load_torch()
         run = kind(torch, einops, text)
         reader = Reader(code_of(text) if text else "", RunningMachine(run))
@@ -210,13 +210,13 @@ class Program:
 _KNOWN = (*MODULES, *PYTHON, *HELPERS, *dir(builtins), "rearrange", "reduce", "repeat", "einsum")
 
 
-def names_asked(source: str) -> tuple[Asked, ...]:
+def names_asked(source: str, shape: Sequence[int] = ()) -> tuple[Asked, ...]:
     """What ``source`` uses and does not define, x among it, with what each name suggests. Nothing runs."""
-    return _asked(_readable(source)[0])
+    return _asked(_readable(source)[0], shape)
 
 
-def _asked(text: str) -> tuple[Asked, ...]:
-    names = asked(parsed(code_of(text)).body, set(_KNOWN)) if text else ()
+def _asked(text: str, shape: Sequence[int]) -> tuple[Asked, ...]:
+    names = asked(parsed(code_of(text)).body, set(_KNOWN), shape) if text else ()
     return tuple(item for item in names if is_name(item.name.removeprefix("self.")))[: limit("expression_lines") // 2]
 
 
