@@ -19,7 +19,7 @@ from core.tensors.operations.values import DType, ExpressionError, Index, IndexI
 from core.tensors.parsing.arguments import check_argument
 from core.tensors.parsing.numbers import operator_of
 from core.tensors.parsing.plan import PlanStep
-from core.tensors.tracing.execution import call, touched
+from core.tensors.tracing.execution import BROADCASTING, call, touched
 from core.tensors.tracing.operators import largest
 from core.tensors.tracing.reasons import reason, view_verdict
 from core.tensors.tracing.recording import Recorder, basis_of, layout_of, name_of, storage_identity
@@ -111,7 +111,8 @@ class Run(Recorder):
             verdict=verdict,
             reason=self._moved(step, result)
             if moves
-            else reason(step, kind, self._inputs(step), layout_of(result), name_of(result.dtype), verdict),
+            else _broadcasts(step, inputs)
+            or reason(step, kind, self._inputs(step), layout_of(result), name_of(result.dtype), verdict),
             moved=result.numel() * result.element_size() if moves else 0,
         )
         if pieces and step.pick is None:
@@ -319,3 +320,12 @@ class Run(Recorder):
                 return None  # the brackets are what torch refused
             target = part if storage_identity(part) == storage_identity(target) else None
         return None if target is None else layout_of(target)
+
+
+def _broadcasts(step: PlanStep, inputs: Sequence[Any]) -> str:
+    """torch's warning of a loss between tensors of two shapes, in words; empty for anything else."""
+    if step.operation.name not in BROADCASTING or len(inputs) < 2 or inputs[0].shape == inputs[1].shape:
+        return ""
+    one, other = tuple(inputs[0].shape), tuple(inputs[1].shape)
+    wide = tuple(np.broadcast_shapes(one, other))
+    return f"torch warns: {one} and {other} are broadcast to {wide}, so more pairs are compared than there are elements"
