@@ -73,16 +73,17 @@ def fresh_server(tmp_path: Path) -> Callable[[], object]:
 
 
 TRAFFIC = """
-window.traffic = { sent: 0, heard: 0, late: 0, underway: 0 }
+window.traffic = { sent: 0, heard: 0, late: 0, held: null, underway: 0 }
 window.WebSocket = class extends WebSocket {
   constructor(...address) {
     super(...address)
     this.addEventListener('message', event => {
-      if (!traffic.late || event.late) return traffic.heard++
+      if (event.late || !(traffic.late || traffic.held)) return traffic.heard++
       event.stopImmediatePropagation()
       const again = Object.assign(new MessageEvent('message', { data: event.data }), { late: true })
       traffic.underway++
-      setTimeout(() => { traffic.underway--; this.dispatchEvent(again) }, traffic.late)
+      const hear = () => { traffic.underway--; this.dispatchEvent(again) }
+      traffic.held ? traffic.held.push(hear) : setTimeout(hear, traffic.late)
     })
   }
   send(data) {
@@ -92,7 +93,8 @@ window.WebSocket = class extends WebSocket {
 }"""
 """Counts what a page hears from its server; what it sent is answered once it has heard as much as ``sent``.
 
-``late``: milliseconds by which the page hears everything later, as from a server that is far away or busy.
+``late``: milliseconds by which the page hears everything later, as from a server that is far away or busy. ``held``: a
+list that keeps what it would hear until somebody calls all that is in it.
 """
 
 SETTLED = """async (patience) => {
