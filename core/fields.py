@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from core.limits import limit
 from core.suggest import suggestions
-from core.units import Kind, QuantityError, parse_quantity
+from core.units import Kind, QuantityError, format_quantity, parse_quantity
 
 FieldKind: TypeAlias = Literal["text", "lines", "choice", "segments", "switch", "slider"]
 """How a field is filled in: typed, typed over several lines, one of many, one of a few, on or off, a whole number."""
@@ -76,13 +76,21 @@ def quantity(
     low: float = 0.0,
     high: float = float("inf"),
     whole: bool = False,
+    few: float = 0.0,
     part: str = "",
     help: str = "",
 ) -> Field:
-    """A typed quantity (70B, 1.5T, 40%); whole: of things that come one by one."""
+    """A typed quantity (70B, 1.5T, 40%); whole: of things that come one by one. few: a bare number below it lacks the
+    letter that the default has."""
+    letter = default.lstrip("0123456789.")
 
     def read(text: str) -> float:
-        return parse_quantity(text, kind, low=low, high=high, whole=whole, example=default)
+        value = parse_quantity(text, kind, low=low, high=high, whole=whole, example=default)
+        typed = text.strip()
+        if value < few and typed.isdecimal():
+            plain = format_quantity(value, kind)
+            raise QuantityError(f"“{typed}” is {plain}. Did you mean {typed}{letter}? If not, type “{plain}”.")
+        return value
 
     return Field(id, label, default, read, part=part, help=help, max_chars=limit("number_chars"))
 

@@ -35,13 +35,14 @@ LIMITS: Mapping[str, Limit] = {
     "deck_slides": Limit(60, "slides", "of a lecture; three hours of it"),
     "deck_chars": Limit(12_000, "characters", "of a deck's text, which its link carries packed"),
     "deck_minutes": Limit(180, "minutes", "of one slide: as long as the longest lecture"),
-    "expression_chars": Limit(4_000, "characters", "checked before parsing: deep nesting exhausts the parser"),
+    "expression_chars": Limit(12_000, "characters", "checked before parsing: deep nesting exhausts the parser"),
     "expression_lines": Limit(
-        40, "lines", "a page shows the steps of each; the longest attention read in tests has 24"
+        160, "lines", "a page shows the steps of each; a block of a transformer with its classes has 100"
     ),
-    "expression_nodes": Limit(2_400, "syntax nodes", "bounds the work of walking an expression"),
+    "expression_nodes": Limit(6_000, "syntax nodes", "bounds the work of walking an expression"),
     "expression_levels": Limit(120, "nested syntax nodes", "the reader recurses; Python's own stack holds 1,000 calls"),
-    "expression_steps": Limit(120, "operations", "a page lists each one; three for every line"),
+    "expression_steps": Limit(240, "operations", "a page lists each one; a block of a transformer takes 120"),
+    "expression_evaluated": Limit(20_000, "parts", "of expressions that are worked out, rounds of loops each: 0.1 s"),
     "expression_work": Limit(1 << 21, "elements", "made or written by all steps: 32 of the largest tensors, 0.1 s"),
     "expression_depth": Limit(16, "open brackets", "checked before parsing: the parser recurses"),
     "expression_integer": Limit(10**9, "largest integer", "keeps products of a few sizes and strides inside 64 bits"),

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from core.limits import limit
+from core.number_text import NothingTypedError, QuantityError, in_dollars, keyed
 
 Kind: TypeAlias = Literal[
     "count",  # parameters, tokens, layers: 70 B, 16,384
     "parameters",  # a count of parameters that says so: 40B parameters
     "accelerators",  # likewise, and so on
     "tokens",
+    "length",  # of a sequence, in tokens: 8,192, which people call 8k
     "days",
     "tokens_per_s",
     "number",  # a plain dimensionless number
@@ -49,6 +50,7 @@ UNIT: dict[Kind, str] = {
     "parameters": "parameters",
     "accelerators": "accelerators",
     "tokens": "tokens",
+    "length": "tokens",
     "days": "days",
     "tokens_per_s": "tokens/s",
     "number": "",
@@ -87,23 +89,6 @@ DURATIONS: tuple[tuple[str, float], ...] = (
     ("ns", 1e-9),
 )
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-FROM_SUPERSCRIPT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-
-
-class QuantityError(ValueError):
-    """A typed quantity that cannot be used; the message says why and gives an example."""
-
-    def about(self, field: str) -> str:
-        """The message with the name of the ``field`` that it is about."""
-        return f"{field}: {self}"
-
-
-class NothingTypedError(QuantityError):
-    """Nothing was typed where a quantity belongs."""
-
-    def about(self, field: str) -> str:
-        """ "Parameters is empty. Type a count, for example 70B." """
-        return f"{field} is empty.{str(self).removeprefix('Empty.')}"
 
 
 # ---------------------------------------------------------------------------------------------- showing
@@ -261,7 +246,7 @@ def format_quantity(value: float, kind: Kind, digits: int = 4) -> str:
 
 def _written(value: float, kind: Kind, digits: int) -> str:
     """A finite value of a kind that has a way of its own to be written."""
-    if kind in ("parameters", "accelerators", "tokens", "days", "tokens_per_s"):
+    if kind in ("parameters", "accelerators", "tokens", "length", "days", "tokens_per_s"):
         text = scientific(value) if 0 < abs(value) < 1e-4 else format_count(value, digits)
         return f"{text} {singular(UNIT[kind]) if text == '1' else UNIT[kind]}"
     if kind == "ratio":
@@ -302,22 +287,26 @@ def _si(*units: str) -> dict[str, Fraction]:
 
 
 _COUNT_SUFFIXES = _powers(LETTER_POWERS, 10) | {
-    "g": Fraction(10**9),
-    "p": Fraction(10**15),
-    "thousand": Fraction(10**3),
-    "mn": Fraction(10**6),
-    "bn": Fraction(10**9),
-    "tn": Fraction(10**12),
-    "million": Fraction(10**6),
-    "billion": Fraction(10**9),
-    "trillion": Fraction(10**12),
+    word: Fraction(10**power)
+    for power, words in (
+        (3, "thousand"),
+        (6, "mn mio million millions millionen"),
+        (9, "g bn mrd billion billions milliarde milliarden milliard milliards"),
+        (12, "tn trillion trillions billionen"),
+        (15, "p"),
+    )
+    for word in words.split()
 }
+"""What may follow a count, the German and French words beside the English ones: a *Billion* alone is English."""
 
 
-def _counted(unit: str) -> dict[str, Fraction]:
-    """What may follow a count of ``unit``: a letter, the unit, or both; the singular of a plural too."""
-    names = (unit, singular(unit))
+def _counted(*units: str) -> dict[str, Fraction]:
+    """What may follow a count of ``units``: a letter, a unit, or both; the singular of a plural too."""
+    names = (*units, *map(singular, units))
     return _COUNT_SUFFIXES | {letter + name: size for letter, size in _COUNT_SUFFIXES.items() for name in names}
+
+
+_LENGTH_SUFFIXES = _counted("tokens")
 
 
 _FLOP_SUFFIXES = _si("FLOP", "FLOPs", "")
@@ -327,22 +316,27 @@ _DURATION_SUFFIXES = {
     suffix: Fraction(size)
     for names, size in (
         ("ms", Fraction(1, 1000)),
-        (" s second seconds", 1),
-        ("min minute minutes", 60),
-        ("h hour hours", 3600),
+        (" s sec secs second seconds", 1),
+        ("min mins minute minutes", 60),
+        ("h hr hrs hour hours", 3600),
         ("d day days", 86400),
-        ("week weeks", 7 * 86400),
-        ("month months", Fraction(31557600, 12)),
-        ("year years", 31557600),
+        ("wk wks week weeks", 7 * 86400),
+        ("mo mos month months", Fraction(31557600, 12)),
+        ("yr yrs year years", 31557600),
     )
     for suffix in names.split(" ")
 }
 
 _GRAMMARS: dict[Kind, _Grammar] = {
     "count": _Grammar("a count", "70B, 1.5T, 16,384 or 6e24", _COUNT_SUFFIXES),
-    "parameters": _Grammar("a number of parameters", "70B or 70B parameters", _counted("parameters")),
-    "accelerators": _Grammar("a number of accelerators", "1,024 or 1,024 accelerators", _counted("accelerators")),
+    "parameters": _Grammar(
+        "a number of parameters", "70B or 70B parameters", _counted("parameters", "params", "weights")
+    ),
+    "accelerators": _Grammar(
+        "a number of accelerators", "1,024 or 1,024 accelerators", _counted("accelerators", "gpus", "chips", "tpus")
+    ),
     "tokens": _Grammar("a number of tokens", "15T or 15T tokens", _counted("tokens")),
+    "length": _Grammar("a number of tokens", "8,192 or 64k", _LENGTH_SUFFIXES),
     "days": _Grammar("a number of days", "30 or 30 days", _counted("days")),
     "tokens_per_s": _Grammar("a rate of tokens", "1.2M or 1.2M tokens/s", _counted("tokens/s")),
     "number": _Grammar("a number", "0.5 or 1e-8", {"": Fraction(1)}),
@@ -362,30 +356,17 @@ _GRAMMARS: dict[Kind, _Grammar] = {
 }
 
 _NUMBER = re.compile(
-    r"""\s*(?P<sign>[-+]?)\s*(?P<dollar>\$)?\s*
-        (?P<number>(?:\d{1,3}(?:[,_]\d{3})+|\d+)(?:\.\d*)?|\.\d+)
+    r"""\s*(?P<sign>[-+]?)\s*
+        (?P<number>\d+(?:\.\d*)?|\.\d+)
         (?:\s*(?:e|\*\s*10\s*\^|×\s*10\s*\^)\s*(?P<exponent>[-+]?\d{1,4}))?
         (?:\s*\^\s*(?P<power>\d{1,4}))?
-        \s*(?P<suffix>[a-zA-Zµ/%]*(?:\s+(?:parameters?|accelerators?|days?|tokens?(?:/s)?))?)\s*(?P<behind>\$)?\s*""",
+        \s*(?P<suffix>[a-zA-Zµ/%]*(?:\s+[a-zA-Z/]+)?)\s*""",
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
 
 
 IN_PERCENT = 2
 """A share typed without a percent sign is meant in percent from here on. Whether 1.5 is 1.5 % or 150 % nobody knows."""
-
-_SUPERSCRIPT_RUN = re.compile(r"[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
-"""The way `scientific` writes powers, so that a shown number can be typed again."""
-
-
-def _keyed(text: str) -> str:
-    """``text`` as one would key it in: 10²⁴ is 10^24, full-width digits and pasted spaces are ordinary ones.
-
-    Subscripts stay as they are, and are refused: 10₂ is not 102.
-    """
-    powers = _SUPERSCRIPT_RUN.sub(lambda m: "^" + m.group().translate(FROM_SUPERSCRIPT), text).replace("−", "-")
-    return "".join(c if "₀" <= c <= "₉" else unicodedata.normalize("NFKC", c) for c in powers)
-
 
 _TIMES = re.compile(r"[*×](?!\s*10\s*\^)")
 """Between two numbers of a product; before a power of ten it belongs to the number."""
@@ -405,7 +386,7 @@ def _suffix(match: re.Match[str]) -> str:
 
 def _magnitude(match: re.Match[str], text: str, grammar: _Grammar) -> Fraction:
     """The number without its sign and its suffix."""
-    value = Fraction(match["number"].replace(",", "").replace("_", "").rstrip("."))
+    value = Fraction(match["number"].rstrip("."))
     if match["exponent"]:
         exponent = int(match["exponent"])
         if abs(exponent) > 400:
@@ -416,6 +397,16 @@ def _magnitude(match: re.Match[str], text: str, grammar: _Grammar) -> Fraction:
             raise QuantityError(f"“{text.strip()}” is too large a power. For example: 2^20.")
         value = value ** int(match["power"])
     return value
+
+
+def _binary_length(number: Fraction, suffix: str) -> Fraction | None:
+    """What k or M stands for behind a length such as 64k or 96k: 1,024 or its square; None behind 100k or 10M.
+
+    number: 1, 2, 4 or 3, 6, 12 and so on. Lengths of sequences are such numbers of 1,024 tokens.
+    """
+    letter = suffix.removesuffix("tokens").removesuffix("token")
+    odd = int(number) // (int(number) & -int(number)) if number >= 1 and number.denominator == 1 else 0
+    return {"k": Fraction(2**10), "m": Fraction(2**20)}.get(letter) if odd in (1, 3) else None
 
 
 def parse_quantity(
@@ -444,21 +435,22 @@ def parse_quantity(
     if not text.strip():
         raise NothingTypedError(f"Empty. Type {grammar.what}, for example {grammar.example}.")
     refused = QuantityError(f"“{text.strip()}” is not {grammar.what}. For example: {grammar.example}.")
-    *factors, last = _factors(_keyed(text))
+    plain_text = keyed(text)
+    *factors, last = _factors(in_dollars(plain_text) if kind.startswith("usd") else plain_text)
     match = _NUMBER.fullmatch(last)
     suffix = _suffix(match) if match else ""
-    dollars = 0 if match is None else bool(match["dollar"]) + bool(match["behind"])
-    if match is None or suffix not in grammar.suffixes or dollars > kind.startswith("usd"):
+    if match is None or suffix not in grammar.suffixes:
         raise refused
     value = _magnitude(match, text, grammar)
     for factor in factors:
         plain = _NUMBER.fullmatch(factor)
-        if plain is None or plain["dollar"] or plain["behind"] or _suffix(plain) not in _COUNT_SUFFIXES:
+        if plain is None or _suffix(plain) not in _COUNT_SUFFIXES:
             raise refused
         value *= (
             _magnitude(plain, text, grammar) * _COUNT_SUFFIXES[_suffix(plain)] * (-1 if plain["sign"] == "-" else 1)
         )
-    value *= grammar.suffixes[suffix]
+    binary = _binary_length(value, suffix) if kind == "length" else None
+    value *= binary or grammar.suffixes[suffix]
     if kind == "ratio" and not suffix and IN_PERCENT * max(1.0, high) <= value <= 100 * high:
         value /= 100
     if match["sign"] == "-":
@@ -485,5 +477,8 @@ def _range_message(text: str, value: float, kind: Kind, low: float, high: float)
 
 def _bound(value: float, kind: Kind) -> str:
     """An end of a range; of counts, a power of ten from a million on is 10⁷ whether or not it has a letter."""
-    power = round(math.log10(value)) if kind == "count" and 1e6 <= value < math.inf else 0
-    return f"10{str(power).translate(_SUPERSCRIPT)}" if power and value == 10.0**power else format_quantity(value, kind)
+    counted = kind in ("count", "parameters", "tokens", "accelerators", "length")
+    power = round(math.log10(value)) if counted and 1e6 <= value < math.inf else 0
+    if power and value == 10.0**power:
+        return f"10{str(power).translate(_SUPERSCRIPT)} {UNIT[kind]}".rstrip()
+    return format_quantity(value, kind)

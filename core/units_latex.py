@@ -6,9 +6,9 @@ import math
 import re
 from decimal import Decimal
 
+from core.number_text import FROM_SUPERSCRIPT
 from core.units import (
     BINARY_POWERS,
-    FROM_SUPERSCRIPT,
     LETTER_POWERS,
     PREFIXED,
     SI_POWERS,

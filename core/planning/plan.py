@@ -17,6 +17,7 @@ from core.models.catalog import CatalogModel, model_named
 from core.models.configs.custom import read_model
 from core.models.flops import Attention
 from core.models.spec_text import EXAMPLE
+from core.number_text import is_money
 from core.planning.own_runs import OwnRun
 from core.planning.search_texts import Batch
 from core.runs.energy import US_GRID, USUAL_PUE
@@ -102,11 +103,14 @@ def parse_within(text: str) -> Limits:
 
     Raises `QuantityError` with the rule and an example otherwise.
     """
-    example = "90 days, 6 weeks, 3 months or $5M"
-    if "$" in text:
+    example, typed = "90 days, 6 weeks, 3 months or $5M", text.strip()
+    if is_money(text):
         return Limits(math.nan, parse_quantity(text, "usd", low=1.0, high=1e15, example=example))
-    if re.fullmatch(r"\s*[\d.,]+\s*", text):
-        raise QuantityError(f"“{text.strip()}” has no unit. Did you mean {text.strip()} days? For example: {example}.")
+    if re.fullmatch(r"[\d.,]+", typed):
+        raise QuantityError(f"“{typed}” has no unit. Did you mean {typed} days? For example: {example}.")
+    if re.fullmatch(r"[\d.,]+\s*[kmb]", typed, re.IGNORECASE):
+        months = f" or {typed[:-1].strip()} months" if typed[-1] in "mM" else ""
+        raise QuantityError(f"“{typed}” is a time or money. Did you mean ${typed}{months}? For example: {example}.")
     seconds = parse_quantity(text, "seconds", low=60.0, high=LONGEST_DAYS * 86400, example=example)
     return Limits(seconds / 86400, typed=" ".join(text.split()))
 

@@ -39,10 +39,15 @@ class Batch:
 
 
 def parse_batch(text: str) -> Batch:
-    """A typed batch: ``2,048``, ``2,048 sequences`` or ``16M tokens``. Raises `QuantityError` with an example."""
+    """A batch as typed: ``2,048``, ``2,048 sequences``, ``16M tokens`` or ``16M``: no step has millions of sequences.
+
+    Raises `QuantityError` with an example.
+    """
     match = _BATCH.fullmatch(text.strip())
     number, unit = (match[1], (match[2] or "").lower()) if match else (text, "")
-    in_tokens = unit.startswith("token")
+    if not unit and number[-1:] in ("k", "K"):
+        raise QuantityError(f"“{number}” are {number} tokens or {number} sequences: which of them? Type it so.")
+    in_tokens = unit.startswith("token") or (not unit and number[-1:].isalpha())
     most = limit("batch_tokens") if in_tokens else limit("batch_sequences")
     size = parse_quantity(
         number, "count", low=1, high=most, whole=True, example="16M tokens, or 2,048 for that many sequences"

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import streamlit as st
 
-from core.planning.calendar.dates import format_day
+from core.dates import format_day
 from core.planning.calendar.form import DUE, MOST, POOLS, pool_texts
 from core.planning.cost.choose_pools import PoolChoice, choose_pools
 from core.planning.cost.form import prices_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -131,8 +132,13 @@ def read_inputs(inputs: TensorInputs) -> dict[str, str]:
         with dtype:
             element = inputs.ask(_DTYPE, disabled=not starts)
         steps = inputs.ask(_STRIDE, disabled=not starts)
+        with suppress(ExpressionError):
+            names = names_asked(typed, read_shape(sizes, "counted_elements"))
         inputs.given = _given(inputs, [item for item in names if item.name != "x"])
     return {"x": typed, "shape": sizes, "stride": steps, "dtype": element}
+
+
+_ASKED = {"number": "a number", "tensor": "the sizes of a tensor, or a number", "device": "a device, cpu or cuda:0"}
 
 
 def _given(inputs: TensorInputs, names: Sequence[Asked]) -> dict[str, str]:
@@ -140,9 +146,11 @@ def _given(inputs: TensorInputs, names: Sequence[Asked]) -> dict[str, str]:
     found: dict[str, str] = {}
     columns = st.columns(2) if names else ()
     for place, item in enumerate(names):
-        what = "a number" if item.role == "number" else "the sizes of a tensor, or a number"
+        what = _ASKED[item.role]
         why = f"Not defined in the code: {what}."
-        field = text(f"n_{item.name}", item.name, item.text, max_chars=limit("number_chars"), help=why)
+        field = text(
+            f"n_{item.name.replace('.', '_')}", item.name, item.text, max_chars=limit("number_chars"), help=why
+        )
         with columns[place % 2]:
             found[item.name] = inputs.ask(field).strip() or item.text
     return found

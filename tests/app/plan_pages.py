@@ -18,13 +18,14 @@ from pages.common import show
 from pages.common.registry import PageSpec
 from pages.compute.form import PANELS
 from tests.app.test_pages import APP
+from tests.patience import PATIENCE_S
 
 OPEN, CLOSED = dict.fromkeys(PANELS, "true"), dict.fromkeys(PANELS, "false")
 
 
 def opened(page: PageSpec, texts: Mapping[str, str], *, version: int = LINK_VERSION) -> AppTest:
     """``page`` by a link with these fields."""
-    app = AppTest.from_file(APP, default_timeout=60)
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S)
     if not page.default:
         app.run().switch_page(page.path)
     app.query_params[VERSION] = str(version)

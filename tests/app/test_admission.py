@@ -20,6 +20,8 @@ from pages.common.server.admission import HEALTH, SPARE, Admission, has_capacity
 from tests.loops import run
 from tests.perf.client import Session, spawned, until_up
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -57,6 +59,7 @@ def answered(kind: str, path: str = HEALTH) -> list[dict[str, Any]]:
     return sent
 
 
+@pytest.mark.process
 def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
     code = (
         "import resource as r; from pages.common.server.admission import raise_limit\n"
@@ -124,11 +127,13 @@ assert close_expired_sessions() == 2 and closed == ["a", "b", "c"] and not stora
 """
 
 
+@pytest.mark.process
 def test_who_does_not_come_back_is_let_go() -> None:
     done = subprocess.run([sys.executable, "-c", LEFT], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.process
 def test_a_full_server_fails_its_health_check_and_recovers() -> None:
     def health(port: int) -> int:
         try:

@@ -26,6 +26,7 @@ from pages.compare.columns import COPY, EDIT, LEFT, PIN, REMOVE, RIGHT
 from tests.app.plan_pages import bodies, linked, onwards, opened, shown, stripped
 from tests.app.plan_pages import words as said_on
 from tests.app.test_pages import APP
+from tests.patience import PATIENCE_S
 
 THREE = (COMPUTE, MEMORY, PARALLEL)
 ADD = dict.fromkeys(THREE, "plan:add")
@@ -33,7 +34,7 @@ ADD = dict.fromkeys(THREE, "plan:add")
 
 def with_plans(entries: tuple[Entry, ...] | str, page: PageSpec = COMPARE, **fields: str) -> AppTest:
     """``page`` by a link that carries these plans."""
-    app = AppTest.from_file(APP, default_timeout=60).run().switch_page(page.path)
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run().switch_page(page.path)
     app.query_params["v"] = str(PLAN_FORM.version)
     app.query_params[IN_LINK] = entries if isinstance(entries, str) else pack(entries)
     for name, text in fields.items():

@@ -42,7 +42,7 @@ CASES: dict[str, dict[str, str]] = {
         "basis": "steady",
         "fam": "A100",
     },
-    "one token": {"n": "1", "tokens": "1", "count": "1", "gpu": "T4", "mfu": "1"},
+    "one token": {"n": "1 parameter", "tokens": "1 token", "count": "1", "gpu": "T4", "mfu": "1"},
     "the largest": {"n": "1e16", "tokens": "1e18", "count": "10,000,000", "gpu": "GB300", "dtype": "fp4", "seq": "1"},
 }
 
@@ -169,6 +169,7 @@ def in_line(app: AppTest) -> str:
     return said
 
 
+@pytest.mark.process
 def test_who_waits_for_a_model_to_be_built_sees_the_place_in_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -21,6 +21,7 @@ from streamlit.runtime.state.session_state import SessionState
 from pages.streamlit_patches.echo import SEEN, patch
 from tests.app.serving import stop
 from tests.loops import run
+from tests.patience import PATIENCE_S
 
 SCRIPT = """
 import streamlit as st
@@ -175,7 +176,7 @@ async def asked(server: Runtime, session: str, browser: Browser, request: BackMs
     """Run to its end what the browser asks for."""
     ended = browser.ended
     server.handle_backmsg(session, request)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while browser.ended == ended or browser.waiting[-1].WhichOneof("type") != "session_status_changed":
             await asyncio.sleep(0.001)
 
@@ -188,23 +189,24 @@ def test_nothing_is_lost_however_late_a_browser_sees_what_it_is_told(tmp_path: P
 @pytest.mark.usefixtures("echoes_told")
 def test_a_chip_that_waits_for_a_slow_run_outlives_the_news_of_that_run(tmp_path: Path) -> None:
     """The news empties the chip's box, and the next change says so before the server has read the chip."""
-    path = tmp_path / "script.py"
-    path.write_text(
-        SCRIPT.replace("    st.text(repr(held))", "    import time; time.sleep(0.5)\n    st.text(repr(held))")
-    )
+    path, closed = tmp_path / "script.py", tmp_path / "closed"
+    wait = f"    import os, time\n    while os.path.exists({str(closed)!r}): time.sleep(0.005)\n"
+    path.write_text(SCRIPT.replace("    st.text(repr(held))", f"{wait}    st.text(repr(held))"))
 
     async def hurried(server: Runtime) -> None:
         browser, session = await opened(server)
         ended = browser.ended
+        closed.touch()
         server.handle_backmsg(session, browser.change("c", "typed"))
         server.handle_backmsg(session, browser.change("chip", "one"))
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while sum(msg.WhichOneof("type") == "delta" for msg in browser.waiting) < 5:  # but not yet what was slow
                 await asyncio.sleep(0.001)
             browser.see(len(browser.waiting))
             assert browser.fields["chip"] == ""
             assert browser.ended == ended
             server.handle_backmsg(session, browser.change("c", "typed later"))
+            closed.unlink()
             while "typed later" not in browser.script_held:
                 await asyncio.sleep(0.001)
                 browser.see(len(browser.waiting))

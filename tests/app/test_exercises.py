@@ -13,6 +13,7 @@ from core.exercises.sheet import LENGTH, TOPICS, hand_in, sheet
 from pages.common.links import key_of
 from pages.common.registry import EXERCISES, PAGES
 from tests.app.test_lecture_links import part_of, value_of
+from tests.patience import PATIENCE_S
 
 APP = str(Path(__file__).parents[2] / "app.py")
 NUMBERS = ("floats", "FLOPs", "memory")
@@ -20,7 +21,7 @@ TYPED = ", ".join(NUMBERS)
 
 
 def opened(**fields: str) -> AppTest:
-    app = AppTest.from_file(APP, default_timeout=60).run()
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run()
     app.switch_page(EXERCISES.path)
     app.query_params.update({f"{EXERCISES.prefix}_{name}": text for name, text in fields.items()})
     return app.run()
@@ -91,7 +92,7 @@ def test_the_page_that_shows_an_exercise_has_what_its_link_sets(seed: int) -> No
     topic = tuple(TOPICS)[seed % len(TOPICS)]
     for one in sheet(seed, (topic,)).exercises[:2]:
         (page,) = [page for page in PAGES if page.id == one.shown.page]
-        app = AppTest.from_file(APP, default_timeout=60).run()
+        app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run()
         app.switch_page(page.path)
         app.query_params.update({f"{page.prefix}_{name}": text for name, text in one.shown.fields.items()})
         app.run()
@@ -114,7 +115,7 @@ def test_the_path_has_nine_steps_that_are_checked_and_kept_in_the_address() -> N
     press(app, "Reveal")
     assert "<b>1 of 1</b>" in said(app)
     assert app.query_params["steps"] == f"{steps[0].answer}--------"
-    later = AppTest.from_file(APP, default_timeout=60).run()
+    later = AppTest.from_file(APP, default_timeout=PATIENCE_S).run()
     later.switch_page(EXERCISES.path)
     later.query_params.update({"e_how": "follow the path", "steps": f"{steps[0].answer}9x-"})
     assert "<b>1 of 1</b>" in said(later.run())

@@ -16,13 +16,14 @@ from core.floats.custom import parse_custom
 from core.floats.formats import FORMATS
 from pages.common.bits import _layout, _limits
 from pages.floats.inputs import COMMON, policies
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 
 
 def page(**fields: str) -> AppTest:
     """The page opened by a link with these fields."""
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE_S).run()
     app.switch_page("pages/floats/page.py")
     app.query_params.update({f"f_{name}": text for name, text in fields.items()})
     return app.run()

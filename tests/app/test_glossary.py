@@ -12,12 +12,13 @@ from core.glossary import TERMS, Term
 from pages.common.links import key_of
 from pages.common.registry import GLOSSARY, PAGES
 from tests.app.test_lecture_links import part_of, value_of
+from tests.patience import PATIENCE_S
 
 APP = str(Path(__file__).parents[2] / "app.py")
 
 
 def opened(**fields: str) -> AppTest:
-    app = AppTest.from_file(APP, default_timeout=60).run()
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run()
     app.switch_page(GLOSSARY.path)
     app.query_params.update({f"{GLOSSARY.prefix}_{name}": text for name, text in fields.items()})
     return app.run()
@@ -56,7 +57,7 @@ def test_the_page_that_shows_a_term_has_what_its_link_sets(term: Term) -> None:
     link = term.shown
     assert link
     (page,) = [page for page in PAGES if page.id == link.page]
-    app = AppTest.from_file(APP, default_timeout=60).run()
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run()
     app.switch_page(page.path)
     app.query_params.update({f"{page.prefix}_{name}": text for name, text in link.fields.items()})
     app.run()

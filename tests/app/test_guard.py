@@ -11,12 +11,13 @@ from streamlit.testing.v1 import AppTest
 from pages.common import guard
 from pages.common.registry import COMPUTE, FLOATS, HOME, MEMORY, TENSORS, PageSpec
 from pages.tensors import memory as tensors_memory
+from tests.patience import PATIENCE_S
 
 APP = str(Path(__file__).parents[2] / "app.py")
 
 
 def opened(spec: PageSpec, **query: str) -> AppTest:
-    app = AppTest.from_file(APP, default_timeout=60).run()
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run()
     app.query_params.update({f"{spec.prefix}_{name}": text for name, text in query.items()})
     return app.run() if spec.default else app.switch_page(spec.path).run()
 

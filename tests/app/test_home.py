@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.patience import PATIENCE_S
+
 APP = str(Path(__file__).parents[2] / "app.py")
 
 
 def home(**typed: str) -> AppTest:
-    app = AppTest.from_file(APP, default_timeout=60).run()
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run()
     for key, text in typed.items():
         app.text_input(key=key).set_value(text).run()
     assert not app.exception
@@ -51,7 +53,7 @@ def test_the_example_of_a_code_is_one_of_the_format_that_codes_are_read_in() -> 
 
 
 def test_an_empty_box_is_named() -> None:
-    assert "Parameters is empty. Type a count, for example 70B. Still using 70B." in words(home(p_n=""))
+    assert "Parameters is empty. Type a number of parameters, for example 70B. Still using 70B." in words(home(p_n=""))
 
 
 def test_the_lectures_chip_says_whose_assumption_it_is() -> None:

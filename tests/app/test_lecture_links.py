@@ -16,6 +16,7 @@ from core.lecture.catalogue import CLAIMS, findings
 from pages.common.inputs import PLAN_TEXTS
 from pages.common.links import key_of
 from pages.common.registry import PAGES, PageSpec
+from tests.patience import PATIENCE_S
 
 APP = str(Path(__file__).parents[2] / "app.py")
 PAGE = {page.id: page for page in PAGES}
@@ -59,7 +60,7 @@ def blocks(within: Any) -> Iterator[Any]:
 
 def opened(page: PageSpec, fields: Mapping[str, str]) -> AppTest:
     """The page with these fields in its address."""
-    app = AppTest.from_file(APP, default_timeout=60)
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S)
     if not page.default:  # the default page runs first, and an address counts for the first run
         app.run()
         app.switch_page(page.path)

@@ -26,6 +26,7 @@ from tests.core.collectives_cases import made as collectives
 from tests.core.collectives_cases import output
 from tests.core.measured_cases import copy, on_gpu, record, refusal, square
 from tests.core.sentence_facts import says
+from tests.patience import PATIENCE_S
 
 APP = str(Path(__file__).parents[2] / "app.py")
 
@@ -88,7 +89,7 @@ def open_page(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
         st.cache_resource.clear()
         monkeypatch.setattr(running, "shared_runner", lambda: runner)
         monkeypatch.setattr(device, "machine", lambda: machine)
-        app = AppTest.from_file(APP, default_timeout=60)
+        app = AppTest.from_file(APP, default_timeout=PATIENCE_S)
         for name, text in fields.items():
             app.query_params[name] = text
         app.run().switch_page(MEASURE.path).run()

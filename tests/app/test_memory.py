@@ -12,12 +12,13 @@ from pages.memory.form import PANELS
 from tests.app.plan_pages import bodies, linked, stripped
 from tests.app.test_home import words
 from tests.app.test_pages import APP
+from tests.patience import PATIENCE_S
 
 BF16 = "mixed bf16, fp32 master"
 
 
 def opened(**linked: str) -> AppTest:
-    app = AppTest.from_file(APP, default_timeout=60).run()
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run()
     app.switch_page(MEMORY.path)
     for name, text in linked.items():
         app.query_params[f"m_{name}"] = text
@@ -58,7 +59,7 @@ def test_missing_matrix_units_and_measurements_in_another_format() -> None:
     [("", "replicated", "0"), ("1", "ZeRO-1", "1"), ("2", "ZeRO-2", "2"), ("2", "sharded", "3"), ("", "sharded", "3")],
 )
 def test_the_sharding_of_an_older_link_is_a_stage_of_zero(version: str, shard: str, zero: str) -> None:
-    app = AppTest.from_file(APP, default_timeout=60).run()
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run()
     app.switch_page(MEMORY.path)
     if version:
         app.query_params["v"] = version

@@ -10,6 +10,7 @@ from pages.common.registry import MEMORY
 from tests.app.plan_pages import onwards, stripped, words
 from tests.app.test_memory import opened
 from tests.app.test_pages import APP
+from tests.patience import PATIENCE_S
 
 TUNINGS = {name: dict(texts) for name, texts in MEMORY_PRESETS.items() if "ft" in texts}
 
@@ -52,7 +53,7 @@ def test_one_click_takes_the_largest_that_fits() -> None:
 
 
 def test_a_newcomer_gets_from_home_to_the_answer_in_one_click() -> None:
-    app = AppTest.from_file(APP, default_timeout=60).run()
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run()
     (link,) = (link for link in onwards(app, MEMORY) if link.get("ft") == "adapters")
     assert link["model"] == "Llama 3.1 8B"
     assert link["gpu"] == "RTX 4090"

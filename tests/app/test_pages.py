@@ -14,6 +14,7 @@ from core.glossary import appearances
 from pages.common.registry import PAGES, PageSpec
 from pages.common.theme import PROJECTOR
 from tests.core.test_glossary import undefined
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 APP = str(ROOT / "app.py")
@@ -24,7 +25,7 @@ IDS = [page.id for page in PAGES]
 
 
 def run(spec: PageSpec) -> AppTest:
-    app = AppTest.from_file(APP, default_timeout=60).run()
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run()
     return app if spec.default else app.switch_page(spec.path).run()
 
 
@@ -64,17 +65,18 @@ def test_prefixes_and_addresses_are_unique() -> None:
     assert len([page for page in PAGES if page.default]) == 1
 
 
+@pytest.mark.process
 def test_torch_is_imported_only_where_tensors_are_real() -> None:
     """In a process of its own, because another test may have imported torch into this one."""
     code = f"""
 import sys
 from streamlit.testing.v1 import AppTest
-app = AppTest.from_file({APP!r}, default_timeout=60).run()
+app = AppTest.from_file({APP!r}, default_timeout={PATIENCE_S}).run()
 for path in {[p.path for p in PAGES if not p.default and p.id != "tensors"]!r}:
     assert "torch" not in sys.modules, path
     app.switch_page(path).run()
     assert not app.exception, app.exception
 assert "torch" not in sys.modules, path
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=240)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr

@@ -7,10 +7,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 import streamlit
 
 from pages.common.server.policy import Policy, headers
 from tests.loops import run
+from tests.patience import PATIENCE_S
 from tests.perf.client import spawned, until_up
 
 ROOT = Path(__file__).parents[2]
@@ -41,12 +43,13 @@ def test_a_websocket_is_left_alone() -> None:
     assert sent == [{"type": "websocket.accept"}]
 
 
+@pytest.mark.process
 def test_every_answer_of_the_server_has_the_headers() -> None:
     """The page, what the server says of itself, files, and what there is not."""
     with spawned(ROOT) as (port, _):
         run(until_up(port))
         for path in ("/", "/compute-budget?p_n=8B", "/_stcore/health", "/app/static/icon.svg", "/media/none.html"):
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
             connection.request("GET", path)
             seen = connection.getresponse().headers
             connection.close()

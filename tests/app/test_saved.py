@@ -28,12 +28,13 @@ from pages.compare.columns import EDIT
 from tests.app.plan_pages import bodies, fold, linked, opened, stripped, words
 from tests.app.test_compare import with_plans
 from tests.app.test_pages import APP, ROOT
+from tests.patience import PATIENCE_S
 
 
 def followed(app: AppTest, page: PageSpec, at: int = 0) -> AppTest:
     """The link to ``page`` that ``app`` shows, opened by another visitor."""
     links = re.findall(rf'href="{page.url_path}\?([^"]+)"', "\n".join(one.proto.body for one in app.get("html")))
-    new = AppTest.from_file(APP, default_timeout=60).run().switch_page(page.path)
+    new = AppTest.from_file(APP, default_timeout=PATIENCE_S).run().switch_page(page.path)
     for name, text in parse_qsl(html.unescape(links[at]), keep_blank_values=True):
         new.query_params[name] = text
     new.run()
@@ -183,19 +184,22 @@ def test_a_database_that_is_away_leaves_the_rest_of_the_page(page: PageSpec) -> 
     assert "secret" not in words(app)
 
 
+@pytest.mark.process
 def test_nothing_of_the_database_is_loaded_before_it_is_needed(tmp_path: Path) -> None:
     """In a process of its own: the app, Home and the pages that could save."""
     code = f"""
 import sys
 from streamlit.testing.v1 import AppTest
-app = AppTest.from_file({APP!r}, default_timeout=60).run()
+app = AppTest.from_file({APP!r}, default_timeout={PATIENCE_S}).run()
 for path in {[COMPUTE.path, MEMORY.path, PARALLEL.path]!r}:
     app.switch_page(path).run()
     assert not app.exception, app.exception
 print(sorted(name for name in sys.modules if name in ("sqlalchemy", "alembic", "psycopg", "sqlite3", "pydantic")))
 """
     env = {**os.environ, "NAPKIN_DATA": str(tmp_path / "data")}
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[]"
     assert not (tmp_path / "data").exists()

@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from core.limits import limit
 from core.views.common.markup import markdown_text
 from pages.common.server import sign_in
+from tests.patience import PATIENCE_S
 
 APP = str(Path(__file__).parents[2] / "app.py")
 TABLE = {
@@ -24,7 +25,7 @@ AUTH = {"redirect_uri": "http://localhost:8501/oauth2callback", "cookie_secret":
 
 
 def opened(**secrets: Any) -> AppTest:
-    app = AppTest.from_file(APP, default_timeout=60)
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S)
     for name, value in secrets.items():
         app.secrets[name] = value
     return app.run()

@@ -37,6 +37,7 @@ from pages.common.slides import AS_TYPED
 from pages.common.theme import PROJECTOR
 from pages.common.tours import TOUR, TOURS, hrefs
 from tests.app.test_pages import APP
+from tests.patience import PATIENCE_S
 
 _STEP = "test:step"
 
@@ -73,7 +74,7 @@ def steps() -> Iterator[None]:
 
 
 def opened(page: PageSpec, query: str) -> AppTest:
-    app = AppTest.from_file(APP, default_timeout=60)
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S)
     if not page.default:
         app.run().switch_page(page.path)
     app.query_params.update(dict(parse_qsl(query, keep_blank_values=True)))

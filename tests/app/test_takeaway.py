@@ -26,6 +26,7 @@ from pages.common.takeaway import stem_of
 from tests.app.plan_pages import downloads, linked, onwards, opened
 from tests.app.test_pages import APP
 from tests.core.report_cases import HOSTILE
+from tests.patience import PATIENCE_S
 
 ENDINGS = {"html", "csv", "md", "json", "py"}
 PAGES = {
@@ -83,7 +84,7 @@ def test_a_plan_without_an_answer_is_taken_away_with_its_reason() -> None:
 
 def compared(names: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     """The files of Compare by a link that carries these plans."""
-    app = AppTest.from_file(APP, default_timeout=60)
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S)
     app.query_params[VERSION] = str(LINK_VERSION)
     app.query_params["plans"] = pack([entry_of(name, texts) for name, texts in names.items()])
     with downloads() as made:
@@ -110,12 +111,19 @@ def worked_out(program: str) -> list[tuple[str, float]]:
     env = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     env |= {"PYTHONIOENCODING": "utf-8", "PYTHONWARNINGS": "error"}
     done = subprocess.run(
-        [sys.executable, "-"], input=program, cwd=ROOT, env=env, capture_output=True, timeout=120, encoding="utf-8"
+        [sys.executable, "-"],
+        input=program,
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        timeout=PATIENCE_S,
+        encoding="utf-8",
     )
     assert done.returncode == 0, done.stderr
     return [(name, float(now)) for name, now in re.findall(r"  (\w+) = (\S+) \(then", done.stdout)]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("page", "texts"), PROGRAMS)
 def test_the_program_of_a_page_finds_the_numbers_of_the_page(page: PageSpec, texts: Mapping[str, str]) -> None:
     with downloads() as made:
@@ -127,6 +135,7 @@ def test_the_program_of_a_page_finds_the_numbers_of_the_page(page: PageSpec, tex
     assert numbers
 
 
+@pytest.mark.process
 def test_the_program_of_compare_finds_the_numbers_of_every_plan() -> None:
     files = compared(dict(list(PRESETS.items())[:3]))
     entries, _ = read_json(files["json"])

@@ -16,11 +16,12 @@ from core.tensors.operations.lookup import catalogue
 from pages.common.registry import FLOATS, TENSORS, PageSpec
 from pages.tensors.inputs import GROUPS, MORE, NUMBERS
 from tests.app.test_pages import APP
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
 def page() -> AppTest:
-    return AppTest.from_file(APP, default_timeout=60).run().switch_page(TENSORS.path).run()
+    return AppTest.from_file(APP, default_timeout=PATIENCE_S).run().switch_page(TENSORS.path).run()
 
 
 def answer(page: AppTest) -> str:
@@ -84,7 +85,7 @@ def test_every_claim_stands_in_one_place() -> None:
 
 def test_links_to_panels_that_are_gone_still_open() -> None:
     """Negative steps are in the panel of surprises; fields that nothing asks for any more are left aside."""
-    app = AppTest.from_file(APP, default_timeout=60).run().switch_page(TENSORS.path)
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run().switch_page(TENSORS.path)
     gone = {"back": "true", "neg": "Both reversed", "typed": "true", "names": "x: a = 2", "moved": "true", "many": "-3"}
     for name, text in {**gone, "dshape": "no", "x": "x.t()", "v": "3"}.items():
         app.query_params[name if name == "v" else f"t_{name}"] = text
@@ -182,7 +183,7 @@ def test_a_bad_value_in_a_panel_is_named_beside_its_field(
     place: PageSpec, panel: str, field: str, text: str, using: str
 ) -> None:
     """Once, and with nothing but other fields of the row in between."""
-    app = AppTest.from_file(APP, default_timeout=60).run().switch_page(place.path)
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run().switch_page(place.path)
     app.session_state[panel] = True
     app.run().text_input(key=field).set_value(text).run()
     assert not app.exception
@@ -200,7 +201,7 @@ def test_a_bad_value_in_a_panel_is_named_beside_its_field(
 
 
 def test_a_bad_value_leaves_the_last_good_one_in_force() -> None:
-    app = AppTest.from_file(APP, default_timeout=60).run().switch_page(FLOATS.path)
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run().switch_page(FLOATS.path)
     app.session_state["f_sums"] = True
     app.run().text_input(key="f_times").set_value("70").run()
     app.text_input(key="f_times").set_value("many").run()
@@ -209,7 +210,7 @@ def test_a_bad_value_leaves_the_last_good_one_in_force() -> None:
 
 @pytest.mark.parametrize("panel", [{"t_shared": "true"}, {"t_lines": "true", "t_walk": "the result above"}])
 def test_a_panel_says_of_a_tensor_that_is_only_counted_that_it_is_too_large(panel: dict[str, str]) -> None:
-    app = AppTest.from_file(APP, default_timeout=60).run().switch_page(TENSORS.path)
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run().switch_page(TENSORS.path)
     app.query_params.update({"t_x": "x.clone()", "t_shape": "49152, 12288", "t_dtype": "float32", **panel})
     app.run()
     assert errors(app) == []

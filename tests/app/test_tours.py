@@ -17,12 +17,13 @@ from pages.common.theme import PROJECTOR
 from pages.common.tours import ANSWER, TOUR, TOURS, hrefs, landing, row
 from tests.app.plan_pages import words
 from tests.app.test_pages import APP
+from tests.patience import PATIENCE_S
 
 STOPS = [(page, number) for page in PAGES for number in range(1, 1 + len(TOURS[page.id]))]
 
 
 def opened(page: PageSpec, address: str) -> AppTest:
-    app = AppTest.from_file(APP, default_timeout=60)
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S)
     app.query_params[PROJECTOR] = "true"
     if not page.default:
         app.run().switch_page(page.path)

@@ -26,6 +26,7 @@ from tests.app.plan_pages import linked, opened
 from tests.app.test_compare import with_plans
 from tests.app.test_pages import APP, ROOT
 from tests.core.typed_cases import HOST, KINDS, collectives, live, measurement, plans, tags
+from tests.patience import PATIENCE_S
 
 AS_IT_STANDS = {
     "BidiComponent.css_content",
@@ -135,7 +136,7 @@ def test_in_every_box(page: PageSpec, kind: str) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.id)
 @pytest.mark.parametrize("kind", [KINDS[0], KINDS[1]], ids=["markdown", "html"])
 def test_in_every_parameter_of_a_link(page: PageSpec, kind: str) -> None:
-    app = AppTest.from_file(APP, default_timeout=60).run()
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run()
     if not page.default:
         app.switch_page(page.path)
     for name in (*linked(opened(page, {})), "r_plan", "r_rev", "plans", "tour", "at"):

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
-ROOT = Path(__file__).parents[2]
+from tests.patience import PATIENCE_S, until
+from tests.ports import free_port
 
-PATIENCE_S = 60
-"""A page that has not come so far after this long, on a machine however loaded, never will."""
+ROOT = Path(__file__).parents[2]
 
 expect.set_options(timeout=PATIENCE_S * 1000)
 
@@ -37,12 +35,9 @@ FLAGS = [
 @contextmanager
 def running_server(log: Path, script: str = "app.py") -> Iterator[str]:
     """A fresh server of the app, or of another script, on a free port; gives its base URL without trailing slash."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
-    command += ["--server.address", "127.0.0.1"]
-    with log.open("w") as out:
+    with free_port() as port, log.open("w") as out:
+        command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
+        command += ["--server.address", "127.0.0.1"]
         process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, env=os.environ.copy())
         try:
             _wait_until_healthy(process, port, log)
@@ -53,17 +48,15 @@ def running_server(log: Path, script: str = "app.py") -> Iterator[str]:
 
 
 def _wait_until_healthy(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
+    def healthy() -> bool:
         if process.poll() is not None:
             raise RuntimeError(f"the server ended with {process.returncode}:\n{log.read_text()}")
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=1) as answer:
-                if answer.status == 200:
-                    return
-        except OSError:
-            time.sleep(0.1)
-    raise RuntimeError(f"the server was not healthy after {PATIENCE_S} s:\n{log.read_text()}")
+        health = f"http://127.0.0.1:{port}/_stcore/health"
+        with suppress(OSError), urllib.request.urlopen(health, timeout=PATIENCE_S) as answer:
+            return answer.status == 200
+        return False
+
+    until(healthy, "a healthy server")
 
 
 @pytest.fixture(scope="session")
@@ -80,16 +73,17 @@ def fresh_server(tmp_path: Path) -> Callable[[], object]:
 
 
 TRAFFIC = """
-window.traffic = { sent: 0, heard: 0, late: 0, underway: 0 }
+window.traffic = { sent: 0, heard: 0, late: 0, held: null, underway: 0 }
 window.WebSocket = class extends WebSocket {
   constructor(...address) {
     super(...address)
     this.addEventListener('message', event => {
-      if (!traffic.late || event.late) return traffic.heard++
+      if (event.late || !(traffic.late || traffic.held)) return traffic.heard++
       event.stopImmediatePropagation()
       const again = Object.assign(new MessageEvent('message', { data: event.data }), { late: true })
       traffic.underway++
-      setTimeout(() => { traffic.underway--; this.dispatchEvent(again) }, traffic.late)
+      const hear = () => { traffic.underway--; this.dispatchEvent(again) }
+      traffic.held ? traffic.held.push(hear) : setTimeout(hear, traffic.late)
     })
   }
   send(data) {
@@ -99,7 +93,8 @@ window.WebSocket = class extends WebSocket {
 }"""
 """Counts what a page hears from its server; what it sent is answered once it has heard as much as ``sent``.
 
-``late``: milliseconds by which the page hears everything later, as from a server that is far away or busy.
+``late``: milliseconds by which the page hears everything later, as from a server that is far away or busy. ``held``: a
+list that keeps what it would hear until somebody calls all that is in it.
 """
 
 SETTLED = """async (patience) => {
@@ -129,14 +124,14 @@ Kinds of elements are loaded one by one on the first visit, and a skeleton stand
 until then the first field in the document need not be the first one of the page.
 """
 
-STILL = """async () => {
+STILL = """async (patience) => {
   const pause = () => new Promise(done => setTimeout(() => requestAnimationFrame(() => setTimeout(done)), 50))
   const boxes = (root) => [...root.querySelectorAll('*')].map(e => {
     const b = e.getBoundingClientRect()
     return [b.x, b.y, b.width, b.height].map(Math.round) + (e.shadowRoot ? boxes(e.shadowRoot) : '')
   }).join()
   let before = null
-  for (let reading = 0; reading < 500; reading++) {
+  for (const end = performance.now() + patience; performance.now() < end;) {
     await document.fonts.ready
     const now = boxes(document.querySelector('.stApp'))
     if (now === before) return
@@ -171,12 +166,13 @@ def settle(page: Page) -> None:
 
 def still(page: Page) -> None:
     """Wait until nothing on the page moves any more: before boxes are read, and before a mouse goes to one."""
-    page.evaluate(STILL)
+    page.evaluate(STILL, PATIENCE_S * 1000)
 
 
-def watch(page: Page, problems: list[str]) -> None:
-    """Collect in ``problems`` what goes wrong in ``page``: console errors and uncaught exceptions.
+def watch(page: Page, problems: list[str], warnings: list[str]) -> None:
+    """Collect what goes wrong in ``page``: console errors and uncaught exceptions, and what the console warns of.
 
+    That a picture drawn by WebGL waits for a machine without a graphics card is its driver's remark, not the page's.
     Streamlit's client probes its health and host-config endpoints relative to a deep link before it falls back to
     the root, and the browser logs those 404s; they are no fault of a page.
     """
@@ -185,6 +181,8 @@ def watch(page: Page, problems: list[str]) -> None:
         probe = "_stcore/" in (message.location or {}).get("url", "")
         if message.type == "error" and not probe:
             problems.append(f"console: {message.text}")
+        if message.type == "warning" and "GL Driver Message (OpenGL, Performance" not in message.text:
+            warnings.append(message.text)
 
     page.on("console", on_console)
     page.on("pageerror", lambda error: problems.append(f"exception: {error}"))
@@ -208,6 +206,7 @@ class Tabs:
         page.emulate_media(color_scheme="dark" if theme == "dark" else "light", reduced_motion="no-preference")
         page.evaluate("location.protocol.startsWith('http') && (localStorage.clear(), sessionStorage.clear())")
         page.problems.clear()  # type: ignore[attr-defined]
+        page.warnings.clear()  # type: ignore[attr-defined]
         return page
 
     def give_back(self, theme: str, page: Page) -> None:
@@ -222,7 +221,8 @@ class Tabs:
         page = context.new_page()
         page.set_default_timeout(PATIENCE_S * 1000)
         page.problems = []  # type: ignore[attr-defined]
-        watch(page, page.problems)  # type: ignore[attr-defined]
+        page.warnings = []  # type: ignore[attr-defined]
+        watch(page, page.problems, page.warnings)  # type: ignore[attr-defined]
         return page
 
 

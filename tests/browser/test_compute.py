@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from pages.common.registry import COMPUTE
-from tests.browser.conftest import open_preset, settle
+from tests.browser.conftest import open_preset, settle, still
 
 pytestmark = pytest.mark.browser
 
@@ -45,7 +45,7 @@ def test_no_label_of_the_pictures_is_cut_off(open_page: OpenPage) -> None:
     expect(page.get_by_role("figure")).to_have_count(11)
     whole_labels(page)
     page.set_viewport_size({"width": 1600, "height": 900})
-    page.wait_for_timeout(600)
+    still(page)
     whole_labels(page)
 
 

@@ -128,15 +128,29 @@ def links(spec: PageSpec) -> dict[str, str]:
     return asked | {f"stop {number}": href for number, href in enumerate(stops)}
 
 
+PAPER = {"light": "rgb(251, 247, 238)", "dark": "rgb(23, 34, 44)"}
+ON_PAPER = """([paper, other]) => {
+  const colour = e => getComputedStyle(e).backgroundColor
+  const charts = [...document.querySelectorAll('.js-plotly-plot .main-svg')]
+  return colour(document.querySelector('.stApp')) === paper && !charts.some(chart => colour(chart) === other)
+}"""
+"""The page is of one theme and no chart, which the server draws anew, is of the other any more."""
+
+
 @pytest.mark.parametrize("spec", PAGES, ids=lambda spec: spec.id)
 def test_nothing_that_is_written_is_cut(open_page: Callable[..., Page], server: str, spec: PageSpec) -> None:
+    """All that is open narrow and wide, in both themes; what else there is by turns."""
     page, found = open_page(spec.url_path), list[str]()
+    looks = [(1280, "light"), (1600, "dark")]
     for name, link in links(spec).items():
-        page.goto(f"{server}/{link}")
-        for width, theme in ((1280, "light"), (1600, "dark")):
+        looks.reverse()  # the one that the page before was left in comes first
+        for turn, (width, theme) in enumerate(looks if name == "all open" else looks[:1]):
             page.set_viewport_size({"width": width, "height": 900})
             page.emulate_media(color_scheme=theme)
-            page.wait_for_timeout(150)  # after which a page asks for the charts of another theme
+            if not turn:
+                page.goto(f"{server}/{link}")
+                settle(page)
+            page.wait_for_function(ON_PAPER, arg=[PAPER[theme], *(PAPER[name] for name in PAPER if name != theme)])
             settle(page)
             still(page)
             found += [f"{name} at {width}: {what}" for what in [*page.evaluate(WRITTEN), *page.evaluate(DRAWN)]]

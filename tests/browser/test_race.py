@@ -37,18 +37,32 @@ def typed(label: str, text: str) -> Change:
     return change
 
 
+def held(page: Page) -> None:
+    """From here on the browser hears nothing."""
+    page.evaluate("traffic.held = []")
+
+
+def heard(page: Page) -> None:
+    """It hears all of it, and what comes."""
+    page.evaluate("() => { const all = traffic.held; traffic.held = null; all.forEach(hear => hear()) }")
+
+
 GPT, LLAMA = preset("GPT-3 175B"), preset("Llama 2 70B")
 MOVES, SPLIT = panel("What moves the answer"), panel("Parameters or tokens")
 
 CASES: dict[str, tuple[int, tuple[Change, ...], dict[str, str]]] = {
     "a chip, a panel": (100, (GPT, MOVES), {"model": "GPT-3 175B", "tokens": "300B", "moves": "true"}),
-    "a chip, a field of it": (400, (GPT, typed("How many", "20,000")), {"model": "GPT-3 175B", "count": "20,000"}),
+    "a chip, a field of it": (
+        0,
+        (held, GPT, typed("How many", "20,000"), heard),
+        {"model": "GPT-3 175B", "count": "20,000"},
+    ),
     "two chips": (400, (GPT, LLAMA), {"model": "Llama 2 70B", "tokens": "2T", "gpu": "A100 SXM 80 GB"}),
     "a panel, a chip, the panel": (400, (MOVES, GPT, MOVES), {"model": "GPT-3 175B", "moves": "false"}),
     "a question, a panel": (400, (option("tokens"), MOVES), {"find": "tokens", "moves": "true"}),
     "a chip, a field, a panel": (
-        400,  # the answer to the chip comes after the field was left, or it would take the place of what is typed
-        (GPT, typed("Tokens", "1T"), MOVES),
+        0,
+        (held, GPT, typed("Tokens", "1T"), MOVES, heard),
         {"model": "GPT-3 175B", "tokens": "1T", "moves": "true"},
     ),
 }

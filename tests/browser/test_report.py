@@ -44,7 +44,7 @@ def opened(browser: Browser, file: Path, theme: str, width: int) -> Iterator[Pag
     page = context.new_page()
     page.set_viewport_size({"width": width, "height": 900})
     problems: list[str] = []
-    watch(page, problems)
+    watch(page, problems, [])
 
     def asked(request: Request) -> None:
         if not request.url.startswith(file.as_uri()):

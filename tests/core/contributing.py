@@ -45,12 +45,14 @@ class Recipe:
         result = self._python(*arguments.split())
         assert result.returncode == 0, result.stdout + result.stderr
 
-    def failures(self, *patterns: str) -> str:
-        """What pytest says of the tests that CONTRIBUTING names and of ``patterns`` besides; empty if all pass."""
-        names = (f"{name}.py" for name in re.findall(r"`(test_\w+)`", self.text))
-        paths = sorted({path for name in (*names, *patterns) for path in (self.copy / "tests/core").glob(name)})
-        assert paths
-        options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not long")
+    def failures(self, *more: str, alone: str = "") -> str:
+        """What pytest says of the files that CONTRIBUTING names and of ``more``; empty if all pass.
+
+        alone: the test among them that is run, instead of all.
+        """
+        names = (*re.findall(r"`(test_\w+)`", self.text), *more)
+        paths = sorted({self.copy / "tests/core" / f"{name}.py" for name in names})
+        options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not long", *(["-k", alone] * bool(alone)))
         result = self._python("-m", "pytest", *options, *map(str, paths))
         return "" if result.returncode == 0 else result.stdout + result.stderr
 

@@ -19,6 +19,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from tests.patience import PATIENCE_S
+
 DATA = Path(__file__).parents[1] / "data"
 
 PARTS = ("weights", "master", "gradients", "accumulation", "copy", "products", "first", "second")
@@ -199,7 +201,7 @@ def deepspeed(texts: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
         input=json.dumps(texts),
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]

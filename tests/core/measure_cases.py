@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +16,7 @@ from core.benchmark.programme import DTYPES, KINDS, METHOD, LayerShape, Programm
 from core.benchmark.record import Record, Stage
 from core.jobs.process import Job, ProcessRunner, State
 from core.limits import limit
+from tests.patience import PATIENCE_S, until
 
 OUTCOME: TypeAdapter[Outcome] = TypeAdapter(Outcome)
 SPEC = Programme(device="cpu", kinds=("matmul",), dtypes=("fp32",), sizes=(128, 256), seconds=0.1)
@@ -206,15 +206,9 @@ class Runner(ProcessRunner[Programme, Seen]):
     ) -> None:
         super().__init__(command, _Job, 300.0, "measurement", listener, pause_s)
 
-
-def wait(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """What ``condition`` gives once it is true."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if found := condition():
-            return found
-        time.sleep(0.005)
-    raise AssertionError("never")
+    def cancel(self, job_id: str, wait_s: float = PATIENCE_S) -> bool:
+        """The same, until the process is gone."""
+        return super().cancel(job_id, wait_s)
 
 
 def ended(runner: Runner, seen: Seen) -> Seen:
@@ -225,4 +219,4 @@ def ended(runner: Runner, seen: Seen) -> Seen:
         assert found is not None
         return found if found.state not in ("queued", "running") else None
 
-    return wait(now)
+    return until(now)

@@ -219,6 +219,27 @@ def _statement(rng: random.Random, names: list[str]) -> str:
             f"{a}.view({rng.choice(['open', '__import__', 'print', 'exit', 'lambda: 0', 'x.__class__'])})",
             f"torch.multinomial({a}.float().softmax(-1), {rng.randint(0, 3)})",
             f"{a}.add_({b}, alpha={rng.choice(['2', '-0.1', asked])})",
+            f"class A(nn.Module):\n    def __init__(self, n={asked}):\n        super().__init__()\n"
+            f"        self.w = {inner}\n    def forward(self, t):\n        return t * self.w\nm = A()\ny = m({b})",
+            f"class A:\n    k = {asked}\n    def f(self, *t, **d):\n        self.z = t[0]\n"
+            f"        return self.f(*t)\nA().f({a})",
+            f"m = nn.Sequential(nn.Linear({asked}, 2), nn.ReLU(), nn.LayerNorm(2))\ny = m({a}.float())",
+            f"p = nn.Parameter({a}.float())\no = torch.optim.SGD([p], lr=0.1)\np.sum().backward()\no.step()\n"
+            "o.zero_grad()",
+            f"d = {{'a': {a}, {asked}: {b}}}\ny = d['a']\nd[{asked}] = {inner}\ny = d.get({asked}, {a})",
+            f"l = [{a}]\nl.append({inner})\nl += [{b}]\ny = torch.stack(l)\nl[{asked}] = {a}\nl.append(l)",
+            f"h = lambda t, k={asked}: t.t() + k\ny = h({a})\nlist(map(h, [{a}, {b}]))",
+            f"y = [i + t for t in ({a}, {b}) for i in range({asked}) if i]\n{a}[y[0]]",
+            f"with torch.autocast('{rng.choice(['cpu', 'cuda'])}', dtype=torch.bfloat16):\n"
+            f"    y = {a}.float() @ {b}.float()",
+            f"n = {asked} {rng.choice(['<<', '>>', '^', '&', '|', '%'])} {count}\ny = {a} {rng.choice(['<<', '^'])} 1",
+            f"{a}.stride[0]{rng.choice([' = 4', ''])}",
+            f"y = {a}.item() + sum(t for t in {b})\nmax({a}, {b})\nfloat({a})",
+            f"s, *r = {rng.choice([f'{a}.shape', f'{a}', '(1, 2, 3)', f'({a}, {b})', 'range(4)'])}\n"
+            f"(i, j), k = (s, r), {asked}",
+            f"y = {a}[{asked}:{b}.sum()]\ny = {a}.__getitem__((None,) * {asked} + (...,))",
+            f"torch.save({a}, 'f')\nimport sys\nsys.getsizeof({a})\ntorch.finfo({a}.dtype).max",
+            f"isinstance({a}, torch.Tensor) and type({a}) == torch.Tensor\n{a}.type(torch.float16).data",
             "raise ValueError('no')",
             "while True:\n    pass",
             f"global {a}",

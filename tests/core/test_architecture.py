@@ -16,6 +16,7 @@ import pytest
 import core
 from pages.common.registry import PAGES
 from tests.every import every
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,8 +24,10 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
         "limits rows suggest data_version",
-        "units jobs",
-        "units_latex wording fields",
+        "number_text jobs",
+        "units",
+        "units_latex wording dates",
+        "fields",
         "formula",
         "sources",
         "products glossary",
@@ -266,13 +269,14 @@ def test_every_folder_of_core_is_a_package() -> None:
     assert [named(folder) for folder in folders if not (folder / "__init__.py").is_file()] == []
 
 
+@pytest.mark.process
 def test_importing_core_loads_nothing_heavy() -> None:
     heavy = ("torch", "transformers", "streamlit", "plotly", "pandas", "distributed", "pyarrow")
     code = (
         f"import sys, importlib\nfor name in {MODULES!r}:\n    importlib.import_module(name)\n"
         f"print(','.join(m for m in {heavy!r} if m in sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == ""
 

@@ -19,6 +19,7 @@ from core.limits import limit
 from core.views.common.palette import LIGHT
 from core.views.experiments import charts, text
 from pages.common.registry import PAGES
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -107,17 +108,20 @@ def test_both_ways_onto_a_device_are_timed() -> None:
     assert "times as long" in text.SAID["send"].found(replace(FOUND["send"], numbers={**numbers, "cuda": 1.0}))
 
 
+@pytest.mark.process
 def test_a_runner_runs_and_remembers() -> None:
     runner = ExperimentRunner()
+    runner._timeout_s = PATIENCE_S
     assert runner.last("init") is None
     first = runner.run("init")
     assert runner.run("init").id == first.id, "one that runs is found, not started again"
-    runner._jobs[first.id].ended.wait(limit("experiment_seconds"))
+    runner._jobs[first.id].ended.wait(PATIENCE_S)
     last = runner.last("init")
     assert last is not None
     assert last.found == FOUND["init"]
 
 
+@pytest.mark.process
 def test_the_pages_have_the_panels_and_open_them_without_torch() -> None:
     """Panels come from the table; a process of its own runs what is in them, so that a page never loads torch."""
     code = (
@@ -126,5 +130,5 @@ def test_the_pages_have_the_panels_and_open_them_without_torch() -> None:
         "names = {field.id for page in ('lecture', 'memory', 'device') for field in switches(page)}\n"
         "assert names == set(EXPERIMENTS), names\nprint('torch' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=ROOT)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, cwd=ROOT)
     assert done.stdout.strip().splitlines()[-1:] == ["False"], done.stderr

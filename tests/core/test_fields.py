@@ -94,6 +94,7 @@ def test_pages_ask_for_one_plan(form: Form) -> None:
 
 TYPES = {field.id for field in OWN_FIELDS.values()}
 TEXTS = (
+    "3B",
     "123",
     "662 TFLOP/s",
     "3.9 TB/s",

@@ -9,12 +9,14 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from core.floats.custom import custom_format, parse_custom
 from core.floats.formats import FORMATS
 from core.floats.oracles import Verdict, ask, same, summary
 from core.floats.typed_numbers import Typed, parse
 from tests.every import every
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 ROWS = list(csv.DictReader((ROOT / "tests" / "data" / "float_encode.csv").read_text(encoding="utf-8").splitlines()))
@@ -140,7 +142,8 @@ def test_gfloat_takes_ones_own_format() -> None:
     assert gfloat.text(fmt)
 
 
+@pytest.mark.process
 def test_nothing_is_imported_before_asking() -> None:
     code = "import sys, core.floats.oracles; print([m for m in ('torch', 'ml_dtypes', 'gfloat') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.stdout.strip() == "[]", done.stderr

@@ -189,12 +189,16 @@ def test_a_code_must_fit_the_bits_of_the_format() -> None:
         parse("0x80000", tf32)
 
 
+AT_ONCE_S = 2
+"""Processor seconds of this thread alone, a thousand times what it takes: text that is worked out takes for ever."""
+
+
 @pytest.mark.parametrize("text", ["1" * 10**6, "(" * 10**6, "0x" + "f" * 10**6, " " * 10**6, "1e" + "9" * 10**6])
 def test_a_million_characters_are_refused_at_once(text: str) -> None:
-    start = time.process_time()
+    start = time.thread_time()
     with pytest.raises(FloatTextError, match="characters long") as caught:
         parse(text, FP16)
-    assert time.process_time() - start < 0.2
+    assert time.thread_time() - start < AT_ONCE_S
     assert len(str(caught.value)) < 200
 
 
@@ -204,10 +208,10 @@ def test_a_million_characters_are_refused_at_once(text: str) -> None:
 )
 def test_the_longest_allowed_text_is_handled_at_once(text: str) -> None:
     assert len(text) <= limit("float_chars")
-    start = time.process_time()
+    start = time.thread_time()
     with pytest.raises(FloatTextError):
         parse(text, FP16)
-    assert time.process_time() - start < 0.2
+    assert time.thread_time() - start < AT_ONCE_S
 
 
 def test_the_smallest_tie_of_fp64_can_be_typed() -> None:

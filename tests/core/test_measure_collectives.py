@@ -257,6 +257,7 @@ def test_names_at_the_ends_of_lines_stand_apart() -> None:
     assert min(np.diff(sorted(heights))) >= 16
 
 
+@pytest.mark.process
 def test_the_command_starts_as_many_ranks_as_asked() -> None:
     for nodes, gpus, part in ((1, 4, "-g 4\n"), (3, 8, "mpirun -np 24 -N 8 ./build/${test}_perf ")):
         assert part in command(nodes, gpus)

@@ -17,6 +17,7 @@ from core.benchmark import device
 from core.benchmark.datasheet import NO_CPU_DATASHEET, match
 from core.benchmark.device import Gpu, GpuState, Machine, describe_cpuinfo, why_not_cuda
 from tests.every import every
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 MIB = 2**20
@@ -143,6 +144,7 @@ def test_this_machine_can_be_described() -> None:
     assert here.kind == ("cuda" if here.gpus and device.torch_has_cuda() else "cpu")
 
 
+@pytest.mark.process
 def test_the_build_of_torch_is_read_without_importing_it() -> None:
     assert device.torch_has_cuda() == (torch.version.cuda is not None)
     code = (
@@ -150,7 +152,7 @@ def test_the_build_of_torch_is_read_without_importing_it() -> None:
         "from core.views.benchmark import matmul\ndevice.machine()\n"
         "print([m for m in ('torch', 'streamlit', 'pandas', 'plotly') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.stdout.strip() == "[]", done.stderr
 
 

@@ -13,6 +13,7 @@ from core.jobs.process import NotStartedError
 from core.limits import limit
 from tests.core import measure_cases as cases
 from tests.core.measure_cases import DONE, SLEEPS, SPEC, Runner, Seen, program, says
+from tests.patience import PATIENCE_S, until
 
 WORKS = program(says(cases.point()), end=SLEEPS)
 ENDS = program(says(cases.point()), DONE)
@@ -30,6 +31,7 @@ def stop(runner: Runner) -> None:
         runner.cancel(latest.record.id)
 
 
+@pytest.mark.process
 def test_who_comes_while_a_job_runs_waits_in_line_and_is_served_in_turn() -> None:
     runner = Runner(lambda _: WORKS)
     first, second, third = (runner.start(SPEC, who)[0] for who in VISITORS)
@@ -48,11 +50,12 @@ def test_who_comes_while_a_job_runs_waits_in_line_and_is_served_in_turn() -> Non
     assert not runner.cancel(second.record.id)
     assert [one.place for one in runner.line()] == [1]
     assert runner.cancel(first.record.id)
-    cases.wait(lambda: (now := runner.poll(third.record.id)) and now.state == "running" and now.record.outcomes)
+    until(lambda: (now := runner.poll(third.record.id)) and now.state == "running" and now.record.outcomes)
     assert runner.line() == ()
     stop(runner)
 
 
+@pytest.mark.process
 def test_a_full_line_says_so_and_has_room_again_later() -> None:
     runner = Runner(lambda _: WORKS)
     jobs = [runner.start(SPEC, f"{i}")[0] for i in range(limit("job_queue") + 1)]
@@ -66,6 +69,7 @@ def test_a_full_line_says_so_and_has_room_again_later() -> None:
     stop(runner)
 
 
+@pytest.mark.process
 def test_one_visitor_cannot_start_job_after_job() -> None:
     runner = Runner(lambda _: ENDS, pause_s=1e6)
     cases.ended(runner, runner.start(SPEC, "Ada")[0])
@@ -75,10 +79,11 @@ def test_one_visitor_cannot_start_job_after_job() -> None:
     assert cases.ended(runner, runner.start(SPEC, "Bo")[0]).state == "finished"
     for _ in range(3):  # a library's user is no visitor
         assert runner.start(SPEC)[1]
-        cases.wait(lambda: runner.own("").state == "finished")  # type: ignore[union-attr]
+        until(lambda: runner.own("").state == "finished")  # type: ignore[union-attr]
     assert Runner(lambda _: ENDS)._pause_s == limit("job_pause")
 
 
+@pytest.mark.process
 def test_who_waited_in_line_needs_no_pause_and_it_ends_by_itself() -> None:
     runner = Runner(lambda spec: WORKS, pause_s=1e6)
     first = runner.start(SPEC, "Ada")[0]
@@ -94,6 +99,7 @@ def test_who_waited_in_line_needs_no_pause_and_it_ends_by_itself() -> None:
     assert runner.start(SPEC, "Ada")[1]
 
 
+@pytest.mark.process
 def test_a_job_that_cannot_begin_does_not_hold_up_the_line() -> None:
     told: list[Seen] = []
     commands = iter([WORKS, ["/nowhere/to/be/found"], WORKS])
@@ -103,15 +109,16 @@ def test_a_job_that_cannot_begin_does_not_hold_up_the_line() -> None:
     states = [runner.poll(one.record.id).state for one in jobs]  # type: ignore[union-attr]
     assert states == ["cancelled", "failed", "running"]
     stop(runner)
-    cases.wait(lambda: {one.record.id for one in told if one.state in ("cancelled", "failed")} == set(ids(tuple(jobs))))
+    until(lambda: {one.record.id for one in told if one.state in ("cancelled", "failed")} == set(ids(tuple(jobs))))
 
 
+@pytest.mark.process
 def test_who_listens_hears_each_job_in_order_to_its_end() -> None:
     told: list[Seen] = []
     runner = Runner(lambda _: ENDS, told.append)
     for _ in range(2):
         job = cases.ended(runner, runner.start(SPEC)[0])
-        heard = cases.wait(lambda: told if told and told[-1].state == "finished" else None)
+        heard = until(lambda: told if told and told[-1].state == "finished" else None)
         assert heard[0].record.id == job.record.id
         assert heard[0].state == "running"
         assert heard[-1] == job
@@ -120,6 +127,7 @@ def test_who_listens_hears_each_job_in_order_to_its_end() -> None:
         told.clear()
 
 
+@pytest.mark.process
 def test_who_listens_may_fail_and_may_ask_the_runner(caplog: pytest.LogCaptureFixture) -> None:
     asked: list[Seen | None] = []
 
@@ -130,12 +138,13 @@ def test_who_listens_may_fail_and_may_ask_the_runner(caplog: pytest.LogCaptureFi
     runner = Runner(lambda _: ENDS, listen)
     for _ in range(2):
         assert cases.ended(runner, runner.start(SPEC)[0]).state == "finished"
-    cases.wait(lambda: len(asked) >= 4)
+    until(lambda: len(asked) >= 4)
     assert [one.getMessage() for one in caplog.records] == [
         "Who listens to a measurement failed; the measurement goes on"
     ]
 
 
+@pytest.mark.process
 def test_many_who_start_at_once_have_one_job_each() -> None:
     runner = Runner(lambda _: WORKS)
     gate, seen = threading.Barrier(12), list[tuple[str, str]]()
@@ -170,7 +179,7 @@ class _Process:
 
 
 def _works(process: _Process, *_: object) -> str:
-    assert process.over.wait(60)
+    assert process.over.wait(PATIENCE_S)
     return ""
 
 
@@ -208,6 +217,6 @@ def _press(runner: Runner, wishes: list[str], what: str, which: int) -> None:
     elif wishes and what == "end":
         job = runner._jobs[wishes.pop(0)]
         job.process.over.set()  # type: ignore[union-attr]
-        assert job.ended.wait(60)
+        assert job.ended.wait(PATIENCE_S)
     elif wishes:
-        assert runner.cancel(wishes.pop(which % len(wishes)), 60)
+        assert runner.cancel(wishes.pop(which % len(wishes)))

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from core.jobs.lines import LineReader, Tail
 from core.jobs.process import KEPT_JOBS
 from core.limits import limit
 from tests.every import every
+from tests.patience import PATIENCE_S, until
 
 pytestmark = pytest.mark.process
 
@@ -205,15 +205,13 @@ def runner(body: str) -> Runner:
     return Runner(lambda programme: [sys.executable, "-S", "-c", code])
 
 
-def wait(run: Runner, job_id: str, until: Callable[[Snapshot], bool], seconds: float = 60.0) -> Snapshot:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        now = run.poll(job_id)
-        assert now is not None
-        if until(now):
-            return now
-        time.sleep(0.01)
-    raise AssertionError(f"still {run.poll(job_id)}")
+def wait(run: Runner, job_id: str, wanted: Callable[[Snapshot], bool]) -> Snapshot:
+    def now() -> Snapshot | None:
+        seen = run.poll(job_id)
+        assert seen is not None
+        return seen if wanted(seen) else None
+
+    return until(now)
 
 
 def finish(run: Runner, programme: Programme = PROGRAMME) -> Snapshot:
@@ -230,11 +228,8 @@ def alive(pid: int) -> bool:
 
 
 def gone(pid: int) -> bool:
-    """Whether the process ends within a minute: a kill is sent at once, and takes effect when the process next runs."""
-    deadline = time.monotonic() + 60
-    while alive(pid) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not alive(pid)
+    """Whether the process ends: a kill is sent at once, and takes effect when the process next runs."""
+    return until(lambda: not alive(pid), f"the end of {pid}")
 
 
 def test_a_job_runs_to_its_end() -> None:
@@ -378,7 +373,7 @@ def test_cancel_keeps_what_there_is(tmp_path: Path) -> None:
     run = runner(body)
     job, _ = run.start(PROGRAMME)
     wait(run, job.id, lambda now: bool(now.record.outcomes))
-    assert run.cancel(job.id)
+    assert run.cancel(job.id, PATIENCE_S)
     ended = run.poll(job.id)
     assert ended is not None
     assert ended.record.stage == "cancelled"
@@ -431,5 +426,7 @@ def test_the_real_worker_measures_and_ends_by_itself() -> None:
 def test_the_worker_ends_when_its_parent_is_gone() -> None:
     """Closed standard input is what a dead server looks like from there."""
     long = PROGRAMME.model_copy(update={"seconds": 60.0})
-    done = subprocess.run(worker_command(long), cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    done = subprocess.run(
+        worker_command(long), cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S
+    )
     assert done.returncode == 3

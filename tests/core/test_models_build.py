@@ -6,7 +6,6 @@ import importlib
 import json
 import subprocess
 import sys
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from core.models.counts_only import CountedModel, CountedTextError, counted, rea
 from core.models.flops import flops_per_token
 from core.models.parameters import parameters
 from tests.core.models_oracle import DENSE, MIXTURES, STATES, config_of
+from tests.patience import PATIENCE_S, until
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -151,7 +151,6 @@ def script(code: str) -> list[str]:
     [
         ("print('hello')", "ended before it was done"),
         ("import sys; print('no such thing', file=sys.stderr); sys.exit(7)", "exit code 7. Its last words: no such"),
-        ("import time; time.sleep(60)", "stopped after 2 s"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "when memory runs out"),
         ('print(\'{"refused": "because"}\')', "because"),
         ("print('x' * 5_000_000)", "ended before it was done"),
@@ -159,11 +158,19 @@ def script(code: str) -> list[str]:
     ],
 )
 def test_whatever_the_process_does_there_is_an_answer(tmp_path: Path, code: str, said: str) -> None:
-    refused = BuildRunner(Line(tmp_path), script(code), timeout_s=2).build('{"model_type": "llama"}', 8)
+    refused = BuildRunner(Line(tmp_path), script(code), timeout_s=PATIENCE_S).build('{"model_type": "llama"}', 8)
     assert isinstance(refused, Refused)
     assert said in refused.reason
 
 
+@pytest.mark.process
+def test_a_process_that_never_answers_is_stopped(tmp_path: Path) -> None:
+    refused = BuildRunner(Line(tmp_path), script("import time; time.sleep(600)"), timeout_s=0.2).build("{}", 8)
+    assert isinstance(refused, Refused)
+    assert "stopped after 0.2 s" in refused.reason
+
+
+@pytest.mark.process
 def test_the_process_has_no_secret_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://secret")
     names = script("import json, os; print(json.dumps({'refused': ' '.join(os.environ)}))")
@@ -182,6 +189,7 @@ DEEDS = (
 )
 
 
+@pytest.mark.process
 def test_the_process_can_do_nothing_but_count() -> None:
     code = f"""
 import sys
@@ -194,7 +202,7 @@ for deed in {DEEDS!r}:
     except PermissionError as refused:
         print(refused)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.returncode, done.stderr) == (0, "")
     said = done.stdout.splitlines()
     assert len(said) == len(DEEDS)
@@ -292,7 +300,7 @@ print("no answer" if model == "bad" else json.dumps({"refused": model}))
 
 
 def noting(folder: Path) -> BuildRunner:
-    return BuildRunner(Line(folder / "line"), [sys.executable, "-S", "-c", NOTES, str(folder)])
+    return BuildRunner(Line(folder / "line"), [sys.executable, "-S", "-c", NOTES, str(folder)], timeout_s=600)
 
 
 def log(folder: Path) -> list[str]:
@@ -300,14 +308,12 @@ def log(folder: Path) -> list[str]:
 
 
 def wait(runner: BuildRunner, key: str) -> Built | Refused:
-    ended = threading.Event()
-    for _ in range(3000):
+    def answer() -> Built | Refused | None:
         build = runner.poll(key)
         assert build is not None
-        if build.answer is not None:
-            return build.answer
-        ended.wait(0.01)
-    raise AssertionError(build)
+        return build.answer
+
+    return until(answer, "the answer")
 
 
 @pytest.mark.process
@@ -346,6 +352,7 @@ def test_a_visitor_stands_in_line_once(tmp_path: Path) -> None:
     assert log(tmp_path) == ["d", "e", "n"]
 
 
+@pytest.mark.process
 def test_a_runner_forgets_what_was_built_long_ago(tmp_path: Path) -> None:
     runner = BuildRunner(Line(tmp_path), ["echo", '{"refused": "x"}'])
     keys: list[str] = []

@@ -7,15 +7,19 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from core.jobs.process import TURN_S
 from core.jobs.queue import Line
 from core.limits import limit
 from core.models.building.events import Refused
 from core.models.building.jobs import BuildRunner, build_key
+from tests.patience import PATIENCE_S, until
+
+pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,7 +40,7 @@ while not os.path.exists(folder + "/go-" + model): time.sleep(0.01)
 note("ends")
 print(json.dumps({"refused": model}))
 '''
-runner = BuildRunner(Line(Path(sys.argv[1]) / "line"), [sys.executable, "-S", "-c", build, sys.argv[1]])
+runner = BuildRunner(Line(Path(sys.argv[1]) / "line"), [sys.executable, "-S", "-c", build, sys.argv[1]], 600)
 for line in sys.stdin:
     seen = runner.submit(json.dumps({"model": line.strip()}), 8)
     print(seen.state, seen.ahead, flush=True)
@@ -69,7 +73,7 @@ class Servers:
         """As a machine does that has no memory left."""
         process = self.running.pop(name)
         process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE_S)
 
     def let(self, *models: str) -> None:
         """Let these be built to their end."""
@@ -92,13 +96,6 @@ def servers(tmp_path: Path) -> Iterator[Servers]:
         some.kill(name)
 
 
-def until(met: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not met():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_two_servers_build_one_model_at_a_time_in_the_order_of_asking(servers: Servers) -> None:
     assert servers.ask("a", "a1")[1] == 0
     until(lambda: servers.ask("a", "a1")[0] == "building")
@@ -106,7 +103,7 @@ def test_two_servers_build_one_model_at_a_time_in_the_order_of_asking(servers: S
     assert servers.ask("a", "a2") == ("waiting", 2)
     assert servers.ask("b", "b2") == ("waiting", 3)
     assert servers.ask("b", "b1") == ("waiting", 1), "who asks again keeps the place"
-    assert servers.log == ["begins a1"]
+    until(lambda: servers.log == ["begins a1"])
     servers.let("a1")
     until(lambda: servers.ask("b", "b1")[0] == "building")
     assert [servers.ask(model[0], model)[1] for model in ("a2", "b2")] == [1, 2]
@@ -131,7 +128,7 @@ def test_who_is_killed_loses_the_turn_and_the_places_once_the_build_has_ended(se
     assert servers.ask("b", "b1") == ("waiting", 2)
     servers.kill("a")
     assert servers.ask("b", "b1") == ("waiting", 1), "a2 is gone, and what a began still takes memory"
-    time.sleep(1)
+    time.sleep(3 * TURN_S)  # long enough to take a turn that is free
     assert servers.ask("b", "b1") == ("waiting", 1)
     assert servers.ask("c", "c1") == ("waiting", 2)
     servers.let("a1")
@@ -145,8 +142,6 @@ STORM = """
 import contextlib, os, random, signal, sys, time
 from pathlib import Path
 from core.jobs.queue import Line
-
-pytestmark = pytest.mark.process
 
 folder = Path(sys.argv[1])
 line, chance = Line(folder / "line"), random.Random(1)
@@ -194,7 +189,7 @@ for process in children:
 
 def test_a_hundred_kills_leave_one_at_a_time_and_then_nobody(tmp_path: Path) -> None:
     command = [sys.executable, "-c", STORM, str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.stderr == ""
     assert set(done.stdout) == {"."}
     line = Line(tmp_path / "line")
@@ -237,14 +232,15 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_the_turn_is_free_once_a_build_was_stopped(tmp_path: Path) -> None:
     line = Line(tmp_path)
-    runner = BuildRunner(line, [sys.executable, "-S", "-c", "import time; time.sleep(60)"], timeout_s=1)
+    runner = BuildRunner(line, [sys.executable, "-S", "-c", "import time; time.sleep(600)"], timeout_s=600)
     runner.submit("{}", 8)
     second = line.join(2)
     assert second
     assert line.ahead(second) == 1
+    runner._timeout_s = 0.2
     answer = runner.build("{}", 8)
     assert isinstance(answer, Refused)
-    assert "stopped after 1 s" in answer.reason
+    assert "stopped after 0.2 s" in answer.reason
     assert line.ahead(second) == 0
     second.leave()
 

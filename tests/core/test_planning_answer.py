@@ -24,7 +24,7 @@ from tests.core.plan_cases import columns
 from tests.every import every
 from tests.perf import plans
 
-PLANS = 1_000
+PLANS = 500
 """`python -m tests.perf plans` draws many more."""
 
 

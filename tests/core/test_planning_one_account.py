@@ -164,13 +164,13 @@ def test_the_loss_of_a_plan_is_written_as_its_layers_are_unless_it_says_otherwis
 @pytest.mark.sweep(10)
 @pytest.mark.parametrize("seed", range(200))
 def test_one_plan_has_one_number_wherever_it_is_asked(seed: int) -> None:
-    """Fifty plans a seed: alone, among others, in a comparison, as a calendar, in the sentence of every page, and in
+    """Six plans a seed: alone, among others, in a comparison, as a calendar, in the sentence of every page, and in
     what is kept; and two plans stand in one order."""
     draw = random.Random(9000 + seed)
-    forms = [PLAN_FORM.parse({**texts_of(draw), "find": "time"}) for _ in range(50)]
+    forms = [PLAN_FORM.parse({**texts_of(draw), "find": "time"}) for _ in range(6)]
     plans = [plan_of(reading) for reading in forms]
     together = evaluate(plans)
-    for i in draw.sample(range(50), 6):
+    for i in range(6):
         if together.problems[i]:
             continue
         a = answer(plans[i])

@@ -43,6 +43,7 @@ from core.training.precision import find_policy
 from tests.core import study_cases
 from tests.core.study_cases import search, seconds_of
 from tests.every import every
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 GRID: dict[str, Any] = {
@@ -490,7 +491,7 @@ def command(tmp_path: Path, search: str) -> subprocess.CompletedProcess[str]:
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=PATIENCE_S,
         start_new_session=True,
     )
 

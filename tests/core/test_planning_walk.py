@@ -15,7 +15,7 @@ from tests.core import plan_walk
 from tests.core.plan_walk import COSTLY, QUICK, Walked, look_for, look_for_sizes, walk_all
 
 CORNERS: dict[str, dict[str, str]] = {
-    "one of everything": {"n": "1", "tokens": "1", "count": "1", "gpu": "T4", "mfu": "1"},
+    "one of everything": {"n": "1 parameter", "tokens": "1 token", "count": "1", "gpu": "T4", "mfu": "1"},
     "the largest": {"n": "1e16", "tokens": "1e18", "count": "10,000,000", "gpu": "GB300", "dtype": "fp4", "seq": "1"},
     "nothing fails": {"rate1k": "0", "find": "accelerators"},
     "nothing fails, saved all the same": {"rate1k": "0", "every": "30 min"},

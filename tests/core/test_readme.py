@@ -7,19 +7,25 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from pages.common.registry import PAGES
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.process
 def test_the_notebook_example_runs() -> None:
     [code] = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     check = "\nassert train_flop_6nd(params=70e9, tokens=15e12) == 6.3e24"
     check += "\nassert abs(decode(encode(np.array([1e-8]), FORMATS['bf16']), FORMATS['bf16'])[0] - 1.00117e-08) < 1e-13"
     check += "\nassert found.best.seconds <= step_time(dense, h100s, layout, seq_len=8192).total"
     check += "\nassert round(answer(plan).middle.accelerators, 1) == 2047.2"
-    done = subprocess.run([sys.executable, "-c", code + check], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code + check], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert done.returncode == 0, done.stderr
 
 

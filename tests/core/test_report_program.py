@@ -9,11 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from core.planning.comparison.entry import Entry, results_of
 from core.views.report.program import as_python
 from core.views.report.report import Report
 from tests.core.report_cases import CHIPS, HOSTILE, ODD, about_a_layout, report
 from tests.every import every
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,7 +28,7 @@ def run(made: Report, folder: Path, cwd: Path) -> subprocess.CompletedProcess[st
     env = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     env |= {"PYTHONIOENCODING": "utf-8", "PYTHONWARNINGS": "error"}
     command = [sys.executable, str(file)]
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, timeout=120, encoding="utf-8")
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, timeout=PATIENCE_S, encoding="utf-8")
 
 
 def printed(made: Report, folder: Path) -> str:
@@ -35,6 +38,7 @@ def printed(made: Report, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.process
 def test_elsewhere_it_says_what_it_needs(tmp_path: Path) -> None:
     done = run(report(next(iter(CHIPS.values()))), tmp_path, tmp_path)
     assert done.returncode == 1
@@ -44,6 +48,7 @@ def test_elsewhere_it_says_what_it_needs(tmp_path: Path) -> None:
     assert str(tmp_path / "my plan.py") in done.stderr
 
 
+@pytest.mark.process
 def test_the_layout_in_force_is_found_again(tmp_path: Path) -> None:
     made = about_a_layout("13B on one node")
     at = made.layout
@@ -57,6 +62,7 @@ def test_the_layout_in_force_is_found_again(tmp_path: Path) -> None:
         assert one.text in said
 
 
+@pytest.mark.process
 def test_every_number_is_found_again(tmp_path: Path) -> None:
     made = report(*CHIPS.values(), *ODD.values())
     said = printed(made, tmp_path)
@@ -66,6 +72,7 @@ def test_every_number_is_found_again(tmp_path: Path) -> None:
     assert said.count("no answer:") == sum(one.answer is None for one in made.plans) > 0
 
 
+@pytest.mark.process
 def test_names_are_text(tmp_path: Path) -> None:
     texts = next(iter(CHIPS.values())).texts
     said = printed(report(*(Entry(name, texts) for name in HOSTILE)), tmp_path)

@@ -31,6 +31,7 @@ from core.store.store import Store
 from core.store.tables import HEAD, META
 from tests.core import measure_cases as measured
 from tests.core import store_cases as cases
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 PLAIN = entry_of("A plan", {})
@@ -248,7 +249,7 @@ def test_processes_that_open_an_empty_folder_at_once_make_one_database(tmp_path:
         assert racer.stdin
         racer.stdin.write("go\n")
         racer.stdin.close()
-    assert [racer.wait(240) for racer in racers] == [0, 0, 0, 0]
+    assert [racer.wait(PATIENCE_S) for racer in racers] == [0, 0, 0, 0]
     store = Store.open(cases.address(tmp_path))
     assert store.find().total == 4
     store.close()
@@ -270,7 +271,7 @@ def test_nobody_waits_for_the_connection_of_another(tmp_path: Path, monkeypatch:
     both = Barrier(2)
 
     def opening(address: str) -> Store:
-        both.wait(60)
+        both.wait(PATIENCE_S)
         return Store(make_engine(address))
 
     monkeypatch.setenv("DATABASE_URL", cases.address(tmp_path))
@@ -292,6 +293,7 @@ def test_a_folder_of_any_name_holds_the_database(tmp_path: Path, monkeypatch: py
     locations._stores.pop(locations.address()).close()
 
 
+@pytest.mark.process
 def test_a_write_that_another_process_holds_up_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "WAIT_S", 0)
     store = Store.open(cases.address(tmp_path))

@@ -25,6 +25,9 @@ from tests.core import measure_cases as measured
 from tests.core import store_cases as cases
 from tests.core.measure_cases import DONE, SLEEPS, SPEC, Runner, Seen, program, says
 from tests.core.test_measure_running import gone
+from tests.patience import PATIENCE_S, until
+
+pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parents[2]
 POINTS = [measured.point(f"n = {i}") for i in range(6)]
@@ -41,7 +44,7 @@ def read(kept: Measurements, seen: Seen) -> StoredMeasurement:
 
 
 def saved(keeper: MeasurementWriter) -> None:
-    measured.wait(lambda: keeper.unsaved is None)
+    until(lambda: keeper.unsaved is None)
 
 
 def test_every_result_is_there_before_the_next_one(kept: Measurements) -> None:
@@ -52,14 +55,14 @@ def test_every_result_is_there_before_the_next_one(kept: Measurements) -> None:
     pipe = _job(runner, job).process.stdin  # type: ignore[union-attr]
     assert pipe
     for results in range(len(POINTS) + 1):
-        measured.wait(lambda n=results: (now := runner.poll(job.record.id)) and len(now.record.outcomes) == n)
-        measured.wait(lambda n=results: kept.history().total and len(_record(kept, job).outcomes) == n)
+        until(lambda n=results: (now := runner.poll(job.record.id)) and len(now.record.outcomes) == n)
+        until(lambda n=results: kept.history().total and len(_record(kept, job).outcomes) == n)
         assert _record(kept, job).stage == "running"
         keeper.owned(job.record.id, "Ada")
         pipe.write(b"\n")
         pipe.flush()
     done = measured.ended(runner, job)
-    measured.wait(lambda: _record(kept, job).stage == "finished")
+    until(lambda: _record(kept, job).stage == "finished")
     saved(keeper)
     assert read(kept, job).record == done.record
     assert read(kept, job).owner == "Ada"
@@ -82,7 +85,7 @@ def test_what_waits_or_was_cancelled_in_line_is_not_kept(kept: Measurements) -> 
     keeper.owned(first.record.id, "Ada")
     assert runner.cancel(second.record.id)
     assert runner.cancel(first.record.id)
-    measured.wait(lambda: kept.history().total and _record(kept, first).stage == "cancelled")
+    until(lambda: kept.history().total and _record(kept, first).stage == "cancelled")
     saved(keeper)
     assert [one.id for one in kept.history().measurements] == [first.record.id]
     assert read(kept, first).owner == "Ada"
@@ -107,15 +110,15 @@ def test_a_running_measurement_gives_signs_of_life_and_others_before_it_are_sett
     keeper = MeasurementWriter(lambda: kept, beat_s=0.01)
     runner = Runner(lambda _: program(says(POINTS[0]), end=SLEEPS), keeper)
     job, _ = runner.start(SPEC)
-    measured.wait(lambda: kept.history().total == 2)
+    until(lambda: kept.history().total == 2)
     now[0] += 2 * LOST_S * 1_000_000
-    measured.wait(lambda: _record(kept, job).stage == "running")
+    until(lambda: _record(kept, job).stage == "running")
     assert kept.lost() == 0
     earlier = kept.get(measured.record(7).id).record
     assert earlier is not None
     assert earlier.stage == "lost"
     runner.cancel(job.record.id)
-    measured.wait(lambda: _record(kept, job).stage == "cancelled")
+    until(lambda: _record(kept, job).stage == "cancelled")
     saved(keeper)
 
 
@@ -135,9 +138,9 @@ def test_a_database_that_is_away_holds_up_no_job_and_gets_all_of_it_later(kept: 
     runner = Runner(lambda _: program(*map(says, POINTS), DONE), keeper)
     jobs = [measured.ended(runner, runner.start(SPEC)[0]) for _ in range(2)]
     assert [one.state for one in jobs] == ["finished"] * 2
-    unsaved = measured.wait(lambda: (now := keeper.unsaved) and now.why and now)
+    unsaved = until(lambda: (now := keeper.unsaved) and now.why and now)
     assert unsaved.why == "It cannot be reached."
-    measured.wait(lambda: (now := keeper.unsaved) and now.results == 2 * len(POINTS))
+    until(lambda: (now := keeper.unsaved) and now.results == 2 * len(POINTS))
     away.set()
     saved(keeper)
     assert [read(kept, one).record for one in jobs] == [one.record for one in jobs]
@@ -147,7 +150,7 @@ def _behind(answers: threading.Event, kept: Measurements) -> Callable[[], Measur
     """A database that nobody hears from before ``answers``."""
 
     def opened() -> Measurements:
-        assert answers.wait(60)
+        assert answers.wait(PATIENCE_S)
         return kept
 
     return opened
@@ -158,7 +161,7 @@ def test_a_database_that_answers_nothing_holds_up_nobody(kept: Measurements) -> 
     keeper = MeasurementWriter(_behind(answers, kept))
     runner = Runner(lambda _: program(*map(says, POINTS), DONE), keeper)
     job = measured.ended(runner, runner.start(SPEC)[0])
-    measured.wait(lambda: (now := keeper.unsaved) and now.results == len(POINTS) and now.why == "")
+    until(lambda: (now := keeper.unsaved) and now.results == len(POINTS) and now.why == "")
     answers.set()
     saved(keeper)
     assert read(kept, job).record == job.record
@@ -172,17 +175,17 @@ def test_only_so_much_waits_for_a_database_and_what_is_let_go_is_logged(
 
     def opened() -> Measurements:
         asked.set()
-        assert answers.wait(60)
+        assert answers.wait(PATIENCE_S)
         return kept
 
     writer = MeasurementWriter(opened)
     for number in range(4):
         writer(Seen(measured.record(number, stage="running"), "running", 0))
-        assert asked.wait(60)  # the first is on its way to the database from here on
+        assert asked.wait(PATIENCE_S)  # the first is on its way to the database from here on
         writer(Seen(measured.record(number), "finished", 0))
     answers.set()
     saved(writer)
-    measured.wait(lambda: kept.history().total == 3)
+    until(lambda: kept.history().total == 3)
     assert {stored.id for stored in kept.history().measurements} == {measured.record(n).id for n in (0, 2, 3)}
     assert sum("2 results are lost" in line.getMessage() for line in caplog.records) == 2
 
@@ -201,12 +204,12 @@ def test_a_fault_of_one_measurement_spares_the_others(kept: Measurements, caplog
     keeper = MeasurementWriter(lambda: faulty, beat_s=0.01)
     for number in range(3):
         keeper(Seen(measured.record(number), "running", 0))
-    measured.wait(lambda: kept.history().total == 2)
-    unsaved = measured.wait(lambda: (now := keeper.unsaved) and now.why and now)
+    until(lambda: kept.history().total == 2)
+    unsaved = until(lambda: (now := keeper.unsaved) and now.why and now)
     assert unsaved.results == 2
     assert "log" in unsaved.why
     tried = faulty.tried
-    measured.wait(lambda: faulty.tried > tried + 2)
+    until(lambda: faulty.tried > tried + 2)
     assert sum("could not be saved" in one.getMessage() for one in caplog.records) == 1, "said once"
     faulty.keep = kept.keep  # type: ignore[method-assign]
     saved(keeper)
@@ -223,7 +226,7 @@ def test_a_worker_killed_at_any_moment_leaves_its_results_and_a_server_that_goes
         _kill_one(runner, kept, moments.randrange(len(POINTS) + 1))
     runner._command = lambda _: program(says(POINTS[0]), DONE)
     assert measured.ended(runner, runner.start(SPEC)[0]).state == "finished"
-    measured.wait(lambda: kept.history().total == 11)
+    until(lambda: kept.history().total == 11)
     saved(keeper)
 
 
@@ -231,14 +234,14 @@ def _kill_one(runner: Runner, kept: Measurements, least: int) -> None:
     """Start a job and kill its process after so many results or more."""
     job, fresh = runner.start(SPEC)
     assert fresh
-    measured.wait(lambda: len(runner.poll(job.record.id).record.outcomes) >= least)  # type: ignore[union-attr]
+    until(lambda: len(runner.poll(job.record.id).record.outcomes) >= least)  # type: ignore[union-attr]
     os.kill(_job(runner, job).process.pid, signal.SIGKILL)  # type: ignore[union-attr]
     killed = measured.ended(runner, job)
     assert killed.state == "failed"
     assert "SIGKILL" in killed.record.message
     assert least <= len(killed.record.outcomes) <= len(POINTS)
-    measured.wait(lambda: job.record.id in {one.id for one in kept.history().measurements})
-    measured.wait(lambda: _record(kept, job).stage == "failed")
+    until(lambda: job.record.id in {one.id for one in kept.history().measurements})
+    until(lambda: _record(kept, job).stage == "failed")
     assert read(kept, job).record == killed.record
 
 
@@ -247,8 +250,7 @@ import os, random, signal, sys, time
 from core.store.measurement_writer import MeasurementWriter
 from core.store.store import Store
 from tests.core import measure_cases as measured
-
-pytestmark = pytest.mark.process
+from tests.patience import until
 
 moments = random.Random(16)
 for _ in range(10):
@@ -260,7 +262,7 @@ for _ in range(10):
         command = measured.program(*map(measured.says, points), end=measured.SLEEPS)
         runner = measured.Runner(lambda _: command, MeasurementWriter(lambda: store.measurements))
         job, _ = runner.start(measured.SPEC)
-        measured.wait(lambda: store.measurements.latest() and store.measurements.latest().id == job.record.id)
+        until(lambda: store.measurements.latest() and store.measurements.latest().id == job.record.id)
         os.write(told, f"{job.record.id} {runner._jobs[job.record.id].process.pid}".encode())
         time.sleep(600)
     print(os.read(pipe, 99).decode(), flush=True)
@@ -283,7 +285,7 @@ def test_ten_servers_killed_in_mid_job_leave_no_process_no_file_and_no_result_be
         env={**os.environ, "TMPDIR": str(folders["tmp"])},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=PATIENCE_S,
     )
     assert told.returncode == 0, told.stderr
     jobs = dict(line.split() for line in told.stdout.splitlines())

@@ -12,10 +12,9 @@ import torch
 
 from core.tensors.examples.presets import ATTENTION
 from core.tensors.operand_copies import operand_copies
-from core.tensors.operations import training
 from core.tensors.operations.lookup import catalogue
 from core.tensors.operations.operation import Operation, Written
-from core.tensors.operations.table import ROWS
+from core.tensors.operations.table import ROWS, TRAINED
 from core.tensors.tracing.allocations import Block, Witness
 from core.tensors.tracing.run import layout_of
 from core.tensors.tracing.trace import trace
@@ -26,7 +25,7 @@ from tests.core.tensors_random import DTYPES, SHAPES, random_program
 
 EXAMPLES = catalogue()
 CASES: list[tuple[Operation, Written]] = [
-    (row, form) for row in ROWS for form in row.forms if form != "bare" and row not in training.ROWS
+    (row, form) for row in ROWS for form in row.forms if form != "bare" and row not in TRAINED
 ]
 
 

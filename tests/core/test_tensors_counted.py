@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
-import textwrap
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -20,6 +16,7 @@ from core.tensors.tracing.steps import Step, Trace
 from core.tensors.tracing.trace import Program, trace
 from core.views.tensors.charts import storage_picture
 from core.views.tensors.text import PARTLY, explanations, headline, passed_over
+from tests.core.peak import grown_mb
 from tests.core.tensors_random import SHAPES, random_layouts, random_program
 
 LARGE: dict[str, tuple[int, ...]] = {
@@ -73,35 +70,23 @@ LARGE: dict[str, tuple[int, ...]] = {
 """Programs on a small x whose tensors are not, and the shape they end with."""
 
 
+@pytest.mark.process
 @pytest.mark.long
 def test_large_tensors_are_counted_in_little_memory() -> None:
-    """In a fresh process, so that no earlier test hides a peak: all of them together stay under 8 MB."""
-    script = """
-        import resource
+    """All of them together stay under 8 MiB."""
+    before = """
         from core.tensors.tracing.trace import trace
         from tests.core.test_tensors_counted import LARGE
-
-        def peak():
-            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
         for text, shape in LARGE.items():  # the code itself, once
             made = trace(text, (2, 3))
             assert made.counted and made.last.layout.shape == shape, text
-        before = peak()
+    """
+    script = """
         for text in LARGE:
             trace(text, (2, 3))
         trace("x.t().contiguous()", (2 ** 20, 2 ** 20))
-        print(peak() - before)
     """
-    run = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parents[2],
-        check=True,
-        timeout=120,
-    )
-    assert int(run.stdout) < 8 * 1024  # KiB
+    assert grown_mb(before, script) < 8
 
 
 def counted(text: str, shape: tuple[int, ...], dtype: str = "int64") -> Trace:

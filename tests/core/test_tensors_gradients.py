@@ -145,3 +145,12 @@ def test_in_place_on_a_leaf_is_refused_as_torch_does() -> None:
         trace("w = torch.ones(3)\nw.grad.t()", (1,))
     run = trace("w = torch.ones(3, requires_grad=True)\nw += 1", (1,))
     assert "leaf Variable" in run.last.error_message
+
+
+def test_a_loss_of_two_shapes_broadcasts_as_torch_does_and_says_so() -> None:
+    run = trace("y = F.mse_loss(x, torch.ones(4))", (4, 1), dtype="float32")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = torch.nn.functional.mse_loss(torch.arange(4.0).view(4, 1), torch.ones(4))
+    assert run.last.values == (theirs.item(),)
+    assert "broadcast to (4, 4)" in run.last.reason

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import textwrap
-from pathlib import Path
-
 import pytest
 
 from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.trace import trace
+from tests.core.peak import grown_mb
 from tests.every import every
 
 HOSTILE: dict[str, tuple[str, str]] = {
@@ -20,11 +16,11 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "[" * 120 + "]" * 120: ("brackets inside one another", "depth"),
     "-" * 299 + "x": ("syntax nodes", "depth of unary operators"),
     "x" + "+x" * 140: ("syntax nodes", "nodes"),
-    ("x" + ".t()" * 41 + "\n") * 3: ("More than 120 operations", "steps"),
-    "x\n" * 40 + "x": ("41 lines", "lines"),
-    ";".join("x" * 41): ("41 lines", "statements on one line"),
+    ("x" + ".t()" * 41 + "\n") * 6: ("More than 240 operations", "steps"),
+    "x\n" * 160 + "x": ("161 lines", "lines"),
+    ";".join("x" * 161): ("161 lines", "statements on one line"),
     "y" * 33 + " = x": ("cannot be a name", "long name"),
-    "# " + "x" * 8_000: ("characters long", "a long comment"),
+    "# " + "x" * 25_000: ("characters long", "a long comment"),
     "x" + ".t()" * 120: ("syntax nodes inside one another", "depth of a chain"),
     "\n" * 1_000: ("Empty", "empty lines"),
     "": ("Empty", "nothing"),
@@ -32,39 +28,28 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "x.T = x": ("names a tensor, y = x.t(), or writes", "assignment to an attribute"),
     "x.data = x": ("names a tensor, y = x.t(), or writes", "assignment to an attribute"),
     "x.T += 1": ("only a name or square brackets", "update of an attribute"),
-    "x <<= 1": ("are understood", "update with another operator"),
     "torch = x": ("already the name", "module overwritten"),
     "rearrange = x": ("already the name", "operation overwritten"),
     "__builtins__ = x": ("cannot be a name", "dunder name"),
     "y__x = x.t()": ("cannot be a name", "dunder inside a name"),
-    "_y = x.t()": ("cannot be a name", "private name"),
-    "y = z[0] = x": ("Only names are assigned at once", "two targets"),
-    "a, (b, c) = x.chunk(2)": ("Unpack into names", "nested targets"),
     "del y": ("is not known", "statement"),
     "x[0]: int = 3": ("only a name takes an annotation", "annotation"),
     "for i in range(1, 2, 0): x": ("must not be zero", "steps of 0"),
-    "for i in range(1000000000): x = x.t()": ("at most 40 rounds", "a billion rounds"),
-    "for i in range(9):\n    for j in range(9):\n        x = x.t()": ("at most 40 are run", "rounds of rounds"),
+    "for i in range(1000000000): x = x.t()": ("A range has at most", "a billion rounds"),
     "for i in range(2):\n    x\nelse:\n    x": ("no `else`", "else of a loop"),
     "torch.tensor(range(1000000000))": ("A range has at most", "a range of a billion numbers"),
     "x.permute(range(1, -1, -1))": ("is no argument of `permute`", "a range as sizes"),
     "while x: x": ("is not run here", "loop"),
     "with x: x": ("of `with`, only torch.no_grad", "context manager"),
     "with open('a') as f: x": ("of `with`, only torch.no_grad", "context manager"),
-    "def f(x): return f(x)": ("is not an operation", "recursion"),
-    "def f(y):\n    z = y.t()\n    return z\nw = f(x)\nz": ("belongs to the function", "a local name"),
-    "def f(y): pass\nw = f(x)": ("has no `return`", "nothing is returned"),
+    "def f(x): return f(x)": ("12 deep", "recursion"),
     "def f(y): return y\nw = f(x, x)": ("takes y", "an argument too many"),
     "def f(y, z): return y\nw = f(x)": ("`z` is not given", "an argument too few"),
     "return x\nx.t()": ("stands after `return`", "lines after the result"),
     "@open\ndef f(x): x": ("is not understood", "decorator"),
-    "[[[x for a in (1,) * 9] for b in x] for c in x]": ("a loop goes over", "nested comprehensions"),
-    "[" * 8 + "x" + "".join(f" for {c} in (1, 2, 3, 4, 5, 6, 7, 8)]" for c in "abcdefgh"): ("2,400", "8⁸ items"),
-    "self.weight + x": ("there is no self", "attribute of a layer"),
-    "torch.nn.Linear(3, 4)(x)": ("makes a layer", "layer called"),
+    "[" * 8 + "x" + "".join(f" for {c} in (1, 2, 3, 4, 5, 6, 7, 8)]" for c in "abcdefgh"): ("20,000", "8⁸ items"),
     "y = nn.Conv2d(3, 4, 5)": ("x @ w, with w =", "layer without a function here"),
     "n = round(x.size(0), -1000000000)": ("at most 20 digits", "a power of a million digits"),
-    "n = math.inf - math.inf": ("not a number", "not a number"),
     "n = int(math.inf)": ("infinity", "infinity as a whole number"),
     "n = math.sqrt(-1)": ("`math.sqrt(-1)`", "no real number"),
     "x.view(1e30)": ("no argument of `view`", "a fraction as a size"),
@@ -72,15 +57,31 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "torch.zeros(1000000000, 1000000000)": ("elements", "10¹⁸ elements"),
     "torch.arange(0, 1e30)": ("elements", "10³⁰ elements"),
     "torch.arange(0, math.inf)": ("finite numbers", "infinitely many elements"),
-    "class A: x": ("is not run here", "class"),
+    "class A: x": ("holds functions and plain values", "class"),
     "global x": ("is not run here", "scope"),
+    "class A:\n    def f(self): return self.f()\nA().f()": ("12 deep", "recursion of a method"),
+    "class A:\n    pass\nA().__class__": ("has no", "dunder of an object"),
+    "class A:\n    pass\nA.__bases__": ("stands for no tensor", "dunder of a class"),
+    "class A(int):\n    pass\nA(2)": ("takes nothing", "a class of Python"),
+    "class A(metaclass=x):\n    pass": ("a class builds on", "a metaclass"),
+    "def f(y): return y\nf.__globals__": ("is not an operation", "dunder of a function"),
+    "a = []\na.append(a)\nprint(a)": ("nested too deeply", "a list inside itself"),
+    "a = [0]\nfor i in range(200):\n    a = a + a": ("more than 256 items", "a list that grows"),
+    "d = {x: 1}\nd[[1]]": ("no key", "a list as a key"),
+    "n = 1 << 999999999": ("at most 1,000,000,000", "a shift of a million digits"),
+    "[a for a in range(200) for b in range(200)]": ("240 items", "rounds of rounds"),
+    "f'{x:>999999999}'": ("no format", "a wide format"),
+    "'a'.join(['b' * 200] * 200) + x": ("no tensor", "a long text"),
+    "sum(range(10 ** 9))": ("A range has at most", "a range of a billion numbers"),
+    "f = lambda: f()\nf()": ("12 deep", "a lambda that calls itself"),
+    "np.memmap('/etc/passwd')": ("opens a file", "a file"),
+    "sys.exit()": ("is not an operation", "leaving"),
+    "torch.save(x, open('a', 'w'))": ("is not an operation", "a file"),
     "raise x": ("nothing is raised here", "statement"),
     "from os import path": ("only torch, einops", "import"),
     "from torch import load": ("only torch, einops", "import"),
     "from torch import *": ("only torch, einops", "import"),
     "from . import torch": ("only torch, einops", "import"),
-    "import torch as x": ("only torch, einops", "import under another name"),
-    "import torch.nn.functional": ("only torch, einops", "import under another name"),
     "import torch\nimport os": ("only torch, einops", "import after a good one"),
     "y = yield x": ("(this syntax)", "generator"),
     "await x": ("await", "await"),
@@ -93,7 +94,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "x.v\u0456ew(6)": ("no place", "a Cyrillic letter"),
     "x.__class__": ("is not an operation", "dunder"),
     "x.__class__.__mro__[1].__subclasses__()": ("is not an operation", "dunder"),
-    "x.__getattribute__('t')()": ("cannot be called", "dunder"),
+    "x.__getattribute__('t')()": ("is not an operation", "dunder"),
     "x._cdata": ("is not an operation", "private attribute"),
     "__import__('os').system('id')": ("is not an operation", "import"),
     "().__class__": ("is not an operation", "dunder of a literal"),
@@ -101,23 +102,23 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "exec('1')": ("is not an operation", "exec"),
     "getattr(x, 't')": ("is not an operation", "getattr"),
     "open('/etc/passwd')": ("is not an operation", "file"),
-    "torch.load('a')": ("is not an operation", "unpickling"),
+    "torch.load('a')": ("opens a file", "unpickling"),
     "torch.ops.aten.t(x)": ("is not an operation", "inner operators"),
     "torch.hub.load('a', 'b')": ("is not an operation", "download"),
     "torch.set_num_threads(1)": ("is not an operation", "global state"),
-    "x.storage()": ("is not an operation", "storage"),
+    "x.storage()": ("no tensor", "storage"),
     "x.share_memory_()": ("is not an operation", "shared memory"),
-    "x.to(torch.device)": ("is not known", "device"),
+    "x.to(torch.device)": ("is not a number", "device"),
     "torch.ones(2, dtype=torch.complex64).float()": ("take .real or .imag first", "imaginary part dropped"),
     "x[:] = torch.ones(3, dtype=torch.complex64)": ("take .real or .imag first", "imaginary part dropped"),
     "x.sum(0, out=x)": ("takes no `out=`", "output argument"),
-    "x.view(*x)": ("not a number", "starred argument"),
-    "x.view(*x.chunk(2))": ("not a number", "starred argument"),
+    "x.view(*x)": ("no argument of `view`", "starred argument"),
+    "x.view(*x.chunk(2))": ("no argument of `view`", "starred argument"),
     "n = 2 ** 999999999": ("at most 1,000,000,000", "a power of a million digits"),
     "n = (-8) ** 0.5": ("at most 1,000,000,000", "a complex number"),
     "n = x.size(0) ** 999999999": ("at most 1,000,000,000", "a power of a million digits"),
     "n = x.size(1)\n" + "n = n * n * n * n\n" * 11: ("at most 1,000,000,000", "growing products"),
-    "s = x.shape\n" + "s = s + s\n" * 11: ("more sizes than", "growing sizes"),
+    "s = x.shape\n" + "s = s + s\n" * 11: ("more than 256 items", "growing sizes"),
     "n = 0\nx.view(6 // n)": ("division", "division by zero"),
     "n = x.size(0) - 2\nx.view(6 % n)": ("modulo by zero", "division by zero"),
     "b, n, d = x.shape": ("expected 3, got 2", "too few sizes"),
@@ -125,23 +126,16 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "n = x.size(2)": ("Dimension out of range", "a dimension that is not there, never used"),
     "n = x.shape[2]": ("index out of range", "a dimension that is not there, never used"),
     "n = len(x.sum())": ("0-d tensor", "the length of a number"),
-    "n = x.size(0) ** -1\nx.view(n)": ("no whole number", "a fraction where a whole number must be"),
+    "n = x.size(0) ** -1\nx.view(n)": ("no argument of `view`", "a fraction where a whole number must be"),
     "n = 3\nn.t()": ("stands for a number", "a number as a tensor"),
     "n = 3\nn[0] = 1": ("stands for a number", "a write into a number"),
-    "n = 3\nn += x": ("is a number here", "a number that becomes a tensor"),
     "n = x.shape.__class__": ("is not an operation", "dunder of sizes"),
-    "x.size.__self__": ("is not an operation", "dunder of a method"),
-    "x.view(x.shape.count(2))": ("not a number", "a method of sizes"),
+    "x.size.__self__": ("needs brackets", "dunder of a method"),
     "len = x": ("already the name", "function overwritten"),
     "n = len(open('a'))": ("is not an operation", "file"),
     "x[x.size(0) / 2]": ("an index is a whole number", "fraction as an index"),
-    "x.sum(**{'dim': 0})": ("takes no `**=`", "starred keywords"),
-    "rearrange(x, 'a b -> b a', **x)": ("takes no `**=`", "starred keywords"),
+    "rearrange(x, 'a b -> b a', **x)": ("opens a dictionary", "starred keywords"),
     "rearrange(x, 'a b -> b a', __class__=2)": ("takes no `__class__=`", "dunder keyword"),
-    "lambda: x": ("lambda", "lambda"),
-    "(lambda: x)()": ("cannot be called", "lambda"),
-    "[x for x in x]": ("a list", "comprehension"),
-    "[x, x]": ("a list", "list"),
     "{x}": ("is not understood", "set"),
     "(y := x)": ("is not understood", "assignment expression"),
     "x if x else x": ("ambiguous", "condition"),
@@ -151,10 +145,8 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "0 < x < 3": ("ambiguous", "chained comparison"),
     "x in x": ("looks into a text", "membership"),
     "not x": ("ambiguous", "negation"),
-    "x ^ x": ("no place", "exclusive or"),
-    "x << 99": ("of the operators", "shift"),
     "2 ** 999999": ("at most 1,000,000,000", "constant folding of a power"),
-    "'a' * 1000000000": ("is not worked out", "string repetition"),
+    "'a' * 1000000000": ("more than 256 items", "string repetition"),
     "9" * 299: ("at most 1,000,000,000", "huge integer"),
     "x.view(9" + "9" * 200 + ")": ("at most 1,000,000,000", "huge integer"),
     "x * 1j": ("is not understood", "complex number"),
@@ -164,7 +156,6 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "x[[1.5, x]]": ("an index is a whole number", "list of something else"),
     "x[1:x]": ("an index is a whole number", "slice to a tensor"),
     "x[x.chunk(2)]": ("gives several tensors", "index of several tensors"),
-    "x[:, [0] * 9]": ("a list", "list repetition"),
     "torch.zeros(" + "1, " * 100 + "1)": ("dimensions", "rank 101"),
     "x.unbind(1).t()": ("gives several tensors", "a method of several tensors"),
     "torch.arange(60000).unbind(0)": ("60,000 tensors", "60,000 tensors"),
@@ -195,11 +186,11 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "repeat(x, 'a b -> a b c d e', c=99999, d=99999, e=99999)": ("elements", "10¹⁵ elements"),
     "rearrange(x, '" + " ".join(f"a{i}" for i in range(40)) + " -> x')": ("axes per side", "many axes"),
     "rearrange(x, 'a b -> " + "1 " * 100 + "')": ("axes per side", "many axes"),
-    "reduce(x, 'a b -> a', open)": ("not a number", "a callable reduction"),
-    "x.view(open)": ("not a number", "a callable argument"),
+    "reduce(x, 'a b -> a', open)": ("`open` is not known", "a callable reduction"),
+    "x.view(open)": ("`open` is not known", "a callable argument"),
     "x.add(open)": ("`open` is not known", "a callable argument"),
-    "torch.tensor(x)": ("not a number", "a tensor as data"),
-    "torch.tensor([[1], x])": ("not a number", "a tensor inside data"),
+    "torch.tensor(x)": ("no argument of `tensor`", "a tensor as data"),
+    "torch.tensor([[1], x])": ("no argument of `tensor`", "a tensor inside data"),
     "x.add_(1, 2)": ("take one number or tensor", "an old form that only warns"),
     "F.one_hot(torch.tensor([1000000000]))": ("hangs on values", "one large number"),
     "F.one_hot(x, 1000000000)": ("hangs on values", "10⁹ classes"),
@@ -244,17 +235,14 @@ def test_torch_itself_refuses_what_it_can(text: str, error: str) -> None:
     assert error in last.error_message
 
 
+@pytest.mark.process
 @pytest.mark.long
 def test_bad_input_leaves_memory_flat() -> None:
-    """In a fresh process, so that no earlier test hides a peak: all of it together stays under 4 MB."""
-    script = """
-        import resource
+    """All of it together stays under 4 MiB."""
+    before = """
         from core.tensors.operations.values import ExpressionError
         from core.tensors.tracing.trace import trace
         from tests.core.test_tensors_hostile import HOSTILE, UNREADABLE
-
-        def peak():
-            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
         def run(text, shape=(2, 3)):
             try:
@@ -262,25 +250,15 @@ def test_bad_input_leaves_memory_flat() -> None:
             except ExpressionError:
                 pass
 
-        for text in ("x @ x.t()", "repeat(x, 'a b -> a b r', r=2)", "einsum(x, x, 'a b, a b ->')", "x.chunk(2)[0]"):
-            run(text)
-        before = peak()
-        for text in (*HOSTILE, *UNREADABLE):
-            run(text)
-        for shape in ((10**9,), (10**9,) * 3, (1,) * 100, (-1,)):
-            run("x", shape)
-        print(peak() - before)
+        def run_all():
+            for text in (*HOSTILE, *UNREADABLE):
+                run(text)
+            for shape in ((10**9,), (10**9,) * 3, (1,) * 100, (-1,)):
+                run("x", shape)
+
+        run_all()  # which loads the code itself
     """
-    root = Path(__file__).parents[2]
-    run = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
-        capture_output=True,
-        text=True,
-        cwd=root,
-        check=True,
-        timeout=120,
-    )
-    assert int(run.stdout) < 4 * 1024  # KiB
+    assert grown_mb(before, "run_all()") < 4
 
 
 MANY = 100_000

@@ -12,7 +12,7 @@ from tests.every import every
 
 OTHERS: dict[str, str] = {
     "sampling": "p = torch.tensor([0.1, 0.2, 0.7])\ni = torch.multinomial(p, 2)\nassert i.shape == (2,)\n"
-    "rows, = torch.where(p > 0.15)\nassert rows.tolist() == (1, 2)",
+    "rows, = torch.where(p > 0.15)\nassert rows.tolist() == [1, 2]",
     "optimiser in place": "p = torch.zeros(3)\ng = torch.ones(3)\np.add_(g, alpha=-0.1)\n"
     "mask = torch.ones(2, dtype=bool)\nsizes = [i * 2 for i in range(3)]\nsizes",
     "a conditional": "device = 'cuda' if torch.cuda.is_available() else 'cpu'\n"
@@ -45,7 +45,7 @@ def test_the_lecture_is_read_as_it_stands(name: str) -> None:
         ("y = x.t()\nz = y.veiw(6)\nz + 1", 2, "Did you mean `view`?"),
         ("y = x.t()\nz = y +", 2, "not a complete expression"),
         ("y = x.t()\nimport os", 2, "only torch"),
-        ("y = x.t()\nclass A: pass", 2, "is not run here"),
+        ("y = x.t()\nwhile x: pass", 2, "is not run here"),
         ("y = x.t()\nz = y\u0456", 2, "no place"),
         ("y = x.t()\nz = x.grad.t()", 2, "is None here"),
     ],

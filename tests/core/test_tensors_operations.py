@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from core.tensors.operations import training
 from core.tensors.operations.operation import Operation, Written
-from core.tensors.operations.table import ROWS
+from core.tensors.operations.table import ROWS, TRAINED
 from core.tensors.tracing.trace import trace
 from tests.core.tensors_calls import agreement, difference, in_torch, random_call, unknown_parameters
 from tests.every import every
@@ -20,7 +19,7 @@ from tests.every import every
 SAMPLES = (Path(__file__).parents[1] / "data" / "tensor_operators.csv").read_text(encoding="utf-8")
 
 CASES: list[tuple[Operation, Written]] = [
-    (row, form) for row in ROWS for form in row.forms if form != "bare" and row not in training.ROWS
+    (row, form) for row in ROWS for form in row.forms if form != "bare" and row not in TRAINED
 ]
 """Patterns of einops have tests of their own, and so has what gradients and random numbers need."""
 

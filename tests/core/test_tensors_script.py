@@ -23,6 +23,7 @@ from core.tensors.tracing.script import script
 from core.tensors.tracing.trace import trace
 from tests.core.tensors_random import DTYPES, SHAPES, outcome, random_program
 from tests.every import every
+from tests.patience import PATIENCE_S
 
 PROGRAMS: list[tuple[str, tuple[int, ...]]] = [
     ("x", (2, 3)),
@@ -168,12 +169,13 @@ def test_a_start_with_strides() -> None:
     check("x", (0, 3), "int64")
 
 
+@pytest.mark.process
 def test_a_script_runs_alone(tmp_path: Path) -> None:
     text = script("y = rearrange(x, 'a b -> b a')\ny.view(2, 3)", (2, 3), "bfloat16")
     assert text.startswith("import torch\nfrom einops import rearrange\n")
     file = tmp_path / "views.py"
     file.write_text(text, encoding="utf-8")
-    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     assert done.stderr == ""
     assert facts(done.stdout)[0] == ("(2, 3)", "(3, 1)", 0, True, "bfloat16", "A", 12)
     assert "RuntimeError: view size is not compatible" in done.stdout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -30,6 +29,7 @@ from core.training.torch_optimizers import IN_TORCH
 from core.training.trained import Trained
 from core.views.training import text_torch_check
 from tests.every import every
+from tests.patience import PATIENCE_S, until
 
 GPT2, LLAMA, MIXTRAL = (CATALOG[name].spec for name in ("GPT-2 124M", "Llama 3 8B", "Mixtral 8x7B"))
 FP32, BF16 = "fp32", "bf16 throughout"
@@ -122,6 +122,7 @@ def test_what_plain_torch_cannot_train_is_replaced_and_said_or_refused() -> None
         trial_of(MIXTRAL, "AdamW", bf16, "cpu", plan)
 
 
+@pytest.mark.process
 @pytest.mark.long
 def test_the_process_runs_a_fine_tuning_step() -> None:
     runner = TorchCheckRunner()
@@ -131,15 +132,13 @@ def test_the_process_runs_a_fine_tuning_step() -> None:
     assert done.measured["gradients"] == trial.predicted["gradients"]
 
 
-def wait(runner: TorchCheckRunner, id: str, until: Callable[[TorchCheck], bool]) -> TorchCheck:
-    deadline = time.monotonic() + 240
-    while time.monotonic() < deadline:
-        now = runner.poll(id)
-        assert now is not None
-        if until(now):
-            return now
-        time.sleep(0.05)
-    raise AssertionError(f"still {runner.poll(id)}")
+def wait(runner: TorchCheckRunner, id: str, wanted: Callable[[TorchCheck], bool]) -> TorchCheck:
+    def now() -> TorchCheck | None:
+        seen = runner.poll(id)
+        assert seen is not None
+        return seen if wanted(seen) else None
+
+    return until(now)
 
 
 @pytest.mark.process
@@ -149,7 +148,7 @@ def test_the_process_measures_and_says_so() -> None:
     trial = smaller(trial_of(None, "Adam", POLICIES[FP32], "cpu"))
     job, mine = runner.start(trial)
     assert mine
-    assert runner.start(trial) == (replace(runner.poll(job.id), seconds=pytest.approx(0, abs=60)), False)
+    assert runner.start(trial) == (replace(runner.poll(job.id), seconds=pytest.approx(0, abs=PATIENCE_S)), False)
     done = wait(runner, job.id, lambda now: not now.running)
     assert (done.state, done.message) == ("finished", "")
     assert set(done.measured) == {"parameters", "gradients", "optimizer", "activations"}
@@ -186,6 +185,7 @@ def test_a_step_is_cancelled_and_keeps_what_it_has() -> None:
     assert not runner.cancel(job.id)
 
 
+@pytest.mark.process
 def test_a_process_that_cannot_import_torch_says_so() -> None:
     runner = scripted("raise ModuleNotFoundError(\"No module named 'torch'\")")
     job, _ = runner.start(TRIAL)
@@ -195,6 +195,7 @@ def test_a_process_that_cannot_import_torch_says_so() -> None:
     assert text_torch_check.answer(ended) == ""
 
 
+@pytest.mark.process
 def test_a_step_that_takes_too_long_is_stopped() -> None:
     runner = TorchCheckRunner(lambda trial: [sys.executable, "-S", "-c", "import time; time.sleep(600)"], timeout_s=0.2)
     job, _ = runner.start(TRIAL)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,8 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from pages.common.guard import MARK
+from tests.patience import PATIENCE_S
+from tests.ports import free_port
 
 _FAILED = f'class="np-error {MARK}"'
 
@@ -35,30 +36,27 @@ def spawned(
     limits: those of the shell's ulimit, such as "-Sn 1024", that the server starts under. command: what is streamlit.
     env: more of the environment.
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    command = [*command, "run", "app.py", "--server.port", str(port)]
-    command += ["--server.address", "127.0.0.1", "--server.headless", "true", "--browser.gatherUsageStats", "false"]
-    if limits:
-        command = ["sh", "-c", "".join(f"ulimit {limit} && " for limit in limits) + 'exec "$@"', "sh", *command]
-    process = subprocess.Popen(
-        command, cwd=folder, env=os.environ | dict(env or {}), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        yield port, process.pid
-    finally:
-        process.terminate()
+    with free_port() as port:
+        command = [*command, "run", "app.py", "--server.port", str(port)]
+        command += ["--server.address", "127.0.0.1", "--server.headless", "true", "--browser.gatherUsageStats", "false"]
+        if limits:
+            command = ["sh", "-c", "".join(f"ulimit {limit} && " for limit in limits) + 'exec "$@"', "sh", *command]
+        quiet = subprocess.DEVNULL
+        process = subprocess.Popen(command, cwd=folder, env=os.environ | dict(env or {}), stdout=quiet, stderr=quiet)
         try:
-            process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
+            yield port, process.pid
+        finally:
+            process.terminate()
+            try:
+                process.wait(timeout=PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
 
 
 async def until_up(port: int) -> None:
-    """Wait until the server accepts connections; raises ``TimeoutError`` after 60 s."""
-    async with asyncio.timeout(60):
+    """Wait until the server accepts connections; raises ``TimeoutError`` where it never does."""
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -94,7 +92,7 @@ class Session:
     async def __aenter__(self) -> Session:
         url = f"ws://127.0.0.1:{self.port}/_stcore/stream"
         self.socket = await websockets.connect(
-            url, subprotocols=["streamlit"], max_size=None, ping_interval=None, open_timeout=60
+            url, subprotocols=["streamlit"], max_size=None, ping_interval=None, open_timeout=PATIENCE_S
         )  # type: ignore[list-item]
         return self
 

@@ -17,8 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from core.tensors.examples.presets import ATTENTION
-from core.tensors.operations import training
-from core.tensors.operations.table import ROWS
+from core.tensors.operations.table import ROWS, TRAINED
 from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.trace import trace
 from core.views.tensors.charts import storage_picture
@@ -152,7 +151,7 @@ def main(options: Options = FULL) -> None:
 def operations(count: int) -> str:
     """Hold ``count`` random calls, of every row in turn, against torch; what came of them."""
     rng, ended, start = random.Random(2), Counter[str](), time.process_time()
-    cases = [(row, form) for row in ROWS for form in row.forms if form != "bare" and row not in training.ROWS]
+    cases = [(row, form) for row in ROWS for form in row.forms if form != "bare" and row not in TRAINED]
     for number in range(count):
         row, form = cases[number % len(cases)]
         ended[agreement(row, *random_call(rng, row, form)).split(":")[0]] += 1

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import until
+from tests.ports import free_port
 from tests.team.provider import provider
-from tests.team.topology import Replica, free_port, nginx, postgres, replicas
+from tests.team.topology import Replica, nginx, postgres, replicas
 
 
 @dataclass(frozen=True)
@@ -26,10 +28,17 @@ class Team:
         lines = re.findall(r'"GET (\S+)" \d+ .* (\S+)$', self.log.read_text(), flags=re.MULTILINE)
         return [(path, address) for path, address in lines if address != "-"]
 
-    def serves(self, path: str) -> Replica:
-        """The replica that gave the latest answer for paths that begin so."""
-        address = [where for asked, where in self.answers() if asked.startswith(path)][-1]
-        return next(one for one in self.replicas if address.endswith(f":{one.port}"))
+    def serves(self, path: str, seen: int) -> Replica:
+        """The replica that gave the latest answer for paths that begin so, after the first ``seen`` answers of all.
+
+        nginx logs an answer after it has sent it, so it may have to be waited for.
+        """
+
+        def of_path() -> list[str]:
+            return [where for asked, where in self.answers()[seen:] if asked.startswith(path)]
+
+        found = until(of_path, f"an answer for {path}")
+        return next(one for one in self.replicas if found[-1].endswith(f":{one.port}"))
 
 
 @pytest.fixture(scope="session")
@@ -42,9 +51,9 @@ def cluster() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def team(tmp_path_factory: pytest.TempPathFactory, cluster: str) -> Iterator[Team]:
     """nginx before two replicas that keep plans in one PostgreSQL, with sign-in."""
-    folder, port = tmp_path_factory.mktemp("team"), free_port()
-    url, secrets = f"http://127.0.0.1:{port}", folder / "secrets.toml"
-    with provider() as signs_in:
+    folder = tmp_path_factory.mktemp("team")
+    with free_port() as port, provider() as signs_in:
+        url, secrets = f"http://127.0.0.1:{port}", folder / "secrets.toml"
         signs_in.configure(secrets, url)
         environment = {"DATABASE_URL": cluster, "STREAMLIT_SECRETS_FILES": str(secrets)}
         with replicas(folder, environment=environment) as both, nginx(folder, [one.port for one in both], port=port):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.patience import PATIENCE_S
 from tests.team.topology import ROOT, TEMPLATE, nginx_command, nginx_settings
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
@@ -44,7 +45,7 @@ def test_the_proxy_has_the_template_that_was_tested_and_all_it_asks_for(tmp_path
     writable = settings()["NAPKIN_SCRATCH"]
     assert writable in PROXY["tmpfs"]
     checked = [*nginx_command(tmp_path, {**settings(), "NAPKIN_SCRATCH": str(tmp_path)}), "-t"]
-    done = subprocess.run(checked, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(checked, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
 
 

@@ -15,10 +15,11 @@ from websockets.exceptions import WebSocketException
 from core.store.plans import SavedPlan
 from core.store.store import Store
 from tests.loops import run
+from tests.patience import PATIENCE_S
 from tests.perf.client import Session
 from tests.perf.savers import lost, save, to_save
 from tests.team.random_plans import plan
-from tests.team.topology import ROOT, Replica
+from tests.team.topology import ROOT, Replica, replicas
 
 SAVES = 200
 
@@ -60,7 +61,7 @@ def test_of_200_random_saves_none_is_lost_or_torn_by_kills(tmp_path: Path) -> No
         for writer in writers:
             writer.send_signal(signal.SIGKILL)
         for writer in writers:
-            told += (writer.communicate(timeout=60)[0] or "").splitlines(keepends=True)
+            told += (writer.communicate(timeout=PATIENCE_S)[0] or "").splitlines(keepends=True)
         confirmed |= {saved: int(number) for saved, number in (line.split() for line in told if line.endswith("\n"))}
         start += 1000
     found = held(path)
@@ -73,10 +74,9 @@ def test_of_200_random_saves_none_is_lost_or_torn_by_kills(tmp_path: Path) -> No
 
 def test_what_the_page_calls_saved_survives_the_servers_kill(tmp_path: Path) -> None:
     """Six visitors who save until the server is killed under them."""
-    replica = Replica(tmp_path, {"NAPKIN_DATA": str(tmp_path)})
     confirmed: dict[str, str] = {}
 
-    async def visit(number: int) -> None:
+    async def visit(number: int, replica: Replica) -> None:
         with contextlib.suppress(WebSocketException, OSError):
             async with Session(replica.port) as session:
                 await to_save(session)
@@ -87,14 +87,10 @@ def test_what_the_page_calls_saved_survives_the_servers_kill(tmp_path: Path) -> 
                     if len(confirmed) >= 20:
                         replica.kill()
 
-    async def all_visits() -> None:
-        await asyncio.gather(*map(visit, range(6)))
+    async def all_visits(replica: Replica) -> None:
+        await asyncio.gather(*(visit(number, replica) for number in range(6)))
 
-    replica.start()
-    try:
-        replica.until_healthy()
-        run(all_visits())
-    finally:
-        replica.kill()
+    with replicas(tmp_path, 1, {"NAPKIN_DATA": str(tmp_path)}) as (replica,):
+        run(all_visits(replica))
     assert len(confirmed) >= 20
     assert lost(f"sqlite:///{tmp_path / 'napkin.db'}", confirmed) == []

@@ -6,7 +6,6 @@ import http.client
 import re
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from http.cookies import SimpleCookie
 from pathlib import Path
@@ -14,10 +13,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.patience import PATIENCE_S, until
 from tests.team.fakes import POLICY, Fake, fakes
 from tests.team.topology import TEMPLATE, nginx, nginx_command, nginx_settings, rendered
-
-PATIENCE_S = 30
 
 
 class Visitor:
@@ -64,7 +62,7 @@ def visitors(url: str, count: int) -> list[tuple[Visitor, str]]:
 
 def test_nginx_accepts_the_template_as_it_is_filled_in(tmp_path: Path) -> None:
     checked = [*nginx_command(tmp_path, nginx_settings(tmp_path, "127.0.0.1:1", [2, 3])), "-t"]
-    done = subprocess.run(checked, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(checked, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     assert "warn" not in done.stderr
 
@@ -170,10 +168,7 @@ def test_a_link_with_a_long_text_in_it_opens_and_is_not_logged(url: str, tmp_pat
     assert Visitor(url).ask("/tensor-views?t_x=" + "%E2" * 20_000).status == 200
     assert Visitor(url).ask("/tensor-views?t_x=" + "%E2" * 30_000).status == 414
     log = tmp_path / "nginx.log"
-    soon = time.monotonic() + PATIENCE_S
-    while '"GET /tensor-views" 200' not in log.read_text():  # it is written after the answer is sent
-        assert time.monotonic() < soon
-        time.sleep(0.05)
+    until(lambda: '"GET /tensor-views" 200' in log.read_text(), "the line")  # written after the answer is sent
     assert "%E2" not in log.read_text()
 
 

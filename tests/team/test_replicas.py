@@ -39,12 +39,13 @@ def test_every_page_runs_under_the_policy(open_page: Callable[[str], Page]) -> N
 
 def test_files_go_through_both_ways(open_page: Callable[[str], Page], team: Team) -> None:
     """An upload must reach the replica of its session, and a download come from there."""
+    seen = len(team.answers())
     page = open_page(f"{COMPUTE.url_path}?v=1&p_model=Own+(config.json)&c_take=true")
-    here = team.serves(f"/{COMPUTE.url_path}")
+    here = team.serves(f"/{COMPUTE.url_path}", seen)
     with page.expect_download() as saved:
         page.get_by_test_id("stDownloadButton").first.get_by_role("button").click()
     assert saved.value.path().stat().st_size > 100
-    assert team.serves("/media/") is here
+    assert team.serves("/media/", seen) is here
     page.locator("summary", has_text="Read a Hugging Face config.json").click()
     shape = {"model_type": "gpt2", "n_layer": 3, "n_head": 4, "n_embd": 256, "vocab_size": 1000, "n_positions": 512}
     config = {"name": "config.json", "mimeType": "application/json", "buffer": json.dumps(shape).encode()}
@@ -68,20 +69,22 @@ def test_a_visitor_signs_in_and_out(open_page: Callable[[str], Page]) -> None:
 
 def test_a_visitor_of_a_killed_replica_goes_on_at_the_other(open_page: Callable[[str], Page], team: Team) -> None:
     """What was typed is in the address and in the browser, so the other replica shows the same and takes changes."""
+    seen = len(team.answers())
     page = open_page(f"{COMPUTE.url_path}?p_tokens=14T")
     tokens, answer = page.get_by_role("textbox", name="Tokens", exact=True), page.locator(".np-answer")
     tokens.fill("13T")
     tokens.press("Enter")
     expect(answer).to_contain_text("on 13T tokens")
-    killed = team.serves(f"/{COMPUTE.url_path}")
+    killed = team.serves(f"/{COMPUTE.url_path}", seen)
     killed.kill()
     try:
         tokens.fill("12T")  # waits until the page has found the other replica, which makes its fields usable again
         tokens.press("Enter")
         expect(answer).to_contain_text("on 12T tokens")
+        seen = len(team.answers())
         open_page(f"{COMPUTE.url_path}?p_tokens=11T")
         expect(answer).to_contain_text("on 11T tokens")
-        assert team.serves(f"/{COMPUTE.url_path}") is not killed
+        assert team.serves(f"/{COMPUTE.url_path}", seen) is not killed
     finally:
         killed.start()
         killed.until_healthy()

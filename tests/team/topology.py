@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,18 +19,12 @@ from pathlib import Path
 
 import psycopg
 
+from tests.patience import PATIENCE_S, until
+from tests.ports import free_port
 from tests.team.ensure import ensure
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = ROOT / "deploy" / "nginx.conf.template"
-PATIENCE_S = 60
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def rendered(template: str, values: Mapping[str, str]) -> str:
@@ -62,12 +55,15 @@ def nginx_command(scratch: Path, settings: Mapping[str, str]) -> list[str]:
 @contextmanager
 def nginx(scratch: Path, replicas: Sequence[int], *, patience: str = "10s", port: int = 0) -> Iterator[str]:
     """nginx before these ports of the loopback, by the template of compose.yaml; gives its base URL."""
-    port = port or free_port()
+    if not port:
+        with free_port() as port, nginx(scratch, replicas, patience=patience, port=port) as url:
+            yield url
+        return
     command = nginx_command(scratch, nginx_settings(scratch, f"127.0.0.1:{port}", replicas, patience))
     with (scratch / "nginx.log").open("w") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
-            until(lambda: _listens(port), process, scratch / "nginx.log")
+            _until_up(lambda: _listens(port), process, scratch / "nginx.log")
             yield f"http://127.0.0.1:{port}"
         finally:
             process.terminate()
@@ -80,13 +76,13 @@ def _listens(port: int) -> bool:
     return False
 
 
-def until(met: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
-    """Wait until ``met()`` is true; raises `RuntimeError` with the log if the process ends or takes too long."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not met():
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError(f"{process.args} is not up:\n{log.read_text(errors='replace')[-4000:]}")
-        time.sleep(0.05)
+def _until_up(met: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until ``met()`` is true; raises with the log if the process ends or takes too long."""
+    try:
+        until(lambda: process.poll() is not None or met())
+        assert process.poll() is None
+    except AssertionError:
+        raise RuntimeError(f"{process.args} is not up:\n{log.read_text(errors='replace')[-4000:]}") from None
 
 
 @dataclass
@@ -94,8 +90,8 @@ class Replica:
     """One process of the app on a port of the loopback; it can be killed and started again."""
 
     folder: Path
+    port: int
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
-    port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -114,12 +110,12 @@ class Replica:
     def until_healthy(self) -> None:
         """Wait until it answers its health check."""
         assert self.process
-        until(self.healthy, self.process, self.log)
+        _until_up(self.healthy, self.process, self.log)
 
     def healthy(self) -> bool:
         """Whether it answers its health check now."""
         health = f"http://127.0.0.1:{self.port}/_stcore/health"
-        with contextlib.suppress(OSError), urllib.request.urlopen(health, timeout=5) as answer:
+        with contextlib.suppress(OSError), urllib.request.urlopen(health, timeout=PATIENCE_S) as answer:
             return answer.status == 200
         return False
 
@@ -133,16 +129,17 @@ class Replica:
 @contextmanager
 def replicas(folder: Path, count: int = 2, environment: Mapping[str, str] | None = None) -> Iterator[list[Replica]]:
     """``count`` healthy processes of the app, started at once."""
-    started = [Replica(folder, environment or {}) for _ in range(count)]
-    try:
-        for one in started:
-            one.start()
-        for one in started:
-            one.until_healthy()
-        yield started
-    finally:
-        for one in started:
-            one.kill()
+    with contextlib.ExitStack() as held:
+        started = [Replica(folder, held.enter_context(free_port()), environment or {}) for _ in range(count)]
+        try:
+            for one in started:
+                one.start()
+            for one in started:
+                one.until_healthy()
+            yield started
+        finally:
+            for one in started:
+                one.kill()
 
 
 def _accepts(port: int) -> bool:
@@ -161,31 +158,32 @@ def postgres(*, durable: bool = False) -> Iterator[str]:
     if os.geteuid() == 0:  # PostgreSQL refuses to run as root
         shutil.chown(folder, "postgres", "postgres")
         as_owner = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-    port, data, log = free_port(), folder / "data", folder / "log.txt"
+    data, log = folder / "data", folder / "log.txt"
     process: subprocess.Popen[bytes] | None = None
-    try:
-        make = [
-            str(initdb),
-            "-D",
-            str(data),
-            "-U",
-            "napkin",
-            "-A",
-            "trust",
-            "-E",
-            "UTF8",
-            "--locale=C.UTF-8",
-            "--no-sync",
-        ]
-        subprocess.run([*as_owner, *make], check=True, capture_output=True, cwd=folder, timeout=PATIENCE_S)
-        serve = [str(initdb.parent / "postgres"), "-D", str(data), "-p", str(port), "-k", str(folder)]
-        serve += ["-c", "listen_addresses=127.0.0.1", "-c", f"fsync={'on' if durable else 'off'}"]
-        with log.open("w") as out:
-            process = subprocess.Popen([*as_owner, *serve], stdout=out, stderr=out, cwd=folder)
-        until(lambda: _accepts(port), process, log)
-        yield f"postgresql+psycopg://napkin@127.0.0.1:{port}/postgres"
-    finally:
-        if process:
-            process.send_signal(signal.SIGQUIT)  # at once: nothing of it is kept
-            process.wait(timeout=PATIENCE_S)
-        shutil.rmtree(folder, ignore_errors=True)
+    with free_port() as port:
+        try:
+            make = [
+                str(initdb),
+                "-D",
+                str(data),
+                "-U",
+                "napkin",
+                "-A",
+                "trust",
+                "-E",
+                "UTF8",
+                "--locale=C.UTF-8",
+                "--no-sync",
+            ]
+            subprocess.run([*as_owner, *make], check=True, capture_output=True, cwd=folder, timeout=PATIENCE_S)
+            serve = [str(initdb.parent / "postgres"), "-D", str(data), "-p", str(port), "-k", str(folder)]
+            serve += ["-c", "listen_addresses=127.0.0.1", "-c", f"fsync={'on' if durable else 'off'}"]
+            with log.open("w") as out:
+                process = subprocess.Popen([*as_owner, *serve], stdout=out, stderr=out, cwd=folder)
+            _until_up(lambda: _accepts(port), process, log)
+            yield f"postgresql+psycopg://napkin@127.0.0.1:{port}/postgres"
+        finally:
+            if process:
+                process.send_signal(signal.SIGQUIT)  # at once: nothing of it is kept
+                process.wait(timeout=PATIENCE_S)
+            shutil.rmtree(folder, ignore_errors=True)

@@ -12,28 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
+from core.dates import format_day, parse_day
 from core.limits import limit
 from core.units import QuantityError
 
-_ISO = re.compile(r"(\d{4})-(\d{2})-(\d{2})", re.ASCII)
-_FIRST, _LAST = date(2000, 1, 1), date(2199, 12, 31)
 _EXAMPLE = "2027-01-15"
-_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-
-
-def parse_day(text: str) -> date:
-    """A day typed as 2027-01-15. Raises `QuantityError` with the rule and an example otherwise."""
-    stripped = text.strip()
-    match = _ISO.fullmatch(stripped)
-    if match is None:
-        raise QuantityError(f"“{stripped[: limit('number_chars')]}” is not a date. For example: {_EXAMPLE}.")
-    year, month, day = (int(part) for part in match.groups())
-    if not _FIRST.year <= year <= _LAST.year:
-        raise QuantityError(f"“{stripped}” is out of range: from {_FIRST} to {_LAST}.")
-    try:
-        return date(year, month, day)
-    except ValueError:
-        raise QuantityError(f"“{stripped}” is not a day of the calendar. For example: {_EXAMPLE}.") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +42,6 @@ def parse_closed(text: str) -> tuple[Closed, ...]:
             )
         closed_periods.append(Closed(ends[0], ends[-1]))
     return tuple(closed_periods)
-
-
-def format_day(day: date, year: bool = True) -> str:
-    """``3 Oct 2027``."""
-    return f"{day.day} {_MONTHS[day.month - 1]}{f' {day.year}' if year else ''}"
 
 
 def between(first: date, last: date) -> str:

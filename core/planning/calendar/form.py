@@ -8,14 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, timedelta
 from typing import Any, Literal, TypeAlias
 
 from core.budget.errors import BudgetError
+from core.dates import format_day, is_day, parse_day
 from core.fields import Field, ParsedForm, choice, optional, quantity, quoted, slider
 from core.limits import limit
 from core.models.catalog import catalog
-from core.planning.calendar.dates import format_day, parse_closed, parse_day
+from core.planning.calendar.dates import parse_closed
 from core.planning.calendar.pools import EXAMPLES, OWN_CLUSTER, Pool, PoolList, parse_pools, plan_on
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
 from core.planning.form.plan_form import (
@@ -45,6 +46,14 @@ FIRST = "the start"
 
 _EIGHT = range(1, limit("calendar_runs") + 1)
 
+
+def _due(text: str) -> date | timedelta:
+    """The day of a deadline, or a time from the start on."""
+    if is_day(text) or not text.strip()[:1].isdigit():
+        return parse_day(text)
+    return timedelta(seconds=parse_quantity(text, "seconds", low=86400.0, high=3e9, example="2027-10-14 or 90 days"))
+
+
 START = Field(
     "start",
     "Start",
@@ -56,11 +65,11 @@ START = Field(
 DUE = optional(
     "due",
     "Deadline",
-    parse_day,
+    _due,
     nothing=None,
     placeholder="none",
     part=CALENDAR,
-    help="The day by whose end the last run has to be done, such as 2027-10-14.",
+    help="The day by whose end the last run has to be done, such as 2027-10-14; or 90 days from the start.",
 )
 SPARE = quantity(
     "spare",
@@ -139,7 +148,7 @@ def _size(text: str) -> Size:
     if stripped.lower() in names:
         return names[stripped.lower()]
     try:
-        return parse_quantity(stripped, "count", low=1, high=limit("parameters"), whole=True, example="8B")
+        return parse_quantity(stripped, "parameters", low=1, high=limit("parameters"), whole=True, example="8B")
     except QuantityError as problem:
         if stripped[:1].isdigit() or stripped[:1] in "-+.":
             raise
@@ -154,15 +163,15 @@ def _share(text: str) -> Share:
     if text.strip().endswith("%"):
         return "share", parse_quantity(text, "ratio", low=0.0001, high=1.0, example="50%")
     high = limit("accelerators")
-    return "count", parse_quantity(text, "count", low=1, high=high, whole=True, example="512 or 50%")
+    return "count", parse_quantity(text, "accelerators", low=1, high=high, whole=True, example="512 or 50%")
 
 
 def _tokens(text: str) -> float:
-    return parse_quantity(text, "count", low=1, high=limit("tokens"), whole=True, example="800B")
+    return parse_quantity(text, "tokens", low=1, high=limit("tokens"), whole=True, example="800B")
 
 
 def _length(text: str) -> float:
-    return parse_quantity(text, "count", low=1, high=limit("model_dimension"), whole=True, example="131,072")
+    return parse_quantity(text, "length", low=1, high=limit("model_dimension"), whole=True, example="131,072 or 128k")
 
 
 def _run(k: int) -> dict[str, Field]:
@@ -256,7 +265,9 @@ def calendar_request(reading: ParsedForm) -> CalendarRequest:
         after = None if given["after"] == FIRST else int(given["after"].removeprefix("run ")) - 1
         here = replace(plan, **own)
         runs.append(Run(name, plan_on(pool, here) if pool else here, after, given["earliest"], pool))
-    return CalendarRequest(fleet, tuple(runs), v[START.id], v[DUE.id])
+    due: date | timedelta | None = v[DUE.id]
+    last = v[START.id] + due if isinstance(due, timedelta) else due
+    return CalendarRequest(fleet, tuple(runs), v[START.id], last)
 
 
 def _accelerators_taken(share: Share | None, usable: int) -> int:

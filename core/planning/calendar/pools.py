@@ -14,10 +14,11 @@ from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
+from core.dates import parse_day
 from core.hardware.accelerators import accelerators, slug
 from core.hardware.accelerators import find as find_accelerator
 from core.limits import limit
-from core.planning.calendar.dates import Closed, parse_day
+from core.planning.calendar.dates import Closed
 from core.planning.plan import Plan, parse_price
 from core.runs.goodput import MOST_TAKEN
 from core.suggest import suggestions

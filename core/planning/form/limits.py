@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 
+from core.dates import is_day, parse_day
 from core.fields import Field, choice, optional, quantity
 from core.limits import limit
+from core.number_text import is_money
 from core.planning.plan import CERTAINTIES, LONGEST_DAYS
 from core.search.request import FREE_MEMORY
 from core.units import Kind, QuantityError, parse_quantity
@@ -20,7 +23,13 @@ _DOLLARS = float(limit("dollars"))
 
 def _days(text: str) -> float:
     """Days of a typed time."""
-    if "$" in text:
+    if is_day(text):
+        days = (parse_day(text) - datetime.now(UTC).date()).days
+        raise QuantityError(
+            f"“{text.strip()}” is {days:,} days from today, and a plan has no day on which it begins. Did you mean "
+            f"{days:,} days? A calendar holds dates."
+        )
+    if is_money(text):
         raise QuantityError(f"“{text.strip()}” is money, and a deadline is a time. For example: 120 days.")
     return _amount("seconds", 60.0, 86400 * LONGEST_DAYS, "{} days", "120 days")(text) / 86400
 
@@ -32,7 +41,7 @@ def _amount(kind: Kind, low: float, high: float, meant: str, example: str) -> Ca
     def read(text: str) -> float:
         value = parse_quantity(text, kind, low=low, high=high, example=example)
         typed = text.strip()
-        if not ("$" in typed or typed[-1].isalpha()):
+        if not (is_money(typed) or typed[-1].isalpha()):
             raise QuantityError(f"“{typed}” has no unit. Did you mean {meant.format(typed)}?")
         return value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -59,10 +60,14 @@ from core.search.constraints import Constraints
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.layout import RECOMPUTES, Layout
 from core.training.optimizers import USUAL_OPTIMIZER, optimizers, why_not
-from core.units import QuantityError
+from core.units import QuantityError, parse_quantity
 
 QUESTION, MODEL, CLUSTER, MORE = "question", "model", "cluster", "more"
 """Parts of the form: what is asked for, the model and its tokens, the accelerators, and what is asked less often."""
+
+
+FEWEST = 1_000
+"""Parameters or tokens: a bare number below this lacks its B or T."""
 
 
 def _shape(text: str) -> str:
@@ -106,10 +111,11 @@ PARAMETERS = quantity(
     "n",
     "Parameters",
     "70B",
-    "count",
+    "parameters",
     low=1,
     high=limit("parameters"),
     whole=True,
+    few=FEWEST,
     part=MODEL,
     help="N of 6ND: the parameters that work on each token.",
 )
@@ -117,10 +123,11 @@ TRAINED = quantity(
     "tokens",
     "Tokens",
     "15T",
-    "count",
+    "tokens",
     low=1,
     high=limit("tokens"),
     whole=True,
+    few=FEWEST,
     part=MODEL,
     help="Tokens trained on, repeats counted each time: D of 6ND.",
 )
@@ -132,7 +139,9 @@ ACCELERATOR = choice(
     part=CLUSTER,
     help="Its memory is the datasheet’s, in GB of 10⁹ bytes.",
 )
-COUNT = quantity("count", "How many", "1,024", "count", low=1, high=limit("accelerators"), whole=True, part=CLUSTER)
+COUNT = quantity(
+    "count", "How many", "1,024", "accelerators", low=1, high=limit("accelerators"), whole=True, part=CLUSTER
+)
 MFU = Field(
     "mfu",
     "MFU",
@@ -165,7 +174,7 @@ SEQ_LEN = quantity(
     "seq",
     "Sequence length",
     "8,192",
-    "count",
+    "length",
     low=1,
     high=limit("model_dimension"),
     whole=True,
@@ -266,8 +275,14 @@ def _from_2(texts: dict[str, str]) -> dict[str, str]:
 
 
 def _from_3(texts: dict[str, str]) -> dict[str, str]:
-    """Texts of version 3: power was drawn up to the accelerators' own limits, and no memory had to stay free."""
-    return {"draw": "100%", "free": "0%", **texts} if texts else texts
+    """Texts of version 3: power was drawn up to the accelerators' own limits, no memory had to stay free, the k of a
+    length was 1,000, and a batch without a unit was one of sequences."""
+    renamed = {"draw": "100%", "free": "0%", **texts} if texts else texts
+    for name, kept in ((SEQ_LEN.id, ""), ("gb", " sequences")):
+        with suppress(QuantityError, KeyError):
+            if renamed[name][-1:].isalpha():
+                renamed[name] = f"{parse_quantity(renamed[name], 'count'):,.0f}{kept}"
+    return renamed
 
 
 def _derived(values: Mapping[str, Any]) -> Mapping[str, str]:
@@ -423,14 +438,20 @@ def link_texts(texts: Mapping[str, str], a: Answer | None = None) -> dict[str, s
     return linked | (solved_texts(a) if a else {})
 
 
+def _in_full(number: float, field: Field) -> str:
+    """``number`` with all its digits, and with its unit where it would be asked for."""
+    digits = f"{number:,.0f}"
+    return digits if number >= FEWEST else f"{digits} {field.label.lower()}"
+
+
 def solved_texts(a: Answer) -> dict[str, str]:
     """The texts of the fields whose place an answer takes, with what was found in them."""
     match a.find:
         case "accelerators":
             return {COUNT.id: f"{model_copies(a.plan, a.middle.accelerators):,}"}
         case "parameters":
-            return {MODEL_NAME.id: TYPED, PARAMETERS.id: f"{a.middle.parameters:,.0f}"}
+            return {MODEL_NAME.id: TYPED, PARAMETERS.id: _in_full(a.middle.parameters, PARAMETERS)}
         case "tokens":
-            return {TRAINED.id: f"{a.middle.tokens:,.0f}"}
+            return {TRAINED.id: _in_full(a.middle.tokens, TRAINED)}
         case _:
             return {}

@@ -11,9 +11,10 @@ from types import EllipsisType
 
 import numpy as np
 
+from core.rows import read_rows
 from core.tensors.layout import Layout
 from core.tensors.operations.values import ExpressionError
-from core.tensors.parsing.reader import read_expression
+from core.tensors.parsing.text import read_shape
 from core.tensors.tracing.steps import Scalar, Step, Trace
 from core.tensors.tracing.trace import load_torch, start_layout, trace
 
@@ -37,149 +38,11 @@ class Case:
         return trace(self.source, self.shape, dtype=self.dtype)
 
 
-CASES: tuple[Case, ...] = (
-    Case(
-        "One column, two dimensions",
-        "x[:, 1:2]",
-        (4, 6),
-        "A single column is just four numbers in a row.",
-        "The four numbers lie six cells apart, so this is not contiguous; the stride of the dimension of size 1 is "
-        "never used.",
-    ),
-    Case(
-        "One row, two dimensions",
-        "x[1:2]",
-        (4, 6),
-        "A slice with an offset cannot be contiguous.",
-        "Contiguous speaks of strides, not of the offset: the six numbers lie side by side, wherever they begin.",
-    ),
-    Case(
-        "A transpose that stays contiguous",
-        "x.t()",
-        (1, 6),
-        "Strides (1, 6) are those of a transposed matrix, so it needs .contiguous().",
-        "The second dimension has size 1 and takes no step; without it the strides are row-major.",
-    ),
-    Case(
-        "Strides that repeat",
-        "x.view(6, 1)",
-        (2, 3),
-        "Two dimensions with stride 1 must overlap.",
-        "The last dimension has a single element, so only the first one ever steps.",
-    ),
-    Case(
-        "A moved dimension of size 1",
-        "x.transpose(0, 1).view(24)",
-        (4, 1, 6),
-        "A transpose before .view always fails.",
-        "Only the dimension of size 1 moved; the others still merge: stride 6 = 1 × 6.",
-    ),
-    Case(
-        "Not contiguous, and yet a view",
-        "x[:, ::2].view(12)",
-        (4, 6),
-        ".view needs a contiguous tensor.",
-        "It needs strides that merge: three steps of 2 end where the next row begins, stride 6 = 2 × 3.",
-    ),
-    Case(
-        "One number, twelve elements",
-        "x.expand(3, 4).view(12)",
-        (1,),
-        "An expanded tensor cannot be viewed flat.",
-        "Both strides are 0, and 0 = 0 × 4: one dimension with stride 0 reads the same number twelve times.",
-    ),
-    Case(
-        "ravel copies",
-        "x.t().ravel()",
-        (2, 3),
-        "ravel gives a view, as in numpy's documentation.",
-        "It does when it can; the transposed order has no single stride, so it copies. `_is_view()` still says True.",
-    ),
-    Case(
-        "detach does not copy",
-        "x.detach()",
-        (2, 3),
-        "A detached tensor is independent of x.",
-        "It is cut off from the gradient graph, not from the storage: writing to it writes to x.",
-    ),
-    Case(
-        "contiguous does nothing",
-        "x.contiguous()",
-        (2, 3),
-        ".contiguous() makes a copy.",
-        "x is contiguous already, so torch returns x itself.",
-    ),
-    Case(
-        "A conversion to the same type",
-        "x.to(torch.int64)",
-        (2, 3),
-        ".to gives a new tensor.",
-        "x is int64 already, so torch returns x itself; `copy=True` would force a copy.",
-    ),
-    Case(
-        "A copy that is not contiguous",
-        "x.t().clone()",
-        (4, 6),
-        "A fresh copy is contiguous.",
-        "clone keeps the order of the strides, here columns first, and closes gaps; .contiguous() would reorder.",
-    ),
-    Case(
-        "A sum that is not contiguous",
-        "x.t() + 1",
-        (4, 6),
-        "A computed tensor is contiguous.",
-        "Elementwise operations walk the memory in its own order and give the result the same one.",
-    ),
-    Case(
-        "Same rows, other memory",
-        "x[[0, 1]]",
-        (4, 6),
-        "It is the same as x[0:2].",
-        "The same values, but a list can name any rows in any order, which no stride can follow: it always copies.",
-    ),
-    Case(
-        "A slice that is no fence",
-        "x[2:].as_strided((2,), (1,), 0)",
-        (6,),
-        "A slice cannot reach elements before its start.",
-        "as_strided counts from the start of the storage, which the slice shares with x.",
-    ),
-    Case(
-        "No elements, any shape",
-        "x.view(5, 0, 7)",
-        (0, 3),
-        "0 × 3 cannot become 5 × 0 × 7.",
-        "Both have no elements, and nothing has to be reached.",
-    ),
-    Case(
-        "An empty transpose is contiguous",
-        "x.t()",
-        (0, 3),
-        "Strides (1, 3) are not row-major for shape (3, 0).",
-        "Without elements there is nothing to be out of order; torch calls every empty tensor contiguous.",
-    ),
-    Case(
-        "The sum of nothing",
-        "x.sum(0)",
-        (0, 3),
-        "A tensor without elements has no sum.",
-        "Three columns of no elements: three sums, each 0.",
-    ),
-    Case(
-        "A slice past the end",
-        "x[100:]",
-        (10,),
-        "Index 100 of ten elements is an error.",
-        "Slices are clamped as in Python: nothing is left, and the offset stops at 10.",
-    ),
-    Case(
-        "Two memory formats at once",
-        "x.contiguous(memory_format=torch.channels_last)",
-        (2, 3, 1, 1),
-        "channels_last reorders the memory, so it copies.",
-        "With height and width 1 both orders are the same, so x already has it and is returned.",
-    ),
+CASES: tuple[Case, ...] = tuple(
+    Case(row["title"], row["expression"], read_shape(row["shape"]), row["looks"], row["why"])
+    for row in read_rows("tensor_surprises")
 )
+"""The rows of ``assets/data/tensor_surprises.csv``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +129,7 @@ def sliced(layout: Layout, source: str) -> Layout:
 
 def _index(source: str) -> tuple[int | slice | EllipsisType | None, ...]:
     """The items between the brackets of ``source``."""
-    steps = read_expression(source).steps
+    steps = trace(source, (2, 3)).planned
     result = steps[0].index if len(steps) == 1 and steps[0].form == "index" else None
     index = tuple(item for item in result or () if item is None or isinstance(item, int | slice | EllipsisType))
     if result is None or len(index) < len(result) or index.count(...) > 1:

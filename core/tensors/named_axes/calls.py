@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from core.limits import limit
+from core.rows import read_rows
 from core.tensors.layout import Layout
 from core.tensors.named_axes.einsums import EinsumPlan, explain_einsum
 from core.tensors.named_axes.patterns import FUNCTIONS, PatternPlan, explain_pattern
@@ -50,86 +51,16 @@ class PatternPreset:
     why: str
 
 
-PRESETS: tuple[PatternPreset, ...] = (
+PRESETS: tuple[PatternPreset, ...] = tuple(
     PatternPreset(
-        "Split heads",
-        "rearrange(x, 'b s (h d) -> b h s d', h=4)",
-        ((2, 3, 32),),
-        "Attention works head by head; the split is a view, because h and d lie side by side in memory.",
-    ),
-    PatternPreset(
-        "Merge heads",
-        "rearrange(x, 'b h s d -> b s (h d)')",
-        ((2, 4, 3, 8),),
-        "After attention the heads go back side by side; s lies between them, so this is a copy.",
-    ),
-    PatternPreset(
-        "Split QKV",
-        "rearrange(x, 'b s (three h d) -> three b h s d', three=3, h=4)",
-        ((2, 3, 96),),
-        "One fused projection gives queries, keys and values; x[0], x[1], x[2] of the result are views of it.",
-    ),
-    PatternPreset(
-        "Patchify",
-        "rearrange(x, 'b c (h p1) (w p2) -> b (h w) (c p1 p2)', p1=4, p2=4)",
-        ((1, 3, 8, 8),),
-        "A vision transformer cuts an image into patches, a token each; rows of a patch lie apart, so this is a copy.",
-    ),
-    PatternPreset(
-        "Repeat KV heads",
-        "repeat(x, 'b kv s d -> b (kv g) s d', g=4)",
-        ((1, 2, 3, 8),),
-        "Grouped-query attention without a kernel for it: g query heads read the same keys, here copied g times.",
-    ),
-    PatternPreset(
-        "Group query heads",
-        "rearrange(x, 'b (kv g) s d -> b kv g s d', g=4)",
-        ((1, 8, 3, 8),),
-        "The other way to group queries: split their heads instead of copying the keys. A view.",
-    ),
-    PatternPreset(
-        "Mean over positions",
-        "reduce(x, 'b s d -> b d', 'mean')",
-        ((2, 3, 8),),
-        "One vector per sequence, for an embedding model.",
-    ),
-    PatternPreset(
-        "Attention scores",
-        "torch.einsum('bhqd,bhkd->bhqk', q, k)",
-        ((2, 4, 3, 8), (2, 4, 5, 8)),
-        "Queries times keys: a batched matmul per head. The keys are read transposed, without a copy.",
-    ),
-    PatternPreset(
-        "Scores before the split",
-        "torch.einsum('bqhd,bkhd->bhqk', q, k)",
-        ((2, 3, 4, 8), (2, 5, 4, 8)),
-        "The same with positions before heads: b and h are not neighbours, so both operands are copied first.",
-    ),
-    PatternPreset(
-        "Values by scores",
-        "torch.einsum('bhqk,bhkd->bhqd', p, v)",
-        ((2, 4, 3, 5), (2, 4, 5, 8)),
-        "Softmaxed scores times values: the second matmul of attention.",
-    ),
-    PatternPreset(
-        "Linear layer",
-        "torch.einsum('bsi,oi->bso', x, w)",
-        ((2, 3, 8), (16, 8)),
-        "nn.Linear keeps its weight as (out, in); it is read transposed, and batch and position are one dimension.",
-    ),
-    PatternPreset(
-        "The lecture's einsum",
-        "einsum(x, y, 'batch seq1 hidden, batch seq2 hidden -> batch seq1 seq2')",
-        ((2, 3, 4), (2, 3, 4)),
-        "Names instead of positions: what is missing on the right is summed.",
-    ),
-    PatternPreset(
-        "Three matrices",
-        "torch.einsum('ij,jk,kl->il', a, b, c)",
-        ((40, 30), (30, 20), (20, 1)),
-        "Left to right is not the cheapest order.",
-    ),
+        row["label"],
+        row["call"],
+        tuple(tuple(map(int, shape.split(","))) for shape in row["shapes"].split(";")),
+        row["why"],
+    )
+    for row in read_rows("tensor_patterns")
 )
+"""The rows of ``assets/data/tensor_patterns.csv``."""
 
 
 def read_call(text: str) -> PatternCall:

@@ -186,8 +186,6 @@ def labels(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None
 def alike(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
     """Losses between two tensors: other shapes are broadcast, of which torch warns that it is likely a mistake."""
     by_name(shapes, args[1:], keywords)
-    if len(set(shapes[:2])) > 1:
-        raise ExpressionError(f"A loss compares two tensors of one shape, not {shapes[0]} with {shapes[1]}.")
     elementwise(shapes, args, keywords)
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 
-from core.tensors.operations import arithmetic, copies, creation, indexing, layers, named, training, views, writes
 from core.tensors.operations.operation import Group, Operation, Written
-from core.tensors.operations.table import ELEMENTWISE, INDEXING, PICKING, ROWS, UPDATING, WRITING
+from core.tensors.operations.table import ELEMENTWISE, INDEXING, PICKING, ROWS, TOPICS, UPDATING, WRITING
 from core.tensors.operations.values import ExpressionError
 
 OPERATIONS: Mapping[tuple[Written, str], Operation] = {(form, row.name): row for row in ROWS for form in row.forms}
@@ -25,40 +24,30 @@ REFUSED: Mapping[str, str] = {
 
 
 ANSWERS: Mapping[str, str] = {
-    "type": "to convert a tensor, write x.to(torch.float16)",
-    **dict.fromkeys(("item", "tolist"), "what it gives is a number or a list; write it on a line of its own to see it"),
     **dict.fromkeys(
         ("is_set_to", "_base", "_is_view", "id"),
         "which tensors share memory is shown by the letter of their storage and by their offsets",
-    ),
-    **dict.fromkeys(
-        ("shape", "size", "stride", "storage_offset", "dim", "ndim", "numel", "nelement", "element_size", "dtype"),
-        "it is a number or sizes of a tensor, and stands where those may",
     ),
 }
 """What people ask a tensor for, and what is said of it where it is not understood."""
 
 
-TOPICS: Mapping[str, tuple[Operation, ...]] = {
-    "Start: out of sizes and numbers": creation.ROWS,
-    "View: other sizes and strides on the same cells": (INDEXING, *views.ROWS),
-    "Move: the same elements in other cells": copies.ROWS,
-    "Pick: by indices and masks": (*indexing.ROWS, PICKING),
-    "Compute element by element": (*arithmetic.EACH, ELEMENTWISE),
-    "Reduce: sums, means, extremes": arithmetic.REDUCED,
-    "Run along a dimension": arithmetic.ALONG,
-    "Multiply vectors and matrices": arithmetic.PRODUCTS,
-    "Layers and losses of torch.nn.functional": layers.ROWS,
-    "Name the axes: einops and einsum": named.ROWS,
-    "Write in place": (*writes.ROWS, WRITING, UPDATING),
-    "Train: parameters, gradients, random numbers, devices": training.ROWS,
-}
-"""What one wants to do, and every operation that does it."""
-
-
 def topics() -> dict[str, dict[Group, tuple[str, ...]]]:
     """Examples of what one wants to do, by what each does to memory."""
-    return {topic: _by_group(rows) for topic, rows in TOPICS.items()}
+    return {
+        topic: _by_group([*rows, *(row for name, row in _WITHOUT_NAMES if topic.startswith(name))])
+        for topic, rows in sorted(TOPICS.items(), key=lambda item: not item[0].startswith("Start"))
+    }
+
+
+_WITHOUT_NAMES = (
+    ("View", INDEXING),
+    ("Pick", PICKING),
+    ("Compute", ELEMENTWISE),
+    ("Write", WRITING),
+    ("Write", UPDATING),
+)
+"""Operations that have no name, and where they stand."""
 
 
 def catalogue() -> dict[Group, tuple[str, ...]]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from core.tensors.operations.guards import Guard
 from core.tensors.operations.guards_of_values import Measured
@@ -27,46 +26,11 @@ Takes: TypeAlias = Literal[
 ]
 Written: TypeAlias = Literal["method", "property", "torch", "bare", "F", "nn", "init"]
 Fill: TypeAlias = Literal["", "zeros", "counting", "input"]
-Numeric: TypeAlias = Callable[[ast.expr], bool]
 
-VIEW: Group = "Always a view"
-EITHER: Group = "A view if it can, else a copy"
-NEW: Group = "A new tensor"
-PICKED: Group = "Picked into a new tensor"
-COMPUTED: Group = "Computed into a new tensor"
-AXES: Group = "Named axes"
-WRITE: Group = "Written in place"
-RESTRIDE: Group = "Laid out anew in place"
-SMALL: Group = "Small tensors"
-TRAINED: Group = "Gradients and devices"
-
-METHOD: tuple[Written, ...] = ("method",)
-PROPERTY: tuple[Written, ...] = ("property",)
-TORCH: tuple[Written, ...] = ("torch",)
-BARE: tuple[Written, ...] = ("bare",)
-FUNCTIONAL: tuple[Written, ...] = ("F",)
-BOTH: tuple[Written, ...] = ("method", "torch")
-EVERY: tuple[Written, ...] = ("method", "torch", "F")
-
-INTS: tuple[Takes, ...] = ("int", "ints")
-NUMBER: tuple[Takes, ...] = ("int", "float")
-OPERAND: tuple[Takes, ...] = ("int", "float", "bool", "tensor")
-"""A number or a tensor."""
-
-STRIDES = "the same cells, read with other strides"
-PART = "a part of the same cells: only offset, sizes and strides change"
 REPEATED = "stride 0 reads one cell many times"
-PIECES = "each piece is a part of the same cells"
-FEWER = "a size-1 dimension takes no step"
-COMPUTING = "computed values need cells of their own"
-COPIED = "each element is copied as often as asked; expand would read its cell again instead"
-SCATTERED = "picked elements need not lie at even steps"
-SIDE = "tensors from several places need one storage to lie side by side"
-NUMBERS = "new numbers, new storage"
-ZEROED = "new storage; filled with zeros here, because fresh memory may hold another visitor’s numbers"
-COUNTING = "new storage; it counts 0, 1, 2, … here instead of random numbers, so that elements can be told apart"
+PART = "a part of the same cells: only offset, sizes and strides change"
 IN_PLACE = "written in place: no new storage"
-RESTRIDED = "the very same tensor: only its sizes and strides change, no cell does"
+COMPUTING = "computed values need cells of their own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +53,7 @@ class Operation:
     example: str
     takes: tuple[Takes, ...] = ()
     keywords: tuple[str, ...] = ()
-    forms: tuple[Written, ...] = BOTH
+    forms: tuple[Written, ...] = ("method", "torch")
     guard: Guard | None = None
     subject: bool = True
     several: bool = False
@@ -101,40 +65,9 @@ class Operation:
     restrides: bool = False
     fill: Fill = ""
 
-    def gives_several(self, rest: Sequence[ast.expr], named: Sequence[ast.keyword], numeric: Numeric) -> bool:
-        """Whether a call gives several tensors. rest: its arguments after the tensor; numeric: tells a number's."""
+    def gives_several(self, rest: Sequence[Any], named: Mapping[str, Any]) -> bool:
+        """Whether a call gives several tensors. rest: its arguments after the tensor; named: those with a name."""
         if not self.several_with:
             return self.several
-        given = (item.value for item in named if item.arg == self.several_with)
-        holds = any(not isinstance(v, ast.Constant) or not (v.value is None or v.value is False) for v in given)
-        return holds or (bool(rest) and numeric(rest[0]))
-
-
-def computed(
-    name: str,
-    example: str,
-    takes: tuple[Takes, ...] = (),
-    keywords: tuple[str, ...] = (),
-    forms: tuple[Written, ...] = BOTH,
-    guard: Guard | None = None,
-    *,
-    measured: Measured | None = None,
-    several: bool = False,
-    several_with: str = "",
-    fields: tuple[str, ...] = (),
-) -> Operation:
-    """A row of numbers computed anew. Without a guard, what it makes is no larger than what it takes."""
-    return Operation(
-        name,
-        COMPUTED,
-        example,
-        takes,
-        keywords,
-        forms,
-        guard,
-        several=several,
-        why=COMPUTING,
-        measured=measured,
-        several_with=several_with,
-        fields=fields,
-    )
+        first, given = rest[0] if rest else None, named.get(self.several_with)
+        return not (given is None or given is False) or (isinstance(first, int) and not isinstance(first, bool))

@@ -1,68 +1,84 @@
-"""The operations an expression may use: one row each, how they are written, what they take, and why they copy or not.
+"""The operations an expression may use: how they are written, what they take, and why they copy or not.
 
-The rows stand in `core.tensors.operations`. What an operation could allocate is bounded by its guard, see
-`core.tensors.operations.guards`.
+They are the rows of ``assets/data/tensor_operations.csv``; what an operation could allocate is bounded by its guard,
+a function of `core.tensors.operations.guards` or of the modules beside it.
 """
 
 from __future__ import annotations
 
-from core.tensors.operations import (
-    arithmetic,
-    copies,
-    creation,
-    guards,
-    indexing,
-    layers,
-    named,
-    training,
-    views,
-    writes,
-)
-from core.tensors.operations.operation import (
-    COMPUTED,
-    COMPUTING,
-    IN_PLACE,
-    PART,
-    PICKED,
-    PIECES,
-    SCATTERED,
-    VIEW,
-    WRITE,
-    Operation,
-)
+from collections.abc import Mapping
+from typing import Any, cast
 
-ROWS: tuple[Operation, ...] = (
-    *views.ROWS,
-    *copies.ROWS,
-    *indexing.ROWS,
-    *arithmetic.ROWS,
-    *layers.ROWS,
-    *named.ROWS,
-    *writes.ROWS,
-    *creation.ROWS,
-    *training.ROWS,
-)
+from core.rows import read_rows
+from core.tensors.operations import guards, guards_of_results, guards_of_values
+from core.tensors.operations.operation import COMPUTING, IN_PLACE, PART, Operation
 
-ELEMENTWISE = Operation("elementwise", COMPUTED, "x * 2 + x", guard=guards.elementwise, why=COMPUTING)
+
+def _operation(row: Mapping[str, str]) -> Operation:
+    guard, measured = ([*row["guard"].split(), "", ""])[:2]
+    if hasattr(guards_of_values, guard):
+        guard, measured = "", guard
+    bounding: Any = getattr(guards, guard, None) or getattr(guards_of_results, guard, None)
+    if guard and bounding is None:
+        raise ValueError(f"{row['name']} has no guard {guard}")
+    several: dict[str, Any] = {name: tuple(row[name].split()) for name in ("takes", "keywords", "forms", "fields")}
+    flags = row["flags"].split()
+    return Operation(
+        row["name"],
+        cast(Any, row["group"]),
+        row["example"],
+        guard=bounding,
+        measured=getattr(guards_of_values, measured) if measured else None,
+        subject="makes" not in flags,
+        several="several" in flags,
+        writes="writes" in flags,
+        restrides="restrides" in flags,
+        several_with=row["several_with"],
+        fill=cast(Any, row["fill"]),
+        why=row["why"],
+        **several,
+    )
+
+
+TOPICS: dict[str, list[Operation]] = {}
+"""What one wants to do, and every operation that does it."""
+
+for _row in read_rows("tensor_operations"):
+    TOPICS.setdefault(_row["topic"], []).append(_operation(_row))
+
+ROWS: tuple[Operation, ...] = tuple(row for rows in TOPICS.values() for row in rows)
+TRAINED = TOPICS["Train: parameters, gradients, random numbers, devices"]
+
+ELEMENTWISE = Operation(
+    "elementwise", "Computed into a new tensor", "x * 2 + x", guard=guards.elementwise, why=COMPUTING
+)
 """``+ - * / // % **``, comparisons and ``& |`` between tensors and numbers."""
 
-INDEXING = Operation("indexing", VIEW, "x[0, None, ::2]", why=PART)
+INDEXING = Operation("indexing", "Always a view", "x[0, None, ::2]", why=PART)
 """Square brackets with integers, slices, None and Ellipsis."""
 
-PICKING = Operation("picking", PICKED, "x[x > 2]", why=SCATTERED)
+PICKING = Operation("picking", "Picked into a new tensor", "x[x > 2]", why="picked elements need not lie at even steps")
 """Square brackets with a mask, a list or a tensor of integers."""
 
-WRITING = Operation("write", WRITE, "x[0, 0] = 100", why=IN_PLACE)
+WRITING = Operation("write", "Written in place", "x[0, 0] = 100", why=IN_PLACE)
 """A number or tensor assigned through square brackets."""
 
-UPDATING = Operation("update", WRITE, "x[:, 1] += 1", why=IN_PLACE)
+UPDATING = Operation("update", "Written in place", "x[:, 1] += 1", why=IN_PLACE)
 """``+= -= *= /= //= %= **=`` on a name or through square brackets."""
 
-NAMING = Operation("name", VIEW, "y = x", why="a name is no tensor: nothing is made")
+NAMING = Operation("name", "Always a view", "y = x", why="a name is no tensor: nothing is made")
 """A second name for a tensor, or a line that only shows one."""
 
-PIECE = Operation("piece", VIEW, "y, z = x.chunk(2)", why=PIECES)
+PIECE = Operation("piece", "Always a view", "y, z = x.chunk(2)", why="each piece is a part of the same cells")
 """One of the tensors that split, chunk or unbind made."""
 
-GRADIENT = Operation("gradient", COMPUTED, "w.grad", why="backward leaves it: as many elements as the tensor it is for")
+GRADIENT = Operation(
+    "gradient",
+    "Computed into a new tensor",
+    "w.grad",
+    why="backward leaves it: as many elements as the tensor it is for",
+)
 """What ``backward()`` leaves at one tensor."""
+
+SHORT_CASTS = ("float", "double", "half", "bfloat16", "long", "int", "short", "bool")
+"""Casts with a method of their own: ``x.float()`` is ``x.to(torch.float32)``."""

@@ -42,26 +42,6 @@ class Slot:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class CountQuestion:
-    """A number, or several, that a program asks its tensors for: ``x.size(0)``, ``x.shape``, ``d // 2``.
-
-    what: the method or property asked, the operator, or how ``parts`` are put together. parts: what it is made of.
-    step: whose tensor is asked, or the number of the name; -1 for neither. text: as typed. whole: no fraction in it.
-    several: more than one number.
-    """
-
-    what: str
-    parts: tuple[Count | DType | str | None, ...] = ()
-    step: int = -1
-    text: str = ""
-    whole: bool = True
-    several: bool = False
-
-
-Count: TypeAlias = "int | float | tuple[int | float, ...] | CountQuestion"
-"""A number or several; `Asked` until the tensors are there."""
-
 DTYPES: Mapping[str, str] = {
     **{name: name for name in ("int64", "int32", "int16", "int8", "uint8", "bool")},
     **{name: name for name in ("float64", "float32", "float16", "bfloat16", "complex64")},
@@ -76,21 +56,16 @@ DTYPES: Mapping[str, str] = {
 }
 """Element types an expression may name, with torch's aliases, and what each stands for."""
 
-MODULES = ("torch", "einops", "F", "math", "np", "nn")
-"""Modules that an expression may name."""
-
 MEMORY_FORMATS: tuple[str, ...] = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
 
 Nested: TypeAlias = "int | float | bool | tuple[Nested, ...]"
 """A number, or a tuple of such at any depth: the data of torch.tensor, or an index list."""
 
-Value: TypeAlias = (
-    "int | float | bool | str | DType | MemoryFormat | Device | Slot | CountQuestion | tuple[Slot | Nested, ...] | None"
-)
+Value: TypeAlias = "int | float | bool | str | DType | MemoryFormat | Device | Slot | tuple[Slot | Nested, ...] | None"
 Arguments: TypeAlias = tuple[Value, ...]
 Keywords: TypeAlias = Mapping[str, Value]
 
-IndexItem: TypeAlias = "int | slice | EllipsisType | Slot | CountQuestion | tuple[Nested, ...] | None"
+IndexItem: TypeAlias = "int | slice | EllipsisType | Slot | tuple[Nested, ...] | None"
 """One item in square brackets; a tuple is a list of integers, a slot is a tensor of integers or a mask."""
 
 Index: TypeAlias = tuple[IndexItem, ...]

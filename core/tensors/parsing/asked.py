@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
-Role: TypeAlias = Literal["number", "tensor"]
+from core.tensors.parsing.syntax import uncalled
+
+Role: TypeAlias = Literal["number", "tensor", "device"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,77 +55,152 @@ _ALIKE = 0.75
 
 def free_names(statements: Sequence[ast.stmt], known: set[str]) -> dict[str, list[ast.AST]]:
     """Names that are read before anything sets them, in their order, each with the nodes that it stands in."""
-    free: dict[str, list[ast.AST]] = {}
-    parents: dict[ast.AST, ast.AST] = {}
-    bound = set(known)
-    for statement in statements:
-        for node in ast.walk(statement):
-            for child in ast.iter_child_nodes(node):
-                parents[child] = node
-        _walk(statement, bound, free, parents)
-    return free
+    return _Free(statements, known).free
 
 
-def _walk(node: ast.AST, bound: set[str], free: dict[str, list[ast.AST]], parents: Mapping[ast.AST, ast.AST]) -> None:
-    match node:
-        case ast.Name(id=name, ctx=ast.Load()):
-            parent = parents.get(node)
-            if name not in bound and not (isinstance(parent, ast.Call) and parent.func is node):
-                free.setdefault(name, []).append(node if parent is None else parent)
-        case ast.Name(id=name):
-            bound.add(name)
-        case ast.Assign(targets=targets, value=value):
-            for part in (value, *targets):
-                _walk(part, bound, free, parents)
-        case ast.AugAssign(target=ast.Name(id=name) as target, value=value):
-            if name not in bound:
-                free.setdefault(name, []).append(node)
-            _walk(value, bound, free, parents)
-            _walk(target, bound, free, parents)
-        case ast.AnnAssign(target=ast.Name(id=name) as target, value=None, annotation=annotation):
-            if name not in bound:
-                free.setdefault(name, []).append(annotation)
-        case ast.AnnAssign(target=target, value=ast.expr() as value):
-            _walk(value, bound, free, parents)
-            _walk(target, bound, free, parents)
-        case ast.For(target=target, iter=over, body=body):
-            for part in (over, target, *body):
-                _walk(part, bound, free, parents)
-        case ast.ListComp(elt=elt, generators=[part]) | ast.GeneratorExp(elt=elt, generators=[part]):
-            _walk(part.iter, bound, free, parents)
-            inner = bound | {name.id for name in ast.walk(part.target) if isinstance(name, ast.Name)}
-            for item in (elt, *part.ifs):
-                _walk(item, inner, free, parents)
-        case ast.Lambda(args=arguments, body=body):
-            _walk(body, bound | {item.arg for item in arguments.args}, free, parents)
-        case ast.ExceptHandler(name=name, body=body):
-            bound |= {name} if name else set()
-            for part in body:
-                _walk(part, bound, free, parents)
-        case _:
-            for child in ast.iter_child_nodes(node):
-                _walk(child, bound, free, parents)
+class _Free:
+    """Walks a program with the names that are bound so far."""
+
+    def __init__(self, statements: Sequence[ast.stmt], known: set[str]) -> None:
+        self.free: dict[str, list[ast.AST]] = {}
+        self.parents: dict[ast.AST, ast.AST] = {}
+        for statement in statements:
+            for node in ast.walk(statement):
+                self.parents |= dict.fromkeys(ast.iter_child_nodes(node), node)
+        self.alone = uncalled(ast.Module(list(statements), []))
+        self.known = known
+        self.every = {
+            node.id for node in self.parents if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
+        self.every |= {node.name for node in statements if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        bound = set(known)
+        for statement in statements:
+            self.walk(statement, bound)
+
+    def add(self, name: str, place: ast.AST) -> None:
+        self.free.setdefault(name, []).append(place)
+
+    def walk(self, node: ast.AST | None, bound: set[str]) -> None:
+        match node:
+            case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Load()) if "self" not in bound:
+                parent = self.parents.get(node)
+                if not (isinstance(parent, ast.Call) and parent.func is node):
+                    self.add(f"self.{name}", parent or node)
+            case ast.Name(id="self"):
+                pass
+            case ast.Name(id=name, ctx=ast.Load()):
+                parent = self.parents.get(node)
+                called = isinstance(parent, ast.Call) and parent.func is node
+                if name not in bound and (not called or (is_device(name) and not cast(ast.Call, parent).args)):
+                    self.add(name, parent or node)
+            case ast.Name(id=name):
+                bound.add(name)
+            case ast.Assign(targets=targets, value=value):
+                self.each((value, *targets), bound)
+            case ast.AugAssign(target=target, value=value):
+                if isinstance(target, ast.Name) and target.id not in bound:
+                    self.add(target.id, node)
+                self.each((value, target), bound)
+            case ast.AnnAssign(target=target, value=value, annotation=annotation):
+                if value is None and isinstance(target, ast.Name) and target.id not in bound:
+                    self.add(target.id, annotation)
+                self.each((value, target), bound)
+            case ast.For(target=target, iter=over, body=body):
+                self.each((over, target, *body), bound)
+            case ast.ListComp(generators=parts) | ast.GeneratorExp(generators=parts) | ast.DictComp(generators=parts):
+                inner = set(bound)
+                for part in parts:
+                    self.each((part.iter, part.target, *part.ifs), inner)
+                made = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
+                self.each(made, inner)
+            case ast.Lambda(args=arguments, body=body):
+                self.walk(body, bound | {item.arg for item in _parameters(arguments)})
+            case ast.ExceptHandler(name=name, body=body):
+                bound |= {name} if name else set()
+                self.each(body, bound)
+            case ast.FunctionDef(name=name):
+                self.function(node, bound, name in self.alone)
+                bound.add(name)
+            case ast.ClassDef(name=name, body=body):
+                for part in body:
+                    if isinstance(part, ast.FunctionDef):
+                        self.function(part, bound, name in self.alone and part.name in ("__init__", "forward"), True)
+                bound.add(name)
+            case None:
+                pass
+            case _:
+                self.each(ast.iter_child_nodes(node), bound)
+
+    def each(self, nodes: Iterable[ast.AST | None], bound: set[str]) -> None:
+        for node in nodes:
+            self.walk(node, bound)
+
+    def function(self, node: ast.FunctionDef, bound: set[str], alone: bool, method: bool = False) -> None:
+        """The lines of a function. alone: nothing calls it, so its parameters are asked for where nothing sets them."""
+        arguments = node.args
+        every = _parameters(arguments)
+        defaults = {item.arg for item in [*arguments.posonlyargs, *arguments.args][::-1][: len(arguments.defaults)]}
+        pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        defaults |= {item.arg for item, value in pairs if value is not None}
+        inner = set(bound) if alone else bound | self.every
+        for item in every:
+            if not alone or item.arg in defaults or (item.arg == "self" and method):
+                inner.add(item.arg)
+            elif item.arg not in inner and item.arg != "self":
+                self.add(item.arg, item.annotation or item)
+        self.each(node.body, inner)
 
 
-def asked(statements: Sequence[ast.stmt], known: set[str]) -> tuple[Asked, ...]:
-    """What has to be given, with the role that each name's use shows and a value that its name suggests."""
+def _parameters(arguments: ast.arguments) -> list[ast.arg]:
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return [*every, *(item for item in (arguments.vararg, arguments.kwarg) if item is not None)]
+
+
+def asked(statements: Sequence[ast.stmt], known: set[str], shape: Sequence[int] = ()) -> tuple[Asked, ...]:
+    """What has to be given, with the role that each name's use shows and a value that its name suggests.
+
+    shape: of x; sizes that a view of it asks for are those that it has.
+    """
     result: list[Asked] = []
     free = free_names(statements, known)
     nodes = [node for statement in statements for node in ast.walk(statement)]
-    written = {
-        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(getattr(node, "ctx", None), ast.Store)
-    }
+    written = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     sizes: dict[str, str] = {}
-    for name, places in free.items():
+    for full, places in free.items():
+        owner, _, name = full.rpartition(".")
         role = _role(name, places)
-        if role == "number":
+        if (value := _asserted(name, nodes)) and role != "device":
+            role, text = "number", value
+        elif role == "device":
+            text = "cpu"
+        elif role == "number":
             text = suggested(name)
             sizes[name] = text
         else:
             text = _shape(name, places, statements, sizes)
-        meant = get_close_matches(name, written, 1, _ALIKE) if len(name) > 2 else []
-        result.append(Asked(name, role, text, "".join(meant)))
-    return tuple(result)
+        meant = get_close_matches(name, written, 1, _ALIKE) if len(name) > 2 and not owner else []
+        result.append(Asked(full, role, text, "".join(meant)))
+    fitting = _fitting(nodes, {item.name: item.text for item in result if item.role == "number"}, shape)
+    return tuple(replace(item, text=fitting.get(item.name, item.text)) for item in result)
+
+
+def _fitting(nodes: Sequence[ast.AST], texts: Mapping[str, str], shape: Sequence[int]) -> dict[str, str]:
+    """Sizes of ``x.view(B, N, H, D)`` as x has them: the first ones each its own, the others share the last."""
+    for node in nodes:
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="x"), attr="view" | "reshape"), args=args):
+                names = [arg.id for arg in args if isinstance(arg, ast.Name) and arg.id in texts]
+                if not shape or len(names) < len(args) or len(set(names)) < max(len(args), len(shape)):
+                    continue
+                found, left = [str(size) for size in shape[:-1]], shape[-1]
+                for name in names[len(found) : -1]:
+                    size = int(texts[name]) if texts[name].isdecimal() and int(texts[name]) else 1
+                    found.append(str(size if left % size == 0 else 1))
+                    left //= int(found[-1])
+                return dict(zip(names, [*found, str(left)], strict=True))
+            case _:
+                pass
+    return {}
 
 
 def suggested(name: str) -> str:
@@ -131,9 +208,36 @@ def suggested(name: str) -> str:
     return next((text for pattern, text in _SIZES if re.fullmatch(pattern, name.lower())), "4")
 
 
+def is_device(name: str) -> bool:
+    """Whether a name is one of a device, or of what finds one."""
+    return re.fullmatch(r"(get_)?(the_)?dev(ice)?", name.lower()) is not None
+
+
+def _asserted(name: str, nodes: Sequence[ast.AST]) -> str:
+    """The number that an assertion says a name is: ``assert peak == 1979e12 / 2``; empty for none."""
+    for node in nodes:
+        match node:
+            case ast.Assert(
+                test=ast.Compare(
+                    left=ast.Name(id=left), ops=[ast.Eq()], comparators=[ast.BinOp() | ast.Constant() as value]
+                )
+            ) if left == name and all(isinstance(part, _ARITHMETIC) for part in ast.walk(value)):
+                return ast.unparse(value)[:64]
+            case _:
+                pass
+    return ""
+
+
+_ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.Constant, ast.operator, ast.unaryop)
+
+
 def _role(name: str, places: Sequence[ast.AST]) -> Role:
+    if is_device(name):
+        return "device"
     for place in places:
         match place:
+            case ast.Name(id="int" | "float"):  # an annotation
+                return "number"
             case ast.Attribute() | ast.Subscript(ctx=ast.Store()):
                 return "tensor"
             case ast.BinOp(op=ast.MatMult()):

@@ -1,7 +1,7 @@
-"""Reads the expressions of one line: chains of operations on tensors, operators, indices and arguments.
+"""Works expressions out, node by node: plain values at once, operations on tensors as steps that run on the way.
 
 Every syntax node must be one of a few kinds, every name one of `core.tensors.operations.lookup` or one that an
-earlier line assigned, every argument a literal or a tensor. Nothing is evaluated.
+earlier line assigned. Python evaluates nothing of the text.
 """
 
 from __future__ import annotations
@@ -9,438 +9,298 @@ from __future__ import annotations
 import ast
 import re
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
 
 from core.limits import limit
-from core.tensors.operations.lookup import ANSWERS, OPERATIONS, find, no_layer
-from core.tensors.operations.operation import Operation
-from core.tensors.operations.table import ELEMENTWISE, INDEXING, PICKING, PIECE
-from core.tensors.operations.values import MODULES, CountQuestion, ExpressionError, Index, IndexItem, Slot, Value
-from core.tensors.parsing.arguments import nested
-from core.tensors.parsing.call_arguments import ArgumentReader, opens
-from core.tensors.parsing.counts import SYMBOLS
-from core.tensors.parsing.plan import Form, PlanStep
+from core.tensors.operations.lookup import OPERATIONS
+from core.tensors.operations.table import ELEMENTWISE
+from core.tensors.operations.values import (
+    Device,
+    DType,
+    ExpressionError,
+    Slot,
+    Value,
+)
+from core.tensors.parsing.access import AccessReader
+from core.tensors.parsing.facts import MOST_SHOWN, written_value
+from core.tensors.parsing.numbers import MOST_ITEMS, SYMBOLS, bounded, operator_of, worked_out
+from core.tensors.parsing.objects import (
+    Class,
+    Frame,
+    Function,
+    Named,
+    Ref,
+)
+from core.tensors.parsing.plan import PlanStep
 from core.tensors.parsing.text import EXAMPLE
 
-_SYNTAX_NAMES: dict[type[ast.AST], str] = {
-    ast.Lambda: "lambda",
-    ast.ListComp: "a comprehension",
-    ast.SetComp: "a comprehension",
-    ast.GeneratorExp: "a comprehension",
-    ast.IfExp: "if … else",
-    ast.BoolOp: "and / or",
-    ast.NamedExpr: ":=",
-    ast.JoinedStr: "an f-string",
-    ast.Starred: "a starred argument",
-    ast.Tuple: "a tuple",
-    ast.List: "a list",
-    ast.Constant: "a value without x",
-    ast.Slice: "a slice outside brackets",
-    ast.Await: "await",
-}
-
-BINARY: dict[type[ast.operator], str] = {
-    **SYMBOLS,
-    ast.MatMult: "@",
-    ast.BitAnd: "&",
-    ast.BitOr: "|",
-}
-_COMPARE: dict[type[ast.cmpop], str] = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-}
-_UNARY: dict[type[ast.unaryop], str] = {ast.USub: "-", ast.Invert: "~"}
+_SPEC = re.compile(r"[<>^=+, ]?\d{0,2},?(\.\d{1,2})?[a-zA-Z%]?")
 
 
-class ExpressionReader(ArgumentReader):
-    """Walks the syntax tree and appends a `PlanStep` per operation. Step 0, ``x``, is implied."""
+class ExpressionReader(AccessReader):
+    """Values of expressions."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.text = text
-        self.starts = [0]
-        for line in text.split("\n"):
-            self.starts.append(self.starts[-1] + len(line) + 1)
+    def worked_out(self, node: ast.expr) -> Any:
+        found = self._VALUES.get(type(node))
+        if found is None:
+            raise ExpressionError(f"{self.quote(node)} (this syntax) is not understood here. For example: {EXAMPLE}.")
+        return found(self, node)
 
-    # ----------------------------------------------------------------------------------------------- text
+    def _constant(self, node: ast.Constant) -> Any:
+        if isinstance(node.value, bytes | complex):
+            raise ExpressionError(f"{self.quote(node)} is not understood here. For example: {EXAMPLE}.")
+        return bounded(node.value, self.segment(node)) if node.value is not ... else ...
 
-    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
-        last, column = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-        return self.starts[node.lineno - 1] + node.col_offset, self.starts[last - 1] + column
+    def _listed(self, node: ast.Tuple | ast.List) -> Any:
+        with self.holding() as held:
+            mark = len(held)
+            for item in node.elts:
+                if isinstance(item, ast.Starred):
+                    held += self.items(self.value(item.value), item.value)
+                else:
+                    held.append(self.value(item))
+            values = held[mark:]
+        if len(values) > MOST_ITEMS:
+            raise ExpressionError(f"{self.quote(node)}: more than {MOST_ITEMS} items.")
+        return tuple(values) if isinstance(node, ast.Tuple) else values
 
-    def segment(self, node: ast.expr | ast.stmt) -> str:
-        start, end = self.span(node)
-        return self.cut(start, end) if end > start else ast.unparse(node)  # nobody typed it
-
-    def cut(self, start: int, end: int) -> str:
-        """The text from ``start`` to ``end`` on one line, without the space that broken lines leave at brackets."""
-        joined = re.sub(r"(?<=[(\[])\s*\n\s*|\s*\n\s*(?=[)\].])", "", self.text[start:end])
-        return re.sub(r"\s*\n\s*", " ", joined)
-
-    def quote(self, node: ast.expr | ast.stmt) -> str:
-        return f"`{self.segment(node)[:60]}`"
-
-    # -------------------------------------------------------------------------------------------- tensors
-
-    def named(self, node: ast.Name) -> int:
-        if node.id in self.names:
-            return self.names[node.id]
-        if node.id in self.kinds:
-            raise ExpressionError(f"`{node.id[:40]}` stands for a number here, not a tensor. For example: {EXAMPLE}.")
-        if node.id in self.lists:
-            raise ExpressionError(
-                f"`{node.id[:40]}` stands for several tensors; pick one, {node.id[:40]}[0], or join them, "
-                f"torch.cat({node.id[:40]})."
-            )
-        if node.id in self.literals:
-            raise ExpressionError(f"`{node.id[:40]}` stands for no tensor here. For example: {EXAMPLE}.")
-        known = ", ".join(self.names)
-        raise ExpressionError(
-            f"`{node.id[:40]}` is not known; {known} {'is' if len(self.names) == 1 else 'are'}. For example: {EXAMPLE}."
-        )
-
-    def tensor(self, node: ast.expr) -> int:
-        """Read a node that must give one tensor; returns the number of its step."""
-        number = self.result(node)
-        if number in self.bundles:
-            raise ExpressionError(
-                f"{self.quote(node)} gives several tensors; pick one, for example {self.quote(node)[1:-1]}[0]."
-            )
-        return number
-
-    def result(self, node: ast.expr) -> int:
-        """Read a node that must give a tensor or several; returns the number of its step."""
-        if isinstance(node, ast.Name):
-            return self.named(node)
-        if self.kind(node) is not None:
-            raise ExpressionError(self._no_tensor(node))
-        if isinstance(node, ast.Call):
-            return self._opened(node) if opens(node) else self._call(node, None)
-        if isinstance(node, ast.Attribute):
-            return self._property(node)
-        if isinstance(node, ast.Subscript):
-            return self._subscript(node)
-        if isinstance(node, ast.BinOp):
-            symbol = BINARY.get(type(node.op))
-            if symbol is None:
-                raise ExpressionError(f"{self.quote(node)}: of the operators, {_operators()} are understood.")
-            return self._binary(node, node.left, symbol, node.right)
-        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARE:
-            return self._binary(node, node.left, _COMPARE[type(node.ops[0])], node.comparators[0])
-        if isinstance(node, ast.UnaryOp) and type(node.op) in _UNARY:
-            source = self.tensor(node.operand)
-            text = self.segment(node)
-            symbol = _UNARY[type(node.op)]
-            return self.add(PlanStep(ELEMENTWISE, "unary", (source,), text, text, node.lineno, symbol=symbol))
-        name = _SYNTAX_NAMES.get(type(node), "this syntax")
-        raise ExpressionError(f"{self.quote(node)} ({name}) is not understood here. For example: {EXAMPLE}.")
-
-    def _opened(self, node: ast.Call) -> int:
-        """``list(x)``: several tensors as they are, or the rows of a single one."""
-        inner = self.result(node.args[0])
-        return inner if inner in self.bundles else self.rows(inner, node)
-
-    def rows(self, number: int, node: ast.expr | ast.stmt) -> int:
-        """The rows of a tensor, which is what Python's own unpacking takes of it."""
-        text = self.segment(node)
-        result = self.add(PlanStep(OPERATIONS["method", "unbind"], "method", (number,), text, text, node.lineno))
-        self.bundles.add(result)
+    def _dict(self, node: ast.Dict) -> dict[Any, Any]:
+        result: dict[Any, Any] = {}
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is None:
+                raise ExpressionError(f"{self.quote(node)}: name each key.")
+            result[self.key(self.value(key), key)] = self.value(value)
         return result
 
-    def _no_tensor(self, node: ast.expr) -> str:
-        """What to say of a number that stands where a tensor must."""
-        match node:
-            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) | ast.Attribute(attr=name) if (
-                name in ANSWERS
-            ):
-                return f"{self.quote(node)} is a number or sizes, where a tensor is asked for."
-            case ast.BinOp() | ast.Call() | ast.Attribute():
-                return f"{self.quote(node)} is a number and has no x in it. For example: {EXAMPLE}."
-            case _:
-                name = _SYNTAX_NAMES.get(type(node), "a number")
-                return f"{self.quote(node)} ({name}) is not understood here. For example: {EXAMPLE}."
+    def _called(self, node: ast.Call) -> Any:
+        return self.call(node)[0]
 
-    def _property(self, node: ast.Attribute) -> int:
-        if isinstance(node.value, ast.Name) and node.value.id in MODULES:
-            raise ExpressionError(f"{self.quote(node)} is not a tensor. For example: {EXAMPLE}.")
-        field = self._field(node)
-        if field is not None:
-            return field
-        if node.attr == "grad":
-            return self.gradient(node)
-        if ("method", node.attr) in OPERATIONS:
-            raise ExpressionError(
-                f"`.{node.attr}` needs brackets, for example {OPERATIONS['method', node.attr].example}."
-            )
-        operation = find("property", node.attr)
-        source = self.tensor(node.value)
+    def _binary(self, node: ast.BinOp) -> Any:
+        symbol = SYMBOLS[type(node.op)]
+        with self.holding() as held:
+            held.append(self.value(node.left))
+            held.append(self.value(node.right))
+            left, right = held[-2:]
+        return self.put_together(node, node.left, left, symbol, node.right, right)
+
+    def put_together(self, node: ast.expr, one: ast.expr, left: Any, symbol: str, other: ast.expr, right: Any) -> Any:
+        """What an operator makes of two values, at least one of them a tensor, or of two plain ones."""
+        if not isinstance(left, Ref) and not isinstance(right, Ref):
+            if not isinstance(left, int | float | str | tuple | list) or not isinstance(
+                right, int | float | str | tuple | list
+            ):
+                raise ExpressionError(f"{self.quote(node)} is not worked out here.")
+            return worked_out(symbol, left, right, self.segment(node))
+        inputs: list[int] = []
+        args: list[Value] = []
+        for side, value in ((one, left), (other, right)):
+            if isinstance(value, Ref):
+                inputs.append(self.one(value, side).number)
+                args.append(Slot(len(inputs) - 1))
+            elif isinstance(value, int | float):
+                args.append(value)
+            else:
+                raise ExpressionError(f"{self.quote(side)} stands for no tensor here. For example: {EXAMPLE}.")
+        operation = OPERATIONS["method", "matmul"] if symbol == "@" else ELEMENTWISE
+        if symbol == "@" and len(inputs) < 2:
+            raise ExpressionError("@ multiplies two tensors, for example x @ x.t().")
         text = self.segment(node)
-        return self.add(PlanStep(operation, "property", (source,), f".{node.attr}", text, node.lineno))
+        source = text
+        if self.typed:
+            start, end = self.span(node)
+            at = self.text.find(symbol, self.span(one)[1], end)
+            if at >= 0:
+                source = self.cut(start, at + len(symbol)) if not isinstance(left, Ref) else self.cut(at, end)
+        step = PlanStep(operation, "binary", tuple(inputs), source, text, node.lineno, args=tuple(args), symbol=symbol)
+        return self.add(step)
+
+    def _unary(self, node: ast.UnaryOp) -> Any:
+        if isinstance(node.op, ast.Not):
+            return not self.truth(node.operand)
+        value = self.value(node.operand)
+        if isinstance(value, int | float) and not isinstance(node.op, ast.Invert):
+            return -value if isinstance(node.op, ast.USub) else value
+        if isinstance(value, int):
+            return ~int(value)
+        symbol = SYMBOLS.get(type(node.op))
+        if symbol is None:
+            return self.one(value, node.operand)
+        source, text = self.one(value, node.operand), self.segment(node)
+        return self.add(PlanStep(ELEMENTWISE, "unary", (source.number,), text, text, node.lineno, symbol=symbol))
+
+    def _compare(self, node: ast.Compare) -> Any:
+        left, one = self.value(node.left), node.left
+        for symbol, other in zip(node.ops, node.comparators, strict=True):
+            with self.holding() as held:
+                held.append(left)
+                right = self.value(other)
+            result = self._compared(node, one, left, symbol, other, right)
+            if other is node.comparators[-1]:
+                return result
+            if isinstance(result, Ref):
+                result = self.machine.tensor(result.number)
+            try:
+                if not bool(result):
+                    return False
+            except (RuntimeError, NotImplementedError) as problem:
+                raise ExpressionError(f"{self.quote(node)}: {str(problem).splitlines()[0][:160]}.") from None
+            left, one = right, other
+        return True
+
+    def _compared(
+        self, node: ast.Compare, one: ast.expr, left: Any, symbol: ast.cmpop, other: ast.expr, right: Any
+    ) -> Any:
+        match symbol:
+            case ast.Is() | ast.IsNot():
+                return self._same(left, right) == isinstance(symbol, ast.Is)
+            case ast.In() | ast.NotIn():
+                if isinstance(right, dict):
+                    return (self.key(left, one) in cast("dict[Any, Any]", right)) == isinstance(symbol, ast.In)
+                if not isinstance(right, str | tuple | list | range) or (
+                    isinstance(right, str) and not isinstance(left, str)
+                ):
+                    raise ExpressionError(f"{self.quote(node)}: `in` looks into a text or a tuple.")
+                try:
+                    return (self._seen(left) in self._seen(right)) == isinstance(symbol, ast.In)
+                except (TypeError, RuntimeError) as problem:
+                    raise ExpressionError(f"{self.quote(node)}: {str(problem).splitlines()[0][:160]}.") from None
+            case _ if isinstance(left, int | float | Ref) and isinstance(right, int | float | Ref):
+                if isinstance(left, Ref) or isinstance(right, Ref):
+                    return self.put_together(node, one, left, SYMBOLS[type(symbol)], other, right)
+                return operator_of(SYMBOLS[type(symbol)])(left, right)
+            case _:
+                try:
+                    return bool(operator_of(SYMBOLS[type(symbol)])(_plain(self._seen(left)), _plain(self._seen(right))))
+                except (TypeError, RuntimeError) as problem:
+                    raise ExpressionError(f"{self.quote(node)}: {str(problem).splitlines()[0][:160]}.") from None
+
+    def _same(self, left: Any, right: Any) -> bool:
+        if isinstance(left, Ref) and isinstance(right, Ref):
+            return self.machine.tensor(left.number) is self.machine.tensor(right.number)
+        return left is right or (isinstance(left, Named | DType | Class) and left == right)
+
+    def _bool(self, node: ast.BoolOp) -> Any:
+        for part in node.values[:-1]:
+            if self.truth(part) == isinstance(node.op, ast.Or):
+                return self.value(part)
+        return self.value(node.values[-1])
+
+    def _either(self, node: ast.IfExp) -> Any:
+        return self.value(node.body if self.truth(node.test) else node.orelse)
+
+    def _joined(self, node: ast.JoinedStr) -> str:
+        return "".join(self._part(part) for part in node.values)[:MOST_SHOWN]
+
+    def _part(self, node: ast.expr) -> str:
+        """A piece of an f-string."""
+        if isinstance(node, ast.Constant):
+            return str(node.value)
+        if not isinstance(node, ast.FormattedValue):
+            raise ExpressionError(f"{self.quote(node)} is not understood in an f-string.")
+        value = self._seen(self.value(node.value))
+        how = self._joined(node.format_spec) if isinstance(node.format_spec, ast.JoinedStr) else ""
+        if how and not _SPEC.fullmatch(how):
+            raise ExpressionError(f"`:{how[:20]}` is no format that is understood; :.2f and :, are.")
+        if how and hasattr(value, "item") and value.numel() == 1 and not value.is_meta:
+            value = value.item()
+        if not how or not isinstance(value, int | float | str):
+            return (
+                repr(value)[:MOST_SHOWN] if isinstance(value, str) and node.conversion == 114 else written_value(value)
+            )
+        try:
+            return format(value, how)[:MOST_SHOWN]
+        except ValueError as problem:
+            raise ExpressionError(f"`:{how}`: {problem}.") from None
+
+    def _comprehended(self, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:
+        result: list[Any] = []
+        with self.inside(Frame({}, self.frame, self.frame.sizes)), self.holding() as held:
+            held.append(result)
+            self._rounds(node, node.generators, lambda: result.append(self.value(node.elt)), result)
+        return result
+
+    def _mapped(self, node: ast.DictComp) -> dict[Any, Any]:
+        result: dict[Any, Any] = {}
+        with self.inside(Frame({}, self.frame, self.frame.sizes)), self.holding() as held:
+            held.append(result)
+
+            def put() -> None:
+                result[self.key(self.value(node.key), node.key)] = self.value(node.value)
+
+            self._rounds(node, node.generators, put, result)
+        return result
+
+    def _rounds(
+        self, node: ast.expr, generators: Sequence[ast.comprehension], put: Callable[[], None], made: Any
+    ) -> None:
+        part, rest = generators[0], generators[1:]
+        for item in self.rounds(part.iter):
+            self.bind(part.target, item, part.target)
+            if all(self.truth(test) for test in part.ifs):
+                if rest:
+                    self._rounds(node, rest, put, made)
+                else:
+                    put()
+            if len(made) > limit("expression_steps"):
+                raise ExpressionError(f"{self.quote(node)}: at most {limit('expression_steps')} items.")
+
+    def rounds(self, node: ast.expr) -> Iterator[Any]:
+        """What a loop goes over, one after the other; rows of a tensor are taken when their turn comes."""
+        value = self.value(node)
+        self.held.append(value)
+        tensor: Any = self.machine.tensor(value.number) if isinstance(value, Ref) and not value.several else None
+        if tensor is not None and tensor.dim() and len(tensor) <= limit("expression_steps"):
+            for at in range(len(tensor)):
+                yield self._picked(value, (at,), f"[{at}]", f"{self.segment(node)}[{at}]", node)
+        else:
+            items = self.items(value, node)
+            if len(items) > limit("expression_steps"):
+                raise ExpressionError(f"{self.quote(node)}: at most {limit('expression_steps')} rounds are run.")
+            yield from items
 
     @abstractmethod
-    def gradient(self, node: ast.Attribute) -> int:
-        """The step that made ``w.grad``."""
+    def bind(self, target: ast.expr, value: Any, node: ast.expr | ast.stmt) -> None:
+        """Let names, or parts of something, be ``value``."""
 
-    def _called(self, node: ast.Call) -> tuple[Form, str, ast.expr | None]:
-        """How a call is written, the name of the operation, and the tensor it is a method of."""
-        match node.func:
-            case ast.Name(id=name) | ast.Attribute(value=ast.Name(id="einops"), attr=name):
-                return "bare", name, None
-            case ast.Attribute(value=ast.Name(id="torch"), attr=name):
-                return "torch", name, None
-            case ast.Attribute(value=ast.Name(id="F"), attr=name):
-                return "F", name, None
-            case ast.Attribute(value=ast.Name(id="nn"), attr="Parameter"):
-                return "nn", "Parameter", None
-            case ast.Attribute(value=ast.Attribute(value=ast.Name(id="nn"), attr="init"), attr=name):
-                return "init", name, None
-            case (
-                ast.Attribute(value=ast.Name(id="nn"), attr=name)
-                | ast.Call(func=ast.Attribute(value=ast.Name(id="nn"), attr=name))
-            ):
-                raise ExpressionError(no_layer(name))
-            case ast.Attribute(value=receiver, attr=name):
-                return "method", name, receiver
-            case _:
-                raise ExpressionError(f"{self.quote(node.func)} cannot be called. For example: {EXAMPLE}.")
+    def _lambda(self, node: ast.Lambda) -> Function:
+        return self.function(node)
 
-    def _field(self, node: ast.Attribute) -> int | None:
-        """One of several results by its name, ``x.topk(2).indices``; ``None`` for anything else."""
-        if isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name | ast.Attribute):
-            form, name, _ = self._called(node.value)
-            operation = OPERATIONS.get((form, name))  # type: ignore[arg-type]
-            if operation is not None and node.attr in operation.fields and self._several(operation, form, node.value):
-                return self._call(node.value, node)
-        if isinstance(node.value, ast.Name) and self.names.get(node.value.id) in self.bundles:
-            number = self.names[node.value.id]
-            fields = self._made(number).operation.fields
-            if node.attr in fields:
-                return self._taken(number, fields.index(node.attr), self.segment(node), node)
-        return None
+    def function(self, node: ast.FunctionDef | ast.Lambda, cls: Class | None = None) -> Function:
+        """A function with the defaults that its parameters have now."""
+        args = node.args
+        given = [*args.posonlyargs, *args.args]
+        pairs = list(zip(given[len(given) - len(args.defaults) :], args.defaults, strict=True))
+        pairs += [(arg, value) for arg, value in zip(args.kwonlyargs, args.kw_defaults, strict=True) if value]
+        return Function(node, self.frame, {arg.arg: self.value(value) for arg, value in pairs}, self.typed, cls)
 
-    def _taken(self, number: int, pick: int, text: str, node: ast.expr) -> int:
-        return self.add(PlanStep(PIECE, "piece", (number,), text, text, node.lineno, pick=pick))
-
-    def _made(self, number: int) -> PlanStep:
-        """The step that made a tensor, which names hand on."""
-        step = self.steps[number - 1]
-        while step.form == "name" and step.inputs[0]:
-            step = self.steps[step.inputs[0] - 1]
-        return step
-
-    def _several(self, operation: Operation, form: Form, node: ast.Call) -> bool:
-        """Whether a call gives several tensors, by the arguments it has."""
-        rest = node.args if form == "method" else node.args[1:]
-        return operation.gives_several(rest, node.keywords, lambda item: self.kind(item) == "number")
-
-    def _restride(self, number: int) -> None:
-        """Let every name of the tensor that step ``number`` gave another layout stand for that step."""
-
-        def first(step: int) -> int:
-            while step and (self.steps[step - 1].form == "name" or self.steps[step - 1].operation.restrides):
-                step = self.steps[step - 1].inputs[0]
-            return step
-
-        parts = [name for name, step in self.names.items() if first(step) == first(number)]
-        self.names |= dict.fromkeys(parts, number)
-        self.steps[number - 1] = replace(self.steps[number - 1], name=next(iter(parts), ""))
-
-    def _call(self, node: ast.Call, outer: ast.Subscript | ast.Attribute | None) -> int:
-        """A method or function. ``outer`` is the subscript or field that picks one of several results."""
-        form, name, receiver = self._called(node)
-        operation = find(form, name)  # type: ignore[arg-type]
-        self.device = {"cuda": "cuda:0", "cpu": "cpu"}.get(name, "") if form == "method" else ""
-        inputs: list[int] = []
-        rest: Sequence[ast.expr] = node.args
-        args: list[Value] = []
-        named = node.keywords
-        if receiver is not None:
-            inputs.append(self.tensor(receiver))
-        elif operation.subject:
-            if not rest and named and named[0].arg == "input" and form != "bare":
-                rest, named = [named[0].value], named[1:]
-            if not rest:
-                raise ExpressionError(f"`{name}` needs a tensor first, for example {operation.example}.")
-            several = self.listed(rest[0]) if form == "bare" else None
-            if several is None:
-                inputs.append(self.tensor(rest[0]))
-            elif several:
-                args.append(self.slots(several, inputs))
-                operation = replace(operation, subject=False)
-            else:
-                raise ExpressionError(f"`{name}` needs a tensor first, for example {operation.example}.")
-            rest = rest[1:]
-        own, self.device = self.device, ""
-        args += self.arguments(operation, rest, inputs)
-        keywords = tuple(self.keywords(operation, named, inputs))
-        device, self.device = self.device or own, ""
-        if not inputs and {"tensor", "tensors"} & set(operation.takes) and "float" not in operation.takes:
-            raise ExpressionError(f"{name} needs at least one tensor, for example {operation.example}.")
-        name_at = self.span(node.func)[1] - len(name)
-        start, end = self.span(outer or node)
-        step = PlanStep(
-            operation,
-            form,
-            tuple(inputs),
-            self.cut(start, end) if receiver is None else f".{self.cut(name_at, end)}",
-            self.segment(outer or node),
-            node.lineno,
-            args=tuple(args),
-            keywords=keywords,
-            pick=None if outer is None else self._picked(operation, outer),
-            at=(name_at, end),
-            device=device,
-        )
-        number = self.add(step)
-        if operation.restrides:
-            self._restride(number)
-        if outer is None and self._several(operation, form, node):
-            self.bundles.add(number)
-        return number
-
-    def _picked(self, operation: Operation, outer: ast.Subscript | ast.Attribute) -> int:
-        return operation.fields.index(outer.attr) if isinstance(outer, ast.Attribute) else self._piece(outer)
-
-    def gives_several(self, node: ast.expr) -> bool:
-        """Whether a call, or what a slice of its result, gives several tensors."""
-        match node:
-            case ast.Subscript(value=owner, slice=ast.Slice()):
-                return self.gives_several(owner)
-            case ast.Name(id=name):
-                return self.names.get(name) in self.bundles
-            case ast.Call(func=ast.Name() | ast.Attribute()):
-                form, name, _ = self._called(node)
-                operation = OPERATIONS.get((form, name))  # type: ignore[arg-type]
-                return operation is not None and self._several(operation, form, node)
-            case _:
-                return False
-
-    def _subscript(self, node: ast.Subscript) -> int:
-        base = node.value
-        if isinstance(base, ast.Name) and base.id in self.lists:
-            return self._item(self.lists[base.id], node)
-        if isinstance(node.slice, ast.Slice) and self.gives_several(base):
-            return self.some(node, self.result(base), self._slice(node.slice))
-        if isinstance(base, ast.Call) and self.gives_several(base):
-            return self._call(base, node)
-        if isinstance(base, ast.Name) and self.names.get(base.id) in self.bundles:
-            text = self.segment(node)
-            step = PlanStep(PIECE, "piece", (self.names[base.id],), text, text, node.lineno, pick=self._piece(node))
-            return self.add(step)
-        inputs = [self.tensor(base)]
-        index = self.index(node, inputs)
-        picks = any(
-            isinstance(item, Slot | tuple) or (isinstance(item, CountQuestion) and item.several) for item in index
-        )
-        step = PlanStep(
-            PICKING if picks else INDEXING,
-            "index",
-            tuple(inputs),
-            self.brackets(node),
-            self.segment(node),
-            node.lineno,
-            index=index,
-        )
-        return self.add(step)
-
-    def some(self, node: ast.expr, number: int, part: slice, name: str = "") -> int:
-        """Some of several tensors, which stay several: ``x.chunk(4)[1:]``."""
-        text = name or self.segment(node)
-        added = self.add(PlanStep(PIECE, "piece", (number,), text, text, node.lineno, index=(part,), name=name))
-        self.bundles.add(added)
-        return added
-
-    def _item(self, numbers: Sequence[int], node: ast.Subscript) -> int:
-        """One of a list of tensors that a line made: the very step, so that nothing is added."""
-        pick = self._piece(node)
-        if not -len(numbers) <= pick < len(numbers):
-            raise ExpressionError(f"{self.quote(node)}: the list has {len(numbers)} tensors.")
-        return numbers[pick]
-
-    def _piece(self, node: ast.Subscript) -> int:
-        pick = self.count(node.slice)
-        if not isinstance(pick, int):
-            raise ExpressionError(f"Pick one of the tensors with a whole number, not `[{self.segment(node.slice)}]`.")
-        return pick
-
-    def brackets(self, node: ast.Subscript) -> str:
-        start, end = self.span(node.value)[1], self.span(node)[1]
-        opening = self.text.find("[", start, end)
-        return self.cut(opening, end) if opening >= 0 else f"[{ast.unparse(node.slice)}]"  # nobody typed it
-
-    def index(self, node: ast.Subscript, inputs: list[int]) -> Index:
-        """Read what stands in square brackets; tensors in it are added to ``inputs``."""
-        items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        index = tuple(self._index_item(item, inputs) for item in items)
-        if sum(item is None for item in index) > limit("tensor_rank"):
-            raise ExpressionError(f"Too many new dimensions; at most {limit('tensor_rank')} are drawn.")
-        return index
-
-    def _index_item(self, node: ast.expr, inputs: list[int]) -> IndexItem:
-        if isinstance(node, ast.Slice):
-            return self._slice(node)
-        if isinstance(node, ast.List):
-            values = self.count(node) if self.kind(node) else nested(node, self.count)
-            if isinstance(values, tuple) or (isinstance(values, CountQuestion) and values.whole):
-                return values  # type: ignore[return-value]
-        if isinstance(node, ast.Name) and self.literals.get(node.id) == ("none", None):
-            return None
-        if isinstance(node, ast.Constant):
-            return ... if node.value is Ellipsis else self._bound(node)
-        if isinstance(node, ast.List | ast.Tuple) or self.kind(node) is not None:
-            return self._bound(node)
-        inputs.append(self.tensor(node))
-        return Slot(len(inputs) - 1)
-
-    def _slice(self, node: ast.Slice) -> slice:
-        return slice(*(None if part is None else self._bound(part) for part in (node.lower, node.upper, node.step)))
-
-    def _bound(self, node: ast.expr) -> int | CountQuestion | None:
-        if isinstance(node, ast.Constant) and node.value is None:
-            return None
-        count = self.count(node) if self.kind(node) == "number" else None
-        if not isinstance(count, int) and not (isinstance(count, CountQuestion) and count.whole):
-            raise ExpressionError(
-                f"`[{self.segment(node)[:60]}]`: an index is a whole number, a slice, None, `...`, a list of whole "
-                "numbers, or a tensor."
-            )
-        return count
-
-    def _binary(self, node: ast.expr, left: ast.expr, symbol: str, right: ast.expr) -> int:
-        numbers = [self.kind(side) == "number" for side in (left, right)]
-        if all(numbers):
-            raise ExpressionError(f"{self.quote(node)} has no x in it. For example: {EXAMPLE}.")
-        inputs: list[int] = []
-        args: list[Value] = []
-        for side, is_number in zip((left, right), numbers, strict=True):
-            if not is_number:
-                inputs.append(self.tensor(side))
-            args.append(self.count(side) if is_number else Slot(len(inputs) - 1))
-        operation = ELEMENTWISE
-        if symbol == "@":
-            if len(inputs) < 2:
-                raise ExpressionError("@ multiplies two tensors, for example x @ x.t().")
-            operation = OPERATIONS["method", "matmul"]
-        start, end = self.span(node)
-        at = self.text.find(symbol, self.span(left)[1], end)
-        added = self.segment(node) if at < 0 else self.cut(start, at + len(symbol)) if numbers[0] else self.cut(at, end)
-        step = PlanStep(
-            operation,
-            "binary",
-            tuple(inputs),
-            added,
-            self.segment(node),
-            node.lineno,
-            args=tuple(args),
-            symbol=symbol,
-        )
-        return self.add(step)
+    _VALUES: Mapping[type[ast.expr], Callable[[Any, Any], Any]] = {
+        ast.Constant: _constant,
+        ast.Name: AccessReader._name,
+        ast.Tuple: _listed,
+        ast.List: _listed,
+        ast.Dict: _dict,
+        ast.Subscript: AccessReader._subscript,
+        ast.Slice: AccessReader._slice,
+        ast.Attribute: AccessReader._attribute,
+        ast.Call: _called,
+        ast.BinOp: _binary,
+        ast.UnaryOp: _unary,
+        ast.Compare: _compare,
+        ast.BoolOp: _bool,
+        ast.IfExp: _either,
+        ast.JoinedStr: _joined,
+        ast.ListComp: _comprehended,
+        ast.GeneratorExp: _comprehended,
+        ast.DictComp: _mapped,
+        ast.Lambda: _lambda,
+    }
 
 
-def _operators() -> str:
-    return f"{' '.join(BINARY.values())} and comparisons"
+def _plain(value: Any) -> Any:
+    """``value`` as it compares: a device without its number stands for the first; a type by its name."""
+    if isinstance(value, Device):
+        return "cuda:0" if value.name == "cuda" else value.name
+    if isinstance(value, Named):
+        return value.path
+    return tuple(map(_plain, cast("Sequence[Any]", value))) if isinstance(value, tuple | range) else value

@@ -1,4 +1,4 @@
-"""What lines say that are no tensors: the record of an answer, and how values are written."""
+"""What lines say that are no tensors, how values are written, and what the reader asks of the run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from core.tensors.operations.values import Device, DType
+from core.tensors.operations.values import Device, DType, MemoryFormat
+from core.tensors.parsing.objects import Bound, Cell, Class, Function, Instance, Module, Named, Storage
 from core.tensors.parsing.plan import PlanStep
 
 HELPERS: Mapping[str, int] = {"get_memory_usage": 1, "same_storage": 2}
@@ -27,22 +28,14 @@ class Fact:
     holds: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """Where a tensor or its storage begins, to be compared only."""
-
-    storage: int
-    byte: int
-
-
 class Machine(Protocol):
-    """What runs the steps that are read, as soon as their statement is complete."""
+    """What runs the steps that are read, one by one."""
 
     counted: bool
 
-    def advance(self, steps: list[PlanStep]) -> Exception | None: ...
+    def run(self, step: PlanStep) -> Exception | None: ...
+    def last(self) -> int: ...
     def tensor(self, number: int) -> Any: ...
-    def number(self, count: Any) -> Any: ...
     def device(self, number: int) -> str: ...
     def storage(self, number: int) -> int: ...
     def gradient(self, number: int) -> int | None: ...
@@ -50,9 +43,10 @@ class Machine(Protocol):
     def reached(self, number: int) -> list[int]: ...
     def clear(self, number: int) -> None: ...
     def seed(self, number: int) -> None: ...
-    def forget(self, number: int, name: str) -> None: ...
-    def has_run(self, number: int) -> bool: ...
-    def unpacks(self, number: int, wanted: int) -> bool: ...
+    def rename(self, number: int, name: str) -> None: ...
+    def settle(self, names: Mapping[str, int], held: frozenset[int]) -> None: ...
+    def name(self, number: int) -> str: ...
+    def operation(self, number: int) -> Any: ...
     def mark(self) -> Any: ...
     def back(self, mark: Any) -> None: ...
 
@@ -63,19 +57,35 @@ def written_value(value: Any) -> str:
         if value.is_meta or value.numel() > 16:
             return f"tensor of shape {tuple(value.shape)}, {str(value.dtype).removeprefix('torch.')}"
         return f"tensor({_list_text(value.tolist())})"
-    if isinstance(value, float):
-        return str(value) if math.isfinite(value) and value == round(value, 6) else f"{value:.6g}"
-    if isinstance(value, DType):
-        return f"torch.{value.name}"
-    if isinstance(value, Device):
-        return value.name
-    if isinstance(value, Cell):
-        return f"byte {value.byte} of storage {value.storage}"
-    if isinstance(value, tuple):
-        items = cast("tuple[Any, ...]", value)
-        inner = ", ".join(written_value(item) for item in items[:24])
-        return f"({inner}{',' if len(items) == 1 else ''})"
-    return str(value)[:MOST_SHOWN]
+    match value:
+        case float():
+            return str(value) if math.isfinite(value) and value == round(value, 6) else f"{value:.6g}"
+        case DType() | MemoryFormat():
+            return f"torch.{value.name}"
+        case Device():
+            return value.name
+        case Cell():
+            return f"byte {value.byte} of storage {value.storage}"
+        case tuple() | list():
+            items = cast("tuple[Any, ...]", value)
+            inner = ", ".join(written_value(item) for item in items[:24])
+            ends = "[]" if isinstance(value, list) else "()"
+            return f"{ends[0]}{inner}{',' if isinstance(value, tuple) and len(items) == 1 else ''}{ends[1]}"
+        case dict():
+            pairs = cast("dict[Any, Any]", value)
+            return f"{{{', '.join(f'{written_value(key)}: {written_value(item)}' for key, item in pairs.items())}}}"
+        case Instance():
+            return f"a {value.cls.name}"
+        case Function() | Bound() | Named():
+            return f"the function {value.name}"
+        case Class():
+            return f"the class {value.name}"
+        case Module():
+            return f"the module {value.path}"
+        case Storage():
+            return "a storage"
+        case _:
+            return str(value)[:MOST_SHOWN]
 
 
 def _list_text(value: Any) -> str:

@@ -3,47 +3,52 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
 from core.tensors.operations.lookup import OPERATIONS
 from core.tensors.operations.values import ExpressionError
-from core.tensors.parsing.numbers import NUMBERS
+from core.tensors.parsing.numbers import CONSTANTS, FUNCTIONS
 
-_MODULES: tuple[tuple[str, str], ...] = (
-    ("torch", "torch"),
-    ("einops", "einops"),
-    ("torch.nn.functional", "F"),
-    ("torch.nn", "nn"),
-    ("math", "math"),
-    ("numpy", "np"),
-    ("random", "random"),
-)
-"""Modules as they may be imported, and the names they have here."""
+_MODULES: Mapping[str, str] = {
+    **{name: name for name in ("torch", "einops", "math", "random", "sys", "torch.cuda", "torch.optim")},
+    "torch.nn.functional": "F",
+    "torch.nn": "nn",
+    "torch.nn.init": "nn.init",
+    "numpy": "np",
+}
+"""Modules that may be imported, and what they are called here."""
 
-_TYPES = ("typing", "__future__", "collections.abc", "jaxtyping")
+_TYPES = ("typing", "__future__", "collections.abc", "collections", "jaxtyping", "dataclasses", "abc")
 """Modules that only name types, which are not read."""
 
 
-def read_import(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
-    """Names that an import gives and the longer ones they stand for, ``sqrt`` for ``math.sqrt``.
+def read_import(node: ast.Import | ast.ImportFrom) -> dict[str, tuple[str, str]]:
+    """Names that an import gives, each with a module and the name there, which is empty for the module itself.
 
     Raises `ExpressionError` for a module, or a name of it, that is not there.
     """
     module = node.module or "." if isinstance(node, ast.ImportFrom) else ""
-    if module in _TYPES:
-        return {}
-    by_name: dict[str, str] = {}
+    found: dict[str, tuple[str, str]] = {}
     for alias in node.names:
         path, name = f"{module}.{alias.name}" if module else alias.name, alias.asname or alias.name
-        if (path, name) in _MODULES or path in _TYPES or (module == "torch" and alias.name == "Tensor"):
-            continue
-        short = {"torch.nn.functional": "F"}.get(module, module)
-        form = {"torch": "torch", "F": "F", "einops": "bare"}.get(short, "")
-        if f"{short}.{alias.name}" not in NUMBERS and (form, alias.name) not in OPERATIONS:
+        known = _MODULES.get(module, "")
+        if module in _TYPES or path in _TYPES:
+            found[name] = ("typing", alias.name)
+        elif path in _MODULES:
+            if alias.asname or "." not in name:
+                found[name] = (_MODULES[path], "")
+        elif known and _is_known(known, alias.name):
+            found[name] = ("" if known == "einops" else known, alias.name)
+        else:
             raise ExpressionError(
-                f"`{ast.unparse(node)[:60]}`: only torch, einops, math, numpy as np, torch.nn.functional as F and "
-                "torch.nn as nn are there, under these names, and the functions of them that are understood."
+                f"`{ast.unparse(node)[:60]}`: only torch, einops, math, numpy, random and torch.nn are there, and the "
+                "functions of them that are understood."
             )
-        if name == alias.name and form == "bare":
-            continue
-        by_name[name] = f"{short}.{alias.name}"
-    return by_name
+    return found
+
+
+def _is_known(module: str, name: str) -> bool:
+    form = {"torch": "torch", "F": "F", "einops": "bare", "nn.init": "init"}.get(module, "")
+    path = f"{module}.{name}"
+    layer = module in ("nn", "torch.optim") and name[:1].isupper()
+    return layer or path in (*CONSTANTS, *FUNCTIONS, "torch.Tensor") or (form, name) in OPERATIONS

@@ -1,475 +1,373 @@
-"""What a program asks its tensors, as Python values: ``assert``, ``print``, ``if``, and lines that are no tensor.
+"""What a program asks its tensors, as Python values, and the functions of Python and torch that give no tensor.
 
-Only the questions named here are understood; each is answered on the tensors as they are when its line runs. Nothing
-is evaluated by Python itself.
+Only the questions named here are understood; each is answered on the tensors as they are when its line runs.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-import operator
-import re
-from abc import abstractmethod
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Mapping
 from typing import Any, cast
 
 from core.limits import limit
-from core.tensors.operations.values import DTYPES, CountQuestion, Device, DType, ExpressionError
-from core.tensors.parsing.counts import SYMBOLS
-from core.tensors.parsing.evaluated import bounded
+from core.tensors.operations.lookup import OPERATIONS, find
+from core.tensors.operations.values import Device, DType, ExpressionError
 from core.tensors.parsing.expressions import ExpressionReader
-from core.tensors.parsing.facts import HELPERS, MOST_SHOWN, Cell, Machine, written_value
+from core.tensors.parsing.facts import HELPERS, Fact, written_value
+from core.tensors.parsing.numbers import FUNCTIONS, bounded
+from core.tensors.parsing.objects import Bound, Cell, Class, Instance, Named, PythonError, Ref, Storage
+from core.tensors.parsing.plan import PlanStep
 
-_COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
-_TENSOR_METHODS = ("is_contiguous", "tolist", "is_floating_point", "is_complex", "data_ptr", "get_device")
-_TENSOR_FIELDS = (
-    "requires_grad",
-    "is_leaf",
-    "grad_fn",
-    "is_cuda",
-    "nbytes",
-    "itemsize",
-    "device",
-    "dtype",
-    "retains_grad",
+_METHODS = (
+    *("size", "stride", "numel", "nelement", "dim", "ndimension", "storage_offset", "element_size", "is_contiguous"),
+    *("tolist", "item", "is_floating_point", "is_complex", "data_ptr", "get_device", "storage", "untyped_storage"),
+    *("__len__", "register_hook"),
 )
-_TORCH = ("equal", "allclose", "is_tensor", "Size", "device", "is_grad_enabled", "get_default_dtype", "numel")
-_CUDA = ("is_available", "device_count", "memory_allocated", "max_memory_allocated", "current_device")
-_PYTHON = ("str", "repr", "isinstance", "type", "bool", "hasattr", "any", "all", "sorted")
-_STORAGES = ("storage", "untyped_storage")
+_FIELDS = ("requires_grad", "is_leaf", "nbytes", "itemsize", "retains_grad", "ndim")
+_TORCH = (
+    *("equal", "allclose", "is_tensor", "Size", "device", "is_grad_enabled", "get_default_dtype", "numel"),
+    *("finfo", "iinfo", "save", "is_floating_point", "set_default_device", "set_float32_matmul_precision"),
+)
+_CUDA: Mapping[str, Any] = {
+    **dict.fromkeys(("is_available", "is_bf16_supported"), True),
+    **dict.fromkeys(("synchronize", "empty_cache", "reset_peak_memory_stats", "set_device")),
+    "device_count": 1,
+    "current_device": 0,
+    "current_accelerator": Device("cuda:0"),
+    **dict.fromkeys(("memory_allocated", "max_memory_allocated"), "bytes"),
+}
+"""What is asked of a GPU, or of ``torch.accelerator``, and what one GPU answers."""
+
 _CLASSES: Mapping[str, tuple[type, ...]] = {
     "int": (int,),
     "float": (float,),
     "bool": (bool,),
     "str": (str,),
     "tuple": (tuple,),
-    "list": (tuple,),
+    "list": (list,),
+    "dict": (dict,),
 }
-_SPEC = re.compile(r"[<>^=+, ]?\d{0,2},?(\.\d{1,2})?[a-zA-Z%]?")
+_TEXT = ("startswith", "endswith", "lower", "upper", "strip", "count", "split", "join", "replace")
 
 
-class FactReader(ExpressionReader):
-    """Answers questions; tensors in them are steps like others, run on the way."""
+class QuestionReader(ExpressionReader):
+    """Answers questions."""
 
-    def __init__(self, text: str, machine: Machine | None = None) -> None:
-        super().__init__(text)
-        self.machine = machine
-        self.values: dict[str, Any] = {}
-        """Names that stand for an answer, a caught error among them."""
+    PYTHON_CALLS = (
+        *("len", "list", "tuple", "dict", "zip", "enumerate", "reversed", "map", "filter", "str", "repr", "type"),
+        *("isinstance", "hasattr", "any", "all", *HELPERS),
+    )
 
-    @abstractmethod
-    def run(self) -> None:
-        """Run the steps that have been read."""
+    def is_question(self, name: str) -> bool:
+        """Whether a method of a tensor gives no tensor."""
+        return name in _METHODS
 
-    # ------------------------------------------------------------------------------------------ what is asked
+    def is_method(self, name: str) -> bool:
+        return name in _METHODS or ("method", name) in OPERATIONS
 
-    def is_fact(self, node: ast.expr) -> bool:
-        """Whether ``node`` is a question, and no tensor."""
-        match node:
-            case ast.Constant(value=value):
-                return not isinstance(value, bytes) and value is not ...
-            case ast.JoinedStr() | ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
-                return True
-            case ast.Name(id=name):
-                return name in self.values or name in self.literals or name in self.kinds
-            case ast.Compare(left=left, ops=[symbol], comparators=[right]) if type(symbol) in _COMPARED:
-                return self._is_scalar(left) and self._is_scalar(right)
-            case ast.Compare():
-                return True
-            case ast.Subscript(value=owner):
-                return self._is_answer(owner)
-            case ast.Call() | ast.Attribute() if self._is_answer(node):
-                return True
-            case ast.BinOp(left=left, right=right):
-                return self.kind(node) is not None or (self._is_scalar(left) and self._is_scalar(right))
-            case _:
-                return self.kind(node) is not None
+    def apply(self, callee: Any, args: list[Any], named: dict[str, Any], node: ast.expr) -> Any:
+        raise NotImplementedError
 
-    def _is_scalar(self, node: ast.expr) -> bool:
-        return self.is_fact(node) or (isinstance(node, ast.Tuple | ast.List) and all(map(self._is_scalar, node.elts)))
+    # ---------------------------------------------------------------------------------------- of a tensor
 
-    def _is_answer(self, node: ast.expr) -> bool:
-        """Whether a call, field or name gives a value that is no tensor and no number known by its syntax."""
-        match node:
-            case ast.Name(id=name):
-                return name in self.values or name == "torch.Size"
-            case ast.Call(func=ast.Name(id=name)):
-                return (
-                    name in _PYTHON
-                    or name in HELPERS
-                    or (name == "len" and self._is_scalar(node.args[0]) if node.args else False)
-                )
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr=name)):
-                return name in _TORCH
-            case ast.Call(func=ast.Attribute(value=ast.Attribute(value=ast.Name(id="torch"), attr="cuda"), attr=name)):
-                return name in _CUDA
-            case ast.Call(
-                func=ast.Attribute(attr="data_ptr" | "nbytes" | "size", value=ast.Call(func=ast.Attribute(attr=name)))
-            ) if name in _STORAGES:
-                return True
-            case ast.Call(func=ast.Attribute(value=owner, attr=name)):
-                return name in _TENSOR_METHODS or self._is_answer(owner)
-            case ast.Attribute(value=ast.Name(id="torch"), attr=name):
-                return name in DTYPES or name == "Tensor"
-            case ast.Attribute(value=owner, attr="grad"):
-                return self._has_no_gradient(owner)
-            case ast.Attribute(value=owner, attr=name):
-                return (name in _TENSOR_FIELDS and not self._is_answer(owner)) or self._is_answer(owner)
-            case ast.Subscript(value=owner):
-                return self._is_answer(owner)
-            case _:
-                return False
-
-    def _has_no_gradient(self, owner: ast.expr) -> bool:
-        """Whether ``owner.grad`` is None at this point; of names alone, which takes no step."""
-        number = self.names.get(owner.id) if isinstance(owner, ast.Name) else None
-        if number is None or self.machine is None or number in self.bundles:
-            return False
-        self.run()
-        return self.machine.gradient(number) is None
-
-    # ---------------------------------------------------------------------------------------------- answers
-
-    def truth(self, node: ast.expr) -> bool:
-        """Whether ``node`` counts as true. Raises `ExpressionError` where that hangs on values that are not there."""
-        value = self.fact(node)
-        try:
-            return bool(value)
-        except (RuntimeError, NotImplementedError) as problem:
-            raise ExpressionError(f"{self.quote(node)}: {str(problem).splitlines()[0][:200]}.") from None
-
-    def shown(self, node: ast.expr) -> str:
-        return written_value(self.fact(node))
-
-    def fact(self, node: ast.expr) -> Any:
-        """The value of ``node``: one of Python, or a tensor."""
-        match node:
-            case ast.Constant(value=value) if not isinstance(value, bytes | complex):
-                whole = isinstance(value, int | float) and not isinstance(value, bool)
-                return bounded(value, self.segment(node)) if whole else value
-            case ast.Name(id=name) if name in self.values:
-                return self.values[name]
-            case ast.JoinedStr(values=parts):
-                return "".join(self._part(part) for part in parts)[:MOST_SHOWN]
-            case ast.BoolOp(op=symbol, values=parts):
-                for part in parts[:-1]:
-                    if self.truth(part) == isinstance(symbol, ast.Or):
-                        return self.fact(part)
-                return self.fact(parts[-1])
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return not self.truth(operand)
-            case ast.IfExp(test=test, body=body, orelse=other):
-                return self.fact(body if self.truth(test) else other)
-            case ast.Compare() if self.is_fact(node) or len(node.ops) > 1:
-                return self._compared(node)
-            case _ if self._is_answer(node):
-                return self._answered(node)
-            case _ if self.kind(node) is not None:
-                return self._numbered(node)
-            case ast.Tuple(elts=items) | ast.List(elts=items):
-                return tuple(self.fact(item) for item in items)
-            case ast.BinOp(left=left, op=symbol, right=right) if type(symbol) in SYMBOLS and self.is_fact(node):
-                return self._put_together(node, self.fact(left), SYMBOLS[type(symbol)], self.fact(right))
-            case _:
-                known = self.literal(node)
-                if known is not None:
-                    value = known[1]
-                    return self._dtype_of(value) if isinstance(value, CountQuestion) else value
-                return self._tensor_of(node)
-
-    def _tensor_of(self, node: ast.expr) -> Any:
-        number = self.tensor(node)
-        self.run()
-        if self.machine is None:
-            raise ExpressionError(f"{self.quote(node)} is known once the lines before it have run.")
-        return self.machine.tensor(number)
-
-    def _numbered(self, node: ast.expr) -> Any:
-        count = self.count(node)
-        self.run()
-        if self.machine is None:
-            if isinstance(count, CountQuestion):
-                raise ExpressionError(f"{self.quote(node)} is known once the lines before it have run.")
-            return count
-        return self.machine.number(count)
-
-    def _dtype_of(self, value: CountQuestion) -> Any:
-        self.run()
-        return self.machine.number(value) if self.machine is not None else value
-
-    def _part(self, node: ast.expr) -> str:
-        """A piece of an f-string."""
-        match node:
-            case ast.Constant(value=str() as text):
-                return text
-            case ast.FormattedValue(value=inner, format_spec=spec):
-                value = self.fact(inner)
-                how = "".join(self._part(part) for part in spec.values) if isinstance(spec, ast.JoinedStr) else ""
-                if not how or not isinstance(value, int | float | str):
-                    value = value.item() if hasattr(value, "item") and how and value.numel() == 1 else value
-                if not how or not isinstance(value, int | float | str):
-                    return written_value(value)
-                if not _SPEC.fullmatch(how):
-                    raise ExpressionError(f"`:{how[:20]}` is no format that is understood; :.2f and :, are.")
-                try:
-                    return format(value, how)[:MOST_SHOWN]
-                except ValueError as problem:
-                    raise ExpressionError(f"`:{how}`: {problem}.") from None
-            case _:
-                raise ExpressionError(f"{self.quote(node)} is not understood in an f-string.")
-
-    def _compared(self, node: ast.Compare) -> Any:
-        left: Any = self.fact(node.left)
-        for symbol, other in zip(node.ops, node.comparators, strict=True):
-            right = self.fact(other)
-            match symbol:
-                case ast.Is():
-                    result: Any = left is right
-                case ast.IsNot():
-                    result = left is not right
-                case ast.In() | ast.NotIn():
-                    if not isinstance(right, str | tuple) or (isinstance(right, str) and not isinstance(left, str)):
-                        raise ExpressionError(f"{self.quote(node)}: `in` looks into a text or a tuple.")
-                    try:
-                        result = (left in cast("Any", right)) == isinstance(symbol, ast.In)
-                    except (TypeError, RuntimeError) as problem:
-                        raise ExpressionError(f"{self.quote(node)}: {str(problem).splitlines()[0][:160]}.") from None
-                case _:
-                    try:
-                        result = _COMPARED[type(symbol)](_plain(left), _plain(right))
-                    except (TypeError, RuntimeError) as problem:
-                        raise ExpressionError(f"{self.quote(node)}: {str(problem).splitlines()[0][:160]}.") from None
-            if node.comparators[-1] is other:
-                return result
-            try:
-                if not bool(result):
-                    return False
-            except (RuntimeError, NotImplementedError) as problem:
-                raise ExpressionError(f"{self.quote(node)}: {str(problem).splitlines()[0][:160]}.") from None
-            left = cast("Any", right)
-        return True
-
-    def _put_together(self, node: ast.expr, left: Any, symbol: str, right: Any) -> Any:
-        if isinstance(left, str) and isinstance(right, str) and symbol == "+":
-            return (left + right)[:MOST_SHOWN]
-        if not (isinstance(left, int | float) and isinstance(right, int | float)):
-            raise ExpressionError(f"{self.quote(node)} is not worked out here.")
-        if symbol == "**" and (abs(left) > 1e3 or abs(right) > 30):
-            raise ExpressionError(f"{self.quote(node)} is too large a power.")
-        functions = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow"}
-        try:
-            return bounded(getattr(operator, functions[symbol])(left, right), self.segment(node))
-        except (ArithmeticError, ValueError) as problem:
-            raise ExpressionError(f"{self.quote(node)}: {problem}.") from None
-
-    def _answered(self, node: ast.expr) -> Any:
-        match node:
-            case ast.Name(id=name):
-                return self.values[name]
-            case ast.Attribute(value=ast.Name(id="torch"), attr=name):
-                return "torch.Tensor" if name == "Tensor" else DType(DTYPES[name])
-            case ast.Attribute(attr="grad"):
-                return None
-            case ast.Call(func=ast.Name(id=name), args=args):
-                return self._by_name(name, args, node)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr=name), args=args):
-                return self._by_torch(name, args, node)
-            case ast.Call(func=ast.Attribute(value=ast.Attribute(value=ast.Name(id="torch"), attr="cuda"), attr=name)):
-                return self._by_cuda(name)
-            case ast.Call(
-                func=ast.Attribute(attr=name, value=ast.Call(func=ast.Attribute(value=owner, attr=inner)))
-            ) if inner in _STORAGES:
-                tensor, number = self._of(owner)
-                nbytes = tensor.untyped_storage().nbytes()
-                return (
-                    Cell(number, 0)
-                    if name == "data_ptr"
-                    else nbytes
-                    if inner == "untyped_storage"
-                    else nbytes // tensor.element_size()
-                )
-            case ast.Call(func=ast.Attribute(value=owner, attr=name), args=args) if self._is_answer(owner):
-                return self._of_text(self.fact(owner), name, args, node)
-            case ast.Call(func=ast.Attribute(value=owner, attr=name), args=args, keywords=[]):
-                return self._of_tensor(owner, name, args, node)
-            case ast.Attribute(value=owner, attr=name) if self._is_answer(owner):
-                return self._field_of(self.fact(owner), name, node)
-            case ast.Attribute(value=owner, attr=name):
-                return self._of_tensor(owner, name, (), node)
-            case ast.Subscript(value=owner, slice=index):
-                value, at = self.fact(owner), self.fact(index)
-                several = cast("Any", value) if isinstance(value, tuple | str) else ()
-                if isinstance(at, int) and -len(several) <= at < len(several):
-                    return several[at]
+    def asked_of(self, owner: Ref, name: str, args: list[Any], named: list[Any], node: ast.expr) -> Any:
+        """What a method of a tensor answers."""
+        tensor = self.machine.tensor(owner.number)
+        match name:
+            case "data_ptr":
+                return Cell(self.machine.storage(owner.number), tensor.storage_offset() * tensor.element_size())
+            case "get_device":
+                return 0 if self.machine.device(owner.number).startswith("cuda") else -1
+            case "storage" | "untyped_storage":
+                return Storage(owner, name == "storage")
+            case "tolist" | "item":
+                if tensor.is_meta or tensor.numel() > limit("storage_cells_drawn"):
+                    raise ExpressionError(f"{self.quote(node)} hangs on values, and there are none, or too many.")
             case _:
                 pass
-        raise ExpressionError(f"{self.quote(node)} is not worked out here.")
-
-    def _of(self, node: ast.expr) -> tuple[Any, int]:
-        """The tensor of ``node`` and the number of its storage."""
-        number = self.tensor(node)
-        self.run()
-        if self.machine is None:
-            raise ExpressionError(f"{self.quote(node)} is known once the lines before it have run.")
-        return self.machine.tensor(number), self.machine.storage(number)
-
-    def _by_name(self, name: str, args: list[ast.expr], node: ast.Call) -> Any:
-        if name in HELPERS:
-            if len(args) != HELPERS[name]:
-                raise ExpressionError(f"{self.quote(node)}: `{name}` takes {HELPERS[name]} of the tensors.")
-            found = [self._of(arg) for arg in args]
-            if name == "same_storage":
-                return found[0][1] == found[1][1]
-            return found[0][0].numel() * found[0][0].element_size()
-        if name in ("isinstance", "type", "hasattr"):
-            return self._classed(name, args, node)
-        given: list[Any] = [self.fact(arg) for arg in args]
         try:
-            if name in ("str", "repr") and len(given) == 1:
-                return written_value(given[0])
-            if name == "len":
-                return len(given[0])
-            if name in ("any", "all", "bool", "sorted"):
-                result: Any = getattr(builtins, name)(*given)
-                return tuple(result) if name == "sorted" else result
-        except (TypeError, ValueError, RuntimeError) as problem:
-            raise ExpressionError(f"{self.quote(node)}: {str(problem).splitlines()[0][:160]}.") from None
-        raise ExpressionError(f"{self.quote(node)} is not worked out here.")
+            result = getattr(tensor, name)(*args, *named)
+        except (IndexError, TypeError, RuntimeError) as problem:
+            kind = type(problem).__name__
+            raise PythonError(kind, f"{self.quote(node)}: {str(problem).splitlines()[0][:200]}.") from None
+        if isinstance(result, complex):
+            return written_value(str(result))
+        return tuple(result) if name in ("size", "stride") and not isinstance(result, int) else result
 
-    def _classed(self, name: str, args: list[ast.expr], node: ast.Call) -> Any:
-        value: Any = self.fact(args[0]) if args else None
-        kind: str = type(value).__name__
-        if name == "type" and len(args) == 1:
-            return (
-                f"torch.{'Tensor' if kind == 'Tensor' else 'nn.Parameter'}" if kind in ("Tensor", "Parameter") else kind
+    def of_tensor(self, owner: Ref, node: ast.Attribute) -> Any:
+        name, tensor = node.attr, self.machine.tensor(owner.number)
+        match name:
+            case "shape":
+                return tuple(tensor.shape)
+            case "dtype":
+                return DType(str(tensor.dtype).removeprefix("torch."))
+            case "device":
+                return Device(self.machine.device(owner.number))
+            case "is_cuda":
+                return self.machine.device(owner.number).startswith("cuda")
+            case "grad":
+                found = self.machine.gradient(owner.number)
+                return None if found is None else Ref(found)
+            case "grad_fn" | "is_leaf":
+                try:
+                    found = getattr(tensor, name)
+                except (
+                    RuntimeError
+                ) as problem:  # torch keeps the node of some views to itself once their base was written
+                    raise ExpressionError(f"{self.quote(node)}: {str(problem).splitlines()[0][:160]}") from None
+                return found if isinstance(found, bool | None) else f"<{type(found).__name__}>"
+            case _ if name in _FIELDS:
+                return getattr(tensor, name)
+            case _ if self.is_method(name):
+                return Bound(owner, name)
+            case _:
+                return self._property(owner, node)
+
+    def _property(self, owner: Ref, node: ast.Attribute) -> Ref:
+        operation = find("property", node.attr)
+        text = self.segment(node)
+        return self.add(PlanStep(operation, "property", (owner.number,), f".{node.attr}", text, node.lineno))
+
+    def number(self, value: Any, node: ast.expr) -> Any:
+        """``value``, of a tensor of one element that element, as Python asks it for."""
+        if not isinstance(value, Ref):
+            return value
+        tensor = self.machine.tensor(value.number)
+        if isinstance(tensor, tuple) or tensor.is_meta or tensor.numel() != 1 or tensor.is_complex():
+            raise ExpressionError(
+                f"{self.quote(node)}: only a tensor of one element, whose value is known, is a number."
             )
-        if name != "isinstance" or len(args) != 2:
-            raise ExpressionError(f"{self.quote(node)} is not worked out here.")
-        classes = args[1].elts if isinstance(args[1], ast.Tuple) else [args[1]]
-        return any(_is_of(value, ast.unparse(item)) for item in classes)
+        return tensor.item()
 
-    def _by_torch(self, name: str, args: list[ast.expr], node: ast.Call) -> Any:
-        if name == "Size" and len(args) == 1:
-            return tuple(self.fact(args[0]))
-        if name == "device":
-            parts = [str(self.fact(arg)) for arg in args]
-            return Device(":".join(parts)) if parts else Device("cpu")
-        if name == "is_grad_enabled":
-            return self.tracked
-        if name == "get_default_dtype":
-            return DType("float32")
-        given: list[Any] = [self.fact(arg) for arg in args]
-        named: dict[str, Any] = {item.arg or "": self.fact(item.value) for item in node.keywords}
+    def of_dtype(self, owner: DType, name: str) -> Any:
+        import torch
+
+        return getattr(getattr(torch, owner.name), name)
+
+    # ------------------------------------------------------------------------------------------ of Python
+
+    def by_python(self, name: str, args: list[Any], named: dict[str, Any], node: ast.expr) -> Any:
+        """A function of plain values."""
         try:
-            if name == "is_tensor":
-                return hasattr(given[0], "untyped_storage")
-            if name == "numel":
-                return given[0].numel()
-            import torch
+            if name in HELPERS:
+                return self._helper(name, args, node)
+            if name in FUNCTIONS:
+                return self._plain(name, args, named, node)
+            return self._of_python(name, args, named, node)
+        except (ArithmeticError, IndexError, TypeError, ValueError, RuntimeError, AttributeError) as problem:
+            if isinstance(problem, ExpressionError):
+                raise
+            kind = type(problem).__name__
+            raise PythonError(kind, f"{self.quote(node)}: {str(problem).splitlines()[0][:160]}.") from None
 
-            if name in ("equal", "allclose") and len(given) >= 2:
-                if any(tensor.is_meta for tensor in given[:2]):
+    def _plain(self, name: str, args: list[Any], named: dict[str, Any], node: ast.expr) -> Any:
+        if name == "abs" and isinstance(args[0], Ref):
+            text, operation = self.segment(node), find("method", "abs")
+            return self.add(PlanStep(operation, "method", (args[0].number,), text, text, node.lineno))
+        if name in ("sum", "max", "min") and len(args) == 1:
+            items = self.items(args[0], node)
+            if any(isinstance(item, Ref) for item in items) and name == "sum":
+                total = items[0]
+                for item in items[1:]:
+                    total = self.put_together(node, node, total, "+", node, item)
+                return total
+            args = [[self.number(item, node) for item in items]]
+        given = [self.number(value, node) for value in args]
+        if not all(isinstance(value, int | float | str | tuple | list | range | None) for value in given):
+            raise ExpressionError(f"{self.quote(node)} is not worked out here.")
+        result = FUNCTIONS[name](*given, **named)
+        if isinstance(result, float) and result != result and name != "float":
+            raise ExpressionError(f"{self.quote(node)}: this is not a number.")
+        return result if isinstance(result, range) else bounded(result, self.segment(node))
+
+    def _helper(self, name: str, args: list[Any], node: ast.expr) -> Any:
+        if len(args) != HELPERS[name] or not all(isinstance(arg, Ref) for arg in args):
+            raise ExpressionError(f"{self.quote(node)}: `{name}` takes {HELPERS[name]} of the tensors.")
+        if name == "same_storage":
+            return self.machine.storage(args[0].number) == self.machine.storage(args[1].number)
+        tensor = self.machine.tensor(args[0].number)
+        return tensor.numel() * tensor.element_size()
+
+    def _of_python(self, name: str, args: list[Any], named: dict[str, Any], node: ast.expr) -> Any:
+        match name, args:
+            case "isinstance", [value, kinds]:
+                several = cast("tuple[Any, ...]", kinds if isinstance(kinds, tuple) else (kinds,))
+                return any(self._is_of(value, kind) for kind in several)
+            case "type", [value]:
+                return self._type(value)
+            case "hasattr", [Instance() as value, str() as field]:
+                return field in value.fields or value.cls.find(field) is not None
+            case "len", [Ref() as ref]:
+                return len(self.machine.tensor(ref.number))
+            case "len", [Instance() as value]:
+                return len(self.items(value, node))
+            case "len", [value]:
+                return len(value)
+            case "str" | "repr", [value]:
+                return self.shown(value)
+            case "list" | "tuple", [Ref(several=True) as ref]:
+                return ref
+            case "list" | "tuple", [Ref() as ref]:
+                return self.rows(ref, node)
+            case "list", []:
+                return []
+            case "list" | "tuple", [value]:
+                items = self.items(value, node)
+                return items if name == "list" else tuple(items)
+            case "dict", []:
+                return dict(named)
+            case "dict", [value]:
+                return {self.key(key, node): item for key, item in self.items(value, node)} | named
+            case "zip", [_, *_]:
+                return list(zip(*(self.items(part, node) for part in args), strict=False))
+            case "enumerate", [value, *rest]:
+                return list(enumerate(self.items(value, node), *rest, **named))
+            case "reversed", [value]:
+                return self.items(value, node)[::-1]
+            case "map" | "filter", [function, *parts]:
+                rows = list(zip(*(self.items(part, node) for part in parts), strict=False))
+                made: list[Any] = []
+                self.held.append(made)
+                made += (self.apply(function, list(row), {}, node) for row in rows)
+                return made if name == "map" else [row[0] for row, keep in zip(rows, made, strict=True) if keep]
+            case "any" | "all", [value]:
+                truths = [bool(self.number(item, node)) for item in self.items(value, node)]
+                return getattr(builtins, name)(truths)
+            case _:
+                raise ExpressionError(f"{self.quote(node)} is not worked out here.")
+
+    def _type(self, value: Any) -> Any:
+        if isinstance(value, Ref):
+            kind = type(self.machine.tensor(value.number)).__name__
+            return Named("nn", kind) if kind == "Parameter" else Named("torch", "Tensor")
+        return value.cls if isinstance(value, Instance) else Named("", type(value).__name__)
+
+    def _is_of(self, value: Any, kind: Any) -> bool:
+        if isinstance(value, Instance):
+            return value.cls.is_a(kind.name) if isinstance(kind, Class | Named) else False
+        if isinstance(value, Ref):
+            return isinstance(kind, Named) and (kind.path == "torch.Tensor" or kind == self._type(value))
+        return isinstance(kind, Named) and isinstance(value, _CLASSES.get(kind.path, ()))
+
+    def of_plain(self, owner: Any, name: str, args: list[Any], node: ast.expr) -> Any:
+        """A method of a text, a list, a dictionary, sizes or a storage."""
+        match owner, name, args:
+            case Storage(ref=ref), "data_ptr", []:
+                return Cell(self.machine.storage(ref.number), 0)
+            case Storage(ref=ref, typed=typed), "nbytes" | "size" | "__len__", []:
+                tensor = self.machine.tensor(ref.number)
+                nbytes = tensor.untyped_storage().nbytes()
+                return nbytes // tensor.element_size() if typed and name == "size" else nbytes
+            case str(), _, _ if name in _TEXT and all(isinstance(item, str | list) for item in args):
+                return bounded(getattr(owner, name)(*args), self.segment(node))
+            case list(), "append", [value]:
+                cast("list[Any]", owner).append(value)
+                return bounded(None, "") if len(cast("list[Any]", owner)) <= 256 else self._long(node)
+            case list(), "extend", [value]:
+                items = self.items(value, node)
+                cast("list[Any]", owner).extend(items[: 257 - len(cast("list[Any]", owner))])
+                return None
+            case list(), "pop", _ if owner and all(isinstance(item, int) for item in args) and len(args) < 2:
+                try:
+                    return cast("list[Any]", owner).pop(*args)
+                except IndexError as problem:
+                    raise PythonError("IndexError", f"{self.quote(node)}: {problem}.") from None
+            case (tuple(), "numel", []):
+                return bounded(FUNCTIONS["math.prod"](owner), self.segment(node))
+            case ((tuple() | list()), "count" | "index", [int() | str()]) if args[0] in owner or name == "count":
+                return getattr(cast("Any", owner), name)(*args)
+            case dict(), "items", []:
+                return list(cast("dict[Any, Any]", owner).items())
+            case dict(), "keys" | "values", []:
+                return list(getattr(cast("dict[Any, Any]", owner), name)())
+            case dict(), "get" | "setdefault", [key, *rest] if len(rest) < 2:
+                found = self.key(key, node)
+                return getattr(cast("dict[Any, Any]", owner), name)(found, *rest)
+            case dict(), "update", [dict()]:
+                cast("dict[Any, Any]", owner).update(args[0])
+                return None
+            case _:
+                what = ""
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                    what = self.what(owner, node.func.value)
+                raise ExpressionError(f"{self.quote(node)}: `.{name[:40]}(…)` is not an operation here; {what}.")
+
+    def _long(self, node: ast.expr) -> None:
+        raise ExpressionError(f"{self.quote(node)}: more than 256 items.")
+
+    # ------------------------------------------------------------------------------------------- of torch
+
+    def answers(self, path: str) -> bool:
+        """Whether a function of a module gives no tensor."""
+        module, _, name = path.rpartition(".")
+        return (
+            (module == "torch" and name in _TORCH)
+            or module in ("torch.cuda", "torch.accelerator")
+            or (path in ("sys.getsizeof", "torch.autograd.set_detect_anomaly"))
+        )
+
+    def by_torch(self, path: str, args: list[Any], named: dict[str, Any], node: ast.expr) -> Any:
+        module, _, name = path.rpartition(".")
+        if module in ("torch.cuda", "torch.accelerator"):
+            return self._of_gpu(name, node)
+        try:
+            return self._of_torch(name, args, named, node)
+        except (TypeError, RuntimeError, AttributeError, IndexError) as problem:
+            raise ExpressionError(f"{self.quote(node)}: {str(problem).splitlines()[0][:160]}.") from None
+
+    def _of_torch(self, name: str, args: list[Any], named: dict[str, Any], node: ast.expr) -> Any:
+        import torch
+
+        match name, args:
+            case "Size", [sizes]:
+                return tuple(self.items(sizes, node))
+            case "device", _:
+                parts = [str(self.shown(arg)) for arg in (*args, *named.values())]
+                return Device(":".join(parts)) if parts else Device("cpu")
+            case "is_grad_enabled", []:
+                return self.tracked
+            case "get_default_dtype", []:
+                return DType("float32")
+            case "is_tensor", [value]:
+                return isinstance(value, Ref)
+            case "numel", [Ref() as ref]:
+                return self.machine.tensor(ref.number).numel()
+            case "finfo" | "iinfo", [DType() as dtype]:
+                info = getattr(torch, name)(getattr(torch, dtype.name))
+                names = ("min", "max", "bits", "eps", "tiny", "smallest_normal", "resolution")
+                return {key: getattr(info, key) for key in names if hasattr(info, key)}
+            case (("equal" | "allclose"), [Ref() as one, Ref() as other, *rest]):
+                tensors = [self.machine.tensor(ref.number) for ref in (one, other)]
+                if any(tensor.is_meta for tensor in tensors):
                     raise ExpressionError(
                         f"{self.quote(node)} hangs on values, and tensors of this size have none here."
                     )
-                return bool(getattr(torch, name)(*given, **named))
-        except (TypeError, RuntimeError, AttributeError, IndexError) as problem:
-            raise ExpressionError(f"{self.quote(node)}: {str(problem).splitlines()[0][:160]}.") from None
-        raise ExpressionError(f"{self.quote(node)} is not worked out here.")
-
-    def _by_cuda(self, name: str) -> Any:
-        self.notes["One GPU, cuda:0, is assumed: moves to it are followed and their bytes counted."] = None
-        if name == "is_available":
-            return True
-        if name.endswith("memory_allocated"):
-            self.run()
-            return 0 if self.machine is None else self.machine.allocated("cuda")
-        return 1 if name == "device_count" else 0
-
-    def _of_tensor(self, owner: ast.expr, name: str, args: Any, node: ast.expr) -> Any:
-        try:
-            return self._asked_of_tensor(owner, name, args, node)
-        except RuntimeError as problem:  # torch keeps the node of some views to itself once their base was written
-            raise ExpressionError(f"{self.quote(node)}: {str(problem).splitlines()[0][:160]}") from None
-
-    def _asked_of_tensor(self, owner: ast.expr, name: str, args: Any, node: ast.expr) -> Any:
-        tensor, storage = self._of(owner)
-        match name:
-            case "device":
-                return Device(self._where(owner))
-            case "is_cuda":
-                return self._where(owner).startswith("cuda")
-            case "get_device":
-                return 0 if self._where(owner).startswith("cuda") else -1
-            case "data_ptr":
-                return Cell(storage, tensor.storage_offset() * tensor.element_size())
-            case "dtype":
-                return DType(str(tensor.dtype).removeprefix("torch."))
-            case "grad_fn":
-                return None if tensor.grad_fn is None else f"<{type(tensor.grad_fn).__name__}>"
-            case "tolist":
-                if tensor.is_meta or tensor.numel() > limit("storage_cells_drawn"):
-                    raise ExpressionError(f"{self.quote(node)}: too many values to write out.")
-                return _tuples(tensor.tolist())
-            case _ if name in _TENSOR_FIELDS:
-                return getattr(tensor, name)
-            case _ if not args:
-                return getattr(tensor, name)()
+                return bool(getattr(torch, name)(*tensors, *rest, **named))
+            case "save", [Ref() as ref, *_]:
+                return self._saved(self.machine.tensor(ref.number), node)
+            case "getsizeof", [Ref() as ref]:
+                nbytes = self.machine.tensor(ref.number).untyped_storage().nbytes()
+                self.notes[
+                    f"`sys.getsizeof` of a tensor is Python's own object; its storage has {nbytes:,} B more."
+                ] = None
+                return sys.getsizeof(self.machine.tensor(ref.number))
+            case "getsizeof", [Storage(ref=ref)]:
+                return sys.getsizeof(self.machine.tensor(ref.number).untyped_storage())
+            case "set_float32_matmul_precision" | "set_detect_anomaly", _:
+                return None
             case _:
-                raise ExpressionError(f"{self.quote(node)}: `{name}` takes nothing here.")
+                raise ExpressionError(f"{self.quote(node)} is not worked out here.")
 
-    def _where(self, owner: ast.expr) -> str:
-        return self.device_of(self.tensor(owner))
+    def _saved(self, tensor: Any, node: ast.expr) -> None:
+        """What ``torch.save`` would write of a tensor: its whole storage."""
+        nbytes: int = tensor.untyped_storage().nbytes()
+        whole = "" if tensor.numel() * tensor.element_size() == nbytes else ", its whole storage; a clone saves less"
+        self.facts.append(Fact(self.line, self.segment(node), f"{nbytes:,} B of numbers{whole}"))
 
-    def device_of(self, number: int) -> str:
-        self.run()
-        return "cpu" if self.machine is None else self.machine.device(number)
-
-    def _of_text(self, value: Any, name: str, args: list[ast.expr], node: ast.expr) -> Any:
-        if value is None:
-            raise ExpressionError(f"{self.quote(node)}: what stands before `.{name}` is None here.")
-        if isinstance(value, str) and name in ("startswith", "endswith", "lower", "upper", "strip", "count"):
-            given = [self.fact(arg) for arg in args]
-            if all(isinstance(item, str) for item in given):
-                return getattr(value, name)(*given)
-        raise ExpressionError(f"{self.quote(node)} is not worked out here.")
-
-    def _field_of(self, value: Any, name: str, node: ast.expr) -> Any:
-        if isinstance(value, Device) and name in ("type", "index"):
-            kind, _, index = value.name.partition(":")
-            return kind if name == "type" else int(index or 0) if kind != "cpu" else None
-        if isinstance(value, Exception) and name == "args":
-            return (str(value),)
-        if isinstance(value, str) and name == "__name__":
-            return value
-        if isinstance(value, DType) and name == "itemsize":
-            import torch
-
-            return getattr(torch, value.name).itemsize
-        raise ExpressionError(f"{self.quote(node)} is not worked out here.")
-
-
-def _plain(value: Any) -> Any:
-    """``value`` as it compares: a device without its number stands for the first."""
-    if isinstance(value, Device):
-        return "cuda:0" if value.name == "cuda" else value.name
-    return tuple(cast("Any", value)) if isinstance(value, tuple) else value
-
-
-def _is_of(value: Any, name: str) -> bool:
-    short = name.removeprefix("torch.").removeprefix("nn.")
-    if hasattr(value, "untyped_storage"):
-        return short == "Tensor" or (short == "Parameter" and type(value).__name__ == "Parameter")
-    return isinstance(value, _CLASSES.get(name, ()))
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(item) for item in cast("list[Any]", value)) if isinstance(value, list) else value
+    def _of_gpu(self, name: str, node: ast.expr) -> Any:
+        if name not in _CUDA:
+            raise ExpressionError(f"{self.quote(node)} is not an operation here: no GPU is asked.")
+        self.notes["One GPU, cuda:0, is assumed: moves to it are followed and their bytes counted."] = None
+        return self.machine.allocated("cuda") if _CUDA[name] == "bytes" else _CUDA[name]

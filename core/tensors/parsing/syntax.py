@@ -11,7 +11,7 @@ from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.facts import HELPERS
 from core.tensors.parsing.text import EXAMPLE
 
-_BLOCK = re.compile(r"^ *(async|class|elif|else|except|finally|if|match|try|while)\b[^\n]*:", re.MULTILINE)
+_BLOCK = re.compile(r"^ *(async|elif|else|except|finally|match|while)\b[^\n]*:", re.MULTILINE)
 """A line that heads a block which is not understood; its lines may have lost their indentation by then."""
 
 
@@ -30,12 +30,22 @@ def parsed(text: str) -> ast.Module:
     return module
 
 
+def uncalled(module: ast.Module) -> set[str]:
+    """Functions and classes of the outermost level that no other line names."""
+    made = [part for part in module.body if isinstance(part, ast.FunctionDef | ast.ClassDef)]
+    found: set[str] = set()
+    for part in made:
+        others = (node for other in module.body if other is not part for node in ast.walk(other))
+        if not any(isinstance(node, ast.Name) and node.id == part.name for node in others):
+            found.add(part.name)
+    return found
+
+
 def no_statement(text: str) -> str:
     """What to say of a statement that is not understood."""
     return (
-        f"`{text.splitlines()[0][:60]}` is not run here. What is: assignments, expressions, `if`, `for` over numbers, "
-        "sizes or tensors, `try`, `assert`, `print`, functions, and `with torch.no_grad()`. Write out the lines that x "
-        f"goes through. For example: {EXAMPLE}."
+        f"`{text.splitlines()[0][:60]}` is not run here. What is: assignments, expressions, `if`, `for`, `try`, "
+        f"`assert`, `print`, functions, classes, and `with torch.no_grad()`. For example: {EXAMPLE}."
     )
 
 

@@ -90,7 +90,28 @@ def _aligned(text: str) -> str:
         return flat
     if lines and not _HEADS.match(lines[0]):  # the first line of what was pasted has often lost its indentation
         lines[0] = " " * min((len(line) - len(line.lstrip()) for line in lines[1:] if line), default=0) + lines[0]
-    return textwrap.dedent("\n".join(lines))
+    return _indented(textwrap.dedent("\n".join(lines)))
+
+
+_CLAUSE = re.compile(r" *(except|finally|else|elif)\b")
+
+
+def _indented(text: str) -> str:
+    """``text`` with blocks indented where a paste has lost that: up to an empty line or the next clause."""
+    lines, codes = text.split("\n"), code_of(text).split("\n")
+    result: list[str] = []
+    missing = 0
+    for number, (line, code) in enumerate(zip(lines, codes, strict=True)):
+        if not code.strip():
+            missing = missing if line.strip() else 0
+        elif missing and _CLAUSE.match(code):
+            missing -= 1
+        result.append(" " * 4 * missing + line)
+        later = next((other for other in codes[number + 1 :] if other.strip()), "")
+        depth = len(code) - len(code.lstrip())
+        if _HEADS.match(code.strip()) or _CLAUSE.match(code):
+            missing += code.rstrip().endswith(":") and bool(later) and len(later) - len(later.lstrip()) <= depth
+    return "\n".join(result)
 
 
 def check_lines(count: int) -> None:

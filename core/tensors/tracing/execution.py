@@ -33,6 +33,9 @@ def call(
     return result.requires_grad_() if asks else result
 
 
+BROADCASTING = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
+"""Losses that broadcast their two tensors, with a warning."""
+
 _TRAINED = ("cuda", "cpu", "pin_memory", "multinomial", "bernoulli", "bernoulli_", "normal", "normal_", "uniform_")
 _DRAWN = ("rand", "randn", "randint", "randperm", "rand_like", "randn_like")
 
@@ -84,6 +87,11 @@ def _called(
         named = {"indexing": "ij", **named}  # what torch takes anyway, with a warning
     if name == "cross" and len(args) < 2 and "dim" not in named:  # the first of size 3, as torch takes with a warning
         named = {**named, "dim": next((dim for dim, size in enumerate(inputs[0].shape) if size == 3), -1)}
+    if name in BROADCASTING and len(inputs) > 1 and inputs[0].shape != inputs[1].shape:
+        wide = torch.broadcast_tensors(*inputs[:2])  # as torch does, with a warning
+        args = [wide[1] if value is inputs[1] else value for value in args]
+        named = {key: wide[1] if value is inputs[1] else value for key, value in named.items()}
+        inputs = [wide[0], *inputs[1:]]
     if name == "scaled_dot_product_attention":
         args, named = [*args[:3], *([0.0] if len(args) > 3 else []), *args[4:]], {**named}
         if "dropout_p" in named:

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from core.limits import limit
 from core.tensors.layout import Layout
 from core.tensors.operations.operation import PART, REPEATED
-from core.tensors.operations.table import PICKING
-from core.tensors.operations.views import SHORT_CASTS
+from core.tensors.operations.table import PICKING, SHORT_CASTS
 from core.tensors.parsing.plan import PlanStep
 from core.tensors.tracing.steps import Fix, Kind, Step
 from core.tensors.view_rule import ViewVerdict, explain_view

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,15 +11,14 @@ import numpy.typing as npt
 from core.limits import limit
 from core.tensors.layout import Layout
 from core.tensors.operations.table import WRITING
-from core.tensors.parsing.evaluated import Counts
-from core.tensors.parsing.plan import Plan, PlanStep
+from core.tensors.parsing.plan import PlanStep
 from core.tensors.tracing.allocations import Allocated, Witness
 from core.tensors.tracing.gradients import SavedTensors
 from core.tensors.tracing.operators import raw
 from core.tensors.tracing.reasons import fixes
 from core.tensors.tracing.refusals import refusal_reason
 from core.tensors.tracing.several import first_of, opened
-from core.tensors.tracing.steps import Kind, Piece, Scalar, Step, label_of
+from core.tensors.tracing.steps import Kind, Piece, Scalar, Step
 
 
 class Recorder:
@@ -31,10 +29,10 @@ class Recorder:
     furthest = "expression_integer"
     """The entry that caps a stride."""
 
-    def __init__(self, torch: Any, einops: Any, plan: Plan) -> None:
+    def __init__(self, torch: Any, einops: Any, text: str) -> None:
         self.torch = torch
         self.einops = einops
-        self.plan = plan
+        self.text = text
         self.tensors: list[Any] = []
         """One per step: a tensor, or the tuple of all that a split made while none is picked."""
         self.storages: list[int] = []
@@ -43,7 +41,6 @@ class Recorder:
         """Elements handled so far; see `guards.check_total`."""
         self.planned: list[PlanStep] = []
         """The operations as they ran, with their numbers worked out."""
-        self.counts = Counts(plan.questions, self.tensors)
         self.place = "cpu"
         """Where the storage that is about to be recorded lies."""
         self.devices: list[str] = []
@@ -58,6 +55,8 @@ class Recorder:
         self.witness = self._witness()
         self.stored: list[dict[int, int]] = []
         """For each step the storages that its tensors lie in, by their identity, and their bytes."""
+        self.kept: list[frozenset[int]] = []
+        """For each step the steps whose tensors something stands for once it is done."""
         self.reads: dict[int, tuple[Allocated, ...]] = {}
         """For each update through square brackets, what reading, updating and writing the part allocated."""
 
@@ -82,7 +81,6 @@ class Recorder:
                 storage=-1,
                 storage_elements=1,
                 sharing=(),
-                shares_storage_with=(),
                 bytes_allocated=0,
                 bytes_total=0,
                 values=(),
@@ -176,7 +174,6 @@ class Recorder:
                 storage=storage,
                 storage_elements=cells,
                 sharing=tuple(step.number for step in sharing),
-                shares_storage_with=(),
                 bytes_allocated=nbytes if new else 0,
                 bytes_total=before + (kept + inside if kind != "start" else 0),
                 bytes_inside=inside,
@@ -189,8 +186,6 @@ class Recorder:
                 **rest,
             )
         )
-        named = dict.fromkeys(label_of(self.steps, step) for step in sharing)
-        self.steps[-1] = replace(self.steps[-1], shares_storage_with=tuple(named))
 
     def _record_write(self, tensor: Any, cells: Any, basis: Mapping[str, Any]) -> None:
         """A write: the cells it touched and every tensor that sees them."""
@@ -238,7 +233,7 @@ class Recorder:
 
     def _refuse(self, step: PlanStep, problem: Exception) -> None:
         tried = self.steps[step.inputs[0] if step.inputs else 0]
-        basis: dict[str, Any] = {**basis_of(step), "forgets": ()}
+        basis = basis_of(step)
         used = self.witness.allocated()
         self.stored.append({})
         verdict, why = refusal_reason(step, self._inputs(step), self._target(step))
@@ -254,7 +249,6 @@ class Recorder:
                 storage=tried.storage,
                 storage_elements=tried.storage_elements,
                 sharing=(),
-                shares_storage_with=(),
                 bytes_allocated=0,
                 bytes_total=self.steps[-1].bytes_total + used.total,
                 bytes_inside=used.total,
@@ -266,7 +260,7 @@ class Recorder:
                 error_type=type(problem).__name__,
                 error_message=str(problem),
                 reason=why,
-                fixes=fixes(self.plan.text, step, tried, verdict),
+                fixes=fixes(self.text, step, tried, verdict),
                 device=tried.device,
                 **basis,
             )
@@ -289,7 +283,6 @@ def basis_of(step: PlanStep) -> dict[str, Any]:
         "inputs": step.inputs,
         "line": step.line,
         "name": step.name,
-        "forgets": step.forgets,
     }
 
 

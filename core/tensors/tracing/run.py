@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +14,16 @@ from core.limits import limit
 from core.tensors.layout import Layout
 from core.tensors.operations import guards
 from core.tensors.operations.guards import Picker, check_size
+from core.tensors.operations.table import SHORT_CASTS
 from core.tensors.operations.values import DType, ExpressionError, Index, IndexItem, MemoryFormat, Slot, Value
-from core.tensors.operations.views import SHORT_CASTS
-from core.tensors.parsing.evaluated import check_argument
+from core.tensors.parsing.arguments import check_argument
+from core.tensors.parsing.numbers import operator_of
 from core.tensors.parsing.plan import PlanStep
-from core.tensors.tracing.execution import call, touched
-from core.tensors.tracing.operators import largest, operator_of
+from core.tensors.tracing.execution import BROADCASTING, call, touched
+from core.tensors.tracing.operators import largest
 from core.tensors.tracing.reasons import reason, view_verdict
 from core.tensors.tracing.recording import Recorder, basis_of, layout_of, name_of, storage_identity
-from core.tensors.tracing.several import are_several, check_unpacked, is_even, lists, opened
+from core.tensors.tracing.several import are_several, is_even, lists, opened
 
 
 class Run(Recorder):
@@ -34,26 +35,12 @@ class Run(Recorder):
         x = self.torch.arange(cells, dtype=getattr(self.torch, dtype)).as_strided(layout.shape, layout.stride)
         self._record(x, "start", source="x", expression="x", operation="x", inputs=(), name="x")
 
-    def advance(self, steps: Sequence[PlanStep]) -> bool:
-        """Every planned step that has not run yet, until torch refuses one, which makes it False."""
-        for step in steps[len(self.planned) :]:
-            self.planned.append(self._known(step))
-            if not self._advance(self.planned[-1]):
-                return False
-        self.counts.all()
-        return True
-
-    def _known(self, step: PlanStep) -> PlanStep:
-        """``step`` with the numbers in it worked out."""
-        value = self.counts.value
-        known = replace(
-            step,
-            args=tuple(self.counts.parts(step.args)),
-            keywords=tuple((name, value(given)) for name, given in step.keywords),
-            index=None if step.index is None else tuple(value(item) for item in step.index),
-        )
-        check_argument((known.args, tuple(given for _, given in known.keywords), known.index or ()))
-        return known
+    def run(self, step: PlanStep) -> Exception | None:
+        """Run one operation; what torch refused it with."""
+        check_argument((step.args, tuple(given for _, given in step.keywords), step.index or ()))
+        done = self._advance(step)
+        self.planned.append(step)
+        return None if done else self.problem
 
     def _advance(self, step: PlanStep) -> bool:
         """Run one planned operation; False when torch refused it."""
@@ -67,7 +54,7 @@ class Run(Recorder):
         self.witness.start()
         try:
             self._check_devices(step)
-            with self.torch.set_grad_enabled(step.tracked):
+            with self.torch.set_grad_enabled(step.tracked), self._cast(step):
                 results = self._ran(step, inputs)
                 result, pieces = self._pick(step, results)
         except ExpressionError:
@@ -87,6 +74,12 @@ class Run(Recorder):
             keeps = tuple((table[identity], nbytes) for identity, nbytes in kept)
             self.steps[-1] = replace(self.steps[-1], keeps=keeps, asks_gradient=True)
         return True
+
+    def _cast(self, step: PlanStep) -> Any:
+        """The ``autocast`` that a step stands under."""
+        if not step.cast:
+            return nullcontext()
+        return self.torch.autocast("cpu", dtype=getattr(self.torch, step.cast))
 
     def _done(self, step: PlanStep, inputs: Sequence[Any], result: Any, pieces: Sequence[Any], written: Any) -> None:
         """Record what an operation gave."""
@@ -118,7 +111,8 @@ class Run(Recorder):
             verdict=verdict,
             reason=self._moved(step, result)
             if moves
-            else reason(step, kind, self._inputs(step), layout_of(result), name_of(result.dtype), verdict),
+            else _broadcasts(step, inputs)
+            or reason(step, kind, self._inputs(step), layout_of(result), name_of(result.dtype), verdict),
             moved=result.numel() * result.element_size() if moves else 0,
         )
         if pieces and step.pick is None:
@@ -214,6 +208,8 @@ class Run(Recorder):
             case "write":
                 return self._write(step, inputs, args[0])
             case "name":
+                if step.problem is not None:
+                    raise step.problem
                 return inputs[0]
             case "piece":
                 return self.tensors[step.inputs[0]]
@@ -303,13 +299,11 @@ class Run(Recorder):
             return result, ()
         pieces: tuple[Any, ...] = tuple(result)
         if step.form == "name":
-            check_unpacked(step.unpack, len(pieces))
             return pieces[0], pieces
         if step.form == "piece":
             if step.index is None:
                 return pieces[step.pick or 0], ()
             pieces = pieces[self._index(step.index, ())]
-        check_unpacked(step.unpack, len(pieces))
         if not pieces:
             raise ExpressionError(f"`{step.source[:60]}` gives no tensor.")
         return pieces[step.pick or 0], pieces
@@ -326,3 +320,12 @@ class Run(Recorder):
                 return None  # the brackets are what torch refused
             target = part if storage_identity(part) == storage_identity(target) else None
         return None if target is None else layout_of(target)
+
+
+def _broadcasts(step: PlanStep, inputs: Sequence[Any]) -> str:
+    """torch's warning of a loss between tensors of two shapes, in words; empty for anything else."""
+    if step.operation.name not in BROADCASTING or len(inputs) < 2 or inputs[0].shape == inputs[1].shape:
+        return ""
+    one, other = tuple(inputs[0].shape), tuple(inputs[1].shape)
+    wide = tuple(np.broadcast_shapes(one, other))
+    return f"torch warns: {one} and {other} are broadcast to {wide}, so more pairs are compared than there are elements"

@@ -13,17 +13,6 @@ def opened(tensors: Sequence[Any]) -> list[Any]:
     return [piece for tensor in tensors for piece in (tensor if are_several(tensor) else (tensor,))]
 
 
-def check_unpacked(wanted: int | None, number: int) -> None:
-    """Raise ``ValueError`` in Python's own words, for q, k, v = x.chunk(2). wanted: negative for at least so many."""
-    if wanted is None or wanted == number or 0 > wanted >= -number:
-        return
-    if wanted < 0:
-        raise ValueError(f"not enough values to unpack (expected at least {-wanted}, got {number})")
-    if number < wanted:
-        raise ValueError(f"not enough values to unpack (expected {wanted}, got {number})")
-    raise ValueError(f"too many values to unpack (expected {wanted})")
-
-
 def first_of(result: Any) -> Any:
     """The tensor a step is drawn with, when it made several."""
     return result[0] if are_several(result) else result

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, overload
@@ -46,15 +45,14 @@ class Step:
     kind: ``start`` (x itself), ``same`` (the very same tensor), ``view`` (another tensor on the same storage),
     ``copy`` (a new storage), ``write`` (values written in place) or ``refused`` (torch raised an error).
     source: the text of this step; expression: the text of its line up to and including it; line: counted from 1, 0
-    for the start. name: the name bound to its tensor, empty for none. forgets: names that stand for numbers after it,
-    no longer for tensors. inputs: the steps it reads, none for
+    for the start. name: the name bound to its tensor, empty for none. names: what stands for tensors
+    once it is done, and for those of which steps. inputs: the steps it reads, none for
     torch.zeros and its like.
     layout, dtype, element_size, storage: of the resulting tensor; for ``write`` of the tensor written through, and
     for ``refused`` of the tensor the operation was tried on (the start where it was tried on none).
     storage: number of the storage by first appearance, 0 is that of x; storage_elements: its length in elements of
     this dtype.
-    shares_storage_with: labels of the earlier tensors that lie in the same storage, ``x`` for the start; sharing: the
-    numbers of their steps.
+    sharing: the earlier steps whose tensors lie in the same storage.
     bytes_allocated: new storage this step keeps; 0 for everything but copies and the start. bytes_inside: what the
     operation allocated besides and gave back before it returned; freed: these blocks. bytes_peak: the most of both
     that was there at once. bytes_total: all that the steps after the start have allocated up to here, either way.
@@ -88,7 +86,6 @@ class Step:
     storage: int
     storage_elements: int
     sharing: tuple[int, ...]
-    shares_storage_with: tuple[str, ...]
     bytes_allocated: int
     bytes_total: int
     values: tuple[Scalar, ...]
@@ -103,7 +100,7 @@ class Step:
     written: tuple[int, ...] = ()
     touched: int = 0
     changed: tuple[int, ...] = ()
-    forgets: tuple[str, ...] = ()
+    names: Mapping[str, int] = field(default_factory=dict[str, int], compare=False, repr=False)
     after: tuple[tuple[Scalar, ...], ...] = ()
     updates: int = 0
     fullest: tuple[int, int] = (0, 0)
@@ -141,12 +138,8 @@ def origin(steps: Sequence[Step], step: Step) -> int:
 
 def meant(steps: Sequence[Step], name: str, at: int) -> Step | None:
     """The step that ``name`` stood for once step ``at`` was done; ``None`` for no tensor."""
-    for step in reversed(steps[: at + 1]):
-        if name in step.forgets and step.number < at:
-            return None
-        if step.name == name and step.kind != "refused":
-            return step
-    return None
+    number = steps[min(at, len(steps) - 1)].names.get(name)
+    return None if number is None or number >= len(steps) else steps[number]
 
 
 def is_old(steps: Sequence[Step], step: Step, at: int) -> bool:
@@ -160,24 +153,30 @@ def label_of(steps: Sequence[Step], step: Step, at: int | None = None) -> str:
     Its name while that still stands for it, else another one that does, else ``old y``; with the line that made it
     where several tensors of that name are old. Without a name, the expression that made it.
     """
-    end = len(steps) if at is None else at
-    if not is_old(steps, step, end):
-        return next(iter(names_of(steps, step, end)), step.label) if step.name else step.label
+    end = len(steps) - 1 if at is None else at
+    names = names_of(steps, step, end)
+    if not step.name or step.kind == "refused":
+        return step.label
+    if names:
+        return names[0]
+    taken = set(steps[min(end, len(steps) - 1)].names)
     lines: dict[int, int] = {}
     for other in steps[: end + 1]:
         if other.name == step.name and is_old(steps, other, end):
             lines.setdefault(origin(steps, other), other.line)
-    line = lines[origin(steps, step)]
+    if len(lines) < 2 and step.name not in taken and "." in step.name:
+        return step.name
+    line = lines.get(origin(steps, step), 0)
     which = "" if len(lines) < 2 else f" (line {line})" if line else " (start)"
     return f"old {step.name}{which}"
 
 
 def names_of(steps: Sequence[Step], step: Step, at: int) -> list[str]:
-    """The names that stand for the tensor of ``step`` once step ``at`` was done; its own first."""
+    """The names that stood for the tensor of ``step`` once step ``at`` was done; its own first."""
     number = origin(steps, step)
-    names = dict.fromkeys([step.name, *(other.name for other in steps[: at + 1] if origin(steps, other) == number)])
-    rows = ((name, meant(steps, name, at)) for name in names if name)
-    return [name for name, now in rows if now is not None and origin(steps, now) == number]
+    names = steps[min(at, len(steps) - 1)].names
+    found = [name for name, now in names.items() if now < len(steps) and origin(steps, steps[now]) == number]
+    return sorted(found, key=lambda name: name != step.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +187,7 @@ class Trace(Sequence[Step]):
     text, a sentence each. counted: the tensors are too large to be made; layouts and bytes are torch's own, and there
     are no values. suits: the dtype of x with which torch runs the step that it refuses with this one, empty for none.
     facts: what lines said that are no tensors. unread: the line that is not run, and why; the steps are those before
-    it. asked: names that nothing in the text defines, and what they stand for. executed: the statements that ran,
-    branches resolved, and whether each makes no tensor.
+    it. asked: names that nothing in the text defines, and what they stand for.
     """
 
     text: str
@@ -202,7 +200,6 @@ class Trace(Sequence[Step]):
     facts: tuple[Fact, ...] = ()
     unread: Unread | None = None
     asked: tuple[Asked, ...] = ()
-    executed: tuple[tuple[ast.stmt, bool], ...] = field(default=(), compare=False, repr=False)
     held: tuple[Mapping[int, int], ...] = ()
     at_once: tuple[int, ...] = ()
 

@@ -11,19 +11,19 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from core.limits import limit
 from core.tensors.layout import Layout
 from core.tensors.operations.guards import TooLargeError, check_elements, check_size
-from core.tensors.operations.values import MODULES, CountQuestion, ExpressionError
+from core.tensors.operations.values import ExpressionError
+from core.tensors.parsing.access import MODULES, PYTHON
 from core.tensors.parsing.asked import Asked, asked
-from core.tensors.parsing.assignments import is_name
+from core.tensors.parsing.binding import is_name
+from core.tensors.parsing.evaluation import Refused
 from core.tensors.parsing.facts import HELPERS
-from core.tensors.parsing.numbers import BUILTINS
-from core.tensors.parsing.plan import Plan
-from core.tensors.parsing.reader import Reader, Refused
-from core.tensors.parsing.simplified import plain
+from core.tensors.parsing.objects import Ref
+from core.tensors.parsing.reader import Reader
 from core.tensors.parsing.syntax import parsed
 from core.tensors.parsing.text import code_of, tidy
 from core.tensors.tracing.lifetimes import alive
@@ -136,41 +136,39 @@ class Program:
     def run(self, kind: type[Run]) -> Trace:
         """The text run as far as it goes, on the meta device where it is only counted."""
         text, unread = _readable(self.source)
-        names = _asked(text)
+        names = _asked(text, self.layout.shape)
         torch, einops = load_torch()
-        reader = Reader(code_of(text) if text else "")
-        run = kind(torch, einops, Plan(text, (), reader.names, cast("tuple[CountQuestion, ...]", reader.questions)))
-        reader.machine = RunningMachine(run)
+        run = kind(torch, einops, text)
+        reader = Reader(code_of(text) if text else "", RunningMachine(run))
         with torch.device("meta") if kind is CountedRun else nullcontext():
             if any(item.name == "x" for item in names) or not text or (unread is not None and not names):
                 run.start(self.layout, self.dtype)
+                reader.frame.names["x"] = Ref(0)
             else:
                 run.nothing()
-                del reader.names["x"]
             names = tuple(item for item in names if item.name != "x")
             names = tuple(replace(item, text=self.given.get(item.name, item.text)) for item in names)
             unread = self._read(reader, names) or unread
         for item in names:
             if item.meant:
                 reader.notes[f"`{item.name}` is set nowhere, so it is asked for. Did you mean `{item.meant}`?"] = None
+        reader.settle()
         steps, planned, notes = tuple(run.steps), tuple(run.planned), tuple(reader.notes)
-        version, counted = str(torch.__version__), kind is CountedRun
-        held, most = alive(reader.plan(), steps, run.stored, run.reads)
+        held, most = alive(planned, steps, run.stored, run.kept, run.reads)
         number = {identity: place for place, identity in enumerate(run.storages)}
         shown = tuple({number.get(key, -1 - at): size for at, (key, size) in enumerate(now.items())} for now in held)
         return Trace(
             text or self.source,
             steps,
-            version,
+            str(torch.__version__),
             planned,
             notes,
-            counted,
+            kind is CountedRun,
             held=shown,
             at_once=tuple(most),
             facts=tuple(reader.facts),
             unread=unread,
             asked=names,
-            executed=tuple(reader.executed),
         )
 
     def _read(self, reader: Reader, names: Sequence[Asked]) -> Unread | None:
@@ -183,15 +181,12 @@ class Program:
         except Refused:
             return None
         except TooLargeError as problem:
-            if reader.machine is not None and problem.count <= limit("counted_elements") and not self._counts(reader):
+            if problem.count <= limit("counted_elements") and not reader.machine.counted:
                 raise
             return _unread(reader, problem)
         except ExpressionError as problem:
             return _unread(reader, problem)
         return None
-
-    def _counts(self, reader: Reader) -> bool:
-        return isinstance(cast(RunningMachine, reader.machine).running, CountedRun)
 
     def suiting(self, done: Trace) -> str:
         """The dtype of x with which torch runs the step that it refuses; empty where that is not the cause.
@@ -212,17 +207,17 @@ class Program:
         return ""
 
 
-_KNOWN = (*MODULES, *BUILTINS, *HELPERS, *dir(builtins), "random", "text")
+_KNOWN = (*MODULES, *PYTHON, *HELPERS, *dir(builtins), "rearrange", "reduce", "repeat", "einsum")
 
 
-def names_asked(source: str) -> tuple[Asked, ...]:
+def names_asked(source: str, shape: Sequence[int] = ()) -> tuple[Asked, ...]:
     """What ``source`` uses and does not define, x among it, with what each name suggests. Nothing runs."""
-    return _asked(_readable(source)[0])
+    return _asked(_readable(source)[0], shape)
 
 
-def _asked(text: str) -> tuple[Asked, ...]:
-    names = asked(plain(parsed(code_of(text))).statements, set(_KNOWN)) if text else ()
-    return tuple(item for item in names if is_name(item.name))[: limit("expression_lines") // 2]
+def _asked(text: str, shape: Sequence[int]) -> tuple[Asked, ...]:
+    names = asked(parsed(code_of(text)).body, set(_KNOWN), shape) if text else ()
+    return tuple(item for item in names if is_name(item.name.removeprefix("self.")))[: limit("expression_lines") // 2]
 
 
 def _readable(source: str) -> tuple[str, Unread | None]:

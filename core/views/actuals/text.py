@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from core.dates import format_day
 from core.planning.actuals.progress import Progress, own_run_text, tokens_each
-from core.planning.calendar.dates import format_day
 from core.planning.evaluation import Answer
 from core.units import format_count, format_duration, format_quantity
 from core.views.common.chart import as_typed

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from core.planning.calendar.dates import format_day, months_from, quarter
+from core.dates import format_day
+from core.planning.calendar.dates import months_from, quarter
 from core.planning.calendar.pools import Pool
 from core.planning.calendar.schedule import Schedule, ScheduledRun
 from core.units import format_count

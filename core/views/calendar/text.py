@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from core.planning.calendar.dates import between, format_day, lasting
+from core.dates import format_day
+from core.planning.calendar.dates import between, lasting
 from core.planning.calendar.form import described, not_before
 from core.planning.calendar.schedule import RunPeriod, Schedule, ScheduledRun
 from core.planning.cost.bill import CostOption

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.planning.calendar.dates import between, format_day
+from core.dates import format_day
+from core.planning.calendar.dates import between
 from core.planning.comparison.calendars import ComparedCalendar
 from core.units import format_count
 from core.views.calendar.text import against, beyond

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.planning.calendar.dates import between, format_day
+from core.dates import format_day
+from core.planning.calendar.dates import between
 from core.planning.cost.choose_pools import PoolChoice
 from core.units import format_count, format_duration, format_quantity
 from core.views.calendar.text import against

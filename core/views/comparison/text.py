@@ -215,8 +215,7 @@ def doubt(plan: ComparedPlan) -> str:
 
 
 def against(plan: ComparedPlan, base: ComparedPlan) -> str:
-    """A plan beside the baseline: ``61 days sooner, 4 % cheaper, 141 GB instead of 80``; what is the same is left
-    out."""
+    """A plan beside the baseline, ``61 days sooner, 4 % cheaper, 141 GB instead of 80``, without what is the same."""
     by = _both(plan, base, "days")
     days = f"{shown('days', apart_as_shown(*by))} {'sooner' if by[0] < by[1] else 'later'}" if by else ""
     sentences = [
@@ -224,11 +223,22 @@ def against(plan: ComparedPlan, base: ComparedPlan) -> str:
         _instead(plan, base, "accelerators", " accelerators"),
         _instead(plan, base, "usable_bytes"),
         _relative(plan, base, "tokens", "fewer tokens", "more tokens"),
-        _relative(plan, base, "parameters", "fewer parameters", "more parameters", _NEAR),
+        _parameters(plan, base),
     ]
     if not days and any(sentences) and math.isfinite(sum(middles((plan, base), QUANTITY["days"]))):
         days = "in the same time"
     return ", ".join(filter(None, (days, *sentences)))
+
+
+def _parameters(plan: ComparedPlan, base: ComparedPlan) -> str:
+    """What works on a token, and beside a mixture of experts also what is stored."""
+    sides = [one.answer for one in (plan, base) if one.answer]
+    stored = [max(side.stored, side.middle.parameters) for side in sides]
+    mixture = any(all_of > (1 + _NEAR) * side.middle.parameters for all_of, side in zip(stored, sides, strict=True))
+    kind = "active parameters" if mixture else "parameters"
+    active = _relative(plan, base, "parameters", f"fewer {kind}", f"more {kind}", _NEAR)
+    by = stored[0] / stored[1] - 1 if active and mixture else 0.0
+    return f"{active} and {percent(abs(by))} {'fewer' if by < 0 else 'more'} in all" if abs(by) > _NEAR else active
 
 
 def _both(plan: ComparedPlan, base: ComparedPlan, name: str, same: float = SAME) -> tuple[float, float] | None:
@@ -256,11 +266,8 @@ def _instead(plan: ComparedPlan, base: ComparedPlan, name: str, noun: str = "") 
 
 def beside(plans: Sequence[ComparedPlan], base: int) -> str:
     """Every other plan beside the baseline, in one quieter line."""
-    parts = [
-        f"**{plan_name(plan)}**: {text}"
-        for i, plan in enumerate(plans)
-        if i != base and (text := against(plan, plans[base]))
-    ]
+    others = (plan for i, plan in enumerate(plans) if i != base)
+    parts = [f"**{plan_name(plan)}**: {text}" for plan in others if (text := against(plan, plans[base]))]
     return f"Beside {plan_name(plans[base])}: {'; '.join(parts)}." if parts else ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.budget.interval import Interval
-from core.planning.calendar.dates import format_day
+from core.dates import format_day
 from core.planning.calendar.pools import Pool
 from core.planning.calendar.schedule import Schedule
 from core.planning.cost import form

@@ -277,6 +277,22 @@ def long_sequences(a: Answer) -> str:
     return " ".join(sentences)
 
 
+_LARGEST_MODEL = 5e12
+"""More parameters than any published model has, by far."""
+
+
+def swapped(a: Answer) -> str:
+    """Whether parameters and tokens look as if each stood in the other's field; mostly empty."""
+    plan = a.plan
+    if a.model or a.find in ("parameters", "tokens") or not plan.tokens < plan.parameters > _LARGEST_MODEL:
+        return ""
+    return (
+        f"**{format_count(plan.parameters)} parameters on {format_count(plan.tokens)} tokens**: were the two swapped? "
+        "No published model has as many parameters as that."
+    )
+
+
 def cautions(a: Answer) -> list[str]:
     """What is to be said beside the answer: beyond what was ever published, longer than was ever trained."""
-    return [*(beyond_evidence(run_features(a)) if a.published else ()), *filter(None, (long_sequences(a),))]
+    beyond = beyond_evidence(run_features(a)) if a.published else ()
+    return [*filter(None, (swapped(a), *beyond, long_sequences(a)))]

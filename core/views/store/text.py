@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from core.data_version import data_version
+from core.dates import format_day as day
 from core.fields import clipped
 from core.limits import limit
-from core.planning.calendar.dates import format_day as day
 from core.planning.comparison.calendars import compare_calendar
 from core.planning.comparison.comparison import ComparedPlan, changed_results, compare_plan
 from core.planning.comparison.entry import Entry

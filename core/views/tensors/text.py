@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from core.formula import Explanation
 from core.tensors.cost import matrix_cell, merging_stride, tensor_bytes
 from core.tensors.layout import Layout
+from core.tensors.operations.table import SHORT_CASTS
 from core.tensors.operations.values import MemoryFormat
-from core.tensors.operations.views import SHORT_CASTS
 from core.tensors.tracing.steps import Kind, Step, Trace, is_old, names_of, origin
 from core.views.tensors.inside import most_inside
 from core.views.tensors.sizes import bytes_text
@@ -147,11 +147,8 @@ def _gradients(trace: Trace) -> tuple[str, str]:
     left = [step for step in trace.steps if step.operation == "gradient" and step.number > started.number]
     made = sum(step.bytes_allocated for step in left)
     names = list(dict.fromkeys(step.name for step in left))
-    has = {name.removesuffix(".grad") for name in names}
-    others = dict.fromkeys(
-        step.name for step in trace.steps if step.name and step.kind in ("start", "copy", "view") and step not in left
-    )
-    none = [name for name in others if name not in has and not name.endswith(".grad")]
+    named = trace.last.names
+    none = [name for name in named if not name.endswith(".grad") and f"{name}.grad" not in named]
     added = f", **{bytes_text(made)}**" if made else ", added to those that were there"
     who = f"a gradient at {_listed(names)}{added}" if names else "no gradient anywhere"
     detail = f"For it, the operations keep {bytes_text(kept_bytes(trace))} of tensors until then."

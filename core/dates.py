@@ -1,0 +1,69 @@
+"""Days as people type them, and as they are shown."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+from core.limits import limit
+from core.units import QuantityError
+
+_EXAMPLE = "2027-01-15"
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+_FIRST, _LAST = date(2000, 1, 1), date(2199, 12, 31)
+_NAMED = rf"(?P<month>{'|'.join(_MONTHS)})[a-z]*\.?"
+_WRITINGS = tuple(
+    re.compile(writing, re.ASCII | re.IGNORECASE)
+    for writing in (
+        r"(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})",
+        r"(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.\s?(?P<year>\d{4})",
+        rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)?[- ]{_NAMED},?[- ](?P<year>\d{{4}})",
+        rf"{_NAMED} (?P<day>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<year>\d{{4}})",
+    )
+)
+_SLASHES = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})", re.ASCII)
+"""The day first in most of the world, the month first in the United States."""
+
+
+def is_day(text: str) -> bool:
+    """Whether ``text`` is written as a day, be there such a one or not."""
+    stripped = text.strip()
+    return bool(_SLASHES.fullmatch(stripped) or any(writing.fullmatch(stripped) for writing in _WRITINGS))
+
+
+def parse_day(text: str) -> date:
+    """A day typed as 2027-01-15, 15.01.2027, 15 Jan 2027 or Jan 15, 2027.
+
+    Raises `QuantityError` with the rule and an example otherwise, and where 5/1/2027 has two readings.
+    """
+    stripped = text.strip()
+    if slashes := _SLASHES.fullmatch(stripped):
+        return _either_order(stripped, *(int(part) for part in slashes.groups()))
+    match = next((found for writing in _WRITINGS if (found := writing.fullmatch(stripped))), None)
+    if match is None:
+        raise QuantityError(f"“{stripped[: limit('number_chars')]}” is not a date. For example: {_EXAMPLE}.")
+    month = match["month"].capitalize()
+    return _day(
+        stripped, int(match["year"]), int(month) if month.isdigit() else _MONTHS.index(month) + 1, int(match["day"])
+    )
+
+
+def _either_order(text: str, first: int, second: int, year: int) -> date:
+    if first <= 12 and second <= 12 and first != second:
+        either = f"{_day(text, year, second, first)} or {_day(text, year, first, second)}"
+        raise QuantityError(f"“{text}” is {either}: which of them? Type it so.")
+    return _day(text, year, *((second, first) if first > 12 else (first, second)))
+
+
+def _day(text: str, year: int, month: int, day: int) -> date:
+    if not _FIRST.year <= year <= _LAST.year:
+        raise QuantityError(f"“{text}” is out of range: from {_FIRST} to {_LAST}.")
+    try:
+        return date(year, month, day)
+    except ValueError:
+        raise QuantityError(f"“{text}” is not a day of the calendar. For example: {_EXAMPLE}.") from None
+
+
+def format_day(day: date, year: bool = True) -> str:
+    """``3 Oct 2027``."""
+    return f"{day.day} {_MONTHS[day.month - 1]}{f' {day.year}' if year else ''}"

@@ -1,0 +1,115 @@
+"""Numbers as people write them, brought into the one writing that `core.units` reads: 90,0 is 90.0, 320亿 is 320e8."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+
+class QuantityError(ValueError):
+    """A typed quantity that cannot be used; the message says why and gives an example."""
+
+    def about(self, field: str) -> str:
+        """The message with the name of the ``field`` that it is about."""
+        return f"{field}: {self}"
+
+
+class NothingTypedError(QuantityError):
+    """Nothing was typed where a quantity belongs."""
+
+    def about(self, field: str) -> str:
+        """ "Parameters is empty. Type a count, for example 70B." """
+        return f"{field} is empty.{str(self).removeprefix('Empty.')}"
+
+
+FROM_SUPERSCRIPT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+_SUPERSCRIPT_RUN = re.compile(r"[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+"""The way powers are shown, so that a shown number can be typed again."""
+
+_WORDS = {
+    "млрд": "B",
+    "млн": "M",
+    "трлн": "T",
+    "тыс": "K",
+    "美元": "$",
+    "參數": " parameters",
+    "参数": " parameters",
+    "词元": " tokens",
+    "天": " days",
+}
+_EAST_ASIAN = re.compile(r"\s*([十百千]?)(万亿|萬億|[亿億万萬])")
+_TENS = {"": 0, "十": 1, "百": 2, "千": 3}
+_MYRIADS = {"万亿": 12, "萬億": 12, "亿": 8, "億": 8, "万": 4, "萬": 4}
+
+_ABBREVIATED = re.compile(r"(?<=[A-Za-z])\.(?=\s|$)")
+_DIGITS = re.compile(r"(?<![\d.])\d[\d.,_'’ ]*(?<=[\d.])")
+"""A number with whatever separates its groups and its decimals."""
+_GROUPED = re.compile(r"\d{1,3}(?:([ _'’])\d{3})(?:\1\d{3})*(?:[.,]\d*)?")
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:([.,])\d{3})(?:\1\d{3})*")
+_EITHER = re.compile(r"[1-9]\d{0,2}\.\d\d0")
+"""Three decimals that end in a zero, as nobody writes decimals: 30.000 is thirty, or thirty thousand in Berlin."""
+_POWER_OF_TEN = re.compile(r"\s*(?:e[-+]?\d|[*×]\s*10\s*\^)", re.IGNORECASE)
+
+
+def keyed(text: str) -> str:
+    """``text`` as one would key it in: points before decimals, no separators of thousands, powers of ten as e8.
+
+    A single comma before three digits separates thousands, as numbers are shown here; any other one is a decimal comma.
+    Full-width digits and pasted spaces are ordinary ones, 10²⁴ is 10^24; subscripts stay as they are, since 10₂ is not
+    102. Raises `QuantityError` for 30.000.
+    """
+    powers = _SUPERSCRIPT_RUN.sub(lambda m: "^" + m.group().translate(FROM_SUPERSCRIPT), text).replace("−", "-")
+    plain = "".join(c if "₀" <= c <= "₉" else unicodedata.normalize("NFKC", c) for c in powers)
+    plain = _EAST_ASIAN.sub(lambda m: f"e{_TENS[m[1]] + _MYRIADS[m[2]]}", plain)
+    for word, meant in _WORDS.items():
+        plain = plain.replace(word, meant)
+    plain = _ABBREVIATED.sub("", plain)
+    return _DIGITS.sub(lambda m: _number(m, plain), plain).removeprefix("~").removeprefix("≈")
+
+
+def _number(found: re.Match[str], text: str) -> str:
+    """One number with a point before its decimals and nothing else between its digits."""
+    digits = found.group()
+    if _GROUPED.fullmatch(digits):
+        digits = re.sub(r"[ _'’]", "", digits)
+    if _EITHER.fullmatch(digits) and not _POWER_OF_TEN.match(text, found.end()):
+        around = text[: found.start()], text[found.end() :]
+        first, second = (f"{digits.rstrip('0').rstrip('.')}".join(around), digits.replace(".", ",").join(around))
+        raise QuantityError(f"“{text.strip()}” is {first.strip()} or {second.strip()}: which of them? Type it so.")
+    separators = [c for c in digits if c in ".,"]
+    if len(set(separators)) == 2 and separators.count(separators[-1]) == 1:
+        whole_part, _, decimals = digits.rpartition(separators[-1])
+        return f"{_ungrouped(whole_part)}.{decimals}"
+    if separators == [","] and not _THOUSANDS.fullmatch(digits):
+        return digits.replace(",", ".")
+    return digits if separators == ["."] else _ungrouped(digits)
+
+
+def _ungrouped(digits: str) -> str:
+    """Without the separators of thousands; as it is where its groups are not of three."""
+    return digits.replace(",", "").replace(".", "") if _THOUSANDS.fullmatch(digits) else digits
+
+
+_DOLLARS = re.compile(r"\bUS\s?\$|\bUSD\b|(?:\bUS )?\bdollars?\b", re.IGNORECASE)
+_OTHER_MONEY = re.compile(r"[€£¥₹]|\b(?:EUR|GBP|CNY|RMB|JPY|CHF|INR)\b", re.IGNORECASE)
+_PER_HOUR = re.compile(r"\s*(?:\bper\b|/)\s*(?:(?:gpu|accelerator|chip)[- ]?)?h(?:(?:ou)?rs?)?\b", re.IGNORECASE)
+
+
+_LARGE = re.compile(r"\d\s*(?:mio|mrd|thousand|millions?|billions?|trillions?)\b", re.IGNORECASE)
+
+
+def is_money(text: str) -> bool:
+    """Whether ``text`` can only be an amount of money: it names a currency, or millions of nothing."""
+    plain = "$" in text or _DOLLARS.search(text) or _OTHER_MONEY.search(text)
+    return bool(plain or _LARGE.search(text))
+
+
+def in_dollars(text: str) -> str:
+    """An amount as `keyed` gives it without its currency, and with /h for every way to say that it is for an hour.
+
+    Raises `QuantityError` for another currency.
+    """
+    if _OTHER_MONEY.search(text):
+        raise QuantityError(f"“{text.strip()}” is not in dollars, and all amounts here are. For example: $2.50 or $5M.")
+    plain = _PER_HOUR.sub("/h", _DOLLARS.sub("$", text))
+    return plain.replace("$", " ") if plain.count("$") == 1 else plain

@@ -1,0 +1,282 @@
+"""What every reader of syntax stands on: the text, the steps that run, the names, and what holds a tensor."""
+
+from __future__ import annotations
+
+import ast
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, cast
+
+from core.limits import limit
+from core.tensors.operations.lookup import OPERATIONS
+from core.tensors.operations.table import INDEXING, NAMING, PICKING, PIECE
+from core.tensors.operations.values import (
+    DType,
+    ExpressionError,
+    Index,
+    Slot,
+)
+from core.tensors.parsing.facts import MOST_SHOWN, Fact, Machine, written_value
+from core.tensors.parsing.objects import (
+    Bound,
+    Class,
+    Frame,
+    Function,
+    Instance,
+    Named,
+    Ref,
+    named_in,
+    tensors_in,
+)
+from core.tensors.parsing.plan import PlanStep
+from core.tensors.parsing.text import EXAMPLE
+
+
+class Refused(Exception):  # noqa: N818 (not wrong: torch's own error, on its way to the `except` that takes it)
+    """What torch refused, while its statement is left."""
+
+    def __init__(self, problem: Exception) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+class Evaluation(ABC):
+    """Names, and the values of expressions. Step 0 is ``x``.
+
+    facts: what lines said that are no tensors. notes: what was left out.
+    """
+
+    def __init__(self, text: str, machine: Machine) -> None:
+        self.text = text
+        self.machine = machine
+        self.frame = Frame()
+        self.frames = [self.frame]
+        """Names of the program, and of every call that is open."""
+        self.held: list[Any] = []
+        """Values that wait for others of their expression."""
+        self.facts: list[Fact] = []
+        self.notes: dict[str, None] = {}
+        self.line = 1
+        self.work = 0
+        self.typed = True
+        """Whether what is read stands in the text."""
+        self.tracked = True
+        """Whether it stands outside of ``torch.no_grad()``."""
+        self.cast = ""
+        """The dtype of the ``autocast`` around it."""
+        self.starts = [0]
+        for line in text.split("\n"):
+            self.starts.append(self.starts[-1] + len(line) + 1)
+
+    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        last, column = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+        return self.starts[node.lineno - 1] + node.col_offset, self.starts[last - 1] + column
+
+    def segment(self, node: ast.expr | ast.stmt) -> str:
+        if not self.typed:
+            return ast.unparse(node)
+        start, end = self.span(node)
+        return self.cut(start, end) if end > start else ast.unparse(node)  # nobody typed it
+
+    def cut(self, start: int, end: int) -> str:
+        """The text from ``start`` to ``end`` on one line, without the space that broken lines leave at brackets."""
+        joined = re.sub(r"(?<=[(\[])\s*\n\s*|\s*\n\s*(?=[)\].])", "", self.text[start:end])
+        return re.sub(r"\s*\n\s*", " ", joined)
+
+    def quote(self, node: ast.expr | ast.stmt) -> str:
+        return f"`{self.segment(node)[:60]}`"
+
+    def after(self, node: ast.expr, part: ast.expr) -> str:
+        """What ``node`` adds behind ``part``: ``.t()`` of ``x.t()``."""
+        if not self.typed:
+            return ast.unparse(node).removeprefix(ast.unparse(part))
+        return self.cut(self.span(part)[1], self.span(node)[1]).lstrip(") ") or self.segment(node)
+
+    def add(self, step: PlanStep) -> Ref:
+        """Run one operation. Raises `Refused` where torch, or Python in its place, refuses it."""
+        if self.machine.last() >= limit("expression_steps"):
+            raise ExpressionError(f"More than {limit('expression_steps')} operations; each one is shown.")
+        self.settle()
+        line = self.line if not self.typed else step.line
+        problem = self.machine.run(replace(step, tracked=self.tracked, cast=self.cast, line=line))
+        if problem is not None:
+            raise Refused(problem)
+        return Ref(self.machine.last())
+
+    def settle(self) -> None:
+        """Put down what the names stand for, now that the last step is done, and which tensors are held."""
+        named: dict[str, Ref] = {}
+        seen: set[int] = set()
+        for frame in dict.fromkeys((self.frames[0], *self._outer(), self.frame)):
+            named |= named_in(frame.names)
+        names = {name: ref.number for name, ref in named.items()}
+        held = {ref.number for frame in self.frames for ref in tensors_in(frame, seen)}
+        held |= {ref.number for ref in tensors_in(self.held, seen)}
+        for name, number in list(names.items()):
+            gradient = None if named[name].several else self.machine.gradient(number)
+            if gradient is not None:
+                names[f"{name}.grad"] = gradient
+        held |= {found for number in held.copy() if (found := self.machine.gradient(number)) is not None}
+        self.machine.settle(names, frozenset(held))
+
+    def _outer(self) -> list[Frame]:
+        """The frames around the present one, outermost first."""
+        found: list[Frame] = []
+        frame = self.frame.outer
+        while frame is not None:
+            found.insert(0, frame)
+            frame = frame.outer
+        return found
+
+    @contextmanager
+    def holding(self) -> Generator[list[Any]]:
+        """A place to keep values while others are worked out."""
+        mark = len(self.held)
+        try:
+            yield self.held
+        finally:
+            del self.held[mark:]
+
+    @contextmanager
+    def inside(self, frame: Frame) -> Generator[None]:
+        """Names of their own, in front of those that there are."""
+        before = self.frame
+        self.frame = frame
+        self.frames.append(frame)
+        try:
+            yield
+        finally:
+            self.frames.pop()
+            self.frame = before
+
+    def refuse(self, kind: type[Exception], text: str, node: ast.expr | ast.stmt) -> Refused:
+        """What Python itself raises at ``node``, as the program's last step."""
+        said = self.segment(node)
+        numbers = tuple(ref.number for ref in tensors_in(self.held))[:1]
+        try:
+            self.add(PlanStep(NAMING, "name", numbers, said, said, node.lineno, problem=kind(text)))
+        except Refused as refused:
+            return refused
+        raise AssertionError
+
+    def value(self, node: ast.expr) -> Any:
+        """What ``node`` stands for: a tensor, a plain value, a function."""
+        self.work += 1
+        if self.work > limit("expression_evaluated"):
+            raise ExpressionError(f"More than {limit('expression_evaluated'):,} parts to work out; ask for less.")
+        return self.worked_out(node)
+
+    @abstractmethod
+    def worked_out(self, node: ast.expr) -> Any:
+        """The value of a node of any kind."""
+
+    def one(self, value: Any, node: ast.expr) -> Ref:
+        if not isinstance(value, Ref):
+            raise ExpressionError(f"{self.what(value, node)}. For example: {EXAMPLE}.")
+        if value.several:
+            raise ExpressionError(
+                f"{self.quote(node)} gives several tensors; pick one, for example {self.segment(node)[:60]}[0]."
+            )
+        return value
+
+    def what(self, value: Any, node: ast.expr) -> str:
+        """What to say of a value that stands where a tensor must."""
+        text = self.segment(node)[:60]
+        match value:
+            case None:
+                return f"`{text}` is None here"
+            case bool() | int() | float():
+                return f"`{text}` stands for a number here, not a tensor"
+            case [*items] if any(isinstance(item, Ref) for item in items):
+                return f"`{text}` stands for several tensors; pick one, {text}[0], or join them, torch.cat({text})"
+            case _:
+                return f"`{text}` stands for no tensor here"
+
+    def truth(self, node: ast.expr) -> bool:
+        """Whether ``node`` counts as true. Raises `ExpressionError` where that hangs on values that are not there."""
+        value = self.value(node)
+        if isinstance(value, Ref):
+            self.one(value, node)
+            value = self.machine.tensor(value.number)
+        elif isinstance(value, Instance | Function | Class | Named | Bound):
+            return True
+        try:
+            return bool(value)
+        except (RuntimeError, NotImplementedError) as problem:
+            raise ExpressionError(f"{self.quote(node)}: {str(problem).splitlines()[0][:200]}.") from None
+
+    def shown(self, value: Any) -> str:
+        return written_value(self._seen(value))[:MOST_SHOWN]
+
+    def _seen(self, value: Any) -> Any:
+        """A value with its tensors in place of their numbers."""
+        if isinstance(value, Ref):
+            return self.machine.tensor(value.number)
+        if isinstance(value, dict):
+            return {key: self._seen(item) for key, item in list(cast("dict[Any, Any]", value).items())[:24]}
+        if isinstance(value, tuple | list):
+            items = [self._seen(item) for item in cast("Sequence[Any]", value)[:25]]
+            return items if isinstance(value, list) else tuple(items)
+        return value
+
+    def key(self, value: Any, node: ast.expr) -> Any:
+        """``value`` as the key of a dictionary."""
+        if isinstance(value, Ref):
+            return ("tensor", id(self.machine.tensor(value.number)))
+        if not isinstance(value, str | int | float | bool | tuple | DType | None):
+            raise ExpressionError(f"{self.quote(node)} is no key of a dictionary here.")
+        return cast(Any, value)
+
+    def items(self, value: Any, node: ast.expr) -> list[Any]:
+        """What a loop or a star goes over."""
+        match value:
+            case Ref(several=True):
+                return [self.piece(value, at, f"{self.segment(node)}[{at}]", node) for at in range(self.count(value))]
+            case Ref():
+                tensor = self.machine.tensor(value.number)
+                if not tensor.dim():
+                    raise ExpressionError(f"{self.quote(node)} has no dimension that a loop could go over.")
+                if len(tensor) > limit("expression_steps"):
+                    raise ExpressionError(f"{self.quote(node)}: at most {limit('expression_steps')} rounds are run.")
+                text = self.segment(node)
+                return [self._picked(value, (at,), f"[{at}]", f"{text}[{at}]", node) for at in range(len(tensor))]
+            case str() | tuple() | list() | range():
+                return list(cast("Sequence[Any]", value))
+            case dict():
+                return list(cast("dict[Any, Any]", value))
+            case Instance(fields={"layers": [*layers]}):
+                return layers
+            case _:
+                raise ExpressionError(
+                    f"{self.quote(node)}: a loop goes over range(…), sizes, a tensor or a list of tensors."
+                )
+
+    def count(self, ref: Ref) -> int:
+        """How many tensors a split gave."""
+        found = self.machine.tensor(ref.number)
+        return len(found)
+
+    def rows(self, ref: Ref, node: ast.expr | ast.stmt) -> Ref:
+        """The rows of a tensor, which is what Python's own unpacking takes of it."""
+        text = self.segment(node)
+        step = PlanStep(OPERATIONS["method", "unbind"], "method", (ref.number,), text, text, node.lineno)
+        return self.severally(self.add(step))
+
+    def severally(self, ref: Ref) -> Ref:
+        ref.several = isinstance(self.machine.tensor(ref.number), tuple | list)
+        return ref
+
+    def piece(self, ref: Ref, pick: int, text: str, node: ast.expr | ast.stmt, name: str = "") -> Ref:
+        source = name or text
+        return self.add(PlanStep(PIECE, "piece", (ref.number,), source, text, node.lineno, pick=pick, name=name))
+
+    def _picked(
+        self, ref: Ref, index: Index, source: str, text: str, node: ast.expr, inputs: Sequence[int] = ()
+    ) -> Ref:
+        picks = any(isinstance(item, Slot | tuple) for item in index)
+        operation = PICKING if picks else INDEXING
+        numbers = (ref.number, *inputs)
+        return self.add(PlanStep(operation, "index", numbers, source, text, node.lineno, index=index))

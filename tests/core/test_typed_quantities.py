@@ -1,0 +1,176 @@
+"""What people write for a number, an amount, a length, a batch or a day: read, or answered with its readings."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, timedelta
+
+import pytest
+
+from core.dates import parse_day
+from core.fields import Form
+from core.planning.calendar.form import DUE
+from core.planning.form.limits import DEADLINE, MOST_DOLLARS
+from core.planning.form.plan_form import PARAMETERS, PLAN_FORM, SEQ_LEN, TRAINED, WITHIN
+from core.planning.plan import Limits
+from core.planning.search_texts import parse_batch
+from core.units import Kind, QuantityError, format_quantity, parse_quantity
+from tests.every import every
+
+READ: list[tuple[str, Kind, float]] = [
+    ("5 million", "usd", 5e6),
+    ("6M", "usd", 6e6),
+    ("USD 6M", "usd", 6e6),
+    ("6M USD", "usd", 6e6),
+    ("US$ 6M", "usd", 6e6),
+    ("6 Mio. $", "usd", 6e6),
+    ("6 million dollars", "usd", 6e6),
+    ("2.50 USD/h", "usd_per_hour", 2.5),
+    ("$2.50 per GPU-hour", "usd_per_hour", 2.5),
+    ("2,5 $/hr", "usd_per_hour", 2.5),
+    ("320亿", "parameters", 32e9),
+    ("320亿参数", "parameters", 32e9),
+    ("8万亿", "tokens", 8e12),
+    ("1.5千亿", "parameters", 1.5e11),
+    ("32 Mrd", "parameters", 32e9),
+    ("32 Milliarden", "parameters", 32e9),
+    ("8 Billionen", "tokens", 8e12),
+    ("32 млрд", "parameters", 32e9),
+    ("32 billion params", "parameters", 32e9),
+    ("8T tokens", "tokens", 8e12),
+    ("8 trillion tokens", "tokens", 8e12),
+    ("1,5T", "tokens", 1.5e12),
+    ("~70B", "parameters", 70e9),
+    ("512 GPUs", "accelerators", 512),
+    ("90,0 days", "seconds", 90 * 86400),
+    ("3 mo", "seconds", 3 * 31557600 / 12),
+    ("6 wks", "seconds", 42 * 86400),
+    ("64k", "length", 65_536),
+    ("96K", "length", 98_304),
+    ("128k tokens", "length", 131_072),
+    ("1M", "length", 1_048_576),
+    ("100k", "length", 100_000),
+    ("8,192", "length", 8_192),
+    ("16 384", "count", 16_384),
+    ("1'048'576", "count", 1_048_576),
+    ("1.048.576", "count", 1_048_576),
+    ("1.234,5", "number", 1_234.5),
+    ("0,385", "number", 0.385),
+    ("6.300 × 10²⁴ FLOP", "flop", 6.3e24),
+    ("６４", "count", 64),
+]
+
+
+@every(("text", "kind", "value"), READ)
+def test_what_people_write_is_read(text: str, kind: Kind, value: float) -> None:
+    assert parse_quantity(text, kind) == pytest.approx(value, rel=1e-12)
+
+
+@every(
+    ("text", "kind", "readings"),
+    [
+        ("8.000B", "parameters", ("8B", "8,000B")),
+        ("30.000", "count", ("30", "30,000")),
+        ("1.250 days", "seconds", ("1.25 days", "1,250 days")),
+        ("€6M", "usd", ("dollars",)),
+        ("6M CNY", "usd", ("dollars",)),
+    ],
+)
+def test_what_has_two_readings_is_asked(text: str, kind: Kind, readings: tuple[str, ...]) -> None:
+    with pytest.raises(QuantityError) as asked:
+        parse_quantity(text, kind)
+    assert all(reading in str(asked.value) for reading in readings)
+    for reading in readings:
+        if reading[0].isdigit():
+            assert parse_quantity(reading, kind) > 0, "what is offered can be typed"
+
+
+@pytest.mark.parametrize("kind", ["count", "parameters", "tokens", "usd", "seconds", "ratio", "flop_per_s", "watts"])
+def test_whatever_is_shown_can_be_typed_again(kind: Kind) -> None:
+    for value in (0.25, 1.25, 8.192, 90.0, 1_250.0, 98_765.0, 1.25e6, 8.03e9, 1.5e12):
+        shown = format_quantity(value, kind)
+        assert parse_quantity(shown, kind) == pytest.approx(value, rel=6e-3), shown
+
+
+def test_a_batch_of_millions_is_one_of_tokens() -> None:
+    assert parse_batch("4M") == parse_batch("4M tokens") == parse_batch("4 million tokens")
+    assert parse_batch("2,048") == parse_batch("2,048 sequences")
+    for text in ("16k", "512 K"):
+        with pytest.raises(QuantityError, match=r"tokens or .* sequences"):
+            parse_batch(text)
+
+
+@every(
+    ("text", "day"),
+    [
+        ("2027-04-15", date(2027, 4, 15)),
+        ("15.04.2027", date(2027, 4, 15)),
+        ("15.4.2027", date(2027, 4, 15)),
+        ("2027/4/15", date(2027, 4, 15)),
+        ("15 Apr 2027", date(2027, 4, 15)),
+        ("15. April 2027", date(2027, 4, 15)),
+        ("April 15th, 2027", date(2027, 4, 15)),
+        ("4/15/2027", date(2027, 4, 15)),
+        ("15/4/2027", date(2027, 4, 15)),
+        ("5/5/2027", date(2027, 5, 5)),
+    ],
+)
+def test_a_day_is_read_as_people_write_it(text: str, day: date) -> None:
+    assert parse_day(text) == day
+
+
+@every(
+    ("text", "says"),
+    [
+        ("4/5/2027", "2027-05-04 or 2027-04-05"),
+        ("31.02.2027", "not a day of the calendar"),
+        ("13/13/2027", "not a day of the calendar"),
+        ("15.04.27", "not a date"),
+        ("tomorrow", "not a date"),
+        ("1.1.1970", "out of range"),
+    ],
+)
+def test_a_day_that_is_none_or_two_is_said(text: str, says: str) -> None:
+    with pytest.raises(QuantityError, match=says):
+        parse_day(text)
+
+
+def test_a_deadline_is_a_day_or_a_time_wherever_it_can_be() -> None:
+    assert DUE.parse("15.04.2027") == date(2027, 4, 15)
+    assert DUE.parse("90 days") == timedelta(days=90)
+    assert DEADLINE.parse("90 days") == DEADLINE.parse("90,0 days") == 90
+    with pytest.raises(QuantityError, match=r"days from today.*Did you mean"):
+        DEADLINE.parse("15.04.2199")
+    assert MOST_DOLLARS.parse("USD 6M") == MOST_DOLLARS.parse("6 million") == 6e6
+
+
+def test_a_limit_is_a_time_or_money() -> None:
+    for text in ("$6M", "USD 6M", "6 million", "6M USD"):
+        limits = WITHIN.parse(text)
+        assert limits.dollars == 6e6
+        assert math.isnan(limits.days)
+    assert WITHIN.parse("90,0 days") == Limits(90.0, typed="90,0 days")
+    for text, meant in (("6M", r"\$6M or 6 months"), ("8B", r"\$8B"), ("90", "90 days")):
+        with pytest.raises(QuantityError, match=meant):
+            WITHIN.parse(text)
+
+
+def test_a_bare_number_of_parameters_or_tokens_is_asked_about() -> None:
+    for field, text, meant in ((PARAMETERS, "32", "32B"), (TRAINED, "8", "8T")):
+        with pytest.raises(QuantityError, match=f"Did you mean {meant}"):
+            field.parse(text)
+        assert field.parse(f"{text} {field.label.lower()}") == float(text)
+        assert field.parse("1,024") == 1024
+
+
+def _opened(form: Form, version: int, **texts: str) -> dict[str, str]:
+    address = {"v": [str(version)], **{form.key(name): [text] for name, text in texts.items()}}
+    return form.from_address(address)[0]
+
+
+def test_links_of_before_keep_what_a_k_and_a_batch_meant() -> None:
+    old = _opened(PLAN_FORM, 3, seq="64k", gb="4M")
+    assert SEQ_LEN.parse(old["seq"]) == 64_000
+    assert parse_batch(old["gb"]) == parse_batch("4,000,000 sequences")
+    new = _opened(PLAN_FORM, PLAN_FORM.version, seq="64k")
+    assert SEQ_LEN.parse(new["seq"]) == 65_536
