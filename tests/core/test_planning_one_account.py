@@ -165,9 +165,10 @@ def test_the_loss_of_a_plan_is_written_as_its_layers_are_unless_it_says_otherwis
 @pytest.mark.parametrize("seed", range(200))
 def test_one_plan_has_one_number_wherever_it_is_asked(seed: int) -> None:
     """Six plans a seed: alone, among others, in a comparison, as a calendar, in the sentence of every page, and in
-    what is kept; and two plans stand in one order."""
+    what is kept. Three kinds of two numbers of tokens by turns, so that what is worked out together is put in order."""
     draw = random.Random(9000 + seed)
-    forms = [PLAN_FORM.parse({**texts_of(draw), "find": "time"}) for _ in range(6)]
+    kinds = [{**texts_of(draw), "find": "time"} for _ in range(3)]
+    forms = [PLAN_FORM.parse({**kind, "tokens": f"{10 ** draw.uniform(9, 13.5):.0f}"}) for kind in (*kinds, *kinds)]
     plans = [plan_of(reading) for reading in forms]
     together = evaluate(plans)
     for i in range(6):
