@@ -88,10 +88,6 @@ Shown = str | Explanation | Mapping[str, Any]
 def _head(a: Answer) -> Iterator[Shown]:
     yield from (plan_text.sentence(a), plan_text.assumptions(a), plan_text.impossible(a), *plan_text.cautions(a))
     yield from (plan_text.memory(a), plan_text.tight(a), text_rates.rates_sentence(a.plan), text_rates.change(a.plan))
-    if a.find != "time":
-        label, text = plan_text.in_its_field(a.find, a)
-        assert text != "none"
-        yield label + text
     peers = similar_runs(a)
     yield words_runs.pace(a, peers)
     yield from _cells(words_runs.near_rows(peers, {run.evidence: run.share for run in run_shares(timed=True)}))
