@@ -214,6 +214,7 @@ class Form:
 
     older: version → how the texts that it wrote (by id) read in the next one; 0: how those of an address without a
     version do, which may have names that nobody writes any more.  derive: values → texts of fields that others decide.
+    imply: texts by id → those that they imply where links and rows are older than a field.
     shared: ids of the fields that are the same on every page that has them, such as those of a plan. An address has
     them under `SHARED`; older ones had them under the form's own prefix, which is still read. gone: ids that shaped no
     answer, and that older links may still have.
@@ -224,6 +225,7 @@ class Form:
     version: int = LINK_VERSION
     older: Mapping[int, Callable[[dict[str, str]], dict[str, str]]] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
     derive: Callable[[Mapping[str, Any]], Mapping[str, str]] = lambda _: {}
+    imply: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda _: {}
     shared: frozenset[str] = frozenset()
     gone: frozenset[str] = frozenset()
     _read: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, compare=False, repr=False)  # pyright: ignore[reportUnknownVariableType]
@@ -252,6 +254,7 @@ class Form:
         values: dict[str, Any] = {}
         used_texts: dict[str, str] = {}
         problems: list[Problem] = []
+        texts = {**texts, **self.imply(texts)}
         for item in self.fields:
             text = texts.get(item.id, item.default)
             try:
@@ -325,6 +328,7 @@ class Form:
         for step in range(version, self.version) if version else (0,):
             if step in self.older:
                 texts = self.older[step](texts)
+        texts |= self.imply(texts)
         parts = {item.id for item in self.fields}
         unknown = sorted(set(texts) - parts - self.gone)
         if unknown and self.fields and version <= self.version:

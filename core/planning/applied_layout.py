@@ -1,24 +1,39 @@
-"""A plan with the layout that it names, timed and launched: what Parallel plan shows and every file of it says."""
+"""A plan with its layout, timed and launched: what Parallel plan shows and every file of it says."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from core.planning.plan import Plan
-from core.planning.plan_search import SearchRequest, evaluate_own_layout, launch_settings, search_request
-from core.planning.search_around import days_for
+import numpy as np
+
+from core.budget.equations import days_of_steps
+from core.budget.errors import BudgetError
+from core.planning.evaluation import Answer, answer
+from core.planning.memory_estimate import resolved_plan
+from core.planning.plan import Plan, whole_accelerators
+from core.planning.plan_search import evaluate_layout, launch_settings
+from core.planning.resolved_layout import plan_layout, search_request, timed_request
 from core.search.launch import Launch
+from core.search.request import SearchRequest
 from core.search.result import LayoutResult
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AppliedLayout:
-    """request: what the plan asks of a search. result: what its layout comes to."""
+    """request: what the plan asks of a search, on the accelerators and with the sequences a step that its layout has,
+    at the pace of its days. result: what its layout comes to, its MFU that of all accelerators."""
 
     plan: Plan
+    answer: Answer
     request: SearchRequest
     result: LayoutResult
+
+    @property
+    def idle(self) -> int:
+        """Accelerators that have nothing to do."""
+        return whole_accelerators(self.plan.accelerators) - self.request.cluster.count
 
     def days(self, seconds: float) -> float:
         """Days of steps alone for all tokens, where one takes so many seconds."""
@@ -37,7 +52,7 @@ class AppliedLayout:
             "step_seconds": result.seconds,
             "step_seconds_low": result.low,
             "step_seconds_high": result.high,
-            "step_mfu": result.mfu,
+            "step_mfu": self.request.by_6n(result.mfu),
             "step_days": self.days(result.seconds),
             "step_memory_bytes": float(result.memory.total),
             "step_usable_bytes": result.usable,
@@ -45,8 +60,37 @@ class AppliedLayout:
         return {name: float(value) for name, value in values.items() if math.isfinite(value)}
 
 
+def days_for(tokens: float, request: SearchRequest, seconds: float) -> float:
+    """Days of steps alone that all tokens take."""
+    return days_of_steps(tokens, seconds, request.batch, request.seq_len)
+
+
+@lru_cache(maxsize=64)
 def applied_layout(plan: Plan) -> AppliedLayout:
-    """The layout of ``plan`` as it is timed. Raises `LayoutError` where it cannot be, `BudgetError` where it cannot be
-    asked about."""
-    request = search_request(plan)
-    return AppliedLayout(plan, request, evaluate_own_layout(request, plan.layout))
+    """The layout of ``plan`` as it is timed, at the pace that the plan's days have. Raises `LayoutError` where it
+    cannot be, `BudgetError` where it cannot be asked about.
+
+    Days are joined between clusters, batches and sizes that were timed; by as much as the step of this one layout is
+    off them, all of its parts are taken to be longer or shorter.
+    """
+    a = answer(plan)
+    whole = resolved_plan(plan, a.stored, a.middle.accelerators)
+    request = timed_request(whole)
+    if request is None:
+        search_request(whole)  # says what is unknown
+        raise BudgetError("gpu", f"How long a step takes on {plan.accelerator} is not known.")
+    layout = plan_layout(whole)
+    batch = int(layout.data * layout.micro_batch * layout.micro_batches)
+    request = replace(request, batch=batch, constraints=plan.constraints).on(int(layout.accelerators))
+    tokens_per_second = float(a.terms.steps_rate(np.array(a.middle.parameters), np.array(whole.accelerators)))
+    alone = evaluate_layout(request, layout).seconds
+    request = replace(request, pace=_rounded(batch * request.seq_len / tokens_per_second / alone))
+    result = evaluate_layout(request, layout)
+    return AppliedLayout(
+        whole, a, request, replace(result, mfu=result.mfu * int(layout.accelerators) / whole.accelerators)
+    )
+
+
+def _rounded(pace: float) -> float:
+    """1 where a step is as long as its parts but for rounding."""
+    return 1.0 if abs(pace - 1) < 1e-9 else pace

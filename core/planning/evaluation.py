@@ -32,6 +32,7 @@ from core.hardware.roofline import explain_device
 from core.models.catalog import CatalogModel, nearest_dense
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
 from core.planning.plan import Find, Limits, Plan, Power
+from core.planning.resolved_layout import FIELD_IDS, plan_layout
 from core.planning.solving import Array, SolvedRuns, Terms, solve
 from core.planning.throughput import WIDTHS
 from core.runs.energy import Footprint, carbon, drawn_power, energy, footprint, most_drawn, peak_power
@@ -39,6 +40,8 @@ from core.runs.goodput import Interruptions, mfu_of_all_hours, mfu_of_steps
 from core.runs.long_sequences import TokenWork
 from core.runs.share import share_of_steps, whole_run_mfu
 from core.runs.utilisation import base_peak
+from core.search.constraints import ANY_LAYOUT
+from core.training.layout import LayoutError
 
 Bools = npt.NDArray[np.bool_]
 
@@ -325,7 +328,7 @@ def _terms_of(plan: Plan) -> Plan:
         accelerators=_ANY.accelerators,
         attention=_ANY.attention,
         prices=None,
-        layout=_ANY.layout,
+        layout=plan.layout if plan.own_layout else _ANY.layout,
         power=Power(),
         objective=_ANY.objective,
         keeps=_ANY.keeps,
@@ -348,6 +351,11 @@ def _evaluate_group(terms: Terms, plans: Sequence[Plan]) -> Evaluation:
     countable = np.all(np.isfinite(days) & (days > 0), axis=1)
     beyond = BudgetError(terms.plan.find, "These numbers go beyond what can be counted.")
     problems = [problem or (None if fine else beyond) for problem, fine in zip(problems, countable, strict=True)]
+    kept = terms.plan.own_layout or terms.plan.constraints != ANY_LAYOUT
+    if kept and terms.plan.mfu is None and terms.plan.find != "MFU" and terms.throughput.timed:
+        middles = zip(columns["parameters"][:, 1], columns["accelerators"][:, 1], strict=True)
+        laid = [_unlaid(terms, plan, *middle) for plan, middle in zip(plans, middles, strict=True)]
+        problems = [problem or why for problem, why in zip(problems, laid, strict=True)]
     bad = np.array([problem is not None for problem in problems])
     for name, values in columns.items():
         columns[name] = np.where(bad[:, None], np.nan, values)
@@ -364,6 +372,16 @@ def _evaluate_group(terms: Terms, plans: Sequence[Plan]) -> Evaluation:
         carbon=np.where(bad[:, None], np.nan, emitted),
         problems=tuple(problems),
     )
+
+
+def _unlaid(terms: Terms, plan: Plan, params: float, accelerators: float) -> BudgetError | None:
+    """Why a plan cannot have the layout that its days would follow from."""
+    try:
+        if math.isfinite(params + accelerators):
+            plan_layout(resolved_plan(plan, float(terms.total(params)), float(accelerators)))
+    except LayoutError as problem:
+        return BudgetError(FIELD_IDS.get(problem.field, problem.field), f"The layout cannot be: {problem}")
+    return None
 
 
 def dollars_over(a: Answer) -> str:

@@ -12,7 +12,7 @@ from core.formula import Explanation
 from core.limits import limit
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import TYPED, Plan, whole_accelerators
-from core.planning.resolved_layout import resolve_layout
+from core.planning.resolved_layout import own_layout, resolve_layout
 from core.training.device.memory import DeviceMemory
 from core.training.device.states_only import explain_largest
 from core.training.layout import LayoutError
@@ -78,10 +78,12 @@ def largest_by_states(h: MemoryEstimate) -> float:
 def largest(plan: Plan, counted: Counted = "everything") -> Largest:
     """The largest dense model that the plan's accelerators hold, all else as it asks.
 
+    Unless it has a layout of one's own, it is sharded as ZeRO-3 does, which holds most.
     A larger one may fit again where shapes change, such as to a smaller vocabulary. Raises `LayoutError` where the
     accelerators cannot be laid out.
     """
-    resolve_layout(plan.layout, whole_accelerators(plan.accelerators))
+    plan = replace(plan, own_layout=True, layout=plan.layout if plan.own_layout else Plan().layout)
+    resolve_layout(own_layout(plan), whole_accelerators(plan.accelerators), plan.sequences)
     alone = _EXAMPLE
     for _ in range(_ROUNDS):  # states that depend on shapes are another share of another size
         alone = min(largest_by_states(_sized(plan, max(1.0, alone))) * (1 + _ROUNDING), limit("parameters"))

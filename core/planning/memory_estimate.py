@@ -15,7 +15,7 @@ from core.formula import Explanation
 from core.models.spec import TransformerSpec
 from core.models.stand_in import stand_in
 from core.planning.plan import TYPED, Plan, whole_accelerators
-from core.planning.resolved_layout import resolve_layout
+from core.planning.resolved_layout import plan_layout, spec_of
 from core.training.activations.derivation import tensor_bytes
 from core.training.activations.tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
 from core.training.device.buffers import MEASURED, Runtime
@@ -165,19 +165,11 @@ def plan_checkpoint(plan: Plan) -> CheckpointSize:
 def model_copies(plan: Plan, accelerators: float) -> int:
     """``accelerators`` that were found, rounded up to whole copies of the model as the plan's layout splits it.
 
-    Ranks that hold one set of experts are never split.
+    Ranks that hold one set of experts are never split. Raises `LayoutError` where the plan has no layout.
     """
-    layout = plan.layout
+    layout = plan.layout if plan.own_layout else plan_layout(replace(plan, accelerators=accelerators))
     each = int(layout.pipeline) * math.lcm(int(layout.tensor * layout.context), int(layout.expert))
     return -(-whole_accelerators(accelerators) // each) * each
-
-
-def spec_of(plan: Plan, parameters: float) -> tuple[TransformerSpec, bool]:
-    """The model's layers and True; where only a number of parameters is known, a shape as large, and False."""
-    model = plan.known
-    if model and model.laid_out:
-        return model.spec, True
-    return stand_in(max(1.0, parameters), plan.seq_len), False
 
 
 def resolved_plan(plan: Plan, parameters: float, accelerators: float) -> Plan:
@@ -214,9 +206,6 @@ def runtime_of(plan: Plan) -> Runtime:
 
 def check_trained(plan: Plan, layout: Layout) -> None:
     """Raise `LayoutError` where a layout and what is trained cannot go together."""
-    if plan.compute_options.in_backward and int(layout.micro_batches) > 1:
-        rule = "an optimizer step in backward cannot add up the gradients of several micro-batches."
-        raise LayoutError("micro_batches", int(layout.micro_batches), rule, 1)
     if plan.trained.method in ("last layers", "named tensors") and int(layout.pipeline) > 1:
         rule = "what is trained lies on some stages only, which is counted on one stage alone."
         raise LayoutError("pipeline", int(layout.pipeline), rule, 1)
@@ -230,9 +219,7 @@ def memory_estimate(plan: Plan) -> MemoryEstimate:
     """
     parameters = float(plan.known.parameters) if plan.known else plan.parameters
     spec, own = spec_of(plan, parameters)
-    count = whole_accelerators(plan.accelerators)
-    layout = resolve_layout(plan.layout, count)
-    check(spec, layout, plan.seq_len)
+    layout = plan_layout(plan)
     optimizer = find_optimizer(plan.optimizer)
     policy = plan.policy_under(optimizer)
     check_trained(plan, layout)

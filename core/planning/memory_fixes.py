@@ -14,11 +14,12 @@ import numpy.typing as npt
 
 from core.hardware.accelerators import Accelerator, accelerators
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
-from core.planning.plan import Plan
+from core.planning.plan import Plan, whole_accelerators
+from core.planning.resolved_layout import own_layout
 from core.training.device.costs import FLOP_PER_BYTE, INSIDE_FLOP_PER_BYTE, StepCost, step_cost
 from core.training.device.largest import largest_micro_batch, largest_of_family, largest_seq_len
 from core.training.device.memory import DeviceMemory
-from core.training.layout import RECOMPUTES, Layout, allowed
+from core.training.layout import RECOMPUTES, Layout, allowed, filled
 
 ORDER = (
     "The first costs a step least: FLOPs computed again, bytes sent, and the pipeline’s wait, with a byte over the "
@@ -94,9 +95,8 @@ def _choices(h: MemoryEstimate) -> dict[str, tuple[int, ...]]:
 def _changed(h: MemoryEstimate, values: Mapping[str, Any]) -> Layout:
     """The layout with other values of fields by id, arrays of them too, on the same accelerators."""
     laid = replace(h.layout, **{_FIELDS[name]: value for name, value in values.items()})
-    data = np.maximum(1, h.layout.accelerators // (laid.tensor * laid.pipeline * laid.context))
-    flowing = laid.pipeline if h.layout.micro_batches == h.layout.pipeline else h.layout.micro_batches
-    return replace(laid, data=data, micro_batches=flowing)
+    typed = own_layout(h.plan).micro_batches if h.plan.own_layout else 0
+    return filled(replace(laid, micro_batches=typed), whole_accelerators(h.plan.accelerators), h.plan.sequences)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,8 @@ def _search(plan: Plan) -> _FixSearch:
     def laid(places: npt.NDArray[np.int64]) -> Layout:
         return _changed(h, {name: np.asarray(choices[name])[row] for name, row in zip(choices, places, strict=True)})
 
-    layout, count = laid(places), int(h.layout.accelerators)
-    whole = count % (layout.tensor * layout.pipeline * layout.context) == 0
+    layout, count = laid(places), whole_accelerators(plan.accelerators)
+    whole = count % (layout.tensor * layout.pipeline * layout.context) <= count - int(h.layout.accelerators)
     places = places[:, whole & allowed(h.spec, layout, plan.seq_len, count)]
     memory = h.over_layouts(laid(places))
     total = np.asarray(memory.total)

@@ -22,7 +22,7 @@ from core.planning.own_runs import OwnRun
 from core.planning.search_texts import Batch
 from core.runs.energy import US_GRID, USUAL_PUE
 from core.runs.goodput import Reliability
-from core.search.constraints import FREE, Constraints, Objective
+from core.search.constraints import ANY_LAYOUT, Constraints, Objective
 from core.search.request import FREE_MEMORY
 from core.step_time.software import USUAL_SOFTWARE
 from core.training.activations.tensors import FUSED, Loss
@@ -55,6 +55,9 @@ OWN_POLICY = "own"
 
 BY_AGE, FIRST_RUN, PROVEN = MATURITIES = ("by its age", "first run on it", "proven")
 """How far the software of the accelerator is made ready: as far as its age tells, or as somebody knows."""
+
+FASTEST, OWN_LAYOUT = LAYINGS = ("fastest", "own")
+"""Which layout a plan has."""
 
 PUBLISHED = "published"
 """Typed for the MFU: take what published runs lead one to expect."""
@@ -240,7 +243,8 @@ class Plan:
     mfu: None takes what published runs lead one to expect. pace: what a typed MFU is of. prices: dollars per
     accelerator-hour, low and high; None takes the catalogue's. attention: how the count by layer takes it.
     optimizer, policy: of the model states, by name, as `core.training` has them; own: the types of `OWN_POLICY`.
-    layout: of one step, all but its data-parallel degree, which is what the accelerators leave.
+    layout: one's own, all but its data-parallel degree, which is what the accelerators leave; micro-batches of 0 are
+    those that the batch leaves. own_layout: whether the plan has it; else it has the fastest that is found.
     software: that trains, by name, as `core.step_time.software` has it.
     network: bytes per second that one accelerator has between nodes, one way; None takes the usual ones.
     batch, constraints: what the fastest layout keeps to; objective: what a search likes best.
@@ -267,7 +271,10 @@ class Plan:
     optimizer: str = USUAL_OPTIMIZER
     policy: str = USUAL_POLICY
     own: OwnPolicy = field(default_factory=OwnPolicy)
-    layout: Layout = field(default_factory=lambda: Layout(zero=3, sequence_parallel=1, recompute=Recompute.FULL))
+    layout: Layout = field(
+        default_factory=lambda: Layout(micro_batches=0, zero=3, sequence_parallel=1, recompute=Recompute.FULL)
+    )
+    own_layout: bool = False
     software: str = USUAL_SOFTWARE
     network: float | None = None
     compute_options: ComputeOptions = field(default_factory=ComputeOptions)
@@ -275,7 +282,7 @@ class Plan:
     power: Power = field(default_factory=Power)
     batch: Batch = field(default_factory=Batch)
     objective: Objective = "time"
-    constraints: Constraints = FREE
+    constraints: Constraints = ANY_LAYOUT
     measured: CarriedRates = field(default_factory=CarriedRates)
     own_runs: tuple[OwnRun, ...] = ()
     maturity: str = BY_AGE
@@ -292,6 +299,11 @@ class Plan:
     def device(self) -> Accelerator:
         """The accelerator."""
         return find_accelerator(self.accelerator)
+
+    @property
+    def sequences(self) -> int:
+        """Sequences of a step."""
+        return self.batch.sequences(self.seq_len)
 
     @property
     def usable_memory(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.planning.plan import OWN, TYPED
+from core.planning.plan import OWN, OWN_LAYOUT, TYPED
 from core.training.precision import USUAL_POLICY
 
 _NEXT = (
@@ -58,7 +58,7 @@ REMARKS: Mapping[str, str] = {
 
 def _memory_preset(seq: str, **more: str) -> Mapping[str, str]:
     """Every field shown of a step on eight H100s under ZeRO-3, one sequence at a time, unless others are named."""
-    usual = {**_WHOLE, "model": TYPED, "opt": "AdamW", "gpu": "H100 SXM", "count": "8", "rc": "none"}
+    usual = {**_WHOLE, "lay": OWN_LAYOUT, "model": TYPED, "opt": "AdamW", "gpu": "H100 SXM", "count": "8", "rc": "none"}
     return {**usual, "seq": seq, **more}
 
 
@@ -66,7 +66,7 @@ def _tuned(model: str, gpu: str, count: str, **more: str) -> Mapping[str, str]:
     """Fine-tuning on 10M tokens, adapters beside every matrix unless others are named, layers computed again."""
     usual = {"model": model, "gpu": gpu, "count": count, "tokens": "10M", "ft": "adapters", "target": "all-linear"}
     usual |= {"rank": "16", "frozen": "bf16", "prec": "bf16 throughout", "rc": "full", "seq": "2,048", "mbs": "1"}
-    return {**_WHOLE, "opt": "AdamW", "ctx": "0.6 GB", **usual, **more}
+    return {**_WHOLE, "lay": OWN_LAYOUT, "acc": "1", "opt": "AdamW", "ctx": "0.6 GB", **usual, **more}
 
 
 FIRST_TUNING = "QLoRA 8B on 24 GB"

@@ -1,23 +1,149 @@
-"""How a plan's step lies over its accelerators: the data-parallel degree is what the others leave."""
+"""The one layout of a plan, its own or the fastest, on its accelerators; and what the plan asks of a search for it."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import lru_cache
 
-from core.training.layout import Layout, LayoutError
+from core.budget.errors import BudgetError
+from core.hardware.cluster import cluster
+from core.hardware.rates import Rates
+from core.models.spec import SpecError, TransformerSpec
+from core.models.stand_in import stand_in
+from core.planning.plan import Plan, whole_accelerators
+from core.planning.rates import rates_of
+from core.search.constraints import only
+from core.search.fastest import fastest_layout
+from core.search.request import SearchRequest
+from core.step_time.software import running_on
+from core.training.activations.tensors import IMPLEMENTATIONS
+from core.training.device.buffers import MEASURED
+from core.training.layout import Layout, LayoutError, check, filled
+from core.training.optimizers import find_optimizer
+from core.training.trained import TrainedError, parts_of_training
+
+TYPED_NETWORK = "typed"
+"""How the network is known where a plan says what it is."""
 
 
-def resolve_layout(layout: Layout, accelerators: int) -> Layout:
-    """``layout`` with the data-parallel degree that ``accelerators`` leave. Raises `LayoutError` where none is."""
+def spec_of(plan: Plan, parameters: float) -> tuple[TransformerSpec, bool]:
+    """The model's layers and True; where only a number of parameters is known, a shape as large, and False."""
+    model = plan.known
+    if model and model.laid_out:
+        return model.spec, True
+    return stand_in(max(1.0, parameters), plan.seq_len), False
+
+
+FIELD_IDS = {
+    "tensor": "tp",
+    "pipeline": "pp",
+    "interleave": "vpp",
+    "context": "cp",
+    "expert": "ep",
+    "micro_batch": "mbs",
+    "micro_batches": "acc",
+    "zero": "zero",
+    "shard_group": "hsdp",
+    "sequence_parallel": "sp",
+    "recompute": "rc",
+    "offload": "off",
+}
+"""Field of a layout → the id of the plan's field that has it."""
+
+
+@lru_cache(maxsize=256)
+def search_request(plan: Plan) -> SearchRequest:
+    """What ``plan`` asks of a search: nothing of its tokens, its price or its layout.
+
+    Raises `BudgetError` for a model without layers, and for an accelerator of which too little is known.
+    """
+    spec = spec_of(plan, float(plan.known.parameters) if plan.known else plan.parameters)[0]
+    try:
+        parts_of_training(spec, plan.trained)
+    except TrainedError as problem:
+        raise BudgetError(problem.field, problem.message) from None
+    device, how, optimizer = plan.device, plan.compute_options, find_optimizer(plan.optimizer)
+    if plan.network is not None:
+        device = replace(device, network=plan.network, network_confidence=TYPED_NETWORK, network_source="")
+    return SearchRequest(
+        spec=spec,
+        cluster=cluster(device, whole_accelerators(plan.accelerators)),
+        batch=plan.batch.sequences(plan.seq_len),
+        seq_len=plan.seq_len,
+        policy=plan.policy_under(optimizer),
+        optimizer=optimizer,
+        implementation=IMPLEMENTATIONS[how.implementation],
+        offloads=how.offload_activations,
+        trained=plan.trained,
+        in_backward=how.in_backward,
+        paged=how.paged,
+        memory_bytes=math.nan if plan.usable_memory == device.memory_bytes else plan.usable_memory,
+        keep_free=plan.keeps.free,
+        running=running_on(plan.software, spec, device, plan.peak_dtype),
+        constraints=plan.constraints,
+        runtime=replace(MEASURED, context=how.context, communicator=how.context, slack=how.slack),
+        rates=rates_of(plan),
+        loss=how.loss,
+        chunks=how.chunks,
+        objective=plan.objective,
+    )
+
+
+def timed_request(plan: Plan) -> SearchRequest | None:
+    """What the plan's layout is timed by: the search for it, which has one's own layout alone where the plan has one;
+    None where the time of a step is not known."""
+    if plan.known and not plan.known.laid_out:
+        return None
+    try:
+        request = search_request(plan)
+    except (BudgetError, SpecError, TrainedError):
+        return None
+    if math.isnan((request.rates or Rates()).of("between", request.cluster.link_between)):
+        return None
+    return replace(request, constraints=only(own_layout(plan))) if plan.own_layout else request
+
+
+def own_layout(plan: Plan) -> Layout:
+    """The layout as typed; an optimizer that steps in backward has nothing to add micro-batches up in."""
+    return replace(plan.layout, micro_batches=1) if plan.compute_options.in_backward else plan.layout
+
+
+def plan_layout(plan: Plan) -> Layout:
+    """The layout of a plan on its accelerators: one's own, or the fastest; the usual one where no step can be timed.
+
+    Raises `LayoutError` where there is none.
+    """
+    count, request = whole_accelerators(plan.accelerators), None if plan.own_layout else timed_request(plan)
+    if request is None:
+        layout = resolve_layout(own_layout(plan), count, plan.sequences)
+        check(spec_of(plan, _parameters(plan))[0], layout, plan.seq_len)
+        return layout
+    found = fastest_layout(replace(request, objective="time"))
+    if found is None:
+        rule = f"no layout of {count:,} accelerators keeps to what every layout has to keep to."
+        raise LayoutError("tensor", 1, rule)
+    return found
+
+
+def _parameters(plan: Plan) -> float:
+    return float(plan.known.parameters) if plan.known else plan.parameters
+
+
+def resolve_layout(layout: Layout, accelerators: int, batch: int) -> Layout:
+    """``layout`` with the data-parallel ranks that ``accelerators`` leave, some of them idle where it does not divide,
+    and the micro-batches that a batch of so many sequences leaves. Raises `LayoutError` where there are too few."""
     degrees = {name: int(getattr(layout, name)) for name in ("tensor", "pipeline", "context")}
     taken = math.prod(degrees.values())
-    if accelerators % taken == 0:
-        return replace(layout, data=accelerators // taken)
-    largest = max(degrees, key=degrees.__getitem__)
-    product = " · ".join(f"{name} {degree:,}" for name, degree in degrees.items() if degree > 1)
-    named = product if product.count("·") == 0 else f"{product} = {taken:,}"
-    others = taken // degrees[largest]
-    most = min(accelerators // others, degrees[largest], 4096)
-    fitting = max((d for d in range(1, most + 1) if accelerators % (others * d) == 0), default=None)
-    raise LayoutError(largest, degrees[largest], f"{named} must divide the {accelerators:,} accelerators.", fitting)
+    if taken > accelerators:
+        largest = max(degrees, key=degrees.__getitem__)
+        product = " · ".join(f"{name} {degree:,}" for name, degree in degrees.items() if degree > 1)
+        named = product if product.count("·") == 0 else f"{product} = {taken:,}"
+        most = accelerators * degrees[largest] // taken or None
+        raise LayoutError(largest, degrees[largest], f"{named} is more than the {accelerators:,} accelerators.", most)
+    result, possible = filled(layout, accelerators, batch)
+    if not possible:
+        least = int(layout.micro_batch)
+        most = batch if batch < least else None
+        raise LayoutError("micro_batch", least, f"a step has only {batch:,} sequences.", most)
+    return Layout(**{field.name: int(getattr(result, field.name)) for field in fields(Layout)})

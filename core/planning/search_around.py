@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
-from core.budget.equations import days_of_steps
 from core.budget.errors import BudgetError
 from core.limits import limit
+from core.planning.evaluation import Answer, answer
+from core.planning.plan import OWN_LAYOUT, Plan, whole_accelerators
 from core.planning.plan_search import search_layouts
+from core.planning.resolved_layout import FIELD_IDS
 from core.search.cluster_sizes import sizes_with_plans
 from core.search.constraints import Pin, Range, SpaceError
 from core.search.request import SearchRequest
 from core.search.result import LayoutResult
-from core.training.layout import RECOMPUTES, Layout
+from core.training.layout import RECOMPUTES, Layout, LayoutError
 
 _SIZES = 3
 """Clusters tried on each side, each twice as large as the one before."""
@@ -24,41 +25,23 @@ _SIZES = 3
 
 @dataclass(frozen=True, slots=True)
 class ClusterResult:
-    """The best plan on so many accelerators; days and dollars for all tokens, dollars NaN where unknown."""
+    """The plan on so many accelerators: its layout there, and what the whole run comes to."""
 
     accelerators: int
-    best: LayoutResult
-    days: float
-    dollars: float
+    layout: Layout
+    answer: Answer
 
 
-def days_for(tokens: float, request: SearchRequest, seconds: float) -> float:
-    """Days of steps alone that all tokens take."""
-    return days_of_steps(tokens, seconds, request.batch, request.seq_len)
-
-
-@lru_cache(maxsize=16)
-def cluster_results(request: SearchRequest, tokens: float, price: float) -> tuple[ClusterResult, ...]:
-    """The best plan on clusters from an eighth to eight times as large, with the same batch; those that have one.
-
-    price: dollars per accelerator-hour, NaN where unknown.
-    """
+def cluster_results(plan: Plan) -> tuple[ClusterResult, ...]:
+    """The plan on clusters from an eighth to eight times as large, with the same batch; those that hold it."""
     results: list[ClusterResult] = []
-    for count in _cluster_sizes(request):
-        best = _best(request.on(count))
-        if best:
-            days = days_for(tokens, request, best.seconds)
-            results.append(ClusterResult(count, best, days, days * 24 * count * price))
+    here, most = whole_accelerators(plan.accelerators), limit("accelerators")
+    for count in sorted({min(most, here * 2**up // 2**_SIZES) for up in range(2 * _SIZES + 1)} - {0}):
+        with suppress(BudgetError, LayoutError):
+            a = answer(replace(plan, find="time", accelerators=float(count)))
+            if a.memory.fits == "fits":
+                results.append(ClusterResult(count, a.memory.layout, a))
     return tuple(results)
-
-
-def _cluster_sizes(request: SearchRequest) -> list[int]:
-    """Its own accelerators and doublings on both sides; where a plan divides over none so many, over the next fewer."""
-    targets = [request.cluster.count * 2.0**power for power in range(-_SIZES, _SIZES + 1)]
-    most = limit("accelerators")
-    possible = sizes_with_plans(request, int(min(most, targets[-1])))
-    places = [int(np.searchsorted(possible, min(target, most), side="right")) - 1 for target in targets]
-    return sorted({int(possible[place]) for place in places if place >= 0})
 
 
 def _best(request: SearchRequest) -> LayoutResult | None:
@@ -132,9 +115,7 @@ FIELD_OF = {
 
 def layout_texts(layout: Layout) -> dict[str, str]:
     """A layout as texts of the plan's fields by id, as a form takes them."""
-    named = {"tp": "tensor", "pp": "pipeline", "vpp": "interleave", "cp": "context", "ep": "expert"}
-    named |= {"mbs": "micro_batch", "acc": "micro_batches", "zero": "zero"}
-    texts = {name: f"{int(getattr(layout, field))}" for name, field in named.items()}
-    texts["hsdp"] = f"{int(layout.shard_group)}" if layout.shard_group else ""
+    texts = {name: f"{int(getattr(layout, field))}" for field, name in FIELD_IDS.items()}
+    texts |= {"lay": OWN_LAYOUT, "acc": "", "hsdp": f"{int(layout.shard_group)}" if layout.shard_group else ""}
     texts["rc"] = next(name for name, way in RECOMPUTES.items() if way == layout.recompute)
     return texts | {"sp": str(bool(layout.sequence_parallel)).lower(), "off": str(bool(layout.offload)).lower()}

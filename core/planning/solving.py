@@ -118,9 +118,13 @@ class Terms:
         return self._counted(self.throughput.whole_mfu(params, accelerators), params)
 
     def steps_mfu(self, params: Array, accelerators: Array) -> Array:
-        """MFU of the steps alone, of the fastest layout."""
+        """MFU of the steps alone, of the plan's layout."""
         params, accelerators = np.maximum(params, 1.0), np.maximum(accelerators, 1e-9)
         return self._counted(self.throughput.steps_mfu(params, accelerators), params)
+
+    def steps_rate(self, params: Array, accelerators: Array) -> Array:
+        """Tokens per second of the steps alone, under the plan's layout."""
+        return self.throughput.steps_mfu(params, accelerators) * accelerators * self.peak / self.flop_by_6n(params)
 
     def mfu(self, params: Array, accelerators: Array) -> Array:
         """MFU over all hours in each column (last axis); the arguments have a value for each, or one for all."""

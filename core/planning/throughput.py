@@ -15,15 +15,13 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from core.budget.errors import BudgetError
 from core.hardware.matmul import ceiling_of
-from core.hardware.rates import Rates
 from core.models.catalog import CatalogModel
 from core.models.spec import SpecError
 from core.models.stand_in import stand_in
 from core.planning.own_runs import OwnRun
 from core.planning.plan import BY_AGE, FIRST_RUN, TYPED, CarriedRates, Plan
-from core.planning.plan_search import search_request
+from core.planning.resolved_layout import search_request, timed_request
 from core.runs.goodput import Reliability, interruptions
 from core.runs.share import Shares, is_new, published_shares, usable_matmul
 from core.runs.utilisation import Width, base_peak
@@ -91,14 +89,8 @@ class Throughput:
     @cached_property
     def _request(self) -> SearchRequest | None:
         """What the fastest layout is searched for; None where the time of a step is not known."""
-        if self.model and not self.model.laid_out:
-            return None
-        try:
-            request = normalised(search_request(self.plan))
-        except (BudgetError, SpecError, TrainedError):
-            return None
-        between = (request.rates or Rates()).of("between", request.cluster.link_between)
-        return None if math.isnan(between) else request
+        request = timed_request(self.plan)
+        return normalised(request) if request else None
 
     @cached_property
     def _batch(self) -> float:
@@ -156,6 +148,7 @@ class Throughput:
             measured=plan.measured if run.accelerator == plan.accelerator else CarriedRates(),
             find="time",
             own_runs=(),
+            own_layout=False,
             trained=EVERYTHING,
         )
         other = Throughput(there, model if alike else None, self.checkpoint)

@@ -8,6 +8,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from core.training.layout import Layout
+
 Objective: TypeAlias = Literal["time", "dollars", "memory headroom"]
 """What the best layout has least or most of. On one cluster the cheapest is the fastest."""
 
@@ -43,7 +45,8 @@ class Constraints:
     """What plans have to keep to. Fields but the last are the fields of `Layout` that they pin, and ``overlap``.
 
     shard_group: 0 is all ranks; left free, those of one node are tried beside them.  offload: forbidden unless it is
-    allowed, because hosts differ more than accelerators do.
+    allowed, because hosts differ more than accelerators do. micro_batches: of a step, which then has as many sequences
+    as these come to; None fills the batch. Only a layout of one's own has it, and values of every other field.
     tensor_in_node: tensor-parallel ranks stay in one node, as in practically every published run: beyond it they wait
     for a link that is ten times slower. Values of ``tensor``, or a range from 2 on, overrule it.
     """
@@ -61,7 +64,13 @@ class Constraints:
     recompute: Pin = None
     offload: Pin = 0
     overlap: Pin = None
+    micro_batches: int | None = None
     tensor_in_node: bool = True
+
+    @property
+    def one_layout(self) -> bool:
+        """Whether they leave one layout alone, which is timed whether it fits or not."""
+        return all(isinstance(pin, int) for pin in (self.tensor, self.zero, self.shard_group, self.sequence_parallel))
 
     def allowed(self, field: str, values: Any) -> npt.NDArray[np.bool_]:
         """Which of the values a field may take."""
@@ -87,8 +96,19 @@ class Constraints:
         return values[self.allowed(field, values)]
 
 
+def only(layout: Layout) -> Constraints:
+    """What leaves ``layout`` alone, but for its data-parallel ranks, and its micro-batches where they are 0."""
+    degrees = ("tensor", "pipeline", "interleave", "context", "expert", "micro_batch")
+    kept = (*degrees, "zero", "shard_group", "sequence_parallel", "recompute", "offload")
+    pins: dict[str, Any] = {name: int(getattr(layout, name)) for name in kept}
+    return Constraints(**pins, overlap=1, micro_batches=int(layout.micro_batches) or None)
+
+
 FREE = Constraints()
 """The usual ones: tensor-parallel ranks in a node, and nothing offloaded."""
+
+ANY_LAYOUT = Constraints(overlap=1)
+"""The same of a plan, whose communication overlaps: waiting never helps."""
 
 
 class SpaceError(ValueError):

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from core.search.constraints import Constraints
 from core.search.request import SearchRequest
 from core.search.space import chunked
-from core.training.layout import Layout, allowed
+from core.training.layout import Layout, allowed, filled
 
 Array = npt.NDArray[np.float64]
 
@@ -55,24 +56,26 @@ def _choices(request: SearchRequest, field: str, values: Sequence[int]) -> npt.N
 
 def _stages(request: SearchRequest) -> tuple[Array, Array]:
     """Pipeline stages, and the chunks that each is cut into: none, and as many as there can be."""
-    layers = request.spec.layers
+    layers, pins = request.spec.layers, request.constraints
     pairs: set[tuple[int, int]] = set()
     for stages in _choices(request, "pipeline", _powers(layers, 6)).tolist():
         tried = np.arange(1, max(1, (layers + 2) // stages) + 1)
-        cuts = request.constraints.choices("interleave", tried[chunked(layers, stages, tried)]).tolist()
-        pairs |= {(stages, cut) for cut in {min(cuts), max(cuts)}} if cuts else {(stages, 1)}
+        alike = tried[chunked(layers, stages, tried)].tolist()
+        cuts = _choices(request, "interleave", alike) if pins.one_layout else pins.choices("interleave", alike)
+        pairs |= {(stages, cut) for cut in {int(cuts.min()), int(cuts.max())}} if len(cuts) else {(stages, 1)}
     columns = np.array(sorted(pairs), dtype=float).T
     return columns[0], columns[1]
 
 
-def _layouts(request: SearchRequest, counts: Array, batch: float) -> tuple[Layout, Any]:
+def _layouts(request: SearchRequest, counts: Array, batch: float, *, whole: bool = False) -> tuple[Layout, Any]:
     """The layouts that are tried along axes of their own, accelerators first, and which of them can be.
 
-    Data-parallel ranks and micro-batches are what accelerators and batch leave, whole or not.
+    Data-parallel ranks and micro-batches are what accelerators and batch leave, as they divide or in whole numbers.
     """
-    spec, per_node = request.spec, request.cluster.per_node
+    spec, per_node, pins = request.spec, request.cluster.per_node, request.constraints
     tensor = _choices(request, "tensor", _powers(min(8, per_node), 4))
-    tensor = tensor[allowed(spec, Layout(tensor=tensor), request.seq_len)]
+    if not pins.one_layout:
+        tensor = tensor[allowed(spec, Layout(tensor=tensor), request.seq_len)]
     context = _choices(request, "context", _powers(max(1, request.seq_len // _LONG), 10))
     experts = [e for e in _powers(256, 9) if spec.experts.count % e == 0] if spec.experts else [1]
     stages, cuts = _stages(request)
@@ -90,34 +93,51 @@ def _layouts(request: SearchRequest, counts: Array, batch: float) -> tuple[Layou
     axes: list[Any] = [np.asarray(v, float).reshape(shape) for v, shape in zip(values, shapes, strict=True)]
     n, t, c, e, b, z, r, p = axes
     v: Any = cuts.reshape(p.shape)
-    data = n / (t * p * c)
-    rounds = batch / (data * b)
-    possible = (data >= 1) & (rounds >= np.where(v > 1, p, 1.0)) & (t * c * data >= e)
     layout = Layout(
         tensor=t,
         pipeline=p,
         interleave=v,
         context=c,
         expert=e,
-        data=np.maximum(data, 1.0),
         micro_batch=b,
-        micro_batches=np.maximum(rounds, 1.0),
+        micro_batches=pins.micro_batches or 0,
         zero=z,
-        sequence_parallel=(t > 1).astype(float),
         recompute=r,
+        **_own(request.constraints, t),
     )
-    return layout, possible
+    if whole:
+        layout, possible = filled(layout, n, int(batch))
+        divides = (t * c * layout.data % e == 0) & (request.seq_len % c == 0)
+        return layout, possible & divides & pins.allowed("tensor", t)
+    data = n / (t * p * c)
+    rounds = np.full_like(data, pins.micro_batches) if pins.micro_batches else batch / (data * b)
+    possible = (data >= 1) & (rounds >= np.where(v > 1, p, 1.0)) & (t * c * data >= e)
+    return replace(layout, data=np.maximum(data, 1.0), micro_batches=np.maximum(rounds, 1.0)), possible
+
+
+def _own(pins: Constraints, tensor: Any) -> dict[str, Any]:
+    """Fields that only a layout of one's own chooses."""
+    if not pins.one_layout:
+        return {"sequence_parallel": (tensor > 1).astype(float)}
+    return {name: getattr(pins, name) for name in ("shard_group", "sequence_parallel", "offload")}
+
+
+def _rates(request: SearchRequest, layout: Layout, possible: Any, batch: Any) -> tuple[Any, Any]:
+    """Tokens per second of layouts that can be and fit, 0 of others; and their bytes. What leaves as much free as is
+    asked for comes before what does not. A layout of one's own need not fit."""
+    seconds, memory = request.step(layout, 1).total, request.bytes_of(layout)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = np.where(possible & (seconds > 0), batch * request.seq_len / seconds, 0.0)
+    return rate if request.constraints.one_layout else np.where(memory > request.usable, 0.0, rate), memory
 
 
 @lru_cache(maxsize=2048)
 def _at(request: SearchRequest, batch: float) -> Array:
     """Tokens per second of each of `COUNTS` with ``batch`` sequences a step; 0 where no layout fits."""
     layout, possible = _layouts(request, COUNTS, batch)
-    seconds = request.step(layout, 1).total
-    memory = request.bytes_of(layout)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rate = np.where(possible & (seconds > 0), batch * request.seq_len / seconds, 0.0)
-    fitting: Array = np.where(memory > request.usable, 0.0, rate)
+    pinned = request.constraints.micro_batches
+    sequences = layout.data * layout.micro_batch * pinned if pinned else batch
+    fitting, memory = _rates(request, layout, possible, sequences)
     layouts = tuple(range(1, fitting.ndim))
     best: Array = np.where(memory > request.budget, 0.0, fitting).max(axis=layouts)
     best = np.where(best > 0, best, fitting.max(axis=layouts))
@@ -146,12 +166,24 @@ def fastest(request: SearchRequest, batch: float) -> Array | None:
     return np.maximum.accumulate((some_idle - steepest)[::-1])[::-1] + steepest
 
 
-def least_holding(request: SearchRequest, batch: float) -> float:
-    """The fewest of `COUNTS` that hold the model under one of the layouts; infinite where none do."""
-    holding = np.flatnonzero(_at(request.on(1), 2.0 ** math.floor(math.log2(batch))))
-    return float(COUNTS[holding[0]]) if len(holding) else math.inf
+@lru_cache(maxsize=1024)
+def fastest_layout(request: SearchRequest) -> Layout | None:
+    """The fastest of these layouts on the request's accelerators, some of which may stay idle; where none fits, the one
+    that holds least; None where none can be."""
+    layout, possible = _layouts(request, np.array([float(request.cluster.count)]), request.batch, whole=True)
+    rate, memory = np.broadcast_arrays(*_rates(request, layout, possible, request.batch))
+    fitting = np.where(memory > request.budget, 0.0, rate)
+    fitting = fitting if fitting.any() else rate
+    if fitting.any():
+        at = int(np.argmax(fitting))
+    elif possible.any():
+        at = int(np.argmin(np.where(possible, memory, np.inf)))
+    else:
+        return None
+    columns = {f.name: np.broadcast_to(getattr(layout, f.name), rate.shape) for f in fields(Layout)}
+    return Layout(**{name: int(values.flat[at]) for name, values in columns.items()})
 
 
 def normalised(request: SearchRequest) -> SearchRequest:
     """The request without what `fastest` does not look at, so that it is worked out once."""
-    return replace(request.on(1), batch=1, objective="time")
+    return replace(request.on(1), batch=1, objective="time", pace=1.0)

@@ -44,7 +44,7 @@ class SearchRequest:
     communication overlaps is the layouts' own.  loss, chunks: how the loss is worked out, and in how many pieces.
     objective: what the best has least or most of. offloads, trained, in_backward, paged: what is trained, and what
     saves memory beside that. memory_bytes: of one accelerator, NaN for the catalogue's. keep_free: share of it that a
-    plan leaves free, where any does.
+    plan leaves free, where any does. pace: seconds that a step is taken to last for each that its parts come to.
     Without slots, so that what follows from it is worked out once.
     """
 
@@ -68,6 +68,7 @@ class SearchRequest:
     paged: bool = False
     memory_bytes: float = math.nan
     keep_free: float = 0.0
+    pace: float = 1.0
 
     def __post_init__(self) -> None:
         modelled(self.spec)
@@ -119,7 +120,7 @@ class SearchRequest:
 
     def step(self, layout: Layout, overlap: Any) -> StepTime:
         """Seconds of a step under each layout."""
-        return step_over(
+        step = step_over(
             self.spec,
             self.cluster,
             layout,
@@ -129,6 +130,9 @@ class SearchRequest:
             implementation=self.written,
             rates=self.rates,
         )
+        if self.pace == 1:
+            return step
+        return StepTime(*(getattr(step, part.name) * self.pace for part in fields(StepTime)))
 
     def known(self, layout: Layout, overlap: Any) -> None:
         """Raise `BudgetError` where a peak or a bandwidth that the one plan given needs is not known."""

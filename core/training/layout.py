@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
@@ -221,6 +221,22 @@ def check(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators: 
         if rule.most is not None:
             raise LayoutError(rule.field, value, rule.says, _taken(rule.most, rule.broken, at))
         raise LayoutError(rule.field, value, rule.says, _divisor(_taken(rule.of, rule.broken, at), value))
+
+
+def filled(layout: Layout, accelerators: Counts, batch: int) -> tuple[Layout, npt.NDArray[np.bool_]]:
+    """A layout, or each of many, with as many data-parallel ranks as ``accelerators`` leave and as have work of
+    ``batch`` sequences, and the micro-batches that these take; and whether there is such a rank at all.
+
+    What does not divide leaves some accelerators idle, and some places of the last micro-batches empty. Micro-batches
+    that are more than 0 stay as many, and the batch is what they come to.
+    """
+    least = np.where(np.greater(layout.interleave, 1), layout.pipeline, 1)
+    typed = np.greater(layout.micro_batches, 0)
+    room = np.where(typed, accelerators, batch // (layout.micro_batch * least))
+    data = np.minimum(accelerators // (layout.tensor * layout.pipeline * layout.context), room)
+    ranks = np.maximum(data, 1)
+    rounds = -(-batch // (ranks * layout.micro_batch * least)) * least
+    return replace(layout, data=ranks, micro_batches=np.where(typed, layout.micro_batches, rounds)), data >= 1
 
 
 def _taken(value: Any, like: Any, at: int) -> int:

@@ -1,4 +1,4 @@
-"""Calendar and cost, the layouts: what each run holds as laid out, and the fastest that fits, searched."""
+"""Calendar and cost, the layouts: what each run holds as laid out, and its step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pages.common.registry import PARALLEL
 
 def layouts(inputs: Inputs, a: CalendarInputs) -> None:
     """The fold. Nothing is searched before it is opened."""
-    with show.fold("Does each run fit? Memory, and the fastest layouts", key=inputs.key("fold_layouts")) as fold:
+    with show.fold("Does each run fit? Memory, and its layout", key=inputs.key("fold_layouts")) as fold:
         if not fold.open:
             return
         rows: list[list[show.Html]] = []
@@ -21,7 +21,7 @@ def layouts(inputs: Inputs, a: CalendarInputs) -> None:
             link = show.link(name[0], PARALLEL, texts_of(inputs.reading, run.run))
             rows.append([show.Html(link), *(show.remarked(*cell) for cell in others)])
         show.small_table(
-            [show.Column(heading, numeric=i in (2, 4, 5)) for i, heading in enumerate(text.LAYOUTS)],
+            [show.Column(heading, numeric=i > 1) for i, heading in enumerate(text.LAYOUTS)],
             rows,
             caption="A run’s name leads to its layouts on Parallel plan",
         )

@@ -25,6 +25,7 @@ from core.planning.form.layout import (
     EXPERT,
     IMPLEMENTATION,
     INTERLEAVE,
+    LAYING,
     LOSS,
     MICRO_BATCH,
     MICRO_BATCHES,
@@ -114,6 +115,12 @@ _TUNING: Rows = (
 )  # fmt: skip
 
 
+_OWN_LAYOUT: Rows = (
+    ZERO, RECOMPUTE, (TENSOR, PIPELINE), (CONTEXT, EXPERT), (MICRO_BATCH, MICRO_BATCHES), (INTERLEAVE, SHARD_GROUP),
+    (SEQUENCE_PARALLEL, OFFLOAD),
+)  # fmt: skip
+
+
 def _trained(plan: Plan) -> Rows:
     return (METHOD, *_OF_METHOD[plan.trained.method], *_TUNING)
 
@@ -126,9 +133,8 @@ _MORE: Mapping[str, tuple[str, Callable[[Plan], Rows]]] = {
     "precision": ("Precision", _precision),
     "layout": (
         "Layout",
-        lambda _: (
-            ZERO, RECOMPUTE, (TENSOR, PIPELINE), (CONTEXT, EXPERT), (MICRO_BATCH, MICRO_BATCHES),
-            (INTERLEAVE, SHARD_GROUP), (SEQUENCE_PARALLEL, OFFLOAD), IMPLEMENTATION, LOSS, (CHUNKS, OVERHEAD, SLACK),
+        lambda plan: (
+            LAYING, *(_OWN_LAYOUT if plan.own_layout else ()), IMPLEMENTATION, LOSS, (CHUNKS, OVERHEAD, SLACK),
         ),
     ),
     "trained": ("What is trained", _trained),

@@ -8,7 +8,7 @@ from core.floats.comparison import Stored, store_everywhere
 from core.floats.formats import FORMATS
 from core.floats.typed_numbers import number_text, parse
 from core.planning.evaluation import Answer, answer
-from core.planning.form.layout import LAYOUT_FIELDS
+from core.planning.form.layout import LAYING
 from core.planning.form.plan_form import link_texts, plan_of
 from core.planning.largest_model import Largest, largest
 from core.planning.nearest_runs import similar_runs
@@ -79,8 +79,8 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
         try:
             result = largest(holder_plan, values[COUNTED.id])
         except LayoutError as problem:
-            holder_plan = replace(holder_plan, layout=Plan().layout)
-            texts = {**texts, **{one.id: one.default for one in LAYOUT_FIELDS}}
+            holder_plan = replace(holder_plan, own_layout=False)
+            texts = {**texts, LAYING.id: LAYING.default}
             result = largest(holder_plan, values[COUNTED.id])
             inputs.fail(f"The layout cannot be: {words.refused(problem)}", "Counted as without splitting the model.")
         show.input_errors(inputs)

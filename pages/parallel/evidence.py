@@ -32,7 +32,7 @@ def parts(here: LayoutResult) -> None:
 def why(_: Inputs, a: SearchInputs) -> None:
     """The panel's content."""
     if a.in_force is None:
-        show.note("Nothing fits, so there is no plan to take apart. Type one under “Layout”.")
+        show.note("Nothing fits, so there is no layout to take apart. Choose one of your own under “Layout”.")
         return
     here, layout = a.in_force, a.in_force.layout
     show.takeaway(words.goes_to(here))

@@ -34,17 +34,6 @@ GROUPS: Groups = {
 
 PANELS = switches(GROUPS)
 
-BEST, OWN = "best found", "own layout"
-LOOK = choice(
-    "look",
-    "Shown",
-    (BEST, OWN),
-    BEST,
-    few=True,
-    part=_SHOWN,
-    help="**best found**: what the search likes best. **own layout**: the one typed, or chosen from a table.",
-)
-
 
 def _range(id: str, label: str) -> Field:
     return Field(id, label, "", parse_range, part=NARROW, placeholder="all", help="All, 8, up to 8, or 2-8.")
@@ -64,7 +53,6 @@ ONLY = {
 
 SOURCE = choice("src", "Source", ("all", *dict.fromkeys(run.group for run in step_runs())), "all", part=_SHOWN)
 
-CHIPS = {name: {**preset, LOOK.id: LOOK.default} for name, preset in complete_presets(SEARCH_PRESETS).items()}
-"""The chips."""
+CHIPS = complete_presets(SEARCH_PRESETS)
 
-FORM = plan_form("s", LOOK, SLOWER, *ONLY.values(), SOURCE, *PANELS.values())
+FORM = plan_form("s", SLOWER, *ONLY.values(), SOURCE, *PANELS.values())

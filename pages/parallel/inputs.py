@@ -1,4 +1,4 @@
-"""Parallel plan, its question: best found or one's own layout, by which aim, and what every layout keeps to."""
+"""Parallel plan, its question: by which aim the whole space is searched, and what every layout keeps to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from core.planning.form.search import (
 )
 from pages.common import plan_sidebar, show
 from pages.common.inputs import Inputs
-from pages.parallel.form import LOOK
 
 _KEPT = ((KEEP_TENSOR, KEEP_PIPELINE), (KEEP_CONTEXT, KEEP_EXPERT), (KEEP_INTERLEAVE, KEEP_MICRO_BATCH))
 _CHOSEN = (KEEP_ZERO, KEEP_RECOMPUTE, IN_NODE, MAY_OFFLOAD)
@@ -28,7 +27,6 @@ _CHOSEN = (KEEP_ZERO, KEEP_RECOMPUTE, IN_NODE, MAY_OFFLOAD)
 def draw_question(inputs: Inputs) -> None:
     """Every field of the question."""
     with plan_sidebar.question():
-        inputs.draw(LOOK, bare=True)
         inputs.draw(AIM, bare=True)
         with show.popover("Keep to", key="plan:kept") as kept:
             if kept.open:

@@ -6,6 +6,7 @@ import math
 
 import streamlit as st
 
+from core.planning.plan import whole_accelerators
 from core.planning.plan_search import launch_settings
 from core.planning.search_around import cluster_results
 from core.search.neighbours import neighbours
@@ -17,7 +18,7 @@ from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 from pages.parallel.request import SearchInputs
 
-_NONE = "Nothing fits, so there is no plan to look around from. Type one under “Layout”."
+_NONE = "Nothing fits, so there is no layout to look around from. Choose one of your own under “Layout”."
 
 
 def near(_: Inputs, a: SearchInputs) -> None:
@@ -35,29 +36,28 @@ def near(_: Inputs, a: SearchInputs) -> None:
 
 
 def how_many(_: Inputs, a: SearchInputs) -> None:
-    """The best plan at each size of cluster."""
-    low, high = a.plan.price_range
-    with st.spinner("Searching clusters of other sizes."):
-        results = cluster_results(a.request, a.plan.tokens, (low + high) / 2)
-    deadline = a.plan.limits.days
+    """The plan at each size of cluster."""
+    price = a.plan.price_range[0]
+    results = cluster_results(a.plan)
+    deadline, count = a.plan.limits.days, whole_accelerators(a.plan.accelerators)
     message = text.scaling(results, deadline)
     show.takeaway(message)
     if not results:
         return
     show.chart(
-        cluster_sizes(results, a.request.cluster.count, deadline, TOKENS),
-        alt=f"Days for all tokens against accelerators, the best plan at each. {plain(message)}",
+        cluster_sizes(results, count, deadline, TOKENS),
+        alt=f"Days for all tokens against accelerators, the plan at each. {plain(message)}",
         key="plan_search:sizes",
     )
     here = [result.accelerators for result in results]
     show.small_table(
         [show.Column(heading, numeric=i != 1) for i, heading in enumerate(text.SIZES)],
         text.size_rows(results),
-        caption="The best plan at each size, of steps alone: what stops a run is not in these days. Cost is all "
-        "accelerator-hours over those of the smallest cluster.",
-        here=here.index(a.request.cluster.count) if a.request.cluster.count in here else None,
+        caption="The plan at each size, days and dollars of the whole run. Last are all accelerator-hours over those "
+        "of the smallest cluster.",
+        here=here.index(count) if count in here else None,
     )
-    if math.isnan(low):
+    if math.isnan(price):
         show.note(f"The price of {a.request.cluster.accelerator.name} is unknown: type one under More.")
 
 

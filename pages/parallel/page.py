@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from core.planning.form.plan_form import link_texts, named_texts
-from core.planning.search_around import FittingChange, fitting_changes, layout_texts
+from core.planning.search_around import FittingChange, fitting_changes
 from core.search.derivation import explain
 from core.views.search import text as search_text
 from pages.common import plan_sidebar, show
@@ -32,7 +32,7 @@ _PANELS: dict[str, Callable[[Inputs, SearchInputs], None]] = {
     "sizes": how_many,
     "proof": proof,
     "launch": launch,
-    TAKE.id: lambda inputs, a: take_away(inputs, _in_force(a), of_layout=a.in_force is not None),
+    TAKE.id: lambda inputs, a: take_away(inputs, named_texts(a.texts), of_layout=a.in_force is not None),
 }
 
 
@@ -50,52 +50,46 @@ def _apply(inputs: Inputs, ways: Sequence[FittingChange]) -> None:
             show.note(search_text.way(way))
 
 
-def _in_force(a: SearchInputs) -> dict[str, str]:
-    """The plan's texts with the layout in force."""
-    return named_texts(a.texts) | (layout_texts(a.in_force.layout) if a.in_force else {})
-
-
 def page(inputs: Inputs) -> None:
     """The answer, and the panels behind it."""
     a = read_inputs(inputs)
     draw_question(inputs)
     show.input_errors(inputs)
-    plan_sidebar.bar(_in_force(a))
+    plan_sidebar.bar(named_texts(a.texts))
 
+    here = a.in_force
     with show.guarded("The answer"):
-        if a.result.best is None:
+        if a.at is None or here is None:
             ways = fitting_changes(a.request)
             show.answer(search_text.nothing_fits(a.plan, a.request, a.result, ways))
             _apply(inputs, ways)
-        if a.in_force is not None:
-            quiet = search_text.counted(a.plan, a.request, a.result, a.in_force)
-            show.answer(search_text.sentence(a.plan, a.request, a.in_force), quiet)
+        else:
+            show.answer(search_text.sentence(a.at), search_text.counted(a.at, a.result))
         plan_sidebar.limits(inputs)
     with show.guarded("The picture"):
         left, right = (st.container(), st.container()) if projecting() else st.columns([1.25, 1])
         with left:
             picture(inputs, a)
         with right:
-            if a.in_force is not None:
-                parts(a.in_force)
-        if a.in_force is not None:
-            little = search_text.little_free(a.plan.keeps.free, a.result, a.in_force)
-            rest = (little, search_text.against_best(a.result, a.in_force))
-            for line in filter(None, (*search_text.beside(a.plan, a.request, a.in_force), *rest)):
+            if here is not None:
+                parts(here)
+        if a.at is not None and here is not None:
+            little = search_text.little_free(a.plan.keeps.free, a.result, here)
+            rest = (little, search_text.against_best(a.plan, a.result, here))
+            for line in filter(None, (*search_text.beside(a.at), *rest)):
                 show.note(line)
 
     draw_panels(inputs, GROUPS, _PANELS, a)
 
-    texts = link_texts(a.texts) | (layout_texts(a.in_force.layout) if a.in_force else {})
-    here = a.in_force
     if here is not None:
         show.how(
             lambda: explain(a.request, here, a.plan.tokens),
             key="plan_search:how",
             notes=[search_text.STEP_SUMS],
         )
-    show.onwards("Use this plan: what each accelerator has to hold", MEMORY, texts)
-    show.onwards("Use this plan: FLOPs, days and dollars of the whole run", COMPUTE, texts)
+    texts = link_texts(a.texts)
+    show.onwards("What each accelerator has to hold", MEMORY, texts)
+    show.onwards("FLOPs, days and dollars of the whole run", COMPUTE, texts)
     show.footer(inputs)
 
 

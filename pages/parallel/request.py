@@ -1,4 +1,4 @@
-"""Parallel plan: the question of the form, what the search found, and the plan in force."""
+"""Parallel plan: the question of the form, the plan's one layout, and the whole space that it lies in."""
 
 from __future__ import annotations
 
@@ -8,52 +8,68 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core.budget.errors import BudgetError
+from core.planning.applied_layout import AppliedLayout, applied_layout
 from core.planning.form.plan_form import named_plan
 from core.planning.plan import Plan
-from core.planning.plan_search import SearchRequest, evaluate_own_layout, search_layouts, search_request
+from core.planning.plan_search import search_layouts
+from core.planning.resolved_layout import search_request
 from core.search.constraints import SpaceError
+from core.search.request import SearchRequest
 from core.search.result import LayoutResult, SearchResult
 from core.training.layout import LayoutError
 from core.views.plan.text_memory import field_of, refused
 from core.views.search import text
 from pages.common.inputs import Inputs
-from pages.parallel.form import FORM, LOOK, OWN
+from pages.parallel.form import FORM
 
 _GOOD = "plan_search:good"
 
 
 @dataclass(frozen=True, slots=True)
 class SearchInputs:
-    """What was asked for and what was found. texts: those of the plan, by id. in_force: the plan in force; None where
-    none fits and none is typed."""
+    """What was asked for and what was found. texts: those of the plan, by id. at: the plan's layout as it is timed;
+    None where it has none, so that what it has to keep to is asked again."""
 
     plan: Plan
     texts: Mapping[str, str]
+    at: AppliedLayout | None
     request: SearchRequest
     result: SearchResult
-    in_force: LayoutResult | None
+
+    @property
+    def in_force(self) -> LayoutResult | None:
+        """The layout of the plan as it is timed; None where none is found that fits."""
+        if self.at is None or (self.at.result.spare < 0 and not self.plan.own_layout and self.result.best is None):
+            return None
+        return self.at.result
 
 
 def read_inputs(inputs: Inputs) -> SearchInputs:
     """The plan of the form, searched; where it cannot be, the last that could be stays."""
     plan, texts = named_plan(inputs.reading), inputs.reading.texts
     try:
-        request = search_request(plan)
-        result = search_layouts(request)
+        result = _searched(plan)
         st.session_state[_GOOD] = plan, texts
-    except (BudgetError, SpaceError) as problem:
+    except (BudgetError, SpaceError, LayoutError) as problem:
         message = text.too_many(problem) if isinstance(problem, SpaceError) else str(problem)
+        if isinstance(problem, LayoutError):
+            message = f"{FORM[field_of(problem)].label}: {refused(problem)}"
         last: tuple[Plan, Mapping[str, str]] | None = st.session_state.get(_GOOD)
         inputs.fail(message.replace("**", ""), "Still showing the last plan." if last else "Showing the first example.")
         begun = FORM.parse({})
         plan, texts = last or (named_plan(begun), begun.texts)
+        result = _searched(plan)
+    return SearchInputs(plan, texts, *result)
+
+
+def _searched(plan: Plan) -> tuple[AppliedLayout | None, SearchRequest, SearchResult]:
+    """The plan's layout and the space around it; the space alone where nothing in it keeps to what it has to."""
+    try:
+        at = applied_layout(plan)
+    except (BudgetError, LayoutError):
         request = search_request(plan)
         result = search_layouts(request)
-    here = result.best
-    if inputs.reading.values[LOOK.id] == OWN:
-        try:
-            here = evaluate_own_layout(request, plan.layout)
-        except LayoutError as problem:
-            label = FORM[field_of(problem)].label
-            inputs.fail(f"{label}: {refused(problem)}", "Showing the best found instead.")
-    return SearchInputs(plan, texts, request, result, here)
+        if plan.own_layout or result.best is not None:
+            raise
+        return None, request, result
+    return at, at.request, search_layouts(at.request)

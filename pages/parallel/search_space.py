@@ -18,7 +18,7 @@ from pages.common import show
 from pages.common.components import component
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
-from pages.parallel.form import LOOK, NARROW, ONLY, OWN, SLOWER
+from pages.parallel.form import NARROW, ONLY, SLOWER
 from pages.parallel.request import SearchInputs
 
 _TABLE = "plan_search:plans"
@@ -52,7 +52,7 @@ def whole_space(inputs: Inputs, a: SearchInputs) -> None:
     """The panel's content."""
     best = a.result.best
     if best is None:
-        show.note("Nothing fits, so there is no space to draw.")
+        show.note("No layout divides over all accelerators and fits, so there is no space to draw.")
         return
     show.takeaway(search_text.front(a.result))
     for cell, field in zip(st.columns([1.6, 1, 1, 1, 1, 1]), (SLOWER, *ONLY.values()), strict=True):
@@ -69,12 +69,11 @@ def whole_space(inputs: Inputs, a: SearchInputs) -> None:
         if isinstance(chosen, str) and chosen.isdigit() and int(chosen) < min(_TOP, len(plans.seconds)):
             for name, text in layout_texts(layout_at(plans, int(chosen))).items():
                 inputs.put(name, text)
-            inputs.put(LOOK.id, OWN)
 
     rows = search_text.plan_rows(a.plan, a.request, plans, best, _TOP)
     component("plans")(
         data={
-            "caption": "The fastest of those drawn. Choose one by its name: it becomes the layout of the form.",
+            "caption": "The fastest of those drawn. Choose one by its name: it becomes the layout of the plan.",
             "columns": [{"title": title, "numeric": i not in (0, 2, 7)} for i, title in enumerate(search_text.PLANS)],
             "rows": [
                 {

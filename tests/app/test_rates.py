@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 from core.benchmark import device
 from core.benchmark.device import Cpu, Gpu, Machine
+from core.planning.applied_layout import applied_layout
 from core.planning.form.plan_form import plan_of
-from core.planning.plan_search import search_layouts, search_request
 from core.views.plan import text_rates
 from core.views.search import text
 from pages.common.registry import COMPUTE, MEASURE, PARALLEL
@@ -36,9 +36,7 @@ def clear(app: AppTest, prefix: str) -> None:
 def test_parallel_plan_times_steps_by_them_until_they_are_cleared() -> None:
     plain, app = opened(PARALLEL, SMALL), opened(PARALLEL, {**SMALL, **GIVEN})
     plan = plan_of(FORM.parse({**SMALL, **GIVEN}))
-    best = search_layouts(search_request(plan)).best
-    assert best
-    assert shown(text.sentence(plan, search_request(plan), best)) in answer(app)
+    assert shown(text.sentence(applied_layout(plan))) in answer(app)
     assert answer(app) != answer(plain)
     assert shown(text_rates.rates_sentence(plan)) in stripped(said_on(app))
     assert {f"p_{name}" for name in GIVEN} <= linked(app).keys()

@@ -22,6 +22,7 @@ from core.models.flops import FlopCount, flops_per_token, train_flop_6nd
 from core.models.layer_count import explain_count, scale_of
 from core.planning.actuals.log import parse_log
 from core.planning.actuals.progress import progress
+from core.planning.applied_layout import applied_layout
 from core.planning.compute_optimal import compute_optimal, overtraining
 from core.planning.evaluation import Answer, answer
 from core.planning.form.plan_form import plan_from
@@ -29,7 +30,7 @@ from core.planning.largest_model import Counted, largest
 from core.planning.memory_estimate import memory_estimate, under_each_optimizer
 from core.planning.nearest_runs import similar_runs
 from core.planning.plan import FINDS, OWN, Plan
-from core.planning.plan_search import launch_settings, search_layouts, search_request, stages, traffic
+from core.planning.plan_search import launch_settings, search_layouts, stages, traffic
 from core.planning.presets import MEMORY_PRESETS, PRESETS
 from core.planning.rates import rates_of
 from core.planning.search_around import cluster_results, fitting_changes
@@ -123,35 +124,32 @@ def _counted(a: Answer) -> Iterator[Shown]:
 
 def look_for_sizes(plan: Plan) -> Iterator[Shown]:
     """What Parallel plan says of clusters of other sizes."""
-    query = search_request(plan)
-    sized = cluster_results(query, plan.tokens, plan.price_range[0])
+    sized = cluster_results(plan)
     yield words_search.scaling(sized, plan.limits.days)
     yield from _cells(words_search.size_rows(sized) if sized else [])
     if sized:
-        yield cluster_sizes(sized, query.cluster.count, plan.limits.days, LIGHT)
+        yield cluster_sizes(sized, int(plan.accelerators), plan.limits.days, LIGHT)
 
 
 def look_for(plan: Plan) -> Iterator[Shown]:
     """What Parallel plan says of a plan; of one without a layout that fits, what would make one."""
-    query = search_request(plan)
     try:
+        at = applied_layout(plan)
+        query, results = at.request, at.result
         result = search_layouts(query)
-    except (BudgetError, SpaceError) as problem:
+    except (BudgetError, LayoutError, SpaceError) as problem:
         yield words_search.too_many(problem) if isinstance(problem, SpaceError) else str(problem)
         return
     yield words_search.front(result)
-    results = result.best or result.nearest
     if result.best is None:
         ways = fitting_changes(query)
         yield words_search.nothing_fits(plan, query, result, ways)
         yield from map(words_search.way, ways)
-    if results is None:
-        return
-    yield words_search.sentence(plan, query, results)
-    yield words_search.counted(plan, query, result, results)
-    yield from words_search.beside(plan, query, results)
+    yield words_search.sentence(at)
+    yield words_search.counted(at, result)
+    yield from words_search.beside(at)
     yield words_search.little_free(plan.keeps.free, result, results)
-    yield words_search.against_best(result, results)
+    yield words_search.against_best(plan, result, results)
     yield from (text_step.goes_to(results), words_search.second(result))
     yield waterfall(results.step, LIGHT, low=results.low, high=results.high)
     line = timeline_of(results.layout, results.step)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from datetime import date
 
 from core.planning.comparison.entry import Entry, entry_of
-from core.planning.form.plan_form import named_texts, plan_from
-from core.planning.plan_search import search_layouts, search_request
+from core.planning.form.plan_form import named_texts
 from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
-from core.planning.search_around import layout_texts
 from core.views.report.report import Report, report_of
 
 LINK = "https://napkin.example/compute-budget?v=3&c_n=70B&c_tokens=15T"
@@ -49,12 +47,8 @@ HOSTILE = (
 
 
 def about_a_layout(story: str) -> Report:
-    """A report of Parallel plan on one of its chips, with the layout that the search likes best."""
-    texts = SEARCH_PRESETS[story]
-    best = search_layouts(search_request(plan_from(texts))).best
-    assert best is not None
-    entry = entry_of(story, named_texts(texts) | layout_texts(best.layout))
-    return report_of([entry], LINK, DAY, of_layout=True)
+    """A report of Parallel plan on one of its chips."""
+    return report_of([entry_of(story, named_texts(SEARCH_PRESETS[story]))], LINK, DAY, of_layout=True)
 
 
 def report(*entries: Entry, link: str = LINK) -> Report:

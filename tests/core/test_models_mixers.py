@@ -22,7 +22,7 @@ from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate, resolved_plan
 from core.planning.plan import OWN
-from core.planning.plan_search import search_request
+from core.planning.resolved_layout import search_request
 from core.search.search import search_plans
 from core.search.study.study import StudyError
 from core.search.study.study_file import read_study

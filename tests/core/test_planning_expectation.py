@@ -21,7 +21,8 @@ from core.planning.form.plan_form import plan_from
 from core.planning.nearest_runs import run_features
 from core.planning.own_runs import parse_own_runs
 from core.planning.plan import BY_AGE, FIRST_RUN, PROVEN, TYPED, Find, Limits, Plan
-from core.planning.plan_search import search_layouts, search_request
+from core.planning.plan_search import search_layouts
+from core.planning.resolved_layout import search_request
 from core.planning.search_texts import Batch
 from core.runs.coverage import RunFeatures, beyond_evidence, nearest_runs
 from core.runs.run_steps import run_steps, step_of_run

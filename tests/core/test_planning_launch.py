@@ -13,10 +13,12 @@ import pytest
 
 from core.models.catalog import model_named
 from core.planning.form.plan_form import plan_from
-from core.planning.plan_search import SearchRequest, launch_settings, search_layouts, search_request
+from core.planning.plan_search import launch_settings, search_layouts
 from core.planning.presets import SEARCH_PRESETS
+from core.planning.resolved_layout import search_request
 from core.search.filter import layout_at
 from core.search.launch import Launch, launches
+from core.search.request import SearchRequest
 from core.training.custom_policy import OwnPolicy, own_like
 from core.training.layout import Layout
 from core.training.optimizers import find_optimizer

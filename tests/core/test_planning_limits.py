@@ -18,7 +18,8 @@ from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import CERTAINTIES, PlanLimits
 from core.planning.plan_limits import Check, all_met, checks, nearest
-from core.planning.plan_search import search_layouts, search_request
+from core.planning.plan_search import search_layouts
+from core.planning.resolved_layout import search_request
 from core.planning.sweep.axes import AXES
 from core.planning.sweep.choice import recommend
 from core.planning.sweep.quantities import RESULTS

@@ -7,8 +7,11 @@ import math
 import pytest
 
 from core.hardware.accelerators import Accelerator, accelerators, find
+from core.planning.applied_layout import applied_layout
 from core.planning.form.plan_form import plan_from
-from core.planning.plan_search import SearchRequest, evaluate_layout, search_layouts, search_request
+from core.planning.plan_search import evaluate_layout, search_layouts
+from core.planning.resolved_layout import search_request
+from core.search.request import SearchRequest
 from core.training.layout import Layout
 from core.units import QuantityError
 from core.views.plan.text_rates import usual_network
@@ -42,7 +45,9 @@ def test_where_the_network_is_from_is_said(device: Accelerator) -> None:
     assert device.network_source in text
     assert ("assumed" in text) == (device.network_confidence == "assumed")
     assert result.best
-    beside = search_text.beside(plan_from({"gpu": device.name, "model": "Llama 3.2 1B"}), request, result.best)
+    beside = search_text.beside(
+        applied_layout(plan_from({"gpu": device.name, "model": "Llama 3.2 1B", "count": f"{request.cluster.count}"}))
+    )
     assert (text in beside) == (device.network_confidence == "assumed")
     assert search_text.network(query(device.name, count="1", gb="8")) == ""
 

@@ -10,12 +10,13 @@ from core.fields import LINK_VERSION, VERSION
 from core.models.catalog import catalog
 from core.models.counts_only import EXAMPLE as COUNTED
 from core.models.spec_text import EXAMPLE
+from core.planning.applied_layout import applied_layout
 from core.planning.comparison.entry import entry_of, pack, unpack
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_from, plan_of
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import OWN, TYPED
-from core.planning.plan_search import search_layouts, search_request
+from core.planning.plan_search import search_layouts
 from core.units import format_count
 from core.views.plan import text_memory
 from core.views.plan.text import sentence
@@ -53,15 +54,12 @@ def test_a_config_beside_a_typed_number(shape: str) -> None:
     assert plan.parameters == plan.known.active
     size = format_count(plan.known.parameters)
     assert size != "30B"
-    query = search_request(plan)
-    result = search_layouts(query)
-    results = result.best or result.nearest
-    assert results is not None
-    headline = search_text.sentence(plan, query, results)
+    at = applied_layout(plan)
+    headline, result = search_text.sentence(at), search_layouts(at.request)
     assert headline.startswith(f"**{size}** on **512 × H100 SXM**")
     for text in (
         headline,
-        search_text.nothing_fits(plan, query, result, ()),
+        search_text.nothing_fits(plan, at.request, result, ()),
         sentence(answer(plan)),
         text_memory.verdict(memory_estimate(plan)),
     ):

@@ -12,19 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.formula import explain_run
+from core.planning.applied_layout import applied_layout
+from core.planning.evaluation import answer
 from core.planning.form.plan_form import PLAN_FORM, plan_from, plan_of
 from core.planning.memory_estimate import memory_estimate
-from core.planning.plan_search import (
-    SearchRequest,
-    batched,
-    evaluate_own_layout,
-    search_layouts,
-    search_request,
-    stages,
-    traffic,
-)
+from core.planning.plan_search import evaluate_layout, search_layouts, stages, traffic
 from core.planning.presets import SEARCH_PRESETS
-from core.planning.search_around import cluster_results, days_for, fitting_changes, layout_texts
+from core.planning.resolved_layout import resolve_layout, search_request
+from core.planning.search_around import cluster_results, fitting_changes, layout_texts
 from core.planning.search_texts import Batch, parse_batch, parse_range
 from core.search.constraints import Range, SpaceError
 from core.search.derivation import explain
@@ -32,6 +27,7 @@ from core.search.filter import layout_at, narrowed, within
 from core.search.neighbours import neighbours
 from core.search.placement import groups, place_of, rank_at
 from core.search.published_layouts import compare_published
+from core.search.request import SearchRequest
 from core.search.result import LayoutResult, SearchResult
 from core.search.timeline import timeline, timeline_of
 from core.step_time.calibration.report import kept
@@ -142,7 +138,7 @@ def test_every_plan_keeps_to_what_it_has_to(texts: dict[str, str], keeps: object
 def test_a_plan_found_is_the_same_typed() -> None:
     result = best()
     typed = plan_of(PLAN_FORM.parse({**SMALL, **layout_texts(result.layout)}))
-    again = evaluate_own_layout(query(), typed.layout)
+    again = applied_layout(typed).result
     assert again.layout == result.layout
     assert again.seconds == pytest.approx(result.seconds, rel=1e-9)
     assert float(again.memory.total) == pytest.approx(float(result.memory.total), rel=1e-9)
@@ -158,11 +154,16 @@ def test_a_plan_found_holds_what_training_memory_counts(texts: dict[str, str]) -
     assert memory_estimate(plan).total == pytest.approx(float(result.memory.total), rel=1e-9)
 
 
-def test_a_layout_that_does_not_divide_the_batch_is_refused() -> None:
+def test_what_does_not_divide_is_idle_or_filled_up() -> None:
+    layout = resolve_layout(Layout(tensor=1, micro_batch=3, micro_batches=0), 16, 128)
+    assert (layout.data, layout.micro_batches) == (16, 3)
+    layout = resolve_layout(Layout(tensor=3, micro_batch=4, micro_batches=0), 16, 128)
+    assert (layout.data, layout.accelerators, layout.micro_batches) == (5, 15, 7)
+    assert resolve_layout(Layout(micro_batch=16, micro_batches=0), 64, 128).data == 8
     with pytest.raises(LayoutError, match="128 sequences"):
-        batched(query(), Layout(tensor=1, micro_batch=3))
-    layout = batched(query(), Layout(tensor=2, micro_batch=4))
-    assert layout.micro_batch * layout.micro_batches * layout.data == 128
+        resolve_layout(Layout(micro_batch=256, micro_batches=0), 16, 128)
+    with pytest.raises(LayoutError, match="more than the 16 accelerators"):
+        resolve_layout(Layout(tensor=8, pipeline=4), 16, 128)
 
 
 # ------------------------------------------------------------------------------------------ the pipeline in time
@@ -250,10 +251,10 @@ def result() -> SearchResult:
 
 
 def test_pictures_are_figures(result: SearchResult) -> None:
-    here, asked_for = best(), query()
+    here = best()
     layout = here.layout
     deep = replace(layout, pipeline=2, data=8, zero=1, micro_batch=1, micro_batches=16, tensor=1, context=1)
-    sized = cluster_results(asked_for, 1e12, 2.5)
+    sized = cluster_results(plan_from(SMALL))
     rows = kept()
     drawn = (
         space(result.plans, result.pareto, here, here.usable, LIGHT),
@@ -293,16 +294,14 @@ def test_narrowing_keeps_what_lies_within(result: SearchResult) -> None:
 
 
 def test_the_sentence_has_the_numbers(result: SearchResult) -> None:
-    here, plan = best(), plan_from(SMALL)
-    text = plain(search_text.sentence(plan, query(), here))
-    days = days_for(plan.tokens, query(), here.seconds)
+    at = applied_layout(plan_from(SMALL))
+    here, text = at.result, plain(search_text.sentence(at))
     assert "Llama 3.1 8B on 16 × H100 SXM" in text
     assert search_text.degrees(here.layout) in text
     assert f"{100 * here.mfu:.3g} %" in text
-    assert days == pytest.approx(1e12 / (128 * 4096) * here.seconds / 86400)
-    assert days == pytest.approx(1e12 / (128 * 4096) * here.seconds / 86400)
+    assert at.days(here.seconds) == pytest.approx(1e12 / (128 * 4096) * here.seconds / 86400)
     assert here.low < here.high
-    assert f"of {result.count:,} plans" in search_text.counted(plan, query(), result, here)
+    assert f"of {result.count:,} plans" in search_text.counted(at, result)
     assert "Second" in search_text.second(result)
 
 
@@ -402,14 +401,14 @@ def test_the_derivation_has_the_step_and_its_parts() -> None:
 
 
 def test_more_accelerators_never_take_longer() -> None:
-    """Of powers of two, on which every smaller cluster's plan has a like one."""
-    sized = cluster_results(query(), 1e12, 2.0)
-    days = [result.days for result in sized]
+    sized = cluster_results(plan_from({**SMALL, "price": "2"}))
+    days = [result.answer.middle.days for result in sized]
     assert days == sorted(days, reverse=True)
-    assert [result.accelerators for result in sized] == sorted(result.accelerators for result in sized)
+    assert [result.accelerators for result in sized] == [2, 4, 8, 16, 32, 64, 128]
     for result in sized:
-        assert result.dollars == pytest.approx(result.days * 24 * result.accelerators * 2.0)
-    enough = next(result.accelerators for result in sized if result.days <= days[2])
+        whole = answer(plan_from({**SMALL, "price": "2", "count": f"{result.accelerators}"}))
+        assert (result.answer.middle.days, result.answer.dollars.mid) == (whole.middle.days, whole.dollars.mid)
+    enough = next(result.accelerators for result in sized if result.answer.middle.days <= days[2])
     assert f"{enough:,}" in search_text.scaling(sized, days[2])
     assert "All of them take longer" in search_text.scaling(sized, days[-1] / 2)
 
@@ -464,7 +463,7 @@ def test_the_parts_of_a_step_are_named() -> None:
 
 def test_every_plan_of_the_table_is_the_same_once_it_is_chosen(result: SearchResult) -> None:
     for i in range(0, min(400, len(result.plans.seconds)), 7):
-        chosen = evaluate_own_layout(query(), layout_at(result.plans, i))
+        chosen = evaluate_layout(query(), layout_at(result.plans, i))
         assert chosen.seconds == pytest.approx(float(result.plans.seconds[i]), rel=1e-9)
         assert float(chosen.memory.total) == pytest.approx(float(result.plans.memory[i]), rel=1e-9)
 

@@ -12,7 +12,8 @@ from core.hardware.accelerators import find
 from core.models.catalog import model_named
 from core.planning.form.layout import TRAINING_SOFTWARE
 from core.planning.form.plan_form import plan_from
-from core.planning.plan_search import evaluate_layout, search_layouts, search_request
+from core.planning.plan_search import evaluate_layout, search_layouts
+from core.planning.resolved_layout import search_request
 from core.step_time.calibration.measured_steps import StepRun, step_runs
 from core.step_time.parts import AS_USUAL
 from core.step_time.software import COMPILED, EAGER, INTERNEVO, MEGATRON, SOFTWARE, TUNED, running_on

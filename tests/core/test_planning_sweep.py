@@ -163,18 +163,21 @@ def test_more_accelerators_are_quicker_and_more_tokens_take_longer(story: str) -
     texts = texts_of(story)
     count, tokens = (default_values(AXES[name], plan_of_texts(texts), texts) for name in ("accelerators", "tokens"))
     sweep = sweep_plan(texts, SweptAxis(AXES["accelerators"], count), SweptAxis(AXES["tokens"], tokens), LIMITS)
-    assert np.all(np.diff(sweep.days, axis=1) < 0)
-    assert np.all(np.diff(sweep.days, axis=0) > 0)
-    assert np.all(np.diff(sweep.hours, axis=0) > 0)
+    known = ~np.isnan(sweep.days[0])  # a layout of one's own needs as many as it names
+    assert known.sum() >= len(count) - 2
+    assert np.all(np.diff(sweep.days[:, known], axis=1) < 0)
+    assert np.all(np.diff(sweep.days[:, known], axis=0) > 0)
+    assert np.all(np.diff(sweep.hours[:, known], axis=0) > 0)
     assert np.array_equal(sweep.within, (sweep.days <= 90) & ~sweep.impossible)
 
 
 @pytest.mark.sweep(4)
 @pytest.mark.parametrize("story", STARTS)
 def test_the_plan_is_a_cell_of_every_axis_around_it(story: str) -> None:
-    texts = texts_of(story)
-    plan = plan_of_texts(texts)
     for axis in AXES.values():
+        texts = texts_of(story)
+        texts |= {name: text for name, text in axis.sets("").items() if name == "lay"}
+        plan = plan_of_texts(texts)
         values = default_values(axis, plan, texts)
         assert axis.own(plan, texts) in values
         assert 2 <= len(set(values)) == len(values) <= limit("sweep_values")

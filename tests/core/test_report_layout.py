@@ -9,10 +9,9 @@ import json
 
 import pytest
 
+from core.planning.applied_layout import applied_layout
 from core.planning.form.plan_form import plan_from
-from core.planning.plan_search import launch_settings, search_layouts, search_request
 from core.planning.presets import SEARCH_PRESETS
-from core.planning.search_around import days_for
 from core.views.report.data import as_json, read_json
 from core.views.report.document import as_html
 from core.views.report.report import Report
@@ -32,22 +31,20 @@ def node() -> Report:
 @pytest.mark.parametrize("story", SEARCH_PRESETS)
 def test_json_has_the_plan_of_the_page(story: str) -> None:
     made = about_a_layout(story)
-    plan = plan_from(SEARCH_PRESETS[story])
-    query = search_request(plan)
-    best = search_layouts(query).best
-    assert best is not None
+    at = applied_layout(plan_from(SEARCH_PRESETS[story]))
+    best = at.result
     (one,) = json.loads(as_json(made))["plans"]
-    assert one["sentence"] == plain(sentence(plan, query, best))
+    assert one["sentence"] == plain(sentence(at))
     fields = ("tensor", "pipeline", "interleave", "context", "expert", "data", "micro_batch", "micro_batches", "zero")
     assert {name: one["layout"][name] for name in fields} == {name: getattr(best.layout, name) for name in fields}
     step = one["step"]
     assert step["step_seconds"] == best.seconds
     assert (step["step_seconds_low"], step["step_seconds_high"]) == (best.low, best.high)
-    assert step["step_mfu"] == best.mfu
-    assert step["step_days"] == days_for(plan.tokens, query, best.seconds)
+    assert step["step_mfu"] == at.request.by_6n(best.mfu)
+    assert step["step_days"] == pytest.approx(at.answer.middle.steps_days, rel=1e-12)
     assert step["step_memory_bytes"] == float(best.memory.total)
     assert step["step_memory_bytes"] == pytest.approx(one["results"]["memory_bytes"], rel=1e-9), "one account"
-    lines = launch_settings(query, best)
+    lines = at.launches
     assert {name: said["text"] for name, said in one["launch"].items()} == {line.system: line.text for line in lines}
     (entry,), said = read_json(as_json(made))
     assert (entry.texts, said) == (made.plans[0].entry.texts, ())
@@ -64,7 +61,7 @@ def test_csv_has_every_number_of_the_step(node: Report) -> None:
         at.result.high,
     )
     assert float(rows["time of all steps alone"]["median"]) == pytest.approx(86400 * at.results["step_days"])
-    assert float(rows["MFU of a step"]["median"]) == at.result.mfu
+    assert float(rows["MFU of a step"]["median"]) == at.results["step_mfu"]
     assert float(rows["held by the fullest accelerator"]["median"]) == float(at.result.memory.total)
     product = 1.0
     for name in ("tensor-parallel degree", "pipeline stages", "context-parallel degree", "data-parallel degree"):
@@ -76,7 +73,7 @@ def test_a_reader_finds_answer_and_launch_lines(node: Report) -> None:
     at = node.layout
     assert at is not None
     markdown, page = as_markdown(node), html.unescape(as_html(node))
-    assert sentence(at.plan, at.request, at.result) in markdown
+    assert sentence(at) in markdown
     for one in at.launches:
         assert f"```{one.language}\n{one.text}\n```" in markdown
         assert f"<h3>{one.system}</h3><pre class=wide>{one.text}</pre>" in page

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.fields import Field, ParsedForm
+from core.planning.form.layout import LAYING, OWN_LAYOUT_FIELDS
 from core.planning.form.plan_form import (
     COUNT,
     MFU,
@@ -18,9 +19,9 @@ from core.planning.form.plan_form import (
     WITHIN,
 )
 from core.planning.form.precision import OWN_FIELDS, POLICY
-from core.planning.form.search import AIM
+from core.planning.form.search import AIM, KEPT_FIELDS
 from core.planning.form.trained import METHOD, not_of
-from core.planning.plan import OWN, OWN_POLICY, TYPED
+from core.planning.plan import OWN, OWN_LAYOUT, OWN_POLICY, TYPED
 
 _FOUND = {"tokens": TRAINED.id, "parameters": PARAMETERS.id, "accelerators": COUNT.id, "MFU": MFU.id}
 
@@ -41,7 +42,9 @@ def effective_fields(reading: ParsedForm) -> frozenset[str]:
     """
     values = reading.values
     find, model = values["find"], values[MODEL_NAME.id]
-    silent = {AIM.id, _FOUND.get(find, WITHIN.id), *not_of(values[METHOD.id])}
+    own = values[LAYING.id] == OWN_LAYOUT
+    silent = {field.id for field in (KEPT_FIELDS if own else OWN_LAYOUT_FIELDS)}
+    silent |= {AIM.id, _FOUND.get(find, WITHIN.id), *not_of(values[METHOD.id])}
     if find == "parameters":
         silent.add(MODEL_NAME.id)
     if find == "parameters" or model != TYPED:

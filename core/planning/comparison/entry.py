@@ -59,6 +59,7 @@ class Entry:
 def entry_of(name: str, texts: Mapping[str, str], kind: Kind = "plan") -> Entry:
     """A plan of ``texts`` by id, or a calendar: those of no field of its form are left aside, missing ones are
     defaults, and those that others decide are what these say."""
+    texts = {**texts, **FORMS[kind].imply(texts)}
     own_texts = {field.id: texts.get(field.id, field.default) for field in FORMS[kind].fields}
     reading = FORMS[kind].parse(own_texts)
     own_texts |= {text: reading.texts[text] for text in reading.derived}

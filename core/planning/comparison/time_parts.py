@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from core.budget.errors import BudgetError
+from core.planning.applied_layout import applied_layout
 from core.planning.comparison.comparison import ComparedPlan
 from core.planning.evaluation import Answer
-from core.planning.memory_estimate import resolved_plan
-from core.planning.plan_search import search_layouts, search_request
-from core.search.constraints import SpaceError
 from core.search.result import LayoutResult
 from core.training.layout import Layout, LayoutError
 
@@ -28,14 +26,14 @@ PARTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Parts of a run's steps → the parts of a step that are in them."""
 
 BESIDE = "beside"
-"""The part that is not in the steps of the fastest layout: slower steps, checkpoints, failures, evaluation."""
+"""The part that is not in the steps of the plan's layout: slower steps, checkpoints, failures, evaluation."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeParts:
     """Days of a whole run by part: those of `PARTS`, and `BESIDE`; together the run's days.
 
-    layout: the fastest that fits, of whose steps they are. rate: FLOP/s of the cluster at its dense peak for each FLOP
+    layout: the plan's, of whose steps they are. rate: FLOP/s of the cluster at its dense peak for each FLOP
     of the run, in 1/s: what a run would be as fast as if all of it kept up with the accelerators.
     """
 
@@ -64,19 +62,13 @@ def time_parts(plan: ComparedPlan) -> TimeParts | str:
     if plan.answer is None:
         return plan.problem
     try:
-        best = _fastest(plan.answer)
-    except (BudgetError, LayoutError, SpaceError) as problem:
+        return _parts(plan.answer, applied_layout(plan.answer.plan).result)
+    except (BudgetError, LayoutError) as problem:
         return str(problem)
-    return _parts(plan.answer, best) if best else "No layout divides its accelerators and fits."
-
-
-def _fastest(a: Answer) -> LayoutResult | None:
-    """The fastest layout of an answered plan that fits."""
-    return search_layouts(search_request(resolved_plan(a.plan, a.stored, a.middle.accelerators))).best
 
 
 def _parts(a: Answer, best: LayoutResult) -> TimeParts:
-    """The days of the steps alone in the shares that a step of the fastest layout has, and the rest of the run.
+    """The days of the steps alone in the shares that a step of the plan's layout has, and the rest of the run.
 
     Steps that a typed MFU makes faster than these take all of the run.
     """

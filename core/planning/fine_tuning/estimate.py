@@ -15,7 +15,7 @@ from core.models.spec import SpecError
 from core.planning.evaluation import answer
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan
-from core.planning.plan_search import search_request
+from core.planning.resolved_layout import search_request
 from core.training.device.largest import largest_micro_batch, largest_seq_len
 from core.training.layout import LayoutError
 from core.training.trained import parts_of_training

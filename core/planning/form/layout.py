@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from core.fields import Field, choice, optional, quantity, switch
 from core.glossary import meaning
 from core.limits import limit
+from core.planning.plan import FASTEST, LAYINGS, OWN_LAYOUT
 from core.step_time.software import SOFTWARE, USUAL_SOFTWARE
 from core.training.activations.tensors import FUSED, IMPLEMENTATIONS
 from core.training.layout import RECOMPUTES
@@ -12,6 +15,18 @@ from core.units import parse_quantity
 
 LAYOUT = "layout"
 """The part of the form."""
+
+
+LAYING = choice(
+    "lay",
+    "Layout",
+    LAYINGS,
+    FASTEST,
+    few=True,
+    part=LAYOUT,
+    help="**fastest**: the fastest that fits, found anew for every plan. **own**: the one typed. Days, dollars and "
+    "memory are those of the layout chosen.",
+)
 
 
 def _degree(id: str, label: str, help: str) -> Field:
@@ -60,9 +75,9 @@ MICRO_BATCHES = optional(
     "Micro-batches a step",
     _whole,
     nothing=0.0,
-    placeholder="as many as stages",
+    placeholder="fill the batch",
     part=LAYOUT,
-    help="Of one step on one data-parallel rank. Empty: as many as the pipeline has stages.",
+    help="Of one step on one data-parallel rank. Empty: as many as the global batch takes; a number decides the batch.",
 )
 INTERLEAVE = _degree(
     "vpp", "Chunks of a stage", "Model chunks that each pipeline stage has; 1 is the plain schedule, 1F1B."
@@ -141,7 +156,7 @@ SLACK = quantity(
     help="What the allocator holds beyond the tensors. The default is the median of published readings.",
 )
 
-LAYOUT_FIELDS: tuple[Field, ...] = (
+OWN_LAYOUT_FIELDS: tuple[Field, ...] = (
     ZERO,
     MICRO_BATCH,
     TENSOR,
@@ -154,6 +169,12 @@ LAYOUT_FIELDS: tuple[Field, ...] = (
     SEQUENCE_PARALLEL,
     SHARD_GROUP,
     OFFLOAD,
+)
+"""Those that only a layout of one's own has."""
+
+LAYOUT_FIELDS: tuple[Field, ...] = (
+    LAYING,
+    *OWN_LAYOUT_FIELDS,
     TRAINING_SOFTWARE,
     IMPLEMENTATION,
     LOSS,
@@ -162,3 +183,16 @@ LAYOUT_FIELDS: tuple[Field, ...] = (
     SLACK,
 )
 """All of them, in the order in which a link spells them."""
+
+
+def implied_layout(texts: Mapping[str, str]) -> dict[str, str]:
+    """Whose layout texts mean that were written before one was asked: one's own where Parallel plan showed that, where
+    a part of a model is trained, and where anything of it was typed. Micro-batches of a step were then those of the
+    pipeline's stages where the batch was not looked at, as in fine-tuning."""
+    if LAYING.id in texts or not texts:
+        return {}
+    tuned = texts.get("ft", "everything") != "everything"
+    typed = any(texts.get(field.id, field.default) != field.default for field in OWN_LAYOUT_FIELDS)
+    if texts["look"] != "own layout" if "look" in texts else not (tuned or typed):
+        return {}
+    return {LAYING.id: OWN_LAYOUT} | ({MICRO_BATCHES.id: texts.get("acc") or texts.get("pp", "1")} if tuned else {})

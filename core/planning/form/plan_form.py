@@ -17,7 +17,7 @@ from core.models.counts_only import CountedTextError
 from core.models.spec_text import EXAMPLE, SpecTextError
 from core.planning.evaluation import Answer
 from core.planning.form.known import MATURITY, OWN_RUNS
-from core.planning.form.layout import AS_LAYERS, LAYOUT_FIELDS
+from core.planning.form.layout import AS_LAYERS, LAYING, LAYOUT_FIELDS, implied_layout
 from core.planning.form.limits import CERTAINTY, DEADLINE, FREE, LIMIT_FIELDS, LIMITS, MOST_DOLLARS, MOST_WATTS
 from core.planning.form.precision import OWN_FIELDS, POLICY, STATES, derived_texts, own_of
 from core.planning.form.rates import MEASURED_FIELDS, measured_of
@@ -40,6 +40,7 @@ from core.planning.memory_estimate import model_copies
 from core.planning.plan import (
     FINDS,
     OWN,
+    OWN_LAYOUT,
     OWN_POLICY,
     PACES,
     PUBLISHED,
@@ -56,7 +57,7 @@ from core.planning.plan import (
 )
 from core.runs.goodput import Reliability
 from core.runs.published import models_with_runs
-from core.search.constraints import Constraints
+from core.search.constraints import ANY_LAYOUT, Constraints
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.layout import RECOMPUTES, Layout
 from core.training.optimizers import USUAL_OPTIMIZER, optimizers, why_not
@@ -291,14 +292,15 @@ def _derived(values: Mapping[str, Any]) -> Mapping[str, str]:
     return {**derived_texts(values), **({PARAMETERS.id: f"{known.active:,}"} if known else {})}
 
 
-_GONE = frozenset({"study", "more"})
-"""Panels that pages had."""
+_GONE = frozenset({"study", "more", "look"})
+"""Panels that pages had, and what Parallel plan showed."""
 
 
 def plan_form(prefix: str, *others: Field) -> Form:
     """A form over the fields of a plan, and ``others`` of its own."""
     older = {0: _from_2, 1: _from_1, 2: _from_2, 3: _from_3}
-    return Form(prefix, (*PLAN_FIELDS, *others), older=older, derive=_derived, shared=PLAN_IDS, gone=_GONE)
+    how: dict[str, Any] = {"older": older, "derive": _derived, "imply": implied_layout}
+    return Form(prefix, (*PLAN_FIELDS, *others), **how, shared=PLAN_IDS, gone=_GONE)
 
 
 PLAN_FORM = plan_form("c")
@@ -333,13 +335,14 @@ def plan_of(reading: ParsedForm) -> Plan:
             context=int(v["cp"]),
             expert=int(v["ep"]),
             micro_batch=int(v["mbs"]),
-            micro_batches=int(v["acc"] or v["pp"]),
+            micro_batches=int(v["acc"]),
             zero=int(v["zero"]),
             shard_group=int(v["hsdp"]),
             sequence_parallel=int(v["sp"]),
             recompute=RECOMPUTES[v["rc"]],
             offload=int(v["off"]),
         ),
+        own_layout=v[LAYING.id] == OWN_LAYOUT,
         software=v["sw"],
         network=v["net"],
         compute_options=ComputeOptions(
@@ -375,7 +378,7 @@ def plan_of(reading: ParsedForm) -> Plan:
             zero=None if v["kzero"] == ANY else int(v["kzero"]),
             recompute=None if v["krc"] == ANY else int(RECOMPUTES[v["krc"]]),
             offload=None if v["koff"] else 0,
-            overlap=1,  # as in a typed layout: waiting never helps
+            overlap=ANY_LAYOUT.overlap,
             tensor_in_node=v["knode"],
         ),
         measured=measured_of(v),

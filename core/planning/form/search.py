@@ -88,9 +88,7 @@ NETWORK = replace(
     quiet=True,
 )
 
-SEARCH_FIELDS: tuple[Field, ...] = (
-    BATCH,
-    AIM,
+KEPT_FIELDS = (
     KEEP_TENSOR,
     KEEP_PIPELINE,
     KEEP_INTERLEAVE,
@@ -101,6 +99,13 @@ SEARCH_FIELDS: tuple[Field, ...] = (
     KEEP_RECOMPUTE,
     IN_NODE,
     MAY_OFFLOAD,
+)
+"""What layouts that are searched have to keep to."""
+
+SEARCH_FIELDS: tuple[Field, ...] = (
+    BATCH,
+    AIM,
+    *KEPT_FIELDS,
     NETWORK,
 )
 """All of them, in the order in which a link spells them."""

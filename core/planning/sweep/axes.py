@@ -20,11 +20,13 @@ from core.planning.form.layout import (
     EXPERT,
     IMPLEMENTATION,
     INTERLEAVE,
+    LAYING,
     LOSS,
     MICRO_BATCH,
     MICRO_BATCHES,
     OFFLOAD,
     OVERHEAD,
+    OWN_LAYOUT_FIELDS,
     PIPELINE,
     RECOMPUTE,
     SEQUENCE_PARALLEL,
@@ -58,7 +60,7 @@ from core.planning.form.whole_run import (
     WAITS,
     WRITES,
 )
-from core.planning.plan import OWN_POLICY, TYPED, Plan
+from core.planning.plan import OWN_LAYOUT, OWN_POLICY, TYPED, Plan
 from core.runs.goodput import Failures
 from core.units import QuantityError, QuantityText, format_count
 
@@ -105,8 +107,10 @@ class Axis:
         return bool(self.field.options) or self.field.kind == "switch"
 
     def sets(self, text: str) -> dict[str, str]:
-        """The texts of a plan that a value sets: another size of a model is one of unknown layers."""
-        return {self.id: text} | ({MODEL_NAME.id: TYPED} if self.id == PARAMETERS.id else {})
+        """The texts of a plan that a value sets: another size of a model is one of unknown layers, and what a layout is
+        made of belongs to one's own."""
+        own = {LAYING.id: OWN_LAYOUT} if self.field in OWN_LAYOUT_FIELDS else {}
+        return {self.id: text} | own | ({MODEL_NAME.id: TYPED} if self.id == PARAMETERS.id else {})
 
     def own(self, plan: Plan, texts: Mapping[str, str]) -> str:
         """The text that the plan has: of a known model's parameters, their number."""
@@ -136,6 +140,10 @@ def _numbers(field: Field, name: str, text: str, ladder: Centre, want: Want = ""
     return Axis(field, name, text, ladder=ladder, want=want)
 
 
+def _rounds(plan: Plan) -> float:
+    return max(1.0, float(plan.layout.micro_batches))
+
+
 AXES: Mapping[str, Axis] = {
     axis.name: axis
     for axis in (
@@ -154,7 +162,7 @@ AXES: Mapping[str, Axis] = {
         _numbers(TRAINED, "tokens", "{} tokens", lambda p: p.tokens, "more"),
         _numbers(SEQ_LEN, "sequence length", "sequences of {}", lambda p: float(p.seq_len), "more"),
         _numbers(MICRO_BATCH, "micro-batch", "micro-batches of {}", lambda p: float(p.layout.micro_batch), "more"),
-        _numbers(MICRO_BATCHES, "micro-batches a step", "{} micro-batches", lambda p: float(p.layout.micro_batches)),
+        _numbers(MICRO_BATCHES, "micro-batches a step", "{} micro-batches", _rounds),
         _numbers(TENSOR, "tensor parallel", "tensor {}", lambda p: float(p.layout.tensor)),
         _numbers(PIPELINE, "pipeline parallel", "pipeline {}", lambda p: float(p.layout.pipeline)),
         _numbers(INTERLEAVE, "chunks of a stage", "{} chunks", lambda p: float(p.layout.interleave)),
@@ -197,7 +205,7 @@ AXES: Mapping[str, Axis] = {
 
 def same_field(x: Axis, y: Axis) -> bool:
     """Whether two axes set the same field."""
-    return bool(x.sets("").keys() & y.sets("").keys())
+    return bool((x.sets("").keys() & y.sets("").keys()) - {LAYING.id})
 
 
 def default_values(axis: Axis, plan: Plan, texts: Mapping[str, str]) -> tuple[str, ...]:

@@ -17,9 +17,9 @@ from core.budget.interval import quantile
 from core.limits import limit
 from core.planning.evaluation import evaluate
 from core.planning.form.plan_form import FIND, PLAN_FORM, plan_of
-from core.planning.memory_estimate import plan_states, resolved_plan, runtime_of, spec_of, step_of
-from core.planning.plan import Limits, Plan, PlanLimits, whole_accelerators
-from core.planning.resolved_layout import resolve_layout
+from core.planning.memory_estimate import plan_states, resolved_plan, runtime_of, step_of
+from core.planning.plan import Limits, Plan, PlanLimits
+from core.planning.resolved_layout import plan_layout, spec_of
 from core.planning.solving import Array
 from core.planning.sweep.axes import AXES, Axis
 from core.training.device.memory import memory_over
@@ -217,7 +217,7 @@ def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, list[str]]:
             continue
         plan = resolved_plan(plan, float(stored[i]), plan.accelerators)
         try:
-            layout = resolve_layout(plan.layout, whole_accelerators(plan.accelerators))
+            layout = plan_layout(plan)
         except LayoutError as problem:
             reasons[i] = str(problem)
             continue

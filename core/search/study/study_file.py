@@ -13,7 +13,7 @@ from core.models.catalog import model_named
 from core.models.configs.json_text import ConfigError, read_object, sendable, shown
 from core.models.spec import SpecError, TransformerSpec, modelled
 from core.models.spec_text import SpecTextError, read_spec
-from core.search.constraints import Constraints, Pin, Range
+from core.search.constraints import Constraints, Range
 from core.search.study.study import Study, StudyError
 from core.step_time.software import SOFTWARE, USUAL_SOFTWARE
 from core.training.optimizers import find_optimizer
@@ -162,7 +162,7 @@ def _software(name: str) -> str:
 def _constraints(given: dict[str, Any]) -> Constraints:
     """What is given, by the names of `Constraints`: allowed values, at most a largest one, or those up to it."""
     most, in_node = given.pop("most"), given.pop("tensor_in_node")
-    pins: dict[str, Pin] = {name: Range(0, largest) for name, largest in most.items()}
+    pins: dict[str, Any] = {name: Range(0, largest) for name, largest in most.items()}
     pins |= {name: tuple(value for value in values if value <= most.get(name, value)) for name, values in given.items()}
     return Constraints(**pins, tensor_in_node=in_node)
 

@@ -1,24 +1,21 @@
-"""Whether accelerators hold the runs of a calendar: by how much, and the fastest layouts that fit."""
+"""Whether accelerators hold the runs of a calendar, by how much, and under which layouts."""
 
 from __future__ import annotations
 
 from core.budget.errors import BudgetError
+from core.planning.applied_layout import applied_layout
 from core.planning.calendar.schedule import Schedule, ScheduledRun
-from core.planning.plan_search import search_layouts, search_request
-from core.search.result import SearchResult
-from core.search.space import SpaceError
 from core.training.layout import LayoutError
 from core.units import format_duration
 from core.views.common.markup import unmarked
-from core.views.plan.text_memory import gib, laid_out, refused
-from core.views.search.text import brief, too_many
+from core.views.plan.text_memory import gib, laid_out, refused, which_layout
 from core.wording import plural
 
-LAYOUTS = ("run", "as laid out", "holds", "fastest that fits", "its step", "it holds")
+LAYOUTS = ("run", "layout", "its step", "holds")
 
 NOTE = (
-    "All runs have the layout of the plan; what one holds follows from its model, sequence length and accelerators. "
-    "Where the MFU is “published”, the days of a run are those of the fastest layout that fits, whatever is typed."
+    "A run has the fastest layout that fits, or the plan’s own; days, dollars and what an accelerator holds are those "
+    "of that layout."
 )
 
 
@@ -52,30 +49,15 @@ def unfit_count(s: Schedule) -> str:
 
 
 def layout_row(run: ScheduledRun) -> tuple[tuple[str, str], ...]:
-    """Cells of one run, in the order of `LAYOUTS`, each with a remark under it. It searches for the fastest layout."""
+    """Cells of one run, in the order of `LAYOUTS`, each with a remark under it."""
+    name = unmarked(run.run.name), ""
     try:
         h = run.answer.memory
-        own = (laid_out(h.layout), ""), (gib(h.total), f"of {gib(h.usable)}, {' '.join(fit(run))}")
     except LayoutError:
-        own = ("–", ""), fit(run)
-    found, problem = _fastest(run)
-    best = found.best if found else None
-    if best is None:
-        return ((unmarked(run.run.name), ""), *own, ("none", problem or "no layout fits"), ("–", ""), ("–", ""))
-    return (
-        (unmarked(run.run.name), ""),
-        *own,
-        (brief(best.layout), ""),
-        (format_duration(best.seconds, 3), ""),
-        (gib(float(best.memory.total)), f"of {gib(best.usable)}"),
-    )
-
-
-def _fastest(run: ScheduledRun) -> tuple[SearchResult | None, str]:
-    """What a search finds for a run, or why there is none."""
+        return name, ("–", ""), ("–", ""), fit(run)
+    held = gib(h.total), f"of {gib(h.usable)}, {' '.join(fit(run))}"
     try:
-        return search_layouts(search_request(run.run.plan)), ""
-    except SpaceError as problem:
-        return None, too_many(problem)
-    except BudgetError as problem:
-        return None, str(problem)
+        seconds = format_duration(applied_layout(run.run.plan).result.seconds, 3), ""
+    except (BudgetError, LayoutError) as problem:
+        seconds = "–", str(problem)
+    return name, (laid_out(h.layout), which_layout(h.plan)), seconds, held

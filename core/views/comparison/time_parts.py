@@ -45,7 +45,7 @@ def why_not_faster(plans: Sequence[ComparedPlan], parts: Sequence[TimeParts | st
         elif i == base or isinstance(first, str):
             most = max(PARTS, key=lambda name, part=part: part.days[name] if name != "computing" else 0.0)
             lines.append(
-                f"**{plan_name(plan)}**, fastest as {short(part.layout)}: of **{_days(part.total)}**, matrix products "
+                f"**{plan_name(plan)}**, as {short(part.layout)}: of **{_days(part.total)}**, matrix products "
                 f"take {share_of(part.days['computing'] / part.total)}, {_NAMED[most][0]} "
                 f"{share_of(part.days[most] / part.total)}, and what lies outside the fastest layout’s steps "
                 f"{share_of(part.days[BESIDE] / part.total)}."
@@ -58,7 +58,7 @@ def why_not_faster(plans: Sequence[ComparedPlan], parts: Sequence[TimeParts | st
 def _against(plan: ComparedPlan, part: TimeParts, base: ComparedPlan, short_of: Shortfall) -> str:
     more = "" if abs(short_of.peak - 1) < _ALIKE / 4 else f"**{significant(short_of.peak, 3)} times** "
     head = (
-        f"**{plan_name(plan)}**, fastest as {short(part.layout)}, has {more}the dense peak of "
+        f"**{plan_name(plan)}**, as {short(part.layout)}, has {more}the dense peak of "
         f"{plan_name(base)} for its work, and is **{significant(short_of.faster, 3)} times** as fast"
     )
     expected = part.total - sum(short_of.over.values())

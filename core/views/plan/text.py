@@ -146,17 +146,26 @@ def _mfu(a: Answer) -> str:
 
 
 def steps_of(a: Answer) -> str:
-    """What the steps alone are: typed, of the fastest layout, or, where no step is timed, of the best matmul."""
+    """What the steps alone are: typed, of the plan's layout, or, where no step is timed, of the best matmul."""
     if a.of_typed_steps:
         return "typed"
-    return "fastest layout" if a.terms.throughput.timed else "best matmul, no step being timed"
+    if not a.terms.throughput.timed:
+        return "best matmul, no step being timed"
+    return "own layout" if a.plan.own_layout else "fastest layout"
+
+
+def by_6n(a: Answer) -> float:
+    """MFU of the steps alone by 6 N, the work of long sequences not counted."""
+    m = a.middle
+    return m.steps * 6 * a.terms.work_share / m.per_parameter
 
 
 def steps_and_whole(a: Answer) -> str:
     """The two times of a run, on every page alike: its steps alone, and the whole of it with the range."""
     m, days = a.middle, a.range_of("days")
     spread = f" ({span(_days(days.low), _days(days.high))})" if days.low < days.high else ""
-    steps = f"**Steps alone {_days(m.steps_days)}** at {percent(m.steps)} MFU by 6N"
+    long = f" ({percent(m.steps)} with the work of long sequences)" if a.token_work.long else ""
+    steps = f"**Steps alone {_days(m.steps_days)}** at {percent(by_6n(a))} MFU by 6N{long}"
     whole = f"**whole run {_days(days.mid)}**{spread}"
     if a.of_typed_steps:
         return f"{steps}, as typed; {whole}, with what failures and checkpoints take."

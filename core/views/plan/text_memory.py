@@ -9,7 +9,8 @@ from core.hardware.accelerators import Accelerator
 from core.planning.largest_model import Largest, largest_by_states
 from core.planning.memory_estimate import Grid, MemoryEstimate, plan_checkpoint
 from core.planning.memory_fixes import Fix, fewest_accelerators, fixes, largest
-from core.planning.plan import OWN, whole_accelerators
+from core.planning.plan import OWN, Plan, whole_accelerators
+from core.planning.resolved_layout import FIELD_IDS, timed_request
 from core.training.activations.tensors import SavedTensor
 from core.training.device.largest import largest_micro_batch, largest_seq_len
 from core.training.device.memory import DeviceMemory
@@ -40,8 +41,10 @@ def model_of(h: MemoryEstimate) -> str:
 
 def where(h: MemoryEstimate) -> str:
     """The accelerators: ``8 × H100 SXM``."""
-    count = int(h.layout.accelerators)
-    return f"**{count:,} × {h.plan.device.name}**" if count > 1 else f"one **{h.plan.device.name}**"
+    count = whole_accelerators(h.plan.accelerators)
+    idle = count - int(h.layout.accelerators)
+    named = f"**{count:,} × {h.plan.device.name}**" if count > 1 else f"one **{h.plan.device.name}**"
+    return f"{named}, {idle:,} of them idle" if idle else named
 
 
 def sentence(h: MemoryEstimate) -> str:
@@ -67,7 +70,13 @@ def counted(h: MemoryEstimate) -> str:
     sequences = (
         f"{layout.micro_batch:,} {plural(int(layout.micro_batch), 'sequence')} of {h.plan.seq_len:,} tokens at a time"
     )
-    return f"{h.optimizer.name} {h.policy.phrase} · {laid_out(layout)} · {sequences} · {recomputed(layout)}"
+    which = f"{which_layout(h.plan)}: {laid_out(layout)}"
+    return f"{h.optimizer.name} {h.policy.phrase} · {which} · {sequences} · {recomputed(layout)}"
+
+
+def which_layout(plan: Plan) -> str:
+    """Whose layout it is."""
+    return "own layout" if plan.own_layout else "fastest layout" if timed_request(plan) else "usual layout, none timed"
 
 
 def recomputed(layout: Layout) -> str:
@@ -110,28 +119,12 @@ def stood_in(h: MemoryEstimate) -> str:
     return f"**Only a number of parameters is known**, {layers} Choose a model for its own."
 
 
-_NAMED = {
-    "tensor": "tp",
-    "pipeline": "pp",
-    "interleave": "vpp",
-    "context": "cp",
-    "expert": "ep",
-    "micro_batch": "mbs",
-    "micro_batches": "acc",
-    "zero": "zero",
-    "shard_group": "hsdp",
-    "sequence_parallel": "sp",
-    "recompute": "rc",
-    "offload": "off",
-}
-
-
 _OF_TRAINED = {"rank": "rank", "names": "names", "targets": "target", "last": "lastn", "frozen": "frozen"}
 
 
 def field_of(problem: LayoutError) -> str:
     """The id of the plan's field that a layout's rule is about; a data-parallel degree is asked as accelerators."""
-    return _OF_TRAINED[problem.field] if isinstance(problem, TrainedError) else _NAMED.get(problem.field, "count")
+    return _OF_TRAINED[problem.field] if isinstance(problem, TrainedError) else FIELD_IDS.get(problem.field, "count")
 
 
 def tunes(h: MemoryEstimate) -> bool:

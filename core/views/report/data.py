@@ -58,8 +58,8 @@ def _of_layout(applied: AppliedLayout) -> dict[str, Any]:
     """The layout in force, what a step of it comes to, and how it is launched; ``sentence`` then is about it."""
     layout = {field.name: int(getattr(applied.result.layout, field.name)) for field in fields(applied.result.layout)}
     return {
-        "sentence": plain(headline(applied.plan, applied.request, applied.result)),
-        "whole_run": plain(whole_run(applied.plan, applied.request, applied.result)),
+        "sentence": plain(headline(applied)),
+        "whole_run": plain(whole_run(applied)),
         "layout": layout,
         "step": applied.results,
         "launch": {

@@ -107,7 +107,7 @@ def _alone(report: Report, plan: ComparedPlan) -> Mapping[str, Any]:
     layout = runs = memory = None
     if at:
         texts = {"sentence": search.sentence, "stepped": search.stepped}
-        layout = {name: write(at.plan, at.request, at.result) for name, write in texts.items()}
+        layout = {name: write(at) for name, write in texts.items()}
         layout |= {"launched": launched(at.launches), "launches": at.launches}
     if a:
         similar = similar_runs(a)

@@ -137,11 +137,11 @@ def step_lines(item: AppliedLayout) -> tuple[Line, ...]:
     result, layout = item.result, item.result.layout
     low, high = result.low, result.high
     return (
-        Line("layout", degrees(layout), note=stepped(item.plan, item.request, result)),
+        Line("layout", degrees(layout), note=stepped(item)),
         *(Line(name, float(getattr(layout, field)), "count") for name, field in _DEGREES.items()),
         Line("sequences of a step", float(item.request.batch), "count"),
         Line("a step", result.seconds, "seconds", high, low, "P10–P90 of comparable readings"),
-        Line("MFU of a step", result.mfu, "ratio", note=f"of dense {item.request.running.dtype}"),
+        Line("MFU of a step", item.results["step_mfu"], "ratio", note=f"by 6N, of dense {item.request.running.dtype}"),
         Line(
             "time of all steps alone",
             86400 * item.days(result.seconds),

@@ -73,7 +73,7 @@ def as_markdown(report: Report) -> str:
         if len(report.plans) > 1:
             parts.append(f"## {markdown_text(plan.name)}")
         if at := report.layout:
-            parts += [unlinked(say(at.plan, at.request, at.result)) for say in (headline, stepped)]
+            parts += [unlinked(say(at)) for say in (headline, stepped)]
         if plan.answer:  # where our own words name a device, that is as somebody typed it
             parts += [unlinked(say(plan.answer)) for say in (sentence, steps_and_whole, assumptions)]
         else:

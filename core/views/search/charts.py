@@ -12,6 +12,7 @@ from core.search.result import Columns, LayoutResult
 from core.units import format_duration, significant
 from core.views.common.chart import MONO, SANS, Figure, axis, label, layout
 from core.views.common.palette import Palette
+from core.views.plan.text import by_6n
 from core.views.search.names import NAMES, PARTS, short
 
 GIB = 2.0**30
@@ -224,14 +225,14 @@ def cluster_sizes(sizes: Sequence[ClusterResult], here: int, deadline: float, pa
     deadline: days; NaN where there is none.
     """
     counts = np.array([float(size.accelerators) for size in sizes])
-    days = np.array([size.days for size in sizes])
+    days = np.array([size.answer.middle.days for size in sizes])
     perfect = days[0] * counts[0] / counts
     notes = [
         label(
             palette,
-            f"{100 * size.best.mfu:.0f} % MFU",
+            f"{100 * by_6n(size.answer):.0f} % MFU",
             x=float(np.log10(size.accelerators)),
-            y=float(np.log10(size.days)),
+            y=float(np.log10(size.answer.middle.days)),
             yanchor="bottom",
             yshift=8,
             font={
@@ -278,7 +279,7 @@ def cluster_sizes(sizes: Sequence[ClusterResult], here: int, deadline: float, pa
                 "name": "best plan",
                 "x": counts,
                 "y": days,
-                "text": [short(size.best.layout) for size in sizes],
+                "text": [short(size.layout) for size in sizes],
                 "line": {"color": palette.fraction, "width": 2.5},
                 "marker": {
                     "size": [13 if size.accelerators == here else 8 for size in sizes],

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
-from core.budget.errors import BudgetError
 from core.limits import limit
-from core.planning.evaluation import answer
+from core.planning.applied_layout import AppliedLayout, days_for
 from core.planning.plan import OWN, Plan
-from core.planning.plan_search import TYPED_NETWORK, SearchRequest
-from core.planning.search_around import ClusterResult, FittingChange, days_for
+from core.planning.resolved_layout import TYPED_NETWORK
+from core.planning.search_around import ClusterResult, FittingChange
 from core.search.constraints import SpaceError
 from core.search.filter import layout_at
+from core.search.request import SearchRequest
 from core.search.result import Columns, LayoutResult, SearchResult
 from core.training.layout import RECOMPUTES, Layout
 from core.units import format_count, format_duration, format_exact, format_quantity, significant
-from core.views.plan.text import steps_and_whole
+from core.views.plan.text import by_6n, steps_and_whole
 from core.views.plan.text_memory import gib, laid_out, recomputed
 from core.views.plan.text_rates import by
 from core.views.search.names import NAMES, PARTS, short
@@ -56,9 +55,10 @@ def _model(plan: Plan) -> str:
     return f"**{format_count(known.parameters if known else plan.parameters)}**"
 
 
-def _cluster(request: SearchRequest) -> str:
-    count, name = request.cluster.count, request.cluster.accelerator.name
-    return f"**{count:,} × {name}**" if count > 1 else f"one **{name}**"
+def _cluster(request: SearchRequest, idle: int = 0) -> str:
+    count, name = request.cluster.count + idle, request.cluster.accelerator.name
+    named = f"**{count:,} × {name}**" if count > 1 else f"one **{name}**"
+    return f"{named}, {idle:,} of them idle," if idle else named
 
 
 def _seconds(result: LayoutResult) -> str:
@@ -67,47 +67,63 @@ def _seconds(result: LayoutResult) -> str:
     return f"**{format_duration(result.seconds, 3)}** ({span(low, high)})"
 
 
-def sentence(plan: Plan, request: SearchRequest, result: LayoutResult) -> str:
+def sentence(at: AppliedLayout) -> str:
     """The answer: the layout, what a step takes with its range, the MFU by 6N and by layer, and what is left."""
+    plan, request, result = at.plan, at.request, at.result
     room = f"**{gib(result.spare)}** to spare" if result.spare >= 0 else f"**{gib(-result.spare)} too much**"
     room = "how much memory there is, is unknown" if math.isnan(result.spare) else room
     return (
-        f"{_model(plan)} on {_cluster(request)} under **{degrees(result.layout)}**: a step takes {_seconds(result)} at "
+        f"{_model(plan)} on {_cluster(request, at.idle)} under **{degrees(result.layout)}**: a step takes "
+        f"{_seconds(result)} at "
         f"**{percent(request.by_6n(result.mfu))} MFU** by 6N ({percent(result.mfu)} with causal attention counted)"
         f"{by(plan)}; {room}."
     )
 
 
-def whole_run(plan: Plan, request: SearchRequest, result: LayoutResult) -> str:
-    """Steps alone and the whole run of all tokens, as on every page, and how far this layout is from the fastest; empty
-    where there is no answer."""
-    try:
-        a = answer(replace(plan, find="time"))
-    except BudgetError:
-        return ""
-    days = days_for(plan.tokens, request, result.seconds)
+def whole_run(at: AppliedLayout) -> str:
+    """Steps alone and the whole run of all tokens, as on every page; and those of the layout where an MFU was typed."""
+    text, a = steps_and_whole(at.answer), at.answer
+    if not a.of_typed_steps:
+        return text
+    days = at.days(at.result.seconds)
     apart = days / a.middle.steps_days - 1
-    if abs(apart) < _CLOSE or a.of_typed_steps:
-        return steps_and_whole(a)
+    if abs(apart) < _CLOSE:
+        return text
     pace = longer(apart) if apart > 0 else f"{percent(-apart)} shorter"
-    return f"{steps_and_whole(a)} The steps of this layout take {format_duration(86400 * days, 3)}, {pace}."
+    return f"{text} The steps of this layout take {format_duration(86400 * days, 3)}, {pace}."
 
 
 _CLOSE = 0.03
-"""Share by which the steps of a layout may differ from those that days rest on before it is said."""
+"""Share by which steps may differ from those of a typed MFU before it is said."""
 
 
-def counted(plan: Plan, request: SearchRequest, result: SearchResult, layout: LayoutResult) -> str:
+def joined(at: AppliedLayout) -> str:
+    """How far the steps that days rest on are off what this one layout comes to by itself; mostly empty."""
+    apart = at.request.pace - 1
+    if abs(apart) < _JOINED:
+        return ""
+    pace = longer(apart) if apart > 0 else f"{percent(-apart)} shorter"
+    return (
+        f"Steps are {pace} here than the parts of this layout come to: so that no input moves the answer in leaps, "
+        "days are joined between clusters, batches and sizes of powers of two."
+    )
+
+
+_JOINED = 0.005
+
+
+def counted(at: AppliedLayout, result: SearchResult) -> str:
     """The quieter line: the batch, what is recomputed, what runs it, and how many plans were looked at."""
     free = f" with {percent(result.kept_free)} of memory free" if result.kept_free else ""
-    return f"{stepped(plan, request, layout)} · {result.fitting:,} of {result.count:,} plans fit{free}"
+    return f"{stepped(at)} · {result.fitting:,} of {result.count:,} plans fit{free}"
 
 
-def stepped(plan: Plan, request: SearchRequest, result: LayoutResult) -> str:
+def stepped(at: AppliedLayout) -> str:
     """The batch of a step, what its layout does beside its degrees, and the software."""
+    request = at.request
     tokens = format_count(request.batch * request.seq_len, 3)
     batch = f"{request.batch:,} {plural(request.batch, 'sequence')} of {request.seq_len:,} tokens a step ({tokens})"
-    return f"{batch} · {rest(result.layout)} · {plan.software}"
+    return f"{batch} · {rest(at.result.layout)} · {at.plan.software}"
 
 
 def longer(share: float) -> str:
@@ -194,11 +210,10 @@ def network(request: SearchRequest) -> str:
     return f"Between nodes: {rate}, that of {device.network_source}{known}."
 
 
-def beside(plan: Plan, request: SearchRequest, here: LayoutResult) -> list[str]:
-    """What is to be said beside the answer: a network that is assumed, and the whole run."""
-    assumed = request.cluster.accelerator.network_confidence == "assumed"
-    sentences = (network(request) if assumed else "", whole_run(plan, request, here))
-    return [text for text in sentences if text]
+def beside(at: AppliedLayout) -> list[str]:
+    """What is to be said beside the answer: a network that is assumed, the whole run, and what is joined."""
+    assumed = at.request.cluster.accelerator.network_confidence == "assumed"
+    return [text for text in (network(at.request) if assumed else "", whole_run(at), joined(at)) if text]
 
 
 def little_free(free: float, result: SearchResult, here: LayoutResult) -> str:
@@ -209,23 +224,28 @@ def little_free(free: float, result: SearchResult, here: LayoutResult) -> str:
     return text if result.kept_free else f"{text} No layout leaves as much."
 
 
-def against_best(result: SearchResult, here: LayoutResult) -> str:
-    """The runner-up of the best plan, or how another one stands to it."""
+def against_best(plan: Plan, result: SearchResult, here: LayoutResult) -> str:
+    """How the plan's layout stands to the best of the whole space; the runner-up where it is the best itself."""
     best = result.best
     if best is None:
         return ""
     if here.layout == best.layout:
         return second(result)
+    named = f"{degrees(best.layout)}, {rest(best.layout)}, {significant(best.seconds, 3)} s"
+    if plan.objective != "time":
+        return f"**With most memory to spare:** {named}, {gib(best.spare)} free."
     slower = here.seconds / best.seconds - 1
-    pace = f"{percent(slower)} slower than" if slower >= 0 else f"{percent(-slower)} faster than"
     fits = "" if here.spare >= 0 or math.isnan(here.spare) else ", and it does **not fit**"
-    return (
-        f"This is your own layout, {pace} the best found{fits}: {degrees(best.layout)}, {rest(best.layout)}, "
-        f"{significant(best.seconds, 3)} s."
-    )
+    if not plan.own_layout:
+        return f"**In the whole space {named}**, {percent(slower)} faster." if slower > _AS_FAST else ""
+    pace = f"{percent(slower)} slower than" if slower >= 0 else f"{percent(-slower)} faster than"
+    return f"This is your own layout, {pace} the best of the whole space{fits}: {named}."
 
 
-PLANS = ("plan", "micro-batch", "recompute", "a step", "MFU", "on each", "days", "most beside computing")
+_AS_FAST = 0.005
+
+
+PLANS = ("plan", "micro-batch", "recompute", "a step", "MFU by 6N", "on each", "days", "most beside computing")
 """Headings of a table of plans; the first, the third and the last column are words."""
 
 
@@ -242,7 +262,7 @@ def plan_rows(
                 format_exact(int(layout.micro_batch)),
                 again(int(layout.recompute)),
                 seconds_text(seconds, 4),
-                percent(best.mfu * best.seconds / seconds),
+                percent(request.by_6n(best.mfu) * best.seconds / seconds),
                 gib(float(plans.memory[i])),
                 significant(days_for(plan.tokens, request, seconds), 3),
                 PARTS[NAMES[int(plans.bound[i])]][0],
@@ -293,22 +313,22 @@ def _smallest(front: Sequence[LayoutResult], most: float) -> LayoutResult:
     return min((result for result in front if result.seconds <= most), key=lambda result: float(result.memory.total))
 
 
-SIZES = ("accelerators", "best plan", "seconds a step", "MFU", "days", "dollars", "against the smallest")
+SIZES = ("accelerators", "its layout", "idle", "MFU by 6N", "days", "dollars", "against the smallest")
 """Headings of the table of cluster sizes."""
 
 
 def size_rows(results: Sequence[ClusterResult]) -> list[tuple[str, ...]]:
-    """The best plan at each size; last the accelerator-hours over those of the smallest."""
-    first = results[0]
+    """The plan at each size; last the accelerator-hours over those of the smallest."""
+    first = results[0].answer.middle
     return [
         (
             format_exact(result.accelerators),
-            degrees(result.best.layout),
-            seconds_text(result.best.seconds),
-            percent(result.best.mfu),
-            significant(result.days, 3),
-            rent_or_none(result.dollars),
-            f"{significant(result.days * result.accelerators / (first.days * first.accelerators), 3)} ×",
+            degrees(result.layout),
+            format_exact(result.accelerators - int(result.layout.accelerators)),
+            percent(by_6n(result.answer)),
+            significant(result.answer.middle.days, 3),
+            rent_or_none(result.answer.dollars.mid),
+            f"{significant(result.answer.middle.hours / first.hours, 3)} ×",
         )
         for result in results
     ]
@@ -317,20 +337,20 @@ def size_rows(results: Sequence[ClusterResult]) -> list[tuple[str, ...]]:
 def scaling(results: Sequence[ClusterResult], deadline: float) -> str:
     """How far more accelerators help, and the fewest that keep the deadline: days, NaN where there is none."""
     if not results:
-        return "**No cluster of these sizes has a plan that fits.**"
+        return "**No cluster of these sizes holds it.**"
     first, last = results[0], results[-1]
     text = (
         f"**From {first.accelerators:,} to {last.accelerators:,} accelerators** the same batch takes "
-        f"{significant(first.days / last.days, 3)} times less time, at {percent(first.best.mfu)} and then "
-        f"{percent(last.best.mfu)} MFU."
+        f"{significant(first.answer.middle.days / last.answer.middle.days, 3)} times less time, at "
+        f"{percent(by_6n(first.answer))} and then {percent(by_6n(last.answer))} MFU of the steps."
     )
     if math.isnan(deadline):
         return text
-    enough = next((result for result in results if result.days <= deadline), None)
+    enough = next((result for result in results if result.answer.middle.days <= deadline), None)
     within = format_duration(86400 * deadline, 3)
     if enough is None:
         return f"{text} All of them take longer than {within}."
-    return f"{text} **{enough.accelerators:,}** are the first whose steps alone take at most {within}."
+    return f"{text} **{enough.accelerators:,}** are the first that take at most {within}."
 
 
 STEP_SUMS = (
