@@ -300,7 +300,7 @@ class Form:
         """Every field with its text and the version, under the names of an address."""
         return {
             VERSION: str(self.version),
-            **self.address_texts({item.id: item.default for item in self.fields} | dict(texts)),
+            **self.address_texts({item.id: item.default for item in self.fields} | {**texts, **self.imply(texts)}),
         }
 
     def address_texts(self, texts: Mapping[str, str]) -> dict[str, str]:

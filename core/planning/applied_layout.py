@@ -71,7 +71,8 @@ def applied_layout(plan: Plan) -> AppliedLayout:
     cannot be, `BudgetError` where it cannot be asked about.
 
     Days are joined between clusters, batches and sizes that were timed; by as much as the step of this one layout is
-    off them, all of its parts are taken to be longer or shorter.
+    off them, all of its parts are taken to be longer or shorter. Of a model that is only counted, whose days do not
+    follow from steps, it is that of the layers that stand in for it.
     """
     a = answer(plan)
     whole = resolved_plan(plan, a.stored, a.middle.accelerators)
@@ -82,9 +83,10 @@ def applied_layout(plan: Plan) -> AppliedLayout:
     layout = plan_layout(whole)
     batch = int(layout.data * layout.micro_batch * layout.micro_batches)
     request = replace(request, batch=batch, constraints=plan.constraints).on(int(layout.accelerators))
-    tokens_per_second = float(a.terms.steps_rate(np.array(a.middle.parameters), np.array(whole.accelerators)))
-    alone = evaluate_layout(request, layout).seconds
-    request = replace(request, pace=_rounded(batch * request.seq_len / tokens_per_second / alone))
+    if a.terms.throughput.timed:
+        tokens_per_second = float(a.terms.steps_rate(np.array(a.middle.parameters), np.array(whole.accelerators)))
+        alone = evaluate_layout(request, layout).seconds
+        request = replace(request, pace=_rounded(batch * request.seq_len / tokens_per_second / alone))
     result = evaluate_layout(request, layout)
     return AppliedLayout(
         whole, a, request, replace(result, mfu=result.mfu * int(layout.accelerators) / whole.accelerators)

@@ -82,18 +82,18 @@ def largest(plan: Plan, counted: Counted = "everything") -> Largest:
     A larger one may fit again where shapes change, such as to a smaller vocabulary. Raises `LayoutError` where the
     accelerators cannot be laid out.
     """
-    plan = replace(plan, own_layout=True, layout=plan.layout if plan.own_layout else Plan().layout)
+    given, plan = plan, replace(plan, own_layout=True, layout=plan.layout if plan.own_layout else Plan().layout)
     resolve_layout(own_layout(plan), whole_accelerators(plan.accelerators), plan.sequences)
     alone = _EXAMPLE
     for _ in range(_ROUNDS):  # states that depend on shapes are another share of another size
         alone = min(largest_by_states(_sized(plan, max(1.0, alone))) * (1 + _ROUNDING), limit("parameters"))
     if math.isnan(alone):
-        return Largest(plan, counted, math.nan, _sized(plan, _EXAMPLE))
+        return Largest(given, counted, math.nan, _sized(plan, _EXAMPLE))
     if counted == "model states alone":
         value = _typed(alone)
     else:
         value = _search(lambda size: _fits(plan, size), _typed(min(1.1 * alone, limit("parameters"))))
-    return Largest(plan, counted, value, _sized(plan, max(1.0, value)))
+    return Largest(given, counted, value, _sized(plan, max(1.0, value)))
 
 
 def _fits(plan: Plan, parameters: float) -> bool:

@@ -206,6 +206,9 @@ def runtime_of(plan: Plan) -> Runtime:
 
 def check_trained(plan: Plan, layout: Layout) -> None:
     """Raise `LayoutError` where a layout and what is trained cannot go together."""
+    if plan.compute_options.in_backward and int(layout.micro_batches) > 1:
+        rule = "an optimizer step in backward cannot add up the gradients of several micro-batches."
+        raise LayoutError("micro_batches", int(layout.micro_batches), rule, 1)
     if plan.trained.method in ("last layers", "named tensors") and int(layout.pipeline) > 1:
         rule = "what is trained lies on some stages only, which is counted on one stage alone."
         raise LayoutError("pipeline", int(layout.pipeline), rule, 1)

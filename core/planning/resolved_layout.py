@@ -93,20 +93,24 @@ def search_request(plan: Plan) -> SearchRequest:
 def timed_request(plan: Plan) -> SearchRequest | None:
     """What the plan's layout is timed by: the search for it, which has one's own layout alone where the plan has one;
     None where the time of a step is not known."""
-    if plan.known and not plan.known.laid_out:
-        return None
     try:
         request = search_request(plan)
     except (BudgetError, SpecError, TrainedError):
         return None
     if math.isnan((request.rates or Rates()).of("between", request.cluster.link_between)):
         return None
-    return replace(request, constraints=only(own_layout(plan))) if plan.own_layout else request
+    if plan.own_layout:
+        return replace(request, constraints=only(own_layout(plan)))
+    if plan.compute_options.in_backward:
+        return replace(request, constraints=replace(plan.constraints, micro_batches=1))
+    return request
 
 
 def own_layout(plan: Plan) -> Layout:
-    """The layout as typed; an optimizer that steps in backward has nothing to add micro-batches up in."""
-    return replace(plan.layout, micro_batches=1) if plan.compute_options.in_backward else plan.layout
+    """The layout as typed; an optimizer that steps in backward cannot add up micro-batches, so that one is a step."""
+    if plan.compute_options.in_backward and not int(plan.layout.micro_batches):
+        return replace(plan.layout, micro_batches=1)
+    return plan.layout
 
 
 def plan_layout(plan: Plan) -> Layout:

@@ -119,3 +119,8 @@ def layout_texts(layout: Layout) -> dict[str, str]:
     texts |= {"lay": OWN_LAYOUT, "acc": "", "hsdp": f"{int(layout.shard_group)}" if layout.shard_group else ""}
     texts["rc"] = next(name for name, way in RECOMPUTES.items() if way == layout.recompute)
     return texts | {"sp": str(bool(layout.sequence_parallel)).lower(), "off": str(bool(layout.offload)).lower()}
+
+
+def made_own(plan: Plan, layout: Layout) -> dict[str, str]:
+    """The texts by which the plan has the layout that it has as its own, so that a part of it can be changed."""
+    return {} if plan.own_layout else layout_texts(layout)

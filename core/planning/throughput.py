@@ -89,7 +89,7 @@ class Throughput:
     @cached_property
     def _request(self) -> SearchRequest | None:
         """What the fastest layout is searched for; None where the time of a step is not known."""
-        request = timed_request(self.plan)
+        request = None if self.model and not self.model.laid_out else timed_request(self.plan)
         return normalised(request) if request else None
 
     @cached_property

@@ -161,8 +161,7 @@ class SearchRequest:
 
     def by_6n(self, mfu: float) -> float:
         """An MFU of `mfu`, attention counted, by 6 N of the parameters that work on each token."""
-        counted = float(flops_per_token(self.spec, self.seq_len, "causal").training)
-        return mfu * train_flop_6nd(parameters(self.spec).active, 1.0) / counted
+        return mfu_by_6n(self.spec, self.seq_len, mfu)
 
     def found(self, layout: Layout, overlap: Any) -> tuple[LayoutResult, ...]:
         """Plans one by one, of a layout whose fields are arrays of one length."""
@@ -190,3 +189,9 @@ class SearchRequest:
                 )
             )
         return tuple(results)
+
+
+def mfu_by_6n(spec: TransformerSpec, seq_len: int, mfu: float) -> float:
+    """An MFU that counts causal attention, by 6 N of the parameters that work on each token."""
+    counted = float(flops_per_token(spec, seq_len, "causal").training)
+    return mfu * train_flop_6nd(parameters(spec).active, 1.0) / counted

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.planning.fine_tuning.estimate import largest_fitting, pace
+from core.planning.fine_tuning.estimate import Fitting, largest_fitting, pace
+from core.planning.form.layout import MICRO_BATCH
 from core.planning.memory_estimate import MemoryEstimate
+from core.planning.search_around import made_own
 from core.views.plan import text_finetuning as text
 from pages.common import show
 from pages.common.inputs import Inputs
@@ -20,12 +22,18 @@ def finetuning(inputs: Inputs, h: MemoryEstimate) -> None:
     fitting = [one for one in largest_fitting(h.plan) if one.text]
     if not fitting:
         return
+
+    def put(one: Fitting) -> None:
+        texts = made_own(h.plan, h.layout) if one.field == MICRO_BATCH.id else {}
+        for name, typed in {**texts, one.field: one.text}.items():
+            inputs.put(name, typed)
+
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         show.note(f"{text.fitting(h)}:")
         for one in fitting:
             st.button(
                 f"{one.label} {one.text}",
                 key=inputs.key(f"fit_{one.field}"),
-                on_click=inputs.put,
-                args=(one.field, one.text),
+                on_click=put,
+                args=(one,),
             )

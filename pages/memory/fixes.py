@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from core.planning.form.layout import MICRO_BATCHES, SHARD_GROUP
 from core.planning.memory_estimate import MemoryEstimate
 from core.planning.memory_fixes import ORDER, fewest_accelerators, fixes, larger_accelerators, smallest_fix, with_fix
-from core.planning.search_around import layout_texts
+from core.planning.search_around import made_own
 from core.views.plan import text_memory
 from core.views.training.charts_waterfall import waterfall
 from core.wording import plain
@@ -42,10 +41,8 @@ def why(inputs: Inputs, h: MemoryEstimate) -> None:
     if not result:
         return
 
-    kept = {name: inputs.reading.texts[name] for name in (MICRO_BATCHES.id, SHARD_GROUP.id)}
-
     def apply(texts: Mapping[str, str]) -> None:
-        for name, text in {**layout_texts(h.layout), **kept, **texts}.items():
+        for name, text in {**made_own(h.plan, h.layout), **texts}.items():
             inputs.put(name, text)
 
     for i, fix in enumerate(result):

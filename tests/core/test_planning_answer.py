@@ -250,7 +250,7 @@ def test_long_sequences_lengthen_the_answer_and_ordinary_ones_do_not() -> None:
 
 
 def test_memory_is_that_of_the_accelerators_which_were_found() -> None:
-    a = answer(plan_from({"find": "accelerators", "mfu": "40%", "within": "90 days"}))
+    a = answer(plan_from({"find": "accelerators", "mfu": "40%", "within": "90 days", "lay": "own"}))
     count = int(a.memory.layout.accelerators)
     assert count == math.ceil(a.middle.accelerators)
     assert count * float(a.memory.device_memory.states) == pytest.approx(16 * 70e9, rel=1e-6)

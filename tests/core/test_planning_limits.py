@@ -137,7 +137,7 @@ def test_mixed_up_units_are_refused_with_an_example(field: object, text: str, ru
 
 
 def test_training_memory_says_when_too_little_stays_free() -> None:
-    plan = plan_from({"free": "0%"})
+    plan = plan_from({"free": "0%", "lay": "own"})
     free = memory_estimate(plan).spare / plan.device.memory_bytes
     for share, enough in ((0.0, True), (free - 1e-6, True), (free + 1e-6, False)):
         h = memory_estimate(replace(plan, keeps=PlanLimits(free=share)))
@@ -191,9 +191,9 @@ def test_a_cell_of_a_sweep_keeps_the_limits_that_its_plan_does(sure: str) -> Non
 
 
 def test_a_cell_that_leaves_too_little_memory_is_not_enough() -> None:
-    free = swept(free="0%")
+    free = swept(free="0%", lay="own")
     share = 1 - float((free.memory / free.usable)[0, 0])
-    tight = swept(free=f"{share + 0.001:.4f}")
+    tight = swept(free=f"{share + 0.001:.4f}", lay="own")
     assert free.satisfies[0, 0] == free.within[0, 0]
     assert tight.fits[0, 0]
     assert not tight.satisfies[0, 0]

@@ -13,25 +13,33 @@ from core.budget.errors import BudgetError
 from core.budget.interval import Interval
 from core.hardware.accelerators import accelerators
 from core.hardware.rates import Rates
-from core.models.catalog import CATALOG
+from core.models.catalog import CATALOG, catalog
+from core.planning.applied_layout import applied_layout
 from core.planning.calendar.schedule import Fleet, Run, schedule
 from core.planning.comparison.comparison import QUANTITY, compare_plan, result
-from core.planning.comparison.entry import Entry, results_of
+from core.planning.comparison.entry import Entry, entry_of, results_of
 from core.planning.evaluation import answer, evaluate
-from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_of
+from core.planning.form.layout import OWN_LAYOUT_FIELDS
+from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_from, plan_of
 from core.planning.largest_model import largest
 from core.planning.memory_estimate import memory_estimate
-from core.planning.plan import FINDS, TYPED, CarriedRates, Plan, whole_accelerators
+from core.planning.plan import FINDS, TYPED, CarriedRates, Limits, Plan, whole_accelerators
 from core.planning.rates import rates_of
+from core.planning.search_around import cluster_results
+from core.planning.sweep.axes import AXES
+from core.planning.sweep.sweep import SweptAxis, sweep_plan
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.layout import RECOMPUTES, LayoutError
 from core.training.optimizers import optimizers
 from core.training.precision import POLICIES
 from core.units import format_duration
 from core.views.plan import text, text_memory
-from core.views.report.plan_table import plan_lines
+from core.views.plan.text_limits import all_checks
+from core.views.report.plan_table import plan_lines, step_lines
+from core.views.search import text as search_text
 
 COUNT = 250
+NINETY = Limits(90.0)
 
 
 def texts_of(draw: random.Random) -> dict[str, str]:
@@ -191,3 +199,140 @@ def test_one_plan_has_one_number_wherever_it_is_asked(seed: int) -> None:
             fleet = Fleet(whole.accelerator, int(whole.accelerators))
             (run,) = schedule(fleet, [Run("run", whole)], date(2027, 1, 4)).runs
             assert run.answer.middle.days == answer(whole).middle.days
+
+
+def laid_texts(draw: random.Random) -> dict[str, str]:
+    """A plan at random whose steps are timed: layouts of its own, odd counts, long sequences, mixtures."""
+    texts = {
+        "model": draw.choice([TYPED, TYPED, *(model.name for model in catalog() if model.laid_out)]),
+        "n": f"{10 ** draw.uniform(8.5, 12):.0f}",
+        "tokens": f"{10 ** draw.uniform(9, 13.5):.0f}",
+        "gpu": draw.choice(["H100 SXM", "H200 SXM", "A100 SXM 80 GB", "B200"]),
+        "count": f"{draw.choice([2 ** draw.randint(0, 14), draw.randint(1, 400), draw.randint(100, 20_000)])}",
+        "seq": f"{2 ** draw.randint(11, 17)}",
+        "gb": draw.choice(["16M tokens", "4M tokens", "1,000", "7", "3.3M tokens"]),
+        "free": draw.choice(["8%", "0%", "30%"]),
+        "price": "2-3",
+    }
+    if draw.random() < 0.5:
+        power = draw.choice
+        texts |= {"lay": "own", "zero": str(draw.randint(0, 3)), "rc": draw.choice(list(RECOMPUTES))}
+        texts |= {"tp": power("1248"), "pp": power("1124"), "cp": power("112"), "mbs": power("1124")}
+    return texts
+
+
+@pytest.mark.sweep(10)
+@pytest.mark.parametrize("seed", range(500))
+def test_one_layout_has_one_step_days_and_memory_wherever_it_is_asked(seed: int) -> None:
+    """Twenty plans a seed: the layout that days rest on is the one whose step, memory, MFU and dollars pages say."""
+    draw = random.Random(40_000 + seed)
+    seen = 0
+    for _ in range(20):
+        reading = PLAN_FORM.parse(laid_texts(draw))
+        plan = plan_of(reading)
+        try:
+            a, h = answer(plan), memory_estimate(plan)
+        except (BudgetError, LayoutError):
+            continue  # both, or nothing: next test
+        seen += 1
+        at = applied_layout(plan)
+        assert a.memory.layout == h.layout == at.result.layout
+        count = int(plan.accelerators)
+        assert at.idle == count - int(h.layout.accelerators) >= 0
+        assert at.result.seconds > 0
+        assert a.memory.total == h.total == pytest.approx(float(at.result.memory.total), rel=1e-9)
+        assert at.days(at.result.seconds) == pytest.approx(a.middle.steps_days, rel=1e-9)
+        close = 1e-9 if plan.known else 1e-3  # a stand-in has nearly as many parameters
+        assert at.request.by_6n(at.result.mfu) == pytest.approx(text.by_6n(a), rel=close)
+        (held,) = [check for check in all_checks(a) if check.id == "memory"]
+        assert held.value == h.total
+        assert results_of(a)["memory_bytes"] == h.total
+        lines = {line.name: line.value for line in (*plan_lines(a), *step_lines(at))}
+        assert lines["all that one accelerator holds"] == h.total
+        assert lines["time of all steps alone"] == pytest.approx(86400 * a.middle.steps_days, rel=1e-9)
+        compared = compare_plan(Entry("plan", reading.texts))
+        assert compared.memory is not None
+        assert compared.memory.layout == h.layout
+        assert result(compared, QUANTITY["days"]).mid == a.middle.days
+        assert (f"{at.idle:,} of {count:,}** idle" in text.assumptions(a)) == (at.idle > 0)
+        assert (f"{at.idle:,} of them idle" in search_text.sentence(at)) == (at.idle > 0)
+        assert (f"{at.idle:,} of them idle" in text_memory.sentence(h)) == (at.idle > 0)
+        if h.fits == "fits":
+            (here,) = [size for size in cluster_results(plan) if size.accelerators == count]
+            assert (here.layout, here.answer.middle.days, here.answer.dollars) == (h.layout, a.middle.days, a.dollars)
+        sides = (SweptAxis(AXES[name], (value,)) for name, value in (("PUE", "1.2"), ("grid", "0.1")))
+        (cell,) = sweep_plan(reading.texts, *sides, NINETY).memory
+        assert cell[0] == pytest.approx(h.total, rel=1e-9)
+    assert seen >= 5
+
+
+@pytest.mark.sweep(10)
+@pytest.mark.parametrize("seed", range(100))
+def test_more_is_never_slower_and_no_layout_of_ones_own_beats_the_fastest(seed: int) -> None:
+    """Of the layouts that are searched: on powers of two, where nothing is joined between."""
+    draw = random.Random(70_000 + seed)
+    compared = 0
+    for _ in range(20):
+        texts = laid_texts(draw)
+        plan = plan_of(PLAN_FORM.parse(texts))
+        with contextlib.suppress(BudgetError):
+            days = answer(plan).middle.days
+            more = replace(plan, accelerators=float(int(plan.accelerators * draw.uniform(1, 3)) + 1))
+            assert answer(more).middle.days <= days * (1 + 1e-9)
+            assert answer(replace(plan, tokens=2 * plan.tokens)).middle.days >= days
+        own = {"lay": "own", "zero": draw.choice("13"), "rc": draw.choice(["none", "selective", "full"])}
+        own |= {"tp": draw.choice("1248"), "pp": draw.choice("124"), "mbs": draw.choice("124"), "free": "8%"}
+        own |= {"gb": "1024", "count": f"{2 ** draw.randint(3, 10)}", "sp": "true", "cp": "1", "model": "Llama 3 70B"}
+        own |= {"model": draw.choice(["Llama 3 70B", "Llama 3.1 8B", "Mixtral 8x7B"])}
+        if own["tp"] == "1":
+            own["sp"] = "false"
+        plan = plan_of(PLAN_FORM.parse({**texts, **own}))
+        try:
+            mine = answer(plan)
+            if mine.memory.room < 0 or mine.memory.layout.accelerators < plan.accelerators:
+                continue
+        except (BudgetError, LayoutError):
+            continue
+        fastest = answer(replace(plan, own_layout=False))
+        assert mine.middle.steps_days >= fastest.middle.steps_days * (1 - 1e-9), texts | own
+        compared += 1
+    assert compared
+
+
+def test_old_texts_have_the_layout_that_they_were_about() -> None:
+    """What leaves the layout as it began means the fastest; what typed any of it, or trains a part, means that one."""
+
+    def own(texts: dict[str, str]) -> bool:
+        return plan_of(PLAN_FORM.parse(texts)).own_layout
+
+    begun = {field.id: field.default for field in OWN_LAYOUT_FIELDS}
+    assert not own({})
+    assert not own({"n": "8B", **begun})
+    assert own({**begun, "tp": "8"})
+    assert own({"ft": "adapters"})
+    assert not own({"ft": "adapters", "lay": "fastest"})
+    assert not own({"tp": "8", "lay": "fastest"})
+    assert not own({"tp": "8", "look": "best found"})
+    assert own({"look": "own layout"})
+    texts, said = PLAN_FORM.from_address({"v": ("4",), "p_tp": ("8",), "p_n": ("8B",)})
+    assert (texts["lay"], said) == ("own", ())
+    assert entry_of("old", {"tp": "8"}).texts["lay"] == "own"
+
+
+def test_a_layout_of_ones_own_moves_days_and_one_that_cannot_be_has_none() -> None:
+    texts = {"model": "Llama 3.3 70B", "count": "512"}
+    fastest, own = (answer(plan_from({**texts, **more})) for more in ({}, {"tp": "8"}))
+    assert own.middle.days > 1.2 * fastest.middle.days
+    assert own.middle.dollars > 1.2 * fastest.middle.dollars
+    with pytest.raises(BudgetError, match=r"tensor is 3; it must divide the 64 query heads. For example: 2"):
+        answer(plan_from({**texts, "tp": "3"}))
+    with pytest.raises(BudgetError, match="more than the 512 accelerators"):
+        answer(plan_from({**texts, "tp": "8", "pp": "80"}))
+
+
+def test_layouts_of_counts_that_do_not_divide_have_idle_accelerators() -> None:
+    for count in (250, 300):
+        a = answer(plan_from({"model": "Llama 3.3 70B", "gpu": "H200 SXM", "count": f"{count}"}))
+        assert count - 8 <= a.memory.layout.accelerators <= count
+        fewer = answer(plan_from({"model": "Llama 3.3 70B", "gpu": "H200 SXM", "count": f"{count - 40}"}))
+        assert a.middle.days < fewer.middle.days

@@ -61,7 +61,10 @@ def test_a_wider_type_never_holds_less(field: object, opt: str) -> None:
     """Of every class alone, the others as usual; one that the optimizer does not have changes nothing."""
     (name, item) = next((name, item) for name, item in OWN_FIELDS.items() if item is field)
     sizes = {option: STORAGE_TYPES[option].bytes if option in STORAGE_TYPES else 0.0 for option in item.options}
-    totals = {option: memory_estimate(plan_from({**OWN, "opt": opt, item.id: option})).total for option in item.options}
+    totals = {
+        option: memory_estimate(plan_from({**OWN, "lay": "own", "opt": opt, item.id: option})).total
+        for option in item.options
+    }
     ordered = [totals[option] for option in sorted(item.options, key=lambda option: sizes[option])]
     assert ordered == sorted(ordered)
     chosen = {row.chosen for row in policy_rows(POLICIES["fp32"], optimizers()[opt])}

@@ -380,7 +380,7 @@ def test_a_limit_that_nothing_meets_names_the_nearest() -> None:
 
 
 def test_a_run_that_its_accelerators_do_not_hold_is_marked_with_by_how_much() -> None:
-    texts = {"n": "30B", "count": "512", "runs": "2", "r2s": "131,072", "r2n": "128k", "r2a": "run 1"}
+    texts = {"n": "30B", "count": "512", "runs": "2", "r2s": "131,072", "r2n": "128k", "r2a": "run 1", "lay": "own"}
     s = calendar_request(read(texts)).schedule()
     h = s.runs[1].answer.memory
     assert text_fit.fit(s.runs[0]) == (f"✓ {gib(s.runs[0].answer.memory.spare)}", "free")
@@ -390,9 +390,9 @@ def test_a_run_that_its_accelerators_do_not_hold_is_marked_with_by_how_much() ->
     for run in s.runs:
         row = text_fit.layout_row(run)
         assert len(row) == len(text_fit.LAYOUTS)
-        assert row[1] == (laid_out(run.answer.memory.layout), "fastest layout")
+        assert row[1] == (laid_out(run.answer.memory.layout), "own layout")
     held = calendar_request(read({**texts, "tp": "8"})).schedule()
     assert text_fit.unfit_count(held) == ""
-    refused = calendar_request(read({**texts, "tp": "7"})).schedule()
+    refused = calendar_request(read({**texts, "tp": "7", "mfu": "40%"})).schedule()
     assert text_fit.fit(refused.runs[0])[0] == "✗ no layout"
     assert len(text_fit.layout_row(refused.runs[0])) == len(text_fit.LAYOUTS)

@@ -34,7 +34,7 @@ PLANS = {
 
 
 def held(texts: dict[str, str]) -> MemoryEstimate:
-    return memory_estimate(plan_from(texts))
+    return memory_estimate(plan_from({"lay": "own", **texts}))
 
 
 @every("name", PLANS)

@@ -62,9 +62,12 @@ def time_parts(plan: ComparedPlan) -> TimeParts | str:
     if plan.answer is None:
         return plan.problem
     try:
-        return _parts(plan.answer, applied_layout(plan.answer.plan).result)
+        at = applied_layout(plan.answer.plan)
     except (BudgetError, LayoutError) as problem:
         return str(problem)
+    if at.result.spare < 0 and not at.plan.own_layout:
+        return "No layout divides its accelerators and fits."
+    return _parts(plan.answer, at.result)
 
 
 def _parts(a: Answer, best: LayoutResult) -> TimeParts:

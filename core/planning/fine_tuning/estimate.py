@@ -12,10 +12,9 @@ from functools import lru_cache
 from core.budget.errors import BudgetError
 from core.models.catalog import catalog
 from core.models.spec import SpecError
-from core.planning.evaluation import answer
+from core.planning.applied_layout import applied_layout
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan
-from core.planning.resolved_layout import search_request
 from core.training.device.largest import largest_micro_batch, largest_seq_len
 from core.training.layout import LayoutError
 from core.training.trained import parts_of_training
@@ -27,42 +26,32 @@ between. Left out are those of bitsandbytes before 0.43.2, which kept what need 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """seconds: of a step. tokens_per_second: of all accelerators, padding not counted. minutes: for the plan's tokens;
-    fastest_minutes: of the steps alone under the fastest layout, NaN where they are unknown. dollars: of the plan's own
-    layout, low and high, NaN without a price. per_hour: dollars of all accelerators for an hour."""
+    """seconds: of a step. tokens_per_second: of all accelerators, padding not counted. minutes: of the steps alone for
+    the plan's tokens. dollars: of these, low and high, NaN without a price. per_hour: dollars of all accelerators for
+    an hour."""
 
     seconds: float
     tokens_per_second: float
     minutes: float
-    fastest_minutes: float
     dollars: tuple[float, float]
     per_hour: tuple[float, float]
 
 
 @lru_cache(maxsize=64)
 def pace(plan: Plan) -> Pace | None:
-    """How fast a plan's own layout trains; None where the time of a step is not known."""
+    """How fast a plan's layout trains; None where the time of a step is not known."""
     with suppress(BudgetError, SpecError, LayoutError):
         length = min(plan.seq_len, plan.lengths.mean or plan.seq_len)
-        h = memory_estimate(plan)
-        request = replace(search_request(replace(plan, seq_len=length)), batch=1)
-        seconds = float(request.step(h.layout, 1).total)
-        tokens = float(h.layout.micro_batch * h.layout.micro_batches * h.layout.data) * length
+        at = applied_layout(plan)
+        seconds = float(replace(at.request, seq_len=length).step(at.result.layout, 1).total)
+        tokens = float(at.request.batch * length)
         if not seconds > 0 or math.isinf(seconds):
             return None
         rate = tokens / seconds
         hours = plan.tokens / rate / 3600
         low, high = (price * plan.accelerators for price in plan.price_range)
-        return Pace(seconds, rate, 60 * hours, _fastest_minutes(plan), (low * hours, high * hours), (low, high))
+        return Pace(seconds, rate, 60 * hours, (low * hours, high * hours), (low, high))
     return None
-
-
-def _fastest_minutes(plan: Plan) -> float:
-    """Minutes of the steps alone under the fastest layout of the plan's accelerators."""
-    try:
-        return 1440 * answer(plan).middle.steps_days
-    except BudgetError:
-        return math.nan
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import numpy as np
 
 from core.budget.equations import days_of_steps
 from core.limits import limit
+from core.search.request import mfu_by_6n
 from core.search.result import LayoutResult, SearchResult
 from core.search.study.study import Point, Study
 from core.step_time.parts import StepTime
@@ -166,7 +167,8 @@ def _best(result: LayoutResult, point: Point, tokens: float | None) -> Best:
     bound = max((name for name in parts if name not in _COMPUTING), key=lambda name: float(getattr(result.step, name)))
     overlap = int(np.asarray(result.running.overlap))
     plan = _row(result.layout, 0, overlap, result.seconds, float(result.memory.total), bound)
-    low, high, mfu = (None if math.isnan(value) else float(value) for value in (result.low, result.high, result.mfu))
+    values = (result.low, result.high, mfu_by_6n(point.spec, point.seq_len, result.mfu))
+    low, high, mfu = (None if math.isnan(value) else float(value) for value in values)
     return Best(plan, low, high, mfu, days, result.usable)
 
 

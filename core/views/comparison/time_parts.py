@@ -21,7 +21,7 @@ _NAMED: dict[str, tuple[str, str]] = {
     "recomputing": ("recomputing", "activations"),
     "communication": ("communication", "master"),
     "waiting": ("pipeline’s wait, launches and stragglers", "optimizer"),
-    BESIDE: ("outside the fastest layout’s steps", "buffers"),
+    BESIDE: ("outside its layout’s steps", "buffers"),
 }
 """Part → its name, and the role whose colour it wears."""
 
@@ -47,7 +47,7 @@ def why_not_faster(plans: Sequence[ComparedPlan], parts: Sequence[TimeParts | st
             lines.append(
                 f"**{plan_name(plan)}**, as {short(part.layout)}: of **{_days(part.total)}**, matrix products "
                 f"take {share_of(part.days['computing'] / part.total)}, {_NAMED[most][0]} "
-                f"{share_of(part.days[most] / part.total)}, and what lies outside the fastest layout’s steps "
+                f"{share_of(part.days[most] / part.total)}, and what lies outside its layout’s steps "
                 f"{share_of(part.days[BESIDE] / part.total)}."
             )
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from core.budget.errors import BudgetError
@@ -111,12 +112,22 @@ def assumptions(a: Answer) -> str:
     """The quieter line: compute, accelerator-hours, price, token rate, and what they rest on."""
     m = a.middle
     long = f" × **{significant(m.per_parameter / 6, 3)}** for long sequences" if a.token_work.long else ""
-    nodes = f"{text} · " if (text := whole_nodes(a)) else ""
+    first = idle(a) + (f"{text} · " if (text := whole_nodes(a)) else "")
     return (
-        f"{nodes}**{format_quantity(m.flop, 'flop', 3)}** by 6ND{long} · **{amount(m.hours, 3)}** accelerator-hours, "
+        f"{first}**{format_quantity(m.flop, 'flop', 3)}** by 6ND{long} · **{amount(m.hours, 3)}** accelerator-hours, "
         f"{_rented(a)} · **{amount(m.tokens_per_second, 3)}** tokens/s · {_mfu(a)} of "
         f"{format_quantity(a.peak, 'flop_per_s')} dense {a.dtype}"
     )
+
+
+def idle(a: Answer) -> str:
+    """That its layout leaves some accelerators idle; mostly empty."""
+    with suppress(LayoutError):
+        h = a.memory
+        count = whole_accelerators(h.plan.accelerators)
+        if rest := count - int(h.layout.accelerators):
+            return f"**{rest:,} of {count:,}** idle · "
+    return ""
 
 
 def _rented(a: Answer) -> str:

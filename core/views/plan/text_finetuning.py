@@ -10,9 +10,6 @@ from core.units import format_count, format_quantity, significant
 from core.views.plan.text_memory import gib
 from core.wording import percent
 
-_FASTER = 0.95
-"""Share of its own minutes below which those of the fastest layout are told beside them."""
-
 
 def what_is_trained(h: MemoryEstimate) -> str:
     """How much is trained, and what the rest takes; empty where everything is."""
@@ -48,8 +45,6 @@ def taken(h: MemoryEstimate, found: Pace | None) -> str:
         f"**About {_time(found.minutes)}** for {tokens} tokens as it is laid out here, at "
         f"{format_count(found.tokens_per_second)} tokens/s, steps alone"
     )
-    if found.fastest_minutes < _FASTER * found.minutes:
-        text += f" ({_time(found.fastest_minutes)} under the fastest layout)"
     low, high = found.dollars
     if math.isnan(low):
         return f"{text}; what the card costs an hour is unknown."

@@ -64,13 +64,13 @@ def sentence(h: MemoryEstimate) -> str:
     )
 
 
-def counted(h: MemoryEstimate) -> str:
-    """The quieter line: under what all of it is counted."""
+def counted(h: MemoryEstimate, which: str = "") -> str:
+    """The quieter line: under what all of it is counted. which: whose layout it is, where that is not the plan's."""
     layout = h.layout
     sequences = (
         f"{layout.micro_batch:,} {plural(int(layout.micro_batch), 'sequence')} of {h.plan.seq_len:,} tokens at a time"
     )
-    which = f"{which_layout(h.plan)}: {laid_out(layout)}"
+    which = f"{which or which_layout(h.plan)}: {laid_out(layout)}"
     return f"{h.optimizer.name} {h.policy.phrase} · {which} · {sequences} · {recomputed(layout)}"
 
 
@@ -194,7 +194,7 @@ def what_is_counted(item: Largest, everything: Largest) -> str:
         return (
             f"On each {gib(float(h.device_memory.states))} of model states, {each(h)}; {gib(rest)} of "
             f"activations, buffers and "
-            f"runtime. {counted(h)}"
+            f"runtime. {counted(h, which_layout(item.plan) if item.plan.own_layout else 'sharded')}"
         )
     rest = "an unknown number" if math.isnan(everything.parameters) else format_count(everything.parameters)
     return f"{each(h)}. Activations, buffers and the runtime come on top: with them it is **{rest}** parameters."
