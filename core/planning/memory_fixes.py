@@ -95,8 +95,13 @@ def _choices(h: MemoryEstimate) -> dict[str, tuple[int, ...]]:
 def _changed(h: MemoryEstimate, values: Mapping[str, Any]) -> Layout:
     """The layout with other values of fields by id, arrays of them too, on the same accelerators."""
     laid = replace(h.layout, **{_FIELDS[name]: value for name, value in values.items()})
+    return _filled(h, laid, whole_accelerators(h.plan.accelerators))
+
+
+def _filled(h: MemoryEstimate, layout: Layout, accelerators: Any) -> Layout:
+    """A layout on so many accelerators, with the micro-batches that the plan's batch then leaves."""
     typed = own_layout(h.plan).micro_batches if h.plan.own_layout else 0
-    return filled(replace(laid, micro_batches=typed), whole_accelerators(h.plan.accelerators), h.plan.sequences)[0]
+    return filled(replace(layout, micro_batches=typed), accelerators, h.plan.sequences)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,9 +236,9 @@ def largest(h: MemoryEstimate) -> tuple[int, int, int]:
 
 def fewest_accelerators(h: MemoryEstimate) -> int | None:
     """Fewest accelerators, by doubling what there is, on which the plan fits as it is; None where none do."""
-    data = int(h.layout.data) * 2 ** np.arange(1, 11)
-    fits = np.flatnonzero(np.asarray(h.over_layouts(replace(h.layout, data=data)).total) <= h.usable)
-    return int(data[fits[0]]) * int(h.layout.accelerators) // int(h.layout.data) if len(fits) else None
+    counts = int(h.layout.accelerators) * 2 ** np.arange(1, 11)
+    fits = np.flatnonzero(np.asarray(h.over_layouts(_filled(h, h.layout, counts)).total) <= h.usable)
+    return int(counts[fits[0]]) if len(fits) else None
 
 
 def larger_accelerators(h: MemoryEstimate) -> tuple[Accelerator, ...]:

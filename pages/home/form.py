@@ -8,7 +8,7 @@ from core.fields import Field, choice, quantity
 from core.floats.formats import FORMATS
 from core.floats.typed_numbers import FloatTextError, parse
 from core.limits import limit
-from core.planning.form.layout import RECOMPUTE, ZERO
+from core.planning.form.layout import LAYING, RECOMPUTE, ZERO
 from core.planning.form.plan_form import (
     ACCELERATOR,
     COUNT,
@@ -21,6 +21,7 @@ from core.planning.form.plan_form import (
     plan_form,
 )
 from core.planning.largest_model import Counted
+from core.planning.plan import OWN_LAYOUT
 from core.planning.presets import LECTURE, PRESETS
 from core.units import QuantityError
 
@@ -46,10 +47,14 @@ CHIPS = {
     LECTURES: {item.id: PRESETS[LECTURE][item.id] for item in (MODEL_NAME, *_ASKED)},
 }
 ASKED_OF_MEMORY = (HELD, HOLDER, COUNTED)
-_OF_MEMORY = (*ASKED_OF_MEMORY, RECOMPUTE, OPTIMIZER, POLICY, ZERO)
+_OF_MEMORY = (*ASKED_OF_MEMORY, LAYING, RECOMPUTE, OPTIMIZER, POLICY, ZERO)
 HELD_CHIPS = {
     "Everything counted": {one.id: one.default for one in _OF_MEMORY},
-    "Nothing computed again": {**{one.id: one.default for one in _OF_MEMORY}, RECOMPUTE.id: "none"},
+    "Nothing computed again": {
+        **{one.id: one.default for one in _OF_MEMORY},
+        LAYING.id: OWN_LAYOUT,
+        RECOMPUTE.id: "none",
+    },
     "The lecture’s: model states alone": {
         **{one.id: one.default for one in _OF_MEMORY},
         COUNTED.id: "model states alone",

@@ -14,6 +14,7 @@ from core.planning.largest_model import Largest, largest
 from core.planning.nearest_runs import similar_runs
 from core.planning.plan import TYPED, Plan
 from core.planning.presets import FIRST_TUNING, LECTURE, MEMORY_PRESETS, REMARKS
+from core.planning.search_around import layout_texts
 from core.training.layout import LayoutError
 from core.views.floats.text import as_read
 from core.views.plan import text as words_plan
@@ -95,6 +96,7 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
             )
         there = {"model": TYPED, "count": texts[HELD.id], "gpu": values[HOLDER.id]}
         there |= {"n": words.typed(result)} if words.typed(result) else {}
+        there |= {} if plan.own_layout else layout_texts(Plan().layout)
         show.onwards("What fills it, byte by byte, and other layouts", MEMORY, {**link_texts(texts), **there})
         show.onwards("Can I fine-tune Llama 3.1 8B on my 4090?", MEMORY, MEMORY_PRESETS[FIRST_TUNING])
         return result

@@ -36,7 +36,7 @@ def opened(**linked: str) -> AppTest:
         ("opt", "xx", "Still using AdamW."),
         ("opt", "LOMO", "LOMO is left out, because it has no state"),
         ("opt", "AdamX", "Did you mean Adam"),
-        ("tp", "3", "must divide the 1,024 accelerators."),
+        ("tp", "3", "must divide the 64 query heads."),
         ("count", "0", "out of range"),
         ("mbs", "0", "out of range"),
         ("shard", "nonsense", "were left aside: “m_shard”"),
@@ -80,7 +80,7 @@ def test_every_panel_stands_whether_it_fits_or_not() -> None:
 
 
 def test_what_is_open_changes_no_answer_and_a_fix_makes_it_fit() -> None:
-    closed, app = opened(n="32B", count="8"), opened(n="32B", count="8", why="true")
+    closed, app = (opened(n="32B", count="8", lay="own", **more) for more in ({}, {"why": "true"}))
     assert bodies(closed, "np-answer") == bodies(app, "np-answer")
     assert "fits on" not in stripped(bodies(app, "np-answer")[0])
     next(button for button in app.button if button.label == "Apply").click().run()
