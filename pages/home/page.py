@@ -96,7 +96,7 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
             )
         there = {"model": TYPED, "count": texts[HELD.id], "gpu": values[HOLDER.id]}
         there |= {"n": words.typed(result)} if words.typed(result) else {}
-        there |= {} if plan.own_layout else layout_texts(Plan().layout)
+        there |= {} if holder_plan.own_layout else layout_texts(Plan().layout)
         show.onwards("What fills it, byte by byte, and other layouts", MEMORY, {**link_texts(texts), **there})
         show.onwards("Can I fine-tune Llama 3.1 8B on my 4090?", MEMORY, MEMORY_PRESETS[FIRST_TUNING])
         return result

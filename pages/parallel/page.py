@@ -88,8 +88,8 @@ def page(inputs: Inputs) -> None:
             notes=[search_text.STEP_SUMS],
         )
     texts = link_texts(a.texts)
-    show.onwards("What each accelerator has to hold", MEMORY, texts)
-    show.onwards("FLOPs, days and dollars of the whole run", COMPUTE, texts)
+    show.onwards("Use this plan: what each accelerator has to hold", MEMORY, texts)
+    show.onwards("Use this plan: FLOPs, days and dollars of the whole run", COMPUTE, texts)
     show.footer(inputs)
 
 

@@ -58,6 +58,7 @@ def test_a_meeting_ends_with_saved_plans_and_a_report(
     press(page, "Compare")
     go(page, PARALLEL.name, PARALLEL.url_path)
     go(page, "Use this plan: FLOPs, days and dollars of the whole run", COMPUTE.url_path)
+    enter(page.get_by_label("How many", exact=True), "3,072")
     press(page, "Compare")
     go(page, "3 of 6 compared", COMPARE.url_path)
 
