@@ -123,6 +123,7 @@ def test_the_tray_stays_from_page_to_page_and_in_every_link() -> None:
         app.run()
         app.button(key=ADD[page]).click().run()
     app.session_state["p_lay"] = "fastest"
+    app.run()
     app.switch_page(HOME.path).run()
     assert IN_LINK not in linked(app)
     assert unpack(onwards(app, COMPUTE)[0][IN_LINK])[0]
