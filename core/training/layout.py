@@ -233,10 +233,13 @@ def filled(layout: Layout, accelerators: Counts, batch: int) -> tuple[Layout, np
     least = np.where(np.greater(layout.interleave, 1), layout.pipeline, 1)
     typed = np.greater(layout.micro_batches, 0)
     room = np.where(typed, accelerators, batch // (layout.micro_batch * least))
-    data = np.minimum(accelerators // (layout.tensor * layout.pipeline * layout.context), room)
+    data = accelerators // (layout.tensor * layout.pipeline * layout.context)
+    data = data if np.all(np.greater_equal(room, data)) else np.minimum(data, room)
     ranks = np.maximum(data, 1)
     rounds = -(-batch // (ranks * layout.micro_batch * least)) * least
-    return replace(layout, data=ranks, micro_batches=np.where(typed, layout.micro_batches, rounds)), data >= 1
+    return replace(layout, data=ranks, micro_batches=np.where(typed, layout.micro_batches, rounds)), np.greater_equal(
+        data, 1
+    )
 
 
 def _taken(value: Any, like: Any, at: int) -> int:
