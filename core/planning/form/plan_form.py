@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -115,7 +116,7 @@ PARAMETERS = quantity(
     low=1,
     high=limit("parameters"),
     whole=True,
-    few=FEWEST,
+    bare_from=FEWEST,
     part=MODEL,
     help="N of 6ND: the parameters that work on each token.",
 )
@@ -127,7 +128,7 @@ TRAINED = quantity(
     low=1,
     high=limit("tokens"),
     whole=True,
-    few=FEWEST,
+    bare_from=FEWEST,
     part=MODEL,
     help="Tokens trained on, repeats counted each time: D of 6ND.",
 )
@@ -263,6 +264,9 @@ def _from_1(texts: dict[str, str]) -> dict[str, str]:
     return renamed
 
 
+_OF_TOKENS = re.compile("seq|gb|r[1-8]s")
+"""Lengths and the batch of a plan, and the lengths of a calendar's runs."""
+
 _STAGES = {"sharded": "3", "ZeRO-2": "2", "ZeRO-1": "1", "replicated": "0"}
 
 
@@ -278,10 +282,11 @@ def _from_3(texts: dict[str, str]) -> dict[str, str]:
     """Texts of version 3: power was drawn up to the accelerators' own limits, no memory had to stay free, the k of a
     length was 1,000, and a batch without a unit was one of sequences."""
     renamed = {"draw": "100%", "free": "0%", **texts} if texts else texts
-    for name, kept in ((SEQ_LEN.id, ""), ("gb", " sequences")):
-        with suppress(QuantityError, KeyError):
+    for name in filter(_OF_TOKENS.fullmatch, renamed):
+        with suppress(QuantityError):
             if renamed[name][-1:].isalpha():
-                renamed[name] = f"{parse_quantity(renamed[name], 'count'):,.0f}{kept}"
+                unit = " sequences" if name == "gb" else ""
+                renamed[name] = f"{parse_quantity(renamed[name], 'count'):,.0f}{unit}"
     return renamed
 
 
