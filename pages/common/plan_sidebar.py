@@ -25,6 +25,7 @@ from core.planning.form.layout import (
     EXPERT,
     IMPLEMENTATION,
     INTERLEAVE,
+    KERNEL,
     LOSS,
     MICRO_BATCH,
     MICRO_BATCHES,
@@ -128,7 +129,8 @@ _MORE: Mapping[str, tuple[str, Callable[[Plan], Rows]]] = {
         "Layout",
         lambda _: (
             ZERO, RECOMPUTE, (TENSOR, PIPELINE), (CONTEXT, EXPERT), (MICRO_BATCH, MICRO_BATCHES),
-            (INTERLEAVE, SHARD_GROUP), (SEQUENCE_PARALLEL, OFFLOAD), IMPLEMENTATION, LOSS, (CHUNKS, OVERHEAD, SLACK),
+            (INTERLEAVE, SHARD_GROUP), (SEQUENCE_PARALLEL, OFFLOAD), IMPLEMENTATION, (KERNEL, LOSS),
+            (CHUNKS, OVERHEAD, SLACK),
         ),
     ),
     "trained": ("What is trained", _trained),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from core.fields import Field, choice, optional, quantity, switch
 from core.glossary import meaning
 from core.limits import limit
-from core.step_time.software import SOFTWARE, USUAL_SOFTWARE
+from core.step_time.software import KERNELS, SOFTWARE, USUAL_SOFTWARE
 from core.training.activations.tensors import FUSED, IMPLEMENTATIONS
 from core.training.layout import RECOMPUTES
 from core.units import parse_quantity
@@ -108,6 +110,19 @@ IMPLEMENTATION = choice(
     part=LAYOUT,
     help="\n\n".join(f"**{how.id}**: {how.meaning}" for how in IMPLEMENTATIONS.values()),
 )
+USUAL_KERNEL = "usual"
+KERNEL = replace(
+    choice(
+        "fa",
+        "Attention kernel",
+        (USUAL_KERNEL, *KERNELS),
+        USUAL_KERNEL,
+        part=LAYOUT,
+        help="On Hopper FlashAttention-3 and cuDNN take half as long as FlashAttention-2, which decides the time of "
+        "long sequences. **usual**: that of the software’s published steps, FlashAttention-2 for PyTorch.",
+    ),
+    quiet=True,
+)
 AS_LAYERS = "as layers"
 """The loss is written as the layers are."""
 
@@ -118,7 +133,7 @@ LOSS = choice(
     AS_LAYERS,
     part=LAYOUT,
     help="**separate**: cross-entropy keeps logits, a copy of them and their gradient in fp32. **fused**: the gradient "
-    "takes the place of the logits. **as layers**: fused with fused kernels, separate otherwise.",
+    "takes the place of the logits. **as layers**: fused with fused kernels, separate otherwise and in eager PyTorch.",
 )
 CHUNKS = _degree("chunks", "Loss in pieces", "Pieces in which logits and loss are worked out, one at a time.")
 OVERHEAD = quantity(
@@ -156,6 +171,7 @@ LAYOUT_FIELDS: tuple[Field, ...] = (
     OFFLOAD,
     TRAINING_SOFTWARE,
     IMPLEMENTATION,
+    KERNEL,
     LOSS,
     CHUNKS,
     OVERHEAD,

@@ -18,7 +18,7 @@ from core.models.counts_only import CountedTextError
 from core.models.spec_text import EXAMPLE, SpecTextError
 from core.planning.evaluation import Answer
 from core.planning.form.known import MATURITY, OWN_RUNS
-from core.planning.form.layout import AS_LAYERS, LAYOUT_FIELDS
+from core.planning.form.layout import AS_LAYERS, LAYOUT_FIELDS, USUAL_KERNEL
 from core.planning.form.limits import CERTAINTY, DEADLINE, FREE, LIMIT_FIELDS, LIMITS, MOST_DOLLARS, MOST_WATTS
 from core.planning.form.precision import OWN_FIELDS, POLICY, STATES, derived_texts, own_of
 from core.planning.form.rates import MEASURED_FIELDS, measured_of
@@ -58,6 +58,7 @@ from core.planning.plan import (
 from core.runs.goodput import Reliability
 from core.runs.published import models_with_runs
 from core.search.constraints import Constraints
+from core.step_time.software import loss_with
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.layout import RECOMPUTES, Layout
 from core.training.optimizers import USUAL_OPTIMIZER, optimizers, why_not
@@ -349,7 +350,7 @@ def plan_of(reading: ParsedForm) -> Plan:
         network=v["net"],
         compute_options=ComputeOptions(
             v["impl"],
-            IMPLEMENTATIONS[v["impl"]].loss if v["loss"] == AS_LAYERS else v["loss"],
+            loss_with(v["sw"], IMPLEMENTATIONS[v["impl"]]) if v["loss"] == AS_LAYERS else v["loss"],
             int(v["chunks"]),
             v["ctx"],
             v["frag"],
@@ -357,6 +358,7 @@ def plan_of(reading: ParsedForm) -> Plan:
             v["paged"],
             v["aoff"],
             v["disp"],
+            "" if v["fa"] == USUAL_KERNEL else v["fa"],
         ),
         reliability=Reliability(
             failures=v["rate1k"],
