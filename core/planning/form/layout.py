@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from core.fields import Field, choice, optional, quantity, switch
 from core.glossary import meaning
 from core.limits import limit
@@ -111,17 +109,14 @@ IMPLEMENTATION = choice(
     help="\n\n".join(f"**{how.id}**: {how.meaning}" for how in IMPLEMENTATIONS.values()),
 )
 USUAL_KERNEL = "usual"
-KERNEL = replace(
-    choice(
-        "fa",
-        "Attention kernel",
-        (USUAL_KERNEL, *KERNELS),
-        USUAL_KERNEL,
-        part=LAYOUT,
-        help="On Hopper FlashAttention-3 and cuDNN take half as long as FlashAttention-2, which decides the time of "
-        "long sequences. **usual**: that of the software’s published steps, FlashAttention-2 for PyTorch.",
-    ),
-    quiet=True,
+KERNEL = choice(
+    "fa",
+    "Attention kernel",
+    (USUAL_KERNEL, *KERNELS),
+    USUAL_KERNEL,
+    part=LAYOUT,
+    help="On Hopper FlashAttention-3 and cuDNN take half as long as FlashAttention-2, which decides the time of long "
+    "sequences. **usual**: that of the software’s published steps, FlashAttention-2 for PyTorch.",
 )
 AS_LAYERS = "as layers"
 """The loss is written as the layers are."""
