@@ -20,7 +20,8 @@ from core.benchmark.device import DeviceKind
 from core.benchmark.points import Item, Outcome, Point
 from core.benchmark.programme import LayerShape, Programme
 from core.benchmark.timing.bench import MIN_RUNS, Bench, Pace, RefusedError, Run, SkippedError, WrongError
-from core.benchmark.timing.numerics import NUMERICS, Numeric, Operand, product_errors, rounded, slice_rows
+from core.benchmark.timing.narrow import error_of, exact, picked
+from core.benchmark.timing.numerics import NUMERICS, Numeric, Operand, rounded
 from core.hardware.operations import product_bytes
 from core.products import matmul_flop
 from core.units import format_duration
@@ -31,7 +32,6 @@ PATIENCE_S = 1.0
 SMALLEST = matmul_flop(128, 128, 128)
 """What is tried untested: on the slowest device, in the slowest dtype, a few milliseconds."""
 
-_SLICE = 48
 _GRAIN = 32
 _QUICK_S = 0.1
 _WORK_COPIES = 4
@@ -47,19 +47,17 @@ def headline(programme: Programme) -> str:
 
 
 def layer_matmuls(layer: LayerShape) -> tuple[tuple[str, Shape], ...]:
-    """The products of one layer and of the head, (m, n, k); of routed experts that into one, at even load."""
+    """The products of one layer and of the head, (m, n, k); of routed experts none."""
     tokens, hidden = layer.tokens, layer.hidden
     width = layer.heads * layer.head_dim
     up = layer.ffn * (2 if layer.gated else 1)
-    shapes = [
+    ffn = (("FFN up", (tokens, up, hidden)), ("FFN down", (tokens, hidden, layer.ffn)))
+    return (
         ("QKV", (tokens, width + 2 * layer.kv_heads * layer.head_dim, hidden)),
         ("output", (tokens, hidden, width)),
-    ]
-    if layer.experts:
-        shapes.append(("experts", (max(tokens * layer.experts_per_token // layer.experts, 1), up, hidden)))
-    else:
-        shapes += [("FFN up", (tokens, up, hidden)), ("FFN down", (tokens, hidden, layer.ffn))]
-    return (*shapes, ("head", (tokens, layer.vocab, hidden)))
+        *(() if layer.experts else ffn),
+        ("head", (tokens, layer.vocab, hidden)),
+    )
 
 
 def items(programme: Programme) -> tuple[Item, ...]:
@@ -136,9 +134,9 @@ class Product:
     def errors(self, torch: Any) -> tuple[float, float]:
         """Call it once. Relative errors against the values as rounded, and as drawn, in float64 on a slice."""
         out, (rows, columns) = self.call(), self.picked
-        got = out[rows][:, columns].cpu().double() * self.scale
+        got = exact(torch, out[rows][:, columns]) * self.scale
         as_rounded = self.a.restored(rows), self.b.restored(columns)
-        kernel, whole = product_errors(torch, got, (as_rounded, self.drawn))
+        kernel, whole = (error_of(torch, got, exact(torch, a) @ exact(torch, b).T) for a, b in (as_rounded, self.drawn))
         return kernel, whole
 
 
@@ -151,8 +149,8 @@ def product(bench: Bench, numeric: Numeric, shape: Shape) -> Product:
     torch.manual_seed(0)
     operands: list[Operand] = []
     drawn: list[Any] = []
-    picked = [slice_rows(torch, rows, _SLICE).to(bench.place) for rows in (m, n)]
-    for rows, some in zip((m, n), picked, strict=True):
+    places = [picked(torch, rows).to(bench.place) for rows in (m, n)]
+    for rows, some in zip((m, n), places, strict=True):
         values = torch.randn(rows, k, dtype=getattr(torch, numeric.drawn), device=bench.place)
         drawn.append(values[some])
         operands.append(rounded(torch, numeric, values))
@@ -160,7 +158,7 @@ def product(bench: Bench, numeric: Numeric, shape: Shape) -> Product:
     a, b = operands
     scale = float(a.scales) * float(b.scales) if numeric.scaling == "integer" else 1.0
     call = _call(bench, numeric, a, b, (m, n))
-    return Product(call, a, b, (drawn[0], drawn[1]), (picked[0], picked[1]), scale)
+    return Product(call, a, b, (drawn[0], drawn[1]), (places[0], places[1]), scale)
 
 
 def _call(bench: Bench, numeric: Numeric, a: Operand, b: Operand, size: tuple[int, int]) -> Callable[[], Any]:
@@ -172,10 +170,9 @@ def _call(bench: Bench, numeric: Numeric, a: Operand, b: Operand, size: tuple[in
     functional = torch.nn.functional
     recipe = getattr(functional.ScalingType, numeric.scaling)
     layout: dict[str, Any] = {}
-    if numeric.scaling.startswith("BlockWise"):
+    if numeric.scaling == "BlockWise1x16":
         layout = dict.fromkeys(("swizzle_a", "swizzle_b"), functional.SwizzleType.SWIZZLE_32_4_4)
-    scale_b = b.scales.t().contiguous() if numeric.scaling == "RowWise" else b.scales
-    given = (a.data, b.data.t(), a.scales, recipe, scale_b, recipe)
+    given = (a.data, b.data.t(), a.scales, recipe, b.scales, recipe)
     return partial(functional.scaled_mm, *given, output_dtype=result, **layout)
 
 

@@ -20,7 +20,6 @@ from core.wording import listed
 
 TITLES: dict[Kind, str] = {
     "memory": "How fast does memory move bytes?",
-    "overhead": "What does a launch cost?",
     "operations": "What do the operations between matmuls cost?",
     "attention": "Which attention is fastest here?",
     "layer": "Does one layer take as long as predicted?",
@@ -43,7 +42,6 @@ def says(record: Record, kind: Kind) -> str:
         return ""
     return {
         "memory": _memory,
-        "overhead": _overhead,
         "operations": _operations,
         "attention": _attention,
         "layer": _layer,
@@ -61,12 +59,6 @@ def _memory(record: Record, points: Sequence[Point]) -> str:
         times = significant(fast.bandwidth / large.bandwidth, 2)
         text += f"; {fast.item.label}, which caches hold, {times} times as fast"
     return f"{text}."
-
-
-def _overhead(record: Record, points: Sequence[Point]) -> str:
-    least = min(points, key=lambda p: p.median_s)
-    took = format_duration(least.median_s, 2)
-    return f"The cheapest call takes **{took}** ({least.item.name}): work shorter than that waits for the call."
 
 
 def _operations(record: Record, points: Sequence[Point]) -> str:
