@@ -6,9 +6,9 @@ rates, shares and places on a roofline follow from that and are never stored.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from core.benchmark.formulas import achieved_bandwidth, achieved_rate
 from core.limits import limit
@@ -134,7 +134,14 @@ class Refusal(Checked):
     text: Text
 
 
-Outcome: TypeAlias = Point | Refusal
+def _which(value: Any) -> str:
+    """Whether an outcome, or what says it, is a refusal."""
+    return "refusal" if isinstance(value, Refusal) or (isinstance(value, dict) and "why" in value) else "point"
+
+
+Outcome: TypeAlias = Annotated[
+    Annotated[Point, Tag("point")] | Annotated[Refusal, Tag("refusal")], Discriminator(_which)
+]
 
 
 class DeviceFacts(Checked):

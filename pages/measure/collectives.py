@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import streamlit as st
 
-from core.benchmark.collectives import Collectives, Timing
+from core.benchmark.collectives import Collectives
 from core.benchmark.nccl_tests import command, read_output
 from core.benchmark.record import Record
 from core.limits import limit
@@ -67,22 +66,13 @@ def _describe(result: Collectives, record: Record | None) -> None:
     show.takeaway(sentence)
     show.note(detail)
     show.chart(charts.bandwidths(result, TOKENS, link), alt=text.chart_alt(result, link), key="device:links:chart")
-    largest = result.largest.values()
-    _table(result, largest, text.CAPTION)
+    columns = [show.Column(name, numeric=i > 0, whole=i == 0) for i, name in enumerate(text.HEADINGS)]
+    show.small_table(columns, text.rows(result, result.largest.values()), caption=text.CAPTION)
     for remark in text.remarks(result):
         show.note(remark)
     if texts := with_measured_links(result, record):
         offered(texts, (text.link_line(result),))
-    if len(result.timings) > len(largest):
-        with show.fold("Every size in numbers", key="device:links:numbers") as numbers:
-            if numbers.open:
-                _table(result, result.timings, "")
     show.how(text.explanations(result), key="device:links:how", label="How bus bandwidth is computed")
-
-
-def _table(result: Collectives, timings: Iterable[Timing], caption: str) -> None:
-    columns = [show.Column(name, numeric=i > 0, whole=i == 0) for i, name in enumerate(text.HEADINGS)]
-    show.small_table(columns, text.rows(result, timings), caption=caption)
 
 
 def _chosen() -> str:

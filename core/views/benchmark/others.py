@@ -14,7 +14,7 @@ from core.formula import Explanation
 from core.units import format_bytes, format_duration, format_exact, format_quantity, significant
 from core.views.benchmark.common import bandwidth_text, of_kind, rate_text, subject
 from core.views.benchmark.matmul import error_text
-from core.views.common.chart import MONO, Figure, as_typed, axis, label, layout
+from core.views.common.chart import MONO, Figure, as_typed, axis, label, layout, marks, whiskers
 from core.views.common.palette import Palette
 from core.wording import listed
 
@@ -145,27 +145,18 @@ def bandwidths(record: Record, palette: Palette) -> Figure:
     speeds = [p.bandwidth for p in points] + ([] if math.isnan(promised) else [promised])
     unit, scale = ("TB/s", 1e12) if max(speeds) >= 1e12 else ("GB/s", 1e9)
     names = [as_typed(p.item.label) for p in points]
-    data: list[Figure] = [
-        {
-            "type": "scatter",
-            "mode": "lines+markers",
-            "x": names,
-            "y": [p.bandwidth / scale for p in points],
-            "error_y": {
-                "type": "data",
-                "symmetric": False,
-                "array": [(achieved_bandwidth(p.bytes, p.p10_s) - p.bandwidth) / scale for p in points],
-                "arrayminus": [(p.bandwidth - achieved_bandwidth(p.bytes, p.p90_s)) / scale for p in points],
-                "color": palette.muted,
-                "thickness": 1,
-                "width": 3,
-            },
-            "line": {"color": palette.memory_bound, "width": 2},
-            "marker": {"symbol": "diamond", "size": 9, "color": palette.memory_bound},
-            "hovertext": [f"{name}: {bandwidth_text(p.bandwidth)}" for name, p in zip(names, points, strict=True)],
-            "hoverinfo": "text",
-        }
-    ]
+    low, middle, high = (
+        [achieved_bandwidth(p.bytes, getattr(p, of)) / scale for p in points] for of in ("p90_s", "median_s", "p10_s")
+    )
+    curve = marks(
+        "lines+markers",
+        names,
+        middle,
+        [f"{name}: {bandwidth_text(p.bandwidth)}" for name, p in zip(names, points, strict=True)],
+        error_y=whiskers(low, middle, high, palette.muted, thickness=1, width=3),
+        line={"color": palette.memory_bound, "width": 2},
+        marker={"symbol": "diamond", "size": 9, "color": palette.memory_bound},
+    )
     figures: list[Figure] = []
     shapes: list[Figure] = []
     if not math.isnan(promised):
@@ -175,7 +166,7 @@ def bandwidths(record: Record, palette: Palette) -> Figure:
         text = f"datasheet {bandwidth_text(promised)}"
         figures.append(label(palette, text, x=1, xref="paper", xanchor="right", y=at, yanchor="bottom"))
     return {
-        "data": data,
+        "data": [curve],
         "layout": layout(
             palette,
             height=_HEIGHT,
