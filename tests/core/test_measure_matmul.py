@@ -342,7 +342,7 @@ def test_nothing_runs_much_longer_than_its_seconds(
     rate: float, launch: float, shapes: list[tuple[int, int, int]], seconds: float
 ) -> None:
     """On a device of any speed, whatever the order: what is tried fits, and what fits is not given up."""
-    here, taken = bench(), list[float]()
+    taken = list[float]()
     budget = max(seconds, matmul.PATIENCE_S)
 
     def once(shape: tuple[int, int, int]) -> float:
@@ -353,7 +353,7 @@ def test_nothing_runs_much_longer_than_its_seconds(
         true = launch + matmul_flop(*shape) / rate
         given_up = False
         try:
-            matmul.afford(here, item("fp16", seconds=seconds), shape, once)
+            matmul.afford(item("fp16", seconds=seconds), shape, once)
         except SkippedError:
             given_up = True
         low, high = 0.5 * budget, budget * 1.01 + MIN_RUNS * launch
@@ -380,7 +380,7 @@ def test_a_slow_dtype_is_skipped_beyond_what_fits() -> None:
 
 def test_a_hiccup_does_not_decide() -> None:
     times = {128: [5.0, 1e-4], 256: [8e-4]}
-    matmul.afford(bench(), item("fp32"), (512, 512, 512), lambda shape: times[shape[0]].pop(0))
+    matmul.afford(item("fp32"), (512, 512, 512), lambda shape: times[shape[0]].pop(0))
     assert times == {128: [], 256: []}
 
 

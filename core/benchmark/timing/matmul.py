@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from core.benchmark.device import DeviceKind
 from core.benchmark.points import Item, Outcome, Point
 from core.benchmark.programme import LayerShape, Programme
-from core.benchmark.timing.bench import MIN_RUNS, Bench, Pace, RefusedError, Run, SkippedError, WrongError
+from core.benchmark.timing.bench import MIN_RUNS, Bench, RefusedError, Run, SkippedError, WrongError
 from core.benchmark.timing.narrow import error_of, exact, picked
 from core.benchmark.timing.numerics import NUMERICS, Numeric, Operand, rounded
 from core.hardware.operations import product_bytes
@@ -204,32 +205,22 @@ def _once(bench: Bench, run: Callable[[], Any]) -> float:
     return min(first, *bench.timer(run, 3)) if first < _QUICK_S else first
 
 
-def afford(bench: Bench, item: Item, shape: Shape, once: Callable[[Shape], float]) -> None:
+def afford(item: Item, shape: Shape, once: Callable[[Shape], float]) -> None:
     """Raise `SkippedError` where `MIN_RUNS` runs are expected to take much longer than the item's seconds.
 
-    Expected from the largest product of this dtype that was run, in proportion to the work; as long as none is large
-    enough to tell, smaller ones are run first, each only if it is expected to fit itself. Small products run below
-    the full rate, so it errs on the high side and nothing ever runs much longer than its seconds.
+    Smaller products are run first, each only if it is expected to fit itself, by the one before in proportion to the
+    work. Small products run below the full rate, so it errs on the high side and nothing runs much longer.
     """
-    budget, whole = max(item.seconds, PATIENCE_S), matmul_flop(*shape)
-
-    def too_slow(flop: float) -> bool:
-        pace = bench.pace.get(item.name)
-        return pace is not None and pace.seconds_for(flop) * MIN_RUNS > budget
-
-    for size in (*rungs(shape), shape):
-        flop, pace = matmul_flop(*size), bench.pace.get(item.name)
-        if pace and too_slow(flop):
-            # A hiccup of a busy machine must not decide.
-            m, n, k = pace.shape
-            bench.pace[item.name] = pace = replace(pace, seconds=min(pace.seconds, once((m, n, k))))
-            if too_slow(flop):
-                raise SkippedError(
-                    f"one run would take about {format_duration(pace.seconds_for(whole), 2)}, going by "
-                    f"{size_text(pace.shape)}; {MIN_RUNS} runs do not fit into {budget:g} s"
-                )
-        if size != shape and not (pace and pace.flop >= flop):
-            bench.keep_pace(item.name, Pace(size, flop, once(size)))
+    budget = max(item.seconds, PATIENCE_S)
+    for size, more in pairwise((*rungs(shape), shape)):
+        seconds, flop = once(size), matmul_flop(*size)
+        if seconds / flop * matmul_flop(*more) * MIN_RUNS > budget:
+            seconds = min(seconds, once(size))  # a hiccup of a busy machine must not decide
+        if seconds / flop * matmul_flop(*more) * MIN_RUNS > budget:
+            raise SkippedError(
+                f"one run would take about {format_duration(seconds / flop * matmul_flop(*shape), 2)}, going by "
+                f"{size_text(size)}; {MIN_RUNS} runs do not fit into {budget:g} s"
+            )
 
 
 def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
@@ -239,13 +230,18 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
     shape = m, n, k
     setting = partial(fp32_precision, torch, bench.kind, numeric.fp32_precision)
     with setting():
-        afford(bench, item, shape, lambda size: _once(bench, product(bench, numeric, size).call))
+        afford(item, shape, lambda size: _once(bench, product(bench, numeric, size).call))
         result = product(bench, numeric, shape)
         kernel, whole = result.errors(torch)
         if not kernel <= numeric.tolerance:
             raise WrongError(f"relative error {kernel:.1e} against float64, at most {numeric.tolerance:.0e} expected")
         if item.name == "tf32" and kernel < NUMERICS["fp32"].tolerance:
             raise RefusedError(f"relative error {kernel:.1e} is fp32's own: this device has no TF32 path")
-        flop = matmul_flop(*shape)
-        bench.keep_pace(item.name, Pace(shape, flop, _once(bench, result.call)))
-    return Run(result.call, item.shape, flop, moved(numeric, shape), relative_error=whole, setting=setting)
+    return Run(
+        result.call,
+        item.shape,
+        matmul_flop(*shape),
+        moved(numeric, shape),
+        relative_error=whole,
+        setting=setting,
+    )
