@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime
 
 import streamlit as st
@@ -21,10 +20,7 @@ from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 from pages.measure.panels import offered
 
-_FRESH_S = 15.0
-_FILE, _TEXT, _WRONG, _LIST, _SHOWN, _READ = (
-    f"device:links:{item}" for item in ("file", "text", "wrong", "list", "shown", "read")
-)
+_FILE, _TEXT, _WRONG, _SHOWN, _READ = (f"device:links:{item}" for item in ("file", "text", "wrong", "shown", "read"))
 
 
 def several(inputs: Inputs, record: Record | None) -> None:
@@ -77,15 +73,11 @@ def _describe(result: Collectives, record: Record | None) -> None:
 
 def _chosen() -> str:
     """The id of the kept result that is shown, empty for none; a list to choose from where there are several."""
-    read_at, names, why = st.session_state.get(_LIST, (0.0, {}, ""))
-    if not read_at or time.monotonic() - read_at > _FRESH_S:
-        try:
-            names, why = {links.id: links.name for links in opened().links.all()}, ""
-        except StoreError as problem:
-            why = str(problem)
-        st.session_state[_LIST] = (time.monotonic(), names, why)
-    if why:
-        show.error(why)
+    names: dict[str, str] = {}
+    try:
+        names = {links.id: links.name for links in opened().links.all()}
+    except StoreError as problem:
+        show.error(str(problem))
     here, result = st.session_state.get(_READ, ("", None))
     if result is not None and not here:
         names = {"": f"{text.named(result)} (not kept)", **names}
@@ -126,8 +118,7 @@ def _uploaded() -> None:
 
 def _bring(output: str) -> None:
     """Read the output of nccl-tests, and keep what it says."""
-    for item in (_WRONG, _LIST):
-        st.session_state.pop(item, None)
+    st.session_state.pop(_WRONG, None)
     try:
         result = read_output(output, datetime.now(UTC).date())
     except ValueError as problem:
@@ -146,5 +137,5 @@ def _remove(wanted: str) -> None:
         opened().links.remove(wanted)
     except StoreError as problem:
         st.session_state[_WRONG] = str(problem)
-    for item in (_SHOWN, _READ, _LIST):
+    for item in (_SHOWN, _READ):
         st.session_state.pop(item, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from core.benchmark.best import is_square
 from core.benchmark.datasheet import datasheet_of
 from core.benchmark.formulas import achieved_bandwidth, achieved_rate, share_of_peak
 from core.benchmark.points import Kind, Point, clip
@@ -111,7 +112,7 @@ def _cells(points: Sequence[Point]) -> list[tuple[str, ...]]:
     return [
         (
             p.item.name,
-            p.item.label,
+            _of(p),
             format_duration(p.median_s, 3),
             f"{format_duration(p.p10_s, 3)} to {format_duration(p.p90_s, 3)}",
             rate_text(p.rate) if p.flop else "",
@@ -122,6 +123,13 @@ def _cells(points: Sequence[Point]) -> list[tuple[str, ...]]:
         )
         for p in points
     ]
+
+
+def _of(point: Point) -> str:
+    """Which of its name it is; of a matmul that is no square its sizes too."""
+    item, sizes = point.item, " × ".join(f"{size:,}" for size in point.shape)
+    shape = f", {sizes}" if item.kind == "matmul" and not is_square(point) else ""
+    return item.label + shape + (" (sustained)" if item.regime == "sustained" else "")
 
 
 def refusals(record: Record, kind: Kind) -> tuple[str, ...]:

@@ -124,26 +124,19 @@ def _regions(palette: Palette, ridge: float, low: float, high: float, floor: flo
         (math.sqrt(ridge * high), "compute-bound", palette.compute_bound),
     )
     return [
-        label(palette, text, x=math.log10(x), y=floor, yanchor="bottom", yshift=4)
-        | {"font": {"family": SANS, "size": 12, "color": colour}}
+        label(palette, text, x=math.log10(x), y=floor, yanchor="bottom", yshift=4, font=_font(12, colour))
         for x, text, colour in places
     ]
 
 
+def _font(size: int, colour: str) -> Figure:
+    return {"family": SANS, "size": size, "color": colour}
+
+
 def _roofs(palette: Palette, roof: Roof, right: float) -> list[Figure]:
+    at: Figure = {"x": math.log10(right), "xanchor": "right", "yanchor": "bottom", "xshift": -4}
     known = {dtype: peak for dtype, peak in roof.peaks.items() if not math.isnan(peak)}
-    return [
-        label(
-            palette,
-            f"{dtype} {rate_text(peak)}",
-            x=math.log10(right),
-            y=math.log10(peak),
-            xanchor="right",
-            yanchor="bottom",
-            xshift=-4,
-        )
-        for dtype, peak in known.items()
-    ]
+    return [label(palette, f"{dtype} {rate_text(peak)}", y=math.log10(peak), **at) for dtype, peak in known.items()]
 
 
 def _names(palette: Palette, points: Sequence[Point], floor: float, width: float) -> list[Figure]:
@@ -160,8 +153,9 @@ def _names(palette: Palette, points: Sequence[Point], floor: float, width: float
             y=math.log10(p.rate),
             xanchor="left",
             xshift=9,
+            yshift=at - want,
+            font=_font(11, palette.muted),
         )
-        | {"yshift": at - want, "font": {"family": SANS, "size": 11, "color": palette.muted}}
         for p, want, at in zip(ordered, wanted, places, strict=True)
     ]
 
