@@ -34,6 +34,7 @@ SMALLEST = matmul_flop(128, 128, 128)
 """What is tried untested: on the slowest device, in the slowest dtype, a few milliseconds."""
 
 _GRAIN = 32
+_LOOKS = 3
 _QUICK_S = 0.1
 _WORK_COPIES = 4
 """Rounding to a scaled dtype takes at most about so many copies of the drawn matrix."""
@@ -214,8 +215,9 @@ def afford(item: Item, shape: Shape, once: Callable[[Shape], float]) -> None:
     budget = max(item.seconds, PATIENCE_S)
     for size, more in pairwise((*rungs(shape), shape)):
         seconds, flop = once(size), matmul_flop(*size)
-        if seconds / flop * matmul_flop(*more) * MIN_RUNS > budget:
-            seconds = min(seconds, once(size))  # a hiccup of a busy machine must not decide
+        for _ in range(_LOOKS):  # hiccups of a busy machine must not decide
+            if seconds / flop * matmul_flop(*more) * MIN_RUNS > budget:
+                seconds = min(seconds, once(size))
         if seconds / flop * matmul_flop(*more) * MIN_RUNS > budget:
             raise SkippedError(
                 f"one run would take about {format_duration(seconds / flop * matmul_flop(*shape), 2)}, going by "
