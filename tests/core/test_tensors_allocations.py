@@ -121,6 +121,14 @@ def test_what_no_name_stands_for_is_given_back() -> None:
     assert trace("a, b = x + 1, x + 2\na, b = b + a, a * 2", (64,)).held[-1].keys() == {0, 3, 4}
 
 
+@pytest.mark.parametrize("caller", ["m", "f"])
+def test_a_module_holds_what_it_was_given_until_it_returns_and_a_function_does_not(caller: str) -> None:
+    made = {"f": "def f(t):\n    t = F.relu(t)\n    return F.relu(t)", "m": "m = nn.Sequential(nn.ReLU(), nn.ReLU())"}
+    program = (f"{made[caller]}\ny = {caller}(x.float())", (6,), "int64")
+    assert compared([program]) == ["equal"]
+    assert max(trace(*program[:2]).at_once) == 48 + (3 if caller == "m" else 2) * 24
+
+
 def test_threads_do_not_see_each_others_memory() -> None:
     alone = [trace(text, (2, 3)).last.bytes_total for text in EXAMPLES["Computed into a new tensor"][:40]]
     together: list[list[int]] = []

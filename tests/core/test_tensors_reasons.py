@@ -143,6 +143,15 @@ def test_fresh_memory_is_never_shown() -> None:
             assert last.storage_values == (*last.values, *(0.0,) * (last.storage_elements - 1))
 
 
+@pytest.mark.parametrize("call", ["l1_loss(x, y, 7)", "mse_loss(x, y, 0, 1)", "cross_entropy(x, y, None, 1, -100, 0)"])
+def test_older_arguments_of_losses_are_what_torch_takes_them_for(call: str) -> None:
+    run = trace(f"y = x + 2\nF.{call}", (2, 3), dtype="float32")
+    x = torch.arange(6.0).view(2, 3)
+    with pytest.warns(UserWarning, match="size_average"):
+        theirs = eval(f"F.{call}", {"F": torch.nn.functional, "x": x, "y": x + 2})  # noqa: S307 (a text of our own)
+    assert run.last.values == tuple(theirs.flatten().tolist())
+
+
 @every(
     ("expression", "kind", "storage"),
     [

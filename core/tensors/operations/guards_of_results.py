@@ -172,23 +172,6 @@ def along(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
         raise ExpressionError("Which dimension is softmax to run along? Say so, softmax(x, dim=-1).")
 
 
-def by_name(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
-    """Losses: the third place and on are old parameters, of which torch only warns."""
-    if len(args) > 1:
-        raise ExpressionError("Losses take what follows the target by name, reduction='sum'.")
-
-
-def labels(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
-    """cross_entropy and nll_loss: target and weight may stand in their place; see `by_name`."""
-    by_name(shapes, args[1:], keywords)
-
-
-def alike(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
-    """Losses between two tensors: other shapes are broadcast, of which torch warns that it is likely a mistake."""
-    by_name(shapes, args[1:], keywords)
-    elementwise(shapes, args, keywords)
-
-
 def differences(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
     """diff: no longer than what is joined; as many rounds as asked, and no more than sizes are drawn."""
     rounds = _whole(named(("n",), args, keywords).get("n"), 1)

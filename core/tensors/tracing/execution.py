@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from inspect import signature
 from typing import Any
 
 from core.tensors.operations.operation import Operation, Written
@@ -87,6 +89,8 @@ def _called(
         named = {"indexing": "ij", **named}  # what torch takes anyway, with a warning
     if name == "cross" and len(args) < 2 and "dim" not in named:  # the first of size 3, as torch takes with a warning
         named = {**named, "dim": next((dim for dim, size in enumerate(inputs[0].shape) if size == 3), -1)}
+    if name.endswith("_loss") or "cross_entropy" in name:
+        args, named = _reduced(torch.nn.functional, name, inputs[0], args, named)
     if name in BROADCASTING and len(inputs) > 1 and inputs[0].shape != inputs[1].shape:
         wide = torch.broadcast_tensors(*inputs[:2])  # as torch does, with a warning
         args = [wide[1] if value is inputs[1] else value for value in args]
@@ -119,6 +123,19 @@ def _called(
     elif name.endswith("_loss"):
         _clear_rest(result)
     return result
+
+
+def _reduced(
+    functional: Any, name: str, subject: Any, args: Sequence[Any], named: dict[str, Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """``size_average`` and ``reduce`` as the reduction that torch takes them for, with a warning."""
+    with suppress(TypeError):  # which torch says of the call itself
+        given = signature(getattr(functional, name)).bind(subject, *args, **named).arguments
+        older = given.pop("size_average", None), given.pop("reduce", None)
+        if older != (None, None):
+            del given["input"]
+            return [], {**given, "reduction": functional._Reduction.legacy_get_string(*older, emit_warning=False)}
+    return args, named
 
 
 def _clear_rest(result: Any) -> None:
