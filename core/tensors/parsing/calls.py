@@ -46,7 +46,7 @@ class CallReader(QuestionReader):
                 return self._method(callee.owner, callee.name, args, named, node, outer)
             if isinstance(callee, Named):
                 return self._named(callee, args, named, node, outer)
-            if not isinstance(callee, Class | Instance):  # whose __call__ holds what it was given, as a function does not
+            if not isinstance(callee, Class | Instance):  # whose call, unlike a function's, holds what it was given
                 del self.held[mark:]
             values, by_name = [value for value, _ in args], {key: value for key, (value, _) in named.items()}
             return self.apply(callee, values, by_name, node), False
