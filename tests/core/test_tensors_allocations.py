@@ -129,6 +129,17 @@ def test_a_module_holds_what_it_was_given_until_it_returns_and_a_function_does_n
     assert max(trace(*program[:2]).at_once) == 48 + (3 if caller == "m" else 2) * 24
 
 
+@pytest.mark.parametrize("after", ["x * 3", "y = 0\nx * 3", "y.sum().backward()\nx * 3"])
+def test_what_is_kept_for_backward_is_there_as_long_as_backward_could_start(after: str) -> None:
+    program = (f"m = nn.Linear(4, 2)\ny = m(x.float())\n{after}", (64, 4), "int16")
+    run = trace(*program)
+    assert compared([program]) == ["equal"] if "backward" not in after else run.steps[-1].kind == "copy"
+    graph = 64 * 4 * 4 if after == "x * 3" else 0
+    y = 0 if "y = 0" in after else 64 * 2 * 4
+    grads = 40 if "backward" in after else 0
+    assert sum(run.held[-1].values()) == 2 * 512 + 40 + y + graph + grads
+
+
 def test_threads_do_not_see_each_others_memory() -> None:
     alone = [trace(text, (2, 3)).last.bytes_total for text in EXAMPLES["Computed into a new tensor"][:40]]
     together: list[list[int]] = []

@@ -65,6 +65,10 @@ class Arguments:
         places = [self._value(value, text) for name, value, text in given if not name]
         if places and operation.keywords[:1] in _MATRICES and not isinstance(places[0], Slot):
             raise ExpressionError(f"{operation.name} takes its tensors first, for example {operation.example}.")
+        if operation.takes == ("tensor",) and 0 < len(operation.keywords) < len(places):  # one more may be `out`
+            raise ExpressionError(
+                f"{operation.name} takes {' and '.join(operation.keywords)} here. For example: {operation.example}."
+            )
         self.args += [value for value in places if not isinstance(value, Device)]
         for name, value, text in given:
             if name and not self._ignored(name, value, text):

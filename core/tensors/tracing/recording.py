@@ -57,6 +57,8 @@ class Recorder:
         """For each step the storages that its tensors lie in, by their identity, and their bytes."""
         self.kept: list[frozenset[int]] = []
         """For each step the steps whose tensors something stands for once it is done."""
+        self.saved: dict[int, list[tuple[int, int]]] = {}
+        """For each step the storages that it newly keeps for backward, by their identity, and their bytes."""
         self.reads: dict[int, tuple[Allocated, ...]] = {}
         """For each update through square brackets, what reading, updating and writing the part allocated."""
 

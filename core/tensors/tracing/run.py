@@ -67,7 +67,7 @@ class Run(Recorder):
         with self.torch.no_grad():
             self._done(step, inputs, result, pieces, written)
         if self.nodes.tracks(self.tensors[-1]) and self.steps[-1].kind != "refused":
-            kept = self.nodes.kept(self.tensors[-1])
+            kept = self.saved[len(self.steps) - 1] = self.nodes.kept(self.tensors[-1])
             table = {
                 identity: self.storages.index(identity) if identity in self.storages else -1 for identity, _ in kept
             }
