@@ -132,7 +132,7 @@ def test_a_module_holds_what_it_was_given_until_it_returns_and_a_function_does_n
 @pytest.mark.parametrize("after", ["x * 3", "y = 0\nx * 3", "y.sum().backward()\nx * 3"])
 def test_what_is_kept_for_backward_is_there_as_long_as_backward_could_start(after: str) -> None:
     program = (f"m = nn.Linear(4, 2)\ny = m(x.float())\n{after}", (64, 4), "int16")
-    run = trace(*program)
+    run = trace(*program[:2], dtype=program[2])
     assert compared([program]) == ["equal"] if "backward" not in after else run.steps[-1].kind == "copy"
     graph = 64 * 4 * 4 if after == "x * 3" else 0
     y = 0 if "y = 0" in after else 64 * 2 * 4

@@ -29,8 +29,8 @@ def alive(
 
     stored: the storages in which the tensors of each step lie. kept: the steps whose tensors something stands for after
     each. saved: what each keeps for backward, which lasts as long as a tensor that backward could start from, or until
-    it has passed. reads: what an update through square brackets allocates to read what it updates, which Python does before it
-    works the value out, then to update it, and to write it back, when the value is gone already.
+    it has passed. reads: what an update through square brackets allocates to read what it updates, which Python does
+    before it works the value out, then to update it, and to write it back, when the value is gone already.
     """
     last = {number: at for at, step in enumerate(planned, 1) for number in step.inputs}
     """The last operation that takes the tensor of each step."""
@@ -46,7 +46,8 @@ def alive(
         if at == len(steps) - 1:
             numbers.add(at)  # the result, which is shown
         before = planned[at - 1].inputs if at else ()
-        graph.append(frozenset({at}).union(*(graph[number] for number in before)) if step.asks_gradient else frozenset())
+        behind = frozenset({at}).union(*(graph[number] for number in before))
+        graph.append(behind if step.asks_gradient else frozenset())
         if step.operation == "backward" and ("retain_graph", True) not in planned[at - 1].keywords:
             passed |= graph[before[0]]
         behind = frozenset[int]().union(*(graph[number] for number in numbers)) - passed

@@ -20,6 +20,7 @@ from core.tensors.parsing.arguments import check_argument
 from core.tensors.parsing.numbers import operator_of
 from core.tensors.parsing.plan import PlanStep
 from core.tensors.tracing.execution import BROADCASTING, call, touched
+from core.tensors.tracing.foreseen import foresee
 from core.tensors.tracing.operators import largest
 from core.tensors.tracing.reasons import reason, view_verdict
 from core.tensors.tracing.recording import Recorder, basis_of, layout_of, name_of, storage_identity
@@ -138,6 +139,8 @@ class Run(Recorder):
             step.operation.guard(shapes, args, dict(step.keywords))
         if step.operation.measured is not None:
             step.operation.measured(shapes, step.args, dict(step.keywords), [largest(t) for t in opened(inputs)])
+        if step.operation.grows and self.cap == "tensor_elements":  # else nothing is made anyway
+            foresee(self.torch, lambda metas: self._ran(step, metas), inputs)
         if step.index is not None and step.form != "piece":
             guards.picked(shapes[0], [self._picker(item, inputs) for item in step.index])
         self._guard_complex(step, inputs)
