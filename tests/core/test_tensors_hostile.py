@@ -188,6 +188,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "torch.tensor(x)": ("no argument of `tensor`", "a tensor as data"),
     "torch.tensor([[1], x])": ("no argument of `tensor`", "a tensor inside data"),
     "torch.polar(x.float(), x.float(), x)": ("takes angle", "an output among the arguments"),
+    "torch.tensordot(x, x, 1, x)": ("takes other and dims", "an output among the arguments"),
     "x.add_(1, 2)": ("take one number or tensor", "an old form that only warns"),
     "F.one_hot(torch.tensor([1000000000]))": ("hangs on values", "one large number"),
     "F.one_hot(x, 1000000000)": ("hangs on values", "10⁹ classes"),

@@ -260,10 +260,7 @@ class WalkBusyError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class WalkTiming:
-    """Both walks over one float32 matrix on this machine's CPU: medians in seconds over ``repeats``.
-
-    row_bytes_per_s, column_bytes_per_s: useful bytes per second.
-    """
+    """Both walks over one float32 matrix on this machine's CPU: medians in seconds over ``repeats``."""
 
     rows: int
     columns: int
@@ -280,14 +277,6 @@ class WalkTiming:
     def ratio(self) -> float:
         """How many times longer the column walk takes."""
         return self.column_seconds / self.row_seconds
-
-    @property
-    def row_bytes_per_s(self) -> float:
-        return self.matrix_bytes / self.row_seconds
-
-    @property
-    def column_bytes_per_s(self) -> float:
-        return self.matrix_bytes / self.column_seconds
 
     @property
     def headline(self) -> tuple[str, str]:

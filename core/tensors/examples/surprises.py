@@ -68,7 +68,7 @@ NEGATIVE: tuple[NegativePreset, ...] = (
 class NegativeStep:
     """An index with negative steps: the view numpy makes, torch's refusal, and what torch does instead.
 
-    layout: numpy's view in elements, strides negative; strides_bytes: as numpy prints them, for int64.
+    layout: numpy's view in elements, strides negative.
     values: in logical order. refusal: torch's step.
     handed_over: what ``torch.from_numpy`` says to the view, error type and message.
     instead: the trace of the replacement, ``None`` when none was given.
@@ -77,7 +77,6 @@ class NegativeStep:
     source: str
     start: Layout
     layout: Layout
-    strides_bytes: tuple[int, ...]
     values: tuple[Scalar, ...]
     refusal: Step
     handed_over: tuple[str, str]
@@ -132,7 +131,6 @@ def negative_step(source: str, shape: Sequence[int], instead: str = "") -> Negat
         source=source,
         start=start,
         layout=layout,
-        strides_bytes=view.strides,
         values=tuple(view.ravel().tolist()),
         refusal=ran.last,
         handed_over=handed,

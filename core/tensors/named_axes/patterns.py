@@ -22,7 +22,6 @@ from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.trace import load_torch
 from core.tensors.view_rule import Boundary, explain_view
 
-Role: TypeAlias = Literal["named", "number", "ellipsis"]
 StageOperation: TypeAlias = Literal["start", "reshape", "permute", "reduce", "expand"]
 Effect: TypeAlias = Literal["start", "view", "copy", "new"]
 
@@ -43,7 +42,6 @@ class Axis:
 
     name: str
     size: int
-    role: Role
     key: str
 
 
@@ -100,18 +98,6 @@ class PatternPlan:
         """Every elementary axis once: those of the tensor, then new ones."""
         seen = {axis.key: axis for group in (*self.inputs, *self.outputs) for axis in group.axes}
         return tuple(seen.values())
-
-    @property
-    def reduced(self) -> tuple[Axis, ...]:
-        """Axes that are only in the tensor: reduced away."""
-        parts = {axis.key for group in self.outputs for axis in group.axes}
-        return tuple(axis for axis in self.axes if axis.key not in parts)
-
-    @property
-    def added(self) -> tuple[Axis, ...]:
-        """Axes that are only in the result."""
-        known = {axis.key for group in self.inputs for axis in group.axes}
-        return tuple(axis for axis in self.axes if axis.key not in known)
 
     @property
     def layout(self) -> Layout:
@@ -232,15 +218,12 @@ def _sides(pattern: str, rank: int) -> list[list[list[str]]]:
     for mark, groups in enumerate(parts):
         side: list[list[str]] = []
         for at, group in enumerate(groups):
-            keys = [
-                key
-                for place, axis in enumerate(group)
-                for key in (
-                    open_axes
-                    if axis == _ELLIPSIS
-                    else [axis if isinstance(axis, str) else f"{axis.value}#{mark} {at} {place}"]
+            keys: list[str] = []
+            for place, axis in enumerate(group):
+                number = getattr(axis, "value", None)
+                keys += (
+                    open_axes if axis == _ELLIPSIS else [axis if number is None else f"{number}#{mark} {at} {place}"]
                 )
-            ]
             side += [[key] for key in keys] if group == _ELLIPSIS else [keys]
         sides.append(side)
     return sides
@@ -255,11 +238,7 @@ def _resolve(
     for group, length in zip(sides[0], shape, strict=True):
         given = math.prod(known.get(key, 1) for key in group)
         known |= {key: length // given for key in group if key not in known}
-    return {key: Axis(key.partition("#")[0], known[key], _role(key), key) for key in dict.fromkeys(keys)}
-
-
-def _role(key: str) -> Role:
-    return "ellipsis" if key.startswith(_ELLIPSIS) else "number" if "#" in key else "named"
+    return {key: Axis(key.partition("#")[0], known[key], key) for key in dict.fromkeys(keys)}
 
 
 # ------------------------------------------------------------------------------------------------- stages

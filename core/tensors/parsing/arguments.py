@@ -65,7 +65,8 @@ class Arguments:
         places = [self._value(value, text) for name, value, text in given if not name]
         if places and operation.keywords[:1] in _MATRICES and not isinstance(places[0], Slot):
             raise ExpressionError(f"{operation.name} takes its tensors first, for example {operation.example}.")
-        if operation.takes == ("tensor",) and 0 < len(operation.keywords) < len(places):  # one more may be `out`
+        left_over = places[len(operation.keywords) :] if operation.keywords and "tensors" not in operation.takes else []
+        if any(isinstance(value, Slot) for value in left_over):  # which torch may take for `out`
             raise ExpressionError(
                 f"{operation.name} takes {' and '.join(operation.keywords)} here. For example: {operation.example}."
             )

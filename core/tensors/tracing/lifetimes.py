@@ -49,7 +49,7 @@ def alive(
         behind = frozenset({at}).union(*(graph[number] for number in before))
         graph.append(behind if step.asks_gradient else frozenset())
         if step.operation == "backward" and ("retain_graph", True) not in planned[at - 1].keywords:
-            passed |= graph[before[0]]
+            passed |= graph[planned[at - 1].inputs[0]]
         behind = frozenset[int]().union(*(graph[number] for number in numbers)) - passed
         lasting = {storage: size for number in behind for storage, size in saved.get(number, ())}
         held.append(lasting | {storage: size for number in numbers for storage, size in stored[number].items()})
