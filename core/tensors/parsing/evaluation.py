@@ -13,24 +13,9 @@ from typing import Any, cast
 from core.limits import limit
 from core.tensors.operations.lookup import OPERATIONS
 from core.tensors.operations.table import INDEXING, NAMING, PICKING, PIECE
-from core.tensors.operations.values import (
-    DType,
-    ExpressionError,
-    Index,
-    Slot,
-)
+from core.tensors.operations.values import DType, ExpressionError, Index, Slot
 from core.tensors.parsing.facts import MOST_SHOWN, Fact, Machine, written_value
-from core.tensors.parsing.objects import (
-    Bound,
-    Class,
-    Frame,
-    Function,
-    Instance,
-    Named,
-    Ref,
-    named_in,
-    tensors_in,
-)
+from core.tensors.parsing.objects import Bound, Class, Frame, Function, Instance, Named, Ref, named_in, tensors_in
 from core.tensors.parsing.plan import PlanStep
 from core.tensors.parsing.text import EXAMPLE
 

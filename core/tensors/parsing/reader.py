@@ -16,17 +16,7 @@ from core.tensors.parsing.binding import BindingReader
 from core.tensors.parsing.evaluation import Refused
 from core.tensors.parsing.facts import HELPERS, Fact, Machine
 from core.tensors.parsing.imports import read_import
-from core.tensors.parsing.objects import (
-    Class,
-    Frame,
-    Function,
-    Instance,
-    Module,
-    Named,
-    PythonError,
-    Ref,
-    Storage,
-)
+from core.tensors.parsing.objects import Class, Frame, Function, Instance, Module, Named, PythonError, Ref, Storage
 from core.tensors.parsing.syntax import no_statement, parsed, uncalled
 from core.tensors.parsing.text import check_lines
 
