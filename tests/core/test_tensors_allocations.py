@@ -140,6 +140,11 @@ def test_what_is_kept_for_backward_is_there_as_long_as_backward_could_start(afte
     assert sum(run.held[-1].values()) == 2 * 512 + 40 + y + graph + grads
 
 
+@pytest.mark.parametrize("call", ["ldexp(x[0], x)", "ldexp(x, x[0])", "searchsorted(x[:, 0], x)"])
+def test_what_torch_only_warns_of_allocates_what_the_profiler_says(call: str) -> None:
+    assert compared([(f"torch.{call}", (4, 8), "float32")]) == ["equal"]
+
+
 def test_threads_do_not_see_each_others_memory() -> None:
     alone = [trace(text, (2, 3)).last.bytes_total for text in EXAMPLES["Computed into a new tensor"][:40]]
     together: list[list[int]] = []

@@ -110,6 +110,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "x.share_memory_()": ("is not an operation", "shared memory"),
     "x.to(torch.device)": ("is not a number", "device"),
     "torch.ones(2, dtype=torch.complex64).float()": ("take .real or .imag first", "imaginary part dropped"),
+    "torch.ones(2, dtype=torch.complex64).type_as(x)": ("take .real or .imag first", "imaginary part dropped"),
     "x[:] = torch.ones(3, dtype=torch.complex64)": ("take .real or .imag first", "imaginary part dropped"),
     "x.sum(0, out=x)": ("takes no `out=`", "output argument"),
     "x.view(*x)": ("no argument of `view`", "starred argument"),

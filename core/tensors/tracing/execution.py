@@ -96,6 +96,7 @@ def _called(
         args, named = _reduced(torch.nn.functional, name, inputs[0], args, named)
     if name in _WIDENED and len(inputs) > 1 and inputs[0].shape != inputs[1].shape:
         wide = torch.broadcast_tensors(*inputs[:2])  # as torch does, with a warning
+        wide = (wide[0], inputs[1]) if name == "ldexp" else wide
         args = [wide[1] if value is inputs[1] else value for value in args]
         named = {key: wide[1] if value is inputs[1] else value for key, value in named.items()}
         inputs = [wide[0], *inputs[1:]]

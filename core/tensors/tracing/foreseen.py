@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from core.tensors.operations.guards import check_elements, check_work, padded_numel
@@ -14,8 +15,27 @@ def foresee(torch: Any, call: Callable[[Sequence[Any]], Any], inputs: Sequence[A
 
     Raises `TooLargeError`. What torch refuses by itself is left to the call on the tensors themselves.
     """
+
+    def meta(given: Any) -> Any:
+        if isinstance(given, torch.Tensor):
+            return torch.empty_strided(given.shape, given.stride(), dtype=given.dtype, device="meta")
+        return [meta(item) for item in given]
+
+    try:
+        with torch.no_grad(), torch.device("meta"), _parts()():
+            call(meta(inputs))
+    except ExpressionError:
+        raise
+    except Exception:  # which the call itself says with torch's own words
+        return
+
+
+@cache
+def _parts() -> Any:
+    """A mode in which every part of an operation is held against the caps."""
+    import torch
     from torch.utils._python_dispatch import TorchDispatchMode
-    from torch.utils._pytree import tree_leaves, tree_map
+    from torch.utils._pytree import tree_leaves
     from torch.utils.flop_counter import flop_registry
 
     class Parts(TorchDispatchMode):
@@ -30,15 +50,4 @@ def foresee(torch: Any, call: Callable[[Sequence[Any]], Any], inputs: Sequence[A
                 check_work(flop(*args, **(kwargs or {}), out_val=result) // 2, "The product")
             return result
 
-    def meta(tensor: Any) -> Any:
-        if not isinstance(tensor, torch.Tensor):
-            return tensor
-        return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
-
-    try:
-        with torch.no_grad(), torch.device("meta"), Parts():
-            call(tree_map(meta, list(inputs)))
-    except ExpressionError:
-        raise
-    except Exception:  # which the call itself says with torch's own words
-        return
+    return Parts

@@ -167,6 +167,7 @@ class Run(Recorder):
         name = step.operation.name
         wanted = [value.name for value in (*step.args, *dict(step.keywords).values()) if isinstance(value, DType)]
         casts = name in SHORT_CASTS or (name != "view" and any(not dtype.startswith("complex") for dtype in wanted))
+        casts = casts or (name == "type_as" and complex_ == [True, False])
         writes = step.form == "write" or step.operation.writes
         if casts or (writes and not complex_[0]):
             raise ExpressionError("Complex numbers do not fit into a real type; take .real or .imag first.")
