@@ -27,6 +27,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "x.view(": ("not a complete expression", "syntax"),
     "x.T = x": ("names a tensor, y = x.t(), or writes", "assignment to an attribute"),
     "x.data = x": ("names a tensor, y = x.t(), or writes", "assignment to an attribute"),
+    "y = torch.where(x)\ny.grad = None": ("gives several tensors", "the gradient of several tensors"),
     "x.T += 1": ("only a name or square brackets", "update of an attribute"),
     "torch = x": ("already the name", "module overwritten"),
     "rearrange = x": ("already the name", "operation overwritten"),

@@ -132,6 +132,7 @@ class BindingReader(FunctionReader):
     ) -> None:
         """``self.weight = …``, ``w.requires_grad = True``, ``w.grad = None``."""
         text = self.segment(node)
+        owner = self.one(owner, target.value) if isinstance(owner, Ref) else owner
         if isinstance(owner, Instance):
             if not is_name(name):
                 raise ExpressionError(f"`{name[:40]}` cannot be a name here.")
