@@ -115,8 +115,9 @@ KERNEL = choice(
     (USUAL_KERNEL, *KERNELS),
     USUAL_KERNEL,
     part=LAYOUT,
-    help="On Hopper FlashAttention-3 and cuDNN take half as long as FlashAttention-2, which decides the time of long "
-    "sequences. **usual**: that of the software’s published steps, FlashAttention-2 for PyTorch.",
+    help="On Hopper the newest kernels, FlashAttention-3 among them, take half as long as FlashAttention-2, which "
+    "decides the time of long sequences. **usual**: that of the software’s published steps, FlashAttention-2 for "
+    "PyTorch.",
 )
 AS_LAYERS = "as layers"
 """The loss is written as the layers are."""
