@@ -30,7 +30,8 @@ LINK_VERSION = 4
 
 In version 1 cost was a question of its own, and an MFU typed on Home or Compute budget was always of all hours. In
 version 2 model states were spread in one of four ways, and a layout of the step was not asked for. In version 3 the
-power drawn was that of the accelerators alone, and no memory had to stay free."""
+power drawn was that of the accelerators alone, no memory had to stay free, the k of a length was 1,000, and a batch
+without a unit was one of sequences."""
 
 _LISTED = 8
 _UNREAD = object()
@@ -76,18 +77,18 @@ def quantity(
     low: float = 0.0,
     high: float = float("inf"),
     whole: bool = False,
-    few: float = 0.0,
+    bare_from: float = 0.0,
     part: str = "",
     help: str = "",
 ) -> Field:
-    """A typed quantity (70B, 1.5T, 40%); whole: of things that come one by one. few: a bare number below it lacks the
-    letter that the default has."""
+    """A typed quantity (70B, 1.5T, 40%); whole: of things that come one by one. bare_from: a number below it that
+    has no letter lacks that of the default."""
     letter = default.lstrip("0123456789.")
 
     def read(text: str) -> float:
         value = parse_quantity(text, kind, low=low, high=high, whole=whole, example=default)
         typed = text.strip()
-        if value < few and typed.isdecimal():
+        if value < bare_from and typed.isdecimal():
             plain = format_quantity(value, kind)
             raise QuantityError(f"“{typed}” is {plain}. Did you mean {typed}{letter}? If not, type “{plain}”.")
         return value

@@ -48,7 +48,6 @@ LIMITS: Mapping[str, Limit] = {
     "expression_integer": Limit(10**9, "largest integer", "keeps products of a few sizes and strides inside 64 bits"),
     "expression_number": Limit(10**18, "largest number", "counts of FLOPs and bytes; none of them is a size"),
     "expression_name": Limit(32, "characters", "a name that a line assigns; it labels a tensor in the picture"),
-    "pattern_axes": Limit(16, "axes per side", "einops and einsum patterns; twice what can be drawn"),
     "contraction_points": Limit(1 << 20, "multiply-adds", "einsum and @; bounds time and every intermediate tensor"),
     "tensor_elements": Limit(65_536, "elements", "half a megabyte of int64, which a server can spare for each step"),
     "view_tries": Limit(200, "tries", "of one kind of view for strides that are tried by hand; 20 us each"),

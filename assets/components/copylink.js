@@ -98,7 +98,7 @@ function landAt(name) {
   history.landed = true
   const part = document.getElementsByClassName(`st-key-${name}`)[0] ?? document.getElementById(name) ?? document.querySelector(`.${CSS.escape(name)}`)
   if (!part) return
-  part.style.scrollMarginTop = "4rem" // clear of Streamlit's bar
+  part.style.scrollMarginTop = "3rem" // clear of Streamlit's bar
   const bring = () => (part.querySelector(".np-notes > [data-now=now]") ?? part).scrollIntoView() // notes: the slide on the wall
   const again = setInterval(bring, 100)
   const stop = () => clearInterval(again)

@@ -35,8 +35,8 @@ CHOICES: Mapping[str, Choice] = {
     ),
     "memory": Choice(
         "Memory and small operations",
-        "how fast {it} moves bytes, what a launch costs, and what lies between matmuls",
-        ("memory", "overhead", "operations"),
+        "how fast {it} moves bytes, and what lies between matmuls",
+        ("memory", "operations"),
     ),
     "attention": Choice("Attention", "which attention is fastest on {it}, forward and backward", ("attention",)),
     "layer": Choice(

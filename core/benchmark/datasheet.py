@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from core.benchmark.formulas import share_of_peak
 from core.hardware.accelerators import Accelerator, accelerators
 
 if TYPE_CHECKING:  # pydantic comes with it
@@ -45,10 +44,6 @@ class Datasheet:
         """Dense peak of ``dtype`` in FLOP/s on which all rows agree, otherwise NaN."""
         peaks = {row.peak(dtype) for row in self.rows}
         return peaks.pop() if len(peaks) == 1 else math.nan
-
-    def share(self, dtype: str, rate: float) -> float:
-        """``rate`` over the peak of ``dtype``; NaN when that is unknown."""
-        return share_of_peak(rate, self.peak(dtype))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +94,8 @@ def match(name: str, memory_bytes: float | None, power_limit_w: float | None) ->
     if not rows:
         return Datasheet((), f"the accelerator table has no row for {name}")
     if len(rows) > 1:
-        return Datasheet(tuple(rows), f"{name} may be {_either(row.name for row in rows)}")
+        return Datasheet(tuple(rows), f"{name} may be {' or '.join(row.name for row in rows)}")
     return Datasheet(tuple(rows), "")
-
-
-def _either(names: Iterable[str]) -> str:
-    return " or ".join(names)
 
 
 NO_CPU_DATASHEET = Datasheet((), "no datasheet gives a processor's matmul rate per dtype")

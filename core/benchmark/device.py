@@ -7,6 +7,7 @@ import math
 import os
 import platform
 import re
+from collections.abc import Generator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -81,29 +82,38 @@ def _nvml() -> Any | None:
     return pynvml
 
 
-def gpus() -> tuple[Gpu, ...]:
-    """The NVIDIA GPUs of this machine in NVML's order, none where the driver is missing."""
-    nvml = _nvml()
-    if nvml is None:
-        return ()
+@contextlib.contextmanager
+def _driver() -> Generator[Any]:
+    """NVML as long as it is asked; what it does not tell ends the block. Raises `_SilentError` where it is missing."""
+    if (nvml := _nvml()) is None:
+        raise _SilentError
     try:
         nvml.nvmlInit()
-    except nvml.NVMLError:
-        return ()
-    try:
+        try:
+            yield nvml
+        finally:
+            nvml.nvmlShutdown()
+    except nvml.NVMLError as problem:
+        raise _SilentError from problem
+
+
+class _SilentError(Exception):
+    """Nothing tells."""
+
+
+def gpus() -> tuple[Gpu, ...]:
+    """The NVIDIA GPUs of this machine in NVML's order, none where the driver is missing."""
+    with contextlib.suppress(_SilentError), _driver() as nvml:
         handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
         return tuple(
             Gpu(
                 _text(nvml.nvmlDeviceGetName(handle)),
                 float(nvml.nvmlDeviceGetMemoryInfo(handle).total),
-                _watts(nvml, handle),
+                _watts(nvml, "nvmlDeviceGetPowerManagementDefaultLimit", handle),
             )
             for handle in handles
         )
-    except nvml.NVMLError:
-        return ()
-    finally:
-        nvml.nvmlShutdown()
+    return ()
 
 
 def hold_nvml() -> None:
@@ -115,41 +125,26 @@ def hold_nvml() -> None:
 
 def nvml_state(uuid: str) -> GpuState:
     """Clock, temperature and power of the GPU with CUDA's ``uuid``; unknown where NVML is silent."""
-    nvml = _nvml()
-    if nvml is None or not uuid:
+    if not uuid:
         return GpuState()
-    try:
-        nvml.nvmlInit()
-    except nvml.NVMLError:
-        return GpuState()
-    try:
+    with contextlib.suppress(_SilentError), _driver() as nvml:
         handle = nvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid.removeprefix('GPU-')}")
         return GpuState(
             float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
             float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
-            _watts(nvml, handle),
-            _draw(nvml, handle),
+            _watts(nvml, "nvmlDeviceGetPowerManagementDefaultLimit", handle),
+            _watts(nvml, "nvmlDeviceGetPowerUsage", handle),
         )
-    except nvml.NVMLError:
-        return GpuState()
-    finally:
-        nvml.nvmlShutdown()
+    return GpuState()
 
 
 def _text(name: str | bytes) -> str:
     return name.decode() if isinstance(name, bytes) else name
 
 
-def _watts(nvml: Any, handle: object) -> float | None:
+def _watts(nvml: Any, ask: str, handle: object) -> float | None:
     try:
-        return float(nvml.nvmlDeviceGetPowerManagementDefaultLimit(handle)) / 1000
-    except nvml.NVMLError:
-        return None
-
-
-def _draw(nvml: Any, handle: object) -> float | None:
-    try:
-        return float(nvml.nvmlDeviceGetPowerUsage(handle)) / 1000
+        return float(getattr(nvml, ask)(handle)) / 1000
     except nvml.NVMLError:
         return None
 

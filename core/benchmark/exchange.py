@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from typing import Any, cast
 
 from pydantic import ValidationError
@@ -78,24 +77,13 @@ def _arrived(record: Record, name: str) -> Record:
 def _misfits(problem: ValidationError) -> str:
     """Which fields of a file do not fit, as somebody finds them in it."""
     errors = problem.errors(include_url=False, include_context=False, include_input=False)
-    places = [error["loc"] for error in errors]
-    # A result is tried as each kind of result, named after its number; it is meant as the one that it misses by least.
-    tried = Counter(place[:3] for place in places if _is_tried(place))
-    meant = {kind[:2]: kind for kind, _ in tried.most_common()}
-    named: dict[str, None] = {}
-    for place in places:
-        if not _is_tried(place):
-            named[".".join(map(str, place))] = None
-        elif meant[place[:2]] == place[:3]:
-            named[".".join(map(str, place[:2] + place[3:]))] = None
+    # The place in a result begins with its number and the kind of result that it is read as.
+    places = [loc[:2] + loc[3:] if loc[0] == "outcomes" else loc for loc in (error["loc"] for error in errors)]
+    named = dict.fromkeys(".".join(map(str, place)) for place in places)
     return (
         "This is no measurement: of its fields, these are missing, unknown or out of range: "
         f"{quoted([cleaned(name, 80) for name in named])}."
     )
-
-
-def _is_tried(place: tuple[int | str, ...]) -> bool:
-    return len(place) > 2 and place[0] == "outcomes"
 
 
 def _shown(value: Any) -> Any:

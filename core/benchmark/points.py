@@ -6,15 +6,15 @@ rates, shares and places on a roofline follow from that and are never stored.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from core.benchmark.formulas import achieved_bandwidth, achieved_rate
 from core.limits import limit
 
 Kind: TypeAlias = Literal["matmul", "attention", "memory", "overhead", "operations", "layer"]
-"""Matmuls; fused attention; copies; launches and small operations; memory-bound operations; one layer's step."""
+"""Matmuls; fused attention; copies; launches, which old measurements have; memory-bound operations; a layer's step."""
 
 Regime: TypeAlias = Literal["burst", "sustained"]
 """Timed for a moment, or for so long that power and temperature limits show."""
@@ -134,7 +134,14 @@ class Refusal(Checked):
     text: Text
 
 
-Outcome: TypeAlias = Point | Refusal
+def _which(value: Any) -> str:
+    """Whether an outcome, or what says it, is a refusal."""
+    return "refusal" if isinstance(value, Refusal) or (isinstance(value, dict) and "why" in value) else "point"
+
+
+Outcome: TypeAlias = Annotated[
+    Annotated[Point, Tag("point")] | Annotated[Refusal, Tag("refusal")], Discriminator(_which)
+]
 
 
 class DeviceFacts(Checked):

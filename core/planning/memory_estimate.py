@@ -16,6 +16,7 @@ from core.models.spec import TransformerSpec
 from core.models.stand_in import stand_in
 from core.planning.plan import TYPED, Plan, whole_accelerators
 from core.planning.resolved_layout import plan_layout, spec_of
+from core.step_time.software import written_with
 from core.training.activations.derivation import tensor_bytes
 from core.training.activations.tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
 from core.training.device.buffers import MEASURED, Runtime
@@ -193,7 +194,7 @@ def plan_states(plan: Plan, optimizer: Optimizer, policy: PrecisionPolicy, spec:
 def step_of(plan: Plan, policy: PrecisionPolicy, spec: TransformerSpec) -> Step:
     """How a step of the plan is computed, at its longest."""
     how = plan.compute_options
-    written = IMPLEMENTATIONS[how.implementation]
+    written = written_with(plan.software, IMPLEMENTATIONS[how.implementation])
     written = written_under(written, spec, policy, plan.trained, offloads=how.offload_activations)
     return Step(plan.longest, written, loss=how.loss, chunks=how.chunks).under(policy, plan.trained)
 

@@ -194,7 +194,7 @@ class ComputeOptions:
     implementation: by name, as `core.training` has them. chunks: pieces of the loss. context: bytes of the runtime.
     slack: share that the allocator holds beyond the tensors. in_backward: each tensor is updated as its gradient
     comes. paged: optimizer state may move to the host. offload_activations: what layers keep waits there. display:
-    bytes that a desktop takes.
+    bytes that a desktop takes. kernel: of attention, by name; the software's usual one where it is empty.
     """
 
     implementation: str = FUSED.id
@@ -206,6 +206,7 @@ class ComputeOptions:
     paged: bool = False
     offload_activations: bool = False
     display: float = 0.0
+    kernel: str = ""
 
 
 @dataclass(frozen=True, slots=True)

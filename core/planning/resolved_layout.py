@@ -16,7 +16,7 @@ from core.planning.rates import rates_of
 from core.search.constraints import only
 from core.search.fastest import fastest_layout
 from core.search.request import SearchRequest
-from core.step_time.software import running_on
+from core.step_time.software import running_on, written_with
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.device.buffers import MEASURED
 from core.training.layout import Layout, LayoutError, check, filled
@@ -73,14 +73,14 @@ def search_request(plan: Plan) -> SearchRequest:
         seq_len=plan.seq_len,
         policy=plan.policy_under(optimizer),
         optimizer=optimizer,
-        implementation=IMPLEMENTATIONS[how.implementation],
+        implementation=written_with(plan.software, IMPLEMENTATIONS[how.implementation]),
         offloads=how.offload_activations,
         trained=plan.trained,
         in_backward=how.in_backward,
         paged=how.paged,
         memory_bytes=math.nan if plan.usable_memory == device.memory_bytes else plan.usable_memory,
         keep_free=plan.keeps.free,
-        running=running_on(plan.software, spec, device, plan.peak_dtype),
+        running=running_on(plan.software, spec, device, plan.peak_dtype, how.kernel),
         constraints=plan.constraints,
         runtime=replace(MEASURED, context=how.context, communicator=how.context, slack=how.slack),
         rates=rates_of(plan),

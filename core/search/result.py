@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from core.training.device.memory import DeviceMemory
 from core.training.layout import Layout
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LayoutResult:
     """One plan. Numbers only, no arrays.
 
@@ -30,7 +31,7 @@ class LayoutResult:
     low: float
     high: float
 
-    @property
+    @cached_property
     def seconds(self) -> float:
         """Seconds of one step."""
         return float(self.step.total)

@@ -236,16 +236,6 @@ class Cache:
         """Bytes that do not grow any more: full windows, and states."""
         return float(sum(part.bytes(part.most) for part in self.parts if not np.isinf(part.most)))
 
-    @property
-    def windowed(self) -> bool:
-        """Whether some of it stops growing at a window."""
-        return any(0 < part.most < np.inf for part in self.parts)
-
-    @property
-    def stateful(self) -> bool:
-        """Whether some of it is a state."""
-        return any(not part.most for part in self.parts)
-
     def explain(self, tokens: int) -> list[Explanation]:
         """Every part with its values, after so many tokens."""
         return [part.explain(tokens).about(part.kind) for part in self.parts]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -60,7 +61,7 @@ AS_USUAL = Running()
 """16 bits, overlapped, the newest kernels."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StepTime:
     """Seconds of one step on the rank that takes longest; numbers, or arrays that broadcast.
 
@@ -84,7 +85,7 @@ class StepTime:
     fixed: Any
     jitter: Any
 
-    @property
+    @cached_property
     def total(self) -> Any:
         """Seconds of the whole step."""
         return added_up(getattr(self, field.name) for field in fields(self))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from core.hardware.accelerators import Accelerator
 from core.models.spec import TransformerSpec
 from core.step_time.parts import Kernel, Running, Software
+from core.training.activations.tensors import Implementation, Loss
 
 Captured: TypeAlias = Literal["step", "parts", "none"]
 """What CUDA graphs capture of a mixture's step: all of it, parts, or nothing."""
@@ -26,7 +27,8 @@ class TrainingSoftware:
 
     meaning: what it does, and what was published of it.  dense, mixture: whose steps those of dense models and of
     mixtures of experts are like.  attention: its fused kernel on Hopper.  overlap, overlap_tensor, stops_early: as in
-    `Running`.
+    `Running`.  weighs_inside: as in `Implementation`; Megatron-Core does since 2025 [megatron/core/transformer/moe/
+    experts.py, permuted_probs].  loss: how it computes cross-entropy, where not as its layers are written.
     """
 
     id: str
@@ -38,6 +40,8 @@ class TrainingSoftware:
     stops_early: int
     captured: Captured
     overlap: float = 1
+    weighs_inside: bool = False
+    loss: Loss | None = None
 
 
 MEGATRON = TrainingSoftware(
@@ -50,6 +54,7 @@ MEGATRON = TrainingSoftware(
     overlap_tensor=None,
     stops_early=0,
     captured="parts",
+    weighs_inside=True,
 )
 TUNED = TrainingSoftware(
     id="Megatron-Core, tuned",
@@ -62,6 +67,7 @@ TUNED = TrainingSoftware(
     overlap_tensor=None,
     stops_early=0,
     captured="step",
+    weighs_inside=True,
 )
 COMPILED = TrainingSoftware(
     id="FSDP2, compiled",
@@ -76,13 +82,15 @@ COMPILED = TrainingSoftware(
 )
 EAGER = TrainingSoftware(
     id="PyTorch, eager",
-    meaning="The same operation by operation, as torchtitan without torch.compile and llm-foundry.",
+    meaning="The same operation by operation, as torchtitan without torch.compile and llm-foundry; its loss writes "
+    "the logits out in fp32.",
     dense="eager",
     mixture="eager",
     attention="fa2",
     overlap_tensor=0,
     stops_early=1,
     captured="none",
+    loss="separate",
 )
 INTERNEVO = TrainingSoftware(
     id="InternEvo",
@@ -106,15 +114,32 @@ SOFTWARE: Mapping[str, TrainingSoftware] = MappingProxyType(
 USUAL_SOFTWARE = MEGATRON.id
 
 
-def running_on(software: str, spec: TransformerSpec, accelerator: Accelerator, dtype: str) -> Running:
-    """How a software runs a step of ``spec`` on an accelerator, its products in ``dtype``."""
+KERNELS: Mapping[str, Kernel] = MappingProxyType({"FlashAttention-3 or cuDNN": "newest", "FlashAttention-2": "fa2"})
+"""Kernels of fused attention by the names that a plan has for them; they differ on Hopper."""
+
+
+def written_with(software: str, implementation: Implementation) -> Implementation:
+    """An implementation as a software has it."""
+    return replace(implementation, weighs_inside=SOFTWARE[software].weighs_inside and not implementation.written_out)
+
+
+def loss_with(software: str, implementation: Implementation) -> Loss:
+    """How a software computes cross-entropy unless it is told."""
+    return SOFTWARE[software].loss or implementation.loss
+
+
+def running_on(software: str, spec: TransformerSpec, accelerator: Accelerator, dtype: str, kernel: str = "") -> Running:
+    """How a software runs a step of ``spec`` on an accelerator, its products in ``dtype``.
+
+    kernel: of attention, by its name in `KERNELS`; the software's usual one where it is empty.
+    """
     item = SOFTWARE[software]
     mixed = spec.experts is not None
     return Running(
         dtype=dtype,
         overlap=item.overlap,
         overlap_tensor=item.overlap_tensor,
-        attention=item.attention,
+        attention=KERNELS[kernel] if kernel else item.attention,
         software=item.mixture if mixed else item.dense,
         graphs=launches_hidden(item.captured, accelerator.name) if mixed else 1,
         stops_early=item.stops_early,

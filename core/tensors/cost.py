@@ -16,10 +16,7 @@ _STRIDE = Source(
 @formula(
     r"\v{elements} \cdot \v{element_bytes}",
     result=Symbol("M", "memory of the elements", "bytes"),
-    symbols={
-        "elements": Symbol("n", "elements", "count"),
-        "element_bytes": Symbol("b", "bytes per element", "bytes"),
-    },
+    symbols={"elements": Symbol("n", "elements", "count"), "element_bytes": Symbol("b", "bytes per element", "bytes")},
     sources=(_VIEWS,),
 )
 def tensor_bytes(elements: float, element_bytes: float) -> float:

@@ -135,45 +135,6 @@ class Layout:
                 cells += index * stride
         return cells
 
-    def indices(self, cell: int) -> tuple[tuple[int, ...], ...]:
-        """Every index whose element lies in storage ``cell``, in logical order; several when elements overlap.
-
-        Raises ``ValueError`` when more than ``tensor_elements`` of core.limits share the cell.
-        """
-        rows: list[tuple[int, ...]] = []
-        # Longest steps first: what the shorter ones can still reach then leaves few indices to try.
-        dims = sorted(range(self.rank), key=lambda d: -abs(self.stride[d]))
-        low, high = [0], [0]
-        for dim in reversed(dims):
-            reach = (self.shape[dim] - 1) * self.stride[dim]
-            low.append(low[-1] + min(reach, 0))
-            high.append(high[-1] + max(reach, 0))
-        low.reverse()
-        high.reverse()
-        index = [0] * self.rank
-
-        def search(depth: int, left: int) -> None:
-            if depth == self.rank:
-                if len(rows) == limit("tensor_elements"):
-                    raise ValueError(f"more than {limit('tensor_elements'):,} elements lie in cell {cell}")
-                rows.append(tuple(index))
-                return
-            dim = dims[depth]
-            stride, last = self.stride[dim], self.shape[dim] - 1
-            first = 0
-            if stride:
-                # left - i·stride must stay between low and high of the remaining dimensions.
-                ends = (left - high[depth + 1], left - low[depth + 1])
-                near, far = ends if stride > 0 else (-ends[1], -ends[0])
-                first, last = max(0, -(-near // abs(stride))), min(last, far // abs(stride))
-            for i in range(first, last + 1):
-                index[dim] = i
-                search(depth + 1, left - i * stride)
-
-        if self.numel and low[0] <= cell - self.offset <= high[0]:
-            search(0, cell - self.offset)
-        return tuple(sorted(rows))
-
     @property
     def overlaps(self) -> bool:
         """Whether two different elements share a storage cell; exact, where torch's own test gives up on some.

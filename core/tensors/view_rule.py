@@ -90,11 +90,6 @@ class ViewVerdict:
         """Bytes that ``.reshape`` copies: none when the view works, those of all elements otherwise."""
         return None if self.reshape_copies is None else self.reshape_copies * element_size
 
-    @property
-    def least_copies(self) -> int | None:
-        """Elements that the cheapest fix copies; ``None`` when none exists."""
-        return self.reshape_copies if self.narrowed is None else self.narrowed.elements
-
 
 class ShapeError(ValueError):
     """A new shape that no tensor of this many elements can take; the message says why."""

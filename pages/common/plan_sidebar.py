@@ -25,6 +25,7 @@ from core.planning.form.layout import (
     EXPERT,
     IMPLEMENTATION,
     INTERLEAVE,
+    KERNEL,
     LAYING,
     LOSS,
     MICRO_BATCH,
@@ -134,7 +135,8 @@ _MORE: Mapping[str, tuple[str, Callable[[Plan], Rows]]] = {
     "layout": (
         "Layout",
         lambda plan: (
-            LAYING, *(_OWN_LAYOUT if plan.own_layout else ()), IMPLEMENTATION, LOSS, (CHUNKS, OVERHEAD, SLACK),
+            LAYING, *(_OWN_LAYOUT if plan.own_layout else ()), IMPLEMENTATION, (KERNEL, LOSS),
+            (CHUNKS, OVERHEAD, SLACK),
         ),
     ),
     "trained": ("What is trained", _trained),

@@ -74,14 +74,18 @@ def header(page: PageSpec) -> Head:
     """Title, and in a box beside it what one learns here and the page's tour; a projector's bar takes its place."""
     if projecting():
         return Head()
+    at = st.query_params.get(tours.TOUR, "")
     with st.container(key="np-head", horizontal=True, vertical_alignment="center", gap="small"):
         st.title(page.h1, anchor=False, width="content")
         # Under another key it is drawn anew, which is closed.
         with st.popover("Examples", key=f"{page.id}:examples:{st.session_state.get(TAKEN, 0)}"):
             st.html(f'<p class="np-lead">{rich(page.lead)}</p>')
             examples = st.container()
-            st.html(tours.row(page, st.query_params.get(tours.TOUR, "")))
+            if not tours.at_stop(page, at):
+                st.html(tours.row(page))
         question = st.container(key="np-question", horizontal=True, vertical_alignment="center", gap="xsmall")
+    if tours.at_stop(page, at):  # beside the page, whatever is shut
+        st.html(tours.row(page, at))
     return Head(examples, question)
 
 

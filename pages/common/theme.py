@@ -64,8 +64,9 @@ def in_link() -> dict[str, str]:
 @lru_cache(maxsize=2)
 def _stylesheet(projector: bool) -> str:
     names = ("napkin.css", "projector.css") if projector else ("napkin.css",)
-    css = "\n".join((_ASSETS / name).read_text(encoding="utf-8") for name in names)
-    return f"<style>.stApp {{ {css_variables()} }}\n{css}</style>"
+    css = " ".join(" ".join((_ASSETS / name).read_text(encoding="utf-8").split()) for name in names)
+    # On one line, since Streamlit looks through the lines of what it is given in every run.
+    return f"<style>.stApp {{ {css_variables()} }} {css}</style>"
 
 
 _DRAWN = "app:theme"

@@ -159,7 +159,7 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
     MEASURE.id: (
         Stop("The rates of this machine, dtype by dtype"),
         Stop("The lecture’s experiment", {"what": "The lecture’s experiment"}),
-        Stop("What moves bytes, and what a launch costs", {"what": "Memory and small operations"}),
+        Stop("What moves bytes, and what lies between matmuls", {"what": "Memory and small operations"}),
         Stop("Its own roofline", {"what": "Everything", "roof": "true"}, at="roof"),
         Stop("One layer, predicted and timed", {"what": "One layer’s training step"}),
     ),
@@ -181,6 +181,11 @@ def _examples() -> str:
     return pack(examples())
 
 
+def at_stop(page: PageSpec, at: str) -> bool:
+    """Whether ``at`` is a stop of the page's tour."""
+    return at in map(str, range(1, len(TOURS[page.id]) + 1))
+
+
 def row(page: PageSpec, at: str = "") -> str:
     """The tour as HTML, every stop a link: folded to a line, or open beside the page for who is at stop ``at``."""
     items = [
@@ -188,7 +193,7 @@ def row(page: PageSpec, at: str = "") -> str:
         f"{stop.says}</a></li>"
         for number, (stop, href) in enumerate(zip(TOURS[page.id], hrefs(page), strict=True), 1)
     ]
-    beside = any("aria-current" in item for item in items)
+    beside = at_stop(page, at)
     return (
         f'<details class="np-tour{" np-beside" if beside else ""}"{" open" if beside else ""}>'
         f"<summary>A tour in five steps</summary><ol>{''.join(items)}</ol></details>"

@@ -1,5 +1,6 @@
 """Home: the lecture's three napkin questions as live sentences, each a link into its page with the same inputs."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from core.budget.errors import BudgetError
@@ -10,12 +11,14 @@ from core.floats.typed_numbers import number_text, parse
 from core.planning.evaluation import Answer, answer
 from core.planning.form.layout import LAYING
 from core.planning.form.plan_form import link_texts, plan_of
+from core.planning.form.trained import METHOD
 from core.planning.largest_model import Largest, largest
 from core.planning.nearest_runs import similar_runs
 from core.planning.plan import TYPED, Plan
 from core.planning.presets import FIRST_TUNING, LECTURE, MEMORY_PRESETS, REMARKS
 from core.planning.search_around import layout_texts
 from core.training.layout import LayoutError
+from core.training.trained import TrainedError
 from core.views.floats.text import as_read
 from core.views.plan import text as words_plan
 from core.views.plan import text_memory as words
@@ -66,6 +69,23 @@ def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
     return None
 
 
+def _largest(inputs: Inputs, plan: Plan, texts: Mapping[str, str]) -> tuple[Largest, Plan, Mapping[str, str]]:
+    """The largest model of a plan, which it is with its texts without the layout or the choice of trained tensors that
+    cannot be."""
+    try:
+        return largest(plan, inputs.reading.values[COUNTED.id]), plan, texts
+    except TrainedError as problem:
+        if plan.trained.everything:
+            raise
+        inputs.fail(words.refused(problem), "Counted with all of the model trained.")
+        return _largest(inputs, replace(plan, trained=Plan().trained), {**texts, METHOD.id: METHOD.default})
+    except LayoutError as problem:
+        if not plan.own_layout:
+            raise
+        inputs.fail(f"The layout cannot be: {words.refused(problem)}", "Counted as without splitting the model.")
+        return _largest(inputs, replace(plan, own_layout=False), {**texts, LAYING.id: LAYING.default})
+
+
 def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
     """The largest model that fits, as on Training memory; nothing where that failed."""
     values, texts = inputs.reading.values, inputs.reading.texts
@@ -77,13 +97,7 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
             plan_sidebar.ask(inputs, "counting", COUNTED)
             chips = show.slot()
         place, picture = show.slot(), show.slot()
-        try:
-            result = largest(holder_plan, values[COUNTED.id])
-        except LayoutError as problem:
-            holder_plan = replace(holder_plan, own_layout=False)
-            texts = {**texts, LAYING.id: LAYING.default}
-            result = largest(holder_plan, values[COUNTED.id])
-            inputs.fail(f"The layout cannot be: {words.refused(problem)}", "Counted as without splitting the model.")
+        result, holder_plan, texts = _largest(inputs, holder_plan, texts)
         show.input_errors(inputs)
         inputs.presets("What is counted", HELD_CHIPS, into=chips, key="held", at="large")
         with place:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import streamlit as st
 
-from core.benchmark.collectives import Collectives, Timing
+from core.benchmark.collectives import Collectives
 from core.benchmark.nccl_tests import command, read_output
 from core.benchmark.record import Record
 from core.limits import limit
@@ -22,10 +20,7 @@ from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 from pages.measure.panels import offered
 
-_FRESH_S = 15.0
-_FILE, _TEXT, _WRONG, _LIST, _SHOWN, _READ = (
-    f"device:links:{item}" for item in ("file", "text", "wrong", "list", "shown", "read")
-)
+_FILE, _TEXT, _WRONG, _SHOWN, _READ = (f"device:links:{item}" for item in ("file", "text", "wrong", "shown", "read"))
 
 
 def several(inputs: Inputs, record: Record | None) -> None:
@@ -67,35 +62,22 @@ def _describe(result: Collectives, record: Record | None) -> None:
     show.takeaway(sentence)
     show.note(detail)
     show.chart(charts.bandwidths(result, TOKENS, link), alt=text.chart_alt(result, link), key="device:links:chart")
-    largest = result.largest.values()
-    _table(result, largest, text.CAPTION)
+    columns = [show.Column(name, numeric=i > 0, whole=i == 0) for i, name in enumerate(text.HEADINGS)]
+    show.small_table(columns, text.rows(result, result.largest.values()), caption=text.CAPTION)
     for remark in text.remarks(result):
         show.note(remark)
     if texts := with_measured_links(result, record):
         offered(texts, (text.link_line(result),))
-    if len(result.timings) > len(largest):
-        with show.fold("Every size in numbers", key="device:links:numbers") as numbers:
-            if numbers.open:
-                _table(result, result.timings, "")
     show.how(text.explanations(result), key="device:links:how", label="How bus bandwidth is computed")
-
-
-def _table(result: Collectives, timings: Iterable[Timing], caption: str) -> None:
-    columns = [show.Column(name, numeric=i > 0, whole=i == 0) for i, name in enumerate(text.HEADINGS)]
-    show.small_table(columns, text.rows(result, timings), caption=caption)
 
 
 def _chosen() -> str:
     """The id of the kept result that is shown, empty for none; a list to choose from where there are several."""
-    read_at, names, why = st.session_state.get(_LIST, (0.0, {}, ""))
-    if not read_at or time.monotonic() - read_at > _FRESH_S:
-        try:
-            names, why = {links.id: links.name for links in opened().links.all()}, ""
-        except StoreError as problem:
-            why = str(problem)
-        st.session_state[_LIST] = (time.monotonic(), names, why)
-    if why:
-        show.error(why)
+    names: dict[str, str] = {}
+    try:
+        names = {links.id: links.name for links in opened().links.all()}
+    except StoreError as problem:
+        show.error(str(problem))
     here, result = st.session_state.get(_READ, ("", None))
     if result is not None and not here:
         names = {"": f"{text.named(result)} (not kept)", **names}
@@ -136,8 +118,7 @@ def _uploaded() -> None:
 
 def _bring(output: str) -> None:
     """Read the output of nccl-tests, and keep what it says."""
-    for item in (_WRONG, _LIST):
-        st.session_state.pop(item, None)
+    st.session_state.pop(_WRONG, None)
     try:
         result = read_output(output, datetime.now(UTC).date())
     except ValueError as problem:
@@ -156,5 +137,5 @@ def _remove(wanted: str) -> None:
         opened().links.remove(wanted)
     except StoreError as problem:
         st.session_state[_WRONG] = str(problem)
-    for item in (_SHOWN, _READ, _LIST):
+    for item in (_SHOWN, _READ):
         st.session_state.pop(item, None)

@@ -19,7 +19,6 @@ from core.views.benchmark import history
 from core.views.benchmark.plain_text import in_sentences
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.theme import TOKENS
 from pages.measure.panels import table
 from pages.measure.running import measurement_writer
 
@@ -98,9 +97,6 @@ def past(inputs: Inputs, record: Record | None) -> None:
     if doubt := history.comparable(other, record):
         show.error(doubt)
     if rows := history.compared(other, record):
-        drawn = history.picture(other, record, TOKENS)
-        if drawn["data"]:
-            show.chart(drawn, alt=history.picture_alt(other, record), key="device:compared")
         caption = f"First, compared with: {history.named(other)}. Second, shown: {history.named(record)}."
         table(("What", "First", "Second", "Second: times as fast"), rows, caption)
 

@@ -110,10 +110,10 @@ def supplemented(record: Record, others: Sequence[Record]) -> Record:
 
 def every(record: Record) -> None:
     """Every matmul, squares and shapes."""
-    if not matmul.bests(record):
+    if points := common.of_kind(record, "matmul"):
+        table(others.headings(points), others.rows(points), "In the order of measuring.", words=2)
+    else:
         show.note("No matmul is part of this measurement.")
-        return
-    table(matmul.ALL_HEADINGS, matmul.every_row(record), "In the order of measuring.", words=2)
 
 
 def opened(record: Record) -> tuple[Explanation, ...]:

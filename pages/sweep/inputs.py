@@ -63,7 +63,7 @@ def draw_question(inputs: Inputs, a: SweepInputs) -> None:
     """The two sides, what the cells show, and what they keep to."""
     with plan_sidebar.question():
         for word, axis, values in (("Across", X, X_VALUES), ("up", Y, Y_VALUES)):
-            plan_sidebar.ask(inputs, word, axis, width=142)
-            plan_sidebar.ask(inputs, "", values, width=112)
-        plan_sidebar.ask(inputs, "show", RESULT, width=115)
-        plan_sidebar.ask(inputs, "within", DUE, width=85, placeholder=limited(sweep_limits(None, a.plan)))
+            plan_sidebar.ask(inputs, word, axis, width=164)
+            plan_sidebar.ask(inputs, "", values, width=96)
+        plan_sidebar.ask(inputs, "show", RESULT, width=100)
+        plan_sidebar.ask(inputs, "within", DUE, width=78, placeholder=limited(sweep_limits(None, a.plan)))

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from core.budget.errors import BudgetError
-from core.fields import LINK_VERSION
+from core.fields import LINK_VERSION, Form
 from core.hardware.accelerators import accelerators
 from core.lecture.catalogue import CLAIMS
 from core.models.catalog import CATALOG
@@ -22,10 +22,12 @@ from core.views.plan import text as plan_text
 from core.views.plan import text_memory
 from core.views.report.plan_table import plan_lines
 from core.views.report.tables import lines_csv
-from pages.common.registry import COMPUTE, HOME, MEMORY, PARALLEL, PageSpec
+from pages.common.registry import COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF, PageSpec
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.compute.form import PANELS
+from pages.home.form import FORM as HOME_FORM
 from pages.memory.form import FORM as MEMORY_FORM
+from pages.sweep.form import FORM as WHAT_IF_FORM
 from tests.app.plan_pages import (
     CLOSED,
     OPEN,
@@ -168,6 +170,12 @@ def test_folding_a_panel_by_hand_keeps_its_fields() -> None:
 
 def test_a_link_names_every_field_and_opens_to_the_same_page() -> None:
     opens_to_itself(COMPUTE, COMPUTE_FORM, {**OPEN, **FOLDED, **PACED})
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("page", "form"), [(HOME, HOME_FORM), (MEMORY, MEMORY_FORM), (WHAT_IF, WHAT_IF_FORM)])
+def test_a_link_to_everything_open_opens_to_it(page: PageSpec, form: Form) -> None:
+    opens_to_itself(page, form, {field.id: "true" for field in form.fields if field.kind == "switch"})
 
 
 def test_a_link_of_version_1_is_translated() -> None:

@@ -72,13 +72,33 @@ def fresh_server(tmp_path: Path) -> Callable[[], object]:
     return lambda: running_server(tmp_path / "fresh.txt")
 
 
-TRAFFIC = """
-window.traffic = { sent: 0, heard: 0, late: 0, held: null, underway: 0 }
+TRAFFIC = """{
+window.traffic = { begun: 0, wanted: 0, crossed: false, heard: 0, late: 0, held: null, underway: 0 }
+const numbers = bytes => {
+  const found = {}
+  let at = 0
+  const number = () => { for (let n = 0, by = 1; ; by *= 128) {
+    n += (bytes[at] & 127) * by
+    if (bytes[at++] < 128) return n
+  } }
+  while (at < bytes.length) {
+    const tag = number()
+    found[tag >> 3] = number()
+    if (tag & 7) at += found[tag >> 3]
+  }
+  return found
+}
+const [NEW_SESSION, SCRIPT_FINISHED, EARLY_FOR_RERUN, RERUN_SCRIPT] = [4, 6, 2, 11]
 window.WebSocket = class extends WebSocket {
   constructor(...address) {
     super(...address)
     this.addEventListener('message', event => {
-      if (event.late || !(traffic.late || traffic.held)) return traffic.heard++
+      if (event.late || !(traffic.late || traffic.held)) {
+        const said = numbers(new Uint8Array(event.data))
+        if (NEW_SESSION in said) traffic.begun++
+        if (said[SCRIPT_FINISHED] === EARLY_FOR_RERUN) traffic.wanted = traffic.begun + 1
+        return traffic.heard++
+      }
       event.stopImmediatePropagation()
       const again = Object.assign(new MessageEvent('message', { data: event.data }), { late: true })
       traffic.underway++
@@ -87,11 +107,18 @@ window.WebSocket = class extends WebSocket {
     })
   }
   send(data) {
-    traffic.sent = traffic.heard + 1
+    if (data[0] >> 3 === RERUN_SCRIPT) {
+      traffic.crossed = traffic.begun < traffic.wanted
+      traffic.wanted = traffic.begun + 1
+    }
     super.send(data)
   }
-}"""
-"""Counts what a page hears from its server; what it sent is answered once it has heard as much as ``sent``.
+}}"""
+"""Counts the runs whose beginning a page hears of, and how many it is to hear of before it is at rest.
+
+A run answers what was sent, or the run before it that ended early. ``crossed``: something was sent before the run for
+what was sent earlier had begun; one run may answer both, or each has its own. Messages are protobuf: of each part
+there is its number, and its value or length.
 
 ``late``: milliseconds by which the page hears everything later, as from a server that is far away or busy. ``held``: a
 list that keeps what it would hear until somebody calls all that is in it.
@@ -100,9 +127,9 @@ list that keeps what it would hear until somebody calls all that is in it.
 SETTLED = """async (patience) => {
   const drawn = () => new Promise(done => requestAnimationFrame(() => setTimeout(done, 25)))
   const missing = () => {
-    const { sent, heard, underway } = window.traffic ?? { sent: 0, heard: 0 }
+    const { begun, wanted, underway } = window.traffic ?? { begun: 0, wanted: 0 }
     const shadows = [...document.querySelectorAll('*')].map(e => e.shadowRoot).filter(root => root)
-    return heard < sent || underway ? 'an answer of the server'
+    return begun < wanted || underway ? 'an answer of the server'
       : !document.querySelector('[data-testid="stApp"][data-test-script-state="notRunning"]') ? 'the end of a run'
       : document.querySelector('[data-testid="stSkeleton"]') ? 'the code that draws an element'
       : document.querySelector('[data-stale="true"]') ? 'what a run has left of the page before'
@@ -110,7 +137,7 @@ SETTLED = """async (patience) => {
       : null
   }
   const end = performance.now() + patience
-  for (let quiet = 0, before = -1; quiet < 4;) {
+  for (let quiet = 0, before = -1; quiet < (window.traffic?.crossed ? 16 : 4);) {
     await drawn()
     const lacks = missing(), heard = window.traffic?.heard ?? 0
     quiet = lacks || heard !== before ? 0 : quiet + 1
@@ -118,7 +145,8 @@ SETTLED = """async (patience) => {
     if (performance.now() > end) throw new Error(`after ${patience} ms the page still waits for ${lacks ?? 'silence'}`)
   }
 }"""
-"""Four frames in a row, the first of which has handled the events before, found nothing missing and heard nothing new.
+"""Four frames in a row, the first of which has handled the events before, found nothing missing and heard nothing new;
+sixteen where one more run may be to come.
 
 Kinds of elements are loaded one by one on the first visit, and a skeleton stands for each until its code is there:
 until then the first field in the document need not be the first one of the page.

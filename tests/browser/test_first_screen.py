@@ -54,14 +54,12 @@ def questions(spec: PageSpec) -> Mapping[str, str]:
     return {name: f"{spec.url_path}?{urlencode(texts)}" for name, texts in fields.items()}
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("spec", PLANNING, ids=lambda spec: spec.id)
 def test_answer_and_picture_stand_on_the_first_screen(
-    open_page: Callable[..., Page], server: str, spec: PageSpec, theme: str
+    open_page: Callable[..., Page], server: str, spec: PageSpec
 ) -> None:
     page, low = open_page(spec.url_path), list[str]()
     page.set_viewport_size({"width": 1280, "height": 800})
-    page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
     for name, address in questions(spec).items():
         page.goto(f"{server}/{address}")
         settle(page)

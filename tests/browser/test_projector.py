@@ -82,6 +82,7 @@ def test_every_page_is_readable_from_the_last_row_and_moved_through_by_keys(
 ) -> None:
     page = open_page(COMPARE.url_path)
     page.set_viewport_size({"width": 1280, "height": HEIGHT})
+    page.get_by_test_id("stPopoverButton").filter(has_text="Examples").click()
     page.get_by_text("A tour in five steps").click()
     page.locator(".np-tour a").first.click()
     page.get_by_label("Baseline").first.wait_for()

@@ -48,22 +48,22 @@ def heard(page: Page) -> None:
 
 
 GPT, LLAMA = preset("GPT-3 175B"), preset("Llama 2 70B")
-MOVES, SPLIT = panel("What moves the answer"), panel("Parameters or tokens")
+MOVES = panel("What moves the answer")
 
 CASES: dict[str, tuple[int, tuple[Change, ...], dict[str, str]]] = {
-    "a chip, a panel": (100, (GPT, MOVES), {"model": "GPT-3 175B", "tokens": "300B", "moves": "true"}),
+    "a chip, a panel": (100, (GPT, MOVES), {"p_model": "GPT-3 175B", "p_tokens": "300B", "c_moves": "true"}),
     "a chip, a field of it": (
         0,
         (held, GPT, typed("How many", "20,000"), heard),
-        {"model": "GPT-3 175B", "count": "20,000"},
+        {"p_model": "GPT-3 175B", "p_count": "20,000"},
     ),
-    "two chips": (400, (GPT, LLAMA), {"model": "Llama 2 70B", "tokens": "2T", "gpu": "A100 SXM 80 GB"}),
-    "a panel, a chip, the panel": (400, (MOVES, GPT, MOVES), {"model": "GPT-3 175B", "moves": "false"}),
-    "a question, a panel": (400, (option("tokens"), MOVES), {"find": "tokens", "moves": "true"}),
+    "two chips": (400, (GPT, LLAMA), {"p_model": "Llama 2 70B", "p_tokens": "2T", "p_gpu": "A100 SXM 80 GB"}),
+    "a panel, a chip, the panel": (400, (MOVES, GPT, MOVES), {"p_model": "GPT-3 175B", "c_moves": "false"}),
+    "a question, a panel": (400, (option("tokens"), MOVES), {"p_find": "tokens", "c_moves": "true"}),
     "a chip, a field, a panel": (
         0,
         (held, GPT, typed("Tokens", "1T"), MOVES, heard),
-        {"model": "GPT-3 175B", "tokens": "1T", "moves": "true"},
+        {"p_model": "GPT-3 175B", "p_tokens": "1T", "c_moves": "true"},
     ),
 }
 """What is done → by how many milliseconds the browser hears its answers late, the changes, and what is wanted then."""
@@ -79,7 +79,7 @@ def link(page: Page) -> str:
 
 def shown(page: Page) -> list[str]:
     """What the page's boxes hold, and its answer."""
-    boxes: Locator = page.locator("[data-testid=stMain] input[type=text]:visible")
+    boxes: Locator = page.locator(".stApp input[type=text]:visible")
     return [page.locator(".np-answer").inner_text(), *(box.input_value() for box in boxes.all())]
 
 
@@ -92,7 +92,7 @@ def test_changes_faster_than_answers(open_page: OpenPage, case: str) -> None:
         change(page)
     settle(page)
     linked = fields(link(page))
-    assert {name: linked[f"c_{name}"][0] for name in wanted} == wanted
+    assert {name: linked[name][0] for name in wanted} == wanted
     for name, values in fields(page.url).items():
         assert linked[name] == values, name
     seen, full, address = shown(page), link(page), page.url

@@ -70,23 +70,21 @@ def walk(page: Page, slides: Iterable[int] | None) -> list[str]:
     return wrong
 
 
-def on_the_wall(open_page: Callable[..., Page], spec: PageSpec, theme: str) -> Page:
-    return open_page(f"{spec.url_path}?projector=true", theme=theme)
+def on_the_wall(open_page: Callable[..., Page], spec: PageSpec) -> Page:
+    return open_page(f"{spec.url_path}?projector=true")
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("spec", [FLOATS, TENSORS, LECTURE], ids=lambda spec: spec.id)
-def test_every_slide_is_whole(open_page: Callable[..., Page], spec: PageSpec, theme: str) -> None:
-    assert walk(on_the_wall(open_page, spec, theme), None) == []
+def test_every_slide_is_whole(open_page: Callable[..., Page], spec: PageSpec) -> None:
+    assert walk(on_the_wall(open_page, spec), None) == []
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_slide_of_the_lectures_deck_is_whole(open_page: Callable[..., Page], server: str, theme: str) -> None:
+def test_every_slide_of_the_lectures_deck_is_whole(open_page: Callable[..., Page], server: str) -> None:
     """Once its question is answered it says something and shows it, across pages."""
     slides, wrong = tuple(lecture_slides().values()), list[str]()
-    page = open_page(slide_address(STANDARD, slides, 1), theme=theme)
+    page = open_page(slide_address(STANDARD, slides, 1))
     for number, slide in enumerate(slides, 1):
         page.goto(f"{server}/{slide_address(STANDARD, slides, number)}")
         settle(page)
@@ -108,4 +106,4 @@ def test_every_slide_of_the_lectures_deck_is_whole(open_page: Callable[..., Page
 @pytest.mark.journey
 @pytest.mark.parametrize(("spec", "slides"), [(TENSORS, (4, 8))], ids=["tensors"])
 def test_some_slides_are_whole(open_page: Callable[..., Page], spec: PageSpec, slides: tuple[int, ...]) -> None:
-    assert walk(on_the_wall(open_page, spec, "light"), slides) == []
+    assert walk(on_the_wall(open_page, spec), slides) == []

@@ -93,7 +93,7 @@ def open_all(page: Page) -> None:
     """Open every panel, and those in panels."""
     closed = page.locator('[data-testid="stExpander"] > details:not([open]) > summary')
     while closed.count():
-        closed.first.click()
+        closed.evaluate_all("all => all.forEach(one => one.click())")
         settle(page)
 
 

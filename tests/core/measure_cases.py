@@ -61,14 +61,14 @@ def record(number: int = 0, points: int = 2, **more: Any) -> Record:
 
 # ------------------------------------------------------------------------------------------ any record
 
-_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 _NAME = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
-_AMOUNT = st.floats(0, 1e30)
-_MAYBE = st.none() | _AMOUNT
+AMOUNT = st.floats(0, 1e30)
+_MAYBE = st.none() | AMOUNT
 _SECONDS = st.floats(1e-9, 1e6)
 _COUNT = st.integers(0, 2**63 - 1)
 _SHAPE = st.lists(_COUNT, max_size=8).map(tuple)
-_ITEMS = st.builds(
+ITEMS = st.builds(
     Item,
     kind=st.sampled_from(KINDS),
     name=_NAME,
@@ -81,27 +81,31 @@ _MOMENTS = st.builds(Moment, clock_mhz=_MAYBE, temperature_c=_MAYBE, power_w=_MA
 
 
 @st.composite
-def _points(draw: st.DrawFn) -> Point:
+def points(draw: st.DrawFn) -> Point:
     best, p10, median, p90 = sorted(draw(_SECONDS) for _ in range(4))
     return Point(
-        item=draw(_ITEMS),
+        item=draw(ITEMS),
         shape=draw(_SHAPE),
-        flop=draw(_AMOUNT),
-        bytes=draw(_AMOUNT),
+        flop=draw(AMOUNT),
+        bytes=draw(AMOUNT),
         median_s=median,
         best_s=best,
         p10_s=p10,
         p90_s=p90,
         runs=draw(st.integers(1, 2**63 - 1)),
-        duration_s=draw(_AMOUNT),
+        duration_s=draw(AMOUNT),
         relative_error=draw(_MAYBE),
         peak_memory_bytes=draw(_MAYBE),
         before=draw(_MOMENTS),
         after=draw(_MOMENTS),
-        note=draw(_TEXT),
+        note=draw(TEXT),
     )
 
 
+OUTCOMES = points() | st.builds(Refusal, item=ITEMS, why=st.sampled_from(["refused", "skipped"]), text=TEXT)
+DEVICES = st.builds(
+    DeviceFacts, name=TEXT, detail=TEXT, threads=st.integers(0, 1_000_000), memory_bytes=_MAYBE, power_limit_w=_MAYBE
+)
 _WHOLE = st.integers(1, 10_000)
 _LAYERS = st.builds(
     LayerShape,
@@ -126,23 +130,13 @@ RECORDS = st.builds(
     id=st.integers(0, 16**12 - 1).map(lambda number: f"{number:012x}"),
     programme=_PROGRAMMES,
     stage=st.sampled_from(ENDED),
-    started=_AMOUNT,
-    elapsed_s=_AMOUNT,
-    method=_TEXT,
-    torch=_TEXT,
-    facts=st.none()
-    | st.builds(
-        DeviceFacts,
-        name=_TEXT,
-        detail=_TEXT,
-        threads=st.integers(0, 1_000_000),
-        memory_bytes=_MAYBE,
-        power_limit_w=_MAYBE,
-    ),
-    outcomes=st.lists(
-        _points() | st.builds(Refusal, item=_ITEMS, why=st.sampled_from(["refused", "skipped"]), text=_TEXT), max_size=3
-    ).map(tuple),
-    message=_TEXT,
+    started=AMOUNT,
+    elapsed_s=AMOUNT,
+    method=TEXT,
+    torch=TEXT,
+    facts=st.none() | DEVICES,
+    outcomes=st.lists(OUTCOMES, max_size=3).map(tuple),
+    message=TEXT,
     origin=st.none(),
 )
 """Any measurement that there can be, however odd its texts and numbers."""

@@ -387,9 +387,6 @@ def survives(text: str, shape: tuple[int, ...], dtype: str = "int64") -> Trace |
         if step.kind == "refused":
             continue
         assert step.layout.is_contiguous == step.is_contiguous, text
-        assert bool(step.sharing) == any(
-            result[n].storage == step.storage for n in range(step.number) if n in step.sharing
-        )
         if step.verdict is not None and step.operation != "ravel":
             assert step.verdict.works == (step.kind != "copy" or step.layout.numel == 0), text
         if step.kind == "write":

@@ -13,6 +13,7 @@ from core.budget.errors import BudgetError
 from core.fields import LINK_VERSION, VERSION, Field, Form, choice, optional, quantity, slider, switch
 from core.limits import limit
 from core.models.spec_text import EXAMPLE
+from core.planning.cost.calendar_form import CALENDAR_FORM
 from core.planning.evaluation import answer
 from core.planning.form.limits import LIMITS
 from core.planning.form.plan_form import (
@@ -176,6 +177,14 @@ def test_older_links_draw_the_power_of_accelerators_alone_unless_they_say_more()
     assert opened(COMPUTE_FORM, "v=3&c_n=8B&c_draw=182%25")[0]["draw"] == "182%"
     assert opened(COMPUTE_FORM, "v=3")[0] == {}
     assert "draw" not in opened(COMPUTE_FORM, f"v={LINK_VERSION}&c_n=8B")[0]
+
+
+@every(
+    "name, typed, meant", [("seq", "128k", "128,000"), ("r2s", "128k", "128,000"), ("gb", "4M", "4,000,000 sequences")]
+)
+def test_k_was_a_thousand_in_older_links(name: str, typed: str, meant: str) -> None:
+    assert opened(CALENDAR_FORM, f"v=3&y_{name}={typed}")[0][name] == meant
+    assert opened(CALENDAR_FORM, f"v={LINK_VERSION}&y_{name}={typed}")[0][name] == typed
 
 
 @pytest.mark.parametrize("version", [LINK_VERSION + 1, 99_999])

@@ -37,7 +37,7 @@ def test_cards_without_links_of_their_own_use_their_slot() -> None:
 
 @pytest.mark.parametrize(
     ("name", "size"),
-    [("H100 SXM", 8), ("L4", 8), ("GB200", 72), ("MI250X", 4), ("TPU v4", 4), ("Trainium2", 16), ("GH200 96 GB", 1)],
+    [("H100 SXM", 8), ("L4", 8), ("GB200", 72), ("MI250X", 4), ("TPU v4", 4), ("Trainium2", 16), ("GH200 96 GB", 4)],
 )
 def test_clusters_come_in_the_catalogues_nodes(name: str, size: int) -> None:
     assert cluster(find(name), 144).per_node == find(name).node_size == size

@@ -82,7 +82,6 @@ def test_an_unknown_gpu_stays_unknown(name: str, mebibytes: int, watts: float | 
     assert sheet.rows == ()
     assert sheet.reason
     assert math.isnan(sheet.peak("bf16"))
-    assert math.isnan(sheet.share("bf16", 1e12))
 
 
 def test_an_ambiguous_gpu_has_the_peaks_on_which_its_rows_agree() -> None:
@@ -99,7 +98,6 @@ def test_peaks_are_the_dense_ones() -> None:
     h200 = match("NVIDIA H200", 143771 * MIB, 700)
     peaks = [h200.peak(dtype) for dtype in ("fp32", "tf32", "fp16", "bf16")]
     assert peaks == pytest.approx([66.9e12, 494.7e12, 989.4e12, 989.4e12])
-    assert h200.share("bf16", 790e12) == pytest.approx(0.798, abs=1e-3)
     assert math.isnan(NO_CPU_DATASHEET.peak("fp32"))
 
 

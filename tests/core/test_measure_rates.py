@@ -7,16 +7,17 @@ from collections.abc import Sequence
 
 import pytest
 
-from core.benchmark.points import DeviceFacts, Item, Kind, Outcome, Point, Refusal, Regime
-from core.benchmark.programme import Programme
+from core.benchmark.points import DeviceFacts, Outcome, Point, Refusal, Regime
 from core.benchmark.rates import COPY_BYTES, MeasuredRates, measured_rates
 from core.benchmark.record import Record
 from core.planning.form.measured_rates import promised, with_measured_links, with_measured_rates
 from core.planning.form.plan_form import plan_from
 from core.planning.form.rates import ORIGIN
 from core.planning.rates import rates_of, rates_origin
+from tests.core import measured_cases
 from tests.core.collectives_cases import made as collectives
 from tests.core.collectives_cases import timing
+from tests.core.measured_cases import item, point
 
 H100 = DeviceFacts(
     name="NVIDIA H100 80GB HBM3", detail="", threads=0, memory_bytes=85_045_968_896.0, power_limit_w=700.0
@@ -27,54 +28,18 @@ CPU = DeviceFacts(
 STARTED = 1_795_350_000.0  # 22 November 2026
 
 
-def timed(
-    kind: Kind,
-    name: str,
-    shape: tuple[int, ...],
-    work: tuple[float, float],
-    seconds: float,
-    spread: float = 1.02,
-    regime: Regime = "burst",
-) -> Point:
-    flop, moved = work
-    label = f"{shape} {regime}"
-    return Point(
-        item=Item(kind=kind, name=name, label=label, shape=shape, seconds=0.2, regime=regime),
-        shape=shape,
-        flop=flop,
-        bytes=moved,
-        median_s=seconds,
-        best_s=seconds / math.sqrt(spread),
-        p10_s=seconds / math.sqrt(spread),
-        p90_s=seconds * math.sqrt(spread),
-        runs=50,
-        duration_s=0.2,
-    )
-
-
 def square(dtype: str, n: int, rate: float, spread: float = 1.02, regime: Regime = "burst") -> Point:
-    return timed("matmul", dtype, (n, n, n), (2.0 * n**3, 6.0 * n * n), 2.0 * n**3 / rate, spread, regime)
+    """Its p90 takes ``spread`` times its p10."""
+    return measured_cases.square(dtype, n, rate, spread=max(1.0, 0.95 * spread), regime=regime)
 
 
 def copy(moved: float, rate: float, spread: float = 1.02) -> Point:
-    return timed("memory", "copy", (int(moved),), (0.0, moved), moved / rate, spread)
+    of = item("memory", "copy", f"{moved}", (int(moved),))
+    return point(of, moved / rate, bytes=moved, spread=max(1.0, 0.95 * spread))
 
 
 def record(outcomes: Sequence[Outcome], facts: DeviceFacts | None = H100) -> Record:
-    cpu = facts is CPU
-    return Record(
-        id="0123456789ab",
-        programme=Programme(
-            device="cpu" if cpu else "cuda", kinds=("matmul", "memory"), dtypes=("bf16",), sizes=(256,), seconds=0.2
-        ),
-        stage="finished",
-        started=STARTED,
-        elapsed_s=60.0,
-        method="measure-2",
-        torch="2.11",
-        facts=facts,
-        outcomes=tuple(outcomes),
-    )
+    return measured_cases.record("cpu" if facts is CPU else "cuda", *outcomes, facts=facts, started=STARTED)
 
 
 def of(*outcomes: Outcome, facts: DeviceFacts = H100) -> MeasuredRates:
@@ -118,7 +83,7 @@ def test_fp16_stands_where_bf16_was_not_measured_and_nothing_else_does() -> None
     assert "bf16" in doubtful.refusals[0]
     others = of(square("fp32", 8192, 5e13), square("fp8 by row", 8192, 1e15), square("mxfp8", 8192, 1e15))
     assert others.rates.known == ()
-    shapes = timed("matmul", "bf16", (8192, 8192, 1024), (1e12, 1e9), 1e-3)
+    shapes = point(item("matmul", "bf16", "a shape", (8192, 8192, 1024)), 1e-3, flop=1e12, bytes=1e9)
     assert of(shapes).rates.known == ()
 
 

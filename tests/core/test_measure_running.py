@@ -14,14 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.benchmark.points import DeviceFacts, Item, Point, Refusal, State, clip
-from core.benchmark.programme import KINDS, METHOD, Programme
+from core.benchmark.points import DeviceFacts, Point, Refusal, State, clip
+from core.benchmark.programme import METHOD, Programme
 from core.benchmark.running.events import Device, Done, Event, Progress, Started, Tried, decode, encode
 from core.benchmark.running.jobs import Runner, Snapshot, worker_command
 from core.benchmark.timing import kinds
 from core.jobs.lines import LineReader, Tail
 from core.jobs.process import KEPT_JOBS
 from core.limits import limit
+from tests.core import measure_cases as cases
+from tests.core.measure_cases import AMOUNT, DEVICES, OUTCOMES, TEXT
 from tests.every import every
 from tests.patience import PATIENCE_S, until
 
@@ -54,44 +56,16 @@ HALF_WAY = Progress(item=ITEMS[1], phase="timing", fraction=0.5)
 
 # ------------------------------------------------------------------------------------------ lines
 
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=100)
-names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
-amounts = st.floats(0, 1e30)
-maybe = st.none() | amounts
-items = st.builds(
-    Item,
-    kind=st.sampled_from(KINDS),
-    name=names,
-    label=names,
-    shape=st.lists(st.integers(0, 2**63 - 1), max_size=8).map(tuple),
-    seconds=st.floats(1e-9, 1e6),
-    regime=st.sampled_from(["burst", "sustained"]),
-)
-states = st.builds(State, clock_mhz=maybe, temperature_c=maybe, power_w=maybe)
-times = st.lists(st.floats(1e-9, 1e3), min_size=4, max_size=4).map(sorted)
-
-
-def taking(best: float, p10: float, median: float, p90: float, **more: Any) -> Point:
-    return POINT.model_copy(update={"best_s": best, "p10_s": p10, "median_s": median, "p90_s": p90, **more})
-
-
-points = st.tuples(times, items, amounts, maybe, states, texts).map(
-    lambda v: taking(*v[0], item=v[1], flop=v[2], peak_memory_bytes=v[3], after=v[4], note=v[5])
-)
-facts = st.builds(
-    DeviceFacts, name=texts, detail=texts, threads=st.integers(0, 4096), memory_bytes=maybe, power_limit_w=maybe
-)
-events: st.SearchStrategy[Event] = st.one_of(
-    st.builds(Started, method=texts, torch=texts),
-    st.builds(Device, facts=facts),
-    st.builds(Progress, item=items, phase=texts, fraction=st.floats(0, 1)),
-    st.builds(Tried, outcome=points),
-    st.builds(Tried, outcome=st.builds(Refusal, item=items, why=st.sampled_from(["refused", "skipped"]), text=texts)),
-    st.builds(Done, elapsed_s=amounts),
+EVENTS: st.SearchStrategy[Event] = st.one_of(
+    st.builds(Started, method=TEXT, torch=TEXT),
+    st.builds(Device, facts=DEVICES),
+    st.builds(Progress, item=cases.ITEMS, phase=TEXT, fraction=st.floats(0, 1)),
+    st.builds(Tried, outcome=OUTCOMES),
+    st.builds(Done, elapsed_s=AMOUNT),
 )
 
 
-@given(events)
+@given(EVENTS)
 def test_events_survive_the_pipe(event: Event) -> None:
     line = encode(event)
     assert "\n" not in line

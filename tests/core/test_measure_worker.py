@@ -26,6 +26,7 @@ from core.benchmark.timing import kinds
 from core.benchmark.timing.bench import Bench, Run, Times, timed
 from core.benchmark.timing.timers import CudaTimer, cpu_timer
 from core.limits import limit
+from tests.core.timing_bench import FakeCuda
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -154,52 +155,20 @@ def test_thinning_keeps_every_so_many_and_counts_all(batches: list[int], cap: in
     assert times.stride == 1 or len(times.times) >= cap // 2
 
 
-class FakeCuda:
-    """As much of torch.cuda as the timer touches, writing down the order of what is queued."""
-
-    def __init__(self) -> None:
-        self.log: list[str] = []
-        self.clock = 0.0
-        log, outer = self.log, self
-
-        class Event:
-            def __init__(self, enable_timing: bool) -> None:
-                assert enable_timing
-                self.at = -1.0
-
-            def record(self) -> None:
-                log.append("record")
-                self.at = outer.clock
-
-            def elapsed_time(self, end: Event) -> float:
-                assert log[-1] == "synchronize"
-                return (end.at - self.at) * 1e3
-
-        self.Event = Event
-
-    def synchronize(self) -> None:
-        self.log.append("synchronize")
-
-    def get_device_properties(self, device: str) -> Any:
-        return SimpleNamespace(L2_cache_size=500 * MIB)
-
-    def empty(self, size: int, dtype: Any, device: str) -> Any:
-        self.flush_bytes = size
-        return SimpleNamespace(zero_=lambda: self.log.append("flush"))
-
-    def run(self) -> None:
-        self.log.append("run")
-        self.clock += 0.25
-
-
 @pytest.mark.parametrize("flush", [True, False])
 def test_cuda_runs_lie_between_events(flush: bool) -> None:
-    cuda = FakeCuda()
-    timer = CudaTimer(SimpleNamespace(cuda=cuda, empty=cuda.empty, uint8="uint8"), "cuda:0")
-    assert timer(cuda.run, 3, flush=flush) == pytest.approx([0.25] * 3)
-    each = ["flush", "record", "run", "record"] if flush else ["record", "run", "record"]
+    cuda, sizes = FakeCuda(), list[int]()
+
+    def empty(size: int, **_: object) -> Any:
+        sizes.append(size)
+        return SimpleNamespace(zero_=lambda: cuda.log.append("flush"))
+
+    cuda.get_device_properties = lambda _: SimpleNamespace(L2_cache_size=500 * MIB)
+    timer = CudaTimer(SimpleNamespace(cuda=cuda, empty=empty, uint8="uint8"), "cuda:0")
+    assert timer(cuda.launch, 3, flush=flush) == pytest.approx([cuda.KERNEL_S] * 3)
+    each = ["flush", "record", "kernel", "record"] if flush else ["record", "kernel", "record"]
     assert cuda.log == each * 3 + ["synchronize"]
-    assert cuda.flush_bytes >= 2 * 500 * MIB
+    assert sizes[0] >= 2 * 500 * MIB
 
 
 def test_a_device_is_looked_at_while_it_works_and_no_batch_outlasts_its_item() -> None:

@@ -280,7 +280,7 @@ def test_bound_is_the_largest_part_that_is_no_arithmetic() -> None:
         step = step_time(
             MIXTRAL, question.cluster, item, seq_len=4096, running=running, policy=MEGATRON, optimizer=ADAM
         )
-        parts = [getattr(step, name) for name in step.__slots__]
+        parts = [getattr(step, part.name) for part in fields(step)]
         assert result.plans.bound[i] >= 3
         assert parts[result.plans.bound[i]] == max(parts[3:])
 

@@ -12,8 +12,10 @@ from core.hardware.accelerators import find
 from core.models.catalog import model_named
 from core.planning.form.layout import TRAINING_SOFTWARE
 from core.planning.form.plan_form import plan_from
+from core.planning.memory_estimate import memory_estimate
 from core.planning.plan_search import evaluate_layout, search_layouts
-from core.planning.resolved_layout import search_request
+from core.planning.resolved_layout import plan_layout, search_request
+from core.search.result import LayoutResult
 from core.step_time.calibration.measured_steps import StepRun, step_runs
 from core.step_time.parts import AS_USUAL
 from core.step_time.software import COMPILED, EAGER, INTERNEVO, MEGATRON, SOFTWARE, TUNED, running_on
@@ -103,3 +105,53 @@ def test_a_search_free_in_its_experts_loses_to_no_degree_of_them() -> None:
         pinned = [best(software, kep=str(degree)) for degree in (1, 2, 4, 8, 16)]
         assert best(software) == pytest.approx(min(pinned))
         assert all(math.isfinite(value) for value in pinned)
+
+
+_TITAN = {
+    "model": "Qwen3 32B",
+    "gpu": "H100 SXM",
+    "count": "32",
+    "seq": "4,096",
+    "tp": "8",
+    "sp": "true",
+    "zero": "3",
+    "rc": "full",
+    "sw": EAGER.id,
+}
+
+
+@pytest.mark.parametrize(("local", "printed_gib"), [(16, 43.45), (32, 70.79)])
+def test_the_loss_follows_the_software(local: int, printed_gib: float) -> None:
+    """Peaks that torchtitan printed without torch.compile [pytorch/torchtitan PR 1690]."""
+    plan = plan_from({**_TITAN, "mbs": f"{local}", "gb": f"{4 * local} sequences"})
+    assert memory_estimate(plan).total / 2**30 == pytest.approx(printed_gib, rel=0.1)
+    fused = replace(plan, compute_options=replace(plan.compute_options, loss="fused"))
+    assert memory_estimate(fused).total / 2**30 < 0.8 * printed_gib
+
+
+@pytest.mark.parametrize(("model", "printed_s"), [("Qwen3 0.6B", 137), ("Qwen3 32B", 1295)])
+def test_the_kernel_of_attention_decides_long_sequences(model: str, printed_s: float) -> None:
+    """A step over one sequence of 2²⁰ tokens on eight H100 [huggingface/trl PR 6845, long_context_training]."""
+    long = {"gpu": "H100 SXM", "count": "8", "seq": "1,048,576", "gb": "1 sequences", "cp": "8", "zero": "3"}
+    texts = {**long, "rc": "full", "model": model, "sw": COMPILED.id}
+
+    def step(kernel: str) -> LayoutResult:
+        plan = plan_from({**texts, "fa": kernel})
+        return evaluate_layout(search_request(plan), plan_layout(plan))
+
+    newest = step("FlashAttention-3 or cuDNN")
+    assert newest.seconds == pytest.approx(printed_s, rel=0.05)
+    assert newest.low < printed_s < newest.high
+    assert step("usual") == step("FlashAttention-2")
+    assert step("usual").seconds > 1.9 * newest.seconds
+
+
+def test_megatron_keeps_no_output_of_routed_experts() -> None:
+    """It weighs tokens inside the experts, so backward reads no output of theirs; PyTorch’s mixtures keep it."""
+    spec, layout = MIXTURE, {"ep": "8", "mbs": "8", "zero": "1", "rc": "none"}
+    texts = {**SMALL, **layout, "count": "8", "model": "Qwen3 30B-A3B", "loss": "fused"}
+    names = (COMPILED.id, MEGATRON.id)
+    held = [memory_estimate(plan_from({**texts, "sw": name})).device_memory.activations for name in names]
+    assert spec.experts
+    outputs = 2 * spec.experts.per_token * spec.hidden * spec.moe_layers * 8 * 4096
+    assert held[0] - held[1] == pytest.approx(outputs, rel=1e-9)

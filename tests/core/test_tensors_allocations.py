@@ -121,6 +121,30 @@ def test_what_no_name_stands_for_is_given_back() -> None:
     assert trace("a, b = x + 1, x + 2\na, b = b + a, a * 2", (64,)).held[-1].keys() == {0, 3, 4}
 
 
+@pytest.mark.parametrize("caller", ["m", "f"])
+def test_a_module_holds_what_it_was_given_until_it_returns_and_a_function_does_not(caller: str) -> None:
+    made = {"f": "def f(t):\n    t = F.relu(t)\n    return F.relu(t)", "m": "m = nn.Sequential(nn.ReLU(), nn.ReLU())"}
+    program = (f"{made[caller]}\ny = {caller}(x.float())", (6,), "int64")
+    assert compared([program]) == ["equal"]
+    assert max(trace(*program[:2]).at_once) == 48 + (3 if caller == "m" else 2) * 24
+
+
+@pytest.mark.parametrize("after", ["x * 3", "y = 0\nx * 3", "y.sum().backward()\nx * 3"])
+def test_what_is_kept_for_backward_is_there_as_long_as_backward_could_start(after: str) -> None:
+    program = (f"m = nn.Linear(4, 2)\ny = m(x.float())\n{after}", (64, 4), "int16")
+    run = trace(*program[:2], dtype=program[2])
+    assert compared([program]) == ["equal"] if "backward" not in after else run.steps[-1].kind == "copy"
+    graph = 64 * 4 * 4 if after == "x * 3" else 0
+    y = 0 if "y = 0" in after else 64 * 2 * 4
+    grads = 40 if "backward" in after else 0
+    assert sum(run.held[-1].values()) == 2 * 512 + 40 + y + graph + grads
+
+
+@pytest.mark.parametrize("call", ["ldexp(x[0], x)", "ldexp(x, x[0])", "searchsorted(x[:, 0], x)"])
+def test_what_torch_only_warns_of_allocates_what_the_profiler_says(call: str) -> None:
+    assert compared([(f"torch.{call}", (4, 8), "float32")]) == ["equal"]
+
+
 def test_threads_do_not_see_each_others_memory() -> None:
     alone = [trace(text, (2, 3)).last.bytes_total for text in EXAMPLES["Computed into a new tensor"][:40]]
     together: list[list[int]] = []

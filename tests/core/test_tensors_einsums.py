@@ -185,45 +185,39 @@ def test_blas_reads_rows_columns_or_neither() -> None:
     assert right(check("ij,jk->ik", x, filled(6, 8)[::2, ::2])).reads == "neither"
 
 
-REFUSED: list[tuple[str, list[tuple[int, ...]], str]] = [
-    ("ij,jk->ik", [(2, 3)], "2 operands, but 1 tensors"),
-    ("ij,jk->ik", [(2, 3), (4, 5)], "`j` is 3 in one operand and 4"),
-    ("ij->i", [(2, 3, 4)], "has 3 dimensions, but the equation names 2"),
-    ("i...jk->i", [(2, 3)], "names 3"),
-    ("ij->ik", [(2, 3)], "`k` is in the output but in no operand"),
-    ("ij->ii", [(2, 3)], "stands twice in the output"),
-    ("ii->i", [(2, 3)], "`i` is 2 and 3 within operand 0"),
-    ("i.j->i", [(2, 3)], "dots stand only"),
-    ("i1->i", [(2, 3)], "`1` is not a letter"),
-    ("ij->i->j", [(2, 3)], "more than one arrow"),
-    ("...i,...i->i", [(2, 3), (4, 3)], "`…0` is 2 in one operand and 4"),
+REFUSED: list[tuple[str, list[tuple[int, ...]]]] = [
+    ("ij,jk->ik", [(2, 3)]),
+    ("ij,jk->ik", [(2, 3), (4, 5)]),
+    ("ij->i", [(2, 3, 4)]),
+    ("i...jk->i", [(2, 3)]),
+    ("ij->ik", [(2, 3)]),
+    ("ij->ii", [(2, 3)]),
+    ("ii->i", [(2, 3)]),
+    ("i.j->i", [(2, 3)]),
+    ("i1->i", [(2, 3)]),
+    ("ij->i->j", [(2, 3)]),
+    ("...i,...i->i", [(2, 3), (4, 3)]),
+    ("i" * 200 + "->i", [(2, 3)]),
+    ("->", []),
 ]
 
 
-@every(("equation", "shapes", "message"), REFUSED)
-def test_refusals_are_those_of_torch(equation: str, shapes: list[tuple[int, ...]], message: str) -> None:
-    with pytest.raises(ExpressionError, match=message):
-        explain_einsum(equation, [Layout.contiguous(shape) for shape in shapes])
-    with pytest.raises(RuntimeError):
+@every(("equation", "shapes"), REFUSED)
+def test_what_torch_refuses_is_refused_in_its_words(equation: str, shapes: list[tuple[int, ...]]) -> None:
+    with pytest.raises((RuntimeError, ValueError)) as theirs:
         torch.einsum(equation, *(filled(*shape) for shape in shapes))
+    with pytest.raises(ExpressionError) as ours:
+        explain_einsum(equation, [Layout.contiguous(shape) for shape in shapes])
+    assert str(theirs.value).splitlines()[0][:200] in str(ours.value)
 
 
 def test_refusals_in_words_and_caps() -> None:
     two = [Layout.contiguous((2, 3)), Layout.contiguous((3, 4))]
-    for equation, message in (
-        ("a b, b c", "einops wants the output"),
-        ("a _b, _b c -> a c", "not a name of letters"),
-        ("a 1, 1 c -> a c", "not a name of letters"),
-        ("...a b, b c -> ...a c", "`...a` is not a name of letters"),
-    ):
-        with pytest.raises(ExpressionError, match=message):
+    for equation in ("a b, b c", "a _b, _b c -> a c", "a 1, 1 c -> a c", "...a b, b c -> ...a c"):
+        with pytest.raises(ExpressionError, match="is refused: "):
             explain_einsum(equation, two, words=True)
     with pytest.raises(ExpressionError, match="characters"):
         explain_einsum("i" * 100_000, two)
-    with pytest.raises(ExpressionError, match="200 names"):
-        explain_einsum(f"{'i' * 200}->i", two[:1])
-    with pytest.raises(ExpressionError, match="at least one tensor"):
-        explain_einsum("->", [])
 
 
 def test_the_order_is_left_to_right_only_without_opt_einsum() -> None:

@@ -295,6 +295,16 @@ def test_names_inside_a_function_are_its_own() -> None:
     assert run.last.names == {"x": 0, "y": 1, "z": run.last.number}
 
 
+@pytest.mark.parametrize(
+    ("device", "off", "dtype"),
+    [("cpu", "", "float32"), ("cuda", "", "bfloat16"), ("cuda", "device_type='cuda', enabled=False", "float32")],
+)
+def test_autocast_casts_tensors_of_its_device_alone(device: str, off: str, dtype: str) -> None:
+    inner = f"    with torch.autocast({off}):\n        y = x @ x.mT" if off else "    y = x @ x.mT"
+    source = f"x = x.to('{device}')\nwith torch.autocast('cuda', dtype=torch.bfloat16):\n{inner}"
+    assert trace(source, (2, 3), dtype="float32").last.dtype == dtype
+
+
 def test_autocast_gives_the_dtypes_of_torch() -> None:
     source = "w = torch.ones(3, 3)\nwith torch.autocast('cpu', dtype=torch.bfloat16):\n    y = x @ w\n"
     source += "    z = y.softmax(-1)"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import warnings
 from typing import Any
 
 import einops
@@ -113,14 +112,11 @@ def test_a_merge_that_is_a_view_says_why() -> None:
     assert pattern_plan.stages[-1].reason == "A view: h and d merge: stride 4 = 1 × 4."
 
 
-def test_axes_have_roles() -> None:
+def test_axes_have_names() -> None:
     pattern_plan = check("reduce", "... (a 2) 1 -> ... a", torch.arange(24.0).view(2, 3, 4, 1), "max")
     assert [axis.name for axis in pattern_plan.axes] == ["…0", "…1", "a", "2"]
-    assert [axis.role for axis in pattern_plan.axes] == ["ellipsis", "ellipsis", "named", "number"]
     assert [group.text for group in pattern_plan.inputs] == ["…0", "…1", "(a 2)", "1"]
-    assert [axis.name for axis in pattern_plan.reduced] == ["2"]
-    repeated = check("repeat", "a b -> a 3 (b r)", torch.arange(6).view(2, 3), r=2)
-    assert [axis.name for axis in repeated.added] == ["3", "r"]
+    check("repeat", "a b -> a 3 (b r)", torch.arange(6).view(2, 3), r=2)
 
 
 CASES: list[tuple[str, str, tuple[int, ...], str, dict[str, int]]] = [
@@ -210,66 +206,62 @@ def written(groups: list[list[str]]) -> str:
     return " ".join(group[0] if len(group) == 1 else f"({' '.join(group)})" for group in groups)
 
 
-REFUSED: list[tuple[str, str, dict[str, int], str]] = [
-    ("rearrange", "a b", {}, "one arrow"),
-    ("rearrange", "a b -> b a -> a b", {}, "one arrow"),
-    ("rearrange", "a b -> a", {}, "`b` is on one side only"),
-    ("rearrange", "a b -> a b c", {}, "`c` is on one side only"),
-    ("rearrange", "a a -> a", {}, "stands twice"),
-    ("rearrange", "a (b -> b a", {}, "not closed"),
-    ("rearrange", "a b) -> b a", {}, "not opened"),
-    ("rearrange", "a ((b)) -> b a", {}, "inside brackets"),
-    ("rearrange", "a . -> a .", {}, "dots stand only"),
-    ("rearrange", "a b ... ... -> a b", {}, "dots stand only"),
-    ("rearrange", "(a ...) -> a ...", {}, "stands alone"),
-    ("rearrange", "(...) -> ...", {}, "stands alone"),
-    ("rearrange", "a b -> a b ...", {}, "no counterpart"),
-    ("rearrange", "a b c ... -> a b c ...", {}, "names 3 dimensions; the tensor has 2"),
-    ("rearrange", "a -> a", {}, "names 1 dimensions; the tensor has 2"),
-    ("rearrange", "(a c) b -> a b c", {}, "give all but one"),
-    ("rearrange", "(a c) b -> a b c", {"c": 5}, "5 does not divide"),
-    ("rearrange", "(a c) b -> a b c", {"a": 2, "c": 2}, "the pattern makes it 4"),
-    ("rearrange", "a b -> b a", {"q": 2}, "no axis of this name"),
-    ("rearrange", "a _b -> _b a", {}, "no name for an axis"),
-    ("rearrange", "a é -> é a", {}, "no name for an axis"),
-    ("rearrange", "...pre b -> b ...pre", {}, "`...pre` is no name for an axis"),
-    ("rearrange", "a... -> ...a", {}, "`a...` is no name for an axis"),
-    ("rearrange", "a 0 -> 0 a", {}, "size of 1 or more"),
-    ("rearrange", "2 b -> b 2", {}, "one side only"),
-    ("repeat", "a b -> a", {}, "repeat keeps every axis"),
-    ("repeat", "a b -> a b r", {}, "New axes need a size"),
-    ("repeat", "a b -> a b r", {"r": -1}, "not negative"),
-    ("repeat", "(a) 3 -> a 3", {}, "repeat keeps every axis"),
-    ("reduce", "a b -> a b c", {}, "reduce adds no axis"),
-    ("reduce", "2 b -> 2 b", {}, "reduce adds no axis"),
-    ("swap", "a b -> b a", {}, "no einops function"),
+REFUSED: list[tuple[str, str, dict[str, int]]] = [
+    ("rearrange", "a b -> a", {}),
+    ("rearrange", "a b -> a b c", {}),
+    ("rearrange", "a a -> a", {}),
+    ("rearrange", "a (b -> b a", {}),
+    ("rearrange", "a b) -> b a", {}),
+    ("rearrange", "a ((b)) -> b a", {}),
+    ("rearrange", "a . -> a .", {}),
+    ("rearrange", "a b ... ... -> a b", {}),
+    ("rearrange", "(a ...) -> a ...", {}),
+    ("rearrange", "(...) -> ...", {}),
+    ("rearrange", "a b -> a b ...", {}),
+    ("rearrange", "a b c ... -> a b c ...", {}),
+    ("rearrange", "a -> a", {}),
+    ("rearrange", "(a c) b -> a b c", {}),
+    ("rearrange", "(a c) b -> a b c", {"c": 5}),
+    ("rearrange", "(a c) b -> a b c", {"a": 2, "c": 2}),
+    ("rearrange", "a b -> b a", {"q": 2}),
+    ("rearrange", "a _b -> _b a", {}),
+    ("rearrange", "...pre b -> b ...pre", {}),
+    ("rearrange", "a... -> ...a", {}),
+    ("rearrange", "a 0 -> 0 a", {}),
+    ("rearrange", "2 b -> b 2", {}),
+    ("repeat", "a b -> a", {}),
+    ("repeat", "a b -> a b r", {}),
+    ("repeat", "(a) 3 -> a 3", {}),
+    ("reduce", "a b -> a b c", {}),
+    ("reduce", "2 b -> 2 b", {}),
 ]
 
 
-@every(("function", "pattern", "sizes", "message"), REFUSED)
-def test_refusals(function: str, pattern: str, sizes: dict[str, int], message: str) -> None:
+@every(("function", "pattern", "sizes"), REFUSED)
+def test_what_einops_refuses_is_refused_in_its_words(function: str, pattern: str, sizes: dict[str, int]) -> None:
     reduction = "sum" if function == "reduce" else ""
-    with pytest.raises(ExpressionError, match=message.replace("(", r"\(")):
+    extra: tuple[Any, ...] = (reduction,) if reduction else ()
+    with pytest.raises(EinopsError) as theirs:
+        FUNCTIONS[function](torch.zeros(2, 3), pattern, *extra, **sizes)
+    with pytest.raises(ExpressionError) as ours:
         explain_pattern(function, pattern, Layout.contiguous((2, 3)), sizes, reduction=reduction)
-    if function in FUNCTIONS:
-        extra: tuple[Any, ...] = (reduction,) if reduction else ()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            # einops takes letters of any script, and repeats an axis -1 times as once
-            if pattern != "a é -> é a" and sizes != {"r": -1}:
-                with pytest.raises((EinopsError, ValueError, RuntimeError)):
-                    FUNCTIONS[function](torch.zeros(2, 3), pattern, *extra, **sizes)
+    assert str(theirs.value).splitlines()[-1].strip()[:200] in str(ours.value)
 
 
 def test_caps() -> None:
     layout = Layout.contiguous((2, 3))
     with pytest.raises(ExpressionError, match="not 'median'"):
         explain_pattern("reduce", "a b -> a", layout, reduction="median")
-    with pytest.raises(ExpressionError, match="17 axes"):
-        explain_pattern("rearrange", f"{'a ' * 17} -> a", layout)
     with pytest.raises(ExpressionError, match="characters"):
         explain_pattern("rearrange", f"a b -> {'x' * 100_000}", layout)
     with pytest.raises(ExpressionError, match="6,000,000 elements"):
         explain_pattern("repeat", "a b -> a b r", layout, {"r": 10**6})
-    with pytest.raises(ExpressionError, match="size of 1 or more"):
+    with pytest.raises(ExpressionError, match="refuses"):
         explain_pattern("repeat", f"a b -> a b {'9' * 40}", layout)
+    with pytest.raises(ExpressionError, match="not negative"):  # which einops takes for 1
+        explain_pattern("repeat", "a b -> a b r", layout, {"r": -1})
+    for text in ("a b", "a b -> b a -> a b"):
+        with pytest.raises(ExpressionError, match="one arrow"):
+            explain_pattern("rearrange", text, layout)
+    with pytest.raises(ExpressionError, match="no einops function"):
+        explain_pattern("swap", "a b -> b a", layout)

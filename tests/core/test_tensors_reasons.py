@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import torch
 
@@ -141,6 +143,27 @@ def test_fresh_memory_is_never_shown() -> None:
         for loss in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"):
             last = trace(f"F.{loss}(x.float(), torch.ones(2, 3))", (2, 3)).last
             assert last.storage_values == (*last.values, *(0.0,) * (last.storage_elements - 1))
+
+
+@pytest.mark.parametrize("call", ["l1_loss(x, y, 7)", "mse_loss(x, y, 0, 1)", "cross_entropy(x, y, None, 1, -100, 0)"])
+def test_older_arguments_of_losses_are_what_torch_takes_them_for(call: str) -> None:
+    run = trace(f"y = x + 2\nF.{call}", (2, 3), dtype="float32")
+    x = torch.arange(6.0).view(2, 3)
+    with pytest.warns(UserWarning, match="size_average"):
+        theirs = eval(f"F.{call}", {"F": torch.nn.functional, "x": x, "y": x + 2})  # noqa: S307 (a text of our own)
+    assert run.last.values == tuple(theirs.flatten().tolist())
+
+
+@pytest.mark.parametrize(
+    "call", ["ldexp(x[0], x)", "searchsorted(x[:, 0], x)", "bucketize(x.t(), x[:, 0])", "randint_like(x, 10**9)"]
+)
+def test_what_torch_warns_of_runs_without_a_warning(call: str) -> None:
+    run = trace(f"torch.{call}", (2, 3), dtype="float32")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = eval(f"torch.{call}", {"torch": torch, "x": torch.arange(6.0).view(2, 3)})  # noqa: S307
+    assert (run.last.kind, run.last.layout.shape) == ("copy", tuple(theirs.shape))
+    assert "rand" in call or run.last.values == tuple(theirs.flatten().tolist())
 
 
 @every(

@@ -42,7 +42,7 @@ def test_t1_strides_and_an_element() -> None:
 def test_t3_views_share_storage(expression: str) -> None:
     traced = trace(expression, (2, 3))
     assert kinds(traced) == ["start", "view"]
-    assert traced.last.sharing == (0,)
+    assert traced.last.storage == 0
     assert allocated(traced) == [48, 0]
     assert headline(traced)[0].endswith("is a view: **0 bytes** copied.")
 
@@ -130,7 +130,6 @@ def test_names_and_lines() -> None:
         (4, "", ".view(6)"),
     ]
     assert [step.storage for step in traced] == [0, 0, 1, 1]
-    assert [step.sharing for step in traced] == [(), (0,), (), (2,)]
     assert [step.bytes_total for step in traced] == [0, 0, 48, 48]
     assert traced.last.values == (0, 3, 1, 4, 2, 5)
 

@@ -129,11 +129,7 @@ def test_timing_times_both_walks() -> None:
     assert measured.matrix_bytes == 4 * 2**20
     assert min(measured.row_seconds, measured.column_seconds) > 0
     assert 1 <= measured.repeats <= 9
-    assert (
-        measured.ratio
-        == measured.column_seconds / measured.row_seconds
-        == pytest.approx(measured.row_bytes_per_s / measured.column_bytes_per_s)
-    )
+    assert measured.ratio == measured.column_seconds / measured.row_seconds
     assert [e.value for e in measured.explanations] == [2**20 / 16, 2**20]
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Generator
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -63,7 +61,7 @@ def stand_in(**instead: Any) -> Any:
 
 
 class FakeCuda:
-    """As much of torch.cuda as launches need: a device whose kernels take 2 µs each, and what the host asked for.
+    """As much of torch.cuda as timers need: a device whose kernels take 2 µs each, and what the host asked for.
 
     launch_cycles: of the device, that the host takes to issue a kernel.
     """
@@ -74,7 +72,7 @@ class FakeCuda:
         self.launch_cycles, self.ahead = launch_cycles, 0
         self.log: list[str] = []
         self.clock = 0.0
-        self.captured: list[Callable[[], None]] | None = None
+        self.get_device_properties: Any = None
         outer = self
 
         class Event:
@@ -93,29 +91,7 @@ class FakeCuda:
                 assert outer.log[-1] == "synchronize", "read before the device was done"
                 return (end.at - self.at) * 1e3
 
-        class CUDAGraph:
-            def __init__(self) -> None:
-                self.kernels: list[Callable[[], None]] = []
-
-            def replay(self) -> None:
-                for kernel in self.kernels:
-                    outer.launch(kernel)
-
-        self.Event, self.CUDAGraph = Event, CUDAGraph
-
-    def Stream(self) -> Any:  # noqa: N802, as torch calls it
-        return SimpleNamespace(wait_stream=lambda _: None)
-
-    current_stream = Stream
-
-    def stream(self, _: Any) -> Any:
-        return contextlib.nullcontext()
-
-    @contextlib.contextmanager
-    def graph(self, graph: Any) -> Generator[None]:
-        self.captured = graph.kernels
-        yield
-        self.captured = None
+        self.Event = Event
 
     def synchronize(self) -> None:
         self.log.append("synchronize")
@@ -125,31 +101,8 @@ class FakeCuda:
         self.ahead = cycles
         self.log.append("sleep")
 
-    def launch(self, kernel: Callable[[], None]) -> None:
-        """A kernel: done now, or put into the graph that is being captured."""
-        if self.captured is not None:
-            self.captured.append(kernel)
-            return
+    def launch(self) -> None:
+        """A kernel."""
         self.ahead -= self.launch_cycles
         self.clock += self.KERNEL_S
         self.log.append("kernel")
-        kernel()
-
-
-class FakeNumber:
-    """A tensor of one element on the stand-in."""
-
-    def __init__(self, cuda: FakeCuda) -> None:
-        self.cuda, self.value = cuda, 0.0
-
-    def add_(self, by: float) -> None:
-        def add() -> None:
-            self.value += by
-
-        self.cuda.launch(add)
-
-    def zero_(self) -> None:
-        self.value = 0.0
-
-    def __float__(self) -> float:
-        return self.value

@@ -55,7 +55,7 @@ def measurement(kind: str, device: DeviceKind) -> Record:
         programme=Programme(
             device=device,
             kinds=("matmul", "memory", "overhead", "operations", "attention", "layer"),
-            dtypes=("fp32", "bf16"),
+            dtypes=("fp32", "bf16", "mxfp8"),
             sizes=(1024, 8192),
             seconds=0.2,
             layer=shape,

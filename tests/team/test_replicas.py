@@ -46,6 +46,7 @@ def test_files_go_through_both_ways(open_page: Callable[[str], Page], team: Team
         page.get_by_test_id("stDownloadButton").first.get_by_role("button").click()
     assert saved.value.path().stat().st_size > 100
     assert team.serves("/media/", seen) is here
+    page.get_by_test_id("stPopoverButton").filter(has_text="Shape").click()
     page.locator("summary", has_text="Read a Hugging Face config.json").click()
     shape = {"model_type": "gpt2", "n_layer": 3, "n_head": 4, "n_embd": 256, "vocab_size": 1000, "n_positions": 512}
     config = {"name": "config.json", "mimeType": "application/json", "buffer": json.dumps(shape).encode()}

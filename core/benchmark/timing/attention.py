@@ -169,19 +169,17 @@ def _heard(attend: Callable[[], Any]) -> Any:
             raise RuntimeError(" ".join((str(problem), *reasons))) from problem
 
 
-def _exact(torch: Any, q: Any, k: Any, v: Any, upstream: Any, rows: Any) -> tuple[Any, Any, Any, Any]:
+def _exact(torch: Any, q: Any, k: Any, v: Any, upstream: Any, rows: Any) -> tuple[Any, ...]:
     """Result, and gradients of queries, keys and values, in float64: of the query heads of the first key/value head.
 
     Results and gradients of queries at ``rows``, where alone ``upstream`` is not zero.
     """
     group = q.shape[1] // k.shape[1]
     queries, sent = (exact(torch, item[0, :group][:, rows.to(item.device)]) for item in (q, upstream))
-    keys, values = (exact(torch, item[0, 0]) for item in (k, v))
-    scale = q.shape[-1] ** -0.5
-    hidden = torch.arange(k.shape[2])[None, :] > rows[:, None]
-    weights = (queries @ keys.T * scale).masked_fill(hidden, float("-inf")).softmax(-1)
-    out = weights @ values
-    d_weights = sent @ values.T
-    d_scores = weights * (d_weights - (sent * out).sum(-1, keepdim=True)) * scale
-    d_keys = torch.einsum("hrs,hrd->sd", d_scores, queries)
-    return out, d_scores @ keys, d_keys, torch.einsum("hrs,hrd->sd", weights, sent)
+    keys, values = (exact(torch, item[0, :1]) for item in (k, v))
+    given = [item.requires_grad_() for item in (queries, keys, values)]
+    seen = torch.arange(k.shape[2])[None, :] <= rows[:, None]
+    heads = (each.expand(group, -1, -1) for each in (keys, values))
+    out = torch.nn.functional.scaled_dot_product_attention(queries, *heads, attn_mask=seen)
+    d_queries, d_keys, d_values = torch.autograd.grad(out, given, sent)
+    return out.detach(), d_queries, d_keys[0], d_values[0]

@@ -61,26 +61,13 @@ class Times:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """How long one run of a size took, and how much work that was."""
-
-    shape: tuple[int, ...]
-    flop: float
-    seconds: float
-
-    def seconds_for(self, flop: float) -> float:
-        """Expected seconds of other work at the same rate."""
-        return self.seconds * flop / self.flop
-
-
-@dataclass(frozen=True, slots=True)
 class Bench:
     """One device, ready to measure.
 
     place: where torch puts tensors ("cpu", "cuda:0"). state: what reports clocks. room: bytes that are free for this
     process, infinite where nothing tells; on a CPU the system kills a process that takes more. wait: waits for the
     device, None where a call is over when it returns. queued: a timer for calls that a device may work off faster than
-    the host issues them, None where that cannot be. pace: the largest run so far by name.
+    the host issues them, None where that cannot be.
     """
 
     torch: Any
@@ -91,13 +78,6 @@ class Bench:
     room: Callable[[], float]
     wait: Callable[[], object] | None = None
     queued: Timer | None = None
-    pace: dict[str, Pace] = field(default_factory=dict[str, Pace])
-
-    def keep_pace(self, name: str, pace: Pace) -> None:
-        """Remember a run, unless a larger one of that name is known."""
-        known = self.pace.get(name)
-        if known is None or pace.flop >= known.flop:
-            self.pace[name] = pace
 
     def need(self, size: float, what: str) -> None:
         """Raise `TooLargeError` when ``size`` bytes for ``what`` are not free."""

@@ -8,7 +8,7 @@ from typing import Protocol
 from core.benchmark.device import DeviceKind
 from core.benchmark.points import Item, Kind
 from core.benchmark.programme import KINDS, Programme
-from core.benchmark.timing import attention, layer, matmul, memory, operations, overhead
+from core.benchmark.timing import attention, layer, matmul, memory, operations
 from core.benchmark.timing.bench import Bench, Run, warm_up_s
 from core.limits import limit
 
@@ -32,10 +32,9 @@ class Timing(Protocol):
     def prepare(self, bench: Bench, programme: Programme, item: Item) -> Run: ...
 
 
-TIMINGS: Mapping[Kind, Timing] = {
+TIMINGS: Mapping[str, Timing] = {
     "matmul": matmul,
     "memory": memory,
-    "overhead": overhead,
     "operations": operations,
     "attention": attention,
     "layer": layer,

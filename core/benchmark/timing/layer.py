@@ -17,10 +17,9 @@ import threading
 from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
-from core.benchmark.layer import default_layer, layer_flop, layer_parameters, smaller, with_tokens
+from core.benchmark.layer import default_layer, layer_flop, layer_parameters, smaller
 from core.benchmark.points import Item
 from core.benchmark.programme import LayerShape, Programme
-from core.benchmark.timing import experts
 from core.benchmark.timing.bench import Bench, Run, SkippedError
 from core.benchmark.timing.narrow import FP32, Format, checked, error_of, exact, format_of
 from core.benchmark.timing.operations import adamw
@@ -75,7 +74,8 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
     whatever torch raises that cannot compile.
     """
     torch, shape, how = bench.torch, programme.layer or default_layer(programme.device), format_of(bench)
-    experts.checked(shape)
+    if shape.experts:
+        raise SkippedError("a layer with routed experts is not timed")
     if shape.head_dim % 2:
         raise SkippedError(f"rotary positions need an even head width, not {shape.head_dim}")
     torch.manual_seed(0)
@@ -99,8 +99,6 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
     if cuda:
         torch.cuda.reset_peak_memory_stats()
     note = f"in {how.name}, {step.update_kind} AdamW"
-    if shape.experts:
-        note += f", {shape.experts_per_token:,} of {shape.experts:,} experts a token, all as busy"
     if chosen != shape:
         text = f"{shape.micro_batch:,} × {shape.seq_len:,} tokens would take too long or too much memory"
         note += f"; {text}: the next step up about {format_duration(expected, 2)}"
@@ -118,9 +116,7 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
 def kept_bytes(shape: LayerShape, how: Format) -> float:
     """Bytes of activations that the step needs at most: what is kept, and as much again at work."""
     heads = (shape.heads + shape.kv_heads) * shape.head_dim
-    each = max(shape.experts_per_token, 1)
-    routed = 4 * each * shape.hidden + 2 * shape.experts if shape.experts else 0
-    return 2.0 * how.bytes * shape.tokens * (10 * shape.hidden + 4 * heads + 6 * each * shape.ffn + routed)
+    return 2.0 * how.bytes * shape.tokens * (10 * shape.hidden + 4 * heads + 6 * shape.ffn)
 
 
 def _fitting(bench: Bench, shape: LayerShape, step: Step, how: Format) -> tuple[LayerShape, float]:
@@ -169,7 +165,6 @@ class Step:
         self.x = self.torch.randn(size, **self.options, requires_grad=True)
         self.upstream = self.torch.randn(size, **self.options)
         self.turns = tuple(turn.to(self.options["dtype"]) for turn in turns(self.torch, shape, self.place))
-        self.route = experts.routes(self.torch, shape, self.place)
 
     def compile(self) -> None:
         """Compile the layer, forward and backward, for the tokens that it has now."""
@@ -183,7 +178,7 @@ class Step:
 
     def passes(self, upstream: Any) -> Any:
         """Forward and backward; gives the result, and leaves gradients behind."""
-        out = self.forward(self.torch, self.shape, self.weights, self.x, self.turns, self.route)
+        out = self.forward(self.torch, self.shape, self.weights, self.x, self.turns)
         out.backward(upstream)
         return out
 
@@ -219,8 +214,7 @@ class Step:
         weights = {name: weight.detach().to(**double).requires_grad_() for name, weight in self.weights.items()}
         x = self.x[:1, :few].detach().to(**double).requires_grad_()
         turned = tuple(turn[:few].to(**double) for turn in self.turns)
-        route = experts.routes(torch, with_tokens(self.shape, 1, few), self.place)
-        right = forward(torch, self.shape, weights, x, turned, route)
+        right = forward(torch, self.shape, weights, x, turned)
         right.backward(upstream[:1, :few].to(**double))
         error = checked(error_of(torch, out[:1, :few], exact(torch, right)), self.how.tolerance)
         most = _BACK * self.how.tolerance
@@ -243,7 +237,8 @@ def sizes(shape: LayerShape) -> Mapping[str, tuple[int, ...]]:
         "values": (shared, shape.hidden),
         "output": (shape.hidden, heads),
         "norm 2": (shape.hidden,),
-        **experts.sizes(shape),
+        "up": ((2 if shape.gated else 1) * shape.ffn, shape.hidden),
+        "down": (shape.hidden, shape.ffn),
     }
 
 
@@ -255,10 +250,8 @@ def turns(torch: Any, shape: LayerShape, place: str) -> tuple[Any, ...]:
     return both.cos(), both.sin()
 
 
-def forward(
-    torch: Any, shape: LayerShape, weights: Mapping[str, Any], x: Any, turns: tuple[Any, ...], route: tuple[Any, ...]
-) -> Any:
-    """The layer on (sequences, tokens, width). route: of its tokens to experts, where it has some."""
+def forward(torch: Any, shape: LayerShape, weights: Mapping[str, Any], x: Any, turns: tuple[Any, ...]) -> Any:
+    """The layer on (sequences, tokens, width)."""
     functional = torch.nn.functional
     sequences, length, width = x.shape
 
@@ -276,16 +269,13 @@ def forward(
     seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=grouped)
     x = x + functional.linear(seen.transpose(1, 2).reshape(sequences, length, -1), weights["output"])
     normed = functional.rms_norm(x, (width,), weights["norm 2"], _EPS)
-
-    def activated(inner: Any) -> Any:
-        if not shape.gated:
-            return functional.gelu(inner, approximate="tanh")
+    inner = functional.linear(normed, weights["up"])
+    if shape.gated:
         gate, up = inner.chunk(2, -1)
-        return functional.silu(gate) * up
-
-    if route:
-        return x + experts.mixed(torch, weights, normed.reshape(-1, width), route, activated).view_as(x)
-    return x + functional.linear(activated(functional.linear(normed, weights["up"])), weights["down"])
+        inner = functional.silu(gate) * up
+    else:
+        inner = functional.gelu(inner, approximate="tanh")
+    return x + functional.linear(inner, weights["down"])
 
 
 class _TimeUp(BaseException):

@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from core.benchmark.device import DeviceKind
 from core.benchmark.points import Item, Outcome, Point
 from core.benchmark.programme import LayerShape, Programme
-from core.benchmark.timing.bench import MIN_RUNS, Bench, Pace, RefusedError, Run, SkippedError, WrongError
-from core.benchmark.timing.numerics import NUMERICS, Numeric, Operand, product_errors, rounded, slice_rows
+from core.benchmark.timing.bench import MIN_RUNS, Bench, RefusedError, Run, SkippedError, WrongError
+from core.benchmark.timing.narrow import error_of, exact, picked
+from core.benchmark.timing.numerics import NUMERICS, Numeric, Operand, rounded
 from core.hardware.operations import product_bytes
 from core.products import matmul_flop
 from core.units import format_duration
@@ -31,8 +33,8 @@ PATIENCE_S = 1.0
 SMALLEST = matmul_flop(128, 128, 128)
 """What is tried untested: on the slowest device, in the slowest dtype, a few milliseconds."""
 
-_SLICE = 48
 _GRAIN = 32
+_LOOKS = 3
 _QUICK_S = 0.1
 _WORK_COPIES = 4
 """Rounding to a scaled dtype takes at most about so many copies of the drawn matrix."""
@@ -47,19 +49,17 @@ def headline(programme: Programme) -> str:
 
 
 def layer_matmuls(layer: LayerShape) -> tuple[tuple[str, Shape], ...]:
-    """The products of one layer and of the head, (m, n, k); of routed experts that into one, at even load."""
+    """The products of one layer and of the head, (m, n, k); of routed experts none."""
     tokens, hidden = layer.tokens, layer.hidden
     width = layer.heads * layer.head_dim
     up = layer.ffn * (2 if layer.gated else 1)
-    shapes = [
+    ffn = (("FFN up", (tokens, up, hidden)), ("FFN down", (tokens, hidden, layer.ffn)))
+    return (
         ("QKV", (tokens, width + 2 * layer.kv_heads * layer.head_dim, hidden)),
         ("output", (tokens, hidden, width)),
-    ]
-    if layer.experts:
-        shapes.append(("experts", (max(tokens * layer.experts_per_token // layer.experts, 1), up, hidden)))
-    else:
-        shapes += [("FFN up", (tokens, up, hidden)), ("FFN down", (tokens, hidden, layer.ffn))]
-    return (*shapes, ("head", (tokens, layer.vocab, hidden)))
+        *(() if layer.experts else ffn),
+        ("head", (tokens, layer.vocab, hidden)),
+    )
 
 
 def items(programme: Programme) -> tuple[Item, ...]:
@@ -136,9 +136,9 @@ class Product:
     def errors(self, torch: Any) -> tuple[float, float]:
         """Call it once. Relative errors against the values as rounded, and as drawn, in float64 on a slice."""
         out, (rows, columns) = self.call(), self.picked
-        got = out[rows][:, columns].cpu().double() * self.scale
+        got = exact(torch, out[rows][:, columns]) * self.scale
         as_rounded = self.a.restored(rows), self.b.restored(columns)
-        kernel, whole = product_errors(torch, got, (as_rounded, self.drawn))
+        kernel, whole = (error_of(torch, got, exact(torch, a) @ exact(torch, b).T) for a, b in (as_rounded, self.drawn))
         return kernel, whole
 
 
@@ -151,8 +151,8 @@ def product(bench: Bench, numeric: Numeric, shape: Shape) -> Product:
     torch.manual_seed(0)
     operands: list[Operand] = []
     drawn: list[Any] = []
-    picked = [slice_rows(torch, rows, _SLICE).to(bench.place) for rows in (m, n)]
-    for rows, some in zip((m, n), picked, strict=True):
+    places = [picked(torch, rows).to(bench.place) for rows in (m, n)]
+    for rows, some in zip((m, n), places, strict=True):
         values = torch.randn(rows, k, dtype=getattr(torch, numeric.drawn), device=bench.place)
         drawn.append(values[some])
         operands.append(rounded(torch, numeric, values))
@@ -160,7 +160,7 @@ def product(bench: Bench, numeric: Numeric, shape: Shape) -> Product:
     a, b = operands
     scale = float(a.scales) * float(b.scales) if numeric.scaling == "integer" else 1.0
     call = _call(bench, numeric, a, b, (m, n))
-    return Product(call, a, b, (drawn[0], drawn[1]), (picked[0], picked[1]), scale)
+    return Product(call, a, b, (drawn[0], drawn[1]), (places[0], places[1]), scale)
 
 
 def _call(bench: Bench, numeric: Numeric, a: Operand, b: Operand, size: tuple[int, int]) -> Callable[[], Any]:
@@ -172,10 +172,9 @@ def _call(bench: Bench, numeric: Numeric, a: Operand, b: Operand, size: tuple[in
     functional = torch.nn.functional
     recipe = getattr(functional.ScalingType, numeric.scaling)
     layout: dict[str, Any] = {}
-    if numeric.scaling.startswith("BlockWise"):
+    if numeric.scaling == "BlockWise1x16":
         layout = dict.fromkeys(("swizzle_a", "swizzle_b"), functional.SwizzleType.SWIZZLE_32_4_4)
-    scale_b = b.scales.t().contiguous() if numeric.scaling == "RowWise" else b.scales
-    given = (a.data, b.data.t(), a.scales, recipe, scale_b, recipe)
+    given = (a.data, b.data.t(), a.scales, recipe, b.scales, recipe)
     return partial(functional.scaled_mm, *given, output_dtype=result, **layout)
 
 
@@ -207,32 +206,23 @@ def _once(bench: Bench, run: Callable[[], Any]) -> float:
     return min(first, *bench.timer(run, 3)) if first < _QUICK_S else first
 
 
-def afford(bench: Bench, item: Item, shape: Shape, once: Callable[[Shape], float]) -> None:
+def afford(item: Item, shape: Shape, once: Callable[[Shape], float]) -> None:
     """Raise `SkippedError` where `MIN_RUNS` runs are expected to take much longer than the item's seconds.
 
-    Expected from the largest product of this dtype that was run, in proportion to the work; as long as none is large
-    enough to tell, smaller ones are run first, each only if it is expected to fit itself. Small products run below
-    the full rate, so it errs on the high side and nothing ever runs much longer than its seconds.
+    Smaller products are run first, each only if it is expected to fit itself, by the one before in proportion to the
+    work. Small products run below the full rate, so it errs on the high side and nothing runs much longer.
     """
-    budget, whole = max(item.seconds, PATIENCE_S), matmul_flop(*shape)
-
-    def too_slow(flop: float) -> bool:
-        pace = bench.pace.get(item.name)
-        return pace is not None and pace.seconds_for(flop) * MIN_RUNS > budget
-
-    for size in (*rungs(shape), shape):
-        flop, pace = matmul_flop(*size), bench.pace.get(item.name)
-        if pace and too_slow(flop):
-            # A hiccup of a busy machine must not decide.
-            m, n, k = pace.shape
-            bench.pace[item.name] = pace = replace(pace, seconds=min(pace.seconds, once((m, n, k))))
-            if too_slow(flop):
-                raise SkippedError(
-                    f"one run would take about {format_duration(pace.seconds_for(whole), 2)}, going by "
-                    f"{size_text(pace.shape)}; {MIN_RUNS} runs do not fit into {budget:g} s"
-                )
-        if size != shape and not (pace and pace.flop >= flop):
-            bench.keep_pace(item.name, Pace(size, flop, once(size)))
+    budget = max(item.seconds, PATIENCE_S)
+    for size, more in pairwise((*rungs(shape), shape)):
+        seconds, flop = once(size), matmul_flop(*size)
+        for _ in range(_LOOKS):  # hiccups of a busy machine must not decide
+            if seconds / flop * matmul_flop(*more) * MIN_RUNS > budget:
+                seconds = min(seconds, once(size))
+        if seconds / flop * matmul_flop(*more) * MIN_RUNS > budget:
+            raise SkippedError(
+                f"one run would take about {format_duration(seconds / flop * matmul_flop(*shape), 2)}, going by "
+                f"{size_text(size)}; {MIN_RUNS} runs do not fit into {budget:g} s"
+            )
 
 
 def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
@@ -242,13 +232,18 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
     shape = m, n, k
     setting = partial(fp32_precision, torch, bench.kind, numeric.fp32_precision)
     with setting():
-        afford(bench, item, shape, lambda size: _once(bench, product(bench, numeric, size).call))
+        afford(item, shape, lambda size: _once(bench, product(bench, numeric, size).call))
         result = product(bench, numeric, shape)
         kernel, whole = result.errors(torch)
         if not kernel <= numeric.tolerance:
             raise WrongError(f"relative error {kernel:.1e} against float64, at most {numeric.tolerance:.0e} expected")
         if item.name == "tf32" and kernel < NUMERICS["fp32"].tolerance:
             raise RefusedError(f"relative error {kernel:.1e} is fp32's own: this device has no TF32 path")
-        flop = matmul_flop(*shape)
-        bench.keep_pace(item.name, Pace(shape, flop, _once(bench, result.call)))
-    return Run(result.call, item.shape, flop, moved(numeric, shape), relative_error=whole, setting=setting)
+    return Run(
+        result.call,
+        item.shape,
+        matmul_flop(*shape),
+        moved(numeric, shape),
+        relative_error=whole,
+        setting=setting,
+    )

@@ -1,13 +1,13 @@
 """What a dtype stores of a matrix: rounded values, their scales, and the layout that kernels take them in.
 
 Every operand is (rows, k), the second one transposed as a linear layer keeps its weight, and is drawn wide before it
-is rounded. Blocks run along k. Sources: OCP Microscaling Formats 1.0 for the element formats and E8M0; the cuBLAS
-guide, "1D Block Scaling Factors Layout", for where scales lie.
+is rounded. Blocks run along k. Sources: OCP Microscaling Formats 1.0 for the element formats; the cuBLAS guide, "1D
+Block Scaling Factors Layout", for where scales lie.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
@@ -21,7 +21,7 @@ E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 
 _TILE_ROWS, _TILE_COLUMNS, _TILE_PART = 128, 4, 32
 
-Scaling: TypeAlias = Literal["none", "integer", "TensorWise", "RowWise", "BlockWise1x32", "BlockWise1x16"]
+Scaling: TypeAlias = Literal["none", "integer", "TensorWise", "BlockWise1x16"]
 """No scales and a plain product; one scale and a product of integers; or a recipe of torch's ``ScalingType``."""
 
 
@@ -53,12 +53,6 @@ NUMERICS: Mapping[str, Numeric] = {
     "bf16": Numeric("bfloat16", "bfloat16", 2e-2, 2, 2),
     "fp16": Numeric("float16", "float16", 2e-3, 2, 2),
     "fp8": Numeric(*("float8_e4m3fn", "bfloat16", 2e-2, 1, 2), "TensorWise", scale_bytes=lambda rows, k: 4.0),
-    "fp8 by row": Numeric(
-        *("float8_e4m3fn", "bfloat16", 2e-2, 1, 2), "RowWise", scale_bytes=lambda rows, k: 4.0 * rows
-    ),
-    "mxfp8": Numeric(
-        *("float8_e4m3fn", "bfloat16", 2e-2, 1, 2), "BlockWise1x32", scale_bytes=lambda rows, k: rows * k / 32
-    ),
     "int8": Numeric(*("int8", "int32", 1e-6, 1, 4), "integer", scale_bytes=lambda rows, k: 4.0),
     "nvfp4": Numeric(
         *("float4_e2m1fn_x2", "bfloat16", 2e-2, 0.5, 2), "BlockWise1x16", scale_bytes=lambda rows, k: rows * k / 16
@@ -85,58 +79,26 @@ def rounded(torch: Any, numeric: Numeric, values: Any) -> Operand:
             data = values.to(getattr(torch, numeric.stored))
             return Operand(data, None, lambda rows: data[rows])
         case "integer":
-            return _by_range(torch, values, 127.0, rows=False, narrow=lambda x: x.round().to(torch.int8))
-        case "TensorWise" | "RowWise":
-            by_row = numeric.scaling == "RowWise"
-            return _by_range(torch, values, E4M3_MAX, rows=by_row, narrow=lambda x: x.to(torch.float8_e4m3fn))
-        case "BlockWise1x32":
-            return _mxfp8(torch, values)
+            return _by_range(torch, values, 127.0, lambda x: x.round().to(torch.int8))
+        case "TensorWise":
+            return _by_range(torch, values, E4M3_MAX, lambda x: x.to(torch.float8_e4m3fn))
         case "BlockWise1x16":
             return _nvfp4(torch, values)
 
 
-def _by_range(torch: Any, values: Any, most: float, *, rows: bool, narrow: Callable[[Any], Any]) -> Operand:
-    """One float32 scale for all, or one per row (rows, 1): the largest magnitude over ``most``."""
-    top = values.abs().amax(dim=1, keepdim=True) if rows else values.abs().amax()
-    scale = (top / most).float()
+def _by_range(torch: Any, values: Any, most: float, narrow: Callable[[Any], Any]) -> Operand:
+    """One float32 scale for all: the largest magnitude over ``most``."""
+    scale = (values.abs().amax() / most).float()
     data = narrow((values / scale).clamp_(-most, most))
-    return Operand(data, scale, lambda picked: _some(torch, data, picked).float() * (scale[picked] if rows else scale))
-
-
-def _some(torch: Any, data: Any, rows: Any) -> Any:
-    """Some rows of 8-bit data, taken as bytes: not every device can index narrow floats."""
-    return data.view(torch.uint8)[rows].view(data.dtype)
-
-
-def _blocks(values: Any, size: int) -> Any:
-    """(rows, blocks, size); raises `SkippedError` where that does not come out even."""
-    rows, k = values.shape
-    if k % size:
-        raise SkippedError(f"k = {k:,} is no multiple of the {size} elements of a block")
-    return values.view(rows, k // size, size)
-
-
-def power_scales(torch: Any, top: Any) -> Any:
-    """Exponents of the smallest powers of two that bring magnitudes ``top`` within E4M3's range, as int32."""
-    fraction, exponent = torch.frexp(top / E4M3_MAX)
-    return (exponent - (fraction == 0.5).int()).clamp(-126, 127)
-
-
-def _mxfp8(torch: Any, values: Any) -> Operand:
-    blocks = _blocks(values, 32)
-    exponent = power_scales(torch, blocks.abs().amax(dim=2))
-    scale = (exponent + 127 << 23).view(torch.float32)  # exact on every device, being put together from bits
-    data = (blocks / scale[..., None]).clamp_(-E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn)
-    stored = (exponent + 127).to(torch.uint8)
-    return Operand(
-        data.view(values.shape),
-        swizzled(torch, stored).view(torch.float8_e8m0fnu),
-        lambda rows: (_some(torch, data, rows).float() * scale[rows][..., None]).flatten(1),
-    )
+    # Rows are taken as bytes: not every device can index narrow floats.
+    return Operand(data, scale, lambda rows: data.view(torch.uint8)[rows].view(data.dtype).float() * scale)
 
 
 def _nvfp4(torch: Any, values: Any) -> Operand:
-    blocks = _blocks(values, 16)
+    rows, k = values.shape
+    if k % 16:
+        raise SkippedError(f"k = {k:,} is no multiple of the 16 elements of a block")
+    blocks = values.view(rows, k // 16, 16)
     stored = (blocks.abs().amax(dim=2) / E2M1_MAX).clamp_(max=E4M3_MAX).to(torch.float8_e4m3fn)
     scale = stored.float()
     # A block whose scale has rounded to zero holds nothing but zeros.
@@ -180,14 +142,3 @@ def swizzled(torch: Any, scales: Any) -> Any:
     parts = _TILE_ROWS // _TILE_PART
     tiles = padded.view(down, parts, _TILE_PART, across, _TILE_COLUMNS)
     return tiles.permute(0, 3, 2, 1, 4).reshape(-1)
-
-
-def slice_rows(torch: Any, rows: int, most: int) -> Any:
-    """Up to ``most`` evenly spread row numbers, so that every tile of a blocked kernel is touched."""
-    return torch.linspace(0, rows - 1, min(rows, most)).long()
-
-
-def product_errors(torch: Any, got: Any, operands: Sequence[tuple[Any, Any]]) -> list[float]:
-    """Relative Frobenius errors of ``got`` against the float64 products a·bᵀ of ``operands``, found on the CPU."""
-    exact = [a.cpu().double() @ b.cpu().double().T for a, b in operands]
-    return [float((got.cpu().double() - each).norm() / each.norm()) for each in exact]

@@ -7,7 +7,6 @@ fp32, in one kernel where torch has it. Results are allocated anew in each run, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,7 +14,7 @@ from core.benchmark.device import DeviceKind
 from core.benchmark.points import Item
 from core.benchmark.programme import Programme
 from core.benchmark.timing.bench import Bench, Run
-from core.benchmark.timing.narrow import FP32, Format, checked, error_of, exact, format_of, picked
+from core.benchmark.timing.narrow import FP32, checked, error_of, exact, format_of, picked
 from core.hardware.elements import (
     ADAMW_BYTES,
     ADAMW_FLOP,
@@ -87,70 +86,52 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
 
 
 def _on_rows(bench: Bench, item: Item) -> Run:
-    torch, how = bench.torch, format_of(bench)
+    torch, how, name = bench.torch, format_of(bench), item.name
     rows, width = item.shape
-    bench.need(_WORKING * rows * width * how.bytes, f"the operands of {item.name}")
+    bench.need(_WORKING * rows * width * how.bytes, f"the operands of {name}")
     options = {"dtype": getattr(torch, how.torch_name), "device": bench.place}
     x = torch.randn(rows, width, **options)
-    call, error = (_cross_entropy if item.name == "cross-entropy" else _by_row)(torch, item.name, x, options)
-    cost = COSTS[item.name]
+    other = torch.randn_like(x) if name == "residual addition" else x
+    gain, bias = (torch.randn(width, **options) for _ in range(2))
+    targets = torch.randint(width, (rows,), device=bench.place)
+    call = _call(torch, name, x, other, gain, bias, targets)
+
+    def right(some: Any) -> Any:
+        """What the same function gives for some of the rows in float64."""
+        a, b = (exact(torch, each[some.to(bench.place)]) for each in (x, other))
+        return _call(torch, name, a, b, exact(torch, gain), exact(torch, bias), targets.cpu()[some])()
+
+    if name == "cross-entropy":  # a mean over all rows; the float64 of few at a time is there at once
+        mean = sum(right(some) * len(some) for some in torch.arange(rows).split(_LOSS_ROWS)) / rows
+        error = error_of(torch, call(), mean)
+    else:
+        some = picked(torch, rows)
+        error = error_of(torch, call()[some.to(bench.place)], right(some))
+    cost = COSTS[name]
     work = elementwise(float(rows * width), cost.ahead, cost.moved * how.bytes)
+    odd = bench.kind == "cpu" and how is FP32
     return Run(
         call,
         item.shape,
         flop=float(work.flop),
         bytes=float(work.bytes),
         relative_error=checked(error, how.tolerance),
-        note=_note(bench, how),
+        note="in fp32: this processor has no instructions for bf16" if odd else f"in {how.name}",
     )
 
 
-def _note(bench: Bench, how: Format) -> str:
-    odd = bench.kind == "cpu" and how is FP32
-    return "in fp32: this processor has no instructions for bf16" if odd else f"in {how.name}"
-
-
-def _by_row(torch: Any, name: str, x: Any, options: Mapping[str, Any]) -> tuple[Callable[[], Any], float]:
-    """An operation each row of whose result is made from that row alone, and its error on some rows."""
-    functional, width = torch.nn.functional, x.shape[1]
-    gain, bias = (torch.randn(width, **options) for _ in range(2))
-    other = torch.randn_like(x) if name == "residual addition" else x
+def _call(torch: Any, name: str, x: Any, other: Any, gain: Any, bias: Any, targets: Any) -> Callable[[], Any]:
+    """The operation on its operands, of which each takes its own."""
+    functional, width = torch.nn.functional, x.shape[1:]
     calls: Mapping[str, Callable[[], Any]] = {
-        "LayerNorm": lambda: functional.layer_norm(x, (width,), gain, bias, _EPS),
-        "RMSNorm": lambda: functional.rms_norm(x, (width,), gain, _EPS),
+        "LayerNorm": lambda: functional.layer_norm(x, width, gain, bias, _EPS),
+        "RMSNorm": lambda: functional.rms_norm(x, width, gain, _EPS),
         "softmax": lambda: torch.softmax(x, -1),
         "GELU": lambda: functional.gelu(x, approximate="tanh"),
         "residual addition": lambda: x + other,
+        "cross-entropy": lambda: functional.cross_entropy(x, targets),
     }
-    rows = picked(torch, x.shape[0]).to(x.device)
-    a, b, g, c = (exact(torch, item) for item in (x[rows], other[rows], gain, bias))
-    rights: Mapping[str, Callable[[], Any]] = {
-        "LayerNorm": lambda: (a - _mean(a)) / (_mean((a - _mean(a)) ** 2) + _EPS).sqrt() * g + c,
-        "RMSNorm": lambda: a / (_mean(a**2) + _EPS).sqrt() * g,
-        "softmax": lambda: a.exp() / a.exp().sum(-1, keepdim=True),
-        "GELU": lambda: 0.5 * a * (1 + (math.sqrt(2 / math.pi) * (a + 0.044715 * a**3)).tanh()),
-        "residual addition": lambda: a + b,
-    }
-    return calls[name], error_of(torch, calls[name]()[rows], rights[name]())
-
-
-def _mean(a: Any) -> Any:
-    return a.mean(-1, keepdim=True)
-
-
-def _cross_entropy(torch: Any, name: str, x: Any, options: Mapping[str, Any]) -> tuple[Callable[[], Any], float]:
-    """The mean cross-entropy of all rows, and its error; the float64 of few rows at a time is there at once."""
-    rows, width = x.shape
-    targets = torch.randint(width, (rows,), device=options["device"])
-    right = torch.zeros((), dtype=torch.float64)
-    for start in range(0, rows, _LOSS_ROWS):
-        some, which = exact(torch, x[start : start + _LOSS_ROWS]), targets[start : start + _LOSS_ROWS].cpu()
-        right += (some.logsumexp(-1) - some.gather(1, which[:, None])[:, 0]).sum()
-
-    def call() -> Any:
-        return torch.nn.functional.cross_entropy(x, targets)
-
-    return call, error_of(torch, call(), right / rows)
+    return calls[name]
 
 
 def adamw(torch: Any, weights: list[Any], rate: float) -> tuple[Any, str]:

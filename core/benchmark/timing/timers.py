@@ -59,23 +59,6 @@ class CudaTimer:
 
 
 @dataclass(frozen=True, slots=True)
-class HostTimer:
-    """Seconds in which the host issues each call; the device works them off before the next one begins."""
-
-    torch: Any
-
-    def __call__(self, run: Callable[[], object], count: int, *, flush: bool = True) -> list[float]:
-        times: list[float] = []
-        for _ in range(count):
-            self.torch.cuda.synchronize()
-            start = time.perf_counter()
-            run()
-            times.append(time.perf_counter() - start)
-        self.torch.cuda.synchronize()
-        return times
-
-
-@dataclass(frozen=True, slots=True)
 class QueuedTimer:
     """Seconds of each call on the device, all of it queued before the first of it starts.
 

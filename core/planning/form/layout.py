@@ -8,7 +8,7 @@ from core.fields import Field, choice, optional, quantity, switch
 from core.glossary import meaning
 from core.limits import limit
 from core.planning.plan import FASTEST, LAYINGS, OWN_LAYOUT
-from core.step_time.software import SOFTWARE, USUAL_SOFTWARE
+from core.step_time.software import KERNELS, SOFTWARE, USUAL_SOFTWARE
 from core.training.activations.tensors import FUSED, IMPLEMENTATIONS
 from core.training.layout import RECOMPUTES
 from core.units import parse_quantity
@@ -123,6 +123,17 @@ IMPLEMENTATION = choice(
     part=LAYOUT,
     help="\n\n".join(f"**{how.id}**: {how.meaning}" for how in IMPLEMENTATIONS.values()),
 )
+USUAL_KERNEL = "usual"
+KERNEL = choice(
+    "fa",
+    "Attention kernel",
+    (USUAL_KERNEL, *KERNELS),
+    USUAL_KERNEL,
+    part=LAYOUT,
+    help="On Hopper the newest kernels, FlashAttention-3 among them, take half as long as FlashAttention-2, which "
+    "decides the time of long sequences. **usual**: that of the software’s published steps, FlashAttention-2 for "
+    "PyTorch.",
+)
 AS_LAYERS = "as layers"
 """The loss is written as the layers are."""
 
@@ -133,7 +144,7 @@ LOSS = choice(
     AS_LAYERS,
     part=LAYOUT,
     help="**separate**: cross-entropy keeps logits, a copy of them and their gradient in fp32. **fused**: the gradient "
-    "takes the place of the logits. **as layers**: fused with fused kernels, separate otherwise.",
+    "takes the place of the logits. **as layers**: fused with fused kernels, separate otherwise and in eager PyTorch.",
 )
 CHUNKS = _degree("chunks", "Loss in pieces", "Pieces in which logits and loss are worked out, one at a time.")
 OVERHEAD = quantity(
@@ -177,6 +188,7 @@ LAYOUT_FIELDS: tuple[Field, ...] = (
     *OWN_LAYOUT_FIELDS,
     TRAINING_SOFTWARE,
     IMPLEMENTATION,
+    KERNEL,
     LOSS,
     CHUNKS,
     OVERHEAD,

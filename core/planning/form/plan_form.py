@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -17,7 +18,7 @@ from core.models.counts_only import CountedTextError
 from core.models.spec_text import EXAMPLE, SpecTextError
 from core.planning.evaluation import Answer
 from core.planning.form.known import MATURITY, OWN_RUNS
-from core.planning.form.layout import AS_LAYERS, LAYING, LAYOUT_FIELDS, implied_layout
+from core.planning.form.layout import AS_LAYERS, LAYING, LAYOUT_FIELDS, USUAL_KERNEL, implied_layout
 from core.planning.form.limits import CERTAINTY, DEADLINE, FREE, LIMIT_FIELDS, LIMITS, MOST_DOLLARS, MOST_WATTS
 from core.planning.form.precision import OWN_FIELDS, POLICY, STATES, derived_texts, own_of
 from core.planning.form.rates import MEASURED_FIELDS, measured_of
@@ -58,6 +59,7 @@ from core.planning.plan import (
 from core.runs.goodput import Reliability
 from core.runs.published import models_with_runs
 from core.search.constraints import ANY_LAYOUT, Constraints
+from core.step_time.software import loss_with
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.layout import RECOMPUTES, Layout
 from core.training.optimizers import USUAL_OPTIMIZER, optimizers, why_not
@@ -116,7 +118,7 @@ PARAMETERS = quantity(
     low=1,
     high=limit("parameters"),
     whole=True,
-    few=FEWEST,
+    bare_from=FEWEST,
     part=MODEL,
     help="N of 6ND: the parameters that work on each token.",
 )
@@ -128,7 +130,7 @@ TRAINED = quantity(
     low=1,
     high=limit("tokens"),
     whole=True,
-    few=FEWEST,
+    bare_from=FEWEST,
     part=MODEL,
     help="Tokens trained on, repeats counted each time: D of 6ND.",
 )
@@ -264,6 +266,9 @@ def _from_1(texts: dict[str, str]) -> dict[str, str]:
     return renamed
 
 
+_OF_TOKENS = re.compile("seq|gb|r[1-8]s")
+"""Lengths and the batch of a plan, and the lengths of a calendar's runs."""
+
 _STAGES = {"sharded": "3", "ZeRO-2": "2", "ZeRO-1": "1", "replicated": "0"}
 
 
@@ -279,10 +284,11 @@ def _from_3(texts: dict[str, str]) -> dict[str, str]:
     """Texts of version 3: power was drawn up to the accelerators' own limits, no memory had to stay free, the k of a
     length was 1,000, and a batch without a unit was one of sequences."""
     renamed = {"draw": "100%", "free": "0%", **texts} if texts else texts
-    for name, kept in ((SEQ_LEN.id, ""), ("gb", " sequences")):
-        with suppress(QuantityError, KeyError):
+    for name in filter(_OF_TOKENS.fullmatch, renamed):
+        with suppress(QuantityError):
             if renamed[name][-1:].isalpha():
-                renamed[name] = f"{parse_quantity(renamed[name], 'count'):,.0f}{kept}"
+                unit = " sequences" if name == "gb" else ""
+                renamed[name] = f"{parse_quantity(renamed[name], 'count'):,.0f}{unit}"
     return renamed
 
 
@@ -347,7 +353,7 @@ def plan_of(reading: ParsedForm) -> Plan:
         network=v["net"],
         compute_options=ComputeOptions(
             v["impl"],
-            IMPLEMENTATIONS[v["impl"]].loss if v["loss"] == AS_LAYERS else v["loss"],
+            loss_with(v["sw"], IMPLEMENTATIONS[v["impl"]]) if v["loss"] == AS_LAYERS else v["loss"],
             int(v["chunks"]),
             v["ctx"],
             v["frag"],
@@ -355,6 +361,7 @@ def plan_of(reading: ParsedForm) -> Plan:
             v["paged"],
             v["aoff"],
             v["disp"],
+            "" if v["fa"] == USUAL_KERNEL else v["fa"],
         ),
         reliability=Reliability(
             failures=v["rate1k"],

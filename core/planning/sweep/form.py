@@ -28,7 +28,7 @@ def _values(id: str, label: str) -> Field:
         _list,
         kind="lines",
         part=SWEEP,
-        placeholder="around yours",
+        placeholder="near yours",
         max_chars=limit("sweep_chars"),
         help=f"Up to {limit('sweep_values')} values, such as 512, 1,024, 2,048. Empty: doublings, usual values or "
         "other options around the plan’s own.",

@@ -64,10 +64,7 @@ def lines_of_walk(elements: float, stride: float, element_bytes: float, line_byt
 @formula(
     r"\v{rows} \cdot \v{columns}",
     result=Symbol("L", "cache lines fetched", "count"),
-    symbols={
-        "rows": Symbol("R", "rows", "count"),
-        "columns": Symbol("C", "columns", "count"),
-    },
+    symbols={"rows": Symbol("R", "rows", "count"), "columns": Symbol("C", "columns", "count")},
     sources=(_DREPPER, _HENNESSY),
 )
 def lines_of_far_walk(rows: float, columns: float) -> float:
@@ -141,12 +138,7 @@ class Walk:
 
 
 def walk(
-    layout: Layout,
-    element_size: int,
-    order: Order,
-    *,
-    line_bytes: int = LINE_BYTES,
-    cache_bytes: int = CACHE_BYTES,
+    layout: Layout, element_size: int, order: Order, *, line_bytes: int = LINE_BYTES, cache_bytes: int = CACHE_BYTES
 ) -> Walk:
     """Walk every element of ``layout`` and count cache lines; see the module for the model.
 
@@ -260,10 +252,7 @@ class WalkBusyError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class WalkTiming:
-    """Both walks over one float32 matrix on this machine's CPU: medians in seconds over ``repeats``.
-
-    row_bytes_per_s, column_bytes_per_s: useful bytes per second.
-    """
+    """Both walks over one float32 matrix on this machine's CPU: medians in seconds over ``repeats``."""
 
     rows: int
     columns: int
@@ -282,14 +271,6 @@ class WalkTiming:
         return self.column_seconds / self.row_seconds
 
     @property
-    def row_bytes_per_s(self) -> float:
-        return self.matrix_bytes / self.row_seconds
-
-    @property
-    def column_bytes_per_s(self) -> float:
-        return self.matrix_bytes / self.column_seconds
-
-    @property
     def headline(self) -> tuple[str, str]:
         """The answer as one sentence and a quieter line of detail, in small markup."""
         return (
@@ -306,10 +287,7 @@ class WalkTiming:
         """The lines both walks fetch by the closed forms, for a matrix this large."""
         return (
             lines_of_walk.explain(
-                elements=self.rows * self.columns,
-                stride=1,
-                element_bytes=self.element_size,
-                line_bytes=LINE_BYTES,
+                elements=self.rows * self.columns, stride=1, element_bytes=self.element_size, line_bytes=LINE_BYTES
             ),
             lines_of_far_walk.explain(rows=self.rows, columns=self.columns),
         )

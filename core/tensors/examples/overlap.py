@@ -42,22 +42,11 @@ def sharing(elements: float, cells: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
-    """A storage cell in which several elements lie: how many, and the indices of the first of them."""
-
-    cell: int
-    count: int
-    indices: tuple[tuple[int, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Overlap:
     """Which elements of a layout share memory.
 
     elements: of the tensor; cells: different cells they lie in; skipped: cells between the first and the last that no
-    element uses. counts: elements per cell from ``first_cell`` on, empty when there are more cells than can be drawn;
-    most: the largest of them. shared: the cells with more than one element, as many as asked for, in order;
-    shared_cells: how many there are in all.
+    element uses. most: the most elements of one cell.
     """
 
     layout: Layout
@@ -65,11 +54,7 @@ class Overlap:
     elements: int
     cells: int
     skipped: int
-    first_cell: int
-    counts: tuple[int, ...]
     most: int
-    shared: tuple[Shared, ...]
-    shared_cells: int
 
     @property
     def overlaps(self) -> bool:
@@ -112,41 +97,15 @@ class Overlap:
         )
 
 
-def overlap_of(layout: Layout, element_size: int, *, drawn: int = 64, indices: int = 8) -> Overlap:
-    """Count exactly which elements share a cell, at most ``drawn`` such cells with ``indices`` indices each.
+def overlap_of(layout: Layout, element_size: int) -> Overlap:
+    """Count exactly which elements share a cell.
 
     Raises `TooLargeError` for more elements than ``tensor_elements`` of core.limits.
     """
-    numbers = layout.each_cell()
-    cells, counts = np.unique(numbers, return_counts=True)
-    several = np.flatnonzero(counts > 1)
+    cells, counts = np.unique(layout.each_cell(), return_counts=True)
     span = layout.span
-    first, width = (0, 0) if span is None else (span[0], span[1] - span[0] + 1)
-    by_cell = np.zeros(width if width <= limit("storage_cells_drawn") else 0, dtype=np.int64)
-    if len(by_cell):
-        by_cell[cells - first] = counts
-    shared: list[Shared] = []
-    for at in several[:drawn].tolist():
-        first_elements = np.flatnonzero(numbers == cells[at])[:indices].tolist()
-        rows = tuple(_index(number, layout.shape) for number in first_elements)
-        shared.append(Shared(int(cells[at]), int(counts[at]), rows))
-    return Overlap(
-        layout=layout,
-        element_size=element_size,
-        elements=layout.numel,
-        cells=len(cells),
-        skipped=width - len(cells),
-        first_cell=first,
-        counts=tuple(by_cell.tolist()),
-        most=int(counts.max(initial=0)),
-        shared=tuple(shared),
-        shared_cells=len(several),
-    )
-
-
-def _index(number: int, shape: Sequence[int]) -> tuple[int, ...]:
-    """Index of element ``number`` in logical order."""
-    return tuple(int(i) for i in np.unravel_index(number, tuple(shape)))
+    width = 0 if span is None else span[1] - span[0] + 1
+    return Overlap(layout, element_size, layout.numel, len(cells), width - len(cells), most=int(counts.max(initial=0)))
 
 
 # ------------------------------------------------------------------------------------------------ the hazard
@@ -170,9 +129,8 @@ METHODS: tuple[str, ...] = tuple(_UPDATES)
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One element updated: its index, its cell, and the cell's value before and after."""
+    """One element updated: its cell, and the cell's value before and after."""
 
-    index: tuple[int, ...]
     cell: int
     before: Scalar
     after: Scalar
@@ -255,9 +213,9 @@ def replay(view: str, shape: Sequence[int], method: str = "add_", value: int = 1
     once = list(memory)
     writes: list[Write] = []
     cells: list[int] = layout.cells().tolist()
-    for number, cell in enumerate(cells):
+    for cell in cells:
         new = update(memory[cell], value)
-        writes.append(Write(_index(number, layout.shape), cell, memory[cell], new))
+        writes.append(Write(cell, memory[cell], new))
         memory[cell] = new
     counts = Counter(cells)
     for cell in counts:

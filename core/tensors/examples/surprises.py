@@ -68,7 +68,7 @@ NEGATIVE: tuple[NegativePreset, ...] = (
 class NegativeStep:
     """An index with negative steps: the view numpy makes, torch's refusal, and what torch does instead.
 
-    layout: numpy's view in elements, strides negative; strides_bytes: as numpy prints them, for int64.
+    layout: numpy's view in elements, strides negative.
     values: in logical order. refusal: torch's step.
     handed_over: what ``torch.from_numpy`` says to the view, error type and message.
     instead: the trace of the replacement, ``None`` when none was given.
@@ -77,7 +77,6 @@ class NegativeStep:
     source: str
     start: Layout
     layout: Layout
-    strides_bytes: tuple[int, ...]
     values: tuple[Scalar, ...]
     refusal: Step
     handed_over: tuple[str, str]
@@ -95,38 +94,6 @@ class NegativeStep:
         )
 
 
-def sliced(layout: Layout, source: str) -> Layout:
-    """The layout numpy gives ``source``, an index into ``x`` of whole numbers and slices with steps of any sign.
-
-    A slice starts at offset + start·stride and steps by step·stride. Raises `ExpressionError` for anything else.
-    """
-    index = _index(source)
-    used = sum(item is not None and item is not ... for item in index)
-    if used > layout.rank:
-        raise ExpressionError(f"`{source[:60]}` has {used} indices for {layout.rank} dimensions.")
-    shape: list[int] = []
-    stride: list[int] = []
-    offset, dim = layout.offset, 0
-    for item in index if ... in index else (*index, ...):
-        if item is None:
-            shape.append(1)
-            stride.append(0)
-            continue
-        skipped = layout.rank - used if item is ... else 1
-        for size, step in zip(layout.shape[dim : dim + skipped], layout.stride[dim : dim + skipped], strict=True):
-            if isinstance(item, int):
-                if not -size <= item < size:
-                    raise ExpressionError(f"Index {item} is out of bounds for a dimension of size {size}.")
-                offset += step * (item % size)
-                continue
-            walked = range(*item.indices(size)) if isinstance(item, slice) else range(size)
-            shape.append(len(walked))
-            stride.append(step * walked.step)
-            offset += step * walked.start if walked else 0
-        dim += skipped
-    return Layout(tuple(shape), tuple(stride), offset)
-
-
 def _index(source: str) -> tuple[int | slice | EllipsisType | None, ...]:
     """The items between the brackets of ``source``."""
     steps = trace(source, (2, 3)).planned
@@ -134,8 +101,6 @@ def _index(source: str) -> tuple[int | slice | EllipsisType | None, ...]:
     index = tuple(item for item in result or () if item is None or isinstance(item, int | slice | EllipsisType))
     if result is None or len(index) < len(result) or index.count(...) > 1:
         raise ExpressionError(f"`{source[:60]}`: one index of whole numbers and slices, for example x[::-1].")
-    if any(isinstance(item, slice) and item.step == 0 for item in index):
-        raise ExpressionError("The step of a slice is not 0.")
     return index
 
 
@@ -145,9 +110,15 @@ def negative_step(source: str, shape: Sequence[int], instead: str = "") -> Negat
     Raises `ExpressionError` when ``source`` is no index of whole numbers and slices, or has no negative step.
     """
     start = start_layout(shape)
-    layout = sliced(start, source)
     torch, _ = load_torch()
-    view = np.arange(start.numel, dtype=np.int64).reshape(start.shape)[_index(source)]
+    whole = np.arange(start.numel, dtype=np.int64).reshape(start.shape)
+    index = _index(source)
+    try:
+        view = whole[index if ... in index else (*index, ...)]
+    except (IndexError, ValueError) as problem:
+        raise ExpressionError(f"numpy refuses `{source[:60]}`: {problem}.") from None
+    offset = view.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    layout = Layout(view.shape, tuple(step // view.itemsize for step in view.strides), offset // view.itemsize)
     ran = trace(source, shape)
     if ran.last.kind != "refused":
         raise ExpressionError(f"`{source[:60]}` has no negative step, so torch makes the same view. Try x[::-1].")
@@ -160,7 +131,6 @@ def negative_step(source: str, shape: Sequence[int], instead: str = "") -> Negat
         source=source,
         start=start,
         layout=layout,
-        strides_bytes=tuple(step * view.itemsize for step in layout.stride),
         values=tuple(view.ravel().tolist()),
         refusal=ran.last,
         handed_over=handed,

@@ -33,7 +33,6 @@ class OperandPlan:
     much. reads: whether BLAS finds its last dimension next to each other (``rows``), the one before (``columns``:
     read as a transposed matrix, without a copy), or ``neither``, in which case BLAS needs a copy of its own.
     blas_bytes: of that copy; none where the product is so small that torch loops over it itself.
-    summed: names that only this operand has and that are summed before.
     """
 
     names: Names
@@ -43,7 +42,6 @@ class OperandPlan:
     bytes: int
     reads: Reads
     reason: str
-    summed: Names = ()
     blas_bytes: int = 0
 
     @property
@@ -70,7 +68,6 @@ class Pair:
     sizes: tuple[int, int, int, int]
     left: OperandPlan | None
     right: OperandPlan | None
-    summed_first: tuple[Names, Names]
     flop: int
     layout: Layout
 
@@ -138,9 +135,8 @@ def contract(
         sum_flop += sum(side.numel for side, dims in zip((left, right), first, strict=True) if dims)
         left, right = _summed(left, first[0]), _summed(right, first[1])
         between += sum(side.numel for side, dims in zip((left, right), first, strict=True) if dims)
-        early = (_pick(order, first[0]), _pick(order, first[1]))
         result = len(ready) + len(pairs)
-        pair = _pair(left, right, order, inner, early, (number, right_number), result, element_size)
+        pair = _pair(left, right, order, inner, (number, right_number), result, element_size)
         pairs.append(pair)
         left, number = pair.layout, result
     shape = left.shape[:selected]
@@ -163,7 +159,6 @@ def _pair(
     right: Layout,
     order: Names,
     inner: list[int],
-    early: tuple[Names, Names],
     operands: tuple[int, int],
     result: int,
     element_size: int,
@@ -176,7 +171,7 @@ def _pair(
     swapped = bool(inner and rows and columns) and columns[-1] < rows[0]
     if swapped:  # the result names the right operand first, so torch multiplies right by left: no transpose after
         left, right, rows, columns = right, left, columns, rows
-        early, operands = (early[1], early[0]), (operands[1], operands[0])
+        operands = (operands[1], operands[0])
     wide = [max(a, b) if a and b else 0 for a, b in zip(left.shape, right.shape, strict=True)]
     sizes = (
         math.prod(left.shape[dim] for dim in both),
@@ -190,8 +185,8 @@ def _pair(
     if inner:
         batch, m, n, k = sizes
         plans = (
-            _operand(left, order, (both, rows, inner), columns, (batch, m, k), early[0], element_size, m * n * k),
-            _operand(right, order, (both, inner, columns), rows, (batch, k, n), early[1], element_size, m * n * k),
+            _operand(left, order, (both, rows, inner), columns, (batch, m, k), element_size, m * n * k),
+            _operand(right, order, (both, inner, columns), rows, (batch, k, n), element_size, m * n * k),
         )
         flop = int(matmul_flop(m, n, k, batch))
         layout = _bmm_result(left, right, both, rows, inner, columns)
@@ -209,7 +204,6 @@ def _pair(
         sizes=sizes,
         left=plans[0],
         right=plans[1],
-        summed_first=early,
         flop=flop,
         layout=layout,
     )
@@ -221,7 +215,6 @@ def _operand(
     roles: tuple[list[int], list[int], list[int]],
     absent: list[int],
     shape: tuple[int, int, int],
-    early: Names,
     element_size: int,
     products: int,
 ) -> OperandPlan:
@@ -246,11 +239,11 @@ def _operand(
         if reads == "neither" and not copied:
             reason = "a view; no dimension of the matrix has stride 1, but a product this small is done without BLAS"
         own = result.numel * element_size if copied else 0
-        return OperandPlan(names, permute, result, "view", 0, reads, reason, early, own)
+        return OperandPlan(names, permute, result, "view", 0, reads, reason, own)
     result = Layout.contiguous(shape)
     left, right = order[dims[edge.left]], order[dims[edge.right]]
     reason = f"a copy: {left} and {right} cannot merge, {edge.arithmetic}"
-    return OperandPlan(names, permute, result, "copy", result.numel * element_size, _reads(result), reason, early)
+    return OperandPlan(names, permute, result, "copy", result.numel * element_size, _reads(result), reason)
 
 
 def _reads(layout: Layout) -> Reads:

@@ -2,7 +2,7 @@
 
 einops turns every pattern into at most five operations: reshape to one dimension per axis, permute, reduce, insert
 new axes, reshape to the wanted groups. Each is a view or a copy, and the layout algebra says which, and why.
-Nothing here runs torch or einops; tests compare every plan with the recipe einops makes and with torch's storages.
+einops itself says what it refuses; tests compare every plan with the recipe it makes and with torch's storages.
 Source: https://einops.rocks/api/rearrange/
 """
 
@@ -19,9 +19,9 @@ from core.tensors.cost import merging_stride, tensor_bytes
 from core.tensors.layout import Layout
 from core.tensors.operations.guards import check_size
 from core.tensors.operations.values import ExpressionError
+from core.tensors.tracing.trace import load_torch
 from core.tensors.view_rule import Boundary, explain_view
 
-Role: TypeAlias = Literal["named", "number", "ellipsis"]
 StageOperation: TypeAlias = Literal["start", "reshape", "permute", "reduce", "expand"]
 Effect: TypeAlias = Literal["start", "view", "copy", "new"]
 
@@ -42,7 +42,6 @@ class Axis:
 
     name: str
     size: int
-    role: Role
     key: str
 
 
@@ -99,18 +98,6 @@ class PatternPlan:
         """Every elementary axis once: those of the tensor, then new ones."""
         seen = {axis.key: axis for group in (*self.inputs, *self.outputs) for axis in group.axes}
         return tuple(seen.values())
-
-    @property
-    def reduced(self) -> tuple[Axis, ...]:
-        """Axes that are only in the tensor: reduced away."""
-        parts = {axis.key for group in self.outputs for axis in group.axes}
-        return tuple(axis for axis in self.axes if axis.key not in parts)
-
-    @property
-    def added(self) -> tuple[Axis, ...]:
-        """Axes that are only in the result."""
-        known = {axis.key for group in self.inputs for axis in group.axes}
-        return tuple(axis for axis in self.axes if axis.key not in known)
 
     @property
     def layout(self) -> Layout:
@@ -181,16 +168,10 @@ def explain_pattern(
         raise ExpressionError(f"`{function[:40]}` is no einops function here: rearrange, reduce, repeat.")
     if function == "reduce" and reduction not in REDUCTIONS:
         raise ExpressionError(f"reduce needs one of {', '.join(REDUCTIONS)}, not {reduction[:40]!r}.")
-    left, right = _sides(pattern)
-    _check_sides(function, left, right)
-    left, right = _without_ellipsis(left, right, layout.rank)
-    if len(left.groups) != layout.rank:
-        raise ExpressionError(
-            f"“{_side_text(pattern, 0)}” names {len(left.groups)} dimensions; the tensor has {layout.rank}."
-        )
-    axes = _resolve(left, right, layout, dict(sizes or {}))
-    inputs = tuple(Group(tuple(axes[key] for key in group)) for group in left.groups)
-    outputs = tuple(Group(tuple(axes[key] for key in group)) for group in right.groups)
+    _check(function, pattern, reduction, layout.shape, sizes or {})
+    sides = _sides(pattern, layout.rank)
+    axes = _resolve(sides, layout.shape, sizes or {})
+    inputs, outputs = (tuple(Group(tuple(axes[key] for key in group)) for group in side) for side in sides)
     check_size([group.size for group in outputs], "The result")
     result = _Stages(layout, tuple(group.text for group in inputs), element_size)
     result.reduced_size = 1 if reduction in ("any", "all") else reduced_size or element_size
@@ -209,165 +190,55 @@ def explain_pattern(
 # ------------------------------------------------------------------------------------------------ reading
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """One side of a pattern: axis keys by dimension. An ellipsis is the key ``…``, numbers are ``2#left 0``.
-
-    open_at: the dimension that is an ellipsis without brackets, -1 when there is none.
-    """
-
-    groups: tuple[tuple[str, ...], ...]
-    open_at: int = -1
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return tuple(key for group in self.groups for key in group)
-
-
-def _side_text(pattern: str, side: int) -> str:
-    return pattern.split("->")[side].strip()
-
-
-def _sides(pattern: str) -> tuple[_Side, _Side]:
+def _check(function: str, pattern: str, reduction: str, shape: Sequence[int], sizes: Mapping[str, int]) -> None:
+    """Raise what einops itself says of a pattern that it refuses: it runs on the meta device, which has no memory."""
     if len(pattern) > limit("expression_chars"):
         raise ExpressionError(f"A pattern of {len(pattern):,} characters; at most {limit('expression_chars')}.")
-    parts = pattern.split("->")
-    if len(parts) != 2:
+    if pattern.count("->") != 1:
         raise ExpressionError(f"“{pattern[:60]}” needs one arrow between the sides, for example a b -> b a.")
-    return _side(parts[0], "left"), _side(parts[1], "right")
+    negative = next((name for name, size in sizes.items() if size < 0), "")
+    if negative:  # which einops takes for 1
+        raise ExpressionError(f"`{negative[:40]}={sizes[negative]}`: a size is not negative.")
+    torch, einops = load_torch()
+    try:
+        call = getattr(einops, function)
+        call(torch.empty(tuple(shape), device="meta"), pattern, *([reduction] if function == "reduce" else ()), **sizes)
+    except Exception as problem:
+        said = str(problem).strip().splitlines() or [type(problem).__name__]
+        raise ExpressionError(f"einops refuses `{pattern[:60]}`: {said[-1].strip()[:200]}") from None
 
 
-def _side(text: str, mark: str) -> _Side:
-    """Read one side; ``mark`` tells its anonymous axes from those of the other side."""
-    if text.count(".") != 3 * text.count("...") or text.count("...") > 1:
-        raise ExpressionError(f"“{text.strip()[:60]}”: dots stand only as one ellipsis, `...`.")
-    groups: list[tuple[str, ...]] = []
-    group: list[str] | None = None
-    open_at = -1
-    spaced = text.replace("...", _ELLIPSIS).replace("(", " ( ").replace(")", " ) ")
-    words = spaced.split()
-    axes = sum(word not in "()" for word in words)
-    if axes > limit("pattern_axes"):
-        raise ExpressionError(f"{axes} axes on one side of the pattern; at most {limit('pattern_axes')} here.")
-    for number, word in enumerate(words):
-        if word == "(":
-            if group is not None:
-                raise ExpressionError(f"“{text.strip()[:60]}”: brackets inside brackets have no meaning in a pattern.")
-            group = []
-        elif word == ")":
-            if group is None:
-                raise ExpressionError(f"“{text.strip()[:60]}”: a bracket is closed that was not opened.")
-            groups.append(tuple(group))
-            group = None
-        else:
-            keys = _keys(word, f"{mark} {number}")
-            if group is None:
-                open_at = len(groups) if word == _ELLIPSIS else open_at
-                groups.append(keys)
-            else:
-                group += keys
-    if group is not None:
-        raise ExpressionError(f"“{text.strip()[:60]}”: a bracket is not closed.")
-    side = _Side(tuple(groups), open_at)
-    twice = next((key for key in side.keys if side.keys.count(key) > 1), None)
-    if twice is not None:
-        raise ExpressionError(f"`{twice}` stands twice on one side of the pattern; each axis needs its own name.")
-    return side
+def _sides(pattern: str, rank: int) -> list[list[list[str]]]:
+    """The axes of each dimension on both sides, by their keys; a number is ``2#0 3``, an ellipsis is opened."""
+    from einops.parsing import ParsedExpression
+
+    parts = [ParsedExpression(text).composition for text in pattern.split("->")]
+    open_axes = [f"{_ELLIPSIS}{number}" for number in range(rank - len(parts[0]) + 1)]
+    sides: list[list[list[str]]] = []
+    for mark, groups in enumerate(parts):
+        side: list[list[str]] = []
+        for at, group in enumerate(groups):
+            keys: list[str] = []
+            for place, axis in enumerate(group):
+                number = getattr(axis, "value", None)
+                keys += (
+                    open_axes if axis == _ELLIPSIS else [axis if number is None else f"{number}#{mark} {at} {place}"]
+                )
+            side += [[key] for key in keys] if group == _ELLIPSIS else [keys]
+        sides.append(side)
+    return sides
 
 
-def _keys(word: str, mark: str) -> tuple[str, ...]:
-    """The axis a word stands for; none for a 1."""
-    if word == _ELLIPSIS:
-        return (word,)
-    if word.isascii() and word.isdecimal():
-        if len(word) > 12 or int(word) < 1:
-            raise ExpressionError(f"An axis written as a number is a size of 1 or more, not {word[:20]}.")
-        return () if int(word) == 1 else (f"{int(word)}#{mark}",)
-    if not (word.isascii() and word.isidentifier()) or "_" in (word[0], word[-1]):
-        text = word[:40].replace(_ELLIPSIS, "...")
-        raise ExpressionError(
-            f"`{text}` is no name for an axis: letters and digits, not starting or ending with an underscore."
-        )
-    return (word,)
-
-
-def _check_sides(function: str, left: _Side, right: _Side) -> None:
-    """The rules of einops on which axes may appear or vanish."""
-    if _ELLIPSIS in left.keys and left.open_at < 0:
-        raise ExpressionError("An ellipsis on the left stands alone, without brackets.")
-    gone = [key for key in left.keys if key not in right.keys]
-    fresh = [key for key in right.keys if key not in left.keys]
-    if _ELLIPSIS in fresh:
-        raise ExpressionError("The ellipsis on the right has no counterpart on the left.")
-    if function == "rearrange" and (gone or fresh):
-        raise ExpressionError(
-            f"{_listed(gone + fresh)} on one side only: rearrange keeps every axis. "
-            "Use reduce to drop axes, repeat to add them."
-        )
-    if function == "repeat" and gone:
-        raise ExpressionError(f"{_listed(gone)} on the left only: repeat keeps every axis. Use reduce to drop axes.")
-    if function == "reduce" and fresh:
-        raise ExpressionError(f"{_listed(fresh)} on the right only: reduce adds no axis. Use repeat to add axes.")
-
-
-def _listed(keys: Sequence[str]) -> str:
-    return ", ".join(f"`{'...' if key == _ELLIPSIS else key.partition('#')[0]}`" for key in keys) + (
-        " is" if len(keys) == 1 else " are"
-    )
-
-
-def _without_ellipsis(left: _Side, right: _Side, rank: int) -> tuple[_Side, _Side]:
-    """Both sides with the ellipsis replaced by the dimensions it stands for."""
-    if _ELLIPSIS not in left.keys:
-        return left, right
-    covered = rank - (len(left.groups) - 1)
-    if covered < 0:
-        raise ExpressionError(f"The pattern names {len(left.groups) - 1} dimensions; the tensor has {rank}.")
-    names = tuple(f"{_ELLIPSIS}{i}" for i in range(covered))
-
-    def opened(side: _Side) -> _Side:
-        groups: list[tuple[str, ...]] = []
-        for dim, group in enumerate(side.groups):
-            if dim == side.open_at:
-                groups += [(name,) for name in names]
-            else:
-                groups.append(tuple(n for key in group for n in (names if key == _ELLIPSIS else (key,))))
-        return _Side(tuple(groups))
-
-    return opened(left), opened(right)
-
-
-def _resolve(left: _Side, right: _Side, layout: Layout, sizes: dict[str, int]) -> dict[str, Axis]:
+def _resolve(
+    sides: Sequence[Sequence[Sequence[str]]], shape: Sequence[int], sizes: Mapping[str, int]
+) -> dict[str, Axis]:
     """Every axis with its size, worked out from the tensor and the sizes given."""
-    known: dict[str, int] = {key: int(key.partition("#")[0]) for key in (*left.keys, *right.keys) if "#" in key}
-    for name, size in sizes.items():
-        if name not in left.keys and name not in right.keys:
-            raise ExpressionError(f"`{name[:40]}={size}`: the pattern has no axis of this name.")
-        if size < 0:
-            raise ExpressionError(f"`{name[:40]}={size}`: a size is not negative.")
-        known[name] = size
-    for dim, (group, length) in enumerate(zip(left.groups, layout.shape, strict=True)):
-        unknown = [key for key in group if key not in known]
-        given = math.prod(known[key] for key in group if key in known)
-        if len(unknown) > 1:
-            raise ExpressionError(
-                f"The sizes of {_listed(unknown).rpartition(' ')[0]} cannot be worked out from {length} alone: "
-                f"give all but one, for example {unknown[0]}=2."
-            )
-        if unknown and (given == 0 or length % given):
-            raise ExpressionError(f"Dimension {dim} has size {length}, which {given} does not divide.")
-        if not unknown and given != length:
-            raise ExpressionError(f"Dimension {dim} has size {length}, but the pattern makes it {given}.")
-        for key in unknown:
-            known[key] = length // given
-    missing = [key for key in right.keys if key not in known]
-    if missing:
-        raise ExpressionError(f"New axes need a size: {missing[0]}=2, for example.")
-    return {key: Axis(key.partition("#")[0], size, _role(key), key) for key, size in known.items()}
-
-
-def _role(key: str) -> Role:
-    return "ellipsis" if key.startswith(_ELLIPSIS) else "number" if "#" in key else "named"
+    keys = [key for side in sides for group in side for key in group]
+    known = {key: int(key.partition("#")[0]) for key in keys if "#" in key} | dict(sizes)
+    for group, length in zip(sides[0], shape, strict=True):
+        given = math.prod(known.get(key, 1) for key in group)
+        known |= {key: length // given for key in group if key not in known}
+    return {key: Axis(key.partition("#")[0], known[key], key) for key in dict.fromkeys(keys)}
 
 
 # ------------------------------------------------------------------------------------------------- stages

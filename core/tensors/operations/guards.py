@@ -10,11 +10,10 @@ keywords; it raises `ExpressionError` or returns nothing.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TypeAlias, TypeGuard
+from typing import TypeAlias, TypeGuard, cast
 
 from core.limits import LIMITS, limit
 from core.tensors.operations.values import Arguments, ExpressionError, Keywords, Shape, Value, integers, named
@@ -106,19 +105,6 @@ def strided(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> Non
         raise ExpressionError(f"as_strided would reach storage cell {reach:,}, far outside the storage.")
 
 
-def repeats(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
-    """repeat and tile: each size times its count."""
-    counts = integers((*args, *keywords.values()))
-    pairs = zip_longest(reversed(shapes[0]), reversed(counts), fillvalue=1)
-    check_size(tuple(max(size, 1) * max(count, 1) for size, count in pairs)[::-1], "The result")
-
-
-def interleaved(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
-    """repeat_interleave: all elements times the repeats."""
-    (times,) = integers((named(("repeats",), args, keywords).get("repeats"),)) or (1,)
-    check_elements(padded_numel(shapes[0]) * max(times, 1), "The result")
-
-
 def check_pieces(count: int, name: str) -> None:
     if count > limit("tensor_pieces"):
         raise ExpressionError(f"{name} would make {count:,} tensors; at most {limit('tensor_pieces')} are listed here.")
@@ -173,37 +159,6 @@ def one_operand(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) ->
     elementwise(shapes, args, keywords)
 
 
-def selected(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
-    """index_select: the dimension becomes as long as the index."""
-    if len(shapes) == 2:
-        size = max(_size(shapes[0], _dim(named(("dim",), args, keywords).get("dim"))), 1)
-        check_elements(padded_numel(shapes[0]) // size * padded_numel(shapes[1]), "The result")
-
-
-def matmul(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
-    """@: batch sizes broadcast, rows by columns, each a sum over the inner size."""
-    if len(shapes) != 2 or not shapes[0] or not shapes[1]:
-        return  # torch refuses 0-d operands
-    left, right = shapes
-    rows, columns = left[-2:-1], right[-1:] if len(right) > 1 else ()
-    result = (*broadcast((left[:-2], right[:-2])), *rows, *columns)
-    check_size(result, "The product")
-    check_work(padded_numel(result) * max(left[-1], 1), "The product")
-
-
-def joined(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
-    """cat, stack, hstack and their like: all elements together; the tensors have at least one dimension then."""
-    check_elements(sum(padded_numel(shape) for shape in shapes), "The result")
-
-
-def squared(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
-    """diag: a vector becomes the diagonal of a square."""
-    if len(shapes[0]) == 1:
-        away = (*integers((named(("diagonal",), args, keywords).get("diagonal"),)), 0)[0]
-        side = shapes[0][0] + abs(away)
-        check_size((side, side), "The result")
-
-
 def counted(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
     """arange: from start to end by step; whichever of the ends are given, the longest way between them and 0."""
     given = named(("start", "end", "step"), args, {})
@@ -220,84 +175,65 @@ def _is_number(value: Value) -> TypeGuard[int | float]:
     return isinstance(value, int | float)
 
 
-def columns(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
-    """F.unfold: each position of the kernel copies the kernel; padding widens the picture."""
-    given = named(("kernel_size", "dilation", "padding", "stride"), args, keywords)
-    kernel = math.prod(_pair(given.get("kernel_size"), 1))
-    padding = _pair(given.get("padding"), 0)
-    if max(padding) > limit("tensor_elements") or kernel > limit("tensor_elements"):
-        check_elements(max(*padding, kernel), "The result")
-    rows = [size + 2 * pad for size, pad in zip(shapes[0][-2:], padding, strict=False)]
-    check_elements(padded_numel(shapes[0][:-2]) * padded_numel(rows) * kernel, "The result, at most,")
+def _whole(value: Value, default: int) -> int:
+    return (*integers((value,)), default)[0]
 
 
-def _pair(value: Value, default: int) -> tuple[int, int]:
-    numbers = integers((value,)) or (default,)
-    return max(numbers[0], 0), max(numbers[-1], 0)
+def both_multiplied(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+    """bilinear: each pair of elements of two rows, times a weight for every output."""
+    if len(shapes) > 2 and shapes[0] and len(shapes[2]) == 3:
+        check_size((*shapes[0][:-1], shapes[2][0]), "The result")
+        check_work(padded_numel(shapes[0][:-1]) * padded_numel(shapes[2]), "bilinear")
 
 
-_EQUATION = re.compile(r"[A-Za-z,.\-> ]*")
-_AXIS = re.compile(r"\w+|\.\.\.")
+def places(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+    """nonzero and argwhere: at most one row per element, with an index per dimension."""
+    check_elements(padded_numel(shapes[0]) * max(len(shapes[0]), 1), "The result, at most,")
 
 
-def einsum(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
-    """torch.einsum: one letter per axis. See `_contraction`."""
-    equation = args[0] if args else None
-    if not isinstance(equation, str) or not _EQUATION.fullmatch(equation):
-        raise ExpressionError("einsum takes an equation of letters first, for example torch.einsum('ij,kj->ik', x, x).")
-    left, arrow, right = equation.replace(" ", "").partition("->")
-    terms = [_AXIS.findall(re.sub(r"([A-Za-z])", r" \1 ", term)) for term in left.split(",")]
-    if arrow:
-        output = _AXIS.findall(re.sub(r"([A-Za-z])", r" \1 ", right))
-    else:  # implicit output: the letters that occur once
-        letters = [axis for term in terms for axis in term if axis != "..."]
-        output = [axis for axis in letters if letters.count(axis) == 1]
-    _contraction(terms, output, shapes)
+def along(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+    """softmax and its like: torch guesses a dimension that is not given, and warns that it will not for long."""
+    if not args and "dim" not in keywords:
+        raise ExpressionError("Which dimension is softmax to run along? Say so, softmax(x, dim=-1).")
 
 
-def einops_einsum(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
-    """einops.einsum: one word per axis, the pattern last. See `_contraction`."""
-    pattern = next((value for value in args if isinstance(value, str)), None)
-    if pattern is None:
-        raise ExpressionError("einops.einsum takes tensors, then a pattern: einsum(x, x, 'a c, b c -> a b').")
-    left, _, right = pattern.partition("->")
-    _contraction([_AXIS.findall(term) for term in left.split(",")], _AXIS.findall(right), shapes)
+def differences(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+    """diff: as many rounds as asked, and no more than sizes are drawn."""
+    rounds = _whole(named(("n",), args, keywords).get("n"), 1)
+    if rounds > limit("tensor_pieces"):
+        raise ExpressionError(f"diff is run at most {limit('tensor_pieces')} times over here, not {rounds:,}.")
 
 
-def _contraction(terms: list[list[str]], output: list[str], shapes: Sequence[Shape]) -> None:
-    """Bound the whole iteration space: every intermediate of a pairwise contraction lies inside it."""
-    if max(len(term) for term in (*terms, output)) > limit("pattern_axes"):
-        raise ExpressionError(f"einsum takes at most {limit('pattern_axes')} axes per operand here.")
-    if len(terms) != len(shapes):
-        return  # torch refuses, before any work
-    largest: dict[str, int] = {}
-    ellipses: list[Shape] = []
-    for term, shape in zip(terms, shapes, strict=True):
-        dots = term.index("...") if "..." in term else len(term)
-        before, after = term[:dots], term[dots + 1 :]
-        if len(before) + len(after) > len(shape) or (dots == len(term) and len(before) != len(shape)):
-            return  # torch refuses, before any work
-        sizes = shape[: len(before)] + shape[len(shape) - len(after) :]
-        for axis, size in zip(before + after, sizes, strict=True):
-            largest[axis] = max(largest.get(axis, 1), size)
-        ellipses.append(shape[len(before) : len(shape) - len(after)])
-    check_work(math.prod(largest.values()) * padded_numel(broadcast(ellipses)), "einsum")
-    numbers = [largest.get(axis, 1) for axis in output if axis != "..."]
-    check_size((*broadcast(ellipses), *numbers), "The result")
+def chosen(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+    """where: the condition and both sides broadcast. The condition alone would give an index tensor per dimension."""
+    if len(args) + len(keywords) < 2:
+        raise ExpressionError("where takes a condition and both sides, torch.where(x > 2, x, 0); or write nonzero().")
+    elementwise(shapes, args, keywords)
 
 
-def pattern(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
-    """rearrange, reduce, repeat: bound the axes of the pattern and the elements that new axes add."""
-    text = args[0] if args else None
-    if not isinstance(text, str):
-        raise ExpressionError("einops takes the tensor, then a pattern, for example rearrange(x, 'a b -> b a').")
-    left, _, right = text.partition("->")
-    known, wanted = _AXIS.findall(left), _AXIS.findall(right)
-    if max(len(known), len(wanted)) > limit("pattern_axes"):
-        raise ExpressionError(f"einops patterns have at most {limit('pattern_axes')} axes per side here.")
-    new = [size for name, size in keywords.items() if name not in known and isinstance(size, int)]
-    new += [min(int(axis), 10**9) for axis in wanted if axis.isascii() and axis.isdigit() and len(axis) < 19]
-    check_elements(padded_numel(shapes[0]) * padded_numel(new), "The result")
+def truncated(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+    """trunc_normal_: torch draws until all numbers are accepted, for ever where few ever are."""
+    given = {"mean": 0.0, "std": 1.0, "a": -2.0, "b": 2.0} | named(("mean", "std", "a", "b"), args, keywords)
+    if not all(isinstance(value, int | float) for value in given.values()):
+        return  # torch says what it takes
+    mean, std, low, high = (float(cast("float", given[name])) for name in ("mean", "std", "a", "b"))
+    away = max(low - mean, mean - high, 0.0)
+    hardly = away > 2 * std
+    if std > 0 and low < high and not hardly:
+        accepted = (math.erf((high - mean) / std / math.sqrt(2)) - math.erf((low - mean) / std / math.sqrt(2))) / 2
+        # Where that is little, torch draws evenly between the bounds and accepts by the density.
+        hardly = accepted <= 0.3 and std / max(1.0, away / std) / (high - low) < 0.01
+    if hardly:
+        raise ExpressionError(
+            f"trunc_normal_ draws until every number lies between {low:g} and {high:g}, where a normal distribution of "
+            f"mean {mean:g} and deviation {std:g} has hardly any."
+        )
+
+
+def outside(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+    """Activations: ``inplace=True`` writes into the tensor, which the method with a _ does too, and says so."""
+    if True in (keywords.get("inplace"), *(args if len(args) > 2 else ())):
+        raise ExpressionError("inplace=True is not run here; write x.relu_(), or leave it away.")
 
 
 @dataclass(frozen=True, slots=True)

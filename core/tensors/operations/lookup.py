@@ -23,12 +23,10 @@ REFUSED: Mapping[str, str] = {
 """Operations that are left out by design, and why."""
 
 
-ANSWERS: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("is_set_to", "_base", "_is_view", "id"),
-        "which tensors share memory is shown by the letter of their storage and by their offsets",
-    ),
-}
+ANSWERS: Mapping[str, str] = dict.fromkeys(
+    ("is_set_to", "_base", "_is_view", "id"),
+    "which tensors share memory is shown by the letter of their storage and by their offsets",
+)
 """What people ask a tensor for, and what is said of it where it is not understood."""
 
 
@@ -67,7 +65,8 @@ def find(form: Written, name: str) -> Operation:
     operation = OPERATIONS.get((form, name))
     if operation is not None:
         return operation
-    text = f"{_PREFIX[form]}{name[:50]}{_SUFFIX[form]}"
+    before = {"method": ".", "property": ".", "bare": "", "init": "nn.init."}.get(form, f"{form}.")
+    text = f"{before}{name[:50]}{'' if form == 'property' else '(…)'}"
     if name in ANSWERS:
         raise ExpressionError(f"`{text}` is not run here: {ANSWERS[name]}.")
     for other in ("method", "property", "torch", "bare", "F", "init"):
@@ -104,23 +103,3 @@ def no_layer(name: str) -> str:
     if instead is None:
         instead = "its arithmetic, x @ w, with w = torch.ones(3, 4) on a line before"
     return f"`nn.{name[:40]}` makes a layer, and only tensors are made here. Write {instead}."
-
-
-_PREFIX: Mapping[Written, str] = {
-    "method": ".",
-    "property": ".",
-    "torch": "torch.",
-    "bare": "",
-    "F": "F.",
-    "nn": "nn.",
-    "init": "nn.init.",
-}
-_SUFFIX: Mapping[Written, str] = {
-    "method": "(…)",
-    "property": "",
-    "torch": "(…)",
-    "bare": "(…)",
-    "F": "(…)",
-    "nn": "(…)",
-    "init": "(…)",
-}

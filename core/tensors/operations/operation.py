@@ -41,8 +41,9 @@ class Operation:
     be named; ``*`` means any (axes of einops).
     forms: ``method`` x.name(…), ``property`` x.name, ``torch`` torch.name(x, …), ``bare`` name(x, …) as in einops,
     ``F`` F.name(x, …). guard: what it could allocate, from shapes and arguments; measured: the same where it hangs on
-    the values of a tensor. subject: its first argument is the tensor it works on.
-    several: it returns several tensors; several_with: it does when this parameter is given. fields: their names.
+    the values of a tensor. grows: what it gives may be larger than what it takes, which is seen beforehand.
+    subject: its first argument is the tensor it works on. several: it returns several tensors; several_with: it does
+    when this parameter is given. fields: their names.
     writes: it writes into the tensor it works on; restrides: it gives that tensor other sizes and strides.
     fill: what stands in the place of its random or unwritten numbers. why: the reason for what it
     does to memory, as the end of a sentence; empty where the layouts decide.
@@ -64,6 +65,7 @@ class Operation:
     fields: tuple[str, ...] = ()
     restrides: bool = False
     fill: Fill = ""
+    grows: bool = False
 
     def gives_several(self, rest: Sequence[Any], named: Mapping[str, Any]) -> bool:
         """Whether a call gives several tensors. rest: its arguments after the tensor; named: those with a name."""

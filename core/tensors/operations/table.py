@@ -1,7 +1,7 @@
 """The operations an expression may use: how they are written, what they take, and why they copy or not.
 
 They are the rows of ``assets/data/tensor_operations.csv``; what an operation could allocate is bounded by its guard,
-a function of `core.tensors.operations.guards` or of the modules beside it.
+a function of `core.tensors.operations.guards` or of the module beside it; what ``grows`` is seen beforehand.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from core.rows import read_rows
-from core.tensors.operations import guards, guards_of_results, guards_of_values
+from core.tensors.operations import guards, guards_of_values
 from core.tensors.operations.operation import COMPUTING, IN_PLACE, PART, Operation
 
 
 def _operation(row: Mapping[str, str]) -> Operation:
-    guard, measured = ([*row["guard"].split(), "", ""])[:2]
-    if hasattr(guards_of_values, guard):
-        guard, measured = "", guard
-    bounding: Any = getattr(guards, guard, None) or getattr(guards_of_results, guard, None)
-    if guard and bounding is None:
-        raise ValueError(f"{row['name']} has no guard {guard}")
+    names = row["guard"].split()
+    bounding = [getattr(guards, name) for name in names if hasattr(guards, name)]
+    measured = [getattr(guards_of_values, name) for name in names if hasattr(guards_of_values, name)]
+    if len(names) > len(bounding) + len(measured) + ("grows" in names):
+        raise ValueError(f"{row['name']} has no guard {row['guard']}")
     several: dict[str, Any] = {name: tuple(row[name].split()) for name in ("takes", "keywords", "forms", "fields")}
     flags = row["flags"].split()
     return Operation(
         row["name"],
         cast(Any, row["group"]),
         row["example"],
-        guard=bounding,
-        measured=getattr(guards_of_values, measured) if measured else None,
+        guard=next(iter(bounding), None),
+        measured=next(iter(measured), None),
+        grows="grows" in names,
         subject="makes" not in flags,
         several="several" in flags,
         writes="writes" in flags,

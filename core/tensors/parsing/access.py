@@ -25,16 +25,7 @@ from core.tensors.parsing.arguments import nested
 from core.tensors.parsing.evaluation import Evaluation
 from core.tensors.parsing.facts import HELPERS
 from core.tensors.parsing.numbers import CONSTANTS, FUNCTIONS
-from core.tensors.parsing.objects import (
-    Bound,
-    Class,
-    Instance,
-    Module,
-    Named,
-    PythonError,
-    Ref,
-    Super,
-)
+from core.tensors.parsing.objects import Bound, Class, Instance, Module, Named, PythonError, Ref, Super
 from core.tensors.parsing.plan import PlanStep
 from core.tensors.parsing.text import EXAMPLE
 

@@ -65,6 +65,11 @@ class Arguments:
         places = [self._value(value, text) for name, value, text in given if not name]
         if places and operation.keywords[:1] in _MATRICES and not isinstance(places[0], Slot):
             raise ExpressionError(f"{operation.name} takes its tensors first, for example {operation.example}.")
+        left_over = places[len(operation.keywords) :] if operation.keywords and "tensors" not in operation.takes else []
+        if any(isinstance(value, Slot) for value in left_over):  # which torch may take for `out`
+            raise ExpressionError(
+                f"{operation.name} takes {' and '.join(operation.keywords)} here. For example: {operation.example}."
+            )
         self.args += [value for value in places if not isinstance(value, Device)]
         for name, value, text in given:
             if name and not self._ignored(name, value, text):

@@ -53,13 +53,11 @@ _ALIKE = 0.75
 """How much of two names is the same where one may be a slip of the other."""
 
 
-def free_names(statements: Sequence[ast.stmt], known: set[str]) -> dict[str, list[ast.AST]]:
-    """Names that are read before anything sets them, in their order, each with the nodes that it stands in."""
-    return _Free(statements, known).free
-
-
 class _Free:
-    """Walks a program with the names that are bound so far."""
+    """Walks a program with the names that are bound so far.
+
+    free: names that are read before anything sets them, in their order, each with the nodes that it stands in.
+    """
 
     def __init__(self, statements: Sequence[ast.stmt], known: set[str]) -> None:
         self.free: dict[str, list[ast.AST]] = {}
@@ -162,7 +160,7 @@ def asked(statements: Sequence[ast.stmt], known: set[str], shape: Sequence[int] 
     shape: of x; sizes that a view of it asks for are those that it has.
     """
     result: list[Asked] = []
-    free = free_names(statements, known)
+    free = _Free(statements, known).free
     nodes = [node for statement in statements for node in ast.walk(statement)]
     written = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     sizes: dict[str, str] = {}

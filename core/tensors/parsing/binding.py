@@ -17,15 +17,7 @@ from core.tensors.parsing.asked import Asked, suggested
 from core.tensors.parsing.facts import HELPERS, Fact
 from core.tensors.parsing.functions import FunctionReader
 from core.tensors.parsing.numbers import SYMBOLS, worked_out
-from core.tensors.parsing.objects import (
-    Class,
-    Frame,
-    Instance,
-    PythonError,
-    Ref,
-    Storage,
-    tensors_in,
-)
+from core.tensors.parsing.objects import Class, Frame, Instance, PythonError, Ref, Storage, tensors_in
 from core.tensors.parsing.plan import PlanStep
 from core.tensors.parsing.text import read_shape
 
@@ -140,6 +132,7 @@ class BindingReader(FunctionReader):
     ) -> None:
         """``self.weight = …``, ``w.requires_grad = True``, ``w.grad = None``."""
         text = self.segment(node)
+        owner = self.one(owner, target.value) if isinstance(owner, Ref) else owner
         if isinstance(owner, Instance):
             if not is_name(name):
                 raise ExpressionError(f"`{name[:40]}` cannot be a name here.")
@@ -222,12 +215,7 @@ class BindingReader(FunctionReader):
         )
 
     def _unpack(
-        self,
-        elements: Sequence[ast.expr],
-        value: Any,
-        node: ast.expr | ast.stmt,
-        source: ast.expr | None,
-        before: int,
+        self, elements: Sequence[ast.expr], value: Any, node: ast.expr | ast.stmt, source: ast.expr | None, before: int
     ) -> None:
         stars = [place for place, element in enumerate(elements) if isinstance(element, ast.Starred)]
         if len(stars) > 1 or not elements:

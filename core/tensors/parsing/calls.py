@@ -46,11 +46,12 @@ class CallReader(QuestionReader):
                 return self._method(callee.owner, callee.name, args, named, node, outer)
             if isinstance(callee, Named):
                 return self._named(callee, args, named, node, outer)
+            if not isinstance(callee, Class | Instance):  # whose call, unlike a function's, holds what it was given
+                del self.held[mark:]
+            values, by_name = [value for value, _ in args], {key: value for key, (value, _) in named.items()}
+            return self.apply(callee, values, by_name, node), False
         finally:
             del self.held[mark:]
-        return self.apply(
-            callee, [value for value, _ in args], {key: value for key, (value, _) in named.items()}, node
-        ), False
 
     def _callee(self, node: ast.Call) -> Any:
         match node.func:

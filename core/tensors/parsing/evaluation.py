@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
@@ -13,24 +13,9 @@ from typing import Any, cast
 from core.limits import limit
 from core.tensors.operations.lookup import OPERATIONS
 from core.tensors.operations.table import INDEXING, NAMING, PICKING, PIECE
-from core.tensors.operations.values import (
-    DType,
-    ExpressionError,
-    Index,
-    Slot,
-)
+from core.tensors.operations.values import DType, ExpressionError, Index, Slot
 from core.tensors.parsing.facts import MOST_SHOWN, Fact, Machine, written_value
-from core.tensors.parsing.objects import (
-    Bound,
-    Class,
-    Frame,
-    Function,
-    Instance,
-    Named,
-    Ref,
-    named_in,
-    tensors_in,
-)
+from core.tensors.parsing.objects import Bound, Class, Frame, Function, Instance, Named, Ref, named_in, tensors_in
 from core.tensors.parsing.plan import PlanStep
 from core.tensors.parsing.text import EXAMPLE
 
@@ -65,8 +50,8 @@ class Evaluation(ABC):
         """Whether what is read stands in the text."""
         self.tracked = True
         """Whether it stands outside of ``torch.no_grad()``."""
-        self.cast = ""
-        """The dtype of the ``autocast`` around it."""
+        self.casts: Mapping[str, str] = {}
+        """The dtype that the ``autocast`` around it has for tensors of each kind of device."""
         self.starts = [0]
         for line in text.split("\n"):
             self.starts.append(self.starts[-1] + len(line) + 1)
@@ -101,7 +86,9 @@ class Evaluation(ABC):
             raise ExpressionError(f"More than {limit('expression_steps')} operations; each one is shown.")
         self.settle()
         line = self.line if not self.typed else step.line
-        problem = self.machine.run(replace(step, tracked=self.tracked, cast=self.cast, line=line))
+        kinds = [self.machine.device(number).partition(":")[0] for number in step.inputs]
+        cast = next((self.casts[kind] for kind in kinds if kind in self.casts), "")
+        problem = self.machine.run(replace(step, tracked=self.tracked, cast=cast, line=line))
         if problem is not None:
             raise Refused(problem)
         return Ref(self.machine.last())

@@ -15,23 +15,11 @@ from typing import Any, cast
 from core.limits import limit
 from core.tensors.operations.lookup import OPERATIONS
 from core.tensors.operations.table import ELEMENTWISE
-from core.tensors.operations.values import (
-    Device,
-    DType,
-    ExpressionError,
-    Slot,
-    Value,
-)
+from core.tensors.operations.values import Device, DType, ExpressionError, Slot, Value
 from core.tensors.parsing.access import AccessReader
 from core.tensors.parsing.facts import MOST_SHOWN, written_value
 from core.tensors.parsing.numbers import MOST_ITEMS, SYMBOLS, bounded, operator_of, worked_out
-from core.tensors.parsing.objects import (
-    Class,
-    Frame,
-    Function,
-    Named,
-    Ref,
-)
+from core.tensors.parsing.objects import Class, Frame, Function, Named, Ref
 from core.tensors.parsing.plan import PlanStep
 from core.tensors.parsing.text import EXAMPLE
 

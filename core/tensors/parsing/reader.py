@@ -11,22 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from core.tensors.operations.guards import TooLargeError
-from core.tensors.operations.values import DType, ExpressionError
+from core.tensors.operations.values import Device, DType, ExpressionError
 from core.tensors.parsing.binding import BindingReader
 from core.tensors.parsing.evaluation import Refused
 from core.tensors.parsing.facts import HELPERS, Fact, Machine
 from core.tensors.parsing.imports import read_import
-from core.tensors.parsing.objects import (
-    Class,
-    Frame,
-    Function,
-    Instance,
-    Module,
-    Named,
-    PythonError,
-    Ref,
-    Storage,
-)
+from core.tensors.parsing.objects import Class, Frame, Function, Instance, Module, Named, PythonError, Ref, Storage
 from core.tensors.parsing.syntax import no_statement, parsed, uncalled
 from core.tensors.parsing.text import check_lines
 
@@ -135,7 +125,7 @@ class Reader(BindingReader):
                 raise ExpressionError(no_statement(self.segment(node)))
 
     def _with(self, node: ast.With) -> None:
-        before = self.tracked, self.cast
+        before = self.tracked, self.casts
         for item in node.items:
             expression = item.context_expr
             call = expression if isinstance(expression, ast.Call) else None
@@ -147,7 +137,7 @@ class Reader(BindingReader):
         try:
             self._body(node.body)
         finally:
-            self.tracked, self.cast = before
+            self.tracked, self.casts = before
 
     def _managed(self, name: str, call: ast.Call | None) -> None:
         given = [] if call is None else [self.value(item) for item in call.args]
@@ -156,11 +146,16 @@ class Reader(BindingReader):
             self.tracked = False
         elif name == "enable_grad" or name == "set_grad_enabled":
             self.tracked = bool((*given, True)[0])
-        elif name == "autocast" and named.get("enabled", True):
+        elif name == "autocast":
             device = given[0] if given else named.get("device_type", "cuda")
+            kind = (device.name if isinstance(device, Device) else str(device)).partition(":")[0]
             dtype = next((value for value in (*given, *named.values()) if isinstance(value, DType)), None)
-            self.cast = dtype.name if dtype is not None else "bfloat16" if device == "cpu" else "float16"
-            self.notes["`autocast` casts here what it casts on a CPU."] = None
+            cast = dtype.name if dtype is not None else "bfloat16" if kind == "cpu" else "float16"
+            self.casts = {key: value for key, value in self.casts.items() if key != kind}
+            if named.get("enabled", True):
+                self.casts = {**self.casts, kind: cast}
+                which = "" if kind == "cpu" else f" and leaves tensors that are not on {kind} as they are"
+                self.notes[f"`autocast` casts here what it casts on a CPU{which}."] = None
 
     def _try(self, node: ast.Try) -> None:
         try:

@@ -22,14 +22,9 @@ _QUOTED = re.compile(r"""('''|\"\"\")(?:.|\n)*?(?:\1|\Z)|'[^'\n]*'?|"[^"\n]*"?|#
 """A string in quotes, closed or not, or a comment outside of one."""
 
 
-def blanked(text: str) -> str:
-    """``text`` with spaces in place of its comments, so that everything else stays where it is."""
-    return _QUOTED.sub(lambda match: " " * len(match[0]) if match[0][0] == "#" else match[0], text)
-
-
 def code_of(text: str) -> str:
     """``text`` with spaces in place of its comments, so that every step keeps its line."""
-    return blanked(text)
+    return _QUOTED.sub(lambda match: " " * len(match[0]) if match[0][0] == "#" else match[0], text)
 
 
 def _outside_strings(code: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from inspect import signature
 from typing import Any
 
 from core.tensors.operations.operation import Operation, Written
@@ -35,6 +37,9 @@ def call(
 
 BROADCASTING = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 """Losses that broadcast their two tensors, with a warning."""
+_WIDENED = (*BROADCASTING, "ldexp")
+_LAID_OUT = ("searchsorted", "bucketize")
+"""Operations that make what they take contiguous, with a warning."""
 
 _TRAINED = ("cuda", "cpu", "pin_memory", "multinomial", "bernoulli", "bernoulli_", "normal", "normal_", "uniform_")
 _DRAWN = ("rand", "randn", "randint", "randperm", "rand_like", "randn_like")
@@ -87,8 +92,11 @@ def _called(
         named = {"indexing": "ij", **named}  # what torch takes anyway, with a warning
     if name == "cross" and len(args) < 2 and "dim" not in named:  # the first of size 3, as torch takes with a warning
         named = {**named, "dim": next((dim for dim, size in enumerate(inputs[0].shape) if size == 3), -1)}
-    if name in BROADCASTING and len(inputs) > 1 and inputs[0].shape != inputs[1].shape:
+    if name.endswith("_loss") or "cross_entropy" in name:
+        args, named = _reduced(torch.nn.functional, name, inputs[0], args, named)
+    if name in _WIDENED and len(inputs) > 1 and inputs[0].shape != inputs[1].shape:
         wide = torch.broadcast_tensors(*inputs[:2])  # as torch does, with a warning
+        wide = (wide[0], inputs[1]) if name == "ldexp" else wide
         args = [wide[1] if value is inputs[1] else value for value in args]
         named = {key: wide[1] if value is inputs[1] else value for key, value in named.items()}
         inputs = [wide[0], *inputs[1:]]
@@ -97,7 +105,16 @@ def _called(
         if "dropout_p" in named:
             named["dropout_p"] = 0.0
 
+    drawn = args, named
+    if name.startswith("randint") and named.get("dtype", inputs[0].dtype if inputs else torch.int64).is_floating_point:
+        low, high = _range(args, named)
+        if low < high:  # other numbers take their place, and these give no reason to warn of their precision
+            drawn = [1, *(value for value in args if not isinstance(value, int))], dict(named)
+            _ = drawn[1].pop("low", None), drawn[1].pop("high", None)
+
     def masks(given: Sequence[Any], among: bool) -> Sequence[Any]:
+        if name in _LAID_OUT:
+            return [value.contiguous() if isinstance(value, torch.Tensor) else value for value in given]
         return [*(_mask(torch, mask) for mask in given[:1]), *given[1:]] if among else given
 
     scatters, first = name.startswith("masked_scatter"), name == "where" and form != "method"
@@ -109,7 +126,7 @@ def _called(
     else:
         owner = torch if form == "torch" else torch.nn.functional
         subject = inputs[:1] if operation.subject else ()
-        result = watch(lambda: getattr(owner, name)(*masks(subject, first), *masks(args, second), **named))
+        result = watch(lambda: getattr(owner, name)(*masks(subject, first), *masks(drawn[0], second), **drawn[1]))
     if operation.fill == "zeros":
         result.zero_()
     elif operation.fill == "counting":
@@ -119,6 +136,19 @@ def _called(
     elif name.endswith("_loss"):
         _clear_rest(result)
     return result
+
+
+def _reduced(
+    functional: Any, name: str, subject: Any, args: Sequence[Any], named: dict[str, Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """``size_average`` and ``reduce`` as the reduction that torch takes them for, with a warning."""
+    with suppress(TypeError):  # which torch says of the call itself
+        given = signature(getattr(functional, name)).bind(subject, *args, **named).arguments
+        older = given.pop("size_average", None), given.pop("reduce", None)
+        if older != (None, None):
+            del given["input"]
+            return [], {**given, "reduction": functional._Reduction.legacy_get_string(*older, emit_warning=False)}
+    return args, named
 
 
 def _clear_rest(result: Any) -> None:
@@ -145,14 +175,18 @@ def _counting(torch: Any, operation: Operation, result: Any, args: Sequence[Any]
     """0, 1, 2, … in the shape of ``result``; from its lowest to its highest and over again for whole random numbers."""
     numbers = torch.arange(result.numel())
     if operation.name in ("randint", "randint_like"):
-        bounds = [value for value in args if isinstance(value, int)]
-        low, high = named.get("low", 0), named.get("high", 1)
-        if len(bounds) > 1:
-            low, high = bounds[:2]
-        elif bounds:
-            low, high = (bounds[0], high) if "high" in named else (low, bounds[0])
+        low, high = _range(args, named)
         numbers = numbers % (high - low) + low
     return numbers.view(result.shape)
+
+
+def _range(args: Sequence[Any], named: dict[str, Any]) -> tuple[int, int]:
+    """The lowest number of a randint, and the one behind its highest."""
+    bounds = [value for value in args if isinstance(value, int)]
+    low, high = named.get("low", 0), named.get("high", 1)
+    if len(bounds) > 1:
+        return bounds[0], bounds[1]
+    return (low, high) if not bounds else (bounds[0], high) if "high" in named else (low, bounds[0])
 
 
 def _spread(

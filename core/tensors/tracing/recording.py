@@ -57,6 +57,8 @@ class Recorder:
         """For each step the storages that its tensors lie in, by their identity, and their bytes."""
         self.kept: list[frozenset[int]] = []
         """For each step the steps whose tensors something stands for once it is done."""
+        self.saved: dict[int, list[tuple[int, int]]] = {}
+        """For each step the storages that it newly keeps for backward, by their identity, and their bytes."""
         self.reads: dict[int, tuple[Allocated, ...]] = {}
         """For each update through square brackets, what reading, updating and writing the part allocated."""
 
@@ -80,7 +82,6 @@ class Recorder:
                 is_contiguous=True,
                 storage=-1,
                 storage_elements=1,
-                sharing=(),
                 bytes_allocated=0,
                 bytes_total=0,
                 values=(),
@@ -159,7 +160,6 @@ class Recorder:
         element_size: int = tensor.element_size()
         cells = nbytes // element_size
         number = min(cells, limit("storage_cells_drawn"))
-        sharing = [step for step in self.steps if step.storage == storage and step.kind not in ("write", "refused")]
         before = self.steps[-1].bytes_total if self.steps else 0
         inside = max(used.total - kept, 0)
         self.tensors.append(tensor)
@@ -173,7 +173,6 @@ class Recorder:
                 is_contiguous=tensor.is_contiguous(),
                 storage=storage,
                 storage_elements=cells,
-                sharing=tuple(step.number for step in sharing),
                 bytes_allocated=nbytes if new else 0,
                 bytes_total=before + (kept + inside if kind != "start" else 0),
                 bytes_inside=inside,
@@ -248,7 +247,6 @@ class Recorder:
                 is_contiguous=tried.is_contiguous,
                 storage=tried.storage,
                 storage_elements=tried.storage_elements,
-                sharing=(),
                 bytes_allocated=0,
                 bytes_total=self.steps[-1].bytes_total + used.total,
                 bytes_inside=used.total,

@@ -20,6 +20,7 @@ from core.tensors.parsing.arguments import check_argument
 from core.tensors.parsing.numbers import operator_of
 from core.tensors.parsing.plan import PlanStep
 from core.tensors.tracing.execution import BROADCASTING, call, touched
+from core.tensors.tracing.foreseen import foresee
 from core.tensors.tracing.operators import largest
 from core.tensors.tracing.reasons import reason, view_verdict
 from core.tensors.tracing.recording import Recorder, basis_of, layout_of, name_of, storage_identity
@@ -67,7 +68,7 @@ class Run(Recorder):
         with self.torch.no_grad():
             self._done(step, inputs, result, pieces, written)
         if self.nodes.tracks(self.tensors[-1]) and self.steps[-1].kind != "refused":
-            kept = self.nodes.kept(self.tensors[-1])
+            kept = self.saved[len(self.steps) - 1] = self.nodes.kept(self.tensors[-1])
             table = {
                 identity: self.storages.index(identity) if identity in self.storages else -1 for identity, _ in kept
             }
@@ -138,6 +139,8 @@ class Run(Recorder):
             step.operation.guard(shapes, args, dict(step.keywords))
         if step.operation.measured is not None:
             step.operation.measured(shapes, step.args, dict(step.keywords), [largest(t) for t in opened(inputs)])
+        if step.operation.grows and self.cap == "tensor_elements":  # else nothing is made anyway
+            foresee(self.torch, lambda metas: self._ran(step, metas), inputs)
         if step.index is not None and step.form != "piece":
             guards.picked(shapes[0], [self._picker(item, inputs) for item in step.index])
         self._guard_complex(step, inputs)
@@ -164,6 +167,7 @@ class Run(Recorder):
         name = step.operation.name
         wanted = [value.name for value in (*step.args, *dict(step.keywords).values()) if isinstance(value, DType)]
         casts = name in SHORT_CASTS or (name != "view" and any(not dtype.startswith("complex") for dtype in wanted))
+        casts = casts or (name == "type_as" and complex_ == [True, False])
         writes = step.form == "write" or step.operation.writes
         if casts or (writes and not complex_[0]):
             raise ExpressionError("Complex numbers do not fit into a real type; take .real or .imag first.")

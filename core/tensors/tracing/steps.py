@@ -52,7 +52,6 @@ class Step:
     for ``refused`` of the tensor the operation was tried on (the start where it was tried on none).
     storage: number of the storage by first appearance, 0 is that of x; storage_elements: its length in elements of
     this dtype.
-    sharing: the earlier steps whose tensors lie in the same storage.
     bytes_allocated: new storage this step keeps; 0 for everything but copies and the start. bytes_inside: what the
     operation allocated besides and gave back before it returned; freed: these blocks. bytes_peak: the most of both
     that was there at once. bytes_total: all that the steps after the start have allocated up to here, either way.
@@ -85,7 +84,6 @@ class Step:
     is_contiguous: bool
     storage: int
     storage_elements: int
-    sharing: tuple[int, ...]
     bytes_allocated: int
     bytes_total: int
     values: tuple[Scalar, ...]

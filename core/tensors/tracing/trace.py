@@ -154,7 +154,7 @@ class Program:
                 reader.notes[f"`{item.name}` is set nowhere, so it is asked for. Did you mean `{item.meant}`?"] = None
         reader.settle()
         steps, planned, notes = tuple(run.steps), tuple(run.planned), tuple(reader.notes)
-        held, most = alive(planned, steps, run.stored, run.kept, run.reads)
+        held, most = alive(planned, steps, run.stored, run.kept, run.saved, run.reads)
         number = {identity: place for place, identity in enumerate(run.storages)}
         shown = tuple({number.get(key, -1 - at): size for at, (key, size) in enumerate(now.items())} for now in held)
         return Trace(

@@ -77,6 +77,7 @@ class Implementation:
     gathered: vectors of the hidden width that sequence parallelism has whole on every rank in the layer at work,
     whatever is kept: the input of its products, gathered again, and the gradient of it before it is scattered.
     loss: how such software computes cross-entropy, unless one says otherwise.
+    weighs_inside: a routed expert weighs its tokens between its products, so that what it gives is not kept.
     partly: which weights are trained, None where all are.  offloads: what layers keep waits in the host's memory.
     """
 
@@ -88,6 +89,7 @@ class Implementation:
     sources: tuple[Source, ...]
     gathered: float = 2.0
     loss: Loss = "separate"
+    weighs_inside: bool = False
     partly: PartlyTrained | None = None
     offloads: bool = False
 
@@ -410,7 +412,8 @@ class _Layer:
         yield SavedTensor("token order", "router", chosen, _INDEX, "sequence", routed=True)
         yield SavedTensor("expert inputs", "feed-forward", chosen * hidden, width, "sequence", routed=True)
         yield from self._network("experts’ ", chosen * experts.width, routed=True)
-        yield SavedTensor("expert outputs", "feed-forward", chosen * hidden, width, "sequence", routed=True)
+        if not self.how.weighs_inside:
+            yield SavedTensor("expert outputs", "feed-forward", chosen * hidden, width, "sequence", routed=True)
         if self.how.written_out and not self.how.flash:
             each = self.residual
             yield SavedTensor("weighted outputs", "feed-forward", chosen * hidden, each, "sequence", routed=True)

@@ -13,7 +13,7 @@ from core.benchmark.programme import MISALIGNED
 from core.benchmark.record import Record
 from core.views.benchmark.common import rate_text, rate_ticks
 from core.views.benchmark.matmul import Bar
-from core.views.common.chart import MONO, SANS, Figure, apart, as_typed, axis, label, layout
+from core.views.common.chart import MONO, SANS, Figure, apart, as_typed, axis, label, layout, marks, whiskers
 from core.views.common.palette import Palette
 
 _ROW_PX = 68
@@ -62,28 +62,18 @@ def rates(bars: Sequence[Bar], palette: Palette) -> Figure:
             "x": rate[done],
             "width": 0.44,
             "marker": {"color": palette.compute_bound, "line": {"width": 0}},
-            "error_x": {
-                "type": "data",
-                "symmetric": False,
-                "array": (high - rate)[done],
-                "arrayminus": (rate - low)[done],
-                "color": palette.text,
-                "thickness": 1.5,
-                "width": 5,
-            },
+            "error_x": whiskers(low[done], rate[done], high[done], palette.text, thickness=1.5, width=5),
             "hovertext": [_hover(bar) for bar in bars if not math.isnan(bar.rate)],
             "hoverinfo": "text",
         },
         *_others(bars, scale, palette),
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "y": ys[known],
-            "x": peak[known],
-            "marker": {"symbol": "line-ns", "size": 26, "line": {"width": 2.5, "color": palette.text}},
-            "hovertext": [f"{bar.dtype}: dense peak {rate_text(bar.peak)}" for bar in bars if not math.isnan(bar.peak)],
-            "hoverinfo": "text",
-        },
+        marks(
+            "markers",
+            peak[known],
+            ys[known],
+            [f"{bar.dtype}: dense peak {rate_text(bar.peak)}" for bar in bars if not math.isnan(bar.peak)],
+            marker={"symbol": "line-ns", "size": 26, "line": {"width": 2.5, "color": palette.text}},
+        ),
     ]
     texts = [text for y, bar in enumerate(bars) for text in _labels(palette, y, bar, scale, span, some=known.any())]
     ticks = [f"<b>{bar.dtype}</b>" + (f"<br>{bar.size}" if bar.size else "") for bar in bars]
@@ -138,17 +128,7 @@ def _others(bars: Sequence[Bar], scale: float, palette: Palette) -> list[Figure]
         return []
     ys, xs, texts = zip(*rows, strict=True)
     ring = {"symbol": "circle-open", "size": 6, "color": palette.muted, "line": {"width": 1.2}}
-    return [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "y": list(ys),
-            "x": list(xs),
-            "hovertext": list(texts),
-            "hoverinfo": "text",
-            "marker": ring,
-        }
-    ]
+    return [marks("markers", xs, ys, texts, marker=ring)]
 
 
 def _hover(bar: Bar) -> str:
@@ -236,26 +216,16 @@ def curves(record: Record, palette: Palette) -> Figure:
 
 
 def _curve(dtype: str, points: Sequence[Point], mode: str, symbol: str, palette: Palette) -> Figure:
-    rate = np.array([p.rate for p in points])
-    return {
-        "type": "scatter",
-        "mode": mode,
-        "x": [p.shape[0] for p in points],
-        "y": rate,
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "array": np.array([p.p90_rate for p in points]) - rate,
-            "arrayminus": rate - np.array([p.p10_rate for p in points]),
-            "color": palette.muted,
-            "thickness": 1,
-            "width": 3,
-        },
-        "line": {"color": palette.compute_bound, "width": 2},
-        "marker": {"symbol": symbol, "size": 8, "color": palette.compute_bound},
-        "hovertext": [f"{dtype}, n = {p.shape[0]:,}: {rate_text(p.rate)}" for p in points],
-        "hoverinfo": "text",
-    }
+    low, rate, high = ([getattr(p, of) for p in points] for of in ("p10_rate", "rate", "p90_rate"))
+    return marks(
+        mode,
+        [p.shape[0] for p in points],
+        rate,
+        [f"{dtype}, n = {p.shape[0]:,}: {rate_text(p.rate)}" for p in points],
+        error_y=whiskers(low, rate, high, palette.muted, thickness=1, width=3),
+        line={"color": palette.compute_bound, "width": 2},
+        marker={"symbol": symbol, "size": 8, "color": palette.compute_bound},
+    )
 
 
 def _padded(sizes: Sequence[int]) -> list[float]:

@@ -11,8 +11,6 @@ from core.benchmark.record import Record, Stage
 from core.units import significant
 from core.views.benchmark.common import bandwidth_text, of_kind, rate_text, when
 from core.views.benchmark.matmul import best_square, headline
-from core.views.common.chart import MONO, Figure, axis, label, layout
-from core.views.common.palette import Palette
 
 HEADINGS = ("When", "Device", "What", "Matmul", "Largest copy", "torch", "State")
 
@@ -113,69 +111,3 @@ def says(first: Record, second: Record) -> str:
     return (
         f"In {top.item.name} **{device_name(second)}**, {when(second)}, is {word} {device_name(first)}, {when(first)}."
     )
-
-
-_ROW_PX, _HEAD_PX = 54, 40
-
-
-def picture(first: Record, second: Record, palette: Palette) -> Figure:
-    """Both measurements on one axis: a bar each per dtype, the first filled and the second outlined."""
-    dtypes = [
-        dtype
-        for dtype in dict.fromkeys((*first.programme.dtypes, *second.programme.dtypes))
-        if best_square(first, dtype) or best_square(second, dtype)
-    ]
-    pairs = [(best_square(first, dtype), best_square(second, dtype)) for dtype in dtypes]
-    rates = [p.rate for pair in pairs for p in pair if p]
-    unit, scale = ("TFLOP/s", 1e12) if max(rates, default=0.0) >= 1e12 else ("GFLOP/s", 1e9)
-    data: list[Figure] = []
-    notes: list[Figure] = []
-    for side, (shift, fill, word) in enumerate(
-        ((-0.2, palette.compute_bound, "first"), (0.2, palette.surface, "second"))
-    ):
-        result = [(i, pair[side]) for i, pair in enumerate(pairs)]
-        ys = [i + shift for i, p in result if p]
-        xs = [p.rate / scale for _, p in result if p]
-        data.append(
-            {
-                "type": "bar",
-                "orientation": "h",
-                "y": ys,
-                "x": xs,
-                "width": 0.34,
-                "marker": {"color": fill, "line": {"width": 1.5, "color": palette.compute_bound}},
-                "hovertext": [f"{word}: {rate_text(p.rate)}" for _, p in result if p],
-                "hoverinfo": "text",
-            }
-        )
-        notes += [
-            label(palette, f"{word} {rate_text(p.rate)}", x=p.rate / scale, y=i + shift, xanchor="left", xshift=6)
-            for i, p in result
-            if p
-        ]
-    return {
-        "data": data,
-        "layout": layout(
-            palette,
-            height=_ROW_PX * len(dtypes) + _HEAD_PX,
-            xaxis=axis(
-                palette, f"achieved rate, {unit}", range=[0, 1.35 * max(rates, default=1.0) / scale], fixedrange=True
-            ),
-            yaxis=axis(
-                palette,
-                "",
-                tickvals=list(range(len(dtypes))),
-                ticktext=[f"<b>{dtype}</b>" for dtype in dtypes],
-                range=[len(dtypes) - 0.5, -0.5],
-                fixedrange=True,
-                showgrid=False,
-                tickfont={"family": MONO, "size": 13, "color": palette.text},
-            ),
-            annotations=notes,
-        ),
-    }
-
-
-def picture_alt(first: Record, second: Record) -> str:
-    """The takeaway of `picture` for those who do not see it."""
-    return f"Two measurements by dtype. {says(first, second).replace('**', '')}"

@@ -224,28 +224,6 @@ def _sure(point: Point, base: Point) -> bool:
     return point is base or not (wide(point) or wide(base))
 
 
-ALL_HEADINGS = ("dtype", "What", "m × n × k", "Median", "p10–p90", "Best", "Runs", "Timed", "Error")
-
-
-def every_row(record: Record) -> tuple[tuple[str, ...], ...]:
-    """Every matmul of the record, in the order of measuring."""
-    return tuple(
-        (
-            p.item.name,
-            p.item.label + (" (sustained)" if p.item.regime == "sustained" else ""),
-            " × ".join(f"{size:,}" for size in (p.shape[0], p.shape[1], p.shape[2])),
-            rate_text(p.rate),
-            spread(p.p10_rate, p.rate, p.p90_rate),
-            rate_text(p.best_rate),
-            format_exact(p.runs),
-            format_duration(p.duration_s, 2),
-            error_text(p),
-        )
-        for p in of_kind(record, "matmul")
-        if len(p.shape) == 3
-    )
-
-
 def remarks(record: Record) -> tuple[str, ...]:
     """What the table has no column for: refusals in the library's own words, clocks, temperatures and power."""
     points = of_kind(record, "matmul")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from core.benchmark.best import is_square
 from core.benchmark.datasheet import datasheet_of
 from core.benchmark.formulas import achieved_bandwidth, achieved_rate, share_of_peak
 from core.benchmark.points import Kind, Point, clip
@@ -14,13 +15,12 @@ from core.formula import Explanation
 from core.units import format_bytes, format_duration, format_exact, format_quantity, significant
 from core.views.benchmark.common import bandwidth_text, of_kind, rate_text, subject
 from core.views.benchmark.matmul import error_text
-from core.views.common.chart import MONO, Figure, as_typed, axis, label, layout
+from core.views.common.chart import MONO, Figure, as_typed, axis, label, layout, marks, whiskers
 from core.views.common.palette import Palette
 from core.wording import listed
 
 TITLES: dict[Kind, str] = {
     "memory": "How fast does memory move bytes?",
-    "overhead": "What does a launch cost?",
     "operations": "What do the operations between matmuls cost?",
     "attention": "Which attention is fastest here?",
     "layer": "Does one layer take as long as predicted?",
@@ -43,7 +43,6 @@ def says(record: Record, kind: Kind) -> str:
         return ""
     return {
         "memory": _memory,
-        "overhead": _overhead,
         "operations": _operations,
         "attention": _attention,
         "layer": _layer,
@@ -61,12 +60,6 @@ def _memory(record: Record, points: Sequence[Point]) -> str:
         times = significant(fast.bandwidth / large.bandwidth, 2)
         text += f"; {fast.item.label}, which caches hold, {times} times as fast"
     return f"{text}."
-
-
-def _overhead(record: Record, points: Sequence[Point]) -> str:
-    least = min(points, key=lambda p: p.median_s)
-    took = format_duration(least.median_s, 2)
-    return f"The cheapest call takes **{took}** ({least.item.name}): work shorter than that waits for the call."
 
 
 def _operations(record: Record, points: Sequence[Point]) -> str:
@@ -119,7 +112,7 @@ def _cells(points: Sequence[Point]) -> list[tuple[str, ...]]:
     return [
         (
             p.item.name,
-            p.item.label,
+            _of(p),
             format_duration(p.median_s, 3),
             f"{format_duration(p.p10_s, 3)} to {format_duration(p.p90_s, 3)}",
             rate_text(p.rate) if p.flop else "",
@@ -130,6 +123,13 @@ def _cells(points: Sequence[Point]) -> list[tuple[str, ...]]:
         )
         for p in points
     ]
+
+
+def _of(point: Point) -> str:
+    """Which of its name it is; of a matmul that is no square its sizes too."""
+    item, sizes = point.item, " × ".join(f"{size:,}" for size in point.shape)
+    shape = f", {sizes}" if item.kind == "matmul" and not is_square(point) else ""
+    return item.label + shape + (" (sustained)" if item.regime == "sustained" else "")
 
 
 def refusals(record: Record, kind: Kind) -> tuple[str, ...]:
@@ -153,27 +153,18 @@ def bandwidths(record: Record, palette: Palette) -> Figure:
     speeds = [p.bandwidth for p in points] + ([] if math.isnan(promised) else [promised])
     unit, scale = ("TB/s", 1e12) if max(speeds) >= 1e12 else ("GB/s", 1e9)
     names = [as_typed(p.item.label) for p in points]
-    data: list[Figure] = [
-        {
-            "type": "scatter",
-            "mode": "lines+markers",
-            "x": names,
-            "y": [p.bandwidth / scale for p in points],
-            "error_y": {
-                "type": "data",
-                "symmetric": False,
-                "array": [(achieved_bandwidth(p.bytes, p.p10_s) - p.bandwidth) / scale for p in points],
-                "arrayminus": [(p.bandwidth - achieved_bandwidth(p.bytes, p.p90_s)) / scale for p in points],
-                "color": palette.muted,
-                "thickness": 1,
-                "width": 3,
-            },
-            "line": {"color": palette.memory_bound, "width": 2},
-            "marker": {"symbol": "diamond", "size": 9, "color": palette.memory_bound},
-            "hovertext": [f"{name}: {bandwidth_text(p.bandwidth)}" for name, p in zip(names, points, strict=True)],
-            "hoverinfo": "text",
-        }
-    ]
+    low, middle, high = (
+        [achieved_bandwidth(p.bytes, getattr(p, of)) / scale for p in points] for of in ("p90_s", "median_s", "p10_s")
+    )
+    curve = marks(
+        "lines+markers",
+        names,
+        middle,
+        [f"{name}: {bandwidth_text(p.bandwidth)}" for name, p in zip(names, points, strict=True)],
+        error_y=whiskers(low, middle, high, palette.muted, thickness=1, width=3),
+        line={"color": palette.memory_bound, "width": 2},
+        marker={"symbol": "diamond", "size": 9, "color": palette.memory_bound},
+    )
     figures: list[Figure] = []
     shapes: list[Figure] = []
     if not math.isnan(promised):
@@ -183,7 +174,7 @@ def bandwidths(record: Record, palette: Palette) -> Figure:
         text = f"datasheet {bandwidth_text(promised)}"
         figures.append(label(palette, text, x=1, xref="paper", xanchor="right", y=at, yanchor="bottom"))
     return {
-        "data": data,
+        "data": [curve],
         "layout": layout(
             palette,
             height=_HEIGHT,

@@ -18,7 +18,7 @@ from core.hardware.roofline import ridge_point
 from core.units import format_quantity
 from core.views.benchmark.common import bandwidth_text, of_kind, rate_text, rate_ticks, subject
 from core.views.benchmark.matmul import best_square
-from core.views.common.chart import SANS, Figure, apart, as_typed, axis, label, layout
+from core.views.common.chart import SANS, Figure, apart, as_typed, axis, label, layout, marks
 from core.views.common.palette import Palette
 from core.wording import listed
 
@@ -100,27 +100,15 @@ def picture(record: Record, roof: Roof, sheet: Roof, palette: Palette) -> Figure
 
 def _line(x: npt.NDArray[np.float64], slope: float, peak: float, dash: str, palette: Palette) -> Figure:
     text = "datasheet" if dash == "dash" else "measured"
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": x,
-        "y": np.minimum(peak, x * slope),
-        "line": {"color": palette.muted if dash == "dash" else palette.text, "width": 1.5, "dash": dash},
-        "hovertext": f"{text}: {rate_text(peak)}, {bandwidth_text(slope)}",
-        "hoverinfo": "text",
-    }
+    line = {"color": palette.muted if dash == "dash" else palette.text, "width": 1.5, "dash": dash}
+    said = f"{text}: {rate_text(peak)}, {bandwidth_text(slope)}"
+    return marks("lines", x, np.minimum(peak, x * slope), said, line=line)
 
 
 def _dots(points: Sequence[Point], symbol: str, colour: str, palette: Palette) -> Figure:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [p.flop / p.bytes for p in points],
-        "y": [p.rate for p in points],
-        "marker": {"size": 11, "symbol": symbol, "color": colour, "line": {"color": palette.background, "width": 1}},
-        "hovertext": [f"{as_typed(name(p))}: {rate_text(p.rate)}, {bandwidth_text(p.bandwidth)}" for p in points],
-        "hoverinfo": "text",
-    }
+    said = [f"{as_typed(name(p))}: {rate_text(p.rate)}, {bandwidth_text(p.bandwidth)}" for p in points]
+    marker = {"size": 11, "symbol": symbol, "color": colour, "line": {"color": palette.background, "width": 1}}
+    return marks("markers", [p.flop / p.bytes for p in points], [p.rate for p in points], said, marker=marker)
 
 
 def name(point: Point) -> str:
@@ -136,26 +124,19 @@ def _regions(palette: Palette, ridge: float, low: float, high: float, floor: flo
         (math.sqrt(ridge * high), "compute-bound", palette.compute_bound),
     )
     return [
-        label(palette, text, x=math.log10(x), y=floor, yanchor="bottom", yshift=4)
-        | {"font": {"family": SANS, "size": 12, "color": colour}}
+        label(palette, text, x=math.log10(x), y=floor, yanchor="bottom", yshift=4, font=_font(12, colour))
         for x, text, colour in places
     ]
 
 
+def _font(size: int, colour: str) -> Figure:
+    return {"family": SANS, "size": size, "color": colour}
+
+
 def _roofs(palette: Palette, roof: Roof, right: float) -> list[Figure]:
+    at: Figure = {"x": math.log10(right), "xanchor": "right", "yanchor": "bottom", "xshift": -4}
     known = {dtype: peak for dtype, peak in roof.peaks.items() if not math.isnan(peak)}
-    return [
-        label(
-            palette,
-            f"{dtype} {rate_text(peak)}",
-            x=math.log10(right),
-            y=math.log10(peak),
-            xanchor="right",
-            yanchor="bottom",
-            xshift=-4,
-        )
-        for dtype, peak in known.items()
-    ]
+    return [label(palette, f"{dtype} {rate_text(peak)}", y=math.log10(peak), **at) for dtype, peak in known.items()]
 
 
 def _names(palette: Palette, points: Sequence[Point], floor: float, width: float) -> list[Figure]:
@@ -172,8 +153,9 @@ def _names(palette: Palette, points: Sequence[Point], floor: float, width: float
             y=math.log10(p.rate),
             xanchor="left",
             xshift=9,
+            yshift=at - want,
+            font=_font(11, palette.muted),
         )
-        | {"yshift": at - want, "font": {"family": SANS, "size": 11, "color": palette.muted}}
         for p, want, at in zip(ordered, wanted, places, strict=True)
     ]
 

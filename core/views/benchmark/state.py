@@ -21,13 +21,12 @@ STEPS = ("Timed", "How many")
 _WORDS: dict[Kind, str] = {
     "matmul": "Matmuls",
     "memory": "Memory",
-    "overhead": "Calls and launches",
     "operations": "Operations between matmuls",
     "attention": "Attention",
     "layer": "One layer’s step",
 }
 
-METHODS: dict[str, str] = {
+METHODS: dict[DeviceKind, str] = {
     "cpu": "Each run is one call of torch on random normal numbers into a preallocated output, bracketed by a wall "
     "clock; zeros would draw less power and run faster than real data does. Caches are left as the run before left "
     "them, and torch uses as many threads as it takes by default.",
@@ -49,8 +48,7 @@ COMMON_METHOD = (
 
 def method(kind: DeviceKind) -> tuple[str, ...]:
     """How things are measured on this kind of device, one paragraph each."""
-    untested = "" if kind in METHODS else " On this kind of device it has not been tried."
-    return (METHODS["cpu" if kind == "cpu" else "cuda"] + untested, *COMMON_METHOD)
+    return (METHODS[kind], *COMMON_METHOD)
 
 
 def machine_line(machine: Machine) -> str:

@@ -282,7 +282,7 @@ def _ends(s: Schedule, palette: Palette) -> list[dict[str, Any]]:
 
 
 def _words(s: Schedule, paused: bool, palette: Palette) -> list[dict[str, Any]]:
-    sentences = ["bars to the middle of the range, whiskers to its ends"]
+    sentences = ["bars: the middle, whiskers: the range"]
     sentences += ["hatched: maintenance"] if paused else []
     top = {"yref": "paper", "y": 1, "yanchor": "bottom"}
     quiet = {"size": 12, "color": palette.muted}

@@ -6,7 +6,7 @@ Figures are plain dicts in plotly's schema (no plotly import), made from a `Pale
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from statistics import mean
 from typing import Any, TypeAlias
@@ -63,6 +63,26 @@ def label(palette: Palette, text: str, **options: Any) -> dict[str, Any]:
         "font": {"family": SANS, "size": 12, "color": palette.text},
         **options,
     }
+
+
+def whiskers(
+    low: Iterable[float], middle: Iterable[float], high: Iterable[float], colour: str, *, thickness: float, width: int
+) -> Figure:
+    """The error bars of values at ``middle``."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [top - value for value, top in zip(middle, high, strict=True)],
+        "arrayminus": [value - bottom for bottom, value in zip(low, middle, strict=True)],
+        "color": colour,
+        "thickness": thickness,
+        "width": width,
+    }
+
+
+def marks(mode: str, x: Iterable[Any], y: Iterable[Any], said: str | Sequence[str], **options: Any) -> Figure:
+    """Points or a line, with what a mouse is told of them."""
+    return {"type": "scatter", "mode": mode, "x": x, "y": y, "hovertext": said, "hoverinfo": "text", **options}
 
 
 def as_typed(text: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.planning.comparison.comparison import QUANTITY, ComparedPlan, front, middles, result
-from core.views.common.chart import SANS, Figure, apart, as_typed, axis, label, layout
+from core.views.common.chart import SANS, Figure, apart, as_typed, axis, label, layout, whiskers
 from core.views.common.palette import Palette
 from core.views.comparison.text import problem_text, shown
 from core.views.plan.charts import Scale, scale_for
@@ -99,15 +99,14 @@ def _bars(name: str, at: str, rows: Sequence[Any], scale: Scale, colour: str, pa
         "x": middle,
         "width": 0.42,
         "marker": {"color": colour},
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [item.high / scale.size - mid for (_, item), mid in zip(rows, middle, strict=True)],
-            "arrayminus": [mid - item.low / scale.size for (_, item), mid in zip(rows, middle, strict=True)],
-            "color": palette.text,
-            "thickness": 1.2,
-            "width": 5,
-        },
+        "error_x": whiskers(
+            [item.low / scale.size for _, item in rows],
+            middle,
+            [item.high / scale.size for _, item in rows],
+            palette.text,
+            thickness=1.2,
+            width=5,
+        ),
         "customdata": [
             f"{shown(name, item.mid)} ({shown(name, item.low)} to {shown(name, item.high)})" for _, item in rows
         ],

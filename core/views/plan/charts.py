@@ -94,7 +94,7 @@ def answer_strip(a: Answer, similar: Sequence[SimilarRun], palette: Palette) -> 
             margin={"l": 8, "r": 8, "t": 34, "b": 8},
             xaxis=axis(
                 palette,
-                f"{scale.title}: your run at the pace of each published run",
+                f"{scale.title} at each published run’s pace",
                 range=[0, reach],
                 ticksuffix="",
                 tickformat=",~r" if reach < 10 else ",d",
@@ -125,7 +125,7 @@ def answer_strip(a: Answer, similar: Sequence[SimilarRun], palette: Palette) -> 
                     y=1,
                     yref="paper",
                     yanchor="bottom",
-                    xanchor="left" if x < 0.75 * reach else "right",
+                    xanchor="left" if x < 0.5 * reach else "right",
                     font={"family": SANS, "size": 13, "color": palette.accent},
                 ),
             ],

@@ -6,8 +6,6 @@ import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from core.data_version import data_version
 from core.fields import ParsedForm
 from core.planning.calendar.schedule import Schedule
@@ -16,12 +14,11 @@ from core.planning.cost.form import prices_of
 from core.planning.cost.pool_bill import pool_costs
 from core.views.calendar import text, text_fit
 from core.views.calendar.charts import timeline
-from core.views.common.markup import markdown_text, remarked, unlinked
+from core.views.common.markup import markdown_text, unlinked
 from core.views.cost import text as cost_text
 from core.views.cost.charts import bills
-from core.views.report.document import environment
-from core.views.report.style import style
-from core.views.report.svg import INK, svg
+from core.views.report.document import picture, remarked, rendered
+from core.views.report.svg import INK
 from core.views.report.tables import address
 from core.wording import plain
 
@@ -91,28 +88,23 @@ def _narrow(cells: Iterable[Cell], heads: Sequence[str]) -> tuple[Cell, ...]:
 def calendar_html(report: CalendarReport) -> str:
     """The whole file, which needs nothing else."""
     s = report.schedule
-    pictures = [svg(timeline(s, INK), text.picture(s))]
-    pictures.append(svg(bills(report.ways, INK), plain(cost_text.compared(report.ways))))
-    tables = [
-        {"title": title, "heads": heads, "rows": [[Markup(remarked(*cell)) for cell in row] for row in rows]}  # noqa: S704 - it escapes what it is given
-        for title, (heads, rows) in report.tables().items()
-    ]
-    return (
-        environment()
-        .get_template("calendar_report.html")
-        .render(
-            style=Markup(style()),  # noqa: S704 - our own sheet
-            title=report.name,
-            date=report.date.isoformat(),
-            sentence=report.sentence,
-            detail=report.detail,
-            concerns=report.concerns(),
-            pictures=[Markup(picture) for picture in pictures],  # noqa: S704 - ours, its texts escaped
-            tables=tables,
-            method=f"{text.METHOD} {text_fit.NOTE}",
-            edition=data_version(),
-            link=address(report.link),
-        )
+    return rendered(
+        "calendar_report.html",
+        report.name,
+        report.date,
+        report.link,
+        sentence=report.sentence,
+        detail=report.detail,
+        concerns=report.concerns(),
+        pictures=[
+            picture(timeline(s, INK), text.picture(s)),
+            picture(bills(report.ways, INK), plain(cost_text.compared(report.ways))),
+        ],
+        tables=[
+            {"title": title, "heads": heads, "rows": [[remarked(*cell) for cell in row] for row in rows]}
+            for title, (heads, rows) in report.tables().items()
+        ],
+        method=f"{text.METHOD} {text_fit.NOTE}",
     )
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -52,20 +53,36 @@ def _safe(write: Callable[..., str]) -> Callable[..., Markup]:
     return lambda *texts: Markup(write(*texts))  # noqa: S704 - it escapes what it is given
 
 
-_rich, _text, _typed, _remarked = map(_safe, (markup.rich, markup.safe_text, markup.typed, markup.remarked))
-_picture: Callable[[Figure, str], Markup] = _safe(svg)
+_rich, as_text, _typed, remarked = map(_safe, (markup.rich, markup.safe_text, markup.typed, markup.remarked))
+picture: Callable[[Figure, str], Markup] = _safe(svg)
 
 
 @lru_cache(maxsize=1)
-def environment() -> Environment:
+def _environment() -> Environment:
     """What fills in the documents of ``assets``."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # where a report is made and not before
 
     environment = Environment(loader=FileSystemLoader(_ASSETS), autoescape=True, undefined=StrictUndefined)
     filters: dict[str, Any] = environment.filters  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    filters |= {"rich": _rich, "text": _text, "literal": _safe(markup.literal), "mathml": _safe(mathml)}
+    filters |= {"rich": _rich, "text": as_text, "literal": _safe(markup.literal), "mathml": _safe(mathml)}
     filters["remarks"] = _remarks
     return environment
+
+
+def rendered(template: str, title: str, date: datetime.date, link: str, **said: Any) -> str:
+    """A document of ``assets`` with what every one says, and the rest. link: the whole address that opens it again."""
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            style=Markup(style()),  # noqa: S704 - our own sheet
+            title=title,
+            date=date.isoformat(),
+            link=address(link),
+            edition=data_version(),
+            **said,
+        )
+    )
 
 
 def as_html(report: Report) -> str:
@@ -75,21 +92,16 @@ def as_html(report: Report) -> str:
     explained = [
         used.about(plan.name) if several else used for plan in report.plans for used in _explanations(plan, at)
     ]
-    return (
-        environment()
-        .get_template("report.html")
-        .render(
-            style=Markup(style()),  # noqa: S704 - our own sheet
-            title=report.title,
-            date=report.date.isoformat(),
-            link=address(report.link),
-            edition=data_version(),
-            plans=[_plan(plan) for plan in report.plans],
-            shared=_shared(report),
-            steps=derivation(explained) if explained else (),
-            comparison=_comparison(report) if several else None,
-            **({} if several else _alone(report, report.plans[0])),
-        )
+    return rendered(
+        "report.html",
+        report.title,
+        report.date,
+        report.link,
+        plans=[_plan(plan) for plan in report.plans],
+        shared=_shared(report),
+        steps=derivation(explained) if explained else (),
+        comparison=_comparison(report) if several else None,
+        **({} if several else _alone(report, report.plans[0])),
     )
 
 
@@ -112,15 +124,15 @@ def _alone(report: Report, plan: ComparedPlan) -> Mapping[str, Any]:
     if a:
         similar = similar_runs(a)
         text = pace(a, similar)
-        runs = {"text": text, "picture": _picture(answer_strip(a, similar, INK), plain(text))}
+        runs = {"text": text, "picture": picture(answer_strip(a, similar, INK), plain(text))}
     if a and h:
         text = text_memory.sentence(h)
         memory = {
             "text": text,
-            "picture": _picture(device_bars([("", h.device_memory)], h.usable, INK), plain(text)),
+            "picture": picture(device_bars([("", h.device_memory)], h.usable, INK), plain(text)),
             "notes": [text_memory.counted(h), *text_memory.remarks(h), text_memory.checkpoint(h)],
         }
-    lines = [(_typed(line.cells()[0], line.note), *map(_text, line.cells()[1:4])) for line in report.lines(plan)]
+    lines = [(_typed(line.cells()[0], line.note), *map(as_text, line.cells()[1:4])) for line in report.lines(plan)]
     return {"layout": layout, "runs": runs, "memory": memory, "line_heads": HEADINGS[:4], "lines": lines}
 
 
@@ -135,15 +147,15 @@ def _comparison(report: Report) -> Mapping[str, Any]:
         "sentence": compare.sentence(plans, base),
         "beside": compare.beside(plans, base),
         "remarks": compare.remarks(plans),
-        "bars": _picture(bars(plans, base, INK), compare.bars_alt(plans, base)),
+        "bars": picture(bars(plans, base, INK), compare.bars_alt(plans, base)),
         "inputs": compare.inputs_in_words(differences),
         "names": ["", *(f"{plan.name}, baseline" if i == base else plan.name for i, plan in enumerate(plans))],
-        "rows": [[_remarked(*cell) for cell in (head, *row)] for head, row in rows],
+        "rows": [[remarked(*cell) for cell in (head, *row)] for head, row in rows],
         "frontier": frontier,
-        "frontier_picture": _picture(days_against_dollars(plans, base, INK), plain(frontier)) if frontier else "",
+        "frontier_picture": picture(days_against_dollars(plans, base, INK), plain(frontier)) if frontier else "",
         "quantity_heads": ["quantity", *(plan.name for plan in plans)],
         "quantities": [
-            [_text(name), *(_quantity(report, plan, name) for plan in plans)] for name in report.quantities()
+            [as_text(name), *(_quantity(report, plan, name) for plan in plans)] for name in report.quantities()
         ],
     }
 
@@ -180,7 +192,7 @@ def _explanations(plan: ComparedPlan, at: AppliedLayout | None) -> list[Explanat
 def _remarks(step: Step) -> list[Markup]:
     """What is to be said of the uses of a formula, each once."""
     noted = [
-        _text(step.used_for(use)) + ": " + _rich(" ".join(remark.split()))
+        as_text(step.used_for(use)) + ": " + _rich(" ".join(remark.split()))
         for use, remark in zip(step.uses, step.remarks, strict=True)
         if remark
     ]

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from markupsafe import Markup
-
-from core.data_version import data_version
 from core.exercises.exercise import Exercise
 from core.formula import Explanation, derivation
-from core.views.common import markup
-from core.views.report.document import environment
-from core.views.report.style import style
-from core.views.report.tables import address
+from core.views.report.document import as_text, rendered
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +17,7 @@ class HandoutTable:
 
     title: str
     heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: Sequence[Sequence[str]]
     caption: str = ""
 
 
@@ -42,29 +36,15 @@ class Handout:
 
 def handout_html(of: Handout, link: str, date: datetime.date) -> str:
     """The whole file. link: the whole address that opens the page again."""
-    tables = [
-        {
-            "title": one.title,
-            "heads": one.heads,
-            "caption": one.caption,
-            "rows": [[Markup(markup.safe_text(cell)) for cell in row] for row in one.rows],  # noqa: S704 - escaped
-        }
-        for one in of.tables
-    ]
-    return (
-        environment()
-        .get_template("handout.html")
-        .render(
-            style=Markup(style()),  # noqa: S704 - our own sheet
-            title=of.title,
-            date=date.isoformat(),
-            link=address(link),
-            edition=data_version(),
-            code=of.code,
-            answer=of.answer,
-            detail=of.detail,
-            tables=tables,
-            questions=of.questions,
-            steps=derivation(of.explanations) if of.explanations else (),
-        )
+    return rendered(
+        "handout.html",
+        of.title,
+        date,
+        link,
+        code=of.code,
+        answer=of.answer,
+        detail=of.detail,
+        tables=[replace(one, rows=[list(map(as_text, row)) for row in one.rows]) for one in of.tables],
+        questions=of.questions,
+        steps=derivation(of.explanations) if of.explanations else (),
     )
