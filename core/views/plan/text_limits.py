@@ -136,8 +136,8 @@ def line(a: Answer) -> str:
     """The limits in a line under an answer: `sentence`, or whether it fits in memory where nobody typed any."""
     if text := sentence(a):
         return text
-    fits = [outcome(check) for check in all_checks(a) if check.id == "memory"]
-    return "; ".join((*(f"**Memory** {text}" for text in fits), "no deadline and no budget set")) + "."
+    fits = [f"**Memory**: {_in_words(a, check)}" for check in all_checks(a) if check.id == "memory"]
+    return "; ".join((*fits, "no deadline and no budget set")) + "."
 
 
 def _together(every: Sequence[Check]) -> str:
