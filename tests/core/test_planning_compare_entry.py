@@ -5,12 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.fields import Field
 from core.limits import limit
 from core.planning.comparison.comparison import with_saved_results
 from core.planning.comparison.entry import Entry, entry_of, pack, results_of, unpack
-from core.planning.form.plan_form import PLAN_FORM
+from core.planning.form.plan_form import PLAN_FIELDS, PLAN_FORM
 from core.planning.presets import PRESETS
 from core.wording import cleaned
+from tests.every import every
 
 NAMES = st.text(min_size=1, max_size=limit("plan_name")).filter(lambda text: cleaned(text, limit("plan_name")))
 TEXTS = st.dictionaries(st.sampled_from([field.id for field in PLAN_FORM.fields]), st.text(max_size=20), max_size=8)
@@ -61,3 +63,13 @@ def test_of_a_link_that_is_too_long_no_plan_is_changed_in_silence() -> None:
     assert 1 < len(entries) < len(many)
     assert entries == tuple(many[: len(entries)])
     assert any(f"{limit('tray_chars'):,}" in line for line in sentences)
+
+
+@every("field", PLAN_FIELDS, ids=lambda field: field.id)
+def test_a_plan_of_a_comparison_keeps_every_field(field: Field) -> None:
+    """Whatever a text is, it is the field's own; those that others decide are what these say."""
+    typed = f"not {field.default}"
+    kept = entry_of("One", {field.id: typed}).texts
+    derived = PLAN_FORM.parse({field.id: typed}).derived
+    assert kept[field.id] == typed or field.id in derived
+    assert kept.keys() == {one.id for one in PLAN_FIELDS}
