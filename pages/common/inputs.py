@@ -182,6 +182,7 @@ class Inputs:
 
     def take(self, texts: Mapping[str, str]) -> None:
         """In a callback: these fields, and of every other its default, as a link opens them."""
+        texts = {**texts, **self.form.imply(texts)}
         for field in self.form.fields:
             self.put(field.id, texts.get(field.id, field.default))
         for name, field in self._alone.items():
@@ -279,6 +280,8 @@ class Inputs:
         at: the part of the page that they are about. replaces: called before a chip's texts are put, with those of
         all fields that any chip sets. Fields in no form are drawn before this is called.
         """
+        if not texts_by_preset:
+            return None
         widget = f"{self.page.prefix}:{key}"
 
         def put(preset: str) -> None:
@@ -326,11 +329,9 @@ class Inputs:
         # By their widgets, the address would lose what stands in a fold when it is closed.
         there, left = st.query_params.to_dict(), self._left
         follow = self.form.derive(self.reading.values)
-        wanted = {
-            self.key(field.id): left[field.id]
-            for field in self.form.fields
-            if left[field.id] != field.default and field.id not in follow
-        }
+        changed = {field.id for field in self.form.fields if left[field.id] != field.default and field.id not in follow}
+        changed |= self.form.imply({name: left[name] for name in changed}).keys()  # a default that has to be said
+        wanted = {self.key(name): left[name] for name in changed}
         # Also what older links call a plan's fields, and a plan on a page that answers for none.
         older = (f"{self.form.prefix}_{name}" for name in self.form.shared)
         of_plan = (name for name in there if name.startswith(f"{SHARED}_"))
