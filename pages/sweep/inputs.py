@@ -64,6 +64,6 @@ def draw_question(inputs: Inputs, a: SweepInputs) -> None:
     with plan_sidebar.question():
         for word, axis, values in (("Across", X, X_VALUES), ("up", Y, Y_VALUES)):
             plan_sidebar.ask(inputs, word, axis, width=164)
-            plan_sidebar.ask(inputs, "", values, width=96)
-        plan_sidebar.ask(inputs, "show", RESULT, width=100)
+            plan_sidebar.ask(inputs, "", values, width=90)
+        plan_sidebar.ask(inputs, "show", RESULT, width=112)
         plan_sidebar.ask(inputs, "within", DUE, width=78, placeholder=limited(sweep_limits(None, a.plan)))
