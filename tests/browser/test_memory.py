@@ -18,7 +18,7 @@ OpenPage = Callable[..., Page]
 
 @pytest.mark.parametrize("width", [640, 1280, 1600])
 def test_the_picture_names_every_class_and_the_memory(open_page: OpenPage, width: int) -> None:
-    page = open_page(f"{MEMORY.url_path}?p_n=32B", width=width)
+    page = open_page(f"{MEMORY.url_path}?p_n=32B&p_lay=own", width=width)
     plot = page.locator(".js-plotly-plot")
     plot.locator(".main-svg").first.wait_for()
     still(page)
