@@ -1,5 +1,7 @@
 # make run       start the app and print its address
 # make test      every rule, sampled sweeps, one browser test a page; with `make lint` it is what CI runs
+# make gpu       on a machine with a CUDA device: what Measure measures and real training steps, beside what is
+#                predicted of them; eight minutes, into the folder measured
 # make test-all  those, then the long ones: whole sweeps, a team's servers, everything in a browser,
 #                and the journeys there once more with Streamlit as it is; run before a change is called done
 #                Both print their ten slowest tests, and by name what needed a second try.
@@ -8,7 +10,7 @@ PORT ?= 8501
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal --durations 10
 
-.PHONY: run test test-all lint perf screenshots format
+.PHONY: run test test-all lint perf gpu screenshots format
 
 run: .venv/run.stamp
 	$(BIN)/streamlit run app.py --server.port $(PORT)
@@ -35,6 +37,9 @@ perf: .venv/test.stamp
 	$(BIN)/python tests/browser/chromium.py
 	$(BIN)/python tests/team/ensure.py
 	$(BIN)/python -m tests.perf
+
+gpu: .venv/run.stamp
+	$(BIN)/python -m tests.gpu
 
 screenshots: .venv/test.stamp
 	$(BIN)/python tests/browser/chromium.py

@@ -81,6 +81,8 @@ class Constants:
     host: float
     launches: float
     ring: float
+    written: float
+    company: float
 
 
 @lru_cache(maxsize=1)

@@ -186,3 +186,18 @@ def update_bytes(kept: float, gradients: float, weights: float) -> float:
 def jitter_share(share: float, nodes: float) -> float:
     """Stragglers and contention: a share for each doubling beyond one node."""
     return share * np.log2(nodes)
+
+
+@formula(
+    r"\v{share} \cdot (1 - \frac{1}{\v{accelerators}})",
+    result=Symbol("K", "time lost to others, over that of the step on one accelerator", "ratio"),
+    symbols={
+        "share": Symbol("k", "share among many", "ratio"),
+        "accelerators": count("n", "accelerators"),
+    },
+    sources=(OWN,),
+)
+def company_share(share: float, accelerators: float) -> float:
+    """What computing loses to collectives beside it, which take multiprocessors, memory bandwidth and power: nothing
+    on a single accelerator, and with more of them as much as a ring sends of its bytes."""
+    return share * (1 - 1 / accelerators)

@@ -11,8 +11,8 @@ from core.models.spec import TransformerSpec
 from core.step_time.constants import Constants
 from core.step_time.formulas import exposed_seconds, latency_seconds, nodes_met
 from core.step_time.links import Speeds
-from core.step_time.parts import Running
-from core.step_time.rank import BACK, Rank
+from core.step_time.parts import GROUPED, Running
+from core.step_time.rank import Rank
 from core.step_time.work import WIDE
 from core.training.activations.formulas import rank_tokens
 from core.training.activations.tensors import Implementation
@@ -25,7 +25,9 @@ _AGAIN = 0.7
 _SECOND = 0.5
 """Share of a layer's products that recomputation per operation does again: every second one."""
 
-_LOGIT_BYTES = 12.0
+_LOGIT_BYTES, _LOGIT_BYTES_WRITTEN_OUT = 12.0, 32.0
+"""Moved for each logit by cross-entropy, forward and backward: in one kernel, and where logits are copied into fp32,
+their log-softmax is written, and both have gradients."""
 
 _ROUTED_NODES = 4.0
 """Nodes that a token's experts may lie on under node-limited routing, as DeepSeek-V3 limits it."""
@@ -94,7 +96,8 @@ def layer_time(
     )
     repeated = _AGAIN * elements if how.flash else attention
     head, head_once = rank.plain(work.head, speeds.wide)
-    logits = c.elementwise * _LOGIT_BYTES * spec.vocab / d.tensor / speeds.memory
+    each_logit = _LOGIT_BYTES_WRITTEN_OUT if how.written_out else _LOGIT_BYTES
+    logits = c.elementwise * each_logit * spec.vocab / d.tensor / speeds.memory
     heads = 1.0 + spec.mtp_modules
     again = forward
     if np.any(running.stops_early):
@@ -114,16 +117,18 @@ def layer_time(
     if partly and partly.stored:
         moved = (partly.stored + WIDE) * work.plain.parameters(d.tensor, rank.heads)
         copied = (1.0 + flows * (1.0 + full)) * moved / speeds.memory
-    fixed: Any = c.per_layer + work.mixed * c.per_expert * rank.experts
+    started = rank.experts * (running.software not in GROUPED)
+    fixed: Any = c.per_layer + work.mixed * c.per_expert * started
+    back = rank.traffic.back
     if work.mixed and np.any(np.equal(running.graphs, 0)):
-        computing = products * matmul + (1.0 + BACK * flows) * elements + whole + repeat + fixed
+        computing = products * matmul + (1.0 + back * flows) * elements + whole + repeat + fixed
         fixed = fixed + work.mixed * (1 - running.graphs) * np.maximum(0.0, c.launches - computing)
     ring = (d.context > 1) * 1.0
     return LayerTime(
         forward=forward - ring * attention,
         matmul=products * matmul,
         attention=whole,
-        elementwise=(1.0 + BACK * flows) * elements
+        elementwise=(1.0 + back * flows) * elements
         + tokens * (merged + merged_back)
         + (rank.added(matmul) if partly is None else copied),
         recompute=repeat,

@@ -17,6 +17,10 @@ Software: TypeAlias = Literal["", "compiled", "eager", "deepspeed 2021", "mature
 operation by operation; of DeepSpeed as measured in 2021; of Megatron-Core for mixtures of experts from mid 2026; of
 InternEvo, with kernels of its own."""
 
+GROUPED: tuple[Software, ...] = ("compiled", "eager")
+"""Software that multiplies by all experts of a rank in one grouped product: none is started by itself
+[torch.nn.functional.grouped_mm, in transformers and torchtitan]."""
+
 Kernel: TypeAlias = Literal["newest", "fa2", "triton"]
 """Kernel of fused attention: the newest of the accelerator's vendor, FlashAttention-2, or its first form in Triton."""
 

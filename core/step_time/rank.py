@@ -11,7 +11,7 @@ from core.step_time.constants import Constants
 from core.step_time.formulas import adding_seconds, padded_tokens, product_seconds, tail_flop
 from core.step_time.links import BITS, Speeds
 from core.step_time.parts import Running
-from core.step_time.work import WIDE, LayerWork, Products, layer_work, square_flop
+from core.step_time.work import WIDE, LayerWork, Products, layer_work, square_flop, traffic_of
 from core.training.activations.tensors import Implementation
 from core.training.layout import Degrees, pick
 
@@ -23,10 +23,6 @@ _FLASH_BACK = 2.5
 
 _SCAN_BACK = 3.0
 """Backward of a scan over forward: two gradients of each product, and the states worked out once more."""
-
-BACK = 1.5
-"""Traffic of operations on single elements backward over forward: a norm reads its input beside the gradient, a gate
-both of its inputs; dropout, rotary and the residual move no more than forward."""
 
 _SCORE_RATE = 0.6
 """Share of a large product's rate that products of one head's scores reach."""
@@ -51,7 +47,6 @@ _HALVED = 2.0 * WIDE / 4.0
 together: read and written, of each in half of the passes; backward outputs and their gradients go with the queries."""
 
 _CAST_BYTES = 4.0
-_SORT_BYTES = 8.0
 
 
 class Rank:
@@ -69,6 +64,7 @@ class Rank:
         self.spec, self.how, self.d, self.running, self.speeds, self.c = spec, how, d, running, speeds, c
         self.bits = BITS[running.dtype]
         self.work: LayerWork = layer_work(spec, how, self.bits / 8)
+        self.traffic = traffic_of(how)
         self.heads = np.minimum(d.tensor, spec.kv_heads)
         self.spread = pick(d.expert > 1, float(running.expert_tensor), d.tensor)
         self.experts = spec.experts.count / d.expert if spec.experts else 0.0
@@ -119,7 +115,7 @@ class Rank:
         slow = 1.0 if spec.head_dim % 8 == 0 else self.c.odd_head**4
         scores = _SCORE_BYTES * spec.attending * spec.heads * np.asarray(seq_len) / t / speeds.memory
         products = flop * slow / (_SCORE_RATE * speeds.wide)
-        return products + scores + scan, 2.0 * products + BACK * scores + scan_back
+        return products + scores + scan, 2.0 * products + self.traffic.back * scores + scan_back
 
     def scan(self) -> tuple[Any, Any]:
         """Seconds per token of moving states on, forward and backward."""
@@ -160,13 +156,14 @@ class Rank:
         work, d, c = self.work, self.d, self.c
         narrow = pick(d.sequence_parallel > 0, d.tensor, 1.0)
         moved = c.elementwise * (work.norms / narrow + work.inner.on(d.tensor, self.heads))
+        slow = c.written if self.how.written_out else 1.0
         moe = self.spec.experts
         if self.bits < 16:
             moved = moved + c.casts * _CAST_BYTES * work.plain.read.on(d.tensor, self.heads)
         if moe:
             chosen = work.mixed * moe.per_token / d.tensor
-            moved = moved + c.permutation * _SORT_BYTES * self.spec.hidden * chosen
+            moved = moved + c.permutation * self.traffic.sorted * self.spec.hidden * chosen
             if self.bits < 16:
                 read = work.routed.read.on(self.spread, 1.0) * self.spread
                 moved = moved + c.casts * _CAST_BYTES * read * chosen
-        return moved / self.speeds.memory
+        return slow * moved / self.speeds.memory

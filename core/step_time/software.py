@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from core.hardware.accelerators import Accelerator
 from core.models.spec import TransformerSpec
-from core.step_time.parts import Kernel, Running, Software
+from core.step_time.parts import GROUPED, Kernel, Running, Software
 from core.training.activations.tensors import Implementation, Loss
 
 Captured: TypeAlias = Literal["step", "parts", "none"]
@@ -75,10 +75,10 @@ COMPILED = TrainingSoftware(
     "parallelism waits for its communication, and recomputation leaves out each layer’s last product.",
     dense="compiled",
     mixture="compiled",
-    attention="fa2",
+    attention="newest",
     overlap_tensor=0,
     stops_early=1,
-    captured="none",
+    captured="step",
 )
 EAGER = TrainingSoftware(
     id="PyTorch, eager",
@@ -86,7 +86,7 @@ EAGER = TrainingSoftware(
     "the logits out in fp32.",
     dense="eager",
     mixture="eager",
-    attention="fa2",
+    attention="newest",
     overlap_tensor=0,
     stops_early=1,
     captured="none",
@@ -128,6 +128,13 @@ def loss_with(software: str, implementation: Implementation) -> Loss:
     return SOFTWARE[software].loss or implementation.loss
 
 
+def usual_kernel(software: TrainingSoftware, accelerator: Accelerator) -> Kernel:
+    """The kernel of fused attention that a software takes by itself: of torch's own choice cuDNN's stands on NVIDIA
+    alone."""
+    own = software.dense in GROUPED and accelerator.vendor != "NVIDIA"
+    return "fa2" if own else software.attention
+
+
 def running_on(software: str, spec: TransformerSpec, accelerator: Accelerator, dtype: str, kernel: str = "") -> Running:
     """How a software runs a step of ``spec`` on an accelerator, its products in ``dtype``.
 
@@ -139,7 +146,7 @@ def running_on(software: str, spec: TransformerSpec, accelerator: Accelerator, d
         dtype=dtype,
         overlap=item.overlap,
         overlap_tensor=item.overlap_tensor,
-        attention=KERNELS[kernel] if kernel else item.attention,
+        attention=KERNELS[kernel] if kernel else usual_kernel(item, accelerator),
         software=item.mixture if mixed else item.dense,
         graphs=launches_hidden(item.captured, accelerator.name) if mixed else 1,
         stops_early=item.stops_early,

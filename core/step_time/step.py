@@ -12,7 +12,7 @@ from core.hardware.cluster import Cluster
 from core.hardware.rates import Rates
 from core.models.spec import TransformerSpec
 from core.step_time.constants import Constants, constants_of, family_of
-from core.step_time.formulas import jitter_share
+from core.step_time.formulas import company_share, jitter_share
 from core.step_time.gradient_exchange import Exchange
 from core.step_time.layer import LayerTime, layer_time
 from core.step_time.links import BITS, Speeds, check_peak, speeds_of
@@ -117,7 +117,8 @@ def _parts(
         layer = layer_time(spec, how, d, seq_len, running, speeds, c)
         parts = _step(spec, d, seq_len, running, speeds, c, states, how, layer)
     accelerators = d.tensor * d.pipeline * d.context * d.data
-    return parts, jitter_share.over(share=c.jitter, nodes=np.maximum(1.0, accelerators / speeds.domain))
+    beside = company_share.over(share=c.company, accelerators=accelerators)
+    return parts, beside + jitter_share.over(share=c.jitter, nodes=np.maximum(1.0, accelerators / speeds.domain))
 
 
 def _step(
@@ -160,7 +161,7 @@ def _step(
         "optimizer": update,
         "fixed": each * layer.fixed + c.per_step,
     }
-    factors = {"eager": c.eager, "deepspeed 2021": c.deepspeed, "mature": c.mature}
+    factors = {"eager": 1.0 if how.written_out else c.eager, "deepspeed 2021": c.deepspeed, "mature": c.mature}
     factors["internevo"] = c.internevo
     factor = factors.get(running.software)
     if factor is not None:

@@ -32,7 +32,35 @@ _CHUNK: Mapping[MixerKind, float] = {"mamba": 1.0, "mamba2": 128.0, "delta": DEL
 flash-linear-attention."""
 
 _SINGLE = 2.0
-"""Traffic of norms and gates written out in single operations over that of one kernel each: fp32 copies on the way."""
+"""Traffic of gates and norms of a mixer written out in single operations over that of one kernel each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes per element that operations on single elements move forward: of the hidden width by a layer's two norms
+    and residuals, of a gated product and a plain one by its activation, of queries and keys by rotary positions, of
+    the hidden width by sorting a token to one expert and back. back: those of backward over forward."""
+
+    norms: float
+    gated: float
+    plain: float
+    rotary: float
+    sorted: float
+    back: float
+
+
+_ONE_KERNEL = Traffic(norms=20.0, gated=6.0, plain=4.0, rotary=6.0, sorted=8.0, back=1.5)
+"""One kernel each: a norm reads its input beside the gradient, a gate both of its inputs; dropout, rotary and the
+residual move no more backward than forward [Korthikanti et al. 2022, section 4.2]."""
+
+_WRITTEN_OUT = Traffic(norms=85.0, gated=10.0, plain=8.0, rotary=20.0, sorted=12.0, back=2.2)
+"""As transformers writes layers: inputs and results of every operation of its Llama and Qwen3-MoE layers on bf16 that
+is no product, view or attention, forward and backward, added up [transformers 5.23, torch 2.13]."""
+
+
+def traffic_of(implementation: Implementation) -> Traffic:
+    """What an implementation moves per element."""
+    return _WRITTEN_OUT if implementation.written_out else _ONE_KERNEL
 
 
 @dataclass(slots=True)
@@ -198,11 +226,11 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
     router, head = Products(WIDE), Products(WIDE)
     router.add(spec.hidden, moe.count, "tensor")
     head.add(spec.table_width, spec.vocab, "tensor")
-    turned = 6.0 if spec.position_kind == "rotary" else 4.0
+    each = traffic_of(implementation)
+    turned = each.rotary if spec.position_kind == "rotary" else 4.0
     single = _SINGLE if implementation.written_out else 1.0
-    gated = (
-        single * (6.0 if spec.glu else 4.0) * ((1 - mixed) * spec.ffn + mixed * (moe.per_token * moe.width + shared))
-    )
+    widths = (1 - mixed) * spec.ffn + mixed * (moe.per_token * moe.width + shared)
+    gated = (each.gated if spec.glu else each.plain) * widths
     queries, keys = attending * spec.heads * spec.score_dim, attending * spec.kv_heads * spec.head_dim
     result = attending * spec.heads * spec.value_dim
     flop, moved, beside = _scan(spec.mixer)
@@ -225,7 +253,7 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
         head=head,
         last=last,
         routed_last=routed_last,
-        norms=single * (22.0 if implementation.dropout else 20.0) * spec.hidden * blocks,
+        norms=(each.norms + 2.0 * implementation.dropout) * spec.hidden * blocks,
         inner=inner,
         qkvo=qkvo,
         scan_flop=(1 - attending) * flop,

@@ -176,7 +176,8 @@ class Reference:
         computing = here * sum(layer[name] for name in beside)
         by_name["data"], by_name["optimizer"] = self._shared(here * forward, computing - here * forward)
         doublings = math.log2(max(1.0, lay.accelerators / self.cluster.per_node))
-        by_name["jitter"] = c.jitter * doublings * sum(by_name.values())
+        beside = c.company * (1 - 1 / lay.accelerators)
+        by_name["jitter"] = (c.jitter * doublings + beside) * sum(by_name.values())
         return by_name
 
     def _shared(self, forward: float, backward: float) -> tuple[float, float]:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from core.step_time.calibration.measured_steps import StepRun
 from core.step_time.constants import Constant, Constants, family_of, resolved
 from core.step_time.step import default_states, step_over
+from core.training.precision import find_policy
 
 Floats = npt.NDArray[np.float64]
 
@@ -55,7 +56,7 @@ def _seconds(run: StepRun, constants: Constants) -> Any:
 
 @lru_cache(maxsize=1024)
 def _states_of(run: StepRun) -> Any:
-    return default_states(run.spec)
+    return default_states(run.spec, find_policy(run.policy) if run.policy else None)
 
 
 def weights_of(runs: Sequence[StepRun]) -> Floats:

@@ -6,6 +6,7 @@ source divided by time.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,7 +42,8 @@ class StepRun:
     out from.  implementation: how a layer is written.
     group: key of the source, for leaving one out; each release of a vendor's table is one.  stack: the software.
     release: of the vendor's container, empty where there is none.  memory_bytes: of the fullest accelerator, NaN where
-    the row has none; reading: what was read.
+    the row has none; reading: what was read.  policy: precision of the model states, empty where it is the
+    usual one.  adapters: their rank, where nothing else is trained; 0 where all is.
     """
 
     name: str
@@ -61,6 +63,8 @@ class StepRun:
     release: str
     memory_bytes: float
     reading: Reading
+    policy: str
+    adapters: int
 
     @property
     def sequences(self) -> int:
@@ -87,8 +91,9 @@ class LeftOut:
     reason: str
 
 
-TABLES = ("training_runs", "step_runs_moe", "step_runs_more")
-"""Tables of published rows: whole runs among them, mixtures with expert tensor parallelism, and steps alone."""
+TABLES = ("training_runs", "step_runs_moe", "step_runs_more", "step_runs_measured")
+"""Tables of published rows: whole runs among them, mixtures with expert tensor parallelism, steps alone, and those that
+this program ran."""
 
 _RELEASE = re.compile(r"\b(2\d\.\d\d)(?:\.\d\d)? NeMo container|NeMo (2\d\.\d\d)|\((2\d\.\d\d)\)")
 _FORMATS = {
@@ -145,9 +150,18 @@ def _read(row: Mapping[str, str], source: Source) -> StepRun:
         stack="Megatron-2023" if is_baseline(row, source) else source.stack,
         year=2000 + int(release[:2]) if bridge else source.year,
         release=release,
-        memory_bytes=number(row.get("memory_gb_per_gpu", "")) * source.unit,
+        memory_bytes=_memory(row, source),
         reading=source.reading,
+        policy=row.get("policy", ""),
+        adapters=whole(row.get("adapters", "")),
     )
+
+
+def _memory(row: Mapping[str, str], source: Source) -> float:
+    """Bytes that were read of an accelerator; NaN where none were."""
+    if row.get("peak_bytes"):
+        return number(row["peak_bytes"])
+    return number(row.get("memory_gb_per_gpu", "")) * source.unit
 
 
 _KINDS: Mapping[str, str] = {
@@ -166,13 +180,15 @@ def _unusable(row: Mapping[str, str], source: Source | None) -> str:
         return _KINDS[kind]
     if kind == "full_run":
         return "it is a whole run, whose steps are given in passing if at all"
+    if whole(row.get("adapters", "")):
+        return "it trains adapters alone"
     if row["accelerator"].startswith("TPU"):
         return "the layout on its TPUs is not published"
     if not row["accelerator"] or not row["n_gpus"]:
         return "its accelerator or their number is not given"
     if source is None or not row.get("tp"):
         return "its layout is not published"
-    if not (timed or row["tflops_per_gpu"]):
+    if not (timed or row.get("tflops_per_gpu")):
         return "no step was timed"
     if source.group == "NeMo 25.05" and row["model"].startswith("DeepSeek"):
         return "an early release: later ones of the same vendor take less than half as long"
@@ -196,7 +212,7 @@ def _sorted_out() -> tuple[tuple[StepRun, ...], tuple[LeftOut, ...], tuple[StepR
         row = {**printed, **settings.get((printed["model"], printed["source"]), {})}
         source = source_of(row)
         reason = _unusable(row, source)
-        if source and row.get("memory_gb_per_gpu"):
+        if source and not math.isnan(_memory(row, source)):
             memory.append(_read(row, source))
         if not reason and source:
             try:

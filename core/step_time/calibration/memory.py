@@ -11,6 +11,7 @@ from core.training.device.buffers import MEASURED, TENSORS_ONLY, Runtime
 from core.training.device.memory import DeviceMemory, memory_per_device
 from core.training.optimizers import find_optimizer
 from core.training.precision import BF16, PrecisionPolicy, find_policy
+from core.training.trained import EVERYTHING, Trained
 
 _RUNTIME: Mapping[Reading, Runtime] = {
     "process": MEASURED,
@@ -31,11 +32,12 @@ def account(run: StepRun) -> DeviceMemory:
     return memory_per_device(
         run.spec,
         run.layout,
-        policy=_POLICY[run.reading],
+        policy=find_policy(run.policy) if run.policy else _POLICY[run.reading],
         optimizer=find_optimizer("AdamW"),
         seq_len=run.seq_len,
         implementation=run.implementation,
         runtime=_RUNTIME[run.reading],
+        trained=Trained(method="adapters", rank=run.adapters) if run.adapters else EVERYTHING,
     )
 
 

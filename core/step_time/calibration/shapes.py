@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from core.models.catalog import model_named
 from core.models.spec import Experts, TransformerSpec
+from core.models.spec_text import read_spec
 from core.rows import whole
 
 _UNPRINTED: Mapping[str, tuple[int, int, int, int, int]] = {
@@ -78,5 +79,7 @@ def _dense(row: Mapping[str, str], *, gpt: bool, experts: Experts | None = None)
 
 def shape_of_row(row: Mapping[str, str]) -> TransformerSpec:
     """The model of a row; raises ``KeyError`` or ``SpecError`` where the row does not say enough."""
+    if row.get("shape"):
+        return read_spec(row["shape"])
     mixed = row.get("architecture") in ("moe", "hybrid") or bool(row.get("experts"))
     return _mixture(row) if mixed else _dense(row, gpt=row["architecture"] == "gpt")

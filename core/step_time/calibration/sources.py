@@ -14,9 +14,9 @@ from typing import Literal, TypeAlias
 from core.hardware.accelerators import find
 from core.hardware.cluster import Cluster
 from core.rows import whole
-from core.step_time.parts import Kernel, Running, Software
+from core.step_time.parts import GROUPED, Kernel, Running, Software
 from core.step_time.software import launches_hidden
-from core.training.activations.tensors import FUSED, FUSED_DTENSOR, MEGATRON_GPT, Implementation
+from core.training.activations.tensors import FUSED, FUSED_DTENSOR, IMPLEMENTATIONS, MEGATRON_GPT, Implementation
 from core.training.layout import Layout, Recompute
 
 Reading: TypeAlias = Literal["process", "reserved", "tensors"]
@@ -113,6 +113,8 @@ SOURCES = (
     # SDPA's FlashAttention-2; hosts of 400 Gb/s with A100s, of 800 Gb/s with H100s.
     Source("foundation-model-stack/fms-fsdp", "fms-fsdp", "fms-fsdp", 2024, attention="fa2", overlap_tensor=0),
     # Its configurations overlap the reduction of gradients (overlap_sync_grad), not the gathering of weights.
+    # Steps that this program ran itself; its rows say how their layers are written, and what runs them.
+    Source("make gpu", "PyTorch 2.11, one H100", "PyTorch 2.11", 2026, reading="tensors"),
     Source("InternLM/InternEvo", "InternEvo", "InternEvo", 2023, overlap=0.5, overlap_tensor=0, network=6.25e9),
 )
 
@@ -128,6 +130,8 @@ def is_baseline(row: Mapping[str, str], source: Source) -> bool:
 
 
 def implementation_of(row: Mapping[str, str], source: Source) -> Implementation:
+    if row.get("implementation"):
+        return IMPLEMENTATIONS[row["implementation"]]
     return MEGATRON_GPT if is_baseline(row, source) else source.implementation
 
 
@@ -217,11 +221,14 @@ _UNCOMPILED = ("(FSDP)", "(FSDP 128 GPUs)")
 _COMPILED = ("torchtitan", "NeMo AutoModel", "fms-fsdp")
 """Stacks of torch's own sharding whose layers are compiled or fused by hand."""
 
-_TORCH = ("llm-foundry", "InternEvo", *_COMPILED)
+_TORCH = ("llm-foundry", "InternEvo", "PyTorch 2.11", *_COMPILED)
 """Stacks whose checkpoints are torch's non-reentrant ones."""
 
 
 def _software(row: Mapping[str, str], stack: str) -> Software:
+    for said in GROUPED:
+        if row.get("software") == said:
+            return said
     # The ZeRO-3 rows of Narayanan's Table 2 are DeepSpeed's.
     if stack == "DeepSpeed-2021" or row.get("zero_fsdp") == "ZeRO-3":
         return "deepspeed 2021"
@@ -238,6 +245,8 @@ def _software(row: Mapping[str, str], stack: str) -> Software:
 def _graphs(row: Mapping[str, str]) -> int:
     """Whether the host’s launches do not show, by the release's own recipe. Dense layers never show them."""
     static = "tokendrop" in row["model"]  # dropped tokens keep every shape the same
+    if row.get("software") == "eager":
+        return 0
     how = row.get("graphs", "step") if row.get("dispatch") and not static else "step"
     return launches_hidden(how, row["accelerator"])
 

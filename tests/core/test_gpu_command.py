@@ -1,0 +1,154 @@
+"""What the command for a CUDA device does, tried without one: small models on the processor."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from core.models.spec_text import read_spec
+from core.planning.applied_layout import applied_layout
+from core.planning.fine_tuning.estimate import trained_parameters
+from core.planning.form.plan_form import PLAN_FORM, plan_of
+from core.planning.memory_estimate import memory_estimate
+from core.rows import read_rows
+from core.step_time.calibration.measured_steps import step_runs
+from tests.gpu import __main__ as command
+from tests.gpu import cases, training
+from tests.gpu.cases import CASES, Case, predicted
+from tests.gpu.training import Measured
+
+_SMALL = {
+    "num_hidden_layers": 2,
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 128,
+    "vocab_size": 500,
+}
+_SMALL_EXPERTS = {"head_dim": 16, "moe_intermediate_size": 64, "num_experts": 4, "num_experts_per_tok": 2}
+FOUND = Measured(seconds=0.2, best_s=0.19, p90_s=0.21, steps=10, peak_bytes=40 * 2**30, used_bytes=0, torch="2")
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same models, as small as a processor trains at once."""
+    models = {
+        name: {**model, **_SMALL, **(_SMALL_EXPERTS if "num_experts" in model else {})}
+        for name, model in cases.MODELS.items()
+    }
+    monkeypatch.setattr(cases, "MODELS", models)
+    monkeypatch.setattr(training, "MODELS", models)
+
+
+def on_cpu(case: Case) -> Case:
+    return replace(case, sequences=2, seq_len=32, compiled=False)
+
+
+def test_cases_are_plans_of_one_device() -> None:
+    assert len({case.name for case in CASES}) == len(CASES)
+    for case in CASES:
+        said = predicted(case, "H100 SXM", None)
+        assert 0 < said.low < said.seconds < said.high
+        form = PLAN_FORM.parse({**case.texts, "gpu": "H100 SXM"})
+        assert applied_layout(plan_of(form)).request.cluster.count == 1
+
+
+@pytest.mark.usefixtures("small", "one_thread")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_step_trains_what_the_plan_trains(case: Case) -> None:
+    """Every case runs, moves the weights that are trained and no others, and they are as many as the plan says."""
+    small = on_cpu(case)
+    torch.manual_seed(0)
+    model = training.built(small, "cpu")
+    trained = sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
+    plan = plan_of(PLAN_FORM.parse({**small.texts, "gpu": "H100 SXM"}))
+    gates = 2 * 64 if "mixture" in case.model else 0  # queries and keys have a norm of one gain a head width
+    assert trained == trained_parameters(memory_estimate(plan)) or trained - gates == trained_parameters(
+        memory_estimate(plan)
+    )
+    assert training.measured(small, "cpu").seconds > 0
+
+
+@pytest.mark.usefixtures("small", "one_thread")
+def test_attention_is_that_of_the_library() -> None:
+    """What is registered gives what transformers' own call of the kernel gives."""
+    config = AutoConfig.for_model(**training.MODELS["Llama 1.2B"])
+    torch.manual_seed(0)
+    model: Any = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa")
+    tokens = torch.randint(1, 500, (2, 32))
+    plain = model(tokens).logits
+    model.set_attn_implementation(training.CAUSAL)
+    torch.testing.assert_close(model(tokens).logits, plain)
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_an_adapter_changes_nothing_until_it_has_learned() -> None:
+    linear = torch.nn.Linear(8, 6)
+    adapter = training.Adapter(linear, 2)
+    x = torch.randn(3, 8)
+    torch.testing.assert_close(adapter(x), linear(x))
+    adapter.b.data += 1
+    torch.testing.assert_close(adapter(x), linear(x) + 2 * x @ (adapter.b @ adapter.a).T)
+
+
+def test_a_row_of_evidence_is_read_as_the_step_that_it_is(tmp_path: Any) -> None:
+    """Written and read again, a case is the model, layout and time that were run."""
+    assert set(command.evidence(command.Row(CASES[0], *[None] * 2, FOUND), "H100 SXM", "day")) == set(
+        read_rows(command.TABLE)[0]
+    )
+    kept = {run.name: run for run in step_runs() if run.source.startswith("make gpu")}
+    assert len(kept) >= 10
+    by_name = {case.name: case for case in CASES}
+    for name, run in kept.items():
+        case = by_name[name]
+        row = command.evidence(command.Row(case, *[None] * 2, FOUND), "H100 SXM", "day")
+        assert run.spec == read_spec(row["shape"])
+        assert run.sequences == case.sequences
+        assert run.layout.accelerators == 1
+        assert (run.running.software, run.policy) == ("compiled" if case.compiled else "eager", case.policy)
+
+
+def test_steps_measured_here_are_met() -> None:
+    """By the datasheet alone, each within a sixth, half of them within 9 %."""
+    rows = {row["model"]: float(row["step_time_s"]) for row in read_rows(command.TABLE)}
+    off = {
+        case.name: predicted(case, "H100 SXM", None).seconds / rows[case.name] - 1
+        for case in CASES
+        if case.name in rows
+    }
+    assert len(off) >= 10
+    assert all(abs(each) < 1 / 6 for each in off.values()), off
+    assert sorted(map(abs, off.values()))[len(off) // 2] < 0.09, off
+
+
+def test_what_goes_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child that runs out of time, prints nothing, or answers with a problem."""
+
+    def ends(output: str, errors: str) -> Any:
+        return lambda *_, **__: subprocess.CompletedProcess([], 0, output, errors)
+
+    def late(*_: Any, timeout: float, **__: Any) -> Any:
+        raise subprocess.TimeoutExpired([], timeout)
+
+    monkeypatch.setattr(command.subprocess, "run", late)
+    assert command.run(CASES[0], 3) == (None, "took longer than 3 s")
+    monkeypatch.setattr(command.subprocess, "run", ends("", "Traceback\nlast words"))
+    assert command.run(CASES[0], 3) == (None, "last words")
+    monkeypatch.setattr(command.subprocess, "run", ends("noise\n" + json.dumps({"problem": "out of memory"}), ""))
+    assert command.run(CASES[0], 3) == (None, "out of memory")
+
+
+def test_a_table_has_every_cell_under_its_heading() -> None:
+    said = predicted(CASES[0], "H100 SXM", None)
+    lines = [command.Row(CASES[0], said, said, found, "no time left").cells for found in (FOUND, None)]
+    first, *rest = command.table(command.HEADINGS, lines).splitlines()
+    at = first.index("Range")
+    assert all(line[at] != " " and line[at - 2 : at] == "  " for line in rest)
+    assert len(list(csv.reader(rest))) == 2

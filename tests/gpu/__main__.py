@@ -1,0 +1,191 @@
+"""What this CUDA device does beside what Napkin says of it: ``make gpu``, at most eight minutes.
+
+Measures everything that the page *Measure* measures, then runs real training steps, and prints one table. Into the
+folder ``measured`` go the measurement, which the page takes as a file, and the steps as rows for
+``assets/data/step_runs_measured.csv``, whose steps are evidence like published ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from core.benchmark.choices import programme, usual_seconds
+from core.benchmark.datasheet import datasheet_of
+from core.benchmark.points import Point
+from core.benchmark.programme import SIZES
+from core.benchmark.record import Record
+from core.benchmark.running.jobs import Runner
+from core.rows import read_rows
+from core.step_time.predicted_measured import predicted_against_measured
+from core.units import format_bytes, format_duration, format_quantity
+from tests.gpu.cases import CASES, Case, Predicted, predicted
+from tests.gpu.training import Measured
+
+ROOT = Path(__file__).parents[2]
+TABLE = "step_runs_measured"
+BUDGET_S, CASE_S = 480.0, 100.0
+FOLDER = ROOT / "measured"
+HEADINGS = ("Step", "Measured", "Said", "Range", "By datasheet", "Measured/said", "Peak", "Said", "Measured/said")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A case with what was measured, or why nothing was, and what was said of it: by measured rates and without."""
+
+    case: Case
+    said: Predicted
+    by_datasheet: Predicted
+    measured: Measured | None
+    problem: str = ""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """A line under `HEADINGS`."""
+        said, got = self.said, self.measured
+        low, high = (format_duration(each, 3) for each in (said.low, said.high))
+        return (
+            self.case.name,
+            format_duration(got.seconds, 3) if got else self.problem,
+            format_duration(said.seconds, 3),
+            f"{low} to {high}",
+            format_duration(self.by_datasheet.seconds, 3),
+            format_quantity(got.seconds / said.seconds, "ratio", 3) if got else "",
+            format_bytes(got.peak_bytes, system="binary", digits=3) if got else "",
+            format_bytes(said.peak_bytes, system="binary", digits=3),
+            format_quantity(got.peak_bytes / said.peak_bytes, "ratio", 3) if got else "",
+        )
+
+
+def measurement(seconds: float) -> Record:
+    """Everything about the device, as the page measures it."""
+    whole = programme("all", "cuda", SIZES["cuda"][-1], seconds)
+    runner = Runner()
+    job, _ = runner.start(whole)
+    while True:
+        seen = runner.poll(job.id)
+        if seen is None or seen.record.stage not in ("queued", "running"):
+            break
+        time.sleep(0.5)
+    if seen is None or seen.record.stage != "finished":
+        sys.exit(f"Nothing was measured: {seen.record.message if seen else 'the job is gone'} {seen and seen.stderr}")
+    return seen.record
+
+
+def run(case: Case, seconds: float) -> tuple[Measured | None, str]:
+    """A case in a process of its own, so that what it leaves or breaks touches no other."""
+    command = [sys.executable, "-m", "tests.gpu.training", "cuda", json.dumps(asdict(case))]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=seconds)
+        answer = json.loads(done.stdout.splitlines()[-1])
+    except subprocess.TimeoutExpired:
+        return None, f"took longer than {seconds:.0f} s"
+    except (IndexError, json.JSONDecodeError):
+        return None, done.stderr.strip().splitlines()[-1][:200] if done.stderr.strip() else "said nothing"
+    return (None, answer["problem"]) if "problem" in answer else (Measured(**answer), "")
+
+
+def rows(record: Record, accelerator: str, begun: float) -> Iterator[Row]:
+    """Case after case, as long as there is time for one more."""
+    for case in CASES:
+        left = BUDGET_S - (time.monotonic() - begun)
+        got, problem = run(case, min(CASE_S, left)) if left > 20 else (None, "no time left")
+        said, plain = (predicted(case, accelerator, each) for each in (record, None))
+        yield Row(case, said, plain, got, problem)
+
+
+def evidence(row: Row, accelerator: str, day: str) -> dict[str, str]:
+    """A measured step as a row of published steps."""
+    case, got = row.case, row.measured
+    assert got is not None
+    return {
+        "model": case.name,
+        "accelerator": accelerator,
+        "n_gpus": "1",
+        "precision": "bf16",
+        "seq_len": str(case.seq_len),
+        **dict.fromkeys(("tp", "pp", "cp", "ep", "vpp"), "1"),
+        "zero_fsdp": "none (ZeRO-0)",
+        "micro_batch_size": str(case.sequences),
+        "global_batch_seqs": str(case.sequences),
+        "recompute": "full" if case.recompute else "none",
+        "step_time_s": f"{got.seconds:.4g}",
+        "peak_bytes": f"{got.peak_bytes:.4g}",
+        "software": "compiled" if case.compiled else "eager",
+        "implementation": case.texts["impl"],
+        "policy": case.policy,
+        "adapters": str(case.rank),
+        "shape": case.texts["shape"],
+        "source": f"make gpu, {day}, torch {got.torch}",
+    }
+
+
+def table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Cells in columns as wide as they need."""
+    widths = [max(len(line[i]) for line in (headings, *lines)) for i in range(len(headings))]
+    return "\n".join("  ".join(f"{c:<{w}}" for c, w in zip(line, widths, strict=True)) for line in (headings, *lines))
+
+
+def of_point(point: Point) -> tuple[str, ...]:
+    """A measured item in cells: what, how long, and the rate that it has."""
+    rate = (
+        format_quantity(point.rate, "flop_per_s", 3)
+        if point.flop
+        else format_quantity(point.bandwidth, "bytes_per_s", 3)
+    )
+    wrong = "" if point.relative_error is None else f"{point.relative_error:.1e}"
+    return (
+        point.item.kind,
+        point.item.name,
+        point.item.label,
+        format_duration(point.median_s, 3),
+        rate,
+        wrong,
+        point.note,
+    )
+
+
+def main() -> None:
+    """Measure, train, compare, and write it down."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder for the measurement and the rows")
+    parser.add_argument("--measured", type=Path, help="a measurement of this device that is there already")
+    arguments = parser.parse_args()
+    begun, day = time.monotonic(), f"{datetime.now(UTC):%Y-%m-%d}"
+    kept = arguments.measured
+    record = Record.model_validate_json(kept.read_bytes()) if kept else measurement(usual_seconds("cuda"))
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "measurement.json").write_text(record.model_dump_json(indent=1), encoding="utf-8")
+    print(table(("Kind", "What", "Which", "Median", "Rate", "Error", "Note"), [of_point(p) for p in record.points]))
+    for refusal in record.refusals:
+        print(f"{refusal.item.kind} {refusal.item.name} {refusal.item.label}: {refusal.why}: {refusal.text}")
+    layers, why = predicted_against_measured(record)
+    for layer in layers:
+        print("one layer:", *layer.cells, sep="  ")
+    print(why, f"measured in {record.elapsed_s:.0f} s", flush=True)
+    known = datasheet_of(record).rows
+    if len(known) != 1:
+        sys.exit(f"{record.facts and record.facts.name} is not one row of the catalogue: nothing to set steps beside.")
+    found: list[Row] = []
+    for row in rows(record, known[0].name, begun):
+        found.append(row)
+        print(*row.cells, sep=" | ", flush=True)
+    print(table(HEADINGS, [row.cells for row in found]))
+    columns = list(read_rows(TABLE)[0])
+    with (arguments.out / f"{TABLE}.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(evidence(row, known[0].name, day) for row in found if row.measured)
+    print(f"{time.monotonic() - begun:.0f} s in all; written to {arguments.out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""Training steps to be run on one device, each as a plan's fields and as what transformers builds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from core.benchmark.record import Record
+from core.models.configs.config import from_hf_config
+from core.models.spec_text import write_spec
+from core.planning.applied_layout import applied_layout
+from core.planning.form.measured_rates import with_measured_rates
+from core.planning.form.plan_form import PLAN_FORM, plan_of
+
+AUTOCAST, BF16 = "fp32, bf16 autocast", "bf16 throughout"
+
+_ALONE = {"count": "1", "lay": "own", "zero": "0", "ctx": "0 GB", "frag": "0%", "free": "0%"}
+"""One device, and no bytes but those of tensors, which is what the allocator tells."""
+
+_SOFTWARE = {
+    False: {"sw": "PyTorch, eager", "impl": "Hugging Face SDPA"},
+    True: {"sw": "FSDP2, compiled", "impl": "fused kernels", "loss": "fused"},
+}
+
+
+def _llama(layers: int, hidden: int, heads: int, kv_heads: int, ffn: int, vocab: int, tied: bool) -> dict[str, Any]:
+    return {
+        "model_type": "llama",
+        "num_hidden_layers": layers,
+        "hidden_size": hidden,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "intermediate_size": ffn,
+        "vocab_size": vocab,
+        "tie_word_embeddings": tied,
+        "max_position_embeddings": 65_536,
+    }
+
+
+MODELS: Mapping[str, Mapping[str, Any]] = {
+    "Llama 1.2B": _llama(16, 2048, 32, 8, 8192, 128_256, True),
+    "narrow 0.5B": _llama(20, 1280, 10, 10, 3456, 65_536, False),
+    "Llama 8B": _llama(32, 4096, 32, 8, 14_336, 128_256, False),
+    "mixture 1B": {
+        "model_type": "qwen3_moe",
+        "num_hidden_layers": 12,
+        "hidden_size": 1024,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 4,
+        "head_dim": 64,
+        "intermediate_size": 3072,
+        "moe_intermediate_size": 768,
+        "num_experts": 32,
+        "num_experts_per_tok": 4,
+        "norm_topk_prob": True,
+        "decoder_sparse_step": 1,
+        "mlp_only_layers": [],
+        "vocab_size": 32_000,
+        "tie_word_embeddings": False,
+        "max_position_embeddings": 65_536,
+    },
+}
+"""Configurations as Hugging Face spells them: counts of published models, and smaller ones of their kind."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One step. compiled: by torch.compile. rank: of adapters on every linear layer, 0 where all is trained."""
+
+    model: str
+    sequences: int
+    seq_len: int
+    policy: str
+    compiled: bool = False
+    recompute: bool = False
+    rank: int = 0
+
+    @property
+    def name(self) -> str:
+        """All of it in a line."""
+        parts = [
+            self.model,
+            f"{self.sequences} × {self.seq_len:,}",
+            self.policy,
+            "compiled" if self.compiled else "eager",
+            *(["recomputed"] if self.recompute else []),
+            *([f"LoRA {self.rank}"] if self.rank else []),
+        ]
+        return ", ".join(parts)
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The fields of the plan."""
+        trained = {"ft": "adapters", "rank": str(self.rank)} if self.rank else {}
+        return {
+            "model": "Own (config.json)",
+            "shape": write_spec(from_hf_config(json.dumps(MODELS[self.model]))),
+            "seq": str(self.seq_len),
+            "mbs": str(self.sequences),
+            "gb": f"{self.sequences} sequences",
+            "prec": self.policy,
+            "rc": "full" if self.recompute else "none",
+            **_ALONE,
+            **_SOFTWARE[self.compiled],
+            **trained,
+        }
+
+
+CASES: tuple[Case, ...] = (
+    Case("Llama 1.2B", 4, 2048, AUTOCAST),
+    Case("Llama 1.2B", 4, 2048, AUTOCAST, compiled=True),
+    Case("Llama 1.2B", 4, 2048, AUTOCAST, recompute=True),
+    Case("Llama 1.2B", 4, 2048, BF16),
+    Case("narrow 0.5B", 8, 2048, AUTOCAST),
+    Case("narrow 0.5B", 16, 2048, AUTOCAST, compiled=True),
+    Case("mixture 1B", 4, 2048, BF16),
+    Case("mixture 1B", 16, 2048, BF16, compiled=True),
+    Case("Llama 1.2B", 4, 2048, BF16, rank=16),
+    Case("Llama 8B", 2, 2048, BF16, recompute=True, rank=16),
+    Case("Llama 1.2B", 1, 16_384, AUTOCAST, recompute=True),
+    Case("Llama 8B", 1, 2048, BF16, recompute=True),
+    Case("Llama 8B", 4, 2048, BF16),
+    Case("mixture 1B", 4, 2048, BF16, compiled=True),
+)
+"""From the most asked to the largest, which may not fit."""
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What a plan says of a case: seconds of a step with their range, and bytes at most."""
+
+    seconds: float
+    low: float
+    high: float
+    peak_bytes: float
+
+
+def predicted(case: Case, accelerator: str, record: Record | None) -> Predicted:
+    """The step as a plan has it, with the rates that were measured where there is a record of them."""
+    rates = with_measured_rates(record) if record else {}
+    form = PLAN_FORM.parse({**case.texts, "gpu": accelerator, **rates})
+    if form.problems:
+        raise ValueError([problem.message for problem in form.problems])
+    found = applied_layout(plan_of(form)).result
+    return Predicted(found.seconds, found.low, found.high, float(found.memory.total))

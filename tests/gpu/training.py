@@ -1,0 +1,184 @@
+"""One real training step, in a process of its own: ``python -m tests.gpu.training cuda '{"model": …}'``.
+
+A model of transformers with random weights learns random tokens: forward, cross-entropy in fp32, backward, AdamW.
+Prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+from transformers import AttentionInterface, AutoConfig, AutoModelForCausalLM
+from transformers.masking_utils import AttentionMaskInterface
+
+from core.training.precision import POLICIES
+from tests.gpu.cases import BF16, MODELS, Case
+
+WARM_STEPS, SECONDS, MOST_STEPS, LEAST_STEPS = 3, 2.0, 30, 5
+
+CAUSAL = "causal"
+"""Attention by PyTorch's own choice of kernel, told that it is causal: compiled, transformers would hand it a mask
+instead, and the kernel would work out all of the square."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """seconds: median of a step. peak_bytes: of tensors, as the allocator counts; used_bytes: what the whole process
+    takes of the device. Zeros for a CPU, which tells neither. torch: its version."""
+
+    seconds: float
+    best_s: float
+    p90_s: float
+    steps: int
+    peak_bytes: int
+    used_bytes: int
+    torch: str
+
+
+class Adapter(nn.Module):
+    """A linear layer that stays as it is, and two small matrices beside it that are trained."""
+
+    def __init__(self, linear: nn.Linear, rank: int) -> None:
+        super().__init__()
+        like = {"device": linear.weight.device, "dtype": linear.weight.dtype}
+        self.linear = linear
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features, **like) * linear.in_features**-0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank, **like))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The layer's result and twice that of the adapter."""
+        return self.linear(x) + 2 * functional.linear(functional.linear(x, self.a), self.b)
+
+
+def causal(
+    module: nn.Module, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: None, **_: Any
+) -> tuple[torch.Tensor, None]:
+    """Attention over (sequences, heads, tokens, width), its result as (sequences, tokens, heads, width)."""
+    seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=q.shape[1] != k.shape[1])
+    return seen.transpose(1, 2).contiguous(), None
+
+
+AttentionInterface.register(CAUSAL, causal)
+AttentionMaskInterface.register(CAUSAL, lambda *_, **__: None)
+
+
+def with_adapters(model: nn.Module, rank: int) -> None:
+    """Freeze a model and give every linear layer but the head an adapter."""
+    model.requires_grad_(False)
+    linear = [(n, m) for n, m in model.named_modules() if isinstance(m, nn.Linear) and n != "lm_head"]
+    for name, module in linear:
+        owner, _, own = name.rpartition(".")
+        setattr(model.get_submodule(owner), own, Adapter(module, rank))
+
+
+def built(case: Case, device: str) -> Any:
+    """The model with random weights on the device."""
+    config = AutoConfig.for_model(**MODELS[case.model])
+    dtype = torch.bfloat16 if case.policy == BF16 else torch.float32
+    more = {"experts_implementation": "grouped_mm"} if "num_experts" in MODELS[case.model] else {}
+    with torch.device(device):
+        model = AutoModelForCausalLM.from_config(config, attn_implementation=CAUSAL, dtype=dtype, **more).train()
+    model.config.use_cache = False
+    if case.rank:
+        with_adapters(model, case.rank)
+    if case.recompute:
+        with warnings.catch_warnings():  # the newer name is not in the versions of 2025
+            warnings.simplefilter("ignore", FutureWarning)
+            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        if case.rank:
+            model.enable_input_require_grads()
+    return model
+
+
+def stepper(case: Case, device: str) -> Callable[[], None]:
+    """One step, ready to be called."""
+    model = built(case, device)
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=1e-6, fused=True)
+    vocab = int(MODELS[case.model]["vocab_size"])
+    tokens = torch.randint(1, vocab, (case.sequences, case.seq_len), device=device)
+    wanted = functional.pad(tokens[:, 1:], (0, 1), value=-100).flatten()
+
+    def loss() -> torch.Tensor:
+        logits = model(tokens, use_cache=False).logits
+        return functional.cross_entropy(logits.float().flatten(0, 1), wanted)
+
+    run = torch.compile(loss, dynamic=False) if case.compiled else loss
+
+    def step() -> None:
+        with torch.autocast(device, torch.bfloat16, enabled=POLICIES[case.policy].autocasts):
+            value = run()
+        value.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def timed(step: Callable[[], None], device: str) -> list[float]:
+    """Seconds of each step, warmed up."""
+    for _ in range(WARM_STEPS):
+        step()
+    if device == "cpu":
+        result: list[float] = []
+        for _ in range(LEAST_STEPS):
+            at = time.perf_counter()
+            step()
+            result.append(time.perf_counter() - at)
+        return result
+    torch.cuda.synchronize()
+    at = time.perf_counter()
+    step()
+    torch.cuda.synchronize()
+    count = min(MOST_STEPS, max(LEAST_STEPS, int(SECONDS / (time.perf_counter() - at))))
+    torch.cuda.reset_peak_memory_stats()
+    marks = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
+    marks[0].record()
+    for mark in marks[1:]:
+        step()
+        mark.record()
+    torch.cuda.synchronize()
+    return [one.elapsed_time(two) / 1000 for one, two in itertools.pairwise(marks)]
+
+
+def measured(case: Case, device: str) -> Measured:
+    """Run a case. Raises what torch raises where it does not fit."""
+    torch.manual_seed(0)
+    times = timed(stepper(case, device), device)
+    cuda = device != "cpu"
+    free, total = torch.cuda.mem_get_info() if cuda else (0, 0)
+    return Measured(
+        seconds=statistics.median(times),
+        best_s=min(times),
+        p90_s=sorted(times)[int(0.9 * (len(times) - 1))],
+        steps=len(times),
+        peak_bytes=torch.cuda.max_memory_allocated() if cuda else 0,
+        used_bytes=total - free,
+        torch=str(torch.__version__),
+    )
+
+
+def main(device: str, text: str) -> None:
+    """Measure, and print what was found or why nothing was."""
+    try:
+        answer = asdict(measured(Case(**json.loads(text)), device))
+    except torch.OutOfMemoryError:
+        answer = {"problem": "out of memory"}
+    except Exception as problem:
+        answer = {"problem": f"{type(problem).__name__}: {problem}".splitlines()[0][:300]}
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
