@@ -166,16 +166,16 @@ def rows(s: Schedule) -> list[tuple[str, ...]]:
 
 
 def remarks(s: Schedule) -> list[tuple[str, ...]]:
-    """What stands under the cells of each row: what the run trains, the ranges of its end and days, and the days of its
-    steps alone."""
+    """What stands under the cells of each row: what the run trains, the ranges of its end and days, what decides these,
+    and the days of its steps."""
     result: list[tuple[str, ...]] = []
     for run in s.runs:
         first, last, days = s.day(run.low.end), s.day(run.high.end), run.answer.range_of("days")
         took = span(format_duration(86400 * days.low, 3), format_duration(86400 * days.high, 3))
         ends = between(first, last) if first < last else ""
         pool = f"{unmarked(run.run.pool.name)}, {run.run.pool.accelerator}" if run.run.pool else ""
-        steps = f"steps alone {format_duration(86400 * run.answer.middle.steps_days, 3)}"
-        trains = f"{took} · {steps}" if days.low < days.high else steps
+        decides = text.DECIDES if run.answer.typed else ""
+        trains = " · ".join(filter(None, (took if days.low < days.high else "", decides, text.own_steps(run.answer))))
         result.append((described(run.run), "", pool, fit(run)[1], "", ends, "", trains, "", ""))
     return result
 
