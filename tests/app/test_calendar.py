@@ -266,6 +266,23 @@ def test_small_fields_add_a_pool() -> None:
     assert "y_r1p" in {box.key for box in app.text_input}
 
 
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ({}, "Type a deadline"),
+        ({"until": "90 days"}, "14 Apr 2027 (90 days)"),
+        ({"due": "90 days", "until": "50 days"}, "15 Apr 2027"),
+        ({"due": "2027-03-01"}, "1 Mar 2027"),
+    ],
+)
+def test_the_choice_is_held_against_the_deadline_that_was_set(texts: dict[str, str], said: str) -> None:
+    app = opened(CALENDAR, SMALL | texts)
+    fold(app, "y_fold_choice", open=True)
+    text = stripped(said_on(app))
+    assert said in text
+    assert not re.search(r",[;.]", text)
+
+
 def test_a_way_of_the_choice_becomes_the_plan() -> None:
     texts = {**SMALL, "pools": FLEET, "due": "2027-01-29", "most": "$1M"}
     app = opened(CALENDAR, texts)

@@ -99,6 +99,21 @@ def test_new_begins_anew_and_back_returns() -> None:
     assert plan_on(app, PARALLEL) == before
 
 
+@pytest.mark.parametrize("pressed", [CALENDAR, COMPUTE])
+def test_new_leaves_no_deadline_of_a_page_behind(pressed: PageSpec) -> None:
+    """Of the calendar's own days and of the sweep's, whichever page it is pressed on."""
+    app = opened(CALENDAR, {"due": "2027-06-01", "start": "2027-02-01"})
+    go(app, WHAT_IF)
+    app.text_input(key="w_due").set_value("33 days").run()
+    go(app, pressed)
+    app.button(key="plan:new").click().run()
+    go(app, CALENDAR)
+    assert (linked(app).get("y_due", ""), linked(app)["y_start"]) == ("", "2027-02-01")
+    go(app, WHAT_IF)
+    assert linked(app)["w_due"] == ""
+    assert app.text_input(key="w_due").value == ""
+
+
 def test_a_model_of_the_catalogue_keeps_its_parameters_on_every_page() -> None:
     name, texts = "Llama 3.1 405B as trained", CHIPS["Llama 3.1 405B as trained"]
     app = opened(COMPUTE, texts)
