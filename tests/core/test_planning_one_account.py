@@ -18,6 +18,8 @@ from core.planning.applied_layout import applied_layout
 from core.planning.calendar.schedule import Fleet, Run, schedule
 from core.planning.comparison.comparison import QUANTITY, compare_plan, result
 from core.planning.comparison.entry import Entry, entry_of, results_of
+from core.planning.cost.bill import Prices
+from core.planning.cost.pool_bill import ways_to_pay
 from core.planning.evaluation import answer, evaluate
 from core.planning.form.layout import OWN_LAYOUT_FIELDS
 from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_from, plan_of
@@ -167,6 +169,8 @@ def test_a_typed_mfu_decides_the_days_in_the_same_words_on_every_page(pace: str)
     assert f"own steps {format_duration(86400 * a.layout_days, 3)}" in text.own_steps(a)
     says(sweep_text.own(a, Limits(90)), days, text.DECIDES)
     planned = schedule(Fleet(plan.accelerator, 1024), [Run("run", plan)], date(2027, 1, 4))
+    rented = ways_to_pay(planned, Prices())[0]
+    assert f"**Whole run {days}**: {text.DECIDES}" in calendar_text.detail(planned, rented, "")
     trains = calendar_text.TABLE.index("trains")
     assert calendar_text.rows(planned)[0][trains] == days
     assert calendar_text.remarks(planned)[0][trains] == f"{text.DECIDES} · {text.own_steps(a)}"
