@@ -299,7 +299,7 @@ def test_one_layout_has_one_step_days_and_memory_wherever_it_is_asked(seed: int)
         assert results_of(a)["memory_bytes"] == h.total
         lines = {line.name: line.value for line in (*plan_lines(a), *step_lines(at))}
         assert lines["all that one accelerator holds"] == h.total
-        assert lines["time of all steps alone"] == pytest.approx(86400 * a.middle.steps_days, rel=1e-9)
+        assert lines["time of all steps of this layout"] == pytest.approx(86400 * a.middle.steps_days, rel=1e-9)
         compared = compare_plan(Entry("plan", reading.texts))
         assert compared.memory is not None
         assert compared.memory.layout == h.layout
