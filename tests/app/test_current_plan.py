@@ -89,6 +89,17 @@ def test_a_bad_text_stays_in_its_box() -> None:
         assert plan_on(app, page)["n"] == PLAN_FORM["n"].default
 
 
+def test_a_message_stands_under_its_field_and_over_all_where_that_is_folded() -> None:
+    app = opened(COMPUTE, {"tokens": "2027-04-15", "until": "2027-04-15", "mw": "much"})
+    places = [getattr(one, "key", None) or getattr(one.proto, "body", "") for one in app.sidebar]
+    order = [place for place in places if "np-error" in place or place in ("p_tokens", "p_gpu", "p_until")]
+    assert "much" in order[0]
+    assert (order[1], *order[3:5]) == ("p_tokens", "p_gpu", "p_until")
+    assert "Tokens" in order[2]
+    assert "Deadline: “2027-04-15”" in order[5]
+    assert "It counts as empty" in order[5]
+
+
 def test_new_begins_anew_and_back_returns() -> None:
     app = opened(COMPUTE, {"n": "8B", "tokens": "2T"})
     before = plan_on(app, COMPUTE)
