@@ -213,6 +213,9 @@ def test_a_sweep_of_a_layout_says_that_the_plan_has_another() -> None:
     sweep = sweep_plan(texts, *sides, LIMITS)
     assert sweep.plan_cell is None
     says(sweep_text.apart(sweep), "No cell is your plan", "the fastest layout")
+    free = sweep_plan(texts, SweptAxis(sides[0].axis, ("1", "3")), sides[1], Limits(math.inf))
+    assert any(why for row in free.reasons for why in row)
+    assert [line["kind"] for line in grid(free, RESULTS["days"], None)["lines"]] == ["fits"]
     assert not sweep_text.apart(sweep_plan(texts | {"lay": "own"}, *sides, LIMITS))
 
 
