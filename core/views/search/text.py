@@ -229,7 +229,7 @@ def against_best(plan: Plan, result: SearchResult, here: LayoutResult) -> str:
 _AS_FAST = 0.005
 
 
-PLANS = ("plan", "micro-batch", "recompute", "a step", "MFU by 6N", "on each", "days", "most beside computing")
+PLANS = ("plan", "micro-batch", "recompute", "a step", "MFU by 6N", "on each", "days of steps", "most beside computing")
 """Headings of a table of plans; the first, the third and the last column are words."""
 
 
