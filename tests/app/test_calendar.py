@@ -21,7 +21,7 @@ from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_from
 from core.views.calendar import text as calendar_text
 from core.views.plan import text as words_answer
-from core.wording import dollars
+from core.wording import rent
 from pages.calendar.form import FORM
 from pages.common.registry import CALENDAR, COMPUTE
 from tests.app.plan_pages import bodies, downloads, fold, linked, onwards, opened, opens_to_itself, shown, stripped
@@ -178,7 +178,7 @@ def test_one_run_is_compute_budgets_plan_with_its_days_and_dollars() -> None:
     s = calendar_request(FORM.parse(there)).schedule()
     assert s.runs[0].answer.dollars == a.dollars
     assert s.ends.mid == a.middle.days
-    assert dollars(a.dollars.mid) in told(app)
+    assert rent(a.dollars.mid) in told(app)
     (back,) = onwards(app, COMPUTE)
     assert answer(plan_from(back)).dollars == a.dollars
 
