@@ -421,8 +421,7 @@ def _shares(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
         if terms.plan.mfu is None and terms.plan.find != "MFU":
             rest = mfu / steps / goodput
             mfu = whole_run_mfu.over(steps=steps, share=share_of_steps.over(goodput=goodput, rest=rest))
-            needed = np.clip(mfu / goodput, mfu, np.maximum(mfu, ceiling_of(terms.plan.device, terms.dtype)))
-            steps = running = np.maximum(steps, needed)
+            steps = running = np.maximum(steps, mfu)
         else:
             running = mfu_of_steps.over(mfu=mfu, goodput=goodput)
             steps = np.maximum(steps, running)
