@@ -50,10 +50,11 @@ Bools = npt.NDArray[np.bool_]
 class Estimate:
     """The budget at one end of its range, or in its middle.
 
-    mfu: over all hours; steps: of the steps alone, as typed or under the fastest layout; steps_days: days that they
-    take by themselves; running: MFU of the time that trains. hours: accelerator-hours. price: dollars per
-    accelerator-hour, and dollars: NaN where unknown. tokens_per_second: of the whole cluster, over all hours. days: on
-    the wall. peak_watts: most that the building draws for it at once, NaN where unknown.
+    mfu: over all hours; steps: of the steps alone, as typed, or of the plan's layout and no slower than the whole run
+    needs them; steps_days: days that they take by themselves; running: MFU of the time that trains. hours:
+    accelerator-hours. price: dollars per accelerator-hour, and dollars: NaN where unknown. tokens_per_second: of the
+    whole cluster, over all hours. days: on the wall. peak_watts: most that the building draws for it at once, NaN where
+    unknown.
     """
 
     parameters: float
@@ -135,6 +136,17 @@ class Answer:
     def of_typed_steps(self) -> bool:
         """Whether the MFU was typed as that of the steps alone."""
         return self.typed and self.plan.pace == "steady steps"
+
+    @property
+    def layout_mfu(self) -> float:
+        """MFU that the steps of the plan's layout are estimated at, whatever was typed."""
+        m = self.middle
+        return float(self.terms.steps_mfu(np.array(m.parameters), np.array(m.accelerators)))
+
+    @property
+    def layout_days(self) -> float:
+        """Days that those steps would take."""
+        return self.middle.days * self.middle.mfu / self.layout_mfu
 
     def range_of(self, name: str) -> Interval:
         """The range of the column's quantity ``name``."""
@@ -394,7 +406,11 @@ def dollars_over(a: Answer) -> str:
 
 
 def _shares(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
-    """Goodput, and the MFU over all hours, of the steps alone, and of the time that trains."""
+    """Goodput, and the MFU over all hours, of the steps alone, and of the time that trains.
+
+    A run is never faster than its steps: one that takes less than those of its layout, as a typed MFU or the early end
+    of a range may, has steps that are faster than the layout's are estimated at.
+    """
     goodput = terms.interruptions(run.parameters, run.accelerators).goodput
     if terms.of_steps_alone:
         typed = terms.typed_mfu(run)
@@ -405,9 +421,10 @@ def _shares(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
         if terms.plan.mfu is None and terms.plan.find != "MFU":
             rest = mfu / steps / goodput
             mfu = whole_run_mfu.over(steps=steps, share=share_of_steps.over(goodput=goodput, rest=rest))
-            running = steps
+            steps = running = np.maximum(steps, mfu)
         else:
             running = mfu_of_steps.over(mfu=mfu, goodput=goodput)
+            steps = np.maximum(steps, running)
     return {"goodput": goodput, "steps": steps, "mfu": mfu, "running": running}
 
 

@@ -8,10 +8,12 @@ from datetime import timedelta
 import streamlit as st
 
 from core.dates import format_day
-from core.planning.calendar.form import DUE, MOST, POOLS, pool_texts
+from core.planning.calendar.form import MOST, POOLS, pool_texts
 from core.planning.cost.choose_pools import PoolChoice, choose_pools
 from core.planning.cost.form import prices_of
-from core.planning.form.plan_form import ACCELERATOR, COUNT, WITHIN, named_plan
+from core.planning.form.limits import DEADLINE
+from core.planning.form.plan_form import ACCELERATOR, COUNT, named_plan
+from core.units import format_duration
 from core.views.calendar import text_pools as text
 from core.views.common.markup import markdown_text
 from core.wording import dollars
@@ -36,14 +38,14 @@ def choosing(inputs: Inputs, a: CalendarInputs) -> None:
 def _choices(inputs: Inputs, a: CalendarInputs) -> None:
     reading, request = inputs.reading, a.question
     v = reading.values
-    within = v[WITHIN.id].days
-    if not v[DUE.id] and math.isnan(within):
+    within = v[DEADLINE.id]
+    if not request.due and math.isnan(within):
         show.note("Type a deadline: without one, the fewest accelerators are not known.")
         return
-    due = v[DUE.id] or request.start + timedelta(days=math.ceil(within) - 1)
+    due = request.due or request.start + timedelta(days=math.ceil(within) - 1)
     most: float = v[MOST.id]
     choices = choose_pools(named_plan(reading), request.fleet, request.start, due, most, prices_of(reading))
-    limits = f"{format_day(due)}{'' if v[DUE.id] else f', {math.ceil(within)} days,'}"
+    limits = f"{format_day(due)}{'' if request.due else f' ({format_duration(86400 * within, 3)})'}"
     limits += "" if math.isnan(most) else f" and {dollars(most)}"
     show.takeaway(text.sentence(choices, limits))
     show.small_table(

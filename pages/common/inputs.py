@@ -24,7 +24,7 @@ from core.planning.comparison.entry import Kind
 from core.units import QuantityError
 from pages.common import comparison_list
 from pages.common.guard import guarded
-from pages.common.registry import PageSpec
+from pages.common.registry import PAGES, PageSpec
 
 _MISSING = object()
 _LAST_PAGE = "inputs:last"
@@ -157,6 +157,13 @@ class Inputs:
             self._left[name] = text
             st.session_state[PLAN_TEXTS if name in self.form.shared else self._texts_key][name] = text
         st.session_state[self.key(name)] = self._content(name, text)
+
+    def forget(self, name: str) -> None:
+        """In a callback: on every page, its own field ``name`` as it begins."""
+        if any(field.id == name for field in self.form.fields):
+            self.put(name, self.form[name].default)
+        for page in PAGES:
+            st.session_state.get(f"{page.prefix}:texts", {}).pop(name, None)
 
     def _content(self, name: str, text: str) -> object:
         """What the widget of a field holds for a text."""

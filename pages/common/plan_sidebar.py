@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -41,7 +41,7 @@ from core.planning.form.layout import (
     TRAINING_SOFTWARE,
     ZERO,
 )
-from core.planning.form.limits import CERTAINTY, DEADLINE, FREE, MOST_DOLLARS, MOST_WATTS
+from core.planning.form.limits import CERTAINTY, DEADLINE, FREE, MOST_DOLLARS, MOST_WATTS, OWN_DEADLINE
 from core.planning.form.plan_form import (
     ACCELERATOR,
     COUNT,
@@ -220,6 +220,7 @@ def draw(page: PageSpec, head: show.Head) -> None:
 
 
 def _fields(inputs: Inputs, plan: Plan) -> None:
+    said = st.container()
     with st.container(key="np-fields"):
         _rows(inputs, _FIRST, plan)
         with st.container(key="np-more", horizontal=True, gap="xxsmall"):
@@ -237,8 +238,9 @@ def _fields(inputs: Inputs, plan: Plan) -> None:
                             measure_here(plan)
         building(inputs)
         rates_note(inputs, plan)
-    show.problems(inputs, *PLAN_IDS)
-    show.input_errors(inputs)
+    with said:  # over the fields: under them, a window that is not high does not show it
+        show.problems(inputs, *PLAN_IDS)
+        show.input_errors(inputs)
 
 
 @contextmanager
@@ -257,12 +259,14 @@ def _rows(inputs: Inputs, rows: Rows, plan: Plan) -> None:
     found = _FOUND.get(plan.find, ()) if inputs.page == COMPUTE else ()
     for row in rows:
         asked = [one for one in _fields_of(row) if one not in found and not (one == PARAMETERS and plan.known)]
-        if len(asked) == 1:
-            _field(inputs, asked[0], plan)
-        elif asked:
-            with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall"):
+        if not asked:
+            continue
+        with st.container():  # of its own, so that fields below keep their places when a message comes
+            beside = st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall") if asked[1:] else None
+            with beside or nullcontext():
                 for one in asked:
                     _field(inputs, one, plan)
+            show.problems(inputs, *(one.id for one in asked))
 
 
 def _field(inputs: Inputs, field: Field, plan: Plan) -> None:
@@ -313,6 +317,7 @@ def bar(texts: Mapping[str, str], kind: Kind = "plan") -> str | None:
 
     def anew() -> None:
         take(inputs, {name: inputs.form[name].default for name in inputs.form.shared})
+        inputs.forget(OWN_DEADLINE)
 
     def undo() -> None:
         texts, saved = st.session_state[_PAST].pop()

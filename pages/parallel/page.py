@@ -85,7 +85,7 @@ def page(inputs: Inputs) -> None:
         show.how(
             lambda: explain(a.request, here, a.plan.tokens),
             key="plan_search:how",
-            notes=[search_text.STEP_SUMS],
+            notes=[note for note in (search_text.STEP_SUMS, a.at and search_text.joined(a.at)) if note],
         )
     texts = link_texts(a.texts)
     show.onwards("Use this plan: what each accelerator has to hold", MEMORY, texts)

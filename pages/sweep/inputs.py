@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import streamlit as st
@@ -61,9 +62,11 @@ def _swept_axis(inputs: Inputs, axis: Axis, field: Field, plan: Plan) -> SweptAx
 
 def draw_question(inputs: Inputs, a: SweepInputs) -> None:
     """The two sides, what the cells show, and what they keep to."""
+    deadline = sweep_limits(None, a.plan)
+    own = "no limit" if math.isinf(deadline.days) else limited(deadline)
     with plan_sidebar.question():
         for word, axis, values in (("Across", X, X_VALUES), ("up", Y, Y_VALUES)):
             plan_sidebar.ask(inputs, word, axis, width=164)
             plan_sidebar.ask(inputs, "", values, width=90)
         plan_sidebar.ask(inputs, "show", RESULT, width=112)
-        plan_sidebar.ask(inputs, "within", DUE, width=78, placeholder=limited(sweep_limits(None, a.plan)))
+        plan_sidebar.ask(inputs, "within", DUE, width=78, placeholder=own)

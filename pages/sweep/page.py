@@ -89,8 +89,8 @@ def page(inputs: Inputs) -> None:
         if picked and picked.cell != a.sweep.plan_cell:
             st.button("Make that the plan", key=inputs.key("least"), on_click=_load, args=(inputs, a, picked.cell))
         show.note(f"{sweep_text.counted(a.sweep)} Choose a cell to make it the plan; arrow keys move between cells.")
-        if why := sweep_text.without(a.sweep):
-            show.note(why)
+        for note in filter(None, (sweep_text.apart(a.sweep), sweep_text.without(a.sweep))):
+            show.note(note)
 
     with inputs.panel("table", PANELS["table"].label) as opened:
         if opened.open:

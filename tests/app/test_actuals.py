@@ -58,4 +58,4 @@ def test_a_bad_log_says_why_and_leaves_the_one_there() -> None:
     paste(app, "days,loss\n0,3\n1,2")
     assert "No column counts tokens, samples or steps" in words(app)
     assert verdict(app) == said
-    assert "It stays empty" in words(opened(COMPUTE, OPENED | {"log": "nothing"}))
+    assert "It counts as empty" in words(opened(COMPUTE, OPENED | {"log": "nothing"}))

@@ -21,7 +21,7 @@ from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_from
 from core.views.calendar import text as calendar_text
 from core.views.plan import text as words_answer
-from core.wording import dollars
+from core.wording import rent
 from pages.calendar.form import FORM
 from pages.common.registry import CALENDAR, COMPUTE
 from tests.app.plan_pages import bodies, downloads, fold, linked, onwards, opened, opens_to_itself, shown, stripped
@@ -178,7 +178,7 @@ def test_one_run_is_compute_budgets_plan_with_its_days_and_dollars() -> None:
     s = calendar_request(FORM.parse(there)).schedule()
     assert s.runs[0].answer.dollars == a.dollars
     assert s.ends.mid == a.middle.days
-    assert dollars(a.dollars.mid) in told(app)
+    assert rent(a.dollars.mid) in told(app)
     (back,) = onwards(app, COMPUTE)
     assert answer(plan_from(back)).dollars == a.dollars
 
@@ -264,6 +264,23 @@ def test_small_fields_add_a_pool() -> None:
     app.button(key="y_pool_add").click().run()
     assert linked(app)["y_pools"] == "mine: 512 H100 SXM rented, $2/h"
     assert "y_r1p" in {box.key for box in app.text_input}
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ({}, "Type a deadline"),
+        ({"until": "90 days"}, "14 Apr 2027 (90 days)"),
+        ({"due": "90 days", "until": "50 days"}, "15 Apr 2027"),
+        ({"due": "2027-03-01"}, "1 Mar 2027"),
+    ],
+)
+def test_the_choice_is_held_against_the_deadline_that_was_set(texts: dict[str, str], said: str) -> None:
+    app = opened(CALENDAR, SMALL | texts)
+    fold(app, "y_fold_choice", open=True)
+    text = stripped(said_on(app))
+    assert said in text
+    assert not re.search(r",[;.]", text)
 
 
 def test_a_way_of_the_choice_becomes_the_plan() -> None:

@@ -89,6 +89,17 @@ def test_a_bad_text_stays_in_its_box() -> None:
         assert plan_on(app, page)["n"] == PLAN_FORM["n"].default
 
 
+def test_a_message_stands_under_its_field_and_over_all_where_that_is_folded() -> None:
+    app = opened(COMPUTE, {"tokens": "2027-04-15", "until": "2027-04-15", "mw": "much"})
+    places = [getattr(one, "key", None) or getattr(one.proto, "body", "") for one in app.sidebar]
+    order = [place for place in places if "np-error" in place or place in ("p_tokens", "p_gpu", "p_until")]
+    assert "much" in order[0]
+    assert (order[1], *order[3:5]) == ("p_tokens", "p_gpu", "p_until")
+    assert "Tokens" in order[2]
+    assert "Deadline: “2027-04-15”" in order[5]
+    assert "It counts as empty" in order[5]
+
+
 def test_new_begins_anew_and_back_returns() -> None:
     app = opened(COMPUTE, {"n": "8B", "tokens": "2T"})
     before = plan_on(app, COMPUTE)
@@ -97,6 +108,21 @@ def test_new_begins_anew_and_back_returns() -> None:
     go(app, PARALLEL)
     app.button(key="plan:undo").click().run()
     assert plan_on(app, PARALLEL) == before
+
+
+@pytest.mark.parametrize("pressed", [CALENDAR, COMPUTE])
+def test_new_leaves_no_deadline_of_a_page_behind(pressed: PageSpec) -> None:
+    """Of the calendar's own days and of the sweep's, whichever page it is pressed on."""
+    app = opened(CALENDAR, {"due": "2027-06-01", "start": "2027-02-01"})
+    go(app, WHAT_IF)
+    app.text_input(key="w_due").set_value("33 days").run()
+    go(app, pressed)
+    app.button(key="plan:new").click().run()
+    go(app, CALENDAR)
+    assert (linked(app).get("y_due", ""), linked(app)["y_start"]) == ("", "2027-02-01")
+    go(app, WHAT_IF)
+    assert linked(app)["w_due"] == ""
+    assert app.text_input(key="w_due").value == ""
 
 
 def test_a_model_of_the_catalogue_keeps_its_parameters_on_every_page() -> None:

@@ -201,3 +201,13 @@ def test_a_typed_number_beside_a_config_is_nowhere() -> None:
         other = opened(page, {"model": OWN_MODEL, "shape": SHAPE, "n": "31.4B"})
         assert linked(other)["p_n"] == linked(app)["p_n"]
         assert "31.4B" not in stripped(said_on(other))
+
+
+@pytest.mark.parametrize(("until", "held"), [("", ""), ("70 days", "70 days")])
+def test_sizes_of_a_cluster_are_held_against_the_deadline_that_was_set(until: str, held: str) -> None:
+    """And against none where nobody set one; a limit asked with another question is none of the plan's."""
+    text = stripped(said_on(opened(PARALLEL, {**SMALL, "within": "90 days", "until": until, "sizes": "true"})))
+    line = text.partition("accelerators the same batch takes")[2]
+    assert ("at most" in line[:200]) == bool(held)
+    assert "90 days" not in line
+    assert held in line

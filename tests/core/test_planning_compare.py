@@ -136,6 +136,13 @@ def test_what_a_search_likes_best_is_no_input() -> None:
     assert [row.field.id for row in differing_fields([plan.reading for plan in plans])] == ["ktp"]
 
 
+def test_degrees_of_a_layout_that_no_plan_has_are_no_rows() -> None:
+    """A layout of one's own beside the fastest: what it is, and none of the twenty fields that do nothing."""
+    plans = [of({}).reading, of({"lay": "own", "tp": "8"}).reading]
+    for order in (plans, plans[::-1]):
+        assert {row.field.id for row in differing_fields(order)} == {"lay", "zero", "mbs", "rc", "tp"}
+
+
 FIELD_TEXTS = {field.id: field.options or (field.default, "2", "7", "") for field in PLAN_FORM.fields}
 
 

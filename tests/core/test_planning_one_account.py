@@ -18,12 +18,15 @@ from core.planning.applied_layout import applied_layout
 from core.planning.calendar.schedule import Fleet, Run, schedule
 from core.planning.comparison.comparison import QUANTITY, compare_plan, result
 from core.planning.comparison.entry import Entry, entry_of, results_of
+from core.planning.cost.bill import Prices
+from core.planning.cost.pool_bill import ways_to_pay
 from core.planning.evaluation import answer, evaluate
 from core.planning.form.layout import OWN_LAYOUT_FIELDS
 from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_from, plan_of
 from core.planning.largest_model import largest
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import FINDS, TYPED, CarriedRates, Limits, Plan, whole_accelerators
+from core.planning.plan_search import search_layouts
 from core.planning.rates import rates_of
 from core.planning.search_around import cluster_results
 from core.planning.sweep.axes import AXES
@@ -33,10 +36,13 @@ from core.training.layout import RECOMPUTES, LayoutError
 from core.training.optimizers import optimizers
 from core.training.precision import POLICIES
 from core.units import format_duration
+from core.views.calendar import text as calendar_text
 from core.views.plan import text, text_memory
 from core.views.plan.text_limits import all_checks
 from core.views.report.plan_table import plan_lines, step_lines
 from core.views.search import text as search_text
+from core.views.sweep import text as sweep_text
+from tests.core.sentence_facts import says
 
 COUNT = 250
 NINETY = Limits(90.0)
@@ -124,6 +130,50 @@ def test_measured_rates_change_no_answer_where_the_mfu_is_typed() -> None:
             assert {line.value for line in measured} == {rate for _, rate in (rates_of(plan) or Rates()).known}
             message += bool(measured)
     assert message >= 5
+
+
+def test_no_run_is_faster_than_its_steps() -> None:
+    """In time and MFU, at each end of the range: published runs or a typed MFU, however high, and long sequences."""
+    draw = random.Random(5)
+    met = {"published": 0, "slower": 0, "faster": 0}
+    for _ in range(2 * COUNT):
+        texts = texts_of(draw) | {
+            "lay": draw.choice(["fastest", "own"]),
+            "mfu": draw.choice(["published", "9%", "70%"]),
+        }
+        plan = plan_of(PLAN_FORM.parse(texts | {"pace": draw.choice(["all hours", "steady steps"])}))
+        try:
+            a = answer(plan)
+        except BudgetError:
+            continue
+        for end in (a.low, a.middle, a.high):
+            assert end.mfu <= end.steps * (1 + 1e-12), plan
+            assert end.steps_days <= end.days * (1 + 1e-12), plan
+            assert end.steps == pytest.approx(end.running) or end.steps > end.running
+        kind = "published" if a.published else "faster" if a.middle.steps > a.layout_mfu * 1.001 else "slower"
+        met[kind] += 1
+        assert text.steps_and_whole(a).startswith(text.whole_run(a))
+    assert min(met.values()) >= 20, met
+
+
+@pytest.mark.parametrize("pace", ["all hours", "steady steps"])
+def test_a_typed_mfu_decides_the_days_in_the_same_words_on_every_page(pace: str) -> None:
+    plan = plan_from({"model": "Llama 3.1 70B", "count": "1,024", "mfu": "30%", "pace": pace})
+    a = answer(plan)
+    days = format_duration(86400 * a.middle.days, 3)
+    at = applied_layout(plan)
+    assert days in text.sentence(a)
+    assert text.steps_and_whole(a).startswith(f"**Whole run {days}**: {text.DECIDES}")
+    assert search_text.counted(at, search_layouts(at.request)).startswith(f"**Whole run {days}**: {text.DECIDES}")
+    assert a.layout_days == pytest.approx(at.days(at.result.seconds))
+    assert f"own steps {format_duration(86400 * a.layout_days, 3)}" in text.own_steps(a)
+    says(sweep_text.own(a, Limits(90)), days, text.DECIDES)
+    planned = schedule(Fleet(plan.accelerator, 1024), [Run("run", plan)], date(2027, 1, 4))
+    rented = ways_to_pay(planned, Prices())[0]
+    assert f"**Whole run {days}**: {text.DECIDES}" in calendar_text.detail(planned, rented, "")
+    trains = calendar_text.TABLE.index("trains")
+    assert calendar_text.rows(planned)[0][trains] == days
+    assert calendar_text.remarks(planned)[0][trains] == f"{text.DECIDES} · {text.own_steps(a)}"
 
 
 def test_the_largest_model_fits_and_a_slightly_larger_one_does_not() -> None:
@@ -249,7 +299,7 @@ def test_one_layout_has_one_step_days_and_memory_wherever_it_is_asked(seed: int)
         assert results_of(a)["memory_bytes"] == h.total
         lines = {line.name: line.value for line in (*plan_lines(a), *step_lines(at))}
         assert lines["all that one accelerator holds"] == h.total
-        assert lines["time of all steps alone"] == pytest.approx(86400 * a.middle.steps_days, rel=1e-9)
+        assert lines["time of all steps of this layout"] == pytest.approx(86400 * a.middle.steps_days, rel=1e-9)
         compared = compare_plan(Entry("plan", reading.texts))
         assert compared.memory is not None
         assert compared.memory.layout == h.layout

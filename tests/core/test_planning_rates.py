@@ -90,7 +90,7 @@ def test_what_is_no_rate_is_refused(texts: dict[str, str]) -> None:
     with pytest.raises(QuantityError):
         plan_from(texts)
     reading = PLAN_FORM.parse(texts)
-    assert "stays empty" in reading.problems[0].message
+    assert "counts as empty" in reading.problems[0].message
     assert plan_of(reading) == plan_from({})
 
 

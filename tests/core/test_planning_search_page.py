@@ -498,6 +498,19 @@ def test_the_memory_line_says_how_much_it_is(result: SearchResult) -> None:
     assert any(f"{here.usable / 2**30:.1f} GiB" in note["text"] for note in drawn["layout"]["annotations"])
 
 
+def test_the_picture_of_a_space_holds_ones_own_layout_and_names_each_point_otherwise(result: SearchResult) -> None:
+    slow = evaluate_layout(query(), Layout(tensor=8, data=2, micro_batches=64, zero=3, recompute=2))
+    assert slow.seconds > 1.2 * float(result.plans.seconds.max())
+    layout = space(result.plans, result.pareto * 2, slow, slow.usable, LIGHT)["layout"]
+    low, high = (10**end for end in layout["xaxis"]["range"])
+    assert low < result.pareto[0].seconds
+    assert slow.seconds < high
+    notes = [note["text"] for note in layout["annotations"]]
+    assert len(set(notes)) == len(notes) > 2
+    (keys,) = (note for note in notes if note.startswith("Most beside computing"))
+    assert keys.count("<br>") == 1
+
+
 def test_several_micro_batches_are_said_as_such() -> None:
     layout = replace(Layout(), micro_batches=4)
     assert "4 micro-batches" in text_step.waits(layout, timeline_of(layout, best().step), best().step)

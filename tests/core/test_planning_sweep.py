@@ -14,7 +14,7 @@ from core.limits import limit
 from core.planning.evaluation import Answer, answer
 from core.planning.form.plan_form import PLAN_FORM
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
-from core.planning.plan import Limits, Plan
+from core.planning.plan import Limits, Plan, PlanLimits
 from core.planning.presets import PRESETS
 from core.planning.sweep.axes import AXES, Axis, default_values, parse_values, same_field
 from core.planning.sweep.choice import recommend
@@ -28,6 +28,7 @@ from core.units import QuantityError
 from core.views.sweep import text as sweep_text
 from core.views.sweep.charts import grid, shares_of
 from core.wording import percent
+from tests.core.sentence_facts import says
 from tests.every import every
 
 PAIRS = [(x, y) for x, y in combinations(AXES.values(), 2) if not same_field(x, y)]
@@ -97,8 +98,9 @@ def assert_cell(sweep: Sweep, cell: tuple[int, int], plan: Plan) -> None:
 
 
 def assert_cells(sweep: Sweep) -> None:
+    own = plan_of_texts(sweep.base)
     for i, j in product(*map(range, sweep.shape)):
-        sets = {**sweep.x.axis.sets(sweep.x.texts[j]), **sweep.y.axis.sets(sweep.y.texts[i])}
+        sets = {**sweep.x.axis.changes(sweep.x.texts[j], own), **sweep.y.axis.changes(sweep.y.texts[i], own)}
         assert sweep.sets(i, j) == sets
         plan = plan_of_texts({**sweep.base, **sets})
         assert sweep.plans[i][j] == plan
@@ -183,16 +185,62 @@ def test_the_plan_is_a_cell_of_every_axis_around_it(story: str) -> None:
         assert 2 <= len(set(values)) == len(values) <= limit("sweep_values")
         for text in values:
             axis.field.parse(text)
-        if not (axis.id == "n" and plan.known):
-            other = AXES["grid" if axis.name != "grid" else "PUE"]
-            sweep = sweep_plan(texts, SweptAxis(axis, values), SweptAxis(other, (other.own(plan, texts),)), LIMITS)
-            assert sweep.plan_cell == (0, values.index(axis.own(plan, texts)))
+        other = AXES["grid" if axis.name != "grid" else "PUE"]
+        sweep = sweep_plan(texts, SweptAxis(axis, values), SweptAxis(other, (other.own(plan, texts),)), LIMITS)
+        assert sweep.plan_cell == (0, values.index(axis.own(plan, texts)))
 
 
-def test_the_limit_is_what_was_asked_for_else_the_plans_time() -> None:
-    assert sweep_limits(Limits(30), Plan(limits=Limits(60))).days == 30
-    assert sweep_limits(None, Plan(limits=Limits(60))).days == 60
-    assert sweep_limits(None, Plan(limits=Limits(math.nan, 1e6))).days == 90
+@pytest.mark.parametrize("mfu", ["published", "40%"])
+def test_a_sweep_over_parameters_passes_through_the_plan_of_every_model(mfu: str) -> None:
+    """A mixture among them: the cell of its active parameters is the model itself, and has its days."""
+    axis, other = AXES["parameters"], AXES["MFU"]
+    for model in ("DeepSeek-V3", "Mixtral 8x7B", "Llama 3.1 70B"):
+        texts = dict(PLAN_FORM.parse({"model": model, "mfu": mfu}).texts)
+        plan = plan_of_texts(texts)
+        up = SweptAxis(axis, default_values(axis, plan, texts))
+        sweep = sweep_plan(texts, SweptAxis(other, (mfu,)), up, LIMITS)
+        assert sweep.plan_cell is not None
+        assert sweep.days[sweep.plan_cell] == pytest.approx(answer(plan).middle.days)
+        assert sweep.sets(*sweep.plan_cell) == {"mfu": mfu}
+        says(sweep_text.apart(sweep), "dense models", f"yours is {model}")
+        elsewhere = sweep_plan(texts, sweep.x, SweptAxis(axis, ("1B", "2B")), LIMITS)
+        assert sweep_text.apart(elsewhere).endswith("No cell is your plan.")
+
+
+def test_a_sweep_of_a_layout_says_that_the_plan_has_another() -> None:
+    texts = dict(PLAN_FORM.parse({"model": "Llama 3.1 70B"}).texts)
+    sides = [SweptAxis(AXES[name], ("1", "2")) for name in ("tensor parallel", "pipeline parallel")]
+    sweep = sweep_plan(texts, *sides, LIMITS)
+    assert sweep.plan_cell is None
+    says(sweep_text.apart(sweep), "No cell is your plan", "the fastest layout")
+    free = sweep_plan(texts, SweptAxis(sides[0].axis, ("1", "3")), sides[1], Limits(math.inf))
+    assert any(why for row in free.reasons for why in row)
+    assert [line["kind"] for line in grid(free, RESULTS["days"], None)["lines"]] == ["fits"]
+    assert not sweep_text.apart(sweep_plan(texts | {"lay": "own"}, *sides, LIMITS))
+
+
+def test_the_limit_is_what_was_asked_for_else_the_plans_deadline() -> None:
+    assert sweep_limits(Limits(30), Plan(keeps=PlanLimits(60))).days == 30
+    assert sweep_limits(None, Plan(keeps=PlanLimits(60))).days == 60
+    assert sweep_limits(None, Plan(limits=Limits(60))).days == math.inf
+
+
+def test_without_a_limit_none_is_held_against_the_plan() -> None:
+    limited = of_story("70B: accelerators × MFU")
+    free = sweep_plan(limited.base, limited.x, limited.y, Limits(math.inf))
+    assert not free.limited
+    assert recommend(free) is None
+    days = [*sweep_text.kept(limited.limits), "within", "misses", "meets", "inf"]
+    told = [
+        sweep_text.sentence(free, None),
+        sweep_text.counted(free),
+        sweep_text.own(answer(plan_of_texts(free.base)), free.limits),
+    ]
+    told += [cell["label"] for row in grid(free, RESULTS["days"], None)["rows"] for cell in row]
+    told += sweep_text.table(free, RESULTS["days"])[0]
+    assert not [text for text in told for word in days if word in text]
+    says(told[0], "combinations fit", "The soonest is")
+    assert sweep_plan(limited.base | {"spend": "$9M"}, limited.x, limited.y, Limits(math.inf)).limited
 
 
 # ------------------------------------------------------------------------------------------ typed lists

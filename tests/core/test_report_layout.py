@@ -60,7 +60,7 @@ def test_csv_has_every_number_of_the_step(node: Report) -> None:
         at.result.low,
         at.result.high,
     )
-    assert float(rows["time of all steps alone"]["median"]) == pytest.approx(86400 * at.results["step_days"])
+    assert float(rows["time of all steps of this layout"]["median"]) == pytest.approx(86400 * at.results["step_days"])
     assert float(rows["MFU of a step"]["median"]) == at.results["step_mfu"]
     assert float(rows["held by the fullest accelerator"]["median"]) == float(at.result.memory.total)
     product = 1.0

@@ -19,6 +19,7 @@ from core.models.catalog import catalog
 from core.planning.calendar.dates import parse_closed
 from core.planning.calendar.pools import EXAMPLES, OWN_CLUSTER, Pool, PoolList, parse_pools, plan_on
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
+from core.planning.form.limits import OWN_DEADLINE
 from core.planning.form.plan_form import (
     ACCELERATOR,
     COUNT,
@@ -63,7 +64,7 @@ START = Field(
     help="The first day of the fleet, from its midnight on. All days are in UTC.",
 )
 DUE = optional(
-    "due",
+    OWN_DEADLINE,
     "Deadline",
     _due,
     nothing=None,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.fields import Field, ParsedForm
-from core.planning.form.layout import LAYING, OWN_LAYOUT_FIELDS
+from core.planning.form.layout import LAYING, MICRO_BATCH, OWN_LAYOUT_FIELDS, RECOMPUTE, ZERO
 from core.planning.form.plan_form import (
     COUNT,
     MFU,
@@ -24,6 +24,11 @@ from core.planning.form.trained import METHOD, not_of
 from core.planning.plan import OWN, OWN_LAYOUT, OWN_POLICY, TYPED
 
 _FOUND = {"tokens": TRAINED.id, "parameters": PARAMETERS.id, "accelerators": COUNT.id, "MFU": MFU.id}
+
+
+_BEGUN = PLAN_FORM.parse({})
+_ANY_LAYOUT = frozenset((*KEPT_FIELDS, *OWN_LAYOUT_FIELDS)) - {ZERO, RECOMPUTE, MICRO_BATCH}
+"""Fields of a layout that do nothing in any plan as long as they are as they begin: degrees of 1, nothing kept to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,8 @@ def differing_fields(readings: Sequence[ParsedForm]) -> tuple[Differing, ...]:
     for field in PLAN_FORM.fields:
         results = [field.id in there for there in counts]
         given = [r for r, there in zip(readings, results, strict=True) if there]
-        if any(not same_value(r, given[0], field) for r in given[1:]) or (given and not all(results)):
+        silent = field in _ANY_LAYOUT and all(same_value(r, _BEGUN, field) for r in given)
+        if any(not same_value(r, given[0], field) for r in given[1:]) or (given and not all(results) and not silent):
             texts = tuple(r.texts[field.id] if there else None for r, there in zip(readings, results, strict=True))
             differences.append(Differing(field, texts))
     return tuple(differences)

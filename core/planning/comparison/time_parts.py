@@ -71,12 +71,9 @@ def time_parts(plan: ComparedPlan) -> TimeParts | str:
 
 
 def _parts(a: Answer, best: LayoutResult) -> TimeParts:
-    """The days of the steps alone in the shares that a step of the plan's layout has, and the rest of the run.
-
-    Steps that a typed MFU makes faster than these take all of the run.
-    """
+    """The days of the steps alone in the shares that a step of the plan's layout has, and the rest of the run."""
     m = a.middle
-    steps = min(m.steps_days, m.days)
+    steps = m.steps_days
     step = {name: sum(float(getattr(best.step, part)) for part in parts) for name, parts in PARTS.items()}
     days = {name: steps * seconds / best.seconds for name, seconds in step.items()}
     return TimeParts(best.layout, days | {BESIDE: m.days - steps}, m.accelerators * a.peak / m.flop)

@@ -262,11 +262,10 @@ def peak_of(s: Schedule) -> float:
 
 
 def idle_of(s: Schedule) -> Interval:
-    """Idle accelerator-hours of the fleet while it is held; ends in order, whichever way they go."""
-    values = [
-        max(0.0, float(idle_hours(held=getattr(s.held_hours, side), used=getattr(s.used_hours, side))))
-        for side in _SIDES
-    ]
+    """Idle accelerator-hours of the fleet while it is held, none where rounding alone leaves some; ends in order,
+    whichever way they go."""
+    ends = [(getattr(s.held_hours, side), getattr(s.used_hours, side)) for side in _SIDES]
+    values = [0.0 if used > held * (1 - 1e-12) else float(idle_hours(held=held, used=used)) for held, used in ends]
     return Interval(min(values), values[1], max(values))
 
 

@@ -130,9 +130,10 @@ KERNEL = choice(
     (USUAL_KERNEL, *KERNELS),
     USUAL_KERNEL,
     part=LAYOUT,
-    help="On Hopper the newest kernels, FlashAttention-3 among them, take half as long as FlashAttention-2, which "
-    "decides the time of long sequences. **usual**: that of the software’s published steps, FlashAttention-2 for "
-    "PyTorch.",
+    help="The first is the newest kernel for the accelerator: on Hopper FlashAttention-3 or that of NVIDIA’s "
+    "library, which are about as fast, on Blackwell that of the library. **FlashAttention-2** takes twice as long on "
+    "Hopper, which decides the time of long sequences; elsewhere the choice changes nothing. **usual**: that of the "
+    "software’s published steps, FlashAttention-2 for PyTorch.",
 )
 AS_LAYERS = "as layers"
 """The loss is written as the layers are."""

@@ -18,6 +18,9 @@ from core.units import Kind, QuantityError, parse_quantity
 LIMITS = "limits"
 """The part of the form."""
 
+OWN_DEADLINE = "due"
+"""The id of the deadline that a page has beside the plan's, for its own question."""
+
 _DOLLARS = float(limit("dollars"))
 
 

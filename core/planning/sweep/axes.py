@@ -112,6 +112,11 @@ class Axis:
         own = {LAYING.id: OWN_LAYOUT} if self.field in OWN_LAYOUT_FIELDS else {}
         return {self.id: text} | own | ({MODEL_NAME.id: TYPED} if self.id == PARAMETERS.id else {})
 
+    def changes(self, text: str, plan: Plan) -> dict[str, str]:
+        """The texts that a value sets in ``plan``: none where it is the size of its model, whose layers it keeps."""
+        known = plan.known if self.id == PARAMETERS.id else None
+        return {} if known and text == format_count(known.active) else self.sets(text)
+
     def own(self, plan: Plan, texts: Mapping[str, str]) -> str:
         """The text that the plan has: of a known model's parameters, their number."""
         if self.id == PARAMETERS.id and plan.known:

@@ -23,7 +23,7 @@ class Recommendation:
 
 
 def recommend(sweep: Sweep) -> Recommendation | None:
-    """The cell that is enough and asks for least; None where none is.
+    """The cell that is enough and asks for least; None where none is, or nothing says what is enough.
 
     Among kinds of things, the cheapest; where all cost the same, the one with most memory to spare. Of numbers, the
     fewest accelerators that do at least the plan's own work, or any where none do; then the lowest MFU to rest on and
@@ -31,7 +31,7 @@ def recommend(sweep: Sweep) -> Recommendation | None:
     the cheapest. Where the limit is money, which any number of accelerators costs alike, the soonest instead of the
     fewest, with the lowest MFU before it.
     """
-    if not sweep.satisfies.any():
+    if not sweep.limited or not sweep.satisfies.any():
         return None
     cells = [(int(i), int(j)) for i, j in np.argwhere(sweep.satisfies)]
     axes = (sweep.y.axis, sweep.x.axis)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.fields import Field, choice, optional
 from core.limits import limit
+from core.planning.form.limits import OWN_DEADLINE
 from core.planning.plan import parse_within
 from core.planning.sweep.axes import AXES
 from core.planning.sweep.quantities import RESULTS
@@ -40,13 +41,13 @@ Y = choice("y", "Up", tuple(AXES), "parameters", part=SWEEP)
 X_VALUES, Y_VALUES = _values("xs", "Values across"), _values("ys", "Values up")
 RESULT = choice("res", "Cells show", tuple(RESULTS), "days", part=SWEEP)
 DUE = optional(
-    "due",
+    OWN_DEADLINE,
     "Deadline",
     parse_within,
     nothing=None,
     part=SWEEP,
-    help="What a cell has to keep to: a time such as 90 days, or money such as $5M. Empty: the plan’s own time, else "
-    "90 days.",
+    help="What a cell has to keep to: a time such as 90 days, or money such as $5M. Empty: the plan’s "
+    "deadline, or no limit where it has none.",
 )
 
 SWEEP_FIELDS = (X, X_VALUES, Y, Y_VALUES, RESULT, DUE)

@@ -28,9 +28,6 @@ from core.training.optimizers import find_optimizer
 
 Bools = npt.NDArray[np.bool_]
 
-_ANY = Plan()
-"""Its parts stand for those that nothing is made of."""
-
 QUANTITIES = (
     "days",
     "dollars",
@@ -65,9 +62,10 @@ class SweptAxis:
 class Sweep:
     """A plan swept over two of its fields; arrays have a row for each value of ``y`` and a column for each of ``x``.
 
-    base: the texts of the plan. limits: the time or the money that a cell has to keep to. Of the middle of its range
-    each: days on the wall; dollars; watt_hours; kg_co2; hours: accelerator-hours; mfu: over all hours; steps: of the
-    steps alone; goodput; peak_watts; memory: bytes on the fullest accelerator; usable: bytes that it has.
+    base: the texts of the plan. limits: the time, endless for none, or the money that a cell has to keep to. Of the
+    middle of its range each: days on the wall; dollars; watt_hours; kg_co2; hours: accelerator-hours; mfu: over all
+    hours; steps: of the steps alone; goodput; peak_watts; memory: bytes on the fullest accelerator; usable: bytes that
+    it has.
     impossible: whether the steps would have to be faster than the best matmul. reasons: why there is no answer, or no
     layout; else empty.
     keeps: what the plan itself has to keep to. reached: days, dollars and peak_watts at the probability that asks for.
@@ -128,6 +126,11 @@ class Sweep:
         return result
 
     @property
+    def limited(self) -> bool:
+        """Whether anything but memory is limited."""
+        return self.keeps.typed or not np.isinf(self.limits.days)
+
+    @property
     def satisfies(self) -> Bools:
         """Whether it fits, leaves enough memory free, and keeps the limits."""
         return self.fits & self.leaves_free & self.within
@@ -148,7 +151,8 @@ class Sweep:
 
     def sets(self, row: int, column: int) -> dict[str, str]:
         """The texts that a cell puts into the plan."""
-        return self.x.axis.sets(self.x.texts[column]) | self.y.axis.sets(self.y.texts[row])
+        plan = plan_of_texts(self.base)
+        return self.x.axis.changes(self.x.texts[column], plan) | self.y.axis.changes(self.y.texts[row], plan)
 
 
 def plan_of_texts(texts: Mapping[str, str]) -> Plan:
@@ -157,10 +161,8 @@ def plan_of_texts(texts: Mapping[str, str]) -> Plan:
 
 
 def sweep_limits(limits: Limits | None, plan: Plan) -> Limits:
-    """What the cells have to keep to: what was asked for, else the plan's deadline, its own time, or 90 days."""
-    if limits is None and not np.isnan(plan.keeps.days):
-        return Limits(plan.keeps.days)
-    return limits or (_ANY.limits if plan.limits.in_money else plan.limits)
+    """What the cells have to keep to: what was asked for, else the plan's deadline; endless days where it has none."""
+    return limits or Limits(np.inf if np.isnan(plan.keeps.days) else plan.keeps.days)
 
 
 def sweep_plan(texts: Mapping[str, str], x: SweptAxis, y: SweptAxis, limits: Limits) -> Sweep:
@@ -176,8 +178,9 @@ def _sweep(
     base = dict(texts)
     reading = PLAN_FORM.parse({**base, FIND.id: "time"})
     across, down = SweptAxis(AXES[x[0]], x[1]), SweptAxis(AXES[y[0]], y[1])
-    rows = [across.axis.sets(text) for text in across.texts]
-    plans = [[plan_of(PLAN_FORM.change(reading, row | down.axis.sets(text))) for row in rows] for text in down.texts]
+    own = plan_of(reading)
+    sides = [[side.axis.changes(text, own) for text in side.texts] for side in (down, across)]
+    plans = [[plan_of(PLAN_FORM.change(reading, row | column)) for column in sides[1]] for row in sides[0]]
     flat = [plan for row in plans for plan in row]
     shape = (len(down.texts), len(across.texts))
     evaluation = evaluate(flat)
@@ -188,7 +191,7 @@ def _sweep(
         "memory": memory,
         "usable": np.array([plan.usable_memory for plan in flat]),
     }
-    impossible, keeps = evaluation.impossible, plan_of(reading).keeps
+    impossible, keeps = evaluation.impossible, own.keeps
     ranges = {name: np.sort(evaluation.columns[name], axis=1) for name in ("days", "dollars", "peak_watts")}
     why = [str(problem or "") or other for problem, other in zip(evaluation.problems, unlaid, strict=True)]
     return Sweep(

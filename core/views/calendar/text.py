@@ -15,7 +15,7 @@ from core.views.common.markup import unmarked
 from core.views.cost.text import missing, unknown
 from core.views.plan import text
 from core.views.plan.text import P10_P90
-from core.wording import amount, dollars, listed, plural, rent_or_none, span
+from core.wording import amount, listed, plural, rent, rent_or_none, span
 
 TABLE = ("run", "waits for", "accelerators", "memory", "begins", "ends", "quarter", "trains", "paused", "rent")
 
@@ -61,13 +61,14 @@ def sentence(s: Schedule, rented: CostOption) -> str:
     if s.due:
         message += f", **{against(s.late(s.ends.mid))}**"
     if rented.total.known:
-        message += f", for about **{dollars(rented.total.mid)}**{'' if s.fleet.pools else ' rented'}"
+        message += f", for about **{rent(rented.total.mid)}**{'' if s.fleet.pools else ' rented'}"
     return f"{message}."
 
 
 def detail(s: Schedule, rented: CostOption, fleet: str) -> str:
-    """The quieter line: what the deadline looks like late, the hours, and what the rent leaves out."""
-    parts = [fleet]
+    """The quieter line: the days of a single run, what the deadline looks like late, the hours, and what the rent
+    leaves out."""
+    parts = [*(text.whole_run(run.answer) for run in s.runs if len(s.runs) == 1), fleet]
     if wrong := unfit_count(s):
         parts.insert(0, wrong)
     if s.due and s.late(s.ends.low) <= 0 < s.late(s.ends.high):
@@ -166,16 +167,16 @@ def rows(s: Schedule) -> list[tuple[str, ...]]:
 
 
 def remarks(s: Schedule) -> list[tuple[str, ...]]:
-    """What stands under the cells of each row: what the run trains, the ranges of its end and days, and the days of its
-    steps alone."""
+    """What stands under the cells of each row: what the run trains, the ranges of its end and days, what decides these,
+    and the days of its steps."""
     result: list[tuple[str, ...]] = []
     for run in s.runs:
         first, last, days = s.day(run.low.end), s.day(run.high.end), run.answer.range_of("days")
         took = span(format_duration(86400 * days.low, 3), format_duration(86400 * days.high, 3))
         ends = between(first, last) if first < last else ""
         pool = f"{unmarked(run.run.pool.name)}, {run.run.pool.accelerator}" if run.run.pool else ""
-        steps = f"steps alone {format_duration(86400 * run.answer.middle.steps_days, 3)}"
-        trains = f"{took} · {steps}" if days.low < days.high else steps
+        decides = text.DECIDES if run.answer.typed else ""
+        trains = " · ".join(filter(None, (took if days.low < days.high else "", decides, text.own_steps(run.answer))))
         result.append((described(run.run), "", pool, fit(run)[1], "", ends, "", trains, "", ""))
     return result
 

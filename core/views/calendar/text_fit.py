@@ -8,6 +8,7 @@ from core.planning.calendar.schedule import Schedule, ScheduledRun
 from core.training.layout import LayoutError
 from core.units import format_duration
 from core.views.common.markup import unmarked
+from core.views.plan.text import DECIDES
 from core.views.plan.text_memory import gib, laid_out, refused, which_layout
 from core.wording import plural
 
@@ -15,7 +16,7 @@ LAYOUTS = ("run", "layout", "its step", "holds")
 
 NOTE = (
     "A run has the fastest layout that fits, or the plan’s own; days, dollars and what an accelerator holds are those "
-    "of that layout."
+    f"of that layout. Where an MFU was typed, {DECIDES}, and the step is what the layout comes to by itself."
 )
 
 

@@ -384,12 +384,14 @@ def _remark(
 
 
 def _of(plan: ComparedPlan, name: str) -> str:
-    """What a result is of: where the MFU is from, and of how much memory."""
+    """What a result is of: where MFU and days are from, and of how much memory."""
     a = plan.answer
     if a is None:
         return ""
     if name == "mfu":
         return _mfu_of(a)
+    if not a.published and name in ("days", "steps_days"):
+        return words_answer.steps_of(a) if name == "steps_days" else words_answer.DECIDES if a.typed else ""
     if name == "memory_bytes" and plan.memory:
         usable = plan.memory.usable
         fits = {"fits": "fits", "over": "does **not fit**", "unknown": ""}[plan.memory.fits]

@@ -73,5 +73,7 @@ def limit_rows(plans: Sequence[ComparedPlan]) -> list[LimitRow]:
 def _cell(plan: ComparedPlan, check: Check | None) -> tuple[str, str]:
     if check is None or plan.answer is None:
         return "–", ""
+    if check.id == "memory" and check.met is not None:
+        return text_limits.mark(check), text_limits.free_memory(plan.answer, check)
     remark = (text_limits.named(plan.answer, check), text_limits.reached(plan.answer, check))
     return text_limits.outcome(check), " · ".join(filter(None, remark))

@@ -160,40 +160,75 @@ def steps_of(a: Answer) -> str:
     """What the steps alone are: typed, of the plan's layout, or, where no step is timed, of the best matmul."""
     if a.of_typed_steps:
         return "typed"
+    if not a.published and _faster(a):
+        return "as the MFU over all hours needs them"
     if not a.terms.throughput.timed:
         return "best matmul, no step being timed"
     return "own layout" if a.plan.own_layout else "fastest layout"
 
 
+def _faster(a: Answer) -> bool:
+    """Whether the steps are faster than those of the layout are estimated at."""
+    return a.middle.steps > a.layout_mfu * (1 + 1e-9)
+
+
 def by_6n(a: Answer) -> float:
     """MFU of the steps alone by 6 N, the work of long sequences not counted."""
-    m = a.middle
-    return m.steps * 6 * a.terms.work_share / m.per_parameter
+    return _by_6n(a, a.middle.steps)
+
+
+def _by_6n(a: Answer, mfu: float) -> float:
+    return mfu * 6 * a.terms.work_share / a.middle.per_parameter
+
+
+DECIDES = "the typed MFU decides the days"
+"""What the days of a plan follow from where an MFU was typed, in the same words wherever its days are shown."""
+
+
+def whole_run(a: Answer) -> str:
+    """The days of a plan, which stand first wherever its two times do, and what decides them where steps do not."""
+    days = a.range_of("days")
+    spread = f" ({span(_days(days.low), _days(days.high))})" if days.low < days.high else ""
+    decides = f": {DECIDES}" if a.typed else ", as asked" if a.find == "MFU" else ""
+    return f"**Whole run {_days(days.mid)}**{spread}{decides}"
+
+
+def own_steps(a: Answer) -> str:
+    """Days of the steps alone, where those of its layout decide the days; else what these would take by themselves."""
+    if a.published:
+        return f"steps alone {_days(a.middle.steps_days)}"
+    return f"its layout’s own steps {_days(a.layout_days)}"
 
 
 def steps_and_whole(a: Answer) -> str:
-    """The two times of a run, on every page alike: its steps alone, and the whole of it with the range."""
-    m, days = a.middle, a.range_of("days")
-    spread = f" ({span(_days(days.low), _days(days.high))})" if days.low < days.high else ""
-    long = f" ({percent(m.steps)} with the work of long sequences)" if a.token_work.long else ""
-    steps = f"**Steps alone {_days(m.steps_days)}** at {percent(by_6n(a))} MFU by 6N{long}"
-    whole = f"**whole run {_days(days.mid)}**{spread}"
-    if a.of_typed_steps:
-        return f"{steps}, as typed; {whole}, with what failures and checkpoints take."
-    if not a.terms.throughput.timed:
-        steps = (
-            f"**The best matmul alone {_days(m.steps_days)}** at {percent(m.steps)} of peak, the step not being timed"
-        )
+    """The two times of a run, on every page alike: the whole of it with the range, and the steps of its layout.
+
+    Both MFUs count the same FLOPs.
+    """
+    m, timed = a.middle, a.terms.throughput.timed
+    mfu = m.steps if a.published else a.layout_mfu
+    rate = f"{percent(mfu)} MFU by 6N"
+    if a.token_work.long:
+        rate = f"{percent(mfu)} MFU ({percent(_by_6n(a, mfu))} by 6N, without the work of long sequences)"
+    if not timed:
+        rate = f"{percent(mfu)} of peak, the best matmul, no step being timed"
+    steps = f"**{own_steps(a)}** at {rate}"
     if a.published:
         own = len(a.plan.own_runs)
         who = f"your own {plural(own, 'run')} and published ones reach" if own else "published runs reach"
         new = " on an accelerator so new" if a.terms.throughput.early else ""
-        return f"{steps}; {whole}: {who} {percent(m.mfu / m.steps)} of their steps{new}."
-    reached = [run.share for run in run_shares(a.terms.throughput.timed)]
-    share = m.mfu / m.steps
+        early = a.range_of("days").low < m.steps_days <= m.days
+        early = " At the early end the steps are faster than estimated." if early else ""
+        return f"{whole_run(a)}, {steps}: {who} {percent(m.mfu / m.steps)} of their steps{new}.{early}"
+    if a.of_typed_steps:
+        pace = f"The typed steps take {_days(m.steps_days)}, at {percent(m.steps / mfu)} of that pace"
+        return f"{whole_run(a)}, with what failures and checkpoints take; {steps}. {pace}."
+    share = m.mfu / mfu
+    reached = [run.share for run in run_shares(timed)]
     better = sum(one >= share for one in reached)
     ever = f"{better} of {len(reached)} published runs reached" if better else "no published run ever reached"
-    return f"{steps}; {whole}: {percent(share)} of them, which {ever}."
+    needed = f"; steps alone would have to take {_days(m.steps_days)}" if _faster(a) else ""
+    return f"{whole_run(a)}; {steps}. It runs at {percent(share)} of their pace, which {ever}{needed}."
 
 
 def whole_nodes(a: Answer) -> str:

@@ -82,19 +82,31 @@ def reached(a: Answer, check: Check) -> str:
     return f"{a.plan.keeps.certainty}: {text}, {likely(check.probability)} to hold"
 
 
+def free_memory(a: Answer, check: Check) -> str:
+    """What is free of an accelerator's memory, once, and how much of it is to stay so."""
+    kept = a.plan.keeps.free
+    usable = check.limit / (1 - kept)
+    free = usable - check.value
+    if free < 0:
+        return f"{gib(-free)} too much"
+    stays = f"{gib(kept * usable)}{' of it' if check.met else ''} ({percent(kept)}) to stay free"
+    return f"{gib(free)} free" + (f", {stays}" if kept else "")
+
+
 def _in_words(a: Answer, check: Check) -> str:
     """A limit in a sentence: ``120 days ✗ 21 days over (P75: 141 days, 38 % likely)``."""
     if check.met is None or math.isinf(check.value):
         return f"{named(a, check)} {outcome(check)}"
+    if check.id == "memory":
+        return f"memory {'✓' if check.met else '✗'} {free_memory(a, check)}"
     by = amount_of(check, abs(check.over))
-    short = "short" if check.id == "memory" else "over"
     details: list[str] = []
     if not math.isnan(check.probability):
         details = (
             [] if a.plan.keeps.certainty == "P50" else [f"{a.plan.keeps.certainty}: {amount_of(check, check.value)}"]
         )
         details.append(likely(check.probability))
-    how = f"✓ {by} to spare" if check.met else f"✗ {by} {short}"
+    how = f"✓ {by} to spare" if check.met else f"✗ {by} over"
     return f"{named(a, check)} {how}" + (f" ({', '.join(details)})" if details else "")
 
 
@@ -136,7 +148,7 @@ def line(a: Answer) -> str:
     """The limits in a line under an answer: `sentence`, or whether it fits in memory where nobody typed any."""
     if text := sentence(a):
         return text
-    fits = [f"**Memory**: {_in_words(a, check)}" for check in all_checks(a) if check.id == "memory"]
+    fits = [_in_words(a, check).replace("memory", "**Memory**", 1) for check in all_checks(a) if check.id == "memory"]
     return "; ".join((*fits, "no deadline and no budget set")) + "."
 
 

@@ -54,7 +54,7 @@ def sentence(h: MemoryEstimate) -> str:
     if h.fits == "unknown":
         return f"{model_of(h)} on {where(h)}: {each} **{gib(h.total)}**; how much memory there is, is unknown."
     if h.fits == "fits":
-        spare = f"with **{gib(h.spare)}** to spare"
+        spare = f"**{gib(h.spare)}** free"
         if h.too_little_free:
             spare = f"but leaves **{gib(h.spare)}**, less than the {percent(h.plan.keeps.free)} that you keep free"
         return f"{model_of(h)} **fits** on {where(h)}: {each} {gib(h.total)} of {gib(h.usable)}, {spare}."
@@ -364,7 +364,7 @@ def rescue(h: MemoryEstimate, result: Sequence[Fix], more: int | None) -> str:
         return ""
     if result:
         spare = h.usable - float(result[0].device_memory.total)
-        return f"It would with **{change(result[0])}**, {gib(spare)} to spare."
+        return f"It would with **{change(result[0])}**, {gib(spare)} free."
     if more:
         return f"It would on **{more:,}** of them."
     return "No small change of its layout makes it fit."
@@ -438,14 +438,14 @@ def cheapest(h: MemoryEstimate, way: Fix) -> str:
     end = h.usable - float(way.device_memory.total)
     if end < 0:
         return f"**As near as any layout comes:** {gib(float(way.device_memory.total))}, still {gib(-end)} over."
-    return f"**The cheapest way down:** to {gib(float(way.device_memory.total))}, with {gib(end)} to spare."
+    return f"**The cheapest way down:** to {gib(float(way.device_memory.total))}, {gib(end)} free."
 
 
 def fall(h: MemoryEstimate, steps: Sequence[Fix]) -> str:
     """The same step by step: from what is held, change by change, to what is held then."""
     way = [f"{change(step)} {'saves' if step.saved >= 0 else 'adds'} {gib(abs(step.saved))}" for step in steps]
     end = h.usable - float(steps[-1].device_memory.total)
-    then = f"{gib(end)} to spare" if end >= 0 else f"**{gib(-end)} over** still, the closest that any layout comes"
+    then = f"{gib(end)} free" if end >= 0 else f"**{gib(-end)} over** still, the closest that any layout comes"
     return (
         f"**From {gib(h.total)} down to {gib(float(steps[-1].device_memory.total))}:** {', then '.join(way)}; {then}."
     )

@@ -13,10 +13,9 @@ from core.models.configs.json_text import ConfigError, read_object
 from core.planning.applied_layout import AppliedLayout
 from core.planning.comparison.entry import RESULTS, Entry, entry_of, results_of
 from core.planning.form.plan_form import PLAN_FORM
-from core.views.plan.text import sentence
+from core.views.plan.text import sentence, steps_and_whole
 from core.views.report.report import Report
 from core.views.search.text import sentence as headline
-from core.views.search.text import whole_run
 from core.wording import cleaned, plain
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def _of_layout(applied: AppliedLayout) -> dict[str, Any]:
     layout = {field.name: int(getattr(applied.result.layout, field.name)) for field in fields(applied.result.layout)}
     return {
         "sentence": plain(headline(applied)),
-        "whole_run": plain(whole_run(applied)),
+        "whole_run": plain(steps_and_whole(applied.answer)),
         "layout": layout,
         "step": applied.results,
         "launch": {

@@ -143,7 +143,7 @@ def step_lines(item: AppliedLayout) -> tuple[Line, ...]:
         Line("a step", result.seconds, "seconds", high, low, "P10–P90 of comparable readings"),
         Line("MFU of a step", item.results["step_mfu"], "ratio", note=f"by 6N, of dense {item.request.running.dtype}"),
         Line(
-            "time of all steps alone",
+            "time of all steps of this layout",
             86400 * item.days(result.seconds),
             "seconds",
             86400 * item.days(high),

@@ -13,13 +13,13 @@ from core.units import format_duration, significant
 from core.views.common.chart import MONO, SANS, Figure, axis, label, layout
 from core.views.common.palette import Palette
 from core.views.plan.text import by_6n
-from core.views.search.names import NAMES, PARTS, short
+from core.views.search.names import KEYS, NAMES, PARTS, short
 
 GIB = 2.0**30
 
 _NAMED_ON_FRONT = 4
-_KEYS = 4
-"""Names of colours on a line."""
+_KEYS = 64
+"""Letters of the names of colours on a line."""
 
 
 def colour(part: str, palette: Palette) -> str:
@@ -57,20 +57,19 @@ def space(
     data.append(_front(front, palette))
     if here:
         data.append(_ring(here, palette))
-    low, high = float(seconds.min()), float(seconds.max())
-    if front:
-        low = min(low, min(result.seconds for result in front))
-        high = max(high, max(result.seconds for result in front))
+    named = [result.seconds for result in (*front, *([here] if here else []))]
+    low, high = min([*seconds, *named]), max([*seconds, *named])
+    keys = _keys([NAMES[int(part)] for part in bounds], palette)
     return {
         "data": data,
         "layout": layout(
             palette,
             height=320,
-            margin={"l": 8, "r": 16, "t": 34 + 18 * -(-len(bounds) // _KEYS), "b": 8},
+            margin={"l": 8, "r": 16, "t": 34 + 18 * len(keys), "b": 8},
             xaxis=axis(palette, "seconds of a step", type="log", **_ticks(low, high)),
             yaxis=axis(palette, "GiB on the fullest accelerator", rangemode="tozero"),
             annotations=[
-                *_keys([NAMES[int(part)] for part in bounds], palette),
+                *_over(keys, palette),
                 *_on_front(front, high, palette),
                 _full(usable, palette),
             ],
@@ -173,6 +172,9 @@ def _on_front(front: Sequence[LayoutResult], high: float, palette: Palette) -> l
         return []
     least = front[0].seconds * (high / front[0].seconds) ** _ROOM
     picks = [i for i in spread(len(front), _NAMED_ON_FRONT) if not i or front[i].seconds >= least]
+    # Of those with one name, which differ in what is not in it, the ends first and then the faster.
+    by_name = {short(front[i].layout): i for i in sorted(picks, key=lambda i: (0 < i < len(front) - 1, i))[::-1]}
+    picks = sorted(by_name.values())
     return [
         label(
             palette,
@@ -196,27 +198,24 @@ def spread(count: int, number: int) -> list[int]:
     return sorted({round(float(at)) for at in np.linspace(0, count - 1, min(number, count))})
 
 
-def _keys(parts: Sequence[str], palette: Palette) -> list[Figure]:
-    """The colours by name, over the picture, on as many lines as a narrow window needs."""
-    if not parts:
+def _keys(parts: Sequence[str], palette: Palette) -> list[str]:
+    """Lines of the words for the colours, each word once; more than one only where they are too many."""
+    words = {KEYS.get(part, PARTS[part][0]): colour(part, palette) for part in parts}
+    lines: list[list[str]] = []
+    for word in words:
+        if not lines or len(" · ".join((*lines[-1], word))) > _KEYS:
+            lines.append([])
+        lines[-1].append(word)
+    return [" · ".join(f"<span style='color:{words[word]}'><b>{word}</b></span>" for word in line) for line in lines]
+
+
+def _over(keys: Sequence[str], palette: Palette) -> list[Figure]:
+    """The words for the colours, over the picture."""
+    if not keys:
         return []
-    words = [f"<span style='color:{colour(part, palette)}'><b>{PARTS[part][0]}</b></span>" for part in parts]
-    lines = [" · ".join(words[i : i + _KEYS]) for i in range(0, len(words), _KEYS)]
-    text = "Most beside computing:<br>" + "<br>".join(lines)
-    return [
-        label(
-            palette,
-            text,
-            x=0,
-            xref="paper",
-            xanchor="left",
-            align="left",
-            y=1,
-            yref="paper",
-            yanchor="bottom",
-            yshift=8,
-        )
-    ]
+    text = "<br>".join(("Most beside computing:", *keys))
+    place: Figure = {"x": 0, "xref": "paper", "xanchor": "left", "align": "left", "y": 1, "yref": "paper"}
+    return [label(palette, text, **place, yanchor="bottom", yshift=8)]
 
 
 def cluster_sizes(sizes: Sequence[ClusterResult], here: int, deadline: float, palette: Palette) -> Figure:

@@ -24,6 +24,19 @@ PARTS: dict[str, tuple[str, str]] = {
 }
 """Part of a step → its name, and the role whose colour it wears (none: quiet)."""
 
+KEYS: dict[str, str] = {
+    "recompute": "recomputing",
+    "tensor": "tensor",
+    "context": "context",
+    "expert": "expert",
+    "transfer": "pipeline",
+    "bubble": "pipeline",
+    "data": "data",
+    "fixed": "waiting",
+    "jitter": "waiting",
+}
+"""Part of a step that can take most beside computing → the word for its colour, one for parts that share it."""
+
 NAMES: tuple[str, ...] = tuple(field.name for field in fields(StepTime))
 """The parts by the index that `Columns.bound` has."""
 

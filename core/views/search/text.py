@@ -16,7 +16,7 @@ from core.search.request import SearchRequest
 from core.search.result import Columns, LayoutResult, SearchResult
 from core.training.layout import RECOMPUTES, Layout
 from core.units import format_count, format_duration, format_exact, format_quantity, significant
-from core.views.plan.text import by_6n, steps_and_whole
+from core.views.plan.text import by_6n, steps_and_whole, whole_run
 from core.views.plan.text_memory import gib, laid_out, recomputed
 from core.views.plan.text_rates import by
 from core.views.search.names import NAMES, PARTS, short
@@ -70,7 +70,7 @@ def _seconds(result: LayoutResult) -> str:
 def sentence(at: AppliedLayout) -> str:
     """The answer: the layout, what a step takes with its range, the MFU by 6N and by layer, and what is left."""
     plan, request, result = at.plan, at.request, at.result
-    room = f"**{gib(result.spare)}** to spare" if result.spare >= 0 else f"**{gib(-result.spare)} too much**"
+    room = f"**{gib(result.spare)}** free" if result.spare >= 0 else f"**{gib(-result.spare)} too much**"
     room = "how much memory there is, is unknown" if math.isnan(result.spare) else room
     return (
         f"{_model(plan)} on {_cluster(request, at.idle)} under **{degrees(result.layout)}**: a step takes "
@@ -80,32 +80,16 @@ def sentence(at: AppliedLayout) -> str:
     )
 
 
-def whole_run(at: AppliedLayout) -> str:
-    """Steps alone and the whole run of all tokens, as on every page; and those of the layout where an MFU was typed."""
-    text, a = steps_and_whole(at.answer), at.answer
-    if not a.of_typed_steps:
-        return text
-    days = at.days(at.result.seconds)
-    apart = days / a.middle.steps_days - 1
-    if abs(apart) < _CLOSE:
-        return text
-    pace = longer(apart) if apart > 0 else f"{percent(-apart)} shorter"
-    return f"{text} The steps of this layout take {format_duration(86400 * days, 3)}, {pace}."
-
-
-_CLOSE = 0.03
-"""Share by which steps may differ from those of a typed MFU before it is said."""
-
-
 def joined(at: AppliedLayout) -> str:
-    """How far the steps that days rest on are off what this one layout comes to by itself; mostly empty."""
+    """How far the step that days rest on is off the sum of its parts, and why; mostly empty."""
     apart = at.request.pace - 1
     if abs(apart) < _JOINED:
         return ""
     pace = longer(apart) if apart > 0 else f"{percent(-apart)} shorter"
     return (
-        f"Steps are {pace} here than the parts of this layout come to: so that no input moves the answer in leaps, "
-        "days are joined between clusters, batches and sizes of powers of two."
+        f"The step shown is {pace} than its parts add up to when this layout is timed by itself, and each part is "
+        "scaled by as much. Layouts are timed at clusters, batches and sizes that are powers of two, and days "
+        "follow a line between these, so that a small change of the plan never makes the answer leap."
     )
 
 
@@ -113,9 +97,9 @@ _JOINED = 0.005
 
 
 def counted(at: AppliedLayout, result: SearchResult) -> str:
-    """The quieter line: the batch, what is recomputed, what runs it, and how many plans were looked at."""
+    """The quieter line: the whole run, the batch, what is recomputed, what runs it, and how many plans there are."""
     free = f" with {percent(result.kept_free)} of memory free" if result.kept_free else ""
-    return f"{stepped(at)} · {result.fitting:,} of {result.count:,} plans fit{free}"
+    return f"{whole_run(at.answer)} · {stepped(at)} · {result.fitting:,} of {result.count:,} plans fit{free}"
 
 
 def stepped(at: AppliedLayout) -> str:
@@ -182,7 +166,7 @@ def way(change: FittingChange) -> str:
     text = rescue(change)
     return (
         f"{text[0].upper()}{text[1:]}: {degrees(result.layout)}, {significant(result.seconds, 3)} s a step, "
-        f"{gib(result.spare)} to spare."
+        f"{gib(result.spare)} free."
     )
 
 
@@ -211,9 +195,9 @@ def network(request: SearchRequest) -> str:
 
 
 def beside(at: AppliedLayout) -> list[str]:
-    """What is to be said beside the answer: a network that is assumed, the whole run, and what is joined."""
+    """What is to be said beside the answer: a network that is assumed, and the whole run."""
     assumed = at.request.cluster.accelerator.network_confidence == "assumed"
-    return [text for text in (network(at.request) if assumed else "", whole_run(at), joined(at)) if text]
+    return [text for text in (network(at.request) if assumed else "", steps_and_whole(at.answer)) if text]
 
 
 def little_free(free: float, result: SearchResult, here: LayoutResult) -> str:
@@ -233,7 +217,7 @@ def against_best(plan: Plan, result: SearchResult, here: LayoutResult) -> str:
         return second(result)
     named = f"{degrees(best.layout)}, {rest(best.layout)}, {significant(best.seconds, 3)} s"
     if plan.objective != "time":
-        return f"**With most memory to spare:** {named}, {gib(best.spare)} free."
+        return f"**With most memory free:** {named}, {gib(best.spare)}."
     slower = here.seconds / best.seconds - 1
     fits = "" if here.spare >= 0 or math.isnan(here.spare) else ", and it does **not fit**"
     if not plan.own_layout:
@@ -245,7 +229,7 @@ def against_best(plan: Plan, result: SearchResult, here: LayoutResult) -> str:
 _AS_FAST = 0.005
 
 
-PLANS = ("plan", "micro-batch", "recompute", "a step", "MFU by 6N", "on each", "days", "most beside computing")
+PLANS = ("plan", "micro-batch", "recompute", "a step", "MFU by 6N", "on each", "days of steps", "most beside computing")
 """Headings of a table of plans; the first, the third and the last column are words."""
 
 

@@ -102,7 +102,7 @@ def fullest(rows: Sequence[tuple[int, DeviceMemory]], count: int, usable: float)
     """Which stage holds most, and what it leaves."""
     place, most = max(rows, key=lambda row: float(row[1].total))
     spare = usable - float(most.total)
-    room = "" if math.isnan(spare) else f", {gib(abs(spare))} {'to spare' if spare >= 0 else 'too much'}"
+    room = "" if math.isnan(spare) else f", {gib(abs(spare))} {'free' if spare >= 0 else 'too much'}"
     if count == 1:
         return f"**Each accelerator holds {gib(float(most.total))}**{room}."
     least = min(float(memory.total) for _, memory in rows)

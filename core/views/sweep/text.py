@@ -8,17 +8,18 @@ from collections.abc import Mapping
 import numpy as np
 
 from core.planning.evaluation import Answer
+from core.planning.form.layout import OWN_LAYOUT_FIELDS
 from core.planning.form.plan_form import ACCELERATOR, COUNT
 from core.planning.plan import Limits, PlanLimits
-from core.planning.sweep.axes import Axis
+from core.planning.sweep.axes import AXES, Axis
 from core.planning.sweep.choice import By, Recommendation
 from core.planning.sweep.quantities import RESULTS, Result, Scale
-from core.planning.sweep.sweep import Sweep
+from core.planning.sweep.sweep import Sweep, plan_of_texts
 from core.training.layout import LayoutError
-from core.units import format_duration, format_money, format_quantity
+from core.units import format_count, format_duration, format_money, format_quantity
 from core.views.plan import text_memory
-from core.views.plan.text import limited
-from core.wording import apart_as_shown, listed, percent, rent
+from core.views.plan.text import DECIDES, limited, own_steps
+from core.wording import apart_as_shown, listed, percent, plural, rent
 
 _UNITS: Mapping[str, str] = {
     "sequence length": "tokens",
@@ -44,7 +45,8 @@ def clashing(axis: Axis) -> str:
 
 
 def kept(limits: Limits, keeps: PlanLimits = _ONLY_MEMORY) -> tuple[str, str]:
-    """That a cell keeps the limits, and that it does not. keeps: the plan's own."""
+    """That a cell keeps the limits, and that it does not; where there are none, whether its steps can be that fast.
+    keeps: the plan's own."""
     others: list[str] = []
     if not math.isnan(keeps.days) and keeps.days != limits.days:
         others.append(limited(Limits(keeps.days)))
@@ -53,7 +55,10 @@ def kept(limits: Limits, keeps: PlanLimits = _ONLY_MEMORY) -> tuple[str, str]:
     if not math.isnan(keeps.watts):
         others.append(format_quantity(keeps.watts, "watts", 3))
     sure = "" if keeps.level == _ONLY_MEMORY.level else f" at {keeps.certainty}"
-    text = f"{listed([limited(limits), *others])}{sure}"
+    every = others if math.isinf(limits.days) else [limited(limits), *others]
+    if not every:
+        return "possible", "impossible"
+    text = f"{listed(every)}{sure}"
     return f"within {text}", f"not within {text}" if others else f"over {text}"
 
 
@@ -84,7 +89,7 @@ def sentence(sweep: Sweep, picked: Recommendation | None) -> str:
     """The least that is enough, and that one step less is not."""
     what = f"fit and stay {kept(sweep.limits, sweep.keeps)[0]}"
     if picked is None:
-        return _nothing(sweep)
+        return _nothing(sweep) if sweep.limited or not sweep.fits.any() else _unlimited(sweep)
     takes = _takes(float(sweep.days[picked.cell]), float(sweep.dollars[picked.cell]))
     text = f"{named(sweep, picked.cell)} {_SUPERLATIVES[picked.by]} that {what}: {takes}."
     return " ".join(filter(None, (_capital(text), _less(sweep, picked))))
@@ -96,7 +101,7 @@ _SUPERLATIVES: Mapping[By, str] = {
     "most": "are the most",
     "least": "are the least",
     "cheapest": "are the cheapest",
-    "roomiest": "leave the most memory to spare of those",
+    "roomiest": "leave the most memory free of those",
 }
 
 
@@ -113,17 +118,29 @@ def _takes(days: float, cost: float) -> str:
 
 def _nothing(sweep: Sweep) -> str:
     """That no cell is enough, and which of those that fit comes nearest."""
-    yes = kept(sweep.limits, sweep.keeps)[0]
     if not sweep.fits.any():
         return "**Nothing here fits** an accelerator."
+    text, nearest = f"**Nothing here fits and stays {kept(sweep.limits, sweep.keeps)[0]}.**", _least(sweep)
+    return f"{text} Nearest is {nearest}." if nearest else text
+
+
+def _unlimited(sweep: Sweep) -> str:
+    """How many cells fit, and the soonest of them."""
+    soonest, fit = _least(sweep), int(sweep.fits.sum())
+    text = f"**{fit} of {sweep.days.size}** {plural(fit, 'combination')} fit."
+    return f"{text} The soonest is {soonest}." if soonest else text
+
+
+def _least(sweep: Sweep) -> str:
+    """The cell of those that fit which takes the least time, or the least money where that is the limit; empty where
+    none has an answer."""
     by = sweep.dollars if sweep.limits.in_money else sweep.days
     left = np.where(sweep.fits & ~sweep.impossible & np.isfinite(by), by, np.inf)
     at = np.unravel_index(int(np.argmin(left)), sweep.shape)
     cell = (int(at[0]), int(at[1]))
     if not np.isfinite(left[cell]):
-        return f"**Nothing here fits and stays {yes}.**"
-    takes = _takes(float(sweep.days[cell]), float(sweep.dollars[cell]))
-    return f"**Nothing here fits and stays {yes}.** Nearest is {named(sweep, cell)}, in {takes}."
+        return ""
+    return f"{named(sweep, cell)}, in {_takes(float(sweep.days[cell]), float(sweep.dollars[cell]))}"
 
 
 def _less(sweep: Sweep, picked: Recommendation) -> str:
@@ -147,8 +164,7 @@ def own(a: Answer, limits: Limits) -> str:
     """What the plan itself comes to: time and money, memory, and the limit."""
     m = a.middle
     # What it rests on tells why the days of the same cluster are others where another MFU is assumed.
-    origin = f"steps alone {format_duration(86400 * m.steps_days, 3)}" if a.published else "typed"
-    rests = f"MFU {percent(m.mfu)} over all hours, {origin}"
+    rests = f"{DECIDES if a.typed else own_steps(a)}, MFU {percent(m.mfu)} over all hours"
     sentences = [f"**Yours** takes {_takes(m.days, a.dollars.mid)} ({rests})"]
     try:
         h = a.memory
@@ -162,7 +178,7 @@ def own(a: Answer, limits: Limits) -> str:
         sentences.append("needs steps faster than the accelerator multiplies")
     elif limits.in_money:
         sentences.append(f"is {kept(limits)[not keeps]}")
-    else:
+    elif not math.isinf(limits.days):
         apart = format_duration(86400 * apart_as_shown(limits.days, m.days), 3)
         sentences.append(f"{'meets' if keeps else 'misses'} {limited(limits)} by {apart}")
     return listed(sentences) + "."
@@ -173,8 +189,28 @@ def counted(sweep: Sweep) -> str:
     total = sweep.days.size
     yes = kept(sweep.limits, sweep.keeps)[0]
     fits, within, both = (int(mask.sum()) for mask in (sweep.fits, sweep.within, sweep.satisfies))
-    free = f" and leave {percent(sweep.keeps.free)} of memory free" if sweep.keeps.free else ""
-    return f"Of {total} cells **{fits}** fit, **{within}** stay {yes}, **{both}** do both{free}."
+    free = f"leave {percent(sweep.keeps.free)} of memory free" if sweep.keeps.free else ""
+    if not sweep.limited:
+        leaving = int((sweep.fits & sweep.leaves_free).sum())
+        return f"Of {total} cells **{fits}** fit" + (f", **{leaving}** {free}." if free else ".")
+    return f"Of {total} cells **{fits}** fit, **{within}** stay {yes}, **{both}** do both{free and f' and {free}'}."
+
+
+def apart(sweep: Sweep) -> str:
+    """What the cells have that the plan has not, where that is more than the two values; empty where it is not."""
+    plan, axes = plan_of_texts(sweep.base), [sweep.x.axis, sweep.y.axis]
+    known, sentences = plan.known, list[str]()
+    if known and AXES["parameters"] in axes:
+        active = f", a mixture that has {format_count(known.active)} of {format_count(known.parameters)} active"
+        sentences.append(
+            "Other numbers of parameters are those of dense models of a usual shape; yours is "
+            f"{known.name}{active if known.mixture else ''}."
+        )
+    if sweep.plan_cell is None:
+        own = [axis for axis in axes if axis.field in OWN_LAYOUT_FIELDS]
+        why = ": it has the fastest layout, and they have one of their own" if own and not plan.own_layout else ""
+        sentences.append(f"No cell is your plan{why}.")
+    return " ".join(sentences)
 
 
 def without(sweep: Sweep) -> str:
