@@ -132,8 +132,8 @@ KERNEL = choice(
     part=LAYOUT,
     help="The first is the newest kernel for the accelerator: on Hopper FlashAttention-3 or that of NVIDIA’s "
     "library, which are about as fast, on Blackwell that of the library. **FlashAttention-2** takes twice as long on "
-    "Hopper, which decides the time of long sequences; elsewhere the choice changes nothing. **usual**: that of the "
-    "software’s published steps, FlashAttention-2 for PyTorch.",
+    "Hopper, which decides the time of long sequences; elsewhere the choice changes nothing. **usual**: what "
+    "the software takes by itself; PyTorch takes the library’s on NVIDIA, FlashAttention-2 on others.",
 )
 AS_LAYERS = "as layers"
 """The loss is written as the layers are."""
