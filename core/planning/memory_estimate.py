@@ -163,13 +163,20 @@ def plan_checkpoint(plan: Plan) -> CheckpointSize:
     return size
 
 
-def model_copies(plan: Plan, accelerators: float) -> int:
-    """``accelerators`` that were found, rounded up to whole copies of the model as the plan's layout splits it.
+def copy_size(plan: Plan, accelerators: float) -> int:
+    """Accelerators of one copy of the model, as the plan's layout on so many splits it; 1 where the plan has no layout.
 
-    Ranks that hold one set of experts are never split. Raises `LayoutError` where the plan has no layout.
+    Ranks that hold one set of experts are never split.
     """
-    layout = plan.layout if plan.own_layout else plan_layout(replace(plan, accelerators=accelerators))
-    each = int(layout.pipeline) * math.lcm(int(layout.tensor * layout.context), int(layout.expert))
+    try:
+        layout = plan.layout if plan.own_layout else plan_layout(replace(plan, accelerators=accelerators))
+    except LayoutError:
+        return 1
+    return int(layout.pipeline) * math.lcm(int(layout.tensor * layout.context), int(layout.expert))
+
+
+def in_copies(accelerators: float, each: int) -> int:
+    """``accelerators`` rounded up to whole copies of so many each."""
     return -(-whole_accelerators(accelerators) // each) * each
 
 
@@ -180,7 +187,7 @@ def resolved_plan(plan: Plan, parameters: float, accelerators: float) -> Plan:
     """
     count = whole_accelerators(accelerators)
     if plan.find == "accelerators":
-        count = model_copies(plan, count)
+        count = in_copies(count, copy_size(plan, count))
     model = TYPED if plan.find == "parameters" else plan.model
     return replace(plan, find="time", model=model, parameters=parameters, accelerators=float(count))
 

@@ -18,7 +18,6 @@ from core.planning.calendar.schedule import Fleet, Run, Schedule, maintenance, s
 from core.planning.cost.bill import Prices
 from core.planning.cost.pool_bill import pool_costs
 from core.planning.evaluation import answer
-from core.planning.memory_estimate import model_copies
 from core.planning.plan import Limits, Plan
 
 
@@ -126,7 +125,7 @@ def _fewest(asked: _Asked, pool: Pool) -> PoolChoice:
         return PoolChoice(pool, 0, fewest=True, problem=f"It opens on {pool.first}, after the deadline.")
     inverse = replace(plan_on(pool, asked.plan), find="accelerators", limits=Limits(days))
     try:
-        count = model_copies(inverse, answer(inverse).middle.accelerators)
+        count = answer(inverse).count
     except BudgetError as problem:
         return PoolChoice(pool, 0, fewest=True, problem=str(problem))
     return replace(_choice(asked, replace(pool, accelerators=count, spares=0, events=()), count), fewest=True)

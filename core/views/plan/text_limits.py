@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 from core.planning.evaluation import Answer
-from core.planning.plan import whole_accelerators
 from core.planning.plan_limits import Check, Limited, all_met, checks, nearest
 from core.training.layout import LayoutError
 from core.units import format_count, format_duration, format_quantity
@@ -161,7 +160,7 @@ def what_it_takes(a: Answer, every: Sequence[Check]) -> str:
             if other.met is False and other.id not in (check.id, "memory")
         ]
         still = f", which misses {listed(missed)}" if missed else ""
-        count = f"**{format_count(whole_accelerators(result.middle.accelerators))}** {a.device.name}"
+        count = f"**{format_count(result.count)}** {a.device.name}"
         match check.id:
             case "money":
                 sentences.append(
