@@ -42,9 +42,11 @@ def _choices(inputs: Inputs, a: CalendarInputs) -> None:
         return
     due = v[DUE.id] or request.start + timedelta(days=math.ceil(within) - 1)
     most: float = v[MOST.id]
-    choices = choose_pools(named_plan(reading), request.fleet, request.start, due, most, prices_of(reading))
+    plan = named_plan(reading)
+    choices = choose_pools(plan, request.fleet, request.start, due, most, prices_of(reading))
     limits = f"{format_day(due)}{'' if v[DUE.id] else f', {math.ceil(within)} days,'}"
     limits += "" if math.isnan(most) else f" and {dollars(most)}"
+    limits += " and the plan’s limits" if plan.keeps.typed else ""
     show.takeaway(text.sentence(choices, limits))
     show.small_table(
         [show.Column(heading, numeric=i in (1, 4, 5, 6), whole=i == 2) for i, heading in enumerate(text.CHOICES)],

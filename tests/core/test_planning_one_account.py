@@ -26,6 +26,7 @@ from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_from, plan_
 from core.planning.largest_model import largest
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import FINDS, TYPED, CarriedRates, Limits, Plan, whole_accelerators
+from core.planning.plan_limits import all_checks
 from core.planning.rates import rates_of
 from core.planning.search_around import cluster_results
 from core.planning.sweep.axes import AXES
@@ -37,7 +38,6 @@ from core.training.precision import POLICIES
 from core.units import format_duration
 from core.views.actuals.text import example
 from core.views.plan import text, text_memory
-from core.views.plan.text_limits import all_checks
 from core.views.report.plan_table import plan_lines, step_lines
 from core.views.search import text as search_text
 
