@@ -27,6 +27,7 @@ from core.planning.largest_model import largest
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import FINDS, TYPED, CarriedRates, Limits, Plan, whole_accelerators
 from core.planning.plan_limits import all_checks
+from core.planning.presets import MEMORY_PRESETS
 from core.planning.rates import rates_of
 from core.planning.search_around import cluster_results
 from core.planning.sweep.axes import AXES
@@ -364,3 +365,11 @@ def test_accelerators_that_are_asked_for_are_one_number_of_whole_copies(texts: d
     if plan.own_layout:
         assert a.count == int(a.memory.layout.accelerators)
     assert progress(parse_log(example(a)), a)
+
+
+def test_less_than_one_accelerator_is_said_where_more_of_them_are_no_faster() -> None:
+    """A fine-tuning on one desktop: the table of its throughput is flat, and the answer is a part of one."""
+    plan = plan_from({**MEMORY_PRESETS["QLoRA 8B on 24 GB"], "find": "accelerators", "within": "90 days"})
+    for device in ("M2 Ultra 192 GB", "H100 SXM", "RTX 4090"):
+        with pytest.raises(BudgetError, match="less than one of the accelerators"):
+            answer(replace(plan, accelerator=device))
