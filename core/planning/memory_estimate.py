@@ -120,10 +120,17 @@ class MemoryEstimate:
         return tuple((tensor, float(size)) for tensor, size in rows)
 
     def over_layouts(
-        self, layout: Layout, *, seq_len: Counts | None = None, optimizer: Optimizer | None = None
+        self,
+        layout: Layout,
+        *,
+        seq_len: Counts | None = None,
+        chunks: Counts | None = None,
+        optimizer: Optimizer | None = None,
     ) -> DeviceMemory:
-        """The same plan under other layouts, lengths or another optimizer, arrays of them too; none is checked."""
+        """The same plan under other layouts, lengths, pieces of the loss or another optimizer, arrays of them too; none
+        is checked."""
         step = self.step if seq_len is None else replace(self.step, seq_len=seq_len)
+        step = step if chunks is None else replace(step, chunks=chunks)
         states = plan_states(self.plan, optimizer or self.optimizer, self.policy_under(optimizer), self.spec)
         return memory_over(self.spec, layout, states, step, runtime=self.runtime)
 

@@ -115,6 +115,9 @@ _JOINED = 0.005
 def counted(at: AppliedLayout, result: SearchResult) -> str:
     """The quieter line: the batch, what is recomputed, what runs it, and how many plans were looked at."""
     free = f" with {percent(result.kept_free)} of memory free" if result.kept_free else ""
+    if not result.fitting and at.result.spare >= 0:
+        off = ", of which none offloads" if at.result.layout.offload and at.request.constraints.offload == 0 else ""
+        return f"{stepped(at)} · it fits, and none of the {result.count:,} plans that are searched{off}"
     return f"{stepped(at)} · {result.fitting:,} of {result.count:,} plans fit{free}"
 
 
@@ -161,6 +164,7 @@ def nothing_fits(plan: Plan, request: SearchRequest, result: SearchResult, ways:
 
 
 _CHANGED = {
+    "chunks": "with **the loss in {} pieces**",
     "koff": "with **offload allowed**",
     "knode": "with **tensor parallelism over nodes**",
     "count": "on **{}** of them",
