@@ -367,9 +367,9 @@ def test_accelerators_that_are_asked_for_are_one_number_of_whole_copies(texts: d
     assert progress(parse_log(example(a)), a)
 
 
-def test_less_than_one_accelerator_is_said_where_more_of_them_are_no_faster() -> None:
-    """A fine-tuning on one desktop: the table of its throughput is flat, and the answer is a part of one."""
+def test_a_part_of_one_accelerator_is_found_where_more_of_them_are_no_faster() -> None:
+    """A fine-tuning on one desktop: the table of its throughput is flat, and a part of one is enough."""
     plan = plan_from({**MEMORY_PRESETS["QLoRA 8B on 24 GB"], "find": "accelerators", "within": "90 days"})
     for device in ("M2 Ultra 192 GB", "H100 SXM", "RTX 4090"):
-        with pytest.raises(BudgetError, match="less than one of the accelerators"):
-            answer(replace(plan, accelerator=device))
+        a = answer(replace(plan, accelerator=device))
+        assert 0 < a.middle.accelerators < a.count == 1
