@@ -37,6 +37,8 @@ _FEWEST_TOKENS = 512
 _NODE = -1
 """Stands for the data-parallel ranks of one node."""
 
+_PINNED = ("tensor", "pipeline", "interleave", "context", "expert", "data", "micro_batch", "zero", "recompute")
+
 _SPARE = 1e-12
 """What leaves too little free counts this much of its pace, so that it comes after all that leaves enough."""
 
@@ -63,7 +65,10 @@ def _laid(request: SearchRequest, columns: Columns) -> tuple[Layout, Any]:
     layout, possible = filled(typed, count, request.batch)
     possible = possible & allowed(request.spec, layout, request.seq_len, count)
     possible = possible & chunked(request.spec.layers, layout.pipeline, layout.interleave)
-    return layout, possible & pins.allowed("data", layout.data)
+    for name in _PINNED:
+        if getattr(pins, name) is not None:
+            possible = possible & pins.allowed(name, getattr(layout, name))
+    return layout, possible
 
 
 def _score(request: SearchRequest, columns: Columns, least: Any = -np.inf) -> Floats:
