@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from core.hardware.matmul import ceiling_of
 from core.hardware.node_power import node_power, part_of_node
 from core.hardware.roofline import explain_device
 from core.models.catalog import CatalogModel, nearest_dense
-from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
+from core.planning.memory_estimate import MemoryEstimate, copy_size, in_copies, memory_estimate, resolved_plan
 from core.planning.plan import Find, Limits, Plan, Power
 from core.planning.resolved_layout import FIELD_IDS, plan_layout
 from core.planning.solving import Array, SolvedRuns, Terms, solve
@@ -75,7 +75,7 @@ class Estimate:
     peak_watts: float
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Answer:
     """What a plan comes to.
 
@@ -116,6 +116,20 @@ class Answer:
     def stands_in(self) -> bool:
         """Whether the layers of ``shape`` only stand in for those of the model."""
         return self.model is None or self.model.counted is not None
+
+    @property
+    def count(self) -> int:
+        """Accelerators of the middle as they come: see `whole`."""
+        return self.whole(self.middle.accelerators)
+
+    def whole(self, accelerators: float) -> int:
+        """Accelerators as they come: whole ones, and of those that were asked for, whole copies of the model as its
+        layout in the middle splits it."""
+        return in_copies(accelerators, self._each)
+
+    @cached_property
+    def _each(self) -> int:
+        return copy_size(self.plan, self.middle.accelerators) if self.find == "accelerators" else 1
 
     @property
     def memory(self) -> MemoryEstimate:

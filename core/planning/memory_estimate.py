@@ -120,10 +120,17 @@ class MemoryEstimate:
         return tuple((tensor, float(size)) for tensor, size in rows)
 
     def over_layouts(
-        self, layout: Layout, *, seq_len: Counts | None = None, optimizer: Optimizer | None = None
+        self,
+        layout: Layout,
+        *,
+        seq_len: Counts | None = None,
+        chunks: Counts | None = None,
+        optimizer: Optimizer | None = None,
     ) -> DeviceMemory:
-        """The same plan under other layouts, lengths or another optimizer, arrays of them too; none is checked."""
+        """The same plan under other layouts, lengths, pieces of the loss or another optimizer, arrays of them too; none
+        is checked."""
         step = self.step if seq_len is None else replace(self.step, seq_len=seq_len)
+        step = step if chunks is None else replace(step, chunks=chunks)
         states = plan_states(self.plan, optimizer or self.optimizer, self.policy_under(optimizer), self.spec)
         return memory_over(self.spec, layout, states, step, runtime=self.runtime)
 
@@ -163,13 +170,20 @@ def plan_checkpoint(plan: Plan) -> CheckpointSize:
     return size
 
 
-def model_copies(plan: Plan, accelerators: float) -> int:
-    """``accelerators`` that were found, rounded up to whole copies of the model as the plan's layout splits it.
+def copy_size(plan: Plan, accelerators: float) -> int:
+    """Accelerators of one copy of the model, as the plan's layout on so many splits it; 1 where the plan has no layout.
 
-    Ranks that hold one set of experts are never split. Raises `LayoutError` where the plan has no layout.
+    Ranks that hold one set of experts are never split.
     """
-    layout = plan.layout if plan.own_layout else plan_layout(replace(plan, accelerators=accelerators))
-    each = int(layout.pipeline) * math.lcm(int(layout.tensor * layout.context), int(layout.expert))
+    try:
+        layout = plan.layout if plan.own_layout else plan_layout(replace(plan, accelerators=accelerators))
+    except LayoutError:
+        return 1
+    return int(layout.pipeline) * math.lcm(int(layout.tensor * layout.context), int(layout.expert))
+
+
+def in_copies(accelerators: float, each: int) -> int:
+    """``accelerators`` rounded up to whole copies of so many each."""
     return -(-whole_accelerators(accelerators) // each) * each
 
 
@@ -180,7 +194,7 @@ def resolved_plan(plan: Plan, parameters: float, accelerators: float) -> Plan:
     """
     count = whole_accelerators(accelerators)
     if plan.find == "accelerators":
-        count = model_copies(plan, count)
+        count = in_copies(count, copy_size(plan, count))
     model = TYPED if plan.find == "parameters" else plan.model
     return replace(plan, find="time", model=model, parameters=parameters, accelerators=float(count))
 

@@ -1,5 +1,5 @@
-"""What would make a plan fit that does not: every small change of its layout tried at once, the cheapest first; the way
-there change by change; more of its accelerators, or others."""
+"""What would make a plan fit that does not: small changes of its layout and pieces of its loss, every one with every
+other, the cheapest first; the way there change by change; more of its accelerators, or others."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ ORDER = (
 """On what the order of the fixes rests."""
 
 _DOUBLINGS = 4
+PIECES = 16
+"""Pieces of the loss that are tried; more hardly hold less."""
+
 _LISTED = 6
 _SETTLED = 0.01
 """Share of a step that one change fewer is worth."""
@@ -64,7 +67,7 @@ _FIELDS: Mapping[str, str] = {
     "pp": "pipeline",
     "off": "offload",
 }
-"""What may change: the plan's field by id, and what it is of a layout."""
+"""What may change: the plan's field by id, and what it is of a layout; beside them the pieces of the loss."""
 
 
 def _choices(h: MemoryEstimate) -> dict[str, tuple[int, ...]]:
@@ -89,12 +92,13 @@ def _choices(h: MemoryEstimate) -> dict[str, tuple[int, ...]]:
         "tp": doubled(int(layout.tensor), node),
         "pp": doubled(int(layout.pipeline), 64),
         "off": offloads,
+        "chunks": tuple(dict.fromkeys((h.plan.compute_options.chunks, max(h.plan.compute_options.chunks, PIECES)))),
     }
 
 
 def _changed(h: MemoryEstimate, values: Mapping[str, Any]) -> Layout:
     """The layout with other values of fields by id, arrays of them too, on the same accelerators."""
-    laid = replace(h.layout, **{_FIELDS[name]: value for name, value in values.items()})
+    laid = replace(h.layout, **{field: values[name] for name, field in _FIELDS.items() if name in values})
     return _filled(h, laid, whole_accelerators(h.plan.accelerators))
 
 
@@ -119,19 +123,20 @@ def _search(plan: Plan) -> _FixSearch:
     grids = np.meshgrid(*(np.arange(len(values)) for values in choices.values()), indexing="ij")
     places = np.stack([grid.reshape(-1) for grid in grids])  # of the value that each field takes, a row for each field
 
-    def laid(places: npt.NDArray[np.int64]) -> Layout:
-        return _changed(h, {name: np.asarray(choices[name])[row] for name, row in zip(choices, places, strict=True)})
+    def values(places: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.int64]]:
+        return {name: np.asarray(choices[name])[row] for name, row in zip(choices, places, strict=True)}
 
-    layout, count = laid(places), whole_accelerators(plan.accelerators)
+    layout, count = _changed(h, values(places)), whole_accelerators(plan.accelerators)
     whole = count % (layout.tensor * layout.pipeline * layout.context) <= count - int(h.layout.accelerators)
     places = places[:, whole & allowed(h.spec, layout, plan.seq_len, count)]
-    memory = h.over_layouts(laid(places))
+    tried = values(places)
+    memory = h.over_layouts(_changed(h, tried), chunks=tried["chunks"])
     total = np.asarray(memory.total)
     lowest = float(total.min(initial=math.inf))
     fit = lowest <= h.usable
     kept_in = np.flatnonzero(total <= (h.usable if fit else lowest * (1 + _SAME)))
     places = places[:, kept_in]
-    cost = _cost(h, laid(places))
+    cost = _cost(h, _changed(h, values(places)))
     again, sent, wait = _more(h, cost, kept_in.shape)
     # Of two that cost the same, the one that changes less.
     rank = np.asarray(cost.share) + _SETTLED * (places > 0).sum(axis=0)
@@ -200,14 +205,13 @@ def with_fix(h: MemoryEstimate, fix: Fix) -> tuple[Fix, ...]:
     """
     names = list(fix.texts)
     subsets = np.arange(1 << len(names))  # bit i: the change of names[i] is in it
-    layout = _changed(
-        h,
-        {
-            name: np.where(subsets >> i & 1, _value(name, fix.texts[name]), getattr(h.layout, _FIELDS[name]))
-            for i, name in enumerate(names)
-        },
-    )
-    memory, cost = h.over_layouts(layout), _cost(h, layout)
+    before = {name: getattr(h.layout, field) for name, field in _FIELDS.items()}
+    before["chunks"] = h.plan.compute_options.chunks
+    values = {
+        name: np.where(subsets >> i & 1, _value(name, fix.texts[name]), before[name]) for i, name in enumerate(names)
+    }
+    layout = _changed(h, values)
+    memory, cost = h.over_layouts(layout, chunks=values.get("chunks")), _cost(h, layout)
     total, share = np.asarray(memory.total), np.broadcast_to(cost.share, subsets.shape)
     again, sent, wait = _more(h, cost, subsets.shape)
     result: list[Fix] = []

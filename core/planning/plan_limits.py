@@ -12,6 +12,7 @@ from core.budget.interval import Interval
 from core.planning.evaluation import Answer, answer
 from core.planning.memory_estimate import MemoryEstimate
 from core.planning.plan import Limits, Plan
+from core.training.layout import LayoutError
 
 Limited: TypeAlias = Literal["deadline", "money", "power", "memory"]
 """What is limited."""
@@ -47,6 +48,14 @@ def checks(a: Answer, memory: MemoryEstimate | None) -> tuple[Check, ...]:
     )
     typed = tuple(check for check in every if not math.isnan(check.limit))
     return (*typed, _memory_check(kept.free, memory)) if memory else typed
+
+
+def all_checks(a: Answer) -> tuple[Check, ...]:
+    """The same, that of memory where the plan can be laid out."""
+    try:
+        return checks(a, a.memory)
+    except LayoutError:
+        return checks(a, None)
 
 
 _UNKNOWN = Interval.point(math.nan)

@@ -14,7 +14,7 @@ from core.models.stand_in import stand_in
 from core.planning.plan import Plan, whole_accelerators
 from core.planning.rates import rates_of
 from core.search.constraints import only
-from core.search.fastest import fastest_layout
+from core.search.fastest_layout import fastest_layout
 from core.search.request import SearchRequest
 from core.step_time.software import running_on, written_with
 from core.training.activations.tensors import IMPLEMENTATIONS

@@ -10,6 +10,7 @@ from typing import Any
 from core.budget.errors import BudgetError
 from core.limits import limit
 from core.planning.evaluation import Answer, answer
+from core.planning.memory_fixes import PIECES
 from core.planning.plan import OWN_LAYOUT, Plan, whole_accelerators
 from core.planning.plan_search import search_layouts
 from core.planning.resolved_layout import FIELD_IDS
@@ -61,7 +62,7 @@ class FittingChange:
 
 @lru_cache(maxsize=32)
 def fitting_changes(request: SearchRequest) -> tuple[FittingChange, ...]:
-    """What would make a plan fit, the cheapest first: fewer constraints, offload, a shorter sequence, another cluster.
+    """What would make a plan fit, the cheapest first: fewer constraints, offload, the loss in pieces, another cluster.
 
     No more than one of each kind.
     """
@@ -77,6 +78,10 @@ def fitting_changes(request: SearchRequest) -> tuple[FittingChange, ...]:
         tried.append([(texts, changed(**free, tensor_in_node=True))])
     if here.offload is not None:
         tried.append([((("koff", "true"),), changed(offload=None))])
+    if request.chunks < PIECES:
+        pieces, less = ("chunks", f"{PIECES}"), replace(request, chunks=PIECES)
+        both = replace(changed(offload=None), chunks=PIECES)
+        tried.append([((pieces,), less), ((pieces, ("koff", "true")), both)])
     if here.tensor_in_node:
         tried.append([((("knode", "false"),), changed(tensor_in_node=False))])
     count = request.cluster.count

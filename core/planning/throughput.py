@@ -284,4 +284,5 @@ def _inverse(table: Array, wanted: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         part = (wanted - low) / (high - low)
     found = LN_COUNTS[after - 1] + part * (LN_COUNTS[after] - LN_COUNTS[after - 1])
+    found = np.where(wanted < table[:, 0], wanted - table[:, 0], found)  # a part of one, by its rate
     return np.where(wanted <= table[:, -1], found, math.inf)

@@ -9,8 +9,7 @@ never changes much.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -20,9 +19,10 @@ import numpy.typing as npt
 from core.search.constraints import Constraints
 from core.search.request import SearchRequest
 from core.search.space import chunked
-from core.training.layout import Layout, allowed, filled
+from core.training.layout import Layout, allowed
 
 Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 COUNTS: Array = 2.0 ** np.array([*range(18), 19, 21, 23, 24])
 """Accelerators at which layouts are timed; on more, the rest stays idle."""
@@ -43,7 +43,7 @@ def _powers(most: float, count: int) -> list[int]:
     return [2**i for i in range(count) if 2**i <= most]
 
 
-def _choices(request: SearchRequest, field: str, values: Sequence[int]) -> npt.NDArray[np.int64]:
+def choices(request: SearchRequest, field: str, values: Any) -> Ints:
     """The values of a field that are tried: those it is pinned to, else those of ``values`` that it may take; where it
     may take none of these, the least that it may."""
     pins = request.constraints
@@ -54,72 +54,67 @@ def _choices(request: SearchRequest, field: str, values: Sequence[int]) -> npt.N
     return some if len(some) else np.array([getattr(pins, field).low])
 
 
-def _stages(request: SearchRequest) -> tuple[Array, Array]:
+def cuts_of(request: SearchRequest, stages: int) -> Ints:
+    """Into how many chunks each of so many stages can be cut, of those that are tried."""
+    tried = np.arange(1, max(1, (request.spec.layers + 2) // stages) + 1)
+    alike = tried[chunked(request.spec.layers, stages, tried)]
+    if request.constraints.one_layout:
+        return choices(request, "interleave", alike)
+    some = request.constraints.choices("interleave", alike)
+    return some if len(some) else np.array([1])
+
+
+def _stages(request: SearchRequest) -> tuple[Ints, Ints]:
     """Pipeline stages, and the chunks that each is cut into: none, and as many as there can be."""
-    layers, pins = request.spec.layers, request.constraints
     pairs: set[tuple[int, int]] = set()
-    for stages in _choices(request, "pipeline", _powers(layers, 6)).tolist():
-        tried = np.arange(1, max(1, (layers + 2) // stages) + 1)
-        alike = tried[chunked(layers, stages, tried)].tolist()
-        cuts = _choices(request, "interleave", alike) if pins.one_layout else pins.choices("interleave", alike)
-        pairs |= {(stages, cut) for cut in {int(cuts.min()), int(cuts.max())}} if len(cuts) else {(stages, 1)}
-    columns = np.array(sorted(pairs), dtype=float).T
+    for stages in choices(request, "pipeline", _powers(request.spec.layers, 6)).tolist():
+        cuts = cuts_of(request, stages)
+        pairs |= {(stages, int(cuts.min())), (stages, int(cuts.max()))}
+    columns = np.array(sorted(pairs)).T
     return columns[0], columns[1]
 
 
-def _layouts(request: SearchRequest, counts: Array, batch: float, *, whole: bool = False) -> tuple[Layout, Any]:
-    """The layouts that are tried along axes of their own, accelerators first, and which of them can be.
-
-    Data-parallel ranks and micro-batches are what accelerators and batch leave, as they divide or in whole numbers.
-    """
+def grid(request: SearchRequest) -> dict[str, Ints]:
+    """The layouts that are tried: fields, each along an axis of its own after one for accelerators, the stages of a
+    pipeline and their chunks along the last."""
     spec, per_node, pins = request.spec, request.cluster.per_node, request.constraints
-    tensor = _choices(request, "tensor", _powers(min(8, per_node), 4))
+    tensor = choices(request, "tensor", _powers(min(8, per_node), 4))
     if not pins.one_layout:
         tensor = tensor[allowed(spec, Layout(tensor=tensor), request.seq_len)]
-    context = _choices(request, "context", _powers(max(1, request.seq_len // _LONG), 10))
-    experts = [e for e in _powers(256, 9) if spec.experts.count % e == 0] if spec.experts else [1]
     stages, cuts = _stages(request)
-    values = (
-        counts,
-        tensor if len(tensor) else np.array([1]),
-        context,
-        _choices(request, "expert", experts),
-        _choices(request, "micro_batch", _MICRO_BATCHES),
-        _choices(request, "zero", _ZERO),
-        _choices(request, "recompute", _RECOMPUTE),
-        stages,
-    )
-    shapes = np.eye(len(values), dtype=int) * -2 + 1  # -1 along the axis of its own, else 1
-    axes: list[Any] = [np.asarray(v, float).reshape(shape) for v, shape in zip(values, shapes, strict=True)]
-    n, t, c, e, b, z, r, p = axes
-    v: Any = cuts.reshape(p.shape)
-    layout = Layout(
-        tensor=t,
-        pipeline=p,
-        interleave=v,
-        context=c,
-        expert=e,
-        micro_batch=b,
-        micro_batches=pins.micro_batches or 0,
-        zero=z,
-        recompute=r,
-        **_own(request.constraints, t),
-    )
-    if whole:
-        layout, possible = filled(layout, n, int(batch))
-        divides = (t * c * layout.data % e == 0) & (request.seq_len % c == 0)
-        return layout, possible & divides & pins.allowed("tensor", t)
-    data = n / (t * p * c)
-    rounds = np.full_like(data, pins.micro_batches) if pins.micro_batches else batch / (data * b)
-    possible = (data >= 1) & (rounds >= np.where(v > 1, p, 1.0)) & (t * c * data >= e)
-    return replace(layout, data=np.maximum(data, 1.0), micro_batches=np.maximum(rounds, 1.0)), possible
+    experts = [e for e in _powers(256, 9) if spec.experts.count % e == 0] if spec.experts else [1]
+    values = {
+        "tensor": tensor if len(tensor) else np.array([1]),
+        "context": choices(request, "context", _powers(max(1, request.seq_len // _LONG), 10)),
+        "expert": choices(request, "expert", experts),
+        "micro_batch": choices(request, "micro_batch", _MICRO_BATCHES),
+        "zero": choices(request, "zero", _ZERO),
+        "recompute": choices(request, "recompute", _RECOMPUTE),
+        "pipeline": stages,
+    }
+    axes = np.eye(len(values) + 1, dtype=int)[1:] * -2 + 1  # -1 along the axis of its own, else 1
+    fields = {name: v.reshape(shape) for (name, v), shape in zip(values.items(), axes, strict=True)}
+    fields["interleave"] = cuts.reshape(fields["pipeline"].shape)
+    return fields | _own(pins, fields["tensor"])
+
+
+def _layouts(request: SearchRequest, batch: float) -> tuple[Layout, Any]:
+    """The grid at each of `COUNTS`, and which of it can be. Data-parallel ranks and micro-batches are what accelerators
+    and batch leave, as they divide."""
+    axes: dict[str, Any] = {name: values.astype(float) for name, values in grid(request).items()}
+    t, p, c, e, b = (axes[name] for name in ("tensor", "pipeline", "context", "expert", "micro_batch"))
+    pinned = request.constraints.micro_batches
+    data = COUNTS.reshape(-1, *[1] * (t.ndim - 1)) / (t * p * c)
+    rounds = np.full_like(data, pinned) if pinned else batch / (data * b)
+    possible = (data >= 1) & (rounds >= np.where(axes["interleave"] > 1, p, 1.0)) & (t * c * data >= e)
+    return Layout(**axes, data=np.maximum(data, 1.0), micro_batches=np.maximum(rounds, 1.0)), possible
 
 
 def _own(pins: Constraints, tensor: Any) -> dict[str, Any]:
     """Fields that only a layout of one's own chooses."""
     if not pins.one_layout:
-        return {"sequence_parallel": (tensor > 1).astype(float)}
-    return {name: getattr(pins, name) for name in ("shard_group", "sequence_parallel", "offload")}
+        return {"sequence_parallel": (tensor > 1).astype(int)}
+    return {name: np.array(getattr(pins, name)) for name in ("shard_group", "sequence_parallel", "offload")}
 
 
 def _rates(request: SearchRequest, layout: Layout, possible: Any, batch: Any) -> tuple[Any, Any]:
@@ -134,7 +129,7 @@ def _rates(request: SearchRequest, layout: Layout, possible: Any, batch: Any) ->
 @lru_cache(maxsize=2048)
 def _at(request: SearchRequest, batch: float) -> Array:
     """Tokens per second of each of `COUNTS` with ``batch`` sequences a step; 0 where no layout fits."""
-    layout, possible = _layouts(request, COUNTS, batch)
+    layout, possible = _layouts(request, batch)
     pinned = request.constraints.micro_batches
     sequences = layout.data * layout.micro_batch * pinned if pinned else batch
     fitting, memory = _rates(request, layout, possible, sequences)
@@ -164,24 +159,6 @@ def fastest(request: SearchRequest, batch: float) -> Array | None:
     some_idle = np.log(np.maximum.accumulate(each))
     steepest = _STEEPEST * np.log(COUNTS)
     return np.maximum.accumulate((some_idle - steepest)[::-1])[::-1] + steepest
-
-
-@lru_cache(maxsize=1024)
-def fastest_layout(request: SearchRequest) -> Layout | None:
-    """The fastest of these layouts on the request's accelerators, some of which may stay idle; where none fits, the one
-    that holds least; None where none can be."""
-    layout, possible = _layouts(request, np.array([float(request.cluster.count)]), request.batch, whole=True)
-    rate, memory = np.broadcast_arrays(*_rates(request, layout, possible, request.batch))
-    fitting = np.where(memory > request.budget, 0.0, rate)
-    fitting = fitting if fitting.any() else rate
-    if fitting.any():
-        at = int(np.argmax(fitting))
-    elif possible.any():
-        at = int(np.argmin(np.where(possible, memory, np.inf)))
-    else:
-        return None
-    columns = {f.name: np.broadcast_to(getattr(layout, f.name), rate.shape) for f in fields(Layout)}
-    return Layout(**{name: int(values.flat[at]) for name, values in columns.items()})
 
 
 def normalised(request: SearchRequest) -> SearchRequest:

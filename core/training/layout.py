@@ -232,11 +232,15 @@ def filled(layout: Layout, accelerators: Counts, batch: int) -> tuple[Layout, np
     """
     least = np.where(np.greater(layout.interleave, 1), layout.pipeline, 1)
     typed = np.greater(layout.micro_batches, 0)
-    room = np.where(typed, accelerators, batch // (layout.micro_batch * least))
+    rank = layout.micro_batch * least  # sequences of a rank's round
+    room = np.where(typed, accelerators, np.where(np.less_equal(rank, batch), -(-batch // rank), 0))
     data = accelerators // (layout.tensor * layout.pipeline * layout.context)
     data = data if np.all(np.greater_equal(room, data)) else np.minimum(data, room)
+    # Ranks that hold one set of experts are whole; of fewer than one set there is a rule that says so.
+    sets = layout.expert // np.gcd(layout.expert, layout.tensor * layout.context)
+    data = data - np.where(np.greater_equal(data, sets), data % sets, 0)
     ranks = np.maximum(data, 1)
-    rounds = -(-batch // (ranks * layout.micro_batch * least)) * least
+    rounds = -(-batch // (ranks * rank)) * least
     return replace(layout, data=ranks, micro_batches=np.where(typed, layout.micro_batches, rounds)), np.greater_equal(
         data, 1
     )

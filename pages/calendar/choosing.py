@@ -44,9 +44,11 @@ def _choices(inputs: Inputs, a: CalendarInputs) -> None:
         return
     due = request.due or request.start + timedelta(days=math.ceil(within) - 1)
     most: float = v[MOST.id]
-    choices = choose_pools(named_plan(reading), request.fleet, request.start, due, most, prices_of(reading))
+    plan = named_plan(reading)
+    choices = choose_pools(plan, request.fleet, request.start, due, most, prices_of(reading))
     limits = f"{format_day(due)}{'' if request.due else f' ({format_duration(86400 * within, 3)})'}"
     limits += "" if math.isnan(most) else f" and {dollars(most)}"
+    limits += " and the plan’s limits" if plan.keeps.typed else ""
     show.takeaway(text.sentence(choices, limits))
     show.small_table(
         [show.Column(heading, numeric=i in (1, 4, 5, 6), whole=i == 2) for i, heading in enumerate(text.CHOICES)],

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias, get_args
 
@@ -80,7 +81,9 @@ from core.planning.form.trained import (
     TARGET,
     WIDE,
 )
-from core.planning.plan import OWN, Plan
+from core.planning.plan import OWN, OWN_LAYOUT, Plan
+from core.planning.search_around import made_own
+from core.training.layout import LayoutError
 from core.views.common.markup import safe_text
 from core.views.plan import text_limits
 from core.views.plan.text_rates import usual_network
@@ -277,7 +280,15 @@ def _field(inputs: Inputs, field: Field, plan: Plan) -> None:
         placeholder = "unknown" if unpriced else price(*plan.price_range)
     elif field == NETWORK:
         placeholder = usual_network(plan)
-    inputs.draw(field, placeholder=placeholder)
+    inputs.draw(field, placeholder=placeholder, changed=partial(_own_from, inputs, plan) if field == LAYING else None)
+
+
+def _own_from(inputs: Inputs, plan: Plan) -> None:
+    """In a callback: a layout of one's own begins as the one that the plan had."""
+    if inputs.now(LAYING.id) == OWN_LAYOUT:
+        with suppress(BudgetError, LayoutError):
+            for name, text in made_own(plan, answer(plan).memory.layout).items():
+                inputs.put(name, text)
 
 
 # ------------------------------------------------------------------------------ what can be done with it

@@ -211,3 +211,23 @@ def test_sizes_of_a_cluster_are_held_against_the_deadline_that_was_set(until: st
     assert ("at most" in line[:200]) == bool(held)
     assert "90 days" not in line
     assert held in line
+
+
+def test_a_layout_of_ones_own_begins_as_the_fastest() -> None:
+    """Chosen in the sidebar: model, accelerators, degrees and memory stay; steps are those of this layout alone, which
+    are no longer than those that the fastest's days are joined by."""
+    app = opened(PARALLEL, SMALL)
+    before = answer(app)
+    fold(app, "plan:layout", open=True)
+    app.segmented_control(key="p_lay").set_value("own").run()
+    assert not app.exception
+    for part in (0, -1):
+        assert (
+            answer(app).split(": a step takes")[part].split(";")[-1]
+            == before.split(": a step takes")[part].split(";")[-1]
+        )
+    texts, fastest = linked(app), applied_layout(plan_from(SMALL)).result
+    own = applied_layout(plan_from({**SMALL, **layout_texts(fastest.layout)})).result
+    assert 0.97 * fastest.seconds < own.seconds <= fastest.seconds * (1 + 1e-9)
+    layout = fastest.layout
+    assert {name: texts[f"p_{name}"] for name in layout_texts(layout)} == layout_texts(layout)

@@ -8,12 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from core.planning.applied_layout import applied_layout
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.memory_fixes import fewest_accelerators, fixes, larger_accelerators, smallest_fix, with_fix
+from core.planning.plan_search import search_layouts
 from core.planning.presets import MEMORY_PRESETS
+from core.planning.search_around import fitting_changes, made_own
 from core.views.common.palette import LIGHT
 from core.views.plan import text_memory
+from core.views.search import text as search_text
 from core.views.training.charts_waterfall import waterfall
 from tests.every import every
 
@@ -149,3 +153,24 @@ def test_bytes_inside_a_node_are_cheaper_than_over_a_network() -> None:
     h = plan_held({"n": "7B", "count": "8", "zero": "0", "prec": "fp32", "seq": "4096"})
     assert fixes(h)[0].texts.get("zero") in ("1", "2", "3")
     assert "tp" not in fixes(h)[0].texts
+
+
+def test_a_change_that_fits_is_named_everywhere_and_applied_fits() -> None:
+    """A long sequence, whose loss in pieces is one of two changes: what holds least is called so, and no page says
+    that nothing helps or that nothing fits where it does."""
+    texts = {"model": "Llama 3.1 8B", "count": "8", "seq": "1048576"}
+    h = memory_estimate(plan_from(texts))
+    assert h.fits == "over"
+    assert "fastest" not in text_memory.counted(h)
+    (fix, *_) = fixes(h)
+    assert dict(fix.texts) == {"off": "true", "chunks": "16"}
+    plan = plan_from({**texts, **made_own(h.plan, h.layout), **fix.texts})
+    held, at = memory_estimate(plan), applied_layout(plan)
+    assert held.total == pytest.approx(float(fix.device_memory.total), rel=1e-12)
+    assert held.spare == at.result.spare > 0
+    assert "it fits, and none of the" in search_text.counted(at, search_layouts(at.request))
+    searched = applied_layout(h.plan).request
+    ways = fitting_changes(searched)
+    assert "16 pieces" in search_text.nothing_fits(h.plan, searched, search_layouts(searched), ways)
+    for way in ways:
+        assert memory_estimate(plan_from({**texts, **dict(way.texts)})).fits == "fits", way.texts

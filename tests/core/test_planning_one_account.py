@@ -14,6 +14,8 @@ from core.budget.interval import Interval
 from core.hardware.accelerators import accelerators
 from core.hardware.rates import Rates
 from core.models.catalog import CATALOG, catalog
+from core.planning.actuals.log import parse_log
+from core.planning.actuals.progress import progress
 from core.planning.applied_layout import applied_layout
 from core.planning.calendar.schedule import Fleet, Run, schedule
 from core.planning.comparison.comparison import QUANTITY, compare_plan, result
@@ -22,11 +24,13 @@ from core.planning.cost.bill import Prices
 from core.planning.cost.pool_bill import ways_to_pay
 from core.planning.evaluation import answer, evaluate
 from core.planning.form.layout import OWN_LAYOUT_FIELDS
-from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_from, plan_of
+from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_from, plan_of, solved_texts
 from core.planning.largest_model import largest
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import FINDS, TYPED, CarriedRates, Limits, Plan, whole_accelerators
+from core.planning.plan_limits import all_checks
 from core.planning.plan_search import search_layouts
+from core.planning.presets import MEMORY_PRESETS
 from core.planning.rates import rates_of
 from core.planning.search_around import cluster_results
 from core.planning.sweep.axes import AXES
@@ -36,9 +40,9 @@ from core.training.layout import RECOMPUTES, LayoutError
 from core.training.optimizers import optimizers
 from core.training.precision import POLICIES
 from core.units import format_duration
+from core.views.actuals.text import example
 from core.views.calendar import text as calendar_text
 from core.views.plan import text, text_memory
-from core.views.plan.text_limits import all_checks
 from core.views.report.plan_table import plan_lines, step_lines
 from core.views.search import text as search_text
 from core.views.sweep import text as sweep_text
@@ -386,3 +390,36 @@ def test_layouts_of_counts_that_do_not_divide_have_idle_accelerators() -> None:
         assert count - 8 <= a.memory.layout.accelerators <= count
         fewer = answer(plan_from({"model": "Llama 3.3 70B", "gpu": "H200 SXM", "count": f"{count - 40}"}))
         assert a.middle.days < fewer.middle.days
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {"model": "Llama 3.3 70B", "tokens": "3.5T"},
+        {"model": "Qwen3 30B-A3B", "gpu": "H200 SXM"},
+        {"n": "70B", "tokens": "4T", "tp": "8", "pp": "4"},
+        {"model": "DeepSeek-V3", "tokens": "3T", "gb": "64M tokens", "tp": "8", "pp": "8", "ep": "64", "zero": "1"},
+    ],
+)
+def test_accelerators_that_are_asked_for_are_one_number_of_whole_copies(texts: dict[str, str]) -> None:
+    """The sentence, the table, a comparison, what is stored and carried on, the layout, its memory, the job's log."""
+    plan = plan_from({**texts, "find": "accelerators", "within": "90 days"})
+    a = answer(plan)
+    (line,) = (line for line in plan_lines(a) if line.name == "accelerators")
+    assert f"**{a.count:,}** {a.device.name}" in text.sentence(a)
+    found = {a.count, line.value, QUANTITY["accelerators"].of(a, None).mid, results_of(a)["accelerators"]}
+    found |= {int(solved_texts(a)["count"].replace(",", "")), a.memory.plan.accelerators}
+    found |= {applied_layout(plan).plan.accelerators}
+    assert len(found) == 1
+    assert a.count >= a.middle.accelerators
+    if plan.own_layout:
+        assert a.count == int(a.memory.layout.accelerators)
+    assert progress(parse_log(example(a)), a)
+
+
+def test_a_part_of_one_accelerator_is_found_where_more_of_them_are_no_faster() -> None:
+    """A fine-tuning on one desktop: the table of its throughput is flat, and a part of one is enough."""
+    plan = plan_from({**MEMORY_PRESETS["QLoRA 8B on 24 GB"], "find": "accelerators", "within": "90 days"})
+    for device in ("M2 Ultra 192 GB", "H100 SXM", "RTX 4090"):
+        a = answer(replace(plan, accelerator=device))
+        assert 0 < a.middle.accelerators < a.count == 1

@@ -23,6 +23,7 @@ from core.planning.cost.form import MONEY_FIELDS
 from core.planning.cost.pool_bill import PoolCost, pool_costs, ways_to_pay
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_form, plan_from
+from core.planning.plan_limits import all_checks
 from core.units import QuantityError
 from core.views.calendar import text as calendar_text
 from core.views.calendar import text_fit, text_pools
@@ -396,3 +397,22 @@ def test_a_run_that_its_accelerators_do_not_hold_is_marked_with_by_how_much() ->
     refused = calendar_request(read({**texts, "tp": "7", "mfu": "40%"})).schedule()
     assert text_fit.fit(refused.runs[0])[0] == "✗ no layout"
     assert len(text_fit.layout_row(refused.runs[0])) == len(text_fit.LAYOUTS)
+
+
+def test_a_way_meets_all_where_the_line_of_limits_says_so() -> None:
+    """Deadline, money, power and memory kept free of the plan: of each way those of its own answer."""
+    limited = {"count": "512", "until": "200 days", "mw": "1 MW", "model": "Llama 3.3 70B"}
+    met: set[bool] = set()
+    for texts in ({}, {"spend": "$9M"}, {"sure": "P90"}, {"mw": "600 MW"}):
+        plan = plan_from({**limited, **texts})
+        choices = choose_pools(plan, Fleet("H100 SXM", 512), START, DUE, math.nan, Prices())
+        for choice in choices:
+            if choice.schedule:
+                every = all_checks(choice.schedule.runs[0].answer)
+                assert [check.met for check in choice.limits] == [check.met for check in every]
+                kept = all(check.met is not False for check in every)
+                assert choice.meets == (choice.in_time and choice.affordable and kept)
+                met.add(kept)
+                remark = text_pools.rows([choice])[0][-1]
+                assert ("power missed by" in remark[1]) == any(c.id == "power" and c.met is False for c in every)
+    assert met == {True, False}

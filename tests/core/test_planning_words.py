@@ -13,7 +13,6 @@ from core.models.flops import flops_per_token
 from core.planning.evaluation import Answer, answer
 from core.planning.form.plan_form import plan_from
 from core.planning.nearest_runs import similar_runs
-from core.planning.plan import whole_accelerators
 from core.planning.presets import LECTURE, PRESETS
 from core.runs.published import Comparison, compare, compare_all, full_runs, models_with_runs
 from core.runs.scores import predictions, score
@@ -56,7 +55,7 @@ def test_answer_of_the_lecture() -> None:
         ("tokens", "180 days", ("15T tokens", "11.3T–18.8T", "180 days")),
         ("tokens", "$5M", ("3.63T–7.07T", "62.6 days", "$5 M")),
         ("parameters", "180 days", ("70B parameters", "52.5B–87.5B", "15T tokens", "180 days")),
-        ("accelerators", "180 days", ("180 days", "1,024 H100 SXM", "819–1,365")),
+        ("accelerators", "180 days", ("180 days", "1,024 H100 SXM", "832–1,376")),
         ("MFU", "180 days", ("180 days", "MFU of 40 %", "1,024 H100 SXM")),
     ],
 )
@@ -149,7 +148,7 @@ def test_table_and_sentence_show_the_same_figures() -> None:
     result = planned(find="accelerators", mfu="35-45%")
     count = next(line for line in plan_lines(result) if line.name == "accelerators")
     assert [count.worst, count.value, count.best] == [
-        whole_accelerators(column.accelerators) for column in (result.low, result.middle, result.high)
+        result.whole(column.accelerators) for column in (result.low, result.middle, result.high)
     ]
     assert f"**{format_count(float(count.value))}**" in plan_text.sentence(result)
 

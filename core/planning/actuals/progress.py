@@ -12,7 +12,7 @@ from core.formula import Explanation, Symbol, formula
 from core.planning.actuals.log import Array, LoggedRun
 from core.planning.evaluation import Answer, answer
 from core.planning.own_runs import OwnRun, parse_own_runs
-from core.planning.plan import Plan, whole_accelerators
+from core.planning.plan import Plan
 from core.planning.sensitivity import plan_as_answered
 from core.sources import OWN
 from core.units import QuantityError, format_count, significant
@@ -225,7 +225,7 @@ def own_run_text(own: OwnRun) -> str:
 def _own_run(a: Answer, trained: float, day: float) -> tuple[OwnRun | None, str]:
     """The job as a run of one's own, and why it cannot be one."""
     m = a.middle
-    count = float(whole_accelerators(m.accelerators))
+    count = float(a.count)
     text = own_run_text(OwnRun(m.parameters, trained, a.device.name, count, 24 * day * count, False))
     try:
         (own,) = parse_own_runs(text)

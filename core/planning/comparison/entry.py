@@ -73,7 +73,7 @@ def results_of(a: Answer) -> dict[str, float]:
         value = float(a.memory.total)
     except LayoutError:
         value = math.nan
-    values = (m.days, a.dollars.mid, m.accelerators, m.mfu, value, a.energy.mid)
+    values = (m.days, a.dollars.mid, a.count, m.mfu, value, a.energy.mid)
     return {name: value for name, value in zip(RESULTS, map(float, values), strict=True) if math.isfinite(value)}
 
 

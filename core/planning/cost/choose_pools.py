@@ -1,5 +1,5 @@
 """Which pool a plan should run on, and how many to rent instead: every way on the calendar, with its days, dollars and
-power, and whether it keeps the deadline and the money there is.
+power, and whether it keeps the deadline, the money there is and every limit of the plan.
 
 One plan is one job, on one pool: no way here mixes accelerators. The fewest to rent are the exact inverse of the plan's
 days, rounded up to whole copies of the model.
@@ -18,8 +18,8 @@ from core.planning.calendar.schedule import Fleet, Run, Schedule, maintenance, s
 from core.planning.cost.bill import Prices
 from core.planning.cost.pool_bill import pool_costs
 from core.planning.evaluation import answer
-from core.planning.memory_estimate import model_copies
 from core.planning.plan import Limits, Plan
+from core.planning.plan_limits import Check, all_checks, all_met
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ class PoolChoice:
     """One way to run the plan. accelerators: that it takes. fewest: whether these are the fewest that keep the
     deadline, not all there are. dollars: NaN where unknown. watts: on average while it runs, cooling and supply
     included; NaN where unknown. late: days after the deadline, in the middle and at the late end, negative before it.
-    over: dollars above what there is. problem: why there is no such way; the rest is empty then."""
+    over: dollars above what there is. limits: those of the plan itself. problem: why there is no such way; the rest
+    is empty then."""
 
     pool: Pool
     accelerators: int
@@ -37,6 +38,7 @@ class PoolChoice:
     watts: float = math.nan
     late: tuple[int, int] = (0, 0)
     over: float = math.nan
+    limits: tuple[Check, ...] = ()
     problem: str = ""
 
     @property
@@ -52,8 +54,8 @@ class PoolChoice:
 
     @property
     def meets(self) -> bool:
-        """Whether it keeps both."""
-        return self.in_time and self.affordable
+        """Whether it keeps both, and misses no limit of the plan."""
+        return self.in_time and self.affordable and all_met(self.limits) is not False
 
 
 def rentable() -> tuple[Pool, ...]:
@@ -79,7 +81,7 @@ def choose_pools(
 ) -> tuple[PoolChoice, ...]:
     """The plan on each pool of the fleet alone, all that runs may take of it, and on the fewest of each accelerator to
     rent that end in time: those of the rented pools, or of the catalogue where none is. The best first: what keeps
-    deadline and money, then what is in time, by dollars. most: dollars, NaN where any will do.
+    deadline, money and the plan's limits, then what is in time, by dollars. most: dollars, NaN where any will do.
     """
     asked = _Asked(plan, fleet, start, due, most, prices)
     choices = [_choice(asked, pool, pool.usable) for pool in (fleet.cluster, *fleet.pools)]
@@ -113,6 +115,7 @@ def _choice(asked: _Asked, pool: Pool, count: int) -> PoolChoice:
         watts=answer.energy.mid / (24 * answer.middle.days),
         late=(s.late(s.ends.mid), s.late(s.ends.high)),
         over=dollars - asked.most,
+        limits=all_checks(answer),
     )
 
 
@@ -126,7 +129,7 @@ def _fewest(asked: _Asked, pool: Pool) -> PoolChoice:
         return PoolChoice(pool, 0, fewest=True, problem=f"It opens on {pool.first}, after the deadline.")
     inverse = replace(plan_on(pool, asked.plan), find="accelerators", limits=Limits(days))
     try:
-        count = model_copies(inverse, answer(inverse).middle.accelerators)
+        count = answer(inverse).count
     except BudgetError as problem:
         return PoolChoice(pool, 0, fewest=True, problem=str(problem))
     return replace(_choice(asked, replace(pool, accelerators=count, spares=0, events=()), count), fewest=True)

@@ -37,7 +37,6 @@ from core.planning.form.whole_run import (
     WHOLE,
     WRITES,
 )
-from core.planning.memory_estimate import model_copies
 from core.planning.plan import (
     FINDS,
     OWN,
@@ -458,7 +457,7 @@ def solved_texts(a: Answer) -> dict[str, str]:
     """The texts of the fields whose place an answer takes, with what was found in them."""
     match a.find:
         case "accelerators":
-            return {COUNT.id: f"{model_copies(a.plan, a.middle.accelerators):,}"}
+            return {COUNT.id: f"{a.count:,}"}
         case "parameters":
             return {MODEL_NAME.id: TYPED, PARAMETERS.id: _in_full(a.middle.parameters, PARAMETERS)}
         case "tokens":

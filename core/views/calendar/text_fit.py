@@ -61,4 +61,4 @@ def layout_row(run: ScheduledRun) -> tuple[tuple[str, str], ...]:
         seconds = format_duration(applied_layout(run.run.plan).result.seconds, 3), ""
     except (BudgetError, LayoutError) as problem:
         seconds = "–", str(problem)
-    return name, (laid_out(h.layout), which_layout(h.plan)), seconds, held
+    return name, (laid_out(h.layout), which_layout(h)), seconds, held

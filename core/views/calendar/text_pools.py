@@ -7,18 +7,21 @@ from collections.abc import Sequence
 
 from core.dates import format_day
 from core.planning.calendar.dates import between
+from core.planning.calendar.schedule import ScheduledRun
 from core.planning.cost.choose_pools import PoolChoice
 from core.units import format_count, format_duration, format_quantity
 from core.views.calendar.text import against
 from core.views.common.markup import unmarked
-from core.wording import dollars, rent
+from core.views.plan.text_limits import missed
+from core.wording import dollars, listed, rent
 
 CHOICES = ("way", "accelerators", "ends", "deadline", "days", "cost", "power", "")
 
 NOTE = (
     "A run uses one pool: no job mixes accelerators of two. Each way has the plan alone on its pool; what other pools "
     "cost while they idle is in the bill, not here. The fewest are the exact inverse of the days, in the middle of the "
-    "range: half of such runs end later. Power is the average while it runs, cooling and supply included."
+    "range: half of such runs end later. Power is the average while it runs, cooling and supply included, and under it "
+    "the most at once. A way that misses a limit of the plan meets not all."
 )
 
 
@@ -50,9 +53,14 @@ def _row(choice: PoolChoice) -> tuple[tuple[str, str], ...]:
         (f"{'✓' if choice.in_time else '✗'} {against(choice.late[0])}", pool_ends or _late_end(choice)),
         (format_duration(86400 * run.answer.middle.days, 3), ""),
         _cost(choice),
-        (power, ""),
-        ("✓ meets all" if choice.meets else "✗", ""),
+        (power, _most_at_once(run)),
+        ("✓ meets all" if choice.meets else "✗", "; ".join(missed(choice.limits))),
     )
+
+
+def _most_at_once(run: ScheduledRun) -> str:
+    watts = run.answer.middle.peak_watts
+    return "" if math.isnan(watts) else f"at most {format_quantity(watts, 'watts', 3)}"
 
 
 def _late_end(choice: PoolChoice) -> str:
@@ -78,4 +86,5 @@ def sentence(choices: Sequence[PoolChoice], limits: str) -> str:
         return f"No way keeps {limits}."
     lacks = [against(nearest.late[0])] if nearest.late[0] > 0 else []
     lacks += [f"{dollars(nearest.over)} over"] if nearest.over > 0 else []
-    return f"No way keeps {limits}. The nearest is **{way(nearest)}**: {' and '.join(lacks) or 'its pool ends before'}."
+    lacks += missed(nearest.limits)
+    return f"No way keeps {limits}. The nearest is **{way(nearest)}**: {listed(lacks) or 'its pool ends before'}."

@@ -66,7 +66,7 @@ def _sentence(a: Answer) -> str:
     trained = result if a.find == "parameters" else size(m.parameters, a.model)
     result = f"**{format_count(m.tokens, 3)}** tokens{_range(a, 'tokens', _three)}"
     text = result if a.find == "tokens" else f"**{format_count(m.tokens)}** {plural(m.tokens, 'token')}"
-    count = f"**{format_count(whole_accelerators(a.middle.accelerators))}** {a.device.name}"
+    count = f"**{format_count(a.count)}** {a.device.name}"
     cost = _cost(a)
     money = f", for {cost}" if cost else ""
     if a.find == "time":
@@ -76,7 +76,7 @@ def _sentence(a: Answer) -> str:
     if a.find in ("tokens", "parameters"):
         return f"{count} train {trained} on {text} {limit}{money}."
     if a.find == "accelerators":
-        near = _range(a, "accelerators", lambda n: format_count(whole_accelerators(n)))
+        near = _range(a, "accelerators", lambda n: format_count(a.whole(n)))
         return f"Training {trained} on {text} {limit} takes {count}{near}{money}."
     return f"Training {trained} on {text} {limit} takes an MFU of **{percent(m.mfu)}** on {count}{money}."
 
@@ -236,7 +236,7 @@ def whole_nodes(a: Answer) -> str:
     per_node = a.device.node_size
     if a.find != "accelerators" or per_node == 1:
         return ""
-    nodes = math.ceil(whole_accelerators(a.middle.accelerators) / per_node)
+    nodes = math.ceil(a.count / per_node)
     try:
         taken = answer(replace(a.plan, find="time", accelerators=float(nodes * per_node)))
     except BudgetError:

@@ -6,9 +6,7 @@ import math
 from collections.abc import Sequence
 
 from core.planning.evaluation import Answer
-from core.planning.plan import whole_accelerators
-from core.planning.plan_limits import Check, Limited, all_met, checks, nearest
-from core.training.layout import LayoutError
+from core.planning.plan_limits import Check, Limited, all_checks, all_met, nearest
 from core.units import format_count, format_duration, format_quantity
 from core.views.plan.text_memory import gib
 from core.wording import listed, percent, plural, rent
@@ -34,14 +32,6 @@ _AS_GOOD_AS_SURE = 0.9995
 def limit_checks(a: Answer) -> tuple[Check, ...]:
     """The limits of an answered plan, that of memory where it can be laid out; none where nobody typed any."""
     return all_checks(a) if a.plan.keeps.typed else ()
-
-
-def all_checks(a: Answer) -> tuple[Check, ...]:
-    """The same, with that of memory though nobody typed any."""
-    try:
-        return checks(a, a.memory)
-    except LayoutError:
-        return checks(a, None)
 
 
 def amount_of(check: Check, value: float) -> str:
@@ -70,6 +60,11 @@ def outcome(check: Check) -> str:
         return f"{mark(check)}: no steps are that fast"
     by = amount_of(check, abs(check.over))
     return f"{mark(check)} with {by} to spare" if check.met else f"{mark(check)} by {by}"
+
+
+def missed(every: Sequence[Check]) -> list[str]:
+    """By how much each limit is missed that is: ``power missed by 4.19 kW``."""
+    return [f"{NAMES[check.id]} {outcome(check).removeprefix('✗ ')}" for check in every if check.met is False]
 
 
 def reached(a: Answer, check: Check) -> str:
@@ -167,13 +162,13 @@ def what_it_takes(a: Answer, every: Sequence[Check]) -> str:
             if check.met is False and check.id == "deadline" and a.find == "time":
                 sentences.append(f"No number of {a.device.name} keeps {named(a, check)}.")
             continue
-        missed = [
+        others = [
             named(result, other)
             for other in limit_checks(result)
             if other.met is False and other.id not in (check.id, "memory")
         ]
-        still = f", which misses {listed(missed)}" if missed else ""
-        count = f"**{format_count(whole_accelerators(result.middle.accelerators))}** {a.device.name}"
+        still = f", which misses {listed(others)}" if others else ""
+        count = f"**{format_count(result.count)}** {a.device.name}"
         match check.id:
             case "money":
                 sentences.append(

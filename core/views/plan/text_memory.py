@@ -9,7 +9,7 @@ from core.hardware.accelerators import Accelerator
 from core.planning.largest_model import Largest, largest_by_states
 from core.planning.memory_estimate import Grid, MemoryEstimate, plan_checkpoint
 from core.planning.memory_fixes import Fix, fewest_accelerators, fixes, largest
-from core.planning.plan import OWN, Plan, whole_accelerators
+from core.planning.plan import OWN, whole_accelerators
 from core.planning.resolved_layout import FIELD_IDS, timed_request
 from core.training.activations.tensors import SavedTensor
 from core.training.device.largest import largest_micro_batch, largest_seq_len
@@ -70,13 +70,17 @@ def counted(h: MemoryEstimate, which: str = "") -> str:
     sequences = (
         f"{layout.micro_batch:,} {plural(int(layout.micro_batch), 'sequence')} of {h.plan.seq_len:,} tokens at a time"
     )
-    which = f"{which or which_layout(h.plan)}: {laid_out(layout)}"
+    which = f"{which or which_layout(h)}: {laid_out(layout)}"
     return f"{h.optimizer.name} {h.policy.phrase} · {which} · {sequences} · {recomputed(layout)}"
 
 
-def which_layout(plan: Plan) -> str:
+def which_layout(h: MemoryEstimate) -> str:
     """Whose layout it is."""
-    return "own layout" if plan.own_layout else "fastest layout" if timed_request(plan) else "usual layout, none timed"
+    if h.plan.own_layout:
+        return "own layout"
+    if timed_request(h.plan) is None:
+        return "usual layout, none timed"
+    return "layout that holds least, as none fits" if h.fits == "over" else "fastest layout"
 
 
 def recomputed(layout: Layout) -> str:
@@ -194,7 +198,7 @@ def what_is_counted(item: Largest, everything: Largest) -> str:
         return (
             f"On each {gib(float(h.device_memory.states))} of model states, {each(h)}; {gib(rest)} of "
             f"activations, buffers and "
-            f"runtime. {counted(h, which_layout(item.plan) if item.plan.own_layout else 'sharded')}"
+            f"runtime. {counted(h, which_layout(h) if item.plan.own_layout else 'sharded')}"
         )
     rest = "an unknown number" if math.isnan(everything.parameters) else format_count(everything.parameters)
     return f"{each(h)}. Activations, buffers and the runtime come on top: with them it is **{rest}** parameters."
@@ -350,6 +354,7 @@ _CHANGES = {
     "tp": "tensor parallel {}",
     "pp": "pipeline of {} stages",
     "off": "optimizer offloaded",
+    "chunks": "the loss in {} pieces",
 }
 
 

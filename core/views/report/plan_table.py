@@ -10,7 +10,6 @@ from core.models.flops import conventions, train_flop_6nd
 from core.planning.applied_layout import AppliedLayout
 from core.planning.compute_optimal import overtraining
 from core.planning.evaluation import Answer, Estimate, dollars_over
-from core.planning.plan import whole_accelerators
 from core.planning.rates import replaced_rates
 from core.training.layout import LayoutError
 from core.units import UNIT, Kind, format_quantity
@@ -89,7 +88,7 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
         ),
         Line("sequence length", float(plan.seq_len), "count"),
         Line("accelerator", device.name, note=device.source),
-        line("accelerators", lambda estimate: whole_accelerators(estimate.accelerators), "count"),
+        line("accelerators", lambda estimate: a.whole(estimate.accelerators), "count"),
         *_nodes(a, columns),
         Line("dense peak of one", a.peak, "flop_per_s", note=a.dtype),
         *(Line(f"measured, {rate.name}", rate.measured, rate.kind, note=whose) for rate in replaced_rates(plan)),
@@ -189,7 +188,5 @@ def _nodes(a: Answer, columns: Sequence[Estimate]) -> tuple[Line, ...]:
     size = a.device.node_size
     if a.find != "accelerators" or size == 1:
         return ()
-    worst, middle, best = (
-        float(size * math.ceil(whole_accelerators(column.accelerators) / size)) for column in columns
-    )
+    worst, middle, best = (float(size * math.ceil(a.whole(column.accelerators) / size)) for column in columns)
     return (Line(f"accelerators, in whole nodes of {size}", middle, "count", worst, best),)

@@ -99,7 +99,11 @@ _JOINED = 0.005
 def counted(at: AppliedLayout, result: SearchResult) -> str:
     """The quieter line: the whole run, the batch, what is recomputed, what runs it, and how many plans there are."""
     free = f" with {percent(result.kept_free)} of memory free" if result.kept_free else ""
-    return f"{whole_run(at.answer)} · {stepped(at)} · {result.fitting:,} of {result.count:,} plans fit{free}"
+    run = whole_run(at.answer)
+    if not result.fitting and at.result.spare >= 0:
+        off = ", of which none offloads" if at.result.layout.offload and at.request.constraints.offload == 0 else ""
+        return f"{run} · {stepped(at)} · it fits, and none of the {result.count:,} plans that are searched{off}"
+    return f"{run} · {stepped(at)} · {result.fitting:,} of {result.count:,} plans fit{free}"
 
 
 def stepped(at: AppliedLayout) -> str:
@@ -145,6 +149,7 @@ def nothing_fits(plan: Plan, request: SearchRequest, result: SearchResult, ways:
 
 
 _CHANGED = {
+    "chunks": "with **the loss in {} pieces**",
     "koff": "with **offload allowed**",
     "knode": "with **tensor parallelism over nodes**",
     "count": "on **{}** of them",

@@ -1,0 +1,176 @@
+"""The fastest layout of so many accelerators, some of which may stay idle, found without a walk through all there are.
+
+A coarse grid comes first: degrees that are powers of two, every one with every other. The best of it in each of some
+splits then move, a few fields at a time, to the best of all values that these can have together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.search.fastest import choices, cuts_of, grid
+from core.search.request import SearchRequest
+from core.search.space import chunked, divisors
+from core.training.layout import Layout, allowed, filled
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Columns = Mapping[str, Ints]
+"""Fields of `Layout` by name, without those that accelerators and batch leave."""
+
+_STARTS = 6
+"""Layouts of the coarse grid that move, each of another split over tensor- and pipeline-parallel ranks."""
+
+_WORTH = 1e-3
+"""Share by which a move has to be faster: of two as fast the plainer one stays."""
+
+_MICRO_BATCHES = (*range(1, 17), 20, 24, 32, 48, 64)
+_FEWEST_TOKENS = 512
+"""Tokens of a sequence that one context-parallel rank takes at least."""
+
+_NODE = -1
+"""Stands for the data-parallel ranks of one node."""
+
+_PINNED = ("tensor", "pipeline", "interleave", "context", "expert", "data", "micro_batch", "zero", "recompute")
+
+_SPARE = 1e-12
+"""What leaves too little free counts this much of its pace, so that it comes after all that leaves enough."""
+
+
+@lru_cache(maxsize=1024)
+def fastest_layout(request: SearchRequest) -> Layout | None:
+    """The fastest of these layouts on the request's accelerators, some of which may stay idle; where none fits, the one
+    that holds least; None where none can be."""
+    start = _started(request)
+    if start is None:
+        return None
+    columns, score = start
+    for move in _moves(request):
+        columns, score = _moved(request, columns, score, move)
+    at = int(np.argmax(score))
+    layout, _ = _laid(request, {name: values[at : at + 1] for name, values in columns.items()})
+    return Layout(**{f.name: int(np.ravel(getattr(layout, f.name))[0]) for f in fields(Layout)})
+
+
+def _laid(request: SearchRequest, columns: Columns) -> tuple[Layout, Any]:
+    """Layouts with their data-parallel ranks and micro-batches, and which of them can be."""
+    pins, count = request.constraints, request.cluster.count
+    typed = Layout(**columns, micro_batches=pins.micro_batches or 0)
+    layout, possible = filled(typed, count, request.batch)
+    possible = possible & allowed(request.spec, layout, request.seq_len, count)
+    possible = possible & chunked(request.spec.layers, layout.pipeline, layout.interleave)
+    for name in _PINNED:
+        if getattr(pins, name) is not None:
+            possible = possible & pins.allowed(name, getattr(layout, name))
+    return layout, possible
+
+
+def _score(request: SearchRequest, columns: Columns, least: Any = -np.inf) -> Floats:
+    """Tokens per second of layouts; far less of those that leave too little free, the bytes above nothing of those that
+    do not fit, with a minus; minus infinity of those that cannot be, or are no faster than ``least``."""
+    layout, possible = _laid(request, columns)
+    seconds, pinned = request.step(layout, 1).total, request.constraints.micro_batches
+    batch = layout.data * layout.micro_batch * pinned if pinned else request.batch
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = np.where(seconds > 0, batch * request.seq_len / seconds, 0.0)
+    asked = possible & (rate > least)
+    score = np.full(asked.shape, -np.inf)
+    places = np.nonzero(asked)
+    if not len(places[0]):
+        return score
+    some = len(places[0]) < asked.size // 2
+    memory = request.bytes_of(_at(layout, asked.shape, places) if some else layout)
+    if not some:
+        memory = np.broadcast_to(memory, asked.shape)[places]
+    rate = np.broadcast_to(rate, asked.shape)[places]
+    rate = np.where(memory > request.budget, _SPARE * rate, rate)
+    score[places] = np.where((rate > 0) & ~(memory > request.usable), rate, -memory)
+    return score
+
+
+def _at(layout: Layout, shape: tuple[int, ...], places: Any) -> Layout:
+    """Some of the layouts, as columns."""
+    return Layout(*(np.broadcast_to(getattr(layout, f.name), shape)[places] for f in fields(Layout)))
+
+
+def _started(request: SearchRequest) -> tuple[Columns, Floats] | None:
+    """The best of the grid for each of the best splits over tensor and pipeline, a row each; None where none can be."""
+    tried = grid(request)
+    score = _score(request, tried)
+    shape = score.shape
+    by_split = np.moveaxis(np.arange(score.size).reshape(shape), -1, 2).reshape(shape[1], shape[-1], -1)
+    inside = score.ravel()[by_split]
+    each = inside.max(axis=2)
+    # Of each number of tensor-parallel ranks the best first, then the best of all others.
+    first = each == each.max(axis=1, keepdims=True)
+    order = np.lexsort((-each.ravel(), ~first.ravel()))[:_STARTS]
+    places = by_split.reshape(each.size, -1)[order, inside.reshape(each.size, -1)[order].argmax(axis=1)]
+    places = places[score.ravel()[places] > -np.inf]
+    if not len(places):
+        return None
+    columns = {name: np.broadcast_to(values, shape).ravel()[places] for name, values in tried.items()}
+    return {"shard_group": np.zeros_like(places), "offload": np.zeros_like(places)} | columns, score.ravel()[places]
+
+
+def _moves(request: SearchRequest) -> tuple[Columns, ...]:
+    """What is moved at once: fields with all values that are tried of them, each along an axis of its own."""
+    spec, count, pins = request.spec, request.cluster.count, request.constraints
+    per_node, most = request.cluster.per_node, min(spec.layers, count)
+    stages = choices(request, "pipeline", np.arange(1, most + 1)).tolist()
+    cuts = {p: cuts_of(request, p) for p in stages}
+    every = np.array([(p, v) for p in stages for v in cuts[p].tolist()]).T
+    ends = np.array([(p, v) for p in stages for v in sorted({int(cuts[p].min()), int(cuts[p].max())})]).T
+    tensor = choices(request, "tensor", divisors(per_node) if pins.keeps_tensor_in_node else 2 ** np.arange(7))
+    context = choices(request, "context", divisors(request.seq_len, min(count, request.seq_len // _FEWEST_TOKENS or 1)))
+    experts = choices(request, "expert", divisors(spec.experts.count if spec.experts else 1))
+    again, zero = (choices(request, name, values) for name, values in (("recompute", range(3)), ("zero", range(4))))
+    batch, offload = choices(request, "micro_batch", _MICRO_BATCHES), pins.choices("offload", (0, 1))
+    groups = np.array([0, _NODE])
+    split = {"tensor": tensor, "context": context}
+    experts_moved = (_axes({**split, "expert": experts, "recompute": again}),) if len(experts) > 1 else ()
+    return (
+        _axes({("pipeline", "interleave"): every, "micro_batch": batch[:4], "recompute": again, "zero": zero}),
+        _axes({**split, "micro_batch": batch, "recompute": again}),
+        _axes({**split, ("pipeline", "interleave"): ends, "recompute": again}),
+        *experts_moved,
+        _axes({"micro_batch": batch, "recompute": again, "zero": zero, "shard_group": groups, "offload": offload}),
+    )
+
+
+def _axes(values: Mapping[str | tuple[str, ...], Ints]) -> Columns:
+    """Each column along an axis of its own, after one for the rows; fields that go together are named together."""
+    columns: dict[str, Ints] = {}
+    for axis, (names, column) in enumerate(values.items()):
+        shape = (1, *(-1 if i == axis else 1 for i in range(len(values))))
+        rows = [row.reshape(shape) for row in np.atleast_2d(column)]
+        columns |= dict(zip((names,) if isinstance(names, str) else names, rows, strict=True))
+    return columns
+
+
+def _moved(request: SearchRequest, columns: Columns, score: Floats, move: Columns) -> tuple[Columns, Floats]:
+    """Every row moved to the best of the values, where that is better by enough."""
+    ahead = (-1, *(1 for _ in range(next(iter(move.values())).ndim - 1)))
+    tried = {name: values.reshape(ahead) for name, values in columns.items()} | dict(move)
+    if "tensor" in move:
+        tried["sequence_parallel"] = (move["tensor"] > 1).astype(int)
+    if "shard_group" in move:
+        node = request.cluster.per_node // tried["tensor"]
+        tried["shard_group"] = np.where(move["shard_group"] == _NODE, node, 0)
+    least = score + _WORTH * np.abs(score)
+    found = _score(request, tried, np.maximum(least, 0).reshape(ahead))
+    shape, rows = found.shape, np.arange(len(score))
+    flat = found.reshape(len(rows), -1)
+    at = flat.argmax(axis=1)
+    best = flat[rows, at]
+    better = best > least
+    kept = {
+        name: np.where(better, np.broadcast_to(tried[name], shape).reshape(len(rows), -1)[rows, at], values)
+        for name, values in columns.items()
+    }
+    return kept, np.where(better, best, score)
