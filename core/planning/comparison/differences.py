@@ -64,13 +64,17 @@ def same_value(form: ParsedForm, other: ParsedForm, field: Field) -> bool:
 
 
 def differing_fields(readings: Sequence[ParsedForm]) -> tuple[Differing, ...]:
-    """The fields in which not all plans say the same, in the form's order."""
+    """The fields in which not all plans say the same, in the form's order.
+
+    What a search is not kept from is no difference to a layout of one's own, which is one already.
+    """
     counts = [effective_fields(reading) for reading in readings]
     differences: list[Differing] = []
     for field in PLAN_FORM.fields:
         results = [field.id in there for there in counts]
         given = [r for r, there in zip(readings, results, strict=True) if there]
-        if any(not same_value(r, given[0], field) for r in given[1:]) or (given and not all(results)):
+        left_open = field in KEPT_FIELDS and all(r.texts[field.id] == field.default for r in given)
+        if any(not same_value(r, given[0], field) for r in given[1:]) or (given and not all(results) and not left_open):
             texts = tuple(r.texts[field.id] if there else None for r, there in zip(readings, results, strict=True))
             differences.append(Differing(field, texts))
     return tuple(differences)
