@@ -8,6 +8,8 @@
 PYTHON ?= python3
 PORT ?= 8501
 BIN := .venv/bin
+# The processes that tests start read what the first of them compiled.
+export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal --durations 10
 
 .PHONY: run test test-all lint perf gpu screenshots format
@@ -27,7 +29,7 @@ test-all: test
 lint: .venv/test.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/pyright --threads 2
 
 format: .venv/test.stamp
 	$(BIN)/ruff check --fix .

@@ -44,6 +44,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
+def pytest_collection_finish() -> None:
+    """What is imported by now stays: garbage is looked for after every run of a page, and need not be looked for there."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Name what needed a second try: a test that needs it often is a fault to be repaired."""
     again = sorted({report.nodeid for report in terminalreporter.stats.get("rerun", [])})

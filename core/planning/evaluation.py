@@ -410,15 +410,6 @@ def _unlaid(terms: Terms, plan: Plan, params: float, accelerators: float) -> Bud
     return None
 
 
-def dollars_over(a: Answer) -> str:
-    """Of what the dollars are a range: of hours, of prices, or both; empty where they are one amount."""
-    if not a.dollars.low < a.dollars.high:
-        return ""
-    over = ["hours"] if a.range_of("hours").low < a.range_of("hours").high else []
-    over += ["prices"] if a.plan.price_range[0] < a.plan.price_range[1] else []
-    return f"over the range of {' and '.join(over)}"
-
-
 def _shares(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
     """Goodput, and the MFU over all hours, of the steps alone, and of the time that trains.
 

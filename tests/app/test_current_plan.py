@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+import math
+from itertools import count
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -17,8 +18,6 @@ from tests.app.test_saved import only, save
 PLAN_PAGES = tuple(page for page in PAGES if page.plans)
 """Pages that ask of the current plan."""
 
-CHANGED = {"count": "96", "gpu": "H200 SXM"}
-
 
 def plan_on(app: AppTest, page: PageSpec) -> dict[str, str]:
     """The plan that the page's own link carries."""
@@ -26,10 +25,13 @@ def plan_on(app: AppTest, page: PageSpec) -> dict[str, str]:
     return {field.id: link[field.id] for field in PLAN_FIELDS if field.id in link}
 
 
-def change(app: AppTest, page: PageSpec) -> None:
-    app.text_input(key="p_count").set_value(CHANGED["count"])
-    app.selectbox(key="p_gpu").set_value(CHANGED["gpu"]).run()
+def change(app: AppTest, count: int) -> dict[str, str]:
+    """Gives the fields that are others now."""
+    changed = {"count": str(count), "gpu": ("H200 SXM", "B200")[count % 2]}
+    app.text_input(key="p_count").set_value(changed["count"])
+    app.selectbox(key="p_gpu").set_value(changed["gpu"]).run()
     assert not app.exception
+    return changed
 
 
 def go(app: AppTest, page: PageSpec) -> AppTest:
@@ -45,19 +47,22 @@ def test_every_page_opens_on_the_same_plan(page: PageSpec) -> None:
     assert plan_on(opened(page, {}), page) == plan_on(opened(COMPUTE, {}), COMPUTE)
 
 
-@pytest.mark.parametrize(("first", "then"), list(permutations(PAGES, 2)), ids=lambda page: page.id)
-def test_a_plan_changed_on_one_page_shows_on_another(first: PageSpec, then: PageSpec) -> None:
-    """Pages without a plan let it pass."""
-    begun = first if first in PLAN_PAGES else COMPUTE
-    app = opened(begun, {})
-    change(app, begun)
-    if begun != first:
-        go(app, first)
-    go(app, then)
-    last = then if then in PLAN_PAGES else MEMORY
-    if last != then:
-        go(app, last)
-    assert plan_on(app, last).items() >= CHANGED.items()
+@pytest.mark.parametrize("apart", range(1, len(PAGES)))
+def test_a_plan_changed_on_one_page_shows_on_another(apart: int) -> None:
+    """On the way round from each page to the one so many places behind it: the ways together take every page to every
+    other. Pages without a plan let it pass.
+    """
+    app, counts = opened(COMPUTE, {}), count(90)
+    changed = change(app, next(counts))
+    circles = math.gcd(apart, len(PAGES))
+    for first in range(circles):
+        for place in range(first, first + apart * (len(PAGES) // circles) + 1, apart):
+            page = PAGES[place % len(PAGES)]
+            go(app, page)
+            if page in PLAN_PAGES:
+                assert plan_on(app, page).items() >= changed.items(), page.id
+                changed = change(app, next(counts))
+    assert plan_on(go(app, MEMORY), MEMORY).items() >= changed.items()
 
 
 def test_what_was_found_is_the_plan_elsewhere_and_is_asked_for_no_more() -> None:

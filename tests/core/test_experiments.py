@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,11 @@ from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 
-FOUND = {name: one.work() for name, one in EXPERIMENTS.items()}
+
+@cache
+def found_by(name: str) -> Found:
+    """What an experiment measures, once for all tests."""
+    return EXPERIMENTS[name].work()
 
 
 def test_every_experiment_stands_on_a_page_and_has_words() -> None:
@@ -34,7 +39,7 @@ def test_every_experiment_stands_on_a_page_and_has_words() -> None:
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_what_was_found_is_told(name: str) -> None:
     """Sentence, table before and after, picture with its alt text, and the way over the pipe."""
-    said, found = text.SAID[name], FOUND[name]
+    said, found = text.SAID[name], found_by(name)
     before, after = said.rows(None), said.rows(found)
     assert [len(row) for row in before] == [len(row) for row in after] == [len(said.headings)] * len(after)
     assert before != after
@@ -58,16 +63,16 @@ def test_too_much_is_not_believed() -> None:
 
 def test_outputs_are_as_large_as_the_formula_says() -> None:
     for way in initialisation.DEVIATIONS:
-        for width, size in zip(initialisation.WIDTHS, FOUND["init"].series[way], strict=True):
+        for width, size in zip(initialisation.WIDTHS, found_by("init").series[way], strict=True):
             assert size == pytest.approx(initialisation.predicted(way, width), rel=0.06), (way, width)
 
 
 def test_the_loop_falls_as_the_formula_says() -> None:
-    losses = FOUND["loop"].series["loss"]
+    losses = found_by("loop").series["loss"]
     assert len(losses) == gradient.STEPS
     for step, loss in enumerate(losses[:15]):
         assert loss == pytest.approx(gradient.loss_after(gradient.RATE, step), rel=0.02)
-    words = FOUND["loop"].words
+    words = found_by("loop").words
     assert words["w.grad"] == "[1.0, 2.0, 3.0]"
     assert {words[name] for name in ("x.grad", "(x @ w).grad", "loss.grad")} == {"None"}
 
@@ -76,11 +81,11 @@ def test_the_lines_shown_are_the_loop_that_runs() -> None:
     torch = pytest.importorskip("torch")
     names: dict[str, object] = {"torch": torch}
     exec(compile(gradient.LOOP, "loop", "exec"), names)  # noqa: S102  our own lines
-    assert names["losses"] == FOUND["loop"].series["loss"]
+    assert names["losses"] == found_by("loop").series["loss"]
 
 
 def test_only_the_right_dtype_reads_the_tokens() -> None:
-    words, numbers = FOUND["disk"].words, FOUND["disk"].numbers
+    words, numbers = found_by("disk").words, found_by("disk").numbers
     assert words["memmap of uint16"] == words["np.load of the .npy"] == words["written"]
     assert words["memmap of int32"] != words["written"] != words["memmap of the .npy"]
     assert numbers["tokens as int32"] == numbers["tokens"] / 2
@@ -91,21 +96,21 @@ def test_only_the_right_dtype_reads_the_tokens() -> None:
 def test_a_seed_moves_its_own_library_alone() -> None:
     for seeded in SEEDED:
         for drawn in SEEDED:
-            assert FOUND["seeds"].numbers[f"{seeded} → {drawn}"] == float(seeded == drawn)
-    assert FOUND["seeds"].numbers["sum forwards"] != FOUND["seeds"].numbers["sum backwards"]
+            assert found_by("seeds").numbers[f"{seeded} → {drawn}"] == float(seeded == drawn)
+    assert found_by("seeds").numbers["sum forwards"] != found_by("seeds").numbers["sum backwards"]
 
 
 def test_torch_holds_the_bytes_that_are_counted() -> None:
     for name in linear_bytes.OPTIMIZERS:
         for part, size in linear_bytes.predicted(name).items():
-            assert FOUND["deep"].numbers[f"{name}, {part}"] == size, (name, part)
+            assert found_by("deep").numbers[f"{name}, {part}"] == size, (name, part)
 
 
 def test_both_ways_onto_a_device_are_timed() -> None:
-    numbers = FOUND["send"].numbers
+    numbers = found_by("send").numbers
     assert all(numbers[f"{side} {way}"] > 0 for side in transfer.SIDES for way in ("made", "sent"))
-    assert "no GPU" in text.SAID["send"].found(FOUND["send"]) or numbers["cuda"]
-    assert "times as long" in text.SAID["send"].found(replace(FOUND["send"], numbers={**numbers, "cuda": 1.0}))
+    assert "no GPU" in text.SAID["send"].found(found_by("send")) or numbers["cuda"]
+    assert "times as long" in text.SAID["send"].found(replace(found_by("send"), numbers={**numbers, "cuda": 1.0}))
 
 
 @pytest.mark.process
@@ -118,7 +123,7 @@ def test_a_runner_runs_and_remembers() -> None:
     runner._jobs[first.id].ended.wait(PATIENCE_S)
     last = runner.last("init")
     assert last is not None
-    assert last.found == FOUND["init"]
+    assert last.found == found_by("init")
 
 
 @pytest.mark.process

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import norm
 
 from core.floats.blocks import BLOCK_FORMATS, quantize_block
 from core.floats.value_tables import VALUE_TABLES, dynamic_8bit
@@ -23,9 +24,9 @@ THRESHOLDS = (
 
 def test_nf4_is_the_quantiles_that_qlora_defines() -> None:
     """Eight quantiles above zero, seven below, and zero, over the largest (bitsandbytes, create_normal_map)."""
-    offset = 0.9677083
-    above = norm.ppf(np.linspace(offset, 0.5, 9)[:-1])
-    below = -norm.ppf(np.linspace(offset, 0.5, 8)[:-1])
+    offset, quantile = 0.9677083, np.vectorize(NormalDist().inv_cdf)
+    above = quantile(np.linspace(offset, 0.5, 9)[:-1])
+    below = -quantile(np.linspace(offset, 0.5, 8)[:-1])
     defined = np.sort(np.concatenate([above, [0.0], below])) / above.max()
     np.testing.assert_allclose(NF4.values, defined, atol=2e-7)
     assert NF4.bits == 4

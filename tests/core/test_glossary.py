@@ -6,6 +6,7 @@ import ast
 import importlib
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -54,10 +55,11 @@ def words(text: str) -> list[str]:
     return re.findall(r"[\w’]+", text.lower())
 
 
-def runs(text: str) -> set[tuple[str, ...]]:
+@cache
+def runs(text: str) -> frozenset[tuple[str, ...]]:
     """Every eight words in a row."""
     told = words(text)
-    return {tuple(told[at : at + 8]) for at in range(len(told) - 7)}
+    return frozenset(tuple(told[at : at + 8]) for at in range(len(told) - 7))
 
 
 def retold(text: str) -> set[str]:

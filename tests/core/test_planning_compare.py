@@ -36,8 +36,10 @@ from core.planning.comparison.differences import differing_fields, effective_fie
 from core.planning.comparison.entry import Entry, entry_of
 from core.planning.comparison.examples import examples
 from core.planning.comparison.names import distinct, short_names, suggested, unique
+from core.planning.form.layout import OWN_LAYOUT_FIELDS
 from core.planning.form.plan_form import PLAN_FORM
 from core.planning.form.precision import OWN_FIELDS
+from core.planning.form.search import KEPT_FIELDS
 from core.planning.plan import FINDS, OWN_POLICY
 from core.planning.presets import MEMORY_PRESETS, PRESETS
 from core.views.calendar import text as words_calendar
@@ -141,6 +143,15 @@ def test_degrees_of_a_layout_that_no_plan_has_are_no_rows() -> None:
     plans = [of({}).reading, of({"lay": "own", "tp": "8"}).reading]
     for order in (plans, plans[::-1]):
         assert {row.field.id for row in differing_fields(order)} == {"lay", "zero", "mbs", "rc", "tp"}
+
+
+def test_what_a_search_is_not_kept_from_is_no_difference_to_a_layout_of_ones_own() -> None:
+    own = of({"lay": "own"})
+    for searched, kept in (({}, []), ({"ktp": "8"}, ["ktp"])):
+        for plans in ([own, of(searched)], [of(searched), own]):
+            found = {row.field.id for row in differing_fields([plan.reading for plan in plans])}
+            assert sorted(found & {field.id for field in KEPT_FIELDS}) == kept
+            assert found & {field.id for field in OWN_LAYOUT_FIELDS}
 
 
 FIELD_TEXTS = {field.id: field.options or (field.default, "2", "7", "") for field in PLAN_FORM.fields}

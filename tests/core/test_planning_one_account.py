@@ -223,7 +223,7 @@ def test_the_loss_of_a_plan_is_written_as_its_layers_are_unless_it_says_otherwis
     assert loss(impl="Hugging Face SDPA") == "separate"
 
 
-@pytest.mark.sweep(10)
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("seed", range(200))
 def test_one_plan_has_one_number_wherever_it_is_asked(seed: int) -> None:
     """Six plans a seed: alone, among others, in a comparison, as a calendar, in the sentence of every page, and in
@@ -275,7 +275,7 @@ def laid_texts(draw: random.Random) -> dict[str, str]:
     return texts
 
 
-@pytest.mark.sweep(10)
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("seed", range(500))
 def test_one_layout_has_one_step_days_and_memory_wherever_it_is_asked(seed: int) -> None:
     """Twenty plans a seed: the layout that days rest on is the one whose step, memory, MFU and dollars pages say."""
@@ -320,7 +320,7 @@ def test_one_layout_has_one_step_days_and_memory_wherever_it_is_asked(seed: int)
     assert seen >= 5
 
 
-@pytest.mark.sweep(10)
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("seed", range(100))
 def test_more_is_never_slower_and_no_layout_of_ones_own_beats_the_fastest(seed: int) -> None:
     """Of the layouts that are searched: on powers of two, where nothing is joined between."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from core.budget.errors import BudgetError
 from core.hardware.matmul import best_matmul
 from core.models.catalog import CatalogModel
-from core.planning.evaluation import Answer, answer, dollars_over
+from core.planning.evaluation import Answer, answer
 from core.planning.memory_fixes import fewest_accelerators, fixes
 from core.planning.nearest_runs import run_features
 from core.planning.plan import Limits, whole_accelerators
@@ -30,6 +30,15 @@ P10_P90 = "P10–P90"
 
 OWNED = "owned, no rent counted"
 """What stands where the rent of a plan would, whose price is 0."""
+
+
+def dollars_over(a: Answer) -> str:
+    """Of what the dollars are a range: of hours, of prices, or both; empty where they are one amount."""
+    if not a.dollars.low < a.dollars.high:
+        return ""
+    over = ["hours"] if a.range_of("hours").low < a.range_of("hours").high else []
+    over += ["prices"] if a.plan.price_range[0] < a.plan.price_range[1] else []
+    return f"over the range of {' and '.join(over)}"
 
 
 def size(params: float, model: CatalogModel | None) -> str:

@@ -173,11 +173,13 @@ def _shared(report: Report) -> list[tuple[str, str]]:
     """What counts of a plan's fields; of several plans those that all share, after what the table of results says."""
     readings = [plan.reading for plan in report.plans]
     apart = {field.field.id for field in differing_fields(readings)}
-    first, counts = readings[0], effective_fields(readings[0])
+    first, counts = readings[0], [effective_fields(reading) for reading in readings]
     return [
         (field.label, first.texts[field.id] or field.placeholder or "empty")
         for field in PLAN_FORM.fields
-        if field.id in counts - apart and (first.texts[field.id] or field not in (OWN_RUNS, ORIGIN))
+        if field.id not in apart
+        and all(field.id in fields for fields in counts)
+        and (first.texts[field.id] or field not in (OWN_RUNS, ORIGIN))
     ]
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from core.models.flops import conventions, train_flop_6nd
 from core.planning.applied_layout import AppliedLayout
 from core.planning.compute_optimal import overtraining
-from core.planning.evaluation import Answer, Estimate, dollars_over
+from core.planning.evaluation import Answer, Estimate
 from core.planning.rates import replaced_rates
 from core.training.layout import LayoutError
 from core.units import UNIT, Kind, format_quantity
 from core.views.plan import text_memory
-from core.views.plan.text import OWNED, limited, steps_of
+from core.views.plan.text import OWNED, dollars_over, limited, steps_of
 from core.views.runs.text_goodput import failures, power_basis
 from core.views.search.text import degrees, stepped
 
