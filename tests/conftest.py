@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is imported by now stays: garbage is looked for after every run of a page, and need not be there."""
+    """What is imported by now stays, so that garbage, looked for after every run of a page, is not looked for there."""
     gc.collect()
     gc.freeze()
 

@@ -90,6 +90,7 @@ def grid(request: SearchRequest) -> dict[str, Ints]:
         "micro_batch": choices(request, "micro_batch", _MICRO_BATCHES),
         "zero": choices(request, "zero", _ZERO),
         "recompute": choices(request, "recompute", _RECOMPUTE),
+        "shard_group": np.array([0] if pins.one_layout else [0, 1]),
         "pipeline": stages,
     }
     axes = np.eye(len(values) + 1, dtype=int)[1:] * -2 + 1  # -1 along the axis of its own, else 1
@@ -105,6 +106,9 @@ def _layouts(request: SearchRequest, batch: float) -> tuple[Layout, Any]:
     t, p, c, e, b = (axes[name] for name in ("tensor", "pipeline", "context", "expert", "micro_batch"))
     pinned = request.constraints.micro_batches
     data = COUNTS.reshape(-1, *[1] * (t.ndim - 1)) / (t * p * c)
+    if not request.constraints.one_layout:  # over all ranks, or over those of a node, where there are more of them
+        inside = 2.0 ** np.floor(np.log2(request.cluster.per_node)) / t
+        axes["shard_group"] = np.where((inside > 1) & (data * c > inside), inside, 0.0) * axes["shard_group"]
     rounds = np.full_like(data, pinned) if pinned else batch / (data * b)
     possible = (data >= 1) & (rounds >= np.where(axes["interleave"] > 1, p, 1.0)) & (t * c * data >= e)
     return Layout(**axes, data=np.maximum(data, 1.0), micro_batches=np.maximum(rounds, 1.0)), possible
