@@ -101,7 +101,7 @@ def _at(layout: Layout, shape: tuple[int, ...], places: Any) -> Layout:
 
 def _started(request: SearchRequest) -> tuple[Columns, Floats] | None:
     """The best of the grid for each of the best splits over tensor and pipeline, a row each; None where none can be."""
-    tried = grid(request)
+    tried = {name: values for name, values in grid(request).items() if name != "shard_group"}
     score = _score(request, tried)
     shape = score.shape
     by_split = np.moveaxis(np.arange(score.size).reshape(shape), -1, 2).reshape(shape[1], shape[-1], -1)
