@@ -25,6 +25,8 @@ from pages.measure.running import measurement_writer
 _FRESH_S = 15.0
 _CACHE, _WHY = "device:kept", "device:kept:why"
 _FILE, _WRONG = "device:file", "device:file:wrong"
+_PICKED, _CHOICE = "device:picked", "device:shown"
+"""What a visitor wants to see, which stays when the panel with the choice is folded, and the choice itself."""
 
 
 def forget() -> None:
@@ -78,8 +80,9 @@ def past(inputs: Inputs, record: Record | None) -> None:
     here = ids.index(record.id) if record is not None and record.id in ids else None
     with choice:
         st.selectbox(
-            "Shown above", ids, format_func=names.__getitem__, key="device:shown", index=here, placeholder="Choose one"
-        )
+            "Shown above", ids, format_func=names.__getitem__, key=_CHOICE, index=here, placeholder="Choose one",
+            on_change=lambda: _show(st.session_state[_CHOICE] or ""),
+        )  # fmt: skip
     others = [text for text in ids if record is None or text != record.id]
     second, _ = st.columns([5.2, 1])
     with second:
@@ -106,13 +109,19 @@ def _remove(id: str) -> None:
         opened().measurements.remove(id)
     except StoreError as problem:
         st.session_state[_WHY] = str(problem)
-    st.session_state.pop("device:shown", None)
+    _show("")
     forget()
 
 
 def chosen() -> str:
     """The id of the measurement that a visitor has chosen to see; empty for the newest."""
-    return st.session_state.get("device:shown") or ""
+    return st.session_state.get(_PICKED, "")
+
+
+def _show(id: str) -> None:
+    """Have one shown from now on; the newest where ``id`` is empty."""
+    st.session_state[_PICKED] = id
+    st.session_state.pop(_CHOICE, None)
 
 
 def files(inputs: Inputs, record: Record | None) -> None:
@@ -142,7 +151,7 @@ def _imported() -> None:
     try:
         record = read_record(file.getvalue(), file.name)
         opened().measurements.keep(record)
-        st.session_state["device:shown"] = record.id
+        _show(record.id)
     except (ValueError, StoreError) as problem:
         st.session_state[_WRONG] = str(problem)
     forget()

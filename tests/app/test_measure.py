@@ -22,6 +22,7 @@ from core.jobs.process import NotStartedError
 from core.store.locations import opened
 from pages.common.registry import MEASURE
 from pages.measure import running
+from tests.app.plan_pages import fold
 from tests.core.collectives_cases import made as collectives
 from tests.core.collectives_cases import output
 from tests.core.measured_cases import copy, on_gpu, record, refusal, square
@@ -284,6 +285,25 @@ def test_collectives_are_kept_shown_and_offered_to_a_plan(open_page: Open, datab
     button(app, "Remove it").click().run()
     assert "<b>16 ranks on 2 nodes</b>" in words(app)
     assert [one.id for one in opened().links.all()] == [ids[1]]
+    assert not app.exception
+
+
+def test_what_is_chosen_stays_when_its_panel_is_folded(open_page: Open, database: Path) -> None:
+    """A measurement of another machine is shown until another one is chosen, or it is removed."""
+    opened().measurements.keep(on_gpu().model_copy(update={"origin": "there.json"}))
+    app = open_page(StillRunner(), d_past="true")
+    (choice,) = [one for one in app.selectbox if one.label == "Shown above"]
+    choice.set_value(on_gpu().id).run()
+    shown = words(app)
+    assert "there.json" in shown
+    fold(app, "d_past", open=False)
+    assert not [one for one in app.selectbox if one.label == "Shown above"]
+    assert "there.json" in words(app)
+    fold(app, "d_past", open=True)
+    (choice,) = [one for one in app.selectbox if one.label == "Shown above"]
+    assert choice.value == on_gpu().id
+    button(app, "Remove it").click().run()
+    assert "there.json" not in words(app)
     assert not app.exception
 
 
