@@ -191,12 +191,16 @@ def format_duration(seconds: float, digits: int = 4) -> str:
         return "unknown" if math.isnan(seconds) else "∞"
     if seconds == 0:
         return QuantityText("0 s", 0.0, "s")
+    larger, above = "", math.inf
     for unit, size in DURATIONS:
         threshold = 1000 * 86400.0 if unit == "years" else size
         if abs(seconds) >= threshold:
             number = seconds / size
             text = format_count(number, digits) if number >= 1e6 else significant(number, digits)
+            if size <= 1 and size * float(text.replace(",", "")) >= above:
+                return QuantityText(f"1 {larger}", seconds, "s")  # 1 ms, not 1,000 µs
             return QuantityText(f"{text} {unit}", seconds, "s")
+        larger, above = unit, size
     return QuantityText(f"{scientific(seconds)} s", seconds, "s")
 
 

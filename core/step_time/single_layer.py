@@ -17,7 +17,8 @@ from core.hardware.accelerators import Accelerator, find
 from core.hardware.cluster import Cluster
 from core.sources import OWN
 from core.step_time.constants import constants_of, family_of
-from core.step_time.parts import Kernel, Running, StepTime
+from core.step_time.parts import Running, StepTime
+from core.step_time.software import COMPILED, EAGER, usual_kernel
 from core.step_time.step import Rates, step_time
 from core.training.activations.stage import layer_activation_bytes
 from core.training.activations.tensors import FUSED, HF_SDPA
@@ -74,23 +75,21 @@ def predict_layer(
     *,
     rates: Rates | None = None,
     compiled: bool = False,
-    attention: Kernel = "fa2",
 ) -> LayerPrediction:
     """The step of ``shape`` in mixed bf16 with fp32 master weights and AdamW on one accelerator.
 
     accelerator: None where it is not in the catalogue; ``rates`` then say all that is known of it. compiled: one
-    kernel each for norms and gates, and no factor for torch operation by operation. Raises `BudgetError` without an
-    accelerator or rates of products and memory, `SpecError` for a shape that cannot be.
+    kernel each for gates and rotary positions, and no factor for torch operation by operation. Norms are one kernel
+    either way, and attention the kernel that torch takes by itself. Raises `BudgetError` without an accelerator or
+    rates of products and memory, `SpecError` for a shape that cannot be.
     """
     cluster = Cluster(accelerator or _unlisted(rates), 1, 1)
     layout, how = Layout(micro_batch=shape.micro_batch), FUSED if compiled else HF_SDPA
-    running = Running(attention=attention, software="compiled" if compiled else "eager")
+    software = COMPILED if compiled else EAGER
+    running = Running(attention=usual_kernel(software, cluster.accelerator), software=software.dense)
 
     def step(layers: int) -> StepTime:
-        return step_time(
-            spec_of(shape, layers), cluster, layout, seq_len=shape.seq_len, running=running, implementation=how,
-            rates=rates,
-        )  # fmt: skip
+        return step_time(spec_of(shape, layers), cluster, layout, seq_len=shape.seq_len, running=running, rates=rates)
 
     def activations() -> float:
         kind = "experts" if shape.experts else "dense"

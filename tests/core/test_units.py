@@ -341,3 +341,17 @@ def test_a_quantity_carries_its_plain_number(kind: Kind) -> None:
         assert copy(text).value == value
         assert copy(copy(text)).unit == text.unit
     assert not isinstance(format_quantity(math.nan, kind), QuantityText)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "digits", "text"),
+    [
+        (9.999e-4, 3, "1 ms"),
+        (9.994e-4, 3, "999 µs"),
+        (0.99996, 4, "1 s"),
+        (59.996, 4, "1 min"),
+        (59.994, 4, "59.99 s"),
+    ],
+)
+def test_a_duration_that_rounds_up_to_one_of_a_unit_is_written_in_it(seconds: float, digits: int, text: str) -> None:
+    assert format_duration(seconds, digits) == text
