@@ -72,7 +72,7 @@ class StepTime:
     matmul, attention, elementwise: forward and backward of all micro-batches.  recompute: what backward computes
     again.  tensor, context, expert, data: communication that nothing hides.  transfer: activations from stage to stage.
     bubble: the pipeline's wait, and that for its fullest stage.  optimizer: the update.  fixed: launches and whatever
-    else each layer, micro-batch and step costs whatever its size.  jitter: stragglers and contention at scale.
+    else each layer, micro-batch and step costs whatever its size.  jitter: contention and stragglers.
     """
 
     matmul: Any

@@ -20,7 +20,7 @@ _NAMED: dict[str, tuple[str, str]] = {
     "memory": ("element-wise work and optimizer", "gradients"),
     "recomputing": ("recomputing", "activations"),
     "communication": ("communication", "master"),
-    "waiting": ("pipeline’s wait, launches and stragglers", "optimizer"),
+    "waiting": ("pipeline’s wait, launches and contention", "optimizer"),
     BESIDE: ("outside its layout’s steps", "buffers"),
 }
 """Part → its name, and the role whose colour it wears."""

@@ -131,7 +131,7 @@ def pipeline(line: Timeline, palette: Palette) -> Figure:
                 "base": np.full(line.stages, line.length),
                 "width": 0.8,
                 "marker": {"color": palette.optimizer},
-                "hovertemplate": "data parallel, optimizer, stragglers: %{x:.3~f} s<extra></extra>",
+                "hovertemplate": "data parallel, optimizer, contention: %{x:.3~f} s<extra></extra>",
             }
         )
     every = max(1, line.stages // 16)

@@ -20,7 +20,7 @@ PARTS: dict[str, tuple[str, str]] = {
     "data": ("data parallel", "exponent"),
     "optimizer": ("optimizer", "optimizer"),
     "fixed": ("launches", ""),
-    "jitter": ("stragglers", ""),
+    "jitter": ("contention", ""),
 }
 """Part of a step → its name, and the role whose colour it wears (none: quiet)."""
 
