@@ -90,6 +90,12 @@ class Accelerator:
         """Memory as the driver reports it; that of the sheet where nobody noted it."""
         return self.memory_bytes if math.isnan(self.reported_mib) else self.reported_mib * 2**20
 
+    @property
+    def half_rate(self) -> bool:
+        """Whether 16-bit products with sums in fp32 run at half the rate of the matrix units, as on GeForce cards: int8
+        is four times as fast there, elsewhere twice."""
+        return self.peak("int8") >= 3 * self.peak("bf16")
+
     def peak(self, dtype: str) -> float:
         """Dense peak in FLOP/s for ``dtype`` (see `DTYPES`); NaN when unknown or not supported."""
         if dtype not in DTYPES:

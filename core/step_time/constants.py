@@ -54,7 +54,6 @@ class Constants:
     between: float
     hop_inside: float
     hop_between: float
-    tensor_plain: float
     tensor_overlap: float
     data_wait: float
     gather_wait: float
@@ -83,6 +82,7 @@ class Constants:
     ring: float
     written: float
     company: float
+    half_rate: float
 
 
 @lru_cache(maxsize=1)

@@ -161,7 +161,7 @@ def _tensor(rank: Rank, tokens: Any, passes: Any) -> Any:
         routed = ring_bytes.over(times=2.0 * passes, size=size * moe.per_token / t * spread, ranks=spread)
         per_token = per_token + (d.expert > 1) * work.mixed * routed / speeds.group(spread, 1.0)
     beside = rank.running.overlap if rank.running.overlap_tensor is None else rank.running.overlap_tensor
-    share = c.tensor_plain + beside * (c.tensor_overlap - c.tensor_plain)
+    share = 1.0 + beside * (c.tensor_overlap - 1.0)  # without overlap all of it is waited for
     return share * (tokens * per_token + late)
 
 

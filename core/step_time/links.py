@@ -92,7 +92,9 @@ def speeds_of(cluster: Cluster, running: Running, constants: Constants, rates: R
 
 
 def _factor(device: Accelerator, c: Constants) -> Any:
-    """What a part reaches of its nominal peak beside its family: more power, or a cap on it."""
+    """What a part reaches of its nominal peak beside its family: more power, a cap on it, or units half idle."""
+    if device.half_rate:
+        return c.half_rate
     if device.family == "Blackwell" and device.id.endswith("b300"):
         return c.ultra
     full = device.family == "Hopper" and device.peak("bf16") > _FULL_HOPPER

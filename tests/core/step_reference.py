@@ -110,7 +110,7 @@ class Reference:
         times = 4 - (2 if mixed and lay.expert > 1 and not (s.experts and s.experts.shared) else 0)
         size = 2 * s.hidden * tokens
         tensor = times * passes * (ring(size, t) / self.group(t, 1) + c.hop_inside * math.log2(t)) if t > 1 else 0.0
-        tensor *= c.tensor_overlap if self.running.overlap else c.tensor_plain
+        tensor *= c.tensor_overlap if self.running.overlap else 1.0
         context = 0.0
         if lay.context > 1:
             passed = (passes + 1) * (lay.context - 1) * tokens * 2 * 2 * kv * s.head_dim

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 
@@ -199,3 +200,8 @@ def test_relatives_speak_for_an_unmeasured_accelerator() -> None:
     assert best_matmul("MI250X", "bf16").of == "AMD"
     assert best_matmul("MI250X", "bf16").share < 0.65 < best_matmul("TPU v4", "bf16").share
     assert best_matmul("TPU v4", "bf16").of == "all accelerators"
+
+
+def test_geforce_cards_multiply_at_half_rate() -> None:
+    half = {device.name for device in accelerators() if device.half_rate}
+    assert half == {device.name for device in accelerators() if re.fullmatch(r"RTX [345]0[6-9]0( .*)?", device.name)}

@@ -10,6 +10,7 @@ import pytest
 
 from core.hardware.accelerators import find
 from core.models.catalog import model_named
+from core.planning.applied_layout import applied_layout
 from core.planning.form.layout import TRAINING_SOFTWARE
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
@@ -144,6 +145,15 @@ def test_the_kernel_of_attention_decides_long_sequences(model: str, printed_s: f
     assert newest.low < printed_s < newest.high
     assert step("usual") == newest
     assert step("FlashAttention-2").seconds > 1.9 * newest.seconds
+
+
+def test_a_geforce_card_trains_a_narrow_model_about_as_fast_as_it_did() -> None:
+    """20 layers of width 1,280, 524,288 tokens a step: 13.777 s on one RTX 4090 [karpathy/nanochat, issue 157]."""
+    shape = "layers=20 hidden=1280 heads=10 kv_heads=10 head_dim=128 ffn=5120 vocab=65536 glu=no tied_head=no"
+    alone = {"gpu": "RTX 4090", "count": "1", "lay": "own", "zero": "0", "rc": "none", "mbs": "4", "loss": "fused"}
+    work = {"model": "Own (config.json)", "shape": shape, "seq": "2,048", "gb": "256 sequences", "sw": COMPILED.id}
+    took = 13.777
+    assert took < applied_layout(plan_from({**alone, **work, "prec": "bf16 throughout"})).result.seconds < 1.25 * took
 
 
 def test_megatron_keeps_no_output_of_routed_experts() -> None:
