@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import warnings
 from bisect import bisect_right
@@ -41,7 +40,6 @@ class Profiled:
 def profiled(programs: Sequence[Program]) -> list[Profiled | None]:
     """Each program run by Python on the CPU, all under one ``torch.profiler``; ``None`` for one that fails."""
     failed: set[int] = set()
-    gc.collect()
     with (
         warnings.catch_warnings(),
         COLLECTOR.stopped(),
