@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -16,6 +14,7 @@ from einops import einsum, rearrange, reduce, repeat
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from core.tensors.operations.values import ExpressionError
+from core.tensors.tracing.allocations import COLLECTOR
 from core.tensors.tracing.steps import Trace
 from core.tensors.tracing.trace import names_asked, trace
 
@@ -38,23 +37,12 @@ class Profiled:
     peak: int
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """No cycle is freed meanwhile: what an earlier program left would be taken off the one that runs just then."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
 def profiled(programs: Sequence[Program]) -> list[Profiled | None]:
     """Each program run by Python on the CPU, all under one ``torch.profiler``; ``None`` for one that fails."""
     failed: set[int] = set()
-    gc.collect()
     with (
         warnings.catch_warnings(),
-        _uncollected(),
+        COLLECTOR.stopped(),
         profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen,
     ):
         warnings.simplefilter("ignore")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import threading
 from collections.abc import Sequence
@@ -158,6 +159,27 @@ def test_threads_do_not_see_each_others_memory() -> None:
     for thread in threads:
         thread.join()
     assert together == [alone] * 4
+
+
+def test_cycles_that_python_frees_meanwhile_are_no_part_of_an_operation() -> None:
+    """What a refused program leaves is in cycles, and freed whenever Python next looks for them."""
+    witness, often = Witness(torch), gc.get_threshold()
+
+    def call() -> object:
+        gc.set_threshold(1)
+        made = [[] for _ in range(10)]  # enough for Python to look
+        return torch.nn.functional.cross_entropy(torch.zeros(2, 3), torch.tensor([2, 0])), made
+
+    gc.set_threshold(1_000_000)
+    cycle = list[object]()
+    cycle += [cycle, witness.watch(partial(torch.zeros, 1_000))]
+    del cycle
+    try:
+        witness.watch(call)
+    finally:
+        gc.set_threshold(*often)
+    assert (witness.last.peak, witness.last.kept) == (72, 4)  # the logits, classes, log-softmax, a weight and the loss
+    assert gc.isenabled()
 
 
 def _laid_out(rng: random.Random, shape: Sequence[int]) -> torch.Tensor:

@@ -8,7 +8,10 @@ added up instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import gc
+import threading
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -38,6 +41,33 @@ class Allocated:
     freed: tuple[Block, ...] = ()
 
 
+class _Collector:
+    """Python's collector of cycles, stopped as long as any thread asks for it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.asking = 0
+        self.was_on = False
+
+    @contextmanager
+    def stopped(self) -> Generator[None]:
+        """No cycle is freed meanwhile: the tensors in it would be taken off what runs just then."""
+        with self.lock:
+            self.was_on = self.was_on if self.asking else gc.isenabled()
+            self.asking += 1
+            gc.disable()
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.asking -= 1
+                if self.was_on and not self.asking:
+                    gc.enable()
+
+
+COLLECTOR = _Collector()
+
+
 class _Event(Protocol):
     def kind(self) -> str: ...
     def name(self) -> str: ...
@@ -62,13 +92,14 @@ class Witness:
         config = autograd.ProfilerConfig(
             autograd.ProfilerState.CPU, False, True, False, False, False, self.torch._C._profiler._ExperimentalConfig()
         )
-        autograd._enable_profiler_legacy(config)
-        try:
-            return call()
-        finally:
-            events = [event for thread in autograd._disable_profiler_legacy() for event in thread]
-            self.events += events
-            self.last = account(events)
+        with COLLECTOR.stopped():
+            autograd._enable_profiler_legacy(config)
+            try:
+                return call()
+            finally:
+                events = [event for thread in autograd._disable_profiler_legacy() for event in thread]
+                self.events += events
+                self.last = account(events)
 
     def allocated(self) -> Allocated:
         """What the calls since `start` allocated."""
