@@ -267,12 +267,13 @@ def _columns_to(ln_count: Array) -> int:
 
 
 def _read(table: Array, ln_count: Array) -> Array:
-    """Rows of a table (or its only one) at these logarithms of accelerators; the last value on more than the most."""
+    """Rows of a table (or its only one) at these logarithms of accelerators; the last value on more than the most, and
+    of a part of one accelerator its rate."""
     after = np.clip(np.searchsorted(LN_COUNTS, ln_count, side="right"), 1, len(LN_COUNTS) - 1)
     row = np.arange(len(ln_count)) if len(table) > 1 else 0
     low, high = table[row, after - 1], table[row, after]
     part = (ln_count - LN_COUNTS[after - 1]) / (LN_COUNTS[after] - LN_COUNTS[after - 1])
-    return low + np.minimum(part, 1.0) * (high - low)
+    return np.where(part < 0, low + ln_count, low + np.minimum(part, 1.0) * (high - low))
 
 
 def _inverse(table: Array, wanted: Array) -> Array:
