@@ -80,8 +80,8 @@ class Constants:
     host: float
     launches: float
     ring: float
-    written: float
-    company: float
+    written_out: float
+    contention: float
     half_rate: float
 
 

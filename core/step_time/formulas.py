@@ -197,7 +197,7 @@ def jitter_share(share: float, nodes: float) -> float:
     },
     sources=(OWN,),
 )
-def company_share(share: float, accelerators: float) -> float:
+def contention_share(share: float, accelerators: float) -> float:
     """What computing loses to collectives beside it, which take multiprocessors, memory bandwidth and power: nothing
     on a single accelerator, and with more of them as much as a ring sends of its bytes."""
     return share * (1 - 1 / accelerators)

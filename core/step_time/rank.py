@@ -156,7 +156,7 @@ class Rank:
         work, d, c = self.work, self.d, self.c
         narrow = pick(d.sequence_parallel > 0, d.tensor, 1.0)
         moved = c.elementwise * (work.norms / narrow + work.inner.on(d.tensor, self.heads))
-        slow = c.written if self.how.written_out else 1.0
+        slow = c.written_out if self.how.written_out else 1.0
         moe = self.spec.experts
         if self.bits < 16:
             moved = moved + c.casts * _CAST_BYTES * work.plain.read.on(d.tensor, self.heads)

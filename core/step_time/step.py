@@ -12,7 +12,7 @@ from core.hardware.cluster import Cluster
 from core.hardware.rates import Rates
 from core.models.spec import TransformerSpec
 from core.step_time.constants import Constants, constants_of, family_of
-from core.step_time.formulas import company_share, jitter_share
+from core.step_time.formulas import contention_share, jitter_share
 from core.step_time.gradient_exchange import Exchange
 from core.step_time.layer import LayerTime, layer_time
 from core.step_time.links import BITS, Speeds, check_peak, speeds_of
@@ -117,7 +117,7 @@ def _parts(
         layer = layer_time(spec, how, d, seq_len, running, speeds, c)
         parts = _step(spec, d, seq_len, running, speeds, c, states, how, layer)
     accelerators = d.tensor * d.pipeline * d.context * d.data
-    beside = company_share.over(share=c.company, accelerators=accelerators)
+    beside = contention_share.over(share=c.contention, accelerators=accelerators)
     return parts, beside + jitter_share.over(share=c.jitter, nodes=np.maximum(1.0, accelerators / speeds.domain))
 
 

@@ -36,7 +36,7 @@ _SINGLE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class ElementTraffic:
     """Bytes per element that operations on single elements move forward: of the hidden width by a layer's two norms
     and residuals, of a gated product and a plain one by its activation, of queries and keys by rotary positions, of
     the hidden width by sorting a token to one expert and back. back: those of backward over forward."""
@@ -49,16 +49,16 @@ class Traffic:
     back: float
 
 
-_ONE_KERNEL = Traffic(norms=20.0, gated=6.0, plain=4.0, rotary=6.0, sorted=8.0, back=1.5)
+_ONE_KERNEL = ElementTraffic(norms=20.0, gated=6.0, plain=4.0, rotary=6.0, sorted=8.0, back=1.5)
 """One kernel each: a norm reads its input beside the gradient, a gate both of its inputs; dropout, rotary and the
 residual move no more backward than forward [Korthikanti et al. 2022, section 4.2]."""
 
-_WRITTEN_OUT = Traffic(norms=85.0, gated=10.0, plain=8.0, rotary=20.0, sorted=12.0, back=2.2)
+_WRITTEN_OUT = ElementTraffic(norms=85.0, gated=10.0, plain=8.0, rotary=20.0, sorted=12.0, back=2.2)
 """As transformers writes layers: inputs and results of every operation of its Llama and Qwen3-MoE layers on bf16 that
 is no product, view or attention, forward and backward, added up [transformers 5.23, torch 2.13]."""
 
 
-def traffic_of(implementation: Implementation) -> Traffic:
+def traffic_of(implementation: Implementation) -> ElementTraffic:
     """What an implementation moves per element."""
     return _WRITTEN_OUT if implementation.written_out else _ONE_KERNEL
 

@@ -85,7 +85,9 @@ Open = Callable[..., AppTest]
 
 
 @pytest.fixture
-def open_page(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
+def open_page(monkeypatch: pytest.MonkeyPatch, database: Path) -> Iterator[Open]:
+    """With a database of its own: measurements that are kept are shown."""
+
     def open_(runner: StillRunner, machine: Machine = NO_GPU, **fields: str) -> AppTest:
         st.cache_resource.clear()
         monkeypatch.setattr(running, "shared_runner", lambda: runner)

@@ -176,7 +176,7 @@ class Reference:
         computing = here * sum(layer[name] for name in beside)
         by_name["data"], by_name["optimizer"] = self._shared(here * forward, computing - here * forward)
         doublings = math.log2(max(1.0, lay.accelerators / self.cluster.per_node))
-        beside = c.company * (1 - 1 / lay.accelerators)
+        beside = c.contention * (1 - 1 / lay.accelerators)
         by_name["jitter"] = (c.jitter * doublings + beside) * sum(by_name.values())
         return by_name
 

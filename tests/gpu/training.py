@@ -176,7 +176,8 @@ def main(device: str, text: str) -> None:
     except torch.OutOfMemoryError:
         answer = {"problem": "out of memory"}
     except Exception as problem:
-        answer = {"problem": f"{type(problem).__name__}: {problem}".splitlines()[0][:300]}
+        text = f"{type(problem).__name__}: {problem}".splitlines()[0][:300]
+        answer = {"problem": "out of memory" if "ALLOC_FAILED" in text else text}
     print(json.dumps(answer))
 
 

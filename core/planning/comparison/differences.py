@@ -69,10 +69,7 @@ def same_value(form: ParsedForm, other: ParsedForm, field: Field) -> bool:
 
 
 def differing_fields(readings: Sequence[ParsedForm]) -> tuple[Differing, ...]:
-    """The fields in which not all plans say the same, in the form's order.
-
-    What a search is not kept from is no difference to a layout of one's own, which is one already.
-    """
+    """The fields in which not all plans say the same, in the form's order."""
     counts = [effective_fields(reading) for reading in readings]
     differences: list[Differing] = []
     for field in PLAN_FORM.fields:
