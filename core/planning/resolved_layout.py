@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import lru_cache
+from typing import TypeVar
 
 from core.budget.errors import BudgetError
 from core.hardware.cluster import cluster
@@ -14,7 +16,7 @@ from core.models.stand_in import stand_in
 from core.planning.plan import Plan, whole_accelerators
 from core.planning.rates import rates_of
 from core.search.constraints import only
-from core.search.fastest_layout import fastest_layout
+from core.search.fastest_layout import fastest_layouts, surely_fitting
 from core.search.request import SearchRequest
 from core.step_time.software import running_on, written_with
 from core.training.activations.tensors import IMPLEMENTATIONS
@@ -22,6 +24,8 @@ from core.training.device.buffers import MEASURED
 from core.training.layout import Layout, LayoutError, check, filled
 from core.training.optimizers import find_optimizer
 from core.training.trained import TrainedError, parts_of_training
+
+T = TypeVar("T")
 
 TYPED_NETWORK = "typed"
 """How the network is known where a plan says what it is."""
@@ -118,16 +122,56 @@ def plan_layout(plan: Plan) -> Layout:
 
     Raises `LayoutError` where there is none.
     """
-    count, request = whole_accelerators(plan.accelerators), None if plan.own_layout else timed_request(plan)
-    if request is None:
-        layout = resolve_layout(own_layout(plan), count, plan.sequences)
+    (layout,) = plan_layouts([plan])
+    if isinstance(layout, LayoutError):
+        raise layout
+    return layout
+
+
+def plan_layouts(plans: Sequence[Plan]) -> list[Layout | LayoutError]:
+    """The same of each plan, or why there is none; those that ask the same of different accelerators at once."""
+    searched = _over_searches(plans, fastest_layouts)
+    return [searched[i] or _no_layout(plan) if i in searched else _unsearched(plan) for i, plan in enumerate(plans)]
+
+
+def surely_fit(plans: Sequence[Plan]) -> list[bool]:
+    """Whether each plan fits, and leaves as much free as it keeps, as far as the beginning of the search for its layout
+    says; False where only all of the search does."""
+    sure = _over_searches(plans, surely_fitting)
+    return [sure.get(i, False) and plan.longest == plan.seq_len for i, plan in enumerate(plans)]
+
+
+def _over_searches(
+    plans: Sequence[Plan], search: Callable[[SearchRequest, tuple[int, ...]], tuple[T, ...]]
+) -> dict[int, T]:
+    """What ``search`` says of each plan by its place; nothing of those whose layout is not searched for."""
+    places: dict[SearchRequest, dict[int, list[int]]] = {}
+    for i, plan in enumerate(plans):
+        request = None if plan.own_layout else timed_request(plan)
+        if request is not None:
+            same = places.setdefault(replace(request.on(1), objective="time"), {})
+            same.setdefault(request.cluster.count, []).append(i)
+    return {
+        i: result
+        for request, counts in places.items()
+        for some, result in zip(counts.values(), search(request, tuple(counts)), strict=True)
+        for i in some
+    }
+
+
+def _no_layout(plan: Plan) -> LayoutError:
+    count = whole_accelerators(plan.accelerators)
+    return LayoutError("tensor", 1, f"no layout of {count:,} accelerators keeps to what every layout has to keep to.")
+
+
+def _unsearched(plan: Plan) -> Layout | LayoutError:
+    """One's own layout, or the usual one."""
+    try:
+        layout = resolve_layout(own_layout(plan), whole_accelerators(plan.accelerators), plan.sequences)
         check(spec_of(plan, _parameters(plan))[0], layout, plan.seq_len)
-        return layout
-    found = fastest_layout(replace(request, objective="time"))
-    if found is None:
-        rule = f"no layout of {count:,} accelerators keeps to what every layout has to keep to."
-        raise LayoutError("tensor", 1, rule)
-    return found
+    except LayoutError as problem:
+        return problem
+    return layout
 
 
 def _parameters(plan: Plan) -> float:

@@ -1,5 +1,7 @@
 """The fastest layout of so many accelerators, some of which may stay idle, found without a walk through all there are.
 
+Several numbers of accelerators are searched at once, each as it would be alone.
+
 A coarse grid comes first: degrees that are powers of two, every one with every other. The best of it in each of some
 splits then move, a few fields at a time, to the best of all values that these can have together.
 """
@@ -20,9 +22,9 @@ from core.search.space import chunked, divisors
 from core.training.layout import Layout, allowed, filled
 
 Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float32]
 Columns = Mapping[str, Ints]
-"""Fields of `Layout` by name, without those that accelerators and batch leave."""
+"""Fields of `Layout` by name, without those that accelerators and batch leave; and ``accelerators``."""
 
 _STARTS = 6
 """Layouts of the coarse grid that move, each of another split over tensor- and pipeline-parallel ranks."""
@@ -43,25 +45,40 @@ _SPARE = 1e-12
 """What leaves too little free counts this much of its pace, so that it comes after all that leaves enough."""
 
 
-@lru_cache(maxsize=1024)
 def fastest_layout(request: SearchRequest) -> Layout | None:
     """The fastest of these layouts on the request's accelerators, some of which may stay idle; where none fits, the one
     that holds least; None where none can be."""
-    start = _started(request)
-    if start is None:
-        return None
-    columns, score = start
-    for move in _moves(request):
-        columns, score = _moved(request, columns, score, move)
-    at = int(np.argmax(score))
-    layout, _ = _laid(request, {name: values[at : at + 1] for name, values in columns.items()})
-    return Layout(**{f.name: int(np.ravel(getattr(layout, f.name))[0]) for f in fields(Layout)})
+    return fastest_layouts(request.on(1), (request.cluster.count,))[0]
+
+
+@lru_cache(maxsize=1024)
+def fastest_layouts(request: SearchRequest, accelerators: tuple[int, ...]) -> tuple[Layout | None, ...]:
+    """The same on each of these numbers of accelerators, whatever the request's own."""
+    columns, score = _started(request, accelerators)
+    if len(score):
+        for move in _moves(request, max(accelerators)):
+            columns, score = _moved(request, *_distinct(columns, score), move)
+    layouts, _ = _laid(request, columns)
+    rows = np.stack([np.broadcast_to(getattr(layouts, f.name), score.shape) for f in fields(Layout)], axis=-1)
+    best = {count: np.flatnonzero(columns["accelerators"] == count) for count in accelerators}
+    best = {count: rows[at[score[at].argmax()]].tolist() for count, at in best.items() if len(at)}
+    return tuple(Layout(*best[count]) if count in best else None for count in accelerators)
+
+
+@lru_cache(maxsize=1024)
+def surely_fitting(request: SearchRequest, accelerators: tuple[int, ...]) -> tuple[bool, ...]:
+    """Whether the fastest layout on each of these numbers of accelerators fits and leaves enough free, as far as the
+    coarse grid says: a layout that does only moves to others that do."""
+    columns, score = _started(request, accelerators)
+    # What leaves too little free scores less than a token per second.
+    return tuple(bool((score[columns["accelerators"] == count] >= 1).any()) for count in accelerators)
 
 
 def _laid(request: SearchRequest, columns: Columns) -> tuple[Layout, Any]:
     """Layouts with their data-parallel ranks and micro-batches, and which of them can be."""
-    pins, count = request.constraints, request.cluster.count
-    typed = Layout(**columns, micro_batches=pins.micro_batches or 0)
+    pins, count = request.constraints, columns["accelerators"]
+    degrees = {name: values for name, values in columns.items() if name != "accelerators"}
+    typed = Layout(**degrees, micro_batches=pins.micro_batches or 0)
     layout, possible = filled(typed, count, request.batch)
     possible = possible & allowed(request.spec, layout, request.seq_len, count)
     possible = possible & chunked(request.spec.layers, layout.pipeline, layout.interleave)
@@ -80,7 +97,8 @@ def _score(request: SearchRequest, columns: Columns, least: Any = -np.inf) -> Fl
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.where(seconds > 0, batch * request.seq_len / seconds, 0.0)
     asked = possible & (rate > least)
-    score = np.full(asked.shape, -np.inf)
+    # Rounded, so that of layouts as fast the first stays first whatever else is asked beside them.
+    score = np.full(asked.shape, -np.inf, np.float32)
     places = np.nonzero(asked)
     if not len(places[0]):
         return score
@@ -99,28 +117,31 @@ def _at(layout: Layout, shape: tuple[int, ...], places: Any) -> Layout:
     return Layout(*(np.broadcast_to(getattr(layout, f.name), shape)[places] for f in fields(Layout)))
 
 
-def _started(request: SearchRequest) -> tuple[Columns, Floats] | None:
-    """The best of the grid for each of the best splits over tensor and pipeline, a row each; None where none can be."""
+def _started(request: SearchRequest, accelerators: tuple[int, ...]) -> tuple[Columns, Floats]:
+    """The best of the grid on each of ``accelerators`` for each of the best splits over tensor and pipeline, a row
+    each; none of those where none can be."""
     tried = {name: values for name, values in grid(request).items() if name != "shard_group"}
+    tried["accelerators"] = np.array(accelerators).reshape(-1, *[1] * (tried["tensor"].ndim - 1))
     score = _score(request, tried)
     shape = score.shape
-    by_split = np.moveaxis(np.arange(score.size).reshape(shape), -1, 2).reshape(shape[1], shape[-1], -1)
+    by_split = np.moveaxis(np.arange(score.size).reshape(shape), -1, 2).reshape(shape[0], shape[1] * shape[-1], -1)
     inside = score.ravel()[by_split]
+    at = np.take_along_axis(by_split, inside.argmax(axis=2)[..., None], axis=2)[..., 0]
     each = inside.max(axis=2)
     # Of each number of tensor-parallel ranks the best first, then the best of all others.
-    first = each == each.max(axis=1, keepdims=True)
-    order = np.lexsort((-each.ravel(), ~first.ravel()))[:_STARTS]
-    places = by_split.reshape(each.size, -1)[order, inside.reshape(each.size, -1)[order].argmax(axis=1)]
+    of_tensor = each.reshape(shape[0], shape[1], shape[-1])
+    first = (of_tensor == of_tensor.max(axis=2, keepdims=True)).reshape(each.shape)
+    order = np.lexsort((-each, ~first), axis=1)[:, :_STARTS]
+    places = np.take_along_axis(at, order, axis=1).ravel()
     places = places[score.ravel()[places] > -np.inf]
-    if not len(places):
-        return None
     columns = {name: np.broadcast_to(values, shape).ravel()[places] for name, values in tried.items()}
     return {"shard_group": np.zeros_like(places), "offload": np.zeros_like(places)} | columns, score.ravel()[places]
 
 
-def _moves(request: SearchRequest) -> tuple[Columns, ...]:
-    """What is moved at once: fields with all values that are tried of them, each along an axis of its own."""
-    spec, count, pins = request.spec, request.cluster.count, request.constraints
+def _moves(request: SearchRequest, count: int) -> tuple[Columns, ...]:
+    """What is moved at once on up to ``count`` accelerators: fields with all values that are tried of them, each along
+    an axis of its own."""
+    spec, pins = request.spec, request.constraints
     per_node, most = request.cluster.per_node, min(spec.layers, count)
     stages = choices(request, "pipeline", np.arange(1, most + 1)).tolist()
     cuts = {p: cuts_of(request, p) for p in stages}
@@ -151,6 +172,13 @@ def _axes(values: Mapping[str | tuple[str, ...], Ints]) -> Columns:
         rows = [row.reshape(shape) for row in np.atleast_2d(column)]
         columns |= dict(zip((names,) if isinstance(names, str) else names, rows, strict=True))
     return columns
+
+
+def _distinct(columns: Columns, score: Floats) -> tuple[Columns, Floats]:
+    """The rows, those that have moved to the same layout once."""
+    _, kept = np.unique(np.stack([*columns.values()]), axis=1, return_index=True)
+    kept.sort()
+    return {name: values[kept] for name, values in columns.items()}, score[kept]
 
 
 def _moved(request: SearchRequest, columns: Columns, score: Floats, move: Columns) -> tuple[Columns, Floats]:

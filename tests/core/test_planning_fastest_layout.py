@@ -10,7 +10,7 @@ import pytest
 
 from core.planning.form.plan_form import plan_from
 from core.planning.plan_search import evaluate_layout
-from core.planning.resolved_layout import plan_layout, timed_request
+from core.planning.resolved_layout import plan_layout, plan_layouts, timed_request
 from core.search.constraints import SpaceError
 from core.search.search import searched
 
@@ -51,3 +51,10 @@ def test_hardly_any_layout_of_many_plans_is_faster() -> None:
     slower = np.array([lost(*where, *how) for where, how in product(product(MODELS, COUNTS), SETTINGS)])
     assert np.mean(slower < 0.005) > 0.96
     assert slower.max() < 0.1
+
+
+def test_several_numbers_of_accelerators_are_searched_as_each_alone() -> None:
+    counts = (1, 8, 24, 96, 250, 512, 6144)
+    for model in ("Llama 3 70B", "Qwen3 30B-A3B"):
+        plans = [plan_from({"model": model, "count": f"{count}"}) for count in counts]
+        assert plan_layouts(plans) == [plan_layout(plan) for plan in plans]

@@ -38,7 +38,6 @@ def recommend(sweep: Sweep) -> Recommendation | None:
     middle = sweep.plan_cell or (sweep.shape[0] // 2, sweep.shape[1] // 2)
     # Accelerators that are owned, without rent, are not the cheapest.
     cost = {cell: _rounded(float(sweep.dollars[cell]) or np.inf) for cell in cells}
-    full = {cell: _rounded(float(sweep.memory[cell] / sweep.usable[cell])) for cell in cells}
     wanted = any(axis.want for axis in axes) and not any(axis.chosen for axis in axes)
 
     def asks(cell: tuple[int, int]) -> tuple[float, ...]:
@@ -64,6 +63,7 @@ def recommend(sweep: Sweep) -> Recommendation | None:
         return Recommendation(min(cells, key=lambda cell: (*asks(cell), cost[cell])), by)
     if len(set(cost.values())) > 1:
         return Recommendation(min(cells, key=lambda cell: (cost[cell], *asks(cell))), "cheapest")
+    full = {cell: _rounded(float(sweep.memory[cell] / sweep.usable[cell])) for cell in cells}
     return Recommendation(min(cells, key=lambda cell: (full[cell], *asks(cell))), "roomiest")
 
 

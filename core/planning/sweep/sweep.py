@@ -19,7 +19,7 @@ from core.planning.evaluation import evaluate
 from core.planning.form.plan_form import FIND, PLAN_FORM, plan_of
 from core.planning.memory_estimate import plan_states, resolved_plan, runtime_of, step_of
 from core.planning.plan import Limits, Plan, PlanLimits
-from core.planning.resolved_layout import plan_layout, spec_of
+from core.planning.resolved_layout import plan_layouts, spec_of, surely_fit
 from core.planning.solving import Array
 from core.planning.sweep.axes import AXES, Axis
 from core.training.device.memory import memory_over
@@ -39,10 +39,9 @@ QUANTITIES = (
     "goodput",
     "steps",
     "peak_watts",
-    "memory",
     "usable",
 )
-"""What is worked out of every cell; NaN where there is none."""
+"""What is worked out of every cell at once; NaN where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +63,11 @@ class Sweep:
 
     base: the texts of the plan. limits: the time, endless for none, or the money that a cell has to keep to. Of the
     middle of its range each: days on the wall; dollars; watt_hours; kg_co2; hours: accelerator-hours; mfu: over all
-    hours; steps: of the steps alone; goodput; peak_watts; memory: bytes on the fullest accelerator; usable: bytes that
-    it has.
-    impossible: whether the steps would have to be faster than the best matmul. reasons: why there is no answer, or no
-    layout; else empty.
+    hours; steps: of the steps alone; goodput; peak_watts; usable: bytes that an accelerator has. stored: parameters,
+    every expert included.
+    fits, leaves_free: whether an accelerator holds what it has to, and leaves as much free as the plan keeps; not where
+    its memory is unknown, or no layout is. impossible: whether the steps would have to be faster than the best matmul.
+    reasons: why there is no answer, or no layout; else empty.
     keeps: what the plan itself has to keep to. reached: days, dollars and peak_watts at the probability that asks for.
     """
 
@@ -86,8 +86,10 @@ class Sweep:
     goodput: Array
     steps: Array
     peak_watts: Array
-    memory: Array
     usable: Array
+    stored: Array
+    fits: Bools
+    leaves_free: Bools
     impossible: Bools
     reasons: tuple[tuple[str, ...], ...]
     keeps: PlanLimits
@@ -99,16 +101,10 @@ class Sweep:
         return len(self.y.texts), len(self.x.texts)
 
     @cached_property
-    def fits(self) -> Bools:
-        """Whether an accelerator holds what it has to; not where its memory is unknown, or no layout is."""
-        with np.errstate(invalid="ignore"):
-            return self.memory <= self.usable
-
-    @cached_property
-    def leaves_free(self) -> Bools:
-        """Whether it leaves as much memory free as the plan keeps."""
-        with np.errstate(invalid="ignore"):
-            return self.memory <= self.usable * (1 - self.keeps.free)
+    def memory(self) -> Array:
+        """Bytes on the fullest accelerator of every cell, NaN where there are none; every layout is searched for it."""
+        totals, _ = _memory([plan for row in self.plans for plan in row], self.stored.ravel())
+        return totals.reshape(self.shape)
 
     @cached_property
     def within(self) -> Bools:
@@ -184,11 +180,10 @@ def _sweep(
     flat = [plan for row in plans for plan in row]
     shape = (len(down.texts), len(across.texts))
     evaluation = evaluate(flat)
-    memory, unlaid = _memory(flat, evaluation.stored)
+    fits, leaves_free, unlaid = _room(flat, evaluation.stored)
     by_name = {name: evaluation.middle(name) for name in QUANTITIES if name in evaluation.columns} | {
         "watt_hours": np.sort(evaluation.energy, axis=1)[:, 1],
         "kg_co2": np.sort(evaluation.carbon, axis=1)[:, 1],
-        "memory": memory,
         "usable": np.array([plan.usable_memory for plan in flat]),
     }
     impossible, keeps = evaluation.impossible, own.keeps
@@ -201,6 +196,9 @@ def _sweep(
         limits,
         tuple(map(tuple, plans)),
         **{name: by_name[name].reshape(shape) for name in QUANTITIES},
+        stored=evaluation.stored.reshape(shape),
+        fits=fits.reshape(shape),
+        leaves_free=leaves_free.reshape(shape),
         impossible=impossible.reshape(shape),
         reasons=tuple(tuple(why[i * shape[1] : (i + 1) * shape[1]]) for i in range(shape[0])),
         keeps=keeps,
@@ -211,18 +209,35 @@ def _sweep(
     )
 
 
+def _room(plans: Sequence[Plan], stored: Array) -> tuple[Bools, Bools, list[str]]:
+    """Whether each plan fits and leaves as much free as it keeps, and why one cannot be laid out. Of most it is known
+    before their layouts are."""
+    usable = np.array([plan.usable_memory for plan in plans])
+    known: list[int] = np.flatnonzero(~np.isnan(stored + usable)).tolist()
+    sure = np.full(len(plans), False)
+    sure[known] = surely_fit([_resolved(plans[i], stored[i]) for i in known])
+    left: list[int] = np.flatnonzero(~sure).tolist()
+    totals, reasons = np.zeros(len(plans)), [""] * len(plans)
+    totals[left], why = _memory([plans[i] for i in left], stored[left])
+    for i, reason in zip(left, why, strict=True):
+        reasons[i] = reason
+    free = np.array([plan.keeps.free for plan in plans])
+    with np.errstate(invalid="ignore"):
+        return totals <= usable, totals <= usable * (1 - free), reasons
+
+
+def _resolved(plan: Plan, stored: float) -> Plan:
+    return resolved_plan(plan, float(stored), plan.accelerators)
+
+
 def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, list[str]]:
     """What `held` says that the fullest accelerator holds under every plan, and why one cannot be laid out."""
     totals, reasons = np.full(len(plans), np.nan), [""] * len(plans)
     groups: dict[object, list[tuple[int, Plan, Layout]]] = {}
-    for i, plan in enumerate(plans):
-        if np.isnan(stored[i]):
-            continue
-        plan = resolved_plan(plan, float(stored[i]), plan.accelerators)
-        try:
-            layout = plan_layout(plan)
-        except LayoutError as problem:
-            reasons[i] = str(problem)
+    resolved = {i: _resolved(plan, stored[i]) for i, plan in enumerate(plans) if not np.isnan(stored[i])}
+    for (i, plan), layout in zip(resolved.items(), plan_layouts([*resolved.values()]), strict=True):
+        if isinstance(layout, LayoutError):
+            reasons[i] = str(layout)
             continue
         spec, _ = spec_of(plan, float(plan.known.parameters) if plan.known else plan.parameters)
         how = replace(plan.compute_options, chunks=1)

@@ -233,8 +233,7 @@ def cell(sweep: Sweep, at: tuple[int, int], scale: Scale) -> str:
     if why := sweep.reasons[at[0]][at[1]]:
         sentences.append(_sentence(why).rstrip("."))
     else:
-        memory = f"{text_memory.gib(float(sweep.memory[at]))} of {text_memory.gib(float(sweep.usable[at]))}"
-        sentences.append(f"{_fitting(sweep, at)}, {memory}")
+        sentences.append(f"{_fitting(sweep, at)} on {text_memory.gib(float(sweep.usable[at]))}")
     if np.isfinite(sweep.days[at]):
         sentences.append(
             "impossible: faster than the best matmul"
@@ -244,7 +243,7 @@ def cell(sweep: Sweep, at: tuple[int, int], scale: Scale) -> str:
     return "; ".join(sentences)
 
 
-_LITTLE_FREE = "fits, but leaves too little memory free"
+_LITTLE_FREE = "fits, but leaves too little free,"
 _TABLE_FITS = {"fits": "yes", _LITTLE_FREE: "little free", "does not fit": "no"}
 
 
