@@ -52,10 +52,12 @@ def test_page_runs(spec: PageSpec) -> None:
 @pytest.mark.parametrize("spec", PAGES, ids=IDS)
 def test_bad_text_in_every_box_keeps_the_page_alive(spec: PageSpec) -> None:
     app = run(spec)
-    for index in range(len(app.text_input)):
+    index = 0
+    while index < len(app.text_input):  # what was typed may leave fewer boxes
         if not app.text_input[index].disabled:  # it shows what was found
             app.text_input[index].set_value("⁇ not a value").run()
         assert not app.exception
+        index += 1
     assert app.title
 
 
