@@ -9,6 +9,7 @@ import streamlit as st
 from core.planning.form.plan_form import link_texts, named_texts
 from core.planning.search_around import FittingChange, fitting_changes
 from core.search.derivation import explain
+from core.views.plan import text as plan_text
 from core.views.search import text as search_text
 from pages.common import plan_sidebar, show
 from pages.common.inputs import Inputs
@@ -64,7 +65,7 @@ def page(inputs: Inputs) -> None:
             show.answer(search_text.nothing_fits(a.plan, a.request, a.result, ways))
             _apply(inputs, ways)
         else:
-            show.answer(search_text.sentence(a.at), search_text.counted(a.at, a.result))
+            show.answer(search_text.sentence(a.at), plan_text.steps_and_whole(a.at.answer))
         plan_sidebar.limits(inputs)
     with show.guarded("The picture"):
         left, right = (st.container(), st.container()) if projecting() else st.columns([1.25, 1])
@@ -74,9 +75,13 @@ def page(inputs: Inputs) -> None:
             if here is not None:
                 parts(here)
         if a.at is not None and here is not None:
-            little = search_text.little_free(a.plan.keeps.free, a.result, here)
-            rest = (little, search_text.against_best(a.plan, a.result, here))
-            for line in filter(None, (*search_text.beside(a.at), *rest)):
+            lines = (
+                search_text.counted(a.at, a.result),
+                search_text.assumed_network(a.at),
+                search_text.little_free(a.plan.keeps.free, a.result, here),
+                search_text.against_best(a.plan, a.result, here),
+            )
+            for line in filter(None, lines):
                 show.note(line)
 
     draw_panels(inputs, GROUPS, _PANELS, a)

@@ -45,10 +45,10 @@ def test_where_the_network_is_from_is_said(device: Accelerator) -> None:
     assert device.network_source in text
     assert ("assumed" in text) == (device.network_confidence == "assumed")
     assert result.best
-    beside = search_text.beside(
+    assumed = search_text.assumed_network(
         applied_layout(plan_from({"gpu": device.name, "model": "Llama 3.2 1B", "count": f"{request.cluster.count}"}))
     )
-    assert (text in beside) == (device.network_confidence == "assumed")
+    assert assumed == (text if device.network_confidence == "assumed" else "")
     assert search_text.network(query(device.name, count="1", gb="8")) == ""
 
 

@@ -29,7 +29,6 @@ from core.planning.largest_model import largest
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import FINDS, TYPED, CarriedRates, Limits, Plan, whole_accelerators
 from core.planning.plan_limits import all_checks
-from core.planning.plan_search import search_layouts
 from core.planning.presets import MEMORY_PRESETS
 from core.planning.rates import rates_of
 from core.planning.search_around import cluster_results
@@ -168,7 +167,6 @@ def test_a_typed_mfu_decides_the_days_in_the_same_words_on_every_page(pace: str)
     at = applied_layout(plan)
     assert days in text.sentence(a)
     assert text.steps_and_whole(a).startswith(f"**Whole run {days}**: {text.DECIDES}")
-    assert search_text.counted(at, search_layouts(at.request)).startswith(f"**Whole run {days}**: {text.DECIDES}")
     assert a.layout_days == pytest.approx(at.days(at.result.seconds))
     assert f"own steps {format_duration(86400 * a.layout_days, 3)}" in text.own_steps(a)
     says(sweep_text.own(a, Limits(90)), days, text.DECIDES)

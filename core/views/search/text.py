@@ -16,7 +16,7 @@ from core.search.request import SearchRequest
 from core.search.result import Columns, LayoutResult, SearchResult
 from core.training.layout import RECOMPUTES, Layout
 from core.units import format_count, format_duration, format_exact, format_quantity, significant
-from core.views.plan.text import by_6n, steps_and_whole, whole_run
+from core.views.plan.text import by_6n
 from core.views.plan.text_memory import gib, laid_out, recomputed
 from core.views.plan.text_rates import by
 from core.views.search.names import NAMES, PARTS, short
@@ -97,13 +97,12 @@ _JOINED = 0.005
 
 
 def counted(at: AppliedLayout, result: SearchResult) -> str:
-    """The quieter line: the whole run, the batch, what is recomputed, what runs it, and how many plans there are."""
+    """The batch, what is recomputed, what runs it, and how many plans there are."""
     free = f" with {percent(result.kept_free)} of memory free" if result.kept_free else ""
-    run = whole_run(at.answer)
     if not result.fitting and at.result.spare >= 0:
         off = ", of which none offloads" if at.result.layout.offload and at.request.constraints.offload == 0 else ""
-        return f"{run} · {stepped(at)} · it fits, and none of the {result.count:,} plans that are searched{off}"
-    return f"{run} · {stepped(at)} · {result.fitting:,} of {result.count:,} plans fit{free}"
+        return f"{stepped(at)} · it fits, and none of the {result.count:,} plans that are searched{off}"
+    return f"{stepped(at)} · {result.fitting:,} of {result.count:,} plans fit{free}"
 
 
 def stepped(at: AppliedLayout) -> str:
@@ -199,10 +198,9 @@ def network(request: SearchRequest) -> str:
     return f"Between nodes: {rate}, that of {device.network_source}{known}."
 
 
-def beside(at: AppliedLayout) -> list[str]:
-    """What is to be said beside the answer: a network that is assumed, and the whole run."""
-    assumed = at.request.cluster.accelerator.network_confidence == "assumed"
-    return [text for text in (network(at.request) if assumed else "", steps_and_whole(at.answer)) if text]
+def assumed_network(at: AppliedLayout) -> str:
+    """That the network is assumed, and what it is; else empty."""
+    return network(at.request) if at.request.cluster.accelerator.network_confidence == "assumed" else ""
 
 
 def little_free(free: float, result: SearchResult, here: LayoutResult) -> str:
