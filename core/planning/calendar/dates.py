@@ -73,6 +73,11 @@ def moment(start: date, at: float) -> datetime:
     return datetime(start.year, start.month, start.day, tzinfo=UTC) + timedelta(days=at)
 
 
+def last_day(start: date, days: float) -> date:
+    """The day by whose end so many days have passed since the midnight of ``start``."""
+    return start + timedelta(days=math.ceil(days) - 1)
+
+
 def day_of(start: date, at: float) -> date:
     """The day on which the moment ``at`` falls."""
     return moment(start, at).date()

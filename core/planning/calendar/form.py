@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import date
 from typing import Any, Literal, TypeAlias
 
 from core.budget.errors import BudgetError
@@ -16,7 +16,7 @@ from core.dates import format_day, is_day, parse_day
 from core.fields import Field, ParsedForm, choice, optional, quantity, quoted, slider
 from core.limits import limit
 from core.models.catalog import catalog
-from core.planning.calendar.dates import parse_closed
+from core.planning.calendar.dates import last_day, parse_closed
 from core.planning.calendar.pools import EXAMPLES, OWN_CLUSTER, Pool, PoolList, parse_pools, plan_on
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
 from core.planning.form.limits import OWN_DEADLINE
@@ -48,11 +48,11 @@ FIRST = "the start"
 _EIGHT = range(1, limit("calendar_runs") + 1)
 
 
-def _due(text: str) -> date | timedelta:
-    """The day of a deadline, or a time from the start on."""
+def _due(text: str) -> date | float:
+    """The day of a deadline, or days from the start on."""
     if is_day(text) or not text.strip()[:1].isdigit():
         return parse_day(text)
-    return timedelta(seconds=parse_quantity(text, "seconds", low=86400.0, high=3e9, example="2027-10-14 or 90 days"))
+    return parse_quantity(text, "seconds", low=86400.0, high=3e9, example="2027-10-14 or 90 days") / 86400
 
 
 START = Field(
@@ -266,8 +266,8 @@ def calendar_request(reading: ParsedForm) -> CalendarRequest:
         after = None if given["after"] == FIRST else int(given["after"].removeprefix("run ")) - 1
         here = replace(plan, **own)
         runs.append(Run(name, plan_on(pool, here) if pool else here, after, given["earliest"], pool))
-    due: date | timedelta | None = v[DUE.id]
-    last = v[START.id] + due if isinstance(due, timedelta) else due
+    due: date | float | None = v[DUE.id]
+    last = due if due is None or isinstance(due, date) else last_day(v[START.id], due)
     return CalendarRequest(fleet, tuple(runs), v[START.id], last)
 
 
