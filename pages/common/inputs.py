@@ -158,12 +158,17 @@ class Inputs:
             st.session_state[PLAN_TEXTS if name in self.form.shared else self._texts_key][name] = text
         st.session_state[self.key(name)] = self._content(name, text)
 
-    def forget(self, name: str) -> None:
-        """In a callback: on every page, its own field ``name`` as it begins."""
+    def exchange(self, name: str, texts: Mapping[str, str]) -> dict[str, str]:
+        """In a callback: on every page, its own field ``name`` as ``texts`` has it by prefix, else as it begins. What
+        it was, by prefix."""
         if any(field.id == name for field in self.form.fields):
-            self.put(name, self.form[name].default)
-        for page in PAGES:
-            st.session_state.get(f"{page.prefix}:texts", {}).pop(name, None)
+            self.put(name, texts.get(self.page.prefix, self.form[name].default))
+        before: dict[str, str] = {}
+        for prefix in (page.prefix for page in PAGES):
+            own = st.session_state.get(f"{prefix}:texts", {})
+            before |= {prefix: own.pop(name)} if name in own else {}
+            own |= {name: texts[prefix]} if prefix in texts else {}
+        return before
 
     def _content(self, name: str, text: str) -> object:
         """What the widget of a field holds for a text."""

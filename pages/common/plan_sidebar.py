@@ -160,7 +160,10 @@ _FOUND: Mapping[str, tuple[Field, ...]] = {
 """What can be found → the fields whose place the answer takes."""
 
 _PAST, _NOW = "plan:past", "plan:now"
-"""Where session state has the plans before this one, and this one."""
+"""Where session state has the plans before this one, and this one: texts, the saved plan that it is, and deadlines that
+pages had of their own and *New* took away."""
+
+Past: TypeAlias = "tuple[Mapping[str, str], Held, Mapping[str, str]]"
 
 _MOST_PAST = 50
 
@@ -297,9 +300,9 @@ def _own_from(inputs: Inputs, plan: Plan) -> None:
 def _remember(inputs: Inputs) -> None:
     """Keep the plan of the run before where this one is another."""
     state = st.session_state
-    now: tuple[Mapping[str, str], Held] = (dict(state[PLAN_TEXTS]), held())
-    past: list[tuple[Mapping[str, str], Held]] = state.setdefault(_PAST, [])
-    if _NOW in state and state[_NOW][0] != now[0]:
+    now: Past = (dict(state[PLAN_TEXTS]), held(), {})
+    past: list[Past] = state.setdefault(_PAST, [])
+    if _NOW in state and (state[_NOW][0] != now[0] or state[_NOW][2]):
         past.append(state[_NOW])
         del past[:-_MOST_PAST]
     state[_NOW] = now
@@ -328,12 +331,13 @@ def bar(texts: Mapping[str, str], kind: Kind = "plan") -> str | None:
 
     def anew() -> None:
         take(inputs, {name: inputs.form[name].default for name in inputs.form.shared})
-        inputs.forget(OWN_DEADLINE)
+        st.session_state[_NOW] = (*st.session_state[_NOW][:2], inputs.exchange(OWN_DEADLINE, {}))
 
     def undo() -> None:
-        texts, saved = st.session_state[_PAST].pop()
-        st.session_state[_NOW] = (texts, saved)
+        texts, saved, deadlines = st.session_state[_NOW] = st.session_state[_PAST].pop()
         take(inputs, texts, saved)
+        if deadlines:
+            inputs.exchange(OWN_DEADLINE, deadlines)
 
     error = ""
     with now.bar:

@@ -116,7 +116,7 @@ def test_new_begins_anew_and_back_returns() -> None:
 
 
 @pytest.mark.parametrize("pressed", [CALENDAR, COMPUTE])
-def test_new_leaves_no_deadline_of_a_page_behind(pressed: PageSpec) -> None:
+def test_new_leaves_no_deadline_of_a_page_behind_and_undo_brings_them_back(pressed: PageSpec) -> None:
     """Of the calendar's own days and of the sweep's, whichever page it is pressed on."""
     app = opened(CALENDAR, {"due": "2027-06-01", "start": "2027-02-01"})
     go(app, WHAT_IF)
@@ -128,6 +128,10 @@ def test_new_leaves_no_deadline_of_a_page_behind(pressed: PageSpec) -> None:
     go(app, WHAT_IF)
     assert linked(app)["w_due"] == ""
     assert app.text_input(key="w_due").value == ""
+    app.button(key="plan:undo").click().run()
+    assert linked(app)["w_due"] == app.text_input(key="w_due").value == "33 days"
+    go(app, CALENDAR)
+    assert linked(app)["y_due"] == "2027-06-01"
 
 
 def test_a_model_of_the_catalogue_keeps_its_parameters_on_every_page() -> None:
