@@ -170,12 +170,17 @@ _MOST_PAST = 50
 
 @dataclass
 class Here:
-    """The page in one run: its inputs, and the places that the page fills when it has an answer."""
+    """The page in one run: its inputs, and the places that the page fills when it has an answer.
+
+    changed: boxes of the sidebar in which something is not as usual. Their titles stay, since a box with another title
+    is another one, and shut; a style marks them.
+    """
 
     inputs: Inputs
     head: show.Head
     bar: Any
     chips: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    changed: list[str] = field(default_factory=list[str])
 
 
 _HERE: ContextVar[Here] = ContextVar("the page in this run")
@@ -236,8 +241,9 @@ def _fields(inputs: Inputs, plan: Plan) -> None:
                         own_shape(inputs)
             for name, (title, rows) in _MORE.items():
                 asked = rows(plan)
-                changed = any(inputs.reading.texts[one.id] != one.default for row in asked for one in _fields_of(row))
-                with _box(name, f"{title} •" if changed else title) as opened:
+                if any(inputs.reading.texts[one.id] != one.default for row in asked for one in _fields_of(row)):
+                    here().changed.append(name)
+                with _box(name, title) as opened:
                     if opened:
                         _rows(inputs, asked, plan)
                         if name == "known":
@@ -344,7 +350,8 @@ def bar(texts: Mapping[str, str], kind: Kind = "plan") -> str | None:
         name = name_of(saved) or name_of(held()) or lit or ""
         summary = suggested(texts).removeprefix(f"{name} · ")
         bold = f"<b>{safe_text(name)}</b> " if name else ""
-        st.html(f'<p class="np-plan">{bold}{safe_text(summary)}</p>')
+        marks = "".join(f'<i class="np-changed-{name}"></i>' for name in now.changed)
+        st.html(f'<p class="np-plan">{bold}{safe_text(summary)}{marks}</p>')
         with st.container(key="np-acts", horizontal=True, gap="xxsmall"):
             st.button("Undo", key="plan:undo", on_click=undo, type="tertiary", disabled=not st.session_state.get(_PAST))
             st.button("New", key="plan:new", on_click=anew, type="tertiary")

@@ -12,7 +12,7 @@ from core.planning.form.plan_form import FIND, PLAN_FIELDS, PLAN_FORM
 from core.store.store import Store
 from pages.common.registry import CALENDAR, COMPUTE, HOME, MEMORY, PAGES, PARALLEL, WHAT_IF, PageSpec
 from pages.compute.form import CHIPS
-from tests.app.plan_pages import bodies, linked, opened, stripped
+from tests.app.plan_pages import bodies, fold, linked, opened, stripped
 from tests.app.test_saved import only, save
 
 PLAN_PAGES = tuple(page for page in PAGES if page.plans)
@@ -153,3 +153,13 @@ def test_a_saved_plan_goes_along_with_its_name(store: Store) -> None:
     app.button(key="plan:new").click().run()
     assert "r_plan" not in app.query_params
     assert stripped(bodies(app, "np-plan")[0]).startswith("70B")
+
+
+@pytest.mark.parametrize(("box", "field", "value"), [("limits", "p_sure", "P90"), ("layout", "p_lay", "own")])
+def test_a_box_stays_open_when_its_first_field_changes(box: str, field: str, value: str) -> None:
+    app = opened(COMPUTE, {})
+    fold(app, f"plan:{box}", open=True)
+    app.button_group(key=field).set_value(value).run()
+    assert linked(app)[field] == value
+    assert app.button_group(key=field)  # drawn only while it is open
+    assert f"np-changed-{box}" in bodies(app, "np-plan")[0]
