@@ -4,7 +4,7 @@
 #                predicted of them; eight minutes, into the folder measured
 # make test-all  those, then the long ones: whole sweeps, a team's servers, everything in a browser,
 #                and the journeys there once more with Streamlit as it is; run before a change is called done
-#                Both print their ten slowest tests, and by name what needed a second try.
+#                Both print their ten slowest tests and modules, and by name what needed a second try.
 PYTHON ?= python3
 PORT ?= 8501
 BIN := .venv/bin

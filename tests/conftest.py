@@ -51,7 +51,15 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Name what needed a second try: a test that needs it often is a fault to be repaired."""
+    """Where the time went by module, since many short tests hide behind the slowest; and what needed a second try: a
+    test that needs it often is a fault to be repaired."""
+    seconds = Counter[str]()
+    for report in (report for reports in terminalreporter.stats.values() for report in reports):
+        if isinstance(report, pytest.TestReport):
+            seconds[report.nodeid.partition("::")[0]] += report.duration
+    terminalreporter.section("ten slowest modules")
+    for name, spent in seconds.most_common(10):
+        terminalreporter.line(f"{spent:.0f} s {name}")
     again = sorted({report.nodeid for report in terminalreporter.stats.get("rerun", [])})
     if again:
         terminalreporter.section(f"{len(again)} needed a second try")
