@@ -100,12 +100,15 @@ def in_database(engine: Engine, act: Callable[[Connection, bool], _Result], *, w
 
 
 @contextmanager
-def transaction(engine: Engine, *, writes: bool = False, what: str = "saved plans") -> Generator[Connection]:
+def transaction(
+    engine: Engine, *, writes: bool = False, what: str = "saved plans", isolation: str = "READ COMMITTED"
+) -> Generator[Connection]:
     """A transaction that is whole or not at all. Raises `StoreError` for whatever the database refuses.
 
-    what: that which it is about, as the message names it.
+    what: that which it is about, as the message names it. isolation: from others in PostgreSQL; in SQLite it always
+    sees the database as it was at its first statement.
     """
-    options = {"isolation_level": "READ COMMITTED"} if engine.dialect.name == "postgresql" else {_WRITES: writes}
+    options = {"isolation_level": isolation} if engine.dialect.name == "postgresql" else {_WRITES: writes}
     with _faults(engine, what), engine.connect().execution_options(**options) as connection, connection.begin():
         yield connection
 
