@@ -26,6 +26,7 @@ function stepWithKeys(projector, step) {
     if (!button) return
     if (button.matches(".leave")) turn()
     else if (button.dataset.href) along(button)
+    else if (button.dataset.page !== undefined) linkOf(button.dataset.page)?.click()
     else press(button)
   })
 }
@@ -98,11 +99,12 @@ function press(button) {
   document.napkinProjector.step(index)
 }
 
+const pageLinks = () => [...document.querySelectorAll(".st-key-np-menu [data-testid=stPageLink] a")]
+const linkOf = (path) => pageLinks().find((link) => link.getAttribute("href") === path)
+
 function toPage(by) {
-  const links = [...document.querySelectorAll(".st-key-np-menu [data-testid=stPageLink] a")]
-  const name = location.pathname.split("/").at(-1)
-  const here = links.findIndex((link) => link.getAttribute("href") === name)
-  links.at((here + by) % links.length)?.click()
+  const links = pageLinks()
+  links.at((links.indexOf(linkOf(location.pathname.split("/").at(-1))) + by) % links.length)?.click()
 }
 
 function turn() {

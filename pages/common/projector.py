@@ -24,6 +24,7 @@ from pages.common.registry import (
     LECTURE,
     MEASURE,
     MEMORY,
+    PAGES,
     PARALLEL,
     SAVED,
     TENSORS,
@@ -83,9 +84,10 @@ def switch() -> None:
         bind="query-params",
         on_change=leave,
         help="The answer and its picture alone, in large type; the key **P** does the same. Then **←** and **→**, or "
-        "**Page Up** and **Page Down**, step through what you typed, the page’s stories and its tour. **Shift** with "
-        "an arrow goes to the next page. **Esc** leaves, and what you typed is back. The address carries it. The "
-        "browser’s Back leaves a page at once, whatever was changed on it.",
+        "**Page Up** and **Page Down**, step through what you typed, the page’s stories and its tour; with a plan of "
+        "your own, through what each page says of it. **Shift** with an arrow goes to the next page. **Esc** leaves, "
+        "and what you typed is back. The address carries it. The browser’s Back leaves a page at once, whatever was "
+        "changed on it.",
     )
 
 
@@ -111,17 +113,7 @@ def bar(inputs: Inputs) -> Slides | None:
         deck = on_deck()
     except DeckError as problem:
         wrong = str(problem)
-    rest = (
-        deck.bar
-        if deck
-        else (
-            f"<span>{result.here + 1} of {result.count}</span>"
-            f"<nav>{_step('prev', result.here - 1, 'Previous slide', '←')}"
-            f"{_step('next', (result.here + 1) % result.count, 'Next slide', '→')}"
-            '<button type="button" class="leave">Leave</button></nav>'
-            f'<p class="np-story" aria-live="polite">{html.escape(result.name)}</p>'
-        )
-    )
+    rest = deck.bar if deck else _rest(result)
     shown = f' data-deck="{html.escape(deck.name, quote=True)}" data-deck-slide="{deck.here}"' if deck else ""
     place.html(
         f'<div class="np-bar" data-slides="{result.count}"{shown}><h1>{html.escape(page.h1)}</h1>{rest}</div>'
@@ -132,10 +124,26 @@ def bar(inputs: Inputs) -> Slides | None:
     return result
 
 
-def _step(kind: str, to: int, words: str, sign: str) -> str:
-    """The button of the slide before or after; before the first there is none, after the last it is the first."""
-    off = " disabled" if to < 0 else ""
-    return f'<button type="button" class="{kind}" data-step="{to}" aria-label="{words}"{off}>{sign}</button>'
+def _rest(result: Slides) -> str:
+    """Where the page stands among its slides, and the steps; those of a plan of one's own lead to what the next page
+    says of it."""
+    if result.of_own_plan:
+        pages = [page for page in PAGES if page.plans]
+        at = pages.index(result.inputs.page)
+        whose, here, count = "Your plan, ", at + 1, len(pages)
+        ways = [f'data-page="{pages[to % count].url_path}"' for to in (at - 1, at + 1)]
+    else:
+        whose, here, count = "", result.here + 1, result.count
+        before = " disabled" if result.here == 0 else ""  # after the last comes the first
+        ways = [f'data-step="{result.here - 1}"{before}', f'data-step="{here % count}"']
+    buttons = "".join(
+        f'<button type="button" class="{kind}" {way} aria-label="{words} slide">{sign}</button>'
+        for kind, way, words, sign in zip(("prev", "next"), ways, ("Previous", "Next"), "←→", strict=True)
+    )
+    return (
+        f'<span>{whose}{here} of {count}</span><nav>{buttons}<button type="button" class="leave">Leave</button></nav>'
+        f'<p class="np-story" aria-live="polite">{html.escape(result.name)}</p>'
+    )
 
 
 def room(key: str, height: int) -> int:

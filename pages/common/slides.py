@@ -80,6 +80,15 @@ class Slides:
         return 1 + len(self._steps)
 
     @property
+    def of_own_plan(self) -> bool:
+        """Whether the page shows a plan of one's own, neither the usual one nor a preset's."""
+        if self.here or not self.inputs.page.plans:
+            return False
+        texts, form = self.inputs.reading.texts, self.inputs.form
+        changed = any(texts[name] != form[name].default for name in form.shared)
+        return changed and not any(chip.lit() for chip in self.inputs.chips if not chip.at)
+
+    @property
     def name(self) -> str:
         """What the slide that is shown says; of a preset that was changed on the wall, that it was."""
         if not self.here:

@@ -217,3 +217,17 @@ def test_a_slide_that_is_none_says_so_and_the_page_stands(query: str, said: str)
     errors = [block.proto.body for block in app.get("html") if 'class="np-error' in block.proto.body]
     assert any(said in error for error in errors)
     assert slide(app) == AS_TYPED
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.plans], ids=lambda page: page.id)
+def test_with_a_plan_of_ones_own_every_slide_is_that_plan(page: PageSpec) -> None:
+    plans = [one for one in PAGES if one.plans]
+    there = plans[(plans.index(page) + 1) % len(plans)]
+    app = opened(page, "p_n=9B")
+    turn(app, on=True)
+    (bar,) = (block.proto.body for block in app.get("html") if 'class="np-bar"' in block.proto.body)
+    assert f'class="next" data-page="{there.url_path}"' in bar
+    assert f"Your plan, {plans.index(page) + 1} of {len(plans)}" in bar
+    app = opened(page, "")
+    turn(app, on=True)
+    assert "data-page" not in "".join(block.proto.body for block in app.get("html"))
