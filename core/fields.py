@@ -6,7 +6,7 @@ values back, and translates what an older version of it wrote. A field that cann
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
@@ -202,11 +202,6 @@ class ParsedForm:
     texts: Mapping[str, str]
     problems: tuple[Problem, ...]
     derived: tuple[str, ...] = ()
-
-    def messages_about(self, ids: Iterable[str]) -> tuple[str, ...]:
-        """The messages about these fields."""
-        wanted = set(ids)
-        return tuple(problem.message for problem in self.problems if problem.field in wanted)
 
 
 @dataclass(frozen=True)

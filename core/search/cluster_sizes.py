@@ -1,31 +1,11 @@
-"""The best plan over numbers of accelerators, and the numbers that have plans at all."""
+"""Numbers of accelerators that have plans at all."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from core.search.request import SearchRequest
-from core.search.result import SearchResult
-from core.search.search import searched
 from core.search.space import Ints, degrees_tried, divisors
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class ClusterBest:
-    """What a search finds on so many accelerators."""
-
-    accelerators: int
-    searched: SearchResult
-
-
-def best_by_size(
-    request: SearchRequest, sizes: Iterable[int], *, price: float | None = None
-) -> tuple[ClusterBest, ...]:
-    """The same step on clusters of other sizes: strong scaling. Raises `SpaceError` for a size of too many plans."""
-    return tuple(ClusterBest(size, searched(request.on(size), price=price, top=1)) for size in sizes)
 
 
 def sizes_with_plans(request: SearchRequest, most: int) -> Ints:

@@ -45,15 +45,10 @@ _SPARE = 1e-12
 """What leaves too little free counts this much of its pace, so that it comes after all that leaves enough."""
 
 
-def fastest_layout(request: SearchRequest) -> Layout | None:
-    """The fastest of these layouts on the request's accelerators, some of which may stay idle; where none fits, the one
-    that holds least; None where none can be."""
-    return fastest_layouts(request.on(1), (request.cluster.count,))[0]
-
-
 @lru_cache(maxsize=1024)
 def fastest_layouts(request: SearchRequest, accelerators: tuple[int, ...]) -> tuple[Layout | None, ...]:
-    """The same on each of these numbers of accelerators, whatever the request's own."""
+    """The fastest layout on each of these numbers of accelerators, some of which may stay idle, whatever the request's
+    own; where none fits, the one that holds least; None where none can be."""
     columns, score = _started(request, accelerators)
     if len(score):
         for move in _moves(request, max(accelerators)):

@@ -31,14 +31,6 @@ def rates_note(inputs: Inputs, plan: Plan) -> None:
         st.button("Use the datasheet again", key=inputs.key("datasheet"), type="tertiary", on_click=clear)
 
 
-def draw_rates(inputs: Inputs) -> None:
-    """The fields of the rates."""
-    for row, fields in (([1] * 4, MEASURED_FIELDS[:4]), ([1, 1, 2], MEASURED_FIELDS[4:])):
-        for cell, field in zip(st.columns(row), fields, strict=True):
-            with cell:
-                inputs.draw(field)
-
-
 def measure_here(plan: Plan) -> None:
     """The way to measure the plan's accelerator, where this machine has one."""
     here = device.machine()

@@ -84,7 +84,6 @@ def told(plans: list[ComparedPlan], base: int) -> list[str]:
         *comparison_text.remarks(plans),
         *(text for head, cells in rows for cell in (head, *cells) for text in cell),
         *(comparison_text.in_short(plan) for plan in plans),
-        *(comparison_text.given_instead(plan, field) for plan in plans for field in PLAN_FORM.fields),
     ]
 
 

@@ -240,6 +240,6 @@ def test_empty_fields_are_unknown_and_defaults_have_their_source() -> None:
 def test_a_size_needs_its_unit(name: str) -> None:
     """Beside prices per GB a bare number would be taken for bytes, and the bill for cents."""
     form = plan_form("y", *MONEY_FIELDS)
-    assert form.parse({name: "100"}).messages_about((name,))
+    assert form.parse({name: "100"}).problems
     assert form.parse({name: "100 TB"}).values[name] == 1e14
     assert form.parse({name: "0"}).values[name] == 0

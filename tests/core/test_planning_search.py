@@ -16,7 +16,7 @@ from core.hardware.accelerators import DTYPES, find
 from core.hardware.cluster import Cluster, cluster
 from core.models.catalog import CATALOG
 from core.models.spec import Experts, TransformerSpec
-from core.search.cluster_sizes import best_by_size, sizes_with_plans
+from core.search.cluster_sizes import sizes_with_plans
 from core.search.constraints import Constraints, Range, SpaceError
 from core.search.neighbours import neighbours
 from core.search.request import SearchRequest
@@ -423,19 +423,6 @@ def test_a_neighbour_that_cannot_be_names_the_rule() -> None:
     broken = {(neighbour.field, neighbour.value): neighbour for neighbour in neighbours(full, question)}["tensor", 4]
     assert broken.found is None
     assert "64" in broken.rule
-
-
-def test_strong_scaling() -> None:
-    question = asked(LLAMA, 8, 512, 4096)
-    sizes = best_by_size(question, (8, 64, 61, 512), price=2.0)
-    assert [size.accelerators for size in sizes] == [8, 64, 61, 512]
-    assert sizes[2].searched.best is None
-    several = [size.searched for size in sizes if size.searched.best]
-    assert np.all(np.diff([result.best.seconds for result in several if result.best]) < 0)
-    alone = search_plans(
-        LLAMA, cluster(H100, 64), 512, 4096, policy=MEGATRON, optimizer=ADAM, constraints=EVERYTHING, price=2.0
-    )
-    assert (alone.best, alone.dollars) == (sizes[1].searched.best, sizes[1].searched.dollars)
 
 
 def test_layouts_of_a_neighbour_are_sound() -> None:

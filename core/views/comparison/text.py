@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from core.budget.interval import Interval
-from core.fields import Field, clipped
+from core.fields import clipped
 from core.limits import limit
 from core.planning.comparison.comparison import (
     QUANTITIES,
@@ -31,16 +31,11 @@ from core.planning.form.layout import LAYOUT
 from core.planning.form.limits import LIMITS
 from core.planning.form.plan_form import (
     CLUSTER,
-    COUNT,
-    MFU,
     MODEL,
-    MODEL_NAME,
     MORE,
-    PARAMETERS,
     QUESTION,
     SEARCH,
     STATES,
-    TRAINED,
 )
 from core.planning.form.whole_run import WHOLE
 from core.runs.coverage import unproven
@@ -322,21 +317,6 @@ def in_short(plan: ComparedPlan) -> str:
     money = "" if plan.price_unknown else shown("dollars", plan.answer.dollars.mid)
     sentences = [f"**{shown('days', plan.answer.middle.days)}**", money, doubt(plan)]
     return " · ".join(filter(None, sentences))
-
-
-def given_instead(plan: ComparedPlan, field: Field) -> str:
-    """What stands in the place of a field that does not count in a plan: what was found, or a known model's size."""
-    if plan.answer is None:
-        return "–"
-    m = plan.answer.middle
-    instead = {
-        PARAMETERS.id: format_count(m.parameters, 3),
-        TRAINED.id: format_count(m.tokens, 3),
-        COUNT.id: shown("accelerators", result(plan, QUANTITY["accelerators"]).mid),
-        MFU.id: percent(m.mfu),
-        MODEL_NAME.id: "of any shape",
-    }
-    return instead.get(field.id, "–")
 
 
 # ------------------------------------------------------------------------------------------ rows
