@@ -147,7 +147,7 @@ def look_for(plan: Plan) -> Iterator[Shown]:
         yield from map(words_search.way, ways)
     yield words_search.sentence(at)
     yield words_search.counted(at, result)
-    yield from words_search.beside(at)
+    yield words_search.assumed_network(at)
     yield words_search.little_free(plan.keeps.free, result, results)
     yield words_search.against_best(plan, result, results)
     yield from (text_step.goes_to(results), words_search.second(result))

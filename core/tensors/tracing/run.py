@@ -138,7 +138,8 @@ class Run(Recorder):
                 shapes, args = [(len(shapes), *shapes[0])], args[1:]
             step.operation.guard(shapes, args, dict(step.keywords))
         if step.operation.measured is not None:
-            step.operation.measured(shapes, step.args, dict(step.keywords), [largest(t) for t in opened(inputs)])
+            tensors = opened(inputs)
+            step.operation.measured(shapes, step.args, dict(step.keywords), lambda place: largest(tensors[place]))
         if step.operation.grows and self.cap == "tensor_elements":  # else nothing is made anyway
             foresee(self.torch, lambda metas: self._ran(step, metas), inputs)
         if step.index is not None and step.form != "piece":
