@@ -232,8 +232,8 @@ def memory_read_as(h: MemoryEstimate) -> str:
 
 
 def states_alone(h: MemoryEstimate) -> str:
-    """How large a dense model could be if model states were all; empty where routed experts are spread."""
-    if h.layout.expert > 1 or math.isnan(h.usable) or not h.plan.trained.everything:
+    """How large a dense model could be if model states were all; empty where the host or other ranks keep some."""
+    if h.layout.expert > 1 or h.layout.offload or math.isnan(h.usable) or not h.plan.trained.everything:
         return ""
     return (
         f"**If model states were all**, {where(h).replace('**', '')} would hold "
