@@ -21,7 +21,11 @@ from core.training.trained import parts_of_training
 
 PRINTED = (0.99, 1.15)
 """Printed peaks of fine-tuning runs over what a plan counts, whatever the software keeps beside: eight in ten lie
-between. Left out are those of bitsandbytes before 0.43.2, which kept what need not be (tests/core/memory_rows.py)."""
+between. Those on NF4 are apart."""
+
+PRINTED_NF4 = (1.34, 1.57)
+"""The same of QLoRA, all printed with bitsandbytes before 0.43.2, which kept what need not be
+(tests/core/memory_rows.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +132,7 @@ def largest_fitting(plan: Plan) -> tuple[Fitting, ...]:
         most = max(1, min(h.spec.hidden, h.spec.kv_heads * h.spec.head_dim))
         rank = _largest_rank(plan, most)
         found.append(Fitting("rank", "rank", f"{rank:,}" if rank else ""))
-    setup = replace(h.setup, memory=h.total + h.room)
-    length, batch = largest_seq_len(setup), largest_micro_batch(setup)
+    length, batch = largest_seq_len(h.roomy), largest_micro_batch(h.roomy)
     found.append(Fitting("seq", "sequence length", f"{length:,}" if length else ""))
     found.append(Fitting("mbs", "micro-batch", f"{batch:,}" if batch else ""))
     return tuple(found)
