@@ -118,9 +118,14 @@ def _dense_models() -> tuple[tuple[float, str], ...]:
     return tuple(sorted((float(m.parameters), m.name) for m in catalog() if m.laid_out and not m.spec.experts))
 
 
-@lru_cache(maxsize=64)
 def largest_fitting(plan: Plan) -> tuple[Fitting, ...]:
     """The largest model, rank, sequence length and micro-batch that a plan may have, each with all else as it is."""
+    # What one's own layout holds depends on neither, so that other data or prices find it worked out.
+    return _largest_fitting(replace(plan, tokens=1e9, prices=None) if plan.own_layout else plan)
+
+
+@lru_cache(maxsize=64)
+def _largest_fitting(plan: Plan) -> tuple[Fitting, ...]:
     h = memory_estimate(plan)
     if h.fits == "unknown":
         return ()
