@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from datetime import timedelta
 
 import streamlit as st
 
 from core.dates import format_day
-from core.planning.calendar.form import MOST, POOLS, pool_texts
+from core.planning.calendar.form import MOST, POOLS, last_day, pool_texts
 from core.planning.cost.choose_pools import PoolChoice, choose_pools
 from core.planning.cost.form import prices_of
 from core.planning.form.limits import DEADLINE
@@ -42,7 +41,7 @@ def _choices(inputs: Inputs, a: CalendarInputs) -> None:
     if not request.due and math.isnan(within):
         show.note("Type a deadline: without one, the fewest accelerators are not known.")
         return
-    due = request.due or request.start + timedelta(days=math.ceil(within) - 1)
+    due = request.due or last_day(request.start, within)
     most: float = v[MOST.id]
     plan = named_plan(reading)
     choices = choose_pools(plan, request.fleet, request.start, due, most, prices_of(reading))

@@ -66,7 +66,7 @@ def page(inputs: Inputs) -> None:
         for wrong in (text.missed(s), *text.beyond(s)[0], *text.impossible(s), *text.unfitting(s)[0]):
             if wrong:
                 show.error(wrong)
-        plan_sidebar.limits(inputs)
+        show.note(text.limits(s, rented.total))
     with show.guarded("The calendar"):
         show.chart(calendar(s, TOKENS), alt=text.picture(s), key="calendar:bars")
         for line in (*text.unfitting(s)[1], *text.beyond(s)[1], *text.queued(s)):

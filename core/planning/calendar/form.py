@@ -222,6 +222,11 @@ CALENDAR_FIELDS: tuple[Field, ...] = (
 )
 
 
+def last_day(start: date, days: float) -> date:
+    """The day by whose end so many days from the start's midnight have passed; a part of one is one."""
+    return start + timedelta(days=max(0, math.ceil(days) - 1))
+
+
 @dataclass(frozen=True, slots=True)
 class CalendarRequest:
     """What a calendar is made of."""
@@ -267,7 +272,7 @@ def calendar_request(reading: ParsedForm) -> CalendarRequest:
         here = replace(plan, **own)
         runs.append(Run(name, plan_on(pool, here) if pool else here, after, given["earliest"], pool))
     due: date | timedelta | None = v[DUE.id]
-    last = v[START.id] + due if isinstance(due, timedelta) else due
+    last = last_day(v[START.id], due.total_seconds() / 86400) if isinstance(due, timedelta) else due
     return CalendarRequest(fleet, tuple(runs), v[START.id], last)
 
 
