@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from datetime import date
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from core.budget.interval import Interval
 from core.planning.calendar.form import calendar_request
 from core.planning.calendar.schedule import Schedule
+from core.planning.comparison.calendars import compare_calendar
 from core.planning.comparison.comparison import compare_plan
 from core.planning.comparison.entry import entry_of
 from core.planning.cost.calendar_form import CALENDAR_FORM
@@ -33,8 +35,10 @@ from core.planning.sweep.sweep import Sweep, SweptAxis, sweep_limits, sweep_plan
 from core.search.result import SearchResult
 from core.units import QuantityError
 from core.views.calendar import text as calendar_text
+from core.views.calendar.text_compared import row as calendar_row
 from core.views.comparison import text as comparison_text
 from core.views.plan import text_limits, text_memory
+from core.views.report.calendar import CalendarReport, calendar_markdown
 from core.views.search import text as search_text
 from core.views.sweep import text as sweep_text
 from tests.core.sentence_facts import says
@@ -86,6 +90,19 @@ def test_a_calendars_limits_are_those_of_all_its_runs() -> None:
     assert by_day["deadline"] == found["deadline"]
     assert "likely** all at once" in said
     assert placed(**MEETING, **stages, due="120 days")[1] == by_day
+
+
+def test_a_saved_calendar_and_its_report_say_the_same_limits() -> None:
+    texts = {"start": "2027-01-15", **MEETING, "runs": "2", "r2t": "2T", "r2a": "run 1"}
+    _, found, said = placed(**texts)
+    item = compare_calendar(entry_of("", CALENDAR_FORM.parse(texts).texts, "calendar"))
+    missed, likely = calendar_row("", item, None)[-1]
+    assert missed == "✗ deadline, money and power"
+    assert likely == text_limits.likely(min(found["deadline"].probability, found["money"].probability))
+    assert item.schedule
+    report = CalendarReport("", CALENDAR_FORM.parse(texts), item.schedule, item.ways, "", date(2027, 1, 1))
+    assert said in calendar_markdown(report)
+    assert report.limits == said
 
 
 def test_pools_at_work_at_once_draw_together() -> None:

@@ -139,7 +139,9 @@ def sentence(a: Answer) -> str:
 def counted(a: Answer, every: Sequence[Check]) -> str:
     """Limits of ``a``, or of a calendar of which it is a run, those that are missed first, and how likely all hold."""
     parts = "; ".join(_in_words(a, check) for check in sorted(every, key=lambda check: check.met is not False))
-    return f"**{verdict(every)}**: {parts}{_together(every)}."
+    ranged = [check for check in every if not math.isnan(check.probability)]
+    at_once = f"; **{together(every)}** all at once" if len(ranged) > 1 else ""
+    return f"**{verdict(every)}**: {parts}{at_once}."
 
 
 def line(a: Answer) -> str:
@@ -153,10 +155,11 @@ def in_memory(a: Answer, every: Sequence[Check]) -> str:
     return "; ".join((*fits, "no deadline and no budget set")) + "."
 
 
-def _together(every: Sequence[Check]) -> str:
-    """How likely deadline and money hold at once: both grow with the days of the run, so the harder one decides."""
+def together(every: Sequence[Check]) -> str:
+    """How likely deadline and money hold at once: both grow with the days of the run, so the harder one decides. Empty
+    where that is not known."""
     chances = [check.probability for check in every if not math.isnan(check.probability)]
-    return f"; **{likely(min(chances))}** all at once" if len(chances) > 1 else ""
+    return likely(min(chances)) if chances else ""
 
 
 def what_it_takes(a: Answer, every: Sequence[Check]) -> str:
