@@ -1,4 +1,4 @@
-"""What a calendar of runs asks beside a plan: its start and deadline, maintenance, spares, and up to eight runs.
+"""What a calendar of runs asks beside a plan: its start and deadline, maintenance, spares, and up to nine runs.
 
 Whatever a run leaves empty is the plan's: a calendar of one empty run is the plan itself.
 """
@@ -45,7 +45,7 @@ CALENDAR, RUNS = "calendar", "runs"
 FIRST = "the start"
 """Of a run that waits for no other."""
 
-_EIGHT = range(1, limit("calendar_runs") + 1)
+_EVERY = range(1, limit("calendar_runs") + 1)
 
 
 def _due(text: str) -> date | timedelta:
@@ -193,7 +193,7 @@ def _run(k: int) -> dict[str, Field]:
         "after": choice(
             f"r{k}a",
             f"Run {k}, waits for",
-            (FIRST, *(f"run {other}" for other in _EIGHT)),
+            (FIRST, *(f"run {other}" for other in _EVERY)),
             FIRST,
             part=RUNS,
             help="Runs that wait for the start go beside each other where the fleet has room for all of them; a later "
@@ -206,7 +206,7 @@ def _run(k: int) -> dict[str, Field]:
     }
 
 
-RUN_FIELDS = {k: _run(k) for k in _EIGHT}
+RUN_FIELDS = {k: _run(k) for k in _EVERY}
 """Number of a run → its fields by what they are."""
 
 CALENDAR_FIELDS: tuple[Field, ...] = (
