@@ -7,12 +7,10 @@ import math
 import streamlit as st
 
 from core.dates import format_day
-from core.planning.calendar.form import MOST, POOLS, last_day, pool_texts
+from core.planning.calendar.form import MOST, POOLS, pool_texts
 from core.planning.cost.choose_pools import PoolChoice, choose_pools
 from core.planning.cost.form import prices_of
-from core.planning.form.limits import DEADLINE
 from core.planning.form.plan_form import ACCELERATOR, COUNT, named_plan
-from core.units import format_duration
 from core.views.calendar import text_pools as text
 from core.views.common.markup import markdown_text
 from core.wording import dollars
@@ -37,15 +35,14 @@ def choosing(inputs: Inputs, a: CalendarInputs) -> None:
 def _choices(inputs: Inputs, a: CalendarInputs) -> None:
     reading, request = inputs.reading, a.question
     v = reading.values
-    within = v[DEADLINE.id]
-    if not request.due and math.isnan(within):
+    due = request.due
+    if not due:
         show.note("Type a deadline: without one, the fewest accelerators are not known.")
         return
-    due = request.due or last_day(request.start, within)
     most: float = v[MOST.id]
     plan = named_plan(reading)
     choices = choose_pools(plan, request.fleet, request.start, due, most, prices_of(reading))
-    limits = f"{format_day(due)}{'' if request.due else f' ({format_duration(86400 * within, 3)})'}"
+    limits = format_day(due)
     limits += "" if math.isnan(most) else f" and {dollars(most)}"
     limits += " and the plan’s limits" if plan.keeps.typed else ""
     show.takeaway(text.sentence(choices, limits))

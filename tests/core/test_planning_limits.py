@@ -80,6 +80,7 @@ def test_a_calendar_of_the_plan_alone_has_the_limits_of_the_plan(sure: str) -> N
 def test_a_calendars_limits_are_those_of_all_its_runs() -> None:
     stages = {"runs": "2", "r2t": "2T", "r2s": "65,536", "r2a": "run 1"}
     alone, (s, found, _) = of(**MEETING), placed(**MEETING, **stages)
+    assert s.due == date(2027, 5, 14), "the plan's 120 days, the first of them 15 January"
     assert found["deadline"].value == pytest.approx(s.ends.mid)
     assert found["deadline"].probability < alone["deadline"].probability
     assert found["money"].value == pytest.approx(sum(run.answer.dollars.mid for run in s.runs))

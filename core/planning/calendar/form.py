@@ -70,7 +70,8 @@ DUE = optional(
     nothing=None,
     placeholder="none",
     part=CALENDAR,
-    help="The day by whose end the last run has to be done, such as 2027-10-14; or 90 days from the start.",
+    help="The day by whose end the last run has to be done, such as 2027-10-14; or 90 days from the start. Empty: the "
+    "plan’s deadline.",
 )
 SPARE = quantity(
     "spare",
@@ -272,6 +273,8 @@ def calendar_request(reading: ParsedForm) -> CalendarRequest:
         here = replace(plan, **own)
         runs.append(Run(name, plan_on(pool, here) if pool else here, after, given["earliest"], pool))
     due: date | timedelta | None = v[DUE.id]
+    if due is None and not math.isnan(plan.keeps.days):
+        due = timedelta(days=plan.keeps.days)
     last = last_day(v[START.id], due.total_seconds() / 86400) if isinstance(due, timedelta) else due
     return CalendarRequest(fleet, tuple(runs), v[START.id], last)
 

@@ -13,10 +13,11 @@ from core.planning.plan_limits import Check, all_checks, check_of
 def calendar_checks(s: Schedule, dollars: Interval) -> tuple[Check, ...]:
     """Every limit of the plan that the runs share, and the memory of the run that has least to spare.
 
-    dollars: what the calendar costs. Its own deadline stands in for the plan's.
+    dollars: what the calendar costs. Its own deadline stands in for the plan's, whose part of a day counts.
     """
     keeps = s.runs[0].answer.plan.keeps
-    days = float((s.due - s.start).days + 1) if s.due else keeps.days
+    days = float((s.due - s.start).days + 1) if s.due else math.nan
+    days = keeps.days if math.ceil(keeps.days if keeps.days > 0 else 0) == days else days
     every = (
         check_of("deadline", days, s.ends, keeps.level),
         check_of("money", keeps.dollars, dollars, keeps.level),

@@ -119,7 +119,7 @@ def limits(s: Schedule, dollars: Interval) -> str:
     if not (first.plan.keeps.typed or s.due):
         return text_limits.in_memory(first, every)
     said = text_limits.counted(first, every)
-    if s.runs != (run,) or run.run.pool or s.due:
+    if s.runs != (run,) or run.run.pool:
         return said
     return f"{said} {text_limits.what_it_takes(first, every)}".rstrip()
 
