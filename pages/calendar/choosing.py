@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.dates import format_day
 from core.planning.calendar.form import MOST, POOLS, pool_texts
-from core.planning.cost.choose_pools import PoolChoice, choose_pools
+from core.planning.cost.choose_pools import PoolChoice, choose_pools, other_terms
 from core.planning.cost.form import prices_of
 from core.planning.form.plan_form import ACCELERATOR, COUNT, named_plan
 from core.views.calendar import text_pools as text
@@ -51,6 +51,8 @@ def _choices(inputs: Inputs, a: CalendarInputs) -> None:
         [[show.remarked(*cell) for cell in row] for row in text.rows(choices[:_SHOWN])],
         caption=f"Of {len(choices)} ways the best {_SHOWN}" if len(choices) > _SHOWN else "",
     )
+    if found := other_terms(choices, plan, request.fleet, request.start, due, prices_of(reading)):
+        show.note(text.terms(found))
     yours = "" if v[POOLS.id].pools else " Type pools above to have yours among them."
     show.note(text.NOTE + yours)
     show.note("Make one the plan:")
