@@ -38,11 +38,12 @@ def _runs(inputs: Inputs, a: CalendarInputs) -> None:
         if not fits(run):
             row[3] = show.Html(row[3] + show.link("its layouts", PARALLEL, texts_of(inputs.reading, run.run)))
     numbers, days = ("accelerators", "memory", "trains", "paused", "rent"), ("begins", "ends", "quarter")
-    show.small_table(
-        [show.Column(heading, numeric=heading in numbers, whole=heading in days) for heading in text.TABLE],
-        rows,
-        caption="Days in UTC. A run’s name leads to its budget, where its days and dollars are the same",
-    )
+    with st.container(key="calendar_runs"):
+        show.small_table(
+            [show.Column(heading, numeric=heading in numbers, whole=heading in days) for heading in text.TABLE],
+            rows,
+            caption="Days in UTC. A run’s name leads to its budget, where its days and dollars are the same",
+        )
     st.download_button(
         "Download the calendar (.ics)",
         lambda: as_ics(s).encode(),

@@ -202,7 +202,8 @@ def _run(k: int) -> dict[str, Field]:
         ),
         "earliest": field("d", "not before", parse_day, "any day", "The first day on which it may start."),
         "pool": replace(
-            field("p", "pool", _name, OWN_CLUSTER, "A run uses one pool: no job mixes accelerators of two."), quiet=True
+            field("p", "pool", _name, "the plan’s", "A run uses one pool: no job mixes accelerators of two."),
+            quiet=True,
         ),
     }
 
