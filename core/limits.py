@@ -116,7 +116,7 @@ LIMITS: Mapping[str, Limit] = {
     "experiment_bytes": Limit(100_000_000, "bytes", "of one tensor that an experiment makes and sends"),
     "plan_name": Limit(80, "characters", "a plan's name; it heads a column and a row"),
     "compared_plans": Limit(6, "plans", "beside each other; a seventh column is read by nobody"),
-    "calendar_runs": Limit(8, "runs", "of one fleet; which may go beside which is tried for every subset of them"),
+    "calendar_runs": Limit(9, "runs", "of one fleet; which may go beside which is tried for every subset of them"),
     "pools": Limit(8, "pools", "of accelerators on one calendar, each with a curve of its own; a fleet has three"),
     "calendar_years": Limit(100, "years", "from a calendar's start to its last end; nobody plans for longer"),
     "run_name": Limit(40, "characters", "a run's name; it heads a bar"),

@@ -75,6 +75,11 @@ class MemoryEstimate:
         )
 
     @property
+    def roomy(self) -> Setup:
+        """The same setup on an accelerator with as much less memory as the plan keeps free."""
+        return replace(self.setup, memory=self.total + self.room)
+
+    @property
     def checkpoint(self) -> float:
         """Bytes of a checkpoint of the whole model."""
         return float(plan_checkpoint(self.plan).of(self.parameters))

@@ -233,9 +233,10 @@ def with_fix(h: MemoryEstimate, fix: Fix) -> tuple[Fix, ...]:
 
 
 def largest(h: MemoryEstimate) -> tuple[int, int, int]:
-    """What would just fit with all else as it is: micro-batch, sequence length and layers; 0 where nothing does."""
-    deeper = largest_of_family(h.setup)
-    return largest_micro_batch(h.setup), largest_seq_len(h.setup), deeper.layers if deeper else 0
+    """What would just leave free what the plan keeps, with all else as it is: micro-batch, sequence length and layers;
+    0 where nothing does."""
+    deeper = largest_of_family(h.roomy)
+    return largest_micro_batch(h.roomy), largest_seq_len(h.roomy), deeper.layers if deeper else 0
 
 
 def fewest_accelerators(h: MemoryEstimate) -> int | None:

@@ -62,11 +62,16 @@ _UNKNOWN = Interval.point(math.nan)
 
 
 def _check(a: Answer, id: Limited, limit: float, value: Interval) -> Check:
+    if a.impossible and value.known and id != "power":
+        return Check(id, limit, math.inf, False, 0.0)
+    return check_of(id, limit, value, a.plan.keeps.level)
+
+
+def check_of(id: Limited, limit: float, value: Interval, level: float) -> Check:
+    """Whether a range keeps a limit. level: the share of it that has to."""
     if not value.known:
         return Check(id, limit, math.nan, None, math.nan)
-    if a.impossible and id != "power":
-        return Check(id, limit, math.inf, False, 0.0)
-    reached = value.quantile(a.plan.keeps.level)
+    reached = value.quantile(level)
     certain = value.low == value.high
     return Check(id, limit, reached, holds(reached, limit), math.nan if certain else value.below(limit))
 

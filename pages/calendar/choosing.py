@@ -7,13 +7,10 @@ import math
 import streamlit as st
 
 from core.dates import format_day
-from core.planning.calendar.dates import last_day
 from core.planning.calendar.form import MOST, POOLS, pool_texts
-from core.planning.cost.choose_pools import PoolChoice, choose_pools
+from core.planning.cost.choose_pools import PoolChoice, choose_pools, other_terms
 from core.planning.cost.form import prices_of
-from core.planning.form.limits import DEADLINE
 from core.planning.form.plan_form import ACCELERATOR, COUNT, named_plan
-from core.units import format_duration
 from core.views.calendar import text_pools as text
 from core.views.common.markup import markdown_text
 from core.wording import dollars
@@ -38,15 +35,14 @@ def choosing(inputs: Inputs, a: CalendarInputs) -> None:
 def _choices(inputs: Inputs, a: CalendarInputs) -> None:
     reading, request = inputs.reading, a.question
     v = reading.values
-    within = v[DEADLINE.id]
-    if not request.due and math.isnan(within):
+    due = request.due
+    if not due:
         show.note("Type a deadline: without one, the fewest accelerators are not known.")
         return
-    due = request.due or last_day(request.start, within)
     most: float = v[MOST.id]
     plan = named_plan(reading)
     choices = choose_pools(plan, request.fleet, request.start, due, most, prices_of(reading))
-    limits = f"{format_day(due)}{'' if request.due else f' ({format_duration(86400 * within, 3)})'}"
+    limits = format_day(due)
     limits += "" if math.isnan(most) else f" and {dollars(most)}"
     limits += " and the plan’s limits" if plan.keeps.typed else ""
     show.takeaway(text.sentence(choices, limits))
@@ -55,6 +51,8 @@ def _choices(inputs: Inputs, a: CalendarInputs) -> None:
         [[show.remarked(*cell) for cell in row] for row in text.rows(choices[:_SHOWN])],
         caption=f"Of {len(choices)} ways the best {_SHOWN}" if len(choices) > _SHOWN else "",
     )
+    if found := other_terms(choices, plan, request.fleet, request.start, due, prices_of(reading)):
+        show.note(text.terms(found))
     yours = "" if v[POOLS.id].pools else " Type pools above to have yours among them."
     show.note(text.NOTE + yours)
     show.note("Make one the plan:")

@@ -13,6 +13,7 @@ from core.planning.calendar.schedule import Schedule
 from core.planning.cost.bill import CostOption
 from core.planning.cost.form import prices_of
 from core.planning.cost.pool_bill import ways_to_pay
+from core.planning.form.limits import DEADLINE
 from core.planning.form.whole_run import DRAW, PUE
 from core.views.plan import text
 from pages.calendar.form import FORM
@@ -56,7 +57,7 @@ def draw_question(inputs: Inputs) -> None:
     """The calendar’s days."""
     with plan_sidebar.question():
         plan_sidebar.ask(inputs, "From", START, width=115)
-        plan_sidebar.ask(inputs, "to end by", DUE, width=115)
+        plan_sidebar.ask(inputs, "to end by", DUE, width=115, placeholder=inputs.reading.texts[DEADLINE.id].strip())
         with show.popover("Fleet", key="calendar:fleet") as box:
             if box.open:
                 for field in (SPARE, CLOSED, MONTHLY, DRAW, PUE):

@@ -38,11 +38,12 @@ def _runs(inputs: Inputs, a: CalendarInputs) -> None:
         if not fits(run):
             row[3] = show.Html(row[3] + show.link("its layouts", PARALLEL, texts_of(inputs.reading, run.run)))
     numbers, days = ("accelerators", "memory", "trains", "paused", "rent"), ("begins", "ends", "quarter")
-    show.small_table(
-        [show.Column(heading, numeric=heading in numbers, whole=heading in days) for heading in text.TABLE],
-        rows,
-        caption="Days in UTC. A run’s name leads to its budget, where its days and dollars are the same",
-    )
+    with st.container(key="calendar_runs"):
+        show.small_table(
+            [show.Column(heading, numeric=heading in numbers, whole=heading in days) for heading in text.TABLE],
+            rows,
+            caption="Days in UTC. A run’s name leads to its budget, where its days and dollars are the same",
+        )
     st.download_button(
         "Download the calendar (.ics)",
         lambda: as_ics(s).encode(),
@@ -66,7 +67,7 @@ def page(inputs: Inputs) -> None:
         for wrong in (text.missed(s), *text.beyond(s)[0], *text.impossible(s), *text.unfitting(s)[0]):
             if wrong:
                 show.error(wrong)
-        plan_sidebar.limits(inputs)
+        show.note(text.limits(s, rented.total))
     with show.guarded("The calendar"):
         show.chart(calendar(s, TOKENS), alt=text.picture(s), key="calendar:bars")
         for line in (*text.unfitting(s)[1], *text.beyond(s)[1], *text.queued(s)):

@@ -28,8 +28,8 @@ def finetuning(inputs: Inputs, h: MemoryEstimate) -> None:
         for name, typed in {**texts, one.field: one.text}.items():
             inputs.put(name, typed)
 
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        show.note(f"{text.fitting(h)}:")
+    show.note(f"{text.fitting(h)}:")
+    with st.container(horizontal=True, gap="small"):
         for one in fitting:
             st.button(
                 f"{one.label} {one.text}",

@@ -30,7 +30,7 @@ GROUPS: Groups = {
         "motion": "Optimizers in motion: what the state buys",
     },
     "What comes next": {
-        "launch": "Launch settings: torchtune, TRL, Axolotl, Unsloth",
+        "launch": "Launch settings: torchtune, TRL, Axolotl, LLaMA-Factory, Unsloth",
         "serve": "Serving it: users that fit, and the least time of a token",
         TAKE.id: TAKE.label,
     },

@@ -1,4 +1,4 @@
-"""How torchtune, TRL, Axolotl and Unsloth read the settings of a fine-tuning plan; nothing is of core.
+"""How torchtune, TRL, Axolotl, LLaMA-Factory and Unsloth read the settings of a fine-tuning plan; nothing is of core.
 
 Names of settings are tables of `tests/data`, read in the projects' sources at the commits that `tests/data/README.md`
 names; what transformers itself reads, its own classes of this environment read here too.
@@ -145,6 +145,36 @@ def axolotl_unfreezes(told: Mapping[str, Any]) -> Callable[[str], bool]:
     """Which parameters stay trained, by name: from its start, and a period is one unless a plus follows."""
     patterns = [re.compile(re.sub(r"\.(?!\+)", r"\\.", pattern)) for pattern in told["unfrozen_parameters"]]
     return lambda name: any(pattern.match(name) for pattern in patterns)
+
+
+def llama_factory(text: str) -> dict[str, Any]:
+    """A file of ``llamafactory-cli train``, by the fields of its classes and the rules of its parser."""
+    told: dict[str, Any] = yaml.safe_load(text)
+    fields = {name: takes for name, takes in settings("llama-factory").items() if not name.endswith(".json")}
+    if unknown := set(told) - set(fields) - set(TrainingArguments.__dataclass_fields__):
+        raise RefusedError(f"no {unknown}")
+    for name, value in told.items():
+        kinds = {"int": int, "bool": bool, "str": str}
+        plain = fields.get(name, "").removesuffix(" | None")
+        if plain in kinds and type(value) is not kinds[plain]:
+            raise RefusedError(f"{name} takes {plain}, not {value!r}")
+    lora, bits = told["finetuning_type"] == "lora", told.get("quantization_bit")
+    file = told.get("deepspeed", "").removeprefix("examples/deepspeed/")
+    stage_3 = "z3" in file
+    rules = {
+        "no such way": told["finetuning_type"] not in ("lora", "oft", "freeze", "full"),
+        "quantised weights without adapters": bits is not None and not lora,
+        "bits": bits not in (None, 4, 8),
+        "8 bits under ZeRO-3": bits == 8 and stage_3,
+        "pure bf16 under ZeRO-3": told.get("pure_bf16") and stage_3,
+        "DoRA without adapters": told.get("use_dora") and not lora,
+        "no such DeepSpeed file": file and file not in settings("llama-factory", "deepspeed"),
+    }
+    if why := [name for name, broken in rules.items() if broken]:
+        raise RefusedError("; ".join(why))
+    if "optim" in told:
+        OptimizerNames(told["optim"])
+    return told
 
 
 def unsloth(text: str) -> dict[str, dict[str, Any]]:

@@ -57,7 +57,7 @@ from core.views.flops import charts as figures_count
 from core.views.flops import text as words_count
 from core.views.hardware import text as words_device
 from core.views.plan import text as plan_text
-from core.views.plan import text_memory, text_rates
+from core.views.plan import text_host, text_memory, text_rates
 from core.views.plan.charts import answer_strip
 from core.views.report.plan_table import plan_lines
 from core.views.report.tables import lines_csv
@@ -176,7 +176,7 @@ def _memory(plan: Plan) -> Iterator[Shown]:
     """What Training memory says of a plan."""
     h, device = memory_estimate(plan), plan.device
     yield from (text_memory.sentence(h), text_memory.counted(h), *text_memory.remarks(h))
-    yield from (text_memory.states_alone(h), text_memory.checkpoint(h))
+    yield from (text_memory.states_alone(h), text_memory.checkpoint(h), text_host.host(h))
     yield states_words.matrix_units(h.policy, device)
     yield states_words.memory_read_as(device.memory_bytes, device.memory_unit, device.memory_note)
     yield states_words.cited(h.optimizer, h.policy)

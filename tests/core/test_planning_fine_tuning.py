@@ -34,6 +34,16 @@ def test_the_largest_leaves_enough_free_and_one_more_does_not(name: str, free: s
         assert not leaves_enough({**texts, field: f"{more:,}"}), field
 
 
+@every("name", list(TUNING))
+def test_the_largest_is_the_same_for_other_data_and_prices(name: str) -> None:
+    plan = plan_from(TUNING[name])
+    assert plan.own_layout
+    for texts in ({"tokens": "3B"}, {"price": "9"}):
+        other = plan_from({**TUNING[name], **texts})
+        assert largest_fitting(other) == largest_fitting(plan)
+        assert memory_estimate(other).total == memory_estimate(plan).total
+
+
 def test_more_memory_kept_free_never_allows_more() -> None:
     texts = TUNING[next(iter(TUNING))]
     none, some = (

@@ -178,6 +178,37 @@ def test_axolotl_reads_the_plan_back() -> None:
             assert "stands in its place" in said
 
 
+def test_llama_factory_reads_the_plan_back() -> None:
+    for plan in CASES:
+        line = made(plan)["LLaMA-Factory"]
+        told, said = reference.llama_factory(line.text), notes(line)
+        assert told["model_name_or_path"] == plan.base
+        assert (told["cutoff_len"], told["packing"]) == (plan.seq_len, plan.packed)
+        assert told["per_device_train_batch_size"] == plan.micro_batch
+        assert told["gradient_accumulation_steps"] == plan.accumulated
+        assert told["disable_gradient_checkpointing"] != plan.recompute
+        assert told.get("use_unsloth_gc", False) == (plan.activations and plan.recompute)
+        assert told.get("enable_liger_kernel", False) == (plan.chunks > 1)
+        assert ("paged" in told["optim"]) == plan.paged
+        assert (told["finetuning_type"] == "lora") == plan.adapters
+        sharded = plan.data > 1 and plan.zero > 0
+        assert ("deepspeed" in told) == sharded
+        assert (sharded and plan.zero == 1) == ("no file for ZeRO-1" in said)
+        stage_3 = sharded and plan.zero == 3
+        assert told.get("pure_bf16", False) == (plan.stored == "bf16" and not stage_3)
+        assert (plan.stored == "bf16" and stage_3) == ("kept in fp32" in said)
+        if plan.adapters:
+            assert (told["lora_rank"], told["lora_alpha"]) == (plan.rank, plan.alpha)
+            assert told["lora_target"] == ("all" if plan.targets == LINEAR else ",".join(plan.targets))
+            assert told.get("use_dora", False) == plan.dora
+            assert ("lm_head" in told.get("additional_target", "")) == plan.head
+            bits = {"int8": None if stage_3 else 8, "nf4": 4, "nf4, double": 4}.get(plan.frozen)
+            assert told.get("quantization_bit") == bits
+            assert told.get("double_quantization", plan.frozen == "nf4, double") == (plan.frozen == "nf4, double")
+            assert (plan.frozen == "int8" and stage_3) == ("refuses int8" in said)
+            assert (plan.frozen == "fp32") == ("not fp32" in said)
+
+
 def test_unsloth_reads_the_plan_back() -> None:
     for plan in CASES:
         line = made(plan)["Unsloth"]
@@ -217,6 +248,9 @@ def test_layers_and_names_are_trained_where_a_program_can() -> None:
     assert [i for i in range(32) if unfrozen(f"model.layers.{i}.mlp.up_proj.weight")] == [3, 30, 31]
     assert unfrozen("model.embed_tokens.weight")
     assert not unfrozen("model.layers.3.self_attn.q_proj.weight")
+    frozen = reference.llama_factory(last["LLaMA-Factory"].text)
+    assert (frozen["finetuning_type"], frozen["freeze_trainable_layers"]) == ("freeze", 2)
+    assert "Not as the plan trains it" in notes(named["LLaMA-Factory"])
     for launches in (last, named):
         assert not launches["torchtune"].text
         assert "not last layers" in notes(launches["torchtune"]) or "not named tensors" in notes(launches["torchtune"])
@@ -237,7 +271,7 @@ def test_what_a_program_cannot_do_is_a_note() -> None:
     part = replace(LORA, targets=("q_proj", "gate_proj"))
     assert "all three feed-forward matrices" in notes(made(part)["torchtune"])
     alone = replace(LLAMA, activations=True, recompute=False)
-    assert all("offload" in notes(made(alone)[name]) for name in ("torchtune", "Axolotl", "Unsloth"))
+    assert all("offload" in notes(made(alone)[name]) for name in ("torchtune", "Axolotl", "LLaMA-Factory", "Unsloth"))
     backward = replace(LLAMA, in_backward=True)
     assert reference.torchtune(made(backward)["torchtune"].text)["optimizer_in_bwd"]
     assert "refuses" in notes(made(replace(backward, accumulated=2))["torchtune"])
@@ -265,6 +299,9 @@ def test_every_model_that_torchtune_builds_is_launched(model: str) -> None:
         ("model_name_or_path: a\nloss_type: nll\nlora_rank: 8", reference.trl),
         ("model_name_or_path: a\nloss_type: nll\noptim: paged_sgd", reference.trl),
         ("base_model: a\nload_in_4bit: true\ngradient_checkpointing: true", reference.axolotl),
+        ("model_name_or_path: a\nfinetuning_type: full\nquantization_bit: 4", reference.llama_factory),
+        ("model_name_or_path: a\nfinetuning_type: lora\nlora_alpha: 8.5", reference.llama_factory),
+        ("model_name_or_path: a\nfinetuning_type: lora\nlora_r: 8", reference.llama_factory),
         ("base_model: a\nlora_rank: 8\ngradient_checkpointing: true", reference.axolotl),
         ("model = FastLanguageModel.get_peft_model(model, rank=8)", reference.unsloth),
     ],
@@ -341,7 +378,8 @@ def test_a_model_of_other_names_gets_adapters_everywhere() -> None:
     assert reference.axolotl(launches["Axolotl"].text)["lora_target_linear"]
     adapters = reference.unsloth(launches["Unsloth"].text)["FastLanguageModel.get_peft_model"]
     assert adapters["target_modules"] == "all-linear"
-    assert all("otherwise" in notes(launches[name]) for name in ("TRL with PEFT", "Axolotl", "Unsloth"))
+    assert all("otherwise" in notes(launches[name]) for name in list(launches)[1:])
+    assert reference.llama_factory(launches["LLaMA-Factory"].text)["lora_target"] == "all"
     mixture = made(of(**QLORA, model="Mixtral 8x7B"))
     assert "lora_target_parameters" in notes(mixture["TRL with PEFT"])
 

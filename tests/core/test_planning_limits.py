@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from datetime import date
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.budget.interval import Interval
+from core.planning.calendar.form import calendar_request
+from core.planning.calendar.schedule import Schedule
+from core.planning.comparison.calendars import compare_calendar
 from core.planning.comparison.comparison import compare_plan
 from core.planning.comparison.entry import entry_of
+from core.planning.cost.calendar_form import CALENDAR_FORM
+from core.planning.cost.calendar_limits import calendar_checks
+from core.planning.cost.form import prices_of
+from core.planning.cost.pool_bill import ways_to_pay
 from core.planning.evaluation import answer
 from core.planning.form.limits import DEADLINE, MOST_DOLLARS, MOST_WATTS
 from core.planning.form.plan_form import plan_from
@@ -26,8 +34,11 @@ from core.planning.sweep.quantities import RESULTS
 from core.planning.sweep.sweep import Sweep, SweptAxis, sweep_limits, sweep_plan
 from core.search.result import SearchResult
 from core.units import QuantityError
+from core.views.calendar import text as calendar_text
+from core.views.calendar.text_compared import row as calendar_row
 from core.views.comparison import text as comparison_text
 from core.views.plan import text_limits, text_memory
+from core.views.report.calendar import CalendarReport, calendar_markdown
 from core.views.search import text as search_text
 from core.views.sweep import text as sweep_text
 from tests.core.sentence_facts import says
@@ -49,6 +60,58 @@ def test_each_limit_is_held_against_what_the_plan_comes_to() -> None:
     assert found["memory"].over == pytest.approx(a.memory.total - 0.92 * 141e9)
     assert [check.met for check in found.values()] == [False, False, False, True]
     assert set(of()) == {"memory"}
+
+
+def placed(**texts: str) -> tuple[Schedule, dict[str, Check], str]:
+    """A calendar with its limits, and the same in words."""
+    reading = CALENDAR_FORM.parse({"start": "2027-01-15", **texts})
+    s = calendar_request(reading).schedule()
+    dollars = ways_to_pay(s, prices_of(reading))[0].total
+    return s, {check.id: check for check in calendar_checks(s, dollars)}, calendar_text.limits(s, dollars)
+
+
+@pytest.mark.parametrize("sure", CERTAINTIES)
+def test_a_calendar_of_the_plan_alone_has_the_limits_of_the_plan(sure: str) -> None:
+    _, found, said = placed(**MEETING, sure=sure)
+    assert found == of(**MEETING, sure=sure)
+    assert said == text_limits.line(answer(plan_from({**MEETING, "sure": sure})))
+
+
+def test_a_calendars_limits_are_those_of_all_its_runs() -> None:
+    stages = {"runs": "2", "r2t": "2T", "r2s": "65,536", "r2a": "run 1"}
+    alone, (s, found, _) = of(**MEETING), placed(**MEETING, **stages)
+    assert s.due == date(2027, 5, 14), "the plan's 120 days, the first of them 15 January"
+    assert found["deadline"].value == pytest.approx(s.ends.mid)
+    assert found["deadline"].probability < alone["deadline"].probability
+    assert found["money"].value == pytest.approx(sum(run.answer.dollars.mid for run in s.runs))
+    assert found["money"].probability < alone["money"].probability
+    assert found["memory"].over == pytest.approx(max(run.answer.memory.total for run in s.runs) - 0.92 * 141e9)
+    _, by_day, said = placed(**MEETING, **stages, due="2027-05-14")
+    assert by_day["deadline"].limit == 120
+    assert by_day["deadline"] == found["deadline"]
+    assert "likely** all at once" in said
+    assert placed(**MEETING, **stages, due="120 days")[1] == by_day
+
+
+def test_a_saved_calendar_and_its_report_say_the_same_limits() -> None:
+    texts = {"start": "2027-01-15", **MEETING, "runs": "2", "r2t": "2T", "r2a": "run 1"}
+    _, found, said = placed(**texts)
+    item = compare_calendar(entry_of("", CALENDAR_FORM.parse(texts).texts, "calendar"))
+    missed, likely = calendar_row("", item, None)[-1]
+    assert missed == "✗ deadline, money and power"
+    assert likely == text_limits.likely(min(found["deadline"].probability, found["money"].probability))
+    assert item.schedule
+    report = CalendarReport("", CALENDAR_FORM.parse(texts), item.schedule, item.ways, "", date(2027, 1, 1))
+    assert said in calendar_markdown(report)
+    assert report.limits == said
+
+
+def test_pools_at_work_at_once_draw_together() -> None:
+    pools = {"pools": "ours: 256 H100 SXM owned $30,000 over 4 years", "r2p": "ours", "r2m": "8B", "r2t": "1T"}
+    both = placed(**MEETING, runs="2", **pools)[1]["power"]
+    after = placed(**MEETING, runs="2", r2a="run 1", **pools)[1]["power"]
+    assert after.value == pytest.approx(of(**MEETING)["power"].value)
+    assert both.value == pytest.approx(after.value + 32 * 10_200 * 1.1)
 
 
 def test_a_surer_limit_is_held_against_more_of_the_range() -> None:

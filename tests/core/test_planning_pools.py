@@ -18,7 +18,7 @@ from core.planning.calendar.form import CALENDAR_FIELDS, calendar_request, texts
 from core.planning.calendar.pools import EXAMPLES, Pool, PoolEvent, parse_pools, plan_on, pool_line
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
 from core.planning.cost.bill import Prices
-from core.planning.cost.choose_pools import PoolChoice, choose_pools
+from core.planning.cost.choose_pools import PoolChoice, choose_pools, other_terms
 from core.planning.cost.form import MONEY_FIELDS
 from core.planning.cost.pool_bill import PoolCost, pool_costs, ways_to_pay
 from core.planning.evaluation import answer
@@ -352,6 +352,31 @@ def test_the_fewest_to_rent_is_the_least_number_that_ends_in_time() -> None:
     run = Run("", replace(plan_on(pool, PLAN), accelerators=float(pool.accelerators)), pool=pool)
     s = schedule(Fleet("H100 SXM", 512, pools=(pool,)), [run], START, DUE)
     assert s.late(s.ends.mid) > 0
+
+
+@pytest.mark.parametrize("sure", ["P50", "P75", "P90"])
+def test_the_fewest_end_in_time_at_the_probability_that_has_to_hold(sure: str) -> None:
+    """And other terms of the same pool: a week more takes fewer, ten more points take more."""
+    plan = replace(PLAN, keeps=replace(PLAN.keeps, certainty=sure))
+    fleet = Fleet("H100 SXM", 512, pools=(replace(BURST, accelerators=64, first=None, last=None),))
+    choices = choose_pools(plan, fleet, START, DUE, math.nan, Prices())
+    within = float((DUE - START).days + 1)
+    found = other_terms(choices, plan, fleet, START, DUE, Prices())
+    assert found
+
+    def chance(choice: PoolChoice, accelerators: int, days: float) -> float:
+        run = replace(plan_on(choice.pool, plan), find="time", accelerators=float(accelerators))
+        return answer(run).range_of("days").below(days)
+
+    for choice, level, days in (
+        (found.way, plan.keeps.level, within),
+        (found.later, plan.keeps.level, within + 7),
+        (found.surer, found.level, within),
+    ):
+        assert chance(choice, choice.accelerators, days) >= level - 1e-9
+        assert chance(choice, choice.accelerators - 16, days) < level
+    assert found.later.accelerators <= found.way.accelerators < found.surer.accelerators
+    says(text_pools.terms(found), "A week more", f"In time with {round(100 * found.level)} %")
 
 
 def test_maintenance_and_a_late_opening_take_more_accelerators() -> None:

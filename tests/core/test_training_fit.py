@@ -13,6 +13,7 @@ from core.models.parameters import parameters
 from core.training.device.buffers import TENSORS_ONLY
 from core.training.device.costs import step_cost
 from core.training.device.derivation import explain_device
+from core.training.device.host import BUFFERS, host_memory
 from core.training.device.largest import largest_micro_batch, largest_of_family, largest_seq_len
 from core.training.device.peak import CLASSES, through_one_step
 from core.training.device.setup import Setup
@@ -213,6 +214,29 @@ def test_traffic_over_arrays_is_traffic_one_by_one() -> None:
         for kind in ("tensor", "pipeline", "data", "expert", "context"):
             assert np.broadcast_to(getattr(found, kind), 5)[i] == pytest.approx(getattr(alone, kind), rel=1e-12)
     assert np.all(found.total > 0)
+
+
+@pytest.mark.parametrize(("zero", "data"), [(3, 8), (2, 8), (1, 8), (0, 1)])
+def test_the_host_takes_what_deepspeed_reckons_with(zero: int, data: int) -> None:
+    """16 bytes for each parameter over all ranks, and half as much again [estimate_zero3_model_states_mem_needs]."""
+    setup = replace(SMALL, layout=Layout(data=data, zero=zero, offload=1, micro_batches=2), policy=LEAN)
+    total = data * host_memory(setup).total
+    assert total == pytest.approx(16 * parameters(LLAMA).total, rel=1e-9)
+    assert BUFFERS * 72.7e9 * 16 > 800e9  # that of a 72B was seen beyond 800 GB
+
+
+def test_what_waits_on_the_host_left_the_accelerator() -> None:
+    """State, master weights and activations lie in one place or the other."""
+    usual = replace(SMALL, layout=Layout(micro_batches=2, recompute=2), policy=LEAN)
+    assert host_memory(usual).total == 0
+    there = host_memory(replace(usual, implementation=replace(usual.implementation, offloads=True)))
+    layer = 2 * usual.seq_len * LLAMA.hidden
+    assert there.activations == there.total == (LLAMA.layers - 2) * layer
+    paged = replace(usual, paged=True)
+    assert host_memory(paged).total == usual.device_memory.optimizer_state - paged.device_memory.optimizer_state
+    moved = replace(usual, layout=replace(usual.layout, offload=1))
+    assert host_memory(moved).state == usual.device_memory.states - moved.device_memory.states
+    assert host_memory(moved).explain().value == host_memory(moved).total
 
 
 def test_groups_send_what_all_ranks_would() -> None:

@@ -75,7 +75,7 @@ def moment(start: date, at: float) -> datetime:
 
 def last_day(start: date, days: float) -> date:
     """The day by whose end so many days have passed since the midnight of ``start``."""
-    return start + timedelta(days=math.ceil(days) - 1)
+    return start + timedelta(days=max(0, math.ceil(days) - 1))
 
 
 def day_of(start: date, at: float) -> date:

@@ -1,4 +1,4 @@
-"""What a calendar of runs asks beside a plan: its start and deadline, maintenance, spares, and up to eight runs.
+"""What a calendar of runs asks beside a plan: its start and deadline, maintenance, spares, and up to nine runs.
 
 Whatever a run leaves empty is the plan's: a calendar of one empty run is the plan itself.
 """
@@ -45,7 +45,7 @@ CALENDAR, RUNS = "calendar", "runs"
 FIRST = "the start"
 """Of a run that waits for no other."""
 
-_EIGHT = range(1, limit("calendar_runs") + 1)
+_EVERY = range(1, limit("calendar_runs") + 1)
 
 
 def _due(text: str) -> date | float:
@@ -70,7 +70,8 @@ DUE = optional(
     nothing=None,
     placeholder="none",
     part=CALENDAR,
-    help="The day by whose end the last run has to be done, such as 2027-10-14; or 90 days from the start.",
+    help="The day by whose end the last run has to be done, such as 2027-10-14; or 90 days from the start. Empty: the "
+    "plan’s deadline.",
 )
 SPARE = quantity(
     "spare",
@@ -193,7 +194,7 @@ def _run(k: int) -> dict[str, Field]:
         "after": choice(
             f"r{k}a",
             f"Run {k}, waits for",
-            (FIRST, *(f"run {other}" for other in _EIGHT)),
+            (FIRST, *(f"run {other}" for other in _EVERY)),
             FIRST,
             part=RUNS,
             help="Runs that wait for the start go beside each other where the fleet has room for all of them; a later "
@@ -201,12 +202,13 @@ def _run(k: int) -> dict[str, Field]:
         ),
         "earliest": field("d", "not before", parse_day, "any day", "The first day on which it may start."),
         "pool": replace(
-            field("p", "pool", _name, OWN_CLUSTER, "A run uses one pool: no job mixes accelerators of two."), quiet=True
+            field("p", "pool", _name, "the plan’s", "A run uses one pool: no job mixes accelerators of two."),
+            quiet=True,
         ),
     }
 
 
-RUN_FIELDS = {k: _run(k) for k in _EIGHT}
+RUN_FIELDS = {k: _run(k) for k in _EVERY}
 """Number of a run → its fields by what they are."""
 
 CALENDAR_FIELDS: tuple[Field, ...] = (
@@ -267,6 +269,8 @@ def calendar_request(reading: ParsedForm) -> CalendarRequest:
         here = replace(plan, **own)
         runs.append(Run(name, plan_on(pool, here) if pool else here, after, given["earliest"], pool))
     due: date | float | None = v[DUE.id]
+    if due is None and not math.isnan(plan.keeps.days):
+        due = plan.keeps.days
     last = due if due is None or isinstance(due, date) else last_day(v[START.id], due)
     return CalendarRequest(fleet, tuple(runs), v[START.id], last)
 

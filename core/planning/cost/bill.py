@@ -256,7 +256,13 @@ def energy_of(s: Schedule) -> Interval:
 
 
 def peak_of(s: Schedule) -> float:
-    """Watts that the building draws at most, every accelerator of the fleet at work; NaN where that is unknown."""
+    """Watts that are drawn at most, every accelerator of the fleet at work; of several pools by the runs that are on at
+    once in the middle of the range. NaN where that is unknown."""
+    if s.fleet.pools:
+        watts = [(run.middle, run.answer.middle.peak_watts) for run in s.runs]
+        if any(math.isnan(peak) for _, peak in watts):
+            return math.nan
+        return max(sum(peak for other, peak in watts if other.begin <= at.begin < other.end) for at, _ in watts)
     m = s.runs[0].answer.middle
     return s.fleet.accelerators * m.peak_watts / m.accelerators
 

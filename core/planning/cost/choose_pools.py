@@ -1,15 +1,15 @@
 """Which pool a plan should run on, and how many to rent instead: every way on the calendar, with its days, dollars and
 power, and whether it keeps the deadline, the money there is and every limit of the plan.
 
-One plan is one job, on one pool: no way here mixes accelerators. The fewest to rent are the exact inverse of the plan's
-days, rounded up to whole copies of the model.
+One plan is one job, on one pool: no way here mixes accelerators. The fewest to rent are the exact inverse of the days
+that the plan stays within at the probability that has to hold, rounded up to whole copies of the model.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, timedelta
 
 from core.budget.errors import BudgetError
 from core.hardware.accelerators import accelerators
@@ -119,17 +119,59 @@ def _choice(asked: _Asked, pool: Pool, count: int) -> PoolChoice:
     )
 
 
-def _fewest(asked: _Asked, pool: Pool) -> PoolChoice:
-    """The plan on the fewest accelerators of a rented pool that end by the deadline; more than it has may be."""
+_TRIES, _NUDGE = 4, 0.005
+"""Days at a probability are not those in the middle on every number of accelerators: a little fewer are tried so
+often."""
+
+
+def _fewest(asked: _Asked, pool: Pool, level: float | None = None) -> PoolChoice:
+    """The plan on the fewest accelerators of a rented pool that end by the deadline; more than it has may be. level:
+    the share of such runs that does; None takes the plan's."""
     fleet, end = asked.fleet, float((asked.due - asked.start).days + 1)
     times = maintenance(fleet.closed, fleet.monthly_hours, asked.start)
     begin = times.open(max(0.0, float((pool.first - asked.start).days)) if pool.first else 0.0)
     days = end - begin - sum(b - a for a, b in times.within(begin, end))
     if days <= 0:
         return PoolChoice(pool, 0, fewest=True, problem=f"It opens on {pool.first}, after the deadline.")
+    level = asked.plan.keeps.level if level is None else level
     inverse = replace(plan_on(pool, asked.plan), find="accelerators", limits=Limits(days))
     try:
-        count = answer(inverse).count
+        found = answer(inverse)
+        for k in range(_TRIES):
+            reached = answer(replace(inverse, find="time", accelerators=float(found.count))).range_of("days")
+            if reached.quantile(level) <= days:
+                break
+            within = days * reached.mid / reached.quantile(level) * (1 - _NUDGE * k)
+            found = answer(replace(inverse, limits=Limits(within)))
     except BudgetError as problem:
         return PoolChoice(pool, 0, fewest=True, problem=str(problem))
+    count = found.count
     return replace(_choice(asked, replace(pool, accelerators=count, spares=0, events=()), count), fewest=True)
+
+
+POINTS = 0.1
+"""How much surer a plan is asked to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherTerms:
+    """What other terms would take of the pool that a way rents: a week more, and ten more points of probability, which
+    are then ``level``."""
+
+    way: PoolChoice
+    later: PoolChoice
+    surer: PoolChoice
+    level: float
+
+
+def other_terms(
+    choices: tuple[PoolChoice, ...], plan: Plan, fleet: Fleet, start: date, due: date, prices: Prices
+) -> OtherTerms | None:
+    """Of the best of ``choices`` that rents the fewest; None where none does."""
+    way = next((choice for choice in choices if choice.fewest and choice.schedule), None)
+    if way is None:
+        return None
+    asked = _Asked(plan, fleet, start, due, math.nan, prices)
+    level = plan.keeps.level + POINTS if plan.keeps.level < 0.9 else 0.95
+    later = _fewest(replace(asked, due=due + timedelta(days=7)), way.pool)
+    return OtherTerms(way, later, _fewest(asked, way.pool, level), level)

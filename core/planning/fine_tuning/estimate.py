@@ -21,7 +21,11 @@ from core.training.trained import parts_of_training
 
 PRINTED = (0.99, 1.15)
 """Printed peaks of fine-tuning runs over what a plan counts, whatever the software keeps beside: eight in ten lie
-between. Left out are those of bitsandbytes before 0.43.2, which kept what need not be (tests/core/memory_rows.py)."""
+between. Those on NF4 are apart."""
+
+PRINTED_NF4 = (1.34, 1.57)
+"""The same of QLoRA, all printed with bitsandbytes before 0.43.2, which kept what need not be
+(tests/core/memory_rows.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +118,14 @@ def _dense_models() -> tuple[tuple[float, str], ...]:
     return tuple(sorted((float(m.parameters), m.name) for m in catalog() if m.laid_out and not m.spec.experts))
 
 
-@lru_cache(maxsize=64)
 def largest_fitting(plan: Plan) -> tuple[Fitting, ...]:
     """The largest model, rank, sequence length and micro-batch that a plan may have, each with all else as it is."""
+    # What one's own layout holds depends on neither, so that other data or prices find it worked out.
+    return _largest_fitting(replace(plan, tokens=1e9, prices=None) if plan.own_layout else plan)
+
+
+@lru_cache(maxsize=64)
+def _largest_fitting(plan: Plan) -> tuple[Fitting, ...]:
     h = memory_estimate(plan)
     if h.fits == "unknown":
         return ()
@@ -128,8 +137,7 @@ def largest_fitting(plan: Plan) -> tuple[Fitting, ...]:
         most = max(1, min(h.spec.hidden, h.spec.kv_heads * h.spec.head_dim))
         rank = _largest_rank(plan, most)
         found.append(Fitting("rank", "rank", f"{rank:,}" if rank else ""))
-    setup = replace(h.setup, memory=h.total + h.room)
-    length, batch = largest_seq_len(setup), largest_micro_batch(setup)
+    length, batch = largest_seq_len(h.roomy), largest_micro_batch(h.roomy)
     found.append(Fitting("seq", "sequence length", f"{length:,}" if length else ""))
     found.append(Fitting("mbs", "micro-batch", f"{batch:,}" if batch else ""))
     return tuple(found)

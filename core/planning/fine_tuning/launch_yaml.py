@@ -83,7 +83,8 @@ def unlike(plan: FineTuning) -> list[str]:
     return notes
 
 
-def _base(plan: FineTuning, notes: list[str]) -> str:
+def base_of(plan: FineTuning, notes: list[str]) -> str:
+    """The model by its name on Hugging Face; a place for one and a note where it has none."""
     if plan.base:
         return plan.base
     notes.append("The model has no name on Hugging Face: put your own in place of `your/model`.")
@@ -93,7 +94,7 @@ def _base(plan: FineTuning, notes: list[str]) -> str:
 def trl(plan: FineTuning) -> FineTuningLaunch:
     """The file of ``trl sft --config``, whose adapters are PEFT's."""
     notes: list[str] = []
-    base = _base(plan, notes)
+    base = base_of(plan, notes)
     if plan.trained in ("last layers", "named tensors"):
         notes.append("**Not as the plan trains it:** what is frozen beside adapters is set in code, not here.")
     stored = plan.computed
@@ -124,7 +125,7 @@ def trl(plan: FineTuning) -> FineTuningLaunch:
     settings |= _accelerate(plan, notes)
     notes += unlike(plan)
     notes.append("`dataset_name` and `learning_rate` are yours to add; it starts by `trl sft --config`.")
-    return FineTuningLaunch("TRL with PEFT", "yaml", _yaml(settings), tuple(notes), TRL)
+    return FineTuningLaunch("TRL with PEFT", "yaml", as_yaml(settings), tuple(notes), TRL)
 
 
 def _bits(plan: FineTuning) -> dict[str, Any]:
@@ -151,7 +152,7 @@ def _accelerate(plan: FineTuning, notes: list[str]) -> dict[str, Any]:
 def axolotl(plan: FineTuning) -> FineTuningLaunch:
     """The file of ``axolotl train``."""
     notes: list[str] = []
-    settings: dict[str, Any] = {"base_model": _base(plan, notes)}
+    settings: dict[str, Any] = {"base_model": base_of(plan, notes)}
     if plan.adapters:
         settings |= _axolotl_adapters(plan, notes)
     elif plan.trained == "last layers":
@@ -182,7 +183,7 @@ def axolotl(plan: FineTuning) -> FineTuningLaunch:
     settings |= _axolotl_sharding(plan, notes)
     notes += unlike(plan)
     notes.append("`datasets` and `learning_rate`, which it asks for, are yours to add; it starts by `axolotl train`.")
-    return FineTuningLaunch("Axolotl", "yaml", _yaml(settings), tuple(notes), AXOLOTL)
+    return FineTuningLaunch("Axolotl", "yaml", as_yaml(settings), tuple(notes), AXOLOTL)
 
 
 def _unfrozen(pattern: str) -> str:
@@ -238,12 +239,12 @@ def _long(kind: str) -> str:
     return {"bf16": "bfloat16", "fp32": "float32"}[kind]
 
 
-def _yaml(settings: Mapping[str, Any], indent: str = "") -> str:
+def as_yaml(settings: Mapping[str, Any], indent: str = "") -> str:
     """Plain YAML: scalars as JSON has them where they are no words, lists in a row, one level of mappings."""
     lines: list[str] = []
     for name, value in settings.items():
         if isinstance(value, Mapping):
-            lines += [f"{indent}{name}:", _yaml(value, indent + "  ")]  # pyright: ignore[reportUnknownArgumentType]
+            lines += [f"{indent}{name}:", as_yaml(value, indent + "  ")]  # pyright: ignore[reportUnknownArgumentType]
         else:
             lines.append(f"{indent}{name}: {_scalar(value)}")
     return "\n".join(lines)

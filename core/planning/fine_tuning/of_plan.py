@@ -75,5 +75,5 @@ def _others(layout: Layout) -> tuple[str, ...]:
 
 
 def launches_of(h: MemoryEstimate) -> tuple[FineTuningLaunch, ...]:
-    """The plan's settings in each of four programs."""
+    """The plan's settings in each of five programs."""
     return fine_tuning_launches(fine_tuning_of(h))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from core.budget.interval import Interval
 from core.dates import format_day
 from core.planning.calendar.dates import between, lasting
 from core.planning.calendar.form import described, not_before
 from core.planning.calendar.schedule import RunPeriod, Schedule, ScheduledRun
 from core.planning.cost.bill import CostOption
+from core.planning.cost.calendar_limits import calendar_checks
 from core.planning.memory_fixes import fixes
 from core.training.layout import LayoutError
 from core.units import format_count, format_duration
 from core.views.calendar.text_fit import fit, unfit_count
 from core.views.common.markup import unmarked
 from core.views.cost.text import missing, unknown
-from core.views.plan import text
+from core.views.plan import text, text_limits
 from core.views.plan.text import P10_P90
 from core.wording import amount, listed, plural, rent, rent_or_none, span
 
@@ -107,6 +109,19 @@ def missed(s: Schedule) -> str:
         f"**The deadline, {format_day(s.due)}, is missed by {_days(s.late(s.ends.mid))}**: {names} {verb} after "
         f"it.{even}"
     )
+
+
+def limits(s: Schedule, dollars: Interval) -> str:
+    """The plan's limits for all runs together, stages and pools included; of a run that is the whole plan, also what
+    its limits would take. dollars: what the calendar costs."""
+    run, every = s.runs[0], calendar_checks(s, dollars)
+    first = run.answer
+    if not (first.plan.keeps.typed or s.due):
+        return text_limits.in_memory(first, every)
+    said = text_limits.counted(first, every)
+    if s.runs != (run,) or run.run.pool:
+        return said
+    return f"{said} {text_limits.what_it_takes(first, every)}".rstrip()
 
 
 def queued(s: Schedule) -> list[str]:

@@ -8,9 +8,12 @@ from collections.abc import Sequence
 from core.dates import format_day
 from core.planning.calendar.dates import between
 from core.planning.comparison.calendars import ComparedCalendar
+from core.planning.cost.calendar_limits import calendar_checks
+from core.planning.plan_limits import Check
 from core.units import format_count
 from core.views.calendar.text import against, beyond
 from core.views.calendar.text_fit import fits
+from core.views.plan import text_limits
 from core.wording import dollars, listed, plural, rent
 
 CALENDARS = ("calendar", "ends", "deadline", "cost", "runs", "accelerators", "limits")
@@ -33,7 +36,7 @@ def row(name: str, item: ComparedCalendar, base: ComparedCalendar | None) -> tup
         ("unknown" if math.isnan(item.dollars) else rent(item.dollars), _dearer(item, base)),
         (str(len(s.runs)), ""),
         (format_count(sum(pool.accelerators for pool in s.pools), 15), pools),
-        (f"✗ {listed(wrong)}" if wrong else "✓", ""),
+        (f"✗ {listed(wrong)}" if wrong else "✓", text_limits.together(_limits(item))),
     )
 
 
@@ -43,9 +46,13 @@ def _wrong(item: ComparedCalendar) -> list[str]:
     if s is None:
         return []
     unfit, late = sum(not fits(run) for run in s.runs), len(beyond(s)[0])
-    parts = ["deadline"] if s.due and s.late(s.ends.mid) > 0 else []
+    parts = [text_limits.NAMES[check.id] for check in _limits(item) if check.met is False and check.id != "memory"]
     parts += [f"{late} {plural(late, 'run')} beyond {'its' if late == 1 else 'their'} pool"] if late else []
     return parts + ([f"{unfit} {plural(unfit, 'run')} too large"] if unfit else [])
+
+
+def _limits(item: ComparedCalendar) -> tuple[Check, ...]:
+    return calendar_checks(item.schedule, item.ways[0].total) if item.schedule else ()
 
 
 def _apart(item: ComparedCalendar, base: ComparedCalendar | None) -> str:

@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from core.dates import format_day
 from core.planning.calendar.dates import between
 from core.planning.calendar.schedule import ScheduledRun
-from core.planning.cost.choose_pools import PoolChoice
+from core.planning.cost.choose_pools import OtherTerms, PoolChoice
 from core.units import format_count, format_duration, format_quantity
 from core.views.calendar.text import against
 from core.views.common.markup import unmarked
-from core.views.plan.text_limits import missed
-from core.wording import dollars, listed, rent
+from core.views.plan.text_limits import missed, together
+from core.wording import dollars, listed, percent, rent
 
 CHOICES = ("way", "accelerators", "ends", "deadline", "days", "cost", "power", "")
 
 NOTE = (
     "A run uses one pool: no job mixes accelerators of two. Each way has the plan alone on its pool; what other pools "
-    "cost while they idle is in the bill, not here. The fewest are the exact inverse of the days, in the middle of the "
-    "range: half of such runs end later. Power is the average while it runs, cooling and supply included, and under it "
+    "cost while they idle is in the bill, not here. The fewest end in time at the probability that has to hold: at P50 "
+    "half of such runs end later. Power is the average while it runs, cooling and supply included, and under it "
     "the most at once. A way that misses a limit of the plan meets not all."
 )
 
@@ -44,6 +44,7 @@ def _row(choice: PoolChoice) -> tuple[tuple[str, str], ...]:
         return ((name, choice.problem), *(("–", ""),) * (len(CHOICES) - 2), ("✗", ""))
     (run,) = s.runs
     first, last = s.day(s.ends.low), s.day(s.ends.high)
+    likely = together(choice.limits)
     power = "unknown" if math.isnan(choice.watts) else format_quantity(choice.watts, "watts", 3)
     pool_ends = "" if choice.in_time or choice.late[0] > 0 else f"its pool ends {format_day(choice.pool.last or last)}"
     return (
@@ -54,7 +55,7 @@ def _row(choice: PoolChoice) -> tuple[tuple[str, str], ...]:
         (format_duration(86400 * run.answer.middle.days, 3), ""),
         _cost(choice),
         (power, _most_at_once(run)),
-        ("✓ meets all" if choice.meets else "✗", "; ".join(missed(choice.limits))),
+        ("✓ meets all" if choice.meets else "✗", "; ".join(filter(None, (*missed(choice.limits), likely)))),
     )
 
 
@@ -88,3 +89,19 @@ def sentence(choices: Sequence[PoolChoice], limits: str) -> str:
     lacks += [f"{dollars(nearest.over)} over"] if nearest.over > 0 else []
     lacks += missed(nearest.limits)
     return f"No way keeps {limits}. The nearest is **{way(nearest)}**: {listed(lacks) or 'its pool ends before'}."
+
+
+def terms(found: OtherTerms) -> str:
+    """What a week more spares, and what ten more points of probability cost."""
+    week = _instead(found, found.later, "**A week more**")
+    return f"{week} {_instead(found, found.surer, f'**In time with {percent(found.level)}**')}"
+
+
+def _instead(found: OtherTerms, other: PoolChoice, terms: str) -> str:
+    """What other terms take: how many more or fewer, for how much more or less."""
+    now, name = found.way, found.way.pool.accelerator
+    if other.schedule is None:
+        return f"{terms}: no number of {name} does."
+    more = other.dollars - now.dollars
+    cost = "" if math.isnan(more) else f", {dollars(abs(more))} {'more' if more > 0 else 'less'}"
+    return f"{terms}: **{other.accelerators:,}** {name} instead of {now.accelerators:,}{cost}."

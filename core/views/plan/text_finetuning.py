@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from core.planning.fine_tuning.estimate import PRINTED, Pace, trained_parameters
+from core.planning.fine_tuning.estimate import PRINTED, PRINTED_NF4, Pace, trained_parameters
 from core.planning.memory_estimate import MemoryEstimate
 from core.units import format_count, format_quantity, significant
-from core.views.plan.text_memory import gib
+from core.views.plan.text_memory import gib, kept_free
 from core.wording import percent
 
 
@@ -31,6 +31,13 @@ def what_is_trained(h: MemoryEstimate) -> str:
 
 def likely(h: MemoryEstimate) -> str:
     """Between what the peak lies in eight of ten runs, and whether all of that fits."""
+    if h.plan.trained.adapters and h.plan.trained.frozen.startswith("nf4"):
+        low, high = (gib(share * h.total) for share in PRINTED_NF4)
+        return (
+            f"**With bitsandbytes before 0.43.2 (July 2024) {low} to {high}**: it kept the inputs of products for "
+            "longer than they are needed. Between these lie eight in ten printed peaks of QLoRA, none of which is of "
+            "later software."
+        )
     low, high = (share * h.total for share in PRINTED)
     text = f"**Likely {gib(low)} to {gib(high)}**: between these lie eight in ten printed peaks of such runs"
     return f"{text}, and **the upper end is too much**." if h.fits == "fits" and high > h.usable else f"{text}."
@@ -61,8 +68,7 @@ def _time(minutes: float) -> str:
 
 def fitting(h: MemoryEstimate) -> str:
     """What is offered beside the largest that may be."""
-    free = f" with {percent(h.plan.keeps.free)} free" if h.plan.keeps.free else ""
-    return f"Largest that fits{free}, all else as it is"
+    return f"Largest that fits{kept_free(h)}, all else as it is"
 
 
 def not_stored(h: MemoryEstimate) -> str:

@@ -132,25 +132,34 @@ def verdict(every: Sequence[Check]) -> str:
 
 def sentence(a: Answer) -> str:
     """Every limit, kept or missed, those that are missed first; empty where nobody typed any."""
-    every = sorted(limit_checks(a), key=lambda check: check.met is not False)
-    if not every:
-        return ""
-    parts = "; ".join(_in_words(a, check) for check in every)
-    return " ".join(filter(None, (f"**{verdict(every)}**: {parts}{_together(every)}.", what_it_takes(a, every))))
+    every = limit_checks(a)
+    return " ".join(filter(None, (counted(a, every), what_it_takes(a, every)))) if every else ""
+
+
+def counted(a: Answer, every: Sequence[Check]) -> str:
+    """Limits of ``a``, or of a calendar of which it is a run, those that are missed first, and how likely all hold."""
+    parts = "; ".join(_in_words(a, check) for check in sorted(every, key=lambda check: check.met is not False))
+    ranged = [check for check in every if not math.isnan(check.probability)]
+    at_once = f"; **{together(every)}** all at once" if len(ranged) > 1 else ""
+    return f"**{verdict(every)}**: {parts}{at_once}."
 
 
 def line(a: Answer) -> str:
     """The limits in a line under an answer: `sentence`, or whether it fits in memory where nobody typed any."""
-    if text := sentence(a):
-        return text
-    fits = [_in_words(a, check).replace("memory", "**Memory**", 1) for check in all_checks(a) if check.id == "memory"]
+    return sentence(a) or in_memory(a, all_checks(a))
+
+
+def in_memory(a: Answer, every: Sequence[Check]) -> str:
+    """The only limit where nobody typed any."""
+    fits = [_in_words(a, check).replace("memory", "**Memory**", 1) for check in every if check.id == "memory"]
     return "; ".join((*fits, "no deadline and no budget set")) + "."
 
 
-def _together(every: Sequence[Check]) -> str:
-    """How likely deadline and money hold at once: both grow with the days of the run, so the harder one decides."""
+def together(every: Sequence[Check]) -> str:
+    """How likely deadline and money hold at once: both grow with the days of the run, so the harder one decides. Empty
+    where that is not known."""
     chances = [check.probability for check in every if not math.isnan(check.probability)]
-    return f"; **{likely(min(chances))}** all at once" if len(chances) > 1 else ""
+    return likely(min(chances)) if chances else ""
 
 
 def what_it_takes(a: Answer, every: Sequence[Check]) -> str:

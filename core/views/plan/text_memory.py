@@ -232,8 +232,8 @@ def memory_read_as(h: MemoryEstimate) -> str:
 
 
 def states_alone(h: MemoryEstimate) -> str:
-    """How large a dense model could be if model states were all; empty where routed experts are spread."""
-    if h.layout.expert > 1 or math.isnan(h.usable) or not h.plan.trained.everything:
+    """How large a dense model could be if model states were all; empty where the host or other ranks keep some."""
+    if h.layout.expert > 1 or h.layout.offload or math.isnan(h.usable) or not h.plan.trained.everything:
         return ""
     return (
         f"**If model states were all**, {where(h).replace('**', '')} would hold "
@@ -313,13 +313,18 @@ def frontier(h: MemoryEstimate, grid: Grid) -> str:
     """The longest sequence at the plan's micro-batch, and the largest micro-batch at its length."""
     if h.fits == "unknown":
         return "How much memory there is, is unknown, so there is no frontier."
-    batch, length = largest_micro_batch(h.setup), largest_seq_len(h.setup)
+    batch, length = largest_micro_batch(h.roomy), largest_seq_len(h.roomy)
     text = f"a micro-batch of {int(h.layout.micro_batch):,}"
     if not batch and not length:
         return f"**Not even one token fits** at {text}: what is held beside activations is too much already."
     longest = f"up to **{length:,} tokens** fit" if length else "not one token fits"
     most = f"up to **{batch:,}** fits" if batch else "not even **one sequence** fits"
-    return f"At {text}, {longest}; at {h.plan.seq_len:,} tokens, as a micro-batch {most}."
+    return f"At {text}{kept_free(h)}, {longest}; at {h.plan.seq_len:,} tokens, as a micro-batch {most}."
+
+
+def kept_free(h: MemoryEstimate) -> str:
+    """`` with 8 % free``: what the largest of anything leaves; empty where the plan keeps nothing free."""
+    return f" with {percent(h.plan.keeps.free)} free" if h.plan.keeps.free else ""
 
 
 def kept(h: MemoryEstimate, tensors: Sequence[tuple[SavedTensor, float]]) -> str:
@@ -393,10 +398,12 @@ def why(h: MemoryEstimate, result: Sequence[Fix], more: int | None, others: Sequ
     if h.fits == "unknown":
         return share
     if h.fits == "fits":
+        if h.too_little_free:
+            return f"{share} It fits, but leaves less free than you keep."
         batch, length, layers = largest(h)
         return (
-            f"{share} It fits. With all else as it is there is room for a micro-batch of up to **{batch:,}**, or "
-            f"sequences of up to **{length:,}** tokens, or up to **{layers:,}** layers of these."
+            f"{share} It fits. All else as it is{kept_free(h)}, there is room for a micro-batch of up to "
+            f"**{batch:,}**, or sequences of up to **{length:,}** tokens, or up to **{layers:,}** layers of these."
         )
     enough = "No change of its layout on these accelerators is enough."
     if result:

@@ -50,6 +50,11 @@ class CalendarReport:
         """The quieter line under it."""
         return text.detail(self.schedule, self.ways[0], cost_text.fleet_text(self.schedule))
 
+    @property
+    def limits(self) -> str:
+        """Which limits it keeps, by how much and how likely."""
+        return text.limits(self.schedule, self.ways[0].total)
+
     def concerns(self) -> list[str]:
         """What is wrong with the calendar, and who waits for whom."""
         s = self.schedule
@@ -95,6 +100,7 @@ def calendar_html(report: CalendarReport) -> str:
         report.link,
         sentence=report.sentence,
         detail=report.detail,
+        limits=report.limits,
         concerns=report.concerns(),
         pictures=[
             picture(timeline(s, INK), text.picture(s)),
@@ -110,7 +116,7 @@ def calendar_html(report: CalendarReport) -> str:
 
 def calendar_markdown(report: CalendarReport) -> str:
     """The same as Markdown, without pictures."""
-    parts = [f"# {markdown_text(report.name)}", report.sentence, report.detail]
+    parts = [f"# {markdown_text(report.name)}", report.sentence, report.detail, report.limits]
     parts += [f"- {line}" for line in report.concerns()]
     for title, (heads, rows) in report.tables().items():
         lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]

@@ -28,7 +28,7 @@ from core.views.common.chart import Figure
 from core.views.comparison import text as compare
 from core.views.comparison.charts import bars, days_against_dollars
 from core.views.plan import text as plan_text
-from core.views.plan import text_memory
+from core.views.plan import text_host, text_memory
 from core.views.plan.charts import answer_strip
 from core.views.report.mathml import mathml
 from core.views.report.plan_table import HEADINGS
@@ -130,7 +130,16 @@ def _alone(report: Report, plan: ComparedPlan) -> Mapping[str, Any]:
         memory = {
             "text": text,
             "picture": picture(device_bars([("", h.device_memory)], h.usable, INK), plain(text)),
-            "notes": [text_memory.counted(h), *text_memory.remarks(h), text_memory.checkpoint(h)],
+            "notes": [
+                note
+                for note in (
+                    text_memory.counted(h),
+                    text_host.host(h),
+                    *text_memory.remarks(h),
+                    text_memory.checkpoint(h),
+                )
+                if note
+            ],
         }
     lines = [(_typed(line.cells()[0], line.note), *map(as_text, line.cells()[1:4])) for line in report.lines(plan)]
     return {"layout": layout, "runs": runs, "memory": memory, "line_heads": HEADINGS[:4], "lines": lines}

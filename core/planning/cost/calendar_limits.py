@@ -1,0 +1,33 @@
+"""Whether a calendar keeps the plan's limits: all of its runs together, stages and pools included."""
+
+from __future__ import annotations
+
+import math
+
+from core.budget.interval import Interval
+from core.planning.calendar.schedule import Schedule
+from core.planning.cost.bill import peak_of
+from core.planning.plan_limits import Check, all_checks, check_of
+
+
+def calendar_checks(s: Schedule, dollars: Interval) -> tuple[Check, ...]:
+    """Every limit of the plan that the runs share, and the memory of the run that has least to spare.
+
+    dollars: what the calendar costs. Its own deadline stands in for the plan's, whose part of a day counts.
+    """
+    keeps = s.runs[0].answer.plan.keeps
+    days = float((s.due - s.start).days + 1) if s.due else math.nan
+    days = keeps.days if math.ceil(keeps.days if keeps.days > 0 else 0) == days else days
+    every = (
+        check_of("deadline", days, s.ends, keeps.level),
+        check_of("money", keeps.dollars, dollars, keeps.level),
+        check_of("power", keeps.watts, Interval.point(peak_of(s)), keeps.level),
+    )
+    typed = tuple(check for check in every if not math.isnan(check.limit))
+    memory = [check for run in s.runs for check in all_checks(run.answer) if check.id == "memory"]
+    return (*typed, *sorted(memory, key=_tightest)[:1])
+
+
+def _tightest(check: Check) -> float:
+    """What is too much comes first, then what is unknown, then what leaves least."""
+    return -math.inf if check.met is None else -check.over if check.met else -1e30 - check.over

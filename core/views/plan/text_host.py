@@ -1,0 +1,52 @@
+"""What a plan that offloads takes of the host's memory, in a sentence."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from core.budget.errors import BudgetError
+from core.formula import Explanation
+from core.models.spec import SpecError
+from core.planning.applied_layout import applied_layout
+from core.planning.memory_estimate import MemoryEstimate
+from core.training.device.host import BUFFERS, host_memory
+from core.training.layout import LayoutError
+from core.units import format_duration
+from core.views.plan.text_memory import gib
+from core.wording import listed
+
+
+def host(h: MemoryEstimate) -> str:
+    """What lies in the host's memory, for one accelerator and for those of a node; empty where nothing is offloaded."""
+    held = host_memory(h.setup)
+    if not held.total:
+        return ""
+    node = min(int(h.layout.accelerators), h.plan.device.node_size)
+    what = {
+        "optimizer state and master weights" if h.policy.master else "optimizer state": held.state,
+        "gradients in fp32": held.gradients,
+        "activations": held.activations,
+    }
+    parts = listed([f"{name} {gib(size)}" for name, size in what.items() if size])
+    every = f" for each accelerator, **{gib(node * held.total)}** for the {node:,} of a node" if node > 1 else ""
+    text = f"**The host’s memory** takes **{gib(held.total)}**{every}: {parts}."
+    if not h.layout.offload:
+        return text
+    buffers = f"DeepSpeed reckons with half as much again for buffers, {gib(BUFFERS * node * held.total)}."
+    return f"{text} {buffers}{_time(h)}"
+
+
+def _time(h: MemoryEstimate) -> str:
+    """How long the update takes there; empty where no step is timed."""
+    with suppress(BudgetError, SpecError, LayoutError):
+        at = applied_layout(h.plan)
+        step = at.request.step(at.result.layout, 1)
+        update, whole = (format_duration(float(seconds), 2) for seconds in (step.optimizer, step.total))
+        return f" The update there takes {update} of a step of {whole}."
+    return ""
+
+
+def explain_host(h: MemoryEstimate) -> tuple[Explanation, ...]:
+    """How the bytes come about; nothing where nothing is offloaded."""
+    held = host_memory(h.setup)
+    return (held.explain(),) if held.total else ()
