@@ -163,7 +163,7 @@ def test_verdicts_are_whole_on_a_phone(open_page: Callable[..., Page], topic: st
     still(page)
     cells = page.locator(".np-tabled tbody td").evaluate_all("all => all.map(e => e.getBoundingClientRect().toJSON())")
     assert len(cells) >= 5 * 20
-    assert all(0 <= cell["left"] and cell["right"] <= 390 for cell in cells)
+    assert all(cell["left"] >= 0 and cell["right"] <= 390 for cell in cells)
 
 
 def test_the_bar_hides_what_scrolls_under_it(open_page: Callable[..., Page]) -> None:
