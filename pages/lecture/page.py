@@ -107,7 +107,7 @@ def _slide(claims: Sequence[Claim], by_claim: Mapping[str, Finding]) -> None:
     """What fits a wall: one claim with what came out, a few by their names, many by their numbers."""
     if len(claims) == 1:
         (claim,) = claims
-        show.answer(f"{by_claim[claim.id].value}: **{claim.verdict}**.")
+        show.answer(f"{by_claim[claim.id].value.rstrip('.')}: **{claim.verdict}**.")
         columns = [show.Column(name) for name in ("The lecture", "Verdict")]
         show.small_table(columns, [(show.remarked(claim.text, claim.remark), _verdict(claim))])
         return
