@@ -75,9 +75,7 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
         Stop("A number that fp16 cannot keep and bf16 can", {"x": "1e-8"}, "exact"),
     ),
     FLOATS.id: (
-        _panel(
-            "A million terms: what the order of adding does", "sums", {"adds": "a series", "sn": "1M", "sfmt": "fp32"}
-        ),
+        Stop("π in bf16: two digits after the point", {"x": "3.1415926535897931", "fmt": "bf16"}),
         _panel("What an addition drops, bit by bit", "arith", {"x": "1", "aa": "1", "ab": "1e-8", "fmt": "bf16"}),
         _panel("A sum in a narrow format stalls", "sums", {"x": "1", "fmt": "bf16"}),
         _panel("Loss scaling lifts gradients over fp16’s floor", "loss", {"x": "2^-24", "fmt": "fp16"}),
@@ -121,7 +119,7 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
         _panel("The whole run: failures, checkpoints, energy", "whole", _LLAMA),
     ),
     MEMORY.id: (
-        _panel("What grows with length and batch", "acts", _HELD_70B),
+        _panel("Optimizers in motion: what their state buys", "motion", _HELD_70B),
         _panel("70B on one node: what fills it, and what would help", "why", _HELD_70B),
         _panel("Serving it: users that fit, and the least time of a token", "serve", _HELD_70B),
         _panel("ZeRO and parallelism: what each degree saves", "zeros", _HELD_405B),
