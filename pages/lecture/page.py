@@ -12,7 +12,7 @@ from core.sources import CS336
 from pages.common import show
 from pages.common.experiments.panel import draw_experiments, switches
 from pages.common.inputs import Chip, Inputs
-from pages.common.registry import LECTURE, PAGES
+from pages.common.registry import LECTURE, PAGES, TENSORS
 from pages.common.theme import projecting
 from pages.lecture.deck import deck
 from pages.lecture.matmul import FIELDS, linear
@@ -178,6 +178,8 @@ def _examples(claims: Sequence[Claim]) -> None:
                 st.code(claim.example.code, language="python", wrap_lines=True)
                 st.code(claim.example.output(), language=None, wrap_lines=True)
                 show.note(claim.remark)
+                if claim.example.on_tensors:
+                    show.onwards("Step by step in Tensor views", TENSORS, {"x": claim.example.code})
 
 
 def _opens(claim: Claim) -> str:
