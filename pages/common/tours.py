@@ -76,7 +76,7 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
     ),
     FLOATS.id: (
         Stop("π in bf16: two digits after the point", {"x": "3.1415926535897931", "fmt": "bf16"}),
-        _panel("What an addition drops, bit by bit", "arith", {"x": "1", "aa": "1", "ab": "1e-8", "fmt": "bf16"}),
+        _panel("0.1 + 0.2 in bf16, bit by bit", "arith", {"x": "0.1", "fmt": "bf16"}),
         _panel("A sum in a narrow format stalls", "sums", {"x": "1", "fmt": "bf16"}),
         _panel("Loss scaling lifts gradients over fp16’s floor", "loss", {"x": "2^-24", "fmt": "fp16"}),
         _panel("Many values under one scale, one of them far out", "block", {"x": "21.3", "fmt": "fp8_e4m3fn"}),
