@@ -12,8 +12,9 @@ function stepWithKeys(projector, step) {
   if (wired) return
   document.addEventListener("keydown", (event) => {
     const inside = event.composedPath().some((one) => one instanceof Element && one.matches(FIELDS))
-    if (inside || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return
     const on = document.napkinProjector.projector
+    if (on && event.key === "Enter" && event.target instanceof HTMLInputElement) setTimeout(() => event.target.blur()) // a clicker goes on
+    if (inside || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return
     const rel = { ArrowLeft: "prev", PageUp: "prev", ArrowRight: "next", PageDown: "next" }[event.key]
     if (event.key.toLowerCase() === "p" || (on && event.key === "Escape")) turn()
     else if (on && rel && event.shiftKey) toPage(rel === "next" ? 1 : -1)

@@ -17,6 +17,7 @@ from core.floats.laws import unit_in_last_place
 
 _STORED = ("fp16", "bf16", "fp8_e4m3fn", "fp8_e5m2")
 _TYPED = ("0.1", "0.3", "1.1", "3.3", "17.3", "100.7", "0.007", "1000.4", "1e-8", "2e-6", "300.5", "70000", "500")
+_BLOCKS = ("mxfp8_e5m2", "mxfp8_e4m3", "mxfp6_e3m2", "mxfp6_e2m3", "mxfp4_e2m1", "mxint8", "nvfp4", "nf4", "nf4_double")
 _STALLING = ("bf16", "fp16", "fp8_e4m3fn", "fp8_e5m2")
 
 
@@ -134,7 +135,7 @@ def spacing(rng: random.Random) -> Exercise:
 
 def bits(rng: random.Random) -> Exercise:
     """Bits that a number takes in a block format."""
-    fmt = BLOCK_FORMATS[rng.choice(list(BLOCK_FORMATS))]
+    fmt = BLOCK_FORMATS[rng.choice(_BLOCKS)]
     explanation = bits_per_element.explain(
         element_bits=float(fmt.element.bits), scale_bits=float(fmt.scale_bits), size=float(fmt.size)
     )

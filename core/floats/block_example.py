@@ -11,6 +11,7 @@ import numpy as np
 
 from core.floats.blocks import BLOCK_FORMATS, SCALE_RULES, BlockFormat, QuantizedBlock, Rule, quantize_block
 from core.floats.formats import FormatError
+from core.floats.integer_blocks import WHOLE
 from core.floats.value_tables import ValueTable
 from core.formula import Explanation, Source, Symbol, formula
 from core.limits import limit
@@ -179,7 +180,7 @@ def table(values: tuple[float, ...]) -> tuple[tuple[tuple[str, str], ...], ...]:
     for fmt in BLOCK_FORMATS.values():
         by_name = {s.rule: _score(s) for s in scores(values) if s.block_format is fmt}
         cells = [by_name.get(rule.name, ("", "")) for rule in SCALE_RULES.values()]
-        rows.append(((fmt.title, f"{fmt.size} values"), (significant(fmt.bits_per_element), ""), *cells))
+        rows.append(((fmt.title, f"{fmt.size:,} values"), (significant(fmt.bits_per_element), ""), *cells))
     return tuple(rows)
 
 
@@ -193,15 +194,24 @@ def _score(score: Score) -> tuple[str, str]:
 def scale_line(done: QuantizedBlock) -> str:
     """The scale, its code and its rule in a sentence."""
     fmt, rule = done.block_format, SCALE_RULES[done.rule]
-    if isinstance(fmt.element, ValueTable):
+    if isinstance(fmt.element, ValueTable) and fmt.name not in WHOLE:
         return _table_line(done, fmt.element)
     scales = " and ".join(
-        f"**{scale / done.tensor_scale:g}** (`0x{code:0{fmt.scale.hex_digits}x}`)"
+        f"**{_signed(scale / done.tensor_scale)}** (`0x{code:0{fmt.scale.hex_digits}x}`)"
         for scale, code in zip(done.scales.tolist(), done.scale_codes.tolist(), strict=True)
     )
     tensor = f", each times the tensor’s scale of {done.tensor_scale:.4g}" if done.tensor_scale != 1 else ""
     many = "s" * (done.scales.size > 1)
-    return f"{fmt.scale.title} scale{many} {scales}{tensor}. Rule **{rule.title}**: {rule.meaning} {rule.used_by}."
+    short = f" A block has {fmt.size:,} values; these {done.values.size} are a part of one." * (
+        fmt.size > done.values.size
+    )
+    return (
+        f"{fmt.scale.title} scale{many} {scales}{tensor}.{short} Rule **{rule.title}**: {rule.meaning} {rule.used_by}."
+    )
+
+
+def _signed(value: float) -> str:
+    return f"{value:g}".replace("-", "−", 1) if value < 0 else f"{value:g}"
 
 
 def _table_line(done: QuantizedBlock, element: ValueTable) -> str:

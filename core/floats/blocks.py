@@ -1,4 +1,4 @@
-"""Block formats: a block of narrow elements under one shared scale, as MX, NVFP4 and NF4 store tensors.
+"""Block formats: a block of narrow elements under one shared scale, as MX, NVFP4, NF4, fp8 tiles and integers do.
 
 The arithmetic of the scales is that of the kernels people run (torchao, cuBLAS, NVIDIA's recipes): values are float32;
 a power-of-two scale divides them exactly, and each element is rounded once, saturating.
@@ -16,12 +16,13 @@ import numpy.typing as npt
 
 from core.floats.codec import Codes, decode, encode
 from core.floats.formats import FORMATS, FloatFormat, FormatError
+from core.floats.integer_blocks import AWQ, GGML, INT8, Q4, QLORA_INT8, UINT4, WHOLE
 from core.floats.rounding import Rounding, Seed
 from core.floats.value_tables import BITSANDBYTES, VALUE_TABLES, ValueTable, dynamic_8bit
 from core.formula import Source
 from core.sources import OCP_MX
 
-Rule: TypeAlias = Literal["floor", "ceil", "even", "rceil", "level1", "level2", "absmax"]
+Rule: TypeAlias = Literal["floor", "ceil", "even", "rceil", "level1", "level2", "absmax", "ends"]
 
 Kernel: TypeAlias = Literal["exact", "torchao"]
 """What divides by scales at the lower end of float32; other scales are the same in both.
@@ -61,6 +62,7 @@ _QLORA = Source(
     "section 3: 4-bit NormalFloat, double quantization",
     "https://arxiv.org/abs/2305.14314",
 )
+_DEEPSEEK = Source("DeepSeek-V3 technical report", "section 3.3.2", "https://arxiv.org/abs/2412.19437")
 
 
 _FLOAT32_RECIPROCAL = 2.0**-126
@@ -138,15 +140,24 @@ _RULES = (
         "absmax",
         "largest magnitude",
         "absmax",
-        "amax itself, so that the largest becomes −1 or 1 and nothing is clipped; double quantisation keeps it in 8 "
-        "bits, after the mean of all blocks’ is taken off, under a float32 scale for every 256 blocks.",
-        "QLoRA; bitsandbytes, PEFT, torchtune",
-        (_QLORA, BITSANDBYTES),
+        "amax over the element's largest value, so that nothing is clipped; double quantisation keeps it in 8 bits, "
+        "after the mean of all blocks’ is taken off, under a float32 scale for every 256 blocks.",
+        "QLoRA, bitsandbytes, PEFT, torchtune; ggml’s q8_0; DeepSeek-V3’s fp8 tiles",
+        (_QLORA, BITSANDBYTES, _DEEPSEEK),
+    ),
+    ScaleRule(
+        "ends",
+        "ends of the integers",
+        "ends",
+        "q4_0: the largest magnitude, with its sign, falls on −8. int4: smallest and largest fall on 0 and 15, and a "
+        "whole number, the zero point, stands for 0.",
+        "ggml; AWQ",
+        (GGML, AWQ),
     ),
 )
 
 SCALE_RULES: Mapping[str, ScaleRule] = {rule.name: rule for rule in _RULES}
-"""Every scale rule by its name: four for MX's powers of two, two for NVFP4, one for NF4."""
+"""Every scale rule by its name: four for MX's powers of two, two for NVFP4, one of the largest, one of both ends."""
 
 _MX_RULES: tuple[Rule, ...] = ("floor", "ceil", "even", "rceil")
 _NV_RULES: tuple[Rule, ...] = ("level2", "level1")
@@ -160,6 +171,7 @@ class BlockFormat:
     scale_rules: the rules its scale may follow, the usual one first.
     tensor_scale_bits: bits of the scale shared by the whole tensor, 0 where there is none.
     scale_group: how many blocks' scales share a float32 scale of their own, 0 where none do.
+    zero_bits: of the whole number that stands for 0 in a block, 0 where none does.
     """
 
     name: str
@@ -171,11 +183,18 @@ class BlockFormat:
     sources: tuple[Source, ...]
     tensor_scale_bits: int = 0
     scale_group: int = 0
+    zero_bits: int = 0
+
+    @property
+    def short(self) -> bool:
+        """Whether the last block of a tensor may be short."""
+        return isinstance(self.element, ValueTable) or self.scale is FORMATS["fp32"]
 
     @property
     def scale_bits(self) -> float:
-        """Bits of a block's scale, its share of the scale of scales included."""
-        return self.scale.bits + (FORMATS["fp32"].bits / self.scale_group if self.scale_group else 0)
+        """Bits of a block's scale, its zero point and its share of the scale of scales included."""
+        shared = FORMATS["fp32"].bits / self.scale_group if self.scale_group else 0
+        return self.scale.bits + self.zero_bits + shared
 
     @property
     def block_bits(self) -> float:
@@ -197,6 +216,15 @@ def _nf4(name: str, title: str, scale: FloatFormat | ValueTable, group: int) -> 
     return BlockFormat(name, title, element, 64, scale, ("absmax",), (*element.sources, _QLORA, BITSANDBYTES), 0, group)
 
 
+def _tiles(name: str, title: str, size: int) -> BlockFormat:
+    return BlockFormat(name, title, FORMATS["fp8_e4m3fn"], size, FORMATS["fp32"], ("absmax",), (_DEEPSEEK,))
+
+
+def _ints(name: str, element: ValueTable, size: int, rule: Rule, source: Source, scale: str = "fp16") -> BlockFormat:
+    zero = 4 if element is UINT4 else 0
+    return BlockFormat(name, name, element, size, FORMATS[scale], (rule,), (source,), zero_bits=zero)
+
+
 BLOCK_FORMATS: Mapping[str, BlockFormat] = {
     row.name: row
     for row in (
@@ -209,6 +237,12 @@ BLOCK_FORMATS: Mapping[str, BlockFormat] = {
         BlockFormat("nvfp4", "NVFP4", FORMATS["fp4_e2m1fn"], 16, FORMATS["fp8_e4m3fn"], _NV_RULES, (_NVFP4,), 32),
         _nf4("nf4", "NF4", FORMATS["fp32"], 0),
         _nf4("nf4_double", "NF4, double quantised", dynamic_8bit(), 256),
+        _tiles("fp8_1x128", "fp8 tiles, 1 × 128", 128),
+        _tiles("fp8_128x128", "fp8 tiles, 128 × 128", 128 * 128),
+        _ints("int8", INT8, 64, "absmax", QLORA_INT8, "fp32"),
+        _ints("int4", UINT4, 128, "ends", AWQ),
+        _ints("q8_0", INT8, 32, "absmax", GGML),
+        _ints("q4_0", Q4, 32, "ends", GGML),
     )
 }
 """Every block format by its name."""
@@ -249,8 +283,8 @@ def quantize_block(
 ) -> QuantizedBlock:
     """Quantise one block, or several in a row.
 
-    values: float64 or float32, one dimension, a multiple of the block size (for NF4 the last block may be short, as in
-        bitsandbytes); they are first rounded to float32, which is what a block is made of.
+    values: float64 or float32, one dimension, a multiple of the block size (but for MX and NVFP4 the last block may be
+        short); they are first rounded to float32, which is what a block is made of.
     rule: one of ``block_format.scale_rules``; None is the first. kernel: `Kernel`.
     rounding, seed: of the elements, as in `encode`; tables of values round to nearest.
     Raises `FormatError` for another rule, a wrong length, infinity or NaN.
@@ -261,16 +295,20 @@ def quantize_block(
         raise FormatError(f"{block_format.title} has no scale rule “{rule}”: it is one of {known}.")
     with np.errstate(over="ignore"):
         given = np.asarray(values, dtype=np.float64).astype(np.float32)
-    table = isinstance(block_format.element, ValueTable)
-    if given.ndim != 1 or given.size == 0 or (given.size % block_format.size and not table):
+    if given.ndim != 1 or given.size == 0 or (given.size % block_format.size and not block_format.short):
         raise FormatError(
             f"{block_format.title} takes blocks of {block_format.size} values, not {given.size}. "
             f"For example {2 * block_format.size} values are two blocks."
         )
     if not np.isfinite(given).all():
         raise FormatError("A block holds finite float32 values, up to 3.4e38; infinity and NaN leave no scale.")
-    if table:
+    if block_format.name in WHOLE:
+        return _whole(given, block_format, rule)
+    if isinstance(block_format.element, ValueTable):
         return _normal_float(given, block_format, rule)
+    if block_format.short:
+        blocks = _filled(given, block_format.size)
+        return _result(blocks, _fp8_scales(blocks), block_format, rule, rounding, seed, given.size)
     blocks = given.reshape(-1, block_format.size)
     if block_format.tensor_scale_bits:
         scales = _nvfp4_scales(blocks, block_format, rule, kernel)
@@ -337,6 +375,44 @@ def _nvfp4_scales(blocks: npt.NDArray[np.float32], block_format: BlockFormat, ru
     return _Scales(scaled.astype(np.float64), scales, scale_codes, float(tensor))
 
 
+def _filled(given: npt.NDArray[np.float32], size: int) -> npt.NDArray[np.float32]:
+    """Blocks of ``size``, a row each; a short last one, or only one, repeats its last value."""
+    size = min(size, given.size)
+    return np.pad(given, (0, -given.size % size), mode="edge").reshape(-1, size)
+
+
+def _fp8_scales(blocks: npt.NDArray[np.float32]) -> _Scales:
+    """float32, as DeepSeek's kernels divide: by amax over the largest value of E4M3."""
+    scale = FORMATS["fp32"]
+    wanted = np.abs(blocks).max(axis=1) / np.float32(FORMATS["fp8_e4m3fn"].max_finite)
+    scales = np.maximum(wanted, np.float32(_FLOAT32_LEAST))
+    return _Scales(
+        (blocks / scales[:, None]).astype(np.float64),
+        scales.astype(np.float64),
+        encode(scales.astype(np.float64), scale),
+    )
+
+
+def _whole(given: npt.NDArray[np.float32], block_format: BlockFormat, rule: Rule) -> QuantizedBlock:
+    """Blocks of integers, whose codes are as their library stores them."""
+    done = WHOLE[block_format.name](_filled(given, block_format.size))
+    count = given.size
+    back = done.values.reshape(-1)[:count]
+    noise, ratio = noise_of(given, back)
+    size = min(block_format.size, count)
+    clipped = np.abs(back - given.astype(np.float64)) > np.repeat(np.abs(done.scales), size)[:count]
+    scale_codes = encode(done.scales, float_scale(block_format))
+    codes, bits = done.codes.reshape(-1)[:count], block_format.bits_per_element
+    return QuantizedBlock(block_format, rule, scale_codes, done.scales, codes, back, clipped, noise, ratio, bits, 1.0)
+
+
+def float_scale(block_format: BlockFormat) -> FloatFormat:
+    """The format of the scale where it is a float; raises `FormatError` where it is a table of values."""
+    if isinstance(block_format.scale, ValueTable):
+        raise FormatError(f"The scales of {block_format.title} are a table of values, not floats.")
+    return block_format.scale
+
+
 def float_element(block_format: BlockFormat) -> FloatFormat:
     """The format of the elements where it is a float; raises `FormatError` where it is a table of values."""
     if isinstance(block_format.element, ValueTable):
@@ -347,8 +423,7 @@ def float_element(block_format: BlockFormat) -> FloatFormat:
 def _normal_float(given: npt.NDArray[np.float32], block_format: BlockFormat, rule: Rule) -> QuantizedBlock:
     """Blocks over their largest magnitude, which bitsandbytes keeps in float32 or, doubly quantised, in 8 bits."""
     element, scale = VALUE_TABLES["nf4"], block_format.scale
-    blocks = np.zeros((-(-given.size // block_format.size), block_format.size), dtype=np.float32)
-    blocks.reshape(-1)[: given.size] = given
+    blocks = _filled(given, block_format.size)
     amax: npt.NDArray[np.float32] = np.abs(blocks).max(axis=1)
     scaled = blocks / np.where(amax > 0, amax, 1).astype(np.float64)[:, None]
     if isinstance(scale, ValueTable):
@@ -360,7 +435,7 @@ def _normal_float(given: npt.NDArray[np.float32], block_format: BlockFormat, rul
     else:
         scale_codes, scales = encode(amax, scale), amax.astype(np.float64)
     codes = element.encode(scaled.reshape(-1))
-    back = element.decode(codes) * np.repeat(scales, block_format.size)
+    back = element.decode(codes) * np.repeat(scales, blocks.shape[1])
     count = given.size
     noise, ratio = noise_of(given, back[:count])
     clipped = np.zeros(count, dtype=np.bool_)
@@ -386,20 +461,22 @@ def _result(
     rule: Rule,
     rounding: Rounding,
     seed: Seed,
+    count: int | None = None,
 ) -> QuantizedBlock:
+    """What comes of blocks under scales; of the last one only what makes up ``count`` values."""
     element = float_element(block_format)
     codes = encode(under.scaled, element, rounding=rounding, overflow="saturate", seed=seed)
     back = decode(codes, element) * under.scales[:, None]  # exact: at most 30 significant bits
-    slack = _ROUNDINGS if block_format.tensor_scale_bits else 1.0
-    noise, ratio = noise_of(blocks, back)
+    slack = _ROUNDINGS if block_format.tensor_scale_bits or block_format.short else 1.0
+    noise, ratio = noise_of(blocks.reshape(-1)[:count], back.reshape(-1)[:count])
     return QuantizedBlock(
         block_format,
         rule,
         under.codes,
         under.scales,
-        codes.reshape(-1),
-        back.reshape(-1),
-        (np.abs(under.scaled) > float(element.max_finite) * slack).reshape(-1),
+        codes.reshape(-1)[:count],
+        back.reshape(-1)[:count],
+        (np.abs(under.scaled) > float(element.max_finite) * slack).reshape(-1)[:count],
         noise,
         ratio,
         block_format.bits_per_element,

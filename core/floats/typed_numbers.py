@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import unicodedata
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, TypeAlias
@@ -24,7 +26,7 @@ _FEWEST_PLAIN_BITS = 6
 """Bits that start with 1 and stand there without spaces or 0b are read as bits from this many on."""
 
 _SIGN = r"(?P<sign>[+-]?)"
-_DECIMAL = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+(?:_\d+)*(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?"
+_DECIMAL = r"(?:[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?|\d+(?:_\d+)*(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?"
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?: \d{3})+(?:\.\d*)?", re.ASCII)
 _NUMBER = re.compile(rf"{_SIGN}(?P<number>{_DECIMAL})", re.ASCII)
 _RATIO = re.compile(rf"{_SIGN}(?P<top>{_DECIMAL})/(?P<bottom>{_DECIMAL})", re.ASCII)
@@ -72,7 +74,10 @@ def parse(text: str, fmt: FloatFormat) -> Typed:
     """
     cap = limit("float_chars")
     if len(text) > cap:
-        raise FloatTextError(f"That is {len(text):,} characters long; {cap:,} are enough for any number here.")
+        raise FloatTextError(
+            f"That is {len(text):,} characters long, and a number here has at most {cap:,}: they end at "
+            f"“…{text[cap - 8 : cap]}”. Type fewer, for example {text[:12]}."
+        )
     tidy = " ".join(text.split())
     if not tidy:
         raise FloatTextError(f"Empty. Type a number, for example {_examples(fmt)}.")
@@ -155,7 +160,9 @@ def number_text(text: str, fmt: FloatFormat) -> str:
 
 
 def misread(typed: Typed, fmt: FloatFormat) -> str:
-    """A hint where what was read as a decimal could have been meant as the bits of a code; else empty."""
+    """A hint where what was read as a decimal could have been meant otherwise, as the bits of a code; else empty."""
+    if re.fullmatch(r"[+-]?\d{1,3},\d{3}", typed.text):
+        return f"Its comma groups thousands; if decimals were meant, write {typed.text.replace(',', '.')}."
     looks = typed.notation == "decimal" and len(typed.text) == fmt.bits and not typed.text.strip("01")
     return f"It was read as a decimal; for the {fmt.bits} bits of a code write 0b{typed.text}." * looks
 
@@ -286,7 +293,55 @@ def _examples(fmt: FloatFormat) -> str:
 
 
 def _unreadable(text: str, fmt: FloatFormat) -> FloatTextError:
+    if why := _meant(text, fmt):
+        return FloatTextError(f"“{clipped(text)}”: {why}.")
     return FloatTextError(f"“{clipped(text)}” is not a number Napkin can read. For example: {_examples(fmt)}.")
+
+
+_CONSTANTS = {"π": math.pi, "pi": math.pi, "e": math.e, "τ": math.tau}
+_ROOT = re.compile(r"(?:(?:math|np|torch)\.)?(?:sqrt ?\(? ?|√ ?\(? ?)(\d{1,6})\)?", re.ASCII | re.IGNORECASE)
+_FUNCTION = re.compile(r"[a-z]\w*(?:\.\w+)* ?\(.*", re.ASCII | re.IGNORECASE)
+
+
+def _meant(text: str, fmt: FloatFormat) -> str:
+    """What is wrong with a text whose meaning is plain, and what to type instead; empty for any other."""
+    root = _ROOT.fullmatch(text)
+    constant = math.sqrt(int(root[1])) if root else _CONSTANTS.get(text.lower())
+    if constant is not None:
+        return (
+            f"only numbers that are written out are read. For example {constant:.17g}, which is as close as fp64 comes"
+        )
+    if _FUNCTION.fullmatch(text):
+        return "functions are not worked out here; type what it gives. For example 1.25"
+    plain = "".join(_ascii(letter) for letter in text)
+    if plain != text:
+        plain = re.sub(r"(^|[+-]) \+ ", r"\1", plain)
+        plain = plain.replace(" + ", " - ") if text.startswith("-") else plain
+        return _instead("write digits and fractions in plain figures", plain, fmt)
+    if text.count(",") == 1 and re.search(r"\d,\d", text):
+        point = re.sub(r"(?<=\d)[. ](?=\d{3}(?!\d))", "", text).replace(",", ".")
+        return _instead("here a comma groups thousands, and decimals follow a point", point, fmt)
+    return ""
+
+
+def _ascii(letter: str) -> str:
+    """A digit of any script, or a fraction in one character, in ASCII; any other letter as it is."""
+    value = unicodedata.numeric(letter, None)
+    if letter.isascii() or value is None:
+        return letter
+    if letter.isdecimal():
+        return str(int(value))
+    ratio = Fraction(value).limit_denominator(10)
+    return f" + {ratio}" if ratio.denominator > 1 else letter
+
+
+def _instead(why: str, text: str, fmt: FloatFormat) -> str:
+    """Why it is not read, and ``text`` as an example, where that can be read."""
+    try:
+        parse(text, fmt)
+    except FloatTextError:
+        return ""
+    return f"{why}. For example {clipped(text)}"
 
 
 def _beyond(text: str) -> FloatTextError:

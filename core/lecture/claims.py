@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -89,6 +90,12 @@ class Example:
         """The lines, to be copied and run anywhere."""
         _, _, body = inspect.getsource(self.run).partition("-> None:\n")
         return textwrap.dedent(body).strip()
+
+    @property
+    def on_tensors(self) -> bool:
+        """Whether they are operations on tensors alone, which can be followed one by one."""
+        modules = set(re.findall(r"^\s*(?:import|from) (\S+)", self.code, re.MULTILINE))
+        return bool(modules) and modules <= {"torch", "torch.nn.functional"} and "optim" not in self.code
 
     def output(self) -> str:
         """What they print, worked out once per process. Most import torch."""

@@ -61,7 +61,6 @@ _ASKED = ("n", "tokens", "count", "gpu", "mfu")
 _LECTURES = PRESETS[LECTURES]
 _GPT3 = PRESETS["GPT-3 175B"]
 _LLAMA = PRESETS["Llama 3.1 405B as trained"]
-_HELD_40B = MEMORY_PRESETS["Lecture: 40B, fp32 AdamW"]
 _HELD_70B = MEMORY_PRESETS["70B on one node"]
 _HELD_405B = MEMORY_PRESETS["Llama 3.1 405B, TP 8, PP 16"]
 _SOUGHT = SEARCH_PRESETS["70B on 512 H100"]
@@ -76,11 +75,11 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
         Stop("A number that fp16 cannot keep and bf16 can", {"x": "1e-8"}, "exact"),
     ),
     FLOATS.id: (
-        Stop("0.1 is never exact: here in bf16", {"x": "0.1", "fmt": "bf16"}),
-        Stop("Below fp16’s smallest value there is only zero", {"x": "1e-8", "fmt": "fp16"}),
-        Stop("Above fp16’s largest value there is only infinity", {"x": "65520", "fmt": "fp16"}),
+        Stop("π in bf16: two digits after the point", {"x": "3.1415926535897931", "fmt": "bf16"}),
+        _panel("0.1 + 0.2 in bf16, bit by bit", "arith", {"x": "0.1", "fmt": "bf16"}),
         _panel("A sum in a narrow format stalls", "sums", {"x": "1", "fmt": "bf16"}),
         _panel("Loss scaling lifts gradients over fp16’s floor", "loss", {"x": "2^-24", "fmt": "fp16"}),
+        _panel("Many values under one scale, one of them far out", "block", {"x": "21.3", "fmt": "fp8_e4m3fn"}),
     ),
     TENSORS.id: (
         Stop("A transpose moves no number: only strides change", {"x": "x.t()", "shape": "2, 3"}),
@@ -90,14 +89,14 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
         _panel("einops names the axes, and says what it does to memory", "named", {"x": "x.t()", "shape": "2, 3"}),
     ),
     LECTURE.id: (
-        Stop("Every claim, with what came out"),
-        Stop("What the lecture says of numbers", {"topic": "Numbers in memory"}),
+        Stop("Every claim, with what came out", {"topic": "All"}),
+        Stop("What the lecture says of compute", {"topic": "Compute"}),
         Stop("What needs care", {"verdict": "needs care"}),
-        Stop("70B on 1,024 H100s: its most quoted answer", {"claim": "C7"}),
         _panel("From one matmul to 6ND", "linear", {"claim": "C1"}),
+        _panel("How outputs grow with the width", "init", {"claim": "M10"}),
     ),
     EXERCISES.id: (
-        Stop("Ten exercises: choose, then reveal", {"sheet": "1"}),
+        Stop("Nine steps from a bit to 6ND", {"how": "follow the path"}),
         Stop("Numbers: what a format keeps", {"topics": "floats"}),
         Stop("Work and time: FLOPs, days, utilisation", {"topics": "FLOPs"}),
         Stop("Memory: tensors, model states, what fits", {"topics": "memory"}),
@@ -111,16 +110,18 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
         Stop("What shards hold: ZeRO and FSDP", {"q": "optimizer state"}),
     ),
     COMPUTE.id: (
-        Stop("The lecture’s question, beside what published runs took", _LECTURES),
-        Stop("A run that was published: Llama 3.1 405B", _LLAMA),
+        Stop(
+            "The lecture’s run in 90 days: how many H100s?", {**_LECTURES, "find": "accelerators", "within": "90 days"}
+        ),
+        _panel("Parameters or tokens: the compute-optimal split", "split", _LECTURES),
         _panel("Where the FLOPs go: attention and matrices", "flops", _GPT3),
         _panel("What moves the answer most", "moves", _LECTURES),
         _panel("The whole run: failures, checkpoints, energy", "whole", _LLAMA),
     ),
     MEMORY.id: (
-        Stop("The lecture’s 40B in fp32, on one node", _HELD_40B),
+        _panel("Optimizers in motion: what their state buys", "motion", _HELD_70B),
         _panel("70B on one node: what fills it, and what would help", "why", _HELD_70B),
-        _panel("Optimizers side by side: what their state costs", "optims", _HELD_40B),
+        _panel("Serving it: users that fit, and the least time of a token", "serve", _HELD_70B),
         _panel("ZeRO and parallelism: what each degree saves", "zeros", _HELD_405B),
         _panel("Through one step: when memory rises and falls", "step", _HELD_70B),
     ),

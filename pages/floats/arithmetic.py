@@ -124,7 +124,7 @@ def _format(inputs: FloatInputs, chosen: FloatFormat) -> FloatFormat:
 
 def _operand(inputs: FloatInputs, name: str, label: str, default: str, fmt: FloatFormat) -> Typed:
     """A typed operand; a bad one is reported, and the last good one stays."""
-    text = inputs.ask(fields.text(name, label, default, max_chars=limit("float_chars")))
+    text = inputs.ask(fields.text(name, label, default, max_chars=limit("float_box_chars")))
     try:
         typed = _read(text, fmt)
         inputs.keep(name, number_text(text, fmt))

@@ -38,7 +38,7 @@ NAN_HELP = (
 )
 
 
-_NUMBER = text("x", "Number", NUMBER, max_chars=limit("float_chars"), help=TYPE_HELP)
+_NUMBER = text("x", "Number", NUMBER, max_chars=limit("float_box_chars"), help=TYPE_HELP)
 _OVERFLOW = choice("over", "Overflow", OVERFLOWS, "format", few=True, help=OVERFLOW_HELP)
 _FORMAT = choice("fmt", "Format", (*COMMON, MORE, OWN), FORMAT, few=True)
 _MORE_FORMATS = choice("more", "More formats", OTHERS, FIRST_OTHER, few=True)

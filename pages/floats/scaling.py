@@ -28,10 +28,12 @@ _TARGETS = ("fp16", "bf16", "fp8_e5m2", "fp8_e4m3fn")
 _WIDTHS = (0.9, 1.5, 1.5, 1.2, 1.1, 1.2, 0.9)
 _FP8 = ("fp8_e5m2", "fp8_e4m3fn")
 _RULES = {rule.title: name for name, rule in RULES.items()}
-_FIXED = {"k": "0", "every": "2000", "n": "600", "med": "-24", "end": "-30", "spike": "6", "to": "fp16"}
+_TORCHS = {"every": "2000", "least": "0", "hys": "1"}
+_FIXED = {"k": "0", **_TORCHS, "n": "600", "med": "-24", "end": "-30", "spike": "6", "to": "fp16"}
 LOSS = {
     "Follows shrinking gradients": {**_FIXED, "k": "16", "every": "100"},
     "As torch starts": {**_FIXED, "k": "16", "n": "5000"},
+    "As Megatron starts": {**_FIXED, "k": "32", "every": "1000", "n": "5000", "least": "1", "hys": "2"},
     "No scaling": _FIXED,
     "Starts too high": {**_FIXED, "k": "32", "every": "100"},
     "Spikes of 2¹²": {**_FIXED, "k": "16", "every": "100", "spike": "12"},
@@ -49,6 +51,11 @@ POWER_HELP = "Its power of two: −24 is 2⁻²⁴, about 6 × 10⁻⁸. Half of
 GROWTH_HELP = "The scale is multiplied by it after as many steps without overflow as the growth interval says."
 BACKOFF_HELP = "The scale is multiplied by it after every step that overflows."
 EVERY_HELP = "Steps without overflow, one after another, before the scale grows. torch: 2,000."
+LEAST_HELP = "The scale does not fall below it. Megatron: 1; torch has none, which is 0."
+HYSTERESIS_HELP = (
+    "Overflows, each of which skips its step, before the scale falls; counted anew once it has grown. Megatron: 2; "
+    "torch: 1."
+)
 SPREAD_HELP = "Standard deviation of log₂ of the magnitudes of a step: 4 is a factor of 2⁴ up or down."
 SPIKE_HELP = f"A power of two: 6 makes about one step in {1 / SPIKES:.0f} 2⁶ times as large as the others. 0: none."
 COUNT_HELP = "In each step. The more there are, the further the largest lies from the median."
@@ -67,9 +74,11 @@ def loss_scaling(inputs: FloatInputs) -> None:
             quantity("back", "Backoff factor", "0.5", "number", low=0.001, high=0.999, help=BACKOFF_HELP)
         )
         interval = _count(inputs, "every", "Growth interval", "100", 1, _MOST_INTERVAL, EVERY_HELP)
+        least = inputs.ask(quantity("least", "Least scale", "0", "number", low=0, high=2.0**24, help=LEAST_HELP))
+        hysteresis = _count(inputs, "hys", "Hysteresis", "1", 1, 1000, HYSTERESIS_HELP)
         fmt = FORMATS[inputs.ask(choice("to", "Gradients kept in", _TARGETS, "fp16", few=True))]
     course = _course(inputs, "")
-    scaler = Scaler(2.0**power, growth, backoff, interval)
+    scaler = Scaler(2.0**power, growth, backoff, interval, least, hysteresis)
     run = scaling_loss_scaling.follow(course, scaler, fmt)
     with head:
         says(scaling_loss_scaling.takeaway(run))

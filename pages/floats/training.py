@@ -6,11 +6,13 @@ from functools import lru_cache
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core import fields
 from core.fields import choice, quantity
 from core.floats import block_example
 from core.floats.arithmetic import accumulation
+from core.floats.arithmetic import series as sums_of
 from core.floats.blocks import BLOCK_FORMATS, SCALE_RULES, BlockFormat
 from core.floats.formats import FORMATS, FloatFormat, FormatError
 from core.limits import limit
@@ -18,7 +20,7 @@ from core.views.floats.charts import accumulation as accumulation_figure
 from pages.common import show
 from pages.common.components import component
 from pages.common.figures import wire
-from pages.common.theme import TOKENS
+from pages.common.theme import TOKENS, projecting
 from pages.floats.fp4 import fp4
 from pages.floats.inputs import FloatInputs
 from pages.floats.rounding import says, two_lines
@@ -40,6 +42,22 @@ _MOST = 1e30
 _LARGEST_TERM = 1e6
 ADD_HELP = "What is added each time. An update of a weight is −(learning rate × gradient): −0.001, for example."
 _SUMS = ("fp32", "tf32", "fp16", "bf16", "fp8_e4m3fn", "fp8_e5m2")
+_ONE, _MANY = "one number many times", "a series"
+_SERIES = fields.Field(
+    "ser",
+    "Series",
+    "1/k",
+    sums_of.read_series,
+    max_chars=limit("series_chars"),
+    help="An expression of k, which counts the terms from 1, with + − * / ^, sqrt, exp, log and sin; normal or "
+    "uniform, drawn with a seed; or numbers with commas between, over and over.",
+)
+SERIES = {
+    "1/k in bf16": {"ser": "1/k", "sn": "100k", "sfmt": "bf16", "sblk": "128"},
+    "Large and small in turn, in fp32": {"ser": "1e8, 1, -1e8, 1", "sn": "1000", "sfmt": "fp32", "sblk": "128"},
+    "A million fp8 products, blocks of 128": {"ser": "uniform", "sn": "1M", "sfmt": "fp8_e4m3fn", "sblk": "128"},
+    "The same, blocks of 4,096": {"ser": "uniform", "sn": "1M", "sfmt": "fp8_e4m3fn", "sblk": "4096"},
+}
 ADDING = {
     "0.01 a thousand times": {"start": "0", "add": "0.01", "times": "1000", "sum": "bf16"},
     "A bf16 weight that never moves": {"start": "1", "add": "-0.001", "times": "100", "sum": "bf16"},
@@ -51,7 +69,7 @@ ADDING = {
 def training(inputs: FloatInputs) -> None:
     """The panels, each running only while it is open."""
     for name, title, panel in (
-        ("sums", "Accumulation: add a small number many times, and see where the sum stalls", adding),
+        ("sums", "Accumulation: a small number many times, or a series in several orders", accumulating),
         ("loss", "Loss scaling: which gradients fp16 loses, and the factor that follows them", loss_scaling),
         ("fp8", "fp8 scaling: one scale for a tensor, from its own largest value or from those before", fp8_scaling),
         ("block", "Block formats: many values under one scale, and what an outlier does to them", blocks),
@@ -63,9 +81,16 @@ def training(inputs: FloatInputs) -> None:
                     panel(inputs)
 
 
-def adding(inputs: FloatInputs) -> None:
-    """Add a small number many times."""
+def accumulating(inputs: FloatInputs) -> None:
+    """One number many times, or a series."""
     head = show.slot()
+    with show.errors_under(inputs):
+        added = inputs.ask(choice("adds", "Added", (_ONE, _MANY), _ONE, few=True))
+    (adding if added == _ONE else series)(inputs, head)
+
+
+def adding(inputs: FloatInputs, head: DeltaGenerator) -> None:
+    """Add a small number many times."""
     with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
         start = inputs.ask(quantity("start", "Start", "1", "number", low=-_LARGEST_TERM, high=_LARGEST_TERM))
         addend = inputs.ask(
@@ -95,6 +120,29 @@ def adding(inputs: FloatInputs) -> None:
         here=_SUMS.index(fmt.name),
     )
     show.how(lambda: accumulation.explain(start, addend, times, fmt), key="floats:adding:how")
+
+
+def series(inputs: FloatInputs, head: DeltaGenerator) -> None:
+    """Add a typed series in several orders."""
+    with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
+        text: str = inputs.ask(_SERIES)
+        count = int(inputs.ask(quantity("sn", "Terms", "100k", "count", low=2, high=limit("series_terms"), whole=True)))
+        fmt = FORMATS[inputs.ask(choice("sfmt", "Kept in", list(sums_of.DTYPES), "bf16"))]
+        size = int(inputs.ask(quantity("sblk", "Block", "128", "count", low=2, high=65_536, whole=True)))
+    exact, rows = sums_of.orders(text, count, fmt, size)
+    with head:
+        says(sums_of.takeaway(text, count, fmt, size))
+    inputs.presets("Series", SERIES, into=head, key="adding")
+    columns = (show.Column("Order"), show.Column("Sum", numeric=True), show.Column("Off by", numeric=True))
+    shown = [
+        *((row.name, sums_of.number(row.value), sums_of.off(row), row.how) for row in rows),
+        ("exactly", sums_of.number(exact), "", "the terms as typed, rounded once"),
+    ]
+    if projecting():
+        show.small_table(columns, [row[:3] for row in shown])
+    else:
+        show.small_table((*columns, show.Column("How")), shown)
+    show.source(sums_of.DEEPSEEK)
 
 
 @lru_cache(maxsize=64)

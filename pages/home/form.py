@@ -37,7 +37,7 @@ def _number(text: str) -> str:
 
 HELD = quantity("k", "How many hold it", "8", "count", low=1, high=limit("accelerators"), whole=True)
 HOLDER = Field("mem", "Which accelerator", "H100 SXM", ACCELERATOR.parse, "choice", ACCELERATOR.options)
-NUMBER = Field("x", "A number", "1e-8", _number, max_chars=limit("float_chars"))
+NUMBER = Field("x", "A number", "1e-8", _number, max_chars=limit("float_box_chars"))
 COUNTED = choice("of", "Counted", get_args(Counted), "everything", few=True)
 FORM = plan_form("h", HELD, HOLDER, COUNTED, NUMBER)
 _ASKED = (PARAMETERS, TRAINED, COUNT, ACCELERATOR, MFU)

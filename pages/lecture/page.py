@@ -7,12 +7,12 @@ import streamlit as st
 
 from core.fields import Form, choice, switch
 from core.lecture.catalogue import CLAIMS, GROUPS, VERDICTS, Claim, Finding, findings, summary
-from core.lecture.claims import DOCUMENTS
+from core.lecture.claims import DOCUMENTS, Example
 from core.sources import CS336
 from pages.common import show
 from pages.common.experiments.panel import draw_experiments, switches
 from pages.common.inputs import Chip, Inputs
-from pages.common.registry import LECTURE, PAGES
+from pages.common.registry import LECTURE, PAGES, TENSORS
 from pages.common.theme import projecting
 from pages.lecture.deck import deck
 from pages.lecture.matmul import FIELDS, linear
@@ -43,7 +43,15 @@ CLAIM = choice(
 WRONG = switch("wrong", "Wrong in the notes", False, help="With lines of code that show it, run here and now.")
 PANEL = switch("linear", "From one matmul to 6ND", False, part="panels")
 GIVE = switch("deck", "Give the lecture: slides across pages, with notes", False, part="panels")
-FORM = Form("l", (TOPIC, VERDICT, CLAIM, WRONG, PANEL, GIVE, *FIELDS, *switches(LECTURE.id)))
+
+
+def _every_topic(texts: Mapping[str, str]) -> Mapping[str, str]:
+    """A claim alone, and what is wrong, are looked for under every topic, where none is named."""
+    wide = texts.get(WRONG.id) == "true" or texts.get(CLAIM.id, ALL) != ALL
+    return {TOPIC.id: ALL} if wide and TOPIC.id not in texts else {}
+
+
+FORM = Form("l", (TOPIC, VERDICT, CLAIM, WRONG, PANEL, GIVE, *FIELDS, *switches(LECTURE.id)), imply=_every_topic)
 
 
 def page() -> None:
@@ -53,14 +61,14 @@ def page() -> None:
     cells = st.columns([1, 2, 1], vertical_alignment="bottom")
     for cell, field in zip(cells, (VERDICT, CLAIM, WRONG), strict=True):
         with cell:
-            inputs.draw(field)
+            inputs.draw(field, changed=None if field is VERDICT else partial(inputs.put, TOPIC.id, ALL))
     show.input_errors(inputs)
 
     group, verdict, wanted, wrong = (inputs.reading.values[field.id] for field in (TOPIC, VERDICT, CLAIM, WRONG))
     claims = [
         claim
         for claim in CLAIMS.values()
-        if (wanted == claim.id if wanted != ALL else wrong or group in (ALL, claim.group))
+        if (wanted == claim.id if wanted != ALL else group in (ALL, claim.group))
         and (wanted != ALL or verdict in (ALL, claim.verdict))
         and (not wrong or claim.verdict == "needs care")
     ]
@@ -75,7 +83,7 @@ def page() -> None:
     else:
         show.answer("No claim matches these filters.", "Set one of them back to “All”.")
     if (wrong or wanted != ALL) and not projecting():
-        _examples([claim for claim in claims if claim.example])
+        _examples(claims)
     with inputs.panel(PANEL.id, PANEL.label) as opened:
         if opened.open:
             linear(inputs)
@@ -107,7 +115,7 @@ def _slide(claims: Sequence[Claim], by_claim: Mapping[str, Finding]) -> None:
     """What fits a wall: one claim with what came out, a few by their names, many by their numbers."""
     if len(claims) == 1:
         (claim,) = claims
-        show.answer(f"{by_claim[claim.id].value}: **{claim.verdict}**.")
+        show.answer(f"{by_claim[claim.id].value.rstrip('.')}: **{claim.verdict}**.")
         columns = [show.Column(name) for name in ("The lecture", "Verdict")]
         show.small_table(columns, [(show.remarked(claim.text, claim.remark), _verdict(claim))])
         return
@@ -173,11 +181,23 @@ def _answer(claims: Sequence[Claim]) -> None:
 def _examples(claims: Sequence[Claim]) -> None:
     """Lines of code that show each claim, or what is wrong with it, and what they print here and now."""
     for claim in claims:
-        if claim.example:
+        if claim.example and len(claims) == 1:
             with show.question(f"{claim.number} {claim.text}"):
-                st.code(claim.example.code, language="python", wrap_lines=True)
-                st.code(claim.example.output(), language=None, wrap_lines=True)
-                show.note(claim.remark)
+                _example(claim, claim.example)
+        elif claim.example:
+            with show.fold(
+                f"{claim.number} Lines that show it: {claim.name}", key=f"lecture:lines:{claim.id}"
+            ) as lines:
+                if lines.open:
+                    _example(claim, claim.example)
+
+
+def _example(claim: Claim, example: Example) -> None:
+    st.code(example.code, language="python", wrap_lines=True)
+    st.code(example.output(), language=None, wrap_lines=True)
+    show.note(claim.remark)
+    if example.on_tensors:
+        show.onwards("Step by step in Tensor views", TENSORS, {"x": example.code})
 
 
 def _opens(claim: Claim) -> str:

@@ -24,15 +24,14 @@ def program() -> None:
 
 
 def where_it_stands(inputs: TensorInputs) -> None:
-    """Of code that is a part of the program: which, its claims, and the next part."""
+    """Of code that is a part of the program: which, its claims at their lines, and the parts beside it."""
     here = next((number for number, part in enumerate(PROGRAM) if part.source == inputs.shown["x"]), None)
     if here is None:
         return
-    part, after = PROGRAM[here], PROGRAM[here + 1 :]
-    onwards = f" · next: {_opens(after[0], after[0].title)}" if after else ""
-    st.html(
-        f'<p class="np-note">Part {here + 1} of {len(PROGRAM)} of the lecture’s program · {_claims(part)}{onwards}</p>'
-    )
+    beside = (("before", PROGRAM[max(here - 1, 0) : here]), ("next", PROGRAM[here + 1 : here + 2]))
+    ways = "".join(f" · {word}: {_opens(part, part.title)}" for word, parts in beside for part in parts)
+    says = f"Part {here + 1} of {len(PROGRAM)} of the lecture’s program · {_claims(PROGRAM[here])}{ways}"
+    st.html(f'<p class="np-note">{says}</p>')
 
 
 def _opens(part: Part, label: str) -> show.Html:
@@ -40,5 +39,8 @@ def _opens(part: Part, label: str) -> show.Html:
 
 
 def _claims(part: Part) -> show.Html:
-    claims = [CLAIMS[name] for name in part.claims]
-    return show.Html(", ".join(show.link(f"{one.number} {one.name}", LECTURE, {"claim": one.id}) for one in claims))
+    claims = [(line, CLAIMS[name]) for name, line in part.claims.items()]
+    links = (
+        f"line {line}: {show.link(f'{one.number} {one.name}', LECTURE, {'claim': one.id})}" for line, one in claims
+    )
+    return show.Html(", ".join(links))

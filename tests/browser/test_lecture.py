@@ -155,6 +155,27 @@ def test_all_claims_stand_on_a_page_of_bounded_height(open_page: Callable[..., P
     assert high <= TALLEST
 
 
+@pytest.mark.parametrize("topic", ["All", "Compute"])
+def test_verdicts_are_whole_on_a_phone(open_page: Callable[..., Page], topic: str) -> None:
+    """Each with its claim, what came out and its link, nothing beside the screen."""
+    page = open_page(f"{LECTURE.url_path}?l_topic={topic}")
+    page.set_viewport_size({"width": 390, "height": 844})
+    still(page)
+    cells = page.locator(".np-tabled tbody td").evaluate_all("all => all.map(e => e.getBoundingClientRect().toJSON())")
+    assert len(cells) >= 5 * 20
+    assert all(cell["left"] >= 0 and cell["right"] <= 390 for cell in cells)
+
+
+def test_the_bar_hides_what_scrolls_under_it(open_page: Callable[..., Page]) -> None:
+    page = open_page(f"{LECTURE.url_path}?l_topic=All")
+    colour = "e => getComputedStyle(e).backgroundColor"
+    header = page.get_by_test_id("stHeader")
+    assert header.evaluate(colour) == "rgba(0, 0, 0, 0)"
+    page.get_by_test_id("stMain").evaluate("e => e.scrollTo(0, 400)")
+    still(page)
+    assert header.evaluate(colour) == page.locator(".stApp").evaluate(colour)
+
+
 @pytest.mark.long
 def test_every_claim_is_read_from_the_last_row(open_page: Callable[..., Page], server: str) -> None:
     """On a projector no letter is smaller than 24 px, and what came out begins on the first screen."""

@@ -153,3 +153,22 @@ def test_the_bits_of_a_format_stand_in_one_row_as_wide_as_the_wall(open_page: Ca
             assert bits[0]["left"] < 0.035 * width, (name, width)
             assert 0.93 * width < max(bit["right"] for bit in bits) < width, (name, width)
             assert page.evaluate(SMALL, LEAST) == [], name
+
+
+def test_a_number_is_typed_on_the_wall_and_a_bad_one_keeps_the_one_before(open_page: Callable[..., Page]) -> None:
+    """In the bar, in type for the last row; after Enter the clicker goes on."""
+    page = open_page(f"{FLOATS.url_path}?projector=true")
+    page.set_viewport_size({"width": 1280, "height": HEIGHT})
+    box, answer = page.get_by_label("Number", exact=True), page.locator(".np-answer").first
+    box.fill("1e-8")
+    box.press("Enter")
+    expect(answer).to_contain_text("1e-8 becomes")
+    expect(page.locator(".np-story")).to_have_text(AS_TYPED)
+    box.fill("½")
+    box.press("Enter")
+    expect(page.locator(".np-error")).to_contain_text("For example 1/2. Still using 1e-8")
+    expect(answer).to_contain_text("1e-8 becomes")
+    settle(page)
+    assert page.evaluate(SMALL, LEAST) == []
+    page.keyboard.press("PageDown")
+    expect(page.locator(".np-story")).not_to_have_text(AS_TYPED)

@@ -1,4 +1,4 @@
-"""Every slide of the learning pages is whole: answer, code and picture on the wall, type for the last row."""
+"""Every slide is whole: answer, code and picture on the wall, type for the last row, and no two say the same."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from core.lecture.deck import lecture_slides
 from pages.common.figures import LEAST
-from pages.common.registry import FLOATS, LECTURE, TENSORS, PageSpec
+from pages.common.registry import COMPUTE, FLOATS, LECTURE, MEMORY, TENSORS, PageSpec
 from pages.common.slides import STANDARD, slide_address
 from tests.browser.conftest import settle, still
 from tests.browser.test_projector import SMALL
@@ -27,7 +27,7 @@ CUT = """parts => {
   const shown = e => e.checkVisibility({ visibilityProperty: true }) && e.getBoundingClientRect().height > 1
   const walk = root => root.querySelectorAll('*').forEach(e => {
     if (e.shadowRoot) walk(e.shadowRoot)
-    if (!e.matches(parts) || !shown(e) || e.closest('.st-key-projector, [hidden]')) return
+    if (!e.matches(parts) || !shown(e) || e.closest('.st-key-projector, [hidden], [data-np-off]')) return
     const b = e.getBoundingClientRect(), name = `${e.className}: ${e.textContent.slice(0, 40)}`
     if (b.bottom > innerHeight + 1 || b.right > innerWidth + 1 || b.left < -1) found.push(`beyond the wall: ${name}`)
     const clips = ['hidden', 'clip'].includes(getComputedStyle(e).overflowX)
@@ -50,6 +50,7 @@ SHOWN = """() => {
 def walk(page: Page, slides: Iterable[int] | None) -> list[str]:
     """What is wrong with these slides of the page that is open on the wall, or with all of them."""
     wrong: list[str] = []
+    said: dict[str, str] = {}
     count = int(page.locator(".np-bar").get_attribute("data-slides") or 0)
     assert count > 5
     for index in range(count):
@@ -67,6 +68,9 @@ def walk(page: Page, slides: Iterable[int] | None) -> list[str]:
             wrong += [f"{name}: no answer"] * (not says) + [f"{name}: no picture"] * (not picture)
             wrong += [f"{name}: {each}" for each in page.evaluate(CUT, PARTS)]
             wrong += [f"{name}: {each}" for each in page.evaluate(SMALL, LEAST * width / 1280)]
+        if index:  # the first is whatever was typed
+            wrong += [f"{name}: says what {said[says]} does"] * (says in said)
+            said[says] = name
     return wrong
 
 
@@ -75,7 +79,7 @@ def on_the_wall(open_page: Callable[..., Page], spec: PageSpec) -> Page:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("spec", [FLOATS, TENSORS, LECTURE], ids=lambda spec: spec.id)
+@pytest.mark.parametrize("spec", [FLOATS, TENSORS, LECTURE, COMPUTE, MEMORY], ids=lambda spec: spec.id)
 def test_every_slide_is_whole(open_page: Callable[..., Page], spec: PageSpec) -> None:
     assert walk(on_the_wall(open_page, spec), None) == []
 

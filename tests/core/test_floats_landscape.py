@@ -137,7 +137,7 @@ def test_the_picture_of_a_sum_ends_at_its_sums() -> None:
     labels = {a["text"]: a["y"] for a in figure["layout"]["annotations"]}
     assert labels["exact"] == pytest.approx(2)
     assert labels["bf16, nearest"] == 1
-    assert labels["fp32 master, read in bf16"] == 2
+    assert labels["fp32 master copy"] == 2
     assert labels["bf16, up"] == pytest.approx(3.2)  # 3.4e38, kept at the picture's edge
 
 

@@ -118,6 +118,44 @@ def test_the_scale_follows_any_steps_as_torchs_does(pattern: list[bool], scaler:
     assert skipped.tolist() == pattern
 
 
+def megatrons(pattern: list[bool], scaler: Scaler) -> list[float]:
+    """DynamicGradScaler.update of Megatron-LM, megatron/core/optimizer/grad_scaler.py, line by line."""
+    scale, growth_tracker, hysteresis_tracker = np.float32(scaler.initial), 0, scaler.hysteresis
+    scales: list[float] = []
+    for found_inf in pattern:
+        scales.append(float(scale))
+        if found_inf:
+            growth_tracker = 0
+            hysteresis_tracker -= 1
+            if hysteresis_tracker <= 0:
+                scale = max(np.float32(scale * np.float32(scaler.backoff)), np.float32(scaler.least))
+        else:
+            growth_tracker += 1
+            if growth_tracker == scaler.interval:
+                growth_tracker = 0
+                hysteresis_tracker = scaler.hysteresis
+                scale = np.float32(scale * np.float32(scaler.growth))
+    return scales
+
+
+@given(
+    st.lists(st.booleans(), min_size=1, max_size=40),
+    st.builds(
+        Scaler,
+        st.integers(0, 40).map(lambda power: 2.0**power),
+        st.just(2.0),
+        st.sampled_from([0.5, 0.25]),
+        st.integers(1, 4),
+        st.sampled_from([0.0, 1.0, 2.0**10]),
+        st.integers(1, 4),
+    ),
+)
+def test_with_a_least_scale_and_hysteresis_it_is_megatrons(pattern: list[bool], scaler: Scaler) -> None:
+    scales, skipped = walk(lambda step, _: pattern[step], len(pattern), scaler)
+    assert scales.tolist() == megatrons(pattern, scaler)
+    assert skipped.tolist() == pattern
+
+
 @every("scaler", [Scaler(), QUICK, Scaler(initial=2.0**32, interval=20), Scaler(1.0, 4.0, 0.25, 30)])
 @every("name", ["fp16", "bf16", "fp8_e4m3fn"])
 def test_a_run_is_torchs_on_its_own_overflows(scaler: Scaler, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from fractions import Fraction
 
@@ -109,13 +110,14 @@ def test_negative_zero_keeps_its_sign(text: str) -> None:
         ("   ", "Empty"),
         ("abc", "not a number"),
         ("0.1.2", "not a number"),
-        ("1,5", "not a number"),
+        ("1,5,2", "not a number"),
         ("1 2", "not a number"),
         ("--1", "not a number"),
         ("1e", "not a number"),
         ("e5", "not a number"),
         ("3^2", "not a number"),
-        ("٣", "not a number"),
+        ("三", "not a number"),
+        ("x", "not a number"),
         ("1/0", "divides by zero"),
         ("1/0.0", "divides by zero"),
         ("0x", "not hexadecimal"),
@@ -155,6 +157,51 @@ def test_bad_text_gets_a_reason_and_an_example(text: str, reason: str) -> None:
     message = str(caught.value)
     assert "or example" in message or "such as" in message
     assert len(message) < 300
+
+
+@every(
+    ("text", "instead"),
+    [
+        ("0,1", "0.1"),
+        ("0,001", "0.001"),
+        ("3,14e-5", "3.14e-5"),
+        ("1.234,5", "1234.5"),
+        ("1 234,5", "1234.5"),
+        ("1 + 0,5", "1 + 0.5"),
+        ("½", "1/2"),
+        ("1½", "1 + 1/2"),
+        ("-½", "-1/2"),
+        ("-1½", "-1 - 1/2"),
+        ("٣", "3"),
+        ("１２", "12"),
+        ("π", "3.1415926535897931"),
+        ("e", "2.7182818284590451"),
+        ("sqrt(2)", "1.4142135623730951"),
+        ("√2", "1.4142135623730951"),
+        ("math.sqrt(2)", "1.4142135623730951"),
+        ("log(2)", "1.25"),
+    ],
+)
+def test_what_is_plainly_meant_is_said_in_a_sentence_of_its_own(text: str, instead: str) -> None:
+    """With what to type instead, which is read."""
+    with pytest.raises(FloatTextError, match=re.escape(f"For example {instead}")) as caught:
+        parse(text, FP16)
+    assert "not a number" not in str(caught.value)
+    assert parse(instead, FP16).value is not None
+
+
+def test_many_digits_are_told_where_they_end() -> None:
+    digits = "0." + "".join(str(n % 10) for n in range(20_000))
+    with pytest.raises(FloatTextError, match="20,002 characters long") as caught:
+        parse(digits, FP16)
+    assert f"…{digits[1192:1200]}" in str(caught.value)
+    assert parse(digits[:1200], FP16).value
+
+
+def test_a_comma_before_three_digits_groups_thousands_and_says_so() -> None:
+    assert parse("3,141", FP16).value == 3141
+    assert "write 3.141" in misread(parse("3,141", FP16), FP16)
+    assert misread(parse("3,141,592", FP16), FP16) == ""
 
 
 @every("name", [name for name, fmt in FORMATS.items() if fmt.bits >= 6])

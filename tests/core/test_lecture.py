@@ -15,6 +15,7 @@ from core.lecture.claims import DOCUMENTS
 from core.lecture.memory import checkpoint, largest
 from core.lecture.numbers import _summed, _trained
 from core.models.linear import TwoLayers, count_with_torch
+from core.tensors.tracing.trace import trace
 from core.views.lecture import text
 from pages.common.registry import PAGES
 from tests.every import every
@@ -103,12 +104,21 @@ def test_the_lines_of_an_example_print_what_is_shown(claim_id: str) -> None:
     example = CLAIMS[claim_id].example
     assert example
     code, printed = example.code, io.StringIO()
-    assert 1 <= len([line for line in code.splitlines() if line.strip()]) <= 12
+    lines = len([line for line in code.splitlines() if line.strip()])
+    assert (3 if CLAIMS[claim_id].verdict == "needs care" else 1) <= lines <= 8
     with contextlib.redirect_stdout(printed):
         exec(compile(code, claim_id, "exec"), {"__name__": "example"})  # noqa: S102  our own lines
     assert len(printed.getvalue().splitlines()) == len(example.output().splitlines()) > 0
     if "randn" not in code:
         assert printed.getvalue().rstrip("\n") == example.output()
+
+
+def test_counterexamples_on_tensors_are_followed_step_by_step() -> None:
+    shown = [one for one in CLAIMS.values() if one.verdict == "needs care" and one.example and one.example.on_tensors]
+    assert {claim.id for claim in shown} >= {"T2", "T8", "T16", "T17", "T18", "T19", "C5", "F15", "F17"}
+    for claim in shown:
+        assert claim.example
+        assert len(trace(claim.example.code, (2, 3))) > 0, claim.id
 
 
 def test_a_verdict_follows_from_its_numbers_where_there_are_two() -> None:

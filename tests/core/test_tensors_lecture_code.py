@@ -26,6 +26,8 @@ READ = {**{part.title: part.source for part in PROGRAM}, **OTHERS}
 def test_every_part_names_claims_of_the_lecture() -> None:
     assert len({part.title for part in PROGRAM}) == len(PROGRAM)
     assert all(part.claims and set(part.claims) <= set(CLAIMS) for part in PROGRAM)
+    lines = [(part.source.splitlines(), number) for part in PROGRAM for number in part.claims.values()]
+    assert all(1 <= number <= len(source) and source[number - 1].strip() for source, number in lines)
 
 
 @every("name", list(READ))

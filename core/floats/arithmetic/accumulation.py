@@ -306,7 +306,7 @@ def drawn(
         (f"{fmt.title}, {onward}", "buffers", add_up(start, addend, steps, fmt, onward)),
     ]
     if fmt.name != "fp32":
-        runs.append((f"fp32 master, read in {fmt.title}", "master", master_copy(start, addend, steps, fmt)))
+        runs.append(("fp32 master copy", "master", master_copy(start, addend, steps, fmt)))
     return tuple(runs), spread(start, addend, steps, fmt) if fmt.bits <= SPREAD_BITS else None
 
 

@@ -64,7 +64,8 @@ def next_scale(scale: float, factor: float) -> float:
     """The next loss scale.
 
     The factor is that of growth once as many steps in a row as the growth interval had no infinity and no NaN, and that
-    of backoff after every step that had one, which changes no weight; after all other steps the scale stays.
+    of backoff after every step that had one, which changes no weight; after all other steps the scale stays. With
+    hysteresis the first so many overflows since it last grew only skip their steps, and it falls to the least at most.
     """
     return scale * factor
 
@@ -128,12 +129,15 @@ class Scaler:
     """The settings of a dynamic loss scale, by default those of torch.
 
     initial: scale at the first step. growth, backoff: its factors. interval: good steps in a row before it grows.
+    least: what it does not fall below. hysteresis: overflows before it falls; counted anew only once it has grown.
     """
 
     initial: float = 65536.0
     growth: float = 2.0
     backoff: float = 0.5
     interval: int = 2000
+    least: float = 0.0
+    hysteresis: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,18 +176,20 @@ class Followed:
 def walk(overflows: Callable[[int, float], bool], steps: int, scaler: Scaler) -> tuple[Floats, npt.NDArray[np.bool_]]:
     """The scale in use at each step, and which steps overflow at it, as torch.amp.GradScaler follows them.
 
-    The scale is a float32; it does not grow into infinity. Source: torch, aten/src/ATen/native/cuda/AmpKernels.cu.
+    The scale is a float32; it does not grow into infinity. Sources: torch, aten/src/ATen/native/cuda/AmpKernels.cu; for
+    least and hysteresis Megatron-LM, megatron/core/optimizer/grad_scaler.py.
     """
     scales, skipped = np.empty(steps), np.zeros(steps, dtype=np.bool_)
-    scale, good = float(np.float32(scaler.initial)), 0
+    scale, good, left = float(np.float32(scaler.initial)), 0, scaler.hysteresis
     for step in range(steps):
         scales[step], skipped[step] = scale, overflows(step, scale)
         good = 0 if skipped[step] else good + 1
-        if skipped[step]:
-            scale = float(np.float32(scale * scaler.backoff))
+        left -= bool(skipped[step])
+        if skipped[step] and left <= 0:
+            scale = max(float(np.float32(scale * scaler.backoff)), scaler.least)
         elif good == scaler.interval:
             with np.errstate(over="ignore"):
-                grown, good = float(np.float32(scale * scaler.growth)), 0
+                grown, good, left = float(np.float32(scale * scaler.growth)), 0, scaler.hysteresis
             scale = grown if math.isfinite(grown) else scale
     return scales, skipped
 

@@ -21,7 +21,7 @@ class Preset:
 
 LECTURE: tuple[Preset, ...] = (
     Preset("T1", "Strides of a 4 × 4", (4, 4), "float32", "x[1, 2]"),
-    Preset("T2", "Which index, which stride", (2, 3), "int64", "x[1, 2]\nx.t()[2, 1]"),
+    Preset("T2", "Which index, which stride", (2, 3), "int64", "x[1, 2]"),
     Preset("T3", "Four views of one storage", (2, 3), "int64", "x[0]\nx[:, 1]\nx.view(3, 2)\nx.transpose(1, 0)"),
     Preset("T4", "Written through the transpose", (2, 3), "int64", "y = x.transpose(1, 0)\nx[0][0] = 100\ny"),
     Preset("T5", "Transpose, then view: fails", (2, 3), "int64", "x.transpose(1, 0).view(2, 3)"),

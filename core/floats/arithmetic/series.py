@@ -1,0 +1,232 @@
+"""A series of terms added in one format in several orders: one by one, in pairs, in blocks, and as fp8 matrix units do.
+
+The libraries' own types add: each sum of two of their numbers is rounded into the type, which is what is shown.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from core.floats.codec import decode, encode
+from core.floats.formats import FloatFormat
+from core.formula import Source
+from core.limits import limit
+from core.units import QuantityError, scientific, significant
+from core.wording import signed
+
+Terms: TypeAlias = npt.NDArray[np.float64]
+
+DTYPES: Mapping[str, str] = {
+    "fp64": "float64",
+    "fp32": "float32",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "fp8_e4m3fn": "float8_e4m3fn",
+    "fp8_e5m2": "float8_e5m2",
+    "fp8_e4m3fnuz": "float8_e4m3fnuz",
+    "fp8_e5m2fnuz": "float8_e5m2fnuz",
+    "fp8_e4m3b11fnuz": "float8_e4m3b11fnuz",
+    "fp8_e4m3_ieee": "float8_e4m3",
+    "fp8_e3m4_ieee": "float8_e3m4",
+}
+"""Formats that sums can be kept in → the type of numpy, or of ml_dtypes, that adds in them."""
+
+ACCUMULATOR_BITS = 14
+"""Significant bits that the sums inside the H100's fp8 matrix units keep, as DeepSeek measured."""
+
+DEEPSEEK = Source("DeepSeek-V3 technical report", "section 3.3.2", "https://arxiv.org/abs/2412.19437")
+
+_SMALL = 1e-5
+"""Relative errors below it are written with a power of ten."""
+
+_DRAWN: Mapping[str, Callable[[np.random.Generator, int], Terms]] = {
+    "normal": lambda draw, count: draw.standard_normal(count),
+    "uniform": lambda draw, count: draw.random(count),
+}
+_CALLS: Mapping[str, Callable[[Any], Any]] = {"sqrt": np.sqrt, "exp": np.exp, "log": np.log, "sin": np.sin}
+_OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Mult: np.multiply,
+    ast.Div: np.divide,
+    ast.Pow: np.power,
+}
+_EXAMPLES = "For example 1/k, (-1)^k/k, 0.01, normal, or numbers with commas between."
+
+
+def read_series(text: str) -> str:
+    """The text, if `terms` can make a series of it; raises `QuantityError` with the reason."""
+    terms(text, 2)
+    return text.strip()
+
+
+@lru_cache(maxsize=4)
+def terms(text: str, count: int) -> Terms:
+    """The first ``count`` terms: of an expression of k = 1, 2, …, drawn (``normal``, ``uniform``), or a list repeated.
+
+    Raises `QuantityError` for what cannot be read, and for terms that are not finite.
+    """
+    tidy = text.strip().lower().replace("−", "-").replace("·", "*").replace("^", "**")
+    if len(tidy) > limit("series_chars"):
+        raise QuantityError(f"{len(tidy):,} characters are more than the {limit('series_chars')} of a series.")
+    made = np.empty(count)
+    try:
+        if tidy in _DRAWN:
+            made[:] = _DRAWN[tidy](np.random.default_rng(0), count)
+        else:
+            tree = ast.parse(tidy, mode="eval").body
+            parts = tree.elts if isinstance(tree, ast.Tuple) and tree.elts else [tree]
+            k = np.arange(1, count + 1, dtype=np.float64)
+            with np.errstate(all="ignore"):
+                for place, part in enumerate(parts[:count]):
+                    made[place :: len(parts)] = _worked_out(part, k[place :: len(parts)])
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        raise QuantityError(f"“{text.strip()[:40]}” is no series. {_EXAMPLES}") from None
+    good = np.isfinite(made)
+    if not good.all():
+        raise QuantityError(f"Term {int(np.argmin(good)) + 1:,} of “{text.strip()[:40]}” is not finite. {_EXAMPLES}")
+    made.flags.writeable = False
+    return made
+
+
+def _worked_out(node: ast.expr, k: Terms) -> Any:
+    """The value of one node, for all k at once; raises ``ValueError`` for whatever is not arithmetic."""
+    match node:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return float(value)
+        case ast.Name(id="k"):
+            return k
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            return -_worked_out(inner, k)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](_worked_out(left, k), _worked_out(right, k))
+        case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]) if name in _CALLS:
+            return _CALLS[name](_worked_out(inner, k))
+        case _:
+            raise ValueError(ast.dump(node))
+
+
+@lru_cache(maxsize=4)
+def kept(text: str, count: int, fmt: FloatFormat) -> Any:
+    """The terms as ``fmt`` holds them, each rounded once, in the type that adds in it."""
+    name = DTYPES[fmt.name]
+    dtype = np.dtype(name) if hasattr(np, name) else np.dtype(getattr(importlib.import_module("ml_dtypes"), name))
+    return decode(encode(terms(text, count), fmt), fmt).astype(dtype)
+
+
+def one_by_one(given: Any) -> float:
+    """Each term added to the sum of all before it, in the terms' own type."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.add.accumulate(given)[-1])
+
+
+def in_pairs(given: Any) -> float:
+    """Neighbours first, then the sums of neighbours, until one is left."""
+    sums = given
+    with np.errstate(over="ignore", invalid="ignore"):
+        while sums.size > 1:
+            even = sums.size // 2 * 2
+            sums = np.concatenate([sums[:even:2] + sums[1:even:2], sums[even:]])
+    return float(sums[0])
+
+
+def in_blocks(given: Any, size: int) -> float:
+    """Blocks of ``size``, each one by one, and then their sums one by one."""
+    return one_by_one(_block_sums(given, size))
+
+
+def cut_off(given: Any, size: int) -> float:
+    """Blocks of ``size`` in an accumulator that cuts each sum to `ACCUMULATOR_BITS`, whose sums are added in fp32."""
+    mask = np.int64(-1) << np.int64(53 - ACCUMULATOR_BITS)
+
+    def cut(sums: Terms) -> Terms:
+        return (sums.view(np.int64) & mask).view(np.float64)
+
+    with np.errstate(over="ignore"):
+        return one_by_one(_block_sums(given.astype(np.float64), size, cut).astype(np.float32))
+
+
+def _block_sums(stored: Any, size: int, after: Callable[[Any], Any] | None = None) -> Any:
+    """The sum of every block, all blocks at once, term after term; a short last one is filled with zeros."""
+    blocks = np.pad(stored, (0, -stored.size % size)).reshape(-1, size)
+    columns = np.ascontiguousarray(blocks.T)
+    sums = columns[0] if after is None else after(columns[0])
+    with np.errstate(over="ignore", invalid="ignore"):
+        for column in columns[1:]:
+            sums = sums + column if after is None else after(sums + column)
+    return sums
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """What one order of adding gives. name, how: in words. value: the sum. error: relative to the exact one, or NaN."""
+
+    name: str
+    how: str
+    value: float
+    error: float
+
+
+@lru_cache(maxsize=16)
+def orders(text: str, count: int, fmt: FloatFormat, size: int) -> tuple[float, tuple[Summed, ...]]:
+    """The sum of the terms as typed, correctly rounded, and what each order makes of them; terms are stored first."""
+    given = kept(text, count, fmt)
+    exact = math.fsum(terms(text, count).tolist())
+    rows = (
+        ("one by one", f"each sum rounded into {fmt.title}", one_by_one(given)),
+        ("in pairs", "neighbours first, then sums of neighbours, much as numpy and torch add", in_pairs(given)),
+        (f"in blocks of {size:,}", "each block one by one, then their sums", in_blocks(given, size)),
+        (
+            f"in blocks cut to {ACCUMULATOR_BITS} bits",
+            f"as fp8 matrix units of the H100 do; every {size:,} terms the sum goes to fp32",
+            cut_off(given, size),
+        ),
+        ("one by one in fp32", f"terms in {fmt.title}, sums in fp32", one_by_one(given.astype(np.float32))),
+    )
+    return exact, tuple(
+        Summed(name, how, value, (value - exact) / abs(exact) if exact else math.nan)
+        for name, how, value in rows[: 4 if fmt.name == "fp32" else 5]
+    )
+
+
+def takeaway(text: str, count: int, fmt: FloatFormat, size: int) -> str:
+    """One sentence: what the order of adding makes of the sum."""
+    exact, rows = orders(text, count, fmt, size)
+    alone, pairs = rows[0], rows[1]
+    typed = text.replace("**", "^")
+    return (
+        f"{count:,} terms, {typed}, make {number(exact)}: added one by one in {fmt.title} **{number(alone.value)}**"
+        f"{_off(alone)}, in pairs **{number(pairs.value)}**{_off(pairs)}."
+    )
+
+
+def number(value: float) -> str:
+    """A sum for reading."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "infinity" if value > 0 else "−infinity"
+    return scientific(value, 7) if value and not 1e-4 <= abs(value) < 1e12 else significant(value, 7)
+
+
+def off(row: Summed) -> str:
+    """How far a sum is from the exact one, in percent."""
+    if not math.isfinite(row.error):
+        return "—"
+    if not row.error:
+        return "exact"
+    small = abs(row.error) < _SMALL
+    return (
+        f"{'+' * (row.error > 0)}{scientific(100 * row.error, 2)} %".replace("-", "−") if small else signed(row.error)
+    )
+
+
+def _off(row: Summed) -> str:
+    return f" ({off(row)})" if math.isfinite(row.error) else ""
