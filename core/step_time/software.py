@@ -28,7 +28,10 @@ class TrainingSoftware:
     meaning: what it does, and what was published of it.  dense, mixture: whose steps those of dense models and of
     mixtures of experts are like.  attention: its fused kernel on Hopper.  overlap, overlap_tensor, stops_early: as in
     `Running`.  weighs_inside: as in `Implementation`; Megatron-Core does since 2025 [megatron/core/transformer/moe/
-    experts.py, permuted_probs].  loss: how it computes cross-entropy, where not as its layers are written.
+    experts.py, permuted_probs].  regathers: as there. Megatron's FSDP gathers and reduces on all micro-batches
+    [megatron/core/distributed/fsdp/mcore_fsdp_adapter.py, fsdp_unit_modules]; torchtitan and NeMo AutoModel keep them
+    under a pipeline [reshard_after_forward], torch itself after each backward [torch/distributed/pipelining/stage.py,
+    backward_maybe_with_nosync].  loss: how it computes cross-entropy, where not as its layers are written.
     """
 
     id: str
@@ -41,6 +44,7 @@ class TrainingSoftware:
     captured: Captured
     overlap: float = 1
     weighs_inside: bool = False
+    regathers: bool = False
     loss: Loss | None = None
 
 
@@ -55,6 +59,7 @@ MEGATRON = TrainingSoftware(
     stops_early=0,
     captured="parts",
     weighs_inside=True,
+    regathers=True,
 )
 TUNED = TrainingSoftware(
     id="Megatron-Core, tuned",
@@ -68,6 +73,7 @@ TUNED = TrainingSoftware(
     stops_early=0,
     captured="step",
     weighs_inside=True,
+    regathers=True,
 )
 COMPILED = TrainingSoftware(
     id="FSDP2, compiled",
@@ -120,7 +126,9 @@ KERNELS: Mapping[str, Kernel] = MappingProxyType({"FlashAttention-3 or cuDNN": "
 
 def written_with(software: str, implementation: Implementation) -> Implementation:
     """An implementation as a software has it."""
-    return replace(implementation, weighs_inside=SOFTWARE[software].weighs_inside and not implementation.written_out)
+    item = SOFTWARE[software]
+    inside = item.weighs_inside and not implementation.written_out
+    return replace(implementation, weighs_inside=inside, regathers=item.regathers)
 
 
 def loss_with(software: str, implementation: Implementation) -> Loss:
