@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from core.hardware.accelerators import Accelerator
 from core.models.spec import TransformerSpec
-from core.step_time.parts import GROUPED, Kernel, Running, Software
+from core.step_time.parts import GROUPED, Kernel, Running, Software, Tuning
 from core.training.activations.tensors import Implementation, Loss
 
 Captured: TypeAlias = Literal["step", "parts", "none"]
@@ -123,6 +123,13 @@ USUAL_SOFTWARE = MEGATRON.id
 KERNELS: Mapping[str, Kernel] = MappingProxyType({"FlashAttention-3 or cuDNN": "newest", "FlashAttention-2": "fa2"})
 """Kernels of fused attention by the names that a plan has for them; they differ on Hopper."""
 
+TUNED_BY: Mapping[str, Tuning] = MappingProxyType(
+    {"by its writers": "writers", "by us": "users", "by nobody": "nobody"}
+)
+"""Who made a run fast, as a plan says it."""
+
+USUAL_TUNING = "by us"
+
 
 def written_with(software: str, implementation: Implementation) -> Implementation:
     """An implementation as a software has it."""
@@ -143,10 +150,18 @@ def usual_kernel(software: TrainingSoftware, accelerator: Accelerator) -> Kernel
     return "fa2" if own else software.attention
 
 
-def running_on(software: str, spec: TransformerSpec, accelerator: Accelerator, dtype: str, kernel: str = "") -> Running:
+def running_on(
+    software: str,
+    spec: TransformerSpec,
+    accelerator: Accelerator,
+    dtype: str,
+    kernel: str = "",
+    tuned: str = USUAL_TUNING,
+) -> Running:
     """How a software runs a step of ``spec`` on an accelerator, its products in ``dtype``.
 
-    kernel: of attention, by its name in `KERNELS`; the software's usual one where it is empty.
+    kernel: of attention, by its name in `KERNELS`; the software's usual one where it is empty. tuned: by whom, by its
+    name in `TUNED_BY`.
     """
     item = SOFTWARE[software]
     mixed = spec.experts is not None
@@ -158,4 +173,5 @@ def running_on(software: str, spec: TransformerSpec, accelerator: Accelerator, d
         software=item.mixture if mixed else item.dense,
         graphs=launches_hidden(item.captured, accelerator.name) if mixed else 1,
         stops_early=item.stops_early,
+        tuned=TUNED_BY[tuned],
     )

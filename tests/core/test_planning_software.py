@@ -19,7 +19,17 @@ from core.planning.resolved_layout import plan_layout, search_request
 from core.search.result import LayoutResult
 from core.step_time.calibration.measured_steps import StepRun, step_runs
 from core.step_time.parts import AS_USUAL
-from core.step_time.software import COMPILED, EAGER, INTERNEVO, MEGATRON, SOFTWARE, TUNED, running_on
+from core.step_time.software import (
+    COMPILED,
+    EAGER,
+    INTERNEVO,
+    MEGATRON,
+    SOFTWARE,
+    TUNED,
+    TUNED_BY,
+    USUAL_TUNING,
+    running_on,
+)
 from core.step_time.step import default_states, step_over
 from core.training.layout import Layout
 
@@ -193,3 +203,13 @@ def test_under_a_pipeline_software_keeps_weights_whole_or_gathers_them_again() -
     assert often.step.data > 5 * once.step.data
     few, many = (traffic(search_request(plan), once.layout).data for plan in (kept, again))
     assert many == pytest.approx(48 * few)  # three exchanges a micro-batch for two a step
+
+
+def test_who_tuned_a_run_decides_its_range_and_nothing_else() -> None:
+    """Printed without torch.compile: 876 tokens a second, which no range of tuned steps holds [torchtitan PR 1690]."""
+    texts = {**_TITAN, "gpu": "H100 96 GB (OCP)", "mbs": "16", "gb": "64 sequences", "lay": "own"}
+    printed = 16 * 4096 / 8 / 876
+    results = [applied_layout(plan_from({**texts, "tun": tuned})).result for tuned in TUNED_BY]
+    assert len({result.seconds for result in results}) == 1
+    assert [result.low < printed < result.high for result in results] == [False, True, True]
+    assert applied_layout(plan_from(texts)).result == results[list(TUNED_BY).index(USUAL_TUNING)]
