@@ -24,7 +24,7 @@ from core.runs.energy import US_GRID, USUAL_PUE
 from core.runs.goodput import Reliability
 from core.search.constraints import ANY_LAYOUT, Constraints, Objective
 from core.search.request import FREE_MEMORY
-from core.step_time.software import USUAL_SOFTWARE
+from core.step_time.software import USUAL_SOFTWARE, USUAL_TUNING
 from core.training.activations.tensors import FUSED, Loss
 from core.training.custom_policy import OwnPolicy
 from core.training.device.buffers import MEASURED
@@ -246,7 +246,7 @@ class Plan:
     optimizer, policy: of the model states, by name, as `core.training` has them; own: the types of `OWN_POLICY`.
     layout: one's own, all but its data-parallel degree, which is what the accelerators leave; micro-batches of 0 are
     those that the batch leaves. own_layout: whether the plan has it; else it has the fastest that is found.
-    software: that trains, by name, as `core.step_time.software` has it.
+    software: that trains, by name, as `core.step_time.software` has it; tuned: by whom, as there.
     network: bytes per second that one accelerator has between nodes, one way; None takes the usual ones.
     batch, constraints: what the fastest layout keeps to; objective: what a search likes best.
     measured: rates of the accelerator; whether and where they count, `core.planning.rates` decides.
@@ -277,6 +277,7 @@ class Plan:
     )
     own_layout: bool = False
     software: str = USUAL_SOFTWARE
+    tuned: str = USUAL_TUNING
     network: float | None = None
     compute_options: ComputeOptions = field(default_factory=ComputeOptions)
     reliability: Reliability = field(default_factory=Reliability)

@@ -57,4 +57,5 @@ def launch_settings(request: SearchRequest, here: LayoutResult) -> tuple[Launch,
 @lru_cache(maxsize=32)
 def traffic(request: SearchRequest, layout: Layout) -> Traffic:
     """What an accelerator of a middle stage sends in a step."""
-    return traffic_per_step(request.spec, layout, policy=request.policy, seq_len=request.seq_len)
+    again = request.implementation.regathers
+    return traffic_per_step(request.spec, layout, policy=request.policy, seq_len=request.seq_len, regathers=again)

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from core.hardware.cluster import Cluster
 from core.models.spec import TransformerSpec
 from core.rows import read_rows
 from core.step_time.constants import family_of
 from core.step_time.links import BITS
-from core.step_time.parts import Running
+from core.step_time.parts import Running, Tuning
 
-_APART = {"mixture": 0.1, "family": 0.4, "bits": 0.5, "software": 0.3}
-"""What a published step counts for that differs in this: mixture or dense, family of accelerator, bits of a number,
-software."""
+Floats: TypeAlias = npt.NDArray[np.float64]
+Names: TypeAlias = npt.NDArray[Any]
 
-_OUTSIDE = 0.1
-"""Share of comparable steps beyond either end."""
+_APART = {"mixture": 0.1, "family": 0.4, "bits": 0.5, "software": 0.3, "tuned": 0.3}
+"""What a step counts for that differs in this: mixture or dense, family of accelerator, bits of a number, software, who
+tuned it."""
+
+_OF_WRITERS = 0.5
+"""What steps tuned by those who wrote the software count for beside that, where others tuned it, or nobody did."""
+
+_OUTSIDE, _FARTHEST = 0.1, 0.48
+"""Share of comparable steps beyond either end; the farthest that few sources move a level from the middle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,49 +43,86 @@ class Range:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class _Errors:
-    """Every published step with its source left out. measured: over predicted, sorted by it."""
+    """Every step with its source left out, users' own among them. measured: over predicted, sorted by it."""
 
-    measured: tuple[float, ...]
-    weights: tuple[float, ...]
-    mixture: tuple[bool, ...]
-    family: tuple[str, ...]
-    bits: tuple[int, ...]
-    software: tuple[str, ...]
+    measured: Floats
+    weights: Floats
+    group: Names
+    mixture: Names
+    family: Names
+    bits: Names
+    software: Names
+    tuned: Names
 
 
 @lru_cache(maxsize=1)
 def _errors() -> _Errors:
     rows = sorted(read_rows("step_errors"), key=lambda row: -float(row["error"]))
-    of_group = {row["group"]: sum(other["group"] == row["group"] for other in rows) for row in rows}
+    of_group = Counter(row["group"] for row in rows)
     return _Errors(
-        measured=tuple(math.exp(-float(row["error"])) for row in rows),
-        weights=tuple(1 / math.sqrt(of_group[row["group"]]) for row in rows),
-        mixture=tuple(row["mixture"] == "1" for row in rows),
-        family=tuple(row["family"] for row in rows),
-        bits=tuple(BITS[row["dtype"]] for row in rows),
-        software=tuple(row["software"] for row in rows),
+        measured=np.array([math.exp(-float(row["error"])) for row in rows]),
+        weights=np.array([1 / math.sqrt(of_group[row["group"]]) for row in rows]),
+        group=np.array([row["group"] for row in rows]),
+        mixture=np.array([row["mixture"] for row in rows]),
+        family=np.array([row["family"] for row in rows]),
+        bits=np.array([BITS[row["dtype"]] for row in rows]),
+        software=np.array([row["software"] for row in rows]),
+        tuned=np.array([row["tuned"] for row in rows]),
     )
 
 
 def range_of(spec: TransformerSpec, cluster: Cluster, running: Running) -> Range:
     """The range of a step of ``spec`` on ``cluster``.
 
-    All published steps count, those of another kind, family, format or software for less, and each source for the root
-    of its rows; where nothing comparable is published, the range is that of the others.
+    All steps count, those of another kind, family, format or software for less, of others who tuned it too, and each
+    source for the root of its rows. Levels are moved away from the middle by one of the sources of the same tuning: the
+    one that comes next may lie outside of all.
     """
-    return _range(spec.experts is not None, family_of(cluster.accelerator), BITS[running.dtype], running.software)
+    kind = str(int(spec.experts is not None)), family_of(cluster.accelerator), BITS[running.dtype]
+    return _range(*kind, running.software, running.tuned)
 
 
 @lru_cache(maxsize=256)
-def _range(mixture: bool, family: str, bits: int, software: str) -> Range:
+def _range(mixture: str, family: str, bits: int, software: str, tuned: str, without: str = "") -> Range:
     result = _errors()
-    weights = np.array(result.weights)
-    weights *= np.where(np.array(result.mixture) == mixture, 1.0, _APART["mixture"])
-    weights *= np.where(np.array(result.family) == family, 1.0, _APART["family"])
-    weights *= np.where(np.array(result.bits) == bits, 1.0, _APART["bits"])
-    weights *= np.where(np.array(result.software) == software, 1.0, _APART["software"])
-    middle = np.cumsum(weights) - weights / 2
-    low, high = np.interp([_OUTSIDE, 1 - _OUTSIDE], middle / weights.sum(), np.array(result.measured))
+    weights = result.weights * (result.group != without)
+    wanted = {"mixture": mixture, "family": family, "bits": bits, "software": software, "tuned": tuned}
+    for name, value in wanted.items():
+        weights = weights * np.where(getattr(result, name) == value, 1.0, _APART[name])
+    alike = result.tuned == tuned
+    weights = weights * np.where((result.tuned == "writers") & ~alike, _OF_WRITERS, 1.0)
+    sources = len({*result.group[alike]} - {without})
+    reach = min(_FARTHEST, (0.5 - _OUTSIDE) * (1 + 1 / sources))
+    middle = (np.cumsum(weights) - weights / 2) / weights.sum()
+    low, high = np.interp([0.5 - reach, 0.5 + reach], middle, result.measured)
     return Range(min(1.0, float(low)), max(1.0, float(high)))
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How often steps of one kind lie inside the range that the other sources give.
+
+    sources: how many there are. inside: share of steps, each source weighing the same. usual: the median range.
+    """
+
+    sources: int
+    inside: float
+    usual: Range
+
+
+@lru_cache(maxsize=4)
+def coverage_of(tuned: Tuning) -> Coverage:
+    """Of all steps that the same people tuned, each with its source left out of constants and range."""
+    result = _errors()
+    inside: dict[str, list[bool]] = {}
+    ranges: list[Range] = []
+    for i in np.flatnonzero(result.tuned == tuned):
+        kind = str(result.mixture[i]), str(result.family[i]), int(result.bits[i]), str(result.software[i]), tuned
+        band = _range(*kind, without=str(result.group[i]))
+        inside.setdefault(str(result.group[i]), []).append(bool(band.low <= result.measured[i] <= band.high))
+        ranges.append(band)
+    share = float(np.mean([np.mean(each) for each in inside.values()]))
+    low, high = (float(np.median([getattr(band, end) for band in ranges])) for end in ("low", "high"))
+    return Coverage(len(inside), share, Range(low, high))

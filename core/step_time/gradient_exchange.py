@@ -37,7 +37,10 @@ class Exchange:
         constants: Constants,
         states: States,
         work: LayerWork,
+        *,
+        regathers: bool = False,
     ) -> None:
+        self.once = d.once_a_step(regathers)
         self.d, self.running, self.speeds, self.c, self.states = d, running, speeds, constants, states
         pieces = pieces_of(narrowed(shape_of(spec), d.tensor), d)
         self.layers = np.ceil(work.layers / d.pipeline)
@@ -66,16 +69,15 @@ class Exchange:
     def data(self, forward: Any, backward: Any) -> Any:
         """Seconds of the step that wait for reductions and gathers.
 
-        forward, backward: of one micro-batch on the stage. Without a pipeline ZeRO-2 reduces after each micro-batch,
-        and ZeRO-3 gathers for each forward and backward.
+        forward, backward: of one micro-batch on the stage. Where it is not once a step, ZeRO-2 reduces after each
+        micro-batch, and ZeRO-3 gathers for each forward and backward.
         """
         d, c = self.d, self.c
         gradients, weights = self.states.of["layers"].gradients, self.states.gathered
         reduce, gather = self._one(gradients), self._one(weights)
-        alone = d.pipeline == 1
-        often = pick(alone, d.micro_batches, 1.0)
+        often = pick(self.once, 1.0, d.micro_batches)
         reduces = pick(d.zero >= 2, often, 1.0)
-        sharded = ((d.zero >= 3) & alone) * 1.0
+        sharded = (d.zero >= 3) * pick(self.once, 0.0, 1.0)
         gather = pick(d.zero >= 1, gather, reduce)
         # Of ZeRO-3's two gathers one runs beside forward, the other beside backward like the reduction.
         front, behind = pick(sharded > 0, d.micro_batches, 1.0) * gather, reduces * reduce

@@ -29,6 +29,11 @@ _LOGIT_BYTES, _LOGIT_BYTES_WRITTEN_OUT = 12.0, 32.0
 """Moved for each logit by cross-entropy, forward and backward: in one kernel, and where logits are copied into fp32,
 their log-softmax is written, and both have gradients."""
 
+_COPIED = 2.0
+"""Times that torch moves all of a gather or scatter along the sequence, beside sending it: ranks' parts come, and go,
+one after the other, and `torch.cat` reads and writes them for each sequence [torch.distributed._functional_collectives;
+eleven copies a layer with full recomputation, counted under DTensor on torch 2.13]."""
+
 _ROUTED_NODES = 4.0
 """Nodes that a token's experts may lie on under node-limited routing, as DeepSeek-V3 limits it."""
 
@@ -156,6 +161,8 @@ def _tensor(rank: Rank, tokens: Any, passes: Any) -> Any:
     hop = np.where(t <= speeds.domain, c.hop_inside, c.hop_between)
     per_token = sent / speeds.group(t, 1.0)
     late = latency_seconds.over(times=times * passes, hop=hop, ranks=t)
+    if rank.running.software in GROUPED:
+        per_token = per_token + (t > 1) * d.sequence_parallel * times * passes * _COPIED * size / speeds.memory
     if moe and rank.running.expert_tensor > 1:
         spread = rank.spread
         routed = ring_bytes.over(times=2.0 * passes, size=size * moe.per_token / t * spread, ranks=spread)

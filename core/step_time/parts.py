@@ -21,6 +21,11 @@ GROUPED: tuple[Software, ...] = ("compiled", "eager")
 """Software that multiplies by all experts of a rank in one grouped product: none is started by itself
 [torch.nn.functional.grouped_mm, in transformers and torchtitan]."""
 
+Tuning: TypeAlias = Literal["writers", "users", "nobody"]
+"""Who made a run fast: those who wrote its software, those who run it, or nobody."""
+
+TUNINGS: tuple[Tuning, ...] = get_args(Tuning)
+
 Kernel: TypeAlias = Literal["newest", "fa2", "triton"]
 """Kernel of fused attention: the newest of the accelerator's vendor, FlashAttention-2, or its first form in Triton."""
 
@@ -38,7 +43,8 @@ class Running:
     kernel of a layer with experts by itself, as dropless routing without CUDA graphs makes it.  stops_early: 1 where
     full recomputation ends with the last tensor that backward reads, so that a layer's last product, and what experts
     send back, is not done again, as torch's non-reentrant checkpoints do; Megatron's repeat the layer.
-    scattered: see `handed_on`.
+    scattered: see `handed_on`.  tuned: see `Tuning`; it decides how far off a step may be, not how long it is said to
+    take.
     """
 
     dtype: str = "bf16"
@@ -51,6 +57,7 @@ class Running:
     graphs: Counts = 1
     stops_early: Counts = 0
     scattered: Counts = 0
+    tuned: Tuning = "users"
 
     def __post_init__(self) -> None:
         """Raise `BudgetError` for a kernel or software that is not known."""

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from core.hardware.accelerators import Accelerator
 from core.models.spec import TransformerSpec
-from core.step_time.parts import GROUPED, Kernel, Running, Software
+from core.step_time.parts import GROUPED, Kernel, Running, Software, Tuning
 from core.training.activations.tensors import Implementation, Loss
 
 Captured: TypeAlias = Literal["step", "parts", "none"]
@@ -28,7 +28,10 @@ class TrainingSoftware:
     meaning: what it does, and what was published of it.  dense, mixture: whose steps those of dense models and of
     mixtures of experts are like.  attention: its fused kernel on Hopper.  overlap, overlap_tensor, stops_early: as in
     `Running`.  weighs_inside: as in `Implementation`; Megatron-Core does since 2025 [megatron/core/transformer/moe/
-    experts.py, permuted_probs].  loss: how it computes cross-entropy, where not as its layers are written.
+    experts.py, permuted_probs].  regathers: as there. Megatron's FSDP gathers and reduces on all micro-batches
+    [megatron/core/distributed/fsdp/mcore_fsdp_adapter.py, fsdp_unit_modules]; torchtitan and NeMo AutoModel keep them
+    under a pipeline [reshard_after_forward], torch itself after each backward [torch/distributed/pipelining/stage.py,
+    backward_maybe_with_nosync].  loss: how it computes cross-entropy, where not as its layers are written.
     """
 
     id: str
@@ -41,6 +44,7 @@ class TrainingSoftware:
     captured: Captured
     overlap: float = 1
     weighs_inside: bool = False
+    regathers: bool = False
     loss: Loss | None = None
 
 
@@ -55,6 +59,7 @@ MEGATRON = TrainingSoftware(
     stops_early=0,
     captured="parts",
     weighs_inside=True,
+    regathers=True,
 )
 TUNED = TrainingSoftware(
     id="Megatron-Core, tuned",
@@ -68,6 +73,7 @@ TUNED = TrainingSoftware(
     stops_early=0,
     captured="step",
     weighs_inside=True,
+    regathers=True,
 )
 COMPILED = TrainingSoftware(
     id="FSDP2, compiled",
@@ -117,10 +123,19 @@ USUAL_SOFTWARE = MEGATRON.id
 KERNELS: Mapping[str, Kernel] = MappingProxyType({"FlashAttention-3 or cuDNN": "newest", "FlashAttention-2": "fa2"})
 """Kernels of fused attention by the names that a plan has for them; they differ on Hopper."""
 
+TUNED_BY: Mapping[str, Tuning] = MappingProxyType(
+    {"by its writers": "writers", "by us": "users", "by nobody": "nobody"}
+)
+"""Who made a run fast, as a plan says it."""
+
+USUAL_TUNING = "by us"
+
 
 def written_with(software: str, implementation: Implementation) -> Implementation:
     """An implementation as a software has it."""
-    return replace(implementation, weighs_inside=SOFTWARE[software].weighs_inside and not implementation.written_out)
+    item = SOFTWARE[software]
+    inside = item.weighs_inside and not implementation.written_out
+    return replace(implementation, weighs_inside=inside, regathers=item.regathers)
 
 
 def loss_with(software: str, implementation: Implementation) -> Loss:
@@ -135,10 +150,18 @@ def usual_kernel(software: TrainingSoftware, accelerator: Accelerator) -> Kernel
     return "fa2" if own else software.attention
 
 
-def running_on(software: str, spec: TransformerSpec, accelerator: Accelerator, dtype: str, kernel: str = "") -> Running:
+def running_on(
+    software: str,
+    spec: TransformerSpec,
+    accelerator: Accelerator,
+    dtype: str,
+    kernel: str = "",
+    tuned: str = USUAL_TUNING,
+) -> Running:
     """How a software runs a step of ``spec`` on an accelerator, its products in ``dtype``.
 
-    kernel: of attention, by its name in `KERNELS`; the software's usual one where it is empty.
+    kernel: of attention, by its name in `KERNELS`; the software's usual one where it is empty. tuned: by whom, by its
+    name in `TUNED_BY`.
     """
     item = SOFTWARE[software]
     mixed = spec.experts is not None
@@ -150,4 +173,5 @@ def running_on(software: str, spec: TransformerSpec, accelerator: Accelerator, d
         software=item.mixture if mixed else item.dense,
         graphs=launches_hidden(item.captured, accelerator.name) if mixed else 1,
         stops_early=item.stops_early,
+        tuned=TUNED_BY[tuned],
     )

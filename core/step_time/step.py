@@ -143,7 +143,7 @@ def _step(
     share = many / p
     stage = layer.total * (work.layers / p)
     transfer = _transfer(spec, d, seq_len, running, speeds, c)
-    exchange = Exchange(spec, d, running, speeds, c, states, work)
+    exchange = Exchange(spec, d, running, speeds, c, states, work, regathers=how.regathers)
     data = exchange.data(layer.forward * (work.layers / p), layer.backward * (work.layers / p))
     update = exchange.update()
     parts: dict[str, Any] = {

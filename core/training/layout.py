@@ -125,6 +125,10 @@ class Degrees(Layout):
         """Ranks over which ZeRO shards what is no routed expert."""
         return pick(self.shard_group > 0, self.shard_group, self.replicas)
 
+    def once_a_step(self, regathers: bool) -> Any:
+        """Where ZeRO-2 and 3 gather and reduce once a step: with a pipeline, unless its software ``regathers``."""
+        return self.pipeline > (np.inf if regathers else 1)
+
     @property
     def expert_shards(self) -> Any:
         """Ranks over which ZeRO shards routed experts: ``expert`` ranks of data · context · tensor hold one copy."""

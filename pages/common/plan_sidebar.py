@@ -40,6 +40,7 @@ from core.planning.form.layout import (
     SLACK,
     TENSOR,
     TRAINING_SOFTWARE,
+    TUNED,
     ZERO,
 )
 from core.planning.form.limits import CERTAINTY, DEADLINE, FREE, MOST_DOLLARS, MOST_WATTS, OWN_DEADLINE
@@ -138,7 +139,7 @@ _MORE: Mapping[str, tuple[str, Callable[[Plan], Rows]]] = {
     "layout": (
         "Layout",
         lambda plan: (
-            LAYING, *(_OWN_LAYOUT if plan.own_layout else ()), IMPLEMENTATION, (KERNEL, LOSS),
+            LAYING, *(_OWN_LAYOUT if plan.own_layout else ()), TUNED, IMPLEMENTATION, (KERNEL, LOSS),
             (CHUNKS, OVERHEAD, SLACK),
         ),
     ),

@@ -22,7 +22,8 @@ def parallel(inputs: Inputs, h: MemoryEstimate) -> None:
         alt=f"One accelerator under each stage of ZeRO. {plain(text)}",
         key="memory:zero",
     )
-    traffic = traffic_per_step(h.spec, h.layout, policy=h.policy, seq_len=h.plan.seq_len)
+    again = h.step.implementation.regathers
+    traffic = traffic_per_step(h.spec, h.layout, policy=h.policy, seq_len=h.plan.seq_len, regathers=again)
     show.note(text_memory.sent(h, traffic))
     inputs.draw(GROWN)
     degree = inputs.reading.values[GROWN.id]

@@ -49,3 +49,4 @@ def proof(inputs: Inputs, _: SearchInputs) -> None:
         key="plan_search:errors",
     )
     show.note(words.ordered(every))
+    show.note(words.covered())

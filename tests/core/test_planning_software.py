@@ -14,12 +14,22 @@ from core.planning.applied_layout import applied_layout
 from core.planning.form.layout import TRAINING_SOFTWARE
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
-from core.planning.plan_search import evaluate_layout, search_layouts
+from core.planning.plan_search import evaluate_layout, search_layouts, traffic
 from core.planning.resolved_layout import plan_layout, search_request
 from core.search.result import LayoutResult
 from core.step_time.calibration.measured_steps import StepRun, step_runs
 from core.step_time.parts import AS_USUAL
-from core.step_time.software import COMPILED, EAGER, INTERNEVO, MEGATRON, SOFTWARE, TUNED, running_on
+from core.step_time.software import (
+    COMPILED,
+    EAGER,
+    INTERNEVO,
+    MEGATRON,
+    SOFTWARE,
+    TUNED,
+    TUNED_BY,
+    USUAL_TUNING,
+    running_on,
+)
 from core.step_time.step import default_states, step_over
 from core.training.layout import Layout
 
@@ -165,3 +175,41 @@ def test_megatron_keeps_no_output_of_routed_experts() -> None:
     assert spec.experts
     outputs = 2 * spec.experts.per_token * spec.hidden * spec.moe_layers * 8 * 4096
     assert held[0] - held[1] == pytest.approx(outputs, rel=1e-9)
+
+
+_PIPED = {
+    "model": "Llama 3.3 70B",
+    "gpu": "H100 SXM",
+    "count": "32",
+    "seq": "1,024",
+    "gb": "128 sequences",
+    "mbs": "1",
+    "pp": "8",
+    "zero": "3",
+    "rc": "full",
+    "lay": "own",
+}
+
+
+def test_under_a_pipeline_software_keeps_weights_whole_or_gathers_them_again() -> None:
+    """NeMo AutoModel ran out of 80 GB with this layout [PR 2673]; Megatron's FSDP shards after each layer."""
+    kept, again = (plan_from({**_PIPED, "sw": software}) for software in (COMPILED.id, MEGATRON.id))
+    assert memory_estimate(kept).fits == "over"
+    assert memory_estimate(again).fits == "fits"
+    once, often = (applied_layout(plan).result for plan in (kept, again))
+    assert once is not None
+    assert often is not None
+    assert once.layout.micro_batches == often.layout.micro_batches == 32
+    assert often.step.data > 5 * once.step.data
+    few, many = (traffic(search_request(plan), once.layout).data for plan in (kept, again))
+    assert many == pytest.approx(48 * few)  # three exchanges a micro-batch for two a step
+
+
+def test_who_tuned_a_run_decides_its_range_and_nothing_else() -> None:
+    """Printed without torch.compile: 876 tokens a second, which no range of tuned steps holds [torchtitan PR 1690]."""
+    texts = {**_TITAN, "gpu": "H100 96 GB (OCP)", "mbs": "16", "gb": "64 sequences", "lay": "own"}
+    printed = 16 * 4096 / 8 / 876
+    results = [applied_layout(plan_from({**texts, "tun": tuned})).result for tuned in TUNED_BY]
+    assert len({result.seconds for result in results}) == 1
+    assert [result.low < printed < result.high for result in results] == [False, True, True]
+    assert applied_layout(plan_from(texts)).result == results[list(TUNED_BY).index(USUAL_TUNING)]

@@ -8,7 +8,7 @@ from core.fields import Field, choice, optional, quantity, switch
 from core.glossary import meaning
 from core.limits import limit
 from core.planning.plan import FASTEST, LAYINGS, OWN_LAYOUT
-from core.step_time.software import KERNELS, SOFTWARE, USUAL_SOFTWARE
+from core.step_time.software import KERNELS, SOFTWARE, TUNED_BY, USUAL_SOFTWARE, USUAL_TUNING
 from core.training.activations.tensors import FUSED, IMPLEMENTATIONS
 from core.training.layout import RECOMPUTES
 from core.units import parse_quantity
@@ -115,6 +115,16 @@ TRAINING_SOFTWARE = choice(
     help="What runs the steps; step times are like those published for it.\n\n"
     + "\n\n".join(f"**{software.id}**: {software.meaning}" for software in SOFTWARE.values()),
 )
+TUNED = choice(
+    "tun",
+    "Tuned",
+    tuple(TUNED_BY),
+    USUAL_TUNING,
+    part=LAYOUT,
+    help="Who made this run fast: its layout, kernels and settings. It decides how wide the range of a step is, never "
+    "its middle.\n\n**by its writers**: as vendors publish their software.\n\n**by us**: software of others, with "
+    "settings that were tried.\n\n**by nobody**: as it comes.",
+)
 IMPLEMENTATION = choice(
     "impl",
     "Layers written as",
@@ -188,6 +198,7 @@ LAYOUT_FIELDS: tuple[Field, ...] = (
     LAYING,
     *OWN_LAYOUT_FIELDS,
     TRAINING_SOFTWARE,
+    TUNED,
     IMPLEMENTATION,
     KERNEL,
     LOSS,

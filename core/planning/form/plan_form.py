@@ -349,6 +349,7 @@ def plan_of(reading: ParsedForm) -> Plan:
         ),
         own_layout=v[LAYING.id] == OWN_LAYOUT,
         software=v["sw"],
+        tuned=v["tun"],
         network=v["net"],
         compute_options=ComputeOptions(
             v["impl"],

@@ -12,6 +12,7 @@ from core.rows import read_rows, write_rows
 from core.step_time.calibration.fit import Floats, fit
 from core.step_time.calibration.measured_steps import StepRun, step_runs
 from core.step_time.calibration.scores import Score, constant_mfu, errors_of, named, ranking, score, without
+from core.step_time.calibration.user_steps import user_runs
 from core.step_time.constants import TABLE, Constant, family_of, step_constants
 
 ERRORS = "step_errors"
@@ -22,9 +23,10 @@ _TABLE_5 = "arXiv:2205.05198 Table 3 + Table 5"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Calibration:
-    """Rows, the constants fitted to them, and errors: logarithms of predicted over measured.
+    """Rows, the constants fitted to them, and errors: logarithms of predicted over measured. `kept` has no `users`.
 
-    inside: by those constants. left: by constants fitted without the row's source. plain: by a constant MFU.
+    inside: by those constants. left: by constants fitted without the row's source. plain: by a constant MFU. users: of
+    users' own runs, by constants to which they were not fitted.
     """
 
     runs: tuple[StepRun, ...]
@@ -32,22 +34,22 @@ class Calibration:
     inside: Floats
     left: Floats
     plain: Floats
+    users: Floats | None = None
 
 
 def calibrated() -> Calibration:
     """The constants fitted to every published step, from their priors, and all errors."""
     runs = step_runs()
     constants = fit(runs, step_constants())
-    return Calibration(
-        runs, constants, errors_of(runs, constants), without(runs, constants), constant_mfu(runs)
-    )  # fmt: skip
+    inside, left = errors_of(runs, constants), without(runs, constants)
+    return Calibration(runs, constants, inside, left, constant_mfu(runs), errors_of(user_runs(), constants))
 
 
 @lru_cache(maxsize=1)
 def kept() -> Calibration:
     """The same as it was last written: nothing is fitted."""
     runs, constants = step_runs(), step_constants()
-    left = np.array([float(row["error"]) for row in read_rows(ERRORS)])
+    left = np.array([float(row["error"]) for row in read_rows(ERRORS)[: len(runs)]])
     return Calibration(runs, constants, errors_of(runs, constants), left, constant_mfu(runs))
 
 
@@ -107,11 +109,12 @@ def write(calibration: Calibration) -> None:
         for constant in calibration.constants
     )
     write_rows(TABLE, head, rows)
+    of_users = [] if calibration.users is None else [*zip(user_runs(), calibration.users, strict=True)]
     errors = (
         (
             *(run.name, run.group, family_of(run.cluster.accelerator), run.running.dtype),
-            *(int(run.mixture), run.running.software, f"{error:.4f}"),
+            *(int(run.mixture), run.running.software, run.running.tuned, f"{error:.4f}"),
         )
-        for run, error in zip(calibration.runs, calibration.left, strict=True)
+        for run, error in [*zip(calibration.runs, calibration.left, strict=True), *of_users]
     )
-    write_rows(ERRORS, ("name", "group", "family", "dtype", "mixture", "software", "error"), errors)
+    write_rows(ERRORS, ("name", "group", "family", "dtype", "mixture", "software", "tuned", "error"), errors)

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from core.hardware.accelerators import find
 from core.hardware.cluster import Cluster
 from core.rows import whole
-from core.step_time.parts import GROUPED, Kernel, Running, Software
+from core.step_time.parts import GROUPED, Kernel, Running, Software, Tuning
 from core.step_time.software import launches_hidden
 from core.training.activations.tensors import FUSED, FUSED_DTENSOR, IMPLEMENTATIONS, MEGATRON_GPT, Implementation
 from core.training.layout import Layout, Recompute
@@ -35,7 +35,8 @@ class Source:
     parallel: whether norms are split over tensor-parallel ranks where its rows do not say.
     network: bytes per second of one accelerator to other nodes, where it is not the usual one of its accelerator.
     convention: of its FLOP/s.  unit: bytes of its memory column's unit.  attention: its fused kernel on Hopper.
-    overlap_tensor: of tensor-parallel communication, where it differs from that of data parallelism.
+    overlap_tensor: of tensor-parallel communication, where it differs from that of data parallelism.  tuned: who made
+    its runs fast.
     """
 
     starts: str
@@ -53,6 +54,7 @@ class Source:
     unit: float = 2.0**30
     attention: Kernel = "newest"
     overlap_tensor: int | None = None
+    tuned: Tuning = "writers"
 
 
 _OLD = Source(
@@ -93,6 +95,7 @@ SOURCES = (
         group="BigScience",
         stack="DeepSpeed-2021",
         year=2022,
+        tuned="users",
         network=6.25e9,  # Jean Zay has four links of 100 Gb/s for eight accelerators
         reading="process",
         unit=1e9,
@@ -108,13 +111,13 @@ SOURCES = (
     Source("NVIDIA-NeMo/Megatron-Bridge", "Megatron-Bridge", "Megatron-Bridge", 2025),
     Source("NVIDIA/dgxc-benchmarking", "NeMo 25.05", "NeMo 25.05", 2025),
     _TITAN,
-    replace(_TITAN, starts="mlc-ai/pith-train", group="torchtitan 2026", year=2026),
+    replace(_TITAN, starts="mlc-ai/pith-train", group="torchtitan 2026", year=2026, tuned="users"),
     Source("NVIDIA-NeMo/Automodel", "NeMo AutoModel", "NeMo AutoModel", 2025, overlap_tensor=0),
     # SDPA's FlashAttention-2; hosts of 400 Gb/s with A100s, of 800 Gb/s with H100s.
     Source("foundation-model-stack/fms-fsdp", "fms-fsdp", "fms-fsdp", 2024, attention="fa2", overlap_tensor=0),
     # Its configurations overlap the reduction of gradients (overlap_sync_grad), not the gathering of weights.
     # Steps that this program ran itself; its rows say how their layers are written, and what runs them.
-    Source("make gpu", "PyTorch 2.11, one H100", "PyTorch 2.11", 2026, reading="tensors"),
+    Source("make gpu", "PyTorch 2.11, one H100", "PyTorch 2.11", 2026, reading="tensors", tuned="nobody"),
     Source("InternLM/InternEvo", "InternEvo", "InternEvo", 2023, overlap=0.5, overlap_tensor=0, network=6.25e9),
 )
 
@@ -262,6 +265,7 @@ def running_of(row: Mapping[str, str], source: Source) -> Running:
         graphs=_graphs(row),
         software=_software(row, source.stack),
         expert_tensor=max(1, whole(row.get("etp", ""))),
+        tuned=source.tuned,
     )
 
 

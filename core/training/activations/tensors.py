@@ -78,6 +78,7 @@ class Implementation:
     whatever is kept: the input of its products, gathered again, and the gradient of it before it is scattered.
     loss: how such software computes cross-entropy, unless one says otherwise.
     weighs_inside: a routed expert weighs its tokens between its products, so that what it gives is not kept.
+    regathers: ZeRO-2 and 3 gather weights and reduce gradients for every micro-batch of a pipeline, too.
     partly: which weights are trained, None where all are.  offloads: what layers keep waits in the host's memory.
     """
 
@@ -90,6 +91,7 @@ class Implementation:
     gathered: float = 2.0
     loss: Loss = "separate"
     weighs_inside: bool = False
+    regathers: bool = False
     partly: PartlyTrained | None = None
     offloads: bool = False
 

@@ -114,13 +114,19 @@ def process_groups(degrees: Degrees) -> Any:
 
 
 def gathered_bytes(
-    rank: RankParameters, degrees: Degrees, each: Any, runtime: Runtime, ends: float | None = None
+    rank: RankParameters,
+    degrees: Degrees,
+    each: Any,
+    runtime: Runtime,
+    ends: float | None = None,
+    *,
+    regathers: bool = False,
 ) -> Any:
     """Weights that ZeRO-3 holds unsharded, in buffers of their own beside the shards.
 
     each: bytes of a gathered weight. Without a pipeline a few layers and both ends, which FSDP gathers as one unit for
-    the whole step; with one, all weights of the stage, because every micro-batch needs them again. ends: bytes of a
-    weight of either end, where it is another.
+    the whole step; with one, all weights of the stage, because every micro-batch needs them again, unless the software
+    ``regathers`` them. ends: bytes of a weight of either end, where it is another.
     """
     if not np.any(degrees.zero >= 3):
         return 0.0
@@ -129,7 +135,7 @@ def gathered_bytes(
     if ends is not None:  # the ends count as so many of the layers' weights
         units = units + (rank.embedding + rank.head) * (ends / each - 1.0)
         whole = whole + (rank.embedding + rank.head) * (ends / each - 1.0) * (degrees.shards > 1)
-    content = pick(degrees.pipeline > 1, whole, np.minimum(whole, units))
+    content = pick(degrees.once_a_step(regathers), whole, np.minimum(whole, units))
     return content * ((degrees.zero >= 3) * each)
 
 
@@ -143,31 +149,34 @@ def cast_bytes(rank: RankParameters, degrees: Degrees, each: float, *, experts: 
     return (degrees.zero < 3) * each * (rank.layers + rank.projection + rank.experts * experts)
 
 
-def waiting_bytes(rank: RankParameters, degrees: Degrees, gradients: Any) -> Any:
+def waiting_bytes(rank: RankParameters, degrees: Degrees, gradients: Any, *, regathers: bool = False) -> Any:
     """Whole gradients that wait under ZeRO-2 and 3 until they are reduced: with a pipeline that is once a step.
 
-    gradients: bytes of one. A step of no more micro-batches than stages finishes one chunk of interleaved stages
-    before the next, and reduces its gradients then [torchtitan's FSDP with pipelines].
+    gradients: bytes of one. Software that ``regathers`` has none. A step of no more micro-batches than stages finishes
+    one chunk of interleaved stages before the next, and reduces its gradients then [torchtitan's FSDP with pipelines].
     """
-    if not np.any((degrees.zero >= 2) & (degrees.pipeline > 1)):
+    there = (degrees.zero >= 2) & degrees.once_a_step(regathers)
+    if not np.any(there):
         return 0.0
     one_by_one = degrees.micro_batches <= degrees.pipeline
     content = pick(degrees.zero >= 3, _whole(rank, degrees), _elsewhere(rank, degrees))
-    there = (degrees.zero >= 2) & (degrees.pipeline > 1)
     return content * (there * gradients / pick(one_by_one, degrees.interleave, 1.0))
 
 
-def bucket_bytes(rank: RankParameters, degrees: Degrees, gradients: Any, runtime: Runtime) -> Any:
+def bucket_bytes(
+    rank: RankParameters, degrees: Degrees, gradients: Any, runtime: Runtime, *, regathers: bool = False
+) -> Any:
     """Gradients on their way to shards while backward runs: a bucket under ZeRO-2, layers under ZeRO-3.
 
     gradients: bytes of one. Of layers it is two: one at work and one whose reduction is still under way. With a
-    pipeline ZeRO-2 has no bucket: `waiting_bytes` has them all.
+    pipeline ZeRO-2 has no bucket, but where software ``regathers``: `waiting_bytes` has them all.
     """
     if not np.any(degrees.zero >= 2):
         return 0.0
     layers = runtime.units_gathered * (rank.unit + rank.unit_experts)
-    bucket = np.minimum(_elsewhere(rank, degrees), runtime.bucket) * (degrees.pipeline == 1)
-    whole = pick(degrees.pipeline > 1, _shared(rank, degrees), _whole(rank, degrees))
+    once = degrees.once_a_step(regathers)
+    bucket = np.minimum(_elsewhere(rank, degrees), runtime.bucket) * pick(once, 0.0, 1.0)
+    whole = pick(once, _shared(rank, degrees), _whole(rank, degrees))
     content = pick(degrees.zero >= 3, np.minimum(whole, layers), bucket)
     return content * ((degrees.zero >= 2) * gradients)
 

@@ -74,7 +74,8 @@ def step_cost(setup: Setup, layout: Layout, *, per_byte: float = FLOP_PER_BYTE) 
         + (recompute == Recompute.SELECTIVE) * lean
         + (recompute == Recompute.PER_OPERATION) * (flop_again(setup.spec) + lean)
     )
-    sent = traffic_per_step(setup.spec, layout, policy=setup.policy, seq_len=setup.seq_len)
+    again = setup.implementation.regathers
+    sent = traffic_per_step(setup.spec, layout, policy=setup.policy, seq_len=setup.seq_len, regathers=again)
     on_device = setup.account(replace(layout, offload=0))
     moved = np.asarray(layout.offload) * (on_device.gradients + on_device.later + on_device.parameters)
     tokens = (

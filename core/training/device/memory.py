@@ -310,8 +310,10 @@ def parts_of(
         experts = rank.experts * getattr(states.of["experts"], field)
         return sharded_bytes(weighed, over, experts, experts_over, here)
 
-    gradient = states.of["layers"].gradients
-    buckets, waiting = bucket_bytes(rank, degrees, gradient, runtime), waiting_bytes(rank, degrees, gradient)
+    gradient, again = states.of["layers"].gradients, step.implementation.regathers
+    buckets = bucket_bytes(rank, degrees, gradient, runtime, regathers=again)
+    waiting = waiting_bytes(rank, degrees, gradient, regathers=again)
+    gathered = gathered_bytes(rank, degrees, states.gathered, runtime, states.ends, regathers=again)
     pooled = has_pool(degrees)
     return StageParts(
         parameters=part("parameters"),
@@ -319,7 +321,7 @@ def parts_of(
         master_weights=part("master"),
         optimizer_state=part("optimizer"),
         activations=activations_of(spec, degrees, step, stages),
-        gathered=gathered_bytes(rank, degrees, states.gathered, runtime, states.ends) + states.one_gradient,
+        gathered=gathered + states.one_gradient,
         casts=cast_bytes(rank, degrees, states.cast, experts=not casts_no_experts(step.implementation)),
         waiting=waiting + buckets * pooled,
         buckets=buckets * (1 - pooled),

@@ -101,7 +101,7 @@ def through_one_step(setup: Setup) -> StepCurve:
     gradient_share = np.maximum.accumulate(np.where(back, np.clip(flying - flown, 0.0, 1.0), at == "optimizer"))
     gradient_share = parts.fresh * gradient_share + (1 - parts.fresh)
     running = ~np.isin(at, ("start", "optimizer"))
-    values = np.ones(len(at)) if setup.layout.pipeline > 1 else running
+    values = np.ones(len(at)) if degrees.once_a_step(setup.implementation.regathers) else running
     bytes_by_class = {name: np.full(len(at), float(getattr(memory, name))) for name in CLASSES}
     bytes_by_class["gradients"] = gradient_share * size(parts.gradients)
     bytes_by_class["activations"] = np.where(ended, size(act.one), stacked)

@@ -119,13 +119,20 @@ class Traffic:
 
 
 def traffic_per_step(
-    spec: TransformerSpec, layout: Layout, *, policy: PrecisionPolicy, seq_len: Counts, stage: StageName = "middle"
+    spec: TransformerSpec,
+    layout: Layout,
+    *,
+    policy: PrecisionPolicy,
+    seq_len: Counts,
+    stage: StageName = "middle",
+    regathers: bool = False,
 ) -> Traffic:
     """Bytes that one accelerator of ``stage`` sends in one step.
 
     Tensor parallelism sends an all-reduce of each output of a layer forward and one backward, as pairs of halves with
     sequence parallelism; full recomputation repeats the forward ones. ZeRO-2 and 3 reduce gradients after every
-    micro-batch, and ZeRO-3 gathers weights for each forward and backward pass, but once a step with a pipeline.
+    micro-batch, and ZeRO-3 gathers weights for each forward and backward pass, but once a step with a pipeline, unless
+    the software ``regathers`` there, too.
     """
     d, width = degrees_of(layout), width_of(policy)
     stages, rank = rank_of(spec, d, (stage,))
@@ -139,8 +146,8 @@ def traffic_per_step(
     sent = Traffic(
         tensor=ring_bytes.over(times=many * outputs * (2 + again), size=hidden, ranks=d.tensor),
         pipeline=many * d.interleave * neighbours * handed_on(d, hidden * policy.residual.bytes / width),
-        data=_data(rank.dense[0], d.shards, d, policy)
-        + _data(rank.experts[0] + 0.0 * many, d.expert_shards, d, policy),
+        data=_data(rank.dense[0], d.shards, d, policy, regathers)
+        + _data(rank.experts[0] + 0.0 * many, d.expert_shards, d, policy, regathers),
         expert=ring_bytes.over(times=many * moe * (4 + 2 * again), size=hidden * experts / d.tensor, ranks=d.expert),
         context=passed_bytes.over(
             passes=many * layers * (3 + again), size=tokens * kept_width(spec, d.tensor) * width, ranks=d.context
@@ -154,13 +161,14 @@ def traffic_per_step(
     return sent
 
 
-def _data(parameters: Any, shards: Any, d: Any, policy: PrecisionPolicy) -> Any:
+def _data(parameters: Any, shards: Any, d: Degrees, policy: PrecisionPolicy, regathers: bool) -> Any:
     """Reduced gradients and gathered weights; with fewer shards than replicas, gradients also between the groups."""
-    often = pick(d.pipeline > 1, 1.0, d.micro_batches)
+    once = d.once_a_step(regathers)
+    often = pick(once, 1.0, d.micro_batches)
     reduced = parameters * policy.gradients.bytes
     gathered = parameters * policy.multiplies.bytes
     reduces = pick(d.zero >= 2, often, pick(d.zero >= 1, 1.0, 2.0))
-    gathers = pick(d.zero >= 3, pick(d.pipeline > 1, 1.0, 2.0 * often), (d.zero >= 1) * 1.0)
+    gathers = pick(d.zero >= 3, pick(once, 1.0, 2.0 * often), (d.zero >= 1) * 1.0)
     inside = ring_bytes.over(times=reduces, size=reduced, ranks=shards)
     inside = inside + ring_bytes.over(times=gathers, size=gathered, ranks=shards)
     groups = d.shards / d.replicas

@@ -151,9 +151,13 @@ def refused(problem: LayoutError) -> str:
 
 def remarks(h: MemoryEstimate) -> list[str]:
     """What is to be said beside the answer."""
+    kept = (
+        f"{h.plan.software} gathers them again and reduces gradients each time."
+        if h.step.implementation.regathers
+        else f"{h.plan.software} keeps them, and whole gradients, throughout the step."
+    )
     zero_with_pipeline = (
-        "**ZeRO-3 with a pipeline** is allowed and seldom used: every micro-batch needs the weights of its stage "
-        "again, so they are counted as gathered throughout the step."
+        f"**ZeRO-3 with a pipeline** is seldom used: every micro-batch needs the weights of its stage again. {kept}"
         if h.layout.zero == 3 and h.layout.pipeline > 1
         else ""
     )

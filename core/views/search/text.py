@@ -110,7 +110,7 @@ def stepped(at: AppliedLayout) -> str:
     request = at.request
     tokens = format_count(request.batch * request.seq_len, 3)
     batch = f"{request.batch:,} {plural(request.batch, 'sequence')} of {request.seq_len:,} tokens a step ({tokens})"
-    return f"{batch} · {rest(at.result.layout)} · {at.plan.software}"
+    return f"{batch} · {rest(at.result.layout)} · {at.plan.software}, tuned {at.plan.tuned}"
 
 
 def longer(share: float) -> str:

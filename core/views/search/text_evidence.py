@@ -11,6 +11,8 @@ import numpy.typing as npt
 from core.search.published_layouts import PublishedComparison
 from core.step_time.calibration.report import Calibration
 from core.step_time.calibration.scores import ranking, score
+from core.step_time.error_ranges import coverage_of
+from core.step_time.software import TUNED_BY
 from core.views.search.text import degrees, rest
 from core.wording import percent, seconds_text, signed
 
@@ -83,6 +85,19 @@ def ordered(calibration: Calibration) -> str:
         f"**Of {order.pairs} pairs** of published plans for the same model, cluster and batch that differ by more than "
         f"5 %, {percent(order.ordered / order.pairs)} are ordered right; choosing by these times costs {median} at the "
         f"median of {len(order.regrets)} choices, and up to {most} in nine of ten."
+    )
+
+
+def covered() -> str:
+    """How often steps lie inside the range that other sources give, by who tuned them."""
+    parts = [
+        f"{who} **{percent(held.inside)}** of {held.sources} sources’, with a usual range from "
+        f"{percent(1 - held.usual.low)} below to {percent(held.usual.high - 1)} above"
+        for who, held in ((name, coverage_of(kind)) for name, kind in TUNED_BY.items())
+    ]
+    return (
+        "A step’s range is to hold eight of ten. With a step’s own source left out of constants and range it holds, of "
+        f"steps tuned {'; '.join(parts)}. Users’ own runs count for ranges alone: no constant is fitted to them."
     )
 
 
