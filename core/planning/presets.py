@@ -66,7 +66,8 @@ def _tuned(model: str, gpu: str, count: str, **more: str) -> Mapping[str, str]:
     """Fine-tuning on 10M tokens, adapters beside every matrix unless others are named, layers computed again."""
     usual = {"model": model, "gpu": gpu, "count": count, "tokens": "10M", "ft": "adapters", "target": "all-linear"}
     usual |= {"rank": "16", "frozen": "bf16", "prec": "bf16 throughout", "rc": "full", "seq": "2,048", "mbs": "1"}
-    return {**_WHOLE, "lay": OWN_LAYOUT, "acc": "1", "opt": "AdamW", "ctx": "0.6 GB", **usual, **more}
+    usual |= {"lay": OWN_LAYOUT, "acc": "1", "sw": "PyTorch, eager", "opt": "AdamW", "ctx": "0.6 GB"}
+    return {**_WHOLE, **usual, **more}
 
 
 FIRST_TUNING = "QLoRA 8B on 24 GB"

@@ -268,10 +268,13 @@ def _fields_of(row: Field | tuple[Field, ...]) -> tuple[Field, ...]:
 
 
 def _rows(inputs: Inputs, rows: Rows, plan: Plan) -> None:
-    """Fields one under the other, those of a tuple side by side; none whose place the answer or the model takes."""
-    found = _FOUND.get(plan.find, ()) if inputs.page == COMPUTE else ()
+    """Fields one under the other, those of a tuple side by side; none whose place the answer, the model or the layout
+    takes."""
+    found = list(_FOUND.get(plan.find, ()) if inputs.page == COMPUTE else ())
+    found += [PARAMETERS] if plan.known else []
+    found += [BATCH] if plan.own_layout and plan.layout.micro_batches else []  # which decide the batch
     for row in rows:
-        asked = [one for one in _fields_of(row) if one not in found and not (one == PARAMETERS and plan.known)]
+        asked = [one for one in _fields_of(row) if one not in found]
         if not asked:
             continue
         with st.container():  # of its own, so that fields below keep their places when a message comes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from core.models.catalog import CATALOG, catalog
 from core.planning.fine_tuning.estimate import largest_fitting
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
@@ -32,6 +33,14 @@ def test_the_largest_leaves_enough_free_and_one_more_does_not(name: str, free: s
     for field in {"mbs", "rank"} & set(found):
         more = 1 + int(found[field].replace(",", "") or 0)
         assert not leaves_enough({**texts, field: f"{more:,}"}), field
+
+
+@every("name", list(TUNING))
+def test_no_model_with_more_parameters_fits(name: str) -> None:
+    found = next(one.text for one in largest_fitting(plan_from(TUNING[name])) if one.field == "model")
+    least = CATALOG[found].parameters if found else 0
+    larger = [m.name for m in catalog() if m.laid_out and not m.spec.experts and m.parameters > least]
+    assert [model for model in larger if leaves_enough({**TUNING[name], "model": model})] == []
 
 
 @every("name", list(TUNING))

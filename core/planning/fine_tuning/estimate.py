@@ -75,19 +75,26 @@ def _fits(plan: Plan) -> bool:
         return False
 
 
-def _most(fits: Callable[[int], bool], high: int, near: int = 0) -> int:
-    """The largest whole number up to ``high`` that fits where all smaller ones do; 0 where 1 does not.
-
-    near: where it is looked for first, ever further away.
-    """
-    low, high, step = 0, high + 1, 1
-    while low < near < high:
-        low, high, near = (near, high, near + step) if fits(near) else (low, near, near - step)
-        step *= 2
+def _most(fits: Callable[[int], bool], high: int) -> int:
+    """The largest whole number up to ``high`` that fits where all smaller ones do; 0 where 1 does not."""
+    low, high = 0, high + 1
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
+
+
+def _largest_model(plan: Plan, h: MemoryEstimate) -> str:
+    """The model with most parameters that leaves enough free; empty where none does.
+
+    A smaller one may take more, by its vocabulary or its width: each is looked at, from the largest whose states alone
+    would fit on.
+    """
+    models = _dense_models()
+    states = float(h.device_memory.parameters + h.device_memory.master_weights + h.device_memory.optimizer_state)
+    most = h.parameters * (h.total + h.room) / states if states else math.inf
+    names = (name for _, name in reversed(models[: bisect_right(models, (_MORE * most, ""))]))
+    return next((name for name in names if _fits(replace(plan, model=name))), "")
 
 
 def _largest_rank(plan: Plan, most: int) -> int:
@@ -112,6 +119,10 @@ def _largest_rank(plan: Plan, most: int) -> int:
     return low
 
 
+_MORE = 1.1
+"""Parameters that the states of one model leave room for are not quite those of another, whose embedding is larger."""
+
+
 @lru_cache(maxsize=1)
 def _dense_models() -> tuple[tuple[float, str], ...]:
     """Models that can be fine-tuned whole in one account, from the smallest."""
@@ -129,10 +140,7 @@ def _largest_fitting(plan: Plan) -> tuple[Fitting, ...]:
     h = memory_estimate(plan)
     if h.fits == "unknown":
         return ()
-    models = _dense_models()
-    near = bisect_right(models, (h.parameters * (h.total + h.room) / h.total, ""))
-    model = _most(lambda i: _fits(replace(plan, model=models[i - 1][1])), len(models), near)
-    found = [Fitting("model", "model", models[model - 1][1] if model else "")]
+    found = [Fitting("model", "model", _largest_model(plan, h))]
     if plan.trained.adapters:
         most = max(1, min(h.spec.hidden, h.spec.kv_heads * h.spec.head_dim))
         rank = _largest_rank(plan, most)
