@@ -135,7 +135,8 @@ def written_with(software: str, implementation: Implementation) -> Implementatio
     """An implementation as a software has it."""
     item = SOFTWARE[software]
     inside = item.weighs_inside and not implementation.written_out
-    return replace(implementation, weighs_inside=inside, regathers=item.regathers)
+    torch = item.dense in GROUPED
+    return replace(implementation, weighs_inside=inside, regathers=item.regathers, ring_gathers=torch)
 
 
 def loss_with(software: str, implementation: Implementation) -> Loss:

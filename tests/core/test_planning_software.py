@@ -213,3 +213,17 @@ def test_who_tuned_a_run_decides_its_range_and_nothing_else() -> None:
     assert len({result.seconds for result in results}) == 1
     assert [result.low < printed < result.high for result in results] == [False, True, True]
     assert applied_layout(plan_from(texts)).result == results[list(TUNED_BY).index(USUAL_TUNING)]
+
+
+@pytest.mark.parametrize(("seq", "printed_gb"), [("1,048,576", 27.9), ("4,194,304", 73.7)])
+def test_rings_of_torch_hold_the_keys_of_all_ranks(seq: str, printed_gb: float) -> None:
+    """Qwen3 0.6B on eight H100, inputs of layers on the host: 116.5 kB a token of a rank [huggingface/trl PR 6845]."""
+    where = {"model": "Qwen3 0.6B", "gpu": "H100 SXM", "count": "8", "seq": seq, "gb": "1 sequences", "mbs": "1"}
+    how = {"cp": "8", "zero": "3", "rc": "full", "impl": "Hugging Face SDPA", "aoff": "true", "chunks": "64"}
+    texts = {**where, **how}
+    eager, megatron = (memory_estimate(plan_from({**texts, "sw": name})) for name in (EAGER.id, MEGATRON.id))
+    assert eager.total / 1e9 == pytest.approx(printed_gb, rel=0.2)
+    tokens = float(seq.replace(",", "")) / 8
+    assert float(eager.device_memory.activations) / tokens == pytest.approx(116.5e3, rel=0.01)
+    gathered = float(eager.device_memory.activations - megatron.device_memory.activations)
+    assert gathered / tokens == pytest.approx(8 * 2 * 2 * 8 * 128)

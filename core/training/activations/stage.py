@@ -184,6 +184,15 @@ def _gathered_per_token(spec: TransformerSpec, layout: Layout, width: float) -> 
     return spec.hidden * width * ((np.asarray(layout.tensor) > 1) & (np.asarray(layout.sequence_parallel) > 0))
 
 
+def _ring_per_token(spec: TransformerSpec, implementation: Implementation, layout: Layout, width: float) -> Any:
+    """Bytes per token of keys and values of all context-parallel ranks, where software gathers them at once."""
+    if not implementation.ring_gathers:
+        return 0.0
+    context = np.asarray(layout.context)
+    keys = (spec.attending > 0) * spec.kv_heads * (spec.score_dim + spec.value_dim)
+    return (context > 1) * context * (width * keys / np.minimum(layout.tensor, spec.kv_heads))
+
+
 def rank_tokens_of(layout: Layout, seq_len: Counts) -> Bytes:
     """Tokens of one micro-batch on one rank."""
     return rank_tokens.over(micro_batch=layout.micro_batch, seq_len=seq_len, context=layout.context)
@@ -243,6 +252,7 @@ def stage_activation_bytes(
     mixed_in = np.asarray(layout.recompute) == Recompute.PER_OPERATION
     given = _input_per_token(spec, layout, stream)
     whole = _gathered_per_token(spec, layout, width)
+    beside = implementation.gathered * whole + _ring_per_token(spec, implementation, layout, width)
     again: Any = given if _starts_from_input(spec, implementation, stream) else 0.0
     once = largest = topmost = most = np.zeros(())
     dense, mixed = shared_out(spec, layout) if layers is None else layers
@@ -285,11 +295,11 @@ def stage_activation_bytes(
     )
     return StageActivations(
         layers=stacked,
-        working=np.asarray(tokens * (largest + implementation.gathered * whole) + copied),
+        working=np.asarray(tokens * (largest + beside) + copied),
         embedding=np.asarray(first * held(1, given / stream) if implementation.dropout else 0.0),
         head=np.asarray(last * tokens * (given * (final / (spec.hidden * stream)) + whole)),
         logits=np.asarray(last * logits),
-        one=np.where(np.equal(layout.micro_batches, 1), tokens * (most + implementation.gathered * whole), 0.0),
+        one=np.where(np.equal(layout.micro_batches, 1), tokens * (most + beside), 0.0),
         again=np.where(np.asarray(layout.micro_batches) > flying, 1.0, 1.0 - 1.0 / flying),
     )
 

@@ -79,6 +79,8 @@ class Implementation:
     loss: how such software computes cross-entropy, unless one says otherwise.
     weighs_inside: a routed expert weighs its tokens between its products, so that what it gives is not kept.
     regathers: ZeRO-2 and 3 gather weights and reduce gradients for every micro-batch of a pipeline, too.
+    ring_gathers: context-parallel ranks gather the keys and values of all at once, as torch does unless it is told
+    otherwise [torch/distributed/tensor/experimental/_context_parallel/_attention.py, rotate_method].
     partly: which weights are trained, None where all are.  offloads: what layers keep waits in the host's memory.
     """
 
@@ -92,6 +94,7 @@ class Implementation:
     loss: Loss = "separate"
     weighs_inside: bool = False
     regathers: bool = False
+    ring_gathers: bool = False
     partly: PartlyTrained | None = None
     offloads: bool = False
 
@@ -137,6 +140,7 @@ FUSED_DTENSOR = replace(
     "one is there twice, the second time in the order in which it is scattered, and the loss is not fused.",
     sources=(*FUSED.sources, _DTENSOR, _TORCHTITAN),
     gathered=4.0,
+    ring_gathers=True,
     loss="separate",
 )
 
