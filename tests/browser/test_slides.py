@@ -69,7 +69,7 @@ def walk(page: Page, slides: Iterable[int] | None) -> list[str]:
             wrong += [f"{name}: {each}" for each in page.evaluate(CUT, PARTS)]
             wrong += [f"{name}: {each}" for each in page.evaluate(SMALL, LEAST * width / 1280)]
         if index:  # the first is whatever was typed
-            wrong += [f"{name}: says what {said[says]} does"] * (says in said)
+            wrong += [f"{name}: says what {said[says]} does" for _ in range(says in said)]
             said[says] = name
     return wrong
 
