@@ -34,7 +34,7 @@ from core.planning.memory_estimate import MemoryEstimate, copy_size, in_copies, 
 from core.planning.plan import Find, Limits, Plan, Power
 from core.planning.resolved_layout import FIELD_IDS, plan_layout
 from core.planning.solving import Array, SolvedRuns, Terms, solve
-from core.planning.throughput import WIDTHS
+from core.planning.throughput import WIDTHS, untrainable
 from core.runs.energy import Footprint, carbon, drawn_power, energy, footprint, most_drawn, peak_power
 from core.runs.goodput import Interruptions, mfu_of_all_hours, mfu_of_steps
 from core.runs.long_sequences import TokenWork
@@ -364,6 +364,8 @@ def _terms_of(plan: Plan) -> Plan:
 def _evaluate_group(terms: Terms, plans: Sequence[Plan]) -> Evaluation:
     """Plans that share ``terms``."""
     run, problems = solve(terms, plans)
+    if why := untrainable(terms.plan):
+        problems = [problem or why for problem in problems]
     device = terms.plan.device
     power = {name: np.array([[getattr(plan.power, name)] for plan in plans]) for name in ("pue", "grid")}
     watts, share = np.array([drawn_power(device, plan.power.draw) for plan in plans]).T[..., None]

@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from core.budget.errors import BudgetError
 from core.hardware.matmul import ceiling_of
 from core.models.catalog import CatalogModel
 from core.models.spec import SpecError
@@ -64,10 +65,22 @@ def _steps_of_size(request: SearchRequest, batch: float, size: int, seq_len: int
     return None if rates is None else rates + math.log(6 * count * request.work_share_of(spec) / peak)
 
 
+def untrainable(plan: Plan) -> BudgetError | None:
+    """Why what a plan trains cannot be trained; None where it can be, or the model's layers are not known."""
+    if plan.trained.everything:
+        return None
+    try:
+        with suppress(SpecError):
+            search_request(plan)
+    except BudgetError as problem:
+        return problem
+    return None
+
+
 @lru_cache(maxsize=1024)
 def plan_work_share(plan: Plan) -> float:
     """FLOPs of a step of the plan over those of one that trains everything; 1 where what it trains cannot be."""
-    if plan.trained.everything:
+    if plan.trained.everything or untrainable(plan):
         return 1.0
     with suppress(LayoutError, SpecError):
         request = search_request(plan)

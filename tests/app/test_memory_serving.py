@@ -62,9 +62,9 @@ def test_post_training_shows_what_each_method_holds() -> None:
     assert "of a critic" in notes
 
 
-def test_launch_settings_stand_in_four_tabs() -> None:
+def test_launch_settings_stand_in_five_tabs() -> None:
     app = panel("launch", count="1", zero="0", ft="adapters", frozen="nf4, double")
     assert any("adapters, r = 16" in text for text in takeaways(app))
-    assert [tab.label for tab in app.tabs] == ["torchtune", "TRL with PEFT", "Axolotl", "Unsloth"]
+    assert [tab.label for tab in app.tabs] == ["torchtune", "TRL with PEFT", "Axolotl", "LLaMA-Factory", "Unsloth"]
     assert "model.quantize_base=true" in app.code[0].value
     assert "adapter: qlora" in app.code[2].value
