@@ -100,16 +100,21 @@ TABLE = Table(
 )
 
 
+TABLED = {"nf4": (4, 1), "int8": (8, 127), "uint4": (4, 15), "int4": (4, 7)}
+"""Elements that are no floats: bits of each, and the largest."""
+
+
 def described(row: Mapping[str, str]) -> Row:
     """Bytes of a block with its scale, and the reach of its elements."""
     size = int(row["block_size"])
-    if row["element"] == "nf4":  # four bits each, from −1 to 1
-        bits = size * 4 + float(row["scale_bits"])
+    if row["element"] in TABLED:
+        each, largest = TABLED[row["element"]]
+        bits = size * each + float(row["scale_bits"])
         return {
             "bytes_per_block": f"{bits / 8:g}",
             "bits_per_element": f"{bits / size:g}",
             "elem_emax": "0",
-            "elem_max": "1",
+            "elem_max": f"{largest}",
         }
     exact = EXACT[row["element"]]
     bits = size * exact.bits + int(row["scale_bits"])
