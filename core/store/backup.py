@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, Table, func, inspect, select, text
 from core.store.engine import make_engine, place_of, transaction
 from core.store.errors import StoreError
 from core.store.migrate import migrate, version_of
-from core.store.tables import HEAD, META
+from core.store.tables import HEAD, META, PLANS
 
 _ROWS = 500
 """Rows that are copied at once."""
@@ -73,8 +73,8 @@ def restore(engine: Engine, file: Path, *, replace: bool = False) -> Mapping[str
                 transaction(engine, writes=True, what="saved plans") as target,
             ):
                 if engine.dialect.name == "postgresql":  # SQLite lets one write at a time
-                    names = ", ".join(META.tables)
-                    target.execute(text(f"LOCK TABLE {names} IN SHARE ROW EXCLUSIVE MODE"))
+                    # Every save writes to it; those that wait hold none of what is deleted here.
+                    target.execute(text(f"LOCK TABLE {PLANS.name} IN SHARE ROW EXCLUSIVE MODE"))
                 if not replace:
                     _empty(engine, target)
                 for table in reversed(META.sorted_tables):
