@@ -94,6 +94,8 @@ def fitting_changes(request: SearchRequest) -> tuple[FittingChange, ...]:
     changes: list[FittingChange] = []
     for kind in tried:
         for texts, other in kind:
+            if any(set(change.texts) < set(texts) for change in changes):
+                continue  # less is enough
             best = _best(other)
             if best:
                 changes.append(FittingChange(texts, best))

@@ -55,6 +55,8 @@ def _named(plan: ComparedPlan) -> str:
 def _off(plan: ComparedPlan, check: Check) -> str:
     if plan.answer is None:
         return ""
+    if check.id == "memory":
+        return f"its memory ({text_limits.free_memory(plan.answer, check)})"
     by = "" if math.isinf(check.over) else f" by {text_limits.amount_of(check, check.over)}"
     return f"{text_limits.named(plan.answer, check)}{by}"
 

@@ -179,8 +179,8 @@ def fleet_text(s: Schedule) -> str:
     used_energy, peak = format_quantity(energy.mid, "watt_hours", 3), format_quantity(peak_of(s), "watts", 3)
     power = f" · **{used_energy}** of energy, **{peak}** at most at once" if energy.known else ""
     return (
-        f"**{amount(s.used_hours.mid, 3)}** accelerator-hours of work · **{amount(idle, 3)}** idle "
-        f"({percent(idle / whole)} of what is held){power}"
+        f"**{amount(s.used_hours.mid, 3)}** accelerator-hours in runs · **{amount(idle, 3)}** held outside them "
+        f"({percent(idle / whole)}){power}"
     )
 
 

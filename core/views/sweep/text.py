@@ -11,15 +11,16 @@ from core.planning.evaluation import Answer
 from core.planning.form.layout import OWN_LAYOUT_FIELDS
 from core.planning.form.plan_form import ACCELERATOR, COUNT
 from core.planning.plan import Limits, PlanLimits
+from core.planning.plan_limits import check_of
 from core.planning.sweep.axes import AXES, Axis
 from core.planning.sweep.choice import By, Recommendation
 from core.planning.sweep.quantities import RESULTS, Result, Scale
 from core.planning.sweep.sweep import Sweep, plan_of_texts
 from core.training.layout import LayoutError
 from core.units import format_count, format_duration, format_money, format_quantity
-from core.views.plan import text_memory
+from core.views.plan import text_limits, text_memory
 from core.views.plan.text import DECIDES, limited, own_steps
-from core.wording import apart_as_shown, listed, percent, plural, rent
+from core.wording import listed, percent, plural, rent
 
 _UNITS: Mapping[str, str] = {
     "sequence length": "tokens",
@@ -173,14 +174,15 @@ def own(a: Answer, limits: Limits) -> str:
     else:
         text = f"holds {text_memory.gib(h.total)} of {text_memory.gib(h.usable)}"
         sentences.append({"fits": f"fits ({text})", "over": f"does not fit ({text})", "unknown": text}[h.fits])
-    keeps = a.dollars.mid <= limits.dollars if limits.in_money else m.days <= limits.days
+    money = limits.in_money
+    asked = ("money", limits.dollars, a.dollars) if money else ("deadline", limits.days, a.range_of("days"))
+    check = check_of(*asked, a.plan.keeps.level)
     if a.impossible:
         sentences.append("needs steps faster than the accelerator multiplies")
-    elif limits.in_money:
-        sentences.append(f"is {kept(limits)[not keeps]}")
-    elif not math.isinf(limits.days):
-        apart = format_duration(86400 * apart_as_shown(limits.days, m.days), 3)
-        sentences.append(f"{'meets' if keeps else 'misses'} {limited(limits)} by {apart}")
+    elif check.met is not None and math.isfinite(check.limit):
+        at = "" if a.plan.keeps.level == _ONLY_MEMORY.level else f" at {a.plan.keeps.certainty}"
+        by = text_limits.amount_of(check, abs(check.over))
+        sentences.append(f"{'meets' if check.met else 'misses'} {limited(limits)} by {by}{at}")
     return listed(sentences) + "."
 
 

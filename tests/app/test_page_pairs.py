@@ -1,0 +1,106 @@
+"""One plan walks over every page of planning: of what two pages both say of it, none says another number."""
+
+from __future__ import annotations
+
+import random
+import re
+from itertools import combinations
+
+import pytest
+
+from core.budget.errors import BudgetError
+from core.planning.applied_layout import applied_layout
+from core.planning.evaluation import answer
+from core.planning.form.plan_form import PLAN_FORM, plan_of
+from core.training.layout import LayoutError
+from pages.common.registry import CALENDAR, COMPARE, COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF
+from tests.app.plan_pages import opened, stripped
+from tests.app.plan_pages import words as said_on
+from tests.app.test_current_plan import go
+from tests.core.test_planning_one_account import laid_texts
+
+PAGES_OF_ONE_PLAN = (COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF, COMPARE, CALENDAR)
+PLANS = 96  # 21 pairs each: 2,016
+
+NUMBER = r"\d(?:[\d.,]*\d)?"
+TIME = rf"({NUMBER} (?:[nµm]?s|min|h|days?|years?))"
+DEGREES = r"((?:(?:tensor|pipeline|context|expert|data) [\d,]+ (?:· )?)*(?:replicated|under ZeRO-\d|one accelerator))"
+FACTS = {
+    "days": rf"(?:tokens takes|[Ww]hole run|Yours takes|^\S.* takes(?= [^·]* for \$)) ?{TIME}",
+    "days, early and late": rf"(?:tokens takes|[Ww]hole run) ?{TIME} ?\(?(?:P10–P90: )?({NUMBER}(?: \w+)?–{TIME})",
+    "days of the steps": rf"[Ss]teps alone(?: would have to take)? ?{TIME}",
+    "days beyond the deadline": rf"90 days(?: ✗| by) {TIME}",
+    "dollars": rf"(?:for about|Yours takes [^$\n]* for|takes [^$\n]* for|Rent) ?(\${NUMBER}(?: [kMB])?)",
+    "MFU over all hours": rf"MFU (?:over all hours)?({NUMBER} %)(?: \([^)]*\))?(?: over all hours|\)|typed|[\d.]+)",
+    "MFU of the steps": rf"(?:at |\()({NUMBER} %) (?:MFU )?by 6N",
+    "held": rf"(?:holds|[Hh]eld by the fullest accelerator) ?({NUMBER} [KMGT]iB) ?of ({NUMBER} [KMGT]iB)",
+    "too much": rf"({NUMBER} [KMGT]iB) ?(?:too much|over)",
+    "layout": rf"(?:(?:fastest|own) layout: |Layout|, under ){DEGREES}(?=:| · |Open)",
+    "idle": rf"({NUMBER}) of (?:them|{NUMBER}) idle",
+    "accelerator-hours": rf"({NUMBER}[kMBT]?) accelerator-hours",
+    "energy": rf"(?:Energy({NUMBER} [kMGT]?Wh)|({NUMBER} [kMGT]?Wh) of energy)",
+    "power": rf"(?:({NUMBER} [kMG]?W) at most at once|Most power at once({NUMBER} [kMG]?W))",
+    "limits": r"^((?:Memory|✓|✗|\?)[^\n]*(?:limits|budget|deadline)[^\n]*)$",
+}
+
+
+def random_texts(draw: random.Random) -> dict[str, str]:
+    """A plan at random that can be laid out, with limits of its own or without."""
+    while True:
+        texts = laid_texts(draw) | {
+            "mfu": draw.choice(["published", "published", "35%", "30-45%"]),
+            "until": draw.choice(["", "", "90 days"]),
+            "spend": draw.choice(["", "", "$6M"]),
+            "sure": draw.choice(["P50", "P90"]),
+        }
+        plan = plan_of(PLAN_FORM.parse(texts))
+        try:
+            answer(plan)
+            applied_layout(plan)
+        except (BudgetError, LayoutError):
+            continue
+        return texts
+
+
+ALWAYS = {
+    "days": (COMPUTE, HOME, WHAT_IF, COMPARE, CALENDAR),
+    "dollars": (COMPUTE, HOME, WHAT_IF, COMPARE, CALENDAR),
+    "MFU over all hours": (COMPUTE, HOME, WHAT_IF, COMPARE),
+    "MFU of the steps": (COMPUTE, HOME),
+    "held": (WHAT_IF, COMPARE),
+    "accelerator-hours": (COMPUTE, HOME, CALENDAR),
+    "energy": (COMPARE, CALENDAR),
+    "power": (COMPARE, CALENDAR),
+    "limits": (COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF, CALENDAR),
+}
+"""What pages say of every plan; of others more of them say it."""
+
+HOMES_OWN_QUESTION = "How large a model fits?"
+
+
+def facts_of(text: str) -> dict[str, set[tuple[str, ...]]]:
+    """What a page says of the plan, by kind; a kind that it says nothing of is left out."""
+    text = text.partition(HOMES_OWN_QUESTION)[0]
+    found = {fact: re.findall(pattern, text, re.MULTILINE) for fact, pattern in FACTS.items()}
+    return {
+        fact: {tuple(filter(None, one)) if isinstance(one, tuple) else (one.strip(" ·"),) for one in values}
+        for fact, values in found.items()
+        if values
+    }
+
+
+@pytest.mark.sweep(3)
+@pytest.mark.parametrize("seed", range(PLANS))
+def test_no_two_pages_say_another_number_of_one_plan(seed: int) -> None:
+    texts = random_texts(random.Random(500 + seed))
+    app = opened(COMPUTE, texts)
+    app.button(key="plan:add").click().run()
+    said = {page.id: facts_of(stripped(said_on(go(app, page)))) for page in PAGES_OF_ONE_PLAN}
+    assert not [(fact, page.id) for fact, pages in ALWAYS.items() for page in pages if fact not in said[page.id]]
+    apart = [
+        f"{fact}: {one} {said[one][fact]}, {other} {said[other][fact]}"
+        for one, other in combinations(said, 2)
+        for fact in said[one].keys() & said[other].keys()
+        if said[one][fact] != said[other][fact]
+    ]
+    assert not apart, "\n".join([str(texts), *apart])
