@@ -50,8 +50,12 @@ def test_a_search_that_finds_nothing_says_so() -> None:
     assert not app.exception
 
 
+PLACES = {(term.shown.page, *term.shown.fields.items(), term.shown.at): term for term in TERMS if term.shown}
+"""A term for every place that any is shown at."""
+
+
 @pytest.mark.sweep(8)
-@pytest.mark.parametrize("term", [term for term in TERMS if term.shown], ids=lambda term: term.id)
+@pytest.mark.parametrize("term", PLACES.values(), ids=lambda term: term.id)
 def test_the_page_that_shows_a_term_has_what_its_link_sets(term: Term) -> None:
     """Each field exists and takes its value, nothing is refused, and the part that the link lands at is open."""
     link = term.shown

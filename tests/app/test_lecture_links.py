@@ -69,8 +69,7 @@ def opened(page: PageSpec, fields: Mapping[str, str]) -> AppTest:
     return app.run()
 
 
-@pytest.mark.sweep(15)
-@pytest.mark.parametrize("claim_id", [claim.id for claim in CLAIMS.values() if claim.link])
+@pytest.mark.parametrize("claim_id", [claim.id for claim in CLAIMS.values() if claim.link][::5])
 def test_link_sets_the_page_up(claim_id: str) -> None:
     link = CLAIMS[claim_id].link
     assert link is not None

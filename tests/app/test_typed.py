@@ -28,6 +28,9 @@ from tests.app.test_pages import APP, ROOT
 from tests.core.typed_cases import HOST, KINDS, collectives, live, measurement, plans, tags
 from tests.patience import PATIENCE_S
 
+BOTH = " ".join(KINDS[:2])
+"""Markdown and HTML."""
+
 AS_IT_STANDS = {
     "BidiComponent.css_content",
     "BidiComponent.js_content",
@@ -118,29 +121,27 @@ def checked(app: AppTest) -> set[str]:
     return {field for field, _ in told}
 
 
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.id)
-@pytest.mark.parametrize("kind", [KINDS[0], KINDS[1]], ids=["markdown", "html"])
-def test_in_every_box(page: PageSpec, kind: str) -> None:
+def test_in_every_box(page: PageSpec) -> None:
     """Numbers, names, code, files and searches: most is refused, in words that quote it."""
     app = opened(page, {})
     open_all(app)
     boxes = [box for kinds in (app.text_input, app.text_area) for box in kinds if not box.disabled]
     for box in boxes:
-        box.set_value(kind)
+        box.set_value(BOTH)
     app.run()
     assert bool(checked(app)) == bool(boxes)  # in the page's own link at least
 
 
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.id)
-@pytest.mark.parametrize("kind", [KINDS[0], KINDS[1]], ids=["markdown", "html"])
-def test_in_every_parameter_of_a_link(page: PageSpec, kind: str) -> None:
+def test_in_every_parameter_of_a_link(page: PageSpec) -> None:
     app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run()
     if not page.default:
         app.switch_page(page.path)
     for name in (*linked(opened(page, {})), "r_plan", "r_rev", "plans", "tour", "at"):
-        app.query_params[name] = kind
+        app.query_params[name] = BOTH
     app.run()
     assert not app.exception
     checked(app)

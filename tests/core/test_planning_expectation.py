@@ -61,9 +61,9 @@ def any_size(rng: random.Random, kind: Plan) -> Plan:
 
 
 @pytest.mark.sweep(24)
-@pytest.mark.parametrize("seed", range(240))
+@pytest.mark.parametrize("seed", range(120))
 def test_more_work_never_takes_less_and_slopes_stay_near_one(seed: int) -> None:
-    """Days at each end of the range, and those of the steps alone: of 10,000 plans and as many moved ones for each."""
+    """Days at each end of the range, and those of the steps alone: of 5,000 plans and as many moved ones for each."""
     rng = random.Random(seed)
     kind = any_kind(rng)
     plans = [any_size(rng, kind) for _ in range(PER_KIND)]

@@ -278,7 +278,7 @@ def laid_texts(draw: random.Random) -> dict[str, str]:
 def test_one_layout_has_one_step_days_and_memory_wherever_it_is_asked(seed: int) -> None:
     """Twenty plans a seed: the layout that days rest on is the one whose step, memory, MFU and dollars pages say."""
     draw = random.Random(40_000 + seed)
-    seen = 0
+    seen, sized = 0, False
     for _ in range(20):
         reading = PLAN_FORM.parse(laid_texts(draw))
         plan = plan_of(reading)
@@ -309,7 +309,8 @@ def test_one_layout_has_one_step_days_and_memory_wherever_it_is_asked(seed: int)
         assert (f"{at.idle:,} of {count:,}** idle" in text.assumptions(a)) == (at.idle > 0)
         assert (f"{at.idle:,} of them idle" in search_text.sentence(at)) == (at.idle > 0)
         assert (f"{at.idle:,} of them idle" in text_memory.sentence(h)) == (at.idle > 0)
-        if h.fits == "fits":
+        if h.fits == "fits" and not sized:  # which searches for every size: one of each seed
+            sized = True
             (here,) = [size for size in cluster_results(plan) if size.accelerators == count]
             assert (here.layout, here.answer.middle.days, here.answer.dollars) == (h.layout, a.middle.days, a.dollars)
         sides = (SweptAxis(AXES[name], (value,)) for name, value in (("PUE", "1.2"), ("grid", "0.1")))
