@@ -48,7 +48,15 @@ def test_the_menu_asks_only_where_it_is_configured(secrets: dict[str, Any], labe
     assert entries(opened(**secrets)) == labels
 
 
+def test_a_provider_that_is_away_is_said_on_the_page() -> None:
+    app = opened(auth=AUTH | TABLE | {"server_metadata_url": "http://127.0.0.1:1/"})
+    next(one for one in app.button if (one.key or "").startswith("app:")).click().run()
+    [said] = [one.value for one in app.error]
+    assert "does not answer" in said
+
+
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(sign_in, "_answers", lambda _: True)
     app = opened(auth=AUTH | TABLE)  # of which the file on disk, where Streamlit looks again, has nothing
     next(one for one in app.button if (one.key or "").startswith("app:")).click().run()
     [said] = [one.value for one in app.error]

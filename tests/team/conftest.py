@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from tests.patience import until
 from tests.ports import free_port
-from tests.team.provider import provider
+from tests.team.provider import Provider
 from tests.team.topology import Replica, nginx, postgres, replicas
 
 
@@ -22,6 +23,7 @@ class Team:
     url: str
     replicas: list[Replica]
     log: Path
+    provider: Provider
 
     def answers(self) -> list[tuple[str, str]]:
         """Path and replica's address of every GET that ended, oldest first; a websocket's is that of its end."""
@@ -52,9 +54,11 @@ def cluster() -> Iterator[str]:
 def team(tmp_path_factory: pytest.TempPathFactory, cluster: str) -> Iterator[Team]:
     """nginx before two replicas that keep plans in one PostgreSQL, with sign-in."""
     folder = tmp_path_factory.mktemp("team")
-    with free_port() as port, provider() as signs_in:
+    with free_port() as port, free_port() as other, ExitStack() as open_ones:
         url, secrets = f"http://127.0.0.1:{port}", folder / "secrets.toml"
-        signs_in.configure(secrets, url)
+        provider = Provider(other, url)
+        open_ones.callback(provider.stop)
+        provider.configure(secrets)
         environment = {"DATABASE_URL": cluster, "STREAMLIT_SECRETS_FILES": str(secrets)}
         with replicas(folder, environment=environment) as both, nginx(folder, [one.port for one in both], port=port):
-            yield Team(url, both, folder / "nginx.log")
+            yield Team(url, both, folder / "nginx.log", provider)

@@ -1,6 +1,6 @@
-"""Find nginx and PostgreSQL for the tests of a team's server, or install them, or stop with what to install.
+"""Find nginx, PostgreSQL and Node.js for the tests of a team's server, or install them, or stop with what to install.
 
-Run as a script it makes sure that both are there and prints their paths.
+Run as a script it makes sure that all are there and prints their paths.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SERVERS = {"nginx": "nginx-light", "postgres": "postgresql"}
+SERVERS = {"nginx": "nginx-light", "postgres": "postgresql", "node": "nodejs", "npm": "npm"}
 """Program → Debian's package."""
 
 

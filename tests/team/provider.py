@@ -1,83 +1,72 @@
-"""A stand-in for an OpenID Connect provider that signs everybody in under one name, without asking."""
+"""A real OpenID Connect provider, npm's `oidc-provider`, which signs everybody in under the name that they type."""
 
 from __future__ import annotations
 
 import json
-import threading
-import time
+import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import parse_qs, urlencode, urlsplit
+from subprocess import PIPE
 
-from joserfc import jwk, jwt
+from tests.team.ensure import ensure
 
-CLIENT = "napkin"
-NAME = "Ada *Lovelace* [x](y)"
-"""A name that would be markup if it were taken for it."""
+PACKAGES = ("oidc-provider@8.8.1", "jose@5.10.0")
+SCRIPT = Path(__file__).with_suffix(".mjs")
+FOLDER = Path(__file__).parents[2] / ".venv" / "node"
 
 
-class Provider(ThreadingHTTPServer):
-    """OpenID Connect of one user: discovery, authorisation, token, keys."""
+def ensure_packages() -> Path:
+    """The folder with the packages; installs them where they are not."""
+    if not all((FOLDER / "node_modules" / package.partition("@")[0]).is_dir() for package in PACKAGES):
+        command = [ensure("npm"), "install", "--prefix", FOLDER, "--no-audit", "--no-fund", *PACKAGES]
+        FOLDER.mkdir(exist_ok=True)
+        subprocess.run(command, check=True, capture_output=True, timeout=900)
+    return FOLDER
 
-    daemon_threads = True
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
-        self.key = jwk.RSAKey.generate_key(2048, {"kid": "one", "use": "sig", "alg": "RS256"})
-        self.nonces: dict[str, str] = {}
+class Provider:
+    """A provider on the loopback for the app at one base URL. `forge` and `away` make it a bad one."""
 
-    def configure(self, secrets: Path, app: str) -> None:
-        """Write the secrets.toml that makes an app at this base URL use this provider."""
+    def __init__(self, port: int, app: str) -> None:
+        self.url, self.app = f"http://127.0.0.1:{port}", app
+        # Node finds packages beside a script, not beside what calls it.
+        script = shutil.copy(SCRIPT, ensure_packages())
+        self._command = [ensure("node"), script, str(port), app]
+        self.start()
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(self._command, stdin=PIPE, stdout=PIPE, stderr=subprocess.DEVNULL, text=True)
+        self._hear("listening")
+
+    def stop(self) -> None:
+        with self._process as process:
+            process.kill()
+
+    def forge(self, **claims: object) -> None:
+        """From now on ID tokens say this, signed with the provider's own key."""
+        assert self._process.stdin
+        print(json.dumps(claims), file=self._process.stdin, flush=True)
+        self._hear("forging")
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Nobody answers, as long as this is open; what was issued before is forgotten."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
+
+    def _hear(self, word: str) -> None:
+        """Wait until it says so; it has remarks beside."""
+        assert self._process.stdout
+        assert any(line.strip() == word for line in self._process.stdout), f"it ended with {self._process.wait()}"
+
+    def configure(self, secrets: Path) -> None:
+        """Write the secrets.toml that makes the app use this provider."""
         secrets.write_text(
-            f'[auth]\nredirect_uri = "{app}/oauth2callback"\ncookie_secret = "{"c" * 32}"\nclient_id = "{CLIENT}"\n'
+            f'[auth]\nredirect_uri = "{self.app}/oauth2callback"\ncookie_secret = "{"c" * 32}"\nclient_id = "napkin"\n'
             f'client_secret = "s"\nserver_metadata_url = "{self.url}/.well-known/openid-configuration"\n'
         )
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Provider
-
-    def do_GET(self) -> None:
-        url, path = self.server.url, urlsplit(self.path).path
-        if path == "/authorize":
-            asked = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
-            code = f"code{len(self.server.nonces)}"
-            self.server.nonces[code] = asked.get("nonce", "")
-            self.send_response(302)
-            back = urlencode({"code": code, "state": asked["state"]})
-            self.send_header("Location", f"{asked['redirect_uri']}?{back}")
-            self.end_headers()
-        elif path == "/keys":
-            self._say({"keys": [self.server.key.as_dict(private=False)]})
-        else:
-            ends = {"authorization_endpoint": "authorize", "token_endpoint": "token", "jwks_uri": "keys"}
-            kinds = {"response_types_supported": ["code"], "id_token_signing_alg_values_supported": ["RS256"]}
-            self._say({"issuer": url, **{name: f"{url}/{end}" for name, end in ends.items()}, **kinds})
-
-    def do_POST(self) -> None:
-        sent = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
-        nonce, now = self.server.nonces[sent["code"][0]], int(time.time())
-        claims = {"iss": self.server.url, "aud": CLIENT, "sub": "1", "name": NAME, "iat": now, "exp": now + 3600}
-        token = jwt.encode({"alg": "RS256", "kid": "one"}, {**claims, "nonce": nonce}, self.server.key)
-        self._say({"access_token": "a", "token_type": "Bearer", "expires_in": 3600, "id_token": token})
-
-    def _say(self, answer: dict[str, object]) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.end_headers()
-        self.wfile.write(json.dumps(answer).encode())
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
-
-
-@contextmanager
-def provider() -> Iterator[Provider]:
-    """A provider on the loopback."""
-    with Provider() as made:
-        threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        yield made
-        made.shutdown()

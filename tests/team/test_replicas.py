@@ -11,7 +11,6 @@ from playwright.sync_api import Page, expect
 from pages.common.registry import COMPUTE, PAGES
 from tests.browser.conftest import Tabs, settle
 from tests.team.conftest import Team
-from tests.team.provider import NAME
 
 pytestmark = pytest.mark.browser
 
@@ -52,19 +51,6 @@ def test_files_go_through_both_ways(open_page: Callable[[str], Page], team: Team
     config = {"name": "config.json", "mimeType": "application/json", "buffer": json.dumps(shape).encode()}
     page.locator("input[type=file]").first.set_input_files([config])
     expect(page.locator("a[href*='vocab%3D1000']").first).to_be_visible()
-    assert page.problems == []  # type: ignore[attr-defined]
-
-
-def test_a_visitor_signs_in_and_out(open_page: Callable[[str], Page]) -> None:
-    page = open_page("")
-    page.get_by_role("button", name="Sign in").click()
-    leave = page.get_by_role("button", name="Sign out")
-    expect(leave).to_contain_text(f"Sign out · {NAME}")
-    settle(page)
-    with page.expect_navigation():
-        leave.click()
-    expect(page.get_by_role("button", name="Sign in")).to_be_visible()
-    settle(page)
     assert page.problems == []  # type: ignore[attr-defined]
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from typing import Any
+from urllib.request import urlopen
 
 import streamlit as st
 from streamlit.errors import StreamlitAuthError, StreamlitMissingAuthlibError
@@ -19,6 +21,7 @@ LOG = logging.getLogger(__name__)
 
 
 _GIVEN = "who:given"
+_PATIENCE_S = 5
 
 
 def who() -> str:
@@ -77,10 +80,27 @@ def _providers() -> tuple[str, ...]:
     return named or ("",)
 
 
+def _answers(provider: str) -> bool:
+    """Whether the provider says where it signs people in; True where the settings lack its address."""
+    auth: Mapping[str, Any] = st.secrets.get("auth", {})
+    address = (auth.get(provider, auth) if provider else auth).get("server_metadata_url")
+    if not address:
+        return True
+    try:
+        with urlopen(address, timeout=_PATIENCE_S) as found:  # noqa: S310 - the operator's own setting
+            return found.status == 200
+    except (OSError, ValueError) as problem:
+        LOG.warning("Signing in: %s: %s", address, problem)
+        return False
+
+
 def _go(provider: str) -> None:
     """Send the browser to the provider, or say what is missing: to visitors in one sentence, to the log all of it."""
     try:
-        st.login(provider or None)
+        if _answers(provider):
+            st.login(provider or None)
+        else:  # the browser would end at a bare page of an error
+            st.error("Who signs people in does not answer. Try again in a minute; all but signing in works meanwhile.")
     except StreamlitMissingAuthlibError:
         st.error("Signing in needs the package Authlib on the server: `pip install Authlib`, then a restart.")
     except StreamlitAuthError as problem:
