@@ -37,7 +37,14 @@ _SQLITE = {
 }
 """Beginnings of the names of SQLite's errors → what they mean here."""
 
-_POSTGRESQL = {"53100": "full", "25006": "read-only", "42501": "read-only", "55P03": "locked", "57014": "locked"}
+_POSTGRESQL = {
+    "42P01": "broken",
+    "53100": "full",
+    "25006": "read-only",
+    "42501": "read-only",
+    "55P03": "locked",
+    "57014": "locked",
+}
 """PostgreSQL's codes likewise; an error without a code is one of the connection."""
 
 _ADVICE = {
@@ -129,6 +136,8 @@ def _meaning(problem: SQLAlchemyError) -> str:
         name: str = getattr(problem.orig, "sqlite_errorname", None) or ""
         code: str | None = getattr(problem.orig, "sqlstate", None)
         text = next((word for start, word in _SQLITE.items() if name.startswith(start)), "")
+        if "no such table" in str(problem.orig):
+            text = "broken"
         if not name:
             text = "away" if code is None or code.startswith(("08", "28", "3D", "57P")) else _POSTGRESQL.get(code, "")
     elif isinstance(problem, PoolTimeoutError):
