@@ -68,12 +68,9 @@ def restore(engine: Engine, file: Path, *, replace: bool = False) -> Mapping[str
         with _opened(copy) as source_engine:
             _up_to_date(source_engine, file)
             migrate(engine)
-            with (
-                _moment(source_engine) as source,
-                transaction(engine, writes=True, what="saved plans") as target,
-            ):
+            with _moment(source_engine) as source, transaction(engine, writes=True) as target:
                 if engine.dialect.name == "postgresql":  # SQLite lets one write at a time
-                    # Every save writes to it; those that wait hold none of what is deleted here.
+                    # Every save of a plan writes to it first; those that wait hold none of what is deleted here.
                     target.execute(text(f"LOCK TABLE {PLANS.name} IN SHARE ROW EXCLUSIVE MODE"))
                 if not replace:
                     _empty(engine, target)
