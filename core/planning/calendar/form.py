@@ -126,7 +126,7 @@ MOST = replace(
         nothing=math.nan,
         placeholder="any",
         part=CALENDAR,
-        help="What the plan may cost on the pool that it runs on, such as $12M.",
+        help="What the plan may cost on the pool that it runs on, such as $12M. Empty: the plan’s most money.",
     ),
     quiet=True,
 )
