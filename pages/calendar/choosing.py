@@ -1,4 +1,4 @@
-"""Calendar and cost, which pool: the plan on each over its nodes, with a button that makes one the plan."""
+"""Calendar and cost, which pool: the runs on each over its nodes, with a button that makes one the plan."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from dataclasses import replace
 
 import streamlit as st
 
-from core.planning.calendar.form import MOST, POOLS, pool_texts
+from core.planning.calendar.form import MOST, POOLS, RUN_FIELDS, calendar_request, pool_texts
 from core.planning.cost.choose_pools import PoolChoice, choose_pools
-from core.planning.cost.form import prices_of
+from core.planning.cost.form import CAPITAL, YEARS, prices_of
 from core.planning.form.plan_form import ACCELERATOR, COUNT, named_plan
 from core.views.calendar import text_pools as text
 from core.views.calendar.pool_chart import pools
 from core.views.common.markup import markdown_text
 from core.wording import dollars
+from pages.calendar.form import FORM
 from pages.calendar.inputs import CalendarInputs
 from pages.common import show
 from pages.common.inputs import Inputs
@@ -41,7 +42,9 @@ def _choices(inputs: Inputs, a: CalendarInputs) -> None:
         return
     keeps = replace(plan.keeps, dollars=limit if math.isnan(v[MOST.id]) else v[MOST.id])
     plan = replace(plan, keeps=keeps)
-    lines = choose_pools(plan, request.fleet, request.start, due, prices_of(reading))
+    anywhere = calendar_request(FORM.parse({**reading.texts, **_on_no_pool()})).runs
+    runs = tuple(replace(run, plan=replace(run.plan, keeps=keeps)) for run in anywhere)
+    lines = choose_pools(runs, request.fleet, request.start, due, prices_of(reading))
     show.takeaway(text.sentence(lines))
     days = float((due - request.start).days + 1)
     show.chart(pools(lines, keeps, days, TOKENS), alt=text.picture(lines), key="calendar:pools")
@@ -64,8 +67,16 @@ def _choices(inputs: Inputs, a: CalendarInputs) -> None:
                 st.button(label, key=inputs.key(f"choose_{i}"), on_click=_take, args=(inputs, choice))
 
 
+def _on_no_pool() -> dict[str, str]:
+    """The texts of runs that are on the plan's cluster, on all of it."""
+    return {fields[name].id: "" for fields in RUN_FIELDS.values() for name in ("pool", "count")}
+
+
 def _take(inputs: Inputs, choice: PoolChoice) -> None:
-    """The plan on the accelerators of a way, at its price."""
-    texts = pool_texts(choice.pool, inputs.now(ACCELERATOR.id))
-    for name, typed in {**texts, COUNT.id: f"{choice.accelerators:,}"}.items():
+    """The plan on so many of a pool, as it is held, and every run on it."""
+    pool = choice.pool
+    texts = {**pool_texts(pool, inputs.now(ACCELERATOR.id)), COUNT.id: f"{choice.accelerators:,}", **_on_no_pool()}
+    if pool.holding == "owned" and not math.isnan(pool.capital):
+        texts |= {CAPITAL.id: f"{pool.capital:,.0f}", YEARS.id: f"{pool.years:g}"}
+    for name, typed in texts.items():
         inputs.put(name, typed)

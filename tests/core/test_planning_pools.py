@@ -323,7 +323,7 @@ OPEN = tuple(replace(pool, events=(), first=None, last=None) for pool in (OURS, 
 def lines(fleet: Fleet | None = None, due: date = DUE, **keeps: float | str) -> tuple[PoolLine, ...]:
     fleet = fleet or Fleet("H100 SXM", 512, pools=OPEN)
     plan = replace(PLAN, keeps=replace(PLAN.keeps, **keeps))  # type: ignore[arg-type]
-    return choose_pools(plan, fleet, START, due, replace(Prices(), kwh=0.08))
+    return choose_pools((Run("", plan),), fleet, START, due, replace(Prices(), kwh=0.08))
 
 
 def only_pool(line: str, **keeps: float | str) -> PoolLine:

@@ -1,7 +1,8 @@
-"""Which pool a plan should run on, and on how many of it: each pool over its nodes, with the days, dollars and limits
-of each number, the fewest that keep the deadline, and the most that keep money and power.
+"""Which pool a calendar's runs should be on, and on how many of it: each pool over its nodes, with the days, dollars
+and limits of each number, the fewest that keep the deadline, and the most that keep money and power.
 
-One plan is one job, on one pool: nothing here mixes accelerators. Accelerators come in whole nodes.
+Every run takes all of so many accelerators, on one pool: nothing here mixes accelerators, and runs go one after the
+other. Accelerators come in whole nodes.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _UNKNOWN = Interval.point(math.nan)
 
 @dataclass(frozen=True, slots=True)
 class PoolChoice:
-    """A plan on so many accelerators of a pool. dollars: of them alone, as the pool is held; unknown where its price
+    """The runs on so many accelerators of a pool. dollars: of them alone, as the pool is held; unknown where its price
     is. limits: all but memory, the deadline that of the calendar. problem: why it cannot be; the rest is empty then."""
 
     pool: Pool
@@ -52,7 +53,7 @@ class PoolChoice:
         return self.schedule.ends.mid if self.schedule else math.inf
 
     def in_time(self, level: float, later: int = 0) -> bool:
-        """Whether a share of such runs ends by the deadline, or so many days later, and the pool is open until then."""
+        """Whether a share of such runs ends by the deadline, or so many days later, and the pool is open so long."""
         s = self.schedule
         if s is None or s.due is None or s.days_beyond(s.runs[0], s.ends.mid):
             return False
@@ -79,7 +80,7 @@ class PoolChoice:
 
 @dataclass(frozen=True, slots=True)
 class PoolLine:
-    """A pool over how many of it run the plan. choices: on more and more nodes, no more than there are to have.
+    """A pool over how many of it the runs take. choices: on more and more nodes, no more than there are to have.
 
     in_time: by the share of such runs that has to end by the deadline, the fewest of which it does; later: a week after
     it, at the plan's own share. None where no number does; more than the pool has may be. affordable, powered: the most
@@ -128,7 +129,7 @@ def rentable(count: int) -> tuple[Pool, ...]:
 class _Asked:
     """What is asked of a pool, and the choices that were worked out."""
 
-    plan: Plan
+    runs: tuple[Run, ...]
     fleet: Fleet
     start: date
     due: date
@@ -141,31 +142,36 @@ class _Asked:
         return find_accelerator(self.pool.accelerator).node_size
 
     def at(self, count: int) -> PoolChoice:
-        """The plan as the only run of a calendar, on so many of the pool."""
+        """The runs on so many of the pool."""
         if count not in self.known:
             self.known[count] = self._choice(count)
         return self.known[count]
 
     def _choice(self, count: int) -> PoolChoice:
         pool = self.pool
-        # What the plan does not take stands in first for what is out.
+        # What runs do not take stands in first for what is out.
         out = ((event, event.accelerators - max(0, pool.usable - count)) for event in pool.events)
         events = tuple(replace(event, accelerators=left) for event, left in out if left > 0)
         pool = replace(pool, accelerators=count + pool.spares, events=events)
-        if own := pool.name == OWN_CLUSTER:
-            fleet, plan = replace(self.fleet, accelerators=pool.accelerators, pools=()), self.plan
-        else:
-            fleet, plan = replace(self.fleet, pools=(pool,)), plan_on(pool, self.plan)
-        run = Run(pool.name, replace(plan, find="time", accelerators=float(count)), pool=None if own else pool)
+        own = pool.name == OWN_CLUSTER
+        fleet = replace(self.fleet, accelerators=count + pool.spares, pools=()) if own else self.fleet
+        runs = [
+            replace(
+                run,
+                plan=replace(run.plan if own else plan_on(pool, run.plan), find="time", accelerators=float(count)),
+                pool=None if own else pool,
+            )
+            for run in self.runs
+        ]
         try:
-            s = schedule(fleet, [run], self.start, self.due)
+            s = schedule(fleet if own else replace(fleet, pools=(pool,)), runs, self.start, self.due)
         except BudgetError as problem:
             return PoolChoice(self.pool, count, problem=str(problem))
         dollars = pool_costs(s, self.prices)[0].total
         return PoolChoice(self.pool, count, s, dollars, shared_checks(s, dollars))
 
     def fewest(self, level: float, later: int = 0) -> PoolChoice | None:
-        """The plan on the fewest that end by the deadline, or so many days later. Days go nearly with one over how
+        """The runs on the fewest that end by the deadline, or so many days later. Days go nearly with one over how
         many there are: it is sought from there, in growing steps of whole nodes."""
         if self.pool.first and (self.pool.first - self.due).days > later:
             return None
@@ -214,16 +220,18 @@ def levels_of(plan: Plan) -> tuple[float, ...]:
 
 
 _OF_CATALOGUE = 5
-"""Accelerators of the catalogue that are held against each other: those on which the plan is in time for least."""
+"""Accelerators of the catalogue that are held against each other: those on which the runs are in time for least."""
 
 
 @lru_cache(maxsize=16)
-def choose_pools(plan: Plan, fleet: Fleet, start: date, due: date, prices: Prices) -> tuple[PoolLine, ...]:
-    """The plan on each pool of the fleet, own ones first, and where none is rented on those of the catalogue."""
+def choose_pools(runs: tuple[Run, ...], fleet: Fleet, start: date, due: date, prices: Prices) -> tuple[PoolLine, ...]:
+    """The runs on each pool of the fleet, own ones first, and where none is rented on those of the catalogue. The pools
+    that they name, and how many they take, are not looked at."""
+    plan = runs[0].plan
     pools = sorted((fleet.cluster, *fleet.pools), key=lambda pool: math.isinf(_most(pool)))
-    asked = [_Asked(plan, fleet, start, due, prices, pool) for pool in pools]
+    asked = [_Asked(runs, fleet, start, due, prices, pool) for pool in pools]
     if all(math.isfinite(_most(pool)) for pool in pools):
-        some = [_Asked(plan, fleet, start, due, prices, pool) for pool in rentable(int(plan.accelerators))]
+        some = [_Asked(runs, fleet, start, due, prices, pool) for pool in rentable(fleet.accelerators)]
         in_time = ((one, one.fewest(plan.keeps.level)) for one in some)
         ranked = sorted((choice.dollars.mid, i, one) for i, (one, choice) in enumerate(in_time) if choice)
         asked += [one for _, _, one in ranked[:_OF_CATALOGUE]]
@@ -235,9 +243,9 @@ _FEWER, _POINTS = 8, 7
 
 
 def _line(asked: _Asked) -> PoolLine:
-    level = asked.plan.keeps.level
-    in_time = {share: asked.fewest(share) for share in levels_of(asked.plan)}
-    later = asked.fewest(level, WEEK)
+    plan = asked.runs[0].plan
+    in_time = {share: asked.fewest(share) for share in levels_of(plan)}
+    later = asked.fewest(plan.keeps.level, WEEK)
     most, node = _most(asked.pool), asked.node
     fewest = [choice.accelerators for choice in (*in_time.values(), later) if choice]
     end = most if math.isfinite(most) else max(asked.pool.usable, node * round(1.5 * max(fewest, default=0) / node))

@@ -1,4 +1,4 @@
-"""Picture of the pools that a plan could run on: dollars against days, a line for each over its nodes."""
+"""Picture of the pools that runs could be on: dollars against days, a line for each over its nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pools over how many of them run a plan, in words and table cells."""
+"""Pools over how many of them the runs of a calendar take, in words and table cells."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from core.views.plan.text_limits import missed, together
 from core.wording import dollars, listed, percent, rent
 
 NOTE = (
-    "A run uses one pool: no job mixes accelerators of two. Accelerators come in whole nodes; dollars are of those "
-    "that the plan takes, as their pool is held, in the middle of the range. What other pools cost while they idle is "
-    "in the bill. P50 is the middle of the range: half of such runs end later."
+    "All runs are on one pool here, one after the other, each on all of so many accelerators: no job mixes those of "
+    "two. Accelerators come in whole nodes; dollars are of those that the runs take, as their pool is held, in the "
+    "middle of the range. What other pools cost while they idle is in the bill. P50 is the middle of the range."
 )
 
 
@@ -111,7 +111,7 @@ def lacks(choice: PoolChoice) -> list[str]:
 
 
 def sentence(lines: Sequence[PoolLine]) -> str:
-    """On which pools the plan meets every limit, and what the nearest lacks where on none."""
+    """On which pools the runs meet every limit, and what the nearest lacks where on none."""
     good = sorted((best for line in lines if (best := line.best)), key=_price)
     if good:
         best = good[0]
