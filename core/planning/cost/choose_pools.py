@@ -85,6 +85,7 @@ class PoolLine:
     in_time: by the share of such runs that has to end by the deadline, the fewest of which it does; later: a week after
     it, at the plan's own share. None where no number does; more than the pool has may be. affordable, powered: the most
     that keep money and power; endless where any number does, NaN where that is unknown or there is no such limit.
+    best: the fewest that meet every limit, memory too; None where none does.
     """
 
     pool: Pool
@@ -93,16 +94,12 @@ class PoolLine:
     later: PoolChoice | None
     affordable: float
     powered: float
+    best: PoolChoice | None
 
     @property
     def most(self) -> float:
         """Accelerators that there are to have; of what is rented any number."""
         return _most(self.pool)
-
-    @property
-    def best(self) -> PoolChoice | None:
-        """The fewest that meet every limit; None where none does."""
-        return next((choice for choice in self.choices if choice.meets), None)
 
     @property
     def nearest(self) -> PoolChoice:
@@ -253,4 +250,5 @@ def _line(asked: _Asked) -> PoolLine:
     counts = {asked.pool.usable, int(end), *fewest, *(max(node, node * round(step / node)) for step in steps)}
     choices = tuple(asked.at(count) for count in sorted(counts) if count <= end)
     kept = (asked.most_that_keep(name, choices) for name in ("money", "power"))
-    return PoolLine(asked.pool, choices, in_time, later, *kept)
+    best = next((choice for choice in choices if choice.meets), None)
+    return PoolLine(asked.pool, choices, in_time, later, *kept, best)

@@ -10,10 +10,11 @@ from core.planning.comparison.comparison import front
 from core.planning.cost.choose_pools import PoolChoice, PoolLine
 from core.planning.plan import PlanLimits
 from core.units import format_duration
-from core.views.calendar.text_pools import lacks, name, pool_name
+from core.views.calendar.text_pools import name, pool_name
 from core.views.common.chart import SANS, Figure, apart, as_typed, axis, label, layout
 from core.views.common.palette import Palette
 from core.views.plan.charts import scale_for
+from core.views.plan.text_limits import missed
 from core.wording import rent
 
 _HEIGHT, _PLOT, _LINE, _ASIDE = 380, 290, 15, 9
@@ -77,7 +78,7 @@ def _line(some: Sequence[PoolChoice], on: Sequence[bool], colour: str, size: flo
         },
         "customdata": [
             f"{as_typed(name(choice))}<br>{format_duration(86400 * choice.days, 3)}, {rent(choice.dollars.mid)}"
-            f"<br>{'meets every limit' if choice.meets else '; '.join(lacks(choice))}"
+            f"<br>{'; '.join(missed(choice.limits)) or 'misses none of them'}"
             for choice in some
         ],
         "hovertemplate": "%{customdata}<extra></extra>",
