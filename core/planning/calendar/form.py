@@ -154,7 +154,7 @@ def shape_text(text: str) -> str:
     if text.startswith("{"):
         said = read_config(text)
         if said.spec is None or not said.clean:
-            raise QuantityError(said.text.replace("**", ""))
+            raise QuantityError(said.text.replace("**", "").removesuffix(" The shape stays as it was."))
         return write_spec(said.spec)
     try:
         read_model(text)
