@@ -105,9 +105,10 @@ class PoolLine:
     def nearest(self) -> PoolChoice:
         """`best`, or else what misses the fewest limits: of those the fewest in time, or the soonest."""
 
-        def far(choice: PoolChoice) -> tuple[int, float, int]:
+        def far(choice: PoolChoice) -> tuple[bool, int, float, int]:
             missed = sum(check.met is False for check in choice.limits)
-            return missed, 0.0 if choice.keeps("deadline") else choice.days, choice.accelerators
+            late = 0.0 if choice.keeps("deadline") else choice.days
+            return bool(choice.problem), missed, late, choice.accelerators
 
         return self.best or min(self.choices, key=far)
 
@@ -249,6 +250,6 @@ def _line(asked: _Asked) -> PoolLine:
     steps = (end * _FEWER ** (-i / (_POINTS - 1)) for i in range(1, _POINTS))
     counts = {asked.pool.usable, int(end), *fewest, *(max(node, node * round(step / node)) for step in steps)}
     choices = tuple(asked.at(count) for count in sorted(counts) if count <= end)
-    kept = (asked.most_that_keep(name, choices) for name in ("money", "power"))
+    affordable, powered = (asked.most_that_keep(name, choices) for name in ("money", "power"))
     best = next((choice for choice in choices if choice.meets), None)
-    return PoolLine(asked.pool, choices, in_time, later, *kept, best)
+    return PoolLine(asked.pool, choices, in_time, later, affordable, powered, best)

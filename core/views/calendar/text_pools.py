@@ -122,7 +122,9 @@ def sentence(lines: Sequence[PoolLine]) -> str:
             f"**{len(good)} of {len(lines)}** pools {verb} every limit; the best is **{name(best)}**{cost}"
             f"{f', {chance}' if chance else ''}."
         )
-    nearest = min((line.nearest for line in lines), key=lambda choice: (len(lacks(choice)), _price(choice)))
+    nearest = min(
+        (line.nearest for line in lines), key=lambda choice: (bool(choice.problem), len(lacks(choice)), _price(choice))
+    )
     return f"No pool meets every limit. The nearest is **{name(nearest)}**: {listed(lacks(nearest))}."
 
 
