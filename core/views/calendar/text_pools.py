@@ -32,15 +32,11 @@ def caption(due: date) -> str:
 
 def headings(plan: Plan) -> tuple[str, ...]:
     """Of the table: a column for each limit, and for all."""
-    levels = [f"in time, {_share(level)}" for level in levels_of(plan)]
-    week = f"{WEEK} days later, {plan.keeps.certainty}"
-    money = () if math.isnan(plan.keeps.dollars) else (f"within {dollars(plan.keeps.dollars)}",)
-    power = () if math.isnan(plan.keeps.watts) else (f"within {format_quantity(plan.keeps.watts, 'watts', 3)}",)
-    return ("pool", "all of it", *levels, week, *money, *power, "meets all")
-
-
-def _share(level: float) -> str:
-    return f"P{round(100 * level)}"
+    first, *others = (f"P{round(100 * level)}" for level in levels_of(plan))
+    week = f"{WEEK} days later" if plan.keeps.certainty == first else f"{plan.keeps.certainty}, {WEEK} days later"
+    money = () if math.isnan(plan.keeps.dollars) else (f"≤ {dollars(plan.keeps.dollars)}",)
+    power = () if math.isnan(plan.keeps.watts) else (f"≤ {format_quantity(plan.keeps.watts, 'watts', 3)}",)
+    return ("pool", "all of it", f"in time, {first}", *others, week, *money, *power, "meets all")
 
 
 def pool_name(pool: Pool) -> str:
