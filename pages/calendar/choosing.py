@@ -1,70 +1,82 @@
-"""Calendar and cost, which pool: the plan on each, and on the fewest to rent, with a button that makes one the plan."""
+"""Calendar and cost, which pool: the runs on each over its nodes, with a button that makes one the plan."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import streamlit as st
 
-from core.dates import format_day
-from core.planning.calendar.form import MOST, POOLS, pool_texts
-from core.planning.cost.choose_pools import PoolChoice, choose_pools, other_terms
-from core.planning.cost.form import prices_of
+from core.planning.calendar.form import MOST, POOLS, RUN_FIELDS, calendar_request, pool_texts
+from core.planning.cost.choose_pools import PoolChoice, choose_pools
+from core.planning.cost.form import CAPITAL, YEARS, prices_of
 from core.planning.form.plan_form import ACCELERATOR, COUNT, named_plan
 from core.views.calendar import text_pools as text
+from core.views.calendar.pool_chart import pools
 from core.views.common.markup import markdown_text
 from core.wording import dollars
+from pages.calendar.form import FORM
 from pages.calendar.inputs import CalendarInputs
 from pages.common import show
 from pages.common.inputs import Inputs
-
-_SHOWN = 9
-"""Ways in the table; the catalogue alone has twice as many."""
+from pages.common.theme import TOKENS
 
 
 def choosing(inputs: Inputs, a: CalendarInputs) -> None:
     """The fold. Nothing is worked out before it is opened."""
-    title = "Which of ours, or how many to rent: the plan on each pool, by deadline and money"
+    title = "Which of ours, or how many to rent: dollars against days of each pool, and the least for each limit"
     with show.more(inputs, title, MOST, key="fold_choice") as more:
         if more.open:
-            with st.columns([1, 3])[0]:
-                inputs.draw(MOST)
             _choices(inputs, a)
 
 
 def _choices(inputs: Inputs, a: CalendarInputs) -> None:
     reading, request = inputs.reading, a.question
     v = reading.values
-    due = request.due
+    plan, due = named_plan(reading), request.due
+    limit = plan.keeps.dollars
+    with st.columns([1, 3])[0]:
+        inputs.draw(MOST, placeholder="any" if math.isnan(limit) else dollars(limit))
     if not due:
         show.note("Type a deadline: without one, the fewest accelerators are not known.")
         return
-    most: float = v[MOST.id]
-    plan = named_plan(reading)
-    choices = choose_pools(plan, request.fleet, request.start, due, most, prices_of(reading))
-    limits = format_day(due)
-    limits += "" if math.isnan(most) else f" and {dollars(most)}"
-    limits += " and the plan’s limits" if plan.keeps.typed else ""
-    show.takeaway(text.sentence(choices, limits))
+    keeps = replace(plan.keeps, dollars=limit if math.isnan(v[MOST.id]) else v[MOST.id])
+    plan = replace(plan, keeps=keeps)
+    anywhere = calendar_request(FORM.parse({**reading.texts, **_on_no_pool()})).runs
+    runs = tuple(replace(run, plan=replace(run.plan, keeps=keeps)) for run in anywhere)
+    lines = choose_pools(runs, request.fleet, request.start, due, prices_of(reading))
+    show.takeaway(text.sentence(lines))
+    days = float((due - request.start).days + 1)
+    show.chart(pools(lines, keeps, days, TOKENS), alt=text.picture(lines), key="calendar:pools")
+    headings = text.headings(plan)
     show.small_table(
-        [show.Column(heading, numeric=i in (1, 4, 5, 6), whole=i == 2) for i, heading in enumerate(text.CHOICES)],
-        [[show.remarked(*cell) for cell in row] for row in text.rows(choices[:_SHOWN])],
-        caption=f"Of {len(choices)} ways the best {_SHOWN}" if len(choices) > _SHOWN else "",
+        [show.Column(heading, numeric=0 < i < len(headings) - 1) for i, heading in enumerate(headings)],
+        [[show.remarked(*cell) for cell in row] for row in text.rows(lines, plan)],
+        caption=text.caption(due),
     )
-    if found := other_terms(choices, plan, request.fleet, request.start, due, prices_of(reading)):
-        show.note(text.terms(found))
+    if terms := text.terms(lines, plan):
+        show.note(terms)
     yours = "" if v[POOLS.id].pools else " Type pools above to have yours among them."
     show.note(text.NOTE + yours)
     show.note("Make one the plan:")
     with st.container(horizontal=True):
-        for i, choice in enumerate(choices[:_SHOWN]):
-            if choice.schedule and choice.pool != request.fleet.cluster:
-                label = markdown_text(text.way(choice))
+        for i, line in enumerate(lines):
+            choice = line.nearest
+            if choice.schedule and line.pool != request.fleet.cluster:
+                label = markdown_text(text.name(choice))
                 st.button(label, key=inputs.key(f"choose_{i}"), on_click=_take, args=(inputs, choice))
 
 
+def _on_no_pool() -> dict[str, str]:
+    """The texts of runs that are on the plan's cluster, on all of it."""
+    return {fields[name].id: "" for fields in RUN_FIELDS.values() for name in ("pool", "count")}
+
+
 def _take(inputs: Inputs, choice: PoolChoice) -> None:
-    """The plan on the accelerators of a way, at its price."""
-    texts = pool_texts(choice.pool, inputs.now(ACCELERATOR.id))
-    for name, typed in {**texts, COUNT.id: f"{choice.accelerators:,}"}.items():
+    """The plan on so many of a pool, as it is held, and every run on it."""
+    pool = choice.pool
+    texts = {**pool_texts(pool, inputs.now(ACCELERATOR.id)), COUNT.id: f"{choice.accelerators:,}", **_on_no_pool()}
+    if pool.holding == "owned" and not math.isnan(pool.capital):
+        texts |= {CAPITAL.id: f"{pool.capital:,.0f}", YEARS.id: f"{pool.years:g}"}
+    for name, typed in texts.items():
         inputs.put(name, typed)

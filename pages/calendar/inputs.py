@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import streamlit as st
 
 from core.budget.errors import BudgetError
-from core.planning.calendar.form import CLOSED, COUNTED, DUE, MONTHLY, POOLS, RUN_FIELDS, SPARE, START, calendar_request
+from core.planning.calendar.form import (
+    CLOSED,
+    COUNTED,
+    DUE,
+    MONTHLY,
+    POOLS,
+    RUN_FIELDS,
+    SPARE,
+    START,
+    calendar_request,
+    shape_text,
+)
 from core.planning.calendar.form import CalendarRequest as Question
 from core.planning.calendar.schedule import Schedule
 from core.planning.cost.bill import CostOption
@@ -15,6 +28,7 @@ from core.planning.cost.form import prices_of
 from core.planning.cost.pool_bill import ways_to_pay
 from core.planning.form.limits import DEADLINE
 from core.planning.form.whole_run import DRAW, PUE
+from core.units import QuantityError
 from core.views.plan import text
 from pages.calendar.form import FORM
 from pages.calendar.pools import pools
@@ -64,6 +78,13 @@ def draw_question(inputs: Inputs) -> None:
                     inputs.draw(field)
 
 
+def _shape_of(inputs: Inputs, name: str) -> None:
+    """A config.json that was pasted becomes the text of its shape, which a link can carry."""
+    with suppress(QuantityError):
+        if (text := inputs.now(name).strip()).startswith("{"):
+            inputs.put(name, shape_text(text))
+
+
 def draw_runs(inputs: Inputs) -> None:
     """The pools of the fleet, and a row of fields for each run."""
     several = bool(inputs.reading.values[POOLS.id].pools)
@@ -76,5 +97,6 @@ def draw_runs(inputs: Inputs) -> None:
             cells = st.columns([*_WIDTHS, 1.0][: len(fields)], vertical_alignment="bottom")
             for cell, field in zip(cells, fields, strict=True):
                 with cell:
-                    inputs.draw(field, label=field.label.removeprefix("Run ").replace(",", " ·"))
+                    said = field.label.removeprefix("Run ").replace(",", " ·")
+                    inputs.draw(field, label=said, changed=partial(_shape_of, inputs, field.id))
     show.input_errors(inputs)

@@ -287,8 +287,8 @@ def test_a_way_of_the_choice_becomes_the_plan() -> None:
     texts = {**SMALL, "pools": FLEET, "due": "2027-01-29", "most": "$1M"}
     app = opened(CALENDAR, texts)
     fold(app, "y_fold_choice", open=True)
-    assert "keep" in stripped("\n".join(bodies(app, "np-takeaway")))
-    button = next(button for button in app.button if button.label == "burst, all of it")
+    assert "meets every limit; the best is 144 H200 SXM (burst)" in stripped("\n".join(bodies(app, "np-takeaway")))
+    button = next(button for button in app.button if button.label == "144 H200 SXM (burst)")
     button.click().run()
     link = linked(app)
-    assert (link["p_gpu"], link["p_count"], link["p_price"]) == ("H200 SXM", "128", "2.6")
+    assert (link["p_gpu"], link["p_count"], link["p_price"]) == ("H200 SXM", "144", "2.6")

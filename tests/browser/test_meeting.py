@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from core.planning.comparison.comparison import compare_plan
+from core.planning.plan import OWN
 from core.views.plan.text import sentence
 from core.wording import plain
 from pages.common.registry import CALENDAR, COMPARE, COMPUTE, MEMORY, PARALLEL, SAVED
@@ -137,36 +138,43 @@ class Visitor:
         go(self.page, name, to)
 
 
-POOLS = """ours: 512 H100 SXM owned $30,000 over 4 years
-lab: 1,024 H200 SXM rented $3.00-3.50/h
-cloud: 512 B200 rented $4.50-6.00/h"""
+POOLS = """ours: 256 H100 SXM owned $15,000 over 2 years
+lab: 512 H200 SXM rented $3.00-3.50/h
+cloud: 256 B200 rented $4.50-6.00/h"""
+
+MIXTURE = (
+    "layers=44 hidden=4096 heads=64 kv_heads=8 head_dim=128 ffn=0 vocab=151552 glu=yes tied_head=no "
+    "experts.count=112 experts.per_token=6 experts.width=1536 experts.shared=1"
+)
+"""98B parameters, of which 10B are active."""
 
 
-def test_a_team_decides_between_its_pools_in_forty_clicks(
+def test_a_team_decides_between_models_and_pools_with_every_stage_in_forty_clicks(
     open_page: Callable[..., Page], browser: Browser, tmp_path: Path
 ) -> None:
-    """512 owned H100, or 1,024 H200 or 512 B200 to rent, for 30B on 10T tokens in 120 days, 2 MW and $12 M."""
+    """A 32B or a 100B-A10B on 8T tokens, then 200B at 64k, then fine-tuning; 256 owned H100, or H200 or B200 to rent;
+    90 days, $6 M and 1 MW."""
     page = open_page(COMPUTE.url_path)
     visitor = Visitor(page)
-    visitor.enter("Parameters", "30B")
-    visitor.enter("Tokens", "10T")
-    visitor.enter("How many", "512")
-    visitor.enter("Deadline", "120 days")
-    visitor.enter("Most money", "12M")
+    visitor.enter("Parameters", "32B")
+    visitor.enter("Tokens", "8T")
+    visitor.enter("How many", "256")
+    visitor.enter("Deadline", "90 days")
+    visitor.enter("Most money", "6M")
     visitor.open("Limits")
-    visitor.enter("Most power", "2 MW")
+    visitor.enter("Most power", "1 MW")
     page.keyboard.press("Escape")
     visitor.press("Compare")
-    for accelerator, count in (("H200 SXM", "1,024"), ("B200", "512")):
-        visitor.choose("Accelerator", accelerator)
-        visitor.enter("How many", count)
-        visitor.press("Compare")
-    visitor.follow("3 of 6 compared", COMPARE.url_path)
+    visitor.choose("Model", OWN)
+    visitor.open("Shape")
+    visitor.enter("The whole shape as text", MIXTURE)
+    page.keyboard.press("Escape")
+    visitor.press("Compare")
+    visitor.follow("2 of 6 compared", COMPARE.url_path)
     said = answer(page)
-    assert "Meets all limits: two of three, 1,024 × H200 SXM (deadline" in said
-    assert len(re.findall(r"deadline \d+ % likely", said)) == 2
+    assert re.search(r"None of two meets all limits: Own shape .* \(deadline \d+ % likely\) misses 90 days", said), said
 
-    # Which of them, with those that are owned: on their pools, with the same limits.
+    # The mixture, with its stages, on whichever pool keeps the limits.
     visitor.follow(CALENDAR.name, CALENDAR.url_path)
     visitor.click(page.locator("summary").filter(has_text="Pools beside"))
     pools = page.locator("textarea:visible").first
@@ -174,19 +182,31 @@ def test_a_team_decides_between_its_pools_in_forty_clicks(
     pools.fill(POOLS)
     pools.press("Control+Enter")
     settle(page)
+    for run in (2, 3):
+        visitor.actions += 1
+        page.get_by_role("slider", name="Runs").press("ArrowRight")
+        expect(page.get_by_label(f"{run} · tokens", exact=True)).to_be_visible()
+        settle(page)
+    for run, tokens, length in ((2, "200B", "64k"), (3, "5B", "8k")):
+        visitor.enter(f"{run} · tokens", tokens)
+        visitor.enter(f"{run} · sequence", length)
+        visitor.choose(f"{run} · waits for", f"run {run - 1}")
     visitor.click(page.locator("summary").filter(has_text="Which of ours"))
-    expect(page.locator("td").filter(has_text="ours, all of it")).to_be_visible()
-    visitor.press("cloud, all of it")
-    assert "B200" in page.locator(".np-plan").inner_text()
+    expect(page.get_by_role("cell", name="256 H100 SXM, owned")).to_be_visible()
+    takeaway = page.locator(".np-takeaway").filter(has_text="every limit")
+    decided = re.search(r"the best is ([\d,]+) (\w+)", takeaway.inner_text())
+    assert decided, takeaway.inner_text()
+    visitor.click(page.get_by_role("button", name=decided[0].removeprefix("the best is ")).first)
+    assert decided[2] in page.locator(".np-plan").inner_text()
     limits = page.locator(".np-note").filter(has_text="limits:").first
     expect(limits).to_contain_text("Meets all 4 limits")
+    expect(limits).to_contain_text("% likely")
 
     visitor.open("Save")
     visitor.enter("Name", AGREED)
     visitor.click(page.get_by_test_id("stPopoverBody").get_by_role("button", name="Save", exact=True))
     page.keyboard.press("Escape")
-    visitor.follow(COMPUTE.name, COMPUTE.url_path)
-    decided = answer(page)
+    agreed = answer(page)
     link = page.get_by_role("button", name="Copy link").get_attribute("data-link") or ""
     visitor.click(page.get_by_text("Take it away").first)
     with page.expect_download() as download:
@@ -195,7 +215,7 @@ def test_a_team_decides_between_its_pools_in_forty_clicks(
     file = tmp_path / download.value.suggested_filename
     download.value.save_as(file)
     with opened(browser, file, "light", 1280) as report:
-        assert decided.partition(".")[0] in report.locator(".answer").first.inner_text().replace(NO_BREAK, " ")
-    other = open_page(f"{COMPUTE.url_path}?{urlsplit(link).query}")
-    assert answer(other) == decided
+        assert agreed.partition(".")[0] in report.locator(".answer").first.inner_text().replace(NO_BREAK, " ")
+    other = open_page(f"{CALENDAR.url_path}?{urlsplit(link).query}")
+    assert answer(other) == agreed
     assert page.problems == other.problems == []  # type: ignore[attr-defined]

@@ -15,8 +15,9 @@ from core.budget.errors import BudgetError
 from core.dates import parse_day
 from core.formula import derivation
 from core.limits import limit
+from core.models.configs.custom import read_model
 from core.planning.calendar.dates import Closed, between, lasting, moment, parse_closed, pauses_from, quarter, when
-from core.planning.calendar.form import CALENDAR_FIELDS, RUN_FIELDS, calendar_request, texts_of
+from core.planning.calendar.form import CALENDAR_FIELDS, RUN_FIELDS, calendar_request, described, texts_of
 from core.planning.calendar.presets import PRESETS
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
 from core.planning.cost.bill import Prices, costs
@@ -24,7 +25,7 @@ from core.planning.cost.form import MONEY_FIELDS
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_form, plan_from
 from core.planning.plan import Plan
-from core.units import QuantityError
+from core.units import QuantityError, format_count
 from core.views.calendar import text as calendar_text
 from core.views.calendar.charts import calendar
 from core.views.calendar.ics import as_ics
@@ -276,6 +277,28 @@ def test_a_model_is_a_name_or_a_number() -> None:
     assert [run.plan.parameters for run in runs][1:] == [8e9, 1e9]
     (problem,) = FORM.parse({"r1m": "Llama 3.1 9B"}).problems
     assert "Llama 3.1 8B" in problem.message
+
+
+def test_a_run_has_a_shape_of_its_own() -> None:
+    """As text, or as a config.json; the others keep theirs, and a link to one run carries it."""
+    own = "layers=64 hidden=5120 heads=40 kv_heads=8 head_dim=128 ffn=25600 vocab=151936 glu=yes tied_head=no"
+    config = (
+        '{"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32, '
+        '"num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256, "hidden_act": "silu", '
+        '"tie_word_embeddings": false, "max_position_embeddings": 8192}'
+    )
+    reading = FORM.parse({**ONE, "runs": "3", "r1m": own, "r2m": config})
+    assert not reading.problems
+    first, second, third = calendar_request(reading).runs
+    assert first.plan.known
+    assert second.plan.known
+    assert (first.plan.known, second.plan.known.parameters) == (read_model(own), 8_030_261_248)
+    assert third.plan.parameters == 1e9
+    assert described(first).startswith(f"{format_count(first.plan.known.parameters)} parameters, ")
+    assert plan_from(texts_of(reading, first)).known == first.plan.known
+    for text in (own.replace("64", "0"), config.replace("llama", "unheard of"), '{"model_type": 1', "a=b"):
+        (problem,) = FORM.parse({"r1m": text}).problems
+        assert problem.field == "r1m"
 
 
 def test_marks_in_a_name_are_no_markup() -> None:

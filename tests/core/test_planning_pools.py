@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from datetime import date, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -18,15 +19,16 @@ from core.planning.calendar.form import CALENDAR_FIELDS, calendar_request, texts
 from core.planning.calendar.pools import EXAMPLES, Pool, PoolEvent, parse_pools, plan_on, pool_line
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
 from core.planning.cost.bill import Prices
-from core.planning.cost.choose_pools import PoolChoice, choose_pools, other_terms
+from core.planning.cost.choose_pools import PoolLine, choose_pools
 from core.planning.cost.form import MONEY_FIELDS
 from core.planning.cost.pool_bill import PoolCost, pool_costs, ways_to_pay
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_form, plan_from
-from core.planning.plan_limits import all_checks
 from core.units import QuantityError
 from core.views.calendar import text as calendar_text
 from core.views.calendar import text_fit, text_pools
+from core.views.calendar.pool_chart import pools
+from core.views.common.palette import LIGHT
 from core.views.cost import text as cost_text
 from core.views.plan.text_memory import gib, laid_out
 from tests.core.sentence_facts import says
@@ -96,7 +98,7 @@ def test_lines_are_read_as_a_person_types_them() -> None:
         ("a: 16 H100 rented from 2027-05-01 to 2027-02-01", "before it begins"),
         ("a: 16 H100 rented from 2027-02-30", "not a day of the calendar"),
         ("a: 16 H100 rented from next week", "“from next week” cannot be read"),
-        ("a: 16 H100 rented $2.60", "cannot be read"),
+        ("a: 16 H100 rented $2.60", "Did you mean .2.60/h"),
     ],
 )
 def test_a_bad_line_is_said_with_its_number_and_an_example(line: str, message: str) -> None:
@@ -315,93 +317,142 @@ def test_the_bill_is_the_sum_of_its_pools_and_says_what_is_missing() -> None:
 
 PLAN = plan_from({"n": "30B", "tokens": "5T", "count": "512"})
 DUE = date(2027, 4, 30)
+WITHIN = float((DUE - START).days + 1)
+OPEN = tuple(replace(pool, events=(), first=None, last=None) for pool in (OURS, BURST, HELD))
 
 
-def ways(most: float = math.nan, due: date = DUE, fleet: Fleet | None = None) -> tuple[PoolChoice, ...]:
-    pools = tuple(replace(pool, events=(), first=None, last=None) for pool in (OURS, BURST, HELD))
-    return choose_pools(
-        PLAN, fleet or Fleet("H100 SXM", 512, pools=pools), START, due, most, replace(Prices(), kwh=0.08)
-    )
+def lines(fleet: Fleet | None = None, due: date = DUE, **keeps: Any) -> tuple[PoolLine, ...]:
+    fleet = fleet or Fleet("H100 SXM", 512, pools=OPEN)
+    plan = replace(PLAN, keeps=replace(PLAN.keeps, **keeps))
+    return choose_pools((Run("", plan),), fleet, START, due, replace(Prices(), kwh=0.08))
 
 
-def test_every_way_is_the_plan_on_its_pool_and_the_best_comes_first() -> None:
-    choices = ways()
-    assert {(choice.pool.name, choice.fewest) for choice in choices} == {
-        ("the plan’s cluster", False),
-        ("ours", False),
-        ("burst", False),
-        ("held", False),
-        ("burst", True),
-    }
-    assert [choice.meets for choice in choices] == sorted((choice.meets for choice in choices), reverse=True)
-    for choice in choices:
-        assert choice.schedule
-        days = answer(choice.schedule.runs[0].run.plan).middle.days
-        assert choice.schedule.ends.mid == pytest.approx(days)
-        assert choice.in_time == (days <= (DUE - START).days + 1)
-    for least in (1.0, min(choice.dollars for choice in choices) * 1.01):
-        assert sum(choice.affordable for choice in ways(least)) == sum(choice.dollars <= least for choice in choices)
+def only_pool(line: str, **keeps: Any) -> PoolLine:
+    return lines(Fleet("H100 SXM", 512, pools=(only(line),)), **keeps)[1]
 
 
-def test_the_fewest_to_rent_is_the_least_number_that_ends_in_time() -> None:
-    choice = next(choice for choice in ways() if choice.fewest)
-    assert choice.in_time
-    copy = 8  # of the model: they are asked for in whole ones
-    assert choice.accelerators % copy == 0
-    pool = replace(choice.pool, accelerators=choice.accelerators - copy)
-    run = Run("", replace(plan_on(pool, PLAN), accelerators=float(pool.accelerators)), pool=pool)
-    s = schedule(Fleet("H100 SXM", 512, pools=(pool,)), [run], START, DUE)
-    assert s.late(s.ends.mid) > 0
+def test_every_choice_is_the_plan_on_so_many_of_its_pool_and_own_ones_come_first() -> None:
+    found = lines()
+    assert [line.pool.name for line in found] == ["the plan’s cluster", "ours", "held", "burst"]
+    for line in found:
+        counts = [choice.accelerators for choice in line.choices]
+        assert counts == sorted(set(counts))
+        assert line.pool.usable in counts
+        assert line.pool.name == "burst" or counts[-1] == line.pool.usable
+        for choice in line.choices:
+            assert choice.schedule
+            plan = choice.schedule.runs[0].run.plan
+            assert choice.days == pytest.approx(answer(plan).middle.days)
+            assert plan.accelerators == choice.accelerators
+    whole = next(choice for choice in found[3].choices if choice.accelerators == BURST.usable)
+    assert whole.dollars == answer(replace(plan_on(BURST, PLAN), accelerators=1024.0)).dollars
 
 
 @pytest.mark.parametrize("sure", ["P50", "P75", "P90"])
-def test_the_fewest_end_in_time_at_the_probability_that_has_to_hold(sure: str) -> None:
-    """And other terms of the same pool: a week more takes fewer, ten more points take more."""
-    plan = replace(PLAN, keeps=replace(PLAN.keeps, certainty=sure))
-    fleet = Fleet("H100 SXM", 512, pools=(replace(BURST, accelerators=64, first=None, last=None),))
-    choices = choose_pools(plan, fleet, START, DUE, math.nan, Prices())
-    within = float((DUE - START).days + 1)
-    found = other_terms(choices, plan, fleet, START, DUE, Prices())
-    assert found
+def test_the_fewest_of_each_term_are_the_least_nodes_that_keep_it(sure: str) -> None:
+    level = PLAN.keeps.level if sure == "P50" else int(sure[1:]) / 100
+    for line in lines(certainty=sure):
 
-    def chance(choice: PoolChoice, accelerators: int, days: float) -> float:
-        run = replace(plan_on(choice.pool, plan), find="time", accelerators=float(accelerators))
-        return answer(run).range_of("days").below(days)
+        def chance(accelerators: int, days: float, pool: Pool = line.pool) -> float:
+            on = PLAN if pool.name == "the plan’s cluster" else plan_on(pool, PLAN)
+            return answer(replace(on, find="time", accelerators=float(accelerators))).range_of("days").below(days)
 
-    for choice, level, days in (
-        (found.way, plan.keeps.level, within),
-        (found.later, plan.keeps.level, within + 7),
-        (found.surer, found.level, within),
-    ):
-        assert chance(choice, choice.accelerators, days) >= level - 1e-9
-        assert chance(choice, choice.accelerators - 16, days) < level
-    assert found.later.accelerators <= found.way.accelerators < found.surer.accelerators
-    says(text_pools.terms(found), "A week more", f"In time with {round(100 * found.level)} %")
+        asked = [(choice, share, WITHIN) for share, choice in line.in_time.items()]
+        for choice, share, days in (*asked, (line.later, level, WITHIN + 7)):
+            assert choice
+            assert chance(choice.accelerators, days) >= share - 1e-9
+            assert chance(choice.accelerators - 8, days) < share
+        counts = [choice.accelerators for choice in line.in_time.values() if choice]
+        assert counts == sorted(counts)
+        assert level in line.in_time
+
+
+def test_the_most_that_keep_money_and_power_are_the_last_node_that_does() -> None:
+    line = lines()[-1]
+    assert math.isnan(line.affordable)
+    assert math.isnan(line.powered)
+    end = line.choices[-1]
+    assert end.schedule
+    watts = end.schedule.runs[0].answer.middle.peak_watts
+    half = lines(watts=watts / 2)[-1]
+    assert half.powered == end.accelerators // 16 * 8
+    middle = line.choices[len(line.choices) // 2]
+    some = lines(dollars=middle.dollars.mid)[-1]
+    assert middle.accelerators <= some.affordable < end.accelerators
+    assert (lines(dollars=1.0)[-1].affordable, lines(dollars=1e12)[-1].affordable) == (0, math.inf)
+    assert math.isnan(only_pool("x: 512 H100 owned", dollars=1e6).affordable)  # nobody typed its capital
+
+
+def test_what_is_out_is_made_up_for_by_what_the_plan_does_not_take() -> None:
+    line = only_pool("x: 512 H100 reserved $2/h, 64 out from 2027-02-01 to 2027-02-10")
+    (plain,) = (choice for choice in line.choices if choice.accelerators == 512)
+    assert plain.schedule
+    assert plain.schedule.runs[0].middle.paused == 10
+    for choice in line.choices:
+        if choice.schedule and choice.accelerators <= 512 - 64:
+            assert choice.schedule.runs[0].middle.paused == 0
 
 
 def test_maintenance_and_a_late_opening_take_more_accelerators() -> None:
     def fewest(closed: tuple[Closed, ...] = (), first: date | None = None) -> int:
-        pool = replace(BURST, first=first)
-        fleet = Fleet("H100 SXM", 512, closed=closed, pools=(pool,))
-        return next(choice for choice in ways(fleet=fleet) if choice.fewest).accelerators
+        fleet = Fleet("H100 SXM", 512, closed=closed, pools=(replace(BURST, first=first),))
+        choice = lines(fleet)[-1].in_time[0.5]
+        return choice.accelerators if choice else 0
 
     closed = (Closed(date(2027, 2, 1), date(2027, 2, 14)),)
     assert fewest() < fewest(closed) < fewest(closed, date(2027, 3, 1))
-    assert fewest(first=date(2027, 5, 1)) == 0  # after the deadline, which its problem says
+    assert fewest(first=date(2027, 5, 1)) == 0  # after the deadline
 
 
-def test_without_a_pool_to_rent_the_catalogue_is_one() -> None:
-    choices = ways(fleet=Fleet("H100 SXM", 512))
-    assert sum(choice.fewest for choice in choices) > 10
-    assert any(choice.pool.accelerator == "B200" for choice in choices if choice.fewest)
+def test_without_a_pool_to_rent_the_best_of_the_catalogue_are_some() -> None:
+    found = lines(Fleet("H100 SXM", 512, pools=(OURS,)))
+    catalogued = [line for line in found if line.pool.name == line.pool.accelerator]
+    assert len(catalogued) == 5
+    assert all(line.best for line in catalogued)
 
 
 def test_a_limit_that_nothing_meets_names_the_nearest() -> None:
-    for choices in (ways(most=1.0), ways(due=START), ways(most=1.0, due=START)):
-        text = text_pools.sentence(choices, "30 Apr 2027")
-        assert text.startswith("No way keeps")
-        assert {len(row) for row in text_pools.rows(choices)} == {len(text_pools.CHOICES)}
-    says(text_pools.sentence(ways(), "30 Apr 2027"), "ways keep", "the best is")
+    for keeps in ({"dollars": 1.0}, {"due": START}, {"dollars": 1.0, "watts": 1.0, "due": START}):
+        found = lines(**keeps)  # pyright: ignore[reportArgumentType]
+        assert text_pools.sentence(found).startswith("No pool meets every limit. The nearest is")
+    says(text_pools.sentence(lines()), "pools meet every limit", "the best is")
+    endless = replace(PLAN, tokens=PLAN.tokens * 200)
+    far = choose_pools((Run("x", endless),), Fleet("H100 SXM", 512, pools=(BURST,)), START, DUE, Prices())
+    some = [choice for line in far for choice in line.choices if choice.problem]
+    assert some
+    assert not any(line.nearest.problem for line in far if any(choice.schedule for choice in line.choices))
+    pools(far, endless.keeps, WITHIN, LIGHT)
+    says(text_pools.terms(lines(), PLAN), "A week more", "In time with 60 %")
+
+
+@pytest.mark.parametrize("keeps", [{}, {"dollars": 9e6}, {"certainty": "P90"}, {"watts": 5e5, "dollars": 9e6}])
+def test_a_choice_meets_all_where_its_checks_say_so(keeps: dict[str, Any]) -> None:
+    """Deadline, money, power and memory kept free, all of them with its own dollars."""
+    plan = replace(PLAN, keeps=replace(PLAN.keeps, **keeps))
+    found = lines(**keeps)
+    for line, row in zip(found, text_pools.rows(found, plan), strict=True):
+        assert len(row) == len(text_pools.headings(plan))
+        for choice in line.choices:
+            assert {"deadline", "memory"} <= {check.id for check in choice.checks}
+            assert choice.meets == all(check.met is not False for check in choice.checks)
+            assert choice.in_time(plan.keeps.level) == choice.keeps("deadline")
+        assert row[-1][0].startswith("✓" if any(choice.meets for choice in line.choices) else "✗")
+
+
+def test_the_picture_marks_what_no_other_pool_beats() -> None:
+    found = lines(dollars=9e6, watts=5e5)
+    figure = pools(found, replace(PLAN.keeps, dollars=9e6, watts=5e5), WITHIN, LIGHT)
+    every = [
+        (x, y, symbol)
+        for trace in figure["data"]
+        for x, y, symbol in zip(trace["x"], trace["y"], trace["marker"]["symbol"], strict=True)
+    ]
+    for x, y, symbol in every:
+        if symbol != "x-thin":
+            beaten = any(a <= x and b <= y and (a, b) != (x, y) for a, b, _ in every)
+            assert (symbol == "circle") == (not beaten)
+    assert len(figure["layout"]["shapes"]) == 2
+    says(text_pools.picture(found), "Dollars against days of 4 pools")
 
 
 # ------------------------------------------------------------------------------------------ memory
@@ -424,22 +475,3 @@ def test_a_run_that_its_accelerators_do_not_hold_is_marked_with_by_how_much() ->
     refused = calendar_request(read({**texts, "tp": "7", "mfu": "40%"})).schedule()
     assert text_fit.fit(refused.runs[0])[0] == "✗ no layout"
     assert len(text_fit.layout_row(refused.runs[0])) == len(text_fit.LAYOUTS)
-
-
-def test_a_way_meets_all_where_the_line_of_limits_says_so() -> None:
-    """Deadline, money, power and memory kept free of the plan: of each way those of its own answer."""
-    limited = {"count": "512", "until": "200 days", "mw": "1 MW", "model": "Llama 3.3 70B"}
-    met: set[bool] = set()
-    for texts in ({}, {"spend": "$9M"}, {"sure": "P90"}, {"mw": "600 MW"}):
-        plan = plan_from({**limited, **texts})
-        choices = choose_pools(plan, Fleet("H100 SXM", 512), START, DUE, math.nan, Prices())
-        for choice in choices:
-            if choice.schedule:
-                every = all_checks(choice.schedule.runs[0].answer)
-                assert [check.met for check in choice.limits] == [check.met for check in every]
-                kept = all(check.met is not False for check in every)
-                assert choice.meets == (choice.in_time and choice.affordable and kept)
-                met.add(kept)
-                remark = text_pools.rows([choice])[0][-1]
-                assert ("power missed by" in remark[1]) == any(c.id == "power" and c.met is False for c in every)
-    assert met == {True, False}

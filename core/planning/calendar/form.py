@@ -16,6 +16,9 @@ from core.dates import format_day, is_day, parse_day
 from core.fields import Field, ParsedForm, choice, optional, quantity, quoted, slider
 from core.limits import limit
 from core.models.catalog import catalog
+from core.models.configs.custom import read_config, read_model
+from core.models.counts_only import CountedTextError
+from core.models.spec_text import EXAMPLE, SpecTextError, write_spec
 from core.planning.calendar.dates import last_day, parse_closed
 from core.planning.calendar.pools import EXAMPLES, OWN_CLUSTER, Pool, PoolList, parse_pools, plan_on
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
@@ -28,13 +31,14 @@ from core.planning.form.plan_form import (
     PARAMETERS,
     PRICE,
     SEQ_LEN,
+    SHAPE,
     TAKEN,
     TRAINED,
     link_texts,
     named_plan,
 )
 from core.planning.form.search import NETWORK
-from core.planning.plan import TYPED
+from core.planning.plan import OWN, TYPED
 from core.suggest import suggestions
 from core.units import QuantityError, format_count, parse_quantity
 from core.wording import cleaned
@@ -126,14 +130,14 @@ MOST = replace(
         nothing=math.nan,
         placeholder="any",
         part=CALENDAR,
-        help="What the plan may cost on the pool that it runs on, such as $12M.",
+        help="What the plan may cost on the pool that it runs on, such as $12M. Empty: the plan’s most money.",
     ),
     quiet=True,
 )
 COUNTED = slider("runs", "Runs", 1, limit("calendar_runs"), 1, part=RUNS)
 
-Size: TypeAlias = str | float
-"""A model of the catalogue by its name, or a number of parameters."""
+Model: TypeAlias = Mapping[str, Any]
+"""What of a plan its model sets: a name of the catalogue, a number of parameters, or an own shape."""
 
 Share: TypeAlias = tuple[Literal["count", "share"], float]
 """Accelerators of a run: so many, or a share of those that runs may take."""
@@ -144,21 +148,40 @@ def _name(text: str) -> str:
     return cleaned(" ".join(text.split()), limit("run_name"))
 
 
-def _size(text: str) -> Size:
+def shape_text(text: str) -> str:
+    """An own shape as text, of such a text or of a config.json. Raises `QuantityError` where it is neither, and for a
+    config.json with keys that may change the count."""
+    if text.startswith("{"):
+        said = read_config(text)
+        if said.spec is None or not said.clean:
+            raise QuantityError(said.text.replace("**", "").removesuffix(" The shape stays as it was."))
+        return write_spec(said.spec)
+    try:
+        read_model(text)
+    except (SpecTextError, CountedTextError) as problem:
+        raise QuantityError(str(problem)) from None
+    return text
+
+
+def _model(text: str) -> Model:
     stripped = text.strip()
+    if "=" in stripped or stripped.startswith("{"):
+        return {"model": OWN, "shape": shape_text(stripped)}
     names = {m.name.lower(): m.name for m in catalog()}
     if stripped.lower() in names:
-        return names[stripped.lower()]
+        return {"model": names[stripped.lower()]}
     try:
-        return parse_quantity(stripped, "parameters", low=1, high=limit("parameters"), whole=True, example="8B")
+        count = parse_quantity(stripped, "parameters", low=1, high=limit("parameters"), whole=True, example="8B")
     except QuantityError as problem:
         if stripped[:1].isdigit() or stripped[:1] in "-+.":
             raise
         close = suggestions(stripped, list(names.values()))
         meant = f" Did you mean {' or '.join(close)}?" if close else ""
         raise QuantityError(
-            f"“{stripped}” is neither a model of the catalogue nor a number of parameters, such as 8B.{meant}"
+            f"“{stripped[: limit('number_chars')]}” is neither a model of the catalogue, nor a number of parameters, "
+            f"such as 8B, nor a shape, such as {EXAMPLE}.{meant}"
         ) from problem
+    return {"model": TYPED, "parameters": count}
 
 
 def _share(text: str) -> Share:
@@ -185,8 +208,16 @@ def _run(k: int) -> dict[str, Field]:
 
     return {
         "name": field("n", "name", _name, f"Run {k}", ""),
-        "model": field(
-            "m", "model", _size, "the plan’s", "A model of the catalogue, or parameters such as 8B. Empty: the plan’s."
+        "model": replace(
+            field(
+                "m",
+                "model",
+                _model,
+                "the plan’s",
+                "A model of the catalogue, parameters such as 8B, or a shape of its own: its config.json, or text such "
+                f"as {EXAMPLE}. Empty: the plan’s.",
+            ),
+            max_chars=limit("config_chars"),
         ),
         "tokens": field("t", "tokens", _tokens, "the plan’s", "Empty: the plan’s."),
         "seq": field("s", "sequence", _length, "the plan’s", ""),
@@ -254,15 +285,11 @@ def calendar_request(reading: ParsedForm) -> CalendarRequest:
     runs: list[Run] = []
     for k in range(1, v[COUNTED.id] + 1):
         given = {name: v[field.id] for name, field in RUN_FIELDS[k].items()}
-        size: Size | None = given["model"]
         name = given["name"] or f"Run {k}"
         pool = _pool_named(given["pool"], v[POOLS.id], f"Run {k}, “{name}”,") if given["pool"] else None
         usable = pool.usable if pool else fleet.usable
         own: dict[str, Any] = {"accelerators": float(_accelerators_taken(given["count"], usable))}
-        if isinstance(size, str):
-            own["model"] = size
-        elif size is not None:
-            own |= {"model": TYPED, "parameters": size}
+        own |= given["model"] or {}
         own |= {name: given[name] for name in ("tokens",) if given[name] is not None}
         own |= {"seq_len": int(given["seq"])} if given["seq"] is not None else {}
         after = None if given["after"] == FIRST else int(given["after"].removeprefix("run ")) - 1
@@ -304,6 +331,7 @@ def texts_of(reading: ParsedForm, run: Run) -> dict[str, str]:
         | {
             FIND.id: "time",
             MODEL_NAME.id: plan.model,
+            SHAPE.id: plan.shape,
             PARAMETERS.id: f"{plan.parameters:,.0f}",
             TRAINED.id: f"{plan.tokens:,.0f}",
             SEQ_LEN.id: f"{plan.seq_len:,}",
@@ -327,7 +355,9 @@ def pool_texts(pool: Pool, accelerator: str) -> dict[str, str]:
 def described(run: Run) -> str:
     """What a run trains: ``Llama 3.1 405B, 15.6T tokens of 8,192``."""
     plan = run.plan
-    size = f"{format_count(plan.parameters)} parameters" if plan.model == TYPED else plan.model
+    shape = plan.known if plan.model == OWN else None
+    count = shape.parameters if shape else plan.parameters
+    size = f"{format_count(count)} parameters" if plan.model in (TYPED, OWN) else plan.model
     return f"{size}, {format_count(plan.tokens)} tokens at {plan.seq_len:,}"
 
 

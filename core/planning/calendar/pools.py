@@ -251,8 +251,9 @@ def _with_clauses(pool: Pool, text: str) -> Pool:
         match, read = next(((match, read) for match, read in pairs if match), (None, None))
         if match is None or read is None:
             rest = text.strip(" ,;")[: limit("number_chars")]
-            currency = " Prices here are in dollars." if re.match(r"[€£¥]", rest) else ""
-            raise QuantityError(f"“{rest}” cannot be read.{currency} For example: {EXAMPLES[0]}, or {EXAMPLES[1]}.")
+            meant = f" Did you mean {rest}/h?" if re.fullmatch(_AMOUNT, rest) else ""
+            meant = " Prices here are in dollars." if re.match(r"[€£¥]", rest) else meant
+            raise QuantityError(f"“{rest}” cannot be read.{meant} For example: {EXAMPLES[0]}, or {EXAMPLES[1]}.")
         pool, text = replace(pool, **read(pool, match)), text[match.end() :]
     return pool
 

@@ -15,6 +15,11 @@ def calendar_checks(s: Schedule, dollars: Interval) -> tuple[Check, ...]:
 
     dollars: what the calendar costs. Its own deadline stands in for the plan's, whose part of a day counts.
     """
+    return (*shared_checks(s, dollars), *memory_checks(s))
+
+
+def shared_checks(s: Schedule, dollars: Interval) -> tuple[Check, ...]:
+    """The same without memory, for which layouts are searched."""
     keeps = s.runs[0].answer.plan.keeps
     days = float((s.due - s.start).days + 1) if s.due else math.nan
     days = keeps.days if math.ceil(keeps.days if keeps.days > 0 else 0) == days else days
@@ -23,11 +28,15 @@ def calendar_checks(s: Schedule, dollars: Interval) -> tuple[Check, ...]:
         check_of("money", keeps.dollars, dollars, keeps.level),
         check_of("power", keeps.watts, Interval.point(peak_of(s)), keeps.level),
     )
-    typed = tuple(check for check in every if not math.isnan(check.limit))
+    return tuple(check for check in every if not math.isnan(check.limit))
+
+
+def memory_checks(s: Schedule) -> tuple[Check, ...]:
+    """The memory of the run that has least to spare; none where no run can be laid out."""
     memory = [check for run in s.runs for check in all_checks(run.answer) if check.id == "memory"]
-    return (*typed, *sorted(memory, key=_tightest)[:1])
+    return tuple(sorted(memory, key=_tightest)[:1])
 
 
-def _tightest(check: Check) -> float:
-    """What is too much comes first, then what is unknown, then what leaves least."""
-    return -math.inf if check.met is None else -check.over if check.met else -1e30 - check.over
+def _tightest(check: Check) -> tuple[bool, bool, float]:
+    """What is unknown comes first, then what is too much, then what leaves least."""
+    return check.met is not None, check.met is not False, -check.over

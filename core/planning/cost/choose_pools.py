@@ -1,177 +1,255 @@
-"""Which pool a plan should run on, and how many to rent instead: every way on the calendar, with its days, dollars and
-power, and whether it keeps the deadline, the money there is and every limit of the plan.
+"""Which pool a calendar's runs should be on, and on how many of it: each pool over its nodes, with the days, dollars
+and limits of each number, the fewest that keep the deadline, and the most that keep money and power.
 
-One plan is one job, on one pool: no way here mixes accelerators. The fewest to rent are the exact inverse of the days
-that the plan stays within at the probability that has to hold, rounded up to whole copies of the model.
+Every run takes all of so many accelerators, on one pool: nothing here mixes accelerators, and runs go one after the
+other. Accelerators come in whole nodes.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import lru_cache
 
 from core.budget.errors import BudgetError
+from core.budget.interval import Interval
 from core.hardware.accelerators import accelerators
-from core.planning.calendar.pools import Pool, plan_on
-from core.planning.calendar.schedule import Fleet, Run, Schedule, maintenance, schedule
+from core.hardware.accelerators import find as find_accelerator
+from core.limits import limit
+from core.planning.calendar.pools import OWN_CLUSTER, Pool, plan_on
+from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
 from core.planning.cost.bill import Prices
+from core.planning.cost.calendar_limits import memory_checks, shared_checks
 from core.planning.cost.pool_bill import pool_costs
-from core.planning.evaluation import answer
-from core.planning.plan import Limits, Plan
-from core.planning.plan_limits import Check, all_checks, all_met
+from core.planning.plan import Plan
+from core.planning.plan_limits import Check, all_met, holds
+
+WEEK = 7
+"""Days of a later deadline that is tried too."""
+
+POINTS, _SUREST = 0.1, 0.95
+"""How much surer a plan is asked to be, and the surest that is asked."""
+
+_UNKNOWN = Interval.point(math.nan)
 
 
 @dataclass(frozen=True, slots=True)
 class PoolChoice:
-    """One way to run the plan. accelerators: that it takes. fewest: whether these are the fewest that keep the
-    deadline, not all there are. dollars: NaN where unknown. watts: on average while it runs, cooling and supply
-    included; NaN where unknown. late: days after the deadline, in the middle and at the late end, negative before it.
-    over: dollars above what there is. limits: those of the plan itself. problem: why there is no such way; the rest
-    is empty then."""
+    """The runs on so many accelerators of a pool. dollars: of them alone, as the pool is held; unknown where its price
+    is. limits: all but memory, the deadline that of the calendar. problem: why it cannot be; the rest is empty then."""
 
     pool: Pool
     accelerators: int
     schedule: Schedule | None = None
-    fewest: bool = False
-    dollars: float = math.nan
-    watts: float = math.nan
-    late: tuple[int, int] = (0, 0)
-    over: float = math.nan
+    dollars: Interval = _UNKNOWN
     limits: tuple[Check, ...] = ()
     problem: str = ""
 
     @property
-    def in_time(self) -> bool:
-        """Whether the middle of the range keeps the deadline, and the pool is open until then."""
+    def days(self) -> float:
+        """From the start to its end, in the middle; endless where it cannot be."""
+        return self.schedule.ends.mid if self.schedule else math.inf
+
+    def in_time(self, level: float, later: int = 0) -> bool:
+        """Whether a share of such runs ends by the deadline, or so many days later, and the pool is open so long."""
         s = self.schedule
-        return s is not None and self.late[0] <= 0 and not s.days_beyond(s.runs[0], s.ends.mid)
+        if s is None or s.due is None or s.days_beyond(s.runs[0], s.ends.mid):
+            return False
+        within = next(check.limit for check in self.limits if check.id == "deadline")
+        return holds(s.ends.quantile(level), within + later)
+
+    def keeps(self, name: str) -> bool:
+        """Whether it can be, and does not miss the limit of this name."""
+        return self.schedule is not None and all(check.met is not False for check in self.limits if check.id == name)
 
     @property
-    def affordable(self) -> bool:
-        """Whether it costs no more than there is; also where its cost, or what there is, is unknown."""
-        return not self.over > 0
+    def checks(self) -> tuple[Check, ...]:
+        """Every limit, memory too, for which layouts are searched."""
+        return (*self.limits, *memory_checks(self.schedule)) if self.schedule else ()
 
     @property
     def meets(self) -> bool:
-        """Whether it keeps both, and misses no limit of the plan."""
-        return self.in_time and self.affordable and all_met(self.limits) is not False
-
-
-def rentable() -> tuple[Pool, ...]:
-    """Every accelerator whose price the catalogue has, as a pool to rent from; how many is asked, not given."""
-    known = (device for device in accelerators() if not math.isnan(device.price_low))
-    return tuple(Pool(device.name, device.name, device.node_size) for device in known)
+        """Whether it can be, misses no limit, and ends before its pool does."""
+        s = self.schedule
+        if s is None or s.days_beyond(s.runs[0], s.ends.mid) or all_met(self.limits) is False:
+            return False
+        return all_met(memory_checks(s)) is not False
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What is asked of every way."""
+class PoolLine:
+    """A pool over how many of it the runs take. choices: on more and more nodes, no more than there are to have.
 
-    plan: Plan
+    in_time: by the share of such runs that has to end by the deadline, the fewest of which it does; later: a week after
+    it, at the plan's own share. None where no number does; more than the pool has may be. affordable, powered: the most
+    that keep money and power; endless where any number does, NaN where that is unknown or there is no such limit.
+    best: the fewest that meet every limit, memory too; None where none does.
+    """
+
+    pool: Pool
+    choices: tuple[PoolChoice, ...]
+    in_time: Mapping[float, PoolChoice | None]
+    later: PoolChoice | None
+    affordable: float
+    powered: float
+    best: PoolChoice | None
+
+    @property
+    def most(self) -> float:
+        """Accelerators that there are to have; of what is rented any number."""
+        return _most(self.pool)
+
+    @property
+    def nearest(self) -> PoolChoice:
+        """`best`, or else what misses the fewest limits: of those the fewest in time, or the soonest."""
+
+        def far(choice: PoolChoice) -> tuple[bool, int, float, int]:
+            missed = sum(check.met is False for check in choice.limits)
+            late = 0.0 if choice.keeps("deadline") else choice.days
+            return bool(choice.problem), missed, late, choice.accelerators
+
+        return self.best or min(self.choices, key=far)
+
+
+def _most(pool: Pool) -> float:
+    return math.inf if pool.holding == "rented" and pool.name != OWN_CLUSTER else pool.usable
+
+
+def rentable(count: int) -> tuple[Pool, ...]:
+    """Every accelerator whose price the catalogue has, as a pool of so many to rent from."""
+    known = (device for device in accelerators() if not math.isnan(device.price_low))
+    return tuple(Pool(device.name, device.name, count) for device in known)
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What is asked of a pool, and the choices that were worked out."""
+
+    runs: tuple[Run, ...]
     fleet: Fleet
     start: date
     due: date
-    most: float
     prices: Prices
+    pool: Pool
+    known: dict[int, PoolChoice] = field(default_factory=dict[int, PoolChoice])
+
+    @property
+    def node(self) -> int:
+        return find_accelerator(self.pool.accelerator).node_size
+
+    def at(self, count: int) -> PoolChoice:
+        """The runs on so many of the pool."""
+        if count not in self.known:
+            self.known[count] = self._choice(count)
+        return self.known[count]
+
+    def _choice(self, count: int) -> PoolChoice:
+        pool = self.pool
+        # What runs do not take stands in first for what is out.
+        out = ((event, event.accelerators - max(0, pool.usable - count)) for event in pool.events)
+        events = tuple(replace(event, accelerators=left) for event, left in out if left > 0)
+        pool = replace(pool, accelerators=count + pool.spares, events=events)
+        own = pool.name == OWN_CLUSTER
+        fleet = replace(self.fleet, accelerators=count + pool.spares, pools=()) if own else self.fleet
+        runs = [
+            replace(
+                run,
+                plan=replace(run.plan if own else plan_on(pool, run.plan), find="time", accelerators=float(count)),
+                pool=None if own else pool,
+            )
+            for run in self.runs
+        ]
+        try:
+            s = schedule(fleet if own else replace(fleet, pools=(pool,)), runs, self.start, self.due)
+        except BudgetError as problem:
+            return PoolChoice(self.pool, count, problem=str(problem))
+        dollars = pool_costs(s, self.prices)[0].total
+        return PoolChoice(self.pool, count, s, dollars, shared_checks(s, dollars))
+
+    def fewest(self, level: float, later: int = 0) -> PoolChoice | None:
+        """The runs on the fewest that end by the deadline, or so many days later. Days go nearly with one over how
+        many there are: it is sought from there, in growing steps of whole nodes."""
+        if self.pool.first and (self.pool.first - self.due).days > later:
+            return None
+        node, most = self.node, limit("accelerators") // self.node
+        first = max(1, self.pool.usable // node)
+        s = self.at(first * node).schedule
+        guess = first * s.ends.quantile(level) / ((self.due - self.start).days + 1 + later) if s else first
+        low, high, step = 0, max(1, min(most, math.ceil(guess))), 1
+        if self.at(high * node).in_time(level, later):
+            while high > 1 and low == 0:
+                probe = max(1, high - step)
+                fits = self.at(probe * node).in_time(level, later)
+                low, high, step = (0, probe, 2 * step) if fits else (probe, high, step)
+        else:
+            while not self.at(high * node).in_time(level, later):
+                if high == most:
+                    return None
+                low, high, step = high, min(most, high + step), 2 * step
+        _, least = self._edge(low * node, high * node, lambda choice: choice.in_time(level, later))
+        return self.at(least)
+
+    def most_that_keep(self, name: str, choices: tuple[PoolChoice, ...]) -> float:
+        """The most accelerators that keep a limit which grows with them, of those between ``choices``."""
+        if not any(check.id == name and check.met is not None for choice in choices for check in choice.limits):
+            return math.nan
+        missed = next((i for i, choice in enumerate(choices) if not choice.keeps(name)), None)
+        if missed is None:
+            return math.inf
+        low = choices[missed - 1].accelerators if missed else 0
+        return self._edge(low, choices[missed].accelerators, lambda choice: not choice.keeps(name))[0]
+
+    def _edge(self, low: int, high: int, holds: Callable[[PoolChoice], bool]) -> tuple[int, int]:
+        """The most in whole nodes from ``low`` on of which something does not hold, and the least of which it does, as
+        of ``high``."""
+        while high - low > self.node:
+            middle = low + max(1, (high - low) // self.node // 2) * self.node
+            low, high = (low, middle) if holds(self.at(middle)) else (middle, high)
+        return low, high
 
 
-def choose_pools(
-    plan: Plan, fleet: Fleet, start: date, due: date, most: float, prices: Prices
-) -> tuple[PoolChoice, ...]:
-    """The plan on each pool of the fleet alone, all that runs may take of it, and on the fewest of each accelerator to
-    rent that end in time: those of the rented pools, or of the catalogue where none is. The best first: what keeps
-    deadline, money and the plan's limits, then what is in time, by dollars. most: dollars, NaN where any will do.
-    """
-    asked = _Asked(plan, fleet, start, due, most, prices)
-    choices = [_choice(asked, pool, pool.usable) for pool in (fleet.cluster, *fleet.pools)]
-    rented = {pool.accelerator: pool for pool in reversed(fleet.pools) if pool.holding == "rented"}
-    choices += [_fewest(asked, pool) for pool in rented.values() or rentable()]
-    return tuple(sorted(choices, key=_rank))
+def levels_of(plan: Plan) -> tuple[float, ...]:
+    """Shares of such runs of which it is asked how many accelerators they take: the middle, the plan's own, and ten
+    points more."""
+    level = plan.keeps.level
+    return tuple(sorted({0.5, level, min(level + POINTS, _SUREST)}))
 
 
-def _rank(choice: PoolChoice) -> tuple[bool, bool, bool, float, float]:
-    dollars = math.inf if math.isnan(choice.dollars) else choice.dollars
-    days = choice.schedule.ends.mid if choice.schedule else math.inf
-    return bool(choice.problem), not choice.meets, not choice.in_time, dollars, days
+_OF_CATALOGUE = 5
+"""Accelerators of the catalogue that are held against each other: those on which the runs are in time for least."""
 
 
-def _choice(asked: _Asked, pool: Pool, count: int) -> PoolChoice:
-    """The plan as the only run of a calendar, on so many of a pool."""
-    own = pool == asked.fleet.cluster
-    plan = replace(asked.plan if own else plan_on(pool, asked.plan), find="time", accelerators=float(count))
-    run = Run(pool.name, plan, pool=None if own else pool)
-    try:
-        s = schedule(replace(asked.fleet, pools=() if own else (pool,)), [run], asked.start, asked.due)
-    except BudgetError as problem:
-        return PoolChoice(pool, count, problem=str(problem))
-    dollars = pool_costs(s, asked.prices)[0].total.mid
-    answer = s.runs[0].answer
-    return PoolChoice(
-        pool,
-        count,
-        s,
-        dollars=dollars,
-        watts=answer.energy.mid / (24 * answer.middle.days),
-        late=(s.late(s.ends.mid), s.late(s.ends.high)),
-        over=dollars - asked.most,
-        limits=all_checks(answer),
-    )
+@lru_cache(maxsize=16)
+def choose_pools(runs: tuple[Run, ...], fleet: Fleet, start: date, due: date, prices: Prices) -> tuple[PoolLine, ...]:
+    """The runs on each pool of the fleet, own ones first, and where none is rented on those of the catalogue. The pools
+    that they name, and how many they take, are not looked at."""
+    plan = runs[0].plan
+    pools = sorted((fleet.cluster, *fleet.pools), key=lambda pool: math.isinf(_most(pool)))
+    asked = [_Asked(runs, fleet, start, due, prices, pool) for pool in pools]
+    if all(math.isfinite(_most(pool)) for pool in pools):
+        some = [_Asked(runs, fleet, start, due, prices, pool) for pool in rentable(fleet.accelerators)]
+        in_time = ((one, one.fewest(plan.keeps.level)) for one in some)
+        ranked = sorted((choice.dollars.mid, i, one) for i, (one, choice) in enumerate(in_time) if choice)
+        asked += [one for _, _, one in ranked[:_OF_CATALOGUE]]
+    return tuple(_line(one) for one in asked)
 
 
-_TRIES, _NUDGE = 4, 0.005
-"""Days at a probability are not those in the middle on every number of accelerators: a little fewer are tried so
-often."""
+_FEWER, _POINTS = 8, 7
+"""A line goes down to an eighth of its most accelerators, in so many points."""
 
 
-def _fewest(asked: _Asked, pool: Pool, level: float | None = None) -> PoolChoice:
-    """The plan on the fewest accelerators of a rented pool that end by the deadline; more than it has may be. level:
-    the share of such runs that does; None takes the plan's."""
-    fleet, end = asked.fleet, float((asked.due - asked.start).days + 1)
-    times = maintenance(fleet.closed, fleet.monthly_hours, asked.start)
-    begin = times.open(max(0.0, float((pool.first - asked.start).days)) if pool.first else 0.0)
-    days = end - begin - sum(b - a for a, b in times.within(begin, end))
-    if days <= 0:
-        return PoolChoice(pool, 0, fewest=True, problem=f"It opens on {pool.first}, after the deadline.")
-    level = asked.plan.keeps.level if level is None else level
-    inverse = replace(plan_on(pool, asked.plan), find="accelerators", limits=Limits(days))
-    try:
-        found = answer(inverse)
-        for k in range(_TRIES):
-            reached = answer(replace(inverse, find="time", accelerators=float(found.count))).range_of("days")
-            if reached.quantile(level) <= days:
-                break
-            within = days * reached.mid / reached.quantile(level) * (1 - _NUDGE * k)
-            found = answer(replace(inverse, limits=Limits(within)))
-    except BudgetError as problem:
-        return PoolChoice(pool, 0, fewest=True, problem=str(problem))
-    count = found.count
-    return replace(_choice(asked, replace(pool, accelerators=count, spares=0, events=()), count), fewest=True)
-
-
-POINTS = 0.1
-"""How much surer a plan is asked to be."""
-
-
-@dataclass(frozen=True, slots=True)
-class OtherTerms:
-    """What other terms would take of the pool that a way rents: a week more, and ten more points of probability, which
-    are then ``level``."""
-
-    way: PoolChoice
-    later: PoolChoice
-    surer: PoolChoice
-    level: float
-
-
-def other_terms(
-    choices: tuple[PoolChoice, ...], plan: Plan, fleet: Fleet, start: date, due: date, prices: Prices
-) -> OtherTerms | None:
-    """Of the best of ``choices`` that rents the fewest; None where none does."""
-    way = next((choice for choice in choices if choice.fewest and choice.schedule), None)
-    if way is None:
-        return None
-    asked = _Asked(plan, fleet, start, due, math.nan, prices)
-    level = plan.keeps.level + POINTS if plan.keeps.level < 0.9 else 0.95
-    later = _fewest(replace(asked, due=due + timedelta(days=7)), way.pool)
-    return OtherTerms(way, later, _fewest(asked, way.pool, level), level)
+def _line(asked: _Asked) -> PoolLine:
+    plan = asked.runs[0].plan
+    in_time = {share: asked.fewest(share) for share in levels_of(plan)}
+    later = asked.fewest(plan.keeps.level, WEEK)
+    most, node = _most(asked.pool), asked.node
+    fewest = [choice.accelerators for choice in (*in_time.values(), later) if choice]
+    end = most if math.isfinite(most) else max(asked.pool.usable, node * round(1.5 * max(fewest, default=0) / node))
+    steps = (end * _FEWER ** (-i / (_POINTS - 1)) for i in range(1, _POINTS))
+    counts = {asked.pool.usable, int(end), *fewest, *(max(node, node * round(step / node)) for step in steps)}
+    choices = tuple(asked.at(count) for count in sorted(counts) if count <= end)
+    affordable, powered = (asked.most_that_keep(name, choices) for name in ("money", "power"))
+    best = next((choice for choice in choices if choice.meets), None)
+    return PoolLine(asked.pool, choices, in_time, later, affordable, powered, best)

@@ -1,107 +1,160 @@
-"""Ways to run a plan on a fleet, in words and table cells."""
+"""Pools over how many of them the runs of a calendar take, in words and table cells."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import date
 
 from core.dates import format_day
-from core.planning.calendar.dates import between
-from core.planning.calendar.schedule import ScheduledRun
-from core.planning.cost.choose_pools import OtherTerms, PoolChoice
-from core.units import format_count, format_duration, format_quantity
-from core.views.calendar.text import against
+from core.planning.calendar.pools import Pool
+from core.planning.cost.choose_pools import WEEK, PoolChoice, PoolLine, levels_of
+from core.planning.plan import Plan
+from core.units import format_duration, format_quantity
 from core.views.common.markup import unmarked
 from core.views.plan.text_limits import missed, together
 from core.wording import dollars, listed, percent, rent
 
-CHOICES = ("way", "accelerators", "ends", "deadline", "days", "cost", "power", "")
-
 NOTE = (
-    "A run uses one pool: no job mixes accelerators of two. Each way has the plan alone on its pool; what other pools "
-    "cost while they idle is in the bill, not here. The fewest end in time at the probability that has to hold: at P50 "
-    "half of such runs end later. Power is the average while it runs, cooling and supply included, and under it "
-    "the most at once. A way that misses a limit of the plan meets not all."
+    "All runs are on one pool here, one after the other, each on all of so many accelerators: no job mixes those of "
+    "two. Accelerators come in whole nodes; dollars are of those that the runs take, as their pool is held, in the "
+    "middle of the range. What other pools cost while they idle is in the bill. P50 is the middle of the range."
 )
 
 
-def way(choice: PoolChoice) -> str:
-    """What a way is: all of a pool, or the fewest of an accelerator to rent."""
-    if choice.fewest:
-        return f"rent {choice.accelerators:,} {choice.pool.accelerator}" if choice.accelerators else choice.pool.name
-    return f"{unmarked(choice.pool.name)}, all of it"
-
-
-def rows(choices: Sequence[PoolChoice]) -> list[tuple[tuple[str, str], ...]]:
-    """Cells of the table, in the order of `CHOICES`, each with a remark under it."""
-    return [_row(choice) for choice in choices]
-
-
-def _row(choice: PoolChoice) -> tuple[tuple[str, str], ...]:
-    s = choice.schedule
-    if s is None:
-        name = f"rent {choice.pool.accelerator}" if choice.fewest else way(choice)
-        return ((name, choice.problem), *(("–", ""),) * (len(CHOICES) - 2), ("✗", ""))
-    (run,) = s.runs
-    first, last = s.day(s.ends.low), s.day(s.ends.high)
-    likely = together(choice.limits)
-    power = "unknown" if math.isnan(choice.watts) else format_quantity(choice.watts, "watts", 3)
-    pool_ends = "" if choice.in_time or choice.late[0] > 0 else f"its pool ends {format_day(choice.pool.last or last)}"
+def caption(due: date) -> str:
+    """What the table holds."""
     return (
-        (way(choice), "the fewest in time" if choice.fewest else choice.pool.holding),
-        (format_count(choice.accelerators, 15), choice.pool.accelerator),
-        (format_day(s.day(s.ends.mid)), between(first, last) if first < last else ""),
-        (f"{'✓' if choice.in_time else '✗'} {against(choice.late[0])}", pool_ends or _late_end(choice)),
-        (format_duration(86400 * run.answer.middle.days, 3), ""),
-        _cost(choice),
-        (power, _most_at_once(run)),
-        ("✓ meets all" if choice.meets else "✗", "; ".join(filter(None, (*missed(choice.limits), likely)))),
+        f"The fewest accelerators of each pool that end by {format_day(due)}, at each probability, and the most that "
+        "keep money and power"
     )
 
 
-def _most_at_once(run: ScheduledRun) -> str:
-    watts = run.answer.middle.peak_watts
-    return "" if math.isnan(watts) else f"at most {format_quantity(watts, 'watts', 3)}"
+def headings(plan: Plan) -> tuple[str, ...]:
+    """Of the table: a column for each limit, and for all."""
+    first, *others = (f"P{round(100 * level)}" for level in levels_of(plan))
+    week = f"{WEEK} days later" if plan.keeps.certainty == first else f"{plan.keeps.certainty}, {WEEK} days later"
+    money = () if math.isnan(plan.keeps.dollars) else (f"≤ {dollars(plan.keeps.dollars)}",)
+    power = () if math.isnan(plan.keeps.watts) else (f"≤ {format_quantity(plan.keeps.watts, 'watts', 3)}",)
+    return ("pool", "all of it", f"in time, {first}", *others, week, *money, *power, "meets all")
 
 
-def _late_end(choice: PoolChoice) -> str:
-    return f"late end: {against(choice.late[1])}" if choice.late[1] > 0 else "also at the late end"
+def pool_name(pool: Pool) -> str:
+    """A pool by its accelerator: ``B200 (cloud)``."""
+    return pool.accelerator + ("" if pool.name == pool.accelerator else f" ({unmarked(pool.name)})")
 
 
-def _cost(choice: PoolChoice) -> tuple[str, str]:
-    if math.isnan(choice.dollars):
-        return "unknown", "type its price, or capital"
-    return rent(choice.dollars), f"✗ {dollars(choice.over)} over" if choice.over > 0 else ""
+def name(choice: PoolChoice) -> str:
+    """So many of a pool: ``512 B200 (cloud)``."""
+    return f"{choice.accelerators:,} {pool_name(choice.pool)}"
 
 
-def sentence(choices: Sequence[PoolChoice], limits: str) -> str:
-    """What is best of all ways, and what the nearest lacks where none keeps the limits. limits: as a phrase."""
-    meeting = [choice for choice in choices if choice.meets]
-    if meeting:
-        best = meeting[0]
-        cost = "" if math.isnan(best.dollars) else f" for about **{rent(best.dollars)}**"
-        verb = "keep" if len(meeting) > 1 else "keeps"
-        return f"**{len(meeting)} of {len(choices)}** ways {verb} {limits}; the best is **{way(best)}**{cost}."
-    nearest = next((choice for choice in choices if choice.schedule), None)
-    if nearest is None:
-        return f"No way keeps {limits}."
-    lacks = [against(nearest.late[0])] if nearest.late[0] > 0 else []
-    lacks += [f"{dollars(nearest.over)} over"] if nearest.over > 0 else []
-    lacks += missed(nearest.limits)
-    return f"No way keeps {limits}. The nearest is **{way(nearest)}**: {listed(lacks) or 'its pool ends before'}."
+def rows(lines: Sequence[PoolLine], plan: Plan) -> list[tuple[tuple[str, str], ...]]:
+    """Cells of the table, in the order of `headings`, each with a remark under it."""
+    return [_row(line, plan) for line in lines]
 
 
-def terms(found: OtherTerms) -> str:
-    """What a week more spares, and what ten more points of probability cost."""
-    week = _instead(found, found.later, "**A week more**")
-    return f"{week} {_instead(found, found.surer, f'**In time with {percent(found.level)}**')}"
+def _row(line: PoolLine, plan: Plan) -> tuple[tuple[str, str], ...]:
+    pool, keeps = line.pool, plan.keeps
+    whole = next((choice for choice in line.choices if choice.accelerators == pool.usable), None)
+    catalogued = pool.name == pool.accelerator
+    all_of_it = ("–", "") if catalogued or whole is None else (_days(whole), _cost(whole))
+    return (
+        (unmarked(pool.name), "to rent" if catalogued else f"{pool.usable:,} {pool.accelerator}, {pool.holding}"),
+        all_of_it,
+        *(_fewest(line, choice) for choice in (*line.in_time.values(), line.later)),
+        *(() if math.isnan(keeps.dollars) else (_up_to(line.affordable),)),
+        *(() if math.isnan(keeps.watts) else (_up_to(line.powered),)),
+        _verdict(line),
+    )
 
 
-def _instead(found: OtherTerms, other: PoolChoice, terms: str) -> str:
+def _days(choice: PoolChoice) -> str:
+    return format_duration(86400 * choice.days, 3) if choice.schedule else "–"
+
+
+def _cost(choice: PoolChoice) -> str:
+    if choice.problem:
+        return choice.problem
+    return "cost unknown" if math.isnan(choice.dollars.mid) else rent(choice.dollars.mid)
+
+
+def _fewest(line: PoolLine, choice: PoolChoice | None) -> tuple[str, str]:
+    if choice is None:
+        return "none", ""
+    more = choice.accelerators - line.most
+    return f"{choice.accelerators:,}", f"{more:,.0f} too few" if more > 0 else _cost(choice)
+
+
+def _up_to(count: float) -> tuple[str, str]:
+    if math.isnan(count):
+        return "unknown", ""
+    return ("any", "") if math.isinf(count) else (f"up to {count:,.0f}", "") if count else ("none", "")
+
+
+def _verdict(line: PoolLine) -> tuple[str, str]:
+    best, nearest = line.best, line.nearest
+    if best:
+        return f"✓ {best.accelerators:,}", together(best.checks)
+    return "✗", "; ".join(lacks(nearest))
+
+
+def lacks(choice: PoolChoice) -> list[str]:
+    """What so many of a pool miss."""
+    if choice.problem:
+        return [choice.problem]
+    return missed(choice.checks) or ["its pool ends before"]
+
+
+def sentence(lines: Sequence[PoolLine]) -> str:
+    """On which pools the runs meet every limit, and what the nearest lacks where on none."""
+    good = sorted((best for line in lines if (best := line.best)), key=_price)
+    if good:
+        best = good[0]
+        cost = "" if math.isnan(best.dollars.mid) else f" for about **{rent(best.dollars.mid)}**"
+        chance = together(best.checks)
+        verb = "meet" if len(good) > 1 else "meets"
+        return (
+            f"**{len(good)} of {len(lines)}** pools {verb} every limit; the best is **{name(best)}**{cost}"
+            f"{f', {chance}' if chance else ''}."
+        )
+    nearest = min(
+        (line.nearest for line in lines), key=lambda choice: (bool(choice.problem), len(lacks(choice)), _price(choice))
+    )
+    return f"No pool meets every limit. The nearest is **{name(nearest)}**: {listed(lacks(nearest))}."
+
+
+def _price(choice: PoolChoice) -> float:
+    return math.inf if math.isnan(choice.dollars.mid) else choice.dollars.mid
+
+
+def terms(lines: Sequence[PoolLine], plan: Plan) -> str:
+    """What a week more spares on the best pool, and what ten more points of probability cost; empty where none is in
+    time."""
+    line = min((line for line in lines if line.best), key=lambda line: _price(line.nearest), default=None)
+    now = line.in_time[plan.keeps.level] if line else None
+    if line is None or now is None:
+        return ""
+    surest = max(line.in_time)
+    surer = _instead(now, line.in_time[surest], f"**In time with {percent(surest)}**")
+    return f"{_instead(now, line.later, '**A week more**')} {surer}"
+
+
+def _instead(now: PoolChoice, other: PoolChoice | None, terms: str) -> str:
     """What other terms take: how many more or fewer, for how much more or less."""
-    now, name = found.way, found.way.pool.accelerator
-    if other.schedule is None:
-        return f"{terms}: no number of {name} does."
-    more = other.dollars - now.dollars
+    accelerator = now.pool.accelerator
+    if other is None:
+        return f"{terms}: no number of {accelerator} does."
+    more = other.dollars.mid - now.dollars.mid
     cost = "" if math.isnan(more) else f", {dollars(abs(more))} {'more' if more > 0 else 'less'}"
-    return f"{terms}: **{other.accelerators:,}** {name} instead of {now.accelerators:,}{cost}."
+    return f"{terms}: **{other.accelerators:,}** {accelerator} instead of {now.accelerators:,}{cost}."
+
+
+def picture(lines: Sequence[PoolLine]) -> str:
+    """What the picture shows, for whoever does not see it."""
+    every = (
+        f"{unmarked(line.pool.name)} from {_days(line.choices[0])} to {_days(line.choices[-1])}, "
+        f"{_cost(line.choices[-1])}"
+        for line in lines
+    )
+    return f"Dollars against days of {len(lines)} pools: {'; '.join(every)}."
