@@ -57,8 +57,8 @@ _TYPED: Mapping[str, str] = {FLOATS.id: ", .st-key-f_x"}
 _ROOM = 432
 """Pixels that a picture may be high, so that the bar and an answer of four lines stand with it on 720."""
 
-_PANEL_ROOM = 490
-"""The same in a panel, which may begin lower and be scrolled."""
+_PANEL_ROOM = 466
+"""The same in a panel, over which stand four lines of the smallest type."""
 
 _OPENING: Mapping[str, str] = {HOME.id: "long"}
 """Page of several answers → the part that stands for it."""
@@ -149,9 +149,9 @@ def _rest(result: Slides) -> str:
     )
 
 
-def room(key: str, height: int) -> int:
-    """Pixels that the chart ``key``, ``height`` on a page, may be high; in a panel its rows must stay apart."""
-    return _ROOM if key in _CHARTS else max(_PANEL_ROOM, height + height // 10)
+def room(key: str) -> int:
+    """Pixels that the chart ``key`` may be high."""
+    return _ROOM if key in _CHARTS else _PANEL_ROOM
 
 
 def only(page: PageSpec, part: str) -> str:
