@@ -30,7 +30,7 @@ _MODE = choice(
     (PRACTISE, HAND_IN, PATH),
     PRACTISE,
     few=True,
-    help="The path: nine steps from a bit to 6ND, the same for everybody; the address keeps how far one has come.",
+    help="The path: nine steps from a bit to 6ND, the same for everybody; the browser keeps how far one has come.",
 )
 _CHIPS = (
     {"Floats, FLOPs, memory": {"topics": _NUMBERS}, "And views": {"topics": _ALL}}

@@ -26,12 +26,12 @@ class RoundedSums:
     def __init__(self, fmt: FloatFormat) -> None:
         if not (fmt.signed and fmt.zero and fmt.gradual and 0 < fmt.fraction_bits <= MOST_BITS) or fmt.twos_complement:
             raise FormatError(
-                f"Sums are kept in formats with a sign, subnormals and 1 to {MOST_BITS} fraction bits, which {fmt.title} "
-                "is not. For example bf16."
+                f"{fmt.title} keeps no sums here: that takes a sign, subnormals and 1 to {MOST_BITS} fraction bits. "
+                "For example bf16."
             )
         self._fmt, self._drop = fmt, 52 - fmt.fraction_bits
         self._most, self._low = float(fmt.max_finite), math.ldexp(1.0, fmt.emin)
-        self._beyond = [float(decode(encode([sign * math.inf * 1.0], fmt), fmt)[0]) for sign in (1, -1)]
+        self._beyond = [float(decode(encode([sign * math.inf], fmt), fmt)[0]) for sign in (1, -1)]
 
     def plus(self, first: Sums, second: Sums) -> Sums:
         """Each of ``first`` with its one of ``second``."""
@@ -70,7 +70,12 @@ class RoundedSums:
             many = _LEAST
             for value in given[done : done + (_ONE_BY_ONE if short else 1)].tolist():
                 total, done = self._rounded(total + value), done + 1
-        return total if math.isfinite(total) else float(np.sum([total, *given[done:]]))
+        return total if math.isfinite(total) else self._lost(total, given[done:])
+
+    @staticmethod
+    def _lost(total: float, rest: Sums) -> float:
+        """What a sum that is no finite number comes to: NaN where it was, or where infinity meets the other one."""
+        return total if (rest[np.isinf(rest)] == total).all() and not np.isnan(rest).any() else math.nan
 
     def _rounded(self, total: float) -> float:
         if not math.isfinite(total):

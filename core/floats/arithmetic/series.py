@@ -1,7 +1,7 @@
 """A series of terms added in one format in several orders: one by one, in pairs, in blocks, and as fp8 matrix units do.
 
-The libraries' own types add where there are any: each sum of two of their numbers is rounded into the type. For tf32 and
-formats of one's own float64 adds, and `core.floats.arithmetic.rounded_sums` rounds.
+The libraries' own types add where there are any: each sum of two of their numbers is rounded into the type. For tf32
+and formats of one's own float64 adds, and `core.floats.arithmetic.rounded_sums` rounds.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _worked_out(node: ast.expr, k: Terms) -> Any:
 
 @lru_cache(maxsize=4)
 def kept(text: str, count: int, fmt: FloatFormat) -> Any:
-    """The terms as ``fmt`` holds them, each rounded once, in the type that adds in it; in float64 where there is none."""
+    """The terms as ``fmt`` holds them, each rounded once, in the type that adds in it, or float64."""
     name = DTYPES.get(fmt.name, "float64")
     dtype = np.dtype(name) if hasattr(np, name) else np.dtype(getattr(importlib.import_module("ml_dtypes"), name))
     return decode(encode(terms(text, count), fmt), fmt).astype(dtype)

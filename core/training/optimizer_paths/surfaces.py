@@ -1,4 +1,4 @@
-"""Surfaces of two weights to walk down: four on which state pays, one of them a saddle, a valley and Rosenbrock's valley.
+"""Surfaces of two weights to walk down: four on which state pays, among them a saddle, and two valleys.
 
 A minimum lies away from (0, 0) wherever that is not the point of the surface, as weight decay pulls there.
 """

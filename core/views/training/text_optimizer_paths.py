@@ -30,7 +30,7 @@ LESSONS = {
     "are problems that are scaled well, and a rate that somebody tuned.",
     "saddle": "**What momentum buys here:** the walk starts beside the ridge, where almost nothing pulls along it. The "
     "steep walls hold the rate under 2/60, and at that plain SGD leaves slowly. Momentum adds up what little there is "
-    "and carries through in about half of the steps; the saddle lies askew, so no rate of its own for each weight helps.",
+    "and carries through in about half of the steps. As the saddle lies askew, no rate for each weight helps.",
     "Rosenbrock": "**Momentum alone is best here:** the floor bends, so no rate for each weight suits it for long, and "
     "squares that remember the walls brake on the floor. What keeps its direction walks it fastest.",
 }
