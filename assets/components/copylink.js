@@ -107,6 +107,14 @@ function landAt(name) {
   bring()
 }
 
+// What is handed in as a whole is answered at the top of the page.
+function toTheAnswer() {
+  if (window.napkinHandsIn) return
+  window.napkinHandsIn = true
+  const button = "[data-testid=stBaseButton-primaryFormSubmit]"
+  addEventListener("click", ({ target }) => target.closest?.(button) && document.querySelector("[data-testid=stMain]").scrollTo(0, 0))
+}
+
 // How far a visitor has come on the path of exercises stands in the address; the browser keeps it for the next visit.
 const STEPS = "napkin:steps"
 
@@ -129,6 +137,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   seen = data.answer
   sortAndDownloadTables()
   markTerms()
+  toTheAnswer()
   stepWithKeys(data.projector, (index) => setTriggerValue("step", index))
   // The app's own style follows a moment after this call. Asking once per theme is enough, and cannot go in circles.
   setTimeout(() => {

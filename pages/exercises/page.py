@@ -93,7 +93,7 @@ def _practise(of: Sheet, titles: Sequence[str] = ()) -> None:
         for number, one in enumerate(of.exercises):
             key = _key(of, number, "p")
             if titles:
-                show.heading(f"{number + 1}. {titles[number]}")
+                show.heading(titles[number])
                 page = _PAGE[one.shown.page]
                 st.html(f'<p class="np-onwards">{show.link(f"Look: {page.title}", page, one.shown.fields)}</p>')
 
@@ -158,6 +158,9 @@ def _hand_in(inputs: Inputs, of: Sheet) -> None:
     show.answer(
         headline(of), "All at once, and once: then the score, each answer with its reason, and a text to hand in."
     )
+    missing = st.session_state.pop(f"{inputs.key('name')}:missing", 0)
+    if missing:
+        show.error(f"{missing} of {LENGTH} exercises have no answer yet.")
     with st.container(key="exercises-questions"):
 
         def take() -> None:
@@ -175,9 +178,6 @@ def _hand_in(inputs: Inputs, of: Sheet) -> None:
             for number, (one, key) in enumerate(zip(of.exercises, keys, strict=True)):
                 _ask(one, number, key)
             st.form_submit_button("Hand in", on_click=take, type="primary")
-        missing = st.session_state.pop(f"{inputs.key('name')}:missing", 0)
-        if missing:
-            show.error(f"{missing} of {LENGTH} exercises have no answer yet.")
 
 
 def _check(inputs: Inputs) -> None:

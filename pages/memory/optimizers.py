@@ -21,7 +21,7 @@ def side_by_side(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     rows = under_each_optimizer(h)
     named = headline(h.optimizer.name)
-    named = named[: _ON_A_WALL - 1] + named[-1:] if projecting() else named
+    named = (*named[: _ON_A_WALL - 1], named[-1]) if projecting() else named
     message = text_memory.optimizers(h, rows)
     show.takeaway(message)
     show.note(text_memory.state_tensors())
