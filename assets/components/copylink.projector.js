@@ -113,8 +113,8 @@ function turn() {
 }
 
 // A slide is whole. Where it is too full, its picture leaves out what it can do without (--np-drop1 and on, which hide
-// parts of components), then a panel its last elements; what it says becomes smaller, and a table leaves out its last
-// columns and rows. Where there is room to spare, the picture grows.
+// parts of components), then a panel its last elements, and a table its last columns and rows; and what a panel says
+// becomes smaller. Where there is room to spare, the picture grows.
 const DROPS = 5
 const PICTURE = ".stPlotlyChart, .stBidiComponent, .np-tabled, .np-axes"
 const GROWN = [1.5, 1.4, 1.3, 1.2, 1.1, 1]
@@ -152,9 +152,13 @@ function leaveOut(...all) {
 
 function trim(table, full) {
   const box = table.parentElement
-  for (let last = table.rows[0].cells.length - 1; last > 1 && box.scrollWidth > box.clientWidth; last--)
-    leaveOut(...[...table.rows].flatMap((row) => row.cells[last] ?? []))
+  const columns = (over) => {
+    for (let last = table.rows[0].cells.length - 1; last > 1 && over(); last--)
+      leaveOut(...[...table.rows].flatMap((row) => row.cells[last] ?? []))
+  }
+  columns(() => box.scrollWidth > box.clientWidth)
   for (const row of [...table.tBodies[0].rows].slice(1).reverse()) if (full() && !row.matches(".here, .np-here")) leaveOut(row)
+  columns(full)
 }
 
 function fitSlide() {
@@ -182,9 +186,9 @@ function fitSlide() {
   const inPanel = parts.filter((one) => one !== picture && one.closest(".stExpander"))
   const said = inPanel.find((one) => one.querySelector(".np-takeaway"))
   for (const one of inPanel.reverse()) if (full() && one !== said) leaveOut(one)
+  for (const table of roots().flatMap((one) => [...one.querySelectorAll("table")])) if (table.tBodies.length && !table.closest("[data-np-off]")) trim(table, full)
   small = full()
   set(drop, 1)
-  for (const table of roots().flatMap((one) => [...one.querySelectorAll("table")])) if (table.tBodies.length && !table.closest("[data-np-off]")) trim(table, full)
   if (full()) return
   const wide = () => roots().some((one) => [...one.querySelectorAll(".root, .np-scroll")].some((box) => box.scrollWidth > box.clientWidth))
   for (const fit of GROWN) {

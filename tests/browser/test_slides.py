@@ -41,7 +41,7 @@ CUT = """parts => {
 
 SHOWN = """() => {
   const kinds = '.stBidiComponent, .js-plotly-plot, .np-table, .np-axes'
-  const one = e => e.checkVisibility({ visibilityProperty: true }) && e.getBoundingClientRect().height > 40
+  const one = e => e.checkVisibility({ visibilityProperty: true }) && e.getBoundingClientRect().height > 28
   const says = [...document.querySelectorAll('.stMain :is(.np-answer, .np-takeaway)')].find(one)
   return [says?.textContent ?? '', [...document.querySelectorAll(`.stMain :is(${kinds})`)].some(one)]
 }"""
