@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.units import significant
-from core.views.common.chart import MONO, SANS, Figure, axis, label, layout
+from core.views.common.chart import MONO, Figure, axis, label, layout
 from core.views.common.palette import Palette
 
 GIB = 2.0**30
