@@ -112,7 +112,7 @@ def _kin(fmt: FloatFormat) -> str:
         if (one.exponent_bits, one.fraction_bits, one.signed) == fields
     }
     if _name(fmt) in kin:
-        return f"{fmt.used}, the same as {kin[_name(fmt)]}"
+        return f"{fmt.used}, with the codes of {kin[_name(fmt)]}"
     return "; ".join([fmt.used, *(f"{title} is {name}" for name, title in kin.items())])
 
 
