@@ -31,7 +31,7 @@ from pages.common.registry import (
     WHAT_IF,
     PageSpec,
 )
-from pages.common.slides import Slides, leave, on_deck, slides
+from pages.common.slides import Slides, leave, on_deck, slides, steps
 from pages.common.theme import PROJECTOR, projecting
 
 PICTURES: Mapping[str, str] = {
@@ -133,20 +133,11 @@ def _rest(result: Slides) -> str:
     if result.of_own_plan:
         pages = [page for page in PAGES if page.plans]
         at = pages.index(result.inputs.page)
-        whose, here, count = "Your plan, ", at + 1, len(pages)
-        ways = [f'data-page="{pages[to % count].url_path}"' for to in (at - 1, at + 1)]
-    else:
-        whose, here, count = "", result.here + 1, result.count
-        before = " disabled" if result.here == 0 else ""  # after the last comes the first
-        ways = [f'data-step="{result.here - 1}"{before}', f'data-step="{here % count}"']
-    buttons = "".join(
-        f'<button type="button" class="{kind}" {way} aria-label="{words} slide">{sign}</button>'
-        for kind, way, words, sign in zip(("prev", "next"), ways, ("Previous", "Next"), "←→", strict=True)
-    )
-    return (
-        f'<span>{whose}{here} of {count}</span><nav>{buttons}<button type="button" class="leave">Leave</button></nav>'
-        f'<p class="np-story" aria-live="polite">{html.escape(result.name)}</p>'
-    )
+        ways = [f'data-page="{pages[to % len(pages)].url_path}"' for to in (at - 1, at + 1)]
+        return steps(f"Your plan, {at + 1} of {len(pages)}", ways, result.name)
+    before = " disabled" if result.here == 0 else ""  # after the last comes the first
+    ways = [f'data-step="{result.here - 1}"{before}', f'data-step="{(result.here + 1) % result.count}"']
+    return steps(f"{result.here + 1} of {result.count}", ways, result.name)
 
 
 def room(key: str) -> int:

@@ -52,7 +52,8 @@ def page() -> None:
         seed = int(inputs.ask(_SHEET))
         mode: str = inputs.ask(_MODE)
     show.input_errors(inputs)
-    inputs.presets("Topics", _CHIPS, into=chips)
+    if mode != PATH:
+        inputs.presets("Topics", _CHIPS, into=chips)
     if "views" in topics or mode == PATH:
         torch_ready()
     of = path() if mode == PATH else sheet(seed, topics)
