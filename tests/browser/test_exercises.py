@@ -22,7 +22,7 @@ def test_what_was_chosen_on_the_path_is_there_on_the_next_visit(open_page: Calla
     ).first.click()
     page.get_by_role("button", name="Reveal").first.click()
     expect(page.locator(".np-answer")).to_contain_text("1 of 1 right so far")
-    page.wait_for_function("localStorage.getItem('napkin:steps')")
+    page.wait_for_function("() => localStorage.getItem('napkin:steps')")
     for link in ("", there):  # another page, and then the path anew, whose link knows nothing
         page.goto(f"{server}/{link}")
     expect(page.locator(".np-answer")).to_contain_text("1 of 1 right so far")
