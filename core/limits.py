@@ -29,7 +29,7 @@ LIMITS: Mapping[str, Limit] = {
     "binary_steps": Limit(72, "steps", "of writing a number in binary that are shown; fp64's digits take about 60"),
     "binary_period": Limit(10_000, "digits", "of a repeating block that are counted through; half a hundredth second"),
     "additions": Limit(10_000, "additions", "a sum is simulated step by step; more takes longer than a click may"),
-    "series_terms": Limit(1_000_000, "terms", "of a series that is added up: each order of adding takes 50 ms at most"),
+    "series_terms": Limit(1_000_000, "terms", "of a series that is added up: 50 ms an order, 0.6 s at worst"),
     "series_chars": Limit(200, "characters", "of a typed series; a list of 40 numbers, and no deep nesting"),
     "scaled_steps": Limit(5_000, "steps", "of training whose scales follow one from another: 20 ms, and a full line"),
     "rounded_steps": Limit(256, "steps", "of stochastic rounding of 1,024 values each, whose mean is drawn: 15 ms"),

@@ -1,6 +1,6 @@
 // "Copy link": puts the page's address with every field spelled out on the clipboard. Standing on every page, it also
-// keeps the browser's history to one entry a page, redraws the page when the theme is switched, serves the tables, and
-// tells the server which of its answers is on screen.
+// keeps the browser's history to one entry a page, redraws the page when the theme is switched, serves the tables, tells
+// the server which of its answers is on screen, and remembers how far one came on the path of exercises.
 
 // Streamlit pushes a history entry for every single field that changes, so that Back would undo a preset field by
 // field. Pushes that stay on the page replace its entry instead: Back then leaves the page, and finds the inputs of
@@ -107,6 +107,28 @@ function landAt(name) {
   bring()
 }
 
+// What is handed in as a whole is answered at the top of the page.
+function toTheAnswer() {
+  if (window.napkinHandsIn) return
+  window.napkinHandsIn = true
+  const button = "[data-testid=stBaseButton-primaryFormSubmit]"
+  addEventListener("click", ({ target }) => target.closest?.(button) && document.querySelector("[data-testid=stMain]").scrollTo(0, 0))
+}
+
+// How far a visitor has come on the path of exercises stands in the address; the browser keeps it for the next visit.
+const STEPS = "napkin:steps"
+
+function keepSteps() {
+  const here = new URL(location.href)
+  if (here.searchParams.get("e_how") !== "follow the path") return
+  const [now, kept] = [here.searchParams.get("steps"), localStorage.getItem(STEPS)]
+  if (now) localStorage.setItem(STEPS, now)
+  else if (kept) {
+    here.searchParams.set("steps", kept)
+    location.replace(here)
+  }
+}
+
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
   oneEntryAPage()
@@ -115,9 +137,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
   seen = data.answer
   sortAndDownloadTables()
   markTerms()
+  toTheAnswer()
   stepWithKeys(data.projector, (index) => setTriggerValue("step", index))
   // The app's own style follows a moment after this call. Asking once per theme is enough, and cannot go in circles.
   setTimeout(() => {
+    keepSteps()
     const theme = getComputedStyle(root).colorScheme
     if (theme === data.drawn) delete root.dataset.asked
     else if (data.drawn && theme !== root.dataset.asked) {

@@ -113,19 +113,20 @@ function turn() {
 }
 
 // A slide is whole. Where it is too full, its picture leaves out what it can do without (--np-drop1 and on, which hide
-// parts of components), then a panel its last elements; where there is room to spare, the picture grows.
+// parts of components), then a panel its last elements, and a table its last columns and rows; and what a panel says
+// becomes smaller. Where there is room to spare, the picture grows.
 const DROPS = 5
 const PICTURE = ".stPlotlyChart, .stBidiComponent, .np-tabled, .np-axes"
 const GROWN = [1.5, 1.4, 1.3, 1.2, 1.1, 1]
 let watching = null
+let leftOut = []
 
 function keepWhole(projector) {
   watching?.disconnect()
   const block = document.querySelector("[data-testid=stMainBlockContainer] .stVerticalBlock")
   if (!projector || !block) {
     document.documentElement.removeAttribute("style")
-    for (const one of document.querySelectorAll("[data-np-off]")) delete one.dataset.npOff
-    return
+    return putBack()
   }
   watching = new ResizeObserver(() => requestAnimationFrame(fitSlide))
   watching.observe(block)
@@ -133,15 +134,44 @@ function keepWhole(projector) {
   window.napkinResized = true
 }
 
+function putBack() {
+  for (const one of leftOut) {
+    one.hidden = false
+    delete one.dataset.npOff
+  }
+  leftOut = []
+}
+
+function leaveOut(...all) {
+  for (const one of all) {
+    one.hidden = !one.matches(".stElementContainer") // which a chart without any width would wait for
+    one.dataset.npOff = "true"
+  }
+  leftOut.push(...all)
+}
+
+function trim(table, full) {
+  const box = table.parentElement
+  const columns = (over) => {
+    for (let last = table.rows[0].cells.length - 1; last > 1 && over(); last--)
+      leaveOut(...[...table.rows].flatMap((row) => row.cells[last] ?? []))
+  }
+  columns(() => box.scrollWidth > box.clientWidth)
+  for (const row of [...table.tBodies[0].rows].slice(1).reverse()) if (full() && !row.matches(".here, .np-here")) leaveOut(row)
+  columns(full)
+}
+
 function fitSlide() {
   const bar = document.querySelector(".np-bar")
   if (!bar) return
   const root = document.documentElement.style
+  let small = false
   const set = (drop, fit) => {
     for (let n = 1; n <= DROPS; n++) n <= drop ? root.setProperty(`--np-drop${n}`, "none") : root.removeProperty(`--np-drop${n}`)
     root.setProperty("--np-fit", fit)
+    root.setProperty("--np-said", small ? "12px" : "16px")
   }
-  for (const one of document.querySelectorAll("[data-np-off]")) delete one.dataset.npOff
+  putBack()
   set(0, 1)
   const parts = [...document.querySelectorAll(".stMain .stElementContainer")].filter(
     (one) => !one.querySelector(".np-bar, .np-answer") && one.checkVisibility({ visibilityProperty: true }) && one.offsetHeight,
@@ -149,14 +179,18 @@ function fitSlide() {
   const main = document.querySelector("[data-testid=stMain]")
   const end = () => Math.max(0, ...parts.filter((one) => !one.dataset.npOff).map((one) => one.getBoundingClientRect().bottom + main.scrollTop))
   const full = () => end() > innerHeight
+  const roots = () => parts.flatMap((one) => [one, ...[...one.querySelectorAll("*")].flatMap((e) => e.shadowRoot ?? [])])
   let drop = 0
   while (full() && drop < DROPS) set(++drop, 1)
   const picture = parts.find((one) => one.querySelector(PICTURE))
   const inPanel = parts.filter((one) => one !== picture && one.closest(".stExpander"))
   const said = inPanel.find((one) => one.querySelector(".np-takeaway"))
-  for (const one of inPanel.reverse()) if (full() && one !== said) one.dataset.npOff = "true"
+  for (const one of inPanel.reverse()) if (full() && one !== said) leaveOut(one)
+  for (const table of roots().flatMap((one) => [...one.querySelectorAll("table")])) if (table.tBodies.length && !table.closest("[data-np-off]")) trim(table, full)
+  small = full()
+  set(drop, 1)
   if (full()) return
-  const wide = () => parts.some((one) => [...one.querySelectorAll("*")].some((e) => e.shadowRoot && e.shadowRoot.querySelector(".root")?.scrollWidth > e.shadowRoot.querySelector(".root").clientWidth))
+  const wide = () => roots().some((one) => [...one.querySelectorAll(".root, .np-scroll")].some((box) => box.scrollWidth > box.clientWidth))
   for (const fit of GROWN) {
     set(drop, fit)
     if (fit === 1 || !(full() || wide())) return

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from core.floats.decimals import raised
-from core.floats.formats import FloatFormat, FormatError, NanPolicy
+from core.floats.formats import FORMATS, FloatFormat, FormatError, NanPolicy
 from core.formula import Source
 
 EXAMPLE = "e4m3, e5m10b15, e4m3fn, e4m3b11fnuz, e3m2f or e8m7_nosub"
@@ -100,7 +100,20 @@ def custom_format(
             f"With bias {bias} the smallest values go in steps of {_power(last)}, but float64, which must hold all "
             f"values, has none finer than {_power(-1074)}"
         )
-    return replace(fmt, name=_name(fmt), title=_name(fmt).upper().replace("_", " "))
+    return replace(fmt, name=_name(fmt), title=_name(fmt).upper().replace("_", " "), used=_kin(fmt))
+
+
+def _kin(fmt: FloatFormat) -> str:
+    """What a format is beside those of the same fields that have a name: one of them, or how each is written."""
+    fields = fmt.exponent_bits, fmt.fraction_bits, fmt.signed
+    kin = {
+        _name(one): one.title
+        for one in FORMATS.values()
+        if (one.exponent_bits, one.fraction_bits, one.signed) == fields
+    }
+    if _name(fmt) in kin:
+        return f"{fmt.used}, with the codes of {kin[_name(fmt)]}"
+    return "; ".join([fmt.used, *(f"{title} is {name}" for name, title in kin.items())])
 
 
 def parse_custom(text: str) -> FloatFormat:

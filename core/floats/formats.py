@@ -52,6 +52,7 @@ class FloatFormat:
     subnormals: whether the exponent field 0 means no leading 1; otherwise it is an exponent like any other.
     zero: whether the code with no bit set is zero.
     twos_complement: fixed point in two's complement (MXINT8); there is no exponent field then.
+    lost: whether infinity becomes NaN even where numbers are clipped, as AMD's HIP has it.
     """
 
     name: str
@@ -68,6 +69,7 @@ class FloatFormat:
     subnormals: bool = True
     zero: bool = True
     twos_complement: bool = False
+    lost: bool = False
 
     @property
     def bits(self) -> int:
@@ -301,6 +303,11 @@ _SOURCES: Mapping[str, Source] = {
         "the 1.4.3 and 1.5.2 formats",
         "https://arxiv.org/abs/2206.02915",
     ),
+    "HIP": Source(
+        "AMD HIP, amd_hip_fp8.h",
+        "cast_to_f8: infinity and NaN before clipping",
+        "https://github.com/ROCm/clr/blob/develop/hipamd/include/hip/amd_detail/amd_hip_fp8.h",
+    ),
     "LLVM": Source("LLVM, APFloat.h", "enum Semantics", "https://llvm.org/doxygen/structllvm_1_1APFloatBase.html"),
     "ml_dtypes": Source(
         "ml_dtypes", "README, specifications of the types", "https://github.com/jax-ml/ml_dtypes#readme"
@@ -344,6 +351,7 @@ def _read(row: Mapping[str, str]) -> FloatFormat:
         subnormals=row["subnormals"] == "1",
         zero=row["zero"] == "1",
         twos_complement=row["twos_complement"] == "1",
+        lost=row["lost"] == "1",
     )
 
 

@@ -96,7 +96,9 @@ def below_zero_code(fmt: FloatFormat) -> int:
 
 
 def infinity_code(fmt: FloatFormat, overflow: Overflow = "format", *, negative: bool = False) -> int:
-    """What infinity becomes: itself where the format has it and does not saturate, else what overflow gives."""
+    """What infinity becomes: itself where the format has it and does not saturate, else what overflow gives, or NaN."""
+    if fmt.lost:
+        return fmt.nan_code
     if negative and not fmt.signed:
         return below_zero_code(fmt)
     has_infinity = fmt.infinity and overflow != "saturate"

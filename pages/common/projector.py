@@ -31,7 +31,7 @@ from pages.common.registry import (
     WHAT_IF,
     PageSpec,
 )
-from pages.common.slides import Slides, leave, on_deck, slides
+from pages.common.slides import Slides, leave, on_deck, slides, steps
 from pages.common.theme import PROJECTOR, projecting
 
 PICTURES: Mapping[str, str] = {
@@ -57,8 +57,8 @@ _TYPED: Mapping[str, str] = {FLOATS.id: ", .st-key-f_x"}
 _ROOM = 432
 """Pixels that a picture may be high, so that the bar and an answer of four lines stand with it on 720."""
 
-_PANEL_ROOM = 490
-"""The same in a panel, which may begin lower and be scrolled."""
+_PANEL_ROOM = 466
+"""The same in a panel, over which stand four lines of the smallest type."""
 
 _OPENING: Mapping[str, str] = {HOME.id: "long"}
 """Page of several answers → the part that stands for it."""
@@ -133,25 +133,16 @@ def _rest(result: Slides) -> str:
     if result.of_own_plan:
         pages = [page for page in PAGES if page.plans]
         at = pages.index(result.inputs.page)
-        whose, here, count = "Your plan, ", at + 1, len(pages)
-        ways = [f'data-page="{pages[to % count].url_path}"' for to in (at - 1, at + 1)]
-    else:
-        whose, here, count = "", result.here + 1, result.count
-        before = " disabled" if result.here == 0 else ""  # after the last comes the first
-        ways = [f'data-step="{result.here - 1}"{before}', f'data-step="{here % count}"']
-    buttons = "".join(
-        f'<button type="button" class="{kind}" {way} aria-label="{words} slide">{sign}</button>'
-        for kind, way, words, sign in zip(("prev", "next"), ways, ("Previous", "Next"), "←→", strict=True)
-    )
-    return (
-        f'<span>{whose}{here} of {count}</span><nav>{buttons}<button type="button" class="leave">Leave</button></nav>'
-        f'<p class="np-story" aria-live="polite">{html.escape(result.name)}</p>'
-    )
+        ways = [f'data-page="{pages[to % len(pages)].url_path}"' for to in (at - 1, at + 1)]
+        return steps(f"Your plan, {at + 1} of {len(pages)}", ways, result.name)
+    before = " disabled" if result.here == 0 else ""  # after the last comes the first
+    ways = [f'data-step="{result.here - 1}"{before}', f'data-step="{(result.here + 1) % result.count}"']
+    return steps(f"{result.here + 1} of {result.count}", ways, result.name)
 
 
-def room(key: str, height: int) -> int:
-    """Pixels that the chart ``key``, ``height`` on a page, may be high; in a panel its rows must stay apart."""
-    return _ROOM if key in _CHARTS else max(_PANEL_ROOM, height + height // 10)
+def room(key: str) -> int:
+    """Pixels that the chart ``key`` may be high."""
+    return _ROOM if key in _CHARTS else _PANEL_ROOM
 
 
 def only(page: PageSpec, part: str) -> str:

@@ -201,7 +201,7 @@ def chart(figure: Mapping[str, Any], *, alt: str, key: str) -> None:
     A page that caches its figures caches what `pages.common.figures.wire` makes of them.
     """
     if projecting():
-        figure = enlarged(figure, room=projector.room(key, figure["layout"]["height"]))
+        figure = enlarged(figure, room=projector.room(key))
     drawn = ready(figure, st.context.theme.type)
     st.plotly_chart(drawn, width="stretch", config=_CHART_CONFIG, alt=alt, key=key)
 

@@ -160,6 +160,18 @@ def _shown(inputs: Inputs, stop: Stop) -> bool:
     return all(inputs.fields.get(inputs.key(name), "") == text for name, text in stop.fields.items())
 
 
+def steps(where: str, ways: Sequence[str], says: str) -> str:
+    """The rest of a bar as HTML: where it stands, the steps back and on by what their buttons carry, and the story."""
+    buttons = "".join(
+        f'<button type="button" class="{kind}" {way} aria-label="{words} slide">{sign}</button>'
+        for kind, way, words, sign in zip(("prev", "next"), ways, ("Previous", "Next"), "←→", strict=True)
+    )
+    return (
+        f'<span>{where}</span><nav>{buttons}<button type="button" class="leave">Leave</button></nav>'
+        f'<p class="np-story" aria-live="polite">{html.escape(says)}</p>'
+    )
+
+
 DECK, SLIDE = "deck", "slide"
 """Parameters of an address: the deck, by name or packed, and the slide, from 1."""
 
@@ -195,18 +207,11 @@ class OnDeck:
         """The rest of the bar as HTML: where it stands, the steps, and the question that covers the page at first."""
         slide, count = self.slides[self.here - 1], len(self.slides)
         ask = f'<div class="np-predict"><p>{html.escape(slide.ask)}</p></div>' if slide.ask else ""
-        return (
-            f"<span>{self.here} of {count}</span><nav>{self._step('prev', self.here - 1, 'Previous slide', '←')}"
-            f"{self._step('next', self.here + 1, 'Next slide', '→')}"
-            '<button type="button" class="leave">Leave</button></nav>'
-            f'<p class="np-story" aria-live="polite">{html.escape(slide.headline)}</p>{ask}'
-        )
+        ways = [self._way(to) if 1 <= to <= count else 'data-href="" disabled' for to in (self.here - 1, self.here + 1)]
+        return steps(f"{self.here} of {count}", ways, slide.headline) + ask
 
-    def _step(self, kind: str, to: int, words: str, sign: str) -> str:
-        there = 1 <= to <= len(self.slides)
-        href = html.escape(slide_address(self.name, self.slides, to), quote=True) if there else ""
-        off = "" if there else " disabled"
-        return f'<button type="button" class="{kind}" data-href="{href}" aria-label="{words}"{off}>{sign}</button>'
+    def _way(self, to: int) -> str:
+        return f'data-href="{html.escape(slide_address(self.name, self.slides, to), quote=True)}"'
 
 
 def on_deck() -> OnDeck | None:

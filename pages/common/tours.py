@@ -1,4 +1,8 @@
-"""A tour of every page: five stops, each a link that sets its fields, the part it lands at, and one sentence."""
+"""Tours: stops, each a link that sets its fields, the part it lands at, and one sentence.
+
+A page of planning has a tour of five. Pages to learn from have the path across them instead (`pages.exercises`); their
+stops are panels that a projector steps through.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,7 @@ from pages.common.registry import (
     EXERCISES,
     FLOATS,
     GLOSSARY,
+    GROUPS,
     HOME,
     LECTURE,
     MEASURE,
@@ -75,40 +80,20 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
         Stop("A number that fp16 cannot keep and bf16 can", {"x": "1e-8"}, "exact"),
     ),
     FLOATS.id: (
-        Stop("π in bf16: two digits after the point", {"x": "3.1415926535897931", "fmt": "bf16"}),
         _panel("0.1 + 0.2 in bf16, bit by bit", "arith", {"x": "0.1", "fmt": "bf16"}),
         _panel("A sum in a narrow format stalls", "sums", {"x": "1", "fmt": "bf16"}),
         _panel("Loss scaling lifts gradients over fp16’s floor", "loss", {"x": "2^-24", "fmt": "fp16"}),
         _panel("Many values under one scale, one of them far out", "block", {"x": "21.3", "fmt": "fp8_e4m3fn"}),
     ),
     TENSORS.id: (
-        Stop("A transpose moves no number: only strides change", {"x": "x.t()", "shape": "2, 3"}),
-        Stop(".view() refuses what no stride can walk", {"x": "x.t().view(2, 3)", "shape": "2, 3"}),
-        Stop("contiguous() copies, and then .view() works", {"x": "x.t().contiguous().view(2, 3)", "shape": "2, 3"}),
-        Stop("What is written to a view shows in its base", {"x": "x.transpose(1, 0)[0, 0] = 100", "shape": "2, 3"}),
         _panel("einops names the axes, and says what it does to memory", "named", {"x": "x.t()", "shape": "2, 3"}),
     ),
     LECTURE.id: (
-        Stop("Every claim, with what came out", {"topic": "All"}),
-        Stop("What the lecture says of compute", {"topic": "Compute"}),
-        Stop("What needs care", {"verdict": "needs care"}),
         _panel("From one matmul to 6ND", "linear", {"claim": "C1"}),
         _panel("How outputs grow with the width", "init", {"claim": "M10"}),
     ),
-    EXERCISES.id: (
-        Stop("Nine steps from a bit to 6ND", {"how": "follow the path"}),
-        Stop("Numbers: what a format keeps", {"topics": "floats"}),
-        Stop("Work and time: FLOPs, days, utilisation", {"topics": "FLOPs"}),
-        Stop("Memory: tensors, model states, what fits", {"topics": "memory"}),
-        Stop("All at once, with a score to hand in", {"how": "hand in", "topics": "floats, FLOPs, memory"}),
-    ),
-    GLOSSARY.id: (
-        Stop("Every term of these pages, one definition each"),
-        Stop("How well machines are used: MFU and HFU", {"q": "utilisation"}),
-        Stop("The formats: what a float keeps", {"q": "float"}),
-        Stop("The ways to split a model", {"q": "parallel"}),
-        Stop("What shards hold: ZeRO and FSDP", {"q": "optimizer state"}),
-    ),
+    EXERCISES.id: (),
+    GLOSSARY.id: (),
     COMPUTE.id: (
         Stop(
             "The lecture’s run in 90 days: how many H100s?", {**_LECTURES, "find": "accelerators", "within": "90 days"}
@@ -184,11 +169,17 @@ def _examples() -> str:
 
 def at_stop(page: PageSpec, at: str) -> bool:
     """Whether ``at`` is a stop of the page's tour."""
-    return at in map(str, range(1, len(TOURS[page.id]) + 1))
+    return page not in GROUPS["Learn"] and at in map(str, range(1, len(TOURS[page.id]) + 1))
 
 
 def row(page: PageSpec, at: str = "") -> str:
-    """The tour as HTML, every stop a link: folded to a line, or open beside the page for who is at stop ``at``."""
+    """The tour as HTML, every stop a link: folded to a line, or open beside the page for who is at stop ``at``.
+
+    On a page to learn from, a link to the path instead.
+    """
+    if page in GROUPS["Learn"]:
+        path = html.escape(address(EXERCISES, {"how": "follow the path"}), quote=True)
+        return f'<p class="np-onwards"><a href="{path}">The path: nine steps from a bit to 6ND</a></p>'
     items = [
         f'<li><a href="{html.escape(href, quote=True)}"{" aria-current=step" if at == str(number) else ""}>'
         f"{stop.says}</a></li>"

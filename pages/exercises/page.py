@@ -30,7 +30,7 @@ _MODE = choice(
     (PRACTISE, HAND_IN, PATH),
     PRACTISE,
     few=True,
-    help="The path: nine steps from a bit to 6ND, the same for everybody; the address keeps how far one has come.",
+    help="The path: nine steps from a bit to 6ND, the same for everybody; the browser keeps how far one has come.",
 )
 _CHIPS = (
     {"Floats, FLOPs, memory": {"topics": _NUMBERS}, "And views": {"topics": _ALL}}
@@ -52,7 +52,8 @@ def page() -> None:
         seed = int(inputs.ask(_SHEET))
         mode: str = inputs.ask(_MODE)
     show.input_errors(inputs)
-    inputs.presets("Topics", _CHIPS, into=chips)
+    if mode != PATH:
+        inputs.presets("Topics", _CHIPS, into=chips)
     if "views" in topics or mode == PATH:
         torch_ready()
     of = path() if mode == PATH else sheet(seed, topics)
@@ -93,7 +94,7 @@ def _practise(of: Sheet, titles: Sequence[str] = ()) -> None:
         for number, one in enumerate(of.exercises):
             key = _key(of, number, "p")
             if titles:
-                show.heading(f"{number + 1}. {titles[number]}")
+                show.heading(titles[number])
                 page = _PAGE[one.shown.page]
                 st.html(f'<p class="np-onwards">{show.link(f"Look: {page.title}", page, one.shown.fields)}</p>')
 
@@ -158,6 +159,9 @@ def _hand_in(inputs: Inputs, of: Sheet) -> None:
     show.answer(
         headline(of), "All at once, and once: then the score, each answer with its reason, and a text to hand in."
     )
+    missing = st.session_state.pop(f"{inputs.key('name')}:missing", 0)
+    if missing:
+        show.error(f"{missing} of {LENGTH} exercises have no answer yet.")
     with st.container(key="exercises-questions"):
 
         def take() -> None:
@@ -175,9 +179,6 @@ def _hand_in(inputs: Inputs, of: Sheet) -> None:
             for number, (one, key) in enumerate(zip(of.exercises, keys, strict=True)):
                 _ask(one, number, key)
             st.form_submit_button("Hand in", on_click=take, type="primary")
-        missing = st.session_state.pop(f"{inputs.key('name')}:missing", 0)
-        if missing:
-            show.error(f"{missing} of {LENGTH} exercises have no answer yet.")
 
 
 def _check(inputs: Inputs) -> None:

@@ -15,7 +15,7 @@ from core.views.floats import text_fp4
 from core.views.floats.charts_fp4 import error_maps, means
 from pages.common import show
 from pages.common.figures import wire
-from pages.common.theme import TOKENS
+from pages.common.theme import TOKENS, projecting
 from pages.floats.inputs import FloatInputs
 from pages.floats.rounding import says, two_lines
 
@@ -48,7 +48,7 @@ def fp4(inputs: FloatInputs) -> None:
         says(text)
     inputs.presets("Cases", FP4, into=head, key="fp4")
     show.chart(
-        _maps(outlier, width),
+        _maps(outlier, width, _on_a_wall(sharing) if projecting() else tuple(SHARINGS)),
         alt=f"Errors of 16 × 64 values under four ways to share a scale, plain and rotated. {text.replace('**', '')}",
         key="floats:fp4:maps",
     )
@@ -75,9 +75,14 @@ def fp4(inputs: FloatInputs) -> None:
     show.how(lambda: explain(outlier, width), key="floats:fp4:how", notes=text_fp4.NOTES)
 
 
+def _on_a_wall(sharing: str) -> tuple[str, ...]:
+    """The chosen way to share a scale, and one beside it."""
+    return sharing, "1x16" if sharing != "1x16" else "16x16"
+
+
 @lru_cache(maxsize=16)
-def _maps(outlier: float, width: int) -> dict[str, Any]:
-    return wire(error_maps(outlier, width, TOKENS))
+def _maps(outlier: float, width: int, ways: tuple[str, ...]) -> dict[str, Any]:
+    return wire(error_maps(outlier, width, TOKENS, ways))
 
 
 @lru_cache(maxsize=16)

@@ -15,7 +15,7 @@ from core.views.floats.charts import dynamic_range, spacing
 from pages.common import bits, show
 from pages.common.components import component
 from pages.common.figures import wire
-from pages.common.theme import TOKENS
+from pages.common.theme import TOKENS, projecting
 from pages.floats.inputs import COMMON, FloatInputs, NumberInputs
 from pages.floats.rounding import says
 
@@ -38,10 +38,10 @@ def _landscape(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
     fmt = number_inputs.fmt
     here = reach(fmt)
     says(takeaway(fmt))
-    left, right = st.columns([1.12, 1])
+    left, right = (st.container(), st.container()) if projecting() else st.columns([1.12, 1])
     with left:
         show.chart(
-            _range(fmt),
+            _range(fmt, _STAIRS if projecting() else tuple(FORMATS)),
             alt=f"Dynamic range of every format on one logarithmic axis. {fmt.title} reaches from "
             f"2^{here.smallest:.0f} to 2^{here.largest:.1f}; fp64 reaches furthest, fp4 least of the formats listed.",
             key="floats:range",
@@ -66,8 +66,8 @@ def _limits(inputs: FloatInputs, fmt: FloatFormat) -> None:
 
 
 @lru_cache(maxsize=64)
-def _range(fmt: FloatFormat) -> dict[str, Any]:
-    formats = tuple(FORMATS.values())
+def _range(fmt: FloatFormat, names: tuple[str, ...]) -> dict[str, Any]:
+    formats = tuple(FORMATS[name] for name in names)
     return wire(dynamic_range(formats if fmt in formats else (*formats, fmt), fmt, TOKENS))
 
 

@@ -42,6 +42,7 @@ _MOST = 1e30
 _LARGEST_TERM = 1e6
 ADD_HELP = "What is added each time. An update of a weight is −(learning rate × gradient): −0.001, for example."
 _SUMS = ("fp32", "tf32", "fp16", "bf16", "fp8_e4m3fn", "fp8_e5m2")
+_CHOSEN = "the chosen format"
 _ONE, _MANY = "one number many times", "a series"
 _SERIES = fields.Field(
     "ser",
@@ -127,9 +128,14 @@ def series(inputs: FloatInputs, head: DeltaGenerator) -> None:
     with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
         text: str = inputs.ask(_SERIES)
         count = int(inputs.ask(quantity("sn", "Terms", "100k", "count", low=2, high=limit("series_terms"), whole=True)))
-        fmt = FORMATS[inputs.ask(choice("sfmt", "Kept in", list(sums_of.DTYPES), "bf16"))]
+        name: str = inputs.ask(choice("sfmt", "Kept in", [*sums_of.DTYPES, "tf32", _CHOSEN], "bf16"))
         size = int(inputs.ask(quantity("sblk", "Block", "128", "count", low=2, high=65_536, whole=True)))
-    exact, rows = sums_of.orders(text, count, fmt, size)
+    fmt = inputs.chosen() if name == _CHOSEN else FORMATS[name]
+    try:
+        exact, rows = sums_of.orders(text, count, fmt, size)
+    except FormatError as problem:
+        show.error(f"Kept in: {problem}")
+        return
     with head:
         says(sums_of.takeaway(text, count, fmt, size))
     inputs.presets("Series", SERIES, into=head, key="adding")

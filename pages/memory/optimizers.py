@@ -12,13 +12,16 @@ from core.views.training.charts_device import device_bars
 from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.theme import TOKENS
+from pages.common.theme import TOKENS, projecting
+
+_ON_A_WALL = 5  # rows that stand apart on a wall
 
 
 def side_by_side(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     rows = under_each_optimizer(h)
     named = headline(h.optimizer.name)
+    named = (*named[: _ON_A_WALL - 1], named[-1]) if projecting() else named
     message = text_memory.optimizers(h, rows)
     show.takeaway(message)
     show.note(text_memory.state_tensors())

@@ -9,7 +9,7 @@ from core.views.training.charts_device import device_bars
 from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.theme import TOKENS
+from pages.common.theme import TOKENS, projecting
 from pages.memory.form import GROWN
 
 
@@ -27,7 +27,7 @@ def parallel(inputs: Inputs, h: MemoryEstimate) -> None:
     show.note(text_memory.sent(h, traffic))
     inputs.draw(GROWN)
     degree = inputs.reading.values[GROWN.id]
-    rows = over_degree(h, degree)
+    rows = over_degree(h, degree)[:: 2 if projecting() else 1]  # every other one stands apart on a wall
     text = text_memory.growing(h, degree, rows)
     show.takeaway(text)
     show.chart(

@@ -26,7 +26,6 @@ from pages.tensors.inputs import (
 from pages.tensors.lecture import program, where_it_stands
 from pages.tensors.memory import memory_walk, overlap
 from pages.tensors.named import named_axes
-from pages.tensors.quiz import quiz
 
 
 def page() -> None:
@@ -65,7 +64,6 @@ def page() -> None:
             lambda: odd(inputs),
         ),
         "program": ("The lecture’s program, line by line", program),
-        "quiz": ("Quiz: predict shape, strides, view or copy", lambda: quiz(inputs)),
     }
     with st.container(gap=None, key="t_panels"):
         for name, (title, draw) in PANELS.items():
@@ -91,7 +89,7 @@ def page() -> None:
                 operations()
     lecture_chips(inputs, chips)
     handout_button(inputs, lambda: tensors_handout(run))
-    show.onwards("Exercises on views, ten to hand in", EXERCISES, {"topics": "views"})
+    show.onwards("Exercises: predict shape, strides, view or copy, then see", EXERCISES, {"topics": "views"})
     show.footer(inputs)
 
 

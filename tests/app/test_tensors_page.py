@@ -1,4 +1,4 @@
-"""The Tensor views page in AppTest: typed code, what stays after bad input, panels, the quiz's score."""
+"""The Tensor views page in AppTest: typed code, what stays after bad input, panels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from streamlit.testing.v1.element_tree import Block
 
 from core.tensors.examples.lecture import PROGRAM
 from core.tensors.examples.presets import LECTURE
-from core.tensors.examples.quiz import question
 from core.tensors.operations.lookup import catalogue
 from pages.common.registry import FLOATS, TENSORS, PageSpec
 from pages.tensors.inputs import GROUPS, MORE, NUMBERS
@@ -96,22 +95,6 @@ def test_links_to_panels_that_are_gone_still_open() -> None:
     assert "view with strides (-3, -1)" in re.sub(r"<[^>]*>", "", said(app))
 
 
-def test_the_quiz_counts_the_first_guess(page: AppTest) -> None:
-    page.session_state["t_quiz"] = True
-    page.run()
-    asks = question(0).asks
-    assert [radio.label for radio in page.radio] == [ask.prompt for ask in asks]
-    reveal = next(button for button in page.button if button.label == "Reveal")
-    for guess in ("right", "wrong"):
-        for radio, ask in zip(page.radio, asks, strict=True):
-            radio.set_value(ask.answer if guess == "right" else (ask.answer + 1) % len(ask.options))
-        reveal.click().run()
-        assert not page.exception
-        scores = [element.proto.body for element in page.get("html") if "np-score" in element.proto.body]
-        assert f"<b>{len(asks)} of {len(asks)}</b> predictions right, in 1 question." in scores[0]
-        reveal = next(button for button in page.button if button.label == "Reveal")
-
-
 def said(page: AppTest) -> str:
     return " ".join(element.proto.body for element in page.get("html"))
 
@@ -173,7 +156,6 @@ def test_a_layout_that_is_tried_is_judged_whatever_the_browser_sends(page: AppTe
 @pytest.mark.parametrize(
     ("place", "panel", "field", "text", "using"),
     [
-        (TENSORS, "t_quiz", "t_q", "999", "1"),
         (TENSORS, "t_shared", "t_by", "abc", "1"),
         (FLOATS, "f_sums", "f_times", "many", "1000"),
         (FLOATS, "f_block", "f_out", "-1", "21.3"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qsl
@@ -12,13 +14,14 @@ from streamlit.testing.v1 import AppTest
 
 from pages.common.figures import LEAST
 from pages.common.links import LANDS_AT
-from pages.common.registry import PAGES, PageSpec
+from pages.common.registry import EXERCISES, GROUPS, PAGES, PageSpec
 from pages.common.theme import PROJECTOR
 from pages.common.tours import ANSWER, TOUR, TOURS, hrefs, landing, row
 from tests.app.plan_pages import words
 from tests.app.test_pages import APP
 from tests.patience import PATIENCE_S
 
+TOURED = [page for page in PAGES if page not in GROUPS["Learn"]]
 STOPS = [(page, number) for page in PAGES for number in range(1, 1 + len(TOURS[page.id]))]
 
 
@@ -55,7 +58,7 @@ def assert_rows_apart(layout: dict[str, Any]) -> None:
 
 
 def test_the_tour_stays_open_at_its_stop_and_brings_the_answer_into_sight() -> None:
-    for page in PAGES:
+    for page in TOURED:
         assert "open" not in row(page).split(">")[0]
         assert "aria-current" not in row(page, "6")
         at = row(page, "2")
@@ -67,8 +70,11 @@ def test_the_tour_stays_open_at_its_stop_and_brings_the_answer_into_sight() -> N
     assert landing({TOUR: "2", LANDS_AT: "d_why"}) == "d_why"
 
 
-def test_every_page_has_a_tour_of_five() -> None:
-    assert {page.id: len(TOURS[page.id]) for page in PAGES} == {page.id: 5 for page in PAGES}
+def test_every_page_has_a_tour_of_five_or_leads_to_the_path() -> None:
+    assert {page.id: len(TOURS[page.id]) for page in TOURED} == {page.id: 5 for page in TOURED}
+    for page in GROUPS["Learn"]:
+        (href,) = re.findall(r'href="([^"]+)"', row(page, "2"))
+        assert "steps from a bit to 6ND" in words(opened(EXERCISES, html.unescape(href).partition("?")[2]))
     says = [stop.says for stops in TOURS.values() for stop in stops]
     assert len(set(says)) == len(says)
     assert all(len(one) <= 62 for one in says), "it stands on one line of a projector"

@@ -151,8 +151,8 @@ ECHOED: dict[str, list[dict[str, str]]] = {
         {"t_x": f"x.{LONG}", **dict.fromkeys(("t_shape", "t_stride", "t_dtype"), NUMBER)},
         {"t_x": f"x.reshape({'1,' * 200}2, 3)"},
         {
-            **dict.fromkeys(("t_named", "t_shared", "t_quiz"), "true"),
-            **dict.fromkeys(("t_vshape", "t_q"), NUMBER),
+            **dict.fromkeys(("t_named", "t_shared"), "true"),
+            **dict.fromkeys(("t_vshape",), NUMBER),
             **dict.fromkeys(("t_call", "t_sizes", "t_view"), LONG),
         },
         {

@@ -9,8 +9,9 @@ from playwright.sync_api import Page, expect
 
 from core.lecture.deck import lecture_slides
 from pages.common.figures import LEAST
-from pages.common.registry import COMPUTE, FLOATS, LECTURE, MEMORY, TENSORS, PageSpec
+from pages.common.registry import COMPUTE, FLOATS, LECTURE, MEMORY, PAGES, TENSORS, PageSpec
 from pages.common.slides import STANDARD, slide_address
+from tests.app.plan_pages import linked, opened
 from tests.browser.conftest import settle, still
 from tests.browser.test_projector import SMALL
 
@@ -40,11 +41,22 @@ CUT = """parts => {
 
 SHOWN = """() => {
   const kinds = '.stBidiComponent, .js-plotly-plot, .np-table, .np-axes'
-  const one = e => e.checkVisibility({ visibilityProperty: true }) && e.getBoundingClientRect().height > 40
+  const one = e => e.checkVisibility({ visibilityProperty: true }) && e.getBoundingClientRect().height > 28
   const says = [...document.querySelectorAll('.stMain :is(.np-answer, .np-takeaway)')].find(one)
   return [says?.textContent ?? '', [...document.querySelectorAll(`.stMain :is(${kinds})`)].some(one)]
 }"""
 """What a slide says first, and whether it has a picture."""
+
+
+TANGLED = """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(plot => {
+  const names = [...plot.querySelectorAll('.ytick text')].filter(e => e.textContent && e.checkVisibility())
+  const boxes = names.map(e => [e.textContent, e.getBoundingClientRect()]).sort(([, a], [, b]) => a.top - b.top)
+  return boxes.slice(1).flatMap(([text, box], i) => {
+    const [above, other] = boxes[i], apart = box.left > other.right || box.right < other.left
+    return apart || box.top + box.height / 2 > other.bottom - 2 ? [] : [`${above} runs into ${text}`]
+  })
+})"""
+"""Names of a chart's rows that stand in one another."""
 
 
 def walk(page: Page, slides: Iterable[int] | None) -> list[str]:
@@ -82,6 +94,33 @@ def on_the_wall(open_page: Callable[..., Page], spec: PageSpec) -> Page:
 @pytest.mark.parametrize("spec", [FLOATS, TENSORS, LECTURE, COMPUTE, MEMORY], ids=lambda spec: spec.id)
 def test_every_slide_is_whole(open_page: Callable[..., Page], spec: PageSpec) -> None:
     assert walk(on_the_wall(open_page, spec), None) == []
+
+
+def panels(spec: PageSpec) -> list[str]:
+    """The parts of a page that a link opens, as they stand in its address."""
+    app = opened(spec, {})
+    link = linked(app)
+    return [key for one in app.expander if link.get(key := one.proto.id.rpartition("-")[2]) == "false"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("spec", PAGES, ids=lambda spec: spec.id)
+def test_every_open_panel_is_whole(open_page: Callable[..., Page], server: str, spec: PageSpec) -> None:
+    """Each says something in type for the last row; the names of a picture's rows stand apart."""
+    wrong, page = list[str](), open_page(spec.url_path)
+    for key in panels(spec):
+        page.goto(f"{server}/{spec.url_path}?{key}=true&at={key}&projector=true")
+        settle(page)
+        for width, height in WALLS:
+            page.set_viewport_size({"width": width, "height": height})
+            still(page)
+            says, _ = page.evaluate(SHOWN)
+            name = f"{key} on {width} × {height}"
+            wrong += [f"{name}: no answer"] * (not says)
+            wrong += [f"{name}: {each}" for each in page.evaluate(CUT, PARTS)]
+            wrong += [f"{name}: {each}" for each in page.evaluate(SMALL, LEAST * width / 1280)]
+            wrong += [f"{name}: {each}" for each in page.evaluate(TANGLED)]
+    assert wrong == []
 
 
 @pytest.mark.long

@@ -16,7 +16,7 @@ from tests.browser.conftest import settle
 pytestmark = pytest.mark.browser
 
 OpenPage = Callable[..., Page]
-PANELS = ("named", "lines", "shared", "odd", "quiz")
+PANELS = ("named", "lines", "shared", "odd")
 
 SCROLLING = """all => all.filter(box => box.checkVisibility()).map(box => [
   box.scrollWidth - box.clientWidth > 1 || box.scrollHeight - box.clientHeight > 1, box.dataset.cut])"""
@@ -310,7 +310,6 @@ def use_panels(page: Page) -> None:
     settle(page)
     expect(page.get_by_text("view with strides (3, -1)")).to_be_visible()
 
-    quiz(page)
     folds(page)
 
 
@@ -321,21 +320,3 @@ def folds(page: Page) -> None:
     expect(page.get_by_text("s0 = torch.arange(6, dtype=torch.int64)").first).to_be_visible()
     expect(page.get_by_text("Every step ran on torch")).to_be_visible()
     expect(page.get_by_text("which can be resized and written past every check")).to_be_visible()
-
-
-def quiz(page: Page) -> None:
-    expect(page.get_by_text("No answers yet.")).to_be_visible()
-    reveal = page.get_by_role("button", name="Reveal")
-    reveal.click()
-    settle(page)
-    expect(page.get_by_text("Choose one answer to each question first.")).to_be_visible()
-    asks = page.locator('[data-testid="stForm"] [role="radiogroup"]')
-    for number in range(asks.count()):
-        asks.nth(number).locator("label").last.click()
-    reveal.click()
-    settle(page)
-    expect(page.locator(".np-score")).to_contain_text(f"of {asks.count()} predictions right, in 1 question.")
-    page.get_by_role("button", name="Next question").click()
-    settle(page)
-    expect(page.get_by_label("Question, 1 to", exact=False)).to_have_value("2")
-    expect(page.get_by_role("button", name="Next question")).to_have_count(0)

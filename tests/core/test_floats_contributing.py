@@ -8,7 +8,7 @@ import pytest
 
 from tests.core.contributing import Recipe, insert
 
-ROW = "p3109_k8p5se,P3109 K8P5,3,4,4,1,1,negative_zero,0,1,1,0,draft standard,P3109\n"
+ROW = "p3109_k8p5se,P3109 K8P5,3,4,4,1,1,negative_zero,0,1,1,0,0,draft standard,P3109\n"
 DEFINITION = '    "p3109_k8p5se": formats.format_info_p3109(8, 5, domain=Domain.Extended),\n'
 
 

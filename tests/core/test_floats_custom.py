@@ -41,7 +41,7 @@ STANDARD = {
 @every(("name", "text"), STANDARD.items())
 def test_a_custom_format_can_be_any_standard_one(name: str, text: str) -> None:
     fmt, ours = parse_custom(text), FORMATS[name]
-    assert replace(fmt, name=name, title=ours.title, used=ours.used, sources=ours.sources) == ours
+    assert replace(fmt, name=name, title=ours.title, used=ours.used, sources=ours.sources, lost=ours.lost) == ours
     assert fmt.name == text
 
 
@@ -147,3 +147,16 @@ def test_default_bias(exponent_bits: int, fraction_bits: int) -> None:
         assert fraction_bits == 0
         return
     assert fmt.bias == 2 ** (exponent_bits - 1) - 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("e2m1", "a format of your own; P3109 K4P2 is e2m1fnuz; fp4 E2M1 is e2m1f"),
+        ("e2m1f", "a format of your own, with the codes of fp4 E2M1"),
+        ("e8m7_nosub", "a format of your own; bf16 is e8m7"),
+        ("e4m1", "a format of your own"),
+    ],
+)
+def test_a_format_of_the_same_fields_is_named(text: str, said: str) -> None:
+    assert parse_custom(text).used == said

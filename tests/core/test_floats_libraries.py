@@ -202,6 +202,7 @@ def test_gfloat_rounds_the_same(name: str, rounding: Rounding, saturate: bool) -
         saturate = True  # gfloat raises without a way to overflow; these formats saturate anyway
     ours = encode(values, fmt, rounding=rounding, overflow="saturate" if saturate else "format")
     theirs = gfloat_round(values, name, rounding, saturate)
+    theirs[np.isinf(values) & fmt.lost] = np.nan  # as AMD's HIP has it, which gfloat does not know
     if not fmt.has_negative_zero:
         theirs = theirs + 0.0  # gfloat's value keeps a −0 that the format has no code for
     assert same(decode(ours, fmt), theirs).all()
@@ -213,6 +214,8 @@ def test_gfloat_encodes_the_same(name: str) -> None:
     values = probes(name)[:: 1 if fmt.bits <= 8 else 16]
     rounded = gfloat_round(values, name, "nearest_even", saturate=True)
     theirs = np.asarray(gfloat.encode_ndarray(FORMAT_INFO[name], rounded)).astype(np.uint64)
+    if fmt.lost:
+        theirs[np.isinf(values)] = fmt.nan_code
     np.testing.assert_array_equal(encode(values, fmt, overflow="saturate"), theirs)
 
 

@@ -30,7 +30,9 @@ import streamlit as st
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
-from core.fields import LINK_VERSION, VERSION, Field, Form
+from core.exercises.path import path
+from core.fields import LINK_VERSION, VERSION, Field, Form, Link
+from core.lecture.catalogue import CLAIMS
 from core.limits import limit
 from core.planning.comparison.comparison import with_saved_results
 from core.planning.comparison.entry import Entry, entry_of, pack
@@ -49,6 +51,12 @@ from tests.perf.walk import ROOT, TEXTS, faults, observed, sent, whole
 Address = dict[str, list[str]]
 
 ALL_STORIES = {**PRESETS, **MEMORY_PRESETS, **SEARCH_PRESETS}
+LINKS = [
+    Link("exercises", {"how": "follow the path", "topics": "lecture", "sheet": "2", "check": "true"}),
+    Link("glossary", {"q": "float"}),
+    *(claim.link for claim in CLAIMS.values() if claim.link),
+    *(one.shown for one in path().exercises),
+]
 _PLAN = {field.id for field in PLAN_FIELDS}
 _AT = {page.url_path: page for page in PAGES}
 _HREF = re.compile(r'href="([^"#]*)"')
@@ -58,13 +66,14 @@ _RAISED_AT = re.compile(r'File "(.*?", line \d+)')
 
 @cache
 def fields_of(page: PageSpec) -> Mapping[str, Field | None]:
-    """The fields of a page's form by id; of a page without one, those that its tour names."""
+    """The fields of a page's form by id; of a page without one, those that its tour and links to it name."""
     path = ROOT / page.path.replace("page.py", "form.py")
     name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
     form: Form | None = getattr(importlib.import_module(name), "FORM", None) if path.exists() else None
     if form:
         return {item.id: item for item in form.fields}
-    return dict.fromkeys(name for stop in TOURS[page.id] for name in stop.fields)
+    links = [*(stop.fields for stop in TOURS[page.id]), *(link.fields for link in LINKS if link.page == page.id)]
+    return dict.fromkeys(name for fields in links for name in fields)
 
 
 @cache
@@ -132,7 +141,7 @@ class AddressWalk:
         if way < 0.35 and page.id in self._links:
             address = dict(rng.choice(self._links[page.id]))
         elif way < 0.55:
-            stop = rng.choice(TOURS[rng.choice(PAGES).id])
+            stop = rng.choice([stop for stops in TOURS.values() for stop in stops])
             address = {f"{page.prefix}_{name}": [text] for name, text in stop.fields.items()}
         else:
             address = dict(self._address)

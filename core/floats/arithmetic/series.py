@@ -1,6 +1,7 @@
 """A series of terms added in one format in several orders: one by one, in pairs, in blocks, and as fp8 matrix units do.
 
-The libraries' own types add: each sum of two of their numbers is rounded into the type, which is what is shown.
+The libraries' own types add where there are any: each sum of two of their numbers is rounded into the type. For tf32
+and formats of one's own float64 adds, and `core.floats.arithmetic.rounded_sums` rounds.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from core.floats.arithmetic.rounded_sums import RoundedSums
 from core.floats.codec import decode, encode
 from core.floats.formats import FloatFormat
 from core.formula import Source
@@ -38,7 +40,7 @@ DTYPES: Mapping[str, str] = {
     "fp8_e4m3_ieee": "float8_e4m3",
     "fp8_e3m4_ieee": "float8_e3m4",
 }
-"""Formats that sums can be kept in → the type of numpy, or of ml_dtypes, that adds in them."""
+"""Formats → the type of numpy, or of ml_dtypes, that adds in them."""
 
 ACCUMULATOR_BITS = 14
 """Significant bits that the sums inside the H100's fp8 matrix units keep, as DeepSeek measured."""
@@ -117,52 +119,53 @@ def _worked_out(node: ast.expr, k: Terms) -> Any:
 
 @lru_cache(maxsize=4)
 def kept(text: str, count: int, fmt: FloatFormat) -> Any:
-    """The terms as ``fmt`` holds them, each rounded once, in the type that adds in it."""
-    name = DTYPES[fmt.name]
+    """The terms as ``fmt`` holds them, each rounded once, in the type that adds in it, or float64."""
+    name = DTYPES.get(fmt.name, "float64")
     dtype = np.dtype(name) if hasattr(np, name) else np.dtype(getattr(importlib.import_module("ml_dtypes"), name))
     return decode(encode(terms(text, count), fmt), fmt).astype(dtype)
 
 
-def one_by_one(given: Any) -> float:
-    """Each term added to the sum of all before it, in the terms' own type."""
+def one_by_one(given: Any, rounding: RoundedSums | None = None) -> float:
+    """Each term added to the sum of all before it, in the terms' own type, or as ``rounding`` adds."""
+    if rounding:
+        return rounding.one_by_one(given)
     with np.errstate(over="ignore", invalid="ignore"):
         return float(np.add.accumulate(given)[-1])
 
 
-def in_pairs(given: Any) -> float:
+def in_pairs(given: Any, rounding: RoundedSums | None = None) -> float:
     """Neighbours first, then the sums of neighbours, until one is left."""
-    sums = given
+    sums, plus = given, rounding.plus if rounding else np.add
     with np.errstate(over="ignore", invalid="ignore"):
         while sums.size > 1:
             even = sums.size // 2 * 2
-            sums = np.concatenate([sums[:even:2] + sums[1:even:2], sums[even:]])
+            sums = np.concatenate([plus(sums[:even:2], sums[1:even:2]), sums[even:]])
     return float(sums[0])
 
 
-def in_blocks(given: Any, size: int) -> float:
+def in_blocks(given: Any, size: int, rounding: RoundedSums | None = None) -> float:
     """Blocks of ``size``, each one by one, and then their sums one by one."""
-    return one_by_one(_block_sums(given, size))
+    return one_by_one(_block_sums(given, size, rounding.plus if rounding else np.add), rounding)
 
 
 def cut_off(given: Any, size: int) -> float:
     """Blocks of ``size`` in an accumulator that cuts each sum to `ACCUMULATOR_BITS`, whose sums are added in fp32."""
     mask = np.int64(-1) << np.int64(53 - ACCUMULATOR_BITS)
 
-    def cut(sums: Terms) -> Terms:
-        return (sums.view(np.int64) & mask).view(np.float64)
+    def plus(sums: Terms, column: Terms) -> Terms:
+        return ((sums + column).view(np.int64) & mask).view(np.float64)
 
     with np.errstate(over="ignore"):
-        return one_by_one(_block_sums(given.astype(np.float64), size, cut).astype(np.float32))
+        return one_by_one(_block_sums(given.astype(np.float64), size, plus).astype(np.float32))
 
 
-def _block_sums(stored: Any, size: int, after: Callable[[Any], Any] | None = None) -> Any:
+def _block_sums(stored: Any, size: int, plus: Callable[[Any, Any], Any]) -> Any:
     """The sum of every block, all blocks at once, term after term; a short last one is filled with zeros."""
     blocks = np.pad(stored, (0, -stored.size % size)).reshape(-1, size)
-    columns = np.ascontiguousarray(blocks.T)
-    sums = columns[0] if after is None else after(columns[0])
+    sums = np.zeros(len(blocks), stored.dtype)
     with np.errstate(over="ignore", invalid="ignore"):
-        for column in columns[1:]:
-            sums = sums + column if after is None else after(sums + column)
+        for column in np.ascontiguousarray(blocks.T):
+            sums = plus(sums, column)
     return sums
 
 
@@ -178,13 +181,21 @@ class Summed:
 
 @lru_cache(maxsize=16)
 def orders(text: str, count: int, fmt: FloatFormat, size: int) -> tuple[float, tuple[Summed, ...]]:
-    """The sum of the terms as typed, correctly rounded, and what each order makes of them; terms are stored first."""
+    """The sum of the terms as typed, correctly rounded, and what each order makes of them; terms are stored first.
+
+    Raises `FormatError` for a format in which sums cannot be kept.
+    """
+    rounding = None if fmt.name in DTYPES else RoundedSums(fmt)
     given = kept(text, count, fmt)
     exact = math.fsum(terms(text, count).tolist())
     rows = (
-        ("one by one", f"each sum rounded into {fmt.title}", one_by_one(given)),
-        ("in pairs", "neighbours first, then sums of neighbours, much as numpy and torch add", in_pairs(given)),
-        (f"in blocks of {size:,}", "each block one by one, then their sums", in_blocks(given, size)),
+        ("one by one", f"each sum rounded into {fmt.title}", one_by_one(given, rounding)),
+        (
+            "in pairs",
+            "neighbours first, then sums of neighbours, much as numpy and torch add",
+            in_pairs(given, rounding),
+        ),
+        (f"in blocks of {size:,}", "each block one by one, then their sums", in_blocks(given, size, rounding)),
         (
             f"in blocks cut to {ACCUMULATOR_BITS} bits",
             f"as fp8 matrix units of the H100 do; every {size:,} terms the sum goes to fp32",

@@ -70,15 +70,6 @@ class Question:
     run: Trace
 
 
-@dataclass(frozen=True, slots=True)
-class Grade:
-    """Whether a choice was right, the right option, and why in a sentence."""
-
-    correct: bool
-    answer: str
-    reason: str
-
-
 @lru_cache(maxsize=1)
 def items() -> tuple[Item, ...]:
     """Every row of the quiz."""
@@ -138,19 +129,6 @@ def ask(item: Item, number: int = 0, seed: int = 0) -> Question:
     else:
         asks = (_ask_shape(item, run, rng), _ask_stride(item, run, rng), _ask_storage(item, run))
     return Question(number, seed, item, asks, run)
-
-
-def grade(request: Question, choices: Sequence[int]) -> tuple[Grade, ...]:
-    """Grade one choice per ask. Raises ``ValueError`` for another number of choices, or one that is no option."""
-    grades: list[Grade] = []
-    for item, choice in zip(request.asks, choices, strict=True):
-        if not 0 <= choice < len(item.options):
-            raise ValueError(f"choice {choice} is not one of {len(item.options)} options")
-        right = item.reasons[item.answer]
-        correct = choice == item.answer
-        why = right if correct or not item.reasons[choice] else f"{item.reasons[choice]} {right}"
-        grades.append(Grade(correct, item.options[item.answer], why))
-    return tuple(grades)
 
 
 # ---------------------------------------------------------------------------------------------------- asks

@@ -1,4 +1,4 @@
-"""Surfaces of two weights to walk down: three on which state pays, and a valley, a saddle and Rosenbrock's valley.
+"""Surfaces of two weights to walk down: four on which state pays, among them a saddle, and two valleys.
 
 A minimum lies away from (0, 0) wherever that is not the point of the surface, as weight decay pulls there.
 """
@@ -89,17 +89,23 @@ def valley(x: float, y: float) -> float:
 
 
 @formula(
-    r"\frac{\v{x}^{2} - \v{y}^{2}}{2} + \frac{\v{y}^{4}}{4}",
+    r"15 \cdot (\v{x} + \v{y})^{2} - \frac{(\v{x} - \v{y})^{2}}{2} + \frac{(\v{x} - \v{y})^{4}}{16}",
     result=_HEIGHT,
     symbols=_WEIGHTS,
     sources=(OWN,),
 )
 def saddle(x: float, y: float) -> float:
-    """A saddle between two valleys.
+    """A saddle between two valleys, askew.
 
-    The gradient vanishes at (0, 0), which is a minimum along x and a maximum along y; the minima are at y = ±1.
+    The gradient vanishes at (0, 0): a minimum along x = y, with a curvature of 60, and a maximum along x = −y, with one
+    of −2. The minima are at (1, −1) and (−1, 1).
     """
-    return (x**2 - y**2) / 2 + y**4 / 4
+    return 15 * (x + y) ** 2 - (x - y) ** 2 / 2 + (x - y) ** 4 / 16
+
+
+def _saddle_slope(x: float, y: float) -> tuple[float, float]:
+    across, along = 30 * (x + y), (x - y) ** 3 / 4 - (x - y)
+    return across + along, across - along
 
 
 @formula(
@@ -209,12 +215,12 @@ SURFACES: Mapping[str, Surface] = MappingProxyType(
         "saddle": Surface(
             "A saddle",
             saddle,
-            lambda x, y: (x, y**3 - y),
-            (-1.8, 0.01),
-            ((0.0, 1.0), (0.0, -1.0)),
-            (-2.2, 2.2),
+            _saddle_slope,
+            (-0.2, -0.21),
+            ((1.0, -1.0), (-1.0, 1.0)),
             (-1.6, 1.6),
-            _rates(0.7, 0.15, 0.7, 0.07, 0.07),
+            (-1.6, 1.6),
+            _rates(0.03, 0.03, 0.5, 0.15, 0.5),
         ),
         "Rosenbrock": Surface(
             "Rosenbrock’s valley",

@@ -87,7 +87,7 @@ def dynamic_range(formats: Iterable[FloatFormat], here: FloatFormat, palette: Pa
             annotations=[
                 label(
                     palette,
-                    "10<sup>−324</sup> ←  → 10<sup>308</sup>",
+                    "10⁻³²⁴ ←  → 10³⁰⁸",
                     x=0,
                     y=i,
                     font={"family": MONO, "size": 12, "color": palette.background},

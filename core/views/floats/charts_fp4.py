@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,14 @@ _GAP = 0.27
 """Share of a row that is free below its picture."""
 
 
-def error_maps(outlier: float, width: int, palette: Palette) -> Figure:
+def error_maps(outlier: float, width: int, palette: Palette, ways: Sequence[str] = tuple(SHARINGS)) -> Figure:
     """The size of every error: a row for each way to share a scale, plain at the left and rotated at the right."""
     data: list[dict[str, Any]] = []
     axes: dict[str, Any] = {}
     notes: list[dict[str, Any]] = []
-    rows = len(SHARINGS)
-    for at, (name, how) in enumerate(SHARINGS.items()):
-        top = 1 - at / rows
+    rows = len(ways)
+    for at, name in enumerate(ways):
+        how, top = SHARINGS[name], 1 - at / rows
         notes.append(_note(palette, f"<b>{how.title.replace(', ', '<br>')}</b>", 0, top, xanchor="right", xshift=-10))
         for side, turned in enumerate((0, width)):
             done, number = treat(outlier, name, turned), 2 * at + side + 1
@@ -56,7 +57,7 @@ def error_maps(outlier: float, width: int, palette: Palette) -> Figure:
             said = f"errors {sigmas(done.rms)}"
             low = top - (1 - _GAP) / rows
             notes.append(_note(palette, said, left, low, xanchor="left", yshift=-2))
-    for side, title in enumerate(("rounded as it is", f"rotated {width} values at a time, rounded, rotated back")):
+    for side, title in enumerate(("rounded as it is", f"rotated {width} at a time, rounded, turned back")):
         notes.append(_note(palette, title, 0.51 * side, 1, xanchor="left", yanchor="bottom", yshift=6))
     return {
         "data": data,

@@ -173,7 +173,9 @@ def _infinity(stored: Stored, text: str) -> Description:
     if view.kind == "nan":
         return Description(
             f"{text} becomes **NaN** in {fmt.title}, which has no infinity.",
-            _saturating(stored),
+            "AMD’s HIP clips numbers alone: infinity is NaN even where it saturates."
+            if fmt.lost
+            else _saturating(stored),
         )
     own = fmt.own_overflow
     why = f"Without saturation it is {OUTCOMES[own]}." if own != "saturate" else _neither(fmt)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.units import significant
-from core.views.common.chart import MONO, SANS, Figure, axis, label, layout
+from core.views.common.chart import MONO, Figure, axis, label, layout
 from core.views.common.palette import Palette
 
 GIB = 2.0**30
@@ -32,7 +32,10 @@ def fit_map(
     columns, rows = len(lengths), len(batches)
     at_x, at_y = (math.log2(here[0] / lengths[0]), math.log2(here[1] / batches[0]))
     frontier = _frontier(totals, usable)
+    above = {"xref": "paper", "xanchor": "left", "y": 1, "yref": "paper", "yanchor": "bottom", "yshift": 4}
     inside = -0.5 <= at_x <= columns - 0.5 and -0.5 <= at_y <= rows - 0.5
+    said = ["GiB on one accelerator"]
+    said += ["beyond the dashed line it does not fit"] * (not math.isnan(usable)) + ["outlined: yours"] * inside
     return {
         "data": [
             {
@@ -88,39 +91,7 @@ def fit_map(
                 showgrid=False,
                 fixedrange=True,
             ),
-            annotations=[
-                *(
-                    [
-                        label(
-                            palette,
-                            "<b>GiB on one accelerator; beyond the dashed line it does not fit</b>",
-                            x=0,
-                            xref="paper",
-                            xanchor="left",
-                            y=1,
-                            yref="paper",
-                            yanchor="bottom",
-                            yshift=4,
-                        )
-                    ]
-                    if not math.isnan(usable)
-                    else []
-                ),
-                *(
-                    [
-                        label(
-                            palette,
-                            "<b>yours</b>",
-                            x=at_x,
-                            y=at_y,
-                            yshift=13,
-                            font={"family": SANS, "size": 10, "color": palette.accent},
-                        )
-                    ]
-                    if inside
-                    else []
-                ),
-            ],
+            annotations=[label(palette, f"<b>{'; '.join(said)}</b>", x=0, **above)],
             shapes=[
                 {
                     "type": "rect",

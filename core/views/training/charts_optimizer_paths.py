@@ -19,7 +19,7 @@ _LEVELS = 14
 _FRAMES = 60
 _NAMES_PX = 132  # right of the picture, for the names
 _HEIGHT, _LOW_HEIGHT = 440, 250
-_ROW_PX = 38
+_ROW_PX = 33
 
 _LOOKS: dict[str, tuple[str, str, str, str]] = {
     "SGD": ("buffers", "solid", "square", "■"),

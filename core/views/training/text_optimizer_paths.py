@@ -28,8 +28,9 @@ LESSONS = {
     "valley": "**When plain SGD wins:** the valley lies askew, so no rate of its own for each weight makes it round, "
     "and at a ratio of 25 between its curvatures one well-chosen rate is as fast as any, without a byte of state. Such "
     "are problems that are scaled well, and a rate that somebody tuned.",
-    "saddle": "**State buys little here:** near (0, 0) gradients are tiny, and divided by their own size they are full "
-    "steps at once. Plain SGD needs a large rate to leave as soon, and with one it does.",
+    "saddle": "**What momentum buys here:** the walk starts beside the ridge, where almost nothing pulls along it. The "
+    "steep walls hold the rate under 2/60, and at that plain SGD leaves slowly. Momentum adds up what little there is "
+    "and carries through in about half of the steps. As the saddle lies askew, no rate for each weight helps.",
     "Rosenbrock": "**Momentum alone is best here:** the floor bends, so no rate for each weight suits it for long, and "
     "squares that remember the walls brake on the floor. What keeps its direction walks it fastest.",
 }
