@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
 
 from core.planning.calendar.form import MOST, POOLS, RUN_FIELDS, calendar_request, pool_texts
+from core.planning.comparison.entry import entry_of
 from core.planning.cost.choose_pools import PoolChoice, choose_pools
 from core.planning.cost.form import CAPITAL, YEARS, prices_of
 from core.planning.form.plan_form import ACCELERATOR, COUNT, named_plan
@@ -17,7 +19,7 @@ from core.views.common.markup import markdown_text
 from core.wording import dollars
 from pages.calendar.form import FORM
 from pages.calendar.inputs import CalendarInputs
-from pages.common import show
+from pages.common import comparison_list, show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 
@@ -59,12 +61,13 @@ def _choices(inputs: Inputs, a: CalendarInputs) -> None:
     yours = "" if v[POOLS.id].pools else " Type pools above to have yours among them."
     show.note(text.NOTE + yours)
     show.note("Make one the plan:")
+    ways = [line.nearest for line in lines if line.nearest.schedule]
     with st.container(horizontal=True):
-        for i, line in enumerate(lines):
-            choice = line.nearest
-            if choice.schedule and line.pool != request.fleet.cluster:
+        for i, choice in enumerate(ways):
+            if choice.pool != request.fleet.cluster:
                 label = markdown_text(text.name(choice))
                 st.button(label, key=inputs.key(f"choose_{i}"), on_click=_take, args=(inputs, choice))
+        st.button("Compare them", key=inputs.key("choose_all"), on_click=_compare, args=(inputs, ways), type="tertiary")
 
 
 def _on_no_pool() -> dict[str, str]:
@@ -72,10 +75,21 @@ def _on_no_pool() -> dict[str, str]:
     return {fields[name].id: "" for fields in RUN_FIELDS.values() for name in ("pool", "count")}
 
 
+def _texts(inputs: Inputs, choice: PoolChoice) -> dict[str, str]:
+    """What a plan on so many of a pool has otherwise."""
+    return {**pool_texts(choice.pool, inputs.now(ACCELERATOR.id)), COUNT.id: f"{choice.accelerators:,}"}
+
+
+def _compare(inputs: Inputs, ways: Sequence[PoolChoice]) -> None:
+    """The plan by itself on each of these, in Compare's columns."""
+    for choice in ways:
+        comparison_list.offer(entry_of(text.name(choice), {**inputs.reading.texts, **_texts(inputs, choice)}))
+
+
 def _take(inputs: Inputs, choice: PoolChoice) -> None:
     """The plan on so many of a pool, as it is held, and every run on it."""
     pool = choice.pool
-    texts = {**pool_texts(pool, inputs.now(ACCELERATOR.id)), COUNT.id: f"{choice.accelerators:,}", **_on_no_pool()}
+    texts = {**_texts(inputs, choice), **_on_no_pool()}
     if pool.holding == "owned" and not math.isnan(pool.capital):
         texts |= {CAPITAL.id: f"{pool.capital:,.0f}", YEARS.id: f"{pool.years:g}"}
     for name, typed in texts.items():
