@@ -18,7 +18,7 @@ from core.search.cluster_sizes import sizes_with_plans
 from core.search.constraints import Pin, Range, SpaceError
 from core.search.request import SearchRequest
 from core.search.result import LayoutResult
-from core.training.layout import RECOMPUTES, Layout, LayoutError
+from core.training.layout import OFFLOADS, RECOMPUTES, Layout, LayoutError
 
 _SIZES = 3
 """Clusters tried on each side, each twice as large as the one before."""
@@ -123,7 +123,8 @@ def layout_texts(layout: Layout) -> dict[str, str]:
     texts = {name: f"{int(getattr(layout, field))}" for field, name in FIELD_IDS.items()}
     texts |= {"lay": OWN_LAYOUT, "acc": "", "hsdp": f"{int(layout.shard_group)}" if layout.shard_group else ""}
     texts["rc"] = next(name for name, way in RECOMPUTES.items() if way == layout.recompute)
-    return texts | {"sp": str(bool(layout.sequence_parallel)).lower(), "off": str(bool(layout.offload)).lower()}
+    texts["off"] = next(name for name, way in OFFLOADS.items() if way == layout.offload)
+    return texts | {"sp": str(bool(layout.sequence_parallel)).lower()}
 
 
 def made_own(plan: Plan, layout: Layout) -> dict[str, str]:

@@ -113,6 +113,8 @@ def megatron(
         arguments |= {"recompute-granularity": "full", "recompute-method": "uniform", "recompute-num-layers": 1}
     if item.recompute == Recompute.PER_OPERATION:
         notes.append("It does not recompute single matrix products; what is nearest is selective recomputation.")
+    if item.offload > 1:
+        notes.append("It offloads the optimizer alone by these arguments: parameters stay on the accelerator.")
     arguments |= precision.arguments
     if dtype not in _USUAL_PRODUCTS:
         notes.append(f"Matrix products in {dtype} are set up by other arguments, which are not given here.")
@@ -187,6 +189,7 @@ def torchtitan(spec: TransformerSpec, layout: Layout, precision: Precision, *, s
         training["disable_cuda_graphs"] = True  # without it both are refused
     if item.offload:
         training["enable_cpu_offload"] = True
+    if item.offload == 1:
         notes.append("Its offload takes parameters and gradients to the host, too.")
     again = {Recompute.NONE: "None", Recompute.FULL: "FullAC.Config()"}
     checkpointed = again.get(Recompute(int(item.recompute)), "SelectiveAC.Config()")
@@ -236,6 +239,8 @@ def deepspeed(layout: Layout, precision: Precision, *, overlap: bool, dtype: str
         zero["overlap_comm"] = True
     if item.offload:
         zero["offload_optimizer"] = {"device": "cpu", "pin_memory": True}
+    if item.offload > 1:
+        zero["offload_param"] = {"device": "cpu", "pin_memory": True}
     ranks = int(item.data * item.context)
     if item.zero and item.shard_group and item.shard_group < ranks:
         notes.append(

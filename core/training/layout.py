@@ -43,6 +43,10 @@ RECOMPUTES: Mapping[str, Recompute] = MappingProxyType(
 """By name, from what keeps most to what keeps least; the numbers are those of stored layouts."""
 
 
+OFFLOADS: Mapping[str, int] = MappingProxyType({"none": 0, "optimizer": 1, "optimizer and parameters": 2})
+"""What of the states lives in the host's memory, by name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """Degrees and batch of one step. Accelerators = tensor · pipeline · context · data.
@@ -52,7 +56,8 @@ class Layout:
     rank.  micro_batches: of one step, one after the other through a pipeline or accumulated.
     zero: ZeRO stage 0 to 3, 3 being FSDP.  shard_group: ranks over which ZeRO shards; 0 takes all of data · context,
     fewer is HSDP.  sequence_parallel: 1 where norms and residuals are split over the tensor-parallel ranks.
-    recompute: a `Recompute`.  offload: 1 where optimizer state and master weights live in the host's memory.
+    recompute: a `Recompute`.  offload: one of `OFFLOADS`; 1 where optimizer state and master weights live in the host's
+    memory, 2 where parameters do as well and come layer by layer.
     """
 
     tensor: Counts = 1
@@ -160,9 +165,13 @@ def _rules(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators:
     item = layout
     for name in ("tensor", "pipeline", "interleave", "context", "expert", "data", "micro_batch", "micro_batches"):
         yield _Rule(name, np.less(getattr(item, name), 1), "there is at least one.", most=1)
-    for name, most in (("zero", 3), ("recompute", 3), ("sequence_parallel", 1), ("offload", 1)):
+    for name, most in (("zero", 3), ("recompute", 3), ("sequence_parallel", 1), ("offload", 2)):
         value = getattr(item, name)
         yield _Rule(name, np.less(value, 0) | np.greater(value, most), f"it is from 0 to {most}.", most=most)
+    says = "parameters on the host come layer by layer, as ZeRO-3 has them, and without a pipeline."
+    yield _Rule(
+        "offload", np.greater(item.offload, 1) & (np.less(item.zero, 3) | np.greater(item.pipeline, 1)), says, most=1
+    )
     yield _Rule("shard_group", np.less(item.shard_group, 0), "it is 0 for all ranks, or a number of them.", most=0)
     t, p, e, ranks = item.tensor, item.pipeline, item.expert, item.data * item.context
     heads, kv = (spec.heads, spec.kv_heads) if spec.attention_layers else (0, 0)

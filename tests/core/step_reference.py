@@ -31,6 +31,7 @@ class Reference:
         self.rate = self.peak * self.c.matmul16
         self.memory = cluster.accelerator.bandwidth * self.c.bandwidth
         self.inside, self.between = cluster.link_inside * self.c.inside, cluster.link_between * self.c.between
+        self.host = 0.8 * {"5.0 x16": 63.0e9, "4.0 x16": 31.5e9}[cluster.accelerator.pcie]
         self.tokens = layout.micro_batch * seq_len / layout.context
         self.of = self._parts(seq_len)
 
@@ -215,6 +216,8 @@ class Reference:
             late = layers * (shards - 1) * (c.ring if far else 0.0) * lay.micro_batches
             share, ahead = c.gather_wait, lay.micro_batches
             front = ahead * once + late
+            if lay.offload > 1:
+                front += 2 * (own / shards + routed / routed_shards) / self.host * lay.micro_batches
             behind += front + late
         share = share if self.running.overlap else 1.0
         data = waited(front, share, ahead * forward) + waited(behind, share, reduces * backward)

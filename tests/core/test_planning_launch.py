@@ -103,7 +103,7 @@ OWN = (
 CASES = tuple(
     Case(policy, dtype, zero, offload)
     for policy, dtype, zero in product((*POLICIES.values(), *OWN), ("bf16", "fp16", "fp8"), range(4))
-    for offload in ((0, 1) if zero else (0,))
+    for offload in range((1, 2, 2, 3)[zero])
 )
 
 
@@ -312,6 +312,7 @@ def test_launch_lines_say_the_whole_layout() -> None:
         (replace(FULL, pipeline=12, interleave=1), "Megatron-LM", "do not divide"),
         (replace(FULL, context=2, data=64), "DeepSpeed", "Ulysses"),
         (replace(FULL, offload=1), "torchtitan", "parameters and gradients"),
+        (replace(FULL, pipeline=1, interleave=1, zero=3, offload=2), "Megatron-LM", "optimizer alone"),
         (replace(FULL, shard_group=64), "DeepSpeed", "64 of 128"),
         (replace(FULL, recompute=3), "Megatron-LM", "single matrix products"),
     ],

@@ -62,7 +62,7 @@ def many(count: int, seed: int, spec: TransformerSpec = SMALL, accelerators: int
         shard_group=one_of(0, 0, 4),
         sequence_parallel=one_of(0, 1),
         recompute=one_of(0, 1, 2, 3),
-        offload=one_of(0, 0, 1),
+        offload=one_of(0, 0, 1, 2),
     )
     right = allowed(spec, layout, SEQ, accelerators)
     right &= (layout.shard_group == 0) | (layout.zero > 0)

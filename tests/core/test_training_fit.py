@@ -8,8 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from core.hardware.accelerators import find
+from core.hardware.cluster import cluster
 from core.models.catalog import CATALOG
 from core.models.parameters import parameters
+from core.step_time.parts import Running
+from core.step_time.step import step_time
 from core.training.device.buffers import TENSORS_ONLY
 from core.training.device.costs import step_cost
 from core.training.device.derivation import explain_device
@@ -216,13 +220,37 @@ def test_traffic_over_arrays_is_traffic_one_by_one() -> None:
     assert np.all(found.total > 0)
 
 
-@pytest.mark.parametrize(("zero", "data"), [(3, 8), (2, 8), (1, 8), (0, 1)])
-def test_the_host_takes_what_deepspeed_reckons_with(zero: int, data: int) -> None:
-    """16 bytes for each parameter over all ranks, and half as much again [estimate_zero3_model_states_mem_needs]."""
-    setup = replace(SMALL, layout=Layout(data=data, zero=zero, offload=1, micro_batches=2), policy=LEAN)
+@pytest.mark.parametrize(
+    ("zero", "data", "offload"), [(3, 8, 1), (2, 8, 1), (1, 8, 1), (0, 1, 1), (3, 8, 2), (3, 1, 2)]
+)
+def test_the_host_takes_what_deepspeed_reckons_with(zero: int, data: int, offload: int) -> None:
+    """16 bytes for each parameter over all ranks, 18 with the parameters themselves, and half as much again
+    [estimate_zero3_model_states_mem_needs]."""
+    setup = replace(SMALL, layout=Layout(data=data, zero=zero, offload=offload, micro_batches=2), policy=LEAN)
     total = data * host_memory(setup).total
-    assert total == pytest.approx(16 * parameters(LLAMA).total, rel=1e-9)
+    assert total == pytest.approx((14 + 2 * offload) * parameters(LLAMA).total, rel=1e-9)
     assert BUFFERS * 72.7e9 * 16 > 800e9  # that of a 72B was seen beyond 800 GB
+
+
+@pytest.mark.parametrize("data", [1, 8])
+def test_of_weights_on_the_host_a_layer_or_two_and_the_ends_are_here(data: int) -> None:
+    """Each comes over the slot twice a micro-batch, behind what computing hides."""
+    setup = replace(SMALL, layout=Layout(data=data, zero=3, offload=2, recompute=2, micro_batches=2), policy=LEAN)
+    held, ends = setup.device_memory, 2 * LLAMA.vocab * LLAMA.hidden
+    layers = parameters(LLAMA).total - ends
+    assert held.states - held.later == 0
+    assert held.gathered == pytest.approx(2 * (ends + 2 * layers / LLAMA.layers), rel=1e-3)
+    with pytest.raises(LayoutError, match="ZeRO-3"):
+        assert replace(setup, layout=replace(setup.layout, zero=2)).device_memory
+    machine = cluster(find("H100 SXM"), data)
+    alone, there = (
+        step_time(
+            LLAMA, machine, replace(setup.layout, offload=way, micro_batch=1), seq_len=512, running=Running(overlap=0)
+        )
+        for way in (1, 2)
+    )
+    size = 2 * 2 * 2 * (layers + ends / 2) / data  # of the ends the larger one
+    assert there.data - alone.data == pytest.approx(size / (0.8 * 63e9), rel=1e-3)
 
 
 def test_what_waits_on_the_host_left_the_accelerator() -> None:

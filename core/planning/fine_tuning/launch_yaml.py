@@ -231,6 +231,7 @@ def _axolotl_sharding(plan: FineTuning, notes: list[str]) -> dict[str, Any]:
     }
     if plan.offload:
         config["offload_params"] = True
+    if plan.offload == 1:
         notes.append("Its offload takes parameters and gradients to the host, too.")
     return {"fsdp_version": 2, "fsdp_config": config}
 

@@ -48,7 +48,7 @@ def fine_tuning_of(h: MemoryEstimate) -> FineTuning:
         zero=int(layout.zero),
         tensor=int(layout.tensor),
         others=_others(layout),
-        offload=bool(layout.offload),
+        offload=int(layout.offload),
         recompute=int(layout.recompute) == Recompute.FULL,
         activations=plan.compute_options.offload_activations,
         chunks=plan.compute_options.chunks,

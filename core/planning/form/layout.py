@@ -10,7 +10,7 @@ from core.limits import limit
 from core.planning.plan import FASTEST, LAYINGS, OWN_LAYOUT
 from core.step_time.software import KERNELS, SOFTWARE, TUNED_BY, USUAL_SOFTWARE, USUAL_TUNING
 from core.training.activations.tensors import FUSED, IMPLEMENTATIONS
-from core.training.layout import RECOMPUTES
+from core.training.layout import OFFLOADS, RECOMPUTES
 from core.units import parse_quantity
 
 LAYOUT = "layout"
@@ -99,13 +99,18 @@ SHARD_GROUP = optional(
     help="Accelerators over which ZeRO shards; copies of these groups are then kept alike, as HSDP does. Empty: all "
     "that work on different data.",
 )
-OFFLOAD = switch(
+OFFLOAD = choice(
     "off",
-    "Offload optimizer",
-    False,
+    "Offload",
+    tuple(OFFLOADS),
+    "none",
     part=LAYOUT,
-    help="Optimizer state and master weights live in the host’s memory.",
+    help="What lives in the host’s memory. **optimizer**: its state and master weights, which are updated there. "
+    "**optimizer and parameters**: each layer’s weights come over the host’s link in forward, and again in backward; "
+    "it needs ZeRO-3, on one accelerator too.",
 )
+SWITCHED = {"true": "optimizer", "false": "none"}
+"""What offload was called while it was on or off."""
 TRAINING_SOFTWARE = choice(
     "sw",
     "Training software",
@@ -212,7 +217,9 @@ LAYOUT_FIELDS: tuple[Field, ...] = (
 def implied_layout(texts: Mapping[str, str]) -> dict[str, str]:
     """Whose layout texts mean that were written before one was asked: one's own where Parallel plan showed that, where
     a part of a model is trained, and where anything of it was typed. Micro-batches of a step were then those of the
-    pipeline's stages where the batch was not looked at, as in fine-tuning."""
+    pipeline's stages where the batch was not looked at, as in fine-tuning. Offload was then on or off."""
+    if switched := SWITCHED.get(texts.get(OFFLOAD.id, "")):
+        return {OFFLOAD.id: switched, **implied_layout({**texts, OFFLOAD.id: switched})}
     if LAYING.id in texts or not texts:
         return {}
     tuned = texts.get("ft", "everything") != "everything"

@@ -60,7 +60,7 @@ from core.runs.published import models_with_runs
 from core.search.constraints import ANY_LAYOUT, Constraints
 from core.step_time.software import loss_with
 from core.training.activations.tensors import IMPLEMENTATIONS
-from core.training.layout import RECOMPUTES, Layout
+from core.training.layout import OFFLOADS, RECOMPUTES, Layout
 from core.training.optimizers import USUAL_OPTIMIZER, optimizers, why_not
 from core.units import QuantityError, parse_quantity
 
@@ -345,7 +345,7 @@ def plan_of(reading: ParsedForm) -> Plan:
             shard_group=int(v["hsdp"]),
             sequence_parallel=int(v["sp"]),
             recompute=RECOMPUTES[v["rc"]],
-            offload=int(v["off"]),
+            offload=OFFLOADS[v["off"]],
         ),
         own_layout=v[LAYING.id] == OWN_LAYOUT,
         software=v["sw"],

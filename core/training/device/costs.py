@@ -63,7 +63,8 @@ def step_cost(setup: Setup, layout: Layout, *, per_byte: float = FLOP_PER_BYTE) 
 
     per_byte: FLOPs that a byte is worth which other kinds of parallelism than tensor send.
 
-    An offloaded optimizer moves a step's gradients and parameters over the host's link.
+    An offloaded optimizer moves a step's gradients and parameters over the host's link; offloaded parameters come over
+    it in each micro-batch's forward, and again in its backward.
     """
     counted = flops_per_token(setup.spec, setup.seq_len, recompute="full")
     need = counted.training
@@ -77,7 +78,8 @@ def step_cost(setup: Setup, layout: Layout, *, per_byte: float = FLOP_PER_BYTE) 
     again = setup.implementation.regathers
     sent = traffic_per_step(setup.spec, layout, policy=setup.policy, seq_len=setup.seq_len, regathers=again)
     on_device = setup.account(replace(layout, offload=0))
-    moved = np.asarray(layout.offload) * (on_device.gradients + on_device.later + on_device.parameters)
+    moved = np.greater(layout.offload, 0) * (on_device.gradients + on_device.later + on_device.parameters)
+    moved = moved + np.greater(layout.offload, 1) * 2 * layout.micro_batches * on_device.parameters
     tokens = (
         layout.micro_batch * layout.micro_batches * setup.seq_len / (layout.tensor * layout.pipeline * layout.context)
     )

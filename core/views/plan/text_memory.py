@@ -362,7 +362,7 @@ _CHANGES = {
     "cp": "context parallel {}",
     "tp": "tensor parallel {}",
     "pp": "pipeline of {} stages",
-    "off": "optimizer offloaded",
+    "off": "{} offloaded",
     "chunks": "the loss in {} pieces",
 }
 

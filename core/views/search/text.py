@@ -39,7 +39,7 @@ def brief(layout: Layout) -> str:
 def rest(layout: Layout) -> str:
     """What a layout does beside its degrees."""
     size = int(layout.micro_batch)
-    off = ", optimizer state on the host" if layout.offload else ""
+    off = ("", ", optimizer state on the host", ", optimizer state and weights on the host")[int(layout.offload)]
     return f"{size:,} {plural(size, 'sequence')} at a time, {recomputed(layout)}{off}"
 
 
