@@ -82,7 +82,8 @@ def _choices(h: MemoryEstimate) -> dict[str, tuple[int, ...]]:
         return tuple(now * 2**k for k in range(_DOUBLINGS) if now * 2**k <= most or k == 0)
 
     ways = tuple(int(way) for way in RECOMPUTES.values())
-    again = ways[ways.index(int(layout.recompute)) :]
+    own = int(layout.recompute)
+    again = ways[ways.index(own) :] if own in ways else (own,)
     stages = range(int(layout.zero), 4 if layout.data * layout.context > 1 else int(layout.zero) + 1)
     batch = int(layout.micro_batch)
     halves = tuple(dict.fromkeys((batch, max(1, batch // 2), max(1, batch // 4), 1)))

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Any
 
 from core.fields import Field, choice, optional, quantity, switch
 from core.glossary import meaning
 from core.limits import limit
 from core.planning.plan import FASTEST, LAYINGS, OWN_LAYOUT
 from core.step_time.software import KERNELS, SOFTWARE, TUNED_BY, USUAL_SOFTWARE, USUAL_TUNING
+from core.suggest import suggestions
 from core.training.activations.tensors import FUSED, IMPLEMENTATIONS
-from core.training.layout import OFFLOADS, RECOMPUTES
-from core.units import parse_quantity
+from core.training.layout import (
+    BY_MODULE,
+    MODULES,
+    OFFLOADS,
+    RECOMPUTES,
+    recomputation,
+)
+from core.units import QuantityError, parse_quantity
 
 LAYOUT = "layout"
 """The part of the form."""
@@ -35,6 +44,36 @@ def _degree(id: str, label: str, help: str) -> Field:
 
 def _whole(text: str) -> float:
     return parse_quantity(text, "count", low=1, high=limit("accelerators"), whole=True, example="8")
+
+
+def _modules(text: str) -> int:
+    """Flags of modules by their names."""
+    names = dict.fromkeys(name.removeprefix("moe_") if name == "moe_act" else name for name in _words(text))
+    for name in names or ("",):
+        if name not in MODULES:
+            near = suggestions(name, tuple(MODULES)) or tuple(MODULES)
+            raise QuantityError(f"“{name}” is no module. Near it: {', '.join(near)}. For example: layernorm mlp.")
+    return sum(MODULES[name] for name in names)
+
+
+def _words(text: str) -> list[str]:
+    return [name for name in re.split(r"[\s,+]+", text.strip().lower()) if name]
+
+
+def _layers(text: str) -> int:
+    """So many layers of a stage, 0 for all; below 0 groups of so many."""
+    if text.strip().lower() in ("", "all"):
+        return 0
+    groups = re.fullmatch(r"groups? of (.+)", text.strip(), re.IGNORECASE)
+    most, example = limit("model_layers"), "10, or groups of 4"
+    number = parse_quantity(groups[1] if groups else text, "count", low=1, high=most, whole=True, example=example)
+    return -int(number) if groups else int(number)
+
+
+def recompute_of(values: Mapping[str, Any]) -> int:
+    """What a layout computes again, of the values of a form."""
+    modules = values[RECOMPUTE_MODULES.id] if values[RECOMPUTE.id] == BY_MODULE else 0
+    return recomputation(RECOMPUTES.get(values[RECOMPUTE.id], 0), modules, values[RECOMPUTE_LAYERS.id])
 
 
 ZERO = choice(
@@ -63,12 +102,35 @@ EXPERT = _degree(
 RECOMPUTE = choice(
     "rc",
     "Recompute",
-    tuple(RECOMPUTES),
+    (*RECOMPUTES, BY_MODULE),
     "full",
     part=LAYOUT,
-    help="What backward computes again instead of keeping it. **selective**: the core of attention. **per "
-    "operation**: every second matrix product and all that is none, as torchtitan does. **full**: all but the input of "
-    "each layer, for about a third more computing.",
+    help="What backward computes again instead of keeping it. **selective**: with fused attention the outputs of norms "
+    "and activation functions, with scores that are kept the core of attention, as Megatron-LM’s selective. **per "
+    "operation**: every second matrix product and all that is none, torchtitan’s selective. **full**: all but each "
+    "layer’s input, for about a third more computing. **modules**: those named.",
+)
+RECOMPUTE_MODULES = Field(
+    "rcm",
+    "Modules recomputed",
+    "core_attn",
+    _modules,
+    part=LAYOUT,
+    max_chars=80,
+    help="**core_attn**: attention between its projections. **layernorm**: outputs of norms. **act**: activation "
+    "functions, experts’ too (moe_act). **mla_up_proj**: queries, keys and values from their latents. **mlp**: dense "
+    "layers’ feed-forward network. **moe**: the mixture with its router.",
+)
+RECOMPUTE_LAYERS = Field(
+    "rcn",
+    "Layers recomputed",
+    "",
+    _layers,
+    part=LAYOUT,
+    placeholder="all",
+    max_chars=20,
+    help="**10**: so many of each pipeline stage, as Megatron-LM’s block and torchtitan’s every nth. **groups of 4**: "
+    "of four layers one input is kept, as Megatron-LM’s uniform.",
 )
 MICRO_BATCHES = optional(
     "acc",
@@ -191,6 +253,8 @@ OWN_LAYOUT_FIELDS: tuple[Field, ...] = (
     CONTEXT,
     EXPERT,
     RECOMPUTE,
+    RECOMPUTE_MODULES,
+    RECOMPUTE_LAYERS,
     MICRO_BATCHES,
     INTERLEAVE,
     SEQUENCE_PARALLEL,

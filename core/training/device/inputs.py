@@ -89,7 +89,9 @@ def states_of(
         policy.multiplies.bytes * policy.autocasts,
         policy.new_gradient_bytes / policy.gradient_bytes,
     )
-    one = {"one_gradient": _largest_trained(spec, trained) * policy.gradients.bytes if in_backward else 0.0}
+    one: dict[str, Any] = {
+        "one_gradient": _largest_trained(spec, trained) * policy.gradients.bytes if in_backward else 0.0
+    }
     if in_backward:
         item = replace(item, gradients=0.0)
     if paged:
@@ -155,7 +157,7 @@ def _partly_trained(
     }
     if not sums["head"][0]:
         of["head"] = of["embedding"]
-    whole = sum(row[0] for row in sums.values())
+    whole, state = (sum(row[i] for row in sums.values()) for i in (0, 4))
     return States(
         of,
         of["layers"].parameters,
@@ -164,7 +166,7 @@ def _partly_trained(
         ends=float(policy.weights.bytes if trained.head else trained.computed),
         one_gradient=_largest_trained(spec, trained) * policy.gradients.bytes if in_backward else 0.0,
         trained=alive / whole,
-        updated=StateBytes(*(alive * each / whole for each in kept), sum(row[4] for row in sums.values()) / whole),
+        updated=StateBytes(*(alive * each / whole for each in kept), optimizer=state / whole),
     )
 
 
