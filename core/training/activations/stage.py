@@ -139,7 +139,7 @@ def _saved_per_token(
     again: Any,
 ) -> Any:
     """Bytes per token that one layer saves. again: flags of the modules that are computed again."""
-    (first, *others) = (set(np.unique(again).tolist()) - {0}) or {0}
+    (first, *others) = (set(np.ravel(again).tolist()) - {0}) or {0}
     one = (spec, implementation, layout, seq_len, kind, widths, load)
     total = _saved_beside(*one, first, (np.asarray(again) != first) * 1.0 if first else 1.0)
     for other in others:

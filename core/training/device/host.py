@@ -63,6 +63,8 @@ def host_memory(setup: Setup) -> HostMemory:
     """What a setup offloads: what its first stage would hold on the accelerator if it offloaded nothing, less what it
     does, with gradients in fp32 for an optimizer that updates there. A paged optimizer's state may all move there.
     """
+    if not (setup.layout.offload or setup.implementation.offloads or setup.paged):
+        return HostMemory()
     kept = replace(
         setup,
         layout=replace(setup.layout, offload=0),
