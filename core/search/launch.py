@@ -145,6 +145,8 @@ def _megatron_again(spec: TransformerSpec, layout: Layout, notes: list[str]) -> 
     if "act" in names and spec.dense_layers:
         notes.append("Of activation functions it recomputes those of experts alone.")
     own = [{"act": "moe_act"}.get(name, name) for name in names if name != "act" or spec.experts]
+    if names and not own:
+        return {}  # named by nothing it would be the core of attention
     return {"recompute-granularity": "selective"} | ({"recompute-modules": " ".join(own)} if own else {})
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from core.search.filter import layout_at
 from core.search.launch import Launch, launches
 from core.search.request import SearchRequest
 from core.training.custom_policy import OwnPolicy, own_like
-from core.training.layout import Layout
+from core.training.layout import Layout, Module, Recompute, recomputation
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, USUAL_POLICY, PrecisionPolicy
 from tests.core import launch_reference as reference
@@ -320,6 +321,42 @@ def test_launch_lines_say_the_whole_layout() -> None:
 def test_what_a_system_cannot_do_is_said(layout: Layout, system: str, text: str) -> None:
     line = made(layout)[system]
     assert any(text in note for note in line.notes), line.notes
+
+
+_LEAN = Module.NORMS | Module.ACTIVATION
+
+
+@pytest.mark.parametrize(
+    ("model", "recompute", "read", "note"),
+    [
+        (
+            "Llama 3.1 405B",
+            recomputation(0, Module.CORE | Module.NETWORK),
+            ("selective", None, ["core_attn", "mlp"]),
+            "",
+        ),
+        (
+            "Mixtral 8x7B",
+            recomputation(0, Module.NORMS | Module.ACTIVATION),
+            ("selective", None, ["layernorm", "moe_act"]),
+            "",
+        ),
+        ("DeepSeek-V3", recomputation(0, Module.UP_PROJECTION), ("selective", None, ["mla_up_proj"]), ""),
+        ("Llama 3.1 405B", recomputation(0, Module.ACTIVATION), (None, None, None), "experts alone"),
+        ("Llama 3.1 405B", recomputation(0, Module.NORMS, 2), ("selective", None, ["layernorm"]), "in every layer"),
+        ("Llama 3.1 405B", recomputation(Recompute.FULL, layers=4), ("full", ("block", 4), None), ""),
+        ("Llama 3.1 405B", recomputation(Recompute.FULL, layers=-2), ("full", ("uniform", 2), None), ""),
+        ("Llama 3.1 405B", Recompute.SELECTIVE, ("selective", None, None), "layernorm"),
+    ],
+)
+def test_what_is_recomputed_is_said(model: str, recompute: int, read: tuple[Any, ...], note: str) -> None:
+    lines = made(Layout(data=8, zero=1, recompute=recompute), model=model)
+    a = reference.megatron(lines["Megatron-LM"].text)
+    method = (a.recompute_method, a.recompute_num_layers) if a.recompute_method else None
+    assert (a.recompute_granularity, method, a.recompute_modules) == read
+    assert note in " ".join(lines["Megatron-LM"].notes)
+    assert reference.torchtitan(lines["torchtitan"].text)
+    assert "recompute" in " ".join(lines["torchtitan"].notes)
 
 
 @every("context", [1, 2])
