@@ -280,6 +280,8 @@ def test_what_a_program_cannot_do_is_a_note() -> None:
         there = [made(replace(LLAMA, data=8, zero=3, offload=way))[name] for way in (1, 2)]
         assert all(said in launch.text for launch in there)
         assert ["parameters" in notes(launch) for launch in there] == [True, False], name
+    one = made(replace(LLAMA, data=1, zero=3, offload=2))
+    assert all("offload" in one[name].text + notes(one[name]) for name in one)
     backward = replace(LLAMA, in_backward=True)
     assert reference.torchtune(made(backward)["torchtune"].text)["optimizer_in_bwd"]
     assert "refuses" in notes(made(replace(backward, accumulated=2))["torchtune"])

@@ -57,6 +57,8 @@ def torchtune(plan: FineTuning) -> FineTuningLaunch:
     settings = _model(plan, row, notes) | _step(plan, notes)
     if plan.accelerators > 1:
         settings |= _spread(plan, notes)
+    elif plan.offload:
+        notes.append("On one accelerator its recipes offload no states.")
     component = _OPTIMIZERS.get((plan.optimizer, plan.paged))
     if component is None:
         notes.append(f"It has no {'paged ' * plan.paged}{plan.optimizer} here: the configuration’s optimizer stays.")
