@@ -62,7 +62,12 @@ class Cluster:
         """Bytes per second one way of one accelerator to its neighbours in the node: over its own links, else its slot;
         NaN when unknown."""
         own = self.accelerator.interconnect_bandwidth / 2
-        return _PCIE.get(self.accelerator.pcie, math.nan) if math.isnan(own) else own
+        return self.link_host if math.isnan(own) else own
+
+    @property
+    def link_host(self) -> float:
+        """Bytes per second one way of one accelerator's slot, to its host; NaN when unknown."""
+        return _PCIE.get(self.accelerator.pcie.partition(" (")[0], math.nan)
 
     @property
     def link_between(self) -> float:

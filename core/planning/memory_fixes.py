@@ -19,7 +19,7 @@ from core.planning.resolved_layout import own_layout
 from core.training.device.costs import FLOP_PER_BYTE, INSIDE_FLOP_PER_BYTE, StepCost, step_cost
 from core.training.device.largest import largest_micro_batch, largest_of_family, largest_seq_len
 from core.training.device.memory import DeviceMemory
-from core.training.layout import RECOMPUTES, Layout, allowed, filled
+from core.training.layout import OFFLOADS, RECOMPUTES, Layout, allowed, filled
 
 ORDER = (
     "The first costs a step least: FLOPs computed again, bytes sent, and the pipeline’s wait, with a byte over the "
@@ -70,6 +70,10 @@ _FIELDS: Mapping[str, str] = {
 """What may change: the plan's field by id, and what it is of a layout; beside them the pieces of the loss."""
 
 
+_NAMED: Mapping[str, Mapping[str, int]] = {"rc": RECOMPUTES, "off": OFFLOADS}
+"""Of those the ones whose values have names."""
+
+
 def _choices(h: MemoryEstimate) -> dict[str, tuple[int, ...]]:
     """The values tried of each field that may change, by id; the plan's own first."""
     layout = h.layout
@@ -78,11 +82,11 @@ def _choices(h: MemoryEstimate) -> dict[str, tuple[int, ...]]:
         return tuple(now * 2**k for k in range(_DOUBLINGS) if now * 2**k <= most or k == 0)
 
     ways = tuple(int(way) for way in RECOMPUTES.values())
-    again = ways[ways.index(int(layout.recompute)) :]
+    own = int(layout.recompute)
+    again = ways[ways.index(own) :] if own in ways else (own,)
     stages = range(int(layout.zero), 4 if layout.data * layout.context > 1 else int(layout.zero) + 1)
     batch = int(layout.micro_batch)
     halves = tuple(dict.fromkeys((batch, max(1, batch // 2), max(1, batch // 4), 1)))
-    offloads = tuple(dict.fromkeys((int(layout.offload), 1)))
     node = max(1, h.plan.device.node_size)
     return {
         "rc": again,
@@ -91,7 +95,7 @@ def _choices(h: MemoryEstimate) -> dict[str, tuple[int, ...]]:
         "cp": doubled(int(layout.context), 64),
         "tp": doubled(int(layout.tensor), node),
         "pp": doubled(int(layout.pipeline), 64),
-        "off": offloads,
+        "off": tuple(range(int(layout.offload), max(1, int(layout.offload)) + 1)),
         "chunks": tuple(dict.fromkeys((h.plan.compute_options.chunks, max(h.plan.compute_options.chunks, PIECES)))),
     }
 
@@ -175,13 +179,12 @@ def _more(h: MemoryEstimate, cost: StepCost, shape: tuple[int, ...]) -> tuple[An
 
 
 def _typed(name: str, value: int) -> str:
-    if name == "rc":
-        return next(text for text, way in RECOMPUTES.items() if way == value)
-    return "true" if name == "off" else f"{value}"
+    names = _NAMED.get(name)
+    return next(text for text, way in names.items() if way == value) if names else f"{value}"
 
 
 def _value(name: str, text: str) -> int:
-    return int(RECOMPUTES[text]) if name == "rc" else 1 if name == "off" else int(text)
+    return int(_NAMED[name][text]) if name in _NAMED else int(text)
 
 
 def fixes(h: MemoryEstimate) -> tuple[Fix, ...]:

@@ -18,7 +18,7 @@ from core.search.cluster_sizes import sizes_with_plans
 from core.search.constraints import Pin, Range, SpaceError
 from core.search.request import SearchRequest
 from core.search.result import LayoutResult
-from core.training.layout import RECOMPUTES, Layout, LayoutError
+from core.training.layout import OFFLOADS, Layout, LayoutError, layers_of, named_modules, recompute_name
 
 _SIZES = 3
 """Clusters tried on each side, each twice as large as the one before."""
@@ -124,8 +124,11 @@ def layout_texts(layout: Layout) -> dict[str, str]:
     """A layout as texts of the plan's fields by id, as a form takes them."""
     texts = {name: f"{int(getattr(layout, field))}" for field, name in FIELD_IDS.items()}
     texts |= {"lay": OWN_LAYOUT, "acc": "", "hsdp": f"{int(layout.shard_group)}" if layout.shard_group else ""}
-    texts["rc"] = next(name for name, way in RECOMPUTES.items() if way == layout.recompute)
-    return texts | {"sp": str(bool(layout.sequence_parallel)).lower(), "off": str(bool(layout.offload)).lower()}
+    named, some = named_modules(layout.recompute), int(layers_of(layout.recompute))
+    texts |= {"rc": recompute_name(layout.recompute), **({"rcm": " ".join(named)} if named else {})}
+    texts["rcn"] = f"groups of {-some}" if some < 0 else f"{some}" if some else ""
+    texts["off"] = next(name for name, way in OFFLOADS.items() if way == layout.offload)
+    return texts | {"sp": str(bool(layout.sequence_parallel)).lower()}
 
 
 def made_own(plan: Plan, layout: Layout) -> dict[str, str]:

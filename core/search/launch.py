@@ -15,7 +15,7 @@ from core.formula import Source
 from core.models.spec import TransformerSpec
 from core.search import launch_precision
 from core.search.launch_precision import Precision
-from core.training.layout import Layout, Recompute
+from core.training.layout import Layout, Recompute, layers_of, named_modules, way_of
 from core.training.optimizers import Optimizer
 from core.training.precision import PrecisionPolicy
 
@@ -107,12 +107,9 @@ def megatron(
         arguments["overlap-grad-reduce"] = True
         if item.zero:
             arguments["overlap-param-gather"] = True
-    if item.recompute == Recompute.SELECTIVE:
-        arguments["recompute-granularity"] = "selective"
-    if item.recompute == Recompute.FULL:
-        arguments |= {"recompute-granularity": "full", "recompute-method": "uniform", "recompute-num-layers": 1}
-    if item.recompute == Recompute.PER_OPERATION:
-        notes.append("It does not recompute single matrix products; what is nearest is selective recomputation.")
+    arguments |= _megatron_again(spec, item, notes)
+    if item.offload > 1:
+        notes.append("It offloads the optimizer alone by these arguments: parameters stay on the accelerator.")
     arguments |= precision.arguments
     if dtype not in _USUAL_PRODUCTS:
         notes.append(f"Matrix products in {dtype} are set up by other arguments, which are not given here.")
@@ -122,6 +119,35 @@ def megatron(
         )
     text = " \\\n".join(f"--{name}" if value is True else f"--{name} {value}" for name, value in arguments.items())
     return Launch("Megatron-LM", "bash", text, (*precision.notes, *notes), MEGATRON)
+
+
+def _megatron_again(spec: TransformerSpec, layout: Layout, notes: list[str]) -> dict[str, Any]:
+    """What is recomputed: of whole layers some or groups of them, of modules those of every layer."""
+    way, some = int(way_of(layout.recompute)), int(layers_of(layout.recompute))
+    if way == Recompute.FULL:
+        if some > 0 and some % layout.interleave:
+            notes.append(f"Its block is of each chunk, and {some} layers do not divide among {layout.interleave}.")
+        each = max(1, some // int(layout.interleave)) if some > 0 else max(1, -some)
+        method = "block" if some > 0 else "uniform"
+        return {"recompute-granularity": "full", "recompute-method": method, "recompute-num-layers": each}
+    if way == Recompute.PER_OPERATION:
+        notes.append("It does not recompute single matrix products; what is nearest is selective recomputation.")
+    if way in (Recompute.NONE, Recompute.PER_OPERATION):
+        return {}
+    if some:
+        notes.append(f"It recomputes modules in every layer, not in {some} of each stage.")
+    names = named_modules(layout.recompute)
+    if way == Recompute.SELECTIVE:
+        notes.append(
+            "Selective is the core of attention here; where kernels are fused the plan means `--recompute-modules "
+            f"layernorm{' moe_act' * bool(spec.experts)}`."
+        )
+    if "act" in names and spec.dense_layers:
+        notes.append("Of activation functions it recomputes those of experts alone.")
+    own = [{"act": "moe_act"}.get(name, name) for name in names if name != "act" or spec.experts]
+    if names and not own:
+        return {}  # named by nothing it would be the core of attention
+    return {"recompute-granularity": "selective"} | ({"recompute-modules": " ".join(own)} if own else {})
 
 
 def _megatron_sharding(layout: Layout, notes: list[str]) -> dict[str, Any]:
@@ -187,11 +213,15 @@ def torchtitan(spec: TransformerSpec, layout: Layout, precision: Precision, *, s
         training["disable_cuda_graphs"] = True  # without it both are refused
     if item.offload:
         training["enable_cpu_offload"] = True
+    if item.offload == 1:
         notes.append("Its offload takes parameters and gradients to the host, too.")
-    again = {Recompute.NONE: "None", Recompute.FULL: "FullAC.Config()"}
-    checkpointed = again.get(Recompute(int(item.recompute)), "SelectiveAC.Config()")
-    if item.recompute == Recompute.SELECTIVE:
-        notes.append("Its selective recomputation recomputes every second matrix product, not the core of attention.")
+    again: dict[int, str] = {Recompute.NONE: "None", Recompute.FULL: "FullAC.Config()"}
+    way = int(way_of(item.recompute))
+    checkpointed = again.get(way, "SelectiveAC.Config()")
+    if way not in (*again, Recompute.PER_OPERATION):
+        notes.append("Its selective recomputation recomputes every second matrix product, not modules.")
+    if layers_of(item.recompute):
+        notes.append("It recomputes in every layer, each from its own input.")
     parts = int(item.tensor if item.sequence_parallel else 1) * int(2 * item.context if item.context > 1 else 1)
     if training["num_tokens_per_microbatch_per_dp_rank"] % parts:
         notes.append(f"**It refuses this micro-batch**: its tokens do not divide by {parts:,}.")
@@ -236,6 +266,8 @@ def deepspeed(layout: Layout, precision: Precision, *, overlap: bool, dtype: str
         zero["overlap_comm"] = True
     if item.offload:
         zero["offload_optimizer"] = {"device": "cpu", "pin_memory": True}
+    if item.offload > 1:
+        zero["offload_param"] = {"device": "cpu", "pin_memory": True}
     ranks = int(item.data * item.context)
     if item.zero and item.shard_group and item.shard_group < ranks:
         notes.append(

@@ -1,4 +1,4 @@
-"""What data parallelism costs a step: gradients reduced, weights gathered, the update."""
+"""What data parallelism costs a step: gradients reduced, weights gathered or fetched from the host, the update."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ class Exchange:
     ) -> None:
         self.once = d.once_a_step(regathers)
         self.d, self.running, self.speeds, self.c, self.states = d, running, speeds, constants, states
+        self.updated = states.updated or states.of["layers"]
         pieces = pieces_of(narrowed(shape_of(spec), d.tensor), d)
         self.layers = np.ceil(work.layers / d.pipeline)
         mixed = work.mixed
@@ -70,19 +71,19 @@ class Exchange:
         """Seconds of the step that wait for reductions and gathers.
 
         forward, backward: of one micro-batch on the stage. Where it is not once a step, ZeRO-2 reduces after each
-        micro-batch, and ZeRO-3 gathers for each forward and backward.
+        micro-batch, and ZeRO-3 gathers for each forward and backward, what lies in the host's memory once it is here.
         """
         d, c = self.d, self.c
-        gradients, weights = self.states.of["layers"].gradients, self.states.gathered
+        gradients, weights = self.updated.gradients, self.states.gathered
         reduce, gather = self._one(gradients), self._one(weights)
         often = pick(self.once, 1.0, d.micro_batches)
         reduces = pick(d.zero >= 2, often, 1.0)
         sharded = (d.zero >= 3) * pick(self.once, 0.0, 1.0)
-        gather = pick(d.zero >= 1, gather, reduce)
+        gather = pick(d.zero >= 3, gather, pick(d.zero >= 1, gather * self.states.trained, reduce))
         # Of ZeRO-3's two gathers one runs beside forward, the other beside backward like the reduction.
         front, behind = pick(sharded > 0, d.micro_batches, 1.0) * gather, reduces * reduce
         late = self._late() * sharded * d.micro_batches
-        ring = front + late
+        ring = front + late + self._fetched(weights) * d.micro_batches
         behind = behind + sharded * ring + late
         share = c.data_wait + sharded * (c.gather_wait - c.data_wait)
         share = 1.0 + self.running.overlap * (share - 1.0)
@@ -98,6 +99,13 @@ class Exchange:
         across = ring_bytes.over(times=2.0, size=own, ranks=self.groups)
         return waited + share * across / self.speeds.group(self.groups, d.tensor * self.shards)
 
+    def _fetched(self, each: Any) -> Any:
+        """Seconds in which a rank's shard of all weights comes from the host, layer by layer, in one of two passes."""
+        if not np.any(self.d.offload > 1):
+            return 0.0
+        own = self.dense / self.shards + self.experts / self.expert_shards
+        return (self.d.offload > 1) * own * each / self.speeds.host
+
     def _late(self) -> Any:
         """Seconds of latency of one gather of every layer: a ring of as many hops as shards."""
         tensors = _TENSORS if self.running.software == "deepspeed 2021" else 1.0
@@ -106,7 +114,7 @@ class Exchange:
 
     def update(self) -> Any:
         """Seconds of the optimizer, in the accelerator's memory or the host's."""
-        d, selected = self.d, self.states.of["layers"]
+        d, selected = self.d, self.updated
         each = float(
             update_bytes(
                 kept=selected.master + selected.optimizer, gradients=selected.gradients, weights=selected.parameters
@@ -115,6 +123,6 @@ class Exchange:
         divided = d.zero >= 1
         updated = self.dense / pick(divided, self.shards, 1.0)
         updated = updated + self.experts / pick(divided, self.expert_shards, 1.0)
-        local = _LOCAL_BYTES * (self.dense + self.experts) / self.speeds.memory
+        local = _LOCAL_BYTES * self.states.trained * (self.dense + self.experts) / self.speeds.memory
         moved = each * updated
         return local + moved * pick(d.offload > 0, 1 / self.c.host, 1 / self.speeds.memory)

@@ -17,7 +17,7 @@ from core.step_time.work import WIDE
 from core.training.activations.formulas import rank_tokens
 from core.training.activations.tensors import Implementation
 from core.training.device.traffic import kept_width, outputs_sent, passed_bytes, ring_bytes, state_width
-from core.training.layout import Degrees, Recompute
+from core.training.layout import Degrees, Module, Recompute, modules_of, share_again, way_of
 
 _AGAIN = 0.7
 """Share of the operations on single elements that selective recomputation does again, with fused attention."""
@@ -96,8 +96,9 @@ def layer_time(
     whole = tokens * (core + core_back) if how.partly is None else tokens * (core + how.partly.active * core_back)
     merged, merged_back = rank.merged()
     forward = matmul + attention + elements + tokens * merged
+    way, some = way_of(d.recompute), share_again(d.recompute, work.layers / d.pipeline)
     full, selective, by_one = (
-        (d.recompute == item) * 1.0 for item in (Recompute.FULL, Recompute.SELECTIVE, Recompute.PER_OPERATION)
+        (way == item) * some for item in (Recompute.FULL, Recompute.SELECTIVE, Recompute.PER_OPERATION)
     )
     repeated = _AGAIN * elements if how.flash else attention
     head, head_once = rank.plain(work.head, speeds.wide)
@@ -112,6 +113,17 @@ def layer_time(
             last, last_once = last + work.mixed * routed, last_once + work.mixed * routed_once
         again = forward - running.stops_early * (tokens * last + last_once)
     repeat = full * again + selective * repeated + by_one * (_SECOND * matmul + elements)
+    sent = dispatched = full
+    if np.any(way > Recompute.PER_OPERATION):
+        modules = modules_of(d.recompute, flash=how.flash) * (way > Recompute.PER_OPERATION)
+        here = {module: (modules & module > 0) * some for module in Module}
+        repeat = repeat + here[Module.CORE] * attention
+        for module in (item for item in Module if item != Module.CORE and np.any(here[item])):
+            redone, redone_once = rank.redone(module)
+            repeat = repeat + here[module] * (tokens * redone + redone_once)
+        # Of a layer's two blocks one gathers and scatters again.
+        dispatched = full + here[Module.MIXTURE]
+        sent = full + 0.5 * ((1.0 - work.mixed) * here[Module.NETWORK] + work.mixed * here[Module.MIXTURE])
     partly = how.partly
     # Of the passes through a layer: all products are three where everything is trained, else as many as there are.
     flows = partly.active if partly else 1.0
@@ -137,9 +149,9 @@ def layer_time(
         + tokens * (merged + merged_back)
         + (rank.added(matmul) if partly is None else copied),
         recompute=repeat,
-        tensor=_tensor(rank, tokens, 2.0 + full * (1.0 - 0.25 * running.stops_early)),
+        tensor=_tensor(rank, tokens, 2.0 + sent - full * 0.25 * running.stops_early),
         context=_context(rank, tokens, 3.0 + full, whole),
-        expert=_expert(rank, tokens, 2.0 + full * (1.0 - 0.5 * running.stops_early)) if work.mixed else 0.0,
+        expert=_expert(rank, tokens, 2.0 + dispatched - full * 0.5 * running.stops_early) if work.mixed else 0.0,
         fixed=fixed,
         head=head_products * heads * (tokens * head + head_once),
         head_elementwise=heads * tokens * logits,

@@ -23,6 +23,11 @@ _CAP_WATTS, _FULL_HOPPER = 600.0, 9e14
 """A Hopper of full nominal peak, in FLOP/s, that draws less than so many watts does not hold its clocks."""
 
 
+_PINNED = 0.8
+"""Share of a slot's bytes that copies from pinned memory reach: 25 of 31.5 GB/s, as bandwidthTest of the CUDA samples
+prints them."""
+
+
 def check_peak(device: Accelerator, dtype: str) -> None:
     """Raise `BudgetError` for a format in which no step is timed, or whose peak on ``device`` is unknown."""
     if dtype not in BITS:
@@ -38,7 +43,7 @@ class Speeds:
 
     narrow, wide: products with weights in the step's format, and in 16 bits.  peak16: that of the latter.
     inside, between: collectives over the links of a node, or domain, and over the network.  domain: accelerators of a
-    node.
+    node.  host: of one accelerator, from its host's memory.
     """
 
     narrow: float
@@ -49,6 +54,7 @@ class Speeds:
     inside: float
     between: float
     domain: int
+    host: float
 
     def group(self, ranks: Any, stride: Any) -> Any:
         """Bytes per second of one rank of a group whose ranks lie ``stride`` apart; without end where it is alone.
@@ -88,6 +94,7 @@ def speeds_of(cluster: Cluster, running: Running, constants: Constants, rates: R
         inside=measured.of("inside", cluster.link_inside * c.inside),
         between=measured.of("between", cluster.link_between * c.between),
         domain=cluster.per_node,
+        host=c.host if math.isnan(cluster.link_host) else _PINNED * cluster.link_host,
     )
 
 

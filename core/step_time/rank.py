@@ -11,9 +11,9 @@ from core.step_time.constants import Constants
 from core.step_time.formulas import adding_seconds, padded_tokens, product_seconds, tail_flop
 from core.step_time.links import BITS, Speeds
 from core.step_time.parts import Running
-from core.step_time.work import WIDE, LayerWork, Products, layer_work, square_flop, traffic_of
+from core.step_time.work import RESIDUALS, WIDE, LayerWork, Products, layer_work, square_flop, traffic_of
 from core.training.activations.tensors import Implementation
-from core.training.layout import Degrees, pick
+from core.training.layout import Degrees, Module, pick
 
 _SCORE_BYTES = 13.0
 """Moved for each score that is written out: the score, softmax, mask and dropout."""
@@ -150,6 +150,37 @@ class Rank:
         time = each * (d.micro_batches > 1) * own / self.speeds.memory
         apart = self.running.software in ("eager", "deepspeed 2021")
         return time if apart else adding_seconds.over(product=product, added=time)
+
+    def redone(self, module: Module) -> tuple[Any, Any]:
+        """Seconds per token and per layer of what computing one of a layer's modules again takes; of the core of
+        attention its operations alone are not here."""
+        work, t = self.work, self.d.tensor
+        if module == Module.NORMS:
+            narrow = pick(self.d.sequence_parallel > 0, t, 1.0)
+            return self._moved((1.0 - RESIDUALS / self.traffic.norms) * work.norms / narrow), 0.0
+        if module == Module.ACTIVATION:
+            return self._moved((work.gated + work.gated_mixture) / t), 0.0
+        if module == Module.UP_PROJECTION:
+            return self.plain(work.up, self.speeds.narrow)
+        if module == Module.NETWORK:
+            each, once = self.plain(work.network, self.speeds.narrow)
+            return each + self._moved(work.gated / t), once
+        parts = (self.routed(work.routed), self.plain(work.router, self.speeds.wide))
+        shared, shared_once = self.plain(work.shared, self.speeds.narrow)
+        each, once = (work.mixed * sum(part[i] for part in parts) for i in range(2))
+        moved = self._moved(work.gated_mixture / t) + self._sorted()
+        return each + shared + moved, once + shared_once
+
+    def _sorted(self) -> Any:
+        """Seconds per token of sorting tokens to their experts and back."""
+        moe, slow = self.spec.experts, self.c.written_out if self.how.written_out else 1.0
+        chosen = self.work.mixed * moe.per_token / self.d.tensor if moe else 0.0
+        return slow * self.c.permutation * self.traffic.sorted * self.spec.hidden * chosen / self.speeds.memory
+
+    def _moved(self, size: Any) -> Any:
+        """Seconds per token of operations on single elements that move so many bytes."""
+        slow = self.c.written_out if self.how.written_out else 1.0
+        return slow * self.c.elementwise * size / self.speeds.memory
 
     def elements(self) -> Any:
         """Seconds per token of operations on single elements, casts and the sorting of tokens."""

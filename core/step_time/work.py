@@ -15,7 +15,7 @@ from core.hardware.operations import product_bytes
 from core.models.flops import SQUARES, flop_numbers
 from core.models.mixer import Mixer, MixerKind
 from core.models.mixer_formulas import scan_flop
-from core.models.spec import Experts, TransformerSpec, modelled
+from core.models.spec import Experts, LatentAttention, TransformerSpec, modelled
 from core.models.terms import Term, numbers_of, sum_of
 from core.products import matmul_flop
 from core.training.activations.tensors import DELTA_CHUNK, FP32, Implementation
@@ -48,6 +48,9 @@ class ElementTraffic:
     sorted: float
     back: float
 
+
+RESIDUALS = 12.0
+"""Bytes per element of those of norms and residuals that a layer's two residuals take: two read, one written."""
 
 _ONE_KERNEL = ElementTraffic(norms=20.0, gated=6.0, plain=4.0, rotary=6.0, sorted=8.0, back=1.5)
 """One kernel each: a norm reads its input beside the gradient, a gate both of its inputs; dropout, rotary and the
@@ -128,9 +131,12 @@ class LayerWork:
 
     layers: how many. mixed: share of them with experts. plain: products with weights other than the routed experts’,
     which are in ``routed``, of a single expert. router, head: what is computed in 16 bits, the latter of the model.
-    last, routed_last: the product that dense layers, or an expert, end with, in ``plain``, or ``routed``, too. norms:
-    bytes per token of what sequence parallelism divides; inner: of the other operations on single elements. qkvo:
-    elements per token that the attention core reads and writes. scan_flop, scan_bytes: per token, of moving a state on.
+    network, shared, up: of the plain ones those of dense layers' feed-forward network, of shared experts, and of the
+    projection up from latents. gated, gated_mixture: bytes per token of activation functions in dense layers, and in
+    those with experts. last, routed_last: the product that dense layers, or an expert, end with, in ``plain``, or
+    ``routed``, too. norms: bytes per token of what sequence parallelism divides; inner: of the other operations on
+    single elements. qkvo: elements per token that the attention core reads and writes. scan_flop, scan_bytes: per
+    token, of moving a state on.
     """
 
     layers: float
@@ -139,6 +145,9 @@ class LayerWork:
     routed: Products
     router: Products
     head: Products
+    network: Products
+    shared: Products
+    up: Products
     last: Products
     routed_last: Products
     norms: float
@@ -146,6 +155,8 @@ class LayerWork:
     qkvo: DividedAmount
     scan_flop: float
     scan_bytes: float
+    gated: float
+    gated_mixture: float
 
 
 def _network(products: Products, spec: TransformerSpec, width: int) -> Products:
@@ -162,12 +173,17 @@ def _projections(products: Products, spec: TransformerSpec) -> Products:
     else:
         if low.query_rank:
             products.add(spec.hidden, low.query_rank)
-        products.add(low.query_rank or spec.hidden, spec.heads * spec.score_dim, "tensor")
         products.add(spec.hidden, low.kv_rank + low.rope_dim)
-        products.add(low.kv_rank, spec.heads * (low.nope_dim + low.value_dim), "tensor")
+        _up(products, spec, low)
     if spec.attention_gate:
         products.add(spec.hidden, spec.heads * spec.head_dim, "tensor", again=True)
     products.add(spec.heads * spec.value_dim, spec.hidden, "tensor", row=True)
+    return products
+
+
+def _up(products: Products, spec: TransformerSpec, low: LatentAttention) -> Products:
+    products.add(low.query_rank or spec.hidden, spec.heads * spec.score_dim, "tensor")
+    products.add(low.kv_rank, spec.heads * (low.nope_dim + low.value_dim), "tensor")
     return products
 
 
@@ -214,10 +230,15 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
         _plus(plain, _projections(Products(element), spec), attending)
     if spec.mixer:
         _plus(plain, _state_projections(Products(element), spec, spec.mixer), 1 - attending)
+    network, beside_routed, up = Products(element), Products(element), Products(element)
     if mixed < 1 and spec.ffn:
-        _plus(plain, _network(Products(element), spec, spec.ffn), 1 - mixed)
+        _plus(network, _network(Products(element), spec, spec.ffn), 1 - mixed)
     if mixed and shared:
-        _plus(plain, _network(Products(element), spec, shared), mixed)
+        _plus(beside_routed, _network(Products(element), spec, shared), mixed)
+    for part in (network, beside_routed):
+        _plus(plain, part, 1.0)
+    if spec.latent:
+        _plus(up, _up(Products(element), spec, spec.latent), attending)
     last, down, routed_last = Products(element), Products(element), Products(element)
     if spec.ffn:
         down.add(spec.ffn, spec.hidden, "tensor", row=True)
@@ -229,8 +250,9 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
     each = traffic_of(implementation)
     turned = each.rotary if spec.position_kind == "rotary" else 4.0
     single = _SINGLE if implementation.written_out else 1.0
-    widths = (1 - mixed) * spec.ffn + mixed * (moe.per_token * moe.width + shared)
-    gated = (each.gated if spec.glu else each.plain) * widths
+    moved_each = each.gated if spec.glu else each.plain
+    gated = moved_each * (1 - mixed) * spec.ffn
+    gated_mixture = moved_each * mixed * (moe.per_token * moe.width + shared)
     queries, keys = attending * spec.heads * spec.score_dim, attending * spec.kv_heads * spec.head_dim
     result = attending * spec.heads * spec.value_dim
     flop, moved, beside = _scan(spec.mixer)
@@ -238,7 +260,7 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
     blocks = 1.0 if spec.ffn else (1.0 + mixed) / 2
     by: Divided = "tensor" if spec.latent else "heads"
     inner, qkvo = (
-        DividedAmount(tensor=turned * queries + gated + single * (1 - attending) * beside),
+        DividedAmount(tensor=turned * queries + gated + gated_mixture + single * (1 - attending) * beside),
         DividedAmount(tensor=queries + result),
     )
     inner.add("tensor", single * 3 * WIDE * queries * spec.attention_gate)
@@ -251,6 +273,9 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
         routed=_network(Products(element), spec, moe.width),
         router=router,
         head=head,
+        network=network,
+        shared=beside_routed,
+        up=up,
         last=last,
         routed_last=routed_last,
         norms=(each.norms + 2.0 * implementation.dropout) * spec.hidden * blocks,
@@ -258,6 +283,8 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
         qkvo=qkvo,
         scan_flop=(1 - attending) * flop,
         scan_bytes=(1 - attending) * moved,
+        gated=gated,
+        gated_mixture=gated_mixture,
     )
 
 

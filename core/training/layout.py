@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 
@@ -24,7 +24,10 @@ Counts: TypeAlias = "int | npt.NDArray[np.int64]"
 
 
 class Recompute(IntEnum):
-    """What the backward pass computes again instead of reading what forward saved."""
+    """What the backward pass computes again instead of reading what forward saved.
+
+    selective: with flash attention the outputs of norms and activation functions, else the core of attention.
+    """
 
     NONE = 0
     SELECTIVE = 1
@@ -43,6 +46,82 @@ RECOMPUTES: Mapping[str, Recompute] = MappingProxyType(
 """By name, from what keeps most to what keeps least; the numbers are those of stored layouts."""
 
 
+class Module(IntFlag):
+    """Parts of a layer that backward computes again one by one, by Megatron-Core's names in `MODULES`."""
+
+    CORE = 1
+    NORMS = 2
+    ACTIVATION = 4
+    UP_PROJECTION = 8
+    NETWORK = 16
+    MIXTURE = 32
+
+
+MODULES: Mapping[str, Module] = MappingProxyType(
+    {
+        "core_attn": Module.CORE,
+        "layernorm": Module.NORMS,
+        "act": Module.ACTIVATION,
+        "mla_up_proj": Module.UP_PROJECTION,
+        "mlp": Module.NETWORK,
+        "moe": Module.MIXTURE,
+    }
+)
+"""By name; “act” is that of any network, experts' among them, of which alone Megatron-Core speaks as “moe_act”."""
+
+_NAMED = 3
+_WAYS = 128
+
+
+def recomputation(way: int, modules: int = 0, layers: int = 0) -> int:
+    """The one number of a layout's recomputation. modules: flags of `Module`, in place of a way. layers: so many of
+    each stage, 0 for all; below 0 full recomputation begins at every so many-th, which keeps its input alone."""
+    return (_NAMED + modules if modules else way) + _WAYS * layers
+
+
+def way_of(recompute: Counts) -> Any:
+    """What is computed again: a `Recompute`, or more than any where modules are named."""
+    return np.asarray(recompute) % _WAYS
+
+
+def modules_of(recompute: Counts, *, flash: bool) -> Any:
+    """The flags of the modules that are done again; none of them where operations are, or whole layers."""
+    way = way_of(recompute)
+    selective = Module.NORMS | Module.ACTIVATION if flash else Module.CORE
+    named = cast("Any", np.where(way > _NAMED, way - _NAMED, int(selective) * (way == Recompute.SELECTIVE)))
+    return np.asarray(named, dtype=np.int64)
+
+
+def layers_of(recompute: Counts) -> Any:
+    """Layers of each stage that are, 0 for all; below 0 how many of them keep one input together."""
+    return np.asarray(recompute) // _WAYS
+
+
+BY_MODULE = "modules"
+"""The name of a way that names modules."""
+
+
+def recompute_name(recompute: Counts) -> str:
+    """The name of the way in which one layout computes again."""
+    return next((name for name, way in RECOMPUTES.items() if way == way_of(recompute)), BY_MODULE)
+
+
+def named_modules(recompute: Counts) -> tuple[str, ...]:
+    """The names of the modules that one layout names."""
+    named = int(way_of(recompute)) - _NAMED
+    return tuple(name for name, module in MODULES.items() if named > 0 and named & module)
+
+
+def share_again(recompute: Counts, layers: Any) -> Any:
+    """Share of a stage's ``layers`` that compute again."""
+    some = layers_of(recompute)
+    return np.where(some > 0, np.minimum(1.0, some / np.maximum(layers, 1.0)), 1.0) if np.any(some > 0) else 1.0
+
+
+OFFLOADS: Mapping[str, int] = MappingProxyType({"none": 0, "optimizer": 1, "optimizer and parameters": 2})
+"""What of the states lives in the host's memory, by name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """Degrees and batch of one step. Accelerators = tensor · pipeline · context · data.
@@ -52,7 +131,8 @@ class Layout:
     rank.  micro_batches: of one step, one after the other through a pipeline or accumulated.
     zero: ZeRO stage 0 to 3, 3 being FSDP.  shard_group: ranks over which ZeRO shards; 0 takes all of data · context,
     fewer is HSDP.  sequence_parallel: 1 where norms and residuals are split over the tensor-parallel ranks.
-    recompute: a `Recompute`.  offload: 1 where optimizer state and master weights live in the host's memory.
+    recompute: a `Recompute`, or a `recomputation`.  offload: one of `OFFLOADS`; 1 where optimizer state and master
+    weights live in the host's memory, 2 where parameters do as well and come layer by layer.
     """
 
     tensor: Counts = 1
@@ -160,9 +240,32 @@ def _rules(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators:
     item = layout
     for name in ("tensor", "pipeline", "interleave", "context", "expert", "data", "micro_batch", "micro_batches"):
         yield _Rule(name, np.less(getattr(item, name), 1), "there is at least one.", most=1)
-    for name, most in (("zero", 3), ("recompute", 3), ("sequence_parallel", 1), ("offload", 1)):
+    for name, most in (("zero", 3), ("sequence_parallel", 1), ("offload", 2)):
         value = getattr(item, name)
         yield _Rule(name, np.less(value, 0) | np.greater(value, most), f"it is from 0 to {most}.", most=most)
+    way, some = way_of(item.recompute), layers_of(item.recompute)
+    most, named = _NAMED + sum(Module), np.where(way > _NAMED, way - _NAMED, 0).astype(np.int64)
+    yield _Rule(
+        "recompute",
+        np.greater(way, most) | np.greater(abs(some), spec.layers),
+        f"it names what is computed again, in no more than {spec.layers} layers.",
+        most=0,
+    )
+    says = "layers keep one input together under full recomputation alone."
+    yield _Rule("recompute", np.less(some, 0) & np.not_equal(way, Recompute.FULL), says, most=0)
+    there = {
+        Module.UP_PROJECTION: spec.latent,
+        Module.NETWORK: spec.dense_layers and spec.ffn,
+        Module.MIXTURE: spec.experts,
+    }
+    for module, found in there.items():
+        if not found:
+            says = f"the model has no part of that name: {next(name for name in MODULES if MODULES[name] == module)}."
+            yield _Rule("recompute", (named & module) > 0, says, most=0)
+    says = "parameters on the host come layer by layer, as ZeRO-3 has them, and without a pipeline."
+    yield _Rule(
+        "offload", np.greater(item.offload, 1) & (np.less(item.zero, 3) | np.greater(item.pipeline, 1)), says, most=1
+    )
     yield _Rule("shard_group", np.less(item.shard_group, 0), "it is 0 for all ranks, or a number of them.", most=0)
     t, p, e, ranks = item.tensor, item.pipeline, item.expert, item.data * item.context
     heads, kv = (spec.heads, spec.kv_heads) if spec.attention_layers else (0, 0)

@@ -35,6 +35,8 @@ from core.planning.form.layout import (
     OVERHEAD,
     PIPELINE,
     RECOMPUTE,
+    RECOMPUTE_LAYERS,
+    RECOMPUTE_MODULES,
     SEQUENCE_PARALLEL,
     SHARD_GROUP,
     SLACK,
@@ -84,7 +86,7 @@ from core.planning.form.trained import (
 )
 from core.planning.plan import OWN, OWN_LAYOUT, Plan
 from core.planning.search_around import made_own
-from core.training.layout import LayoutError
+from core.training.layout import Layout, LayoutError, named_modules
 from core.views.common.markup import safe_text
 from core.views.plan import text_limits
 from core.views.plan.text_rates import usual_network
@@ -121,9 +123,13 @@ _TUNING: Rows = (
 
 
 _OWN_LAYOUT: Rows = (
-    ZERO, RECOMPUTE, (TENSOR, PIPELINE), (CONTEXT, EXPERT), (MICRO_BATCH, MICRO_BATCHES), (INTERLEAVE, SHARD_GROUP),
-    (SEQUENCE_PARALLEL, OFFLOAD),
+    ZERO, (RECOMPUTE, RECOMPUTE_LAYERS), (TENSOR, PIPELINE), (CONTEXT, EXPERT), (MICRO_BATCH, MICRO_BATCHES),
+    (INTERLEAVE, SHARD_GROUP), SEQUENCE_PARALLEL, OFFLOAD,
 )  # fmt: skip
+
+
+def _own_layout(layout: Layout) -> Rows:
+    return (*_OWN_LAYOUT, RECOMPUTE_MODULES) if named_modules(layout.recompute) else _OWN_LAYOUT
 
 
 def _trained(plan: Plan) -> Rows:
@@ -139,7 +145,7 @@ _MORE: Mapping[str, tuple[str, Callable[[Plan], Rows]]] = {
     "layout": (
         "Layout",
         lambda plan: (
-            LAYING, *(_OWN_LAYOUT if plan.own_layout else ()), TUNED, IMPLEMENTATION, (KERNEL, LOSS),
+            LAYING, *(_own_layout(plan.layout) if plan.own_layout else ()), TUNED, IMPLEMENTATION, (KERNEL, LOSS),
             (CHUNKS, OVERHEAD, SLACK),
         ),
     ),

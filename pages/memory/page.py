@@ -14,7 +14,7 @@ from core.planning.largest_model import explain_by_states
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate, plan_checkpoint
 from core.planning.plan import Plan
 from core.training.layout import LayoutError
-from core.views.plan import text_host, text_memory
+from core.views.plan import text_finetuning, text_host, text_memory
 from core.views.training import text
 from core.views.training.charts_device import device_bars
 from core.wording import plain
@@ -105,7 +105,7 @@ def page(inputs: Inputs) -> None:
         with show.guarded("Fine-tuning"):
             finetuning(inputs, h)
     with st.container(key=inputs.key("remarks")), show.guarded("Remarks"):
-        for line in (text_host.host(h), *text_memory.remarks(h)):
+        for line in (text_finetuning.update(h), text_host.host(h), *text_memory.remarks(h)):
             if line:
                 show.note(line)
         if lacking := text.matrix_units(h.policy, h.plan.device):

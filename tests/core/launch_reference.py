@@ -45,6 +45,9 @@ def rows(name: str) -> tuple[dict[str, str], ...]:
 # ------------------------------------------------------------------------------------------ Megatron-LM
 
 
+MODULES = {"core_attn", "moe_act", "layernorm", "mla_up_proj", "mlp", "moe", "shared_experts"}
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> Any:
         raise RefusedError(message)
@@ -92,7 +95,9 @@ def megatron(text: str) -> argparse.Namespace:
         and a.pipeline_model_parallel_size < 2,
         "a length for context parallelism": (a.context_parallel_size or 1) > 1
         and (a.seq_length or 0) % (2 * a.context_parallel_size) > 0,
-        "selective recomputation by a method": a.recompute_granularity == "selective" and a.recompute_method,
+        "selective recomputation by a method": a.recompute_granularity == "selective"
+        and (a.recompute_method or a.recompute_num_layers),
+        "modules that it does not know": set(a.recompute_modules or ()) - MODULES,
         "full recomputation without a method": a.recompute_granularity == "full"
         and not (a.recompute_method and a.recompute_num_layers),
         "sequence parallelism alone": a.sequence_parallel and a.tensor_model_parallel_size == 1,

@@ -11,6 +11,7 @@ from core.step_time.parts import Running
 from core.training.layout import Layout
 
 RECOMPUTED = {0: "none", 1: "selective", 2: "full", 3: "per operation"}
+MODULES = ("core_attn", "layernorm", "act", "mla_up_proj", "mlp", "moe")
 
 
 def ring(size: float, ranks: float) -> float:
@@ -31,6 +32,7 @@ class Reference:
         self.rate = self.peak * self.c.matmul16
         self.memory = cluster.accelerator.bandwidth * self.c.bandwidth
         self.inside, self.between = cluster.link_inside * self.c.inside, cluster.link_between * self.c.between
+        self.host = 0.8 * {"5.0 x16": 63.0e9, "4.0 x16": 31.5e9}[cluster.accelerator.pcie]
         self.tokens = layout.micro_batch * seq_len / layout.context
         self.of = self._parts(seq_len)
 
@@ -54,7 +56,7 @@ class Reference:
         forward = self.product(tokens, queries + 2 * kv * s.head_dim, s.hidden)
         forward += self.product(tokens, s.hidden, queries)
         weights = s.hidden * (queries * 2 + 2 * kv * s.head_dim)
-        pairs = s.ffn_matrices - 1
+        pairs, attending = s.ffn_matrices - 1, forward
         inner = last = 0.0
         if not mixed:
             last = self.product(tokens, s.hidden, s.ffn / t)
@@ -98,18 +100,37 @@ class Reference:
             front = 6 * lay.context * queries + (lay.context - 1) * given
             back = 6 * lay.context * given + (lay.context - 1) * (given + 2 * queries)
             merged = {"forward": each * front, "both": each * (front + back)}
-        again = RECOMPUTED[int(lay.recompute)]
-        repeat = {
-            "none": 0.0,
-            "selective": 0.7 * elements,
-            "full": forward + core + elements + merged["forward"],
-            "per operation": 0.5 * forward + elements,
-        }[again]
+        layers, way = divmod(int(lay.recompute), 128)
+        again, share = RECOMPUTED.get(way, "modules"), min(1.0, layers * lay.pipeline / s.layers) if layers > 0 else 1.0
+        moving = c.elementwise * tokens / self.memory
+        apart = {
+            "core_attn": core,
+            "layernorm": 8 * s.hidden / narrow * moving,
+            "act": gated * inner * moving,
+            "mlp": 0.0 if mixed else forward - attending + gated * inner * moving,
+            "moe": forward - attending + gated * inner * moving + moved / self.memory if mixed else 0.0,
+        }
+        named = [name for i, name in enumerate(MODULES) if again == "modules" and (way - 3) >> i & 1]
+        repeat = (
+            share
+            * {
+                "none": 0.0,
+                "modules": sum(apart[name] for name in named),
+                "selective": 0.7 * elements,
+                "full": forward + core + elements + merged["forward"],
+                "per operation": 0.5 * forward + elements,
+            }[again]
+        )
         added = 6 * weights / self.memory if lay.micro_batches > 1 else 0.0
-        passes = 3 if again == "full" else 2
+        passes = 2 + share * (again == "full")
+        other = share * (("moe" if mixed else "mlp") in named)
         times = 4 - (2 if mixed and lay.expert > 1 and not (s.experts and s.experts.shared) else 0)
         size = 2 * s.hidden * tokens
-        tensor = times * passes * (ring(size, t) / self.group(t, 1) + c.hop_inside * math.log2(t)) if t > 1 else 0.0
+        tensor = (
+            times * (passes + other / 2) * (ring(size, t) / self.group(t, 1) + c.hop_inside * math.log2(t))
+            if t > 1
+            else 0.0
+        )
         tensor *= c.tensor_overlap if self.running.overlap else 1.0
         context = 0.0
         if lay.context > 1:
@@ -125,7 +146,7 @@ class Reference:
             met = nodes * (1 - (1 - 1 / nodes) ** s.experts.per_token)
             far = 2 * ring(size / t * met, nodes) / self.between if nodes > 1 else 0.0
             hop = c.hop_between if nodes > 1 else c.hop_inside
-            expert = c.expert_wait * passes * (max(sent, far) + 2 * hop * math.log2(lay.expert))
+            expert = c.expert_wait * (passes + other) * (max(sent, far) + 2 * hop * math.log2(lay.expert))
         return {
             "forward": forward + elements + merged["forward"] + (core if lay.context == 1 else 0.0),
             "matmul": 3 * forward,
@@ -215,6 +236,8 @@ class Reference:
             late = layers * (shards - 1) * (c.ring if far else 0.0) * lay.micro_batches
             share, ahead = c.gather_wait, lay.micro_batches
             front = ahead * once + late
+            if lay.offload > 1:
+                front += 2 * (own / shards + routed / routed_shards) / self.host * lay.micro_batches
             behind += front + late
         share = share if self.running.overlap else 1.0
         data = waited(front, share, ahead * forward) + waited(behind, share, reduces * backward)

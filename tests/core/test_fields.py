@@ -109,6 +109,7 @@ TEXTS = (
     EXAMPLE.replace("layers=32", "layers=16"),
     RUN_EXAMPLE,
     "q_proj v_proj",
+    "layernorm mlp",
 )
 """Texts of which every typed field of a plan takes one that is not its default."""
 
@@ -128,6 +129,7 @@ def another(field: Field) -> str:
 def test_every_field_of_a_plan_shapes_the_plan(field: Field) -> None:
     """A shape does where it is the model's, a type where the precision is one's own."""
     given = {"model": OWN} if field.id == "shape" else {"prec": OWN_POLICY} if field.id in TYPES else {}
+    given |= {"rc": "modules"} if field.id == "rcm" else {}
     assert plan_of(PLAN_FORM.parse({**given, field.id: another(field)})) != plan_of(PLAN_FORM.parse(given))
 
 

@@ -272,6 +272,16 @@ def test_what_a_program_cannot_do_is_a_note() -> None:
     assert "all three feed-forward matrices" in notes(made(part)["torchtune"])
     alone = replace(LLAMA, activations=True, recompute=False)
     assert all("offload" in notes(made(alone)[name]) for name in ("torchtune", "Axolotl", "LLaMA-Factory", "Unsloth"))
+    for name, said in (
+        ("torchtune", "fsdp_cpu_offload=true"),
+        ("Axolotl", "offload_params"),
+        ("LLaMA-Factory", "z3_offload"),
+    ):
+        there = [made(replace(LLAMA, data=8, zero=3, offload=way))[name] for way in (1, 2)]
+        assert all(said in launch.text for launch in there)
+        assert ["parameters" in notes(launch) for launch in there] == [True, False], name
+    one = made(replace(LLAMA, data=1, zero=3, offload=2))
+    assert all("offload" in one[name].text + notes(one[name]) for name in one)
     backward = replace(LLAMA, in_backward=True)
     assert reference.torchtune(made(backward)["torchtune"].text)["optimizer_in_bwd"]
     assert "refuses" in notes(made(replace(backward, accumulated=2))["torchtune"])

@@ -163,7 +163,7 @@ def test_a_change_that_fits_is_named_everywhere_and_applied_fits() -> None:
     assert h.fits == "over"
     assert "fastest" not in text_memory.counted(h)
     (fix, *_) = fixes(h)
-    assert dict(fix.texts) == {"off": "true", "chunks": "16"}
+    assert dict(fix.texts) == {"off": "optimizer", "chunks": "16"}
     plan = plan_from({**texts, **made_own(h.plan, h.layout), **fix.texts})
     held, at = memory_estimate(plan), applied_layout(plan)
     assert held.total == pytest.approx(float(fix.device_memory.total), rel=1e-12)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from core.search.filter import layout_at
 from core.search.launch import Launch, launches
 from core.search.request import SearchRequest
 from core.training.custom_policy import OwnPolicy, own_like
-from core.training.layout import Layout
+from core.training.layout import Layout, Module, Recompute, recomputation
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, USUAL_POLICY, PrecisionPolicy
 from tests.core import launch_reference as reference
@@ -103,7 +104,7 @@ OWN = (
 CASES = tuple(
     Case(policy, dtype, zero, offload)
     for policy, dtype, zero in product((*POLICIES.values(), *OWN), ("bf16", "fp16", "fp8"), range(4))
-    for offload in ((0, 1) if zero else (0,))
+    for offload in range((1, 2, 2, 3)[zero])
 )
 
 
@@ -312,6 +313,7 @@ def test_launch_lines_say_the_whole_layout() -> None:
         (replace(FULL, pipeline=12, interleave=1), "Megatron-LM", "do not divide"),
         (replace(FULL, context=2, data=64), "DeepSpeed", "Ulysses"),
         (replace(FULL, offload=1), "torchtitan", "parameters and gradients"),
+        (replace(FULL, pipeline=1, interleave=1, zero=3, offload=2), "Megatron-LM", "optimizer alone"),
         (replace(FULL, shard_group=64), "DeepSpeed", "64 of 128"),
         (replace(FULL, recompute=3), "Megatron-LM", "single matrix products"),
     ],
@@ -319,6 +321,42 @@ def test_launch_lines_say_the_whole_layout() -> None:
 def test_what_a_system_cannot_do_is_said(layout: Layout, system: str, text: str) -> None:
     line = made(layout)[system]
     assert any(text in note for note in line.notes), line.notes
+
+
+_LEAN = Module.NORMS | Module.ACTIVATION
+
+
+@pytest.mark.parametrize(
+    ("model", "recompute", "read", "note"),
+    [
+        (
+            "Llama 3.1 405B",
+            recomputation(0, Module.CORE | Module.NETWORK),
+            ("selective", None, ["core_attn", "mlp"]),
+            "",
+        ),
+        (
+            "Mixtral 8x7B",
+            recomputation(0, Module.NORMS | Module.ACTIVATION),
+            ("selective", None, ["layernorm", "moe_act"]),
+            "",
+        ),
+        ("DeepSeek-V3", recomputation(0, Module.UP_PROJECTION), ("selective", None, ["mla_up_proj"]), ""),
+        ("Llama 3.1 405B", recomputation(0, Module.ACTIVATION), (None, None, None), "experts alone"),
+        ("Llama 3.1 405B", recomputation(0, Module.NORMS, 2), ("selective", None, ["layernorm"]), "in every layer"),
+        ("Llama 3.1 405B", recomputation(Recompute.FULL, layers=4), ("full", ("block", 4), None), ""),
+        ("Llama 3.1 405B", recomputation(Recompute.FULL, layers=-2), ("full", ("uniform", 2), None), ""),
+        ("Llama 3.1 405B", Recompute.SELECTIVE, ("selective", None, None), "layernorm"),
+    ],
+)
+def test_what_is_recomputed_is_said(model: str, recompute: int, read: tuple[Any, ...], note: str) -> None:
+    lines = made(Layout(data=8, zero=1, recompute=recompute), model=model)
+    a = reference.megatron(lines["Megatron-LM"].text)
+    method = (a.recompute_method, a.recompute_num_layers) if a.recompute_method else None
+    assert (a.recompute_granularity, method, a.recompute_modules) == read
+    assert note in " ".join(lines["Megatron-LM"].notes)
+    assert reference.torchtitan(lines["torchtitan"].text)
+    assert "recompute" in " ".join(lines["torchtitan"].notes)
 
 
 @every("context", [1, 2])

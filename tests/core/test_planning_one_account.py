@@ -72,7 +72,7 @@ def texts_of(draw: random.Random) -> dict[str, str]:
         "tp": str(power([1, 1, 2, 8])),
         "pp": str(power([1, 1, 1, 2, 4])),
         "cp": str(power([1, 1, 1, 2])),
-        "off": draw.choice(["true", "false"]),
+        "off": draw.choice(["optimizer", "none"]),
         "hsdp": draw.choice(["", "", "2"]),
         "r16": draw.choice(["", f"{draw.randint(50, 3000)} TFLOP/s"]),
         "rmem": draw.choice(["", f"{draw.randint(500, 9000)} GB/s"]),

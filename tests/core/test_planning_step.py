@@ -61,8 +61,8 @@ def many(count: int, seed: int, spec: TransformerSpec = SMALL, accelerators: int
         zero=one_of(0, 1, 2, 3),
         shard_group=one_of(0, 0, 4),
         sequence_parallel=one_of(0, 1),
-        recompute=one_of(0, 1, 2, 3),
-        offload=one_of(0, 0, 1),
+        recompute=one_of(0, 1, 2, 3, 4, 9, 24, 19, 35, 41, 2 + 128 * 3, 9 + 128 * 5, 2 - 128 * 4),
+        offload=one_of(0, 0, 1, 2),
     )
     right = allowed(spec, layout, SEQ, accelerators)
     right &= (layout.shard_group == 0) | (layout.zero > 0)

@@ -278,7 +278,7 @@ def test_without_a_limit_none_is_held_against_the_plan() -> None:
             "mixed bf16, fp32 master, fp32 gradients, fp32, mixed bf16, fp32 master",
             ("mixed bf16, fp32 master, fp32 gradients", "fp32", "mixed bf16, fp32 master"),
         ),
-        ("offload optimizer", "off, on", ("false", "true")),
+        ("offload optimizer", "off, on", ("none", "optimizer")),
     ],
 )
 def test_typed_lists(name: str, text: str, values: tuple[str, ...]) -> None:

@@ -32,7 +32,7 @@ from core.training.activations.tensors import (
     saved_tensors,
     ways,
 )
-from core.training.layout import Layout, Recompute
+from core.training.layout import Layout, Recompute, modules_of
 from tests.every import every
 
 H, A, K, D, F, S, B, T = sympy.symbols("h a k d f s b t", positive=True)
@@ -64,7 +64,7 @@ def symbolic(how: Implementation, recompute: Recompute, tensor: Any = 1, sharded
     spec = cast(TransformerSpec, SimpleNamespace(**usual, **shape))
     total = 0
     for saved in saved_tensors(spec, how):
-        kept = sympy.nsimplify(saved.kept) if recompute else 1
+        kept = sympy.nsimplify(saved.kept) if saved.by & int(modules_of(recompute, flash=how.flash)) else 1
         size = saved.elements * saved.each * kept * (S if saved.per_key else 1)
         total += S * B * size / (1 if tensor == 1 else ways(saved.split, tensor, sharded, A))
     return total

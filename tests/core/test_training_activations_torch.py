@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,10 +16,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from core.models.configs.config import from_hf_config
 from core.models.spec import TransformerSpec
-from core.training.activations.stage import layer_activation_bytes
+from core.training.activations.stage import layer_activation_bytes, stage_activation_bytes
 from core.training.activations.tensors import (
     FUSED,
     HF_EAGER,
@@ -29,7 +31,7 @@ from core.training.activations.tensors import (
 )
 from core.training.device.buffers import cast_bytes
 from core.training.device.memory import rank_of
-from core.training.layout import Layout, Recompute, degrees_of
+from core.training.layout import MODULES, Layout, Module, Recompute, degrees_of, recomputation
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -122,7 +124,8 @@ class Kept:
         self._layer: int | None = None
         self._seen = {w.untyped_storage().data_ptr() for layer in layers for w in layer.parameters()}
         self._alive: list[torch.Tensor] = []
-        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, lambda tensor: tensor)
+        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack)
+        self._made: dict[int, Callable[[], torch.Tensor]] = {}
         for place, layer in enumerate(layers):
             layer.register_forward_pre_hook(lambda *_, place=place: self._enter(place))
             layer.register_forward_hook(lambda *_: self._enter(None))
@@ -130,8 +133,30 @@ class Kept:
     def _enter(self, place: int | None) -> None:
         self._layer = place
 
-    def _pack(self, tensor: torch.Tensor) -> torch.Tensor:
+    def dropped(self, tensor: torch.Tensor, made: Callable[[], torch.Tensor]) -> None:
+        """``tensor`` is not kept: backward makes it once more."""
+        self._made[tensor.untyped_storage().data_ptr()] = made
+        self._alive.append(tensor)
+
+    def again(self, forward: Callable[..., Any], *inputs: Any, **more: Any) -> Any:
+        """What ``forward`` gives, of which its inputs alone are kept."""
+        for tensor in inputs:
+            if isinstance(tensor, torch.Tensor):
+                self._pack(tensor)
+        return checkpoint(forward, *inputs, use_reentrant=False, **more)
+
+    @staticmethod
+    def _unpack(kept: Any) -> torch.Tensor:
+        result = kept() if callable(kept) else kept
+        assert isinstance(result, torch.Tensor)
+        return result
+
+    def _pack(self, tensor: torch.Tensor) -> Any:
         storage = tensor.untyped_storage()
+        made = self._made.get(storage.data_ptr())
+        if made is not None:
+            place = (tensor.size(), tensor.stride(), tensor.storage_offset())
+            return lambda: made().as_strided(*place)
         if self._layer is not None and storage.data_ptr() not in self._seen:
             self._seen.add(storage.data_ptr())
             self._alive.append(tensor)
@@ -142,8 +167,8 @@ class Kept:
     def of(self, forward: Callable[[], object]) -> int:
         """Bytes that the last layer keeps and no layer before it: not what all share."""
         with self._hooks, self._autocast, self._cast:
-            result = forward()
-        assert result is not None
+            self.result: Any = forward()
+        assert self.result is not None
         return self.bytes[-1]
 
 
@@ -241,6 +266,108 @@ def test_per_operation_recomputation_keeps_what_is_counted(name: str, precision:
             counted = float(layer_activation_bytes(spec, how, layout, seq, **widths))
             assert cached.bytes == pytest.approx([counted] * 2, rel=0.01)
         x.sum().backward()  # the cache serves: what it lacks is done again
+
+
+def redone(found: Kept, layer: Any, modules: Module) -> None:
+    """Make a layer compute these modules once more in backward: whole ones from their inputs, of norms and activation
+    functions what they give, as Megatron-Core's checkpoints without output do."""
+    if modules & Module.NORMS:
+        for norm in (layer.input_layernorm, layer.post_attention_layernorm):
+
+            def normed(x: torch.Tensor, plain: Callable[..., torch.Tensor] = norm.forward) -> torch.Tensor:
+                y = found.again(plain, x)
+                found.dropped(y, lambda: plain(x))
+                return cast("torch.Tensor", y)
+
+            norm.forward = normed
+    if modules & (Module.NETWORK | Module.MIXTURE):
+        layer.mlp.forward = partial(found.again, layer.mlp.forward)
+    elif modules & Module.ACTIVATION:
+        mlp, made = layer.mlp, {}
+        for name in ("gate_proj", "up_proj"):
+            getattr(mlp, name).register_forward_hook(lambda _, __, y, name=name: made.update({name: y}))
+        mlp.act_fn.register_forward_hook(lambda _, x, y: found.dropped(y, lambda: functional.silu(x[0])))
+
+        def multiplied(_: object, x: tuple[torch.Tensor]) -> None:
+            gate, up = made["gate_proj"], made["up_proj"]
+            found.dropped(x[0], lambda: functional.silu(gate) * up)
+
+        mlp.down_proj.register_forward_pre_hook(multiplied)
+
+
+NAMED = {
+    **{name: (MODULES[name], "GQA") for name in ("core_attn", "layernorm", "act", "mlp")},
+    "moe": (Module.MIXTURE, "experts"),
+    "layernorm act": (Module.NORMS | Module.ACTIVATION, "GQA"),
+    "core_attn layernorm mlp": (Module.CORE | Module.NORMS | Module.NETWORK, "MHA"),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("how", [HF_EAGER, HF_SDPA], ids=lambda how: how.id)
+@pytest.mark.parametrize("modules", NAMED)
+def test_modules_that_are_done_again_keep_what_is_counted(
+    modules: str, how: Implementation, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the byte's hundredth, with the gradients of a layer that keeps all."""
+    chosen, name = NAMED[modules]
+    family, fields, kind = LAYERS[name]
+    config = AutoConfig.for_model(family, **fields, num_hidden_layers=2)
+    spec = from_hf_config(config.to_json_string())
+    grads = list[torch.Tensor]()
+    for again in (Module(0), chosen):
+        torch.manual_seed(1)
+        model: Any = AutoModelForCausalLM.from_config(
+            config, attn_implementation="sdpa" if how.flash else "eager", dtype=dtype
+        ).train()
+        if kind == "experts":
+            model.set_experts_implementation("grouped_mm" if how.flash else "eager")
+        found = Kept(layers_of(model))
+        for layer in layers_of(model):
+            redone(found, layer, again)
+        tokens = torch.randint(3, 61, (2, 48), generator=torch.Generator().manual_seed(7))
+        with monkeypatch.context() as patch:
+            if again & Module.CORE:
+                written = sys.modules[type(model).__module__]
+                places = ALL_ATTENTION_FUNCTIONS._global_mapping if how.flash else vars(written)
+                place = "sdpa" if how.flash else "eager_attention_forward"
+                patch.setitem(places, place, partial(_core_again, found, places[place]))
+            kept = found.of(partial(model, tokens, use_cache=False))
+        layout = Layout(micro_batch=2, recompute=recomputation(0, again))
+        counted = float(layer_activation_bytes(spec, how, layout, 48, kind=kind, width=dtype.itemsize))
+        assert counted == pytest.approx(kept, rel=0.01)
+        found.result.logits.float().pow(2).sum().backward()
+        grads.append(torch.cat([w.grad.flatten().float() for w in model.parameters() if w.grad is not None]))
+    assert torch.allclose(*grads, rtol=1e-3, atol=1e-5)
+
+
+def _core_again(found: Kept, core: Callable[..., Any], module: object, *qkv: torch.Tensor, **more: Any) -> Any:
+    return found.again(lambda *inside: core(module, *inside, **more), *qkv)
+
+
+def test_of_some_layers_or_groups_of_them_inputs_alone_are_kept() -> None:
+    """Two of four layers, and four in groups of two, on one accelerator."""
+    config = AutoConfig.for_model("llama", **_LLAMA, num_key_value_heads=8, num_hidden_layers=4)
+    spec = from_hf_config(config.to_json_string())
+    model: Any = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=torch.bfloat16).train()
+    stack, places = model.model.layers, torch.arange(48)[None]
+
+    def run(layers: Sequence[Any], x: torch.Tensor) -> torch.Tensor:
+        for layer in layers:
+            x = layer(x, position_embeddings=model.model.rotary_emb(x, places), position_ids=places)
+        return x
+
+    for layers, groups in ((2, ((0, 1), (1, 2), (2, None), (3, None))), (-2, ((0, 2), (2, 4)))):
+        found, x = Kept([model.model]), torch.randn((2, 48, spec.hidden), dtype=torch.bfloat16, requires_grad=True)
+        found._enter(0)
+        found._seen |= {tensor.untyped_storage().data_ptr() for tensor in model.model.rotary_emb(x, places)}
+        with found._hooks:
+            for start, end in groups:
+                part = stack[start : end or start + 1]
+                x = found.again(partial(run, part), x) if end else run(part, x)
+        layout = Layout(micro_batch=2, recompute=recomputation(Recompute.FULL, layers=layers))
+        counted = float(stage_activation_bytes(spec, HF_SDPA, layout, 48).layers)
+        assert counted == pytest.approx(sum(found.bytes), rel=0.03)
 
 
 class FusedLayer(torch.nn.Module):

@@ -8,17 +8,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from core.hardware.accelerators import find
+from core.hardware.cluster import cluster
 from core.models.catalog import CATALOG
 from core.models.parameters import parameters
+from core.step_time.parts import Running
+from core.step_time.step import step_time
+from core.training.activations.tensors import FUSED
 from core.training.device.buffers import TENSORS_ONLY
-from core.training.device.costs import step_cost
+from core.training.device.costs import flop_redone, step_cost
 from core.training.device.derivation import explain_device
 from core.training.device.host import BUFFERS, host_memory
 from core.training.device.largest import largest_micro_batch, largest_of_family, largest_seq_len
 from core.training.device.peak import CLASSES, through_one_step
 from core.training.device.setup import Setup
 from core.training.device.traffic import traffic_per_step
-from core.training.layout import Layout, LayoutError
+from core.training.layout import Layout, LayoutError, Module, Recompute, recomputation
 from core.training.memory import token_bytes, token_width
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES
@@ -27,6 +32,14 @@ from tests.every import every
 ADAM = find_optimizer("AdamW")
 MEGATRON = POLICIES["mixed bf16, fp32 master, fp32 gradients"]
 LLAMA = CATALOG["Llama 3.1 8B"].spec
+
+
+def parameters_of_a_layer() -> float:
+    """Of its matrices."""
+    heads = 2 * LLAMA.hidden * (LLAMA.heads + LLAMA.kv_heads) * LLAMA.head_dim
+    return heads + 3 * LLAMA.hidden * LLAMA.ffn
+
+
 SMALL = Setup(LLAMA, Layout(data=8, zero=3, recompute=1, sequence_parallel=1), MEGATRON, ADAM, 4096, 80e9)
 SETUPS = {
     "one replica": SMALL,
@@ -216,13 +229,54 @@ def test_traffic_over_arrays_is_traffic_one_by_one() -> None:
     assert np.all(found.total > 0)
 
 
-@pytest.mark.parametrize(("zero", "data"), [(3, 8), (2, 8), (1, 8), (0, 1)])
-def test_the_host_takes_what_deepspeed_reckons_with(zero: int, data: int) -> None:
-    """16 bytes for each parameter over all ranks, and half as much again [estimate_zero3_model_states_mem_needs]."""
-    setup = replace(SMALL, layout=Layout(data=data, zero=zero, offload=1, micro_batches=2), policy=LEAN)
+@pytest.mark.parametrize(
+    ("zero", "data", "offload"), [(3, 8, 1), (2, 8, 1), (1, 8, 1), (0, 1, 1), (3, 8, 2), (3, 1, 2)]
+)
+def test_the_host_takes_what_deepspeed_reckons_with(zero: int, data: int, offload: int) -> None:
+    """16 bytes for each parameter over all ranks, 18 with the parameters themselves, and half as much again
+    [estimate_zero3_model_states_mem_needs]."""
+    setup = replace(SMALL, layout=Layout(data=data, zero=zero, offload=offload, micro_batches=2), policy=LEAN)
     total = data * host_memory(setup).total
-    assert total == pytest.approx(16 * parameters(LLAMA).total, rel=1e-9)
+    assert total == pytest.approx((14 + 2 * offload) * parameters(LLAMA).total, rel=1e-9)
     assert BUFFERS * 72.7e9 * 16 > 800e9  # that of a 72B was seen beyond 800 GB
+
+
+@pytest.mark.parametrize("data", [1, 8])
+def test_of_weights_on_the_host_a_layer_or_two_and_the_ends_are_here(data: int) -> None:
+    """Each comes over the slot twice a micro-batch, behind what computing hides."""
+    setup = replace(SMALL, layout=Layout(data=data, zero=3, offload=2, recompute=2, micro_batches=2), policy=LEAN)
+    held, ends = setup.device_memory, 2 * LLAMA.vocab * LLAMA.hidden
+    layers = parameters(LLAMA).total - ends
+    assert held.states - held.later == 0
+    assert held.gathered == pytest.approx(2 * (ends + 2 * layers / LLAMA.layers), rel=1e-3)
+    with pytest.raises(LayoutError, match="ZeRO-3"):
+        assert replace(setup, layout=replace(setup.layout, zero=2)).device_memory
+    machine = cluster(find("H100 SXM"), data)
+    alone, there = (
+        step_time(
+            LLAMA, machine, replace(setup.layout, offload=way, micro_batch=1), seq_len=512, running=Running(overlap=0)
+        )
+        for way in (1, 2)
+    )
+    size = 2 * 2 * 2 * (layers + ends / 2) / data  # of the ends the larger one
+    assert there.data - alone.data == pytest.approx(size / (0.8 * 63e9), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("recompute", "each"),
+    [
+        (recomputation(0, Module.NETWORK), 3 * 2 * LLAMA.hidden * LLAMA.ffn),
+        (recomputation(0, Module.CORE), 2 * 4096 * LLAMA.heads * LLAMA.head_dim),
+        (recomputation(0, Module.NORMS | Module.ACTIVATION), 0),
+        (Recompute.SELECTIVE, 0),
+        (recomputation(Recompute.FULL, layers=8), (parameters_of_a_layer() * 2 + 2 * 4096 * LLAMA.hidden) / 4),
+        (recomputation(Recompute.FULL, layers=-4), parameters_of_a_layer() * 2 + 2 * 4096 * LLAMA.hidden),
+    ],
+)
+def test_products_that_are_done_again_are_counted(recompute: int, each: float) -> None:
+    """Of all layers, per token: attention with the half of its square that the mask leaves."""
+    redone = float(flop_redone(LLAMA, FUSED, Layout(recompute=recompute), 4096))
+    assert redone == pytest.approx(LLAMA.layers * each, rel=1e-3)
 
 
 def test_what_waits_on_the_host_left_the_accelerator() -> None:

@@ -106,6 +106,6 @@ def _sharding(plan: FineTuning, notes: list[str]) -> dict[str, Any]:
         return {}
     if plan.zero < 2:
         notes.append(f"It ships no file for ZeRO-{plan.zero}: ZeRO-2 stands in its place.")
-    if plan.offload and stage == 3:
+    if plan.offload == 1 and stage == 3:
         notes.append("Its offload takes parameters to the host, too.")
-    return {"deepspeed": f"examples/deepspeed/ds_z{stage}{'_offload' * plan.offload}_config.json"}
+    return {"deepspeed": f"examples/deepspeed/ds_z{stage}{'_offload' * (plan.offload > 0)}_config.json"}

@@ -57,6 +57,8 @@ def torchtune(plan: FineTuning) -> FineTuningLaunch:
     settings = _model(plan, row, notes) | _step(plan, notes)
     if plan.accelerators > 1:
         settings |= _spread(plan, notes)
+    elif plan.offload:
+        notes.append("On one accelerator its recipes offload no states.")
     component = _OPTIMIZERS.get((plan.optimizer, plan.paged))
     if component is None:
         notes.append(f"It has no {'paged ' * plan.paged}{plan.optimizer} here: the configuration’s optimizer stays.")
@@ -140,10 +142,10 @@ def _spread(plan: FineTuning, notes: list[str]) -> dict[str, Any]:
     if plan.zero == 0 and plan.data > 1:
         settings = {"data_parallel_replicate_dim": plan.data, "data_parallel_shard_dim": 1}
     settings["fsdp_reshard_after_forward"] = plan.zero == 3
-    settings["fsdp_cpu_offload"] = plan.offload
+    settings["fsdp_cpu_offload"] = plan.offload > 0
     if plan.zero == 1:
         notes.append("It has no ZeRO-1: what is nearest shards gradients and parameters as well.")
-    if plan.offload:
+    if plan.offload == 1:
         notes.append("Its offload takes parameters and gradients to the host, too.")
     if plan.tensor > 1 and plan.adapters:
         notes.append("**It refuses tensor parallelism with adapters.**")

@@ -73,7 +73,9 @@ def unsloth(plan: FineTuning) -> FineTuningLaunch:
     elif plan.data > 1:
         notes.append(f"Started by `torchrun --nproc_per_node {plan.data}` each process holds everything.")
     if plan.offload:
-        notes.append("The optimizer’s state is not offloaded by a setting here; a paged optimizer is what is nearest.")
+        notes.append(
+            "Optimizer state and weights are not offloaded by a setting here; a paged optimizer is what is nearest."
+        )
     notes += unlike(plan)
     return FineTuningLaunch("Unsloth", "python", "\n".join(blocks), tuple(notes), SOURCE)
 

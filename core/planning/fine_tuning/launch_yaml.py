@@ -142,6 +142,7 @@ def _bits(plan: FineTuning) -> dict[str, Any]:
 def _accelerate(plan: FineTuning, notes: list[str]) -> dict[str, Any]:
     """Which of the Accelerate profiles that TRL ships, and how many processes."""
     if plan.data == 1:
+        notes += ["On one accelerator it offloads no states unless DeepSpeed is asked to."] * (plan.offload > 0)
         return {}
     profile = {0: "multi_gpu", 1: "zero1", 2: "zero2", 3: "fsdp2"}[plan.zero]
     if plan.offload:
@@ -221,6 +222,7 @@ def _axolotl_optimizer(plan: FineTuning, notes: list[str]) -> str | None:
 
 def _axolotl_sharding(plan: FineTuning, notes: list[str]) -> dict[str, Any]:
     if plan.data == 1 or plan.zero == 0:
+        notes += ["It offloads no states unless they are sharded."] * (plan.offload > 0)
         return {}
     if plan.zero < 3:
         return {"deepspeed": f"deepspeed_configs/zero{plan.zero}.json"}
@@ -231,6 +233,7 @@ def _axolotl_sharding(plan: FineTuning, notes: list[str]) -> dict[str, Any]:
     }
     if plan.offload:
         config["offload_params"] = True
+    if plan.offload == 1:
         notes.append("Its offload takes parameters and gradients to the host, too.")
     return {"fsdp_version": 2, "fsdp_config": config}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.planning.fine_tuning.launch import fine_tuning_launches
 from core.planning.fine_tuning.settings import FOREIGN, FineTuning, FineTuningLaunch
 from core.planning.memory_estimate import MemoryEstimate
-from core.training.layout import Layout, Recompute
+from core.training.layout import Layout, Recompute, layers_of, way_of
 from core.training.precision import FP32
 from core.training.tensors import tensors_of
 from core.training.trained import module_of
@@ -48,8 +48,8 @@ def fine_tuning_of(h: MemoryEstimate) -> FineTuning:
         zero=int(layout.zero),
         tensor=int(layout.tensor),
         others=_others(layout),
-        offload=bool(layout.offload),
-        recompute=int(layout.recompute) == Recompute.FULL,
+        offload=int(layout.offload),
+        recompute=int(way_of(layout.recompute)) == Recompute.FULL,
         activations=plan.compute_options.offload_activations,
         chunks=plan.compute_options.chunks,
     )
@@ -69,7 +69,8 @@ def _others(layout: Layout) -> tuple[str, ...]:
         "context parallelism": layout.context > 1,
         "expert parallelism": layout.expert > 1,
         f"sharding over {group} of {int(layout.data)} ranks": 0 < group < layout.data,
-        "selective recomputation": int(layout.recompute) in (Recompute.SELECTIVE, Recompute.PER_OPERATION),
+        "selective recomputation": way_of(layout.recompute) not in (Recompute.NONE, Recompute.FULL),
+        "recomputation of some layers": layers_of(layout.recompute) != 0,
     }
     return tuple(name for name, there in said.items() if there)
 

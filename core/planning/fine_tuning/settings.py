@@ -33,7 +33,7 @@ class FineTuning:
     patterns: of names of trained tensors. frozen: how the rest is stored, by name of `core.training.trained.FROZEN`.
     stored: the type of trained weights, autocast where products are in a narrower one. optimizer: by name, as
     `core.training.optimizers` has it. packed: several examples in one sequence. others: what of the layout no program
-    has a setting for. offload: optimizer state in the host's memory; activations: those that are kept for backward.
+    has a setting for. offload: of states, as a layout has it; activations: those that are kept for backward.
     chunks: of the loss.
     """
 
@@ -66,7 +66,7 @@ class FineTuning:
     zero: int = 0
     tensor: int = 1
     others: tuple[str, ...] = ()
-    offload: bool = False
+    offload: int = 0
     recompute: bool = True
     activations: bool = False
     chunks: int = 1

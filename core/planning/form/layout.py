@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Any
 
 from core.fields import Field, choice, optional, quantity, switch
 from core.glossary import meaning
 from core.limits import limit
 from core.planning.plan import FASTEST, LAYINGS, OWN_LAYOUT
 from core.step_time.software import KERNELS, SOFTWARE, TUNED_BY, USUAL_SOFTWARE, USUAL_TUNING
+from core.suggest import suggestions
 from core.training.activations.tensors import FUSED, IMPLEMENTATIONS
-from core.training.layout import RECOMPUTES
-from core.units import parse_quantity
+from core.training.layout import (
+    BY_MODULE,
+    MODULES,
+    OFFLOADS,
+    RECOMPUTES,
+    recomputation,
+)
+from core.units import QuantityError, parse_quantity
 
 LAYOUT = "layout"
 """The part of the form."""
@@ -35,6 +44,36 @@ def _degree(id: str, label: str, help: str) -> Field:
 
 def _whole(text: str) -> float:
     return parse_quantity(text, "count", low=1, high=limit("accelerators"), whole=True, example="8")
+
+
+def _modules(text: str) -> int:
+    """Flags of modules by their names."""
+    names = dict.fromkeys(name.removeprefix("moe_") if name == "moe_act" else name for name in _words(text))
+    for name in names or ("",):
+        if name not in MODULES:
+            near = suggestions(name, tuple(MODULES)) or tuple(MODULES)
+            raise QuantityError(f"“{name}” is no module. Near it: {', '.join(near)}. For example: layernorm mlp.")
+    return sum(MODULES[name] for name in names)
+
+
+def _words(text: str) -> list[str]:
+    return [name for name in re.split(r"[\s,+]+", text.strip().lower()) if name]
+
+
+def _layers(text: str) -> int:
+    """So many layers of a stage, 0 for all; below 0 groups of so many."""
+    if text.strip().lower() in ("", "all"):
+        return 0
+    groups = re.fullmatch(r"groups? of (.+)", text.strip(), re.IGNORECASE)
+    most, example = limit("model_layers"), "10, or groups of 4"
+    number = parse_quantity(groups[1] if groups else text, "count", low=1, high=most, whole=True, example=example)
+    return -int(number) if groups else int(number)
+
+
+def recompute_of(values: Mapping[str, Any]) -> int:
+    """What a layout computes again, of the values of a form."""
+    modules = values[RECOMPUTE_MODULES.id] if values[RECOMPUTE.id] == BY_MODULE else 0
+    return recomputation(RECOMPUTES.get(values[RECOMPUTE.id], 0), modules, values[RECOMPUTE_LAYERS.id])
 
 
 ZERO = choice(
@@ -63,12 +102,35 @@ EXPERT = _degree(
 RECOMPUTE = choice(
     "rc",
     "Recompute",
-    tuple(RECOMPUTES),
+    (*RECOMPUTES, BY_MODULE),
     "full",
     part=LAYOUT,
-    help="What backward computes again instead of keeping it. **selective**: the core of attention. **per "
-    "operation**: every second matrix product and all that is none, as torchtitan does. **full**: all but the input of "
-    "each layer, for about a third more computing.",
+    help="What backward computes again instead of keeping it. **selective**: with fused attention the outputs of norms "
+    "and activation functions, with scores that are kept the core of attention, as Megatron-LM’s selective. **per "
+    "operation**: every second matrix product and all that is none, torchtitan’s selective. **full**: all but each "
+    "layer’s input, for about a third more computing. **modules**: those named.",
+)
+RECOMPUTE_MODULES = Field(
+    "rcm",
+    "Modules recomputed",
+    "core_attn",
+    _modules,
+    part=LAYOUT,
+    max_chars=80,
+    help="**core_attn**: attention between its projections. **layernorm**: outputs of norms. **act**: activation "
+    "functions, experts’ too (moe_act). **mla_up_proj**: queries, keys and values from their latents. **mlp**: dense "
+    "layers’ feed-forward network. **moe**: the mixture with its router.",
+)
+RECOMPUTE_LAYERS = Field(
+    "rcn",
+    "Layers recomputed",
+    "",
+    _layers,
+    part=LAYOUT,
+    placeholder="all",
+    max_chars=20,
+    help="**10**: so many of each pipeline stage, as Megatron-LM’s block and torchtitan’s every nth. **groups of 4**: "
+    "of four layers one input is kept, as Megatron-LM’s uniform.",
 )
 MICRO_BATCHES = optional(
     "acc",
@@ -99,13 +161,18 @@ SHARD_GROUP = optional(
     help="Accelerators over which ZeRO shards; copies of these groups are then kept alike, as HSDP does. Empty: all "
     "that work on different data.",
 )
-OFFLOAD = switch(
+OFFLOAD = choice(
     "off",
-    "Offload optimizer",
-    False,
+    "Offload",
+    tuple(OFFLOADS),
+    "none",
     part=LAYOUT,
-    help="Optimizer state and master weights live in the host’s memory.",
+    help="What lives in the host’s memory. **optimizer**: its state and master weights, which are updated there. "
+    "**optimizer and parameters**: each layer’s weights come over the host’s link in forward, and again in backward; "
+    "it needs ZeRO-3, on one accelerator too.",
 )
+SWITCHED = {"true": "optimizer", "false": "none"}
+"""What offload was called while it was on or off."""
 TRAINING_SOFTWARE = choice(
     "sw",
     "Training software",
@@ -186,6 +253,8 @@ OWN_LAYOUT_FIELDS: tuple[Field, ...] = (
     CONTEXT,
     EXPERT,
     RECOMPUTE,
+    RECOMPUTE_MODULES,
+    RECOMPUTE_LAYERS,
     MICRO_BATCHES,
     INTERLEAVE,
     SEQUENCE_PARALLEL,
@@ -212,7 +281,9 @@ LAYOUT_FIELDS: tuple[Field, ...] = (
 def implied_layout(texts: Mapping[str, str]) -> dict[str, str]:
     """Whose layout texts mean that were written before one was asked: one's own where Parallel plan showed that, where
     a part of a model is trained, and where anything of it was typed. Micro-batches of a step were then those of the
-    pipeline's stages where the batch was not looked at, as in fine-tuning."""
+    pipeline's stages where the batch was not looked at, as in fine-tuning. Offload was then on or off."""
+    if switched := SWITCHED.get(texts.get(OFFLOAD.id, "")):
+        return {OFFLOAD.id: switched, **implied_layout({**texts, OFFLOAD.id: switched})}
     if LAYING.id in texts or not texts:
         return {}
     tuned = texts.get("ft", "everything") != "everything"

@@ -18,7 +18,7 @@ from core.models.counts_only import CountedTextError
 from core.models.spec_text import EXAMPLE, SpecTextError
 from core.planning.evaluation import Answer
 from core.planning.form.known import MATURITY, OWN_RUNS
-from core.planning.form.layout import AS_LAYERS, LAYING, LAYOUT_FIELDS, USUAL_KERNEL, implied_layout
+from core.planning.form.layout import AS_LAYERS, LAYING, LAYOUT_FIELDS, USUAL_KERNEL, implied_layout, recompute_of
 from core.planning.form.limits import CERTAINTY, DEADLINE, FREE, LIMIT_FIELDS, LIMITS, MOST_DOLLARS, MOST_WATTS
 from core.planning.form.precision import OWN_FIELDS, POLICY, STATES, derived_texts, own_of
 from core.planning.form.rates import MEASURED_FIELDS, measured_of
@@ -60,7 +60,7 @@ from core.runs.published import models_with_runs
 from core.search.constraints import ANY_LAYOUT, Constraints
 from core.step_time.software import loss_with
 from core.training.activations.tensors import IMPLEMENTATIONS
-from core.training.layout import RECOMPUTES, Layout
+from core.training.layout import OFFLOADS, RECOMPUTES, Layout
 from core.training.optimizers import USUAL_OPTIMIZER, optimizers, why_not
 from core.units import QuantityError, parse_quantity
 
@@ -344,8 +344,8 @@ def plan_of(reading: ParsedForm) -> Plan:
             zero=int(v["zero"]),
             shard_group=int(v["hsdp"]),
             sequence_parallel=int(v["sp"]),
-            recompute=RECOMPUTES[v["rc"]],
-            offload=int(v["off"]),
+            recompute=recompute_of(v),
+            offload=OFFLOADS[v["off"]],
         ),
         own_layout=v[LAYING.id] == OWN_LAYOUT,
         software=v["sw"],

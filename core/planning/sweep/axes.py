@@ -32,6 +32,7 @@ from core.planning.form.layout import (
     SEQUENCE_PARALLEL,
     SHARD_GROUP,
     SLACK,
+    SWITCHED,
     TENSOR,
     ZERO,
 )
@@ -266,6 +267,7 @@ def _named(axis: Axis, pieces: Sequence[str]) -> list[str]:
     """Names of options out of pieces between commas, which some names have themselves; the longest that there is."""
     names = {name.lower(): name for name in axis.field.options}
     names |= {"on": "true", "off": "false"} if axis.field.kind == "switch" else {}
+    names |= {"on": "optimizer", "off": "none", **SWITCHED} if axis.field is OFFLOAD else {}
     parts: list[str] = []
     at = 0
     while at < len(pieces):

@@ -29,7 +29,7 @@ from core.training.activations.stage import (
     stage_activation_bytes,
 )
 from core.training.activations.tensors import Implementation, LayerKind, Loss, SavedTensor, saved_tensors, ways
-from core.training.layout import Counts, Layout, Recompute
+from core.training.layout import Counts, Layout, Recompute, layers_of, modules_of, way_of
 
 
 def tensor_bytes(
@@ -46,7 +46,8 @@ def tensor_bytes(
 ) -> tuple[tuple[SavedTensor, Bytes], ...]:
     """The tensors that one layer saves with their bytes on one rank; they sum to `layer_activation_bytes`.
 
-    For one way of recomputing: ``layout.recompute`` is a single number. What it drops is left out.
+    For one way of recomputing: ``layout.recompute`` is a single number. What it drops is left out; where some layers
+    alone compute again they are those of one that does.
     """
     rows: list[tuple[SavedTensor, Bytes]] = []
     load, tokens = routed_load(layout, imbalance, capacity), rank_tokens_of(layout, seq_len)
@@ -61,17 +62,18 @@ def _kept(
     spec: TransformerSpec, implementation: Implementation, kind: LayerKind, widths: Widths, layout: Layout
 ) -> tuple[SavedTensor, ...]:
     """The tensors that the layout's recomputation leaves, at the size in which it leaves them."""
-    recompute, (width, residual) = Recompute(int(layout.recompute)), widths
+    recompute, (width, residual) = int(way_of(layout.recompute)), widths
     if recompute == Recompute.PER_OPERATION:
         selected = kept_by_operation(spec, implementation, kind, *widths)
         there = ((tensor.tensor, tensor.present(layout)) for tensor in selected)
         return tuple(replace(tensor, elements=tensor.elements * many) for tensor, many in there if np.any(many))
     if recompute == Recompute.FULL:
-        return (SavedTensor("layer input", "norms", spec.hidden, residual or width, "sequence"),)
+        together = max(1, -int(layers_of(layout.recompute)))
+        return (SavedTensor("layer input", "norms", spec.hidden / together, residual or width, "sequence"),)
     tensors = saved_tensors(spec, implementation, kind, width=width, residual=residual)
-    if recompute == Recompute.NONE:
-        return tensors
-    return tuple(replace(t, each=t.each * t.kept, kept=1.0) for t in tensors if t.kept)
+    modules = int(modules_of(layout.recompute, flash=implementation.flash))
+    left = ((tensor, tensor.kept if tensor.by & modules else 1.0) for tensor in tensors)
+    return tuple(replace(tensor, each=tensor.each * kept) for tensor, kept in left if kept)
 
 
 def explain_stage(

@@ -32,7 +32,7 @@ from core.training.activations.tensors import (
     saved_tensors,
     ways,
 )
-from core.training.layout import Counts, Layout, Recompute, pick
+from core.training.layout import Counts, Layout, Module, Recompute, layers_of, modules_of, pick, share_again, way_of
 
 Amounts: TypeAlias = "float | npt.NDArray[Any]"
 """Numbers, whole or not, or arrays of them that broadcast."""
@@ -67,9 +67,13 @@ Widths: TypeAlias = tuple[int, "int | None"]
 """Bytes of an element of the format computed in, and of the residual stream: None where that is as wide."""
 
 
+_WHOLE = (Module.CORE, Module.NETWORK, Module.MIXTURE)
+"""Modules that are done again as a whole; of the others each output is, just before it is read."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """Bytes per token of all tensors that are split alike: always kept, and dropped by selective recomputation."""
+    """Bytes per token of all tensors that are split alike: always kept, and dropped where modules are done again."""
 
     split: Split
     plain: tuple[float, float]
@@ -79,15 +83,21 @@ class _Sums:
 
 @lru_cache(maxsize=512)
 def _sums(
-    spec: TransformerSpec, implementation: Implementation, kind: LayerKind, width: int, residual: int | None
+    spec: TransformerSpec,
+    implementation: Implementation,
+    kind: LayerKind,
+    width: int,
+    residual: int | None,
+    modules: int,
 ) -> tuple[_Sums, ...]:
     table: dict[Split, dict[str, list[float]]] = {}
     for tensor in saved_tensors(spec, implementation, kind, width=width, residual=residual):
         sums = table.setdefault(tensor.split, {name: [0.0, 0.0] for name in ("plain", "per_key", "routed")})
         here = sums["per_key" if tensor.per_key else "routed" if tensor.routed else "plain"]
         size = float(tensor.elements * tensor.each)
-        here[0] += size * tensor.kept
-        here[1] += size * (1 - tensor.kept)
+        kept = tensor.kept if tensor.by & modules else 1.0
+        here[0] += size * kept
+        here[1] += size * (1 - kept)
     return tuple(
         _Sums(split, *((sums[name][0], sums[name][1]) for name in ("plain", "per_key", "routed")))
         for split, sums in table.items()
@@ -110,7 +120,8 @@ def layer_activation_bytes(
 
     kind: "experts" for a layer with a mixture of experts.  width: bytes of an element of the format computed in.
     residual: of the residual stream, as `saved_tensors` has it.  imbalance, capacity: see `routed_load`.  Full
-    recomputation keeps the layer's input only, per-operation what `kept_by_operation` names.
+    recomputation keeps the layer's input only, or of so many layers the first one's; per-operation what
+    `kept_by_operation` names. Layers that compute nothing again are none of them.
     """
     load = routed_load(layout, imbalance, capacity)
     per_token = _left_per_token(spec, implementation, layout, seq_len, kind, (width, residual), load)
@@ -125,15 +136,35 @@ def _saved_per_token(
     kind: LayerKind,
     widths: Widths,
     load: Bytes,
+    again: Any,
+) -> Any:
+    """Bytes per token that one layer saves. again: flags of the modules that are computed again."""
+    (first, *others) = (set(np.ravel(again).tolist()) - {0}) or {0}
+    one = (spec, implementation, layout, seq_len, kind, widths, load)
+    total = _saved_beside(*one, first, (np.asarray(again) != first) * 1.0 if first else 1.0)
+    for other in others:
+        total = pick(again == other, _saved_beside(*one, other, 0.0), total)
+    return total
+
+
+def _saved_beside(
+    spec: TransformerSpec,
+    implementation: Implementation,
+    layout: Layout,
+    seq_len: Counts,
+    kind: LayerKind,
+    widths: Widths,
+    load: Bytes,
+    modules: int,
     keeps: Any,
 ) -> Any:
-    """Bytes per token that one layer saves. keeps: share of what selective recomputation drops, 1 without."""
+    """The same with one set of modules. keeps: share of what they drop, 1 where they are not done again."""
 
     def worth(pair: tuple[float, float]) -> Any:
         return pair[0] + pair[1] * keeps if pair[1] else pair[0]
 
     total: Any = 0.0
-    for sums in _sums(spec, implementation, kind, *widths):
+    for sums in _sums(spec, implementation, kind, *widths, modules):
         here = worth(sums.plain)
         if any(sums.per_key):
             here = here + worth(sums.per_key) * seq_len
@@ -141,11 +172,6 @@ def _saved_per_token(
             here = here + worth(sums.routed) * load
         total = total + here / ways(sums.split, layout.tensor, layout.sequence_parallel, spec.kv_heads)
     return total
-
-
-def _keeps(layout: Layout) -> Any:
-    """The share that is kept of what selective recomputation drops."""
-    return (np.asarray(layout.recompute) != Recompute.SELECTIVE) * 1.0
 
 
 def _left_per_token(
@@ -159,11 +185,13 @@ def _left_per_token(
     saved: Any = None,
 ) -> Bytes:
     """Bytes per token that one layer keeps, whatever is recomputed. saved: `_saved_per_token`, where it is known."""
-    recompute = np.asarray(layout.recompute)
+    recompute = way_of(layout.recompute)
     if saved is None:
-        saved = _saved_per_token(spec, implementation, layout, seq_len, kind, widths, load, _keeps(layout))
+        modules = modules_of(layout.recompute, flash=implementation.flash)
+        saved = _saved_per_token(spec, implementation, layout, seq_len, kind, widths, load, modules)
     width, residual = widths
-    left = pick(recompute == Recompute.FULL, _input_per_token(spec, layout, residual or width), saved)
+    together = np.maximum(1, -layers_of(layout.recompute))
+    left = pick(recompute == Recompute.FULL, _input_per_token(spec, layout, residual or width) / together, saved)
     if np.any(recompute == Recompute.PER_OPERATION):
         selected: Any = 0.0
         for tensor in kept_by_operation(spec, implementation, kind, *widths):
@@ -248,8 +276,9 @@ def stage_activation_bytes(
     stream, widths = residual or width, (width, residual)
     load, tokens = routed_load(layout, imbalance, capacity), rank_tokens_of(layout, seq_len)
     flying, alone = in_flight(layout, stage), bool(np.any(np.equal(layout.micro_batches, 1)))
-    full = np.asarray(layout.recompute) == Recompute.FULL
-    mixed_in = np.asarray(layout.recompute) == Recompute.PER_OPERATION
+    way, modules = way_of(layout.recompute), modules_of(layout.recompute, flash=implementation.flash)
+    full, mixed_in = way == Recompute.FULL, way == Recompute.PER_OPERATION
+    together = np.maximum(1, -layers_of(layout.recompute))
     given = _input_per_token(spec, layout, stream)
     whole = _gathered_per_token(spec, layout, width)
     beside = implementation.gathered * whole + _ring_per_token(spec, implementation, layout, width)
@@ -260,19 +289,25 @@ def stage_activation_bytes(
     copied = partly.dequantised if partly else 0.0
     if partly:
         dense, mixed = dense * partly.active, mixed * partly.active
+    share = share_again(layout.recompute, dense + mixed)
     kinds: tuple[tuple[LayerKind, int, Amounts], ...] = (
         ("dense", spec.dense_layers, dense),
         ("experts", spec.moe_layers, mixed),
     )
     for kind, there, on_stage in kinds:
         if there:
-            saved = _saved_per_token(spec, implementation, layout, seq_len, kind, widths, load, _keeps(layout))
-            topmost = _left_per_token(spec, implementation, layout, seq_len, kind, widths, load, saved)
-            if alone:
-                each = _saved_per_token(spec, implementation, layout, seq_len, kind, widths, load, 1.0)
+            one = (spec, implementation, layout, seq_len, kind, widths, load)
+            saved = _saved_per_token(*one, modules)
+            topmost = _left_per_token(*one, saved)
+            if alone or np.any(share < 1):
+                each = _saved_per_token(*one, 0)
                 most = np.maximum(most, each, dtype=np.float64)
+                once = once + on_stage * (1 - share) * (each - topmost)
             once = once + on_stage * topmost
-            anew = np.where(full, saved - again, np.where(mixed_in, saved - topmost, 0.0))
+            anew = np.where(full, together * saved - again, np.where(mixed_in, saved - topmost, 0.0))
+            for module in _WHOLE:  # one module's tensors are all there while it is at work
+                if np.any(here := (way > Recompute.PER_OPERATION) & (modules & module > 0)):
+                    anew = np.maximum(anew, here * (_saved_per_token(*one, 0) - _saved_per_token(*one, int(module))))
             largest = np.maximum(largest, anew, dtype=np.float64)
     first, last = np.asarray(stage) == 0, np.asarray(stage) == np.asarray(layout.pipeline) - 1
 

@@ -19,6 +19,7 @@ from core.models.mixer import Mixer
 from core.models.spec import Experts, LatentAttention, TransformerSpec, modelled
 from core.training.activations.formulas import MEGATRON_MEMORY
 from core.training.activations.partly import PartlyTrained
+from core.training.layout import Module
 
 LayerKind: TypeAlias = Literal["dense", "experts"]
 """A layer's feed-forward part: one network, or a mixture of experts."""
@@ -35,6 +36,7 @@ them when backward begins (14 bytes per bf16 logit, measured on torch 2.13), and
 vocabulary a fourth array of fp32 in the logits' stead (16 bytes, torch's loss_parallel); "fused" overwrites their copy
 by their gradient, both in the computed format, as one kernel or a compiled loss does."""
 
+NOTHING = Module(0)
 FP32 = 4
 _INDEX = 8
 _MASK = 1
@@ -155,8 +157,8 @@ class SavedTensor:
     """One tensor that forward keeps for backward.
 
     elements: per token; where ``per_key``, per token and position it attends to; where ``routed``, per token on a rank
-    whose experts get their even share.  each: bytes of one element.  kept: the share of its bytes that stays under
-    selective recomputation.
+    whose experts get their even share.  each: bytes of one element.  by: the modules whose recomputation drops it.
+    kept: the share of its bytes that stays then.
     """
 
     name: str
@@ -164,7 +166,8 @@ class SavedTensor:
     elements: Any
     each: float
     split: Split = "tensor"
-    kept: float = 1.0
+    by: Module = NOTHING
+    kept: float = 0.0
     per_key: bool = False
     routed: bool = False
 
@@ -198,10 +201,17 @@ def saved_tensors(
     if (partly := implementation.partly) is None:
         return tensors
     added = (
-        SavedTensor(name, "feed-forward" if "feed" in target or "expert" in target else "attention", elements, each)
+        SavedTensor(name, "feed-forward" if _inside(target) else "attention", elements, each, by=_inside(target))
         for name, target, elements, each in partly.added(width, kind == "experts")
     )
     return (*_left(partly, tensors), *added)
+
+
+def _inside(target: str) -> Module:
+    """The module of the feed-forward part that a class of matrices is in; none of attention's."""
+    if target.startswith(("expert ", "shared experts", "router")):
+        return Module.MIXTURE
+    return Module.NETWORK if target.startswith("feed-forward") else NOTHING
 
 
 def final_tensors(
@@ -238,12 +248,6 @@ class _Layer:
         return self.residual > self.width
 
     @property
-    def _light(self) -> float:
-        """What selective recomputation leaves of norms' and activations' outputs: with flash it does these again,
-        with materialised scores only the attention core."""
-        return 0.0 if self.how.flash else 1.0
-
-    @property
     def _gpt2(self) -> bool:
         """Whether transformers writes the layer as GPT-2's: softmax in the compute format, GELU in single steps."""
         return self.how.written_out and self.spec.position_kind == "learned"
@@ -277,8 +281,10 @@ class _Layer:
         if self.how.dropout:
             yield SavedTensor("feed-forward dropout mask", "feed-forward", s.hidden, _MASK, "sequence")
 
-    def _plain(self, name: str, part: Part, elements: Any, split: Split = "tensor") -> SavedTensor:
-        return SavedTensor(name, part, elements, self.width, split)
+    def _plain(
+        self, name: str, part: Part, elements: Any, split: Split = "tensor", by: Module = NOTHING
+    ) -> SavedTensor:
+        return SavedTensor(name, part, elements, self.width, split, by)
 
     def _readers(self, kind: LayerKind) -> tuple[int, int]:
         """Products that read what attention begins with, and what the feed-forward part begins with."""
@@ -290,12 +296,12 @@ class _Layer:
         return attended, 1 + (network + s.experts.shared_gate if s.experts.shared else 0)
 
     def _read(
-        self, name: str, part: Part, elements: Any, split: Split, readers: int, value: float = 1.0
+        self, name: str, part: Part, elements: Any, split: Split, readers: int, by: Module = NOTHING
     ) -> SavedTensor:
         """What ``readers`` products read: one tensor; under autocast a cast for each of them."""
         if self._autocast and readers > 1:
             name, elements = f"{name}, a cast for each of {readers} products", elements * readers
-        return SavedTensor(name, part, elements, self.width, split, value)
+        return SavedTensor(name, part, elements, self.width, split, by)
 
     def norm(
         self,
@@ -313,17 +319,16 @@ class _Layer:
         fed: its input is not kept already.  readers: matrices that read the output; the residual stream keeps nothing.
         inside: its input is not the residual stream, but what a product made.
         """
-        light, given = self._light, self.width if inside else self.residual
+        given = self.width if inside else self.residual
         if self._upcasts():
             # A norm that is done again starts from its input as it was given.
-            again = 1.0 if light else given / FP32
-            yield SavedTensor(f"{name} input in fp32", part, elements, FP32, split, again)
+            yield SavedTensor(f"{name} input in fp32", part, elements, FP32, split, Module.NORMS, given / FP32)
             if self.spec.norm_vectors:
-                yield SavedTensor(f"{name} before the gain", part, elements, given, split, light)
+                yield SavedTensor(f"{name} before the gain", part, elements, given, split, Module.NORMS)
         elif fed:
             yield SavedTensor(f"{name} input", part, elements, given, split)
         if readers:
-            yield self._read(f"{name} output", part, elements, split, readers, light)
+            yield self._read(f"{name} output", part, elements, split, readers, Module.NORMS)
 
     def _attention(self) -> Iterator[SavedTensor]:
         s = self.spec
@@ -337,36 +342,37 @@ class _Layer:
         yield self._plain("values", "attention", keys, split)
         if not self.how.flash and s.kv_heads != s.heads:
             repeated = 2 * (s.heads - s.kv_heads) * s.head_dim
-            yield SavedTensor("keys and values, repeated", "attention", repeated, self.width, kept=0.0)
+            yield SavedTensor("keys and values, repeated", "attention", repeated, self.width, by=Module.CORE)
 
     def _latent_attention(self, low: LatentAttention) -> Iterator[SavedTensor]:
         s = self.spec
         if low.query_rank:
             yield from self.norm("query latent norm", low.query_rank, "attention", "sequence", inside=True)
         yield from self.norm("key/value latent norm", low.kv_rank, "attention", "sequence", inside=True)
-        yield self._plain("queries", "attention", s.heads * s.score_dim)
-        yield self._plain("keys", "attention", s.heads * s.score_dim)
+        up = Module.UP_PROJECTION
+        yield self._plain("queries", "attention", s.heads * s.score_dim, by=up)
+        yield self._plain("keys", "attention", s.heads * s.score_dim, by=up)
         # Written out, values are a view of a product that also holds the keys' unrotated part, and keep it alive.
         beside = low.nope_dim if self.how.written_out and self.how.flash else 0
-        yield self._plain("values", "attention", s.heads * (s.value_dim + beside))
+        yield self._plain("values", "attention", s.heads * (s.value_dim + beside), by=up)
 
     def _core(self) -> Iterator[SavedTensor]:
         s, width = self.spec, self.width
         if self.how.flash:
-            yield SavedTensor("log-sum-exp", "attention", s.heads, FP32)
+            yield SavedTensor("log-sum-exp", "attention", s.heads, FP32, by=Module.CORE)
         else:
             # GPT-2's softmax is in the format of its scores, which autocast's mask turns into fp32.
             exact = self.how.written_out and (self._autocast or not self._gpt2) and width < FP32
             if exact:
-                yield SavedTensor("softmax in fp32", "attention", s.heads, FP32, kept=0.0, per_key=True)
-            yield SavedTensor("softmax", "attention", s.heads, width, kept=0.0, per_key=True)
+                yield SavedTensor("softmax in fp32", "attention", s.heads, FP32, by=Module.CORE, per_key=True)
+            yield SavedTensor("softmax", "attention", s.heads, width, by=Module.CORE, per_key=True)
             if self.how.dropout:
-                yield SavedTensor("weights’ dropout mask", "attention", s.heads, _MASK, kept=0.0, per_key=True)
-                yield SavedTensor("weights after dropout", "attention", s.heads, width, kept=0.0, per_key=True)
+                yield SavedTensor("weights’ dropout mask", "attention", s.heads, _MASK, by=Module.CORE, per_key=True)
+                yield SavedTensor("weights after dropout", "attention", s.heads, width, by=Module.CORE, per_key=True)
         if self.how.flash and self.how.written_out and s.latent:
             # Queries joined from two parts lie head by head, and so does the output, which is then copied token by
             # token for the next product.
-            yield self._plain("attention output by head", "attention", s.heads * s.value_dim)
+            yield self._plain("attention output by head", "attention", s.heads * s.value_dim, by=Module.CORE)
         yield self._plain("attention output", "attention", s.heads * s.value_dim)
         if s.attention_gate:
             yield self._plain("attention gate", "attention", s.heads * s.head_dim)
@@ -383,27 +389,27 @@ class _Layer:
         if mixer.kind == "delta":
             yield SavedTensor("state: products of keys in a chunk", "attention", DELTA_CHUNK * mixer.heads, self.width)
         yield self._plain("state: output", "attention", mixer.inner)
-        yield SavedTensor("state: gated output", "attention", mixer.inner, self.width, kept=self._light)
+        yield SavedTensor("state: gated output", "attention", mixer.inner, self.width, by=Module.ACTIVATION)
 
     def _network(self, owner: str, ffn: Any, *, routed: bool = False) -> Iterator[SavedTensor]:
         """The hidden part of a feed-forward network, ``ffn`` wide."""
-        width = self._grouped if routed else self.width
+        width, inside = self._grouped if routed else self.width, Module.MIXTURE if owner else Module.NETWORK
 
-        def made(name: str, elements: Any, value: float = 1.0) -> SavedTensor:
-            return SavedTensor(f"{owner}{name}", "feed-forward", elements, width, "tensor", value, routed=routed)
+        def made(name: str, elements: Any, by: Module = NOTHING) -> SavedTensor:
+            return SavedTensor(f"{owner}{name}", "feed-forward", elements, width, "tensor", inside | by, routed=routed)
 
         if self.spec.glu:
             yield made("gate", ffn)
             yield made("up", ffn)
             if self.how.written_out:
-                yield made("silu(gate)", ffn, self._light)
-            yield made("product", ffn, self._light)
+                yield made("silu(gate)", ffn, Module.ACTIVATION)
+            yield made("product", ffn, Module.ACTIVATION)
         else:
             yield made("activation input", ffn)
             if self._gpt2:
                 # Under autocast as on a CPU; CUDA's also takes the third power in fp32, and keeps more.
-                yield made("steps of GELU", 3 * ffn, self._light)
-            yield made("activation output", ffn, self._light)
+                yield made("steps of GELU", 3 * ffn, Module.ACTIVATION)
+            yield made("activation output", ffn, Module.ACTIVATION)
 
     @property
     def _grouped(self) -> int:
@@ -411,20 +417,20 @@ class _Layer:
         return self.residual if casts_no_experts(self.how) else self.width
 
     def _experts(self, experts: Experts) -> Iterator[SavedTensor]:
-        hidden, width, chosen = self.spec.hidden, self._grouped, experts.per_token
-        yield SavedTensor("router probabilities", "router", experts.count, FP32, "sequence")
-        yield SavedTensor("weights of the chosen experts", "router", chosen, FP32, "sequence")
-        yield SavedTensor("chosen experts", "router", chosen, _INDEX, "sequence")
-        yield SavedTensor("token order", "router", chosen, _INDEX, "sequence", routed=True)
-        yield SavedTensor("expert inputs", "feed-forward", chosen * hidden, width, "sequence", routed=True)
+        hidden, width, chosen, by = self.spec.hidden, self._grouped, experts.per_token, Module.MIXTURE
+        yield SavedTensor("router probabilities", "router", experts.count, FP32, "sequence", by)
+        yield SavedTensor("weights of the chosen experts", "router", chosen, FP32, "sequence", by)
+        yield SavedTensor("chosen experts", "router", chosen, _INDEX, "sequence", by)
+        yield SavedTensor("token order", "router", chosen, _INDEX, "sequence", by, routed=True)
+        yield SavedTensor("expert inputs", "feed-forward", chosen * hidden, width, "sequence", by, routed=True)
         yield from self._network("experts’ ", chosen * experts.width, routed=True)
         if not self.how.weighs_inside:
-            yield SavedTensor("expert outputs", "feed-forward", chosen * hidden, width, "sequence", routed=True)
+            yield SavedTensor("expert outputs", "feed-forward", chosen * hidden, width, "sequence", by, routed=True)
         if self.how.written_out and not self.how.flash:
             each = self.residual
-            yield SavedTensor("weighted outputs", "feed-forward", chosen * hidden, each, "sequence", routed=True)
+            yield SavedTensor("weighted outputs", "feed-forward", chosen * hidden, each, "sequence", by, routed=True)
         if experts.shared:
             each = experts.shared_width or experts.width
             yield from self._network("shared experts’ ", experts.shared * each)
         if experts.shared_gate:
-            yield self._plain("shared experts’ output", "feed-forward", hidden, "sequence")
+            yield self._plain("shared experts’ output", "feed-forward", hidden, "sequence", by)

@@ -126,7 +126,8 @@ def gathered_bytes(
 
     each: bytes of a gathered weight. Without a pipeline a few layers and both ends, which FSDP gathers as one unit for
     the whole step; with one, all weights of the stage, because every micro-batch needs them again, unless the software
-    ``regathers`` them. ends: bytes of a weight of either end, where it is another.
+    ``regathers`` them. On one accelerator as many are there of weights that lie in the host's memory.
+    ends: bytes of a weight of either end, where it is another.
     """
     if not np.any(degrees.zero >= 3):
         return 0.0
@@ -134,7 +135,7 @@ def gathered_bytes(
     units = runtime.units_gathered * (rank.unit + rank.unit_experts) + rank.embedding + rank.head
     if ends is not None:  # the ends count as so many of the layers' weights
         units = units + (rank.embedding + rank.head) * (ends / each - 1.0)
-        whole = whole + (rank.embedding + rank.head) * (ends / each - 1.0) * (degrees.shards > 1)
+        whole = whole + (rank.embedding + rank.head) * (ends / each - 1.0) * _apart(degrees, degrees.shards)
     content = pick(degrees.once_a_step(regathers), whole, np.minimum(whole, units))
     return content * ((degrees.zero >= 3) * each)
 
@@ -194,7 +195,7 @@ def has_pool(degrees: Degrees) -> Any:
 def _elsewhere(rank: RankParameters, degrees: Degrees) -> Any:
     """Parameters whose gradients ZeRO-2 has whole beside those that the states count: all but the rank's own shard,
     and that as well where it goes to the host, because it goes there once it is reduced."""
-    own = 1 - degrees.offload
+    own = pick(degrees.offload > 0, 0.0, 1.0)
     return rank.dense * (1 - own / degrees.shards) + rank.experts * (1 - own / degrees.expert_shards)
 
 
@@ -204,5 +205,10 @@ def _whole(rank: RankParameters, degrees: Degrees) -> Any:
 
 
 def _shared(rank: RankParameters, degrees: Degrees) -> Any:
-    """Parameters of the rank whose shards lie on several."""
-    return rank.dense * (degrees.shards > 1) + rank.experts * (degrees.expert_shards > 1)
+    """Parameters of the rank that lie elsewhere until a layer is at work."""
+    return rank.dense * _apart(degrees, degrees.shards) + rank.experts * _apart(degrees, degrees.expert_shards)
+
+
+def _apart(degrees: Degrees, shards: Any) -> Any:
+    """1 where weights lie in shards on several ranks, or in the host's memory."""
+    return 1.0 * np.logical_or(shards > 1, degrees.offload > 1)

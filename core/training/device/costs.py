@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from core.formula import Source, Symbol, formula
-from core.models.flops import flops_per_token
+from core.models.flops import FlopPart, flops_per_token
 from core.models.parameter_formulas import count
+from core.models.spec import TransformerSpec
 from core.training.activations.operations import flop_again
+from core.training.activations.tensors import Implementation
 from core.training.device.setup import Setup
 from core.training.device.traffic import traffic_per_step
-from core.training.layout import Layout, Recompute
+from core.training.layout import Layout, Module, Recompute, modules_of, share_again, way_of
 
 _NARAYANAN = Source(
     "Narayanan et al. 2021, Megatron-LM on GPU Clusters", "section 2.2", "https://arxiv.org/abs/2104.04473"
@@ -58,26 +61,42 @@ class StepCost:
     share: Any
 
 
+_REDONE: Mapping[Module, Callable[[FlopPart], bool]] = {
+    Module.CORE: lambda part: part.square and part.group == "attention",
+    Module.UP_PROJECTION: lambda part: part.id in ("queries", "keys_values"),
+    Module.NETWORK: lambda part: part.group == "feed-forward",
+    Module.MIXTURE: lambda part: part.group == "experts",
+}
+"""Module → the products that are done again with it; those of the others are on single elements."""
+
+
+def flop_redone(spec: TransformerSpec, how: Implementation, layout: Layout, seq_len: int) -> Any:
+    """FLOPs of products that backward does again, per token: whole layers, every second product, or modules."""
+    counted, way = flops_per_token(spec, seq_len, recompute="full"), way_of(layout.recompute)
+    modules = modules_of(layout.recompute, flash=how.flash)
+    redone = (way == Recompute.FULL) * counted.recomputed
+    lean = 0.0 if how.flash else counted.squares
+    redone = redone + (way == Recompute.PER_OPERATION) * (flop_again(spec) + lean)
+    for module, inside in _REDONE.items():
+        redone = redone + (modules & module > 0) * sum(part.flop for part in counted.parts if inside(part))
+    return redone * share_again(layout.recompute, spec.layers / np.asarray(layout.pipeline))
+
+
 def step_cost(setup: Setup, layout: Layout, *, per_byte: float = FLOP_PER_BYTE) -> StepCost:
     """The cost of the setup's step under other layouts, arrays of them too; none is checked.
 
     per_byte: FLOPs that a byte is worth which other kinds of parallelism than tensor send.
 
-    An offloaded optimizer moves a step's gradients and parameters over the host's link.
+    An offloaded optimizer moves a step's gradients and parameters over the host's link; offloaded parameters come over
+    it in each micro-batch's forward, and again in its backward.
     """
-    counted = flops_per_token(setup.spec, setup.seq_len, recompute="full")
-    need = counted.training
-    recompute = np.asarray(layout.recompute)
-    lean = 0.0 if setup.implementation.flash else counted.squares
-    redone = (
-        (recompute == Recompute.FULL) * counted.recomputed
-        + (recompute == Recompute.SELECTIVE) * lean
-        + (recompute == Recompute.PER_OPERATION) * (flop_again(setup.spec) + lean)
-    )
+    need = flops_per_token(setup.spec, setup.seq_len).training
+    redone = flop_redone(setup.spec, setup.implementation, layout, setup.seq_len)
     again = setup.implementation.regathers
     sent = traffic_per_step(setup.spec, layout, policy=setup.policy, seq_len=setup.seq_len, regathers=again)
     on_device = setup.account(replace(layout, offload=0))
-    moved = np.asarray(layout.offload) * (on_device.gradients + on_device.later + on_device.parameters)
+    moved = np.greater(layout.offload, 0) * (on_device.gradients + on_device.later + on_device.parameters)
+    moved = moved + np.greater(layout.offload, 1) * 2 * layout.micro_batches * on_device.parameters
     tokens = (
         layout.micro_batch * layout.micro_batches * setup.seq_len / (layout.tensor * layout.pipeline * layout.context)
     )

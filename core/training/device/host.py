@@ -1,8 +1,8 @@
-"""What offload takes of the host's memory: optimizer state, gradients and activations of one accelerator."""
+"""What offload takes of the host's memory: states, gradients and activations of one accelerator."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -25,18 +25,19 @@ _FP32 = 4.0
 
 
 @formula(
-    r"\v{state} + \v{gradients} + \v{activations}",
+    r"\v{state} + \v{gradients} + \v{parameters} + \v{activations}",
     result=Symbol(r"M_\text{host}", "memory of the host for one accelerator", "bytes"),
     symbols={
         "state": Symbol(r"M_\text{opt}", "optimizer state and master weights that lie there", "bytes"),
         "gradients": Symbol(r"M_\text{g}", "gradients in fp32 of what is updated there", "bytes"),
+        "parameters": Symbol(r"M_\text{par}", "parameters that lie there", "bytes"),
         "activations": Symbol(r"M_\text{act}", "activations that wait there for backward", "bytes"),
     },
     sources=(DEEPSPEED,),
 )
-def host_bytes(state: float, gradients: float, activations: float) -> float:
+def host_bytes(state: float, gradients: float, parameters: float, activations: float) -> float:
     """Bytes in the host's memory for one accelerator; without the programs and data that are there anyway."""
-    return state + gradients + activations
+    return state + gradients + parameters + activations
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +46,25 @@ class HostMemory:
 
     state: float = 0.0
     gradients: float = 0.0
+    parameters: float = 0.0
     activations: float = 0.0
 
     @property
     def total(self) -> float:
         """All of it."""
-        return float(host_bytes(self.state, self.gradients, self.activations))
+        return self.explain().value
 
     def explain(self) -> Explanation:
         """How it comes about."""
-        return host_bytes.explain(state=self.state, gradients=self.gradients, activations=self.activations)
+        return host_bytes.explain(**asdict(self))
 
 
 def host_memory(setup: Setup) -> HostMemory:
     """What a setup offloads: what its first stage would hold on the accelerator if it offloaded nothing, less what it
     does, with gradients in fp32 for an optimizer that updates there. A paged optimizer's state may all move there.
     """
+    if not (setup.layout.offload or setup.implementation.offloads or setup.paged):
+        return HostMemory()
     kept = replace(
         setup,
         layout=replace(setup.layout, offload=0),
@@ -83,4 +87,5 @@ def host_memory(setup: Setup) -> HostMemory:
         zero = 2 if int(setup.layout.zero) == 1 else int(setup.layout.zero)
         shared = replace(kept, layout=replace(kept.layout, zero=zero))
         gradients = part(shared, "gradients") * _FP32 / float(setup.policy.gradient_bytes)
-    return HostMemory(moved("master_weights") + moved("optimizer_state"), gradients, moved("activations"))
+    state = moved("master_weights") + moved("optimizer_state")
+    return HostMemory(state, gradients, moved("parameters"), moved("activations"))

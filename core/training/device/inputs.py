@@ -35,7 +35,9 @@ class States:
     cast: bytes of a weight's cast that autocast keeps beside it, 0 without.
     fresh: share of the gradients' bytes that each step makes anew; the rest are buffers that last.
     ends: bytes of a weight of embedding and head as ZeRO-3 gathers it, None where that is ``gathered``. one_gradient:
-    bytes of the largest gradient, where each goes as soon as it is there.
+    bytes of the largest gradient, where each goes as soon as it is there. trained: share of all parameters that an
+    update changes, adapters over what they stand beside. updated: bytes of those for each of all parameters, None where
+    they are those of layers.
     """
 
     of: Mapping[TensorClass, StateBytes]
@@ -44,6 +46,8 @@ class States:
     fresh: float = 1.0
     ends: float | None = None
     one_gradient: float = 0.0
+    trained: float = 1.0
+    updated: StateBytes | None = None
 
     @property
     def same(self) -> StateBytes | None:
@@ -85,7 +89,9 @@ def states_of(
         policy.multiplies.bytes * policy.autocasts,
         policy.new_gradient_bytes / policy.gradient_bytes,
     )
-    one = {"one_gradient": _largest_trained(spec, trained) * policy.gradients.bytes if in_backward else 0.0}
+    one: dict[str, Any] = {
+        "one_gradient": _largest_trained(spec, trained) * policy.gradients.bytes if in_backward else 0.0
+    }
     if in_backward:
         item = replace(item, gradients=0.0)
     if paged:
@@ -133,6 +139,7 @@ def _partly_trained(
 ) -> States:
     """Means over the tensors of each class, of which some are trained and the rest is stored as it is."""
     sums: dict[TensorClass, list[float]] = {name: [0.0] * 5 for name in _KINDS}
+    kept = (policy.weights.bytes, policy.gradient_bytes * (not in_backward), policy.master_bytes)
     alive = 0.0
     for part in parts_of_training(spec, trained):
         row, size = sums[_class_of(part.base)], part.tensor.elements
@@ -142,9 +149,7 @@ def _partly_trained(
             continue
         state = 0.0 if paged else optimizer_state_bytes((part.tensor,), optimizer, policy).total
         alive += size
-        for i, each in enumerate(
-            (policy.weights.bytes, policy.gradient_bytes * (not in_backward), policy.master_bytes)
-        ):
+        for i, each in enumerate(kept):
             row[1 + i] += size * each
         row[4] += state
     of: dict[TensorClass, StateBytes] = {
@@ -152,7 +157,7 @@ def _partly_trained(
     }
     if not sums["head"][0]:
         of["head"] = of["embedding"]
-    whole = sum(row[0] for row in sums.values())
+    whole, state = (sum(row[i] for row in sums.values()) for i in (0, 4))
     return States(
         of,
         of["layers"].parameters,
@@ -160,6 +165,8 @@ def _partly_trained(
         fresh=policy.new_gradient_bytes / policy.gradient_bytes,
         ends=float(policy.weights.bytes if trained.head else trained.computed),
         one_gradient=_largest_trained(spec, trained) * policy.gradients.bytes if in_backward else 0.0,
+        trained=alive / whole,
+        updated=StateBytes(*(alive * each / whole for each in kept), optimizer=state / whole),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.training.activations.stage import in_flight
-from core.training.device.memory import parts_of, rank_of
+from core.training.device.memory import DeviceMemory, parts_of, rank_of
 from core.training.device.setup import Setup
 from core.training.layout import degrees_of
 
@@ -21,6 +21,12 @@ with forward of another."""
 
 CLASSES = ("parameters", "gradients", "master_weights", "optimizer_state", "activations", "buffers", "runtime")
 """The classes of a curve: fields of `DeviceMemory`, in stacking order."""
+
+
+def foreach_update(memory: DeviceMemory) -> float:
+    """Bytes while torch's Adam updates all tensors at once: beside all states the roots of its second moments, half as
+    large as its state [torch/optim/adam.py, _multi_tensor_adam, which CUDA has unless ``fused`` is asked for]."""
+    return float(memory.states + memory.optimizer_state / 2 + memory.runtime)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,8 +44,8 @@ def on_device(part: str, degrees: Degrees) -> Any:
     ZeRO-Offload moves gradients to the host as soon as they are reduced; without sharding they stay.
     """
     if part == "parameters":
-        return 1.0
-    host = 1.0 - degrees.offload
+        return pick(degrees.offload > 1, 0.0, 1.0)
+    host = pick(degrees.offload > 0, 0.0, 1.0)
     return pick(degrees.zero >= SHARED_FROM["gradients"], host, 1.0) if part == "gradients" else host
 
 

@@ -17,7 +17,7 @@ from core.sources import ZERO
 from core.training.activations.formulas import MEGATRON_MEMORY, rank_tokens
 from core.training.device.memory import rank_of, width_of
 from core.training.device.ranks import StageName
-from core.training.layout import Counts, Degrees, Layout, Recompute, degrees_of, pick
+from core.training.layout import Counts, Degrees, Layout, Recompute, degrees_of, pick, share_again, way_of
 from core.training.precision import PrecisionPolicy
 
 _NCCL = Source(
@@ -138,7 +138,7 @@ def traffic_per_step(
     stages, rank = rank_of(spec, d, (stage,))
     layers, moe, many = stages.layers[0], stages.moe_layers[0], d.micro_batches
     tokens = rank_tokens.over(micro_batch=d.micro_batch, seq_len=np.asarray(seq_len), context=d.context)
-    again = (d.recompute == Recompute.FULL) * 1.0
+    again = (way_of(d.recompute) == Recompute.FULL) * share_again(d.recompute, layers)
     hidden = tokens * spec.hidden * width
     neighbours = (stages.index[0] > 0) * 1.0 + (stages.index[0] < d.pipeline - 1)
     experts = spec.experts.per_token if spec.experts else 0

@@ -6,6 +6,8 @@ import math
 
 from core.planning.fine_tuning.estimate import PRINTED, PRINTED_NF4, Pace, trained_parameters
 from core.planning.memory_estimate import MemoryEstimate
+from core.step_time.software import EAGER
+from core.training.device.peak import foreach_update
 from core.units import format_count, format_quantity, significant
 from core.views.plan.text_memory import gib, kept_free
 from core.wording import percent
@@ -58,6 +60,19 @@ def taken(h: MemoryEstimate, found: Pace | None) -> str:
     per_hour = " to ".join(dict.fromkeys(f"${price:,.2f}" for price in found.per_hour))
     money = " to ".join(dict.fromkeys(f"${price:,.2f}" for price in (low, high)))
     return f"{text}: **{money}** at {per_hour} an hour."
+
+
+def update(h: MemoryEstimate) -> str:
+    """That an update of all tensors at once is the fullest moment, where torch's own Adam makes one; else empty."""
+    how, held = h.plan.compute_options, foreach_update(h.device_memory)
+    apart = how.in_backward or how.paged or h.layout.offload or h.plan.software != EAGER.id
+    if apart or h.optimizer.name not in ("Adam", "AdamW") or held <= h.total:
+        return ""
+    much = ", which is **more than there is**" if held > h.usable else ""
+    return (
+        f"**Without `fused=True`** torch’s own {h.optimizer.name} makes roots of all second moments at once: "
+        f"{gib(held)} while it updates{much}."
+    )
 
 
 def _time(minutes: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 from core.budget.errors import BudgetError
 from core.formula import Explanation
@@ -25,6 +26,7 @@ def host(h: MemoryEstimate) -> str:
     what = {
         "optimizer state and master weights" if h.policy.master else "optimizer state": held.state,
         "gradients in fp32": held.gradients,
+        "parameters": held.parameters,
         "activations": held.activations,
     }
     parts = listed([f"{name} {gib(size)}" for name, size in what.items() if size])
@@ -37,12 +39,20 @@ def host(h: MemoryEstimate) -> str:
 
 
 def _time(h: MemoryEstimate) -> str:
-    """How long the update takes there; empty where no step is timed."""
+    """How long the update takes there, and what weights that come from there wait; empty where no step is timed."""
     with suppress(BudgetError, SpecError, LayoutError):
         at = applied_layout(h.plan)
-        step = at.request.step(at.result.layout, 1)
+        layout = at.result.layout
+        step = at.request.step(layout, 1)
         update, whole = (format_duration(float(seconds), 2) for seconds in (step.optimizer, step.total))
-        return f" The update there takes {update} of a step of {whole}."
+        text = f" The update there takes {update} of a step of {whole}."
+        if int(layout.offload) < 2:
+            return text
+        waited = float(step.data) - float(at.request.step(replace(layout, offload=1), 1).data)
+        return (
+            f"{text} Each layer’s weights come over the host’s link for forward and again for backward of every "
+            f"micro-batch; {format_duration(waited, 2)} of that is not hidden behind computing."
+        )
     return ""
 
 

@@ -16,11 +16,12 @@ from core.training.device.largest import largest_micro_batch, largest_seq_len
 from core.training.device.memory import DeviceMemory
 from core.training.device.peak import StepCurve
 from core.training.device.traffic import Traffic
-from core.training.layout import Layout, LayoutError, Recompute
+from core.training.layout import OFFLOADS, Layout, LayoutError, recompute_name
 from core.training.memory import states_per_parameter
 from core.training.optimizers import find_optimizer
 from core.training.trained import TrainedError
 from core.units import QuantityText, format_bytes, format_count, format_exact, significant
+from core.views.plan.text_recomputed import recomputed
 from core.views.training import text as states_words
 from core.wording import listed, percent, plural
 
@@ -71,7 +72,8 @@ def counted(h: MemoryEstimate, which: str = "") -> str:
         f"{layout.micro_batch:,} {plural(int(layout.micro_batch), 'sequence')} of {h.plan.seq_len:,} tokens at a time"
     )
     which = f"{which or which_layout(h)}: {laid_out(layout)}"
-    return f"{h.optimizer.name} {h.policy.phrase} · {which} · {sequences} · {recomputed(layout)}"
+    again = recomputed(int(layout.recompute), h.step.implementation.flash)
+    return f"{h.optimizer.name} {h.policy.phrase} · {which} · {sequences} · {again}"
 
 
 def which_layout(h: MemoryEstimate) -> str:
@@ -81,16 +83,6 @@ def which_layout(h: MemoryEstimate) -> str:
     if timed_request(h.plan) is None:
         return "usual layout, none timed"
     return "layout that holds least, as none fits" if h.fits == "over" else "fastest layout"
-
-
-def recomputed(layout: Layout) -> str:
-    """What backward computes again."""
-    return {
-        Recompute.NONE: "nothing recomputed",
-        Recompute.SELECTIVE: "attention recomputed",
-        Recompute.PER_OPERATION: "every second matrix product recomputed",
-        Recompute.FULL: "layers recomputed",
-    }[Recompute(int(layout.recompute))]
 
 
 def laid_out(layout: Layout) -> str:
@@ -145,8 +137,15 @@ def refused(problem: LayoutError) -> str:
     """Why a layout cannot be, and what would do."""
     if isinstance(problem, TrainedError):
         return problem.message
-    example = f" For example: {problem.example:,}." if problem.example is not None else ""
-    return f"with {problem.value:,}, {problem.rule}{example}"
+    example = f" For example: {_named(problem.field, problem.example)}." if problem.example is not None else ""
+    return f"with {_named(problem.field, problem.value)}, {problem.rule}{example}"
+
+
+def _named(field: str, value: int) -> str:
+    """A value of a layout's field as a form has it."""
+    if field == "recompute":
+        return recompute_name(value)
+    return next(name for name, way in OFFLOADS.items() if way == value) if field == "offload" else f"{value:,}"
 
 
 def remarks(h: MemoryEstimate) -> list[str]:
@@ -362,7 +361,7 @@ _CHANGES = {
     "cp": "context parallel {}",
     "tp": "tensor parallel {}",
     "pp": "pipeline of {} stages",
-    "off": "optimizer offloaded",
+    "off": "{} offloaded",
     "chunks": "the loss in {} pieces",
 }
 

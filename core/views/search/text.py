@@ -14,11 +14,12 @@ from core.search.constraints import SpaceError
 from core.search.filter import layout_at
 from core.search.request import SearchRequest
 from core.search.result import Columns, LayoutResult, SearchResult
-from core.training.layout import RECOMPUTES, Layout
+from core.training.layout import Layout, recompute_name
 from core.units import format_count, format_duration, format_exact, format_quantity, significant
 from core.views.plan.text import by_6n
-from core.views.plan.text_memory import gib, laid_out, recomputed
+from core.views.plan.text_memory import gib, laid_out
 from core.views.plan.text_rates import by
+from core.views.plan.text_recomputed import recomputed
 from core.views.search.names import NAMES, PARTS, short
 from core.wording import listed, percent, plural, rent_or_none, seconds_text, span
 
@@ -39,13 +40,13 @@ def brief(layout: Layout) -> str:
 def rest(layout: Layout) -> str:
     """What a layout does beside its degrees."""
     size = int(layout.micro_batch)
-    off = ", optimizer state on the host" if layout.offload else ""
-    return f"{size:,} {plural(size, 'sequence')} at a time, {recomputed(layout)}{off}"
+    off = ("", ", optimizer state on the host", ", optimizer state and weights on the host")[int(layout.offload)]
+    return f"{size:,} {plural(size, 'sequence')} at a time, {recomputed(int(layout.recompute))}{off}"
 
 
 def again(value: int) -> str:
     """The name of a way to recompute."""
-    return next(name for name, way in RECOMPUTES.items() if way == value)
+    return recompute_name(value)
 
 
 def _model(plan: Plan) -> str:

@@ -12,7 +12,7 @@ from core.search.result import LayoutResult
 from core.search.timeline import Timeline
 from core.step_time.parts import StepTime
 from core.training.device.memory import DeviceMemory
-from core.training.layout import Layout
+from core.training.layout import OFFLOADS, Layout
 from core.units import QuantityText, format_duration, format_exact, significant
 from core.views.plan.text_memory import gib
 from core.views.search.names import NAMES, PARTS
@@ -138,7 +138,9 @@ _FIELDS = {
 def _value(field: str, value: int) -> str:
     if field == "recompute":
         return again(value)
-    if field in ("sequence_parallel", "offload", "overlap"):
+    if field == "offload":
+        return next(name for name, way in OFFLOADS.items() if way == value)
+    if field in ("sequence_parallel", "overlap"):
         return "on" if value else "off"
     return f"{value:,}"
 
