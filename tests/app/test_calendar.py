@@ -26,7 +26,7 @@ from pages.calendar.form import FORM
 from pages.common.registry import CALENDAR, COMPARE, COMPUTE
 from tests.app.plan_pages import bodies, downloads, fold, linked, onwards, opened, opens_to_itself, shown, stripped
 from tests.app.plan_pages import words as said_on
-from tests.app.test_current_plan import go
+from tests.app.test_current_plan import go as gone_to
 from tests.core.plan_walk import NO_NUMBER
 
 SMALL = {"n": "1B", "tokens": "8T", "count": "64", "seq": "4,096"}
@@ -290,9 +290,9 @@ def test_a_way_of_the_choice_becomes_the_plan() -> None:
     fold(app, "y_fold_choice", open=True)
     assert "meets every limit; the best is 144 H200 SXM (burst)" in stripped("\n".join(bodies(app, "np-takeaway")))
     app.button(key="y_choose_all").click().run()
-    said = stripped(said_on(go(app, COMPARE)))
+    said = stripped(said_on(gone_to(app, COMPARE)))
     assert "144 H200 SXM (burst)" in said
-    go(app, CALENDAR)
+    gone_to(app, CALENDAR)
     fold(app, "y_fold_choice", open=True)
     button = next(button for button in app.button if button.label == "144 H200 SXM (burst)")
     button.click().run()
