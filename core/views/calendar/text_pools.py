@@ -145,6 +145,8 @@ def _instead(now: PoolChoice, other: PoolChoice | None, terms: str) -> str:
     accelerator = now.pool.accelerator
     if other is None:
         return f"{terms}: no number of {accelerator} does."
+    if other.accelerators == now.accelerators:
+        return f"{terms}: as many {accelerator}."
     more = other.dollars.mid - now.dollars.mid
     cost = "" if math.isnan(more) else f", {dollars(abs(more))} {'more' if more > 0 else 'less'}"
     return f"{terms}: **{other.accelerators:,}** {accelerator} instead of {now.accelerators:,}{cost}."
