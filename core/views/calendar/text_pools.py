@@ -146,7 +146,9 @@ def _instead(now: PoolChoice, other: PoolChoice | None, terms: str) -> str:
     if other is None:
         return f"{terms}: no number of {accelerator} does."
     more = other.dollars.mid - now.dollars.mid
+    same = abs(more) < 1e-3 * now.dollars.mid
     cost = "" if math.isnan(more) else f", {dollars(abs(more))} {'more' if more > 0 else 'less'}"
+    cost = ", for the same money" if same else cost
     return f"{terms}: **{other.accelerators:,}** {accelerator} instead of {now.accelerators:,}{cost}."
 
 

@@ -45,9 +45,7 @@ def size(params: float, model: CatalogModel | None) -> str:
     """What is trained: ``70B parameters``, or the model's name with its count."""
     if model is None:
         return f"**{format_count(params)}** {plural(params, 'parameter')}"
-    if model.mixture:
-        return f"**{model.name}** ({format_count(params)} active of {format_count(model.parameters)} parameters)"
-    return f"**{model.name}** ({format_count(params)} parameters)"
+    return f"**{model.name}** ({model.sized})"
 
 
 def sentence(a: Answer) -> str:

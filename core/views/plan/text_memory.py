@@ -33,8 +33,8 @@ def gib(value: float) -> str:
 def model_of(h: MemoryEstimate) -> str:
     """What is trained: the model's name, or a model of so many parameters."""
     known = h.plan.known
-    if known and h.plan.model != OWN:
-        return f"**{known.name}**"
+    if known:
+        return f"**{known.name}** ({known.sized})" if h.plan.model == OWN else f"**{known.name}**"
     count = format_count(h.parameters)
     return f"A model of **{count}** {plural(h.parameters, 'parameter')}"
 
