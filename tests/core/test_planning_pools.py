@@ -438,7 +438,7 @@ def test_the_name_of_a_pool_has_room_before_its_first_point() -> None:
     for drawn in pools(found, PLAN.keeps, WITHIN, LIGHT)["layout"]["annotations"][: len(found)]:
         share = drawn["x"] / pools(found, PLAN.keeps, WITHIN, LIGHT)["layout"]["xaxis"]["range"][1]
         if drawn["xanchor"] == "right" and share <= 0.5:
-            assert 500 * share >= 7 * len(re.sub("<[^>]+>", "", drawn["text"])), drawn["text"]
+            assert 800 * share >= 7 * len(re.sub("<[^>]+>", "", drawn["text"])), drawn["text"]
 
 
 @pytest.mark.parametrize("keeps", [{}, {"dollars": 9e6}, {"certainty": "P90"}, {"watts": 5e5, "dollars": 9e6}])

@@ -26,8 +26,8 @@ _ROLES = ("parameters", "optimizer", "activations", "sign", "master", "buffers",
 _FAR, _FARTHEST = 2.0, 6.0
 """Days that are drawn, over those of the deadline: as far as every pool's soonest, and no further than that."""
 
-_NARROW, _LETTER = 500, 7
-"""Pixels of a narrow plot, and of a letter: so much room a name has before its point."""
+_WIDTH, _LETTER = 800, 7
+"""Pixels of the plot, and of a letter: so much room a name has before its point."""
 
 
 def pools(lines: Sequence[PoolLine], keeps: PlanLimits, due: float, palette: Palette) -> Figure:
@@ -127,7 +127,7 @@ def _names(
     rows: list[dict[str, Any]] = []
     for (end, line, role), height, to in zip(ends, heights, moved, strict=True):
         text, late = as_typed(pool_name(line.pool)), end.days > reach / 2
-        over = late or end.days / reach * _NARROW < _LETTER * len(text)
+        over = late or end.days / reach * _WIDTH < _LETTER * len(text)
         rows.append(
             label(
                 palette,
