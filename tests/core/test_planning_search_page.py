@@ -410,6 +410,11 @@ def test_more_accelerators_never_take_longer() -> None:
     assert f"**{enough}** are" not in search_text.scaling(sure, days[2]), "one in two is not nine in ten"
 
 
+def test_a_runner_up_that_takes_as_long_is_said_so() -> None:
+    result = search_layouts(query())
+    assert "it takes as long and leaves as much" in search_text.second(replace(result, second=result.best))
+
+
 def test_published_layouts_stand_beside_the_best_of_the_search() -> None:
     rows = compare_published()
     assert len(rows) == 6

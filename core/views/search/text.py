@@ -127,6 +127,7 @@ def second(result: SearchResult) -> str:
     less = float(best.memory.total) - float(other.memory.total)
     room = f"leaves {gib(abs(less))} {'more' if less > 0 else 'less'}" if abs(less) > 2**20 else "leaves as much memory"
     pace = f"takes {longer(slower)}" if slower >= 0 else f"is {percent(-slower)} faster"
+    pace = "takes as long" if abs(slower) < 5e-4 else pace
     return f"**Second:** {degrees(other.layout)}, {rest(other.layout)}; it {pace} and {room}."
 
 
