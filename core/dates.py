@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date
+from datetime import UTC, date, datetime
 
 from core.limits import limit
 from core.units import QuantityError
@@ -24,11 +24,17 @@ _WRITINGS = tuple(
 _SLASHES = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})", re.ASCII)
 """The day first in most of the world, the month first in the United States."""
 
+_SHORT = re.compile(r"(\d{1,2}\.\s?\d{1,2}\.\s?)(\d{2})", re.ASCII)
+
 
 def is_day(text: str) -> bool:
     """Whether ``text`` is written as a day, be there such a one or not."""
     stripped = text.strip()
-    return bool(_SLASHES.fullmatch(stripped) or any(writing.fullmatch(stripped) for writing in _WRITINGS))
+    return bool(
+        _SLASHES.fullmatch(stripped)
+        or _SHORT.fullmatch(stripped)
+        or any(writing.fullmatch(stripped) for writing in _WRITINGS)
+    )
 
 
 def parse_day(text: str) -> date:
@@ -40,12 +46,24 @@ def parse_day(text: str) -> date:
     if slashes := _SLASHES.fullmatch(stripped):
         return _either_order(stripped, *(int(part) for part in slashes.groups()))
     match = next((found for writing in _WRITINGS if (found := writing.fullmatch(stripped))), None)
+    if short := _SHORT.fullmatch(stripped):
+        raise QuantityError(f"“{stripped}” is not a date. Did you mean {short[1]}20{short[2]}?")
     if match is None:
         raise QuantityError(f"“{stripped[: limit('number_chars')]}” is not a date. For example: {_EXAMPLE}.")
     month = match["month"].capitalize()
     return _day(
         stripped, int(match["year"]), int(month) if month.isdigit() else _MONTHS.index(month) + 1, int(match["day"])
     )
+
+
+def refuse_day(text: str) -> None:
+    """Raises `QuantityError` for a day where a time is wanted, with how far it is from today."""
+    if is_day(text):
+        days = (parse_day(text) - datetime.now(UTC).date()).days
+        raise QuantityError(
+            f"“{text.strip()}” is {days:,} days from today, and a plan has no day on which it begins. Did you mean "
+            f"{days:,} days? A calendar holds dates."
+        )
 
 
 def _either_order(text: str, first: int, second: int, year: int) -> date:

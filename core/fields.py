@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 from urllib.parse import parse_qsl, urlencode
 
 from core.limits import limit
+from core.nearest import nearest
 from core.suggest import suggestions
 from core.units import Kind, QuantityError, format_quantity, parse_quantity
 
@@ -86,7 +87,12 @@ def quantity(
     letter = default.lstrip("0123456789.")
 
     def read(text: str) -> float:
-        value = parse_quantity(text, kind, low=low, high=high, whole=whole, example=default)
+        try:
+            value = parse_quantity(text, kind, low=low, high=high, whole=whole, example=default)
+        except QuantityError as wrong:
+            if not (meant := nearest(text, kind) if len(text) <= limit("number_chars") else ""):
+                raise
+            raise QuantityError(f"{wrong} {meant}") from None
         typed = text.strip()
         if value < bare_from and typed.isdecimal():
             plain = format_quantity(value, kind)

@@ -37,6 +37,12 @@ _WORDS = {
     "词元": " tokens",
     "天": " days",
 }
+_ONES: tuple[str, ...] = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_TENS_SPELLED: tuple[str, ...] = ("ten", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_SPELLED = {word: 10 * n for n, word in enumerate(_TENS_SPELLED, 1)} | {word: n for n, word in enumerate(_ONES, 1)}
+_SPELLED_BEFORE = re.compile(rf"^\s*({'|'.join(_SPELLED)}|half an?|an?)\s+(?=[a-z])", re.IGNORECASE)
+_FRACTION = re.compile(r"(\d*)\s?([¼½¾⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])")
+_TIMES_X = re.compile(r"(?<=\d)(?<!\b0)\s*x\s*(?=\d)", re.IGNORECASE)
 _EAST_ASIAN = re.compile(r"\s*([十百千]?)(万亿|萬億|[亿億万萬])")
 _TENS = {"": 0, "十": 1, "百": 2, "千": 3}
 _MYRIADS = {"万亿": 12, "萬億": 12, "亿": 8, "億": 8, "万": 4, "萬": 4}
@@ -58,6 +64,9 @@ def keyed(text: str) -> str:
     Full-width digits and pasted spaces are ordinary ones, 10²⁴ is 10^24; subscripts stay as they are, since 10₂ is not
     102. Raises `QuantityError` for 30.000.
     """
+    text = _SPELLED_BEFORE.sub(lambda m: f"{_spelled(m[1].lower())} ", text)
+    text = _FRACTION.sub(lambda m: f"{int(m[1] or 0) + unicodedata.numeric(m[2]):.6g}", text)
+    text = _TIMES_X.sub("×", text)
     powers = _SUPERSCRIPT_RUN.sub(lambda m: "^" + m.group().translate(FROM_SUPERSCRIPT), text).replace("−", "-")
     plain = "".join(c if "₀" <= c <= "₉" else unicodedata.normalize("NFKC", c) for c in powers)
     plain = _EAST_ASIAN.sub(lambda m: f"e{_TENS[m[1]] + _MYRIADS[m[2]]}", plain)
@@ -65,6 +74,11 @@ def keyed(text: str) -> str:
         plain = plain.replace(word, meant)
     plain = _ABBREVIATED.sub("", plain)
     return _DIGITS.sub(lambda m: _number(m, plain), plain).removeprefix("~").removeprefix("≈")
+
+
+def _spelled(word: str) -> float:
+    """A number's word, or that of one or of half a thing."""
+    return _SPELLED.get(word, 0.5 if word.startswith("half") else 1)
 
 
 def _number(found: re.Match[str], text: str) -> str:
@@ -95,11 +109,12 @@ _OTHER_MONEY = re.compile(r"[€£¥₹]|\b(?:EUR|GBP|CNY|RMB|JPY|CHF|INR)\b", r
 _PER_HOUR = re.compile(r"\s*(?:\bper\b|/)\s*(?:(?:gpu|accelerator|chip)[- ]?)?h(?:(?:ou)?rs?)?\b", re.IGNORECASE)
 
 
-_LARGE = re.compile(r"\d\s*(?:mio|mrd|thousand|millions?|billions?|trillions?)\b", re.IGNORECASE)
+_LARGE = re.compile(r"\d\s*(?:mio|mln|mm|mrd|thousand|millions?|billions?|trillions?)\b", re.IGNORECASE)
 
 
 def is_money(text: str) -> bool:
     """Whether ``text`` can only be an amount of money: it names a currency, or millions of nothing."""
+    text = _SPELLED_BEFORE.sub("1 ", text)
     plain = "$" in text or _DOLLARS.search(text) or _OTHER_MONEY.search(text)
     return bool(plain or _LARGE.search(text))
 

@@ -294,9 +294,9 @@ _COUNT_SUFFIXES = _powers(LETTER_POWERS, 10) | {
     word: Fraction(10**power)
     for power, words in (
         (3, "thousand"),
-        (6, "mn mio million millions millionen"),
+        (6, "mn mln mm mio million millions millionen"),
         (9, "g bn mrd billion billions milliarde milliarden milliard milliards"),
-        (12, "tn trillion trillions billionen"),
+        (12, "tn bio trillion trillions billionen"),
         (15, "p"),
     )
     for word in words.split()
@@ -323,10 +323,10 @@ _DURATION_SUFFIXES = {
         (" s sec secs second seconds", 1),
         ("min mins minute minutes", 60),
         ("h hr hrs hour hours", 3600),
-        ("d day days", 86400),
-        ("wk wks week weeks", 7 * 86400),
-        ("mo mos month months", Fraction(31557600, 12)),
-        ("yr yrs year years", 31557600),
+        ("d day days tag tage", 86400),
+        ("wk wks week weeks woche wochen", 7 * 86400),
+        ("mo mos month months monat monate", Fraction(31557600, 12)),
+        ("yr yrs year years jahr jahre", 31557600),
     )
     for suffix in names.split(" ")
 }
@@ -344,7 +344,7 @@ _GRAMMARS: dict[Kind, _Grammar] = {
     "days": _Grammar("a number of days", "30 or 30 days", _counted("days")),
     "tokens_per_s": _Grammar("a rate of tokens", "1.2M or 1.2M tokens/s", _counted("tokens/s")),
     "number": _Grammar("a number", "0.5 or 1e-8", {"": Fraction(1)}),
-    "ratio": _Grammar("a share", "0.4 or 40%", {"": Fraction(1), "%": Fraction(1, 100)}),
+    "ratio": _Grammar("a share", "0.4 or 40%", {"": Fraction(1), "%": Fraction(1, 100), "percent": Fraction(1, 100)}),
     "flop": _Grammar("a number of FLOPs", "6.3e24 or 3.8e25 FLOP", _FLOP_SUFFIXES),
     "flop_per_s": _Grammar("a FLOP rate", "989.4 TFLOP/s or 1.2e15", _RATE_SUFFIXES),
     "bytes": _Grammar("a size in bytes", "80 GB, 80 GiB or 8e10", _BYTE_SUFFIXES),
@@ -374,6 +374,10 @@ IN_PERCENT = 2
 
 _TIMES = re.compile(r"[*×](?!\s*10\s*\^)")
 """Between two numbers of a product; before a power of ten it belongs to the number."""
+
+
+_GROUPED_BY_POINT = re.compile(r"^([1-9]\d{0,2})\.(\d{3})(?!\d)")
+"""A number whose decimals may be its thousands."""
 
 
 def _factors(keyed: str) -> list[str]:
@@ -464,7 +468,9 @@ def parse_quantity(
     except OverflowError:
         raise QuantityError(f"“{text.strip()}” is too large. For example: {grammar.example}.") from None
     if whole and not number.is_integer():
-        raise QuantityError(f"“{text.strip()}” is not a whole number. For example: {grammar.example}.")
+        meant = _GROUPED_BY_POINT.sub(r"\1,\2", text.strip())
+        near = f"Did you mean {meant}?" if meant != text.strip() else f"For example: {grammar.example}."
+        raise QuantityError(f"“{text.strip()}” is not a whole number. {near}")
     if not low <= number <= high:
         raise QuantityError(_range_message(text, number, kind, low, high))
     return number

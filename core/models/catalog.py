@@ -21,6 +21,7 @@ from core.models.mixer import Mixer
 from core.models.parameters import parameters
 from core.models.spec import Experts, LatentAttention, SlidingWindow, TransformerSpec
 from core.rows import number, read_rows, read_values, whole
+from core.units import format_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,12 @@ class CatalogModel:
     def mixture(self) -> bool:
         """Whether this is a mixture of experts."""
         return self.active != self.parameters if self.counted else self.spec.experts is not None
+
+    @property
+    def sized(self) -> str:
+        """Its count: ``70.55B parameters``, or ``12.88B active of 46.7B parameters``."""
+        active = f"{format_count(self.active)} active of " if self.mixture else ""
+        return f"{active}{format_count(self.parameters)} parameters"
 
 
 _LATENT = re.compile(r"mla\(q_lora=(\d+),kv_lora=(\d+),qk_nope=(\d+),qk_rope=(\d+),v=(\d+)\)")

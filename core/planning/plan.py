@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from core.budget.interval import Interval
+from core.dates import refuse_day
 from core.hardware.accelerators import Accelerator
 from core.hardware.accelerators import find as find_accelerator
 from core.hardware.rates import Rates
@@ -107,6 +108,7 @@ def parse_within(text: str) -> Limits:
     Raises `QuantityError` with the rule and an example otherwise.
     """
     example, typed = "90 days, 6 weeks, 3 months or $5M", text.strip()
+    refuse_day(text)
     if is_money(text):
         return Limits(math.nan, parse_quantity(text, "usd", low=1.0, high=1e15, example=example))
     if re.fullmatch(r"[\d.,]+", typed):
@@ -118,12 +120,16 @@ def parse_within(text: str) -> Limits:
     return Limits(seconds / 86400, typed=" ".join(text.split()))
 
 
+_PRICES = re.compile(r"\s*[-–](?!hour|h\b)\s*|\s+to\s+", re.IGNORECASE)
+"""Between the ends of a range of prices; that of a GPU-hour is none."""
+
+
 def parse_price(text: str) -> tuple[float, float]:
     """A price per accelerator-hour as typed: ``2.50``, a range ``2.5-3.5``, or 0 for what is owned.
 
     Raises `QuantityError` with an example otherwise.
     """
-    ends = text.replace("–", "-").strip().split("-")
+    ends = _PRICES.split(text.strip())
     if len(ends) > 2 or (len(ends) == 2 and not all(end.strip() for end in ends)):
         rule = "neither a price nor a range of prices, and a price is not negative"
         raise QuantityError(f"“{text.strip()}” is {rule}. For example: 2.50, or 2.50-3.50 for a range.")

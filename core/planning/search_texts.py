@@ -12,6 +12,9 @@ from core.units import QuantityError, parse_quantity
 _NEAR = 0.05
 """A batch typed in tokens is taken as the roundest number of sequences within this share of it."""
 
+_SURELY_TOKENS = 500_000
+"""Sequences that no step ever had: as a bare number they are rather tokens."""
+
 _BATCH = re.compile(r"(.*?)\s*(tokens?|sequences?|seqs?)?", re.IGNORECASE | re.DOTALL)
 
 
@@ -52,6 +55,11 @@ def parse_batch(text: str) -> Batch:
     size = parse_quantity(
         number, "count", low=1, high=most, whole=True, example="16M tokens, or 2,048 for that many sequences"
     )
+    if not in_tokens and not unit and size >= _SURELY_TOKENS:
+        typed = text.strip()
+        raise QuantityError(
+            f"“{typed}” is {size:,.0f} sequences. Did you mean {typed} tokens? If not, type “{typed} sequences”."
+        )
     return Batch(size, in_tokens)
 
 

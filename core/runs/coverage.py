@@ -60,6 +60,7 @@ _STEPS = {1: "one generation", 2: "two generations", 3: "three generations"}
 
 def _neighbour(row: Evidence, plan: RunFeatures) -> NearestRun:
     own, other = find(plan.accelerator), find(row.run.accelerator)
+    work = "active parameters" if plan.mixture or row.experts else "parameters"
     size, ratio = row.run.params / plan.params, row.ratio / (plan.tokens / plan.params)
     generations = other.generation - own.generation
     narrow = is_narrow(row.run.accelerator, row.width)
@@ -71,9 +72,7 @@ def _neighbour(row: Evidence, plan: RunFeatures) -> NearestRun:
     ]
     apart = [math.log10(size), math.log10(ratio), generations, *map(bool, differences[1:])]
     named = [text for text in differences if text] or ["same kind"]
-    return NearestRun(
-        row, math.hypot(*apart), (_times(size, "parameters"), _times(ratio, "tokens per parameter"), *named)
-    )
+    return NearestRun(row, math.hypot(*apart), (_times(size, work), _times(ratio, "tokens per parameter"), *named))
 
 
 def nearest_runs(plan: RunFeatures, rows: Sequence[Evidence], most: int) -> tuple[NearestRun, ...]:

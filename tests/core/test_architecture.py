@@ -27,7 +27,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "limits rows suggest data_version",
         "number_text jobs",
         "units",
-        "units_latex wording dates",
+        "units_latex wording dates nearest",
         "fields",
         "formula",
         "sources",

@@ -15,7 +15,7 @@ from core.budget.errors import BudgetError
 from core.dates import parse_day
 from core.formula import derivation
 from core.limits import limit
-from core.models.configs.custom import read_model
+from core.models.configs.custom import NAME, read_model
 from core.planning.calendar.dates import Closed, between, lasting, moment, parse_closed, pauses_from, quarter, when
 from core.planning.calendar.form import CALENDAR_FIELDS, RUN_FIELDS, calendar_request, described, texts_of
 from core.planning.calendar.presets import PRESETS
@@ -25,7 +25,7 @@ from core.planning.cost.form import MONEY_FIELDS
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_form, plan_from
 from core.planning.plan import Plan
-from core.units import QuantityError, format_count
+from core.units import QuantityError
 from core.views.calendar import text as calendar_text
 from core.views.calendar.charts import calendar
 from core.views.calendar.ics import as_ics
@@ -294,7 +294,7 @@ def test_a_run_has_a_shape_of_its_own() -> None:
     assert second.plan.known
     assert (first.plan.known, second.plan.known.parameters) == (read_model(own), 8_030_261_248)
     assert third.plan.parameters == 1e9
-    assert described(first).startswith(f"{format_count(first.plan.known.parameters)} parameters, ")
+    assert described(first).startswith(f"{NAME} ({first.plan.known.sized}), ")
     assert plan_from(texts_of(reading, first)).known == first.plan.known
     for text in (own.replace("64", "0"), config.replace("llama", "unheard of"), '{"model_type": 1', "a=b"):
         (problem,) = FORM.parse({"r1m": text}).problems

@@ -137,6 +137,13 @@ def test_what_a_search_likes_best_is_no_input() -> None:
     assert [row.field.id for row in differing_fields([plan.reading for plan in plans])] == ["ktp"]
 
 
+def test_accelerators_that_stay_idle_are_said_beside_the_layout() -> None:
+    odd, even = (compare_plan(entry_of("", {"n": "32B", "tokens": "4T", "count": count})) for count in ("257", "256"))
+    (cells,) = (cells for (heading, _), cells in comparison_text.result_rows([odd, even], 1) if heading == "Layout")
+    assert re.search(r" · \d+ of 257 idle$", cells[0][0])
+    assert "idle" not in cells[1][0]
+
+
 def test_degrees_of_a_layout_that_no_plan_has_are_no_rows() -> None:
     """A layout of one's own beside the fastest: what it is, and none of the twenty fields that do nothing."""
     plans = [of({}).reading, of({"lay": "own", "tp": "8"}).reading]

@@ -344,6 +344,7 @@ def test_nearest_runs() -> None:
     assert "4 × the parameters" in old.text
     mixed = next(n for n in near if n.evidence.run.model == "DeepSeek-V3")
     assert mixed.parts[-2:] == ("a mixture of experts", "8-bit products")
+    assert mixed.parts[0].endswith("active parameters"), "37B of 671B work on a token"
 
 
 def test_plans_beyond_all_published_runs_are_said_to_be() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
@@ -423,6 +424,21 @@ def test_a_limit_that_nothing_meets_names_the_nearest() -> None:
     assert not any(line.nearest.problem for line in far if any(choice.schedule for choice in line.choices))
     pools(far, endless.keeps, WITHIN, LIGHT)
     says(text_pools.terms(lines(), PLAN), "A week more", "In time with 60 %")
+
+
+def test_terms_that_cost_the_same_say_so() -> None:
+    """At a typed MFU any number of accelerators takes the same hours."""
+    typed = plan_from({"n": "30B", "tokens": "5T", "count": "512", "mfu": "40%"})
+    found = choose_pools((Run("", typed),), Fleet("H100 SXM", 512, pools=OPEN), START, DUE, replace(Prices(), kwh=0.08))
+    says(text_pools.terms(found, typed), "A week more", "for the same money")
+
+
+def test_the_name_of_a_pool_has_room_before_its_first_point() -> None:
+    found = lines()
+    for drawn in pools(found, PLAN.keeps, WITHIN, LIGHT)["layout"]["annotations"][: len(found)]:
+        share = drawn["x"] / pools(found, PLAN.keeps, WITHIN, LIGHT)["layout"]["xaxis"]["range"][1]
+        if drawn["xanchor"] == "right" and share <= 0.5:
+            assert 800 * share >= 7 * len(re.sub("<[^>]+>", "", drawn["text"])), drawn["text"]
 
 
 @pytest.mark.parametrize("keeps", [{}, {"dollars": 9e6}, {"certainty": "P90"}, {"watts": 5e5, "dollars": 9e6}])

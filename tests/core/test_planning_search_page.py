@@ -405,6 +405,14 @@ def test_more_accelerators_never_take_longer() -> None:
     enough = next(result.accelerators for result in sized if result.answer.middle.days <= days[2])
     assert f"{enough:,}" in search_text.scaling(sized, days[2])
     assert "All of them take longer" in search_text.scaling(sized, days[-1] / 2)
+    sure = cluster_results(plan_from({**SMALL, "price": "2", "sure": "P90"}))
+    assert f"**{sure[3].accelerators}** are" in search_text.scaling(sure, sure[3].answer.range_of("days").high)
+    assert f"**{enough}** are" not in search_text.scaling(sure, days[2]), "one in two is not nine in ten"
+
+
+def test_a_runner_up_that_takes_as_long_is_said_so() -> None:
+    result = search_layouts(query())
+    assert "it takes as long and leaves as much" in search_text.second(replace(result, second=result.best))
 
 
 def test_published_layouts_stand_beside_the_best_of_the_search() -> None:

@@ -10,9 +10,13 @@ import pytest
 from core.hardware.accelerators import Accelerator, accelerators, find
 from core.models.catalog import catalog, model_named
 from core.models.flops import flops_per_token
+from core.models.spec_text import EXAMPLE
+from core.planning.applied_layout import applied_layout
 from core.planning.evaluation import Answer, answer
 from core.planning.form.plan_form import plan_from
+from core.planning.memory_estimate import memory_estimate
 from core.planning.nearest_runs import similar_runs
+from core.planning.plan import OWN
 from core.planning.presets import LECTURE, PRESETS
 from core.runs.published import Comparison, compare, compare_all, full_runs, models_with_runs
 from core.runs.scores import predictions, score
@@ -23,10 +27,12 @@ from core.views.flops import text as words_count
 from core.views.flops.charts import flops_by_component, flops_treemap
 from core.views.hardware import text as words_device
 from core.views.plan import text as plan_text
+from core.views.plan import text_memory
 from core.views.report.plan_table import plan_lines
 from core.views.runs import text as words_runs
 from core.views.runs import text_goodput as words_whole
 from core.views.runs.charts import hours_of_a_run
+from core.views.search import text as search_text
 from core.wording import known, percent, signed
 from tests.core.sentence_facts import says
 from tests.every import every
@@ -106,6 +112,17 @@ def test_accelerators_come_in_whole_nodes() -> None:
 def test_answer_names_a_model_and_its_active_parameters() -> None:
     says(plan_text.sentence(planned(model="Mixtral 8x7B")), "Mixtral 8x7B", "12.88B active of 46.7B")
     says(plan_text.sentence(planned(model="Llama 3 8B")), "Llama 3 8B", "8.03B")
+
+
+def test_a_shape_of_ones_own_is_called_the_same_everywhere() -> None:
+    shape = f"{EXAMPLE} experts.count=64 experts.per_token=4 experts.width=2560"
+    plan = plan_from({"model": OWN, "shape": shape, "tokens": "3T", "count": "256"})
+    assert plan.known
+    name = f"{plan.known.name} ({plan.known.sized})"
+    assert " active of " in name
+    says(plan_text.sentence(answer(plan)), name)
+    says(text_memory.sentence(memory_estimate(plan)), name)
+    says(search_text.sentence(applied_layout(plan)), name)
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,16 @@ def test_the_largest_of_a_family_fits_and_the_next_does_not() -> None:
     assert smaller.layers < deep.layers
 
 
+def test_chunks_of_a_stage_take_layers_to_fill_them() -> None:
+    layout = replace(SMALL.layout, pipeline=4, interleave=5, micro_batches=8)
+    setup = replace(SMALL, layout=layout, memory=80e9)
+    deep = largest_of_family(setup, "depth")
+    assert deep is not None
+    assert deep.layers >= LLAMA.layers
+    assert replace(setup, spec=deep).fits
+    assert not replace(setup, spec=replace(deep, layers=deep.layers + 1)).fits
+
+
 OVER = Setup(LLAMA, Layout(data=8, micro_batch=4, micro_batches=4), MEGATRON, ADAM, 8192, 80e9)
 
 

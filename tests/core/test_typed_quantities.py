@@ -8,10 +8,10 @@ from datetime import date
 import pytest
 
 from core.dates import parse_day
-from core.fields import Form
+from core.fields import Field, Form
 from core.planning.calendar.form import DUE
 from core.planning.form.limits import DEADLINE, MOST_DOLLARS
-from core.planning.form.plan_form import PARAMETERS, PLAN_FORM, SEQ_LEN, TRAINED, WITHIN
+from core.planning.form.plan_form import COUNT, PARAMETERS, PLAN_FORM, PRICE, SEQ_LEN, TRAINED, WITHIN
 from core.planning.plan import Limits
 from core.planning.search_texts import parse_batch
 from core.units import Kind, QuantityError, format_quantity, parse_quantity
@@ -58,6 +58,17 @@ READ: list[tuple[str, Kind, float]] = [
     ("0,385", "number", 0.385),
     ("6.300 × 10²⁴ FLOP", "flop", 6.3e24),
     ("６４", "count", 64),
+    ("seven billion", "parameters", 7e9),
+    ("half a trillion", "tokens", 5e11),
+    ("½ T", "tokens", 5e11),
+    ("1½T", "tokens", 1.5e12),
+    ("7x10^9", "parameters", 7e9),
+    ("64x8", "accelerators", 512),
+    ("$6MM", "usd", 6e6),
+    ("5 mln", "usd", 5e6),
+    ("8 Bio.", "tokens", 8e12),
+    ("90 Tage", "seconds", 90 * 86400),
+    ("40 percent", "ratio", 0.4),
 ]
 
 
@@ -125,7 +136,7 @@ def test_a_day_is_read_as_people_write_it(text: str, day: date) -> None:
         ("4/5/2027", "2027-05-04 or 2027-04-05"),
         ("31.02.2027", "not a day of the calendar"),
         ("13/13/2027", "not a day of the calendar"),
-        ("15.04.27", "not a date"),
+        ("15.04.27", r"not a date.*15\.04\.2027"),
         ("tomorrow", "not a date"),
         ("1.1.1970", "out of range"),
     ],
@@ -161,6 +172,51 @@ def test_a_bare_number_of_parameters_or_tokens_is_asked_about() -> None:
             field.parse(text)
         assert field.parse(f"{text} {field.label.lower()}") == float(text)
         assert field.parse("1,024") == 1024
+
+
+@every(
+    ("field", "text", "says"),
+    [
+        (PARAMETERS, "8T tokens", "Those are tokens."),
+        (PARAMETERS, "$6M", "That is money. Did you mean 6M?"),
+        (TRAINED, "2 TB", "Those are bytes. Did you mean 2T?"),
+        (TRAINED, "32B parameters", "Those are parameters."),
+        (PARAMETERS, "70B active", "Did you mean 70B?"),
+        (COUNT, "512 H100", "Did you mean 512?"),
+        (COUNT, "2.048", "Did you mean 2,048?"),
+        (SEQ_LEN, "16.384", "Did you mean 16,384?"),
+        (PARAMETERS, "many", "For example: 70B."),
+        (COUNT, "64 nodes", "For example: 1,024."),
+        (PARAMETERS, "70B-A10B", "For example: 70B."),
+        (WITHIN, "15.04.2199", "days from today"),
+        (DUE, "90", "Did you mean 90 days?"),
+    ],
+)
+def test_what_is_refused_is_named_with_its_nearest_reading(field: Field, text: str, says: str) -> None:
+    with pytest.raises(QuantityError) as refused:
+        field.parse(text)
+    assert says in str(refused.value)
+    if "For example" in says:
+        assert str(refused.value).endswith(says), "no reading is near"
+
+
+def test_an_amount_with_one_reading_is_not_asked_about() -> None:
+    assert MOST_DOLLARS.parse("6000000") == MOST_DOLLARS.parse("6.000.000") == 6e6
+    with pytest.raises(QuantityError, match=r"\$6M"):
+        MOST_DOLLARS.parse("6")
+    for text in ("none", "No limit", ""):
+        assert math.isnan(MOST_DOLLARS.parse(text))
+        assert math.isnan(DEADLINE.parse(text))
+    assert PRICE.parse("$2 per GPU-hour") == (2.0, 2.0)
+    assert PRICE.parse("2.5 to 3") == PRICE.parse("2.50-3") == (2.5, 3.0)
+
+
+def test_a_bare_batch_of_millions_is_asked_about() -> None:
+    for text in ("4,000,000", "2^22"):
+        with pytest.raises(QuantityError, match=r"Did you mean .* tokens"):
+            parse_batch(text)
+        assert parse_batch(f"{text} tokens").in_tokens
+        assert not parse_batch(f"{text} sequences").in_tokens
 
 
 def _opened(form: Form, version: int, **texts: str) -> dict[str, str]:

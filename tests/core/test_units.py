@@ -123,7 +123,7 @@ def test_understood(text: str, kind: Kind, value: float) -> None:
         ("1" * 65, "count", "65 characters"),
         ("1" * 1_000_000, "count", "1,000,000 characters"),
         ("10₂", "count", "not a count"),
-        ("1½", "count", "not a count"),
+        ("1⁄2", "count", "not a count"),
         ("40B parameters", "bytes", "not a size"),
         ("40B tokens/s", "parameters", "not a number of parameters"),
         ("<script>", "count", "not a count"),

@@ -56,6 +56,8 @@ def _due(text: str) -> date | float:
     """The day of a deadline, or days from the start on."""
     if is_day(text) or not text.strip()[:1].isdigit():
         return parse_day(text)
+    if not text.strip()[-1].isalpha():
+        raise QuantityError(f"“{text.strip()}” has no unit. Did you mean {text.strip()} days?")
     return parse_quantity(text, "seconds", low=86400.0, high=3e9, example="2027-10-14 or 90 days") / 86400
 
 
@@ -356,8 +358,8 @@ def described(run: Run) -> str:
     """What a run trains: ``Llama 3.1 405B, 15.6T tokens of 8,192``."""
     plan = run.plan
     shape = plan.known if plan.model == OWN else None
-    count = shape.parameters if shape else plan.parameters
-    size = f"{format_count(count)} parameters" if plan.model in (TYPED, OWN) else plan.model
+    size = f"{format_count(plan.parameters)} parameters" if plan.model == TYPED else plan.model
+    size = f"{shape.name} ({shape.sized})" if shape else size
     return f"{size}, {format_count(plan.tokens)} tokens at {plan.seq_len:,}"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from core.limits import limit
+from core.models.configs.custom import NAME
 from core.planning.comparison.differences import effective_fields, same_value
 from core.planning.comparison.entry import Entry
 from core.planning.form.plan_form import PLAN_FORM, plan_of
@@ -40,7 +41,7 @@ def suggested(texts: Mapping[str, str], among: Collection[Entry] = ()) -> str:
 def _named(plan: Plan) -> str:
     within = plan.limits
     limited = format_money(within.dollars) if within.in_money else format_duration(86400 * within.days, 3)
-    model = {TYPED: format_count(plan.parameters), OWN: "Own shape"}.get(plan.model, plan.model)
+    model = {TYPED: format_count(plan.parameters), OWN: NAME}.get(plan.model, plan.model)
     count = "" if plan.find == "accelerators" else f"{format_count(plan.accelerators)} × "
     parts = (
         "" if plan.find == "parameters" else model,

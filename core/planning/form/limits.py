@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 
-from core.dates import is_day, parse_day
+from core.dates import refuse_day
 from core.fields import Field, choice, optional, quantity
 from core.limits import limit
 from core.number_text import is_money
@@ -23,15 +22,13 @@ OWN_DEADLINE = "due"
 
 _DOLLARS = float(limit("dollars"))
 
+_SURELY_DOLLARS = 1e5
+"""A bare amount from here on is one of dollars: no run costs as many millions."""
+
 
 def _days(text: str) -> float:
     """Days of a typed time."""
-    if is_day(text):
-        days = (parse_day(text) - datetime.now(UTC).date()).days
-        raise QuantityError(
-            f"“{text.strip()}” is {days:,} days from today, and a plan has no day on which it begins. Did you mean "
-            f"{days:,} days? A calendar holds dates."
-        )
+    refuse_day(text)
     if is_money(text):
         raise QuantityError(f"“{text.strip()}” is money, and a deadline is a time. For example: 120 days.")
     return _amount("seconds", 60.0, 86400 * LONGEST_DAYS, "{} days", "120 days")(text) / 86400
@@ -44,6 +41,8 @@ def _amount(kind: Kind, low: float, high: float, meant: str, example: str) -> Ca
     def read(text: str) -> float:
         value = parse_quantity(text, kind, low=low, high=high, example=example)
         typed = text.strip()
+        if kind == "usd" and value >= _SURELY_DOLLARS:
+            return value
         if not (is_money(typed) or typed[-1].isalpha()):
             raise QuantityError(f"“{typed}” has no unit. Did you mean {meant.format(typed)}?")
         return value
@@ -52,7 +51,10 @@ def _amount(kind: Kind, low: float, high: float, meant: str, example: str) -> Ca
 
 
 def _limit(id: str, label: str, read: Callable[[str], float], help: str) -> Field:
-    field = optional(id, label, read, nothing=math.nan, placeholder="none", part=LIMITS, help=help)
+    def take(text: str) -> float:
+        return math.nan if text.strip().lower() in ("none", "no limit") else read(text)
+
+    field = optional(id, label, take, nothing=math.nan, placeholder="none", part=LIMITS, help=help)
     return replace(field, quiet=True)
 
 

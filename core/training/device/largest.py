@@ -66,7 +66,8 @@ def largest_of_family(setup: Setup, by: Scale = "depth") -> TransformerSpec | No
         except LayoutError:
             return False
 
-    least = int(layout.pipeline) if by == "depth" else 1
+    chunks = int(layout.pipeline * layout.interleave)  # embedding and head fill two of them
+    least = max(int(layout.pipeline), chunks - 2) if by == "depth" else 1
     most = limit("model_layers") if by == "depth" else limit("model_dimension") // max(1, spec.hidden)
     size = _largest_of(fits, least, most)
     return _scaled(setup, by, size) if size else None

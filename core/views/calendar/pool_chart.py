@@ -26,6 +26,9 @@ _ROLES = ("parameters", "optimizer", "activations", "sign", "master", "buffers",
 _FAR, _FARTHEST = 2.0, 6.0
 """Days that are drawn, over those of the deadline: as far as every pool's soonest, and no further than that."""
 
+_WIDTH, _LETTER = 800, 7
+"""Pixels of the plot, and of a letter: so much room a name has before its point."""
+
 
 def pools(lines: Sequence[PoolLine], keeps: PlanLimits, due: float, palette: Palette) -> Figure:
     """Every number of every pool by its days and dollars. Those that no other beats in both are filled, the rest are
@@ -78,7 +81,7 @@ def _line(some: Sequence[PoolChoice], on: Sequence[bool], colour: str, size: flo
         },
         "customdata": [
             f"{as_typed(name(choice))}<br>{format_duration(86400 * choice.days, 3)}, {rent(choice.dollars.mid)}"
-            f"<br>{'; '.join(missed(choice.limits)) or 'misses none of them'}"
+            f"<br>{'; '.join(missed(choice.limits)) or 'meets every limit'}"
             for choice in some
         ],
         "hovertemplate": "%{customdata}<extra></extra>",
@@ -115,22 +118,26 @@ def _names(
     high: float,
     palette: Palette,
 ) -> list[dict[str, Any]]:
-    """The name of each pool before the soonest of its points, over one that is late: in bold where a number of it meets
-    every limit."""
+    """The name of each pool before the soonest of its points, over one that is late or has no room before it: in bold
+    where a number of it meets every limit."""
     ends = [(some[-1], line, _ROLES[i]) for i, (line, some) in enumerate(zip(lines, drawn, strict=True)) if some]
     ends.sort(key=lambda end: -end[0].dollars.mid)
     heights = [-_PLOT * end.dollars.mid / size / high for end, _, _ in ends]
     moved = apart(heights, [_LINE] * len(heights))
-    return [
-        label(
-            palette,
-            f"<b>{as_typed(pool_name(line.pool))}</b>" if line.best else as_typed(pool_name(line.pool)),
-            x=end.days,
-            y=end.dollars.mid / size,
-            xanchor="right",
-            xshift=_ASIDE if end.days > reach / 2 else -_ASIDE,
-            yshift=height - to + (_LINE if end.days > reach / 2 else 0),
-            font={"family": SANS, "size": 12, "color": palette.role(role)},
+    rows: list[dict[str, Any]] = []
+    for (end, line, role), height, to in zip(ends, heights, moved, strict=True):
+        text, late = as_typed(pool_name(line.pool)), end.days > reach / 2
+        over = late or end.days / reach * _WIDTH < _LETTER * len(text)
+        rows.append(
+            label(
+                palette,
+                f"<b>{text}</b>" if line.best else text,
+                x=end.days,
+                y=end.dollars.mid / size,
+                xanchor="left" if over and not late else "right",
+                xshift=_ASIDE if late else 0 if over else -_ASIDE,
+                yshift=height - to + (_LINE if over else 0),
+                font={"family": SANS, "size": 12, "color": palette.role(role)},
+            )
         )
-        for (end, line, role), height, to in zip(ends, heights, moved, strict=True)
-    ]
+    return rows

@@ -148,7 +148,9 @@ def _instead(now: PoolChoice, other: PoolChoice | None, terms: str) -> str:
     if other.accelerators == now.accelerators:
         return f"{terms}: as many {accelerator}."
     more = other.dollars.mid - now.dollars.mid
+    same = abs(more) < 1e-3 * now.dollars.mid
     cost = "" if math.isnan(more) else f", {dollars(abs(more))} {'more' if more > 0 else 'less'}"
+    cost = ", for the same money" if same else cost
     return f"{terms}: **{other.accelerators:,}** {accelerator} instead of {now.accelerators:,}{cost}."
 
 

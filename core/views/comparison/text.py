@@ -38,6 +38,7 @@ from core.planning.form.plan_form import (
     STATES,
 )
 from core.planning.form.whole_run import WHOLE
+from core.planning.plan import whole_accelerators
 from core.runs.coverage import unproven
 from core.units import format_bytes, format_count, format_duration, format_quantity
 from core.views.common.markup import unmarked
@@ -389,7 +390,9 @@ def _mfu_of(a: Answer) -> str:
 def _layout(plan: ComparedPlan) -> Cell:
     if plan.memory is None:
         return "cannot be laid out so", ""
-    return laid_out(plan.memory.layout), ""
+    count, layout = whole_accelerators(plan.memory.plan.accelerators), plan.memory.layout
+    idle = count - int(layout.accelerators)
+    return laid_out(layout) + (f" · {idle:,} of {count:,} idle" if idle else ""), ""
 
 
 def input_rows(differings: Sequence[Differing], base: int) -> list[tuple[Cell, list[Cell]]]:

@@ -45,9 +45,7 @@ def size(params: float, model: CatalogModel | None) -> str:
     """What is trained: ``70B parameters``, or the model's name with its count."""
     if model is None:
         return f"**{format_count(params)}** {plural(params, 'parameter')}"
-    if model.mixture:
-        return f"**{model.name}** ({format_count(params)} active of {format_count(model.parameters)} parameters)"
-    return f"**{model.name}** ({format_count(params)} parameters)"
+    return f"**{model.name}** ({model.sized})"
 
 
 def sentence(a: Answer) -> str:
@@ -221,7 +219,7 @@ def steps_and_whole(a: Answer) -> str:
         rate = f"{percent(mfu)} MFU ({percent(_by_6n(a, mfu))} by 6N, without the work of long sequences)"
     if not timed:
         rate = f"{percent(mfu)} of peak, the best matmul, no step being timed"
-    steps = f"**{own_steps(a)}** at {rate}"
+    steps = f"**{own_steps(a)}** at {rate}" + (" in your own layout" if a.plan.own_layout and timed else "")
     if a.published:
         own = len(a.plan.own_runs)
         who = f"your own {plural(own, 'run')} and published ones reach" if own else "published runs reach"

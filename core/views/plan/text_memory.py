@@ -34,8 +34,8 @@ def gib(value: float) -> str:
 def model_of(h: MemoryEstimate) -> str:
     """What is trained: the model's name, or a model of so many parameters."""
     known = h.plan.known
-    if known and h.plan.model != OWN:
-        return f"**{known.name}**"
+    if known:
+        return f"**{known.name}** ({known.sized})" if h.plan.model == OWN else f"**{known.name}**"
     count = format_count(h.parameters)
     return f"A model of **{count}** {plural(h.parameters, 'parameter')}"
 
@@ -404,10 +404,11 @@ def why(h: MemoryEstimate, result: Sequence[Fix], more: int | None, others: Sequ
         if h.too_little_free:
             return f"{share} It fits, but leaves less free than you keep."
         batch, length, layers = largest(h)
-        return (
-            f"{share} It fits. All else as it is{kept_free(h)}, there is room for a micro-batch of up to "
-            f"**{batch:,}**, or sequences of up to **{length:,}** tokens, or up to **{layers:,}** layers of these."
-        )
+        larger = [f"a micro-batch of up to **{batch:,}**"] if batch > int(h.layout.micro_batch) else []
+        larger += [f"sequences of up to **{length:,}** tokens"] if length > h.plan.seq_len else []
+        larger += [f"up to **{layers:,}** layers of these"] if layers > h.spec.layers else []
+        room = f"there is room for {', or '.join(larger)}" if larger else "nothing of it can be larger"
+        return f"{share} It fits. All else as it is{kept_free(h)}, {room}."
     enough = "No change of its layout on these accelerators is enough."
     if result:
         enough = (

@@ -51,9 +51,9 @@ def again(value: int) -> str:
 
 def _model(plan: Plan) -> str:
     known = plan.known
-    if known and plan.model != OWN:
-        return f"**{known.name}**"
-    return f"**{format_count(known.parameters if known else plan.parameters)}**"
+    if known:
+        return f"**{known.name}** ({known.sized})" if plan.model == OWN else f"**{known.name}**"
+    return f"**{format_count(plan.parameters)}**"
 
 
 def _cluster(request: SearchRequest, idle: int = 0) -> str:
@@ -128,6 +128,7 @@ def second(result: SearchResult) -> str:
     less = float(best.memory.total) - float(other.memory.total)
     room = f"leaves {gib(abs(less))} {'more' if less > 0 else 'less'}" if abs(less) > 2**20 else "leaves as much memory"
     pace = f"takes {longer(slower)}" if slower >= 0 else f"is {percent(-slower)} faster"
+    pace = "takes as long" if abs(slower) < 5e-4 else pace
     return f"**Second:** {degrees(other.layout)}, {rest(other.layout)}; it {pace} and {room}."
 
 
@@ -323,7 +324,8 @@ def size_rows(results: Sequence[ClusterResult]) -> list[tuple[str, ...]]:
 
 
 def scaling(results: Sequence[ClusterResult], deadline: float) -> str:
-    """How far more accelerators help, and the fewest that keep the deadline: days, NaN where there is none."""
+    """How far more accelerators help, and the first size that keeps the deadline as surely as the plan wants it kept:
+    days, NaN where there is none."""
     if not results:
         return "**No cluster of these sizes holds it.**"
     first, last = results[0], results[-1]
@@ -334,8 +336,10 @@ def scaling(results: Sequence[ClusterResult], deadline: float) -> str:
     )
     if math.isnan(deadline):
         return text
-    enough = next((result for result in results if result.answer.middle.days <= deadline), None)
-    within = format_duration(86400 * deadline, 3)
+    keeps = first.answer.plan.keeps
+    sure = "" if keeps.level == 0.5 else f" at {keeps.certainty}"
+    enough = next((one for one in results if one.answer.range_of("days").quantile(keeps.level) <= deadline), None)
+    within = f"{format_duration(86400 * deadline, 3)}{sure}"
     if enough is None:
         return f"{text} All of them take longer than {within}."
     return f"{text} **{enough.accelerators:,}** are the first that take at most {within}."
