@@ -191,7 +191,7 @@ def test_a_typed_number_beside_a_config_is_nowhere() -> None:
     """Also where a link says both."""
     with downloads() as made:
         app = opened(PARALLEL, {**SMALL, "model": OWN_MODEL, "shape": SHAPE, "n": "31.4B", "count": "512", **OPEN})
-        assert answer(app).startswith("111.7B on 512 × H100 SXM")
+        assert answer(app).startswith("Your model (111.7B parameters) on 512 × H100 SXM")
         assert "31.4B" not in stripped(said_on(app))
         for ending in ("html", "csv", "md", "json", "py"):
             assert b"31.4B" not in made[ending]()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -56,7 +57,8 @@ def test_a_config_beside_a_typed_number(shape: str) -> None:
     assert size != "30B"
     at = applied_layout(plan)
     headline, result = search_text.sentence(at), search_layouts(at.request)
-    assert headline.startswith(f"**{size}** on **512 × H100 SXM**")
+    model, _, _ = headline.partition(" on **512 × H100 SXM**")
+    assert re.search(rf"[( ]{re.escape(size)} parameters\)$", model), model
     for text in (
         headline,
         search_text.nothing_fits(plan, at.request, result, ()),

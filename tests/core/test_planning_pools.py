@@ -427,10 +427,10 @@ def test_a_limit_that_nothing_meets_names_the_nearest() -> None:
 
 
 def test_terms_that_cost_the_same_say_so() -> None:
-    """At a typed MFU any number of accelerators takes the same hours."""
+    """At a typed MFU any number of accelerators takes the same hours; the fewest may be surer than they have to be."""
     typed = plan_from({"n": "30B", "tokens": "5T", "count": "512", "mfu": "40%"})
-    found = choose_pools((Run("", typed),), Fleet("H100 SXM", 512, pools=OPEN), START, DUE, replace(Prices(), kwh=0.08))
-    says(text_pools.terms(found, typed), "A week more", "for the same money")
+    found = choose_pools((Run("", typed),), Fleet("H100 SXM", 512, pools=OPEN), START, DUE, Prices())
+    says(text_pools.terms(found, typed), "A week more", "for the same money", "60 %", "as many B200")
 
 
 def test_the_name_of_a_pool_has_room_before_its_first_point() -> None:

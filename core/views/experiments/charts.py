@@ -47,7 +47,14 @@ def _bars(
             barmode="stack",
             bargap=0.4,
             showlegend=len(parts) > 1,
-            legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
+            legend={
+                "orientation": "h",
+                "y": 1,
+                "yanchor": "bottom",
+                "x": 0,
+                "traceorder": "normal",
+                "font": {"family": SANS, "size": 12},
+            },
             xaxis=axis(palette, title, range=[0, top], fixedrange=True),
             yaxis=axis(
                 palette,
@@ -140,7 +147,7 @@ def _loss(found: Found, palette: Palette) -> Figure:
             height=_HIGH,
             margin={"l": 8, "r": 8, "t": 32, "b": 8},
             xaxis=axis(palette, "step", showgrid=False, fixedrange=True),
-            yaxis=axis(palette, "loss", type="log", dtick=3, exponentformat="power", fixedrange=True),
+            yaxis=axis(palette, "loss", type="log", dtick=3, exponentformat="e", fixedrange=True),
             annotations=[
                 label(
                     palette,
