@@ -24,6 +24,10 @@ _TENSORS = 12.0
 _LOCAL_BYTES = 8.0
 """Moved per parameter of a rank whatever its share of the update: gradients cleared, scaled and their norm taken."""
 
+_FULL_NODE, _ALONE = 8.0, 4.5
+"""Accelerators that share a host where the published rate was taken, and times that rate that one has for itself:
+DeepSpeed 0.19 and 16 cores, on one H100, updated 1.24B parameters in 0.48 s, or 72 GB/s."""
+
 
 class Exchange:
     """Data parallelism of each layout: parameters of the fullest stage's rank, and who shares them."""
@@ -125,4 +129,8 @@ class Exchange:
         updated = updated + self.experts / pick(divided, self.expert_shards, 1.0)
         local = _LOCAL_BYTES * self.states.trained * (self.dense + self.experts) / self.speeds.memory
         moved = each * updated
-        return local + moved * pick(d.offload > 0, 1 / self.c.host, 1 / self.speeds.memory)
+        if not np.any(d.offload > 0):
+            return local + moved / self.speeds.memory
+        beside = np.minimum(d.tensor * d.pipeline * d.replicas, self.speeds.domain)
+        host = self.c.host * np.minimum(_ALONE, _FULL_NODE / beside)
+        return local + moved * pick(d.offload > 0, 1 / host, 1 / self.speeds.memory)

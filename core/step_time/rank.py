@@ -46,6 +46,9 @@ _HALVED = 2.0 * WIDE / 4.0
 """Bytes per element in which its later passes copy half of the queries, or of keys and values, so that they lie
 together: read and written, of each in half of the passes; backward outputs and their gradients go with the queries."""
 
+_SCALED, _SUMMED = 2.0, 3.0
+"""Times that scaling a tensor, and adding two, read or write one of its size."""
+
 _CAST_BYTES = 4.0
 
 
@@ -181,6 +184,19 @@ class Rank:
         """Seconds per token of operations on single elements that move so many bytes."""
         slow = self.c.written_out if self.how.written_out else 1.0
         return slow * self.c.elementwise * size / self.speeds.memory
+
+    def beside(self) -> tuple[Any, Any]:
+        """Seconds per token, forward and backward, of what adapters add to results and to gradients of inputs, each in
+        an operation of its own."""
+        partly = self.how.partly
+        if partly is None or not self.how.written_out:
+            return 0.0, 0.0
+        t, size = self.d.tensor, partly.wide or WIDE
+        out, into = (sum(a.times * getattr(a, side) for a in partly.adapters) for side in ("out", "into"))
+        added = _SCALED + _SUMMED
+        return self._moved(size * added * out / t), partly.active * self._moved(
+            size * (_SCALED * out + _SUMMED * into) / t
+        )
 
     def elements(self) -> Any:
         """Seconds per token of operations on single elements, casts and the sorting of tokens."""

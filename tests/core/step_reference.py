@@ -32,7 +32,7 @@ class Reference:
         self.rate = self.peak * self.c.matmul16
         self.memory = cluster.accelerator.bandwidth * self.c.bandwidth
         self.inside, self.between = cluster.link_inside * self.c.inside, cluster.link_between * self.c.between
-        self.host = 0.8 * {"5.0 x16": 63.0e9, "4.0 x16": 31.5e9}[cluster.accelerator.pcie]
+        self.host = 0.87 * {"5.0 x16": 63.0e9, "4.0 x16": 31.5e9}[cluster.accelerator.pcie]
         self.tokens = layout.micro_batch * seq_len / layout.context
         self.of = self._parts(seq_len)
 
@@ -247,4 +247,5 @@ class Reference:
             data += share * across / self.group(groups, t * shards)
         split = (shards, routed_shards) if lay.zero else (1, 1)
         moved = (2 * 12 + 2 + 2) * (own / split[0] + routed / split[1])
-        return data, 8 * (own + routed) / self.memory + moved / (c.host if lay.offload else self.memory)
+        host = c.host * min(4.5, 8 / min(lay.accelerators, self.cluster.per_node))
+        return data, 8 * (own + routed) / self.memory + moved / (host if lay.offload else self.memory)

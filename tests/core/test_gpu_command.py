@@ -6,6 +6,7 @@ import csv
 import json
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,7 +49,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def on_cpu(case: Case) -> Case:
-    return replace(case, sequences=2, seq_len=32, compiled=False)
+    """As small, its frozen weights as they are: four bits take a library of CUDA's."""
+    return replace(case, sequences=2, seq_len=32, compiled=False, layers=min(case.layers, 1), frozen="bf16")
 
 
 def test_cases_are_plans_of_one_device() -> None:
@@ -115,17 +117,23 @@ def test_a_row_of_evidence_is_read_as_the_step_that_it_is(tmp_path: Any) -> None
         assert (run.running.software, run.policy) == ("compiled" if case.compiled else "eager", case.policy)
 
 
-def test_steps_measured_here_are_met() -> None:
-    """By the datasheet alone, each within a sixth, half of them within 9 %."""
-    rows = {row["model"]: float(row["step_time_s"]) for row in read_rows(command.TABLE)}
-    off = {
-        case.name: predicted(case, "H100 SXM", None).seconds / rows[case.name] - 1
-        for case in CASES
-        if case.name in rows
-    }
-    assert len(off) >= 10
+HELD_OUT = Path(__file__).parents[1] / "data" / "steps_h200.csv"
+"""The same cases on one H200, from which nothing was fitted."""
+
+
+@pytest.mark.parametrize("card", ["H100 SXM", "H200 SXM"])
+def test_steps_measured_here_are_met(card: str) -> None:
+    """By the datasheet alone each within a sixth, half of them within 8 %: small batches that wait for their host,
+    adapters, and frozen weights in four bits among them; every peak within a fifth."""
+    by_name = {case.name: case for case in CASES}
+    with HELD_OUT.open(encoding="utf-8") as file:
+        rows = [row for row in (*read_rows(command.TABLE), *csv.DictReader(file)) if row["accelerator"] == card]
+    said = [(row, predicted(by_name[row["model"]], card, None)) for row in rows]
+    assert len(said) >= 14
+    off = {row["model"]: found.seconds / float(row["step_time_s"]) - 1 for row, found in said}
     assert all(abs(each) < 1 / 6 for each in off.values()), off
-    assert sorted(map(abs, off.values()))[len(off) // 2] < 0.09, off
+    assert sorted(map(abs, off.values()))[len(off) // 2] < 0.08, off
+    assert all(abs(found.peak_bytes / float(row["peak_bytes"]) - 1) < 0.22 for row, found in said)
 
 
 def test_what_goes_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from core.training.device.costs import flop_redone, step_cost
 from core.training.device.derivation import explain_device
 from core.training.device.host import BUFFERS, host_memory
 from core.training.device.largest import largest_micro_batch, largest_of_family, largest_seq_len
-from core.training.device.peak import CLASSES, through_one_step
+from core.training.device.peak import CLASSES, deepspeed_setup, deepspeed_update, foreach_update, through_one_step
 from core.training.device.setup import Setup
 from core.training.device.traffic import traffic_per_step
 from core.training.layout import Layout, LayoutError, Module, Recompute, recomputation
@@ -269,7 +269,7 @@ def test_of_weights_on_the_host_a_layer_or_two_and_the_ends_are_here(data: int) 
         for way in (1, 2)
     )
     size = 2 * 2 * 2 * (layers + ends / 2) / data  # of the ends the larger one
-    assert there.data - alone.data == pytest.approx(size / (0.8 * 63e9), rel=1e-3)
+    assert there.data - alone.data == pytest.approx(size / (0.87 * 63e9), rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -338,3 +338,29 @@ def test_tokenised_text_takes_the_smallest_whole_number_that_holds_the_vocabular
     assert token_bytes(15e12, token_width(128_256)) == 60e12
     assert token_width(65_536) == 2
     assert token_width(65_537) == 4
+
+
+def test_bytes_that_stand_outside_a_step_are_those_measured() -> None:
+    """On one H100 with a Llama of 1,235,814,400 parameters: DeepSpeed 0.19 held 10.00 bytes a parameter while it took
+    the model over and 22.06 while it updated, torch's Adam 23.08 GiB of fp32 weights in an update of all at once."""
+    spec = CATALOG["Llama 3.2 1B"].spec
+    assert parameters(spec).total == 1_235_814_400
+    lean = replace(SMALL, spec=spec, layout=Layout(zero=2), policy=LEAN, seq_len=512, runtime=TENSORS_ONLY)
+    held = lean.device_memory
+    assert deepspeed_setup(held, 1) / 1_235_814_400 == pytest.approx(10.00, rel=1e-3)
+    assert deepspeed_update(held, 1) / 1_235_814_400 == pytest.approx(22.06, rel=3e-3)
+    wide = replace(lean, layout=Layout(recompute=2), policy=AUTOCAST)
+    assert foreach_update(wide.device_memory) / 2**30 == pytest.approx(23.08, rel=3e-3)
+
+
+def test_a_card_by_itself_has_its_host_to_itself() -> None:
+    """0.48 s for 1.24B parameters were measured with DeepSpeed on 16 cores; eight that share a host take longer."""
+    spec = CATALOG["Llama 3.2 1B"].spec
+
+    def update(cards: int) -> float:
+        lay = Layout(data=cards, zero=1, offload=1)
+        return cards * float(step_time(spec, cluster(find("H100 SXM"), cards), lay, seq_len=512).optimizer)
+
+    assert update(1) == pytest.approx(0.48, rel=0.15)
+    assert update(8) > 2 * update(1)
+    assert update(16) == pytest.approx(update(8), rel=0.05)

@@ -116,13 +116,14 @@ def evidence(row: Row, accelerator: str, day: str) -> dict[str, str]:
         "zero_fsdp": "none (ZeRO-0)",
         "micro_batch_size": str(case.sequences),
         "global_batch_seqs": str(case.sequences),
-        "recompute": "full" if case.recompute else "none",
+        "recompute": case.recompute,
         "step_time_s": f"{got.seconds:.4g}",
         "peak_bytes": f"{got.peak_bytes:.4g}",
         "software": "compiled" if case.compiled else "eager",
         "implementation": case.texts["impl"],
         "policy": case.policy,
         "adapters": str(case.rank),
+        "frozen": case.frozen,
         "shape": case.texts["shape"],
         "source": f"make gpu, {day}, torch {got.torch}",
     }
@@ -183,7 +184,8 @@ def main() -> None:
     with (arguments.out / f"{TABLE}.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(evidence(row, known[0].name, day) for row in found if row.measured)
+        kept = [row for row in found if row.measured and row.case.published]
+        writer.writerows(evidence(row, known[0].name, day) for row in kept)
     print(f"{time.monotonic() - begun:.0f} s in all; written to {arguments.out}")
 
 

@@ -13,8 +13,11 @@ from core.models.spec_text import write_spec
 from core.planning.applied_layout import applied_layout
 from core.planning.form.measured_rates import with_measured_rates
 from core.planning.form.plan_form import PLAN_FORM, plan_of
+from core.training.device.peak import foreach_update
+from core.training.layout import BY_MODULE, RECOMPUTES
 
 AUTOCAST, BF16 = "fp32, bf16 autocast", "bf16 throughout"
+NF4 = "nf4, double"
 
 _ALONE = {"count": "1", "lay": "own", "zero": "0", "ctx": "0 GB", "frag": "0%", "free": "0%"}
 """One device, and no bytes but those of tensors, which is what the allocator tells."""
@@ -67,15 +70,20 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """One step. compiled: by torch.compile. rank: of adapters on every linear layer, 0 where all is trained."""
+    """One step. compiled: by torch.compile. recompute: "full" or the module; layers: of how many, 0 for all.
+    rank: of adapters on every linear layer, 0 where all is trained. frozen: how the others are stored.
+    fused: whether AdamW updates in one kernel, or as torch does unasked: operation by operation on all tensors."""
 
     model: str
     sequences: int
     seq_len: int
     policy: str
     compiled: bool = False
-    recompute: bool = False
+    recompute: str = "none"
+    layers: int = 0
     rank: int = 0
+    frozen: str = "bf16"
+    fused: bool = True
 
     @property
     def name(self) -> str:
@@ -85,15 +93,28 @@ class Case:
             f"{self.sequences} × {self.seq_len:,}",
             self.policy,
             "compiled" if self.compiled else "eager",
-            *(["recomputed"] if self.recompute else []),
+            *([f"recomputed {self._again}".strip()] if self.recompute != "none" else []),
             *([f"LoRA {self.rank}"] if self.rank else []),
+            *([self.frozen] if self.frozen != "bf16" else []),
+            *([] if self.fused else ["AdamW foreach"]),
         ]
         return ", ".join(parts)
 
     @property
+    def published(self) -> bool:
+        """Whether a row of evidence can say all of it."""
+        return self.fused and not self.layers and self.recompute in ("none", "full")
+
+    @property
+    def _again(self) -> str:
+        what = "" if self.recompute == "full" else self.recompute
+        return f"{what} {self.layers} layers".strip() if self.layers else what
+
+    @property
     def texts(self) -> dict[str, str]:
         """The fields of the plan."""
-        trained = {"ft": "adapters", "rank": str(self.rank)} if self.rank else {}
+        trained = {"ft": "adapters", "rank": str(self.rank), "frozen": self.frozen} if self.rank else {}
+        named = {} if self.recompute in RECOMPUTES else {"rc": BY_MODULE, "rcm": self.recompute}
         return {
             "model": "Own (config.json)",
             "shape": write_spec(from_hf_config(json.dumps(MODELS[self.model]))),
@@ -101,7 +122,9 @@ class Case:
             "mbs": str(self.sequences),
             "gb": f"{self.sequences} sequences",
             "prec": self.policy,
-            "rc": "full" if self.recompute else "none",
+            "rc": self.recompute,
+            "rcn": str(self.layers) if self.layers else "",
+            **named,
             **_ALONE,
             **_SOFTWARE[self.compiled],
             **trained,
@@ -111,18 +134,25 @@ class Case:
 CASES: tuple[Case, ...] = (
     Case("Llama 1.2B", 4, 2048, AUTOCAST),
     Case("Llama 1.2B", 4, 2048, AUTOCAST, compiled=True),
-    Case("Llama 1.2B", 4, 2048, AUTOCAST, recompute=True),
+    Case("Llama 1.2B", 4, 2048, AUTOCAST, recompute="full"),
     Case("Llama 1.2B", 4, 2048, BF16),
     Case("narrow 0.5B", 8, 2048, AUTOCAST),
     Case("narrow 0.5B", 16, 2048, AUTOCAST, compiled=True),
     Case("mixture 1B", 4, 2048, BF16),
     Case("mixture 1B", 16, 2048, BF16, compiled=True),
     Case("Llama 1.2B", 4, 2048, BF16, rank=16),
-    Case("Llama 8B", 2, 2048, BF16, recompute=True, rank=16),
-    Case("Llama 1.2B", 1, 16_384, AUTOCAST, recompute=True),
-    Case("Llama 8B", 1, 2048, BF16, recompute=True),
+    Case("Llama 8B", 2, 2048, BF16, recompute="full", rank=16),
+    Case("Llama 1.2B", 1, 16_384, AUTOCAST, recompute="full"),
+    Case("Llama 8B", 1, 2048, BF16, recompute="full"),
     Case("Llama 8B", 4, 2048, BF16),
     Case("mixture 1B", 4, 2048, BF16, compiled=True),
+    Case("Llama 8B", 1, 2048, BF16, recompute="full", rank=16, frozen=NF4),
+    Case("Llama 8B", 4, 2048, BF16, rank=16, frozen=NF4),
+    Case("Llama 1.2B", 4, 2048, AUTOCAST, recompute="full", layers=8),
+    Case("Llama 1.2B", 4, 2048, AUTOCAST, recompute="mlp"),
+    Case("Llama 1.2B", 1, 512, AUTOCAST, recompute="full"),
+    Case("Llama 1.2B", 1, 512, AUTOCAST, recompute="full", fused=False),
+    Case("Llama 8B", 1, 512, BF16, recompute="full", fused=False),
 )
 """From the most asked to the largest, which may not fit."""
 
@@ -144,4 +174,5 @@ def predicted(case: Case, accelerator: str, record: Record | None) -> Predicted:
     if form.problems:
         raise ValueError([problem.message for problem in form.problems])
     found = applied_layout(plan_of(form)).result
-    return Predicted(found.seconds, found.low, found.high, float(found.memory.total))
+    updating = 0.0 if case.fused else foreach_update(found.memory)
+    return Predicted(found.seconds, found.low, found.high, max(updating, float(found.memory.total)))

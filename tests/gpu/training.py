@@ -19,11 +19,12 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 from transformers import AttentionInterface, AutoConfig, AutoModelForCausalLM
 from transformers.masking_utils import AttentionMaskInterface
 
 from core.training.precision import POLICIES
-from tests.gpu.cases import BF16, MODELS, Case
+from tests.gpu.cases import BF16, MODELS, NF4, Case
 
 WARM_STEPS, SECONDS, MOST_STEPS, LEAST_STEPS = 3, 2.0, 30, 5
 
@@ -51,7 +52,8 @@ class Adapter(nn.Module):
 
     def __init__(self, linear: nn.Linear, rank: int) -> None:
         super().__init__()
-        like = {"device": linear.weight.device, "dtype": linear.weight.dtype}
+        wide = linear.weight.dtype if linear.weight.is_floating_point() else torch.bfloat16
+        like = {"device": linear.weight.device, "dtype": wide}
         self.linear = linear
         self.a = nn.Parameter(torch.randn(rank, linear.in_features, **like) * linear.in_features**-0.5)
         self.b = nn.Parameter(torch.zeros(linear.out_features, rank, **like))
@@ -73,13 +75,50 @@ AttentionInterface.register(CAUSAL, causal)
 AttentionMaskInterface.register(CAUSAL, lambda *_, **__: None)
 
 
-def with_adapters(model: nn.Module, rank: int) -> None:
+def in_nf4(linear: nn.Linear) -> nn.Linear:
+    """A layer with its weight in four bits and its scales in eight, by bitsandbytes, which must be there."""
+    from bitsandbytes.nn import Linear4bit, Params4bit
+
+    sizes = linear.in_features, linear.out_features
+    narrow = Linear4bit(*sizes, bias=False, compute_dtype=torch.bfloat16, quant_type="nf4", device="meta")
+    weight = linear.weight.detach().cpu()
+    narrow.weight = Params4bit(weight, requires_grad=False, quant_type="nf4", compress_statistics=True, module=narrow)
+    return narrow.to(linear.weight.device)
+
+
+def with_adapters(model: nn.Module, rank: int, frozen: str) -> None:
     """Freeze a model and give every linear layer but the head an adapter."""
     model.requires_grad_(False)
     linear = [(n, m) for n, m in model.named_modules() if isinstance(m, nn.Linear) and n != "lm_head"]
     for name, module in linear:
         owner, _, own = name.rpartition(".")
-        setattr(model.get_submodule(owner), own, Adapter(module, rank))
+        setattr(model.get_submodule(owner), own, Adapter(in_nf4(module) if frozen == NF4 else module, rank))
+
+
+class Again(nn.Module):
+    """A module whose forward runs once more in backward, for what is inside it."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """What the module makes of it."""
+        return checkpoint(self.module, x, use_reentrant=False)
+
+
+def recomputing(model: Any, case: Case) -> None:
+    """Have backward compute again what the case names: the first of its layers, or modules of each."""
+    layers = model.model.layers
+    if case.recompute == "full":
+        with warnings.catch_warnings():  # the newer name is not in the versions of 2025
+            warnings.simplefilter("ignore", FutureWarning)
+            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        for number, layer in enumerate(layers if case.layers else ()):
+            layer.gradient_checkpointing = number < case.layers
+        return
+    for layer in layers:
+        setattr(layer, case.recompute, Again(getattr(layer, case.recompute)))
 
 
 def built(case: Case, device: str) -> Any:
@@ -91,11 +130,9 @@ def built(case: Case, device: str) -> Any:
         model = AutoModelForCausalLM.from_config(config, attn_implementation=CAUSAL, dtype=dtype, **more).train()
     model.config.use_cache = False
     if case.rank:
-        with_adapters(model, case.rank)
-    if case.recompute:
-        with warnings.catch_warnings():  # the newer name is not in the versions of 2025
-            warnings.simplefilter("ignore", FutureWarning)
-            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        with_adapters(model, case.rank, case.frozen)
+    if case.recompute != "none":
+        recomputing(model, case)
         if case.rank:
             model.enable_input_require_grads()
     return model
@@ -105,7 +142,7 @@ def stepper(case: Case, device: str) -> Callable[[], None]:
     """One step, ready to be called."""
     model = built(case, device)
     trained = [weight for weight in model.parameters() if weight.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=1e-6, fused=True)
+    optimizer = torch.optim.AdamW(trained, lr=1e-6, fused=case.fused or None)
     vocab = int(MODELS[case.model]["vocab_size"])
     tokens = torch.randint(1, vocab, (case.sequences, case.seq_len), device=device)
     wanted = functional.pad(tokens[:, 1:], (0, 1), value=-100).flatten()

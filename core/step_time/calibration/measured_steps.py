@@ -32,6 +32,7 @@ from core.step_time.calibration.sources import (
 from core.step_time.parts import Running
 from core.training.activations.tensors import Implementation
 from core.training.layout import Layout
+from core.training.trained import EVERYTHING, Trained
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class StepRun:
     group: key of the source, for leaving one out; each release of a vendor's table is one.  stack: the software.
     release: of the vendor's container, empty where there is none.  memory_bytes: of the fullest accelerator, NaN where
     the row has none; reading: what was read.  policy: precision of the model states, empty where it is the
-    usual one.  adapters: their rank, where nothing else is trained; 0 where all is.
+    usual one.  trained: what of the model is.
     """
 
     name: str
@@ -64,7 +65,7 @@ class StepRun:
     memory_bytes: float
     reading: Reading
     policy: str
-    adapters: int
+    trained: Trained
 
     @property
     def sequences(self) -> int:
@@ -153,8 +154,13 @@ def _read(row: Mapping[str, str], source: Source) -> StepRun:
         memory_bytes=_memory(row, source),
         reading=source.reading,
         policy=row.get("policy", ""),
-        adapters=whole(row.get("adapters", "")),
+        trained=_trained(row),
     )
+
+
+def _trained(row: Mapping[str, str]) -> Trained:
+    rank = whole(row.get("adapters", ""))
+    return Trained("adapters", rank, frozen=row["frozen"]) if rank else EVERYTHING
 
 
 def _memory(row: Mapping[str, str], source: Source) -> float:

@@ -11,7 +11,6 @@ from core.training.device.buffers import MEASURED, TENSORS_ONLY, Runtime
 from core.training.device.memory import DeviceMemory, memory_per_device
 from core.training.optimizers import find_optimizer
 from core.training.precision import BF16, PrecisionPolicy, find_policy
-from core.training.trained import EVERYTHING, Trained
 
 _RUNTIME: Mapping[Reading, Runtime] = {
     "process": MEASURED,
@@ -37,7 +36,7 @@ def account(run: StepRun) -> DeviceMemory:
         seq_len=run.seq_len,
         implementation=run.implementation,
         runtime=_RUNTIME[run.reading],
-        trained=Trained(method="adapters", rank=run.adapters) if run.adapters else EVERYTHING,
+        trained=run.trained,
     )
 
 

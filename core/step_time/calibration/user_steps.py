@@ -20,6 +20,7 @@ from core.step_time.parts import TUNINGS
 from core.step_time.software import running_on, written_with
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.layout import RECOMPUTES, Layout
+from core.training.trained import EVERYTHING
 
 TABLE = "step_runs_users"
 
@@ -72,5 +73,5 @@ def _read(row: Mapping[str, str]) -> StepRun:
         memory_bytes=math.nan,
         reading="reserved",
         policy="",
-        adapters=0,
+        trained=EVERYTHING,
     )

@@ -29,6 +29,19 @@ def foreach_update(memory: DeviceMemory) -> float:
     return float(memory.states + memory.optimizer_state / 2 + memory.runtime)
 
 
+def deepspeed_setup(memory: DeviceMemory, shards: float) -> float:
+    """Bytes while DeepSpeed's ZeRO-1 or 2 takes a model over: its 16-bit weights twice, as they were and in one piece,
+    and a rank's shard of them once more beside its copy in fp32 [deepspeed/runtime/zero/stage_1_and_2.py; 10 bytes a
+    parameter measured on one rank]."""
+    return float(memory.parameters * (2 + 1 / shards) + memory.master_weights + memory.runtime)
+
+
+def deepspeed_update(memory: DeviceMemory, shards: float) -> float:
+    """Bytes while it updates: beside all states a rank's shard of gradients in one piece, in 16 bits and in fp32
+    [same; 22 bytes a parameter measured on one rank]."""
+    return float(memory.states + 3 * memory.parameters / shards + memory.runtime)
+
+
 @dataclass(frozen=True, slots=True)
 class StepCurve:
     """Bytes by class at every point of one step.

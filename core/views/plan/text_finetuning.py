@@ -7,7 +7,8 @@ import math
 from core.planning.fine_tuning.estimate import PRINTED, PRINTED_NF4, Pace, trained_parameters
 from core.planning.memory_estimate import MemoryEstimate
 from core.step_time.software import EAGER
-from core.training.device.peak import foreach_update
+from core.training.device.peak import deepspeed_setup, deepspeed_update, foreach_update
+from core.training.layout import degrees_of
 from core.units import format_count, format_quantity, significant
 from core.views.plan.text_memory import gib, kept_free
 from core.wording import percent
@@ -63,16 +64,26 @@ def taken(h: MemoryEstimate, found: Pace | None) -> str:
 
 
 def update(h: MemoryEstimate) -> str:
-    """That an update of all tensors at once is the fullest moment, where torch's own Adam makes one; else empty."""
-    how, held = h.plan.compute_options, foreach_update(h.device_memory)
-    apart = how.in_backward or how.paged or h.layout.offload or h.plan.software != EAGER.id
-    if apart or h.optimizer.name not in ("Adam", "AdamW") or held <= h.total:
+    """What is fuller than any moment of the step in usual programs: an update of all tensors at once, or what
+    DeepSpeed copies; empty where nothing is."""
+    how, memory, layout = h.plan.compute_options, h.device_memory, h.layout
+    if how.in_backward or how.paged or layout.offload or h.plan.software != EAGER.id:
+        return ""
+    if int(layout.zero) in (1, 2):
+        shards = float(degrees_of(layout).shards)
+        found = {"takes the model over": deepspeed_setup(memory, shards), "updates": deepspeed_update(memory, shards)}
+        who = "**DeepSpeed’s ZeRO-1 and 2** hold copies" if memory.master_weights else ""
+    else:
+        found = {"updates": foreach_update(memory)}
+        adam = h.optimizer.name in ("Adam", "AdamW")
+        who = (
+            f"**Without `fused=True`** torch’s own {h.optimizer.name} makes roots of all second moments" if adam else ""
+        )
+    when, held = max(found.items(), key=lambda item: item[1])
+    if not who or held <= h.total:
         return ""
     much = ", which is **more than there is**" if held > h.usable else ""
-    return (
-        f"**Without `fused=True`** torch’s own {h.optimizer.name} makes roots of all second moments at once: "
-        f"{gib(held)} while it updates{much}."
-    )
+    return f"{who}: {gib(held)} while it {when}{much}."
 
 
 def _time(minutes: float) -> str:
