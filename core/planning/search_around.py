@@ -18,7 +18,7 @@ from core.search.cluster_sizes import sizes_with_plans
 from core.search.constraints import Pin, Range, SpaceError
 from core.search.request import SearchRequest
 from core.search.result import LayoutResult
-from core.training.layout import OFFLOADS, Layout, LayoutError, layers_of, named_modules, recompute_name
+from core.training.layout import OFFLOAD_NAMES, Layout, LayoutError, layers_of, named_modules, recompute_name
 
 _SIZES = 3
 """Clusters tried on each side, each twice as large as the one before."""
@@ -127,7 +127,7 @@ def layout_texts(layout: Layout) -> dict[str, str]:
     named, some = named_modules(layout.recompute), int(layers_of(layout.recompute))
     texts |= {"rc": recompute_name(layout.recompute), **({"rcm": " ".join(named)} if named else {})}
     texts["rcn"] = f"groups of {-some}" if some < 0 else f"{some}" if some else ""
-    texts["off"] = next(name for name, way in OFFLOADS.items() if way == layout.offload)
+    texts["off"] = OFFLOAD_NAMES[int(layout.offload)]
     return texts | {"sp": str(bool(layout.sequence_parallel)).lower()}
 
 

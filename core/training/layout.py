@@ -121,6 +121,9 @@ def share_again(recompute: Counts, layers: Any) -> Any:
 OFFLOADS: Mapping[str, int] = MappingProxyType({"none": 0, "optimizer": 1, "optimizer and parameters": 2})
 """What of the states lives in the host's memory, by name."""
 
+OFFLOAD_NAMES = tuple(OFFLOADS)
+"""The names in the order of their numbers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:

@@ -16,7 +16,7 @@ from core.training.activations.tensors import FUSED, IMPLEMENTATIONS
 from core.training.layout import (
     BY_MODULE,
     MODULES,
-    OFFLOADS,
+    OFFLOAD_NAMES,
     RECOMPUTES,
     recomputation,
 )
@@ -164,7 +164,7 @@ SHARD_GROUP = optional(
 OFFLOAD = choice(
     "off",
     "Offload",
-    tuple(OFFLOADS),
+    OFFLOAD_NAMES,
     "none",
     part=LAYOUT,
     help="What lives in the host’s memory. **optimizer**: its state and master weights, which are updated there. "

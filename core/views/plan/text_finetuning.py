@@ -72,7 +72,7 @@ def update(h: MemoryEstimate) -> str:
     if int(layout.zero) in (1, 2):
         shards = float(degrees_of(layout).shards)
         found = {"takes the model over": deepspeed_setup(memory, shards), "updates": deepspeed_update(memory, shards)}
-        who = "**DeepSpeed’s ZeRO-1 and 2** hold copies" if memory.master_weights else ""
+        who = "**DeepSpeed** makes copies" if memory.master_weights else ""
     else:
         found = {"updates": foreach_update(memory)}
         adam = h.optimizer.name in ("Adam", "AdamW")

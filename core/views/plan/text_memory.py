@@ -16,7 +16,7 @@ from core.training.device.largest import largest_micro_batch, largest_seq_len
 from core.training.device.memory import DeviceMemory
 from core.training.device.peak import StepCurve
 from core.training.device.traffic import Traffic
-from core.training.layout import OFFLOADS, Layout, LayoutError, recompute_name
+from core.training.layout import OFFLOAD_NAMES, Layout, LayoutError, recompute_name
 from core.training.memory import states_per_parameter
 from core.training.optimizers import find_optimizer
 from core.training.trained import TrainedError
@@ -145,7 +145,7 @@ def _named(field: str, value: int) -> str:
     """A value of a layout's field as a form has it."""
     if field == "recompute":
         return recompute_name(value)
-    return next(name for name, way in OFFLOADS.items() if way == value) if field == "offload" else f"{value:,}"
+    return OFFLOAD_NAMES[value] if field == "offload" else f"{value:,}"
 
 
 def remarks(h: MemoryEstimate) -> list[str]:

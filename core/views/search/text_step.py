@@ -12,7 +12,7 @@ from core.search.result import LayoutResult
 from core.search.timeline import Timeline
 from core.step_time.parts import StepTime
 from core.training.device.memory import DeviceMemory
-from core.training.layout import OFFLOADS, Layout
+from core.training.layout import OFFLOAD_NAMES, Layout
 from core.units import QuantityText, format_duration, format_exact, significant
 from core.views.plan.text_memory import gib
 from core.views.search.names import NAMES, PARTS
@@ -139,7 +139,7 @@ def _value(field: str, value: int) -> str:
     if field == "recompute":
         return again(value)
     if field == "offload":
-        return next(name for name, way in OFFLOADS.items() if way == value)
+        return OFFLOAD_NAMES[value]
     if field in ("sequence_parallel", "overlap"):
         return "on" if value else "off"
     return f"{value:,}"
