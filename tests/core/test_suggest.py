@@ -29,6 +29,12 @@ def test_what_was_meant_comes_first(text: str, names: list[str], first: str) -> 
     assert len(found) == len(set(found)) <= 3
 
 
+def test_no_more_are_offered_than_asked_for_and_no_fewer() -> None:
+    """Where many names hold the text, and where many are only spelt like it."""
+    for text in ("Llama", "Qwan2.5 7B"):
+        assert [len(suggestions(text, MODELS, most)) for most in (1, 3)] == [1, 3]
+
+
 def test_a_name_within_the_text_is_the_only_one() -> None:
     assert suggestions("B200 SXM", DEVICES) == ["B200"]
 
