@@ -9,8 +9,10 @@ RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin napk
     && install -d -o napkin -g napkin -m 700 /data
 WORKDIR /app
 COPY requirements.txt ./
-COPY deploy/requirements.txt deploy/
-RUN pip install --no-cache-dir --extra-index-url "$TORCH_INDEX" -r deploy/requirements.txt
+COPY deploy/requirements.txt deploy/requirements.lock deploy/
+# All by the hashes of what was tried; then torch by its version, as each index has other bytes of it.
+RUN pip install --no-cache-dir --require-hashes --no-deps -r deploy/requirements.lock \
+    && pip install --no-cache-dir --extra-index-url "$TORCH_INDEX" -r deploy/requirements.txt
 
 COPY app.py ./
 COPY .streamlit/config.toml .streamlit/
