@@ -87,11 +87,12 @@ def _until_up(met: Callable[[], bool], process: subprocess.Popen[bytes], log: Pa
 
 @dataclass
 class Replica:
-    """One process of the app on a port of the loopback; it can be killed and started again."""
+    """One process of the app on a port of the loopback; it can be killed and started again. root: of its program."""
 
     folder: Path
     port: int
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    root: Path = ROOT
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -105,7 +106,9 @@ class Replica:
         command += ["--server.address", "127.0.0.1"]
         with self.log.open("ab") as out:
             shared = {"STREAMLIT_SERVER_COOKIE_SECRET": "of all replicas", **self.environment}
-            self.process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=out, env={**os.environ, **shared})
+            self.process = subprocess.Popen(
+                command, cwd=self.root, stdout=out, stderr=out, env={**os.environ, **shared}
+            )
 
     def until_healthy(self) -> None:
         """Wait until it answers its health check."""
