@@ -52,7 +52,9 @@ def page() -> None:
         seed = int(inputs.ask(_SHEET))
         mode: str = inputs.ask(_MODE)
     show.input_errors(inputs)
-    if mode != PATH:
+    if mode == PATH:  # the same for everybody; what was typed is kept for the sheets
+        st.html("<style>.st-key-e_topics, .st-key-e_sheet { display: none; }</style>")
+    else:
         inputs.presets("Topics", _CHIPS, into=chips)
     if "views" in topics or mode == PATH:
         torch_ready()
@@ -96,7 +98,7 @@ def _practise(of: Sheet, titles: Sequence[str] = ()) -> None:
             if titles:
                 show.heading(titles[number])
                 page = _PAGE[one.shown.page]
-                st.html(f'<p class="np-onwards">{show.link(f"Look: {page.title}", page, one.shown.fields)}</p>')
+                show.onwards(f"Look: {page.title}", page, one.shown.fields, at=one.shown.at)
 
             def reveal(number: int = number, key: str = key) -> None:
                 choice = st.session_state.get(key)
@@ -108,7 +110,7 @@ def _practise(of: Sheet, titles: Sequence[str] = ()) -> None:
                     st.session_state[f"{key}:missing"] = True
 
             with st.form(f"{key}:form", border=False):
-                _ask(one, number, key)
+                _ask(one, number, key, chosen.get(number))
                 if number not in chosen:
                     st.form_submit_button("Reveal", on_click=reveal)
             if st.session_state.pop(f"{key}:missing", False):
@@ -119,12 +121,18 @@ def _practise(of: Sheet, titles: Sequence[str] = ()) -> None:
                     show.how(one.explanations, key=f"{key}:how")
 
 
-def _ask(one: Exercise, number: int, key: str) -> None:
+def _ask(one: Exercise, number: int, key: str, chosen: int | None = None) -> None:
     if one.code:
         st.code(one.code, language="python")
     places = range(len(one.options))
     st.radio(
-        f"{number + 1}. {one.prompt}", places, index=None, horizontal=True, format_func=one.options.__getitem__, key=key
+        f"{number + 1}. {one.prompt}",
+        places,
+        index=chosen,
+        horizontal=True,
+        format_func=one.options.__getitem__,
+        key=key,
+        disabled=chosen is not None,
     )
 
 

@@ -148,9 +148,8 @@ def _read(text: str, fmt: FloatFormat) -> Typed:
 def _staged(done: Work) -> str:
     """Every stage's sentence with its picture."""
     grids = {grid.stage: _drawn(grid) for grid in stages(done.operation)}
-    parts = (
-        f"<dt>{name}</dt><dd><p>{rich(sentence)}</p>{grids.get(name, '')}</dd>" for name, sentence in sentences(done)
-    )
+    said = [(name, rich(sentence), "" if name in grids else " class=words") for name, sentence in sentences(done)]
+    parts = (f"<dt{kind}>{name}</dt><dd{kind}><p>{says}</p>{grids.get(name, '')}</dd>" for name, says, kind in said)
     return f'<dl class="np-stages">{"".join(parts)}</dl>'
 
 

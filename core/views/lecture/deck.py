@@ -13,7 +13,7 @@ DECK_TITLE = "Resource accounting, a lecture"
 
 def headline(slides: Sequence[Slide]) -> str:
     """How many slides there are and how long they take."""
-    return f"**{len(slides)}** slides, **{spent(slides):g}** minutes."
+    return f"**{len(slides)}** slide{'s' * (len(slides) != 1)}, **{spent(slides):g}** minutes."
 
 
 def value(slide: Slide) -> str:
