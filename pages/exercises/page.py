@@ -15,7 +15,7 @@ from core.views.exercises.text import TEACHING, handed_in, headline, progress, r
 from core.views.report.handout import Handout
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.registry import EXERCISES, PAGES
+from pages.common.registry import EXERCISES, PAGE
 from pages.common.server.torch_import import torch_ready
 from pages.common.takeaway import handout_button
 
@@ -39,8 +39,6 @@ _CHIPS = (
 )
 _CHOSEN, _HANDED, _STEPS = "e:chosen", "e:handed", "steps"
 _KEPT = 20  # sheets whose answers a session keeps
-
-_PAGE = {page.id: page for page in PAGES}
 
 
 def page() -> None:
@@ -97,7 +95,7 @@ def _practise(of: Sheet, titles: Sequence[str] = ()) -> None:
             key = _key(of, number, "p")
             if titles:
                 show.heading(titles[number])
-                page = _PAGE[one.shown.page]
+                page = PAGE[one.shown.page]
                 show.onwards(f"Look: {page.title}", page, one.shown.fields, at=one.shown.at)
 
             def reveal(number: int = number, key: str = key) -> None:
@@ -144,7 +142,7 @@ def _results(answers: list[tuple[int, Exercise, int | None]]) -> None:
             show.badge("right", "optimizer") if one.right(choice) else show.badge("wrong", "gradients"),
             f"**{one.options[one.answer]}**",
             one.why(choice),
-            show.link(_PAGE[one.shown.page].title, _PAGE[one.shown.page], one.shown.fields, at=one.shown.at),
+            show.link(PAGE[one.shown.page].title, PAGE[one.shown.page], one.shown.fields, at=one.shown.at),
         )
         for number, one, choice in answers
     ]

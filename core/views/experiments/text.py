@@ -222,7 +222,10 @@ SAID: Mapping[str, Said] = {
     "init": Said(
         f"Outputs of x @ w with unit normal weights grow as the root of the width, to "
         f"**{_three(initialisation.predicted('unit normal', 1024))}** at 1,024; divided by that root they stay.",
-        (f"Way to draw w, into {initialisation.OUTPUTS} outputs: expected · measured", *(f"{width:,} wide" for width in initialisation.WIDTHS)),
+        (
+            f"Way to draw w, into {initialisation.OUTPUTS} outputs: expected · measured",
+            *(f"{width:,} wide" for width in initialisation.WIDTHS),
+        ),
         _init_rows,
         _init_found,
         lambda: [
