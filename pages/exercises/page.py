@@ -129,7 +129,7 @@ def _ask(one: Exercise, number: int, key: str, chosen: int | None = None) -> Non
         index=chosen,
         horizontal=True,
         format_func=one.options.__getitem__,
-        key=key,
+        key=key if chosen is None else f"{key}:chosen",
         disabled=chosen is not None,
     )
 

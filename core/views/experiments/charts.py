@@ -147,7 +147,7 @@ def _loss(found: Found, palette: Palette) -> Figure:
             height=_HIGH,
             margin={"l": 8, "r": 8, "t": 32, "b": 8},
             xaxis=axis(palette, "step", showgrid=False, fixedrange=True),
-            yaxis=axis(palette, "loss", type="log", dtick=3, exponentformat="power", fixedrange=True),
+            yaxis=axis(palette, "loss", type="log", dtick=3, exponentformat="e", fixedrange=True),
             annotations=[
                 label(
                     palette,
