@@ -115,8 +115,8 @@ function turn() {
 // A slide is whole. Where it is too full, its picture leaves out what it can do without (--np-drop1 and on, which hide
 // parts of components), then a panel its last elements, and a table its last columns and rows; and what a panel says
 // becomes smaller. Where there is room to spare, the picture grows.
-const DROPS = 5
-const PICTURE = ".stPlotlyChart, .stBidiComponent, .np-tabled, .np-axes"
+const DROPS = 6
+const PICTURE = ".np-stages, .stPlotlyChart, .stBidiComponent, .np-tabled, .np-axes"
 const GROWN = [1.5, 1.4, 1.3, 1.2, 1.1, 1]
 let watching = null
 let leftOut = []
@@ -165,21 +165,23 @@ function fitSlide() {
   const bar = document.querySelector(".np-bar")
   if (!bar) return
   const root = document.documentElement.style
-  let small = false
+  let [small, parts] = [false, []]
+  const roots = () => parts.flatMap((one) => [one, ...[...one.querySelectorAll("*")].flatMap((e) => e.shadowRoot ?? [])])
   const set = (drop, fit) => {
     for (let n = 1; n <= DROPS; n++) n <= drop ? root.setProperty(`--np-drop${n}`, "none") : root.removeProperty(`--np-drop${n}`)
+    drop === DROPS - 1 ? root.setProperty("--np-back", "block") : root.removeProperty("--np-back") // there is room again
     root.setProperty("--np-fit", fit)
     root.setProperty("--np-said", small ? "12px" : "16px")
+    for (const one of roots()) one.querySelector(".root")?.picture?.fit() // else it would be measured as it was before
   }
   putBack()
   set(0, 1)
-  const parts = [...document.querySelectorAll(".stMain .stElementContainer")].filter(
+  parts = [...document.querySelectorAll(".stMain .stElementContainer")].filter(
     (one) => !one.querySelector(".np-bar, .np-answer") && one.checkVisibility({ visibilityProperty: true }) && one.offsetHeight,
   )
   const main = document.querySelector("[data-testid=stMain]")
   const end = () => Math.max(0, ...parts.filter((one) => !one.dataset.npOff).map((one) => one.getBoundingClientRect().bottom + main.scrollTop))
   const full = () => end() > innerHeight
-  const roots = () => parts.flatMap((one) => [one, ...[...one.querySelectorAll("*")].flatMap((e) => e.shadowRoot ?? [])])
   let drop = 0
   while (full() && drop < DROPS) set(++drop, 1)
   const picture = parts.find((one) => one.querySelector(PICTURE))
@@ -190,7 +192,7 @@ function fitSlide() {
   small = full()
   set(drop, 1)
   if (full()) return
-  const wide = () => roots().some((one) => [...one.querySelectorAll(".root, .np-scroll")].some((box) => box.scrollWidth > box.clientWidth))
+  const wide = () => roots().some((one) => [...one.querySelectorAll(".root, .np-scroll, .np-column")].some((box) => box.scrollWidth > box.clientWidth))
   for (const fit of GROWN) {
     set(drop, fit)
     if (fit === 1 || !(full() || wide())) return

@@ -16,6 +16,11 @@ function icon(kind) {
   return drawn
 }
 
+// Stands for the result that a step goes on from, unless its source says where that stands.
+function ellipsis(step) {
+  return step.source.endsWith("…") ? "" : "…"
+}
+
 // Every step of the program as a line: code, what happened, shape, strides, new bytes, whose storage. A line is a button
 // that opens its tensors; the arrow keys go from line to line and show memory as it was then.
 function timeline(picture) {
@@ -43,7 +48,7 @@ function timeline(picture) {
     if (step.total) bars.append(gone)
     bars.title = "There after this step; hatched: only during it"
     const { letter } = picture.storages[step.storage] || {}
-    const source = make("code", "source", step.name && make("span", "", `${step.name} = ${goesOn ? "…" : ""}`), step.whole || step.source)
+    const source = make("code", "source", step.name && make("span", "", `${step.name} = ${goesOn ? ellipsis(step) : ""}`), step.whole || step.source)
     source.title = source.textContent
     row.append(
       source,

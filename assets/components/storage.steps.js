@@ -79,7 +79,7 @@ class Steps extends Pointing {
     const step = this.steps[this.at]
     if (!step || (this.at === this.steps.length - 1 && step.kind !== "write")) return [HINT]
     const parts = [`Step ${this.at} of ${this.steps.length - 1}`, ": "]
-    if (step.kind !== "write") return [...parts, step.name && !step.whole ? `${step.name} = …${step.source}` : step.whole || step.source, step.why ? ` – ${step.word}: ${step.why}` : ` – ${step.word}`]
+    if (step.kind !== "write") return [...parts, step.name && !step.whole ? `${step.name} = ${ellipsis(step)}${step.source}` : step.whole || step.source, step.why ? ` – ${step.word}: ${step.why}` : ` – ${step.word}`]
     const { letter, readings } = this.storages[step.storage]
     const found = readings.flatMap((reading) => reading.writes.filter((write) => write.step === this.at).map((write) => [reading, write]))
     const [reading, write] = found[0] || []

@@ -9,6 +9,7 @@ from dataclasses import replace
 from core.exercises.exercise import Exercise, Maker, choose_amount
 from core.fields import Link
 from core.hardware.accelerators import find
+from core.limits import limit
 from core.tensors.cost import tensor_bytes
 from core.training.activations.formulas import logits_bytes
 from core.training.device.states_only import largest_model
@@ -24,7 +25,8 @@ from core.training.precision import POLICIES, find_policy
 from core.units import format_count
 
 _SIZES = (1e9, 3e9, 7e9, 8e9, 13e9, 34e9, 70e9, 405e9)
-_TYPES = {"fp32": 4, "bf16": 2, "fp8": 1}
+_TYPES = {"fp32": (4, "x.clone()"), "bf16": (2, "x.to(torch.bfloat16)"), "fp8": (1, "x.to(torch.float8_e4m3fn)")}
+"""Types → bytes of an element, and what makes a tensor of it from one of fp32."""
 _OPTIMIZERS = ("AdamW", "SGD momentum", "SGD")
 _PRECISE = tuple(name for name in ("fp32", "mixed bf16, fp32 master", "bf16 throughout") if name in POLICIES)
 
@@ -33,8 +35,9 @@ def tensor(rng: random.Random) -> Exercise:
     """Bytes of a tensor."""
     shape = tuple(2 ** rng.randint(1, 12) for _ in range(rng.randint(2, 4)))
     name = rng.choice(list(_TYPES))
-    count, each = float(math.prod(shape)), float(_TYPES[name])
-    right = tensor_bytes.explain(elements=count, element_bytes=each)
+    count, (each, makes) = float(math.prod(shape)), _TYPES[name]
+    shown = {"shape": ", ".join(map(str, shape)), "x": makes}
+    right = tensor_bytes.explain(elements=count, element_bytes=float(each))
     return choose_amount(
         rng,
         f"How many bytes are the elements of a tensor of shape **{shape}** in **{name}**?",
@@ -47,7 +50,7 @@ def tensor(rng: random.Random) -> Exercise:
             (sum(shape) * each, "Sizes are multiplied, not added."),
         ],
         digits=4,
-        shown=Link("tensors", {"shape": ", ".join(map(str, shape))} if count <= 4096 else {}),
+        shown=Link("tensors", shown if count <= limit("counted_elements") else {}),
     )
 
 

@@ -13,7 +13,7 @@ from core.experiments.found import Found
 from core.formula import Source, Symbol, formula
 
 WIDTHS = (16, 64, 256, 1024, 4096)
-_OUTPUTS = 256
+OUTPUTS = 256
 _CUT = 3.0
 """Standard deviations beyond which a truncated normal draws again, as the lecture does."""
 
@@ -52,7 +52,7 @@ def cut_deviation(cut: float = _CUT) -> float:
 
 DEVIATIONS: Mapping[str, Callable[[int], float]] = {
     "unit normal": lambda _: 1.0,
-    "Xavier": lambda width: math.sqrt(2 / (width + _OUTPUTS)),
+    "Xavier": lambda width: math.sqrt(2 / (width + OUTPUTS)),
     "Kaiming": lambda width: math.sqrt(2 / width),
     "truncated normal / √width": lambda width: cut_deviation() / math.sqrt(width),
 }
@@ -65,7 +65,7 @@ def predicted(way: str, width: int) -> float:
 
 
 def _weights(rng: Any, way: str, width: int) -> Drawn:
-    weights = rng.standard_normal((width, _OUTPUTS))
+    weights = rng.standard_normal((width, OUTPUTS))
     if way.startswith("truncated"):
         while (far := np.abs(weights) > _CUT).any():
             weights[far] = rng.standard_normal(int(far.sum()))

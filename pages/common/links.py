@@ -20,7 +20,7 @@ def key_of(page: PageSpec, name: str) -> str:
 
 
 def address(page: PageSpec, fields: Mapping[str, str], others: Mapping[str, str] | None = None, at: str = "") -> str:
-    """The relative address of ``page`` with these fields (names without prefix) set, and the plans to compare.
+    """The address of ``page`` from any page, with these fields (names without prefix) set, and the plans to compare.
 
     others: further parameters, by their names in an address. at: the part of the page, by the same kind of name as its
     fields, that is to be in sight when it opens.
@@ -28,4 +28,4 @@ def address(page: PageSpec, fields: Mapping[str, str], others: Mapping[str, str]
     named = {key_of(page, name): text for name, text in fields.items()}
     there = {LANDS_AT: f"{page.prefix}_{at}"} if at else {}
     carried = comparison_list.in_link(page)
-    return f"{page.url_path}?{query_of({**named, **(others or {}), **there, **carried, **in_link()})}"
+    return f"{page.url_path or './'}?{query_of({**named, **(others or {}), **there, **carried, **in_link()})}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -193,3 +194,5 @@ GROUPS: dict[str, tuple[PageSpec, ...]] = {
     "Measure": (MEASURE,),
 }
 PAGES: tuple[PageSpec, ...] = tuple(page for members in GROUPS.values() for page in members)
+PAGE: Mapping[str, PageSpec] = {page.id: page for page in PAGES}
+"""Each by its id."""

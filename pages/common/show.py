@@ -252,13 +252,13 @@ def paragraph(text: str, after: Html | None = None) -> None:
     st.html(f'<p class="np-note">{safe_text(text)} {after or ""}</p>')
 
 
-def onwards(label: str, page: PageSpec, fields: Mapping[str, str]) -> None:
-    """A link into ``page`` with these inputs.
+def onwards(label: str, page: PageSpec, fields: Mapping[str, str], at: str = "") -> None:
+    """A link into ``page`` with these inputs, which lands at its part ``at``.
 
     Not Streamlit's own page link, which puts an extra entry into the browser's history, and lets a field that the
     visitor changed on that page earlier win over the link's value.
     """
-    st.html(f'<p class="np-onwards">{link(label, page, fields)}</p>')
+    st.html(f'<p class="np-onwards">{link(label, page, fields, at=at)}</p>')
 
 
 @dataclass(frozen=True, slots=True)

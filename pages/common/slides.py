@@ -17,7 +17,7 @@ from core.planning.comparison.examples import examples
 from pages.common import comparison_list
 from pages.common.inputs import HELD, Chip, Inputs
 from pages.common.links import LANDS_AT, address
-from pages.common.registry import COMPARE, PAGES, PageSpec
+from pages.common.registry import COMPARE, PAGE, PAGES, PageSpec
 from pages.common.theme import PROJECTOR
 from pages.common.tours import TOUR, TOURS, Stop
 
@@ -179,7 +179,6 @@ STANDARD = "lecture"
 """The name of the lecture's own deck."""
 
 PLACES: Pages = {page.id: (page.url_path, page.prefix) for page in PAGES}
-_PAGE = {page.id: page for page in PAGES}
 
 
 def slides_of(name: str) -> tuple[Slide, ...]:
@@ -191,7 +190,7 @@ def slide_address(name: str, slides: Sequence[Slide], number: int) -> str:
     """Where the slide ``number``, from 1, is shown."""
     link = slides[number - 1].link
     others = {PROJECTOR: "true", DECK: name, SLIDE: str(number)}
-    return address(_PAGE[link.page], link.fields, others, at=link.at)
+    return address(PAGE[link.page], link.fields, others, at=link.at)
 
 
 @dataclass(frozen=True, slots=True)

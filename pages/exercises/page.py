@@ -15,7 +15,7 @@ from core.views.exercises.text import TEACHING, handed_in, headline, progress, r
 from core.views.report.handout import Handout
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.registry import EXERCISES, PAGES
+from pages.common.registry import EXERCISES, PAGE
 from pages.common.server.torch_import import torch_ready
 from pages.common.takeaway import handout_button
 
@@ -40,8 +40,6 @@ _CHIPS = (
 _CHOSEN, _HANDED, _STEPS = "e:chosen", "e:handed", "steps"
 _KEPT = 20  # sheets whose answers a session keeps
 
-_PAGE = {page.id: page for page in PAGES}
-
 
 def page() -> None:
     """Which sheet, its exercises, and what was chosen."""
@@ -52,7 +50,9 @@ def page() -> None:
         seed = int(inputs.ask(_SHEET))
         mode: str = inputs.ask(_MODE)
     show.input_errors(inputs)
-    if mode != PATH:
+    if mode == PATH:  # the same for everybody; what was typed is kept for the sheets
+        st.html("<style>.st-key-e_topics, .st-key-e_sheet { display: none; }</style>")
+    else:
         inputs.presets("Topics", _CHIPS, into=chips)
     if "views" in topics or mode == PATH:
         torch_ready()
@@ -95,8 +95,8 @@ def _practise(of: Sheet, titles: Sequence[str] = ()) -> None:
             key = _key(of, number, "p")
             if titles:
                 show.heading(titles[number])
-                page = _PAGE[one.shown.page]
-                st.html(f'<p class="np-onwards">{show.link(f"Look: {page.title}", page, one.shown.fields)}</p>')
+                page = PAGE[one.shown.page]
+                show.onwards(f"Look: {page.title}", page, one.shown.fields, at=one.shown.at)
 
             def reveal(number: int = number, key: str = key) -> None:
                 choice = st.session_state.get(key)
@@ -108,7 +108,7 @@ def _practise(of: Sheet, titles: Sequence[str] = ()) -> None:
                     st.session_state[f"{key}:missing"] = True
 
             with st.form(f"{key}:form", border=False):
-                _ask(one, number, key)
+                _ask(one, number, key, chosen.get(number))
                 if number not in chosen:
                     st.form_submit_button("Reveal", on_click=reveal)
             if st.session_state.pop(f"{key}:missing", False):
@@ -119,12 +119,18 @@ def _practise(of: Sheet, titles: Sequence[str] = ()) -> None:
                     show.how(one.explanations, key=f"{key}:how")
 
 
-def _ask(one: Exercise, number: int, key: str) -> None:
+def _ask(one: Exercise, number: int, key: str, chosen: int | None = None) -> None:
     if one.code:
         st.code(one.code, language="python")
     places = range(len(one.options))
     st.radio(
-        f"{number + 1}. {one.prompt}", places, index=None, horizontal=True, format_func=one.options.__getitem__, key=key
+        f"{number + 1}. {one.prompt}",
+        places,
+        index=chosen,
+        horizontal=True,
+        format_func=one.options.__getitem__,
+        key=key if chosen is None else f"{key}:chosen",
+        disabled=chosen is not None,
     )
 
 
@@ -136,7 +142,7 @@ def _results(answers: list[tuple[int, Exercise, int | None]]) -> None:
             show.badge("right", "optimizer") if one.right(choice) else show.badge("wrong", "gradients"),
             f"**{one.options[one.answer]}**",
             one.why(choice),
-            show.link(_PAGE[one.shown.page].title, _PAGE[one.shown.page], one.shown.fields, at=one.shown.at),
+            show.link(PAGE[one.shown.page].title, PAGE[one.shown.page], one.shown.fields, at=one.shown.at),
         )
         for number, one, choice in answers
     ]

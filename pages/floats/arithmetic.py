@@ -27,7 +27,6 @@ from core.views.floats.text_expansion import doubling, halving
 from pages.common import show
 from pages.common.show import rich
 from pages.floats.inputs import COMMON, FloatInputs, NumberInputs
-from pages.floats.rounding import says
 
 CHOSEN, NONE = "chosen above", "none"
 MODES: dict[str, Rounding] = {
@@ -96,7 +95,7 @@ def operation(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
         show.error(f"Result: {problem}")
         return
     with head:
-        says(answer(done))
+        show.takeaway(answer(done))
     st.html(_staged(done))
     if other != NONE:
         _compared(done, FORMATS[other], mode)
@@ -148,9 +147,8 @@ def _read(text: str, fmt: FloatFormat) -> Typed:
 def _staged(done: Work) -> str:
     """Every stage's sentence with its picture."""
     grids = {grid.stage: _drawn(grid) for grid in stages(done.operation)}
-    parts = (
-        f"<dt>{name}</dt><dd><p>{rich(sentence)}</p>{grids.get(name, '')}</dd>" for name, sentence in sentences(done)
-    )
+    said = [(name, rich(sentence), "" if name in grids else " class=words") for name, sentence in sentences(done)]
+    parts = (f"<dt{kind}>{name}</dt><dd{kind}><p>{says}</p>{grids.get(name, '')}</dd>" for name, says, kind in said)
     return f'<dl class="np-stages">{"".join(parts)}</dl>'
 
 
@@ -185,7 +183,7 @@ def _compared(done: Work, fmt: FloatFormat, mode: Rounding) -> None:
     except FormatError as problem:
         show.note(f"Beside it: {problem}")
         return
-    says(answer(other))
+    show.takeaway(answer(other))
     if done.errors is None:
         return
     both = (done.operation, other.operation)
@@ -205,11 +203,11 @@ def conversion(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
     value, fmt = number_inputs.typed.value, number_inputs.fmt
     if value is None:
         with head:
-            says("Infinity and NaN have no digits.")
+            show.takeaway("Infinity and NaN have no digits.")
         return
     expansion = _expanded(value, fmt)
     with head:
-        says(digits_answer(number_inputs.typed, expansion, number_inputs.code))
+        show.takeaway(digits_answer(number_inputs.typed, expansion, number_inputs.code))
     st.html(_steps(expansion))
     pair = [(fmt, number_inputs.code)]
     if FORMATS[other] is not fmt:

@@ -17,7 +17,7 @@ from pages.common import show
 from pages.common.figures import wire
 from pages.common.theme import TOKENS, projecting
 from pages.floats.inputs import FloatInputs
-from pages.floats.rounding import says, two_lines
+from pages.floats.rounding import two_lines
 
 FP4 = {
     "One scale for 16 × 16": {"rout": f"{OUTLIER:g}", "share": "16x16", "turn": "16"},
@@ -45,7 +45,7 @@ def fp4(inputs: FloatInputs) -> None:
         )
     text = text_fp4.takeaway(outlier, sharing, width, steps)
     with head:
-        says(text)
+        show.takeaway(text)
     inputs.presets("Cases", FP4, into=head, key="fp4")
     show.chart(
         _maps(outlier, width, _on_a_wall(sharing) if projecting() else tuple(SHARINGS)),

@@ -17,7 +17,6 @@ from pages.common.components import component
 from pages.common.figures import wire
 from pages.common.theme import TOKENS, projecting
 from pages.floats.inputs import COMMON, FloatInputs, NumberInputs
-from pages.floats.rounding import says
 
 _GRID = "floats:codes"
 _STAIRS = ("fp32", "tf32", "fp16", "bf16", "fp8_e4m3fn", "fp8_e5m2", "fp4_e2m1fn")
@@ -37,7 +36,7 @@ def _landscape(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
     """Range and precision of every format, the grid of a small format's codes, and what all formats can hold."""
     fmt = number_inputs.fmt
     here = reach(fmt)
-    says(takeaway(fmt))
+    show.takeaway(takeaway(fmt))
     left, right = (st.container(), st.container()) if projecting() else st.columns([1.12, 1])
     with left:
         show.chart(

@@ -52,11 +52,6 @@ def section(title: str, sentence: str) -> None:
     st.html(heading(title, sentence))
 
 
-def says(sentence: str) -> None:
-    """The takeaway of a panel that has its heading already."""
-    st.html(f'<p class="np-takeaway">{rich(sentence)}</p>')
-
-
 def microscope(inputs: NumberInputs, stored: Stored) -> None:
     """The number between its two neighbours, and where every rounding mode sends it; then how all is computed."""
     value, fmt = inputs.typed.value, inputs.fmt

@@ -20,7 +20,6 @@ from pages.common import show
 from pages.common.figures import wire
 from pages.common.theme import TOKENS
 from pages.floats.inputs import FloatInputs
-from pages.floats.rounding import says
 
 _MOST_POWER = 40
 _MOST_INTERVAL = _MOST_SEED = 1_000_000
@@ -81,14 +80,14 @@ def loss_scaling(inputs: FloatInputs) -> None:
     scaler = Scaler(2.0**power, growth, backoff, interval, least, hysteresis)
     run = scaling_loss_scaling.follow(course, scaler, fmt)
     with head:
-        says(scaling_loss_scaling.takeaway(run))
+        show.takeaway(scaling_loss_scaling.takeaway(run))
     inputs.presets("Scales", LOSS, into=head, key="scaling")
     show.chart(_followed(course, scaler, fmt), alt=_plain(scaling_loss_scaling.takeaway(run)), key="floats:followed")
     sentence_place, step_place = st.columns([6, 1], vertical_alignment="bottom")
     with step_place, show.errors_under(inputs):
         step = min(_count(inputs, "step", "Step shown", "1", 1, limit("scaled_steps")), course.steps)
     with sentence_place:
-        says(scaling_loss_scaling.at_step(run, step))
+        show.takeaway(scaling_loss_scaling.at_step(run, step))
     alt = _plain(scaling_loss_scaling.at_step(run, step))
     show.chart(_histogram(course, scaler, fmt, step), alt=alt, key="floats:gradients")
     show.note(f"A cross in the first picture marks a skipped step. {scaling_loss_scaling.best_line(run, step)}")
@@ -113,7 +112,7 @@ def fp8_scaling(inputs: FloatInputs) -> None:
     recipe = Recipe(rule, length, which, margin)
     run = scaling_fp8_scaling.fit(course, recipe, fmt)
     with head:
-        says(scaling_fp8_scaling.takeaway(run))
+        show.takeaway(scaling_fp8_scaling.takeaway(run))
     inputs.presets("Recipes", FP8, into=head, key="recipes")
     show.chart(_fitted(course, recipe, fmt), alt=_plain(scaling_fp8_scaling.takeaway(run)), key="floats:fitted")
     marks = "amax is the largest magnitude of a step; a cross marks a step that saturates."

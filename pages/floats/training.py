@@ -23,7 +23,7 @@ from pages.common.figures import wire
 from pages.common.theme import TOKENS, projecting
 from pages.floats.fp4 import fp4
 from pages.floats.inputs import FloatInputs
-from pages.floats.rounding import says, two_lines
+from pages.floats.rounding import two_lines
 from pages.floats.scaling import fp8_scaling, loss_scaling
 
 _BLOCK = "floats:block"
@@ -100,7 +100,7 @@ def adding(inputs: FloatInputs, head: DeltaGenerator) -> None:
         times = int(inputs.ask(quantity("times", "Times", "1000", "count", low=1, high=limit("additions"), whole=True)))
         fmt = FORMATS[inputs.ask(choice("sum", "Sum kept in", _SUMS, "bf16", few=True))]
     with head:
-        says(accumulation.takeaway(start, addend, times, fmt))
+        show.takeaway(accumulation.takeaway(start, addend, times, fmt))
     inputs.presets("Sums", ADDING, into=head, key="adding")
     show.chart(
         _sums(start, addend, times, fmt),
@@ -137,7 +137,7 @@ def series(inputs: FloatInputs, head: DeltaGenerator) -> None:
         show.error(f"Kept in: {problem}")
         return
     with head:
-        says(sums_of.takeaway(text, count, fmt, size))
+        show.takeaway(sums_of.takeaway(text, count, fmt, size))
     inputs.presets("Series", SERIES, into=head, key="adding")
     columns = (show.Column("Order"), show.Column("Sum", numeric=True), show.Column("Off by", numeric=True))
     shown = [
@@ -186,7 +186,7 @@ def blocks(inputs: FloatInputs) -> None:
     st.session_state[_SEEN] = {field: st.session_state[inputs.key(field)] for field in _VALUE_FIELDS}
     done = block_example.quantize(values, name, rule)
     with head:
-        says(block_example.takeaway(values, done))
+        show.takeaway(block_example.takeaway(values, done))
 
     def change() -> None:
         sent: Any = getattr(st.session_state.get(_BLOCK), "change", None)

@@ -11,10 +11,9 @@ from core.glossary import TERMS, Term, matching
 from core.limits import limit
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.registry import GLOSSARY, PAGES
+from pages.common.registry import GLOSSARY, PAGE
 
 _SEARCH = text("q", "Search", "", max_chars=limit("number_chars"), placeholder="MFU, ZeRO, stride …")
-_PAGE = {page.id: page for page in PAGES}
 
 
 def page() -> None:
@@ -39,7 +38,7 @@ def _entry(term: Term) -> str:
     if term.source:
         under.append(f'<a href="{html.escape(term.source.url, quote=True)}">{html.escape(str(term.source))}</a>')
     if term.shown:
-        there = _PAGE[term.shown.page]
+        there = PAGE[term.shown.page]
         under.append(f"See it: {show.link(there.title, there, term.shown.fields, at=term.shown.at)}")
     return (
         f'<dt id="{_landing(term)}">{show.link(term.name, GLOSSARY, {}, at=term.id)}{also}</dt>'

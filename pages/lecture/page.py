@@ -12,7 +12,7 @@ from core.sources import CS336
 from pages.common import show
 from pages.common.experiments.panel import draw_experiments, switches
 from pages.common.inputs import Chip, Inputs
-from pages.common.registry import LECTURE, PAGES, TENSORS
+from pages.common.registry import LECTURE, PAGE, TENSORS
 from pages.common.theme import projecting
 from pages.lecture.deck import deck
 from pages.lecture.matmul import FIELDS, linear
@@ -28,7 +28,6 @@ ROLE = {
 _NAMED = 8  # claims that fit a slide with their names
 _WHOLE = 40  # claims that are shown with their whole statement; more are named, so that a page can be scanned
 _SIGNS = {"needs care": "!"}
-PAGE = {page.id: page for page in PAGES}
 
 
 TOPIC = choice("topic", "Topic", [*GROUPS, ALL], GROUPS[0], few=True)

@@ -120,18 +120,19 @@ class TensorInputs(Inputs):
 
 def read_inputs(inputs: TensorInputs) -> dict[str, str]:
     """Draw the row; what was typed, by field."""
-    code, beside = st.columns([4.4, 2])
+    code, beside = st.columns([4, 3])
     with code:
         typed = inputs.ask(_CODE)
     names = names_asked(typed)
     starts = any(item.name == "x" for item in names) or not typed.strip()
     with beside:
-        shape, dtype = st.columns(2)
+        shape, dtype, strides = st.columns(3)
         with shape:
             sizes = inputs.ask(_SHAPE, disabled=not starts)
         with dtype:
             element = inputs.ask(_DTYPE, disabled=not starts)
-        steps = inputs.ask(_STRIDE, disabled=not starts)
+        with strides:
+            steps = inputs.ask(_STRIDE, disabled=not starts)
         with suppress(ExpressionError):
             names = names_asked(typed, read_shape(sizes, "counted_elements"))
         inputs.given = _given(inputs, [item for item in names if item.name != "x"])

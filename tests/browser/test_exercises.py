@@ -17,6 +17,8 @@ pytestmark = pytest.mark.browser
 def test_what_was_chosen_on_the_path_is_there_on_the_next_visit(open_page: Callable[..., Page], server: str) -> None:
     there = f"{EXERCISES.url_path}?e_how=follow+the+path"
     page, first = open_page(there), path().exercises[0]
+    for box in ("Topics", "Sheet"):  # the path is the same for everybody
+        expect(page.get_by_label(box, exact=True)).to_be_hidden()
     page.locator("form, [data-testid=stForm]").first.locator("label").filter(
         has=page.get_by_text(first.options[first.answer], exact=True)
     ).first.click()

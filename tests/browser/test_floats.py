@@ -288,6 +288,35 @@ def test_sums_stall_and_scales_follow_the_gradients(open_page: OpenPage) -> None
     assert page.problems == []  # type: ignore[attr-defined]
 
 
+ON_A_PHONE = """() => {
+  const found = [], box = e => e.getBoundingClientRect()
+  for (const e of document.querySelectorAll('.stMain .katex-html .base, .stMain .np-scope b'))
+    if (box(e).left < 0 || box(e).right > innerWidth) found.push(`cut: ${e.textContent}`)
+  const strip = document.querySelector('.st-key-floats-bits .stBidiComponent, .st-key-floats-bits [class*=Bidi]')
+  const letters = [...strip.querySelectorAll('*')].flatMap(e => [...e.shadowRoot?.querySelectorAll('.letter') ?? []])
+  const said = letters.filter(e => e.innerText.trim()).map(e => [e.innerText, box(e)])
+  found.push(...said.slice(1).flatMap(([text, b], i) => {
+    const [before, a] = said[i]
+    return a.top < b.bottom && b.top < a.bottom && a.right > b.left ? [`${before} runs into ${text}`] : []
+  }))
+  for (const name of document.querySelectorAll('.st-key-f_chips .np-note')) {
+    const first = name.closest('[data-testid=stLayoutWrapper]').querySelector('button')
+    if (box(first).top > box(name).bottom || box(first).left < box(name).right) found.push(`${name.innerText}: alone`)
+  }
+  return said.length ? found : ['no letters']
+}"""
+"""What a phone cuts off, which names of fields stand in each other, and which groups are not beside their chips."""
+
+
+def test_a_phone_shows_all_of_a_number(open_page: OpenPage, server: str) -> None:
+    page = open_page("float-formats", width=390)
+    for fields in ("f_x=0.1&f_fmt=bf16", "f_x=0.1&f_fmt=fp64", "f_x=0.1&f_fmt=fp32", "f_x=-1.25e-3&f_fmt=fp8_e4m3fn"):
+        page.goto(f"{server}/float-formats?{fields}")
+        settle(page)
+        still(page)
+        assert page.evaluate(ON_A_PHONE) == [], fields
+
+
 def test_a_block_is_dragged_and_typed(open_page: OpenPage) -> None:
     page = open_page("float-formats?f_block=true&f_vals=normal&f_rule=even")
     expect(page.locator(".st-key-f_rule").get_by_role("radio", checked=True)).to_have_text("round to even exponent")

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 
 WALLS = ((1280, 720), (1920, 1080))
 PARTS = (
-    ".np-bar, .np-story, .np-answer, .np-takeaway, .np-table, .np-axes, .katex-html, .js-plotly-plot, "
+    ".np-bar, .np-story, .np-answer, .np-takeaway, .np-table, .np-axes, .np-stages, .katex-html, .js-plotly-plot, "
     ".stBidiComponent, .timeline, .source, .why, .storage, .strip, .bit, .card"
 )
 
@@ -41,7 +41,7 @@ CUT = """parts => {
 """What of a slide lies beyond the wall, or is cut off inside it."""
 
 SHOWN = """() => {
-  const kinds = '.stBidiComponent, .js-plotly-plot, .np-table, .np-axes'
+  const kinds = '.stBidiComponent, .js-plotly-plot, .np-table, .np-axes, .np-stages'
   const one = e => e.checkVisibility({ visibilityProperty: true }) && e.getBoundingClientRect().height > 28
   const says = [...document.querySelectorAll('.stMain :is(.np-answer, .np-takeaway)')].find(one)
   return [says?.textContent ?? '', [...document.querySelectorAll(`.stMain :is(${kinds})`)].some(one)]

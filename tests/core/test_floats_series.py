@@ -28,7 +28,7 @@ from core.floats.arithmetic.series import (
     takeaway,
     terms,
 )
-from core.floats.codec import decode_exact, encode_exact
+from core.floats.codec import decode, decode_exact, encode, encode_exact
 from core.floats.custom import parse_custom
 from core.floats.formats import FORMATS, FloatFormat, FormatError
 from core.limits import limit
@@ -83,6 +83,22 @@ def test_orders_are_exact_additions_rounded_once(name: str) -> None:
         padded = plain + [0.0] * (-len(plain) % 16)
         blocks = [chain(padded[start : start + 16], fmt) for start in range(0, len(padded), 16)]
         assert same(in_blocks(numbers, 16, rounding), chain(blocks, fmt)), text
+
+
+@every("name", ["tf32", "fp6_e3m2fn", "e4m3fn", "e8m7"])
+def test_sums_that_cross_binades_are_rounded_by_the_steps_of_each(name: str) -> None:
+    """A sum just below a power of two has finer steps than those above it."""
+    fmt, draw = FORMATS.get(name) or parse_custom(name), np.random.default_rng(0)
+    for power in range(-4, 4):
+        drawn = np.ldexp(draw.integers(-64, 65, 600), draw.integers(power - 8, power + 1, 600))
+        numbers = decode(encode(drawn, fmt), fmt)
+        assert same(one_by_one(numbers, RoundedSums(fmt)), chain(numbers.tolist(), fmt))
+
+
+def test_sums_near_the_end_of_float64_are_rounded_too() -> None:
+    fmt = parse_custom("e11m10")
+    numbers = kept("1e306", 400, fmt)
+    assert same(one_by_one(numbers, RoundedSums(fmt)), chain(numbers.tolist(), fmt))
 
 
 def cut(value: float) -> float:

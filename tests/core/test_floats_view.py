@@ -231,8 +231,8 @@ def test_the_filled_in_formula_is_true(drawn: tuple[FloatFormat, int]) -> None:
         assert ("infty" in latex) == (view.kind == "inf")
         assert ("not a number" in latex) == (view.kind == "nan")
         return
-    body = latex.removeprefix(r"\begin{aligned} ").removesuffix(r" \end{aligned}").split(r"\\[6pt]")[1]
-    sides = re.split(r" = | \\approx ", body.strip().removeprefix("&= "))
+    body = latex.split(r"\\[6pt]")[1]
+    sides = re.split(r" = | \\approx ", body.strip().removeprefix(r"\phantom{x} = "))
     assert len(sides) == (3 if view.value and not fmt.twos_complement else 2)
     for side in sides:
         value = Fraction(str(parse_latex(side).evalf(40)))
@@ -248,7 +248,7 @@ def test_the_fields_in_the_formula_are_whole_numbers() -> None:
 
 def test_the_formula_of_the_lecture() -> None:
     latex = value_latex(describe(0x3E200000, FORMATS["fp32"]), LIGHT)
-    assert latex.endswith(r"= 1.25 \cdot 2^{-3} = 0.15625 \end{aligned}")
+    assert latex.endswith(r"= 1.25 \cdot 2^{-3} = 0.15625")
     assert r"2^{\textcolor{#007a58}{124} - 127}" in latex
 
 

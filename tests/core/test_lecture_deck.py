@@ -102,9 +102,9 @@ def test_a_link_that_would_unpack_without_end_is_cut() -> None:
 
 
 def test_handout_and_markdown_have_every_slide_with_what_is_worked_out() -> None:
-    text, (table,) = markdown(STANDARD, str), handout(STANDARD).tables
-    assert len(table.rows) == len(STANDARD)
-    for slide in STANDARD:
+    text, parts = markdown(STANDARD, str), handout(STANDARD).parts
+    for slide, part in zip(STANDARD, parts, strict=True):
+        assert (part.title, part.says, part.found) == (slide.headline, slide.say, value(slide))
         assert slide.headline in text
         assert value(slide) == CLAIMS[slide.claim].check().value
         assert value(slide) in text

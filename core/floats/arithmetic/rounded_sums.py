@@ -16,8 +16,11 @@ Sums: TypeAlias = npt.NDArray[np.float64]
 MOST_BITS = 24
 """Fraction bits. A sum that float64 has rounded already rounds as the exact one does to at most half of its digits."""
 
-_LEAST, _MOST, _ONE_BY_ONE = 64, 1 << 16, 256
-"""Additions that are tried at once, and those that are taken one by one where so many leave their binade at once."""
+_LARGEST = 1023
+"""The exponent of the largest number of float64."""
+
+_LEAST, _MOST = 64, 1 << 16
+"""Additions that are tried at once. Where sums leave their binade within few, as many and more are taken alone."""
 
 
 class RoundedSums:
@@ -32,6 +35,16 @@ class RoundedSums:
         self._fmt, self._drop = fmt, 52 - fmt.fraction_bits
         self._most, self._low = float(fmt.max_finite), math.ldexp(1.0, fmt.emin)
         self._beyond = [float(decode(encode([sign * math.inf], fmt), fmt)[0]) for sign in (1, -1)]
+        self._shifts = [self._shift(exponent) for ends in (range(1025), range(-1074, 0)) for exponent in ends]
+
+    def _shift(self, exponent: int) -> float:
+        """What a number below two to the ``exponent`` is rounded by, where it is added and taken away again: beside it
+        float64 has no finer steps than the format at that number. Infinite where float64 has none so large.
+
+        The list has negative exponents at its end, as Python counts.
+        """
+        power = max(exponent - 1, self._fmt.emin) + self._drop
+        return math.ldexp(1.5, power) if power <= _LARGEST else math.inf
 
     def plus(self, first: Sums, second: Sums) -> Sums:
         """Each of ``first`` with its one of ``second``."""
@@ -48,29 +61,43 @@ class RoundedSums:
     def one_by_one(self, given: Sums) -> float:
         """Each added to the sum of all before it.
 
-        Inside a binade all sums are multiples of one step. Float64 rounds to these by itself beside a number so large
-        that they are its own steps; where a sum leaves the binade, that one is added anew.
+        Inside a binade all sums are multiples of one step, so that many are added at once; where sums stay in none for
+        long, each is rounded alone.
         """
-        total, done, many = float(given[0]), 1, _LEAST
+        total, done, many, alone = float(given[0]), 1, _LEAST, 1
         while done < given.size and math.isfinite(total):
-            exponent = max(math.frexp(total)[1] - 1, self._fmt.emin)
-            shift = math.ldexp(1.5, exponent + self._drop)
-            sums = np.add.accumulate(np.concatenate([[shift + total], given[done : done + many]]))[1:] - shift
-            size = np.abs(sums)
-            inside = (size < math.ldexp(1.0, exponent + 1)) & (
-                (size >= math.ldexp(1.0, exponent)) | (exponent == self._fmt.emin)
-            )
+            exponent = max(math.frexp(total)[1] - 1, self._fmt.emin) if total else self._fmt.emin
+            shift, floor, values = self._shifts[exponent + 1], math.ldexp(1.0, exponent), given[done : done + many]
+            with np.errstate(invalid="ignore"):  # infinity less itself is no sum
+                sums = np.add.accumulate(np.concatenate([[shift + total], values])) - shift
+                exact = np.abs(sums[:-1] + values)  # a sum just below the binade is rounded by finer steps
+            sums = sums[1:]
+            inside = (exact < 2 * floor) & (np.abs(sums) <= self._most)
+            if exponent > self._fmt.emin:
+                inside &= exact >= floor
             count = int(np.argmin(inside)) if not inside.all() else sums.size
             if count:
                 total, done = float(sums[count - 1]), done + count
             if count == many:
-                many = min(2 * many, _MOST)
+                many, alone = min(2 * many, _MOST), 1
                 continue
-            short = count < _LEAST // 2
-            many = _LEAST
-            for value in given[done : done + (_ONE_BY_ONE if short else 1)].tolist():
-                total, done = self._rounded(total + value), done + 1
+            many, alone = _LEAST, min(2 * alone, _MOST) if count < _LEAST // 2 else 1
+            total, taken = self._alone(total, given[done : done + alone].tolist())
+            done += taken
         return total if math.isfinite(total) else self._lost(total, given[done:])
+
+    def _alone(self, total: float, values: list[float]) -> tuple[float, int]:
+        """The sum of ``total`` and of each value after the other, and how many were taken until it was infinite."""
+        shifts, frexp, most = self._shifts, math.frexp, self._most
+        for at, value in enumerate(values, 1):
+            exact = total + value
+            shift = shifts[frexp(exact)[1]]
+            total = (exact + shift) - shift
+            if not -most <= total <= most:
+                total = self._rounded(exact)
+                if not math.isfinite(total):
+                    return total, at
+        return total, len(values)
 
     @staticmethod
     def _lost(total: float, rest: Sums) -> float:

@@ -188,6 +188,8 @@ def orders(text: str, count: int, fmt: FloatFormat, size: int) -> tuple[float, t
     rounding = None if fmt.name in DTYPES else RoundedSums(fmt)
     given = kept(text, count, fmt)
     exact = math.fsum(terms(text, count).tolist())
+    with np.errstate(over="ignore"):
+        single = given.astype(np.float32)
     rows = (
         ("one by one", f"each sum rounded into {fmt.title}", one_by_one(given, rounding)),
         (
@@ -201,7 +203,7 @@ def orders(text: str, count: int, fmt: FloatFormat, size: int) -> tuple[float, t
             f"as fp8 matrix units of the H100 do; every {size:,} terms the sum goes to fp32",
             cut_off(given, size),
         ),
-        ("one by one in fp32", f"terms in {fmt.title}, sums in fp32", one_by_one(given.astype(np.float32))),
+        ("one by one in fp32", f"terms in {fmt.title}, sums in fp32", one_by_one(single)),
     )
     return exact, tuple(
         Summed(name, how, value, (value - exact) / abs(exact) if exact else math.nan)

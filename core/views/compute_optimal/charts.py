@@ -49,7 +49,7 @@ def loss_curves(flop: float, params: float, splits: Sequence[Allocation], palett
                 ticktext=[format_count(10.0**k * m, 2) for k in range(6, 17) for m in (1, 3)],
                 range=[math.log10(float(sizes[0])), math.log10(float(sizes[-1]))],
             ),
-            yaxis=axis(palette, "loss, nats per token of Chinchilla’s text", range=_around(data)),
+            yaxis=axis(palette, "loss, nats per token", range=_around(data)),
             annotations=notes,
         ),
     }

@@ -112,7 +112,8 @@ def _disk_found(found: Found) -> str:
     return (
         f"Measured: opening a file of **{format_bytes(n['bytes'], system='binary', digits=3)}** takes "
         f"**{size['opened']}** of memory, a batch of {format_bytes(n['batch bytes'], system='binary', digits=3)} of it "
-        f"brings it to {size['batch read']}, and only reading all of it to {size['all read']}."
+        f"brings it to {size['batch read']}, with what the system maps beside it, and only reading all of it to "
+        f"{size['all read']}."
     )
 
 
@@ -221,7 +222,10 @@ SAID: Mapping[str, Said] = {
     "init": Said(
         f"Outputs of x @ w with unit normal weights grow as the root of the width, to "
         f"**{_three(initialisation.predicted('unit normal', 1024))}** at 1,024; divided by that root they stay.",
-        ("Way to draw w: expected · measured", *(f"{width:,} wide" for width in initialisation.WIDTHS)),
+        (
+            f"Way to draw w, into {initialisation.OUTPUTS} outputs: expected · measured",
+            *(f"{width:,} wide" for width in initialisation.WIDTHS),
+        ),
         _init_rows,
         _init_found,
         lambda: [

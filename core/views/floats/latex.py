@@ -15,7 +15,10 @@ _LONG_VALUE = 20
 
 
 def value_latex(view: CodeView, palette: Palette, *, in_symbols: bool = True) -> str:
-    """How the fields make the value: in symbols if asked, then in numbers. Fields wear their colours."""
+    """How the fields make the value: in symbols if asked, then in numbers. Fields wear their colours.
+
+    Two rows, and no alignment of their signs, so that a narrow screen can break them.
+    """
 
     def wear(role: str, text: object) -> str:
         return rf"\textcolor{{{palette.role(role)}}}{{{text}}}"
@@ -29,10 +32,8 @@ def value_latex(view: CodeView, palette: Palette, *, in_symbols: bool = True) ->
     symbols = numbers | {name: wear(name, letter) for name, letter in letters.items() if name in values}
     if "bias" in values:
         symbols["bias"] = r"\mathrm{bias}"
-    if not in_symbols:
-        return rf"x = {law.fill(**numbers)} {_result_latex(view)}"
-    rows = rf"x &= {law.fill(**symbols)} \\[6pt] &= {law.fill(**numbers)} {_result_latex(view)}"
-    return rf"\begin{{aligned}} {rows} \end{{aligned}}"
+    first = rf"x = {law.fill(**symbols)} \\[6pt] \phantom{{x}} " if in_symbols else "x "
+    return rf"{first}= {law.fill(**numbers)} {_result_latex(view)}"
 
 
 def _no_number_latex(view: CodeView, letters: dict[str, str], wear: Callable[[str, object], str]) -> str:

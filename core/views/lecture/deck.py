@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 
 from core.lecture.catalogue import CLAIMS
 from core.lecture.deck import Slide, spent
-from core.views.report.handout import Handout, HandoutTable
+from core.views.report.handout import Handout, HandoutPart
 
 DECK_TITLE = "Resource accounting, a lecture"
 
 
 def headline(slides: Sequence[Slide]) -> str:
     """How many slides there are and how long they take."""
-    return f"**{len(slides)}** slides, **{spent(slides):g}** minutes."
+    return f"**{len(slides)}** slide{'s' * (len(slides) != 1)}, **{spent(slides):g}** minutes."
 
 
 def value(slide: Slide) -> str:
@@ -29,14 +29,8 @@ def code(slide: Slide) -> str:
 
 def handout(slides: Sequence[Slide]) -> Handout:
     """The slides as a handout that prints."""
-    rows = tuple(
-        (str(number), slide.headline, slide.say, value(slide), code(slide)) for number, slide in enumerate(slides, 1)
-    )
-    return Handout(
-        DECK_TITLE,
-        headline(slides),
-        tables=(HandoutTable("Slides", ("No.", "Slide", "What is said", "Worked out", "Code"), rows),),
-    )
+    parts = tuple(HandoutPart(one.headline, one.say, value(one), code(one)) for one in slides)
+    return Handout(DECK_TITLE, headline(slides), parts=parts)
 
 
 def markdown(slides: Sequence[Slide], address: Callable[[int], str]) -> str:

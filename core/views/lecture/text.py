@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.models.linear import Layer, Product, TorchCount, TwoLayers
 from core.units import format_exact, format_quantity, scientific, significant
 
-PER_WEIGHT = ("FLOPs per weight and row of x", "forward", "gradient of the weight", "gradient of its input", "sum")
+PER_WEIGHT = ("weight", "forward", "gradient of the weight", "gradient of its input", "sum")
 """Headings of the table of `per_weight`."""
 
 LINEAR_NOTES = (
@@ -56,7 +56,7 @@ def per_weight(model: TwoLayers) -> list[tuple[tuple[str, str], ...]]:
         of = [f"{p.out.name} = {p.left.name} @ {p.right.name}" for p in products]
         cells = zip((two, two, of_input), of, strict=True)
         total = significant(model.per_weight(layer))
-        rows.append(((f"{layer}, {model.width:,} × {columns:,}", ""), *cells, (total, "")))
+        rows.append(((layer, f"{model.width:,}\u00a0×\u00a0{columns:,}"), *cells, (total, "")))
     return rows
 
 

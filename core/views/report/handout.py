@@ -1,4 +1,4 @@
-"""A handout as one HTML file, as a report is: an answer with its tables, exercises with their answers, the formulas."""
+"""A handout as one HTML file, as a report is: an answer with tables or parts, exercises with answers, the formulas."""
 
 from __future__ import annotations
 
@@ -22,6 +22,16 @@ class HandoutTable:
 
 
 @dataclass(frozen=True, slots=True)
+class HandoutPart:
+    """A paragraph under a heading of its own, with what was found and lines of code; texts in markup."""
+
+    title: str
+    says: str
+    found: str = ""
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Handout:
     """What a handout shows. answer, detail: in ``**bold**`` markup. code: lines that it is about, as typed."""
 
@@ -30,6 +40,7 @@ class Handout:
     detail: str = ""
     code: str = ""
     tables: tuple[HandoutTable, ...] = ()
+    parts: tuple[HandoutPart, ...] = ()
     explanations: tuple[Explanation, ...] = ()
     questions: Sequence[Exercise] = ()
 
@@ -45,6 +56,7 @@ def handout_html(of: Handout, link: str, date: datetime.date) -> str:
         answer=of.answer,
         detail=of.detail,
         tables=[replace(one, rows=[list(map(as_text, row)) for row in one.rows]) for one in of.tables],
+        parts=of.parts,
         questions=of.questions,
         steps=derivation(of.explanations) if of.explanations else (),
     )

@@ -83,8 +83,8 @@ class _Picture:
             shape, stride = layout_texts(step)
             rows.append(
                 {
-                    "source": step.expression if step.kind == "write" else step.source,
-                    "whole": "" if goes_on else step.expression,
+                    "source": step.expression if step.kind == "write" else _with_its_place(step.source),
+                    "whole": "" if goes_on or step.operation == "gradient" else step.expression,
                     "name": self._names(step),
                     "word": word(step),
                     "kind": step.kind,
@@ -233,6 +233,11 @@ class _Picture:
                 },
             }
         return tensor
+
+
+def _with_its_place(source: str) -> str:
+    """An operation whose second operand is the result before it, with a mark where that stands: ``0.5 * …``."""
+    return f"{source} …" if source[-1:] and source[-1] in "+-*/@%&|^<>=" else source
 
 
 def _facts(layout: Layout, is_contiguous: bool, item: int) -> list[tuple[str, str]]:
