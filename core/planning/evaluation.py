@@ -82,8 +82,8 @@ class Answer:
     terms, run: what it was worked out from, `run` in plain numbers of the middle. low, middle, high: at the low end,
     the middle and the high end of the MFU. model: whose layers are known; None where only a number of parameters is.
     shape: that model, or the one whose layers stand in for it. expected: the MFU over all hours that published runs
-    lead one to expect of this plan, of its own peak. interruptions: of the middle; all_interruptions: of the low end,
-    the middle and the high end, in a row. stored: parameters of the middle, every expert included.
+    lead one to expect of this plan, of its own peak. sizes: parameters and accelerators of the low end, the middle and
+    the high end, as they were solved for. stored: parameters of the middle, every expert included.
     """
 
     plan: Plan
@@ -100,12 +100,21 @@ class Answer:
     high: Estimate
     expected: Interval
     token_work: TokenWork
-    interruptions: Interruptions
-    all_interruptions: Interruptions
+    sizes: tuple[Array, Array]
     stored: float
     energy: Interval
     carbon: Interval
     dollars: Interval
+
+    @cached_property
+    def all_interruptions(self) -> Interruptions:
+        """What interrupts the run: of the low end, the middle and the high end, in a row."""
+        return self.terms.interruptions(*self.sizes)
+
+    @property
+    def interruptions(self) -> Interruptions:
+        """The same of the middle."""
+        return self.all_interruptions.at(1)
 
     @property
     def find(self) -> Find:
@@ -275,7 +284,6 @@ class Evaluation:
             Estimate(**{name: float(values[row, i]) for name, values in self.columns.items()}) for i in range(3)
         )
         known = terms.model if terms.model and not terms.model.counted else None
-        stops = terms.interruptions(self.run.parameters[row], self.run.accelerators[row])
         return Answer(
             plan=plan,
             terms=terms,
@@ -291,8 +299,7 @@ class Evaluation:
             high=high,
             expected=Interval(*map(float, self.expected[row])),
             token_work=terms.token_work,
-            interruptions=stops.at(1),
-            all_interruptions=stops,
+            sizes=(self.run.parameters[row], self.run.accelerators[row]),
             stored=float(self.stored[row]),
             energy=_ordered(self.energy[row]),
             carbon=_ordered(self.carbon[row]),

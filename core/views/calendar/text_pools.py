@@ -95,7 +95,7 @@ def _up_to(count: float) -> tuple[str, str]:
 def _verdict(line: PoolLine) -> tuple[str, str]:
     best, nearest = line.best, line.nearest
     if best:
-        return f"✓ {best.accelerators:,}", together(best.checks)
+        return f"✓ {best.accelerators:,}", together(best.limits)
     return "✗", "; ".join(lacks(nearest))
 
 
@@ -103,7 +103,7 @@ def lacks(choice: PoolChoice) -> list[str]:
     """What so many of a pool miss."""
     if choice.problem:
         return [choice.problem]
-    return missed(choice.checks) or ["its pool ends before"]
+    return missed(choice.missed) or ["its pool ends before"]
 
 
 def sentence(lines: Sequence[PoolLine]) -> str:
@@ -112,7 +112,7 @@ def sentence(lines: Sequence[PoolLine]) -> str:
     if good:
         best = good[0]
         cost = "" if math.isnan(best.dollars.mid) else f" for about **{rent(best.dollars.mid)}**"
-        chance = together(best.checks)
+        chance = together(best.limits)
         verb = "meet" if len(good) > 1 else "meets"
         return (
             f"**{len(good)} of {len(lines)}** pools {verb} every limit; the best is **{name(best)}**{cost}"
