@@ -35,7 +35,7 @@ from core.planning.plan import Find, Limits, Plan, Power
 from core.planning.resolved_layout import FIELD_IDS, plan_layout
 from core.planning.solving import Array, SolvedRuns, Terms, solve
 from core.planning.throughput import WIDTHS, untrainable
-from core.runs.energy import Footprint, carbon, drawn_power, energy, footprint, most_drawn, peak_power
+from core.runs.energy import carbon, drawn_power, energy, footprint, most_drawn, peak_power
 from core.runs.goodput import Interruptions, mfu_of_all_hours, mfu_of_steps
 from core.runs.long_sequences import TokenWork
 from core.runs.share import share_of_steps, whole_run_mfu
@@ -82,8 +82,8 @@ class Answer:
     terms, run: what it was worked out from, `run` in plain numbers of the middle. low, middle, high: at the low end,
     the middle and the high end of the MFU. model: whose layers are known; None where only a number of parameters is.
     shape: that model, or the one whose layers stand in for it. expected: the MFU over all hours that published runs
-    lead one to expect of this plan, of its own peak. sizes: parameters and accelerators of the low end, the middle and
-    the high end, as they were solved for. stored: parameters of the middle, every expert included.
+    lead one to expect of this plan, of its own peak. sizes: parameters and accelerators of all three. stored:
+    parameters of the middle, every expert included.
     """
 
     plan: Plan
@@ -113,7 +113,6 @@ class Answer:
 
     @property
     def interruptions(self) -> Interruptions:
-        """The same of the middle."""
         return self.all_interruptions.at(1)
 
     @property
@@ -182,13 +181,6 @@ class Answer:
         return self.range_of(QUANTITY_FOUND[self.find])
 
     @property
-    def footprint(self) -> Footprint:
-        """Energy and carbon of the middle."""
-        power = self.plan.power
-        watts, share = drawn_power(self.device, power.draw)
-        return footprint(self.middle.hours, watts, share=share, pue=power.pue, intensity=power.grid)
-
-    @property
     def ceiling(self) -> float:
         """The best bare matmul of the accelerator, as a share of the peak: measured, or as its relatives do."""
         return ceiling_of(self.device, self.dtype)
@@ -210,9 +202,11 @@ class Answer:
     def explain_power(self) -> list[Explanation]:
         """Carbon, energy and the most that is drawn at once; nothing of what is unknown."""
         node, power, n = node_power(self.device), self.plan.power, self.middle.accelerators
+        watts, share = drawn_power(self.device, power.draw)
+        used = footprint(self.middle.hours, watts, share=share, pue=power.pue, intensity=power.grid)
         most = most_drawn(self.device, power.draw)
         steps = [
-            *self.footprint.explanations[::-1],
+            *used.explanations[::-1],
             peak_power.explain(accelerators=n, watts=most, pue=power.pue),
             part_of_node.explain(watts=node.watts, accelerators=node.accelerators),
         ]

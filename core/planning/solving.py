@@ -206,7 +206,8 @@ def solve(terms: Terms, plans: Sequence[Plan]) -> tuple[SolvedRuns, list[BudgetE
     run = SolvedRuns(*(np.broadcast_to(getattr(run, name), (len(plans), 3)) for name in run.__dataclass_fields__))
     stuck = np.zeros(len(plans), bool)
     if terms.of_steps_alone or terms.plan.mfu is None:
-        stuck = ~np.all(terms.interruptions(run.parameters, run.accelerators).goodput > LEAST_GOODPUT, axis=1)
+        with np.errstate(all="ignore"):
+            stuck = ~np.all(terms.interruptions(run.parameters, run.accelerators).goodput > LEAST_GOODPUT, axis=1)
     return run, [problem or _fault(terms, run, i, bool(stuck[i])) for i, problem in enumerate(problems)]
 
 
