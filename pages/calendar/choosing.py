@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from core.planning.calendar.form import MOST, POOLS, RUN_FIELDS, calendar_request, pool_texts
+from core.planning.calendar.form import MOST, RUN_FIELDS, calendar_request, pool_texts
 from core.planning.comparison.entry import entry_of
 from core.planning.cost.choose_pools import PoolChoice, choose_pools
 from core.planning.cost.form import CAPITAL, YEARS, prices_of
@@ -58,8 +58,7 @@ def _choices(inputs: Inputs, a: CalendarInputs) -> None:
     )
     if terms := text.terms(lines, plan):
         show.note(terms)
-    yours = "" if v[POOLS.id].pools else " Type pools above to have yours among them."
-    show.note(text.NOTE + yours)
+    show.note(text.notes(lines, plan))
     show.note("Make one the plan:")
     ways = [line.nearest for line in lines if line.nearest.schedule]
     with st.container(horizontal=True):

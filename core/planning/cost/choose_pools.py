@@ -252,8 +252,9 @@ def levels_of(plan: Plan) -> tuple[float, ...]:
     return tuple(sorted({0.5, level, min(level + POINTS, _SUREST)}))
 
 
-_OF_CATALOGUE = 5
-"""Accelerators of the catalogue that are held against each other: those on which the runs are in time for least."""
+OF_CATALOGUE = 5
+"""Accelerators of the catalogue that are held against each other: those that miss the fewest limits in time, for least.
+"""
 
 
 @lru_cache(maxsize=16)
@@ -266,8 +267,12 @@ def choose_pools(runs: tuple[Run, ...], fleet: Fleet, start: date, due: date, pr
     if all(math.isfinite(_most(pool)) for pool in pools):
         some = [_Asked(runs, fleet, start, due, prices, pool) for pool in rentable(fleet.accelerators)]
         in_time = ((one, one.fewest(plan.keeps.level)) for one in some)
-        ranked = sorted((choice.dollars.mid, i, one) for i, (one, choice) in enumerate(in_time) if choice)
-        asked += [one for _, _, one in ranked[:_OF_CATALOGUE]]
+        ranked = sorted(
+            (sum(check.met is False for check in choice.limits), choice.dollars.mid, i, one)
+            for i, (one, choice) in enumerate(in_time)
+            if choice
+        )
+        asked += [one for *_, one in ranked[:OF_CATALOGUE]]
     return tuple(_line(one) for one in asked)
 
 
