@@ -17,7 +17,7 @@ from core.views.calendar import text_pools as text
 from core.views.calendar.pool_chart import pools
 from core.views.common.markup import markdown_text
 from core.wording import dollars
-from pages.calendar.form import FORM
+from pages.calendar.form import FORM, WHICH
 from pages.calendar.inputs import CalendarInputs
 from pages.common import comparison_list, show
 from pages.common.inputs import Inputs
@@ -26,10 +26,10 @@ from pages.common.theme import TOKENS
 
 def choosing(inputs: Inputs, a: CalendarInputs) -> None:
     """The fold. Nothing is worked out before it is opened."""
-    title = "Which of ours, or how many to rent: dollars against days of each pool, and the least for each limit"
-    with show.more(inputs, title, MOST, key="fold_choice") as more:
-        if more.open:
+    with inputs.panel(WHICH.id, WHICH.label) as panel:
+        if panel.open:
             _choices(inputs, a)
+    show.problems(inputs, MOST.id)
 
 
 def _choices(inputs: Inputs, a: CalendarInputs) -> None:

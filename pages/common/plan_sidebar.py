@@ -60,6 +60,7 @@ from core.planning.form.plan_form import (
     PRICE,
     SEQ_LEN,
     TRAINED,
+    link_texts,
     plan_of,
 )
 from core.planning.form.rates import MEASURED_FIELDS
@@ -94,7 +95,7 @@ from core.wording import price
 from pages.common import comparison_list, show
 from pages.common.inputs import PLAN_TEXTS, Inputs
 from pages.common.rates import measure_here, rates_note
-from pages.common.registry import COMPUTE, HOME, PageSpec
+from pages.common.registry import CALENDAR, COMPUTE, HOME, PageSpec
 from pages.common.saving import Held, held, held_on, hold, name_of, saving
 from pages.common.shape import adopt_built, building, own_shape
 from pages.common.theme import projecting
@@ -377,9 +378,22 @@ def bar(texts: Mapping[str, str], kind: Kind = "plan") -> str | None:
 
 
 def limits(inputs: Inputs) -> None:
-    """The line under an answer: which limits the plan keeps and misses, and how likely."""
+    """The line under an answer: which limits the plan keeps and misses, and how likely; where it misses one that other
+    accelerators may keep, the way to them."""
     with suppress(BudgetError):
-        show.note(text_limits.line(answer(plan_of(inputs.reading))))
+        a = answer(plan_of(inputs.reading))
+        missed = any(check.met is False and check.id != "memory" for check in text_limits.limit_checks(a))
+        show.note(text_limits.line(a), which_pool(inputs) if missed else None)
+
+
+WHICH_POOL = "which"
+"""The panel of Calendar that holds the team's pools against each other."""
+
+
+def which_pool(inputs: Inputs) -> show.Html:
+    """A link to the pools of the team held against each other for the plan."""
+    texts = {**link_texts(inputs.reading.texts), WHICH_POOL: "true"}
+    return show.link("Which of ours would, or how many to rent?", CALENDAR, texts, at=WHICH_POOL)
 
 
 def _examples(now: Here) -> str | None:

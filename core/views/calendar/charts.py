@@ -163,7 +163,8 @@ def timeline(s: Schedule, palette: Palette) -> Figure:
     """The runs alone, from begin to end in the middle of the range, for paper."""
     runs, rows = _by_pool(s)
     runs, rows = runs[::-1], rows[::-1]  # a picture on paper begins below
-    names = [f"{_short(run.run.name)} ({row})" for run, row in zip(runs, rows, strict=True)]
+    short = [_short(run.run.name) for run in runs]
+    names = [name if short.count(name) == 1 else f"{name} ({row})" for name, row in zip(short, rows, strict=True)]
     reach = max(s.ends.mid, (s.due - s.start).days + 1 if s.due else 0) * 1.05 + 0.02
     tickvals, ticktext = _ticks(s.start, reach)
     ticktext = [text.replace("<br>", " ") for text in ticktext]
