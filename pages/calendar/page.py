@@ -7,6 +7,7 @@ import streamlit as st
 from core.planning.calendar.form import texts_of
 from core.planning.calendar.presets import SOURCES
 from core.planning.cost.bill import explain
+from core.planning.cost.calendar_limits import calendar_checks
 from core.planning.form.plan_form import link_texts, named_plan, named_texts
 from core.views.calendar import text
 from core.views.calendar.charts import calendar
@@ -68,7 +69,7 @@ def page(inputs: Inputs) -> None:
         for wrong in (text.missed(s), *text.beyond(s)[0], *text.impossible(s), *text.unfitting(s)[0]):
             if wrong:
                 show.error(wrong)
-        show.note(text.limits(s, rented.total))
+        show.note(text.limits(s, rented.total), plan_sidebar.which_pool(inputs, calendar_checks(s, rented.total)))
     with show.guarded("The calendar"):
         show.chart(calendar(s, TOKENS), alt=text.picture(s), key="calendar:bars")
         typed = typed_elsewhere(named_plan(inputs.reading), (run.run.plan.accelerator for run in s.runs))

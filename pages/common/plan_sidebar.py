@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -86,6 +86,7 @@ from core.planning.form.trained import (
     WIDE,
 )
 from core.planning.plan import OWN, OWN_LAYOUT, Plan
+from core.planning.plan_limits import Check
 from core.planning.search_around import made_own
 from core.training.layout import Layout, LayoutError, named_modules
 from core.views.common.markup import safe_text
@@ -382,17 +383,19 @@ def limits(inputs: Inputs) -> None:
     accelerators may keep, the way to them."""
     with suppress(BudgetError):
         a = answer(plan_of(inputs.reading))
-        missed = any(check.met is False and check.id != "memory" for check in text_limits.limit_checks(a))
-        show.note(text_limits.line(a), which_pool(inputs) if missed else None)
+        show.note(text_limits.line(a), which_pool(inputs, text_limits.limit_checks(a)))
 
 
 WHICH_POOL = "which"
 """The panel of Calendar that holds the team's pools against each other."""
 
 
-def which_pool(inputs: Inputs) -> show.Html:
-    """A link to the pools of the team held against each other for the plan."""
-    texts = {**link_texts(inputs.reading.texts), WHICH_POOL: "true"}
+def which_pool(inputs: Inputs, checks: Iterable[Check]) -> show.Html | None:
+    """A link to the pools of the team held against each other for the plan, where it misses what others may keep."""
+    if not any(check.met is False and check.id != "memory" for check in checks):
+        return None
+    texts = inputs.reading.texts if inputs.page == CALENDAR else link_texts(inputs.reading.texts)
+    texts = {**texts, WHICH_POOL: "true"}
     return show.link("Which of ours would, or how many to rent?", CALENDAR, texts, at=WHICH_POOL)
 
 

@@ -106,8 +106,10 @@ def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
         show.answer(text.sentence(plans_shown, base), text.beside(plans_shown, base))
         for line in text.remarks(plans_shown):
             show.note(line)
-        if all(all_met(plan.limits) is False for plan in plans_shown):
-            show.note("", plan_sidebar.which_pool(inputs))
+        checks = [check for plan in plans_shown for check in plan.limits]
+        which = plan_sidebar.which_pool(inputs, checks)
+        if which and all(all_met(plan.limits) is False for plan in plans_shown):
+            show.note("", which)
     with show.guarded("The bars"):
         show.chart(bars(plans_shown, base, TOKENS), alt=text.bars_alt(plans_shown, base), key="compare:bars")
     with show.guarded("The columns"):
