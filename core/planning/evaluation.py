@@ -35,7 +35,7 @@ from core.planning.plan import Find, Limits, Plan, Power
 from core.planning.resolved_layout import FIELD_IDS, plan_layout
 from core.planning.solving import Array, SolvedRuns, Terms, solve
 from core.planning.throughput import WIDTHS, untrainable
-from core.runs.energy import Footprint, carbon, drawn_power, energy, footprint, most_drawn, peak_power
+from core.runs.energy import carbon, drawn_power, energy, footprint, most_drawn, peak_power
 from core.runs.goodput import Interruptions, mfu_of_all_hours, mfu_of_steps
 from core.runs.long_sequences import TokenWork
 from core.runs.share import share_of_steps, whole_run_mfu
@@ -82,8 +82,8 @@ class Answer:
     terms, run: what it was worked out from, `run` in plain numbers of the middle. low, middle, high: at the low end,
     the middle and the high end of the MFU. model: whose layers are known; None where only a number of parameters is.
     shape: that model, or the one whose layers stand in for it. expected: the MFU over all hours that published runs
-    lead one to expect of this plan, of its own peak. interruptions: of the middle; all_interruptions: of the low end,
-    the middle and the high end, in a row. stored: parameters of the middle, every expert included.
+    lead one to expect of this plan, of its own peak. sizes: parameters and accelerators of all three. stored:
+    parameters of the middle, every expert included.
     """
 
     plan: Plan
@@ -100,12 +100,20 @@ class Answer:
     high: Estimate
     expected: Interval
     token_work: TokenWork
-    interruptions: Interruptions
-    all_interruptions: Interruptions
+    sizes: tuple[Array, Array]
     stored: float
     energy: Interval
     carbon: Interval
     dollars: Interval
+
+    @cached_property
+    def all_interruptions(self) -> Interruptions:
+        """What interrupts the run: of the low end, the middle and the high end, in a row."""
+        return self.terms.interruptions(*self.sizes)
+
+    @property
+    def interruptions(self) -> Interruptions:
+        return self.all_interruptions.at(1)
 
     @property
     def find(self) -> Find:
@@ -173,13 +181,6 @@ class Answer:
         return self.range_of(QUANTITY_FOUND[self.find])
 
     @property
-    def footprint(self) -> Footprint:
-        """Energy and carbon of the middle."""
-        power = self.plan.power
-        watts, share = drawn_power(self.device, power.draw)
-        return footprint(self.middle.hours, watts, share=share, pue=power.pue, intensity=power.grid)
-
-    @property
     def ceiling(self) -> float:
         """The best bare matmul of the accelerator, as a share of the peak: measured, or as its relatives do."""
         return ceiling_of(self.device, self.dtype)
@@ -201,9 +202,11 @@ class Answer:
     def explain_power(self) -> list[Explanation]:
         """Carbon, energy and the most that is drawn at once; nothing of what is unknown."""
         node, power, n = node_power(self.device), self.plan.power, self.middle.accelerators
+        watts, share = drawn_power(self.device, power.draw)
+        used = footprint(self.middle.hours, watts, share=share, pue=power.pue, intensity=power.grid)
         most = most_drawn(self.device, power.draw)
         steps = [
-            *self.footprint.explanations[::-1],
+            *used.explanations[::-1],
             peak_power.explain(accelerators=n, watts=most, pue=power.pue),
             part_of_node.explain(watts=node.watts, accelerators=node.accelerators),
         ]
@@ -275,7 +278,6 @@ class Evaluation:
             Estimate(**{name: float(values[row, i]) for name, values in self.columns.items()}) for i in range(3)
         )
         known = terms.model if terms.model and not terms.model.counted else None
-        stops = terms.interruptions(self.run.parameters[row], self.run.accelerators[row])
         return Answer(
             plan=plan,
             terms=terms,
@@ -291,8 +293,7 @@ class Evaluation:
             high=high,
             expected=Interval(*map(float, self.expected[row])),
             token_work=terms.token_work,
-            interruptions=stops.at(1),
-            all_interruptions=stops,
+            sizes=(self.run.parameters[row], self.run.accelerators[row]),
             stored=float(self.stored[row]),
             energy=_ordered(self.energy[row]),
             carbon=_ordered(self.carbon[row]),

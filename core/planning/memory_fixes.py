@@ -138,7 +138,9 @@ def _search(plan: Plan) -> _FixSearch:
     total = np.asarray(memory.total)
     lowest = float(total.min(initial=math.inf))
     fit = lowest <= h.usable
-    kept_in = np.flatnonzero(total <= (h.usable if fit else lowest * (1 + _SAME)))
+    # With as much free as the plan keeps, or else without.
+    most = next((most for most in (h.total + h.room, h.usable) if lowest <= most), lowest * (1 + _SAME))
+    kept_in = np.flatnonzero(total <= most)
     places = places[:, kept_in]
     cost = _cost(h, _changed(h, values(places)))
     again, sent, wait = _more(h, cost, kept_in.shape)

@@ -204,7 +204,11 @@ def solve(terms: Terms, plans: Sequence[Plan]) -> tuple[SolvedRuns, list[BudgetE
         else:
             run = replace(run, mfu=terms.mfu(run.parameters, run.accelerators))
     run = SolvedRuns(*(np.broadcast_to(getattr(run, name), (len(plans), 3)) for name in run.__dataclass_fields__))
-    return run, [problem or _fault(terms, run, i) for i, problem in enumerate(problems)]
+    stuck = np.zeros(len(plans), bool)
+    if terms.of_steps_alone or terms.plan.mfu is None:
+        with np.errstate(all="ignore"):
+            stuck = ~np.all(terms.interruptions(run.parameters, run.accelerators).goodput > LEAST_GOODPUT, axis=1)
+    return run, [problem or _fault(terms, run, i, bool(stuck[i])) for i, problem in enumerate(problems)]
 
 
 def _given(terms: Terms, plans: Sequence[Plan]) -> SolvedRuns:
@@ -316,8 +320,8 @@ def _zero(gap: Callable[[Array], Array], start: Array, slope: Array, *, steep: f
 _LABELS = {"parameters": ("n", "parameters"), "tokens": ("tokens", "tokens")}
 
 
-def _fault(terms: Terms, run: SolvedRuns, row: int) -> BudgetError | None:
-    """Why a row of ``run`` is no answer."""
+def _fault(terms: Terms, run: SolvedRuns, row: int, stuck: bool) -> BudgetError | None:
+    """Why a row of ``run`` is no answer. stuck: it makes no progress."""
     plan = terms.plan
     parameters, accelerators, mfu = run.parameters[row], run.accelerators[row], run.mfu[row]
     if plan.find == "accelerators" and not np.all(accelerators <= limit("accelerators")):
@@ -331,10 +335,8 @@ def _fault(terms: Terms, run: SolvedRuns, row: int) -> BudgetError | None:
         return BudgetError(
             "within", f"Cannot be met: it would take {few}, and {most} are the most here.{why} Allow more days."
         )
-    if terms.of_steps_alone or terms.plan.mfu is None:
-        left = terms.interruptions(parameters, accelerators)
-        if not np.all(left.goodput > LEAST_GOODPUT):
-            return no_progress(left.at(0))
+    if stuck:
+        return no_progress(terms.interruptions(parameters, accelerators).at(0))
     for name, (field, cap) in _LABELS.items():
         value = getattr(run, name)[row]
         if not np.all(np.isfinite(value)) or value.max() > limit(cap):

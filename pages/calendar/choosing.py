@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from core.planning.calendar.form import MOST, POOLS, RUN_FIELDS, calendar_request, pool_texts
+from core.planning.calendar.form import MOST, RUN_FIELDS, calendar_request, pool_texts
 from core.planning.comparison.entry import entry_of
 from core.planning.cost.choose_pools import PoolChoice, choose_pools
 from core.planning.cost.form import CAPITAL, YEARS, prices_of
@@ -17,7 +17,7 @@ from core.views.calendar import text_pools as text
 from core.views.calendar.pool_chart import pools
 from core.views.common.markup import markdown_text
 from core.wording import dollars
-from pages.calendar.form import FORM
+from pages.calendar.form import FORM, WHICH
 from pages.calendar.inputs import CalendarInputs
 from pages.common import comparison_list, show
 from pages.common.inputs import Inputs
@@ -26,10 +26,10 @@ from pages.common.theme import TOKENS
 
 def choosing(inputs: Inputs, a: CalendarInputs) -> None:
     """The fold. Nothing is worked out before it is opened."""
-    title = "Which of ours, or how many to rent: dollars against days of each pool, and the least for each limit"
-    with show.more(inputs, title, MOST, key="fold_choice") as more:
-        if more.open:
+    with inputs.panel(WHICH.id, WHICH.label) as panel:
+        if panel.open:
             _choices(inputs, a)
+    show.problems(inputs, MOST.id)
 
 
 def _choices(inputs: Inputs, a: CalendarInputs) -> None:
@@ -58,8 +58,7 @@ def _choices(inputs: Inputs, a: CalendarInputs) -> None:
     )
     if terms := text.terms(lines, plan):
         show.note(terms)
-    yours = "" if v[POOLS.id].pools else " Type pools above to have yours among them."
-    show.note(text.NOTE + yours)
+    show.note(text.notes(lines, plan))
     show.note("Make one the plan:")
     ways = [line.nearest for line in lines if line.nearest.schedule]
     with st.container(horizontal=True):

@@ -27,6 +27,7 @@ from core.planning.cost.bill import CostOption
 from core.planning.cost.form import prices_of
 from core.planning.cost.pool_bill import ways_to_pay
 from core.planning.form.limits import DEADLINE
+from core.planning.form.plan_form import named_texts
 from core.planning.form.whole_run import DRAW, PUE
 from core.units import QuantityError
 from core.views.plan import text
@@ -55,9 +56,8 @@ def read_inputs(inputs: Inputs) -> CalendarInputs:
         schedule = question.schedule()
         st.session_state[_GOOD] = question
     except BudgetError as problem:
-        last: Question | None = st.session_state.get(_GOOD)
-        inputs.fail(str(problem), "Still showing the last calendar." if last else "Showing the first example.")
-        question = last or calendar_request(FORM.parse({}))
+        question, instead = _instead(inputs)
+        inputs.fail(str(problem), instead)
         schedule = question.schedule()
     for problem in inputs.reading.values[POOLS.id].problems:
         inputs.fail(problem)
@@ -65,6 +65,18 @@ def read_inputs(inputs: Inputs) -> CalendarInputs:
     if why:
         inputs.fail(why, instead)
     return CalendarInputs(question, schedule, ways_to_pay(schedule, prices_of(inputs.reading)))
+
+
+def _instead(inputs: Inputs) -> tuple[Question, str]:
+    """What is shown where a calendar cannot be: the last that could, the plan without pools and runs, or the first
+    example."""
+    if last := st.session_state.get(_GOOD):
+        return last, "Still showing the last calendar."
+    alone = calendar_request(FORM.parse(named_texts(inputs.reading.texts)))
+    with suppress(BudgetError):
+        alone.schedule()
+        return alone, "Showing the plan on its own cluster."
+    return calendar_request(FORM.parse({})), "Showing the first example."
 
 
 def draw_question(inputs: Inputs) -> None:

@@ -7,12 +7,14 @@ import streamlit as st
 from core.planning.calendar.form import texts_of
 from core.planning.calendar.presets import SOURCES
 from core.planning.cost.bill import explain
-from core.planning.form.plan_form import link_texts, named_texts
+from core.planning.cost.calendar_limits import calendar_checks
+from core.planning.form.plan_form import link_texts, named_plan, named_texts
 from core.views.calendar import text
 from core.views.calendar.charts import calendar
 from core.views.calendar.ics import as_ics
 from core.views.calendar.text_fit import fits
 from core.views.cost.text import fleet_text
+from core.views.plan.text import typed_elsewhere
 from pages.calendar.bill import bill
 from pages.calendar.choosing import choosing
 from pages.calendar.inputs import CalendarInputs, draw_question, draw_runs, read_inputs
@@ -67,10 +69,11 @@ def page(inputs: Inputs) -> None:
         for wrong in (text.missed(s), *text.beyond(s)[0], *text.impossible(s), *text.unfitting(s)[0]):
             if wrong:
                 show.error(wrong)
-        show.note(text.limits(s, rented.total))
+        show.note(text.limits(s, rented.total), plan_sidebar.which_pool(inputs, calendar_checks(s, rented.total)))
     with show.guarded("The calendar"):
         show.chart(calendar(s, TOKENS), alt=text.picture(s), key="calendar:bars")
-        for line in (*text.unfitting(s)[1], *text.beyond(s)[1], *text.queued(s)):
+        typed = typed_elsewhere(named_plan(inputs.reading), (run.run.plan.accelerator for run in s.runs))
+        for line in filter(None, (typed, *text.unfitting(s)[1], *text.beyond(s)[1], *text.queued(s))):
             show.note(line)
         for source in SOURCES.get(story or "", ()):
             show.source(source)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -60,6 +60,7 @@ from core.planning.form.plan_form import (
     PRICE,
     SEQ_LEN,
     TRAINED,
+    link_texts,
     plan_of,
 )
 from core.planning.form.rates import MEASURED_FIELDS
@@ -85,6 +86,7 @@ from core.planning.form.trained import (
     WIDE,
 )
 from core.planning.plan import OWN, OWN_LAYOUT, Plan
+from core.planning.plan_limits import Check
 from core.planning.search_around import made_own
 from core.training.layout import Layout, LayoutError, named_modules
 from core.views.common.markup import safe_text
@@ -94,7 +96,7 @@ from core.wording import price
 from pages.common import comparison_list, show
 from pages.common.inputs import PLAN_TEXTS, Inputs
 from pages.common.rates import measure_here, rates_note
-from pages.common.registry import COMPUTE, HOME, PageSpec
+from pages.common.registry import CALENDAR, COMPUTE, HOME, PageSpec
 from pages.common.saving import Held, held, held_on, hold, name_of, saving
 from pages.common.shape import adopt_built, building, own_shape
 from pages.common.theme import projecting
@@ -377,9 +379,24 @@ def bar(texts: Mapping[str, str], kind: Kind = "plan") -> str | None:
 
 
 def limits(inputs: Inputs) -> None:
-    """The line under an answer: which limits the plan keeps and misses, and how likely."""
+    """The line under an answer: which limits the plan keeps and misses, and how likely; where it misses one that other
+    accelerators may keep, the way to them."""
     with suppress(BudgetError):
-        show.note(text_limits.line(answer(plan_of(inputs.reading))))
+        a = answer(plan_of(inputs.reading))
+        show.note(text_limits.line(a), which_pool(inputs, text_limits.limit_checks(a)))
+
+
+WHICH_POOL = "which"
+"""The panel of Calendar that holds the team's pools against each other."""
+
+
+def which_pool(inputs: Inputs, checks: Iterable[Check]) -> show.Html | None:
+    """A link to the pools of the team held against each other for the plan, where it misses what others may keep."""
+    if not any(check.met is False and check.id != "memory" for check in checks):
+        return None
+    texts = inputs.reading.texts if inputs.page == CALENDAR else link_texts(inputs.reading.texts)
+    texts = {**texts, WHICH_POOL: "true"}
+    return show.link("Which of ours would, or how many to rent?", CALENDAR, texts, at=WHICH_POOL)
 
 
 def _examples(now: Here) -> str | None:

@@ -136,9 +136,9 @@ def _wrapped(bold: re.Match[str]) -> str:
     return f'<b class="np-wraps">{words}</b>'
 
 
-def note(text: str) -> None:
-    """A quiet paragraph."""
-    st.html(f'<p class="np-note">{rich(text)}</p>')
+def note(text: str, after: Html | None = None) -> None:
+    """A quiet paragraph; ``after`` it, a link."""
+    st.html(f'<p class="np-note">{rich(text)} {after or ""}</p>')
 
 
 def takeaway(text: str) -> None:

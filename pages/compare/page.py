@@ -13,6 +13,7 @@ from core.planning.comparison.entry import entry_of
 from core.planning.comparison.examples import examples
 from core.planning.comparison.time_parts import known_parts, time_parts
 from core.planning.form.plan_form import link_texts
+from core.planning.plan_limits import all_met
 from core.planning.presets import PRESETS
 from core.store.locations import opened
 from core.views.comparison import text
@@ -105,6 +106,10 @@ def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
         show.answer(text.sentence(plans_shown, base), text.beside(plans_shown, base))
         for line in text.remarks(plans_shown):
             show.note(line)
+        checks = [check for plan in plans_shown for check in plan.limits]
+        which = plan_sidebar.which_pool(inputs, checks)
+        if which and all(all_met(plan.limits) is False for plan in plans_shown):
+            show.note("", which)
     with show.guarded("The bars"):
         show.chart(bars(plans_shown, base, TOKENS), alt=text.bars_alt(plans_shown, base), key="compare:bars")
     with show.guarded("The columns"):

@@ -49,7 +49,7 @@ def _table(a: SweepInputs) -> None:
     headings, rows = sweep_text.table(a.sweep, a.result)
     here = a.sweep.plan_cell
     words_in = {0: a.sweep.y.axis.chosen, 1: a.sweep.x.axis.chosen}
-    numeric = [not words_in.get(i) and i < len(headings) - 2 for i in range(len(headings))]
+    numeric = [not words_in.get(i) and i < len(headings) - 1 for i in range(len(headings))]
     show.small_table(
         [show.Column(heading, numeric=holds) for heading, holds in zip(headings, numeric, strict=True)],
         rows,

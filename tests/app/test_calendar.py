@@ -278,7 +278,7 @@ def test_small_fields_add_a_pool() -> None:
 )
 def test_the_choice_is_held_against_the_deadline_that_was_set(texts: dict[str, str], said: str) -> None:
     app = opened(CALENDAR, SMALL | texts)
-    fold(app, "y_fold_choice", open=True)
+    fold(app, "y_which", open=True)
     text = stripped(said_on(app))
     assert said in text
     assert not re.search(r",[;.]", text)
@@ -287,13 +287,13 @@ def test_the_choice_is_held_against_the_deadline_that_was_set(texts: dict[str, s
 def test_a_way_of_the_choice_becomes_the_plan() -> None:
     texts = {**SMALL, "pools": FLEET, "due": "2027-01-29", "most": "$1M"}
     app = opened(CALENDAR, texts)
-    fold(app, "y_fold_choice", open=True)
+    fold(app, "y_which", open=True)
     assert "meets every limit; the best is 144 H200 SXM (burst)" in stripped("\n".join(bodies(app, "np-takeaway")))
     app.button(key="y_choose_all").click().run()
     said = stripped(said_on(gone_to(app, COMPARE)))
     assert "144 H200 SXM (burst)" in said
     gone_to(app, CALENDAR)
-    fold(app, "y_fold_choice", open=True)
+    fold(app, "y_which", open=True)
     button = next(button for button in app.button if button.label == "144 H200 SXM (burst)")
     button.click().run()
     link = linked(app)

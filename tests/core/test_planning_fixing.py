@@ -56,6 +56,12 @@ def test_every_fix_fits_and_saves_what_it_says(name: str) -> None:
     assert not [a for i, a in enumerate(changed) for b in changed[:i] if b <= a]
 
 
+def test_a_fix_leaves_free_what_the_plan_keeps_free() -> None:
+    for fix in fixes(plan_held({"n": "32B", "tokens": "8T", "count": "256", "zero": "0"})):
+        applied = plan_held({"n": "32B", "tokens": "8T", "count": "256", "zero": "0", **fix.texts})
+        assert not applied.too_little_free
+
+
 @every("name", [*OVER, *HOPELESS])
 def test_the_way_down_adds_up_to_the_change(name: str) -> None:
     texts = {**OVER, **HOPELESS}[name]

@@ -8,11 +8,12 @@ sooner. Where an event of a pool leaves too few accelerators for all that may be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from itertools import combinations
+from types import MappingProxyType
 
 from core.budget.errors import BudgetError
 from core.budget.interval import Interval
@@ -26,6 +27,8 @@ from core.planning.plan import Plan
 from core.sources import OWN
 
 _YEAR_DAYS = 365.25
+
+_NONE_KNOWN: Mapping[Plan, Answer] = MappingProxyType({})
 
 
 @formula(
@@ -205,9 +208,12 @@ class Schedule:
         return moments, counts
 
 
-def schedule(fleet: Fleet, runs: Sequence[Run], start: date, due: date | None = None) -> Schedule:
-    """When each run starts and ends. Raises `BudgetError`, whose field names what is at fault, where that cannot be
-    said: a plan without an answer, a fleet too small, runs that wait in a circle, an end beyond the calendar."""
+def schedule(
+    fleet: Fleet, runs: Sequence[Run], start: date, due: date | None = None, known: Mapping[Plan, Answer] = _NONE_KNOWN
+) -> Schedule:
+    """When each run starts and ends. known: answers that were worked out already. Raises `BudgetError`, whose field
+    names what is at fault, where that cannot be said: a plan without an answer, a fleet too small, runs that wait in a
+    circle, an end beyond the calendar."""
     if due is not None and due < start:
         raise BudgetError("due", f"The deadline, {due}, lies before the start, {start}.")
     if fleet.usable < 1:
@@ -215,7 +221,7 @@ def schedule(fleet: Fleet, runs: Sequence[Run], start: date, due: date | None = 
     explicit = _checked(fleet, runs)
     pools = [run.pool or fleet.cluster for run in runs]
     waits, needed = _queue(explicit, [int(run.plan.accelerators) for run in runs], pools)
-    answers = [_answer(i, run) for i, run in enumerate(runs)]
+    answers = [known.get(run.plan) or _answer(i, run) for i, run in enumerate(runs)]
     times = maintenance(fleet.closed, fleet.monthly_hours, start)
     spans: dict[int, tuple[RunPeriod, RunPeriod, RunPeriod]] = {}
     pauses: dict[int, Pauses] = {}

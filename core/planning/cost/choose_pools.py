@@ -8,7 +8,8 @@ other. Accelerators come in whole nodes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache
@@ -21,10 +22,11 @@ from core.limits import limit
 from core.planning.calendar.pools import OWN_CLUSTER, Pool, plan_on
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
 from core.planning.cost.bill import Prices
-from core.planning.cost.calendar_limits import memory_checks, shared_checks
+from core.planning.cost.calendar_limits import memory_checks, shared_checks, unsure_memory
 from core.planning.cost.pool_bill import pool_costs
+from core.planning.evaluation import Answer, evaluate
 from core.planning.plan import Plan
-from core.planning.plan_limits import Check, all_met, holds
+from core.planning.plan_limits import Check, holds
 
 WEEK = 7
 """Days of a later deadline that is tried too."""
@@ -70,12 +72,16 @@ class PoolChoice:
         return (*self.limits, *memory_checks(self.schedule)) if self.schedule else ()
 
     @property
+    def missed(self) -> tuple[Check, ...]:
+        """The limits that it misses, memory too."""
+        every = (*self.limits, *unsure_memory(self.schedule)) if self.schedule else ()
+        return tuple(check for check in every if check.met is False)
+
+    @property
     def meets(self) -> bool:
         """Whether it can be, misses no limit, and ends before its pool does."""
         s = self.schedule
-        if s is None or s.days_beyond(s.runs[0], s.ends.mid) or all_met(self.limits) is False:
-            return False
-        return all_met(memory_checks(s)) is not False
+        return s is not None and not s.days_beyond(s.runs[0], s.ends.mid) and not self.missed
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +140,8 @@ class _Asked:
     prices: Prices
     pool: Pool
     known: dict[int, PoolChoice] = field(default_factory=dict[int, PoolChoice])
+    plans: dict[int, tuple[Plan, ...]] = field(default_factory=dict[int, tuple[Plan, ...]])
+    answers: dict[Plan, Answer] = field(default_factory=dict[Plan, Answer])
 
     @property
     def node(self) -> int:
@@ -142,8 +150,21 @@ class _Asked:
     def at(self, count: int) -> PoolChoice:
         """The runs on so many of the pool."""
         if count not in self.known:
+            self.ready([count])
             self.known[count] = self._choice(count)
         return self.known[count]
+
+    def ready(self, counts: Iterable[int]) -> None:
+        """Work out the answers of these numbers at once, which takes little longer than those of one."""
+        own = self.pool.name == OWN_CLUSTER
+        new = sorted({*counts} - {*self.plans})
+        plans = [run.plan if own else plan_on(self.pool, run.plan) for run in self.runs] if new else []
+        for count in new:
+            self.plans[count] = tuple(replace(plan, find="time", accelerators=float(count)) for plan in plans)
+        every = [plan for count in new for plan in self.plans[count]]
+        with suppress(BudgetError):  # which each choice says for itself
+            found = evaluate(every) if every else None
+            self.answers |= {plan: found.answer(i) for i, plan in enumerate(every) if found and not found.problems[i]}
 
     def _choice(self, count: int) -> PoolChoice:
         pool = self.pool
@@ -153,41 +174,44 @@ class _Asked:
         pool = replace(pool, accelerators=count + pool.spares, events=events)
         own = pool.name == OWN_CLUSTER
         fleet = replace(self.fleet, accelerators=count + pool.spares, pools=()) if own else self.fleet
-        runs = [
-            replace(
-                run,
-                plan=replace(run.plan if own else plan_on(pool, run.plan), find="time", accelerators=float(count)),
-                pool=None if own else pool,
-            )
-            for run in self.runs
-        ]
+        placed = zip(self.runs, self.plans[count], strict=True)
+        runs = [replace(run, plan=plan, pool=None if own else pool) for run, plan in placed]
         try:
-            s = schedule(fleet if own else replace(fleet, pools=(pool,)), runs, self.start, self.due)
+            s = schedule(fleet if own else replace(fleet, pools=(pool,)), runs, self.start, self.due, self.answers)
         except BudgetError as problem:
             return PoolChoice(self.pool, count, problem=str(problem))
         dollars = pool_costs(s, self.prices)[0].total
         return PoolChoice(self.pool, count, s, dollars, shared_checks(s, dollars))
+
+    def near(self, level: float, later: int = 0) -> tuple[int, int, int]:
+        """About how many end by the deadline, or so many days later, between a node less and a node more."""
+        node, most = self.node, limit("accelerators") // self.node
+        first = max(1, self.pool.usable // node)
+        s = self.at(first * node).schedule
+        guess = first * s.ends.quantile(level) / ((self.due - self.start).days + 1 + later) if s else first
+        middle = max(1, min(most, math.ceil(guess)))
+        return node * max(1, middle - 1), node * middle, node * min(most, middle + 1)
 
     def fewest(self, level: float, later: int = 0) -> PoolChoice | None:
         """The runs on the fewest that end by the deadline, or so many days later. Days go nearly with one over how
         many there are: it is sought from there, in growing steps of whole nodes."""
         if self.pool.first and (self.pool.first - self.due).days > later:
             return None
+        near = self.near(level, later)
+        self.ready(near)
         node, most = self.node, limit("accelerators") // self.node
-        first = max(1, self.pool.usable // node)
-        s = self.at(first * node).schedule
-        guess = first * s.ends.quantile(level) / ((self.due - self.start).days + 1 + later) if s else first
-        low, high, step = 0, max(1, min(most, math.ceil(guess))), 1
+        low, high, step = 0, near[1] // node, 1
         if self.at(high * node).in_time(level, later):
             while high > 1 and low == 0:
                 probe = max(1, high - step)
                 fits = self.at(probe * node).in_time(level, later)
                 low, high, step = (0, probe, 2 * step) if fits else (probe, high, step)
         else:
-            while not self.at(high * node).in_time(level, later):
-                if high == most:
-                    return None
-                low, high, step = high, min(most, high + step), 2 * step
+            steps = [min(most, high + 2**k - 1) for k in range((most - high + 1).bit_length() + 1)]
+            high = next((count for count in self._climbed(steps) if self.at(count * node).in_time(level, later)), 0)
+            if not high:
+                return None
+            low = max(count for count in steps if count < high)
         _, least = self._edge(low * node, high * node, lambda choice: choice.in_time(level, later))
         return self.at(least)
 
@@ -201,13 +225,24 @@ class _Asked:
         low = choices[missed - 1].accelerators if missed else 0
         return self._edge(low, choices[missed].accelerators, lambda choice: not choice.keeps(name))[0]
 
+    def _climbed(self, steps: Sequence[int]) -> Iterator[int]:
+        """The same numbers of nodes, some of which are made ready at once: of a few nodes more, or of all."""
+        for some in (steps[:5], steps[5:]):
+            self.ready(self.node * count for count in some)
+            yield from some
+
     def _edge(self, low: int, high: int, holds: Callable[[PoolChoice], bool]) -> tuple[int, int]:
         """The most in whole nodes from ``low`` on of which something does not hold, and the least of which it does, as
         of ``high``."""
         while high - low > self.node:
-            middle = low + max(1, (high - low) // self.node // 2) * self.node
+            middle = self._middle(low, high)
+            if middle not in self.plans:
+                self.ready((self._middle(low, middle), middle, self._middle(middle, high)))
             low, high = (low, middle) if holds(self.at(middle)) else (middle, high)
         return low, high
+
+    def _middle(self, low: int, high: int) -> int:
+        return low + max(1, (high - low) // self.node // 2) * self.node
 
 
 def levels_of(plan: Plan) -> tuple[float, ...]:
@@ -217,8 +252,9 @@ def levels_of(plan: Plan) -> tuple[float, ...]:
     return tuple(sorted({0.5, level, min(level + POINTS, _SUREST)}))
 
 
-_OF_CATALOGUE = 5
-"""Accelerators of the catalogue that are held against each other: those on which the runs are in time for least."""
+OF_CATALOGUE = 5
+"""Accelerators of the catalogue that are held against each other: those that miss the fewest limits in time, for least.
+"""
 
 
 @lru_cache(maxsize=16)
@@ -231,8 +267,12 @@ def choose_pools(runs: tuple[Run, ...], fleet: Fleet, start: date, due: date, pr
     if all(math.isfinite(_most(pool)) for pool in pools):
         some = [_Asked(runs, fleet, start, due, prices, pool) for pool in rentable(fleet.accelerators)]
         in_time = ((one, one.fewest(plan.keeps.level)) for one in some)
-        ranked = sorted((choice.dollars.mid, i, one) for i, (one, choice) in enumerate(in_time) if choice)
-        asked += [one for _, _, one in ranked[:_OF_CATALOGUE]]
+        ranked = sorted(
+            (sum(check.met is False for check in choice.limits), choice.dollars.mid, i, one)
+            for i, (one, choice) in enumerate(in_time)
+            if choice
+        )
+        asked += [one for *_, one in ranked[:OF_CATALOGUE]]
     return tuple(_line(one) for one in asked)
 
 
@@ -242,14 +282,18 @@ _FEWER, _POINTS = 8, 7
 
 def _line(asked: _Asked) -> PoolLine:
     plan = asked.runs[0].plan
-    in_time = {share: asked.fewest(share) for share in levels_of(plan)}
-    later = asked.fewest(plan.keeps.level, WEEK)
+    levels, level = levels_of(plan), plan.keeps.level
+    asked.ready(count for term in (*((share, 0) for share in levels), (level, WEEK)) for count in asked.near(*term))
+    in_time = {share: asked.fewest(share) for share in levels}
+    later = asked.fewest(level, WEEK)
     most, node = _most(asked.pool), asked.node
     fewest = [choice.accelerators for choice in (*in_time.values(), later) if choice]
     end = most if math.isfinite(most) else max(asked.pool.usable, node * round(1.5 * max(fewest, default=0) / node))
     steps = (end * _FEWER ** (-i / (_POINTS - 1)) for i in range(1, _POINTS))
     counts = {asked.pool.usable, int(end), *fewest, *(max(node, node * round(step / node)) for step in steps)}
-    choices = tuple(asked.at(count) for count in sorted(counts) if count <= end)
+    counts = sorted(count for count in counts if count <= end)
+    asked.ready(counts)
+    choices = tuple(asked.at(count) for count in counts)
     affordable, powered = (asked.most_that_keep(name, choices) for name in ("money", "power"))
     best = next((choice for choice in choices if choice.meets), None)
     return PoolLine(asked.pool, choices, in_time, later, affordable, powered, best)

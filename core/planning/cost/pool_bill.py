@@ -8,8 +8,9 @@ count.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from core.budget.interval import Interval
 from core.budget.run import accelerator_hours, rent
@@ -32,6 +33,9 @@ _SIDES = ("low", "mid", "high")
 _UNKNOWN = Interval(math.nan, math.nan, math.nan)
 _NOTHING = Interval.point(0.0)
 
+_ROUNDING = 1e-9
+"""A share of the hours held that is none."""
+
 POOLED = "on its pools"
 """The way of paying for a schedule on several pools, each as it is held."""
 
@@ -49,7 +53,7 @@ class PoolHours:
 @dataclass(frozen=True, slots=True)
 class PoolCost:
     """What one pool costs. work: dollars of the hours used; idling: of the others. power: of the runs, where the pool
-    is owned. needs: what was not given, without which it is not known."""
+    is owned. needs: what was not given, without which it is not known. explained: by its formulas."""
 
     pool: Pool
     hours: PoolHours
@@ -57,7 +61,7 @@ class PoolCost:
     idling: Interval
     power: Interval = _NOTHING
     needs: tuple[str, ...] = ()
-    explained: tuple[Explanation, ...] = ()
+    explained: Callable[[], tuple[Explanation, ...]] = field(default=tuple[Explanation, ...], compare=False)
 
     @property
     def total(self) -> Interval:
@@ -91,9 +95,9 @@ def _pool_lines(s: Schedule, p: Prices) -> tuple[Line, ...]:
     for holding in dict.fromkeys(cost.pool.holding for cost in every):
         some = [cost for cost in every if cost.pool.holding == holding]
         needs = tuple(dict.fromkeys(name for cost in some for name in cost.needs))
-        steps = [step for cost in some for step in cost.explained]
         work = total_of([cost.work for cost in some])
-        lines.append(Line(f"{holding}_pools", work, needs, main=True, explained=lambda steps=steps: steps))
+        line = Line(f"{holding}_pools", work, needs, main=True)
+        lines.append(replace(line, explained=partial(_explained, some)))
     idling = total_of([cost.idling for cost in every])
     unknown = tuple(dict.fromkeys(name for cost in every if not cost.idling.known for name in cost.needs))
     lines.append(Line("idle_pools", idling, unknown))
@@ -101,6 +105,10 @@ def _pool_lines(s: Schedule, p: Prices) -> tuple[Line, ...]:
         power = total_of([cost.power for cost in every])
         lines.append(Line("power", power, () if power.known else ("kwh",) if math.isnan(p.kwh) else ("watts",)))
     return tuple(lines)
+
+
+def _explained(costs: Sequence[PoolCost]) -> list[Explanation]:
+    return [step for cost in costs for step in cost.explained()]
 
 
 def _hours(s: Schedule, pool: Pool, runs: Sequence[ScheduledRun]) -> PoolHours:
@@ -116,7 +124,10 @@ def _hours(s: Schedule, pool: Pool, runs: Sequence[ScheduledRun]) -> PoolHours:
     days = Interval(*sorted(end - begin for end in ends))
     held = days.through(lambda days: float(accelerator_hours(accelerators=pool.accelerators, seconds=86400 * days)))
     used = total_of([run.answer.range_of("hours") for run in runs] or [_NOTHING])
-    spare = [max(0.0, float(idle_hours(held=getattr(held, side), used=getattr(used, side)))) for side in _SIDES]
+    spare = [float(idle_hours(held=getattr(held, side), used=getattr(used, side))) for side in _SIDES]
+    spare = [
+        hours if hours > _ROUNDING * getattr(held, side) else 0.0 for side, hours in zip(_SIDES, spare, strict=True)
+    ]
     return PoolHours(held, used, Interval(min(spare), spare[1], max(spare)), days)
 
 
@@ -139,11 +150,11 @@ def _rented(pool: Pool, hours: PoolHours, runs: Sequence[ScheduledRun], extra: I
     work = total_of([run.answer.dollars for run in runs] or [_NOTHING])
     if p.held and math.isnan(pool.idle) and runs:
         extra = _at(hours.idle, runs[0].answer.plan.price_range)
-    steps = tuple(
-        rent.explain(hours=run.answer.middle.hours, price=run.answer.middle.price).about(f"{run.run.name}, {pool.name}")
-        for run in runs
-        if work.known
-    )
+
+    def steps() -> tuple[Explanation, ...]:
+        every = ((run.answer.middle, f"{run.run.name}, {pool.name}") for run in runs if work.known)
+        return tuple(rent.explain(hours=m.hours, price=m.price).about(what) for m, what in every)
+
     needs = () if work.known and extra.known else ("pool_price",)
     return PoolCost(pool, hours, work, extra, needs=needs, explained=steps)
 
@@ -151,9 +162,13 @@ def _rented(pool: Pool, hours: PoolHours, runs: Sequence[ScheduledRun], extra: I
 def _reserved(pool: Pool, hours: PoolHours, extra: Interval) -> PoolCost:
     if pool.prices is None:
         return PoolCost(pool, hours, _UNKNOWN, _UNKNOWN, needs=("pool_price",))
-    step = rent.explain(hours=hours.held.mid, price=sum(pool.prices) / 2).about(f"{pool.name}, reserved")
+    price = sum(pool.prices) / 2
+
+    def steps() -> tuple[Explanation, ...]:
+        return (rent.explain(hours=hours.held.mid, price=price).about(f"{pool.name}, reserved"),)
+
     idling = total_of((_at(hours.idle, pool.prices), extra))
-    return PoolCost(pool, hours, _at(hours.used, pool.prices), idling, explained=(step,))
+    return PoolCost(pool, hours, _at(hours.used, pool.prices), idling, explained=steps)
 
 
 def _at(hours: Interval, prices: tuple[float, float]) -> Interval:
@@ -171,6 +186,9 @@ def _owned(pool: Pool, hours: PoolHours, runs: Sequence[ScheduledRun], extra: In
         return PoolCost(pool, hours, _UNKNOWN, _UNKNOWN, power, ("pool_capital",))
     values = {"capital": pool.capital, "accelerators": float(pool.accelerators), "years": pool.years}
     each = float(capital_used(days=1 / (24 * pool.accelerators), **values))
-    step = capital_used.explain(days=hours.days.mid, **values).about(f"{pool.name}, owned")
+
+    def steps() -> tuple[Explanation, ...]:
+        return (capital_used.explain(days=hours.days.mid, **values).about(f"{pool.name}, owned"),)
+
     idling = total_of((_at(hours.idle, (each, each)), extra))
-    return PoolCost(pool, hours, _at(hours.used, (each, each)), idling, power, explained=(step,))
+    return PoolCost(pool, hours, _at(hours.used, (each, each)), idling, power, explained=steps)

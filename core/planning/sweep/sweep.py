@@ -109,17 +109,17 @@ class Sweep:
     @cached_property
     def within(self) -> Bools:
         """Whether the time, or the money, and the plan's own limits are kept by steps that can be."""
-        result = ~self.impossible
-        for name, most in (
-            ("days", self.limits.days),
-            ("dollars", self.limits.dollars),
-            ("days", self.keeps.days),
-            ("dollars", self.keeps.dollars),
-            ("peak_watts", self.keeps.watts),
-        ):
-            if not np.isnan(most):
-                result &= self.reached[name] <= most
-        return result
+        return np.logical_and.reduce([~self.impossible, *self.kept.values()])
+
+    @cached_property
+    def kept(self) -> dict[str, Bools]:
+        """Whether each thing that is limited is kept: days, dollars, peak_watts."""
+        typed = {
+            "days": (self.limits.days, self.keeps.days),
+            "dollars": (self.limits.dollars, self.keeps.dollars),
+            "peak_watts": (self.keeps.watts,),
+        }
+        return {name: self.reached[name] <= np.nanmin(most) for name, most in typed.items() if not np.isnan(most).all()}
 
     @property
     def limited(self) -> bool:

@@ -31,14 +31,15 @@ _LETTERS = 22
 
 
 def calendar(s: Schedule, palette: Palette) -> Figure:
-    """Rows of runs, pool by pool, over the use of each pool, on one axis of days with its quarters."""
+    """Rows of runs, pool by pool, over the use of each pool that they are on, on one axis of days with its quarters."""
     runs, rows = _by_pool(s)
     reach = max(s.ends.high, (s.due - s.start).days + 1 if s.due else 0) * 1.12 + 0.02
-    curves = _USE if len(s.pools) == 1 else _POOL * len(s.pools)
+    used = [pool for pool in s.pools if s.runs_on(pool)]
+    curves = _USE if len(used) == 1 else _POOL * len(used)
     few = len(rows) <= _FEW
     drawn = (_ROW if few else _LOW_ROW) * len(rows) + curves
     floor = curves / drawn
-    pools = [(pool, f"y{i + 2}") for i, pool in enumerate(s.pools)]
+    pools = [(pool, f"y{i + 2}") for i, pool in enumerate(used)]
     tickvals, ticktext = _ticks(s.start, reach)
     named = [
         f"{_short(run.run.name)}{'<br>' if few else ' '}<span style='font-family:{MONO};font-size:12px'>"
@@ -129,7 +130,7 @@ def calendar(s: Schedule, palette: Palette) -> Figure:
             **{
                 f"yaxis{i + 2}": axis(
                     palette,
-                    "in use" if len(pools) == 1 else "",
+                    "" if s.fleet.pools else "in use",
                     domain=[floor * (1 - (i + 1) / len(pools)), floor * (1 - i / len(pools)) - 22 / drawn],
                     range=[0, pool.accelerators * 1.3],
                     tickvals=[0, pool.accelerators],
@@ -163,7 +164,8 @@ def timeline(s: Schedule, palette: Palette) -> Figure:
     """The runs alone, from begin to end in the middle of the range, for paper."""
     runs, rows = _by_pool(s)
     runs, rows = runs[::-1], rows[::-1]  # a picture on paper begins below
-    names = [f"{_short(run.run.name)} ({row})" for run, row in zip(runs, rows, strict=True)]
+    short = [_short(run.run.name) for run in runs]
+    names = [name if short.count(name) == 1 else f"{name} ({row})" for name, row in zip(short, rows, strict=True)]
     reach = max(s.ends.mid, (s.due - s.start).days + 1 if s.due else 0) * 1.05 + 0.02
     tickvals, ticktext = _ticks(s.start, reach)
     ticktext = [text.replace("<br>", " ") for text in ticktext]

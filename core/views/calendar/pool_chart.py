@@ -14,8 +14,8 @@ from core.views.calendar.text_pools import name, pool_name
 from core.views.common.chart import SANS, Figure, apart, as_typed, axis, label, layout
 from core.views.common.palette import Palette
 from core.views.plan.charts import scale_for
-from core.views.plan.text_limits import missed
-from core.wording import rent
+from core.views.plan.text_limits import NAMES, missed
+from core.wording import listed, rent
 
 _HEIGHT, _PLOT, _LINE, _ASIDE = 380, 290, 15, 9
 """Pixels: of the figure, of its plot, of a label, and how far that stands beside its point."""
@@ -81,12 +81,17 @@ def _line(some: Sequence[PoolChoice], on: Sequence[bool], colour: str, size: flo
         },
         "customdata": [
             f"{as_typed(name(choice))}<br>{format_duration(86400 * choice.days, 3)}, {rent(choice.dollars.mid)}"
-            f"<br>{'; '.join(missed(choice.limits)) or 'meets every limit'}"
+            f"<br>{'; '.join(missed(choice.limits)) or _kept(choice)}"
             for choice in some
         ],
         "hovertemplate": "%{customdata}<extra></extra>",
         "cliponaxis": False,
     }
+
+
+def _kept(choice: PoolChoice) -> str:
+    """What is kept of the limits for which no layout is searched."""
+    return f"{listed([NAMES[check.id] for check in choice.limits if check.met])} kept"
 
 
 def _limits(keeps: PlanLimits, due: float, size: float, palette: Palette) -> list[dict[str, Any]]:

@@ -12,14 +12,26 @@ from core.planning.cost.choose_pools import WEEK, PoolChoice, PoolLine, levels_o
 from core.planning.plan import Plan
 from core.units import format_duration, format_quantity
 from core.views.common.markup import unmarked
+from core.views.plan.text import typed_elsewhere
 from core.views.plan.text_limits import missed, together
 from core.wording import dollars, listed, percent, rent
 
-NOTE = (
+_NOTE = (
     "All runs are on one pool here, one after the other, each on all of so many accelerators: no job mixes those of "
     "two. Accelerators come in whole nodes; dollars are of those that the runs take, as their pool is held, in the "
     "middle of the range. What other pools cost while they idle is in the bill. P50 is the middle of the range."
 )
+
+
+def notes(lines: Sequence[PoolLine], plan: Plan) -> str:
+    """How pools were chosen, and what holds for all of them."""
+    typed = typed_elsewhere(plan, [line.pool.accelerator for line in lines])
+    some = sum(line.pool.name == line.pool.accelerator for line in lines)
+    catalogue = (
+        f" Those to rent are the {some} of the catalogue that miss the fewest limits in time, for the least money: "
+        "type a pool to rent to have yours instead."
+    )
+    return f"{typed} {_NOTE}".strip() + (catalogue if some else "")
 
 
 def caption(due: date) -> str:
@@ -33,7 +45,7 @@ def caption(due: date) -> str:
 def headings(plan: Plan) -> tuple[str, ...]:
     """Of the table: a column for each limit, and for all."""
     first, *others = (f"P{round(100 * level)}" for level in levels_of(plan))
-    week = f"{WEEK} days later" if plan.keeps.certainty == first else f"{plan.keeps.certainty}, {WEEK} days later"
+    week = f"up to {WEEK} days late" + ("" if plan.keeps.certainty == first else f", {plan.keeps.certainty}")
     money = () if math.isnan(plan.keeps.dollars) else (f"≤ {dollars(plan.keeps.dollars)}",)
     power = () if math.isnan(plan.keeps.watts) else (f"≤ {format_quantity(plan.keeps.watts, 'watts', 3)}",)
     return ("pool", "all of it", f"in time, {first}", *others, week, *money, *power, "meets all")
@@ -95,7 +107,7 @@ def _up_to(count: float) -> tuple[str, str]:
 def _verdict(line: PoolLine) -> tuple[str, str]:
     best, nearest = line.best, line.nearest
     if best:
-        return f"✓ {best.accelerators:,}", together(best.checks)
+        return f"✓ {best.accelerators:,}", together(best.limits)
     return "✗", "; ".join(lacks(nearest))
 
 
@@ -103,7 +115,7 @@ def lacks(choice: PoolChoice) -> list[str]:
     """What so many of a pool miss."""
     if choice.problem:
         return [choice.problem]
-    return missed(choice.checks) or ["its pool ends before"]
+    return missed(choice.missed) or ["its pool ends before"]
 
 
 def sentence(lines: Sequence[PoolLine]) -> str:
@@ -112,7 +124,7 @@ def sentence(lines: Sequence[PoolLine]) -> str:
     if good:
         best = good[0]
         cost = "" if math.isnan(best.dollars.mid) else f" for about **{rent(best.dollars.mid)}**"
-        chance = together(best.checks)
+        chance = together(best.limits)
         verb = "meet" if len(good) > 1 else "meets"
         return (
             f"**{len(good)} of {len(lines)}** pools {verb} every limit; the best is **{name(best)}**{cost}"

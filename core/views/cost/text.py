@@ -173,8 +173,9 @@ def fleet_text(s: Schedule) -> str:
     """Accelerator-hours of the runs, those that are idle, the energy of the runs and the most power of the fleet."""
     idle, whole = idle_of(s).mid, s.held_hours.mid
     if s.fleet.pools:
-        hours = [cost.hours for cost in pool_costs(s, Prices())]
-        idle, whole = sum(pool.idle.mid for pool in hours), sum(pool.held.mid for pool in hours)
+        # Nobody holds a rented pool while no run is on it.
+        idle = sum(cost.hours.idle.mid for cost in pool_costs(s, Prices()) if cost.pool.holding != "rented")
+        whole = s.used_hours.mid + idle
     energy = energy_of(s)
     used_energy, peak = format_quantity(energy.mid, "watt_hours", 3), format_quantity(peak_of(s), "watts", 3)
     power = f" · **{used_energy}** of energy, **{peak}** at most at once" if energy.known else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -14,14 +14,14 @@ from core.models.catalog import CatalogModel
 from core.planning.evaluation import Answer, answer
 from core.planning.memory_fixes import fewest_accelerators, fixes
 from core.planning.nearest_runs import run_features
-from core.planning.plan import Limits, whole_accelerators
+from core.planning.plan import Limits, Plan, whole_accelerators
 from core.runs.coverage import beyond_evidence
 from core.runs.share import run_shares
 from core.training.layout import LayoutError
 from core.training.optimizers import find_optimizer
 from core.units import QuantityText, format_count, format_duration, format_money, format_quantity, significant
 from core.views.plan import text_memory
-from core.wording import amount, interval, percent, plural, price, rent, span
+from core.wording import amount, interval, listed, percent, plural, price, rent, span
 
 FIRST = "This is not your plan but the first example, 70B parameters on 15T tokens."
 """What is said where a question cannot be answered and nothing was answered before it."""
@@ -186,6 +186,14 @@ def by_6n(a: Answer) -> float:
 
 def _by_6n(a: Answer, mfu: float) -> float:
     return mfu * 6 * a.terms.work_share / a.middle.per_parameter
+
+
+def typed_elsewhere(plan: Plan, accelerators: Iterable[str]) -> str:
+    """That the MFU which was typed is taken for other accelerators too; empty where none is."""
+    others = [name for name in dict.fromkeys(accelerators) if name != plan.accelerator]
+    if plan.mfu is None or not others:
+        return ""
+    return f"The typed MFU, {percent(plan.mfu.mid)}, is taken for {listed(others)} too."
 
 
 DECIDES = "the typed MFU decides the days"

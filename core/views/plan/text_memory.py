@@ -270,9 +270,9 @@ def optimizer_row(h: MemoryEstimate, *, measured: bool) -> tuple[str, ...]:
 def optimizers(h: MemoryEstimate, rows: Sequence[MemoryEstimate]) -> str:
     """How far the choice of an optimizer goes."""
     most, least = rows[0], rows[-1]
-    fitting = [row.optimizer.name for row in rows if row.fits == "fits"]
-    verdict = {0: "none of them fits.", len(rows): "all of them fit."}.get(
-        len(fitting), f"{len(fitting)} of them fit, {fitting[0] if fitting else ''} with the most state."
+    fitting = [row.optimizer.name for row in rows if row.room >= 0]
+    verdict = {0: f"none of them fits{kept_free(h)}.", len(rows): f"all of them fit{kept_free(h)}."}.get(
+        len(fitting), f"{len(fitting)} of them fit{kept_free(h)}, {fitting[0] if fitting else ''} with the most state."
     )
     return (
         f"From **{gib(most.total)}** under {most.optimizer.name} to **{gib(least.total)}** under "
@@ -291,8 +291,9 @@ def zero_stages(h: MemoryEstimate, rows: Sequence[tuple[int, DeviceMemory]]) -> 
     shares = int(h.layout.data * h.layout.context)
     if shares == 1:
         return "**ZeRO has nothing to share:** one accelerator works on each part of the model."
-    fitting = next((stage for stage, memory in rows if float(memory.total) <= h.usable), None)
+    fitting = next((stage for stage, memory in rows if float(memory.total) <= h.total + h.room), None)
     first = f"ZeRO-{fitting} is the first stage that fits" if fitting is not None else "no stage fits"
+    first += kept_free(h)
     return (
         f"**Over {shares:,} accelerators** ZeRO takes each from {gib(float(rows[0][1].total))} to "
         f"{gib(min(float(memory.total) for _, memory in rows))}; {first}."
@@ -304,8 +305,9 @@ def growing(h: MemoryEstimate, degree: str, rows: Sequence[tuple[int, DeviceMemo
     if len(rows) < 2:
         return f"**No other {degree}-parallel degree** divides this model."
     (small, first), (large, last) = rows[0], rows[-1]
-    fitting = next((size for size, memory in rows if float(memory.total) <= h.usable), None)
+    fitting = next((size for size, memory in rows if float(memory.total) <= h.total + h.room), None)
     verdict = f"it fits from {fitting:,} on" if fitting is not None else "it fits nowhere"
+    verdict += kept_free(h)
     return (
         f"**{degree.capitalize()} parallel {small:,} to {large:,}**, with all else as it is: from "
         f"{gib(float(first.total))} to {gib(float(last.total))} on each; {verdict}."

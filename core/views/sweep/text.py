@@ -19,7 +19,7 @@ from core.planning.sweep.sweep import Sweep, plan_of_texts
 from core.training.layout import LayoutError
 from core.units import format_count, format_duration, format_money, format_quantity
 from core.views.plan import text_limits, text_memory
-from core.views.plan.text import DECIDES, limited, own_steps
+from core.views.plan.text import DECIDES, limited, own_steps, typed_elsewhere
 from core.wording import listed, percent, plural, rent
 
 _UNITS: Mapping[str, str] = {
@@ -208,6 +208,8 @@ def apart(sweep: Sweep) -> str:
             "Other numbers of parameters are those of dense models of a usual shape; yours is "
             f"{known.name}{active if known.mixture else ''}."
         )
+    if typed := typed_elsewhere(plan, (cell.accelerator for row in sweep.plans for cell in row)):
+        sentences.append(typed)
     if sweep.plan_cell is None:
         own = [axis for axis in axes if axis.field in OWN_LAYOUT_FIELDS]
         why = ": it has the fastest layout, and they have one of their own" if own and not plan.own_layout else ""
@@ -246,7 +248,22 @@ def cell(sweep: Sweep, at: tuple[int, int], scale: Scale) -> str:
 
 
 _LITTLE_FREE = "fits, but leaves too little free,"
-_TABLE_FITS = {"fits": "yes", _LITTLE_FREE: "little free", "does not fit": "no"}
+_TOO_MUCH = {"days": "too long", "dollars": "too dear", "peak_watts": "too much power"}
+
+
+def _verdict(sweep: Sweep, at: tuple[int, int]) -> str:
+    """Whether a cell fits and keeps every limit, or what it misses."""
+    if sweep.satisfies[at]:
+        return "yes"
+    if sweep.reasons[at[0]][at[1]]:
+        return "cannot be"
+    missed = (
+        (not sweep.fits[at], "too large"),
+        (sweep.fits[at] and not sweep.leaves_free[at], "little free"),
+        (sweep.impossible[at], "impossible"),
+        *((not kept[at], _TOO_MUCH[name]) for name, kept in sweep.kept.items()),
+    )
+    return "no: " + ", ".join(word for misses, word in missed if misses)
 
 
 def _fitting(sweep: Sweep, at: tuple[int, int]) -> str:
@@ -272,8 +289,7 @@ def table(sweep: Sweep, result: Result) -> tuple[list[str], list[list[str]]]:
         sweep.y.axis.name,
         sweep.x.axis.name,
         *(result.name for result in results),
-        "fits",
-        kept(sweep.limits, sweep.keeps)[0],
+        f"fits {kept(sweep.limits, sweep.keeps)[0]}" if sweep.limited else "fits",
     ]
 
     def text(item: Result, at: tuple[int, int]) -> str:
@@ -287,8 +303,7 @@ def table(sweep: Sweep, result: Result) -> tuple[list[str], list[list[str]]]:
             sweep.y.axis.format_value(sweep.y.texts[i]),
             sweep.x.axis.format_value(sweep.x.texts[j]),
             *(text(result, (i, j)) for result in results),
-            _TABLE_FITS[_fitting(sweep, (i, j))],
-            "yes" if sweep.within[i, j] else "no",
+            _verdict(sweep, (i, j)),
         ]
         for i in range(sweep.shape[0])
         for j in range(sweep.shape[1])
