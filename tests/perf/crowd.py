@@ -37,11 +37,15 @@ async def _measure(port: int, pid: int, options: Options) -> None:
 
 
 async def left(tally: Tally, pid: int, minutes: int) -> None:
-    """Print what the server holds after all have left, a minute at a time, and the kinds of error. Fails where a page
-    has shown one, or was seen by nobody."""
+    """Print what the server holds after all have left, a minute at a time, and judge what was seen."""
     for minute in range(1, 1 + minutes):
         await asyncio.sleep(60)
         print(report(f"{minute} min after they left", tally, pid, len(tally.taken)), flush=True)
+    judged(tally)
+
+
+def judged(tally: Tally) -> None:
+    """Print the kinds of error. Raises ``SystemExit`` where a page has shown one, or was seen by nobody."""
     for error in sorted(set(tally.errors)):
         print(f"{tally.errors.count(error):>6} × {error}")
     print(f"reruns of each page: {', '.join(f'{name} {count:,}' for name, count in sorted(tally.pages.items()))}")

@@ -10,6 +10,8 @@ from pages.common.registry import COMPUTE
 from tests.perf.client import Run, Session
 
 _SAVED = re.compile(r"Saved as “(.*?)”.*?r_plan=([0-9a-f]+)")
+SAVING = 0.1
+"""Share of changes that are saves."""
 FOLD, NAME, SAVE = "compute:saving", "c_save_name", "c_save"
 
 

@@ -19,12 +19,11 @@ from websockets.exceptions import WebSocketException
 from pages.common.registry import COMPUTE
 from tests.perf.client import Session
 from tests.perf.options import FULL, Options
-from tests.perf.savers import lost, save, to_save
+from tests.perf.savers import SAVING, lost, save, to_save
 from tests.perf.visitors import ANSWER_S, EDITS, held, p95
 from tests.team.topology import nginx, postgres, replicas
 
 A_SECOND = 4.0
-SAVING = 0.1
 
 
 @dataclass

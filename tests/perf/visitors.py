@@ -16,8 +16,9 @@ from pathlib import Path
 
 from websockets.exceptions import WebSocketException
 
-from pages.common.registry import PAGES, PageSpec
+from pages.common.registry import COMPUTE, PAGES, PageSpec
 from tests.perf.client import Run, Session
+from tests.perf.savers import SAVING, save, to_save
 
 ROOT = Path(__file__).parents[2]
 ANSWER_S = 30.0
@@ -62,13 +63,17 @@ def p95(values: list[float]) -> float:
 
 @dataclass
 class Tally:
-    """What a crowd has seen: seconds of each rerun, errors, how often somebody came, and reruns by page’s id."""
+    """What a crowd has seen: seconds of each rerun, errors, how often somebody came, and reruns by page’s id.
+
+    saves: those that were confirmed (id → name), of a crowd that saves; None for others.
+    """
 
     taken: list[float] = field(default_factory=list[float])
     errors: list[str] = field(default_factory=list[str])
     arrivals: int = 0
     here: int = 0
     pages: Counter[str] = field(default_factory=Counter[str])
+    saves: dict[str, str] | None = None
 
 
 async def roam(port: int, tally: Tally, until: float, number: int, think_s: float) -> None:
@@ -104,6 +109,17 @@ async def _visit(
         tally.errors += [f"{page.id}: {error}" for error in run.errors]
         await asyncio.sleep(chance.uniform(0.5, 1.5) * think_s)
 
+    async def saved() -> None:
+        async with asyncio.timeout(2 * ANSWER_S):
+            name = f"{time.monotonic_ns()}"
+            await to_save(session)
+            run, plan = await save(session, name)
+        tally.taken.append(run.finished_s)
+        tally.errors += [f"{COMPUTE.id}: {error}" for error in run.errors] + [f"{COMPUTE.id}: not saved"] * (not plan)
+        if tally.saves is not None and plan:
+            tally.saves[plan] = name
+        await asyncio.sleep(chance.uniform(0.5, 1.5) * think_s)
+
     await see(PAGES[0])  # which tells the addresses of all
     page, turn, step = PAGES[0], itertools.count(), 0.0
     while step < 0.97:
@@ -111,6 +127,9 @@ async def _visit(
             page = next(pages)
             session.page_hash = session.pages[page.url_path]
             await see(page)
+        elif tally.saves is not None and step < 0.12 + SAVING:
+            await saved()
+            page = COMPUTE
         else:
             await see(page, EDITS[page.id].texts[next(turn) % 2])
         if time.monotonic() > until:
