@@ -138,8 +138,8 @@ MEAN = optional(
     nothing=0.0,
     placeholder="packed",
     part=TRAINED_PART,
-    help="Tokens. Empty: examples are packed to the sequence length. Padding is computed too: a batch is as long "
-    "as its longest.",
+    help="Tokens. Empty: examples are packed to the sequence length. Memory is that of the longest, time that of "
+    "the mean, without padding.",
 )
 LONGEST = optional(
     "longest",

@@ -13,6 +13,9 @@ from core.units import format_count, format_quantity, significant
 from core.views.plan.text_memory import gib, kept_free
 from core.wording import percent
 
+_MUCH = 0.2
+"""Share of a step in waiting that is worth a sentence."""
+
 
 def what_is_trained(h: MemoryEstimate) -> str:
     """How much is trained, and what the rest takes; empty where everything is."""
@@ -56,11 +59,17 @@ def taken(h: MemoryEstimate, found: Pace | None) -> str:
         f"{format_count(found.tokens_per_second)} tokens/s, steps alone"
     )
     low, high = found.dollars
+    slack = (
+        f" **{percent(found.waiting)} of each step is spent waiting for the host** to start operations: with a larger "
+        "micro-batch each token takes less."
+        if found.waiting > _MUCH
+        else ""
+    )
     if math.isnan(low):
-        return f"{text}; what the card costs an hour is unknown."
+        return f"{text}; what the card costs an hour is unknown.{slack}"
     per_hour = " to ".join(dict.fromkeys(f"${price:,.2f}" for price in found.per_hour))
     money = " to ".join(dict.fromkeys(f"${price:,.2f}" for price in (low, high)))
-    return f"{text}: **{money}** at {per_hour} an hour."
+    return f"{text}: **{money}** at {per_hour} an hour.{slack}"
 
 
 def update(h: MemoryEstimate) -> str:
