@@ -14,6 +14,7 @@ from core.planning.presets import FIRST_TUNING, MEMORY_PRESETS
 from core.training.layout import LayoutError
 from core.views.plan.text import assumptions, rule_of, steps_and_whole
 from core.views.plan.text_finetuning import taken
+from core.views.plan.text_memory import memory_read_as
 from tests.every import every
 
 TUNING = {name: texts for name, texts in MEMORY_PRESETS.items() if "ft" in texts}
@@ -82,3 +83,10 @@ def test_flops_of_a_step_with_frozen_weights_are_not_said_to_be_six_each() -> No
     assert f"MFU by {rule_of(frozen.terms.work_share)} " in steps_and_whole(frozen)
     assert rule_of(frozen.terms.work_share) == "4.1N"
     assert "by 6ND ·" in assumptions(whole)
+
+
+@every("method", ["everything", "adapters"])
+def test_a_processor_that_shares_its_memory_has_no_more_than_it_may_use(method: str) -> None:
+    plan = plan_from({**TUNING[FIRST_TUNING], "gpu": "M2 Ultra 192 GB", "ft": method})
+    assert plan.usable_memory == 147_456 * 2**20
+    assert "147,456 MiB" in memory_read_as(memory_estimate(plan))

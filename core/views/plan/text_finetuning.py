@@ -7,6 +7,7 @@ import math
 from core.planning.fine_tuning.estimate import PRINTED, PRINTED_NF4, Pace, trained_parameters
 from core.planning.memory_estimate import MemoryEstimate
 from core.step_time.software import EAGER
+from core.training.device.host import host_memory
 from core.training.device.peak import deepspeed_setup, deepspeed_update, foreach_update
 from core.training.layout import degrees_of
 from core.units import format_count, format_quantity, significant
@@ -36,7 +37,9 @@ def what_is_trained(h: MemoryEstimate) -> str:
 
 
 def likely(h: MemoryEstimate) -> str:
-    """Between what the peak lies in eight of ten runs, and whether all of that fits."""
+    """Between what the peak lies in eight of ten runs, and whether all of that fits; empty where none was printed."""
+    if h.plan.device.vendor == "Apple":
+        return ""
     if h.plan.trained.adapters and h.plan.trained.frozen.startswith("nf4"):
         low, high = (gib(share * h.total) for share in PRINTED_NF4)
         return (
@@ -103,7 +106,8 @@ def _time(minutes: float) -> str:
 
 def fitting(h: MemoryEstimate) -> str:
     """What is offered beside the largest that may be."""
-    return f"Largest that fits{kept_free(h)}, all else as it is"
+    host = ", if the host’s memory is enough" if host_memory(h.setup).total else ""
+    return f"Largest that fits{kept_free(h)}, all else as it is{host}"
 
 
 def not_stored(h: MemoryEstimate) -> str:

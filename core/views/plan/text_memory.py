@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from core.hardware.accelerators import Accelerator
 from core.planning.largest_model import Largest, largest_by_states
@@ -225,7 +226,7 @@ def checkpoint(h: MemoryEstimate) -> str:
 def memory_read_as(h: MemoryEstimate) -> str:
     """How the card's memory is read: as the sheet prints it, or as its driver reports it."""
     device, display = h.plan.device, h.plan.compute_options.display
-    if h.plan.trained.everything or math.isnan(device.reported_mib):
+    if math.isnan(device.reported_mib) or h.usable != device.reported_bytes - display:
         return states_words.memory_read_as(h.usable, device.memory_unit, device.memory_note)
     less = f", less {gib(display)} for the display" if display else ""
     return (
@@ -419,12 +420,11 @@ def why(h: MemoryEstimate, result: Sequence[Fix], more: int | None, others: Sequ
         return f"{share} It fits. All else as it is{kept_free(h)}, {room}."
     enough = "No change of its layout on these accelerators is enough."
     if result:
-        enough = (
-            f"{len(result)} {plural(len(result), 'way')} to make it fit on the same accelerators, the cheapest first."
-        )
+        ways = plural(len(result), "way")
+        enough = f"{len(result)} {ways} to make it fit on the same accelerators, the cheapest first."
     onto = [f"**{more:,} × {h.plan.device.name}**"] if more else []
-    count = int(h.layout.accelerators)
-    onto += [f"{count:,} × {other.name} with {gib(other.memory_bytes)}" for other in others[:2]]
+    plans = [replace(h.plan, accelerator=other.name) for other in others[:2]]
+    onto += [f"{int(h.layout.accelerators):,} × {plan.accelerator} with {gib(plan.usable_memory)}" for plan in plans]
     unchanged = f" Unchanged it fits on {listed(onto, 'or')}." if onto else ""
     return f"{share} {enough}{unchanged}"
 
