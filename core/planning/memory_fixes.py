@@ -17,6 +17,7 @@ from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan, whole_accelerators
 from core.planning.resolved_layout import own_layout
 from core.training.device.costs import FLOP_PER_BYTE, INSIDE_FLOP_PER_BYTE, StepCost, step_cost
+from core.training.device.host import host_memory
 from core.training.device.largest import largest_micro_batch, largest_of_family, largest_seq_len
 from core.training.device.memory import DeviceMemory
 from core.training.layout import OFFLOADS, RECOMPUTES, Layout, allowed, filled
@@ -237,6 +238,12 @@ def with_fix(h: MemoryEstimate, fix: Fix) -> tuple[Fix, ...]:
     return tuple(result)
 
 
+def on_host(h: MemoryEstimate, fix: Fix) -> float:
+    """Bytes of the host's memory for one accelerator that a plan takes with the change."""
+    layout = _changed(h, {name: _value(name, text) for name, text in fix.texts.items()})
+    return host_memory(replace(h.setup, layout=layout)).total
+
+
 def largest(h: MemoryEstimate) -> tuple[int, int, int]:
     """What would just leave free what the plan keeps, with all else as it is: micro-batch, sequence length and layers;
     0 where nothing does."""
@@ -245,14 +252,16 @@ def largest(h: MemoryEstimate) -> tuple[int, int, int]:
 
 
 def fewest_accelerators(h: MemoryEstimate) -> int | None:
-    """Fewest accelerators, by doubling what there is, on which the plan fits as it is; None where none do."""
+    """Fewest accelerators, by doubling what there is, on which the plan fits as it is and leaves free what it keeps;
+    None where none do."""
     counts = int(h.layout.accelerators) * 2 ** np.arange(1, 11)
-    fits = np.flatnonzero(np.asarray(h.over_layouts(_filled(h, h.layout, counts)).total) <= h.usable)
+    fits = np.flatnonzero(np.asarray(h.over_layouts(_filled(h, h.layout, counts)).total) <= h.total + h.room)
     return int(counts[fits[0]]) if len(fits) else None
 
 
 def larger_accelerators(h: MemoryEstimate) -> tuple[Accelerator, ...]:
-    """Accelerators of the same maker that hold the plan as it is, the one with the least memory first.
+    """Accelerators of the same maker that hold the plan as it is with as much free as it keeps, the one with the least
+    memory first.
 
     One stands for all of as much memory: the first of the catalogue.
     """
@@ -260,7 +269,7 @@ def larger_accelerators(h: MemoryEstimate) -> tuple[Accelerator, ...]:
         accelerator
         for accelerator in accelerators()
         if accelerator.vendor == h.plan.device.vendor
-        and replace(h.plan, accelerator=accelerator.name).usable_memory >= h.total
+        and replace(h.plan, accelerator=accelerator.name).usable_memory * (1 - h.plan.keeps.free) >= h.total
     ]
     return tuple(
         sorted(

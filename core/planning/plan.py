@@ -316,9 +316,11 @@ class Plan:
     @property
     def usable_memory(self) -> float:
         """Bytes that a step can have of one accelerator: of one that fine-tunes, what its driver reports where that is
-        known; NaN where nothing is."""
+        known, and never more, as where a processor shares its memory; NaN where nothing is."""
         device = self.device
-        reported = device.memory_bytes if self.trained.everything else device.reported_bytes
+        reported = device.reported_bytes
+        if self.trained.everything:
+            reported = min(reported, device.memory_bytes)
         return reported - self.compute_options.display
 
     @property

@@ -29,7 +29,7 @@ from pages.compute.form import BASIS, FAMILY, MEASURE
 
 def _runs(a: Answer) -> list[Comparison]:
     """The published runs of the very model, held against 6ND at the plan's MFU of the dense 16-bit peak."""
-    if a.model is None or a.plan.model == OWN:
+    if a.model is None or a.plan.model == OWN or not a.plan.trained.everything:
         return []
     mfu = a.middle.mfu * a.peak / base_peak(a.device.name)
     return compare_all(a.model, mfu, a.plan.seq_len, a.device.name)
@@ -50,7 +50,7 @@ def paced(a: Answer, **most: int) -> tuple[str, dict[str, Any]]:
 def beside(a: Answer) -> None:
     """The published run of the same model beside the plan, and folded, why they differ."""
     runs = _runs(a)
-    if a.model and a.plan.model != OWN and not runs:
+    if a.model and a.plan.model != OWN and a.plan.trained.everything and not runs:
         show.note(text.no_run(a.model))
     for published in runs[:1]:
         headings = text.beside_headings(published, a.middle.mfu, a.dtype)

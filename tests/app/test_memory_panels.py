@@ -139,6 +139,7 @@ def test_a_running_step_shows_what_it_does_and_can_be_cancelled(open_with: Open)
     (bar,) = app.get("progress")
     assert bar.proto.text.startswith("Forward")
     assert "8.9 MB" in words(app)
+    assert "torch agrees" not in words(app)
     button(app, "Cancel").click().run()
     assert runner.asked == ["1"]
     assert "The step was cancelled." in words(app)

@@ -1,15 +1,20 @@
-"""The largest of each thing that a fine-tuning plan may have: it leaves enough free, and one more does not."""
+"""The largest of each thing that a fine-tuning plan may have: it leaves enough free, and one more does not; how a step
+of it is put into words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from core.models.catalog import CATALOG, catalog
-from core.planning.fine_tuning.estimate import largest_fitting
+from core.planning.evaluation import answer
+from core.planning.fine_tuning.estimate import largest_fitting, pace
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
-from core.planning.presets import MEMORY_PRESETS
+from core.planning.presets import FIRST_TUNING, MEMORY_PRESETS
 from core.training.layout import LayoutError
+from core.views.plan.text import assumptions, rule_of, steps_and_whole
+from core.views.plan.text_finetuning import taken
+from core.views.plan.text_memory import memory_read_as
 from tests.every import every
 
 TUNING = {name: texts for name, texts in MEMORY_PRESETS.items() if "ft" in texts}
@@ -60,3 +65,28 @@ def test_more_memory_kept_free_never_allows_more() -> None:
     )
     for field in ("seq", "mbs"):
         assert int(some[field].replace(",", "") or 0) <= int(none[field].replace(",", ""))
+
+
+def test_a_step_that_mostly_waits_for_its_host_says_so() -> None:
+    texts = {**TUNING[FIRST_TUNING], "gpu": "H100 SXM"}
+    said = {
+        batch: taken(memory_estimate(plan), pace(plan))
+        for batch, plan in ((batch, plan_from({**texts, "mbs": batch})) for batch in ("1", "4"))
+    }
+    assert "waiting for the host" in said["1"]
+    assert "waiting for the host" not in said["4"]
+
+
+def test_flops_of_a_step_with_frozen_weights_are_not_said_to_be_six_each() -> None:
+    frozen, whole = (answer(plan_from({**TUNING[FIRST_TUNING], "ft": how})) for how in ("adapters", "everything"))
+    assert f"by {rule_of(frozen.terms.work_share)}D (6ND if all were trained)" in assumptions(frozen)
+    assert f"MFU by {rule_of(frozen.terms.work_share)} " in steps_and_whole(frozen)
+    assert rule_of(frozen.terms.work_share) == "4.1N"
+    assert "by 6ND ·" in assumptions(whole)
+
+
+@every("method", ["everything", "adapters"])
+def test_a_processor_that_shares_its_memory_has_no_more_than_it_may_use(method: str) -> None:
+    plan = plan_from({**TUNING[FIRST_TUNING], "gpu": "M2 Ultra 192 GB", "ft": method})
+    assert plan.usable_memory == 147_456 * 2**20
+    assert "147,456 MiB" in memory_read_as(memory_estimate(plan))

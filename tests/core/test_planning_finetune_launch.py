@@ -13,7 +13,7 @@ from core.models.catalog import CATALOG
 from core.models.configs.config import from_hf_config
 from core.planning.fine_tuning.launch import fine_tuning_launches
 from core.planning.fine_tuning.of_plan import fine_tuning_of, launches_of
-from core.planning.fine_tuning.settings import ATTENTION, FOREIGN, LINEAR, FineTuning, FineTuningLaunch
+from core.planning.fine_tuning.settings import ATTENTION, DROPOUT, FOREIGN, LINEAR, FineTuning, FineTuningLaunch
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
 from core.rows import read_rows
@@ -258,6 +258,20 @@ def test_layers_and_names_are_trained_where_a_program_can() -> None:
             assert "Not as the plan trains it" in notes(launches[system])
 
 
+def test_dropout_of_adapters_is_in_every_programs_settings() -> None:
+    launches = made(replace(LORA, dropout=0.05))
+    assert "model.lora_dropout=0.05" in launches["torchtune"].text
+    assert reference.trl(launches["TRL with PEFT"].text)["lora_dropout"] == 0.05
+    assert reference.axolotl(launches["Axolotl"].text)["lora_dropout"] == 0.05
+    assert reference.llama_factory(launches["LLaMA-Factory"].text)["lora_dropout"] == 0.05
+    assert reference.unsloth(launches["Unsloth"].text)["FastLanguageModel.get_peft_model"]["lora_dropout"] == 0.05
+
+
+def test_recomputation_that_a_program_lacks_is_a_note_on_one_accelerator_too() -> None:
+    for launch in fine_tuning_launches(replace(LORA, others=("recomputation of some layers",))):
+        assert "recomputation of some layers" in notes(launch), launch.system
+
+
 def test_what_a_program_cannot_do_is_a_note() -> None:
     rest = replace(LORA, norms=True, in_backward=True, frozen="fp8", tensor=2, others=("pipeline parallelism",))
     for launch in fine_tuning_launches(rest):
@@ -335,6 +349,7 @@ def test_a_plan_is_told_by_its_own_fields() -> None:
     assert (plan.data, plan.zero, plan.recompute) == (8, 3, True)
     assert (plan.stored, plan.autocast) == ("fp32", True), "a master copy is what programs keep alone"
     assert of(prec="bf16 throughout").stored == "bf16"
+    assert (of(**QLORA).dropout, of(**QLORA, drop="true").dropout) == (0.0, DROPOUT)
     assert not of(rc="selective").recompute
     assert "selective recomputation" in of(rc="selective").others
     assert "pipeline parallelism" in of(pp="2", acc="2").others

@@ -15,6 +15,7 @@ from core.planning.memory_fixes import fewest_accelerators, fixes, larger_accele
 from core.planning.plan_search import search_layouts
 from core.planning.presets import MEMORY_PRESETS
 from core.planning.search_around import fitting_changes, made_own
+from core.training.device.host import host_memory
 from core.views.common.palette import LIGHT
 from core.views.plan import text_memory
 from core.views.search import text as search_text
@@ -144,14 +145,24 @@ def test_unchanged_it_fits_on_more_of_them_or_on_others(name: str) -> None:
     texts = {**OVER, **HOPELESS}[name]
     h = plan_held(texts)
     if more := fewest_accelerators(h):
-        assert plan_held({**texts, "count": f"{more}"}).fits == "fits"
-        assert plan_held({**texts, "count": f"{more // 2}"}).fits == "over"
+        assert plan_held({**texts, "count": f"{more}"}).room >= 0
+        assert plan_held({**texts, "count": f"{more // 2}"}).room < 0
     accelerators = larger_accelerators(h)
     sizes = [accelerator.memory_bytes for accelerator in accelerators]
     assert sizes == sorted(set(sizes))
     for accelerator in accelerators:
         assert accelerator.vendor == h.plan.device.vendor
-        assert memory_estimate(replace(h.plan, accelerator=accelerator.name)).fits == "fits"
+        assert memory_estimate(replace(h.plan, accelerator=accelerator.name)).room >= 0
+
+
+def test_a_change_that_offloads_says_what_it_takes_of_the_host() -> None:
+    texts = {"model": "Llama 3.1 8B", "gpu": "RTX 4090", "count": "1", "prec": "bf16 throughout", "seq": "2,048"}
+    h = plan_held({**texts, "rc": "full"})
+    fix = fixes(h)[0]
+    held = host_memory(plan_held({**texts, "rc": "full", **fix.texts}).setup).total
+    assert held > 0
+    assert f"taking {text_memory.gib(held)} of the host’s memory" in text_memory.rescue(h, fixes(h), None)
+    assert f"taking {text_memory.gib(held)}" in text_memory.priced(h, fix)
 
 
 def test_bytes_inside_a_node_are_cheaper_than_over_a_network() -> None:

@@ -32,13 +32,14 @@ PRINTED_NF4 = (1.34, 1.57)
 class Pace:
     """seconds: of a step. tokens_per_second: of all accelerators, padding not counted. minutes: of the steps alone for
     the plan's tokens. dollars: of these, low and high, NaN without a price. per_hour: dollars of all accelerators for
-    an hour."""
+    an hour. waiting: share of a step in which the accelerator waits for its host to start operations."""
 
     seconds: float
     tokens_per_second: float
     minutes: float
     dollars: tuple[float, float]
     per_hour: tuple[float, float]
+    waiting: float
 
 
 @lru_cache(maxsize=64)
@@ -47,14 +48,16 @@ def pace(plan: Plan) -> Pace | None:
     with suppress(BudgetError, SpecError, LayoutError):
         length = min(plan.seq_len, plan.lengths.mean or plan.seq_len)
         at = applied_layout(plan)
-        seconds = float(replace(at.request, seq_len=length).step(at.result.layout, 1).total)
+        step = replace(at.request, seq_len=length).step(at.result.layout, 1)
+        seconds = float(step.total)
         tokens = float(at.request.batch * length)
         if not seconds > 0 or math.isinf(seconds):
             return None
         rate = tokens / seconds
         hours = plan.tokens / rate / 3600
         low, high = (price * plan.accelerators for price in plan.price_range)
-        return Pace(seconds, rate, 60 * hours, (low * hours, high * hours), (low, high))
+        waiting = float(step.fixed) / seconds
+        return Pace(seconds, rate, 60 * hours, (low * hours, high * hours), (low, high), waiting)
     return None
 
 

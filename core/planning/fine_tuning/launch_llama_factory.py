@@ -66,6 +66,8 @@ def _adapters(plan: FineTuning, notes: list[str]) -> dict[str, Any]:
         "lora_alpha": max(1, round(plan.alpha)),
         "lora_target": "all" if everywhere else ",".join(targets),
     }
+    if plan.dropout:
+        settings["lora_dropout"] = plan.dropout
     if settings["lora_alpha"] != plan.alpha:
         notes.append(f"Its alpha is a whole number, not {plan.scaled}.")
     if whole := kept_whole(plan):

@@ -59,6 +59,7 @@ def torchtune(plan: FineTuning) -> FineTuningLaunch:
         settings |= _spread(plan, notes)
     elif plan.offload:
         notes.append("On one accelerator its recipes offload no states.")
+    notes += [f"It has no {name} in these recipes." for name in plan.others]
     component = _OPTIMIZERS.get((plan.optimizer, plan.paged))
     if component is None:
         notes.append(f"It has no {'paged ' * plan.paged}{plan.optimizer} here: the configuration’s optimizer stays.")
@@ -107,7 +108,7 @@ def _model(plan: FineTuning, row: Mapping[str, str], notes: list[str]) -> dict[s
         "model.apply_lora_to_mlp": bool(narrow),
         "model.lora_rank": plan.rank,
         "model.lora_alpha": plan.scaled,
-        "model.lora_dropout": 0.0,
+        "model.lora_dropout": plan.dropout,
         **({} if "apply_lora_to_output" in row["lacks"] else {"model.apply_lora_to_output": "lm_head" in plan.targets}),
         **dora,
         "model.quantize_base": quantised,
@@ -152,7 +153,6 @@ def _spread(plan: FineTuning, notes: list[str]) -> dict[str, Any]:
     elif plan.tensor > 1:
         settings["tensor_parallel_dim"] = plan.tensor
         notes.append("Tensor parallelism needs a `tensor_parallel_plan` of the model’s package beside its degree.")
-    notes += [f"It has no {name} in these recipes." for name in plan.others]
     return settings
 
 

@@ -48,7 +48,7 @@ def unsloth(plan: FineTuning) -> FineTuningLaunch:
         names = adapted(plan, notes)
         adapters: dict[str, Any] = {"r": plan.rank, "target_modules": names[0] if names == [ALL_LINEAR] else names}
         adapters["lora_alpha"] = plan.scaled
-        adapters["lora_dropout"] = 0
+        adapters["lora_dropout"] = plan.dropout or 0
         if plan.head:
             adapters["modules_to_save"] = ["embed_tokens", "lm_head"]
         if plan.norms:

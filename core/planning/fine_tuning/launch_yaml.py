@@ -100,7 +100,7 @@ def trl(plan: FineTuning) -> FineTuningLaunch:
     stored = plan.computed
     settings: dict[str, Any] = {"model_name_or_path": base, "dtype": _long(stored)}
     if plan.adapters:
-        settings |= {"use_peft": True, "lora_r": plan.rank, "lora_alpha": plan.scaled, "lora_dropout": 0.0}
+        settings |= {"use_peft": True, "lora_r": plan.rank, "lora_alpha": plan.scaled, "lora_dropout": plan.dropout}
         settings["lora_target_modules"] = adapted(plan, notes)
         if whole := kept_whole(plan):
             settings["lora_modules_to_save"] = whole
@@ -200,7 +200,7 @@ def _axolotl_adapters(plan: FineTuning, notes: list[str]) -> dict[str, Any]:
     settings |= {"load_in_4bit": True} if four else {"load_in_8bit": True} if plan.frozen == "int8" else {}
     if plan.frozen == "nf4":
         settings["bnb_config_kwargs"] = {"bnb_4bit_use_double_quant": False}
-    settings |= {"lora_r": plan.rank, "lora_alpha": plan.scaled, "lora_dropout": 0.0}
+    settings |= {"lora_r": plan.rank, "lora_alpha": plan.scaled, "lora_dropout": plan.dropout}
     targets = adapted(plan, notes)
     everywhere = set(targets) in ({ALL_LINEAR}, set(LINEAR))
     settings |= {"lora_target_linear": True} if everywhere else {"lora_target_modules": targets}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.planning.fine_tuning.launch import fine_tuning_launches
-from core.planning.fine_tuning.settings import FOREIGN, FineTuning, FineTuningLaunch
+from core.planning.fine_tuning.settings import DROPOUT, FOREIGN, FineTuning, FineTuningLaunch
 from core.planning.memory_estimate import MemoryEstimate
 from core.training.layout import Layout, Recompute, layers_of, way_of
 from core.training.precision import FP32
@@ -26,6 +26,7 @@ def fine_tuning_of(h: MemoryEstimate) -> FineTuning:
         rank=plan.trained.rank,
         alpha=plan.trained.alpha,
         targets=_targets(h),
+        dropout=DROPOUT if plan.trained.dropout else 0.0,
         foreign=known is not None and known.family in FOREIGN,
         stacked=h.spec.experts is not None,
         dora=plan.trained.dora,

@@ -21,20 +21,23 @@ FOREIGN = frozenset(f"{name}ForCausalLM" for name in _NAMES) | {"GPT2LMHeadModel
 ALL_LINEAR = "all-linear"
 """What PEFT takes for every linear layer but the head."""
 
+DROPOUT = 0.05
+"""The rate that is written where a plan has dropout, whose bytes no rate changes."""
+
 
 @dataclass(frozen=True, slots=True)
 class FineTuning:
     """What a fine-tuning program is told.
 
     model: name in the catalogue, empty where it has none. base: the model's name on Hugging Face, empty where unknown.
-    targets: matrices that get adapters. foreign: transformers calls the model's matrices otherwise. stacked: it holds
-    routed experts as one tensor, which is no linear layer. head, norms: embedding and head, and norms and biases, are
-    trained as they are beside adapters. biases: whether the model has any. last: layers from the top that are trained.
-    patterns: of names of trained tensors. frozen: how the rest is stored, by name of `core.training.trained.FROZEN`.
-    stored: the type of trained weights, autocast where products are in a narrower one. optimizer: by name, as
-    `core.training.optimizers` has it. packed: several examples in one sequence. others: what of the layout no program
-    has a setting for. offload: of states, as a layout has it; activations: those that are kept for backward.
-    chunks: of the loss.
+    targets: matrices that get adapters. dropout: of what adapters read. foreign: transformers calls the model's
+    matrices otherwise. stacked: it holds routed experts as one tensor, which is no linear layer. head, norms: embedding
+    and head, and norms and biases, are trained as they are beside adapters. biases: whether the model has any. last:
+    layers from the top that are trained. patterns: of names of trained tensors. frozen: how the rest is stored, by name
+    of `core.training.trained.FROZEN`. stored: the type of trained weights, autocast where products are in a narrower
+    one. optimizer: by name, as `core.training.optimizers` has it. packed: several examples in one sequence. others:
+    what of the layout no program has a setting for. offload: of states, as a layout has it; activations: those that are
+    kept for backward. chunks: of the loss.
     """
 
     model: str = ""
@@ -44,6 +47,7 @@ class FineTuning:
     rank: int = 16
     alpha: float = 32
     targets: tuple[str, ...] = LINEAR
+    dropout: float = 0.0
     foreign: bool = False
     stacked: bool = False
     dora: bool = False

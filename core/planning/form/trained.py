@@ -77,7 +77,11 @@ TARGET = Field(
 )
 DORA = switch("dora", "DoRA", False, part=TRAINED_PART, help="A learned magnitude for each output beside the adapters.")
 DROPOUT = switch(
-    "drop", "Adapter dropout", False, part=TRAINED_PART, help="Keeps a mask and a copy of each adapter’s input."
+    "drop",
+    "Adapter dropout",
+    False,
+    part=TRAINED_PART,
+    help="Keeps a mask and a copy of each adapter’s input, whatever its rate; launch settings name 0.05.",
 )
 HEAD = switch("fth", "Embedding and head too", False, part=TRAINED_PART)
 NORMS = switch("ftn", "Norms and biases too", False, part=TRAINED_PART)
@@ -138,8 +142,8 @@ MEAN = optional(
     nothing=0.0,
     placeholder="packed",
     part=TRAINED_PART,
-    help="Tokens. Empty: examples are packed to the sequence length. Padding is computed too: a batch is as long "
-    "as its longest.",
+    help="Tokens. Empty: examples are packed to the sequence length. Memory is that of the longest, time that of "
+    "the mean, without padding.",
 )
 LONGEST = optional(
     "longest",

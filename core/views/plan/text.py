@@ -118,13 +118,20 @@ def _cost(a: Answer) -> str:
 def assumptions(a: Answer) -> str:
     """The quieter line: compute, accelerator-hours, price, token rate, and what they rest on."""
     m = a.middle
-    long = f" × **{significant(m.per_parameter / 6, 3)}** for long sequences" if a.token_work.long else ""
+    each = 6 * a.terms.work_share
+    long = f" × **{significant(m.per_parameter / each, 3)}** for long sequences" if a.token_work.long else ""
+    rule = f"{rule_of(a.terms.work_share)}D{'' if each == 6 else ' (6ND if all were trained)'}"
     first = idle(a) + (f"{text} · " if (text := whole_nodes(a)) else "")
     return (
-        f"{first}**{format_quantity(m.flop, 'flop', 3)}** by 6ND{long} · **{amount(m.hours, 3)}** accelerator-hours, "
-        f"{_rented(a)} · **{amount(m.tokens_per_second, 3)}** tokens/s · {_mfu(a)} of "
-        f"{format_quantity(a.peak, 'flop_per_s')} dense {a.dtype}"
+        f"{first}**{format_quantity(m.flop, 'flop', 3)}** by {rule}{long} · "
+        f"**{amount(m.hours, 3)}** accelerator-hours, {_rented(a)} · **{amount(m.tokens_per_second, 3)}** tokens/s · "
+        f"{_mfu(a)} of {format_quantity(a.peak, 'flop_per_s')} dense {a.dtype}"
     )
+
+
+def rule_of(work_share: float) -> str:
+    """FLOPs of a token by its N parameters: ``6N``, or less where some are frozen. work_share: of all that would be."""
+    return "6N" if work_share == 1 else f"{significant(6 * work_share, 2)}N"
 
 
 def idle(a: Answer) -> str:
@@ -222,9 +229,10 @@ def steps_and_whole(a: Answer) -> str:
     """
     m, timed = a.middle, a.terms.throughput.timed
     mfu = m.steps if a.published else a.layout_mfu
-    rate = f"{percent(mfu)} MFU by 6N"
+    rule = rule_of(a.terms.work_share)
+    rate = f"{percent(mfu)} MFU by {rule}"
     if a.token_work.long:
-        rate = f"{percent(mfu)} MFU ({percent(_by_6n(a, mfu))} by 6N, without the work of long sequences)"
+        rate = f"{percent(mfu)} MFU ({percent(_by_6n(a, mfu))} by {rule}, without the work of long sequences)"
     if not timed:
         rate = f"{percent(mfu)} of peak, the best matmul, no step being timed"
     steps = f"**{own_steps(a)}** at {rate}" + (" in your own layout" if a.plan.own_layout and timed else "")
@@ -333,7 +341,7 @@ _MATTERS = 1.15
 def long_sequences(a: Answer) -> str:
     """How much longer sequences lengthen the answer, and whether the model was built for them; mostly empty."""
     sentences: list[str] = []
-    factor, seq_len = a.middle.per_parameter / 6, a.plan.seq_len
+    factor, seq_len = a.middle.per_parameter / (6 * a.terms.work_share), a.plan.seq_len
     if factor >= _MATTERS:
         whose = "" if a.model else ", for a model of a usual shape"
         sentences.append(

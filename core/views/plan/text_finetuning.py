@@ -7,11 +7,15 @@ import math
 from core.planning.fine_tuning.estimate import PRINTED, PRINTED_NF4, Pace, trained_parameters
 from core.planning.memory_estimate import MemoryEstimate
 from core.step_time.software import EAGER
+from core.training.device.host import host_memory
 from core.training.device.peak import deepspeed_setup, deepspeed_update, foreach_update
 from core.training.layout import degrees_of
 from core.units import format_count, format_quantity, significant
 from core.views.plan.text_memory import gib, kept_free
 from core.wording import percent
+
+_MUCH = 0.2
+"""Share of a step in waiting that is worth a sentence."""
 
 
 def what_is_trained(h: MemoryEstimate) -> str:
@@ -33,7 +37,9 @@ def what_is_trained(h: MemoryEstimate) -> str:
 
 
 def likely(h: MemoryEstimate) -> str:
-    """Between what the peak lies in eight of ten runs, and whether all of that fits."""
+    """Between what the peak lies in eight of ten runs, and whether all of that fits; empty where none was printed."""
+    if h.plan.device.vendor == "Apple":
+        return ""
     if h.plan.trained.adapters and h.plan.trained.frozen.startswith("nf4"):
         low, high = (gib(share * h.total) for share in PRINTED_NF4)
         return (
@@ -56,11 +62,17 @@ def taken(h: MemoryEstimate, found: Pace | None) -> str:
         f"{format_count(found.tokens_per_second)} tokens/s, steps alone"
     )
     low, high = found.dollars
+    slack = (
+        f" **{percent(found.waiting)} of each step is spent waiting for the host** to start operations: with a larger "
+        "micro-batch each token takes less."
+        if found.waiting > _MUCH
+        else ""
+    )
     if math.isnan(low):
-        return f"{text}; what the card costs an hour is unknown."
+        return f"{text}; what the card costs an hour is unknown.{slack}"
     per_hour = " to ".join(dict.fromkeys(f"${price:,.2f}" for price in found.per_hour))
     money = " to ".join(dict.fromkeys(f"${price:,.2f}" for price in (low, high)))
-    return f"{text}: **{money}** at {per_hour} an hour."
+    return f"{text}: **{money}** at {per_hour} an hour.{slack}"
 
 
 def update(h: MemoryEstimate) -> str:
@@ -94,7 +106,8 @@ def _time(minutes: float) -> str:
 
 def fitting(h: MemoryEstimate) -> str:
     """What is offered beside the largest that may be."""
-    return f"Largest that fits{kept_free(h)}, all else as it is"
+    host = ", if the host’s memory is enough" if host_memory(h.setup).total else ""
+    return f"Largest that fits{kept_free(h)}, all else as it is{host}"
 
 
 def not_stored(h: MemoryEstimate) -> str:

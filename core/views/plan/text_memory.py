@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from core.hardware.accelerators import Accelerator
 from core.planning.largest_model import Largest, largest_by_states
 from core.planning.memory_estimate import Grid, MemoryEstimate, plan_checkpoint
-from core.planning.memory_fixes import Fix, fewest_accelerators, fixes, largest
+from core.planning.memory_fixes import Fix, fewest_accelerators, fixes, largest, on_host
 from core.planning.plan import OWN, whole_accelerators
 from core.planning.resolved_layout import FIELD_IDS, timed_request
 from core.training.activations.tensors import SavedTensor
@@ -225,7 +226,7 @@ def checkpoint(h: MemoryEstimate) -> str:
 def memory_read_as(h: MemoryEstimate) -> str:
     """How the card's memory is read: as the sheet prints it, or as its driver reports it."""
     device, display = h.plan.device, h.plan.compute_options.display
-    if h.plan.trained.everything or math.isnan(device.reported_mib):
+    if math.isnan(device.reported_mib) or h.usable != device.reported_bytes - display:
         return states_words.memory_read_as(h.usable, device.memory_unit, device.memory_note)
     less = f", less {gib(display)} for the display" if display else ""
     return (
@@ -373,13 +374,19 @@ def change(fix: Fix) -> str:
     return listed([_CHANGES[name].format(text) for name, text in fix.texts.items()])
 
 
+def _then(h: MemoryEstimate, fix: Fix) -> str:
+    host = on_host(h, fix)
+    each = " for each accelerator" if h.layout.accelerators > 1 else ""
+    beside = f", taking {gib(host)} of the host’s memory{each}" if host else ""
+    return f"{gib(h.usable - float(fix.device_memory.total))} free{beside}"
+
+
 def rescue(h: MemoryEstimate, result: Sequence[Fix], more: int | None) -> str:
     """The cheapest change that would make it fit; empty where it fits."""
     if h.fits != "over":
         return ""
     if result:
-        spare = h.usable - float(result[0].device_memory.total)
-        return f"It would with **{change(result[0])}**, {gib(spare)} free."
+        return f"It would with **{change(result[0])}**, {_then(h, result[0])}."
     if more:
         return f"It would on **{more:,}** of them."
     return "No small change of its layout makes it fit."
@@ -413,42 +420,35 @@ def why(h: MemoryEstimate, result: Sequence[Fix], more: int | None, others: Sequ
         return f"{share} It fits. All else as it is{kept_free(h)}, {room}."
     enough = "No change of its layout on these accelerators is enough."
     if result:
-        enough = (
-            f"{len(result)} {plural(len(result), 'way')} to make it fit on the same accelerators, the cheapest first."
-        )
+        ways = plural(len(result), "way")
+        enough = f"{len(result)} {ways} to make it fit on the same accelerators, the cheapest first."
     onto = [f"**{more:,} × {h.plan.device.name}**"] if more else []
-    count = int(h.layout.accelerators)
-    onto += [f"{count:,} × {other.name} with {gib(other.memory_bytes)}" for other in others[:2]]
+    plans = [replace(h.plan, accelerator=other.name) for other in others[:2]]
+    onto += [f"{int(h.layout.accelerators):,} × {plan.accelerator} with {gib(plan.usable_memory)}" for plan in plans]
     unchanged = f" Unchanged it fits on {listed(onto, 'or')}." if onto else ""
     return f"{share} {enough}{unchanged}"
 
 
 def costs(fix: Fix) -> str:
     """What a change costs: FLOPs, bytes and waiting, over those of the plan as it is."""
-    sentences = (
-        [f"{percent(abs(fix.extra_flop))} {'more' if fix.extra_flop > 0 else 'fewer'} FLOPs"]
-        if abs(fix.extra_flop) > 5e-4
-        else []
-    )
-    if abs(fix.extra_traffic) > 5e-4:
-        sentences.append(
-            f"{percent(abs(fix.extra_traffic))} {'more' if fix.extra_traffic > 0 else 'fewer'} bytes sent "
-            f"for each token"
+    sentences = [
+        f"{percent(abs(extra))} {more if extra > 0 else fewer} {what}"
+        for extra, more, fewer, what in (
+            (fix.extra_flop, "more", "fewer", "FLOPs"),
+            (fix.extra_traffic, "more", "fewer", "bytes sent for each token"),
+            (fix.extra_bubble, "longer", "shorter", "for the pipeline’s wait"),
         )
-    elif math.isnan(fix.extra_traffic) and "off" in fix.texts:
+        if abs(extra) > 5e-4
+    ]
+    if math.isnan(fix.extra_traffic) and "off" in fix.texts:
         sentences.append("gradients and weights cross to the host")
-    if abs(fix.extra_bubble) > 5e-4:
-        sentences.append(
-            f"{percent(abs(fix.extra_bubble))} {'longer' if fix.extra_bubble > 0 else 'shorter'} for the "
-            f"pipeline’s wait"
-        )
     return ", ".join(sentences) or "no more FLOPs or bytes sent"
 
 
 def priced(h: MemoryEstimate, fix: Fix) -> str:
     """A fix with what it saves and leaves, and what it costs."""
-    name, spare = change(fix), gib(h.usable - float(fix.device_memory.total))
-    return f"**{name[0].upper()}{name[1:]}** saves {gib(fix.saved)} and leaves {spare}; {costs(fix)}."
+    name = change(fix)
+    return f"**{name[0].upper()}{name[1:]}** saves {gib(fix.saved)}: {_then(h, fix)}; {costs(fix)}."
 
 
 def cheapest(h: MemoryEstimate, way: Fix) -> str:

@@ -14,7 +14,7 @@ from core.planning.rates import replaced_rates
 from core.training.layout import LayoutError
 from core.units import UNIT, Kind, format_quantity
 from core.views.plan import text_memory
-from core.views.plan.text import OWNED, dollars_over, limited, steps_of
+from core.views.plan.text import OWNED, dollars_over, limited, rule_of, steps_of
 from core.views.runs.text_goodput import failures, power_basis
 from core.views.search.text import degrees, stepped
 
@@ -134,13 +134,15 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
 def step_lines(item: AppliedLayout) -> tuple[Line, ...]:
     """The layout of a plan and what a step of it comes to."""
     result, layout = item.result, item.result.layout
-    low, high = result.low, result.high
+    low, high, rule = result.low, result.high, rule_of(item.request.work_share_of(item.request.spec))
     return (
         Line("layout", degrees(layout), note=stepped(item)),
         *(Line(name, float(getattr(layout, field)), "count") for name, field in _DEGREES.items()),
         Line("sequences of a step", float(item.request.batch), "count"),
         Line("a step", result.seconds, "seconds", high, low, "P10–P90 of comparable readings"),
-        Line("MFU of a step", item.results["step_mfu"], "ratio", note=f"by 6N, of dense {item.request.running.dtype}"),
+        Line(
+            "MFU of a step", item.results["step_mfu"], "ratio", note=f"by {rule}, of dense {item.request.running.dtype}"
+        ),
         Line(
             "time of all steps of this layout",
             86400 * item.days(result.seconds),

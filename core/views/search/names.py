@@ -19,7 +19,7 @@ PARTS: dict[str, tuple[str, str]] = {
     "bubble": ("pipeline’s wait", "buffers"),
     "data": ("data parallel", "exponent"),
     "optimizer": ("optimizer", "optimizer"),
-    "fixed": ("launches", ""),
+    "fixed": ("waiting for the host", ""),
     "jitter": ("contention", ""),
 }
 """Part of a step → its name, and the role whose colour it wears (none: quiet)."""

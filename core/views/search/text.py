@@ -16,7 +16,7 @@ from core.search.request import SearchRequest
 from core.search.result import Columns, LayoutResult, SearchResult
 from core.training.layout import Layout, recompute_name
 from core.units import format_count, format_duration, format_exact, format_quantity, significant
-from core.views.plan.text import by_6n
+from core.views.plan.text import by_6n, rule_of
 from core.views.plan.text_memory import gib, laid_out
 from core.views.plan.text_rates import by
 from core.views.plan.text_recomputed import recomputed
@@ -73,10 +73,12 @@ def sentence(at: AppliedLayout) -> str:
     plan, request, result = at.plan, at.request, at.result
     room = f"**{gib(result.spare)}** free" if result.spare >= 0 else f"**{gib(-result.spare)} too much**"
     room = "how much memory there is, is unknown" if math.isnan(result.spare) else room
+    rule = rule_of(request.work_share_of(request.spec))
+    under = f" under **{degrees(result.layout)}**" if result.layout.accelerators > 1 else ""
     return (
-        f"{_model(plan)} on {_cluster(request, at.idle)} under **{degrees(result.layout)}**: a step takes "
+        f"{_model(plan)} on {_cluster(request, at.idle)}{under}: a step takes "
         f"{_seconds(result)} at "
-        f"**{percent(request.by_6n(result.mfu))} MFU** by 6N ({percent(result.mfu)} with causal attention counted)"
+        f"**{percent(request.by_6n(result.mfu))} MFU** by {rule} ({percent(result.mfu)} with causal attention counted)"
         f"{by(plan)}; {room}."
     )
 

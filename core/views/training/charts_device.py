@@ -39,13 +39,17 @@ def device_bars(
 ) -> Figure:
     """One stacked bar for each named account, against the memory of one accelerator.
 
-    The classes are named over the first bar. usable: bytes; NaN where unknown, and then without its line.
+    The classes are named over the bars, as they lie in the first that has most of them. usable: bytes; NaN where
+    unknown, and then without its line.
     """
     names = [name for name, _ in rows]
     known = usable if not math.isnan(usable) else 0.0
     longest = max(known, *(float(memory.total) for _, memory in rows)) / GIB
     widest = max(1.12 * longest, *(with_room(float(memory.total) / GIB, _total(memory)) for _, memory in rows))
-    marks = class_labels(rows[0][1], widest, palette, named=len(rows) == 1)
+    fullest = max(
+        (memory for _, memory in rows), key=lambda memory: sum(getattr(memory, name) > 0 for name, *_ in CLASSES)
+    )
+    marks = class_labels(fullest, widest, palette, named=len(rows) == 1)
     above = 10 + _LEVEL * (1 + max((int(mark["yshift"]) // _LEVEL for mark in marks), default=0))
     ticks = [f"{name}  " for name in names]
     inner = _ROW * len(rows)

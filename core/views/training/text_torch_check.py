@@ -85,10 +85,10 @@ def progress(now: TorchCheck) -> str:
 
 
 def answer(done: TorchCheck) -> str:
-    """How well the counted bytes are borne out; empty while nothing is measured."""
+    """How well the counted bytes are borne out; empty while something is still to come."""
     counted = {part: size for part, size in done.spec.predicted.items() if part != "peak"}
     pairs = {part: (size, counted[part]) for part, size in done.measured.items() if part in counted}
-    if not pairs:
+    if done.running or not pairs:
         return ""
     shares = {part: abs(size / value - 1) for part, (size, value) in pairs.items()}
     worst = max(shares, key=lambda part: shares[part])
