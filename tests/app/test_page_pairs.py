@@ -33,7 +33,7 @@ FACTS = {
     "days beyond the deadline": rf"90 days(?: ✗| by) {TIME}",
     "dollars": rf"(?:for about|Yours takes [^$\n]* for|takes [^$\n]* for|Rent) ?(\${NUMBER}(?: [kMB])?)",
     "MFU over all hours": rf"MFU (?:over all hours)?({NUMBER} %)(?: \([^)]*\))?(?: over all hours|\)|typed|[\d.]+)",
-    "MFU of the steps": rf"(?:at |\()({NUMBER} %) (?:MFU )?by 6N",
+    "MFU of the steps": rf"(?:at |\()({NUMBER} %) (?:MFU )?by [\d.]+N",
     "held": rf"(?:holds|[Hh]eld by the fullest accelerator) ?({NUMBER} [KMGT]iB) ?of ({NUMBER} [KMGT]iB)",
     "too much": rf"({NUMBER} [KMGT]iB) ?(?:too much|over)",
     "layout": rf"(?:(?:fastest|own) layout: |Layout|, under ){DEGREES}(?=:| · |Open)",
