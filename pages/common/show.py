@@ -138,7 +138,7 @@ def _wrapped(bold: re.Match[str]) -> str:
 
 def note(text: str, after: Html | None = None) -> None:
     """A quiet paragraph; ``after`` it, a link."""
-    st.html(f'<p class="np-note">{rich(text)} {after or ""}</p>')
+    st.html(f'<p class="np-note">{rich(text)}{f" {after}" if after else ""}</p>')
 
 
 def takeaway(text: str) -> None:

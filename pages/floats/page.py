@@ -72,7 +72,8 @@ def page() -> None:
         show.answer(preset.answer, preset.detail)
     bits.bit_strip(stored.view, take_flip)
     with st.container(key="floats_formula"), show.guarded("The formula of the value"):
-        st.latex(value_latex(stored.view, TOKENS, in_symbols=not projecting()))
+        for row in value_latex(stored.view, TOKENS, in_symbols=not projecting()):
+            st.latex(row)
     if projecting():
         with st.container(key="floats_beside"), show.guarded("The same number in another format"):
             bits.still_strip(store(typed, beside(typed, fmt)))

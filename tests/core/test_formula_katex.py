@@ -90,7 +90,7 @@ def test_the_value_of_a_code_is_ascii(name: str) -> None:
     fmt = FORMATS[name]
     count = 1 << fmt.bits
     for code in range(0, count, max(1, count // 256)):
-        assert not foreign(value_latex(describe(code, fmt), LIGHT)), code
+        assert not any(map(foreign, value_latex(describe(code, fmt), LIGHT))), code
     assert not foreign(value_latex(describe(count - 1, fmt), LIGHT))
 
 

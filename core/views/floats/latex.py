@@ -14,11 +14,9 @@ _LONG_VALUE = 20
 """In the filled-in formula a value with more characters is rounded, to a few digits more than the format has."""
 
 
-def value_latex(view: CodeView, palette: Palette, *, in_symbols: bool = True) -> str:
-    """How the fields make the value: in symbols if asked, then in numbers. Fields wear their colours.
-
-    Two rows, and no alignment of their signs, so that a narrow screen can break them.
-    """
+def value_latex(view: CodeView, palette: Palette, *, in_symbols: bool = True) -> tuple[str, ...]:
+    """How the fields make the value: in symbols if asked, then in numbers, each a formula of its own that a narrow
+    screen can break. Fields wear their colours."""
 
     def wear(role: str, text: object) -> str:
         return rf"\textcolor{{{palette.role(role)}}}{{{text}}}"
@@ -26,14 +24,14 @@ def value_latex(view: CodeView, palette: Palette, *, in_symbols: bool = True) ->
     letters = {"sign": "S", "exponent": "E", "fraction": "M"}
     law, values = value_formula(view)
     if view.value is None or law is None:
-        return _no_number_latex(view, {field: wear(field, letter) for field, letter in letters.items()}, wear)
+        return (_no_number_latex(view, {field: wear(field, letter) for field, letter in letters.items()}, wear),)
     whole = {name: f"{value:.0f}" for name, value in values.items()}  # every one is an integer, of up to 52 bits
     numbers = {name: wear(name, text) if name in letters else text for name, text in whole.items()}
     symbols = numbers | {name: wear(name, letter) for name, letter in letters.items() if name in values}
     if "bias" in values:
         symbols["bias"] = r"\mathrm{bias}"
-    first = rf"x = {law.fill(**symbols)} \\[6pt] \phantom{{x}} " if in_symbols else "x "
-    return rf"{first}= {law.fill(**numbers)} {_result_latex(view)}"
+    said = rf"= {law.fill(**numbers)} {_result_latex(view)}"
+    return (rf"x = {law.fill(**symbols)}", rf"\phantom{{x}} {said}") if in_symbols else (f"x {said}",)
 
 
 def _no_number_latex(view: CodeView, letters: dict[str, str], wear: Callable[[str, object], str]) -> str:
