@@ -32,9 +32,9 @@ store, shared = laws.store, laws.shared
 clock, kept, shared_kept = measured_laws.clock, measured_laws.kept, measured_laws.shared_kept
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def empty(cluster: str) -> str:
-    """Address of a database without tables."""
+    """Address of a database without tables; one a process, which may come back to these tests after others."""
     maker = create_engine(cluster, isolation_level="AUTOCOMMIT")
     with maker.connect() as connection:
         connection.execute(text("CREATE DATABASE store"))
