@@ -29,10 +29,9 @@ _LOGIT_BYTES, _LOGIT_BYTES_WRITTEN_OUT = 12.0, 32.0
 """Moved for each logit by cross-entropy, forward and backward: in one kernel, and where logits are copied into fp32,
 their log-softmax is written, and both have gradients."""
 
-_PASS, _PASS_ADAPTER, _PASS_STORED = 0.28, 0.08, 0.11
-"""What a host takes to start one pass of a layer operation by operation, over what it takes for forward and backward of
-one with experts; what each adapter adds to that, and one beside a weight in few bits. Measured on one H100: 2.2 ms a
-pass of a Llama layer, 5 ms with seven adapters on weights in nf4."""
+_PASS, _PASS_ADAPTER, _PASS_STORED = 1.6e-3, 0.08, 0.11
+"""Seconds in which a host starts one pass of a layer operation by operation; what each adapter adds to that, and one
+beside a weight in few bits. Measured on three hosts of an H100 or H200: 1.3 to 2.5 ms a pass of a Llama layer."""
 
 _COPIED = 2.0
 """Times that torch moves all of a gather or scatter along the sequence, beside sending it: ranks' parts come, and go,
@@ -148,11 +147,12 @@ def layer_time(
         computing = products * matmul + (1.0 + back * flows) * elements + whole + repeat + fixed
         fixed = fixed + work.mixed * (1 - running.graphs) * np.maximum(0.0, c.launches - computing)
     if running.software == "eager":
-        starting = _PASS * c.launches * (1.0 + flows * (1.0 + full))
+        starting = _PASS * (1.0 + flows * (1.0 + full))
         if partly:
             starting = starting * (1.0 + (_PASS_ADAPTER + _PASS_STORED * (partly.stored > 0)) * len(partly.adapters))
         computing = products * matmul + (1.0 + back * flows) * elements + whole + repeat + fixed
-        fixed = fixed + np.maximum(0.0, starting - computing)
+        # Where both take as long, some operations wait for their host and others make it wait.
+        fixed = fixed + (1.0 - work.mixed) * ((starting**4 + computing**4) ** 0.25 - computing)
     ring = (d.context > 1) * 1.0
     return LayerTime(
         forward=forward - ring * attention,
