@@ -199,7 +199,7 @@ def format_duration(seconds: float, digits: int = 4) -> str:
             text = format_count(number, digits) if number >= 1e6 else significant(number, digits)
             if size <= 1 and size * float(text.replace(",", "")) >= above:
                 return QuantityText(f"1 {larger}", seconds, "s")  # 1 ms, not 1,000 µs
-            return QuantityText(f"{text} {unit}", seconds, "s")
+            return QuantityText(f"{text} {unit.removesuffix('s') if text == '1' and size > 1 else unit}", seconds, "s")
         larger, above = unit, size
     return QuantityText(f"{scientific(seconds)} s", seconds, "s")
 

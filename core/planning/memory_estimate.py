@@ -21,6 +21,7 @@ from core.training.activations.derivation import tensor_bytes
 from core.training.activations.tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
 from core.training.device.buffers import MEASURED, Runtime
 from core.training.device.derivation import explain_device
+from core.training.device.host import node_bytes
 from core.training.device.inputs import States, Step, states_of, written_under
 from core.training.device.memory import DeviceMemory, memory_over
 from core.training.device.setup import Setup
@@ -105,6 +106,17 @@ class MemoryEstimate:
     def room(self) -> float:
         """Bytes left beside those that the plan keeps free; negative where they are missing."""
         return self.spare - self.plan.keeps.free * self.usable * (1 - 1e-9)
+
+    @property
+    def on_host(self) -> float:
+        """Bytes that a node's host has to hold, with the buffers of what updates there."""
+        return node_bytes(self.setup, self.plan.device.node_size)
+
+    @property
+    def host_holds(self) -> bool:
+        """Whether the host's memory is enough, as far as somebody said how much there is."""
+        most = self.plan.keeps.host
+        return math.isnan(most) or self.on_host <= most
 
     @property
     def too_little_free(self) -> bool:

@@ -17,7 +17,7 @@ from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan, whole_accelerators
 from core.planning.resolved_layout import own_layout
 from core.training.device.costs import FLOP_PER_BYTE, INSIDE_FLOP_PER_BYTE, StepCost, step_cost
-from core.training.device.host import host_memory
+from core.training.device.host import host_memory, node_bytes
 from core.training.device.largest import largest_micro_batch, largest_of_family, largest_seq_len
 from core.training.device.memory import DeviceMemory
 from core.training.layout import OFFLOADS, RECOMPUTES, Layout, allowed, filled
@@ -89,6 +89,8 @@ def _choices(h: MemoryEstimate) -> dict[str, tuple[int, ...]]:
     batch = int(layout.micro_batch)
     halves = tuple(dict.fromkeys((batch, max(1, batch // 2), max(1, batch // 4), 1)))
     node = max(1, h.plan.device.node_size)
+    moved = replace(h.setup, layout=replace(layout, offload=max(1, int(layout.offload))))
+    hosted = math.isnan(h.plan.keeps.host) or node_bytes(moved, node) <= h.plan.keeps.host
     return {
         "rc": again,
         "mbs": halves,
@@ -96,7 +98,7 @@ def _choices(h: MemoryEstimate) -> dict[str, tuple[int, ...]]:
         "cp": doubled(int(layout.context), 64),
         "tp": doubled(int(layout.tensor), node),
         "pp": doubled(int(layout.pipeline), 64),
-        "off": tuple(range(int(layout.offload), max(1, int(layout.offload)) + 1)),
+        "off": tuple(range(int(layout.offload), (max(1, int(layout.offload)) if hosted else int(layout.offload)) + 1)),
         "chunks": tuple(dict.fromkeys((h.plan.compute_options.chunks, max(h.plan.compute_options.chunks, PIECES)))),
     }
 

@@ -172,13 +172,14 @@ CERTAINTIES = {"P50": 0.5, "P75": 0.75, "P90": 0.9}
 class PlanLimits:
     """What a plan has to keep to; NaN where there is no limit.
 
-    days: on the wall. dollars: of rent. watts: of the building, at once. free: share of an accelerator's memory.
-    certainty: one of `CERTAINTIES`.
+    days: on the wall. dollars: of rent. watts: of the building, at once. host: bytes of a node's host. free: share of
+    an accelerator's memory. certainty: one of `CERTAINTIES`.
     """
 
     days: float = math.nan
     dollars: float = math.nan
     watts: float = math.nan
+    host: float = math.nan
     free: float = FREE_MEMORY
     certainty: str = "P50"
 
@@ -189,8 +190,8 @@ class PlanLimits:
 
     @property
     def typed(self) -> bool:
-        """Whether there is a limit beside that of memory."""
-        return not all(map(math.isnan, (self.days, self.dollars, self.watts)))
+        """Whether there is a limit beside that of an accelerator's memory."""
+        return not all(map(math.isnan, (self.days, self.dollars, self.watts, self.host)))
 
 
 @dataclass(frozen=True, slots=True)

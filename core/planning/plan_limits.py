@@ -1,4 +1,5 @@
-"""Whether a plan keeps its limits: deadline, money, power and free memory, each with how much it is off by."""
+"""Whether a plan keeps its limits: deadline, money, power, memory of host and accelerator, each with how much it is off
+by."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from core.planning.memory_estimate import MemoryEstimate
 from core.planning.plan import Limits, Plan
 from core.training.layout import LayoutError
 
-Limited: TypeAlias = Literal["deadline", "money", "power", "memory"]
+Limited: TypeAlias = Literal["deadline", "money", "power", "host", "memory"]
 """What is limited."""
 
 
@@ -47,7 +48,7 @@ def checks(a: Answer, memory: MemoryEstimate | None) -> tuple[Check, ...]:
         _check(a, "power", kept.watts, a.range_of("peak_watts")),
     )
     typed = tuple(check for check in every if not math.isnan(check.limit))
-    return (*typed, _memory_check(kept.free, memory)) if memory else typed
+    return (*typed, *_host_check(memory), _memory_check(kept.free, memory)) if memory else typed
 
 
 def all_checks(a: Answer) -> tuple[Check, ...]:
@@ -74,6 +75,14 @@ def check_of(id: Limited, limit: float, value: Interval, level: float) -> Check:
     reached = value.quantile(level)
     certain = value.low == value.high
     return Check(id, limit, reached, holds(reached, limit), math.nan if certain else value.below(limit))
+
+
+def _host_check(memory: MemoryEstimate) -> tuple[Check, ...]:
+    most = memory.plan.keeps.host
+    if math.isnan(most):
+        return ()
+    held = memory.on_host
+    return (Check("host", most, held, holds(held, most), math.nan),)
 
 
 def _memory_check(free: float, memory: MemoryEstimate) -> Check:

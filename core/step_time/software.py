@@ -135,8 +135,9 @@ def written_with(software: str, implementation: Implementation) -> Implementatio
     """An implementation as a software has it."""
     item = SOFTWARE[software]
     inside = item.weighs_inside and not implementation.written_out
-    torch = item.dense in GROUPED
-    return replace(implementation, weighs_inside=inside, regathers=item.regathers, ring_gathers=torch)
+    torch, compiled = item.dense in GROUPED, item.dense == "compiled"
+    how = replace(implementation, weighs_inside=inside, regathers=item.regathers)
+    return replace(how, ring_gathers=torch, shares_casts=compiled)
 
 
 def loss_with(software: str, implementation: Implementation) -> Loss:

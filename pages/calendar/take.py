@@ -10,8 +10,10 @@ import streamlit as st
 
 from core.limits import limit
 from core.planning.comparison.names import suggested
+from core.planning.cost.calendar_form import compare_pools
 from core.views.report.calendar import CalendarReport, calendar_html, calendar_markdown
 from core.wording import cleaned
+from pages.calendar.form import WHICH
 from pages.calendar.inputs import CalendarInputs
 from pages.common import show
 from pages.common.inputs import Inputs
@@ -34,7 +36,8 @@ def take_away(inputs: Inputs, a: CalendarInputs) -> None:
         )
         name = cleaned(typed or "", limit("plan_name")) or likely
         link = f"{(st.context.url or inputs.page.url_path).partition('?')[0]}?{inputs.query()}"
-        report = CalendarReport(name, inputs.reading, a.schedule, a.ways, link, date.today())
+        found = compare_pools(inputs.reading, a.question) if inputs.reading.values[WHICH.id] else None
+        report = CalendarReport(name, inputs.reading, a.schedule, a.ways, link, date.today(), found)
         with st.container(horizontal=True):
             for label, ending, kind, write in _FILES:
                 st.download_button(

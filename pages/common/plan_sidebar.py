@@ -45,7 +45,7 @@ from core.planning.form.layout import (
     TUNED,
     ZERO,
 )
-from core.planning.form.limits import CERTAINTY, DEADLINE, FREE, MOST_DOLLARS, MOST_WATTS, OWN_DEADLINE
+from core.planning.form.limits import CERTAINTY, DEADLINE, FREE, HOST, MOST_DOLLARS, MOST_WATTS, OWN_DEADLINE
 from core.planning.form.plan_form import (
     ACCELERATOR,
     COUNT,
@@ -152,7 +152,7 @@ _MORE: Mapping[str, tuple[str, Callable[[Plan], Rows]]] = {
         ),
     ),
     "trained": ("What is trained", _trained),
-    "limits": ("Limits", lambda _: (MOST_WATTS, FREE, CERTAINTY)),
+    "limits": ("Limits", lambda _: (MOST_WATTS, (FREE, HOST), CERTAINTY)),
     "known": (
         "Rates, own runs",
         lambda _: (MATURITY, OWN_RUNS, *(MEASURED_FIELDS[i : i + 2] for i in range(0, len(MEASURED_FIELDS), 2))),
@@ -392,7 +392,7 @@ WHICH_POOL = "which"
 
 def which_pool(inputs: Inputs, checks: Iterable[Check]) -> show.Html | None:
     """A link to the pools of the team held against each other for the plan, where it misses what others may keep."""
-    if not any(check.met is False and check.id != "memory" for check in checks):
+    if not any(check.met is False and check.id not in ("memory", "host") for check in checks):
         return None
     texts = inputs.reading.texts if inputs.page == CALENDAR else link_texts(inputs.reading.texts)
     texts = {**texts, WHICH_POOL: "true"}

@@ -297,7 +297,9 @@ def column_cells(column: Column, cells: Sequence[str]) -> list[str]:
     """
     quantities = [cell.quantity if isinstance(cell, Html) else cell for cell in cells]
     numbers = [cell if column.numeric and isinstance(cell, QuantityText) else None for cell in quantities]
-    times = {number.rpartition(" ")[2] for number in numbers if number and number.unit == "s"}
+    units = {name.removesuffix("s") if size > 1 else name: name for name, size in DURATIONS}
+    written = {number.rpartition(" ")[2] for number in numbers if number and number.unit == "s"}
+    times = {units.get(unit, unit) for unit in written}
     size = dict(DURATIONS).get(next(iter(times)), 1.0) if len(times) == 1 else 1.0
     if size != 1.0:
         unit = times.pop()

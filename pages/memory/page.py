@@ -121,7 +121,7 @@ def page(inputs: Inputs) -> None:
 
     show.how(
         lambda: [
-            *("On one accelerator", *h.explain(), *text_host.explain_host(h)),
+            *("On one accelerator", *h.explain(), *text_host.explain_host(h), *text_finetuning.explain_update(h)),
             *(("Model states alone", *explain_by_states(h)) if h.plan.trained.everything else ()),
             *("A checkpoint", plan_checkpoint(h.plan).explain(h.parameters)),
         ],

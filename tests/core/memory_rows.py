@@ -9,7 +9,7 @@ from pathlib import Path
 
 from core.models.catalog import CATALOG
 from core.models.spec import TransformerSpec
-from core.training.activations.tensors import HF_EAGER, HF_SDPA, Implementation
+from core.training.activations.tensors import HF_EAGER, HF_SDPA, LOGITS_KEPT, Implementation
 from core.training.device.buffers import MEASURED, Runtime
 from core.training.device.memory import DeviceMemory, memory_per_device
 from core.training.layout import Layout, Recompute
@@ -204,7 +204,7 @@ class Row:
             policy=policy,
             optimizer=find_optimizer(optimizer),
             implementation=how,
-            loss="fused" if litgpt else None,
+            loss="fused" if litgpt else LOGITS_KEPT,
             runtime=replace(ALLOCATED, slack=0.03 if reserved else 0.0, units_gathered=200.0),
             trained=self.trained,
             paged=self.row["method"] == "QLoRA" and litgpt,

@@ -146,7 +146,8 @@ def test_small_batches_wait_for_their_host() -> None:
 @pytest.mark.parametrize("card", ["H100 SXM", "H200 SXM"])
 def test_steps_measured_here_are_met(card: str) -> None:
     """By the datasheet alone each within a sixth, half of them within 8 %, adapters and frozen weights in four bits
-    among them; every peak within a fifth. Small batches wait for their host, and hosts differ: within 40 %."""
+    among them; every peak within 1 %, of compiled steps within a tenth. Small batches wait for their host, and hosts
+    differ: within 40 %."""
     by_name = {case.name: case for case in CASES}
     with HELD_OUT.open(encoding="utf-8") as file:
         rows = [row for row in (*read_rows(command.TABLE), *csv.DictReader(file)) if row["accelerator"] == card]
@@ -155,7 +156,8 @@ def test_steps_measured_here_are_met(card: str) -> None:
     off = {row["model"]: found.seconds / float(row["step_time_s"]) - 1 for row, found in said}
     assert all(abs(each) < (0.4 if name in WAITING else 1 / 6) for name, each in off.items()), off
     assert sorted(map(abs, off.values()))[len(off) // 2] < 0.08, off
-    assert all(abs(found.peak_bytes / float(row["peak_bytes"]) - 1) < 0.22 for row, found in said)
+    over = {row["model"]: found.peak_bytes / float(row["peak_bytes"]) - 1 for row, found in said}
+    assert all(abs(each) < (0.1 if "compiled" in name else 0.01) for name, each in over.items()), over
 
 
 def test_what_goes_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

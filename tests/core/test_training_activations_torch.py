@@ -182,7 +182,7 @@ def cast_by_layers(spec: TransformerSpec, how: Implementation) -> float:
     """Bytes of casts of the layers' weights, as the account of one accelerator counts them."""
     degrees = degrees_of(Layout())
     _, rank = rank_of(spec, degrees, ("first",))
-    found = cast_bytes(replace(rank, projection=0), degrees, 2, experts=not casts_no_experts(how))
+    found, _ = cast_bytes(replace(rank, projection=0), degrees, 2, 2.0, experts=not casts_no_experts(how))
     return float(np.ravel(found)[0])
 
 

@@ -11,7 +11,15 @@ import pytest
 from core.models.catalog import CATALOG
 from core.models.parameters import parameters
 from core.models.spec import TransformerSpec
-from core.training.activations.tensors import FUSED, HF_SDPA, IMPLEMENTATIONS, MEGATRON_GPT, Implementation, Loss
+from core.training.activations.tensors import (
+    FUSED,
+    HF_SDPA,
+    IMPLEMENTATIONS,
+    LOGITS_KEPT,
+    MEGATRON_GPT,
+    Implementation,
+    Loss,
+)
 from core.training.device.buffers import TENSORS_ONLY, Runtime
 from core.training.device.inputs import Step, states_of
 from core.training.device.memory import DeviceMemory, bytes_over, memory_over, memory_per_device, rank_of
@@ -144,7 +152,7 @@ STEPS: dict[str, tuple[Layout, int, Implementation, Loss, float, float]] = {
     "checkpointed": (Layout(micro_batch=2, recompute=2), 4096, FUSED, "fused", 24.9 * 2**30, 0.0),
     # Most that was reserved, of up to 768 tokens a sample: huggingface/peft@5d602fd method_comparison/MetaMathQA/
     # results/full-finetuning--llama-3.2-3B-lr_0.00001.json.
-    "PEFT, all weights": (Layout(micro_batch=4), 768, HF_SDPA, "separate", 38_868_615_168, 0.03),
+    "PEFT, all weights": (Layout(micro_batch=4), 768, HF_SDPA, LOGITS_KEPT, 38_868_615_168, 0.03),
 }
 """Steps of Llama 3.2 3B with all weights trained in bf16 under AdamW on one accelerator, no gradients accumulated:
 layout, sequence length, how layers and loss are written, bytes printed, and the share that the reading has on top."""

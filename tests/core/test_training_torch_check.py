@@ -277,9 +277,9 @@ def test_events_survive_the_pipe_and_nothing_else_does(event: Event) -> None:
 
 
 def test_a_gpus_peak_is_counted_at_its_fullest_moment_and_judges_no_part() -> None:
-    """At the loss: all parts but gradients, and 16 bytes for each logit in fp32."""
+    """At the loss: all parts but gradients, and 12 bytes for each logit."""
     on_gpu, parts = replace(TRIAL, device="cuda"), TRIAL.predicted
-    logits = 16 * BATCH * TRIAL.length * TRIAL.shape.vocab
+    logits = 12 * BATCH * TRIAL.length * TRIAL.shape.vocab
     assert on_gpu.predicted["peak"] == sum(parts.values()) - parts["gradients"] + logits
     done = TorchCheck("1", on_gpu, "finished", 1.0, None, None, {**on_gpu.predicted, "peak": 1.0}, "")
     assert "last byte" in text_torch_check.answer(done)

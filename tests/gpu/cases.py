@@ -13,7 +13,7 @@ from core.models.spec_text import write_spec
 from core.planning.applied_layout import applied_layout
 from core.planning.form.measured_rates import with_measured_rates
 from core.planning.form.plan_form import PLAN_FORM, plan_of
-from core.training.device.peak import foreach_update
+from core.training.device.updates import foreach_update
 from core.training.layout import BY_MODULE, RECOMPUTES
 
 AUTOCAST, BF16 = "fp32, bf16 autocast", "bf16 throughout"
@@ -174,5 +174,5 @@ def predicted(case: Case, accelerator: str, record: Record | None) -> Predicted:
     if form.problems:
         raise ValueError([problem.message for problem in form.problems])
     found = applied_layout(plan_of(form)).result
-    updating = 0.0 if case.fused else foreach_update(found.memory)
+    updating = 0.0 if case.fused else foreach_update(found.memory).value
     return Predicted(found.seconds, found.low, found.high, max(updating, float(found.memory.total)))

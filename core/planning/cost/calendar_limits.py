@@ -36,14 +36,18 @@ def shared_checks(s: Schedule, dollars: Interval) -> tuple[Check, ...]:
 
 
 def memory_checks(s: Schedule) -> tuple[Check, ...]:
-    """The memory of the run that has least to spare; none where no run can be laid out."""
-    memory = [check for run in s.runs for check in all_checks(run.answer) if check.id == "memory"]
-    return tuple(sorted(memory, key=_tightest)[:1])
+    """The memory of the run that has least to spare, and of its hosts where that is limited; none where no run can be
+    laid out."""
+    every = sorted((check for run in s.runs for check in all_checks(run.answer)), key=_tightest)
+    tightest = (next((check for check in every if check.id == name), None) for name in ("host", "memory"))
+    return tuple(check for check in tightest if check)
 
 
 def unsure_memory(s: Schedule) -> tuple[Check, ...]:
     """The same; none where the beginning of the search for layouts says already that every run keeps it."""
     answers = [run.answer for run in s.runs]
+    if any(not math.isnan(a.plan.keeps.host) for a in answers):
+        return memory_checks(s)
     sure = all(_surely_fits(resolved_plan(a.plan, a.stored, a.middle.accelerators)) for a in answers)
     return () if sure else memory_checks(s)
 

@@ -15,7 +15,9 @@ from core.models.spec import SpecError
 from core.planning.applied_layout import applied_layout
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan
-from core.training.device.largest import largest_micro_batch, largest_seq_len
+from core.training.device.host import node_bytes
+from core.training.device.largest import largest_micro_batch, largest_seq_len, split_sequence
+from core.training.device.setup import Setup
 from core.training.layout import LayoutError
 from core.training.trained import parts_of_training
 
@@ -73,9 +75,10 @@ class Fitting:
 
 def _fits(plan: Plan) -> bool:
     try:
-        return memory_estimate(plan).room >= 0
+        h = memory_estimate(plan)
     except (LayoutError, SpecError):
         return False
+    return h.room >= 0 and h.host_holds
 
 
 def _most(fits: Callable[[int], bool], high: int) -> int:
@@ -105,9 +108,10 @@ def _largest_rank(plan: Plan, most: int) -> int:
 
     def room(rank: int) -> float:
         try:
-            return memory_estimate(replace(plan, trained=replace(plan.trained, rank=rank))).room
+            h = memory_estimate(replace(plan, trained=replace(plan.trained, rank=rank)))
         except LayoutError:
             return -math.inf
+        return h.room if h.host_holds else -math.inf
 
     low, high, least, last = 1, most, room(1), room(most)
     if least < 0 or last >= 0 or math.isinf(last):
@@ -120,6 +124,12 @@ def _largest_rank(plan: Plan, most: int) -> int:
         found = room(rank)
         low, least, high, last = (rank, found, high, last) if found >= 0 else (low, least, rank, found)
     return low
+
+
+def _hosted(h: MemoryEstimate, most: int, changed: Callable[[int], Setup]) -> int:
+    """The largest number up to ``most`` of which the host holds what is offloaded."""
+    node, there = h.plan.device.node_size, h.plan.keeps.host
+    return most if math.isnan(there) else _most(lambda number: node_bytes(changed(number), node) <= there, most)
 
 
 _MORE = 1.1
@@ -148,7 +158,11 @@ def _largest_fitting(plan: Plan) -> tuple[Fitting, ...]:
         most = max(1, min(h.spec.hidden, h.spec.kv_heads * h.spec.head_dim))
         rank = _largest_rank(plan, most)
         found.append(Fitting("rank", "rank", f"{rank:,}" if rank else ""))
-    length, batch = largest_seq_len(h.roomy), largest_micro_batch(h.roomy)
+    setup, each = h.setup, split_sequence(h.layout)
+    length = each * _hosted(h, largest_seq_len(h.roomy) // each, lambda times: replace(setup, seq_len=each * times))
+    batch = _hosted(
+        h, largest_micro_batch(h.roomy), lambda size: replace(setup, layout=replace(h.layout, micro_batch=size))
+    )
     found.append(Fitting("seq", "sequence length", f"{length:,}" if length else ""))
     found.append(Fitting("mbs", "micro-batch", f"{batch:,}" if batch else ""))
     return tuple(found)

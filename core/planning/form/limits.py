@@ -71,6 +71,12 @@ MOST_WATTS = _limit(
     _amount("watts", 1.0, 1e12, "{} MW", "2 MW"),
     "What the building may draw at once, such as 2 MW: the nodes at their most, times PUE.",
 )
+HOST = _limit(
+    "ram",
+    "Host memory of a node",
+    _amount("bytes_binary", 1e8, 1e14, "{} GiB", "128 GiB"),
+    "What the host of a node has, such as 128 GiB, for what is offloaded there.",
+)
 FREE = quantity(
     "free",
     "Memory to keep free",
@@ -90,5 +96,5 @@ CERTAINTY = choice(
     help="P50: the middle of the range keeps the limit. P75, P90: three in four, or nine in ten such runs do.",
 )
 
-LIMIT_FIELDS = (DEADLINE, MOST_DOLLARS, MOST_WATTS, FREE, CERTAINTY)
+LIMIT_FIELDS = (DEADLINE, MOST_DOLLARS, MOST_WATTS, HOST, FREE, CERTAINTY)
 """All of them, in the order in which a link spells them."""

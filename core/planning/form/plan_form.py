@@ -19,7 +19,7 @@ from core.models.spec_text import EXAMPLE, SpecTextError
 from core.planning.evaluation import Answer
 from core.planning.form.known import MATURITY, OWN_RUNS
 from core.planning.form.layout import AS_LAYERS, LAYING, LAYOUT_FIELDS, USUAL_KERNEL, implied_layout, recompute_of
-from core.planning.form.limits import CERTAINTY, DEADLINE, FREE, LIMIT_FIELDS, LIMITS, MOST_DOLLARS, MOST_WATTS
+from core.planning.form.limits import LIMIT_FIELDS, LIMITS
 from core.planning.form.precision import OWN_FIELDS, POLICY, STATES, derived_texts, own_of
 from core.planning.form.rates import MEASURED_FIELDS, measured_of
 from core.planning.form.search import ANY, SEARCH, SEARCH_FIELDS
@@ -391,7 +391,7 @@ def plan_of(reading: ParsedForm) -> Plan:
         measured=measured_of(v),
         own_runs=v["ownruns"],
         maturity=v["ready"],
-        keeps=PlanLimits(v[DEADLINE.id], v[MOST_DOLLARS.id], v[MOST_WATTS.id], v[FREE.id], v[CERTAINTY.id]),
+        keeps=PlanLimits(*(v[field.id] for field in LIMIT_FIELDS)),
         trained=trained_of(v),
         lengths=Lengths(int(v["mean"]), int(v["longest"])),
     )

@@ -24,6 +24,7 @@ from core.training.activations.formulas import (
 from core.training.activations.operations import kept_by_operation
 from core.training.activations.tensors import (
     FP32,
+    LOGITS_KEPT,
     Implementation,
     LayerKind,
     Loss,
@@ -232,7 +233,8 @@ class StageActivations:
 
     layers: of all micro-batches in flight.  working: what one layer at a time makes anew, by recomputation or by
     gathering what sequence parallelism divides.  embedding: dropout masks of the first stage.  head: final norm and the
-    head's input, gathered, on the last stage.  logits: on the last stage, with what the loss makes of them.
+    head's input, gathered, on the last stage.  logits: on the last stage, with what the loss makes of them, and
+    late: what of that only its backward makes.
     again: share of the micro-batches in flight that there can be once a first one has left its gradients; 0 where a
     step has but one.  one: of the layer at work alone, all that is left where the backward of a single one ends.
     """
@@ -242,6 +244,7 @@ class StageActivations:
     embedding: Bytes
     head: Bytes
     logits: Bytes
+    late: Bytes
     one: Bytes
     again: Bytes
 
@@ -321,10 +324,12 @@ def stage_activation_bytes(
     if implementation.offloads:  # two layers' worth is on its way
         stacked = np.minimum(stacked, 2.0 * held(1, topmost))
     final = sum(t.elements * t.each for t in final_tensors(spec, implementation, width=width, residual=residual))
+    loss = loss or implementation.loss
+    each = logit_width(loss, width, layout.tensor)
     logits = logits_bytes.over(
         tokens=tokens,
         vocab=spec.vocab * (1 + spec.mtp_modules),
-        each=logit_width(loss or implementation.loss, width, layout.tensor),
+        each=each,
         tensor=layout.tensor,
         chunks=chunks,
     )
@@ -334,6 +339,7 @@ def stage_activation_bytes(
         embedding=np.asarray(first * held(1, given / stream) if implementation.dropout else 0.0),
         head=np.asarray(last * tokens * (given * (final / (spec.hidden * stream)) + whole)),
         logits=np.asarray(last * logits),
+        late=np.asarray(last * logits * _late_width(loss, width) / each),
         one=np.where(np.equal(layout.micro_batches, 1), tokens * (most + beside), 0.0),
         again=np.where(np.asarray(layout.micro_batches) > flying, 1.0, 1.0 - 1.0 / flying),
     )
@@ -355,4 +361,9 @@ def logit_width(loss: Loss, width: int, tensor: Counts) -> Any:
     """Bytes per logit, with what the loss makes of it, where ``tensor`` ranks divide the vocabulary."""
     if loss == "fused":
         return 2.0 * width
-    return pick(np.asarray(tensor) > 1, 4.0 * FP32, width + 3.0 * FP32)
+    return pick(np.asarray(tensor) > 1, 4.0 * FP32, 3.0 * FP32 + (loss == LOGITS_KEPT) * width)
+
+
+def _late_width(loss: Loss, width: int) -> float:
+    """How many of these only backward makes: forward has the logits, their copy and its log-softmax."""
+    return 0.0 if loss == "fused" else FP32 - (loss != LOGITS_KEPT) * width

@@ -30,12 +30,14 @@ Split: TypeAlias = Literal["tensor", "key/value heads", "sequence", "whole"]
 """What divides a tensor over the tensor-parallel ranks: their number; their number, but one head stays whole; their
 number only under sequence parallelism; nothing. Context parallelism divides every tensor, by its tokens."""
 
-Loss: TypeAlias = Literal["separate", "fused"]
-"""Cross-entropy over logits of the computed format: "separate" holds the log-softmax and two gradients in fp32 beside
-them when backward begins (14 bytes per bf16 logit, measured on torch 2.13), and where tensor parallelism divides the
-vocabulary a fourth array of fp32 in the logits' stead (16 bytes, torch's loss_parallel); "fused" overwrites their copy
-by their gradient, both in the computed format, as one kernel or a compiled loss does."""
+Loss: TypeAlias = Literal["separate", "separate, logits kept", "fused"]
+"""Cross-entropy over logits of the computed format: "separate" holds the log-softmax and two gradients in fp32 when
+backward begins (12 bytes per logit, measured on an H100 and an H200 with torch 2.11), and where tensor parallelism
+divides the vocabulary a fourth array of fp32 (16 bytes, torch's loss_parallel); the logits are gone then, unless the
+program keeps what its model returned (14 bytes per bf16 logit); "fused" overwrites their copy by their gradient, both
+in the computed format, as one kernel or a compiled loss does."""
 
+LOGITS_KEPT: Loss = "separate, logits kept"
 NOTHING = Module(0)
 FP32 = 4
 _INDEX = 8
@@ -84,6 +86,7 @@ class Implementation:
     ring_gathers: context-parallel ranks gather the keys and values of all at once, as torch does unless it is told
     otherwise [torch/distributed/tensor/experimental/_context_parallel/_attention.py, rotate_method].
     partly: which weights are trained, None where all are.  offloads: what layers keep waits in the host's memory.
+    shares_casts: products that read one tensor share its cast under autocast, as where a compiler sees all of them.
     """
 
     id: str
@@ -99,6 +102,7 @@ class Implementation:
     ring_gathers: bool = False
     partly: PartlyTrained | None = None
     offloads: bool = False
+    shares_casts: bool = False
 
 
 MEGATRON_GPT = Implementation(
@@ -298,8 +302,8 @@ class _Layer:
     def _read(
         self, name: str, part: Part, elements: Any, split: Split, readers: int, by: Module = NOTHING
     ) -> SavedTensor:
-        """What ``readers`` products read: one tensor; under autocast a cast for each of them."""
-        if self._autocast and readers > 1:
+        """What ``readers`` products read: one tensor; under autocast a cast for each of them, unless they share it."""
+        if self._autocast and readers > 1 and not self.how.shares_casts:
             name, elements = f"{name}, a cast for each of {readers} products", elements * readers
         return SavedTensor(name, part, elements, self.width, split, by)
 

@@ -10,7 +10,7 @@ import numpy as np
 from core.formula import Source, Symbol, formula
 from core.sources import ZERO
 from core.training.device.ranks import RankParameters
-from core.training.layout import Degrees, pick
+from core.training.layout import Degrees, Recompute, pick, share_again, way_of
 
 _FSDP = Source("Zhao et al. 2023, PyTorch FSDP", "sections 3.2 and 4.2", "https://arxiv.org/abs/2304.11277")
 _BUCKETS = Source(
@@ -140,14 +140,20 @@ def gathered_bytes(
     return content * ((degrees.zero >= 3) * each)
 
 
-def cast_bytes(rank: RankParameters, degrees: Degrees, each: float, *, experts: bool) -> Any:
-    """Casts of weights that autocast keeps from forward to backward, in buffers of their own.
+def cast_bytes(rank: RankParameters, degrees: Degrees, each: float, layers: Any, *, experts: bool) -> tuple[Any, Any]:
+    """Casts of weights that autocast makes, in buffers of their own: all of forward, and those that backward begins
+    with, which are not of layers that are done again, but for the one at work.
 
-    each: bytes of one.  experts: whether routed experts are cast. What ZeRO-3 gathers is cast as it is gathered.
+    each: bytes of one.  layers: of the stage.  experts: whether routed experts are cast. What ZeRO-3 gathers is cast as
+    it is gathered.
     """
     if not each:
-        return 0.0
-    return (degrees.zero < 3) * each * (rank.layers + rank.projection + rank.experts * experts)
+        return 0.0, 0.0
+    there = (degrees.zero < 3) * each
+    again = (way_of(degrees.recompute) == Recompute.FULL) * share_again(degrees.recompute, layers)
+    whole, one = rank.layers + rank.experts * experts, rank.unit + rank.unit_experts * experts
+    left = np.minimum(whole, whole * (1.0 - again) + one)
+    return there * (whole + rank.projection), there * (left + rank.projection)
 
 
 def waiting_bytes(rank: RankParameters, degrees: Degrees, gradients: Any, *, regathers: bool = False) -> Any:

@@ -59,6 +59,12 @@ class HostMemory:
         return host_bytes.explain(**asdict(self))
 
 
+def node_bytes(setup: Setup, node_size: int) -> float:
+    """Bytes in the host's memory for the accelerators of a node, with the buffers of what updates there."""
+    buffers = BUFFERS if setup.layout.offload else 1.0
+    return min(int(setup.layout.accelerators), node_size) * buffers * host_memory(setup).total
+
+
 def host_memory(setup: Setup) -> HostMemory:
     """What a setup offloads: what its first stage would hold on the accelerator if it offloaded nothing, less what it
     does, with gradients in fp32 for an optimizer that updates there. A paged optimizer's state may all move there.

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from core.limits import limit
 from core.models.spec import SpecError, TransformerSpec
 from core.training.device.setup import Setup
-from core.training.layout import LayoutError
+from core.training.layout import Layout, LayoutError
 
 Scale: TypeAlias = Literal["depth", "width", "both"]
 """What of a family of models grows: its layers, its widths, or both in proportion."""
@@ -40,11 +40,14 @@ def largest_micro_batch(setup: Setup, most: int = 65_536) -> int:
     return _largest(lambda sizes: setup.account(replace(setup.layout, micro_batch=sizes)).total <= setup.memory, most)
 
 
+def split_sequence(layout: Layout) -> int:
+    """Into how many equal pieces a layout cuts a sequence."""
+    return int(layout.context) * (int(layout.tensor) if layout.sequence_parallel else 1)
+
+
 def largest_seq_len(setup: Setup) -> int:
     """The longest sequence that fits, a multiple of the ranks that split it; 0 where none does."""
-    each = int(setup.layout.context)
-    if setup.layout.sequence_parallel:
-        each *= int(setup.layout.tensor)
+    each = split_sequence(setup.layout)
     most = limit("model_dimension") // each
     return each * _largest(lambda times: setup.account(setup.layout, seq_len=times * each).total <= setup.memory, most)
 

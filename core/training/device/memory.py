@@ -99,9 +99,10 @@ class DeviceMemory:
 class StageParts:
     """Bytes that a stage holds over a step by what they are for, each at its most; they are not all there at once.
 
-    gathered: weights held unsharded.  casts: of weights, from forward to backward.  waiting: whole gradients, until
-    they are reduced.  buckets: gradients on their way while backward runs.  fresh: share of gradients, waiting ones
-    too, whose memory is free until a step makes them.
+    gathered: weights held unsharded.  made, casts: of weights, in forward, and those that backward begins with.
+    waiting: whole gradients, until they are reduced.  buckets: gradients on their way while backward runs.  fresh:
+    share of gradients, waiting ones too, whose memory is free until a step makes them.  second: gradient of a tied
+    embedding as the table of tokens, before it is added to that of the head.
     """
 
     parameters: Any
@@ -110,11 +111,27 @@ class StageParts:
     optimizer_state: Any
     activations: StageActivations
     gathered: Any
+    made: Any
     casts: Any
     waiting: Any
     buckets: Any
     fresh: Any
+    second: Any
     stage: Any
+
+    @property
+    def one(self) -> Any:
+        """What stands beside all gradients where the backward of a single micro-batch ends."""
+        return np.maximum(self.activations.one, self.second)
+
+    @property
+    def begins(self) -> tuple[Any, Any]:
+        """Whether backward is fuller as it begins with the loss than with the first layer at work, and the casts that
+        are there then: all of forward's stay until its loss is made, which has less of the logits than its backward."""
+        act = self.activations
+        casts = np.maximum(self.casts, self.made - act.late)
+        at_loss = act.logits + (casts - self.casts) > act.working + self.buckets
+        return at_loss, np.where(at_loss, casts, self.casts)
 
     @property
     def fullest(self) -> DeviceMemory:
@@ -124,17 +141,17 @@ class StageParts:
         at the second moment, which is then the end of backward. Without the runtime's part.
         """
         act, again = self.activations, self.activations.again
-        at_loss = act.logits > act.working + self.buckets
+        at_loss, held = self.begins
         top, flying = np.where(at_loss, act.logits, act.working), np.where(at_loss, 0.0, self.buckets)
         stacked = act.layers + act.embedding
         before, after = stacked + (act.head + top), again * stacked + (act.head + top)
-        casts, left, value = self.casts, flying, 0.0
+        casts, left, value = held, flying, 0.0
         early: Any = False
         if np.any(again < 1):
             over = again == 0
-            after, left = np.where(over, act.one, after), np.where(over, self.buckets, flying)
+            after, left = np.where(over, self.one, after), np.where(over, self.buckets, flying)
             casts, value = np.where(over, 0.0, casts), self.fresh * (self.gradients + self.waiting)
-            early = before + flying + self.casts > after + left + casts + value
+            early = before + flying + held > after + left + casts + value
         new = early * self.fresh
         return DeviceMemory(
             parameters=self.parameters,
@@ -142,7 +159,7 @@ class StageParts:
             master_weights=self.master_weights,
             optimizer_state=self.optimizer_state,
             activations=pick(early, before, after),
-            gathered=self.gathered + pick(early, self.casts, casts),
+            gathered=self.gathered + pick(early, held, casts),
             buckets=pick(early, flying, left) + self.waiting * (1 - new),
             runtime=0.0,
             stage=self.stage,
@@ -314,7 +331,11 @@ def parts_of(
     buckets = bucket_bytes(rank, degrees, gradient, runtime, regathers=again)
     waiting = waiting_bytes(rank, degrees, gradient, regathers=again)
     gathered = gathered_bytes(rank, degrees, states.gathered, runtime, states.ends, regathers=again)
+    made, casts = cast_bytes(
+        rank, degrees, states.cast, stages.layers, experts=not casts_no_experts(step.implementation)
+    )
     pooled = has_pool(degrees)
+    tied = spec.tied_head * (degrees.zero < 2) * (degrees.pipeline == 1)
     return StageParts(
         parameters=part("parameters"),
         gradients=part("gradients"),
@@ -322,9 +343,11 @@ def parts_of(
         optimizer_state=part("optimizer"),
         activations=activations_of(spec, degrees, step, stages),
         gathered=gathered + states.one_gradient,
-        casts=cast_bytes(rank, degrees, states.cast, experts=not casts_no_experts(step.implementation)),
+        made=made,
+        casts=casts,
         waiting=waiting + buckets * pooled,
         buckets=buckets * (1 - pooled),
         fresh=states.fresh * (1 - pooled),
+        second=tied * rank.embedding * (gradient * states.fresh),
         stage=stages.index,
     )

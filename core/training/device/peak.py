@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.training.activations.stage import in_flight
-from core.training.device.memory import DeviceMemory, parts_of, rank_of
+from core.training.device.memory import parts_of, rank_of
 from core.training.device.setup import Setup
 from core.training.layout import degrees_of
 
@@ -21,25 +21,6 @@ with forward of another."""
 
 CLASSES = ("parameters", "gradients", "master_weights", "optimizer_state", "activations", "buffers", "runtime")
 """The classes of a curve: fields of `DeviceMemory`, in stacking order."""
-
-
-def foreach_update(memory: DeviceMemory) -> float:
-    """Bytes while torch's Adam updates all tensors at once: beside all states the roots of its second moments, half as
-    large as its state [torch/optim/adam.py, _multi_tensor_adam, which CUDA has unless ``fused`` is asked for]."""
-    return float(memory.states + memory.optimizer_state / 2 + memory.runtime)
-
-
-def deepspeed_setup(memory: DeviceMemory, shards: float) -> float:
-    """Bytes while DeepSpeed's ZeRO-1 or 2 takes a model over: its 16-bit weights twice, as they were and in one piece,
-    and a rank's shard of them once more beside its copy in fp32 [deepspeed/runtime/zero/stage_1_and_2.py; 10 bytes a
-    parameter measured on one rank]."""
-    return float(memory.parameters * (2 + 1 / shards) + memory.master_weights + memory.runtime)
-
-
-def deepspeed_update(memory: DeviceMemory, shards: float) -> float:
-    """Bytes while it updates: beside all states a rank's shard of gradients in one piece, in 16 bits and in fp32
-    [same; 22 bytes a parameter measured on one rank]."""
-    return float(memory.states + 3 * memory.parameters / shards + memory.runtime)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +93,8 @@ def through_one_step(setup: Setup) -> StepCurve:
     begins = (at == "loss") | (back & (share == 1.0))
     # What backward begins with: the loss, or the first layer at work with the buckets of its gradients.
     working, buckets = size(act.working), size(parts.buckets)
-    at_loss = begins & (size(act.logits) > working + buckets)
+    fuller, held = (size(value) for value in parts.begins)
+    at_loss = begins & bool(fuller)
     top = np.where(at_loss, size(act.logits), np.where(back, working, 0.0))
     ended = (at == "backward") & (flown == 0)
     stacked = share * size(act.layers + act.embedding) + begins * size(act.head) + top
@@ -123,10 +105,11 @@ def through_one_step(setup: Setup) -> StepCurve:
     values = np.ones(len(at)) if degrees.once_a_step(setup.implementation.regathers) else running
     bytes_by_class = {name: np.full(len(at), float(getattr(memory, name))) for name in CLASSES}
     bytes_by_class["gradients"] = gradient_share * size(parts.gradients)
-    bytes_by_class["activations"] = np.where(ended, size(act.one), stacked)
+    bytes_by_class["activations"] = np.where(ended, size(parts.one), stacked)
+    casts = np.where(at_loss, held, np.where(back, size(parts.casts), size(parts.made)))
     bytes_by_class["buffers"] = (
         values * size(parts.gathered)
-        + running * (np.minimum(flown, 1.0) * size(parts.casts) + gradient_share * size(parts.waiting))
+        + running * (np.minimum(flown, 1.0) * casts + gradient_share * size(parts.waiting))
         + (back & ~at_loss) * buckets
     )
     return StepCurve(tuple(phases), bytes_by_class, layers, flying)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
+from core.formula import Explanation
 from core.planning.fine_tuning.estimate import PRINTED, PRINTED_NF4, Pace, trained_parameters
 from core.planning.memory_estimate import MemoryEstimate
 from core.step_time.software import EAGER
-from core.training.device.host import host_memory
-from core.training.device.peak import deepspeed_setup, deepspeed_update, foreach_update
+from core.training.device.updates import deepspeed_setup, deepspeed_update, foreach_update
 from core.training.layout import degrees_of
 from core.units import format_count, format_quantity, significant
 from core.views.plan.text_memory import gib, kept_free
@@ -78,24 +78,40 @@ def taken(h: MemoryEstimate, found: Pace | None) -> str:
 def update(h: MemoryEstimate) -> str:
     """What is fuller than any moment of the step in usual programs: an update of all tensors at once, or what
     DeepSpeed copies; empty where nothing is."""
-    how, memory, layout = h.plan.compute_options, h.device_memory, h.layout
-    if how.in_backward or how.paged or layout.offload or h.plan.software != EAGER.id:
+    found = _outside(h)
+    if not found:
         return ""
-    if int(layout.zero) in (1, 2):
-        shards = float(degrees_of(layout).shards)
-        found = {"takes the model over": deepspeed_setup(memory, shards), "updates": deepspeed_update(memory, shards)}
-        who = "**DeepSpeed** makes copies" if memory.master_weights else ""
-    else:
-        found = {"updates": foreach_update(memory)}
-        adam = h.optimizer.name in ("Adam", "AdamW")
-        who = (
-            f"**Without `fused=True`** torch’s own {h.optimizer.name} makes roots of all second moments" if adam else ""
-        )
-    when, held = max(found.items(), key=lambda item: item[1])
-    if not who or held <= h.total:
-        return ""
+    when, held = max(((when, at.value) for when, at in found.items()), key=lambda item: item[1])
+    who = (
+        "**DeepSpeed** makes copies"
+        if int(h.layout.zero) in (1, 2)
+        else f"**Without `fused=True`** torch’s own {h.optimizer.name} makes roots of all second moments"
+    )
     much = ", which is **more than there is**" if held > h.usable else ""
     return f"{who}: {gib(held)} while it {when}{much}."
+
+
+def explain_update(h: MemoryEstimate) -> tuple[Explanation, ...]:
+    """How that comes about; nothing where nothing is fuller than the step."""
+    return tuple(_outside(h).values())
+
+
+def _outside(h: MemoryEstimate) -> dict[str, Explanation]:
+    """What of it there is, by what happens then; nothing where the step is fuller."""
+    how, memory, layout = h.plan.compute_options, h.device_memory, h.layout
+    if how.in_backward or how.paged or layout.offload or h.plan.software != EAGER.id:
+        return {}
+    found: dict[str, Explanation] = {}
+    if int(layout.zero) in (1, 2):
+        shards = float(degrees_of(layout).shards)
+        if memory.master_weights:
+            found = {
+                "takes the model over": deepspeed_setup(memory, shards),
+                "updates": deepspeed_update(memory, shards),
+            }
+    elif h.optimizer.name in ("Adam", "AdamW"):
+        found = {"updates": foreach_update(memory)}
+    return {when: at for when, at in found.items() if at.value > h.total}
 
 
 def _time(minutes: float) -> str:
@@ -106,7 +122,7 @@ def _time(minutes: float) -> str:
 
 def fitting(h: MemoryEstimate) -> str:
     """What is offered beside the largest that may be."""
-    host = ", if the host’s memory is enough" if host_memory(h.setup).total else ""
+    host = ", if the host’s memory is enough" if math.isnan(h.plan.keeps.host) and h.on_host else ""
     return f"Largest that fits{kept_free(h)}, all else as it is{host}"
 
 

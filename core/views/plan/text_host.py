@@ -10,7 +10,7 @@ from core.formula import Explanation
 from core.models.spec import SpecError
 from core.planning.applied_layout import applied_layout
 from core.planning.memory_estimate import MemoryEstimate
-from core.training.device.host import BUFFERS, host_memory
+from core.training.device.host import host_memory
 from core.training.layout import LayoutError
 from core.units import format_duration
 from core.views.plan.text_memory import gib
@@ -35,7 +35,9 @@ def host(h: MemoryEstimate) -> str:
     text = f"**The host’s memory** takes {most}**{gib(held.total)}**{every}: {parts}."
     if not h.layout.offload:
         return text
-    buffers = f"DeepSpeed reckons with half as much again for buffers, {gib(BUFFERS * node * held.total)}."
+    most = h.plan.keeps.host
+    short = "" if h.host_holds else f", which is **more than the {gib(most)}** that there are"
+    buffers = f"DeepSpeed reckons with half as much again for buffers, {gib(h.on_host)}{short}."
     return f"{text} {buffers}{_time(h)}"
 
 

@@ -15,6 +15,7 @@ NAMES: dict[Limited, str] = {
     "deadline": "deadline",
     "money": "money",
     "power": "power",
+    "host": "host memory",
     "memory": "memory to keep free",
 }
 """What is limited, as tables name it."""
@@ -23,6 +24,7 @@ _UNKNOWN: dict[Limited, str] = {
     "deadline": "how long it takes is unknown",
     "money": "no rent is known",
     "power": "the node’s power is unknown",
+    "host": "the host’s memory is unknown",
     "memory": "its memory is unknown",
 }
 
@@ -43,7 +45,7 @@ def amount_of(check: Check, value: float) -> str:
             return rent(value)
         case "power":
             return format_quantity(value, "watts", 3)
-        case "memory":
+        case "host" | "memory":
             return gib(value)
 
 
@@ -114,7 +116,9 @@ def likely(probability: float) -> str:
 
 def named(a: Answer, check: Check) -> str:
     """A limit by its amount: ``120 days``, ``$12 M``, ``8 % of memory free``."""
-    return f"{percent(a.plan.keeps.free)} of memory free" if check.id == "memory" else amount_of(check, check.limit)
+    if check.id == "memory":
+        return f"{percent(a.plan.keeps.free)} of memory free"
+    return amount_of(check, check.limit) + (" of host memory" if check.id == "host" else "")
 
 
 def verdict(every: Sequence[Check]) -> str:
@@ -174,7 +178,7 @@ def what_it_takes(a: Answer, every: Sequence[Check]) -> str:
         others = [
             named(result, other)
             for other in limit_checks(result)
-            if other.met is False and other.id not in (check.id, "memory")
+            if other.met is False and other.id not in (check.id, "host", "memory")
         ]
         still = f", which misses {listed(others)}" if others else ""
         count = f"**{format_count(result.count)}** {a.device.name}"

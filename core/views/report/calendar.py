@@ -10,10 +10,12 @@ from core.data_version import data_version
 from core.fields import ParsedForm
 from core.planning.calendar.schedule import Schedule
 from core.planning.cost.bill import CostOption
+from core.planning.cost.calendar_form import ComparedPools
 from core.planning.cost.form import prices_of
 from core.planning.cost.pool_bill import pool_costs
-from core.views.calendar import text, text_fit
+from core.views.calendar import text, text_fit, text_pools
 from core.views.calendar.charts import timeline
+from core.views.calendar.pool_chart import pools
 from core.views.common.markup import markdown_text, unlinked
 from core.views.cost import text as cost_text
 from core.views.cost.charts import bills
@@ -31,7 +33,8 @@ _ON_SCREEN = ("waits for", "quarter", "paused", "work", "power")
 
 @dataclass(frozen=True)
 class CalendarReport:
-    """A calendar under a name. link: the whole address that opens it again. date: the day of the report."""
+    """A calendar under a name. link: the whole address that opens it again. date: the day of the report. compared: the
+    pools held against each other, where somebody asked for that."""
 
     name: str
     reading: ParsedForm
@@ -39,6 +42,7 @@ class CalendarReport:
     ways: tuple[CostOption, ...]
     link: str
     date: datetime.date
+    compared: ComparedPools | None = None
 
     @property
     def sentence(self) -> str:
@@ -55,6 +59,13 @@ class CalendarReport:
         """Which limits it keeps, by how much and how likely."""
         return text.limits(self.schedule, self.ways[0].total)
 
+    @property
+    def choice(self) -> str:
+        """On which pools the runs meet every limit; empty where nobody asked."""
+        if not (found := self.compared):
+            return ""
+        return f"{text_pools.sentence(found.lines)} {text_pools.terms(found.lines, found.plan)}".rstrip()
+
     def concerns(self) -> list[str]:
         """What is wrong with the calendar, and who waits for whom."""
         s = self.schedule
@@ -64,14 +75,16 @@ class CalendarReport:
         return [line for line in every if line]
 
     def tables(self) -> dict[str, tuple[Sequence[str], list[tuple[Cell, ...]]]]:
-        """Title → headings and rows: the runs, the pools where there are any, and the bill."""
-        s = self.schedule
+        """Title → headings and rows: the runs, the pools where there are any, what each would take, and the bill."""
+        s, found = self.schedule, self.compared
         runs = [_narrow(zip(*row, strict=True), text.TABLE) for row in zip(text.rows(s), text.remarks(s), strict=True)]
-        pools = cost_text.pool_rows(pool_costs(s, prices_of(self.reading))) if s.fleet.pools else []
-        pools = [_narrow(row, cost_text.POOLS) for row in pools]
+        paid = cost_text.pool_rows(pool_costs(s, prices_of(self.reading))) if s.fleet.pools else []
+        paid = [_narrow(row, cost_text.POOLS) for row in paid]
+        choice = (text_pools.headings(found.plan), text_pools.rows(found.lines, found.plan)) if found else None
         return {
             "Runs": (_on_paper(text.TABLE), runs),
-            **({"Pools": (_on_paper(cost_text.POOLS), pools)} if pools else {}),
+            **({"Pools": (_on_paper(cost_text.POOLS), paid)} if paid else {}),
+            **({"Which pool, and how many": choice} if choice else {}),
             "What it costs": (cost_text.heading(self.ways), cost_text.rows(self.ways)),
         }
 
@@ -92,7 +105,12 @@ def _narrow(cells: Iterable[Cell], heads: Sequence[str]) -> tuple[Cell, ...]:
 
 def calendar_html(report: CalendarReport) -> str:
     """The whole file, which needs nothing else."""
-    s = report.schedule
+    s, found = report.schedule, report.compared
+    drawn = (
+        [picture(pools(found.lines, found.plan.keeps, found.days, INK), text_pools.picture(found.lines))]
+        if found
+        else []
+    )
     return rendered(
         "calendar_report.html",
         report.name,
@@ -101,9 +119,11 @@ def calendar_html(report: CalendarReport) -> str:
         sentence=report.sentence,
         detail=report.detail,
         limits=report.limits,
+        choice=report.choice,
         concerns=report.concerns(),
         pictures=[
             picture(timeline(s, INK), text.picture(s)),
+            *drawn,
             picture(bills(report.ways, INK), plain(cost_text.compared(report.ways))),
         ],
         tables=[
@@ -116,7 +136,13 @@ def calendar_html(report: CalendarReport) -> str:
 
 def calendar_markdown(report: CalendarReport) -> str:
     """The same as Markdown, without pictures."""
-    parts = [f"# {markdown_text(report.name)}", report.sentence, report.detail, report.limits]
+    parts = [
+        f"# {markdown_text(report.name)}",
+        report.sentence,
+        report.detail,
+        report.limits,
+        *filter(None, [report.choice]),
+    ]
     parts += [f"- {line}" for line in report.concerns()]
     for title, (heads, rows) in report.tables().items():
         lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
