@@ -12,7 +12,8 @@ from core.planning.comparison.entry import entry_of
 from core.planning.cost.calendar_form import NO_POOL, compare_pools
 from core.planning.cost.choose_pools import PoolChoice
 from core.planning.cost.form import CAPITAL, YEARS
-from core.planning.form.plan_form import ACCELERATOR, COUNT, MOST_DOLLARS
+from core.planning.form.limits import MOST_DOLLARS
+from core.planning.form.plan_form import ACCELERATOR, COUNT
 from core.views.calendar import text_pools as text
 from core.views.calendar.pool_chart import pools
 from core.views.common.markup import markdown_text

@@ -16,7 +16,7 @@ from core.planning.calendar.schedule import Schedule
 from core.planning.comparison.calendars import compare_calendar
 from core.planning.comparison.comparison import compare_plan
 from core.planning.comparison.entry import entry_of
-from core.planning.cost.calendar_form import CALENDAR_FORM
+from core.planning.cost.calendar_form import CALENDAR_FORM, compare_pools
 from core.planning.cost.calendar_limits import calendar_checks
 from core.planning.cost.form import prices_of
 from core.planning.cost.pool_bill import ways_to_pay
@@ -35,10 +35,11 @@ from core.planning.sweep.sweep import Sweep, SweptAxis, sweep_limits, sweep_plan
 from core.search.result import SearchResult
 from core.units import QuantityError
 from core.views.calendar import text as calendar_text
+from core.views.calendar import text_pools
 from core.views.calendar.text_compared import row as calendar_row
 from core.views.comparison import text as comparison_text
 from core.views.plan import text_limits, text_memory
-from core.views.report.calendar import CalendarReport, calendar_markdown
+from core.views.report.calendar import CalendarReport, calendar_html, calendar_markdown
 from core.views.search import text as search_text
 from core.views.sweep import text as sweep_text
 from tests.core.sentence_facts import says
@@ -104,6 +105,22 @@ def test_a_saved_calendar_and_its_report_say_the_same_limits() -> None:
     report = CalendarReport("", CALENDAR_FORM.parse(texts), item.schedule, item.ways, "", date(2027, 1, 1))
     assert said in calendar_markdown(report)
     assert report.limits == said
+
+
+def test_a_report_says_which_pool_where_somebody_asked() -> None:
+    texts = {"start": "2027-01-15", **MEETING, "pools": "cloud: 2,048 B200 rented $4"}
+    reading = CALENDAR_FORM.parse(texts)
+    asked = calendar_request(reading)
+    s, found = asked.schedule(), compare_pools(reading, asked)
+    assert found
+    assert compare_pools(CALENDAR_FORM.parse({"start": "2027-01-15"}), replace(asked, due=None)) is None
+    ways = ways_to_pay(s, prices_of(reading))
+    silent, saying = (CalendarReport("", reading, s, ways, "", date(2027, 1, 1), item) for item in (None, found))
+    said = text_pools.sentence(found.lines)
+    for write in (calendar_markdown, calendar_html):
+        assert "Which pool, and how many" in write(saying)
+        assert "Which pool" not in write(silent)
+    assert said in calendar_markdown(saying)
 
 
 def test_pools_at_work_at_once_draw_together() -> None:

@@ -129,8 +129,8 @@ class StageParts:
         """Whether backward is fuller as it begins with the loss than with the first layer at work, and the casts that
         are there then: all of forward's stay until its loss is made, which has less of the logits than its backward."""
         act = self.activations
-        casts = np.maximum(self.casts, self.made - act.late)
-        at_loss = act.logits + (casts - self.casts) > act.working + self.buckets
+        casts: Any = np.maximum(self.casts, self.made - act.late)
+        at_loss: Any = act.logits + (casts - self.casts) > act.working + self.buckets
         return at_loss, np.where(at_loss, casts, self.casts)
 
     @property
