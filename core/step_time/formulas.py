@@ -121,18 +121,18 @@ def latency_seconds(times: float, hop: float, ranks: float) -> float:
 
 
 @formula(
-    r"\left(\v{starting}^4 + \v{computing}^4\right)^{1/4} - \v{computing}",
-    result=Symbol(r"t_\text{w}", "time that a layer waits for its host", "seconds"),
+    r"\left(\v{starting}^4 + \v{computing}^4\right)^{1/4}",
+    result=Symbol(r"t_\text{o}", "time of a layer, one operation after the other", "seconds"),
     symbols={
         "starting": Symbol(r"t_\text{h}", "time in which the host starts the layer’s operations", "seconds"),
         "computing": Symbol(r"t_\text{c}", "time in which the accelerator computes them", "seconds"),
     },
     sources=(OWN,),
 )
-def waiting_seconds(starting: float, computing: float) -> float:
-    """Waiting for the host where operations are started one by one. Where both take as long, some operations wait for
-    their host and others make it wait."""
-    return (starting**4 + computing**4) ** 0.25 - computing
+def started_seconds(starting: float, computing: float) -> float:
+    """The longer of what the host and the accelerator take, and a little more where they take as long: then some
+    operations wait for their host and others make it wait."""
+    return (starting**4 + computing**4) ** 0.25
 
 
 @formula(

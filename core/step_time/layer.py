@@ -9,7 +9,7 @@ import numpy as np
 
 from core.models.spec import TransformerSpec
 from core.step_time.constants import Constants
-from core.step_time.formulas import exposed_seconds, latency_seconds, nodes_met, waiting_seconds
+from core.step_time.formulas import exposed_seconds, latency_seconds, nodes_met, started_seconds
 from core.step_time.links import Speeds
 from core.step_time.parts import GROUPED, Running
 from core.step_time.rank import Rank
@@ -151,7 +151,7 @@ def layer_time(
         if partly:
             starting = starting * (1.0 + (_PASS_ADAPTER + _PASS_STORED * (partly.stored > 0)) * len(partly.adapters))
         computing = products * matmul + (1.0 + back * flows) * elements + whole + repeat + fixed
-        fixed = fixed + (1.0 - work.mixed) * waiting_seconds.over(starting=starting, computing=computing)
+        fixed = fixed + (1.0 - work.mixed) * (started_seconds.over(starting=starting, computing=computing) - computing)
     ring = (d.context > 1) * 1.0
     return LayerTime(
         forward=forward - ring * attention,
