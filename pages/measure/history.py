@@ -18,7 +18,6 @@ from core.store.measured import StoredMeasurement, seen_from
 from core.views.benchmark import history
 from core.views.benchmark.plain_text import in_sentences
 from pages.common import show
-from pages.common.inputs import Inputs
 from pages.measure.running import measurement_writer
 
 _FRESH_S = 15.0
@@ -62,7 +61,7 @@ def unsaved() -> None:
         show.error(why)
 
 
-def past(inputs: Inputs, record: Record | None) -> None:
+def past(record: Record | None) -> None:
     """Every measurement, which of them is shown, and two of them beside each other."""
     unreadable = [measurement for measurement in stored_measurements() if measurement.record is None]
     result = records()
@@ -123,7 +122,7 @@ def _show(id: str) -> None:
     st.session_state.pop(_CHOICE, None)
 
 
-def files(inputs: Inputs, record: Record | None) -> None:
+def files(record: Record | None) -> None:
     """The measurement shown as a file, and one of another machine."""
     if record is not None:
         st.download_button(

@@ -119,9 +119,9 @@ def page() -> None:
     content = {
         "roof": lambda: panels.roof(panels.supplemented(record, everything)) if record else show.note(_NOTHING),
         "every": lambda: panels.every(record) if record else show.note(_NOTHING),
-        "past": lambda: history.past(inputs, record),
+        "past": lambda: history.past(record),
         "several": lambda: collectives.several(inputs, record),
-        "file": lambda: history.files(inputs, original),
+        "file": lambda: history.files(original),
     }
     for field in PANELS:
         with inputs.panel(field.id, field.label) as panel:
