@@ -23,8 +23,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Generic, ParamSpec, cast
@@ -166,40 +165,28 @@ def _step(uses: tuple[Explanation, ...]) -> Step:
     )
 
 
-_RECORD: ContextVar[list[tuple[Formula[Any], dict[str, float], str]] | None] = ContextVar("record", default=None)
-"""Uses of formulas on single numbers while they are recorded, each with what it is for."""
-
-_PURPOSE: ContextVar[str] = ContextVar("purpose", default="")
-
-
-@contextmanager
-def used_for(what: str) -> Generator[None]:
-    """Formulas used inside say in a recording that they are about ``what``."""
-    token = _PURPOSE.set(what)
-    try:
-        yield
-    finally:
-        _PURPOSE.reset(token)
+_RECORD: ContextVar[list[tuple[Formula[Any], dict[str, float]]] | None] = ContextVar("record", default=None)
+"""Uses of formulas on single numbers while they are recorded."""
 
 
 def explain_run(run: Callable[[], object], *, zeros: bool = False) -> list[Explanation]:
     """Every use of a formula's ``over`` on single numbers while ``run`` runs, in that order; those that have no finite
     number left out, and where ``zeros`` are not wanted those that find nothing."""
-    record: list[tuple[Formula[Any], dict[str, float], str]] = []
+    record: list[tuple[Formula[Any], dict[str, float]]] = []
     token = _RECORD.set(record)
     try:
         run()
     finally:
         _RECORD.reset(token)
     steps: list[Explanation] = []
-    for used, values, what in record:
+    for used, values in record:
         if all(math.isfinite(value) for value in values.values()):
             try:
                 step = used.explain(**values)
             except ZeroDivisionError:  # plain numbers have no infinity to say it by
                 continue
             if math.isfinite(step.value) and (zeros or step.value != 0):
-                steps.append(step.about(what) if what else step)
+                steps.append(step)
     return steps
 
 
@@ -251,7 +238,7 @@ class Formula(Generic[P]):
         record = _RECORD.get()
         if record is not None and all(np.size(value) == 1 for value in values.values()):
             numbers = {name: float(np.asarray(value).item()) for name, value in values.items()}
-            record.append((cast("Formula[Any]", self), numbers, _PURPOSE.get()))
+            record.append((cast("Formula[Any]", self), numbers))
         return np.asarray(function(**values), dtype=np.float64)
 
     def symbolic(self) -> str:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from core.floats.codec import NumberClass, classify, decode_exact, nan_payload, neighbour
+from core.floats.codec import NumberClass, classify, decode_exact, neighbour
 from core.floats.decimals import brief, exact_decimal, hexfloat, raised, rounded
 from core.floats.formats import FloatFormat
 from core.floats.laws import fixed_value, normal_value, power_value, subnormal_value, unit_in_last_place
@@ -100,11 +100,6 @@ class CodeView:
             return None
         step = abs(self.value - other)
         return None if step == self.ulp else step
-
-    @property
-    def payload(self) -> int | None:
-        """The payload of a NaN, see `nan_payload`."""
-        return nan_payload(self.code, self.fmt)
 
 
 @lru_cache(maxsize=512)

@@ -276,16 +276,6 @@ def neighbour(code: int, fmt: FloatFormat, *, up: bool) -> int | None:
     return 0 if magnitude == 1 and fmt.zero else signed_code(magnitude - 1, fmt, negative=negative)
 
 
-def nan_payload(code: int, fmt: FloatFormat) -> int | None:
-    """The payload of a NaN: its fraction below the quiet bit; None for other codes and where NaN has a single code.
-
-    That quiet bit, the first of the fraction, is clear in a signalling NaN.
-    """
-    if classify(code, fmt) != "nan" or fmt.nan != "ieee" or fmt.fraction_bits == 0:
-        return None
-    return code & (fmt.fraction_mask >> 1)
-
-
 def floor_log2(value: Fraction) -> int:
     """The largest k with 2^k ≤ ``value``, for ``value`` > 0."""
     guess = value.numerator.bit_length() - value.denominator.bit_length()

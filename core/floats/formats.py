@@ -122,11 +122,6 @@ class FloatFormat:
         return self.max_finite >= self.min_normal
 
     @property
-    def has_zero(self) -> bool:
-        """Whether any code is zero."""
-        return self.zero
-
-    @property
     def has_negative_zero(self) -> bool:
         """Whether −0 has a code of its own."""
         return self.signed and self.zero and self.negative_zero and not self.twos_complement

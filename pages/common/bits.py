@@ -130,15 +130,7 @@ def _step(width: Fraction) -> str:
 def format_table(first: FloatFormat) -> None:
     """What every format can hold; ``first`` and those as wide begin."""
     formats = sorted(FORMATS.values(), key=lambda fmt: (fmt is not first, fmt.bits != first.bits))
-    headings = (
-        "Largest",
-        "Smallest normal",
-        "Smallest subnormal",
-        "eps",
-        "Finite values",
-        "∞",
-        "NaN codes",
-    )
+    headings = ("Largest", "Smallest normal", "Smallest subnormal", "eps", "Finite values", "∞", "NaN codes")
     columns = [show.Column("Format"), *(show.Column(name, numeric=True) for name in headings)]
     cells = [
         show.column_cells(column, [_limit(text, remark) for text, remark in limits])

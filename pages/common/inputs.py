@@ -22,7 +22,7 @@ from core.fields import SHARED, Field, Form, ParsedForm, as_typed, query_of, swi
 from core.limits import limit
 from core.planning.comparison.entry import Kind
 from core.units import QuantityError
-from pages.common import comparison_list
+from pages.common import comparison_list, widgets
 from pages.common.guard import guarded
 from pages.common.registry import PAGES, PageSpec
 
@@ -90,8 +90,6 @@ class Inputs:
         """The query parameter and widget key of the field ``name``."""
         return self.form.key(name)
 
-    # ------------------------------------------------------------------------------ a form
-
     def _read(self) -> ParsedForm:
         """The form's texts from its widgets, or from the link that opened the page, or as they were left."""
         state = st.session_state
@@ -115,7 +113,7 @@ class Inputs:
             if self.linked and field.id in shared and field.id not in opened:
                 continue
             if key in now and (fresh or field.id not in opened):
-                texts[field.id] = _text(now[key], field)
+                texts[field.id] = widgets.text_of(field, now[key])
             elif field.id in left:
                 texts[field.id] = left[field.id]
         reading = self.form.parse(texts, now.get(f"{self.page.prefix}:good"))
@@ -161,7 +159,7 @@ class Inputs:
     def exchange(self, name: str, texts: Mapping[str, str]) -> dict[str, str]:
         """In a callback: on every page, its own field ``name`` as ``texts`` has it by prefix, else as it begins. What
         it was, by prefix."""
-        if any(field.id == name for field in self.form.fields):
+        if name in self._left:
             self.put(name, texts.get(self.page.prefix, self.form[name].default))
         before: dict[str, str] = {}
         for prefix in (page.prefix for page in PAGES):
@@ -173,24 +171,20 @@ class Inputs:
     def _content(self, name: str, text: str) -> object:
         """What the widget of a field holds for a text."""
         field = self._alone.get(name) or next((field for field in self.form.fields if field.id == name), None)
-        return _widget_value(field, text) if field else text
+        return widgets.content(field, text) if field else text
 
     def folded(self) -> dict[str, object]:
         """Key → what the widget would hold, of the form's fields that are not drawn."""
         return {
-            self.key(field.id): _widget_value(field, self._left[field.id])
+            self.key(field.id): widgets.content(field, self._left[field.id])
             for field in self.form.fields
             if field.id not in self.drawn
         }
 
-    def text_of(self, name: str, content: object) -> str:
-        """The text of the form's field ``name`` whose widget holds ``content``."""
-        return _text(content, self.form[name])
-
     def now(self, name: str) -> str:
         """The text of the form's field ``name`` in a callback, where it may be newer than what this run has read."""
         content: object = st.session_state.get(self.key(name), _MISSING)
-        return self.reading.texts[name] if content is _MISSING else _text(content, self.form[name])
+        return self.reading.texts[name] if content is _MISSING else widgets.text_of(self.form[name], content)
 
     def take(self, texts: Mapping[str, str]) -> None:
         """In a callback: these fields, and of every other its default, as a link opens them."""
@@ -227,8 +221,8 @@ class Inputs:
             placeholder=placeholder or field.placeholder,
         )
         seen = "collapsed" if bare else "visible"
-        content = _widget(field, key=key, on_change=changed, label_visibility=seen)
-        if field.id not in self._in_state and _text(content, field) != field.default:
+        content = widgets.drawn(field, key=key, on_change=changed, label_visibility=seen)
+        if field.id not in self._in_state and widgets.text_of(field, content) != field.default:
             self._outdated = True  # the browser had more to say of it than the address
 
     def ask(self, field: Field, **more: Any) -> Any:
@@ -236,16 +230,17 @@ class Inputs:
 
         more: what its widget takes beside, such as ``format``.
         """
-        key = self._stands_alone(field)
-        linked = self._linked(key)
+        key = self.key(field.id)
+        self._alone[field.id] = field
+        linked = None if key in st.session_state else st.query_params.get(key)
         if linked is not None and field.kind in ("choice", "segments", "slider", "switch"):
             try:
                 field.parse(linked)
             except QuantityError as problem:  # the widget will not take it up
                 self.fail(problem.about(field.label), f"Using {field.default}.")
         if field.kind == "lines":
-            more["on_change"] = partial(_cut, key)
-        text = _text(_widget(field, key=key, bind="query-params", **more), field)
+            more["on_change"] = partial(widgets.cut, key)
+        text = widgets.text_of(field, widgets.drawn(field, key=key, bind="query-params", **more))
         if field.kind in ("text", "lines"):
             text = text[: field.max_chars + 1]
         try:
@@ -258,16 +253,6 @@ class Inputs:
             self.fail(problem.about(field.label), f"Still using {text}.")
         self.fields[key] = text
         return value
-
-    def _restore(self, field: Field) -> None:
-        """Give a widget that was not drawn in the last run what its field holds."""
-        text = self._left[field.id]
-        if field.id not in self._in_state and text != field.default:
-            self.put(field.id, text[: field.max_chars])
-
-    def unsaid(self) -> list[str]:
-        """Messages about fields whose messages have not been said yet, such as those folded away."""
-        return self.problems(*(problem.field for problem in self.reading.problems))
 
     def problems(self, *names: str) -> list[str]:
         """Messages about these fields of the form that have not been said yet."""
@@ -358,29 +343,19 @@ class Inputs:
             st.session_state[again] = True
             st.rerun()
 
-    # ------------------------------------------------------------------------------ fields outside a form
-
-    def _stands_alone(self, field: Field) -> str:
-        """The key of a field outside a form, of which `take` knows from then on what it holds."""
-        self._alone[field.id] = field
-        return self.key(field.id)
-
-    def _linked(self, key: str) -> str | None:
-        """What the link that opened the page says about a field, before its widget has taken it up."""
-        return None if key in st.session_state else st.query_params.get(key)
-
     @contextmanager
     def panel(self, name: str, title: str) -> Iterator[ExpanderContainer]:
         """A titled part of the page that runs only while open; whether it is, is part of the address.
 
         Use as ``with inputs.panel(...) as panel: if panel.open: ...``. What raises in it takes only the panel.
         """
-        field = next((field for field in self.form.fields if field.id == name), None)
-        key = self.key(name) if field else self._stands_alone(switch(name, title, False))
+        key, of_form = self.key(name), name in self._left
         self.drawn.add(name)
-        if field:
-            self._restore(field)
-        expander = st.expander(title, key=key, on_change="rerun", bind=None if field else "query-params")
+        if not of_form:
+            self._alone[name] = switch(name, title, False)
+        elif name not in self._in_state and self._left[name] != self.form[name].default:
+            self.put(name, self._left[name])  # it was not drawn in the last run
+        expander = st.expander(title, key=key, on_change="rerun", bind=None if of_form else "query-params")
         self.fields[key] = "true" if expander.open else "false"
         with expander, guarded(title):
             yield expander
@@ -402,45 +377,3 @@ class Inputs:
     def query(self) -> str:
         """The query string that spells out every field, the version, and the plans to compare."""
         return query_of(self.fields | comparison_list.in_link(self.page))
-
-
-def _cut(key: str) -> None:
-    """Cut what was pasted to what can be handled at all."""
-    st.session_state[key] = (st.session_state[key] or "")[: limit("pasted_chars")]
-
-
-def _widget(field: Field, **same: Any) -> object:
-    """Draw the widget of a field, and give what it holds."""
-    same["help"] = field.help or None
-    match field.kind:
-        case "choice":
-            if field.short:
-                same["format_func"] = dict(zip(field.options, field.short, strict=True)).__getitem__
-            return st.selectbox(field.label, field.options, index=field.options.index(field.default), **same)
-        case "segments":
-            return st.segmented_control(field.label, field.options, default=field.default, required=True, **same)
-        case "switch":
-            return st.toggle(field.label, value=field.default == "true", **same)
-        case "slider":
-            return st.slider(field.label, field.low, field.high, int(field.default), **same)
-        case "lines":
-            # With a cap it would drop a longer paste without a word; who reads it refuses it, and says how long it is.
-            same["placeholder"] = field.placeholder or None
-            return st.text_area(field.label, value=field.default, height="content", **same)
-        case "text":
-            same |= {"max_chars": field.max_chars, "placeholder": field.placeholder or None}
-            return st.text_input(field.label, value=field.default, **same)
-
-
-def _widget_value(field: Field, text: str) -> object:
-    """What the widget of a field holds for a text."""
-    if field.kind == "slider":
-        return field.parse(text)
-    return text == "true" if field.kind == "switch" else text
-
-
-def _text(value: object, field: Field) -> str:
-    """What a widget holds, as the text of its field."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return field.default if value is None else str(value)

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, get_args
 
 import streamlit as st
 
+from core.benchmark import device
 from core.budget.errors import BudgetError
 from core.fields import Field
 from core.planning.comparison.comparison import with_saved_results
@@ -87,16 +88,16 @@ from core.planning.form.trained import (
 )
 from core.planning.plan import OWN, OWN_LAYOUT, Plan
 from core.planning.plan_limits import Check
+from core.planning.rates import is_here, rates_origin
 from core.planning.search_around import made_own
 from core.training.layout import Layout, LayoutError, named_modules
 from core.views.common.markup import safe_text
 from core.views.plan import text_limits
-from core.views.plan.text_rates import usual_network
+from core.views.plan.text_rates import rates_sentence, usual_network
 from core.wording import price
 from pages.common import comparison_list, show
 from pages.common.inputs import PLAN_TEXTS, Inputs
-from pages.common.rates import measure_here, rates_note
-from pages.common.registry import CALENDAR, COMPUTE, HOME, PageSpec
+from pages.common.registry import CALENDAR, COMPUTE, HOME, MEASURE, PageSpec
 from pages.common.saving import Held, held, held_on, hold, name_of, saving
 from pages.common.shape import adopt_built, building, own_shape
 from pages.common.theme import projecting
@@ -256,9 +257,9 @@ def _fields(inputs: Inputs, plan: Plan) -> None:
                     if opened:
                         _rows(inputs, asked, plan)
                         if name == "known":
-                            measure_here(plan)
+                            _measure_here(plan)
         building(inputs)
-        rates_note(inputs, plan)
+        _rates(inputs, plan)
     with said:  # over the fields: under them, a window that is not high does not show it
         show.problems(inputs, *PLAN_IDS)
         show.input_errors(inputs)
@@ -302,6 +303,30 @@ def _field(inputs: Inputs, field: Field, plan: Plan) -> None:
     elif field == NETWORK:
         placeholder = usual_network(plan)
     inputs.draw(field, placeholder=placeholder, changed=partial(_own_from, inputs, plan) if field == LAYING else None)
+
+
+def _rates(inputs: Inputs, plan: Plan) -> None:
+    """The plan's rates in a line, those that are not used with the reason; nothing where it has none."""
+    origin = rates_origin(plan)
+    if origin == "none":
+        return
+
+    def clear() -> None:
+        for one in MEASURED_FIELDS:
+            inputs.put(one.id, "")
+
+    left, back = st.columns([3.5, 1], vertical_alignment="center")
+    with left:
+        (show.error if origin == "other" else show.note)(rates_sentence(plan))
+    with back:
+        st.button("Use the datasheet again", key=inputs.key("datasheet"), type="tertiary", on_click=clear)
+
+
+def _measure_here(plan: Plan) -> None:
+    """The way to measure the plan's accelerator, where this machine has one."""
+    here = device.machine()
+    if here.kind == "cuda" and is_here(plan.accelerator, here.gpus[0]):
+        show.onwards("Measure on this GPU", MEASURE, {})
 
 
 def _own_from(inputs: Inputs, plan: Plan) -> None:

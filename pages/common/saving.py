@@ -134,7 +134,7 @@ def saving_all(inputs: Inputs, entries: Sequence[Entry]) -> None:
                     show.error(str(problem))
                 else:
                     links = " · ".join(show.link(plan.entry.name, SAVED, {"plan": plan.id}) for plan in plans)
-                    show.paragraph("Kept in Saved plans:", show.Html(links))
+                    show.note("Kept in Saved plans:", show.Html(links))
 
 
 def _keep_all(entries: Sequence[Entry]) -> list[SavedPlan]:
@@ -153,8 +153,8 @@ def conflict(
 ) -> None:  # fmt: skip
     """That somebody else has changed ``plan``, both sides, and the three ways on. rows: what differs, theirs, mine."""
     show.error(store_text.changed_meanwhile(plan))
-    columns = [show.Column("Differs"), show.Column("As saved now"), show.Column("Yours")]
-    show.small_table(columns, [[show.typed(cell) for cell in row] for row in rows])
+    cells = [[show.typed(cell) for cell in row] for row in rows]
+    show.small_table(("Differs", "As saved now", "Yours"), cells, words=None)
     with st.container(horizontal=True):
         st.button("Save yours as a copy", key=inputs.key("save_copy"), on_click=copy, type="primary")
         st.button("Take theirs", key=inputs.key("save_theirs"), on_click=take)
@@ -211,7 +211,7 @@ class _SaveBox:
     def _changes(self, plan: SavedPlan) -> None:
         """What was changed of a saved plan on the page, and whether somebody else has changed it."""
         there = show.link("Saved plans", SAVED, {"plan": plan.id})
-        show.paragraph(f"Saved as “{plan.entry.name}”, revision {plan.revision}.", show.Html(f"Open {there}."))
+        show.note(show.typed(f"Saved as “{plan.entry.name}”, revision {plan.revision}."), show.Html(f"Open {there}."))
         for line in plan.problems:
             show.error(line)
         edits = store_text.differences(plan.entry, self._mine(plan))
@@ -225,7 +225,7 @@ class _SaveBox:
                 over=self._ask(_SAVE, plan),
             )
         elif edits:
-            show.paragraph(f"Changed here: {'; '.join(store_text.edit(edit) for edit in edits)}.")
+            show.note(show.typed(f"Changed here: {'; '.join(store_text.edit(edit) for edit in edits)}."))
             save = self._ask(_SAVE, plan)
             st.button("Save changes", key=self.inputs.key("save_changes"), type="primary", on_click=save)
 

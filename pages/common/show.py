@@ -20,7 +20,7 @@ from core.formula import Explanation, Source, derivation
 from core.limits import limit
 from core.units import DURATIONS, QuantityText
 from core.views.common import markup
-from core.views.common.markup import around_quotation, literal, rich, safe_text
+from core.views.common.markup import around_quotation, literal, rich
 from core.views.common.palette import ROLES
 from pages.common import comparison_list, projector, tours
 from pages.common.components import copy_link
@@ -42,8 +42,6 @@ _REPOSITORY = re.compile(r"(?:(?<=^)|(?<=; ))([A-Za-z\d-]+/[A-Za-z][\w.-]*[\w])(
 _RANGE = re.compile(r"P10–P90:?|[\d.,]+–[\d.,]*\d(?:\u00a0\w+)?")  # a browser would break it after the dash
 _LONG = re.compile(r"<b>([^<]{30,})</b>")
 _COUNTED = re.compile(r"(?<=\w) (?=\d)")
-_TAG = re.compile(r"<[^>]*>")
-_RAISED = re.compile(r"<sup>(.*?)</sup>")
 
 _CHART_CONFIG: dict[str, Any] = {
     "displaylogo": False,
@@ -137,8 +135,9 @@ def _wrapped(bold: re.Match[str]) -> str:
 
 
 def note(text: str, after: Html | None = None) -> None:
-    """A quiet paragraph; ``after`` it, a link."""
-    st.html(f'<p class="np-note">{rich(text)}{f" {after}" if after else ""}</p>')
+    """A quiet paragraph of `Html` or the markup of `rich`; ``after`` it, a link."""
+    safe = text if isinstance(text, Html) else rich(text)
+    st.html(f'<p class="np-note">{safe}{f" {after}" if after else ""}</p>')
 
 
 def takeaway(text: str) -> None:
@@ -207,7 +206,10 @@ def chart(figure: Mapping[str, Any], *, alt: str, key: str) -> None:
 
 
 class Html(str):
-    """A table cell that is safe HTML already, made by `badge` or `link`. quantity: what it shows, where it is one."""
+    """Safe HTML, made by `badge`, `link` or `typed`: a table's cell or a note.
+
+    quantity: what it shows, where it is one.
+    """
 
     quantity: QuantityText | None = None
 
@@ -243,13 +245,8 @@ def link(
 
 
 def typed(text: str, remark: str = "") -> Html:
-    """A table cell of what a visitor typed, with no markup in it, and a quieter remark of the same kind."""
+    """What a visitor typed, with no markup in it, and a quieter remark of the same kind."""
     return cell_of(text, markup.typed(text, remark))
-
-
-def paragraph(text: str, after: Html | None = None) -> None:
-    """A quiet paragraph of what a visitor typed, with no markup in it; ``after`` it, a link."""
-    st.html(f'<p class="np-note">{safe_text(text)} {after or ""}</p>')
 
 
 def onwards(label: str, page: PageSpec, fields: Mapping[str, str], at: str = "") -> None:
@@ -271,16 +268,22 @@ class Column:
 
 
 def small_table(
-    columns: Sequence[Column],
+    columns: Sequence[str | Column],
     rows: Iterable[Sequence[str]],
     *,
     caption: str = "",
     here: int | None = None,
+    words: int | None = 1,
 ) -> None:
     """A short table in HTML, a few dozen rows at most. Cells are `Html` or the markup of `rich`.
 
-    here: index of a row to light.
+    here: index of a row to light. words: of columns that are named alone so many hold words, and those behind them
+    figures; None: all hold words.
     """
+    columns = [
+        one if isinstance(one, Column) else Column(one, numeric=words is not None and i >= words)
+        for i, one in enumerate(columns)
+    ]
     cells = [list(row) for row in rows]
     by_column = [column_cells(column, [row[i] for row in cells]) for i, column in enumerate(columns)]
     body = "".join(
@@ -430,8 +433,7 @@ def derive(explanations: Iterable[Explanation]) -> None:
 
 def footer(inputs: Inputs) -> None:
     """The permalink button: copies a link that spells out every field and a version."""
-    for message in inputs.unsaid():  # about fields that are folded away
-        _alert(literal(message))
+    problems(inputs, *(problem.field for problem in inputs.reading.problems))  # of fields that are folded away
     key, at = f"{inputs.page.id}:link", tours.landing(st.query_params)[: limit("number_chars")]
     if on_a_slide(inputs.page):
         inputs.found(typed_plan(inputs))  # other pages get what was typed

@@ -20,6 +20,7 @@ from pages.common.links import LANDS_AT, address
 from pages.common.registry import COMPARE, PAGE, PAGES, PageSpec
 from pages.common.theme import PROJECTOR
 from pages.common.tours import TOUR, TOURS, Stop
+from pages.common.widgets import text_of
 
 AS_TYPED = "As typed"
 _STANDS = "projector:slides"
@@ -138,7 +139,7 @@ def typed_plan(inputs: Inputs) -> dict[str, str]:
     """The plan as it was typed on the page, whatever slide is shown."""
     _, typed = st.session_state[_STANDS][inputs.page.id]
     keys = {name: inputs.key(name) for name in inputs.form.shared}
-    return {name: inputs.text_of(name, typed.values[key]) for name, key in keys.items() if key in typed.values}
+    return {name: text_of(inputs.form[name], typed.values[key]) for name, key in keys.items() if key in typed.values}
 
 
 def leave() -> None:

@@ -81,7 +81,7 @@ def _table(plans: Sequence[ComparedPlan], base: int) -> None:
     links = [show.link(COMPUTE.title, COMPUTE, link_texts(plan.reading.texts)) for plan in plans]
     with st.container(key="compare_table"):
         show.small_table(
-            [show.Column("", whole=True), *(show.Column(name, numeric=True) for name in names)],
+            [show.Column("", whole=True), *names],
             [*([show.remarked(*cell) for cell in (head, *cells)] for head, cells in rows), ["Open on", *links]],
             caption="What each plan comes to, in the middle and over its range, and the inputs in which they differ. "
             "± is against the baseline",
@@ -109,7 +109,7 @@ def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
         checks = [check for plan in plans_shown for check in plan.limits]
         which = plan_sidebar.which_pool(inputs, checks)
         if which and all(all_met(plan.limits) is False for plan in plans_shown):
-            show.note("", which)
+            show.note(which)
     with show.guarded("The bars"):
         show.chart(bars(plans_shown, base, TOKENS), alt=text.bars_alt(plans_shown, base), key="compare:bars")
     with show.guarded("The columns"):

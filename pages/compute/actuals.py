@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from core.budget.errors import BudgetError
-from core.limits import limit
 from core.planning.actuals.log import LoggedRun, parse_log
 from core.planning.actuals.progress import progress
 from core.planning.evaluation import Answer
@@ -17,9 +18,10 @@ from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
+from pages.common.widgets import bring_text
 from pages.compute.form import LOG
 
-_FILE, _TEXT, _WRONG, _KEPT = (f"compute:log:{item}" for item in ("file", "text", "wrong", "kept"))
+_WRONG, _KEPT = "compute:log:wrong", "compute:log:kept"
 
 
 def actuals(inputs: Inputs, a: Answer) -> None:
@@ -53,11 +55,7 @@ def _compare(inputs: Inputs, a: Answer, log: LoggedRun) -> None:
     verdict = text.verdict(p)
     show.takeaway(verdict)
     show.chart(tokens_over_days(p, TOKENS), alt=f"{text.chart_alt(p)} {plain(verdict)}", key="compute:log:chart")
-    show.small_table(
-        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(text.HEADINGS)],
-        text.changed(p),
-        caption="What changed",
-    )
+    show.small_table(text.HEADINGS, text.changed(p), caption="What changed")
     for line in text.read(p):
         show.note(line)
     if a.published:
@@ -73,21 +71,15 @@ def _compare(inputs: Inputs, a: Answer, log: LoggedRun) -> None:
 
 def _ask(inputs: Inputs, a: Answer) -> None:
     """Where a log is pasted, chosen, or made up."""
-    most = limit("upload_bytes")
-    st.text_area(
-        "Paste the CSV of its logger", key=_TEXT, height=120, max_chars=most, placeholder="days,tokens\n1.5,90B",
-        on_change=lambda: _bring(inputs, st.session_state.get(_TEXT) or ""),
-    )  # fmt: skip
-    st.file_uploader(
-        "Or choose the file", type=["csv", "tsv", "txt"], max_upload_size=most >> 20, key=_FILE,
-        on_change=lambda: _uploaded(inputs),
-    )  # fmt: skip
+    bring_text(
+        "Paste the CSV of its logger",
+        "Or choose the file",
+        ("csv", "tsv", "txt"),
+        partial(_bring, inputs),
+        key="compute:log",
+        placeholder="days,tokens\n1.5,90B",
+    )
     st.button("Show an example", key="compute:log:example", on_click=_bring, args=(inputs, text.example(a)))
-
-
-def _uploaded(inputs: Inputs) -> None:
-    if (file := st.session_state.get(_FILE)) is not None:
-        _bring(inputs, file.getvalue().decode("utf-8", "replace"))
 
 
 def _bring(inputs: Inputs, log: str) -> None:

@@ -21,17 +21,13 @@ def parts(inputs: Inputs, a: Answer) -> None:
     if counted := text.active_counts(model):
         show.note(counted)
     headings, rows = text.components(model)
-    show.small_table(
-        [show.Column(heading, numeric=heading != headings[0]) for heading in headings],
-        rows,
-        caption=f"Parameters of {model.name} by component",
-    )
+    show.small_table(headings, rows, caption=f"Parameters of {model.name} by component")
     if a.stands_in or a.plan.model != OWN:
         show.note(text.model_origin(model))
         show.source(f"{model.source} ({known(model.confidence)})")
     with st.container(key=inputs.key("peaks")):
         show.small_table(
-            [show.Column("dtype"), *(show.Column(name, numeric=True) for name in words_device.PEAKS)],
+            ("dtype", *words_device.PEAKS),
             words_device.peaks(device),
             caption=f"{device.name}: dense peaks, {known(device.confidence)}",
             here=[name for name, _ in device.peaks].index(a.dtype),

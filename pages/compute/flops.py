@@ -34,7 +34,7 @@ def where(inputs: Inputs, a: Answer) -> None:
     inputs.draw(PICTURE)
     picture = inputs.reading.values[PICTURE.id]
     show.chart(
-        _bars(spec, seq_len, attention, scale) if picture == "bars" else _areas(spec, seq_len, attention, scale),
+        _parts(picture, spec, seq_len, attention, scale),
         alt=f"FLOPs per token of training of {a.shape.name} by component; {text.largest(counted)}.",
         key=f"compute:{picture}",
     )
@@ -50,9 +50,7 @@ def where(inputs: Inputs, a: Answer) -> None:
         show.takeaway(text.gap(a.shape, seq_len, attention))
         for line in text.cautions(a.shape, seq_len):
             show.note(line)
-        show.small_table(
-            [show.Column(heading, numeric=i > 0) for i, heading in enumerate(text.RULE)], text.rule(attention)
-        )
+        show.small_table(text.RULE, text.rule(attention))
     inputs.draw(RATE, placeholder=f"the plan’s: {a.middle.tokens_per_second:,.0f}")
     show.problems(inputs, RATE.id)
     rate = inputs.reading.values[RATE.id] or a.middle.tokens_per_second
@@ -65,9 +63,7 @@ def where(inputs: Inputs, a: Answer) -> None:
         alt=f"Utilisation of one run under {len(scores)} conventions. {plain(message)}",
         key="compute:scores",
     )
-    show.small_table(
-        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(text.SCORES)], text.scores(scores)
-    )
+    show.small_table(text.SCORES, text.scores(scores))
     show.how(
         lambda: [
             *(s.explanation for s in scores),
@@ -80,13 +76,9 @@ def where(inputs: Inputs, a: Answer) -> None:
 
 
 @lru_cache(maxsize=64)
-def _bars(spec: TransformerSpec, seq_len: int, attention: Attention, scale: float) -> dict[str, Any]:
-    return wire(flops_by_component(flops_per_token(spec, seq_len, attention), TOKENS, scale))
-
-
-@lru_cache(maxsize=64)
-def _areas(spec: TransformerSpec, seq_len: int, attention: Attention, scale: float) -> dict[str, Any]:
-    return wire(flops_treemap(flops_per_token(spec, seq_len, attention), TOKENS, scale))
+def _parts(picture: str, spec: TransformerSpec, seq_len: int, attention: Attention, scale: float) -> dict[str, Any]:
+    draw = flops_by_component if picture == "bars" else flops_treemap
+    return wire(draw(flops_per_token(spec, seq_len, attention), TOKENS, scale))
 
 
 @lru_cache(maxsize=64)

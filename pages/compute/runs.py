@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -53,9 +53,8 @@ def beside(a: Answer) -> None:
     if a.model and a.plan.model != OWN and a.plan.trained.everything and not runs:
         show.note(text.no_run(a.model))
     for published in runs[:1]:
-        headings = text.beside_headings(published, a.middle.mfu, a.dtype)
         show.small_table(
-            [show.Column(heading, numeric=i > 0) for i, heading in enumerate(headings)],
+            text.beside_headings(published, a.middle.mfu, a.dtype),
             text.beside(published, a.middle.accelerators, a.middle.steps * a.peak / base_peak(a.device.name)),
             caption=text.about_run(published),
         )
@@ -78,17 +77,14 @@ def evidence_panel(inputs: Inputs, a: Answer) -> None:
     timed, early = a.terms.throughput.timed, a.terms.throughput.early
     show.takeaway(text.scored(score(), score_of(predictions_by_one_of_its_own())))
     show.note(text.share_of(published_shares(timed, early), len(run_shares(timed)), timed=timed, early=early))
-    show.chart(
-        calibration(score(), TOKENS),
-        alt=text.calibration_alt(score()),
-        key="compute:calibration",
-    )
+    show.chart(calibration(score(), TOKENS), alt=text.calibration_alt(score()), key="compute:calibration")
     show.note(printed_mfu().text)
     with st.container(horizontal=True):
         for field in (MEASURE, BASIS, FAMILY):
             inputs.draw(field)
     values = inputs.reading.values
-    measure, basis, family = values[MEASURE.id], _BASES[values[BASIS.id]], values[FAMILY.id]
+    measure, family = values[MEASURE.id], values[FAMILY.id]
+    basis: Basis = values[BASIS.id]
     rows = [row for row in evidence(basis) if family in ("all", row.family)]
     similar = similar_runs(a)
     near = {run.similarity.evidence for run in similar}
@@ -102,26 +98,23 @@ def evidence_panel(inputs: Inputs, a: Answer) -> None:
     with show.fold("The nearest runs, and how they differ from your plan", key="compute:near") as panel:
         if panel.open:
             show.small_table(
-                [show.Column(heading, numeric=i > 2) for i, heading in enumerate(text.NEAREST)],
+                text.NEAREST,
                 text.near_rows(similar, {run.evidence: run.share for run in run_shares(timed=True)}),
+                words=3,
             )
     with show.fold(f"Predicted against published, all {len(predictions())} whole runs", key="compute:pred") as panel:
         if panel.open:
             show.small_table(
-                [show.Column(heading, numeric=i > 2) for i, heading in enumerate(text.PREDICTED)],
+                text.PREDICTED,
                 text.predicted(predictions()),
                 caption="Accelerator-hours. Each run is predicted from those of all other labs.",
+                words=3,
             )
     gone = left_out(basis)
     with show.fold(f"{len(gone)} published rows left out, and why", key="compute:left") as panel:
         if panel.open:
-            show.small_table(
-                [show.Column("row"), show.Column("why it is left out")],
-                [(row.run.model, f"{row.reason}.") for row in gone],
-            )
-
-
-_BASES: Mapping[str, Basis] = {"whole": "whole", "steady": "steady"}
+            rows = [(row.run.model, f"{row.reason}.") for row in gone]
+            show.small_table(("row", "why it is left out"), rows, words=None)
 
 
 def _points(rows: Sequence[Evidence], a: Answer, measure: str, near: set[Evidence]) -> list[Point]:

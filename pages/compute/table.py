@@ -11,7 +11,7 @@ from pages.common.inputs import Inputs
 def table(_: Inputs, a: Answer) -> None:
     """The panel's content."""
     show.small_table(
-        [show.Column("quantity"), *(show.Column(heading, numeric=True) for heading in HEADINGS[1:4])],
+        ("quantity", *HEADINGS[1:4]),
         [(show.remarked(line.name, line.note), *line.cells()[1:-1]) for line in plan_lines(a)],
         caption="Scenarios: in each column MFU, price and all that follows belong together. With the MFU of published "
         "runs they are its P10, median and P90",

@@ -43,20 +43,20 @@ def whole(inputs: Inputs, a: Answer) -> None:
                 inputs.draw(field)
     show.problems(inputs, *(field.id for field in inputs.form.part(WHOLE)))
     show.takeaway(text_goodput.failing(a))
-    show.small_table([show.Column("of the whole run"), show.Column("", numeric=True)], text_goodput.whole_rows(a))
+    show.small_table(("of the whole run", ""), text_goodput.whole_rows(a))
     show.takeaway(text_goodput.used(a))
     if basis := text_goodput.power_basis(a):
         show.note(basis)
     with show.fold("Published failure rates", key="compute:failures") as panel:
         if panel.open:
             show.small_table(
-                [
-                    show.Column("run or cluster"),
-                    show.Column("accelerators", numeric=True),
-                    show.Column("per 1,000 accelerator-days", numeric=True),
+                (
+                    "run or cluster",
+                    "accelerators",
+                    "per 1,000 accelerator-days",
                     show.Column("counted"),
                     show.Column("source"),
-                ],
+                ),
                 text_goodput.failure_rows(failure_records()),
             )
     show.how(lambda: [*a.explain_power(), *a.explain_mfu()], key="compute:whole:how")
@@ -78,11 +78,7 @@ def split(inputs: Inputs, a: Answer) -> None:
         alt=f"Loss against parameters for one budget, by two published laws. {plain(text)}",
         key="compute:loss",
     )
-    show.small_table(
-        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words_split.SPLITS)],
-        words_split.splits(allocations, a),
-        here=len(allocations),
-    )
+    show.small_table(words_split.SPLITS, words_split.splits(allocations, a), here=len(allocations))
     show.note(
         "Both laws are fits of the same runs of dense models, the second one on points read off the first paper’s "
         "figure: where they differ, so much is uncertain. Their losses hold for that text and its tokeniser. With a "

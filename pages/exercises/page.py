@@ -146,7 +146,7 @@ def _results(answers: list[tuple[int, Exercise, int | None]]) -> None:
         )
         for number, one, choice in answers
     ]
-    show.small_table([show.Column(name) for name in ("", "", "Answer", "Why", "See it")], rows)
+    show.small_table(("", "", "Answer", "Why", "See it"), rows, words=None)
 
 
 def _hand_in(inputs: Inputs, of: Sheet) -> None:
@@ -199,13 +199,7 @@ def _check(inputs: Inputs) -> None:
     show.takeaway(received(found))
     if found:
         show.small_table(
-            (
-                show.Column("Name"),
-                show.Column("Sheet", numeric=True),
-                show.Column("Topics"),
-                show.Column("Right", numeric=True),
-                show.Column("Remark", whole=True),
-            ),
+            ("Name", "Sheet", show.Column("Topics"), "Right", show.Column("Remark", whole=True)),
             [
                 (
                     show.typed(one.name),

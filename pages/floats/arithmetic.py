@@ -9,15 +9,14 @@ from functools import lru_cache
 
 import streamlit as st
 
-from core import fields
-from core.fields import choice
+from core.fields import choice, text
 from core.floats.arithmetic.errors import Work, explain_work, work
 from core.floats.arithmetic.expansion import Expansion, expand
 from core.floats.arithmetic.operations import OPERATORS, Operator, check_arithmetic
 from core.floats.codec import encode_exact
 from core.floats.formats import FORMATS, FloatFormat, FormatError, Overflow
 from core.floats.rounding import Rounding
-from core.floats.typed_numbers import FloatTextError, Typed, clipped, number_text, parse
+from core.floats.typed_numbers import Typed
 from core.limits import limit
 from core.views.floats.charts_arithmetic import ROLES, Grid, Row, beside, stages
 from core.views.floats.text_arithmetic import NAMES, answer, modes, representable_text
@@ -26,7 +25,7 @@ from core.views.floats.text_expansion import answer as digits_answer
 from core.views.floats.text_expansion import doubling, halving
 from pages.common import show
 from pages.common.show import rich
-from pages.floats.inputs import COMMON, FloatInputs, NumberInputs
+from pages.floats.inputs import COMMON, FloatInputs, NumberInputs, read_number
 
 CHOSEN, NONE = "chosen above", "none"
 MODES: dict[str, Rounding] = {
@@ -102,8 +101,9 @@ def operation(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
     rows = modes(done)
     if rows:
         show.small_table(
-            (show.Column("Rounding"), show.Column("Last place"), show.Column("Result", numeric=True)),
+            ("Rounding", "Last place", "Result"),
             rows,
+            words=2,
             caption="The same bits under every rounding mode",
             here=list(MODES.values()).index(mode),
         )
@@ -122,26 +122,8 @@ def _format(inputs: FloatInputs, chosen: FloatFormat) -> FloatFormat:
 
 
 def _operand(inputs: FloatInputs, name: str, label: str, default: str, fmt: FloatFormat) -> Typed:
-    """A typed operand; a bad one is reported, and the last good one stays."""
-    text = inputs.ask(fields.text(name, label, default, max_chars=limit("float_box_chars")))
-    try:
-        typed = _read(text, fmt)
-        inputs.keep(name, number_text(text, fmt))
-    except FloatTextError as problem:
-        good = inputs.last_good(name, default)
-        try:
-            typed = _read(good, fmt)
-        except FloatTextError:  # NaN, typed before a format without it was chosen
-            typed, good = _read(default, fmt), default
-        inputs.fail(f"{label}: {problem}", f"Still using {clipped(good)}.")
-    return typed
-
-
-def _read(text: str, fmt: FloatFormat) -> Typed:
-    typed = parse(text, fmt)
-    if typed.nan and not fmt.has_nan:
-        raise FloatTextError(f"{fmt.title} has no NaN: none of its codes stands for it. For example 0.1.")
-    return typed
+    field = text(name, label, default, max_chars=limit("float_box_chars"))
+    return read_number(inputs, field, inputs.ask(field), fmt)
 
 
 def _staged(done: Work) -> str:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
-
 import streamlit as st
 
-from core.fields import choice, quantity
+from core.fields import choice
 from core.floats.block_example import OUTLIER
 from core.floats.fp4_outlier import SHARINGS, WIDTHS, explain
 from core.limits import limit
 from core.views.floats import text_fp4
 from core.views.floats.charts_fp4 import error_maps, means
+from core.wording import plain
 from pages.common import show
-from pages.common.figures import wire
+from pages.common.figures import kept
 from pages.common.theme import TOKENS, projecting
 from pages.floats.inputs import FloatInputs
 from pages.floats.rounding import two_lines
@@ -33,34 +31,27 @@ def fp4(inputs: FloatInputs) -> None:
     """One outlier under every scale, plain and rotated; and what stochastic rounding comes to over steps."""
     head = show.slot()
     with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
-        outlier = inputs.ask(quantity("rout", "Outlier, σ", f"{OUTLIER:g}", "number", low=0.0, high=1e4))
+        outlier = inputs.number("rout", "Outlier, σ", f"{OUTLIER:g}", 0.0, 1e4)
         sharing = inputs.ask(choice("share", "Values under one scale", tuple(SHARINGS), "16x16", few=True))
         width = int(inputs.ask(choice("turn", "Rotated together", tuple(map(str, WIDTHS)), "16", few=True)))
-        steps = int(
-            inputs.ask(
-                quantity(
-                    "rsteps", "Steps", "64", "count", low=1, high=limit("rounded_steps"), whole=True, help=STEPS_HELP
-                )
-            )
-        )
+        steps = inputs.count("rsteps", "Steps", "64", 1, limit("rounded_steps"), STEPS_HELP)
     text = text_fp4.takeaway(outlier, sharing, width, steps)
     with head:
         show.takeaway(text)
     inputs.presets("Cases", FP4, into=head, key="fp4")
     show.chart(
-        _maps(outlier, width, _on_a_wall(sharing) if projecting() else tuple(SHARINGS)),
-        alt=f"Errors of 16 × 64 values under four ways to share a scale, plain and rotated. {text.replace('**', '')}",
+        kept(error_maps, outlier, width, TOKENS, _on_a_wall(sharing) if projecting() else tuple(SHARINGS)),
+        alt=f"Errors of 16 × 64 values under four ways to share a scale, plain and rotated. {plain(text)}",
         key="floats:fp4:maps",
     )
     show.small_table(
         (
-            show.Column("Values under one scale"),
-            *(
-                show.Column(name, numeric=True)
-                for name in ("To nearest", "Rotated, to nearest", "Stochastic, one step")
-            ),
-            show.Column(f"Mean of {steps:,}", numeric=True),
-            show.Column(f"Rotated, mean of {steps:,}", numeric=True),
+            "Values under one scale",
+            "To nearest",
+            "Rotated, to nearest",
+            "Stochastic, one step",
+            f"Mean of {steps:,}",
+            f"Rotated, mean of {steps:,}",
         ),
         [[two_lines(*cell) for cell in row] for row in text_fp4.table(outlier, width, steps)],
         caption="Root mean square error of all 1,024 values, in σ.",
@@ -68,7 +59,7 @@ def fp4(inputs: FloatInputs) -> None:
     )
     if steps > 1:
         show.chart(
-            _means(outlier, sharing, width, steps),
+            kept(means, outlier, sharing, width, steps, TOKENS),
             alt="Error of the mean of several roundings: to nearest it stays, stochastic it falls.",
             key="floats:fp4:means",
         )
@@ -78,13 +69,3 @@ def fp4(inputs: FloatInputs) -> None:
 def _on_a_wall(sharing: str) -> tuple[str, ...]:
     """The chosen way to share a scale, and one beside it."""
     return sharing, "1x16" if sharing != "1x16" else "16x16"
-
-
-@lru_cache(maxsize=16)
-def _maps(outlier: float, width: int, ways: tuple[str, ...]) -> dict[str, Any]:
-    return wire(error_maps(outlier, width, TOKENS, ways))
-
-
-@lru_cache(maxsize=16)
-def _means(outlier: float, sharing: str, width: int, steps: int) -> dict[str, Any]:
-    return wire(means(outlier, sharing, width, steps, TOKENS))

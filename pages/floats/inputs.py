@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from core.fields import choice, text
+from core.fields import Field, choice, quantity, text
 from core.floats.custom import NAN_WORDS, custom_format, parse_custom
 from core.floats.formats import FORMATS, OVERFLOWS, FloatFormat, FormatError, Overflow
 from core.floats.typed_numbers import FloatTextError, Typed, clipped, number_text, parse, typed_code
@@ -80,6 +80,14 @@ class FloatInputs(Inputs):
         for name, value in choice_of(fmt.name).items():
             st.session_state[self.key(name)] = value
 
+    def number(self, name: str, label: str, default: str, low: float, high: float, help: str = "") -> float:
+        """Ask for a number."""
+        return self.ask(quantity(name, label, default, "number", low=low, high=high, help=help))
+
+    def count(self, name: str, label: str, default: str, low: float, high: float, help: str = "") -> int:
+        """Ask for a whole number."""
+        return int(self.ask(quantity(name, label, default, "count", low=low, high=high, whole=True, help=help)))
+
     def type_in(self, text: str) -> None:
         """In a callback: make ``text`` the typed number."""
         st.session_state[self.key("x")] = text
@@ -107,7 +115,8 @@ def read_inputs(inputs: FloatInputs) -> NumberInputs:
             "Using the format’s own.",
         )
         overflow = "format"
-    return NumberInputs(_number(inputs, text, fmt), fmt, overflow)
+    st.session_state["floats:seen"] = (text, fmt)
+    return NumberInputs(read_number(inputs, _NUMBER, text, fmt), fmt, overflow)
 
 
 def _open_link(inputs: FloatInputs) -> None:
@@ -128,19 +137,25 @@ def _follow_format(inputs: FloatInputs) -> None:
             return
 
 
-def _number(inputs: FloatInputs, text: str, fmt: FloatFormat) -> Typed:
+def read_number(inputs: FloatInputs, field: Field, text: str, fmt: FloatFormat) -> Typed:
+    """What was typed into ``field``; a bad text is reported, and the last good one stays."""
     try:
-        typed = parse(text, fmt)
-        if typed.nan and not fmt.has_nan:
-            raise FloatTextError(f"{fmt.title} has no NaN: none of its codes stands for it. For example 0.1, or inf.")
-        inputs.keep("x", number_text(text, fmt))
+        typed = _parsed(text, fmt)
+        inputs.keep(field.id, number_text(text, fmt))
     except FloatTextError as problem:
-        good = inputs.last_good("x", NUMBER)
-        typed = parse(good, fmt)
-        if typed.nan and not fmt.has_nan:
-            typed, good = parse(NUMBER, fmt), NUMBER
-        inputs.fail(f"Number: {problem}", f"Still using {clipped(good)}.")
-    st.session_state["floats:seen"] = (text, fmt)
+        good = inputs.last_good(field.id, field.default)
+        try:
+            typed = _parsed(good, fmt)
+        except FloatTextError:  # NaN, typed before a format without it was chosen
+            typed, good = _parsed(field.default, fmt), field.default
+        inputs.fail(f"{field.label}: {problem}", f"Still using {clipped(good)}.")
+    return typed
+
+
+def _parsed(text: str, fmt: FloatFormat) -> Typed:
+    typed = parse(text, fmt)
+    if typed.nan and not fmt.has_nan:
+        raise FloatTextError(f"{fmt.title} has no NaN: none of its codes stands for it. For example 0.1, or inf.")
     return typed
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +15,7 @@ from core.floats.typed_numbers import code_text
 from core.views.floats.charts import dynamic_range, spacing
 from pages.common import bits, show
 from pages.common.components import component
-from pages.common.figures import wire
+from pages.common.figures import kept
 from pages.common.theme import TOKENS, projecting
 from pages.floats.inputs import COMMON, FloatInputs, NumberInputs
 
@@ -40,14 +41,14 @@ def _landscape(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
     left, right = (st.container(), st.container()) if projecting() else st.columns([1.12, 1])
     with left:
         show.chart(
-            _range(fmt, _STAIRS if projecting() else tuple(FORMATS)),
+            kept(dynamic_range, _and(fmt, _STAIRS if projecting() else tuple(FORMATS)), fmt, TOKENS),
             alt=f"Dynamic range of every format on one logarithmic axis. {fmt.title} reaches from "
             f"2^{here.smallest:.0f} to 2^{here.largest:.1f}; fp64 reaches furthest, fp4 least of the formats listed.",
             key="floats:range",
         )
     with right:
         show.chart(
-            _spacing(fmt),
+            kept(spacing, _and(fmt, _STAIRS), fmt, TOKENS),
             alt=f"Relative distance between neighbours against magnitude. {steepness(fmt)}",
             key="floats:spacing",
         )
@@ -64,16 +65,9 @@ def _limits(inputs: FloatInputs, fmt: FloatFormat) -> None:
             show.derive(explain(fmt))
 
 
-@lru_cache(maxsize=64)
-def _range(fmt: FloatFormat, names: tuple[str, ...]) -> dict[str, Any]:
-    formats = tuple(FORMATS[name] for name in names)
-    return wire(dynamic_range(formats if fmt in formats else (*formats, fmt), fmt, TOKENS))
-
-
-@lru_cache(maxsize=64)
-def _spacing(fmt: FloatFormat) -> dict[str, Any]:
-    formats = [FORMATS[name] for name in _STAIRS]
-    return wire(spacing(formats if fmt in formats else [*formats, fmt], fmt, TOKENS))
+def _and(fmt: FloatFormat, names: Iterable[str]) -> tuple[FloatFormat, ...]:
+    """The formats of these names, and ``fmt``."""
+    return tuple(dict.fromkeys((*(FORMATS[name] for name in names), fmt)))
 
 
 def codes(inputs: FloatInputs, number_inputs: NumberInputs) -> None:

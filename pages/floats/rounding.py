@@ -331,14 +331,9 @@ def agree(inputs: NumberInputs) -> None:
         verdicts = ask(inputs.typed, inputs.fmt, inputs.overflow)
         show.note(summary(verdicts, inputs.fmt))
         show.small_table(
-            (
-                show.Column("Library"),
-                show.Column("Its name for the format"),
-                show.Column("Code", numeric=True),
-                show.Column("Value", numeric=True),
-                show.Column("Why"),
-            ),
+            ("Library", "Its name for the format", "Code", "Value", show.Column("Why")),
             [_verdict(v, inputs.fmt) for v in verdicts],
+            words=2,
             caption="float64 into the format on this CPU, under each library’s default rules",
             here=0,
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.fields import choice, quantity, slider
+from core.fields import choice, slider
 from core.floats.formats import FORMATS, FloatFormat
 from core.floats.scaling import fp8_scaling as scaling_fp8_scaling
 from core.floats.scaling import loss_scaling as scaling_loss_scaling
@@ -16,6 +16,7 @@ from core.floats.scaling.gradients import SPIKES, Course
 from core.floats.scaling.loss_scaling import Scaler
 from core.limits import limit
 from core.views.floats.charts_scaling import fitted, followed, gradients
+from core.wording import plain
 from pages.common import show
 from pages.common.figures import wire
 from pages.common.theme import TOKENS
@@ -68,13 +69,11 @@ def loss_scaling(inputs: FloatInputs) -> None:
     with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
         power = inputs.ask(slider("k", "First loss scale", 0, _MOST_POWER, 16), format="2^%d")
         _typed_power(inputs, power)
-        growth = inputs.ask(quantity("grow", "Growth factor", "2", "number", low=1.001, high=1024, help=GROWTH_HELP))
-        backoff = inputs.ask(
-            quantity("back", "Backoff factor", "0.5", "number", low=0.001, high=0.999, help=BACKOFF_HELP)
-        )
-        interval = _count(inputs, "every", "Growth interval", "100", 1, _MOST_INTERVAL, EVERY_HELP)
-        least = inputs.ask(quantity("least", "Least scale", "0", "number", low=0, high=2.0**24, help=LEAST_HELP))
-        hysteresis = _count(inputs, "hys", "Hysteresis", "1", 1, 1000, HYSTERESIS_HELP)
+        growth = inputs.number("grow", "Growth factor", "2", 1.001, 1024, GROWTH_HELP)
+        backoff = inputs.number("back", "Backoff factor", "0.5", 0.001, 0.999, BACKOFF_HELP)
+        interval = inputs.count("every", "Growth interval", "100", 1, _MOST_INTERVAL, EVERY_HELP)
+        least = inputs.number("least", "Least scale", "0", 0, 2.0**24, LEAST_HELP)
+        hysteresis = inputs.count("hys", "Hysteresis", "1", 1, 1000, HYSTERESIS_HELP)
         fmt = FORMATS[inputs.ask(choice("to", "Gradients kept in", _TARGETS, "fp16", few=True))]
     course = _course(inputs, "")
     scaler = Scaler(2.0**power, growth, backoff, interval, least, hysteresis)
@@ -82,13 +81,13 @@ def loss_scaling(inputs: FloatInputs) -> None:
     with head:
         show.takeaway(scaling_loss_scaling.takeaway(run))
     inputs.presets("Scales", LOSS, into=head, key="scaling")
-    show.chart(_followed(course, scaler, fmt), alt=_plain(scaling_loss_scaling.takeaway(run)), key="floats:followed")
+    show.chart(_followed(course, scaler, fmt), alt=plain(scaling_loss_scaling.takeaway(run)), key="floats:followed")
     sentence_place, step_place = st.columns([6, 1], vertical_alignment="bottom")
     with step_place, show.errors_under(inputs):
-        step = min(_count(inputs, "step", "Step shown", "1", 1, limit("scaled_steps")), course.steps)
+        step = min(inputs.count("step", "Step shown", "1", 1, limit("scaled_steps")), course.steps)
     with sentence_place:
         show.takeaway(scaling_loss_scaling.at_step(run, step))
-    alt = _plain(scaling_loss_scaling.at_step(run, step))
+    alt = plain(scaling_loss_scaling.at_step(run, step))
     show.chart(_histogram(course, scaler, fmt, step), alt=alt, key="floats:gradients")
     show.note(f"A cross in the first picture marks a skipped step. {scaling_loss_scaling.best_line(run, step)}")
     show.how(
@@ -105,16 +104,16 @@ def fp8_scaling(inputs: FloatInputs) -> None:
         rule = _RULES[inputs.ask(choice("how", "Scale", list(_RULES), RULES["delayed"].title, few=True))]
     with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
         fmt = FORMATS[inputs.ask(choice("qto", "Kept in", _FP8, "fp8_e5m2", few=True))]
-        length = _count(inputs, "hist", "History", "16", 1, limit("scaled_steps"), HISTORY_HELP)
+        length = inputs.count("hist", "History", "16", 1, limit("scaled_steps"), HISTORY_HELP)
         which: Any = inputs.ask(choice("which", "of which", list(ALGORITHMS), "max", few=True))
-        margin = _count(inputs, "margin", "Margin", "0", 0, 16, MARGIN_HELP)
+        margin = inputs.count("margin", "Margin", "0", 0, 16, MARGIN_HELP)
     course = _course(inputs, "q")
     recipe = Recipe(rule, length, which, margin)
     run = scaling_fp8_scaling.fit(course, recipe, fmt)
     with head:
         show.takeaway(scaling_fp8_scaling.takeaway(run))
     inputs.presets("Recipes", FP8, into=head, key="recipes")
-    show.chart(_fitted(course, recipe, fmt), alt=_plain(scaling_fp8_scaling.takeaway(run)), key="floats:fitted")
+    show.chart(_fitted(course, recipe, fmt), alt=plain(scaling_fp8_scaling.takeaway(run)), key="floats:fitted")
     marks = "amax is the largest magnitude of a step; a cross marks a step that saturates."
     show.note(f"{marks} {scaling_fp8_scaling.scale_line(run)}")
     show.how(lambda: scaling_fp8_scaling.explain(run), key="floats:fp8:how", notes=scaling_loss_scaling.model_notes())
@@ -124,14 +123,14 @@ def _course(inputs: FloatInputs, prefix: str) -> Course:
     """The gradients that a panel is about; each panel has its own, under names with its prefix."""
     base = Course()
 
-    def number(name: str, label: str, default: float, low: float, high: float, help: str = "") -> float:
-        return inputs.ask(quantity(prefix + name, label, f"{default:g}", "number", low=low, high=high, help=help))
+    def number(name: str, label: str, default: float, low: float, high: float, help: str) -> float:
+        return inputs.number(prefix + name, label, f"{default:g}", low, high, help)
 
     slot = show.slot()
     with show.errors_under(inputs):
         fields = st.columns(_WIDTHS, gap="small")
         with fields[0]:
-            steps = _count(inputs, f"{prefix}n", "Steps", f"{base.steps}", 2, limit("scaled_steps"))
+            steps = inputs.count(f"{prefix}n", "Steps", f"{base.steps}", 2, limit("scaled_steps"))
         with fields[1]:
             first = number("med", "First median, log₂", base.first, -60, 20, POWER_HELP)
         with fields[2]:
@@ -141,17 +140,13 @@ def _course(inputs: FloatInputs, prefix: str) -> Course:
         with fields[4]:
             spike = number("spike", "Spike, log₂", base.spike, 0, 40, SPIKE_HELP)
         with fields[5]:
-            count = _count(inputs, f"{prefix}many", "Gradients", "1M", 1_000, 1e12, COUNT_HELP)
+            count = inputs.count(f"{prefix}many", "Gradients", "1M", 1_000, 1e12, COUNT_HELP)
         with fields[6]:
-            seed = _count(inputs, f"{prefix}seed", "Seed", f"{base.seed}", 0, _MOST_SEED)
+            seed = inputs.count(f"{prefix}seed", "Seed", f"{base.seed}", 0, _MOST_SEED)
     course = Course(steps, first, last, spread, spike, count, seed)
     with slot:
         show.note(scaling_loss_scaling.course_line(course))
     return course
-
-
-def _count(inputs: FloatInputs, name: str, label: str, default: str, low: float, high: float, help: str = "") -> int:
-    return int(inputs.ask(quantity(name, label, default, "count", low=low, high=high, whole=True, help=help)))
 
 
 @lru_cache(maxsize=32)
@@ -178,7 +173,3 @@ def _typed_power(inputs: FloatInputs, power: int) -> None:
 
     st.session_state[key] = power
     st.number_input("or its log₂", 0, _MOST_POWER, key=key, on_change=take, width=110)
-
-
-def _plain(text: str) -> str:
-    return text.replace("**", "")

@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import fields
-from core.fields import choice, quantity
+from core.fields import choice
 from core.floats import block_example
 from core.floats.arithmetic import accumulation
 from core.floats.arithmetic import series as sums_of
@@ -17,6 +17,7 @@ from core.floats.blocks import BLOCK_FORMATS, SCALE_RULES, BlockFormat
 from core.floats.formats import FORMATS, FloatFormat, FormatError
 from core.limits import limit
 from core.views.floats.charts import accumulation as accumulation_figure
+from core.wording import plain
 from pages.common import show
 from pages.common.components import component
 from pages.common.figures import wire
@@ -29,7 +30,6 @@ from pages.floats.scaling import fp8_scaling, loss_scaling
 _BLOCK = "floats:block"
 _SEEN, _ANSWERED = "floats:block:seen", "floats:block:seq"
 _VALUE_FIELDS = ("vals", "out", "own")
-_RULE_HEADINGS = tuple(rule.short for rule in SCALE_RULES.values())
 _RULES = {rule.title: name for name, rule in SCALE_RULES.items()}
 _OWN = fields.text(
     "own",
@@ -93,27 +93,21 @@ def accumulating(inputs: FloatInputs) -> None:
 def adding(inputs: FloatInputs, head: DeltaGenerator) -> None:
     """Add a small number many times."""
     with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
-        start = inputs.ask(quantity("start", "Start", "1", "number", low=-_LARGEST_TERM, high=_LARGEST_TERM))
-        addend = inputs.ask(
-            quantity("add", "Add", "0.001", "number", low=-_LARGEST_TERM, high=_LARGEST_TERM, help=ADD_HELP)
-        )
-        times = int(inputs.ask(quantity("times", "Times", "1000", "count", low=1, high=limit("additions"), whole=True)))
+        start = inputs.number("start", "Start", "1", -_LARGEST_TERM, _LARGEST_TERM)
+        addend = inputs.number("add", "Add", "0.001", -_LARGEST_TERM, _LARGEST_TERM, ADD_HELP)
+        times = inputs.count("times", "Times", "1000", 1, limit("additions"))
         fmt = FORMATS[inputs.ask(choice("sum", "Sum kept in", _SUMS, "bf16", few=True))]
+    text = accumulation.takeaway(start, addend, times, fmt)
     with head:
-        show.takeaway(accumulation.takeaway(start, addend, times, fmt))
+        show.takeaway(text)
     inputs.presets("Sums", ADDING, into=head, key="adding")
     show.chart(
         _sums(start, addend, times, fmt),
-        alt=f"Sum against additions in {fmt.title}: "
-        f"{accumulation.takeaway(start, addend, times, fmt).replace('**', '')}",
+        alt=f"Sum against additions in {fmt.title}: {plain(text)}",
         key="floats:adding",
     )
     show.small_table(
-        (
-            show.Column("Sum kept in"),
-            *(show.Column(name, numeric=True) for name in ("ties to even", "ties away", "to zero", "up", "down")),
-            show.Column("stochastic", numeric=True),
-        ),
+        ("Sum kept in", "ties to even", "ties away", "to zero", "up", "down", "stochastic"),
         [[two_lines(*cell) for cell in row] for row in accumulation.table(start, addend, times)],
         caption=accumulation.of_what(start, addend, times) + " Stochastic: mean and deviation of "
         f"{accumulation.REPLICAS} sums, which walk "
@@ -127,9 +121,9 @@ def series(inputs: FloatInputs, head: DeltaGenerator) -> None:
     """Add a typed series in several orders."""
     with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
         text: str = inputs.ask(_SERIES)
-        count = int(inputs.ask(quantity("sn", "Terms", "100k", "count", low=2, high=limit("series_terms"), whole=True)))
+        count = inputs.count("sn", "Terms", "100k", 2, limit("series_terms"))
         name: str = inputs.ask(choice("sfmt", "Kept in", [*sums_of.DTYPES, "tf32", _CHOSEN], "bf16"))
-        size = int(inputs.ask(quantity("sblk", "Block", "128", "count", low=2, high=65_536, whole=True)))
+        size = inputs.count("sblk", "Block", "128", 2, 65_536)
     fmt = inputs.chosen() if name == _CHOSEN else FORMATS[name]
     try:
         exact, rows = sums_of.orders(text, count, fmt, size)
@@ -139,15 +133,14 @@ def series(inputs: FloatInputs, head: DeltaGenerator) -> None:
     with head:
         show.takeaway(sums_of.takeaway(text, count, fmt, size))
     inputs.presets("Series", SERIES, into=head, key="adding")
-    columns = (show.Column("Order"), show.Column("Sum", numeric=True), show.Column("Off by", numeric=True))
     shown = [
         *((row.name, sums_of.number(row.value), sums_of.off(row), row.how) for row in rows),
         ("exactly", sums_of.number(exact), "", "the terms as typed, rounded once"),
     ]
     if projecting():
-        show.small_table(columns, [row[:3] for row in shown])
+        show.small_table(("Order", "Sum", "Off by"), [row[:3] for row in shown])
     else:
-        show.small_table((*columns, show.Column("How")), shown)
+        show.small_table(("Order", "Sum", "Off by", show.Column("How")), shown)
     show.source(sums_of.DEEPSEEK)
 
 
@@ -169,7 +162,7 @@ def blocks(inputs: FloatInputs) -> None:
         titles = [SCALE_RULES[name].title for name in fmt.scale_rules]
         rule: Any = _RULES[inputs.ask(choice("rule", "Scale rule", titles, titles[0], few=True))]
         source: Any = inputs.ask(choice("vals", "Values", list(block_example.DISTRIBUTIONS), "one outlier", few=True))
-        outlier = inputs.ask(quantity("out", "Outlier", f"{block_example.OUTLIER:g}", "number", low=0.0, high=1e6))
+        outlier = inputs.number("out", "Outlier", f"{block_example.OUTLIER:g}", 0.0, 1e6)
     own_row = st.container(horizontal=True, vertical_alignment="bottom")
     with own_row:
         text = inputs.ask(_OWN)
@@ -217,11 +210,7 @@ def blocks(inputs: FloatInputs) -> None:
     )
     show.note(block_example.scale_line(done))
     show.small_table(
-        (
-            show.Column("Block format"),
-            show.Column("Bits each", numeric=True),
-            *(show.Column(title, numeric=True) for title in _RULE_HEADINGS),
-        ),
+        ("Block format", "Bits each", *(rule.short for rule in SCALE_RULES.values())),
         [[two_lines(*cell) for cell in row] for row in block_example.table(values)],
         caption="The same values in every block format under every scale rule: SQNR (6 dB are one bit), mean squared "
         "error, clipped elements.",

@@ -58,7 +58,7 @@ def linear(inputs: Inputs) -> None:
         show.takeaway(text.two_layers(model))
     inputs.presets("Sizes", SIZES, into=head, key="sizes")
     show.small_table(
-        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(text.PER_WEIGHT)],
+        text.PER_WEIGHT,
         [[show.remarked(*cell) if cell[1] else cell[0] for cell in row] for row in text.per_weight(model)],
         caption="FLOPs of one weight for each row of x",
     )

@@ -115,21 +115,21 @@ def _slide(claims: Sequence[Claim], by_claim: Mapping[str, Finding]) -> None:
     if len(claims) == 1:
         (claim,) = claims
         show.answer(f"{by_claim[claim.id].value.rstrip('.')}: **{claim.verdict}**.")
-        columns = [show.Column(name) for name in ("The lecture", "Verdict")]
-        show.small_table(columns, [(show.remarked(claim.text, claim.remark), _verdict(claim))])
+        row = (show.remarked(claim.text, claim.remark), _verdict(claim))
+        show.small_table(("The lecture", "Verdict"), [row], words=None)
         return
     show.answer(summary(claims))
     if len(claims) <= _NAMED:
-        columns = [show.Column(name) for name in ("No.", "Claim", "Verdict")]
-        show.small_table(columns, [(claim.number, claim.name, _verdict(claim)) for claim in claims])
+        rows = [(claim.number, claim.name, _verdict(claim)) for claim in claims]
+        show.small_table(("No.", "Claim", "Verdict"), rows, words=None)
         return
-    rows: list[tuple[str, show.Html]] = []
+    topics: list[tuple[str, show.Html]] = []
     for group in GROUPS:
         of_group = [claim for claim in claims if claim.group == group]
         words = (show.badge(f"{one.number} {_SIGNS.get(one.verdict, '✓')}", ROLE[one.verdict]) for one in of_group)
         if of_group:
-            rows.append((group, show.Html(" ".join(words))))
-    show.small_table([show.Column("Topic"), show.Column("Claims: ✓ stands, ! needs care")], rows)
+            topics.append((group, show.Html(" ".join(words))))
+    show.small_table(("Topic", "Claims: ✓ stands, ! needs care"), topics, words=None)
 
 
 def _verdict(claim: Claim) -> show.Html:
@@ -152,11 +152,7 @@ def _answer(claims: Sequence[Claim]) -> None:
         show.note("In short; a topic, a verdict or a claim alone shows each statement, where it stands and the remark.")
     with st.container(key="l_brief" if brief else "l_whole"):
         show.small_table(
-            [
-                show.Column("No."),
-                show.Column("Claim", whole=brief),
-                *(show.Column(name) for name in ("Recomputed now", "Verdict", "Try it")),
-            ],
+            ("No.", show.Column("Claim", whole=brief), "Recomputed now", "Verdict", "Try it"),
             [
                 (
                     claim.number,

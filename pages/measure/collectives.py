@@ -9,7 +9,6 @@ import streamlit as st
 from core.benchmark.collectives import Collectives
 from core.benchmark.nccl_tests import command, read_output
 from core.benchmark.record import Record
-from core.limits import limit
 from core.planning.form.measured_rates import promised, with_measured_links
 from core.store.errors import StoreError
 from core.store.locations import opened
@@ -18,9 +17,10 @@ from core.views.collectives import charts, text
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
+from pages.common.widgets import bring_text
 from pages.measure.panels import offered
 
-_FILE, _TEXT, _WRONG, _SHOWN, _READ = (f"device:links:{item}" for item in ("file", "text", "wrong", "shown", "read"))
+_WRONG, _SHOWN, _READ = (f"device:links:{item}" for item in ("wrong", "shown", "read"))
 
 
 def several(inputs: Inputs, record: Record | None) -> None:
@@ -42,12 +42,7 @@ def several(inputs: Inputs, record: Record | None) -> None:
         "In the folder of nccl-tests (github.com/NVIDIA/nccl-tests), built with “make”"
         + (", and for several nodes with “make MPI=1”." if nodes > 1 else ".")
     )
-    most = limit("upload_bytes")
-    st.text_area("Paste its output", key=_TEXT, height=120, max_chars=most, on_change=_pasted)
-    st.file_uploader(
-        "Or bring in its nccl-tests.txt", type=["txt", "log"], max_upload_size=most >> 20, key=_FILE,
-        on_change=_uploaded,
-    )  # fmt: skip
+    bring_text("Paste its output", "Or bring in its nccl-tests.txt", ("txt", "log"), _bring, key="device:links")
     listing = _chosen()
     if wrong := st.session_state.get(_WRONG):
         show.error(wrong)
@@ -62,7 +57,7 @@ def _describe(result: Collectives, record: Record | None) -> None:
     show.takeaway(sentence)
     show.note(detail)
     show.chart(charts.bandwidths(result, TOKENS, link), alt=text.chart_alt(result, link), key="device:links:chart")
-    columns = [show.Column(name, numeric=i > 0, whole=i == 0) for i, name in enumerate(text.HEADINGS)]
+    columns = [show.Column(text.HEADINGS[0], whole=True), *text.HEADINGS[1:]]
     show.small_table(columns, text.rows(result, result.largest.values()), caption=text.CAPTION)
     for remark in text.remarks(result):
         show.note(remark)
@@ -106,18 +101,10 @@ def _result(wanted: str) -> Collectives | None:
     return result
 
 
-def _pasted() -> None:
-    if output := st.session_state.get(_TEXT):
-        _bring(output)
-
-
-def _uploaded() -> None:
-    if (file := st.session_state.get(_FILE)) is not None:
-        _bring(file.getvalue().decode("utf-8", "replace"))
-
-
 def _bring(output: str) -> None:
     """Read the output of nccl-tests, and keep what it says."""
+    if not output:
+        return
     st.session_state.pop(_WRONG, None)
     try:
         result = read_output(output, datetime.now(UTC).date())

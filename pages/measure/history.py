@@ -18,8 +18,6 @@ from core.store.measured import StoredMeasurement, seen_from
 from core.views.benchmark import history
 from core.views.benchmark.plain_text import in_sentences
 from pages.common import show
-from pages.common.inputs import Inputs
-from pages.measure.panels import table
 from pages.measure.running import measurement_writer
 
 _FRESH_S = 15.0
@@ -63,7 +61,7 @@ def unsaved() -> None:
         show.error(why)
 
 
-def past(inputs: Inputs, record: Record | None) -> None:
+def past(record: Record | None) -> None:
     """Every measurement, which of them is shown, and two of them beside each other."""
     unreadable = [measurement for measurement in stored_measurements() if measurement.record is None]
     result = records()
@@ -75,7 +73,7 @@ def past(inputs: Inputs, record: Record | None) -> None:
     names = {record.id: history.named(record) for record in result}
     ids = list(names)
     rows = [[show.typed(cell) for cell in row] for row in history.rows(result)]
-    table(history.HEADINGS, rows, "The newest first; times in UTC.", words=len(history.HEADINGS))
+    show.small_table(history.HEADINGS, rows, caption="The newest first; times in UTC.", words=None)
     choice, gone = st.columns([5.2, 1], vertical_alignment="bottom")
     here = ids.index(record.id) if record is not None and record.id in ids else None
     with choice:
@@ -101,7 +99,7 @@ def past(inputs: Inputs, record: Record | None) -> None:
         show.error(doubt)
     if rows := history.compared(other, record):
         caption = f"First, compared with: {history.named(other)}. Second, shown: {history.named(record)}."
-        table(("What", "First", "Second", "Second: times as fast"), rows, caption)
+        show.small_table(("What", "First", "Second", "Second: times as fast"), rows, caption=caption)
 
 
 def _remove(id: str) -> None:
@@ -124,7 +122,7 @@ def _show(id: str) -> None:
     st.session_state.pop(_CHOICE, None)
 
 
-def files(inputs: Inputs, record: Record | None) -> None:
+def files(record: Record | None) -> None:
     """The measurement shown as a file, and one of another machine."""
     if record is not None:
         st.download_button(

@@ -114,13 +114,14 @@ def page() -> None:
         else:
             show.answer(*state.invitation(here, choice, wanted, expected_s(wanted)))
             show.note(state.machine_line(here))
-            panels.table(state.STEPS, state.steps(items(wanted), expected_s(wanted)), "What will happen", words=2)
+            steps = state.steps(items(wanted), expected_s(wanted))
+            show.small_table(state.STEPS, steps, caption="What will happen", words=None)
     content = {
         "roof": lambda: panels.roof(panels.supplemented(record, everything)) if record else show.note(_NOTHING),
         "every": lambda: panels.every(record) if record else show.note(_NOTHING),
-        "past": lambda: history.past(inputs, record),
+        "past": lambda: history.past(record),
         "several": lambda: collectives.several(inputs, record),
-        "file": lambda: history.files(inputs, original),
+        "file": lambda: history.files(original),
     }
     for field in PANELS:
         with inputs.panel(field.id, field.label) as panel:

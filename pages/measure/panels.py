@@ -19,12 +19,6 @@ from pages.common.registry import COMPUTE, PARALLEL
 from pages.common.theme import TOKENS
 
 MATMUL_CAPTION = "Each dtype at the square where it is fastest; the error is relative to a float64 product."
-_WORDS = ("What", "Of", "Error")
-
-
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]], caption: str, words: int = 1) -> None:
-    """A table whose first ``words`` columns are words, and the others figures."""
-    show.small_table([show.Column(h, numeric=i >= words) for i, h in enumerate(headings)], rows, caption=caption)
 
 
 def matmuls(record: Record, *, key: str) -> None:
@@ -41,7 +35,7 @@ def matmuls(record: Record, *, key: str) -> None:
         with show.question("How does the rate grow with the size?"):
             show.chart(charts.curves(record, TOKENS), alt=charts.curves_alt(record), key=f"{key}:curves")
     if matmul.bests(record):
-        table(matmul.headings(record), matmul.rows(record), MATMUL_CAPTION)
+        show.small_table(matmul.headings(record), matmul.rows(record), caption=MATMUL_CAPTION)
     for remark in matmul.remarks(record):
         show.note(remark)
 
@@ -65,7 +59,7 @@ def kind(record: Record, which: Kind, *, led: bool = False) -> None:
                 _layer(record)
             with show.fold("In numbers", key=f"device:{which}:numbers") as numbers:
                 if numbers.open:
-                    table(others.headings(points), others.rows(points), "", words=2)
+                    show.small_table(others.headings(points), others.rows(points), words=2)
         for remark in others.refusals(record, which):
             show.note(remark)
 
@@ -85,11 +79,8 @@ def roof(record: Record) -> None:
     drawn = roofline.picture(record, measured, sheet, TOKENS)
     show.chart(drawn, alt=roofline.takeaway(record, measured, sheet).replace("**", ""), key="device:roof")
     if rows := roofline.rows(record, measured):
-        table(
-            roofline.HEADINGS,
-            rows,
-            "Each operand read once and each result written once; above 100 % a cache holds them.",
-        )
+        caption = "Each operand read once and each result written once; above 100 % a cache holds them."
+        show.small_table(roofline.HEADINGS, rows, caption=caption)
     show.how(roofline.explanations(record, measured), key="device:roof:how", label="How the roofline is computed")
 
 
@@ -111,7 +102,7 @@ def supplemented(record: Record, others: Sequence[Record]) -> Record:
 def every(record: Record) -> None:
     """Every matmul, squares and shapes."""
     if points := common.of_kind(record, "matmul"):
-        table(others.headings(points), others.rows(points), "In the order of measuring.", words=2)
+        show.small_table(others.headings(points), others.rows(points), caption="In the order of measuring.", words=2)
     else:
         show.note("No matmul is part of this measurement.")
 
@@ -144,10 +135,10 @@ def _layer(record: Record) -> None:
     """What was predicted of each step that was timed."""
     measurements, why = predicted_against_measured(record)
     if measurements:
-        table(
+        show.small_table(
             HEADINGS,
             [measured.cells for measured in measurements],
-            "Predicted by the rates measured here, else by the datasheet.",
+            caption="Predicted by the rates measured here, else by the datasheet.",
         )
     elif why:
         show.note(why)

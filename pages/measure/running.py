@@ -55,7 +55,7 @@ def say_why_not() -> None:
 def own_snapshot(runner: Runner) -> Snapshot | None:
     """This visitor's measurement, as long as it waits or runs."""
     own = runner.own(visitor())
-    return own if own is not None and own.record.stage in ("queued", "running") else None
+    return own if _under_way(own) else None
 
 
 def live(runner: Runner) -> bool:
@@ -66,21 +66,12 @@ def live(runner: Runner) -> bool:
     running, own = runner.latest(), own_snapshot(runner)
     if (running is None or not running.running) and own is None:
         return False
-    watched = {
-        snapshot.id
-        for snapshot in (running, own)
-        if snapshot is not None and snapshot.record.stage in ("queued", "running")
-    }
+    watched = _under_way(running, own)
 
     @st.fragment(run_every=1)
     def look() -> None:
         now, waiting = runner.latest(), own_snapshot(runner)
-        parts = {
-            snapshot.id
-            for snapshot in (now, waiting)
-            if snapshot is not None and snapshot.record.stage in ("queued", "running")
-        }
-        if parts != watched:
+        if _under_way(now, waiting) != watched:
             st.rerun()
         if now is not None and now.running:
             _running(runner, now, own=waiting is not None and waiting.id == now.id)
@@ -89,6 +80,10 @@ def live(runner: Runner) -> bool:
 
     look()
     return True
+
+
+def _under_way(*snapshots: Snapshot | None) -> set[str]:
+    return {one.id for one in snapshots if one is not None and one.record.stage in ("queued", "running")}
 
 
 def _running(runner: Runner, now: Snapshot, *, own: bool) -> None:

@@ -7,21 +7,20 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core.store.locations import opened
-from core.store.plans import PlanPage, SavedPlan
+from core.store.plans import SavedPlan
 from core.views.common.markup import markdown_text
 from core.views.store import text as store_text
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL, SAVED
+from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL, SAVED, PageSpec
 from pages.common.saving import link_to, put_several, refusals
 from pages.saved.form import ARCHIVED, FORM, PAGE, PER_PAGE, PLAN, SEARCH, TAGS
 from pages.saved.plan import about, messages
 
 _COLUMNS = (
-    show.Column("Plan"),
-    show.Column("Whole run", numeric=True),
-    show.Column("Rent", numeric=True),
-    show.Column("Accelerators", numeric=True),
+    "Whole run",
+    "Rent",
+    "Accelerators",
     show.Column("Tags"),
     show.Column("Saved by"),
     show.Column("Changed", whole=True),
@@ -58,44 +57,26 @@ def _ask(inputs: Inputs, tags: Sequence[str]) -> None:
         )
 
 
-def _list(plans: PlanPage) -> None:
-    """The plans of this page of the list."""
+def _list(plans: Sequence[SavedPlan], heading: str, page: PageSpec, said: str) -> None:
+    """The plans of this page of the list, or the last calendars. page: where a name opens."""
 
     def result(plan: SavedPlan, name: str) -> show.Html:
-        now = store_text.since(plan)
+        now = {} if plan.entry.kind == "calendar" else store_text.since(plan)
         return show.typed(store_text.result(plan, name), f"now {now[name][1]}" if name in now else "")
 
     show.small_table(
-        _COLUMNS,
+        (heading, *_COLUMNS),
         [
             [
-                show.Html(link_to(COMPUTE, plan, plan.entry.name) + show.typed("", store_text.remark(plan))),
+                show.Html(link_to(page, plan, plan.entry.name) + show.typed("", store_text.remark(plan))),
                 *(result(plan, item) for item in ("days", "dollars", "accelerators")),
-                show.typed(", ".join(plan.tags)),
-                show.typed(plan.owner),
-                store_text.moment(plan.changed),
-            ]
-            for plan in plans.plans
-        ],
-        caption="Each name opens its plan on Compute budget. Results are those of when it was saved",
-    )
-
-
-def _calendars(plans: Sequence[SavedPlan]) -> None:
-    """Saved calendars of several runs, the last ones."""
-    show.small_table(
-        [show.Column("Calendar"), *_COLUMNS[1:]],
-        [
-            [
-                show.Html(link_to(CALENDAR, plan, plan.entry.name) + show.typed("", store_text.remark(plan))),
-                *(show.typed(store_text.result(plan, item)) for item in ("days", "dollars", "accelerators")),
                 show.typed(", ".join(plan.tags)),
                 show.typed(plan.owner),
                 store_text.moment(plan.changed),
             ]
             for plan in plans
         ],
-        caption="Each name opens its calendar. Results are those of when it was saved: days from its start to its end",
+        caption=f"Each name opens its {said}",
     )
 
 
@@ -154,13 +135,15 @@ def _answer(inputs: Inputs) -> None:
         show.answer(store_text.counted(result, text, tags, archived=archived))
     if result.plans:
         with st.container(key="saved_list"), show.guarded("The list"):
-            _list(result)
+            said = "plan on Compute budget. Results are those of when it was saved"
+            _list(result.plans, "Plan", COMPUTE, said)
         _turn(inputs, result.total)
         if len(result.plans) > 1:
             put_several(inputs, "Compare several", lambda: result.plans)
     if calendars:
         with show.guarded("The calendars"):
-            _calendars(calendars)
+            said = "calendar. Results are those of when it was saved: days from its start to its end"
+            _list(calendars, "Calendar", CALENDAR, said)
     if result.plans or calendars or v[PLAN.id]:
         _choose(inputs, [*result.plans, *calendars])
     show.note(f"Saved plans are kept in `{store.where}`.")

@@ -30,60 +30,41 @@ _SAID, _UNDO, _WRONG, _MINE = "saved:said", "saved:undo", "saved:wrong", "saved:
 def messages(inputs: Inputs) -> None:
     """What came of the last click, once, with the way back from an archived plan."""
     if text := st.session_state.pop(_SAID, ""):
-        show.paragraph(text)
+        show.note(show.typed(text))
     if wrong := st.session_state.pop(_WRONG, ""):
         show.error(wrong)
     if archived := st.session_state.get(_UNDO):
         with st.container(horizontal=True, vertical_alignment="center"):
-            show.paragraph(f"“{archived.entry.name}” is archived.")
+            show.note(show.typed(f"“{archived.entry.name}” is archived."))
             st.button("Undo", key=inputs.key("undo"), on_click=_do, args=(partial(_restore, inputs, archived.id),))
 
 
 def about(inputs: Inputs, plan: SavedPlan) -> None:
-    """All about one plan."""
-    if plan.entry.kind == "calendar":
-        _calendar(inputs, plan)
-        return
-    item = compare_plan(plan.entry)
-    with show.question(plan_name(item)):
-        show.takeaway(store_text.answered(item))
+    """All about one plan or calendar: what it comes to, what can be done with it, what is kept, and its history."""
+    calendar = plan.entry.kind == "calendar"
+    item = None if calendar else compare_plan(plan.entry)
+    with show.question(plan_name(item) if item else plan.entry.name):
+        show.takeaway(store_text.answered(item) if item else store_text.calendar(plan))
         comments = _comments_of(plan)
-        show.paragraph(f"{store_text.state(plan)}{store_text.comments(len(comments))}.")
+        show.note(show.typed(f"{store_text.state(plan)}{store_text.comments(len(comments))}."))
         for line in plan.problems:
             show.error(line)
-        if moved := store_text.since(plan):
+        if item and (moved := store_text.since(plan)):
             show.note("Data or formulas have changed since it was saved:")
-            columns = [show.Column("Result"), show.Column("When saved", numeric=True), show.Column("Now", numeric=True)]
-            show.small_table(columns, [(KEPT_AS[name], *both) for name, both in moved.items()])
-        links = " · ".join(link_to(page, plan) for page in (COMPUTE, MEMORY, PARALLEL))
-        show.paragraph("Open on", show.Html(links))
-        _kept(inputs, plan, comments)
-
-
-def _calendar(inputs: Inputs, plan: SavedPlan) -> None:
-    """All about one calendar."""
-    with show.question(plan.entry.name):
-        show.takeaway(store_text.calendar(plan))
-        comments = _comments_of(plan)
-        show.paragraph(f"{store_text.state(plan)}{store_text.comments(len(comments))}.")
-        for line in plan.problems:
-            show.error(line)
-        show.paragraph("Open on", show.Html(link_to(CALENDAR, plan)))
-        _kept(inputs, plan, comments)
-
-
-def _kept(inputs: Inputs, plan: SavedPlan, comments: tuple[Comment, ...]) -> None:
-    """What can be done with a plan or calendar, what is kept about it, and its history."""
-    _buttons(inputs, plan)
-    if not plan.archived:
-        _details(inputs, plan)
-    with show.fold("Comments", key=f"saved:comments:{plan.id}", icon=":material/comment:") as opened_:
-        if opened_.open:
-            _comments(inputs, plan, comments)
-    with show.fold("Change history", key=f"saved:history:{plan.id}", icon=":material/history:") as opened_:
-        if opened_.open:
-            with refusals():
-                _history(inputs, plan)
+            rows = [(KEPT_AS[name], *both) for name, both in moved.items()]
+            show.small_table(("Result", "When saved", "Now"), rows)
+        links = (link_to(page, plan) for page in ((CALENDAR,) if calendar else (COMPUTE, MEMORY, PARALLEL)))
+        show.note("Open on", show.Html(" · ".join(links)))
+        _buttons(inputs, plan)
+        if not plan.archived:
+            _details(inputs, plan)
+        with show.fold("Comments", key=f"saved:comments:{plan.id}", icon=":material/comment:") as opened_:
+            if opened_.open:
+                _comments(inputs, plan, comments)
+        with show.fold("Change history", key=f"saved:history:{plan.id}", icon=":material/history:") as opened_:
+            if opened_.open:
+                with refusals():
+                    _history(inputs, plan)
 
 
 def _buttons(inputs: Inputs, plan: SavedPlan) -> None:
@@ -151,9 +132,9 @@ def _comments(inputs: Inputs, plan: SavedPlan, comments: tuple[Comment, ...]) ->
     for item in comments:
         with st.container(horizontal=True, vertical_alignment="top"):
             with st.container(gap=None):
-                show.paragraph(f"{store_text.comment(item)}:")
+                show.note(show.typed(f"{store_text.comment(item)}:"))
                 for line in item.text.splitlines():
-                    show.paragraph(line)
+                    show.note(show.typed(line))
             act = partial(_do, partial(_remove_comment, item))
             st.button("Delete", key=inputs.key(f"uncomment_{item.id}"), type="tertiary", on_click=act)
     if plan.archived:
@@ -173,7 +154,7 @@ def _comments(inputs: Inputs, plan: SavedPlan, comments: tuple[Comment, ...]) ->
 def _history(inputs: Inputs, plan: SavedPlan) -> None:
     """All changes, and the way back to what the plan was before any of them."""
     history = opened().history(plan.id)
-    columns = [show.Column("Revision", numeric=True), show.Column("When", whole=True), show.Column("By")]
+    columns = (show.Column("Revision", numeric=True), show.Column("When", whole=True), "By", "What")
     rows = [
         [
             format_exact(change.revision),
@@ -183,7 +164,7 @@ def _history(inputs: Inputs, plan: SavedPlan) -> None:
         ]
         for change in history
     ]
-    show.small_table([*columns, show.Column("What")], rows)
+    show.small_table(columns, rows, words=None)
     earlier = [change.revision for change in history if change.revision < plan.revision]
     if plan.archived or not earlier:
         return
@@ -196,8 +177,8 @@ def _history(inputs: Inputs, plan: SavedPlan) -> None:
     calendar = plan.entry.kind == "calendar"
     show.takeaway(store_text.calendar(then) if calendar else store_text.answered(compare_plan(then.entry)))
     if differs := store_text.back_to(edits_between(then, plan)):
-        columns = [show.Column("Differs"), show.Column(f"Revision {revision}"), show.Column("Now")]
-        show.small_table(columns, [[show.typed(cell) for cell in row] for row in differs])
+        cells = [[show.typed(cell) for cell in row] for row in differs]
+        show.small_table(("Differs", f"Revision {revision}", "Now"), cells, words=None)
     act = partial(_do, partial(_go_back, plan, then))
     st.button(f"Restore revision {revision}", key=f"{key}_do", icon=":material/history:", on_click=act)
 

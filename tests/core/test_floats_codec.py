@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.floats.codec import classify, decode, decode_exact, encode, encode_exact, nan_payload, neighbour
+from core.floats.codec import classify, decode, decode_exact, encode, encode_exact, neighbour
 from core.floats.formats import FORMATS, FloatFormat, FormatError, Overflow
 from core.floats.rounding import ROUNDINGS
 from tests.core.floats_oracle import SMALL, all_codes, custom_formats, line, value_of
@@ -178,14 +178,6 @@ def test_codes_of_every_width_survive_the_round_trip(fmt: FloatFormat, code: int
         assert Fraction(value) == decode_exact(code, fmt) == value_of(code, fmt)
         if value:
             assert encode_exact(Fraction(value), fmt) == code
-
-
-def test_nan_payloads() -> None:
-    assert nan_payload(0x7E05, FORMATS["fp16"]) == 5
-    assert nan_payload(0x7C01, FORMATS["fp16"]) == 1  # signalling
-    assert nan_payload(0x7C00, FORMATS["fp16"]) is None  # infinity
-    assert nan_payload(0x7F, FORMATS["fp8_e4m3fn"]) is None
-    assert nan_payload(0x7FF8000000000123, FORMATS["fp64"]) == 0x123
 
 
 @pytest.mark.parametrize("name", ["tf32", "bf16"])

@@ -57,7 +57,7 @@ def test_derived_properties_equal_the_reference(fmt: FloatFormat) -> None:
     if fmt.inf_code is not None:
         assert [fmt.inf_code, fmt.inf_code | fmt.sign_mask] == [int(c, 16) for c in row["inf_codes"].split()]
     assert fmt.nan_codes == int(row["nan_code_count"])
-    assert fmt.has_zero == bool(int(row["has_zero"]))
+    assert fmt.zero == bool(int(row["has_zero"]))
     assert fmt.has_negative_zero == (row["signed_zero"] == "yes")
     assert fmt.finite_values == int(row["distinct_finite_values"])
     own = {"±inf": "infinity", "NaN": "nan", "saturate": "saturate"}

@@ -101,7 +101,7 @@ def test_evidence_scatter_shows_all_and_yours(measure: str) -> None:
     ]
     figure = evidence_scatter([*points, Point("yours", 7e10, 0.4, "", here=True)], measure, LIGHT)  # type: ignore[arg-type]
     assert sum(len(trace["x"]) for trace in figure["data"]) == len(points) + 1
-    assert all("<br>" in text for text in figure["data"][0]["text"])
+    assert all("<br>" in text for text in figure["data"][0]["hovertext"])
     go.Figure(figure)
 
 

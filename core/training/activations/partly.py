@@ -13,7 +13,6 @@ _ATTENTION = (
     *("queries", "keys", "values", "queries down", "keys and values down", "attention gate"),
     "state: first projection",
 )
-_NETWORK = ("feed-forward gate", "feed-forward up", "router", "shared experts gate", "shared experts up")
 
 _READERS: Mapping[str, tuple[str, ...]] = {
     "norm 1 output": _ATTENTION,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from core.planning.actuals.log import Array
 from core.planning.actuals.progress import Progress
 from core.units import format_count
-from core.views.common.chart import SANS, Figure, axis, label, layout
+from core.views.common.chart import SANS, Figure, axis, figure, label, marks, rule
 from core.views.common.palette import Palette
 from core.views.plan.charts import scale_for
 
@@ -37,7 +37,7 @@ def tokens_over_days(p: Progress, palette: Palette) -> Figure:
     trained = p.trained / scale.size
 
     def line(x: Array, y: Array, style: Figure, **more: object) -> Figure:
-        return {"type": "scatter", "mode": "lines", "x": x, "y": y, "line": style, "hoverinfo": "skip", **more}
+        return marks("lines", x, y, "", line=style, **more)
 
     data = [
         line(
@@ -96,22 +96,19 @@ def tokens_over_days(p: Progress, palette: Palette) -> Figure:
     ]
     if not math.isnan(p.deadline):
         shapes.append(
-            {"type": "line", "x0": p.deadline, "x1": p.deadline, "y0": 0, "y1": goal,
-             "line": {"color": palette.text, "width": 1.5}}
+            rule(x=p.deadline, line={"color": palette.text, "width": 1.5}, yref="y", y1=goal)
         )  # fmt: skip
         notes.append(
             label(palette, f"deadline, {format_count(p.deadline, 3)} days", x=p.deadline, y=0, yanchor="bottom",
                   xanchor="left" if p.deadline < 0.7 * reach else "right", xshift=5 if p.deadline < 0.7 * reach else -5)
         )  # fmt: skip
-    return {
-        "data": data,
-        "layout": layout(
-            palette,
-            height=340,
-            hovermode="closest",
-            shapes=shapes,
-            annotations=notes,
-            xaxis=axis(palette, "days since the job began", range=[0, reach]),
-            yaxis=axis(palette, scale.title, range=[0, max(goal, float(p.tokens.max()) / scale.size) * 1.1]),
-        ),
-    }
+    return figure(
+        palette,
+        data,
+        height=340,
+        hovermode="closest",
+        shapes=shapes,
+        annotations=notes,
+        xaxis=axis(palette, "days since the job began", range=[0, reach]),
+        yaxis=axis(palette, scale.title, range=[0, max(goal, float(p.tokens.max()) / scale.size) * 1.1]),
+    )

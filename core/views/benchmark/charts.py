@@ -13,7 +13,18 @@ from core.benchmark.programme import MISALIGNED
 from core.benchmark.record import Record
 from core.views.benchmark.common import rate_text, rate_ticks
 from core.views.benchmark.matmul import Bar
-from core.views.common.chart import MONO, SANS, Figure, apart, as_typed, axis, label, layout, marks, whiskers
+from core.views.common.chart import (
+    MONO,
+    Figure,
+    as_typed,
+    axis,
+    figure,
+    label,
+    lying_bars,
+    marks,
+    part_labels,
+    whiskers,
+)
 from core.views.common.palette import Palette
 
 _ROW_PX = 68
@@ -55,17 +66,14 @@ def rates(bars: Sequence[Bar], palette: Palette) -> Figure:
     rate, low, high, peak = np.array([(b.rate, b.low, b.high, b.peak) for b in bars]).T / scale
     done, known = ~np.isnan(rate), ~np.isnan(peak)
     data: list[Figure] = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "y": ys[done],
-            "x": rate[done],
-            "width": 0.44,
-            "marker": {"color": palette.compute_bound, "line": {"width": 0}},
-            "error_x": whiskers(low[done], rate[done], high[done], palette.text, thickness=1.5, width=5),
-            "hovertext": [_hover(bar) for bar in bars if not math.isnan(bar.rate)],
-            "hoverinfo": "text",
-        },
+        lying_bars(
+            rate[done],
+            ys[done],
+            [_hover(bar) for bar in bars if not math.isnan(bar.rate)],
+            width=0.44,
+            marker={"color": palette.compute_bound, "line": {"width": 0}},
+            error_x=whiskers(low[done], rate[done], high[done], palette.text, thickness=1.5, width=5),
+        ),
         *_others(bars, scale, palette),
         marks(
             "markers",
@@ -77,33 +85,31 @@ def rates(bars: Sequence[Bar], palette: Palette) -> Figure:
     ]
     texts = [text for y, bar in enumerate(bars) for text in _labels(palette, y, bar, scale, span, some=known.any())]
     ticks = [f"<b>{bar.dtype}</b>" + (f"<br>{bar.size}" if bar.size else "") for bar in bars]
-    return {
-        "data": data,
-        "layout": layout(
+    return figure(
+        palette,
+        data,
+        height=_ROW_PX * len(bars) + 48 + _TOOLS_PX,
+        xaxis=axis(
             palette,
-            height=_ROW_PX * len(bars) + 48 + _TOOLS_PX,
-            xaxis=axis(
-                palette,
-                f"achieved rate, {unit}" if values else "",
-                range=[0, span],
-                fixedrange=True,
-                showticklabels=bool(values),
-            ),
-            yaxis=axis(
-                palette,
-                "",
-                tickmode="array",
-                tickvals=ys,
-                ticktext=ticks,
-                range=[len(bars) - 0.5, -0.5],
-                fixedrange=True,
-                showgrid=False,
-                tickfont={"family": MONO, "size": 13, "color": palette.text},
-            ),
-            annotations=texts,
-            margin={"l": 8, "r": 8, "t": _TOOLS_PX, "b": 8},
+            f"achieved rate, {unit}" if values else "",
+            range=[0, span],
+            fixedrange=True,
+            showticklabels=bool(values),
         ),
-    }
+        yaxis=axis(
+            palette,
+            "",
+            tickmode="array",
+            tickvals=ys,
+            ticktext=ticks,
+            range=[len(bars) - 0.5, -0.5],
+            fixedrange=True,
+            showgrid=False,
+            tickfont={"family": MONO, "size": 13, "color": palette.text},
+        ),
+        annotations=texts,
+        margin={"l": 8, "r": 8, "t": _TOOLS_PX, "b": 8},
+    )
 
 
 def rates_key(bars: Sequence[Bar]) -> str:
@@ -141,11 +147,11 @@ def _labels(palette: Palette, y: int, bar: Bar, scale: float, span: float, *, so
     some: whether another row's peak is known, so that an unknown one must be said here.
     """
     left = {"y": y, "xanchor": "left", "align": "left"}
-    quiet = {"family": SANS, "size": 12, "color": palette.muted}
+    quiet = palette.muted
     peak = bar.peak / scale
     texts: list[Figure] = []
     if math.isnan(bar.rate):
-        texts.append(label(palette, as_typed(bar.note), x=0, xshift=8, **left) | {"font": quiet})
+        texts.append(label(palette, as_typed(bar.note), quiet, x=0, xshift=8, **left))
     else:
         end, colour = bar.high / scale, palette.text
         if bar.low / scale > _LABEL_SHARE * span:
@@ -154,12 +160,12 @@ def _labels(palette: Palette, y: int, bar: Bar, scale: float, span: float, *, so
             end = peak
         strong = {"family": MONO, "size": 14, "color": colour}
         message = f"<b>{rate_text(bar.rate)}</b>"
-        texts.append(label(palette, message, x=end, xshift=12, **left) | {"font": strong})
+        texts.append(label(palette, message, x=end, xshift=12, font=strong, **left))
         if some and math.isnan(peak):
-            texts.append(label(palette, "peak unknown", x=0, y=y + _UNDER, xshift=6, xanchor="left") | {"font": quiet})
+            texts.append(label(palette, "peak unknown", quiet, x=0, y=y + _UNDER, xshift=6, xanchor="left"))
     if not math.isnan(peak):
         text = f"peak {rate_text(bar.peak)}"
-        texts.append(label(palette, text, x=peak, y=y + _UNDER, xshift=5, xanchor="left") | {"font": quiet})
+        texts.append(label(palette, text, quiet, x=peak, y=y + _UNDER, xshift=5, xanchor="left"))
     return texts
 
 
@@ -170,7 +176,7 @@ def curves(record: Record, palette: Palette) -> Figure:
     """
     lines = [(dtype, result) for dtype in record.programme.dtypes if (result := squares(record.points, dtype))]
     data: list[Figure] = []
-    ends: list[tuple[str, float, float]] = []
+    ends: list[tuple[str, float]] = []
     for i, (dtype, result) in enumerate(lines):
         smooth = [p for p in result if p.shape[0] != MISALIGNED]
         for points, mode, symbol in (
@@ -179,40 +185,30 @@ def curves(record: Record, palette: Palette) -> Figure:
         ):
             if points:
                 data.append(_curve(dtype, points, mode, symbol, palette))
-        last = (smooth or list(result))[-1]
-        ends.append((dtype, float(last.shape[0]), last.rate))
+        ends.append((dtype, (smooth or list(result))[-1].rate))
     sizes = sorted({p.shape[0] for _, points in lines for p in points} - {MISALIGNED})
     rates = [p.rate for _, points in lines for p in points] or [1e9, 1e12]
     low = math.log10(min(rates))
     room = max(math.log10(max(rates)) - low, _LEAST_DECADES)
     ends_at = [low - 0.06 * room, low + 1.08 * room]
-    return {
-        "data": data,
-        "layout": layout(
+    return figure(
+        palette,
+        data,
+        height=_CURVES_PX,
+        hovermode="closest",
+        xaxis=axis(
             palette,
-            height=_CURVES_PX,
-            hovermode="closest",
-            xaxis=axis(
-                palette,
-                "n of square matrices",
-                type="log",
-                tickvals=sizes,
-                ticktext=[f"{n:,}" for n in sizes],
-                range=_padded(sizes),
-                fixedrange=True,
-            ),
-            yaxis=axis(
-                palette,
-                "achieved rate",
-                type="log",
-                range=ends_at,
-                fixedrange=True,
-                **rate_ticks(*ends_at),
-            ),
-            annotations=_line_ends(palette, ends, ends_at[0], 1.14 * room),
-            margin={"l": 8, "r": 96, "t": _TOOLS_PX, "b": 8},
+            "n of square matrices",
+            type="log",
+            tickvals=sizes,
+            ticktext=[f"{n:,}" for n in sizes],
+            range=_padded(sizes),
+            fixedrange=True,
         ),
-    }
+        yaxis=axis(palette, "achieved rate", type="log", range=ends_at, fixedrange=True, **rate_ticks(*ends_at)),
+        annotations=_line_ends(palette, ends, 1.14 * room),
+        margin={"l": 8, "r": 96, "t": _TOOLS_PX, "b": 8},
+    )
 
 
 def _curve(dtype: str, points: Sequence[Point], mode: str, symbol: str, palette: Palette) -> Figure:
@@ -232,26 +228,13 @@ def _padded(sizes: Sequence[int]) -> list[float]:
     return [math.log10(sizes[0]) - 0.06, math.log10(sizes[-1]) + 0.06] if sizes else [1.0, 4.0]
 
 
-def _line_ends(palette: Palette, ends: Sequence[tuple[str, float, float]], low: float, room: float) -> list[Figure]:
+def _line_ends(palette: Palette, ends: Sequence[tuple[str, float]], room: float) -> list[Figure]:
     """The name of each line at its end, moved apart where lines end close together."""
-    ordered = sorted(ends, key=lambda end: end[2])
-    inner = _CURVES_PX - _TOOLS_PX - 56
-    wanted = [(math.log10(rate) - low) / room * inner for _, _, rate in ordered]
-    places = apart(wanted, [15.0] * len(ordered))
-    return [
-        label(
-            palette,
-            f"<b>{dtype}</b>",
-            x=1,
-            xref="paper",
-            y=math.log10(rate),
-            yshift=at - want,
-            xshift=10,
-            xanchor="left",
-        )
-        | {"font": {"family": MONO, "size": 12, "color": palette.text}}
-        for (dtype, _, rate), want, at in zip(ordered, wanted, places, strict=True)
-    ]
+    place = {"x": 1, "xref": "paper", "xshift": 10, "xanchor": "left"}
+    font = {"family": MONO, "size": 12, "color": palette.text}
+    notes = [label(palette, f"<b>{dtype}</b>", y=math.log10(rate), font=font, **place) for dtype, rate in ends]
+    part_labels(notes, (_CURVES_PX - _TOOLS_PX - 56) / room, 15)
+    return notes
 
 
 def curves_alt(record: Record) -> str:

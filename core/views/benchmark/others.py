@@ -15,7 +15,7 @@ from core.formula import Explanation
 from core.units import format_bytes, format_duration, format_exact, format_quantity, significant
 from core.views.benchmark.common import bandwidth_text, of_kind, rate_text, subject
 from core.views.benchmark.matmul import error_text
-from core.views.common.chart import MONO, Figure, as_typed, axis, label, layout, marks, whiskers
+from core.views.common.chart import MONO, Figure, as_typed, axis, figure, label, marks, rule, whiskers
 from core.views.common.palette import Palette
 from core.wording import listed
 
@@ -170,26 +170,24 @@ def bandwidths(record: Record, palette: Palette) -> Figure:
     if not math.isnan(promised):
         line = {"color": palette.muted, "width": 1.5, "dash": "dash"}
         at = promised / scale
-        shapes.append({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": at, "y1": at, "line": line})
+        shapes.append(rule(y=at, line=line))
         text = f"datasheet {bandwidth_text(promised)}"
         figures.append(label(palette, text, x=1, xref="paper", xanchor="right", y=at, yanchor="bottom"))
-    return {
-        "data": [curve],
-        "layout": layout(
+    return figure(
+        palette,
+        [curve],
+        height=_HEIGHT,
+        xaxis=axis(
             palette,
-            height=_HEIGHT,
-            xaxis=axis(
-                palette,
-                "size of what is copied",
-                type="category",
-                fixedrange=True,
-                tickfont={"family": MONO, "size": 12, "color": palette.muted},
-            ),
-            yaxis=axis(palette, f"read and written, {unit}", rangemode="tozero", fixedrange=True),
-            annotations=figures,
-            shapes=shapes,
+            "size of what is copied",
+            type="category",
+            fixedrange=True,
+            tickfont={"family": MONO, "size": 12, "color": palette.muted},
         ),
-    }
+        yaxis=axis(palette, f"read and written, {unit}", rangemode="tozero", fixedrange=True),
+        annotations=figures,
+        shapes=shapes,
+    )
 
 
 def bandwidths_alt(record: Record) -> str:

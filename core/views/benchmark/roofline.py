@@ -18,7 +18,7 @@ from core.hardware.roofline import ridge_point
 from core.units import format_quantity
 from core.views.benchmark.common import bandwidth_text, of_kind, rate_text, rate_ticks, subject
 from core.views.benchmark.matmul import best_square
-from core.views.common.chart import SANS, Figure, apart, as_typed, axis, label, layout, marks
+from core.views.common.chart import Figure, as_typed, axis, figure, label, log_axis, marks, part_labels
 from core.views.common.palette import Palette
 from core.wording import listed
 
@@ -74,28 +74,19 @@ def picture(record: Record, roof: Roof, sheet: Roof, palette: Palette) -> Figure
         if some:
             data.append(_dots(some, symbol, colour, palette))
     width = y_range[1] - y_range[0]
-    return {
-        "data": data,
-        "layout": layout(
-            palette,
-            height=_HEIGHT,
-            hovermode="closest",
-            xaxis=axis(
-                palette,
-                "FLOPs per byte of memory traffic",
-                type="log",
-                range=[math.log10(low / 2), math.log10(high * 2)],
-                fixedrange=True,
-                dtick=1,
-            ),
-            yaxis=axis(palette, "achieved rate", type="log", range=y_range, fixedrange=True, **rate_ticks(*y_range)),
-            annotations=[
-                *_regions(palette, ridge, low / 2, high * 2, y_range[0]),
-                *_roofs(palette, roof, high * 2),
-                *_names(palette, points, y_range[0], width),
-            ],
-        ),
-    }
+    return figure(
+        palette,
+        data,
+        height=_HEIGHT,
+        hovermode="closest",
+        xaxis=log_axis(palette, "FLOPs per byte of memory traffic", low / 2, high * 2, fixedrange=True, dtick=1),
+        yaxis=axis(palette, "achieved rate", type="log", range=y_range, fixedrange=True, **rate_ticks(*y_range)),
+        annotations=[
+            *_regions(palette, ridge, low / 2, high * 2, y_range[0]),
+            *_roofs(palette, roof, high * 2),
+            *_names(palette, points, width),
+        ],
+    )
 
 
 def _line(x: npt.NDArray[np.float64], slope: float, peak: float, dash: str, palette: Palette) -> Figure:
@@ -124,13 +115,8 @@ def _regions(palette: Palette, ridge: float, low: float, high: float, floor: flo
         (math.sqrt(ridge * high), "compute-bound", palette.compute_bound),
     )
     return [
-        label(palette, text, x=math.log10(x), y=floor, yanchor="bottom", yshift=4, font=_font(12, colour))
-        for x, text, colour in places
+        label(palette, text, colour, x=math.log10(x), y=floor, yanchor="bottom", yshift=4) for x, text, colour in places
     ]
-
-
-def _font(size: int, colour: str) -> Figure:
-    return {"family": SANS, "size": size, "color": colour}
 
 
 def _roofs(palette: Palette, roof: Roof, right: float) -> list[Figure]:
@@ -139,13 +125,9 @@ def _roofs(palette: Palette, roof: Roof, right: float) -> list[Figure]:
     return [label(palette, f"{dtype} {rate_text(peak)}", y=math.log10(peak), **at) for dtype, peak in known.items()]
 
 
-def _names(palette: Palette, points: Sequence[Point], floor: float, width: float) -> list[Figure]:
+def _names(palette: Palette, points: Sequence[Point], width: float) -> list[Figure]:
     """The name of every dot right of it; those that would lie on each other are moved apart."""
-    inner = _HEIGHT - 80
-    ordered = sorted(points, key=lambda p: p.rate)
-    wanted = [(math.log10(p.rate) - floor) / width * inner for p in ordered]
-    places = apart(wanted, [14.0] * len(ordered))
-    return [
+    notes = [
         label(
             palette,
             as_typed(p.item.label if p.item.kind == "matmul" else p.item.name),
@@ -153,11 +135,13 @@ def _names(palette: Palette, points: Sequence[Point], floor: float, width: float
             y=math.log10(p.rate),
             xanchor="left",
             xshift=9,
-            yshift=at - want,
-            font=_font(11, palette.muted),
+            colour=palette.muted,
+            size=11,
         )
-        for p, want, at in zip(ordered, wanted, places, strict=True)
+        for p in points
     ]
+    part_labels(notes, (_HEIGHT - 80) / width, 14)
+    return notes
 
 
 def takeaway(record: Record, roof: Roof, sheet: Roof) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from core.benchmark.collectives import Collectives, Operation, Timing
 from core.views.collectives.text import rate_text, size_text
-from core.views.common.chart import SANS, Figure, apart, axis, label, layout
+from core.views.common.chart import Figure, apart, axis, figure, label, marks, rule
 from core.views.common.palette import Palette
 
 _ROLES: Mapping[Operation, str] = {
@@ -47,29 +47,24 @@ def bandwidths(result: Collectives, palette: Palette, link: float = math.nan) ->
     ends: dict[Operation, float] = {
         operation: result.bus_rate(timing) / scale for operation, timing in result.largest.items()
     }
-    return {
-        "data": [_line(result, timings, palette, scale) for timings in lines.values()],
-        "layout": layout(
+    return figure(
+        palette,
+        [_line(result, timings, palette, scale) for timings in lines.values()],
+        height=_HEIGHT,
+        margin={"l": 8, "r": _RIGHT, "t": 32, "b": 8},
+        xaxis=axis(
             palette,
-            height=_HEIGHT,
-            margin={"l": 8, "r": _RIGHT, "t": 32, "b": 8},
-            xaxis=axis(
-                palette,
-                "message",
-                type="log",
-                range=[math.log10(sizes[0]) - 0.1, math.log10(sizes[-1]) + 0.1],
-                tickvals=ticks,
-                ticktext=[size_text(size) for size in ticks],
-                fixedrange=True,
-            ),
-            yaxis=axis(palette, f"bus bandwidth, {unit}", range=[0, top], fixedrange=True),
-            shapes=[
-                {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": y / scale, "y1": y / scale, "line": level}
-                for y in known
-            ],
-            annotations=[*(_level(palette, y, scale) for y in known), *_names(palette, ends, top)],
+            "message",
+            type="log",
+            range=[math.log10(sizes[0]) - 0.1, math.log10(sizes[-1]) + 0.1],
+            tickvals=ticks,
+            ticktext=[size_text(size) for size in ticks],
+            fixedrange=True,
         ),
-    }
+        yaxis=axis(palette, f"bus bandwidth, {unit}", range=[0, top], fixedrange=True),
+        shapes=[rule(y=y / scale, line=level) for y in known],
+        annotations=[*(_level(palette, y, scale) for y in known), *_names(palette, ends, top)],
+    )
 
 
 def _line(result: Collectives, timings: Sequence[Timing], palette: Palette, scale: float) -> Figure:
@@ -77,20 +72,18 @@ def _line(result: Collectives, timings: Sequence[Timing], palette: Palette, scal
     operation = timings[0].operation
     colour = palette.role(_ROLES[operation])
     rates = [result.bus_rate(timing) for timing in timings]
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": operation,
-        "x": np.array([timing.bytes for timing in timings], dtype=np.float64),
-        "y": np.array(rates) / scale,
-        "line": {"color": colour, "width": 2.5},
-        "marker": {"color": colour, "size": 6},
-        "hovertext": [
+    return marks(
+        "lines+markers",
+        np.array([timing.bytes for timing in timings], dtype=np.float64),
+        np.array(rates) / scale,
+        [
             f"{operation} of {size_text(timing.bytes)}<br>{rate_text(rate)}"
             for timing, rate in zip(timings, rates, strict=True)
         ],
-        "hoverinfo": "text",
-    }
+        name=operation,
+        line={"color": colour, "width": 2.5},
+        marker={"color": colour, "size": 6},
+    )
 
 
 def _level(palette: Palette, rate: float, scale: float) -> Figure:
@@ -107,7 +100,16 @@ def _names(palette: Palette, ends: Mapping[Operation, float], top: float) -> lis
     # What would slide under the axis pushes all of them up.
     lift = max(_LINE / 2 - places[0], 0.0)
     return [
-        label(palette, f"<b>{name}</b>", x=1, xref="paper", xanchor="left", xshift=8, y=ends[name])
-        | {"yshift": place + lift - want, "font": {"family": SANS, "size": 12, "color": palette.role(_ROLES[name])}}
+        label(
+            palette,
+            f"<b>{name}</b>",
+            palette.role(_ROLES[name]),
+            x=1,
+            xref="paper",
+            xanchor="left",
+            xshift=8,
+            y=ends[name],
+            yshift=place + lift - want,
+        )
         for name, place, want in zip(order, places, wanted, strict=True)
     ]

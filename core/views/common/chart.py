@@ -6,6 +6,7 @@ Figures are plain dicts in plotly's schema (no plotly import), made from a `Pale
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from statistics import mean
@@ -35,6 +36,11 @@ def axis(palette: Palette, title: str, **options: Any) -> dict[str, Any]:
     }
 
 
+def log_axis(palette: Palette, title: str, low: float, high: float, **options: Any) -> dict[str, Any]:
+    """A logarithmic axis from ``low`` to ``high``."""
+    return axis(palette, title, type="log", range=[math.log10(low), math.log10(high)], **options)
+
+
 def layout(palette: Palette, *, height: int, **options: Any) -> dict[str, Any]:
     """The base layout of a figure ``height`` pixels tall. ``options`` override."""
     return {
@@ -55,14 +61,28 @@ def layout(palette: Palette, *, height: int, **options: Any) -> dict[str, Any]:
     }
 
 
-def label(palette: Palette, text: str, **options: Any) -> dict[str, Any]:
-    """A text annotation without arrow, for labelling data directly instead of by legend."""
-    return {
-        "text": text,
-        "showarrow": False,
-        "font": {"family": SANS, "size": 12, "color": palette.text},
-        **options,
-    }
+def figure(palette: Palette, data: Sequence[Figure], *, height: int, **options: Any) -> Figure:
+    """Traces on the base layout. ``options`` are of the layout."""
+    return {"data": data, "layout": layout(palette, height=height, **options)}
+
+
+def label(palette: Palette, text: str, colour: Any = "", size: Any = 12, **options: Any) -> Figure:
+    """A text annotation without arrow, for labelling data directly instead of by legend. colour: that of text unless
+    given; size: in pixels."""
+    font = {"family": SANS, "size": size, "color": colour or palette.text}
+    return {"text": text, "showarrow": False, "font": font, **options}
+
+
+def legend_above(y: float = 1.0) -> Figure:
+    """A legend in one line over the picture."""
+    place = {"orientation": "h", "x": 0, "y": y, "yanchor": "bottom", "traceorder": "normal"}
+    return {**place, "font": {"family": SANS, "size": 12}}
+
+
+def over(palette: Palette, text: str, up: int) -> Figure:
+    """A text over the picture's left edge. up: pixels."""
+    place = {"x": 0, "xref": "paper", "xanchor": "left", "y": 1, "yref": "paper", "yanchor": "bottom"}
+    return label(palette, text, **place, yshift=up)
 
 
 def whiskers(
@@ -81,8 +101,33 @@ def whiskers(
 
 
 def marks(mode: str, x: Iterable[Any], y: Iterable[Any], said: str | Sequence[str], **options: Any) -> Figure:
-    """Points or a line, with what a mouse is told of them."""
-    return {"type": "scatter", "mode": mode, "x": x, "y": y, "hovertext": said, "hoverinfo": "text", **options}
+    """Points or a line. said: what a mouse is told: a template for all, a text for each, or nothing."""
+    return {"type": "scatter", "mode": mode, "x": x, "y": y, **_hover(said), **options}
+
+
+def lying_bars(x: Iterable[Any], y: Iterable[Any], said: str | Sequence[str], **options: Any) -> Figure:
+    """Bars as long as ``x``, from left to right, in the rows ``y``. said: as of `marks`."""
+    return {"type": "bar", "orientation": "h", "x": x, "y": y, **_hover(said), **options}
+
+
+def _hover(said: str | Sequence[str]) -> Figure:
+    if not said:
+        return {"hoverinfo": "skip"}
+    if isinstance(said, str):
+        return {"hovertemplate": f"{said}<extra></extra>"}
+    return {"hovertext": said, "hoverinfo": "text"}
+
+
+def rule(line: Figure, *, x: Any = None, y: Any = None, **options: Any) -> Figure:
+    """A line over the whole picture, upright at ``x`` or level at ``y``."""
+    at, along, place = ("x", "y", x) if y is None else ("y", "x", y)
+    ends = {f"{at}0": place, f"{at}1": place, f"{along}0": 0, f"{along}1": 1, f"{along}ref": "paper"}
+    return {"type": "line", **ends, "line": line, **options}
+
+
+def power(base: int, exponent: int) -> str:
+    """Such as 10⁻³ at a tick."""
+    return f"{base}<sup>{exponent}</sup>".replace("-", "−")
 
 
 def as_typed(text: str) -> str:
@@ -94,14 +139,20 @@ NAMED_ROW = 42
 """Height of one bar's row in pixels: two lines of text beside it."""
 
 
+def rows_axis(palette: Palette, at: Iterable[Any], texts: Sequence[str], size: int = 13, **options: Any) -> Figure:
+    """The axis of lying bars: the name of each row. ``options`` override."""
+    font = {"family": SANS, "size": size, "color": palette.text}
+    base = {"tickvals": at, "ticktext": texts, "tickfont": font, "showgrid": False, "ticksuffix": "  "}
+    return axis(palette, "", **base | options)
+
+
 def named_axis(palette: Palette, names: Sequence[str], texts: Sequence[str]) -> Figure:
-    """The axis of the bars: each name with its figure on a second line."""
+    """The same, each name with its figure on a second line."""
     ticks = [
         f"{name}<br><span style='font-family:{MONO};font-size:12px'>{text}</span>"
         for name, text in zip(names, texts, strict=True)
     ]
-    font = {"size": 13, "color": palette.text}
-    return axis(palette, "", tickvals=list(names), ticktext=ticks, tickfont=font, showgrid=False, ticksuffix="  ")
+    return rows_axis(palette, names, ticks)
 
 
 def apart(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
@@ -117,3 +168,12 @@ def apart(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
             runs[-2:] = [runs[-2] + runs[-1]]
     level = [mean(run) for run in runs for _ in run]
     return [place + offset for place, offset in zip(level, offsets, strict=False)]
+
+
+def part_labels(notes: Iterable[Figure], pixels: float, line: float) -> None:
+    """Move labels beside the data up and down until they touch no more. pixels: of one unit of their axis, which is a
+    power of ten where that is logarithmic. line: height of a label in pixels."""
+    ordered = sorted(notes, key=lambda note: note["y"])
+    wanted = [note["y"] * pixels for note in ordered]
+    for note, want, place in zip(ordered, wanted, apart(wanted, [line] * len(wanted)), strict=True):
+        note["yshift"] = place - want

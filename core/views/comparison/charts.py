@@ -8,7 +8,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.planning.comparison.comparison import QUANTITY, ComparedPlan, front, middles, result
-from core.views.common.chart import SANS, Figure, apart, as_typed, axis, label, layout, whiskers
+from core.views.common.chart import (
+    Figure,
+    as_typed,
+    axis,
+    figure,
+    label,
+    lying_bars,
+    marks,
+    part_labels,
+    rows_axis,
+    rule,
+    whiskers,
+)
 from core.views.common.palette import Palette
 from core.views.comparison.text import problem_text, shown
 from core.views.plan.charts import Scale, scale_for
@@ -58,48 +70,33 @@ def bars(plans: Sequence[ComparedPlan], base: int, palette: Palette) -> Figure:
                     label(palette, shown(name, interval.mid), x=interval.high / scale.size, **paper, **here)
                 )
             else:
-                muted = {"family": SANS, "size": 12, "color": palette.muted}
                 text = "no answer" if plans[i].answer is None else problem_text(plans[i], name, interval.mid)
-                annotations.append(label(palette, text, x=0, font=muted, **here))
+                annotations.append(label(palette, text, palette.muted, x=0, **here))
         if base in drawn and len(plans) > 1:
-            x = intervals[base].mid / scale.size
             line = {"color": palette.muted, "width": 1, "dash": "dot"}
-            ends = {"x0": x, "x1": x, "y0": 0, "y1": 1, "xref": at, "yref": "paper"}
-            shapes.append({"type": "line", **ends, "line": line})
-    return {
-        "data": data,
-        "layout": layout(
-            palette,
-            height=_ROW * len(plans) + 76,
-            margin={"l": 8, "r": 8, "t": 8, "b": 8},
-            **axes,
-            yaxis=axis(
-                palette,
-                "",
-                range=[-0.6, len(plans) - 0.4],
-                tickvals=rows,
-                ticktext=ticks,
-                tickfont={"family": SANS, "size": 12, "color": palette.text},
-                showgrid=False,
-                ticksuffix="  ",
-            ),
-            shapes=shapes,
-            annotations=annotations,
-        ),
-    }
+            shapes.append(rule(line, x=intervals[base].mid / scale.size, xref=at))
+    return figure(
+        palette,
+        data,
+        height=_ROW * len(plans) + 76,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        **axes,
+        yaxis=rows_axis(palette, rows, ticks, 12, range=[-0.6, len(plans) - 0.4]),
+        shapes=shapes,
+        annotations=annotations,
+    )
 
 
 def _bars(name: str, at: str, rows: Sequence[Any], scale: Scale, colour: str, palette: Palette) -> dict[str, Any]:
     middle = [item.mid / scale.size for _, item in rows]
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "xaxis": at,
-        "y": [row for row, _ in rows],
-        "x": middle,
-        "width": 0.42,
-        "marker": {"color": colour},
-        "error_x": whiskers(
+    return lying_bars(
+        middle,
+        [row for row, _ in rows],
+        "%{customdata}",
+        xaxis=at,
+        width=0.42,
+        marker={"color": colour},
+        error_x=whiskers(
             [item.low / scale.size for _, item in rows],
             middle,
             [item.high / scale.size for _, item in rows],
@@ -107,11 +104,10 @@ def _bars(name: str, at: str, rows: Sequence[Any], scale: Scale, colour: str, pa
             thickness=1.2,
             width=5,
         ),
-        "customdata": [
+        customdata=[
             f"{shown(name, item.mid)} ({shown(name, item.low)} to {shown(name, item.high)})" for _, item in rows
         ],
-        "hovertemplate": "%{customdata}<extra></extra>",
-    }
+    )
 
 
 def _name(plan: ComparedPlan, base: bool) -> str:
@@ -137,32 +133,35 @@ def days_against_dollars(plans: Sequence[ComparedPlan], base: int, palette: Pale
     x, y = [points[i][0] / days.size for i in placed], [points[i][1] / rent.size for i in placed]
     joined = sorted((a, b) for i, a, b in zip(placed, x, y, strict=True) if on[i])
     wide, high = 1.15 * max(x, default=1.0), 1.2 * (max(y, default=1.0) or 1.0)
-    # Labels that would lie on each other are moved apart, the highest first.
-    falling = sorted(range(len(placed)), key=lambda at: -y[at])
-    heights = [-_PLOT * y[at] / high for at in falling]
-    shifts = dict(
-        zip(
-            falling,
-            (h - to for h, to in zip(heights, apart(heights, [_LINE] * len(heights)), strict=True)),
-            strict=True,
+    notes = [
+        label(
+            palette,
+            ("<b>{}</b>, baseline" if i == base else "{}").format(_short(plans[i].short_name)),
+            x=x[at],
+            y=y[at],
+            xanchor="right" if x[at] > _LATE * wide else "left",
+            xshift=-_ASIDE if x[at] > _LATE * wide else _ASIDE,
+            colour=palette.text if on[i] else palette.muted,
         )
-    )
-    return {
-        "data": [
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "x": [a for a, _ in joined],
-                "y": [b for _, b in joined],
-                "line": {"color": palette.accent, "width": 1, "dash": "dot"},
-                "hoverinfo": "skip",
-            },
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "x": x,
-                "y": y,
-                "marker": {
+        for at, i in enumerate(placed)
+    ]
+    part_labels(notes, _PLOT / high, _LINE)
+    return figure(
+        palette,
+        [
+            marks(
+                "lines",
+                [a for a, _ in joined],
+                [b for _, b in joined],
+                "",
+                line={"color": palette.accent, "width": 1, "dash": "dot"},
+            ),
+            marks(
+                "markers",
+                x,
+                y,
+                "%{customdata}",
+                marker={
                     "size": [max(counts[i], most / 25) for i in placed],
                     "sizemode": "area",
                     "sizeref": most / _AREA * 2,
@@ -170,36 +169,20 @@ def days_against_dollars(plans: Sequence[ComparedPlan], base: int, palette: Pale
                     "color": [palette.accent if on[i] else palette.muted for i in placed],
                     "line": {"width": 2},
                 },
-                "customdata": [
+                customdata=[
                     f"{as_typed(plans[i].short_name)}: {shown('days', points[i][0])}, "
                     f"{shown('dollars', points[i][1])}, {shown('accelerators', counts[i])} accelerators"
                     for i in placed
                 ],
-                "hovertemplate": "%{customdata}<extra></extra>",
-                "cliponaxis": False,
-            },
+                cliponaxis=False,
+            ),
         ],
-        "layout": layout(
-            palette,
-            height=380,
-            margin={"l": 8, "r": 8, "t": 24, "b": 8},
-            xaxis=axis(palette, days.title, range=[0, wide], tickformat=",~r"),
-            yaxis=axis(palette, rent.title, range=[0, high], tickformat=",~r"),
-            annotations=[
-                label(
-                    palette,
-                    ("<b>{}</b>, baseline" if i == base else "{}").format(_short(plans[i].short_name)),
-                    x=x[at],
-                    y=y[at],
-                    xanchor="right" if x[at] > _LATE * wide else "left",
-                    xshift=-_ASIDE if x[at] > _LATE * wide else _ASIDE,
-                    yshift=shifts[at],
-                    font={"family": SANS, "size": 12, "color": palette.text if on[i] else palette.muted},
-                )
-                for at, i in enumerate(placed)
-            ],
-        ),
-    }
+        height=380,
+        margin={"l": 8, "r": 8, "t": 24, "b": 8},
+        xaxis=axis(palette, days.title, range=[0, wide], tickformat=",~r"),
+        yaxis=axis(palette, rent.title, range=[0, high], tickformat=",~r"),
+        annotations=notes,
+    )
 
 
 def _short(name: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from core.planning.comparison.comparison import ComparedPlan
 from core.planning.comparison.time_parts import BESIDE, PARTS, Shortfall, TimeParts, known_parts, shortfall
 from core.units import format_duration, significant
-from core.views.common.chart import SANS, Figure, as_typed, axis, label, layout
+from core.views.common.chart import Figure, as_typed, axis, figure, label, legend_above, lying_bars, rows_axis
 from core.views.common.palette import Palette
 from core.views.comparison.text import plan_name
 from core.views.plan.charts import scale_for
@@ -88,49 +88,29 @@ def parts_bars(plans: Sequence[ComparedPlan], parts: Sequence[TimeParts | str], 
     data: list[Figure] = []
     for name, (said, role) in _NAMED.items():
         data.append(
-            {
-                "type": "bar",
-                "orientation": "h",
-                "name": said,
-                "y": [rows[i] for i in shown],
-                "x": [part.days[name] / scale.size for part in shown.values()],
-                "width": 0.5,
-                "marker": {"color": palette.role(role), "line": {"color": palette.background, "width": 1}},
-                "customdata": [f"{said}: {_days(part.days[name])}" for part in shown.values()],
-                "hovertemplate": "%{customdata}<extra></extra>",
-            }
+            lying_bars(
+                [part.days[name] / scale.size for part in shown.values()],
+                [rows[i] for i in shown],
+                "%{customdata}",
+                name=said,
+                width=0.5,
+                marker={"color": palette.role(role), "line": {"color": palette.background, "width": 1}},
+                customdata=[f"{said}: {_days(part.days[name])}" for part in shown.values()],
+            )
         )
     names = ["<br>".join(map(as_typed, textwrap.wrap(plans[i].short_name, 28, max_lines=2) or [""])) for i in shown]
-    return {
-        "data": data,
-        "layout": layout(
-            palette,
-            height=_ROW * len(shown) + 110,
-            margin={"l": 8, "r": 8, "t": 48, "b": 8},
-            barmode="stack",
-            showlegend=True,
-            legend={
-                "orientation": "h",
-                "x": 0,
-                "y": 1.02,
-                "yanchor": "bottom",
-                "traceorder": "normal",
-                "font": {"family": SANS, "size": 12, "color": palette.text},
-            },
-            xaxis=axis(palette, scale.title, range=[0, 1.14 * most / scale.size], tickformat=",~r"),
-            yaxis=axis(
-                palette,
-                "",
-                range=[-0.6, len(shown) - 0.4],
-                tickvals=[rows[i] for i in shown],
-                ticktext=names,
-                tickfont={"family": SANS, "size": 12, "color": palette.text},
-                showgrid=False,
-                ticksuffix="  ",
-            ),
-            annotations=[
-                label(palette, _days(part.total), x=part.total / scale.size, y=rows[i], xanchor="left", xshift=6)
-                for i, part in shown.items()
-            ],
-        ),
-    }
+    return figure(
+        palette,
+        data,
+        height=_ROW * len(shown) + 110,
+        margin={"l": 8, "r": 8, "t": 48, "b": 8},
+        barmode="stack",
+        showlegend=True,
+        legend=legend_above(1.02),
+        xaxis=axis(palette, scale.title, range=[0, 1.14 * most / scale.size], tickformat=",~r"),
+        yaxis=rows_axis(palette, [rows[i] for i in shown], names, 12, range=[-0.6, len(shown) - 0.4]),
+        annotations=[
+            label(palette, _days(part.total), x=part.total / scale.size, y=rows[i], xanchor="left", xshift=6)
+            for i, part in shown.items()
+        ],
+    )

@@ -10,10 +10,8 @@ import numpy.typing as npt
 
 from core.planning.compute_optimal import LAWS, Allocation, LossLaw, loss_along_budget
 from core.units import format_count
-from core.views.common.chart import SANS, Figure, axis, label, layout
+from core.views.common.chart import Figure, axis, figure, label, log_axis, marks
 from core.views.common.palette import Palette
-
-_RANGE = (0.1, 1e5)
 
 
 def loss_curves(flop: float, params: float, splits: Sequence[Allocation], palette: Palette) -> Figure:
@@ -33,26 +31,25 @@ def loss_curves(flop: float, params: float, splits: Sequence[Allocation], palett
                 y=best.loss,
                 yanchor="top",
                 yshift=-8,
-                font={"family": SANS, "size": 12, "color": colour},
+                colour=colour,
             )
         )
-    return {
-        "data": data,
-        "layout": layout(
+    ticks = [10.0**k * m for k in range(6, 17) for m in (1, 3)]
+    return figure(
+        palette,
+        data,
+        height=380,
+        xaxis=log_axis(
             palette,
-            height=380,
-            xaxis=axis(
-                palette,
-                "parameters, tokens following from the budget",
-                type="log",
-                tickvals=[10.0**k * m for k in range(6, 17) for m in (1, 3)],
-                ticktext=[format_count(10.0**k * m, 2) for k in range(6, 17) for m in (1, 3)],
-                range=[math.log10(float(sizes[0])), math.log10(float(sizes[-1]))],
-            ),
-            yaxis=axis(palette, "loss, nats per token", range=_around(data)),
-            annotations=notes,
+            "parameters, tokens following from the budget",
+            float(sizes[0]),
+            float(sizes[-1]),
+            tickvals=ticks,
+            ticktext=[format_count(tick, 2) for tick in ticks],
         ),
-    }
+        yaxis=axis(palette, "loss, nats per token", range=_around(data)),
+        annotations=notes,
+    )
 
 
 def _curve(
@@ -68,27 +65,21 @@ def _curve(
 ) -> list[Figure]:
     here = float(loss_along_budget(law, flop, np.array([params]))[0])
     return [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "x": sizes,
-            "y": curve,
-            "line": {"color": colour, "width": 2.5, "dash": dash},
-            "hovertemplate": f"{law.name}: %{{x:.3s}} parameters, loss %{{y:.4f}}<extra></extra>",
-        },
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "x": np.array([best.params, params]),
-            "y": np.array([best.loss, here]),
-            "text": ["best", "yours"],
-            "marker": {
-                "size": [9, 14],
-                "symbol": ["circle", "cross"],
-                "color": [colour, palette.accent],
-            },
-            "hovertemplate": "%{text}: %{x:.3s} parameters, loss %{y:.4f}<extra></extra>",
-        },
+        marks(
+            "lines",
+            sizes,
+            curve,
+            f"{law.name}: %{{x:.3s}} parameters, loss %{{y:.4f}}",
+            line={"color": colour, "width": 2.5, "dash": dash},
+        ),
+        marks(
+            "markers",
+            np.array([best.params, params]),
+            np.array([best.loss, here]),
+            "%{text}: %{x:.3s} parameters, loss %{y:.4f}",
+            text=["best", "yours"],
+            marker={"size": [9, 14], "symbol": ["circle", "cross"], "color": [colour, palette.accent]},
+        ),
     ]
 
 

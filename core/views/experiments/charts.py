@@ -10,7 +10,7 @@ import numpy as np
 from core.experiments import gradient, initialisation, linear_bytes, transfer
 from core.experiments.found import Found
 from core.experiments.seeds import SEEDED
-from core.views.common.chart import MONO, SANS, Figure, axis, label, layout
+from core.views.common.chart import MONO, SANS, Figure, axis, figure, label, legend_above, lying_bars, marks, rows_axis
 from core.views.common.palette import Palette
 
 _HIGH, _ROW, _NAMES = 260, 44, 190
@@ -28,50 +28,26 @@ def _bars(
     rows = np.arange(len(names), dtype=np.float64)
     totals = np.sum(np.array(list(parts.values()), dtype=np.float64), axis=0)
     top = 1.3 * max(float(totals.max()), 1e-12)
-    return {
-        "data": [
-            {
-                "type": "bar",
-                "orientation": "h",
-                "y": rows,
-                "x": np.array(values, dtype=np.float64),
-                "marker": {"color": colour},
-                "name": part,
-                "hovertemplate": f"{part}: %{{x:.4g}}<extra></extra>",
-            }
+    return figure(
+        palette,
+        [
+            lying_bars(
+                np.array(values, dtype=np.float64), rows, f"{part}: %{{x:.4g}}", marker={"color": colour}, name=part
+            )
             for (part, values), colour in zip(parts.items(), colours, strict=True)
         ],
-        "layout": layout(
-            palette,
-            height=90 + _ROW * len(names) + 26 * (len(parts) > 1),
-            barmode="stack",
-            bargap=0.4,
-            showlegend=len(parts) > 1,
-            legend={
-                "orientation": "h",
-                "y": 1,
-                "yanchor": "bottom",
-                "x": 0,
-                "traceorder": "normal",
-                "font": {"family": SANS, "size": 12},
-            },
-            xaxis=axis(palette, title, range=[0, top], fixedrange=True),
-            yaxis=axis(
-                palette,
-                "",
-                tickvals=rows,
-                ticktext=list(names),
-                range=[len(names) - 0.5, -0.5],
-                showgrid=False,
-                fixedrange=True,
-                tickfont={"family": SANS, "size": 13, "color": palette.text},
-            ),
-            annotations=[
-                label(palette, text, x=float(total), y=float(row), xanchor="left", xshift=6, font={"family": MONO})
-                for row, total, text in zip(rows, totals, texts, strict=True)
-            ],
-        ),
-    }
+        height=90 + _ROW * len(names) + 26 * (len(parts) > 1),
+        barmode="stack",
+        bargap=0.4,
+        showlegend=len(parts) > 1,
+        legend=legend_above(),
+        xaxis=axis(palette, title, range=[0, top], fixedrange=True),
+        yaxis=rows_axis(palette, rows, names, ticksuffix="", range=[len(names) - 0.5, -0.5], fixedrange=True),
+        annotations=[
+            label(palette, text, x=float(total), y=float(row), xanchor="left", xshift=6, font={"family": MONO})
+            for row, total, text in zip(rows, totals, texts, strict=True)
+        ],
+    )
 
 
 def _initialisation(found: Found, palette: Palette) -> Figure:
@@ -83,85 +59,72 @@ def _initialisation(found: Found, palette: Palette) -> Figure:
     )
     widths = np.array(initialisation.WIDTHS, dtype=np.float64)
     shifts = {"Kaiming": 13, "truncated normal / √width": -12, "Xavier": -2}
-    return {
-        "data": [
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "x": widths,
-                "y": np.array(found.series[way]),
-                "line": {"color": colour, "width": 2},
-                "marker": {"symbol": symbol, "size": 9, "color": colour},
-                "hovertemplate": f"{way}, %{{x:,}} wide: %{{y:.3g}}<extra></extra>",
-            }
+    return figure(
+        palette,
+        [
+            marks(
+                "lines+markers",
+                widths,
+                np.array(found.series[way]),
+                f"{way}, %{{x:,}} wide: %{{y:.3g}}",
+                line={"color": colour, "width": 2},
+                marker={"symbol": symbol, "size": 9, "color": colour},
+            )
             for way, (colour, symbol) in zip(initialisation.DEVIATIONS, looks, strict=True)
         ],
-        "layout": layout(
-            palette,
-            height=_HIGH,
-            margin={"l": 8, "r": _NAMES, "t": 16, "b": 8},
-            xaxis=axis(palette, "width", type="log", tickvals=widths, tickformat=",d", fixedrange=True),
-            yaxis=axis(palette, "size of the outputs", type="log", fixedrange=True, dtick=1),
-            annotations=[
-                label(
-                    palette,
-                    way,
-                    x=1,
-                    xref="paper",
-                    xanchor="left",
-                    xshift=10,
-                    y=math.log10(found.series[way][-1]),
-                    yshift=shifts.get(way, 0),
-                    font={"family": SANS, "size": 12, "color": colour},
-                )
-                for way, (colour, _) in zip(initialisation.DEVIATIONS, looks, strict=True)
-            ],
-        ),
-    }
+        height=_HIGH,
+        margin={"l": 8, "r": _NAMES, "t": 16, "b": 8},
+        xaxis=axis(palette, "width", type="log", tickvals=widths, tickformat=",d", fixedrange=True),
+        yaxis=axis(palette, "size of the outputs", type="log", fixedrange=True, dtick=1),
+        annotations=[
+            label(
+                palette,
+                way,
+                x=1,
+                xref="paper",
+                xanchor="left",
+                xshift=10,
+                y=math.log10(found.series[way][-1]),
+                yshift=shifts.get(way, 0),
+                colour=colour,
+            )
+            for way, (colour, _) in zip(initialisation.DEVIATIONS, looks, strict=True)
+        ],
+    )
 
 
 def _loss(found: Found, palette: Palette) -> Figure:
     losses = np.array(found.series["loss"])
     steps = np.arange(len(losses), dtype=np.float64)
-    return {
-        "data": [
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "x": steps,
-                "y": losses,
-                "marker": {"color": palette.gradients, "size": 7},
-                "hovertemplate": "step %{x}: %{y:.3g}<extra></extra>",
-            },
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "x": steps,
-                "y": gradient.loss_after.over(rate=gradient.RATE, step=steps),
-                "line": {"color": palette.muted, "width": 1.5},
-                "hovertemplate": "expected at %{x}: %{y:.3g}<extra></extra>",
-            },
+    return figure(
+        palette,
+        [
+            marks("markers", steps, losses, "step %{x}: %{y:.3g}", marker={"color": palette.gradients, "size": 7}),
+            marks(
+                "lines",
+                steps,
+                gradient.loss_after.over(rate=gradient.RATE, step=steps),
+                "expected at %{x}: %{y:.3g}",
+                line={"color": palette.muted, "width": 1.5},
+            ),
         ],
-        "layout": layout(
-            palette,
-            height=_HIGH,
-            margin={"l": 8, "r": 8, "t": 32, "b": 8},
-            xaxis=axis(palette, "step", showgrid=False, fixedrange=True),
-            yaxis=axis(palette, "loss", type="log", dtick=3, exponentformat="e", fixedrange=True),
-            annotations=[
-                label(
-                    palette,
-                    "line: expected · dots: torch",
-                    x=1,
-                    xref="paper",
-                    y=1,
-                    yref="paper",
-                    xanchor="right",
-                    yshift=16,
-                )
-            ],
-        ),
-    }
+        height=_HIGH,
+        margin={"l": 8, "r": 8, "t": 32, "b": 8},
+        xaxis=axis(palette, "step", showgrid=False, fixedrange=True),
+        yaxis=axis(palette, "loss", type="log", dtick=3, exponentformat="e", fixedrange=True),
+        annotations=[
+            label(
+                palette,
+                "line: expected · dots: torch",
+                x=1,
+                xref="paper",
+                y=1,
+                yref="paper",
+                xanchor="right",
+                yshift=16,
+            )
+        ],
+    )
 
 
 def _disk(found: Found, palette: Palette) -> Figure:
@@ -181,8 +144,9 @@ def _disk(found: Found, palette: Palette) -> Figure:
 
 def _seeds(found: Found, palette: Palette) -> Figure:
     cells = [[found.numbers[f"{seeded} → {drawn}"] for drawn in SEEDED] for seeded in SEEDED]
-    return {
-        "data": [
+    return figure(
+        palette,
+        [
             {
                 "type": "heatmap",
                 "z": np.array(cells),
@@ -197,18 +161,15 @@ def _seeds(found: Found, palette: Palette) -> Figure:
                 "hoverinfo": "skip",
             }
         ],
-        "layout": layout(
-            palette,
-            height=220,
-            xaxis=axis(palette, "", showgrid=False, fixedrange=True),
-            yaxis=axis(palette, "", showgrid=False, fixedrange=True, autorange="reversed"),
-            annotations=[
-                label(palette, "repeats" if cells[row][column] else "goes on", x=column, y=row, font={"family": SANS})
-                for row in range(len(SEEDED))
-                for column in range(len(SEEDED))
-            ],
-        ),
-    }
+        height=220,
+        xaxis=axis(palette, "", showgrid=False, fixedrange=True),
+        yaxis=axis(palette, "", showgrid=False, fixedrange=True, autorange="reversed"),
+        annotations=[
+            label(palette, "repeats" if cells[row][column] else "goes on", x=column, y=row, font={"family": SANS})
+            for row in range(len(SEEDED))
+            for column in range(len(SEEDED))
+        ],
+    )
 
 
 def _deep(found: Found, palette: Palette) -> Figure:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from core.floats.arithmetic.accumulation import Spread, SummationRun, own_exact
 from core.floats.formats import FloatFormat
 from core.floats.range_and_precision import reaches, staircase
-from core.views.common.chart import MONO, Figure, axis, label, layout
+from core.views.common.chart import MONO, Figure, axis, figure, label, layout, lying_bars, marks, power, rows_axis
 from core.views.common.palette import Palette
 
 _ROW = 22
@@ -38,65 +38,50 @@ def dynamic_range(formats: Iterable[FloatFormat], here: FloatFormat, palette: Pa
     texts = [f"{_ten(s)} to {_ten(b)}" for s, b in zip(small, large, strict=True)]
     left, middle, right = (np.clip(v, low, high) for v in (small, normal, large))
     colours = [palette.accent if r.fmt == here else palette.exponent for r in rows]
-    bars = {"type": "bar", "orientation": "h", "y": np.arange(len(rows)), "width": 0.62}
-    return {
-        "data": [
-            {
-                **bars,
-                "base": left,
-                "x": middle - left,
-                "marker": {
-                    "color": palette.background,
-                    "line": {"width": 1, "color": colours},
-                    "pattern": {"shape": "/", "size": 5, "fgcolor": colours, "bgcolor": palette.background},
-                },
-                "customdata": texts,
-                "hovertemplate": "subnormals · %{customdata}<extra></extra>",
-            },
-            {
-                **bars,
-                "base": middle,
-                "x": right - middle,
-                "marker": {"color": colours},
-                "customdata": texts,
-                "hovertemplate": "normal numbers · %{customdata}<extra></extra>",
-            },
-        ],
-        "layout": layout(
-            palette,
-            height=_ROW * len(rows) + 76,
-            barmode="overlay",
-            xaxis=axis(
-                palette,
-                "magnitude; hatched: subnormals",
-                range=[low, high + 1],
-                tickvals=list(range(-40, 41, 20)),
-                ticktext=["1" if p == 0 else f"10<sup>{p}</sup>".replace("-", "−") for p in range(-40, 41, 20)],
-                tickangle=0,
-            ),
-            yaxis=axis(
-                palette,
-                "",
-                tickvals=np.arange(len(rows)),
-                ticktext=names,
-                tickfont={"size": 12, "color": palette.text},
-                showgrid=False,
-                ticksuffix="  ",
-                range=[-0.6, len(rows) - 0.4],
-            ),
-            annotations=[
-                label(
-                    palette,
-                    "10⁻³²⁴ ←  → 10³⁰⁸",
-                    x=0,
-                    y=i,
-                    font={"family": MONO, "size": 12, "color": palette.background},
-                )
-                for i, r in enumerate(rows)
-                if r.largest * _LOG10 > high
-            ],
-        ),
+    subnormal = {
+        "color": palette.background,
+        "line": {"width": 1, "color": colours},
+        "pattern": {"shape": "/", "size": 5, "fgcolor": colours, "bgcolor": palette.background},
     }
+    return figure(
+        palette,
+        [
+            lying_bars(
+                end - start,
+                np.arange(len(rows)),
+                [f"{what} · {text}" for text in texts],
+                base=start,
+                width=0.62,
+                marker=marker,
+            )
+            for what, start, end, marker in (
+                ("subnormals", left, middle, subnormal),
+                ("normal numbers", middle, right, {"color": colours}),
+            )
+        ],
+        height=_ROW * len(rows) + 76,
+        barmode="overlay",
+        xaxis=axis(
+            palette,
+            "magnitude; hatched: subnormals",
+            range=[low, high + 1],
+            tickvals=list(range(-40, 41, 20)),
+            ticktext=[power(10, p) if p else "1" for p in range(-40, 41, 20)],
+            tickangle=0,
+        ),
+        yaxis=rows_axis(palette, list(range(len(rows))), names, 12, range=[-0.6, len(rows) - 0.4]),
+        annotations=[
+            label(
+                palette,
+                "10⁻³²⁴ ←  → 10³⁰⁸",
+                x=0,
+                y=i,
+                font={"family": MONO, "size": 12, "color": palette.background},
+            )
+            for i, r in enumerate(rows)
+            if r.largest * _LOG10 > high
+        ],
+    )
 
 
 def spacing(formats: Sequence[FloatFormat], here: FloatFormat, palette: Palette) -> Figure:
@@ -111,15 +96,14 @@ def spacing(formats: Sequence[FloatFormat], here: FloatFormat, palette: Palette)
         chosen = fmt == here
         colour = palette.accent if chosen else palette.muted
         data.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "x": np.append(powers, powers[-1] + 1) * _LOG10,
-                "y": np.append(steps, steps[-1]) * _LOG10,
-                "line": {"shape": "hv", "width": 3 if chosen else 1.5, "color": colour},
-                "hovertemplate": f"{fmt.title}: neighbours %{{customdata}} apart<extra></extra>",
-                "customdata": [_percent(2.0**s) for s in np.append(steps, steps[-1])],
-            }
+            marks(
+                "lines",
+                np.append(powers, powers[-1] + 1) * _LOG10,
+                np.append(steps, steps[-1]) * _LOG10,
+                f"{fmt.title}: neighbours %{{customdata}} apart",
+                line={"shape": "hv", "width": 3 if chosen else 1.5, "color": colour},
+                customdata=[_percent(2.0**s) for s in np.append(steps, steps[-1])],
+            )
         )
         if not chosen and any(f == here and np.array_equal(staircase(f, low, high), (powers, steps)) for f in formats):
             continue  # the chosen format's line lies on this one and carries its own name there
@@ -136,40 +120,29 @@ def spacing(formats: Sequence[FloatFormat], here: FloatFormat, palette: Palette)
                 yanchor="bottom" if above or not beside else "middle",
                 xshift=5 if beside else 0,
                 bgcolor=palette.background if beside else "rgba(0,0,0,0)",
-                font={"size": 12, "color": palette.accent if chosen else palette.text},
+                colour=palette.accent if chosen else palette.text,
             )
         )
-    return {
-        "data": data,
-        "layout": layout(
+    return figure(
+        palette,
+        data,
+        height=_ROW * 20 + 76,
+        xaxis=axis(
             palette,
-            height=_ROW * 20 + 76,
-            xaxis=axis(
-                palette,
-                "magnitude",
-                range=[low * _LOG10, high * _LOG10 + 1.6],
-                tickvals=list(range(-12, 8, 4)),
-                ticktext=["1" if p == 0 else f"10<sup>{p}</sup>".replace("-", "−") for p in range(-12, 8, 4)],
-                tickangle=0,
-            ),
-            yaxis=axis(
-                palette,
-                "distance between neighbours, relative",
-                tickvals=[0, -1, -2, -3, -4, -5, -6, -7],
-                ticktext=[
-                    "100 %",
-                    "10 %",
-                    "1 %",
-                    "0.1 %",
-                    "0.01 %",
-                    "10<sup>−5</sup>",
-                    "10<sup>−6</sup>",
-                    "10<sup>−7</sup>",
-                ],
-            ),
-            annotations=notes,
+            "magnitude",
+            range=[low * _LOG10, high * _LOG10 + 1.6],
+            tickvals=list(range(-12, 8, 4)),
+            ticktext=[power(10, p) if p else "1" for p in range(-12, 8, 4)],
+            tickangle=0,
         ),
-    }
+        yaxis=axis(
+            palette,
+            "distance between neighbours, relative",
+            tickvals=[0, -1, -2, -3, -4, -5, -6, -7],
+            ticktext=["100 %", "10 %", "1 %", "0.1 %", "0.01 %", *(power(10, p) for p in (-5, -6, -7))],
+        ),
+        annotations=notes,
+    )
 
 
 def accumulation(
@@ -189,20 +162,19 @@ def accumulation(
     data: list[dict[str, object]] = []
     if spread is not None and np.isfinite(spread.mean[0]):
         here = np.isfinite(spread.mean)
-        at, upper, lower = (
-            v[here] for v in (spread.at, spread.mean + spread.deviation, spread.mean - spread.deviation)
-        )
+        at, middle, off = spread.at[here].astype(np.float64), spread.mean[here], spread.deviation[here]
+        there: npt.NDArray[np.float64] = np.concatenate([at, at[::-1]])
+        edge: npt.NDArray[np.float64] = np.concatenate([middle + off, (middle - off)[::-1]])
         data.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "x": np.concatenate([at, at[::-1]]).astype(np.float64),
-                "y": np.concatenate([upper, lower[::-1]]),
-                "fill": "toself",
-                "fillcolor": palette.surface,
-                "line": {"width": 0, "color": palette.optimizer},
-                "hoverinfo": "skip",
-            }
+            marks(
+                "lines",
+                there,
+                edge,
+                "",
+                fill="toself",
+                fillcolor=palette.surface,
+                line={"width": 0, "color": palette.optimizer},
+            )
         )
     across = np.array([0.0, steps])
     data.append(_line(across, np.array([exact[0], target]), "exact", 1.5, palette.text, dash="dot"))
@@ -260,14 +232,7 @@ class _End:
 def _line(
     x: npt.NDArray[Any], y: npt.NDArray[np.float64], name: str, width: float, colour: str, **style: str
 ) -> dict[str, object]:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": x,
-        "y": y,
-        "line": {"width": width, "color": colour, **style},
-        "hovertemplate": f"{name}: %{{y:.6g}}<extra></extra>",
-    }
+    return marks("lines", x, y, f"{name}: %{{y:.6g}}", line={"width": width, "color": colour, **style})
 
 
 def _sum_line(
@@ -288,14 +253,13 @@ def _sum_line(
         return []
     word = "NaN" if np.isnan(sums[finite]) else "∞"
     ends.append(_End(float(at[finite - 1]), float(sums[finite - 1]), f"{name}: then {word}", colour))
-    cross: dict[str, object] = {
-        "type": "scatter",
-        "mode": "markers",
-        "x": at[finite - 1 : finite],
-        "y": sums[finite - 1 : finite],
-        "marker": {"symbol": "x", "size": 9, "color": colour},
-        "hovertemplate": f"{name}: %{{y:.6g}}, then {word}<extra></extra>",
-    }
+    cross = marks(
+        "markers",
+        at[finite - 1 : finite],
+        sums[finite - 1 : finite],
+        f"{name}: %{{y:.6g}}, then {word}",
+        marker={"symbol": "x", "size": 9, "color": colour},
+    )
     return [_line(at[:finite], sums[:finite], name, width, colour, **style), cross]
 
 
@@ -318,7 +282,7 @@ def _end_labels(ends: list[_End], bottom: float, top: float, palette: Palette) -
                 xshift=8,
                 yshift=lowest[early] - height,
                 bgcolor=palette.background if early else "rgba(0,0,0,0)",
-                font={"size": 12, "color": end.colour},
+                colour=end.colour,
             )
         )
     return notes

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from core.floats.fp4_outlier import SHARINGS, errors_of_means, treat
-from core.views.common.chart import SANS, Figure, axis, label, layout
+from core.views.common.chart import Figure, axis, figure, label, marks, part_labels
 from core.views.common.palette import Palette
 from core.views.floats.text_fp4 import sigmas
 
@@ -59,21 +59,19 @@ def error_maps(outlier: float, width: int, palette: Palette, ways: Sequence[str]
             notes.append(_note(palette, said, left, low, xanchor="left", yshift=-2))
     for side, title in enumerate(("rounded as it is", f"rotated {width} at a time, rounded, turned back")):
         notes.append(_note(palette, title, 0.51 * side, 1, xanchor="left", yanchor="bottom", yshift=6))
-    return {
-        "data": data,
-        "layout": layout(
-            palette,
-            height=_TOP_PX + rows * _ROW_PX,
-            margin={"l": _TITLES_PX, "r": 8, "t": _TOP_PX, "b": 8},
-            annotations=notes,
-            **axes,
-        ),
-    }
+    return figure(
+        palette,
+        data,
+        height=_TOP_PX + rows * _ROW_PX,
+        margin={"l": _TITLES_PX, "r": 8, "t": _TOP_PX, "b": 8},
+        annotations=notes,
+        **axes,
+    )
 
 
 def _note(palette: Palette, text: str, x: float, y: float, **options: Any) -> dict[str, Any]:
     place = {"xref": "paper", "yref": "paper", "yanchor": "top", "align": "left", **options}
-    return label(palette, text, x=x, y=y, **place, font={"family": SANS, "size": 12, "color": palette.text})
+    return label(palette, text, x=x, y=y, **place)
 
 
 def means(outlier: float, sharing: str, width: int, steps: int, palette: Palette) -> Figure:
@@ -88,14 +86,13 @@ def means(outlier: float, sharing: str, width: int, steps: int, palette: Palette
             (nearest, f"to nearest, {what}", "dot"),
         ):
             lines.append(
-                {
-                    "type": "scatter",
-                    "mode": "lines",
-                    "x": count,
-                    "y": values,
-                    "line": {"color": colour, "width": 2, "dash": dash},
-                    "hovertemplate": f"{name}: mean of %{{x}}, %{{y:.3f}}σ off<extra></extra>",
-                }
+                marks(
+                    "lines",
+                    count,
+                    values,
+                    f"{name}: mean of %{{x}}, %{{y:.3f}}σ off",
+                    line={"color": colour, "width": 2, "dash": dash},
+                )
             )
             notes.append(
                 label(
@@ -105,31 +102,18 @@ def means(outlier: float, sharing: str, width: int, steps: int, palette: Palette
                     y=np.log10(float(values[-1])),
                     xanchor="left",
                     xshift=8,
-                    font={"family": SANS, "size": 12, "color": colour},
+                    colour=colour,
                 )
             )
     every = np.concatenate([line["y"] for line in lines])
     low, high = np.log10(every.min()) - 0.12, np.log10(every.max()) + 0.12
-    _apart(notes, 220 / (high - low))
-    return {
-        "data": lines,
-        "layout": layout(
-            palette,
-            height=270,
-            margin={"l": 8, "r": 160, "t": 8, "b": 8},
-            xaxis=axis(palette, "steps averaged", type="log", range=[0, np.log10(steps)], showgrid=False, dtick=1),
-            yaxis=axis(palette, "error, σ", type="log", range=[low, high], tickvals=_TICKS, tickformat="~g"),
-            annotations=notes,
-        ),
-    }
-
-
-def _apart(notes: list[dict[str, Any]], pixels: float) -> None:
-    """Keep names from lying on each other, ``pixels`` being those of one unit of their axis."""
-    below: float | None = None
-    for note in sorted(notes, key=lambda one: one["y"]):
-        place = note["y"] * pixels
-        if below is not None and place < below + 15:
-            note["yshift"] = below + 15 - place
-            place = below + 15
-        below = place
+    part_labels(notes, 220 / (high - low), 11)
+    return figure(
+        palette,
+        lines,
+        height=270,
+        margin={"l": 8, "r": 160, "t": 8, "b": 8},
+        xaxis=axis(palette, "steps averaged", type="log", range=[0, np.log10(steps)], showgrid=False, dtick=1),
+        yaxis=axis(palette, "error, σ", type="log", range=[low, high], tickvals=_TICKS, tickformat="~g"),
+        annotations=notes,
+    )

@@ -13,7 +13,7 @@ from core.floats.range_and_precision import reach
 from core.floats.scaling.fp8_scaling import Fitted
 from core.floats.scaling.gradients import Floats
 from core.floats.scaling.loss_scaling import Followed, Scaled, borders, factor, percent
-from core.views.common.chart import Figure, axis, label, layout
+from core.views.common.chart import Figure, axis, figure, label, marks, part_labels, power, rule
 from core.views.common.palette import Palette
 
 _FLOOR = -6
@@ -37,15 +37,16 @@ def gradients(scaled: Scaled, palette: Palette) -> Figure:
     )
     shares = scaled.shares * 100
     top = float(shares.max()) * 1.32
-    marks = (
+    parts = (
         (low, flush, f"zero: {percent(scaled.zero)}", palette.gradients),
         (flush, normal, f"subnormal: {percent(scaled.subnormal)}", palette.activations),
         (normal, largest, f"normal: {percent(max(scaled.kept, 0.0))}", palette.fraction),
         (largest, high, f"overflow: {percent(scaled.overflow)}", palette.gradients),
     )
     ticks = list(range(math.ceil(low / 8) * 8, math.floor(high) + 1, 8))
-    return {
-        "data": [
+    return figure(
+        palette,
+        [
             {
                 "type": "bar",
                 "x": centres[inside],
@@ -55,43 +56,23 @@ def gradients(scaled: Scaled, palette: Palette) -> Figure:
                 "hovertemplate": "%{y:.3g} % of the gradients<extra></extra>",
             }
         ],
-        "layout": layout(
+        height=300,
+        bargap=0,
+        xaxis=axis(
             palette,
-            height=300,
-            bargap=0,
-            xaxis=axis(
-                palette,
-                f"gradient magnitude × {raised(factor(scaled.power))}",
-                range=[low, high],
-                tickvals=ticks,
-                ticktext=[f"2<sup>{t}</sup>".replace("-", "−") for t in ticks],
-                showgrid=False,
-            ),
-            yaxis=axis(palette, "share of gradients, % per binade", range=[0, top], rangemode="tozero"),
-            shapes=[
-                {
-                    "type": "line",
-                    "x0": x,
-                    "x1": x,
-                    "y0": 0,
-                    "y1": top,
-                    "line": {"width": 1, "dash": "dot", "color": palette.muted},
-                }
-                for x in (flush, normal, largest)
-            ],
-            annotations=[
-                label(
-                    palette,
-                    f"<b>{text.replace('<', '&lt;')}</b>",
-                    x=(a + b) / 2,
-                    y=top,
-                    yanchor="top",
-                    font={"size": 12, "color": colour},
-                )
-                for a, b, text, colour in marks
-            ],
+            f"gradient magnitude × {raised(factor(scaled.power))}",
+            range=[low, high],
+            tickvals=ticks,
+            ticktext=[power(2, t) for t in ticks],
+            showgrid=False,
         ),
-    }
+        yaxis=axis(palette, "share of gradients, % per binade", range=[0, top], rangemode="tozero"),
+        shapes=[rule({"width": 1, "dash": "dot", "color": palette.muted}, x=x) for x in (flush, normal, largest)],
+        annotations=[
+            label(palette, f"<b>{text.replace('<', '&lt;')}</b>", colour, x=(a + b) / 2, y=top, yanchor="top")
+            for a, b, text, colour in parts
+        ],
+    )
 
 
 def followed(run: Followed, palette: Palette) -> Figure:
@@ -137,27 +118,25 @@ def _log10(shares: Floats) -> Floats:
 
 
 def _line(steps: Floats, values: Floats, name: str, colour: str, width: float, **style: str) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name,
-        "x": steps,
-        "y": values,
-        "line": {"width": width, "color": colour, **style},
-        "hovertemplate": f"step %{{x}}: {name} 2^%{{y:.1f}}<extra></extra>",
-    }
+    return marks(
+        "lines",
+        steps,
+        values,
+        f"step %{{x}}: {name} 2^%{{y:.1f}}",
+        name=name,
+        line={"width": width, "color": colour, **style},
+    )
 
 
 def _marks(steps: Floats, values: Floats, which: npt.NDArray[np.bool_], name: str, palette: Palette) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": name,
-        "x": steps[which],
-        "y": values[which],
-        "marker": {"symbol": "x", "size": 8, "color": palette.gradients},
-        "hovertemplate": f"step %{{x}}: {name}<extra></extra>",
-    }
+    return marks(
+        "markers",
+        steps[which],
+        values[which],
+        f"step %{{x}}: {name}",
+        name=name,
+        marker={"symbol": "x", "size": 8, "color": palette.gradients},
+    )
 
 
 def _stacked(upper: list[dict[str, Any]], lower: list[dict[str, Any]], what: str, palette: Palette) -> Figure:
@@ -167,8 +146,6 @@ def _stacked(upper: list[dict[str, Any]], lower: list[dict[str, Any]], what: str
     low, high = math.floor(powers.min()) - 1, math.ceil(powers.max()) + 1
     every = max(1, math.ceil((high - low) / 6))
     ticks = list(range(math.ceil(low / every) * every, high + 1, every))
-    shares = [f"10<sup>{p + 2}</sup> %".replace("-", "−") for p in range(_FLOOR, 1)]
-    shares[0], shares[-4:] = f"≤ {shares[0]}", ["0.1 %", "1 %", "10 %", "100 %"]
     notes = [
         label(
             palette,
@@ -179,44 +156,34 @@ def _stacked(upper: list[dict[str, Any]], lower: list[dict[str, Any]], what: str
             xanchor="left",
             xshift=6,
             bgcolor=palette.background,
-            font={"size": 12, "color": trace["line"]["color"]},
+            colour=trace["line"]["color"],
         )
         for trace in (*upper, *lower)
         if trace["mode"] == "lines"
     ]
-    _apart(notes[:2], 175 / (high - low))
+    part_labels(notes[:2], 175 / (high - low), 13)
     room = 14 + _LETTER * max(len(note["text"]) for note in notes)
-    return {
-        "data": [*upper, *lower],
-        "layout": layout(
+    return figure(
+        palette,
+        [*upper, *lower],
+        height=380,
+        margin={"l": 8, "r": room, "t": 16, "b": 8},
+        xaxis=axis(palette, "step", range=[1, steps], tickformat=",d", showgrid=False, anchor="y2"),
+        yaxis=axis(
             palette,
-            height=380,
-            margin={"l": 8, "r": room, "t": 16, "b": 8},
-            xaxis=axis(palette, "step", range=[1, steps], tickformat=",d", showgrid=False, anchor="y2"),
-            yaxis=axis(
-                palette,
-                what,
-                domain=[0.43, 1],
-                range=[low, high],
-                tickvals=ticks,
-                ticktext=[f"2<sup>{t}</sup>".replace("-", "−") for t in ticks],
-            ),
-            yaxis2=axis(
-                palette,
-                "share",
-                domain=[0, 0.35],
-                range=[_FLOOR - 0.4, 0.4],
-                tickvals=[_FLOOR, -4, -2, 0],
-                ticktext=[shares[p - _FLOOR] for p in (_FLOOR, -4, -2, 0)],
-            ),
-            annotations=notes,
+            what,
+            domain=[0.43, 1],
+            range=[low, high],
+            tickvals=ticks,
+            ticktext=[power(2, t) for t in ticks],
         ),
-    }
-
-
-def _apart(notes: list[dict[str, Any]], pixels: float) -> None:
-    """Keep two names from lying on each other, ``pixels`` being those of one unit of their axis."""
-    first, second = sorted(notes, key=lambda note: note["y"])
-    close = 17 - (second["y"] - first["y"]) * pixels
-    if close > 0:
-        first["yshift"], second["yshift"] = -close / 2, close / 2
+        yaxis2=axis(
+            palette,
+            "share",
+            domain=[0, 0.35],
+            range=[_FLOOR - 0.4, 0.4],
+            tickvals=[_FLOOR, -4, -2, 0],
+            ticktext=[f"≤ {power(10, _FLOOR + 2)} %", f"{power(10, -2)} %", "1 %", "100 %"],
+        ),
+        annotations=notes,
+    )

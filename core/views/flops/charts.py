@@ -12,7 +12,19 @@ from core.models.attention_share import Growth
 from core.models.flops import FlopCount
 from core.runs.conventions import Scored
 from core.units import format_quantity, significant
-from core.views.common.chart import NAMED_ROW, SANS, Figure, axis, label, layout, named_axis
+from core.views.common.chart import (
+    NAMED_ROW,
+    SANS,
+    Figure,
+    axis,
+    figure,
+    label,
+    log_axis,
+    lying_bars,
+    marks,
+    named_axis,
+    rule,
+)
 from core.views.common.palette import Palette
 from core.views.flops.text import of_activations
 
@@ -46,17 +58,15 @@ def flops_by_component(count: FlopCount, palette: Palette, scale: float = 1.0) -
     colours = [palette.activations if p.square else palette.parameters for p in parts]
 
     def bars(name: str, values: npt.NDArray[np.float64], base: npt.NDArray[np.float64], opacity: float) -> Figure:
-        return {
-            "type": "bar",
-            "orientation": "h",
-            "name": name,
-            "x": values / size,
-            "base": base / size,
-            "y": names,
-            "marker": {"color": colours, "opacity": opacity},
-            "customdata": [f"{name} {significant(v / size)} {unit}" for v in values.tolist()],
-            "hovertemplate": "%{y}: %{customdata}<extra></extra>",
-        }
+        return lying_bars(
+            values / size,
+            names,
+            "%{y}: %{customdata}",
+            name=name,
+            base=base / size,
+            marker={"color": colours, "opacity": opacity},
+            customdata=[f"{name} {significant(v / size)} {unit}" for v in values.tolist()],
+        )
 
     behind = bars("backward", backward, forward, 0.4)
     behind |= {
@@ -67,28 +77,22 @@ def flops_by_component(count: FlopCount, palette: Palette, scale: float = 1.0) -
         "constraintext": "none",
     }
     inside = [
-        label(palette, text, x=at / size, y=names[longest], xanchor="left", xshift=8, font=_on_bar(colour))
+        label(palette, text, colour, x=at / size, y=names[longest], xanchor="left", xshift=8)
         for text, at, colour in (
             ("forward", 0.0, palette.background),
             ("backward, twice as much", float(forward[longest]), palette.text),
         )
     ]
-    return {
-        "data": [bars("forward", forward, np.zeros_like(forward), 1.0), behind],
-        "layout": layout(
-            palette,
-            height=NAMED_ROW * len(parts) + 64,
-            bargap=0.45,
-            barmode="overlay",
-            annotations=inside,
-            xaxis=axis(palette, f"{unit} per token of training", range=[0, 1.02 * reach / size]),
-            yaxis=named_axis(palette, names, texts),
-        ),
-    }
-
-
-def _on_bar(colour: str) -> Figure:
-    return {"family": SANS, "size": 12, "color": colour}
+    return figure(
+        palette,
+        [bars("forward", forward, np.zeros_like(forward), 1.0), behind],
+        height=NAMED_ROW * len(parts) + 64,
+        bargap=0.45,
+        barmode="overlay",
+        annotations=inside,
+        xaxis=axis(palette, f"{unit} per token of training", range=[0, 1.02 * reach / size]),
+        yaxis=named_axis(palette, names, texts),
+    )
 
 
 def flops_treemap(count: FlopCount, palette: Palette, scale: float = 1.0) -> Figure:
@@ -104,8 +108,9 @@ def flops_treemap(count: FlopCount, palette: Palette, scale: float = 1.0) -> Fig
         values += [sum(part.flop for part in members), *(part.flop for part in members)]
         colours += [palette.surface, *(palette.activations if p.square else palette.parameters for p in members)]
     factor = scale * count.training / count.forward
-    return {
-        "data": [
+    return figure(
+        palette,
+        [
             {
                 "type": "treemap",
                 "ids": names,
@@ -122,13 +127,10 @@ def flops_treemap(count: FlopCount, palette: Palette, scale: float = 1.0) -> Fig
                 "hovertemplate": "%{label}: %{text}<extra></extra>",
             }
         ],
-        "layout": layout(
-            palette,
-            height=360,
-            margin={"l": 0, "r": 0, "t": 0, "b": 0},
-            uniformtext={"minsize": 12, "mode": "hide"},
-        ),
-    }
+        height=360,
+        margin={"l": 0, "r": 0, "t": 0, "b": 0},
+        uniformtext={"minsize": 12, "mode": "hide"},
+    )
 
 
 def _inks(colours: Sequence[str], palette: Palette) -> list[str]:
@@ -142,66 +144,56 @@ def sequence_sweep(growth: Growth, palette: Palette, scale: float = 1.0) -> Figu
     unit, size = next(((u, s) for u, s in _SCALES if float(weights[0]) >= s), _SCALES[-1])
     top = float(np.log10(max(weights[-1], squares[-1]) / size)) + 0.25
     low = float(np.log10(min(weights[0], squares[0]) / size)) - 0.1
-    marks = [(float(growth.here), f"yours: {growth.here:,}", palette.accent, "solid", 1.0)]
+    places = [(float(growth.here), f"yours: {growth.here:,}", palette.accent, "solid", 1.0)]
     if growth.attention == "full":
-        marks.append((float(growth.six_h), f"6H = {growth.six_h:,}", palette.muted, "dot", 0.86))
+        places.append((float(growth.six_h), f"6H = {growth.six_h:,}", palette.muted, "dot", 0.86))
     if math.isfinite(growth.crossing):
-        marks.append((growth.crossing, f"overtakes at {growth.crossing:,.0f}", palette.text, "dash", 0.93))
-    inside = [mark for mark in marks if x[0] <= mark[0] <= x[-1]]
+        places.append((growth.crossing, f"overtakes at {growth.crossing:,.0f}", palette.text, "dash", 0.93))
+    inside = [mark for mark in places if x[0] <= mark[0] <= x[-1]]
     place = int(len(x) * 0.2)
-    return {
-        "data": [
+    return figure(
+        palette,
+        [
             _line(x, weights / size, palette.parameters, f"products with weights: %{{y:.4s}} {unit}"),
             _line(x, squares / size, palette.activations, f"{of_activations(growth.states)}: %{{y:.4s}} {unit}"),
         ],
-        "layout": layout(
+        height=360,
+        hovermode="x unified",
+        xaxis=log_axis(
             palette,
-            height=360,
-            hovermode="x unified",
-            xaxis=axis(
-                palette,
-                "sequence length, tokens",
-                type="log",
-                range=[float(np.log10(x[0])), float(np.log10(x[-1]))],
-                tickvals=[4.0**k for k in range(4, 11)],
-                ticktext=[f"{4**k:,}" if k < 10 else "1,048,576" for k in range(4, 11)],
-            ),
-            yaxis=axis(palette, f"{unit} per token of training", type="log", range=[low, top], dtick=1),
-            shapes=[
-                {
-                    "type": "line",
-                    "x0": at,
-                    "x1": at,
-                    "y0": 0,
-                    "y1": height,
-                    "yref": "paper",
-                    "line": {"color": colour, "width": 1.5, "dash": dash},
-                }
-                for at, _, colour, dash, height in inside
-            ],
-            annotations=[
-                label(
-                    palette,
-                    text,
-                    x=float(np.log10(at)),
-                    y=height,
-                    yref="paper",
-                    xanchor=side,
-                    yanchor="top",
-                    xshift=-5 if side == "right" else 5,
-                    font={"family": SANS, "size": 12, "color": colour},
-                )
-                for (at, text, colour, _, height), side in ((mark, _side(mark[0], growth, x)) for mark in inside)
-            ]
-            + [
-                label(palette, text, x=float(np.log10(x[at])), y=float(np.log10(y[at] / size)), xanchor="left", **side)
-                for text, y, at, side in (
-                    ("products with weights", weights, place, {"yanchor": "bottom", "yshift": 4}),
-                    (of_activations(growth.states), squares, place, {"yanchor": "top", "xshift": 8}),
-                )
-            ],
+            "sequence length, tokens",
+            float(x[0]),
+            float(x[-1]),
+            tickvals=[4.0**k for k in range(4, 11)],
+            ticktext=[f"{4**k:,}" if k < 10 else "1,048,576" for k in range(4, 11)],
         ),
-    }
+        yaxis=axis(palette, f"{unit} per token of training", type="log", range=[low, top], dtick=1),
+        shapes=[
+            rule(x=at, line={"color": colour, "width": 1.5, "dash": dash}, y1=height)
+            for at, _, colour, dash, height in inside
+        ],
+        annotations=[
+            label(
+                palette,
+                text,
+                x=float(np.log10(at)),
+                y=height,
+                yref="paper",
+                xanchor=side,
+                yanchor="top",
+                xshift=-5 if side == "right" else 5,
+                colour=colour,
+            )
+            for (at, text, colour, _, height), side in ((mark, _side(mark[0], growth, x)) for mark in inside)
+        ]
+        + [
+            label(palette, text, x=float(np.log10(x[at])), y=float(np.log10(y[at] / size)), xanchor="left", **side)
+            for text, y, at, side in (
+                ("products with weights", weights, place, {"yanchor": "bottom", "yshift": 4}),
+                (of_activations(growth.states), squares, place, {"yanchor": "top", "xshift": 8}),
+            )
+        ],
+    )
 
 
 def _side(at: float, growth: Growth, x: npt.NDArray[np.float64]) -> str:
@@ -210,14 +202,7 @@ def _side(at: float, growth: Growth, x: npt.NDArray[np.float64]) -> str:
 
 
 def _line(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], colour: str, hover: str) -> Figure:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": x,
-        "y": y,
-        "line": {"color": colour, "width": 2.5},
-        "hovertemplate": f"{hover}<extra></extra>",
-    }
+    return marks("lines", x, y, hover, line={"color": colour, "width": 2.5})
 
 
 def score_bars(scoreds: Sequence[Scored], palette: Palette) -> Figure:
@@ -225,26 +210,22 @@ def score_bars(scoreds: Sequence[Scored], palette: Palette) -> Figure:
     rows = list(scoreds)[::-1]
     values = np.array([100 * s.utilisation for s in rows])
     names = [s.name for s in rows]
-    return {
-        "data": [
-            {
-                "type": "bar",
-                "orientation": "h",
-                "y": names,
-                "x": values,
-                "marker": {"color": [palette.parameters if s.kind == "MFU" else palette.activations for s in rows]},
-                "text": [f"{s.kind} {format_quantity(s.utilisation, 'ratio')}" for s in rows],
-                "textposition": "outside",
-                "textfont": {"size": 12, "color": palette.text},
-                "cliponaxis": False,
-                "hovertemplate": "%{y}: %{text}<extra></extra>",
-            }
+    return figure(
+        palette,
+        [
+            lying_bars(
+                values,
+                names,
+                "%{y}: %{text}",
+                marker={"color": [palette.parameters if s.kind == "MFU" else palette.activations for s in rows]},
+                text=[f"{s.kind} {format_quantity(s.utilisation, 'ratio')}" for s in rows],
+                textposition="outside",
+                textfont={"size": 12, "color": palette.text},
+                cliponaxis=False,
+            )
         ],
-        "layout": layout(
-            palette,
-            height=34 * len(rows) + 64,
-            bargap=0.4,
-            xaxis=axis(palette, "% of the dense peak", range=[0, max(float(values.max()) * 1.45, 10.0)]),
-            yaxis=axis(palette, "", tickfont={"size": 12, "color": palette.text}, showgrid=False, ticksuffix="  "),
-        ),
-    }
+        height=34 * len(rows) + 64,
+        bargap=0.4,
+        xaxis=axis(palette, "% of the dense peak", range=[0, max(float(values.max()) * 1.45, 10.0)]),
+        yaxis=axis(palette, "", tickfont={"size": 12, "color": palette.text}, showgrid=False, ticksuffix="  "),
+    )

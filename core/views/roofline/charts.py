@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from core.step_time.layer_roofline import LayerOperation
 from core.units import format_count, format_quantity
-from core.views.common.chart import SANS, Figure, axis, label, layout
+from core.views.common.chart import Figure, axis, figure, label, log_axis, marks
 from core.views.common.palette import Palette
 
 _RANGE = (0.1, 1e5)
@@ -42,41 +42,28 @@ def roofline(
     sheet, sheet_bandwidth = datasheet or ({}, bandwidth)
 
     def roof(peak: float, dash: str, bandwidth: float = bandwidth) -> Figure:
-        return {
-            "type": "scatter",
-            "mode": "lines",
-            "x": x,
-            "y": np.minimum(peak, x * bandwidth) / 1e12,
-            "line": {"color": palette.muted, "width": 2, "dash": dash},
-            "hoverinfo": "skip",
-        }
+        line = {"color": palette.muted, "width": 2, "dash": dash}
+        return marks("lines", x, np.minimum(peak, x * bandwidth) / 1e12, "", line=line)
 
     climbing = np.asarray(trail.placed.intensity, dtype=np.float64)
-    path: Figure = {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": climbing,
-        "y": np.asarray(trail.placed.attainable, dtype=np.float64) / 1e12,
-        "line": {"color": palette.accent, "width": 1.5, "dash": "dot"},
-        "marker": {"size": 6, "color": palette.accent},
-        "text": [f"{trail.name}, {format_count(float(t))} tokens" for t in tokens],
-        "hovertemplate": "%{text}: %{x:.3~r} FLOP/B, %{y:.4~r} TFLOP/s<extra></extra>",
-    }
+    path: Figure = marks(
+        "lines+markers",
+        climbing,
+        np.asarray(trail.placed.attainable, dtype=np.float64) / 1e12,
+        "%{text}: %{x:.3~r} FLOP/B, %{y:.4~r} TFLOP/s",
+        line={"color": palette.accent, "width": 1.5, "dash": "dot"},
+        marker={"size": 6, "color": palette.accent},
+        text=[f"{trail.name}, {format_count(float(t))} tokens" for t in tokens],
+    )
     dots = [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "x": np.array([float(o.placed.intensity) for o in chosen]),
-            "y": np.array([float(o.placed.attainable) / 1e12 for o in chosen]),
-            "text": [o.name for o in chosen],
-            "marker": {
-                "size": 12,
-                "symbol": symbol,
-                "color": colour,
-                "line": {"color": palette.background, "width": 1},
-            },
-            "hovertemplate": "%{text}: %{x:.3~r} FLOP/B, at most %{y:.4~r} TFLOP/s<extra></extra>",
-        }
+        marks(
+            "markers",
+            np.array([float(o.placed.intensity) for o in chosen]),
+            np.array([float(o.placed.attainable) / 1e12 for o in chosen]),
+            "%{text}: %{x:.3~r} FLOP/B, at most %{y:.4~r} TFLOP/s",
+            text=[o.name for o in chosen],
+            marker={"size": 12, "symbol": symbol, "color": colour, "line": {"color": palette.background, "width": 1}},
+        )
         for chosen, symbol, colour in (
             ([o for o in operations if o.placed.bound == "compute"], "circle", palette.compute_bound),
             ([o for o in operations if o.placed.bound == "memory"], "diamond", palette.memory_bound),
@@ -86,8 +73,9 @@ def roofline(
     top = math.log10(max([*matrix.values(), *sheet.values()]) / 1e12)
     low = min(float(o.placed.attainable) for o in operations) / 1e12
     low = min(low, float(np.min(np.asarray(trail.placed.attainable))) / 1e12)
-    return {
-        "data": [
+    return figure(
+        palette,
+        [
             roof(first, "solid"),
             *(roof(peak, "solid") for peak in rest),
             *(roof(peak, "dash", sheet_bandwidth) for peak in sheet.values() if peak == peak),
@@ -95,34 +83,30 @@ def roofline(
             path,
             *dots,
         ],
-        "layout": layout(
+        height=430,
+        hovermode="closest",
+        xaxis=log_axis(
             palette,
-            height=430,
-            hovermode="closest",
-            xaxis=axis(
-                palette,
-                "FLOPs per byte of memory traffic",
-                type="log",
-                range=[math.log10(_RANGE[0]), math.log10(_RANGE[1])],
-                tickvals=[10.0**k for k in range(-1, 6)],
-                ticktext=["0.1", "1", "10", "100", "1,000", "10,000", "100,000"],
-            ),
-            yaxis=axis(palette, "TFLOP/s it can reach", type="log", range=[math.log10(low) - 0.3, top + 0.25], dtick=1),
-            annotations=[
-                *_peaks(matrix, sheet, palette),
-                label(
-                    palette,
-                    f"{'measured ' if datasheet else ''}ridge, {ridge:.0f} FLOP/B",
-                    x=math.log10(ridge),
-                    y=math.log10(first / 1e12),
-                    **(_RIGHT_BELOW if datasheet else _LEFT_ABOVE),
-                    font={"family": SANS, "size": 12, "color": palette.muted},
-                ),
-                *(_ends(trail, climbing, tokens, palette)),
-                *(_names(operations, palette)),
-            ],
+            "FLOPs per byte of memory traffic",
+            *_RANGE,
+            tickvals=[10.0**k for k in range(-1, 6)],
+            ticktext=["0.1", "1", "10", "100", "1,000", "10,000", "100,000"],
         ),
-    }
+        yaxis=axis(palette, "TFLOP/s it can reach", type="log", range=[math.log10(low) - 0.3, top + 0.25], dtick=1),
+        annotations=[
+            *_peaks(matrix, sheet, palette),
+            label(
+                palette,
+                f"{'measured ' if datasheet else ''}ridge, {ridge:.0f} FLOP/B",
+                x=math.log10(ridge),
+                y=math.log10(first / 1e12),
+                **(_RIGHT_BELOW if datasheet else _LEFT_ABOVE),
+                colour=palette.muted,
+            ),
+            *(_ends(trail, climbing, tokens, palette)),
+            *(_names(operations, palette)),
+        ],
+    )
 
 
 def _peaks(matrix: Mapping[str, float], sheet: Mapping[str, float], palette: Palette) -> list[Figure]:
@@ -161,7 +145,7 @@ def _ends(
             xanchor="left",
             xshift=9,
             yshift=-9,
-            font={"family": SANS, "size": 12, "color": palette.accent},
+            colour=palette.accent,
         )
         for place, (i, count) in enumerate(marked)
     ]

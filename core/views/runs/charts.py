@@ -12,7 +12,7 @@ import numpy as np
 from core.runs.published import Comparison
 from core.runs.scores import LEVELS, Score
 from core.units import format_quantity, significant
-from core.views.common.chart import NAMED_ROW, SANS, Figure, axis, label, layout, named_axis
+from core.views.common.chart import NAMED_ROW, Figure, axis, figure, label, lying_bars, marks, named_axis
 from core.views.common.palette import Palette
 
 
@@ -34,22 +34,20 @@ def evidence_scatter(points: Sequence[Point], measure: Literal["MFU", "hours"], 
     title = "utilisation by 6ND, %" if measure == "MFU" else "accelerator-hours per billion tokens"
 
     def cloud(chosen: list[Point], marker: Figure) -> Figure:
-        return {
-            "type": "scatter",
-            "mode": "markers",
-            "x": np.array([point.params for point in chosen]),
-            "y": np.array([point.value / unit for point in chosen]),
-            "text": [point.hover for point in chosen],
-            "hovertemplate": "%{text}<extra></extra>",
-            "marker": marker,
-            "cliponaxis": False,
-        }
+        return marks(
+            "markers",
+            np.array([point.params for point in chosen]),
+            np.array([point.value / unit for point in chosen]),
+            [point.hover for point in chosen],
+            marker=marker,
+            cliponaxis=False,
+        )
 
     others = [p for p in points if not p.here and not p.alike]
     alike = [p for p in points if not p.here and p.alike]
     yours = [p for p in points if p.here]
     ring = {"color": palette.parameters, "width": 1.5}
-    figure = [
+    clouds = [
         cloud(others, {"size": 9, "color": palette.background, "line": ring}),
         cloud(alike, {"size": 10, "color": palette.parameters}),
         cloud(yours, {"size": 15, "symbol": "cross", "color": palette.accent, "line": {"color": palette.background}}),
@@ -61,28 +59,27 @@ def evidence_scatter(points: Sequence[Point], measure: Literal["MFU", "hours"], 
         if measure == "MFU"
         else {"type": "log", "dtick": 1, "tickformat": ",~r"}
     )
-    return {
-        "data": figure,
-        "layout": layout(
-            palette,
-            height=420,
-            hovermode="closest",
-            xaxis=axis(palette, "parameters that work on each token", **across),
-            yaxis=axis(palette, title, **up),
-            annotations=[
-                label(
-                    palette,
-                    "yours",
-                    x=math.log10(p.params),
-                    y=p.value / unit if measure == "MFU" else math.log10(p.value),
-                    xanchor="left",
-                    xshift=12,
-                    font={"family": SANS, "size": 13, "color": palette.accent},
-                )
-                for p in yours
-            ],
-        ),
-    }
+    return figure(
+        palette,
+        clouds,
+        height=420,
+        hovermode="closest",
+        xaxis=axis(palette, "parameters that work on each token", **across),
+        yaxis=axis(palette, title, **up),
+        annotations=[
+            label(
+                palette,
+                "yours",
+                x=math.log10(p.params),
+                y=p.value / unit if measure == "MFU" else math.log10(p.value),
+                xanchor="left",
+                xshift=12,
+                colour=palette.accent,
+                size=13,
+            )
+            for p in yours
+        ],
+    )
 
 
 _SIZES = [1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13]
@@ -107,50 +104,44 @@ def hours_of_a_run(comparison: Comparison, palette: Palette) -> Figure:
         f"{'+' if base and length > 0 else '−' if length < 0 else ''}{significant(abs(length) / size)}{letter} h"
         for _, base, length, _ in steps
     ]
-    return {
-        "data": [
-            {
-                "type": "bar",
-                "orientation": "h",
-                "y": names,
-                "x": lengths / size,
-                "base": bases / size,
-                "marker": {"color": [colour for *_, colour in steps]},
-                "customdata": texts,
-                "hovertemplate": "%{y}: %{customdata}<extra></extra>",
-            }
+    return figure(
+        palette,
+        [
+            lying_bars(
+                lengths / size,
+                names,
+                "%{y}: %{customdata}",
+                base=bases / size,
+                marker={"color": [colour for *_, colour in steps]},
+                customdata=texts,
+            )
         ],
-        "layout": layout(
-            palette,
-            height=NAMED_ROW * len(steps) + 64,
-            bargap=0.45,
-            xaxis=axis(palette, f"{unit}accelerator-hours", range=[0, reach / size * 1.04], tickformat=","),
-            yaxis=named_axis(palette, names, texts),
-        ),
-    }
+        height=NAMED_ROW * len(steps) + 64,
+        bargap=0.45,
+        xaxis=axis(palette, f"{unit}accelerator-hours", range=[0, reach / size * 1.04], tickformat=","),
+        yaxis=named_axis(palette, names, texts),
+    )
 
 
 def calibration(score: Score, palette: Palette) -> Figure:
     """What was said of labs that had not been seen, against what happened: on the line where both are the same."""
     said, happened = 100 * np.array(LEVELS), 100 * np.array(score.happened)
-    line: Figure = {"mode": "lines", "line": {"color": palette.muted, "width": 1, "dash": "dot"}, "hoverinfo": "skip"}
-    points: Figure = {
-        "mode": "lines+markers",
-        "line": {"color": palette.accent, "width": 2},
-        "marker": {"size": 9},
-        "hovertemplate": "said %{x:.0f} %, happened %{y:.0f} %<extra></extra>",
-        "cliponaxis": False,
-    }
     ends = np.array([0.0, 100.0])
-    return {
-        "data": [
-            {"type": "scatter", "x": ends, "y": ends} | line,
-            {"type": "scatter", "x": said, "y": happened} | points,
+    return figure(
+        palette,
+        [
+            marks("lines", ends, ends, "", line={"color": palette.muted, "width": 1, "dash": "dot"}),
+            marks(
+                "lines+markers",
+                said,
+                happened,
+                "said %{x:.0f} %, happened %{y:.0f} %",
+                line={"color": palette.accent, "width": 2},
+                marker={"size": 9},
+                cliponaxis=False,
+            ),
         ],
-        "layout": layout(
-            palette,
-            height=300,
-            xaxis=axis(palette, "said: runs that take more hours, %", range=[0, 100], tickvals=said),
-            yaxis=axis(palette, "happened, %", range=[0, 100], tickvals=said),
-        ),
-    }
+        height=300,
+        xaxis=axis(palette, "said: runs that take more hours, %", range=[0, 100], tickvals=said),
+        yaxis=axis(palette, "happened, %", range=[0, 100], tickvals=said),
+    )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.views.common.chart import MONO, Figure, axis, layout
+from core.views.common.chart import MONO, Figure, axis, figure, lying_bars, rows_axis
 from core.views.common.palette import Palette
 from core.wording import share_of
 
@@ -24,32 +24,20 @@ def hours_of_the_run(parts: Sequence[tuple[str, float, str]], palette: Palette) 
     ticks = [
         f"{name} <span style='font-family:{MONO};font-size:12px'> {share_of(share)}</span>" for name, share, _ in parts
     ]
-    return {
-        "data": [
-            {
-                "type": "bar",
-                "orientation": "h",
-                "y": names[::-1],
-                "x": shares[::-1],
-                "base": starts[::-1],
-                "marker": {"color": [palette.role(role) for _, _, role in parts][::-1]},
-                "customdata": [share_of(share) for _, share, _ in parts][::-1],
-                "hovertemplate": "%{y}: %{customdata}<extra></extra>",
-            }
+    return figure(
+        palette,
+        [
+            lying_bars(
+                shares[::-1],
+                names[::-1],
+                "%{y}: %{customdata}",
+                base=starts[::-1],
+                marker={"color": [palette.role(role) for _, _, role in parts][::-1]},
+                customdata=[share_of(share) for _, share, _ in parts][::-1],
+            )
         ],
-        "layout": layout(
-            palette,
-            height=_ROW * len(parts) + 64,
-            bargap=0.45,
-            xaxis=axis(palette, "% of the time on the wall", range=[0, 101], tickvals=[0, 20, 40, 60, 80, 100]),
-            yaxis=axis(
-                palette,
-                "",
-                tickvals=names,
-                ticktext=ticks,
-                tickfont={"size": 13, "color": palette.text},
-                showgrid=False,
-                ticksuffix="  ",
-            ),
-        ),
-    }
+        height=_ROW * len(parts) + 64,
+        bargap=0.45,
+        xaxis=axis(palette, "% of the time on the wall", range=[0, 101], tickvals=[0, 20, 40, 60, 80, 100]),
+        yaxis=rows_axis(palette, names, ticks),
+    )

@@ -11,7 +11,7 @@ import numpy as np
 from core.serving.cache import CACHE_TYPES
 from core.serving.serving import Serving
 from core.units import format_count, significant
-from core.views.common.chart import SANS, Figure, axis, label, layout
+from core.views.common.chart import Figure, figure, label, log_axis, marks, over, rule
 from core.views.common.palette import Palette
 
 _CONTEXTS = np.unique(np.geomspace(512, 2**20, 90).round().astype(np.int64))
@@ -21,15 +21,8 @@ _DASHES = {"bf16": "solid", "fp8": "dash", "int8": "dot"}
 
 
 def _logs(palette: Palette, title: str, low: float, high: float, ticks: Sequence[float]) -> Figure:
-    return axis(
-        palette,
-        title,
-        type="log",
-        range=[math.log10(low), math.log10(high)],
-        tickvals=list(ticks),
-        ticktext=[format_count(tick) for tick in ticks],
-        fixedrange=True,
-    )
+    texts = [format_count(tick) for tick in ticks]
+    return log_axis(palette, title, low, high, tickvals=list(ticks), ticktext=texts, fixedrange=True)
 
 
 def _decades(low: float, high: float) -> list[float]:
@@ -41,7 +34,7 @@ def users_over_context(s: Serving, palette: Palette) -> Figure:
     curves = {name: replace(s, stored=kind).users_over(_CONTEXTS) for name, kind in CACHE_TYPES.items()}
     most = max(2.0, *(float(users.max()) for users in curves.values()))
     here = s.users_that_fit
-    marks = (
+    notes = (
         [
             label(
                 palette,
@@ -57,65 +50,46 @@ def users_over_context(s: Serving, palette: Palette) -> Figure:
         if here >= 1
         else []
     )
-    return {
-        "data": [
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": name,
-                "x": _CONTEXTS,
-                "y": np.where(users >= 1, users, np.nan),
-                "line": {
+    return figure(
+        palette,
+        [
+            marks(
+                "lines",
+                _CONTEXTS,
+                np.where(users >= 1, users, np.nan),
+                f"cache in {name}: %{{y:,.0f}} users of %{{x:,}} tokens",
+                name=name,
+                line={
                     "color": palette.parameters if name == s.stored.name else palette.muted,
                     "width": 3 if name == s.stored.name else 1.5,
                     "dash": _DASHES[name],
                 },
-                "hovertemplate": f"cache in {name}: %{{y:,.0f}} users of %{{x:,}} tokens<extra></extra>",
-            }
+            )
             for name, users in curves.items()
         ]
         + [
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "x": [s.context],
-                "y": [here if here >= 1 else None],
-                "marker": {"size": 11, "color": palette.parameters, "line": {"color": palette.background, "width": 1}},
-                "hoverinfo": "skip",
-            }
+            marks(
+                "markers",
+                [s.context],
+                [here if here >= 1 else None],
+                "",
+                marker={"size": 11, "color": palette.parameters, "line": {"color": palette.background, "width": 1}},
+            )
         ],
-        "layout": layout(
-            palette,
-            height=_HEIGHT,
-            margin={"l": 8, "r": 8, "t": 40, "b": 8},
-            xaxis=_logs(palette, "tokens of each user", 512, 2**20, _TICKS),
-            yaxis=_logs(palette, "users at once", 1, 2 * most, _decades(1, 2 * most)),
-            annotations=[
-                *marks,
-                _named("<b>cache in</b> " + " · ".join(_line(n, s.stored.name) for n in curves), palette),
-            ],
-        ),
-    }
+        height=_HEIGHT,
+        margin={"l": 8, "r": 8, "t": 40, "b": 8},
+        xaxis=_logs(palette, "tokens of each user", 512, 2**20, _TICKS),
+        yaxis=_logs(palette, "users at once", 1, 2 * most, _decades(1, 2 * most)),
+        annotations=[
+            *notes,
+            over(palette, "<b>cache in</b> " + " · ".join(_line(n, s.stored.name) for n in curves), 10),
+        ],
+    )
 
 
 def _line(name: str, chosen: str) -> str:
     drawn = {"solid": "——", "dash": "– –", "dot": "·····"}[_DASHES[name]]
     return f"<b>{name} {drawn}</b>" if name == chosen else f"{name} {drawn}"
-
-
-def _named(text: str, palette: Palette) -> Figure:
-    return label(
-        palette,
-        text,
-        x=0,
-        xref="paper",
-        xanchor="left",
-        y=1,
-        yref="paper",
-        yanchor="bottom",
-        yshift=10,
-        font={"family": SANS, "size": 12, "color": palette.text},
-    )
 
 
 def token_time(s: Serving, palette: Palette) -> Figure:
@@ -131,80 +105,65 @@ def token_time(s: Serving, palette: Palette) -> Figure:
         ("by memory", by_memory, palette.memory_bound, "solid"),
         ("by arithmetic", by_arithmetic, palette.compute_bound, "dash"),
     )
-    full = 1 <= fit <= most
-    line = {"type": "line", "x0": fit, "x1": fit, "yref": "paper", "y0": 0, "y1": 1}
+    side, shift = ("right", -4) if fit > 4 else ("left", 4)
+    at_fit = {
+        "x": math.log10(max(fit, 1)),
+        "xanchor": side,
+        "xshift": shift,
+        "y": 0,
+        "yref": "paper",
+        "yanchor": "bottom",
+    }
+    text = f"<b>{format_count(fit)} fit</b>"
+    full = [label(palette, text, **at_fit, yshift=2, bgcolor=palette.background)] if 1 <= fit <= most else []
     at = 1e3 * float(s.decode(s.users).seconds)
-    return {
-        "data": [
+    return figure(
+        palette,
+        [
             *(
-                {
-                    "type": "scatter",
-                    "mode": "lines",
-                    "name": name,
-                    "x": users,
-                    "y": y,
-                    "line": {"color": colour, "width": 2.5, "dash": dash},
-                    "hovertemplate": f"{name}: %{{y:.3~r}} ms for %{{x:,}} users<extra></extra>",
-                }
+                marks(
+                    "lines",
+                    users,
+                    y,
+                    f"{name}: %{{y:.3~r}} ms for %{{x:,}} users",
+                    name=name,
+                    line={"color": colour, "width": 2.5, "dash": dash},
+                )
                 for name, y, colour, dash in curves
             ),
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "x": [s.users],
-                "y": [at],
-                "marker": {"size": 11, "color": palette.text, "line": {"color": palette.background, "width": 1}},
-                "hoverinfo": "skip",
-            },
-        ],
-        "layout": layout(
-            palette,
-            height=_HEIGHT,
-            margin={"l": 8, "r": 8, "t": 40, "b": 8},
-            xaxis=_logs(palette, "users at once", 1, most, [2.0**k for k in range(0, int(math.log2(most)) + 1, 2)]),
-            yaxis=axis(
-                palette,
-                "ms a token, at least",
-                type="log",
-                range=[math.log10(low), math.log10(high)],
-                tickvals=_decades(low, high),
-                ticktext=[str(significant(tick)) for tick in _decades(low, high)],
-                fixedrange=True,
+            marks(
+                "markers",
+                [s.users],
+                [at],
+                "",
+                marker={"size": 11, "color": palette.text, "line": {"color": palette.background, "width": 1}},
             ),
-            shapes=[line | {"line": {"color": palette.text, "width": 1.5, "dash": "dash"}}] if full else [],
-            annotations=[
-                _named(
-                    " · ".join(f"<b style='color:{colour}'>{name}</b>" for name, _, colour, _ in curves),
-                    palette,
-                ),
-                label(
-                    palette,
-                    f"<b>{significant(at, 3)} ms</b>",
-                    x=math.log10(s.users),
-                    y=math.log10(at),
-                    xanchor="left" if s.users < most / 8 else "right",
-                    yanchor="bottom",
-                    yshift=7,
-                    bgcolor=palette.background,
-                ),
-                *(
-                    [
-                        label(
-                            palette,
-                            f"<b>{format_count(fit)} fit</b>",
-                            x=math.log10(fit),
-                            y=0,
-                            yref="paper",
-                            xanchor="right" if fit > 4 else "left",
-                            yanchor="bottom",
-                            xshift=-4 if fit > 4 else 4,
-                            yshift=2,
-                            bgcolor=palette.background,
-                        )
-                    ]
-                    if full
-                    else []
-                ),
-            ],
+        ],
+        height=_HEIGHT,
+        margin={"l": 8, "r": 8, "t": 40, "b": 8},
+        xaxis=_logs(palette, "users at once", 1, most, [2.0**k for k in range(0, int(math.log2(most)) + 1, 2)]),
+        yaxis=log_axis(
+            palette,
+            "ms a token, at least",
+            low,
+            high,
+            tickvals=_decades(low, high),
+            ticktext=[str(significant(tick)) for tick in _decades(low, high)],
+            fixedrange=True,
         ),
-    }
+        shapes=[rule({"color": palette.text, "width": 1.5, "dash": "dash"}, x=fit)] if full else [],
+        annotations=[
+            over(palette, " · ".join(f"<b style='color:{colour}'>{name}</b>" for name, _, colour, _ in curves), 10),
+            label(
+                palette,
+                f"<b>{significant(at, 3)} ms</b>",
+                x=math.log10(s.users),
+                y=math.log10(at),
+                xanchor="left" if s.users < most / 8 else "right",
+                yanchor="bottom",
+                yshift=7,
+                bgcolor=palette.background,
+            ),
+            *full,
+        ],
+    )

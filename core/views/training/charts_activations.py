@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from core.units import significant
-from core.views.common.chart import MONO, Figure, axis, label, layout
+from core.views.common.chart import MONO, Figure, axis, figure, marks, over
 from core.views.common.palette import Palette
+from core.views.training.charts_device import GIB
 
-GIB = 2.0**30
 _CELL = 40
 
 
@@ -32,12 +32,14 @@ def fit_map(
     columns, rows = len(lengths), len(batches)
     at_x, at_y = (math.log2(here[0] / lengths[0]), math.log2(here[1] / batches[0]))
     frontier = _frontier(totals, usable)
-    above = {"xref": "paper", "xanchor": "left", "y": 1, "yref": "paper", "yanchor": "bottom", "yshift": 4}
     inside = -0.5 <= at_x <= columns - 0.5 and -0.5 <= at_y <= rows - 0.5
+    corners = {"x0": at_x - 0.5, "x1": at_x + 0.5, "y0": at_y - 0.5, "y1": at_y + 0.5}
+    yours = {"type": "rect", **corners, "line": {"color": palette.accent, "width": 3}}
     said = ["GiB on one accelerator"]
     said += ["beyond the dashed line it does not fit"] * (not math.isnan(usable)) + ["outlined: yours"] * inside
-    return {
-        "data": [
+    return figure(
+        palette,
+        [
             {
                 "type": "heatmap",
                 "z": totals / known,
@@ -60,52 +62,28 @@ def fit_map(
                 "textfont": {"family": MONO, "size": 12, "color": palette.text},
                 "hovertemplate": "%{text} GiB<extra></extra>",
             },
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "x": [x for i in range(columns) for x in (i - 0.5, i + 0.5)],
-                "y": [y for i in range(columns) for y in (frontier[i], frontier[i])],
-                "line": {"color": palette.text, "width": 2, "dash": "dash"},
-                "hoverinfo": "skip",
-            },
+            marks(
+                "lines",
+                [x for i in range(columns) for x in (i - 0.5, i + 0.5)],
+                [y for i in range(columns) for y in (frontier[i], frontier[i])],
+                "",
+                line={"color": palette.text, "width": 2, "dash": "dash"},
+            ),
         ],
-        "layout": layout(
-            palette,
-            height=_CELL * rows + 84,
-            margin={"l": 8, "r": 8, "t": 26, "b": 8},
-            xaxis=axis(
-                palette,
-                "sequence length, tokens",
-                tickvals=list(range(columns)),
-                ticktext=[f"{length:,}" for length in lengths],
-                range=[-0.5, columns - 0.5],
-                showgrid=False,
-                fixedrange=True,
-            ),
-            yaxis=axis(
-                palette,
-                "micro-batch, sequences",
-                tickvals=list(range(rows)),
-                ticktext=[f"{batch:,}" for batch in batches],
-                range=[-0.5, rows - 0.5],
-                showgrid=False,
-                fixedrange=True,
-            ),
-            annotations=[label(palette, f"<b>{'; '.join(said)}</b>", x=0, **above)],
-            shapes=[
-                {
-                    "type": "rect",
-                    "x0": at_x - 0.5,
-                    "x1": at_x + 0.5,
-                    "y0": at_y - 0.5,
-                    "y1": at_y + 0.5,
-                    "line": {"color": palette.accent, "width": 3},
-                }
-            ]
-            if inside
-            else [],
-        ),
-    }
+        height=_CELL * rows + 84,
+        margin={"l": 8, "r": 8, "t": 26, "b": 8},
+        xaxis=_cells(palette, "sequence length, tokens", lengths),
+        yaxis=_cells(palette, "micro-batch, sequences", batches),
+        annotations=[over(palette, f"<b>{'; '.join(said)}</b>", 4)],
+        shapes=[yours] if inside else [],
+    )
+
+
+def _cells(palette: Palette, title: str, sizes: Sequence[int]) -> Figure:
+    """The axis of a map: a size for each row or column."""
+    last, texts = len(sizes) - 0.5, [f"{size:,}" for size in sizes]
+    ticks = {"tickvals": list(range(len(sizes))), "ticktext": texts, "range": [-0.5, last]}
+    return axis(palette, title, **ticks, showgrid=False, fixedrange=True)
 
 
 def _frontier(totals: npt.NDArray[np.float64], usable: float) -> list[float]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from core.training.device.memory import DeviceMemory
 from core.units import format_bytes, significant
-from core.views.common.chart import MONO, SANS, Figure, axis, label, layout
+from core.views.common.chart import MONO, Figure, axis, figure, label, lying_bars, rows_axis, rule
 from core.views.common.palette import Palette
 
 GIB = 2.0**30
@@ -51,49 +51,44 @@ def device_bars(
     )
     marks = class_labels(fullest, widest, palette, named=len(rows) == 1)
     above = 10 + _LEVEL * (1 + max((int(mark["yshift"]) // _LEVEL for mark in marks), default=0))
-    ticks = [f"{name}  " for name in names]
     inner = _ROW * len(rows)
-    return {
-        "data": [_trace(field, role, title_, rows, names, palette) for field, role, title_ in CLASSES],
-        "layout": layout(
-            palette,
-            height=above + inner + _BELOW + (18 if known else 0),
-            margin={"l": 8, "r": 8, "t": above, "b": _BELOW + (18 if known else 0)},
-            barmode="stack",
-            xaxis=axis(palette, title, range=[0, widest], fixedrange=True, tickformat=",~f"),
-            yaxis=axis(
-                palette,
-                "",
-                autorange="reversed",
-                tickvals=names,
-                ticktext=ticks,
-                showgrid=False,
-                ticklen=0,
-                fixedrange=True,
-                type="category",
-                tickfont={"family": SANS, "size": 13, "color": palette.text},
+    return figure(
+        palette,
+        class_bars([memory for _, memory in rows], names, 0.62, palette),
+        height=above + inner + _BELOW + (18 if known else 0),
+        margin={"l": 8, "r": 8, "t": above, "b": _BELOW + (18 if known else 0)},
+        barmode="stack",
+        xaxis=axis(palette, title, range=[0, widest], fixedrange=True, tickformat=",~f"),
+        yaxis=rows_axis(palette, names, names, autorange="reversed", ticklen=0, fixedrange=True, type="category"),
+        annotations=[
+            *marks,
+            *(
+                at_end(_total(memory), float(memory.total), row, usable, palette)
+                for row, (_, memory) in enumerate(rows)
             ),
-            annotations=[*marks, *_totals(rows, usable, palette), *limit_label(usable, palette, widest)],
-            shapes=limit_line(usable, palette),
-        ),
-    }
+            *limit_label(usable, palette, widest),
+        ],
+        shapes=limit_line(usable, palette),
+    )
 
 
-def _trace(
-    field: str, role: str, named: str, rows: Sequence[tuple[str, DeviceMemory]], names: Sequence[str], palette: Palette
-) -> dict[str, Any]:
-    values = [float(getattr(memory, field)) for _, memory in rows]
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "name": named,
-        "y": list(names),
-        "x": [value / GIB for value in values],
-        "width": 0.62,
-        "marker": {"color": colour(role, palette), "line": {"color": palette.background, "width": 1}},
-        "customdata": [format_bytes(value, system="decimal") for value in values],
-        "hovertemplate": f"{named}: %{{x:,.2f}} GiB (%{{customdata}})<extra></extra>",
-    }
+def class_bars(memories: Sequence[DeviceMemory], at: Sequence[Any], width: float, palette: Palette) -> list[Figure]:
+    """The classes of what is held as the parts of bars, which lie in the rows ``at``."""
+    bars: list[Figure] = []
+    for field, role, name in CLASSES:
+        values = [float(getattr(memory, field)) for memory in memories]
+        bars.append(
+            lying_bars(
+                [value / GIB for value in values],
+                at,
+                f"{name}: %{{x:,.2f}} GiB (%{{customdata}})",
+                name=name,
+                width=width,
+                marker={"color": colour(role, palette), "line": {"color": palette.background, "width": 1}},
+                customdata=[format_bytes(value, system="decimal") for value in values],
+            )
+        )
+    return bars
 
 
 def class_labels(memory: DeviceMemory, widest: float, palette: Palette, *, named: bool) -> list[dict[str, Any]]:
@@ -123,7 +118,7 @@ def class_labels(memory: DeviceMemory, widest: float, palette: Palette, *, named
                 yref="paper",
                 yanchor="bottom",
                 yshift=2 + _LEVEL * level,
-                font={"family": SANS, "size": 12, "color": colour(role, palette)},
+                colour=colour(role, palette),
             )
         )
     return rows
@@ -138,34 +133,19 @@ def _total(memory: DeviceMemory) -> str:
     return significant(float(memory.total) / GIB, 3)
 
 
-def _totals(rows: Sequence[tuple[str, DeviceMemory]], usable: float, palette: Palette) -> list[dict[str, Any]]:
-    """The total of each bar at its end, clear of the line that it may cross."""
-    return [
-        label(
-            palette,
-            f"<b>{_total(memory)}</b>",
-            x=float(memory.total) / GIB,
-            y=row,
-            xanchor="left",
-            xshift=5,
-            bgcolor=palette.background,
-            font={
-                "family": MONO,
-                "size": 13,
-                "color": palette.gradients if float(memory.total) > usable else palette.text,
-            },
-        )
-        for row, (_, memory) in enumerate(rows)
-    ]
+def at_end(text: str, held: float, row: int, usable: float, palette: Palette) -> Figure:
+    """A number right of a bar's end, in bytes, clear of the line that it may cross; that of too much is red."""
+    font = {"family": MONO, "size": 13, "color": palette.gradients if held > usable else palette.text}
+    place = {"x": held / GIB, "y": row, "xanchor": "left", "xshift": 5, "bgcolor": palette.background}
+    return label(palette, f"<b>{text}</b>", **place, font=font)
 
 
 def limit_line(usable: float, palette: Palette) -> list[dict[str, Any]]:
     """The line where the memory of one accelerator ends; none where that is unknown."""
     if math.isnan(usable):
         return []
-    place = {"type": "line", "x0": usable / GIB, "x1": usable / GIB, "yref": "paper", "y0": 0, "y1": 1}
     halo = {"color": palette.background, "width": 5}  # keeps the dashes visible where they cross a bar
-    return [place | {"line": halo}, place | {"line": {"color": palette.text, "width": 2, "dash": "dash"}}]
+    return [rule(line, x=usable / GIB) for line in (halo, {"color": palette.text, "width": 2, "dash": "dash"})]
 
 
 def limit_label(usable: float, palette: Palette, widest: float) -> list[dict[str, Any]]:

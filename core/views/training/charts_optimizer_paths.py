@@ -10,7 +10,7 @@ import numpy as np
 
 from core.training.optimizer_paths.path import OptimizerPath
 from core.training.optimizer_paths.surfaces import SURFACES, Surface
-from core.views.common.chart import MONO, SANS, Figure, apart, axis, label, layout
+from core.views.common.chart import MONO, SANS, Figure, apart, axis, figure, label, layout, marks, rule
 from core.views.common.palette import Palette
 from core.views.training.text_optimizer_paths import height_left, number, standing
 
@@ -101,43 +101,39 @@ def _shown(done: OptimizerPath, step: int, ground: Surface) -> np.ndarray[Any, A
 def _path(done: OptimizerPath, step: int, chosen: bool, ground: Surface, palette: Palette) -> dict[str, Any]:
     points = _shown(done, step, ground).astype(np.float32)
     _, dash, _, _ = _LOOKS[done.optimizer]
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": points[:, 0],
-        "y": points[:, 1],
-        "line": {"color": _colour(done.optimizer, palette), "width": 3.5 if chosen else 1.75, "dash": dash},
-        "hoverinfo": "skip",
-    }
+    return marks(
+        "lines",
+        points[:, 0],
+        points[:, 1],
+        "",
+        line={"color": _colour(done.optimizer, palette), "width": 3.5 if chosen else 1.75, "dash": dash},
+    )
 
 
 def _points(points: Sequence[tuple[float, float]], symbol: str, name: str, palette: Palette) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [x for x, _ in points],
-        "y": [y for _, y in points],
-        "marker": {"symbol": symbol, "size": 10, "color": palette.text, "line": {"width": 1.5, "color": palette.text}},
-        "hovertemplate": f"{name} (%{{x:.3g}}, %{{y:.3g}})<extra></extra>",
-    }
+    return marks(
+        "markers",
+        [x for x, _ in points],
+        [y for _, y in points],
+        f"{name} (%{{x:.3g}}, %{{y:.3g}})",
+        marker={"symbol": symbol, "size": 10, "color": palette.text, "line": {"width": 1.5, "color": palette.text}},
+    )
 
 
 def _markers(here: Sequence[OptimizerPath], step: int, chosen: str, palette: Palette) -> dict[str, Any]:
     """Where each stands after ``step``; the only thing that the frames move."""
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [float(w.points[step, 0]) for w in here],
-        "y": [float(w.points[step, 1]) for w in here],
-        "text": [f"{w.optimizer}: {number(height_left(w, step))} over the minimum" for w in here],
-        "hovertemplate": "%{text}<extra></extra>",
-        "marker": {
+    return marks(
+        "markers",
+        [float(w.points[step, 0]) for w in here],
+        [float(w.points[step, 1]) for w in here],
+        [f"{w.optimizer}: {number(height_left(w, step))} over the minimum" for w in here],
+        marker={
             "symbol": [_LOOKS[w.optimizer][2] for w in here],
             "size": [14 if w.optimizer == chosen else 10 for w in here],
             "color": [_colour(w.optimizer, palette) for w in here],
             "line": {"width": 1.5, "color": palette.background},
         },
-    }
+    )
 
 
 def _frames(here: Sequence[OptimizerPath], step: int, trace: int) -> list[dict[str, Any]]:
@@ -175,9 +171,8 @@ def _button(palette: Palette) -> dict[str, Any]:
 def _names(here: Sequence[OptimizerPath], step: int, chosen: str, palette: Palette) -> list[dict[str, Any]]:
     return [
         _name(
-            f"{_LOOKS[w.optimizer][3]} {_lit(w.optimizer, w.optimizer == chosen)}"
-            f"<br><span style='font-family:{MONO}'>{number(height_left(w, step))}</span>",
-            i,
+            f"{_marked(w, chosen)}<br><span style='font-family:{MONO}'>{number(height_left(w, step))}</span>",
+            _ROW_PX * i,
             _colour(w.optimizer, palette),
             palette,
         )
@@ -188,25 +183,26 @@ def _names(here: Sequence[OptimizerPath], step: int, chosen: str, palette: Palet
 def _gone(walks: Sequence[OptimizerPath], step: int, above: int, palette: Palette) -> list[dict[str, Any]]:
     gone = [w for w in walks if w.steps < step]
     return [
-        _name(f"{w.optimizer}<br>diverged, step {w.diverged}", above + i, palette.muted, palette)
+        _name(f"{w.optimizer}<br>diverged, step {w.diverged}", _ROW_PX * (above + i), palette.muted, palette)
         for i, w in enumerate(gone)
     ]
 
 
-def _name(text: str, row: int, colour: str, palette: Palette) -> dict[str, Any]:
-    place = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 12, "align": "left"}
-    place |= {"y": 1, "yref": "paper", "yanchor": "top", "yshift": -_ROW_PX * row}
-    return label(palette, text, **place, font={"family": SANS, "size": 12, "color": colour})
+def _name(text: str, down: float, colour: str, palette: Palette, anchor: str = "top") -> dict[str, Any]:
+    """A name right of the picture, so many pixels under its upper edge."""
+    place = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 12, "align": "left", "y": 1, "yref": "paper"}
+    return label(palette, text, colour, **place, yanchor=anchor, yshift=-down)
 
 
-def _lit(text: str, lit: bool) -> str:
-    return f"<b>{text}</b>" if lit else text
+def _marked(done: OptimizerPath, chosen: str) -> str:
+    """The name of an optimizer behind its marker, bold where it is chosen."""
+    name = done.optimizer
+    return f"{_LOOKS[name][3]} <b>{name}</b>" if name == chosen else f"{_LOOKS[name][3]} {name}"
 
 
 def _at(point: Sequence[float], text: str, palette: Palette) -> dict[str, Any]:
     x, y = point
-    font = {"family": SANS, "size": 12, "color": palette.muted}
-    return label(palette, text, x=float(x), y=float(y), yshift=-16, font=font, bgcolor=palette.background)
+    return label(palette, text, palette.muted, x=float(x), y=float(y), yshift=-16, bgcolor=palette.background)
 
 
 def step_lengths(walks: Sequence[OptimizerPath], step: int, chosen: str, palette: Palette) -> Figure:
@@ -220,62 +216,37 @@ def step_lengths(walks: Sequence[OptimizerPath], step: int, chosen: str, palette
     scale = (_LOW_HEIGHT - 70) / (high - low)
     wanted = [(high - min(max(at, low), high)) * scale for _, at in ends]
     places = apart(wanted, [13.0] * len(ends))
-    return {
-        "data": [_lengths(w, w.optimizer == chosen, palette) for w in walks],
-        "layout": layout(
+    return figure(
+        palette,
+        [_lengths(w, w.optimizer == chosen, palette) for w in walks],
+        height=_LOW_HEIGHT,
+        margin={"l": 8, "r": _NAMES_PX, "t": 16, "b": 8},
+        xaxis=axis(palette, "step", range=[1, longest], tickformat=",d", showgrid=False, fixedrange=True),
+        yaxis=axis(
             palette,
-            height=_LOW_HEIGHT,
-            margin={"l": 8, "r": _NAMES_PX, "t": 16, "b": 8},
-            xaxis=axis(palette, "step", range=[1, longest], tickformat=",d", showgrid=False, fixedrange=True),
-            yaxis=axis(
-                palette,
-                "length of the step",
-                type="log",
-                range=[low, high],
-                fixedrange=True,
-                dtick=2 if high - low > 5 else 1,
-                exponentformat="power",
-            ),
-            shapes=[
-                {
-                    "type": "line",
-                    "x0": step,
-                    "x1": step,
-                    "yref": "paper",
-                    "y0": 0,
-                    "y1": 1,
-                    "line": {"color": palette.muted, "width": 1, "dash": "dot"},
-                }
-            ],
-            annotations=[
-                label(
-                    palette,
-                    f"{_LOOKS[w.optimizer][3]} {_lit(w.optimizer, w.optimizer == chosen)}",
-                    x=1,
-                    xref="paper",
-                    xanchor="left",
-                    xshift=12,
-                    y=1,
-                    yref="paper",
-                    yanchor="middle",
-                    yshift=-place,
-                    font={"family": SANS, "size": 12, "color": _colour(w.optimizer, palette)},
-                )
-                for (w, _), place in zip(ends, places, strict=True)
-            ],
+            "length of the step",
+            type="log",
+            range=[low, high],
+            fixedrange=True,
+            dtick=2 if high - low > 5 else 1,
+            exponentformat="power",
         ),
-    }
+        shapes=[rule(x=step, line={"color": palette.muted, "width": 1, "dash": "dot"})],
+        annotations=[
+            _name(_marked(w, chosen), place, _colour(w.optimizer, palette), palette, "middle")
+            for (w, _), place in zip(ends, places, strict=True)
+        ],
+    )
 
 
 def _lengths(done: OptimizerPath, chosen: bool, palette: Palette) -> dict[str, Any]:
     lengths = done.lengths
     selected = np.flatnonzero(lengths > 0)
     _, dash, _, _ = _LOOKS[done.optimizer]
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": selected + 1,
-        "y": lengths[selected],
-        "line": {"color": _colour(done.optimizer, palette), "width": 3 if chosen else 1.5, "dash": dash},
-        "hovertemplate": f"{done.optimizer}, step %{{x}}: %{{y:.3g}}<extra></extra>",
-    }
+    return marks(
+        "lines",
+        selected + 1,
+        lengths[selected],
+        f"{done.optimizer}, step %{{x}}: %{{y:.3g}}",
+        line={"color": _colour(done.optimizer, palette), "width": 3 if chosen else 1.5, "dash": dash},
+    )

@@ -8,7 +8,7 @@ import numpy as np
 
 from core.training.device.peak import StepCurve
 from core.units import significant
-from core.views.common.chart import SANS, Figure, axis, label, layout
+from core.views.common.chart import SANS, Figure, axis, figure, label, marks, over, rule
 from core.views.common.palette import Palette
 from core.views.training.charts_device import CLASSES, GIB, colour
 
@@ -30,77 +30,53 @@ def step_curve(curve: StepCurve, usable: float, palette: Palette) -> Figure:
     known = 0.0 if math.isnan(usable) else usable / GIB
     top = 1.15 * max(known, float(total.max()))
     starts = {phase: at for phase, at in curve.moments.items() if phase not in ("loss", "start")}
-    line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": known, "y1": known}
-    return {
-        "data": [
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": name,
-                "x": x,
-                "y": np.asarray(curve.bytes[field]) / GIB,
-                "stackgroup": "one",
-                "line": {"width": 0},
-                "fillcolor": colour(role, palette),
-                "hovertemplate": f"{name}: %{{y:,.2f}} GiB<extra></extra>",
-            }
+    at_limit = {"x": 0, "xref": "paper", "xanchor": "left", "y": known, "yanchor": "bottom", "yshift": 3}
+    said = f"<b>its memory: {significant(known, 3)} GiB</b>"
+    return figure(
+        palette,
+        [
+            marks(
+                "lines",
+                x,
+                np.asarray(curve.bytes[field]) / GIB,
+                f"{name}: %{{y:,.2f}} GiB",
+                name=name,
+                stackgroup="one",
+                line={"width": 0},
+                fillcolor=colour(role, palette),
+            )
             for field, role, name in CLASSES
         ],
-        "layout": layout(
+        height=360,
+        margin={"l": 8, "r": 8, "t": 44, "b": 8},
+        hovermode="x",
+        xaxis=axis(
             palette,
-            height=360,
-            margin={"l": 8, "r": 8, "t": 44, "b": 8},
-            hovermode="x",
-            xaxis=axis(
-                palette,
-                "one step, layer by layer",
-                tickvals=list(starts.values()),
-                ticktext=[_NAMES[phase] for phase in starts],
-                tickfont={"family": SANS, "size": 12, "color": palette.muted},
-                tickangle=0,
-                showgrid=True,
-                fixedrange=True,
-            ),
-            yaxis=axis(palette, "GiB on one accelerator", range=[0, top], fixedrange=True),
-            annotations=[
-                label(
-                    palette,
-                    f"<b>highest: {significant(float(total[peak]), 3)} GiB</b>",
-                    x=peak,
-                    y=float(total[peak]),
-                    yanchor="bottom",
-                    yshift=3,
-                    bgcolor=palette.background,
-                ),
-                label(
-                    palette,
-                    " · ".join(f"<b style='color:{colour(role, palette)}'>{name}</b>" for _, role, name in CLASSES),
-                    x=0,
-                    xref="paper",
-                    xanchor="left",
-                    y=1,
-                    yref="paper",
-                    yanchor="bottom",
-                    yshift=14,
-                ),
-                *(
-                    [
-                        label(
-                            palette,
-                            f"<b>its memory: {significant(known, 3)} GiB</b>",
-                            x=0,
-                            xref="paper",
-                            xanchor="left",
-                            y=known,
-                            yanchor="bottom",
-                            yshift=3,
-                            bgcolor=palette.background,
-                        )
-                    ]
-                    if known
-                    else []
-                ),
-            ],
-            shapes=[line | {"line": {"color": palette.text, "width": 2, "dash": "dash"}}] if known else [],
+            "one step, layer by layer",
+            tickvals=list(starts.values()),
+            ticktext=[_NAMES[phase] for phase in starts],
+            tickfont={"family": SANS, "size": 12, "color": palette.muted},
+            tickangle=0,
+            showgrid=True,
+            fixedrange=True,
         ),
-    }
+        yaxis=axis(palette, "GiB on one accelerator", range=[0, top], fixedrange=True),
+        annotations=[
+            label(
+                palette,
+                f"<b>highest: {significant(float(total[peak]), 3)} GiB</b>",
+                x=peak,
+                y=float(total[peak]),
+                yanchor="bottom",
+                yshift=3,
+                bgcolor=palette.background,
+            ),
+            over(
+                palette,
+                " · ".join(f"<b style='color:{colour(role, palette)}'>{name}</b>" for _, role, name in CLASSES),
+                14,
+            ),
+            *([label(palette, said, **at_limit, bgcolor=palette.background)] if known else []),
+        ],
+        shapes=[rule({"color": palette.text, "width": 2, "dash": "dash"}, y=known)] if known else [],
+    )

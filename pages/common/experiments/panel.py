@@ -80,8 +80,7 @@ def experiment(inputs: Inputs, one: Experiment) -> None:
         show.note(said.found(found))
         drawn = charts.picture(one.id, found, TOKENS)
         show.chart(drawn, alt=text.alt(one.title, said, found), key=f"{inputs.page.id}:{one.id}:chart")
-    columns = [show.Column(name, numeric=i > 0 and said.figures) for i, name in enumerate(said.headings)]
-    show.small_table(columns, said.rows(found))
+    show.small_table(said.headings, said.rows(found), words=1 if said.figures else None)
     if not underway:
         st.button("Run it again", key=f"{inputs.key(one.id)}:again", on_click=_begin, args=(runner, one))
     if explained := said.explanations():

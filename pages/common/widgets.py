@@ -1,0 +1,80 @@
+"""The widget of a field: how it is drawn, and what it holds for a text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+
+from core.fields import Field
+from core.limits import limit
+
+
+def drawn(field: Field, **same: Any) -> object:
+    """Draw the widget of a field, and give what it holds. same: what every kind of widget takes, such as ``key``."""
+    same["help"] = field.help or None
+    match field.kind:
+        case "choice":
+            if field.short:
+                same["format_func"] = dict(zip(field.options, field.short, strict=True)).__getitem__
+            return st.selectbox(field.label, field.options, index=field.options.index(field.default), **same)
+        case "segments":
+            return st.segmented_control(field.label, field.options, default=field.default, required=True, **same)
+        case "switch":
+            return st.toggle(field.label, value=field.default == "true", **same)
+        case "slider":
+            return st.slider(field.label, field.low, field.high, int(field.default), **same)
+        case "lines":
+            # With a cap it would drop a longer paste without a word; who reads it refuses it, and says how long it is.
+            same["placeholder"] = field.placeholder or None
+            return st.text_area(field.label, value=field.default, height="content", **same)
+        case "text":
+            same |= {"max_chars": field.max_chars, "placeholder": field.placeholder or None}
+            return st.text_input(field.label, value=field.default, **same)
+
+
+def bring_text(
+    paste: str,
+    choose: str,
+    kinds: Sequence[str],
+    take: Callable[[str], None],
+    *,
+    key: str,
+    placeholder: str = "",
+) -> None:
+    """A box to paste a text into, and one for a file of it. take: called with what was brought, in a callback."""
+    most, pasted, chosen = limit("upload_bytes"), f"{key}:text", f"{key}:file"
+
+    def uploaded() -> None:
+        if (file := st.session_state.get(chosen)) is not None:
+            take(file.getvalue().decode("utf-8", "replace"))
+
+    st.text_area(
+        paste,
+        key=pasted,
+        height=120,
+        max_chars=most,
+        placeholder=placeholder or None,
+        on_change=lambda: take(st.session_state.get(pasted) or ""),
+    )
+    st.file_uploader(choose, type=list(kinds), max_upload_size=most >> 20, key=chosen, on_change=uploaded)
+
+
+def cut(key: str) -> None:
+    """In a callback: cut what was pasted to what can be handled at all."""
+    st.session_state[key] = (st.session_state[key] or "")[: limit("pasted_chars")]
+
+
+def content(field: Field, text: str) -> object:
+    """What the widget of a field holds for a text."""
+    if field.kind == "slider":
+        return field.parse(text)
+    return text == "true" if field.kind == "switch" else text
+
+
+def text_of(field: Field, content: object) -> str:
+    """What a widget holds, as the text of its field."""
+    if isinstance(content, bool):
+        return "true" if content else "false"
+    return field.default if content is None else str(content)
