@@ -131,7 +131,8 @@ class StageParts:
         act = self.activations
         casts: Any = np.maximum(self.casts, self.made - act.late)
         at_loss: Any = act.logits + (casts - self.casts) > act.working + self.buckets
-        return at_loss, np.where(at_loss, casts, self.casts)
+        held: Any = np.where(at_loss, casts, self.casts)
+        return at_loss, held
 
     @property
     def fullest(self) -> DeviceMemory:
