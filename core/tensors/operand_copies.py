@@ -54,8 +54,7 @@ def _stacks(layout: Layout) -> bool:
 def _transposed(layout: Layout) -> Layout:
     if layout.rank < 2:
         return layout
-    swapped = (*range(layout.rank - 2), layout.rank - 1, layout.rank - 2)
-    return Layout(tuple(layout.shape[d] for d in swapped), tuple(layout.stride[d] for d in swapped), layout.offset)
+    return layout.permuted((*range(layout.rank - 2), layout.rank - 1, layout.rank - 2))
 
 
 def _row(layout: Layout) -> Layout:

@@ -268,9 +268,7 @@ def test_all_steps_together_make_at_most_so_many_elements() -> None:
     assert trace("x" + " + 1" * (most + 1), (256, 256)).counted
 
 
-@pytest.mark.parametrize(
-    "text", ["torch.arange(0, 1, 1e-320)", "torch.arange(0, 1, step=-1e-320)", "x*" + "9" * 309, f"x * -{'7' * 900}"]
-)
+@pytest.mark.parametrize("text", ["x*" + "9" * 309, f"x * -{'7' * 900}"])
 def test_numbers_at_the_ends_of_floats_are_refused_in_words(text: str) -> None:
     with pytest.raises(ExpressionError):
         trace(text, (2, 3))

@@ -30,12 +30,11 @@ EXAMPLE = "rearrange(x, 'b s (h d) -> b h s d', h=2)"
 class PatternCall:
     """A call read from text. function: an einops function or ``einsum``; words: names of several letters.
 
-    operands: the tensors as typed. sizes: axis sizes given as keywords. reduction: of ``reduce``.
+    sizes: axis sizes given as keywords. reduction: of ``reduce``.
     """
 
     function: str
     pattern: str
-    operands: tuple[str, ...]
     sizes: dict[str, int] = field(default_factory=dict[str, int])
     reduction: str = ""
     words: bool = False
@@ -94,7 +93,6 @@ def _call(node: ast.expr) -> PatternCall | None:
     if name not in (*FUNCTIONS, "einsum"):
         return None
     texts = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-    tensors = tuple(ast.unparse(a) for a in node.args if not isinstance(a, ast.Constant))
     sizes: dict[str, int] = {}
     reduction = texts[1] if len(texts) > 1 else ""
     for keyword in node.keywords:
@@ -109,9 +107,9 @@ def _call(node: ast.expr) -> PatternCall | None:
             raise ExpressionError(f"The size of an axis is a whole number, `h=2`. For example: {EXAMPLE}.")
     if not texts:
         raise ExpressionError(f"`{name}` needs a pattern in quotes. For example: {EXAMPLE}.")
-    if name != "einsum" and len(tensors) != 1:
+    if name != "einsum" and sum(not isinstance(item, ast.Constant) for item in node.args) != 1:
         raise ExpressionError(f"`{name}` takes one tensor and a pattern. For example: {EXAMPLE}.")
-    return PatternCall(name, texts[0], tensors, sizes, reduction, words=name == "einsum" and not of_torch)
+    return PatternCall(name, texts[0], sizes, reduction, words=name == "einsum" and not of_torch)
 
 
 def explain_call(
@@ -166,7 +164,6 @@ def plans_of(trace: Trace) -> tuple[tuple[Step, Plan], ...]:
         call = PatternCall(
             function,
             texts[0],
-            tuple(trace.label(trace[number], step.number - 1) for number in planned.inputs),
             sizes,
             str(reduction),
             words=bare and function == "einsum",

@@ -41,9 +41,6 @@ _FUNCTIONS: Mapping[str, str] = dict(
         *(("+", "add"), ("-", "sub"), ("*", "mul"), ("/", "truediv"), ("//", "floordiv"), ("%", "mod"), ("**", "pow")),
         *(("@", "matmul"), ("&", "and_"), ("|", "or_"), ("^", "xor"), ("<<", "lshift"), (">>", "rshift")),
         *(("==", "eq"), ("!=", "ne"), ("<", "lt"), ("<=", "le"), (">", "gt"), (">=", "ge")),
-        *(("+=", "iadd"), ("-=", "isub"), ("*=", "imul"), ("/=", "itruediv"), ("&=", "iand"), ("|=", "ior")),
-        *(("//=", "ifloordiv"), ("%=", "imod"), ("**=", "ipow"), ("^=", "ixor")),
-        *(("<<=", "ilshift"), (">>=", "irshift"), ("@=", "imatmul")),
     )
 )
 """Symbol → the function of Python's ``operator`` module that stands for it between two operands."""
@@ -53,8 +50,10 @@ MOST_ITEMS = 256
 
 
 def operator_of(symbol: str) -> Callable[..., Any]:
-    """The function that ``symbol`` stands for."""
-    return getattr(operator, _FUNCTIONS[symbol])
+    """The function that ``symbol`` stands for: ``iadd`` for ``+=``."""
+    if symbol in _FUNCTIONS:
+        return getattr(operator, _FUNCTIONS[symbol])
+    return getattr(operator, f"i{_FUNCTIONS[symbol.removesuffix('=')].removesuffix('_')}")
 
 
 CONSTANTS: Mapping[str, float] = {

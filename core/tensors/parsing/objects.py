@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from inspect import Parameter, Signature
 from typing import Any, cast
 
 from core.tensors.operations.values import ExpressionError
@@ -66,6 +67,16 @@ class Function:
     @property
     def name(self) -> str:
         return self.node.name if isinstance(self.node, ast.FunctionDef) else "lambda"
+
+    @property
+    def signature(self) -> Signature:
+        """Its parameters. Raises ``ValueError`` where one stands twice."""
+        spec = self.node.args
+        rows = (spec.posonlyargs, spec.args, [spec.vararg], spec.kwonlyargs, [spec.kwarg])
+        kinds = zip(type(Parameter.VAR_KEYWORD), rows, strict=True)
+        pairs = [(arg.arg, kind) for kind, row in kinds for arg in row if arg is not None]
+        default = self.defaults.get
+        return Signature([Parameter(name, kind, default=default(name, Parameter.empty)) for name, kind in pairs])
 
 
 @dataclass(eq=False, slots=True)

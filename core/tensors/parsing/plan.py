@@ -49,3 +49,13 @@ class PlanStep:
     device: str = ""
     cast: str = ""
     problem: Exception | None = None
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """All arguments after the tensor that it works on."""
+        return (*self.args, *(value for _, value in self.keywords))
+
+    @property
+    def given(self) -> dict[str, Value]:
+        """The arguments by the names of their parameters, whichever way they were given."""
+        return {**dict(zip(self.operation.keywords, self.args, strict=False)), **dict(self.keywords)}

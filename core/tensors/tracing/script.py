@@ -10,6 +10,7 @@ from typing import Any, cast
 from core.limits import limit
 from core.tensors.layout import Layout
 from core.tensors.operations.values import DType, MemoryFormat, Slot
+from core.tensors.parsing.facts import Fact
 from core.tensors.parsing.plan import PlanStep
 from core.tensors.tracing.steps import Trace
 from core.tensors.tracing.trace import start_layout, trace
@@ -94,8 +95,7 @@ def _lines(run: Trace) -> list[str]:
     facts = list(run.facts)
     for step, planned in zip(run.steps[1:], run.planned, strict=True):
         while facts and facts[0].line < step.line:
-            fact = facts.pop(0)
-            lines.append(f"# {fact.text}: {fact.value or fact.holds}".replace("\n", " "))
+            lines.append(_comment(facts.pop(0)))
         name = f"s{step.number}"
         refused = step.kind == "refused"
         made = _operation(planned, run.planned)
@@ -118,8 +118,11 @@ def _lines(run: Trace) -> list[str]:
             code = ["try:", *(f"    {line}" for line in code), "except Exception as error:"]
             code.append("    print(f'{type(error).__name__}: {error}')")
         lines += code
-    lines += [f"# {fact.text}: {fact.value or fact.holds}".replace("\n", " ") for fact in facts]
-    return lines if run.planned else []
+    return [*lines, *map(_comment, facts)] if run.planned else []
+
+
+def _comment(fact: Fact) -> str:
+    return f"# {fact.text}: {fact.value or fact.holds}".replace("\n", " ")
 
 
 def _operation(step: PlanStep, planned: Sequence[PlanStep]) -> str:

@@ -229,11 +229,6 @@ class Trace(Sequence[Step]):
         """Whether the program reads x before it makes one of its own."""
         return self.steps[0].storage >= 0
 
-    @property
-    def fits(self) -> bool:
-        """Whether torch refuses nothing, or only a view that the strides forbid: the code suits the start's shape."""
-        return self.refusal is None or (self.last.verdict is not None and self.last.verdict.boundary is not None)
-
     def made_by(self, step: Step) -> dict[int, int]:
         """Bytes of each storage that ``step`` allocated, those of several results that later steps pick among them."""
         pieces = [item for item in self.steps if item.operation == "piece" and item.inputs == (step.number,)]
