@@ -155,7 +155,11 @@ def test_older_arguments_of_losses_are_what_torch_takes_them_for(call: str) -> N
 
 
 @pytest.mark.parametrize(
-    "call", ["ldexp(x[0], x)", "searchsorted(x[:, 0], x)", "bucketize(x.t(), x[:, 0])", "randint_like(x, 10**9)", "add(x, 2, x)"]
+    "call",
+    [
+        *("ldexp(x[0], x)", "searchsorted(x[:, 0], x)", "bucketize(x.t(), x[:, 0])", "randint_like(x, 10**9)"),
+        "add(x, 2, x)",
+    ],
 )
 def test_what_torch_warns_of_runs_without_a_warning(call: str) -> None:
     run = trace(f"torch.{call}", (2, 3), dtype="float32")

@@ -61,16 +61,6 @@ class Overlap:
         return self.elements > self.cells
 
     @property
-    def bytes_addressed(self) -> int:
-        """Bytes the tensor seems to have: elements times element size."""
-        return self.elements * self.element_size
-
-    @property
-    def bytes_stored(self) -> int:
-        """Bytes of memory behind them."""
-        return self.cells * self.element_size
-
-    @property
     def headline(self) -> tuple[str, str]:
         """The answer as one sentence and a quieter line of detail, in small markup."""
         gaps = f" {self.skipped:,} cells between them belong to no element." if self.skipped else ""
@@ -79,9 +69,10 @@ class Overlap:
                 f"**No overlap**: {self.elements:,} elements in {self.cells:,} different cells.",
                 f"Writing in place is safe.{gaps}",
             )
+        seems, stored = (count * self.element_size for count in (self.elements, self.cells))
         return (
             f"**{self.elements:,} elements share {self.cells:,} cells**: the tensor looks like "
-            f"{self.bytes_addressed:,} B and is {self.bytes_stored:,} B.",
+            f"{seems:,} B and is {stored:,} B.",
             f"Up to {self.most} elements lie in one cell.{gaps}",
         )
 

@@ -77,7 +77,10 @@ def read_call(text: str) -> PatternCall:
         raise ExpressionError(f"This is not a complete call. For example: {EXAMPLE}.") from None
     call = _call(node)
     if call is None:
-        raise ExpressionError(f"`{text[:60]}` is no call of {', '.join(FUNCTIONS)} or einsum. For example: {EXAMPLE}.")
+        raise ExpressionError(
+            f"`{text[:60]}` is no call of {', '.join(FUNCTIONS)} (of one tensor) or einsum, with a pattern in quotes "
+            f"and sizes that are whole numbers. For example: {EXAMPLE}."
+        )
     return call
 
 
@@ -85,31 +88,24 @@ def _call(node: ast.expr) -> PatternCall | None:
     """The call ``node`` is, ``None`` for any other syntax."""
     match node:
         case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(value=ast.Name(id="einops"), attr=name)):
-            of_torch = False
+            words = name == "einsum"
         case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr="einsum" as name)):
-            of_torch = True
+            words = False
         case _:
             return None
-    if name not in (*FUNCTIONS, "einsum"):
+    texts = [item.value for item in node.args if isinstance(item, ast.Constant) and isinstance(item.value, str)]
+    tensors = sum(not isinstance(item, ast.Constant) for item in node.args)
+    named = {
+        item.arg or "": item.value.value if isinstance(item.value, ast.Constant) else None for item in node.keywords
+    }
+    reduction = str(named.pop("reduction", texts[1] if len(texts) > 1 else ""))
+    sizes = {
+        axis: size for axis, size in named.items() if axis and isinstance(size, int) and not isinstance(size, bool)
+    }
+    wrong = len(sizes) < len(named) or not texts or (name != "einsum" and tensors != 1)
+    if wrong or name not in (*FUNCTIONS, "einsum"):
         return None
-    texts = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-    sizes: dict[str, int] = {}
-    reduction = texts[1] if len(texts) > 1 else ""
-    for keyword in node.keywords:
-        value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
-        if keyword.arg == "reduction" and isinstance(value, str):
-            reduction = value
-        elif keyword.arg and isinstance(value, int) and not isinstance(value, bool):
-            if value > limit("expression_integer"):
-                raise ExpressionError(f"`{keyword.arg[:40]}` is at most {limit('expression_integer'):,}.")
-            sizes[keyword.arg] = value
-        else:
-            raise ExpressionError(f"The size of an axis is a whole number, `h=2`. For example: {EXAMPLE}.")
-    if not texts:
-        raise ExpressionError(f"`{name}` needs a pattern in quotes. For example: {EXAMPLE}.")
-    if name != "einsum" and sum(not isinstance(item, ast.Constant) for item in node.args) != 1:
-        raise ExpressionError(f"`{name}` takes one tensor and a pattern. For example: {EXAMPLE}.")
-    return PatternCall(name, texts[0], sizes, reduction, words=name == "einsum" and not of_torch)
+    return PatternCall(name, texts[0], sizes, reduction, words=words)
 
 
 def explain_call(

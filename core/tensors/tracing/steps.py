@@ -134,12 +134,6 @@ def origin(steps: Sequence[Step], step: Step) -> int:
     return step.number
 
 
-def meant(steps: Sequence[Step], name: str, at: int) -> Step | None:
-    """The step that ``name`` stood for once step ``at`` was done; ``None`` for no tensor."""
-    number = steps[min(at, len(steps) - 1)].names.get(name)
-    return None if number is None or number >= len(steps) else steps[number]
-
-
 def is_old(steps: Sequence[Step], step: Step, at: int) -> bool:
     """Whether the tensor of ``step`` had a name, and by step ``at`` it has none that still stands for it."""
     return bool(step.name) and step.kind != "refused" and not names_of(steps, step, at)
