@@ -131,7 +131,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "n = 3\nn.t()": ("stands for a number", "a number as a tensor"),
     "n = 3\nn[0] = 1": ("stands for a number", "a write into a number"),
     "n = x.shape.__class__": ("is not an operation", "dunder of sizes"),
-    "x.size.__self__": ("needs brackets", "dunder of a method"),
+    "x.size.__self__": ("needs round brackets", "dunder of a method"),
     "len = x": ("already the name", "function overwritten"),
     "n = len(open('a'))": ("is not an operation", "file"),
     "x[x.size(0) / 2]": ("an index is a whole number", "fraction as an index"),

@@ -73,14 +73,6 @@ class AccessReader(Evaluation):
             owner, done = self.call(base, node)
             if done:
                 return owner
-        elif isinstance(base, ast.Attribute) and (method := self.method(base)) is not None:
-            self.held.append(method.owner)
-            raise self.refuse(
-                TypeError,
-                f"'builtin_function_or_method' object is not subscriptable: {self.segment(base)} is a method; call it, "
-                f"{self.segment(base)}({self.segment(node.slice)})",
-                node,
-            )
         else:
             owner = self.value(base)
         with self.holding() as held:
@@ -182,18 +174,8 @@ class AccessReader(Evaluation):
             raise ExpressionError(f"{self.quote(node)}: `.{node.attr[:40]}` is not an operation here.")
         if isinstance(found, Bound) and isinstance(owner, Ref):
             example = OPERATIONS["method", node.attr].example if ("method", node.attr) in OPERATIONS else "x.size(0)"
-            raise ExpressionError(f"`.{node.attr}` needs brackets, for example {example}.")
+            raise ExpressionError(f"`.{node.attr}` is a method, which needs round brackets, for example {example}.")
         return found
-
-    def method(self, node: ast.Attribute) -> Bound | None:
-        """The method of a tensor that ``node`` names without calling it; ``None`` for anything else."""
-        if not isinstance(node.value, ast.Name) or not (self.is_method(node.attr)):
-            return None
-        owner = self.value(node.value)
-        return Bound(owner, node.attr) if isinstance(owner, Ref) and not owner.several else None
-
-    @abstractmethod
-    def is_method(self, name: str) -> bool: ...
 
     def attribute(self, owner: Any, node: ast.Attribute) -> Any:
         """``owner.name``."""

@@ -14,18 +14,13 @@ _DTYPES: Mapping[str, tuple[str, ...]] = {
     "Inexact": ("float", "bfloat", "complex"),
     "Real": ("float", "bfloat", "int", "uint"),
     "Num": ("float", "bfloat", "int", "uint", "complex"),
-    "Float32": ("float32",),
-    "Float16": ("float16",),
-    "BFloat16": ("bfloat16",),
-    "Int64": ("int64",),
-    "Int32": ("int32",),
 }
-"""Names of jaxtyping, and how the dtypes begin that they stand for."""
+"""Names of jaxtyping, and how the dtypes begin that they stand for; others with a number are those of dtypes."""
 
 
 def annotated(kind: str, dims: str, shape: Sequence[int], dtype: str, sizes: dict[str, int]) -> str:
     """What is wrong with an annotation, empty for nothing. sizes: of the names so far; new ones are added."""
-    allowed = _DTYPES.get(kind)
+    allowed = _DTYPES.get(kind) or ((kind.lower(),) if kind[-1:].isdigit() else None)
     if allowed is not None and not dtype.startswith(allowed):
         return f"{dtype} is no {kind}"
     names = dims.split()

@@ -40,17 +40,6 @@ class BindingReader(FunctionReader):
 
     def _assign(self, targets: Sequence[ast.expr], value: ast.expr, node: ast.stmt) -> None:
         before = self.machine.last()
-        first = targets[0]
-        if isinstance(first, ast.Subscript) and isinstance(first.value, ast.Attribute):
-            method = self.method(first.value)
-            if method is not None:
-                self.held.append(method.owner)
-                raise self.refuse(
-                    TypeError,
-                    f"'builtin_function_or_method' object does not support item assignment: "
-                    f"{self.segment(first.value)} is a method",
-                    node,
-                )
         found = self.value(value)
         if isinstance(found, Storage):
             raise ExpressionError(f"{self.quote(node)}: a storage is no tensor; ask its data_ptr() or nbytes().")

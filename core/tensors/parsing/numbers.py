@@ -144,11 +144,8 @@ def worked_out(symbol: str, left: Any, right: Any, text: str) -> Any:
     Raises `ExpressionError` quoting ``text`` beyond the caps and for what Python refuses, such as division by zero.
     """
     try:
-        if symbol == "**" and isinstance(left, int | float) and isinstance(right, int | float):
-            if isinstance(right, int) and abs(left) > 1 and right > 1200:
-                raise ExpressionError(_TOO_LARGE)  # before Python works out a number of a million digits
-            if isinstance(left, int) and abs(left) > 1 and isinstance(right, int) and right > 60:
-                raise ExpressionError(_TOO_LARGE)
+        if symbol == "**" and isinstance(left, int) and abs(left) > 1 and isinstance(right, int) and right > 60:
+            raise ExpressionError(_TOO_LARGE)  # before Python works out a number of a million digits
         if symbol == "<<" and isinstance(right, int) and right > 64:
             raise ExpressionError(_TOO_LARGE)
         for many, times in ((left, right), (right, left)):

@@ -39,15 +39,7 @@ _CUDA: Mapping[str, Any] = {
 }
 """What is asked of a GPU, or of ``torch.accelerator``, and what one GPU answers."""
 
-_CLASSES: Mapping[str, tuple[type, ...]] = {
-    "int": (int,),
-    "float": (float,),
-    "bool": (bool,),
-    "str": (str,),
-    "tuple": (tuple,),
-    "list": (list,),
-    "dict": (dict,),
-}
+_CLASSES = ("int", "float", "bool", "str", "tuple", "list", "dict")
 _TEXT = ("startswith", "endswith", "lower", "upper", "strip", "count", "split", "join", "replace")
 
 
@@ -228,7 +220,8 @@ class QuestionReader(ExpressionReader):
             return value.cls.is_a(kind.name) if isinstance(kind, Class | Named) else False
         if isinstance(value, Ref):
             return isinstance(kind, Named) and (kind.path == "torch.Tensor" or kind == self._type(value))
-        return isinstance(kind, Named) and isinstance(value, _CLASSES.get(kind.path, ()))
+        known = isinstance(kind, Named) and kind.path in _CLASSES
+        return known and isinstance(value, getattr(builtins, kind.path))
 
     def of_plain(self, owner: Any, name: str, args: list[Any], node: ast.expr) -> Any:
         """A method of a text, a list, a dictionary, sizes or a storage."""
