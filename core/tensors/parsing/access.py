@@ -206,7 +206,9 @@ class AccessReader(Evaluation):
                 kind, _, index = owner.name.partition(":")
                 return kind if name == "type" else int(index or 0) if kind != "cpu" else None
             case DType() if name in ("itemsize", "is_floating_point"):
-                return self.of_dtype(owner, name)
+                import torch
+
+                return getattr(getattr(torch, owner.name), name)
             case Exception() if name == "args":
                 return (str(owner),)
             case Named(module=module, name=outer):
@@ -249,9 +251,6 @@ class AccessReader(Evaluation):
 
     @abstractmethod
     def of_super(self, owner: Super, name: str, node: ast.Attribute) -> Any: ...
-
-    @abstractmethod
-    def of_dtype(self, owner: DType, name: str) -> Any: ...
 
     @abstractmethod
     def call(self, node: ast.Call, outer: ast.Subscript | ast.Attribute | None = None) -> tuple[Any, bool]:

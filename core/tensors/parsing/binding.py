@@ -234,8 +234,7 @@ class BindingReader(FunctionReader):
         if not ref.several:
             ref = self.rows(ref, source or node)
         if wrong := _misfit(self.count(ref) if ref.several else 1, len(targets), star):
-            self.held.append(ref)
-            raise self.refuse(ValueError, wrong, node)
+            raise PythonError("ValueError", f"{self.quote(node)}: {wrong}.")
         pieces: list[Ref] = []
         for place, target in enumerate(targets):
             behind = len(targets) - 1 - place

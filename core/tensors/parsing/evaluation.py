@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from core.limits import limit
 from core.tensors.operations.lookup import OPERATIONS
 from core.tensors.operations.operation import Operation
-from core.tensors.operations.table import INDEXING, NAMING, PICKING, PIECE
+from core.tensors.operations.table import INDEXING, PICKING, PIECE
 from core.tensors.operations.values import DType, ExpressionError, Index, Slot
 from core.tensors.parsing.facts import MOST_SHOWN, Fact, written_value
 from core.tensors.parsing.objects import (
@@ -139,7 +139,7 @@ class Evaluation(ABC):
         """Put down what the names stand for, now that the last step is done, and which tensors are held."""
         named: dict[str, Ref] = {}
         seen: set[int] = set()
-        for frame in dict.fromkeys((self.frames[0], *self._outer(), self.frame)):
+        for frame in dict.fromkeys((self.frames[0], *self.frame.around())):
             named |= named_in(frame.names)
         names = {name: ref.number for name, ref in named.items()}
         held = {ref.number for frame in self.frames for ref in tensors_in(frame, seen)}
@@ -150,15 +150,6 @@ class Evaluation(ABC):
                 names[f"{name}.grad"] = gradient
         held |= {found for number in held.copy() if (found := self.machine.gradient(number)) is not None}
         self.machine.settle(names, frozenset(held))
-
-    def _outer(self) -> list[Frame]:
-        """The frames around the present one, outermost first."""
-        found: list[Frame] = []
-        frame = self.frame.outer
-        while frame is not None:
-            found.insert(0, frame)
-            frame = frame.outer
-        return found
 
     @contextmanager
     def holding(self) -> Generator[list[Any]]:
@@ -180,15 +171,6 @@ class Evaluation(ABC):
         finally:
             self.frames.pop()
             self.frame = before
-
-    def refuse(self, kind: type[Exception], text: str, node: ast.expr | ast.stmt) -> Refused:
-        """What Python itself raises at ``node``, as the program's last step."""
-        numbers = [ref.number for ref in tensors_in(self.held)]
-        try:
-            self.step(NAMING, "name", numbers[:1], node, problem=kind(text))
-        except Refused as refused:
-            return refused
-        raise AssertionError
 
     def value(self, node: ast.expr) -> Any:
         """What ``node`` stands for: a tensor, a plain value, a function."""

@@ -46,12 +46,13 @@ class Frame:
     outer: Frame | None = None
     sizes: dict[str, int] = field(default_factory=dict[str, int])
 
+    def around(self) -> list[Frame]:
+        """The frames around this one, outermost first, and itself."""
+        return [*(self.outer.around() if self.outer else ()), self]
+
     def find(self, name: str) -> Frame | None:
         """The innermost frame that has ``name``."""
-        frame: Frame | None = self
-        while frame is not None and name not in frame.names:
-            frame = frame.outer
-        return frame
+        return next((frame for frame in reversed(self.around()) if name in frame.names), None)
 
 
 @dataclass(eq=False, slots=True)

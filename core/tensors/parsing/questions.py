@@ -118,11 +118,6 @@ class QuestionReader(ExpressionReader):
             )
         return tensor.item()
 
-    def of_dtype(self, owner: DType, name: str) -> Any:
-        import torch
-
-        return getattr(getattr(torch, owner.name), name)
-
     # ------------------------------------------------------------------------------------------ of Python
 
     def by_python(self, name: str, args: list[Any], named: dict[str, Any], node: ast.expr) -> Any:

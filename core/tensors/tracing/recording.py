@@ -215,11 +215,12 @@ class Recorder:
                 changed.append(step.number)
         return changed
 
-    def _refuse(self, step: PlanStep, problem: Exception) -> None:
+    def _refuse(self, step: PlanStep, problem: Exception, target: Layout | None) -> None:
+        """A step that torch refused. target: what a write would have written to, where that is known."""
         tried = self.steps[step.inputs[0] if step.inputs else 0]
         used = self.witness.allocated()
         self.stored.append({})
-        verdict, why = refusal_reason(step, self._inputs(step), self._target(step))
+        verdict, why = refusal_reason(step, self._inputs(step), target)
         self.tensors.append(self.tensors[step.inputs[0] if step.inputs else 0])
         self.steps.append(
             Step(
@@ -239,10 +240,6 @@ class Recorder:
                 **basis_of(step),
             )
         )
-
-    def _target(self, step: PlanStep) -> Layout | None:
-        """What a refused write would have written to, where that is known."""
-        raise NotImplementedError
 
     def _seen(self, step: PlanStep) -> list[Any]:
         return [self.tensors[number] for number in step.inputs]

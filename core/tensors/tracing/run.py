@@ -63,7 +63,7 @@ class Run(Answering):
         except Exception as problem:  # whatever torch or einops raises is what this page is about
             self.problem = problem
             with self.torch.no_grad():
-                self._refuse(step, problem)
+                self._refuse(step, problem, self._target(step))
             return False
         with self.torch.no_grad():
             self._done(step, inputs, result, pieces, written)
@@ -206,8 +206,6 @@ class Run(Answering):
             case "write":
                 return self._write(step, inputs, args[0])
             case "name":
-                if step.problem is not None:
-                    raise step.problem
                 return inputs[0]
             case "piece":
                 return self.tensors[step.inputs[0]]

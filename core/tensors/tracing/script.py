@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from core.limits import limit
 from core.tensors.layout import Layout
 from core.tensors.operations.values import DType, MemoryFormat, Slot
 from core.tensors.parsing.facts import Fact
@@ -48,15 +47,12 @@ def script(
     shape: Sequence[int],
     dtype: str = "int64",
     stride: Sequence[int] | None = None,
-    *,
-    counted: bool = False,
     given: Mapping[str, str] | None = None,
 ) -> str:
     """A stand-alone script that makes x, runs ``source`` operation by operation and prints each result.
 
-    Numbers stand in it as they were worked out. counted: on torch's meta device, which allocates nothing, as it is
-    anyway where x is too large to be made. Errors are caught and printed. Raises `ExpressionError` when the reader
-    would not take ``source``.
+    Numbers stand in it as they were worked out. Tensors too large to be made are on torch's meta device. Errors are
+    caught and printed. Raises `ExpressionError` when the reader would not take ``source``.
     """
     layout = start_layout(shape, stride, "counted_elements")
     run = trace(source, shape, stride, dtype, given)
@@ -67,7 +63,7 @@ def script(
     imports += ["from torch import nn"] if "nn." in code else []
     imports += ["import torch.nn.functional as F"] if re.search(r"\bF\.", code) else []
     imports += [f"from einops import {', '.join(sorted(names))}"] if names else []
-    if counted or run.counted or max(layout.numel, (layout.span or (0, 0))[1]) > limit("tensor_elements"):
+    if run.counted:
         imports += ["", 'torch.set_default_device("meta")  # shapes, strides and bytes; nothing is allocated']
     head = "\n".join(imports) + _SHOW
     if run.starts_with_x:
@@ -156,8 +152,6 @@ def _operation(step: PlanStep, planned: Sequence[PlanStep]) -> str:
             made = planned[step.inputs[0] - 1].form == "grad" if step.inputs[0] else False
             return inputs[0] if made else f"{inputs[0]}.grad"
         case "name":
-            if step.problem is not None:
-                return f"(_ for _ in ()).throw({type(step.problem).__name__}({str(step.problem)!r}))"
             return inputs[0]
 
 
