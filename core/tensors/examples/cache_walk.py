@@ -241,10 +241,6 @@ class WalkTiming:
     repeats: int
 
     @property
-    def matrix_bytes(self) -> int:
-        return self.rows * self.columns * self.element_size
-
-    @property
     def ratio(self) -> float:
         """How many times longer the column walk takes."""
         return self.column_seconds / self.row_seconds
@@ -252,11 +248,12 @@ class WalkTiming:
     @property
     def headline(self) -> tuple[str, str]:
         """The answer as one sentence and a quieter line of detail, in small markup."""
+        mebibytes = self.rows * self.columns * self.element_size / 2**20
         return (
             f"Here, column by column takes **{self.ratio:.1f} times** as long: "
             f"{self.column_seconds * 1e3:.0f} ms against {self.row_seconds * 1e3:.1f} ms.",
             f"Summing every element of a {self.rows:,} × {self.columns:,} float32 matrix "
-            f"({self.matrix_bytes / 2**20:.0f} MiB) in {self.columns:,} sums of {self.rows:,} elements either way; "
+            f"({mebibytes:.0f} MiB) in {self.columns:,} sums of {self.rows:,} elements either way; "
             f"median of {self.repeats} on one core. The walk in order also lets the processor add several elements "
             "at once.",
         )

@@ -119,8 +119,8 @@ class AccessReader(Evaluation):
                 items += [self.index_item(item, part.value, inputs) for item in opened]
             else:
                 value = self.value(part)
-                items += self.index_items(value, part, inputs) if len(parts) == 1 else []
-                items += [self.index_item(value, part, inputs)] if len(parts) > 1 else []
+                one = len(parts) == 1
+                items += self.index_items(value, part, inputs) if one else [self.index_item(value, part, inputs)]
         if sum(item is None for item in items) > limit("tensor_rank"):
             raise ExpressionError(f"Too many new dimensions; at most {limit('tensor_rank')} are drawn.")
         return tuple(items)

@@ -303,7 +303,8 @@ class BindingReader(FunctionReader):
                 return
             if isinstance(value, Ref):
                 raise ExpressionError(f"{self.quote(node)} is not worked out here.")
-            result = worked_out(symbol, owner, value, self.segment(node))
+            with self.raising(node):
+                result = worked_out(symbol, owner, value, self.segment(node))
         if isinstance(target, ast.Name):
             if isinstance(result, Ref):
                 self.machine.rename(result.number, target.id)

@@ -175,7 +175,9 @@ class CallReader(QuestionReader):
             raise ExpressionError(no_layer(name))
         if path == "torch.where" and len(args) == 1 and not named:
             name, named = "nonzero", {"as_tuple": (True, "`as_tuple=True`")}
-        operation = find(form, name) if callee.module in ("", *_FORMS) else _no_operation(path)
+        if callee.module not in ("", *_FORMS):
+            raise ExpressionError(f"`{path[:60]}(…)` is not an operation here.")
+        operation = find(form, name)
         subject: list[Any] = []
         if operation.subject:
             if not args and "input" in named and form != "bare":
@@ -305,7 +307,3 @@ class CallReader(QuestionReader):
 
     @abstractmethod
     def of_layer(self, owner: Instance, name: str, args: list[Any], node: ast.expr) -> Any: ...
-
-
-def _no_operation(path: str) -> Operation:
-    raise ExpressionError(f"`{path[:60]}(…)` is not an operation here.")

@@ -78,7 +78,8 @@ class ExpressionReader(AccessReader):
                 right, int | float | str | tuple | list
             ):
                 raise ExpressionError(f"{self.quote(node)} is not worked out here.")
-            return worked_out(symbol, left, right, self.segment(node))
+            with self.raising(node):
+                return worked_out(symbol, left, right, self.segment(node))
         inputs: list[int] = []
         args: list[Value] = []
         for side, value in ((one, left), (other, right)):

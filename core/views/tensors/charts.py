@@ -13,8 +13,7 @@ from core.tensors.cost import tensor_bytes
 from core.tensors.examples.surprises import NegativeStep
 from core.tensors.layout import Layout, Run
 from core.tensors.tracing.snapshots import Memory, are_kept, memories
-from core.tensors.tracing.steps import Scalar, Step, Trace, Unread
-from core.tensors.tracing.visible import Drawn, drawn
+from core.tensors.tracing.steps import Drawn, Scalar, Step, Trace, Unread, drawn
 from core.tensors.view_rule import ViewVerdict
 from core.views.tensors.inside import inside, memory
 from core.views.tensors.sizes import bytes_text
