@@ -8,14 +8,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from core.limits import limit
 from core.tensors.operations.lookup import OPERATIONS
 from core.tensors.operations.operation import Operation
 from core.tensors.operations.table import INDEXING, PICKING, PIECE
 from core.tensors.operations.values import DType, ExpressionError, Index, Slot
-from core.tensors.parsing.facts import MOST_SHOWN, Fact, written_value
+from core.tensors.parsing.facts import MOST_SHOWN, Fact, Machine, written_value
 from core.tensors.parsing.objects import (
     Bound,
     Class,
@@ -30,9 +30,6 @@ from core.tensors.parsing.objects import (
 )
 from core.tensors.parsing.plan import Form, PlanStep
 from core.tensors.parsing.text import EXAMPLE
-
-if TYPE_CHECKING:
-    from core.tensors.tracing.run import Run
 
 
 class Refused(Exception):  # noqa: N818 (not wrong: torch's own error, on its way to the `except` that takes it)
@@ -49,7 +46,7 @@ class Evaluation(ABC):
     facts: what lines said that are no tensors. notes: what was left out.
     """
 
-    def __init__(self, text: str, machine: Run) -> None:
+    def __init__(self, text: str, machine: Machine) -> None:
         self.text = text
         self.machine = machine
         self.frame = Frame()

@@ -1,4 +1,4 @@
-"""What a reader asks of a run: the tensors of steps, their names, their gradients."""
+"""What a reader asks of a run; see `core.tensors.parsing.facts.Machine`."""
 
 from __future__ import annotations
 
