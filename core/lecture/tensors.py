@@ -7,7 +7,7 @@ import numpy as np
 from core.formula import Explanation
 from core.lecture.claims import Finding, titled
 from core.tensors.cost import matrix_cell, merging_stride, tensor_bytes
-from core.tensors.layout import Layout
+from core.tensors.layout import Layout, bounds
 from core.tensors.operations.operation import Group
 from core.tensors.operations.table import ROWS
 from core.tensors.view_rule import explain_view
@@ -66,7 +66,7 @@ def shared() -> Finding:
     text = ", ".join(str(sorted(layout.cells().tolist())) for layout in views)
     return Finding(
         f"cells of x that each touches: {text}",
-        all(layout.fits(6) for layout in views),
+        all(bounds(layout, 6).inside for layout in views),
         (titled("Cell of the last element of x[:, 1]", _cell(Layout.contiguous((2, 3)), 1, 1)),),
         "Each view is a shape, strides and an offset into the storage of x. The cells are those of all its indices.",
         shown=tuple(str(layout.stride) for layout in views),

@@ -19,10 +19,6 @@ CHANNELS_LAST: dict[int, tuple[int, ...]] = {4: (1, 3, 2, 0), 5: (1, 4, 3, 2, 0)
 """Rank → the dimensions from fastest to slowest in torch's channels-last formats (NCHW and NCDHW)."""
 
 
-class TooLargeError(ValueError):
-    """A tensor with more elements than are gone through one by one. The message is for a reader."""
-
-
 @dataclass(frozen=True, slots=True)
 class Run:
     """Neighbouring dimensions ``first`` to ``last`` that a single stride can walk: ``numel`` steps of ``stride``."""
@@ -97,10 +93,9 @@ class Layout:
         reach = [(size - 1) * stride for size, stride in zip(self.shape, self.stride, strict=True)]
         return self.offset + sum(min(r, 0) for r in reach), self.offset + sum(max(r, 0) for r in reach)
 
-    def fits(self, storage_elements: int) -> bool:
-        """Whether every element lies inside a storage of ``storage_elements`` cells."""
-        span = self.span
-        return span is None or (span[0] >= 0 and span[1] < storage_elements)
+    def permuted(self, order: Sequence[int]) -> Layout:
+        """The same cells with the dimensions in another order."""
+        return Layout(tuple(self.shape[d] for d in order), tuple(self.stride[d] for d in order), self.offset)
 
     def cell(self, *index: int) -> int:
         """Storage cell of the element at ``index``; negative indices count from the end.
@@ -117,9 +112,9 @@ class Layout:
         return cell
 
     def each_cell(self) -> npt.NDArray[np.int64]:
-        """Storage cells of all elements; raises `TooLargeError` beyond ``tensor_elements`` of core.limits."""
+        """Storage cells of all elements; raises ``ValueError`` beyond ``tensor_elements`` of core.limits."""
         if self.numel > limit("tensor_elements"):
-            raise TooLargeError(
+            raise ValueError(
                 f"{self.numel:,} elements are too many to go through one by one; at most {limit('tensor_elements'):,}."
             )
         return self.cells()

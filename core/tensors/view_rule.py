@@ -97,22 +97,12 @@ class ShapeError(ValueError):
 
 def resolve_shape(numel: int, shape: Sequence[int]) -> tuple[int, ...]:
     """``shape`` with its -1 worked out for ``numel`` elements. Raises `ShapeError` when that is impossible."""
-    unknown = [dim for dim, size in enumerate(shape) if size == -1]
+    if sum(size < 0 for size in shape) > 1 or min(shape, default=0) < -1:
+        raise ShapeError("only one size may be negative: -1, which stands for what the others leave")
     known = math.prod(size for size in shape if size != -1)
-    if len(unknown) > 1:
-        raise ShapeError("only one size may be -1, because only one can be worked out from the others")
-    for dim, size in enumerate(shape):
-        if size < -1:
-            raise ShapeError(f"size {size} of dimension {dim} is negative; only -1 (“work it out”) is allowed")
-    if not unknown:
-        if known != numel:
-            raise ShapeError(f"{_asked(shape, known)} asked for, but there are {numel:,}")
-        return tuple(shape)
-    if known == 0:
-        if numel == 0:
-            raise ShapeError("-1 could be any size here, because another size is 0")
-        raise ShapeError(f"a size of 0 leaves no place for {numel:,} elements")
-    if numel % known:
+    if -1 not in shape and known != numel:
+        raise ShapeError(f"{_asked(shape, known)} asked for, but there are {numel:,}")
+    if -1 in shape and (not known or numel % known):
         raise ShapeError(f"{numel:,} elements do not divide evenly by the other sizes ({known:,})")
     return tuple(numel // known if size == -1 else size for size in shape)
 

@@ -84,4 +84,4 @@ def _negative_steps(inputs: Inputs) -> None:
 
 @lru_cache(maxsize=16)
 def _negative(preset: NegativePreset) -> NegativeStep:
-    return negative_step(preset.index, preset.shape, preset.instead)
+    return negative_step(preset)

@@ -12,7 +12,7 @@ from core.fields import choice, quantity
 from core.limits import limit
 from core.tensors.examples.cache_walk import Walk, WalkBusyError, WalkTiming, explanations, headline, time_walks, walks
 from core.tensors.examples.overlap import HAZARDS, METHODS, Hazard, overlap_of, replay
-from core.tensors.layout import Layout, TooLargeError
+from core.tensors.layout import Layout
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.text import read_shape
 from core.tensors.tracing.steps import Step, Trace
@@ -57,7 +57,7 @@ def memory_walk(inputs: Inputs, run: Trace) -> None:
     with head:
         try:
             row, column = _walks(layout, item)
-        except TooLargeError as problem:
+        except ValueError as problem:
             show.takeaway(f"{name}: {problem}")
             return
         sentence, detail = headline(row, column)
@@ -141,7 +141,7 @@ def overlap(inputs: Inputs, run: Trace) -> None:
     step = _result(run)
     try:
         message = " ".join(overlap_of(step.layout, step.element_size).headline)
-    except TooLargeError as problem:
+    except ValueError as problem:
         message = str(problem)
     show.takeaway(f"`{run.label(step)}` above: {message}")
     chips = show.slot()

@@ -42,7 +42,7 @@ def profiled(programs: Sequence[Program]) -> list[Profiled | None]:
     failed: set[int] = set()
     with (
         warnings.catch_warnings(),
-        COLLECTOR.stopped(),
+        COLLECTOR.held(),
         profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen,
     ):
         warnings.simplefilter("ignore")

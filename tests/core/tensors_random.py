@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 
 from core.limits import limit
-from core.tensors.layout import Layout
+from core.tensors.layout import Layout, bounds
 from core.tensors.operations.lookup import OPERATIONS
 from core.tensors.operations.operation import Operation
 from core.tensors.operations.values import ExpressionError
@@ -38,7 +38,7 @@ def random_layouts(count: int, seed: int) -> Iterator[tuple[Layout, list[int]]]:
                 stride[dim] = step
                 step *= max(shape[dim], 1) * rng.choice([1, 1, 1, 1, 2])
         layout = Layout(tuple(shape), tuple(stride), rng.choice([0, 5]))
-        if not layout.fits(len(STORAGE)):
+        if not bounds(layout, len(STORAGE)).inside:
             continue
         count_made += 1
         yield layout, random_shape(rng, layout.numel)
@@ -377,7 +377,7 @@ def survives(text: str, shape: tuple[int, ...], dtype: str = "int64") -> Trace |
             assert step.number == 0 or step.kind == "refused"
             continue
         assert step.layout.numel <= most, text
-        assert step.layout.fits(step.storage_elements), text
+        assert bounds(step.layout, step.storage_elements).inside, text
         assert step.bytes_allocated <= 8 * most, text
         assert not (result.counted and (step.values or step.storage_values)), text
         assert not step.error_type.endswith("Warning"), (text, step.error_message)

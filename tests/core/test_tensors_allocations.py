@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from core.tensors.examples.presets import ATTENTION
-from core.tensors.operand_copies import operand_copies
 from core.tensors.operations.lookup import catalogue
 from core.tensors.operations.operation import Operation, Written
 from core.tensors.operations.table import ROWS, TRAINED
 from core.tensors.tracing.allocations import Block, Witness
+from core.tensors.tracing.operand_copies import operand_copies
 from core.tensors.tracing.run import layout_of
 from core.tensors.tracing.trace import trace
 from core.views.tensors.inside import memory, most_inside

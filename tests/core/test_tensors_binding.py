@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from core.tensors.tracing.steps import meant, origin
+from core.tensors.tracing.steps import origin
 from core.tensors.tracing.trace import trace
 from core.views.tensors.charts import storage_picture
 from core.views.tensors.text import headline
@@ -79,8 +79,7 @@ def test_who_is_said_to_see_a_write_is_who_sees_it_in_python(seed: int) -> None:
     labels = {run.label(run[number], write.number) for number in write.changed}
     assert {label for label in labels if label in "xyz"} <= see
     for name in names:
-        now = meant(run.steps, name, write.number)
-        assert now is not None
+        now = run[run[write.number].names[name]]
         origins = {origin(run.steps, run[number]) for number in write.changed}
         assert (origin(run.steps, now) in origins) == (name in see)
     sentence, detail = headline(run)

@@ -14,14 +14,12 @@ from tests.every import every
 
 
 def test_calls_are_read() -> None:
-    assert read_call("rearrange(x.t(), 'a b -> b a')") == PatternCall("rearrange", "a b -> b a", ("x.t()",))
+    assert read_call("rearrange(x.t(), 'a b -> b a')") == PatternCall("rearrange", "a b -> b a")
     assert read_call(" einops.repeat(x, 'a -> a r', r=3) ").sizes == {"r": 3}
     assert read_call("reduce(x, 'a b -> a', reduction='max')").reduction == "max"
     assert read_call("reduce(x, 'a b -> a', 'max')").reduction == "max"
     assert not read_call("torch.einsum('ij,jk->ik', x, y)").words
-    assert read_call("einsum(x, y, 'a b, b c -> a c')") == PatternCall(
-        "einsum", "a b, b c -> a c", ("x", "y"), words=True
-    )
+    assert read_call("einsum(x, y, 'a b, b c -> a c')") == PatternCall("einsum", "a b, b c -> a c", words=True)
 
 
 @every("preset", PRESETS, ids=[preset.label for preset in PRESETS])
@@ -97,12 +95,12 @@ def test_plans_know_the_numbers_that_tensors_give() -> None:
         ("x.t()", "is no call of"),
         ("x.rearrange('a b -> b a')", "is no call of"),
         ("print(x, 'a')", "is no call of"),
-        ("rearrange(x)", "needs a pattern"),
-        ("rearrange(x, y, 'a b -> b a')", "takes one tensor"),
-        ("rearrange(x, 'a b -> b a', h=2.5)", "whole number"),
+        ("rearrange(x)", "a pattern in quotes"),
+        ("rearrange(x, y, 'a b -> b a')", "of one tensor"),
+        ("rearrange(x, 'a b -> b a', h=2.5)", "whole numbers"),
         ("rearrange(x, 'a b -> b a', h=True)", "whole number"),
         ("rearrange(x, 'a b -> b a', **{})", "whole number"),
-        ("repeat(x, 'a b -> a b r', r=10000000000)", "at most 1,000,000,000"),
+        ("repeat(x, 'a b -> a b r', r=10000000000)", "elements"),
         ("(" * 200, "not a complete call"),
         ("x" * 100_000, "characters long"),
         ("reduce(x, 'a b -> a')", "reduce needs one of"),

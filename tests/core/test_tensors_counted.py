@@ -177,7 +177,7 @@ def test_layouts_meet_where_their_cells_do() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("x[x > 2]", "How many elements a mask picks depends on values"),
+        ("x[x > 2]", "What `[x > 2]` gives depends on values"),
         ("x[[0, 1]] = 3", "Which cells a list"),
         ("x.as_strided((1000, 1000), (1000, 2))", "would be cell 1,000,998"),
         ("x.expand(1000000000, 1000, 1000)", "1,099,511,627,776"),

@@ -149,7 +149,7 @@ def test_letters(number: int, name: str) -> None:
 
 def test_numpys_negative_stride_lies_on_the_storage_of_x() -> None:
     preset = NEGATIVE[1]
-    picture = negative_picture(negative_step(preset.index, preset.shape, preset.instead))
+    picture = negative_picture(negative_step(preset))
     view = picture["tensors"][picture["active"]]
     assert (view["stride"], view["offset"], view["storage"]) == ((3, -1), 2, 0)
     assert values(picture, picture["active"]) == ["2", "1", "0", "5", "4", "3"]

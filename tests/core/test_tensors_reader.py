@@ -45,7 +45,9 @@ def test_an_operation_like_no_other_is_answered_by_examples_that_run() -> None:
 @every(
     ("text", "words"),
     [
-        ("x.view", "`.view` needs brackets, for example x.view(3, 2)"),
+        ("x.view", "`.view` is a method, which needs round brackets, for example x.view(3, 2)"),
+        ("x.stride[0]", "`.stride` is a method, which needs round brackets"),
+        ("x.stride[0] = 4", "`.stride` is a method, which needs round brackets"),
         ("x.T()", "`.T(…)` is not written that way here. Try x.T"),
         ("x.rearrange('a b -> b a')", "Try rearrange(x, 'a b -> b a')"),
         ("torch.contiguous(x)", "Try x.contiguous()"),

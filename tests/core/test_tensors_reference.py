@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from core.tensors.layout import bounds
 from core.tensors.operations.lookup import REFUSED
 from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.trace import trace
@@ -66,5 +67,5 @@ def test_row(row: dict[str, str]) -> None:
     assert (last.storage == 0 and run.starts_with_x) == (row["shares_storage"] == "1")
     assert last.storage_elements == int(row["storage_numel"])
     assert last.values[:24] == tuple(number(value) for value in row["values_first24"].split())
-    assert last.layout.fits(last.storage_elements)
+    assert bounds(last.layout, last.storage_elements).inside
     assert last.layout.overlaps == (row["exact_overlap"] == "1")

@@ -173,8 +173,6 @@ def test_unpacking_names_the_pieces() -> None:
 @pytest.mark.parametrize(
     ("expression", "error", "message"),
     [
-        ("a, b = x.chunk(3)", "ValueError", "too many values to unpack (expected 2)"),
-        ("a, b, c, d = x.chunk(3)", "ValueError", "not enough values to unpack (expected 4, got 3)"),
         ("x.chunk(3)[3]", "IndexError", "tuple index out of range"),
         ("a = x.chunk(3)\na[3]", "IndexError", "tuple index out of range"),
     ],
@@ -182,6 +180,21 @@ def test_unpacking_names_the_pieces() -> None:
 def test_pieces_that_are_not_there(expression: str, error: str, message: str) -> None:
     last = trace(expression, (7,)).last
     assert (last.kind, last.error_type, last.error_message) == ("refused", error, message)
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("a, b = x.chunk(3)", "too many values to unpack (expected 2)"),
+        ("a, b, c, d = x.chunk(3)", "not enough values to unpack (expected 4, got 3)"),
+        ("a, b = x[:3]", "too many values to unpack (expected 2)"),
+    ],
+)
+def test_more_or_fewer_names_than_pieces(expression: str, message: str) -> None:
+    with pytest.raises(ExpressionError) as problem:
+        trace(expression, (7,))
+    assert message in str(problem.value)
+    assert "caught" in trace(f"try:\n    {expression}\nexcept ValueError:\n    x", (7,)).facts[-1].text
 
 
 # --------------------------------------------------------------------------------------------- caps and safety
@@ -268,9 +281,7 @@ def test_all_steps_together_make_at_most_so_many_elements() -> None:
     assert trace("x" + " + 1" * (most + 1), (256, 256)).counted
 
 
-@pytest.mark.parametrize(
-    "text", ["torch.arange(0, 1, 1e-320)", "torch.arange(0, 1, step=-1e-320)", "x*" + "9" * 309, f"x * -{'7' * 900}"]
-)
+@pytest.mark.parametrize("text", ["x*" + "9" * 309, f"x * -{'7' * 900}"])
 def test_numbers_at_the_ends_of_floats_are_refused_in_words(text: str) -> None:
     with pytest.raises(ExpressionError):
         trace(text, (2, 3))

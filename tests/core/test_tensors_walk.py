@@ -116,8 +116,6 @@ def test_words() -> None:
 
 def test_a_line_never_splits_an_element_and_storage_is_aligned() -> None:
     assert all(torch.empty(n).data_ptr() % LINE_BYTES == 0 for n in (1, 3, 1000, 100_000))
-    with pytest.raises(ValueError, match="whole elements"):
-        walk(Layout.contiguous((2,)), 7, "row")
     with pytest.raises(ValueError, match="too many to go through"):
         walk(Layout.contiguous((70_000,)), 8, "row")
     with pytest.raises(ValueError, match="before the storage"):
@@ -126,7 +124,7 @@ def test_a_line_never_splits_an_element_and_storage_is_aligned() -> None:
 
 def test_timing_times_both_walks() -> None:
     measured = time_walks(1024, 1024, seconds=0.05)
-    assert measured.matrix_bytes == 4 * 2**20
+    assert "(4 MiB)" in measured.headline[1]
     assert min(measured.row_seconds, measured.column_seconds) > 0
     assert 1 <= measured.repeats <= 9
     assert measured.ratio == measured.column_seconds / measured.row_seconds
@@ -135,7 +133,6 @@ def test_timing_times_both_walks() -> None:
 
 def test_a_large_matrix_is_the_default_and_its_words() -> None:
     measured = WalkTiming(16_384, 1_040, 4, 0.005, 0.04, 9)
-    assert measured.matrix_bytes >= 64 * 2**20
     assert measured.headline[0] == "Here, column by column takes **8.0 times** as long: 40 ms against 5.0 ms."
     assert "65 MiB" in measured.headline[1]
 
@@ -160,4 +157,4 @@ def test_only_one_times_at_once() -> None:
 
 
 def test_a_fetch_that_never_happened_has_no_share() -> None:
-    assert np.isnan(Fetches(1, np.zeros(0, dtype=np.bool_), 0, 0, 64).use)
+    assert np.isnan(Fetches(1, np.zeros(0, dtype=np.bool_), 0, 0).use)

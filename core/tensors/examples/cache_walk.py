@@ -96,36 +96,32 @@ class Fetches:
     """What one cache does during a walk.
 
     cache_lines: lines it holds. missed: per access, whether its line had to be fetched. fetched: lines in all, a line
-    counted each time. used_bytes: bytes used of them, each counted once per fetch. line_bytes: bytes of a line.
+    counted each time. used_bytes: bytes used of them, each counted once per fetch.
     """
 
     cache_lines: int
     missed: Booleans
     fetched: int
     used_bytes: int
-    line_bytes: int
 
     @property
     def fetched_bytes(self) -> int:
-        return self.fetched * self.line_bytes
+        return self.fetched * LINE_BYTES
 
     @property
     def use(self) -> float:
         """Bytes used of bytes fetched; NaN when nothing is fetched."""
-        return float(line_use(self.used_bytes, self.fetched, self.line_bytes)) if self.fetched else math.nan
+        return float(line_use(self.used_bytes, self.fetched, LINE_BYTES)) if self.fetched else math.nan
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
     """One walk over all elements, in order of access.
 
-    order: ``row`` (last dimension fastest) or ``column`` (first dimension fastest). cells: storage cell per access;
-    lines: its cache line, line 0 holding the start of the storage. touched: different lines. single: with a cache of
-    one line; cache: with a level-1 cache.
+    cells: storage cell per access; lines: its cache line, line 0 holding the start of the storage. touched: different
+    lines. single: with a cache of one line; cache: with a level-1 cache.
     """
 
-    order: Order
-    element_size: int
     cells: Integers
     lines: Integers
     touched: int
@@ -137,30 +133,23 @@ class Walk:
         return len(self.cells)
 
 
-def walk(
-    layout: Layout, element_size: int, order: Order, *, line_bytes: int = LINE_BYTES, cache_bytes: int = CACHE_BYTES
-) -> Walk:
+def walk(layout: Layout, element_size: int, order: Order, *, cache_bytes: int = CACHE_BYTES) -> Walk:
     """Walk every element of ``layout`` and count cache lines; see the module for the model.
 
-    Raises `TooLargeError` for more elements than ``tensor_elements`` of core.limits, ``ValueError`` for negative cells,
-    or a line that is no multiple of the element.
+    order: ``row`` (last dimension fastest) or ``column`` (first dimension fastest).
+    Raises ``ValueError`` for more elements than ``tensor_elements`` of core.limits, and for negative cells.
     """
-    if line_bytes % element_size:
-        raise ValueError(f"a line of {line_bytes} B does not hold whole elements of {element_size} B")
     span = layout.span
     if span is not None and span[0] < 0:
         raise ValueError(f"cell {span[0]} lies before the storage")
-    walked = layout if order == "row" else Layout(layout.shape[::-1], layout.stride[::-1], layout.offset)
-    cells = walked.each_cell()
-    lines = cells * element_size // line_bytes
+    cells = (layout if order == "row" else layout.permuted(range(layout.rank)[::-1])).each_cell()
+    lines = cells * element_size // LINE_BYTES
     return Walk(
-        order=order,
-        element_size=element_size,
         cells=cells,
         lines=lines,
         touched=len(np.unique(lines)),
-        single=_fetches(cells, lines, 1, element_size, line_bytes),
-        cache=_fetches(cells, lines, max(1, cache_bytes // line_bytes), element_size, line_bytes),
+        single=_fetches(cells, lines, 1, element_size),
+        cache=_fetches(cells, lines, cache_bytes // LINE_BYTES, element_size),
     )
 
 
@@ -169,35 +158,25 @@ def walks(layout: Layout, element_size: int) -> tuple[Walk, Walk]:
     return walk(layout, element_size, "row"), walk(layout, element_size, "column")
 
 
-def _fetches(cells: Integers, lines: Integers, cache_lines: int, element_size: int, line_bytes: int) -> Fetches:
+def _fetches(cells: Integers, lines: Integers, cache_lines: int, element_size: int) -> Fetches:
     """Run the lines of a walk through a cache whose least recently used line leaves first."""
     missed = np.zeros(len(lines), dtype=np.bool_)
-    if not len(lines):
-        return Fetches(cache_lines, missed, 0, 0, line_bytes)
-    entered = np.concatenate(([True], lines[1:] != lines[:-1]))  # staying on a line never fetches
-    if cache_lines == 1:
-        missed = entered
-    elif len(np.unique(lines)) <= cache_lines:
-        missed[np.unique(lines, return_index=True)[1]] = True  # nothing ever leaves
-    else:
-        content: OrderedDict[int, None] = OrderedDict()
-        for access in np.flatnonzero(entered).tolist():
-            line = int(lines[access])
-            if line in content:
-                content.move_to_end(line)
-                continue
-            missed[access] = True
-            content[line] = None
-            if len(content) > cache_lines:
-                content.popitem(last=False)
+    content: OrderedDict[int, None] = OrderedDict()
+    for access in np.flatnonzero(np.diff(lines, prepend=-1)).tolist():  # staying on a line never fetches
+        line = int(lines[access])
+        missed[access] = line not in content
+        content[line] = None
+        content.move_to_end(line)
+        if len(content) > cache_lines:
+            content.popitem(last=False)
     # Number the fetches; each access belongs to the latest fetch of its line.
     fetch = np.cumsum(missed) * missed
     by_line = np.argsort(lines, kind="stable")
     latest = np.empty(len(lines), dtype=np.int64)
     latest[by_line] = np.maximum.accumulate(fetch[by_line] + lines[by_line] * (len(lines) + 1)) % (len(lines) + 1)
-    per_line = line_bytes // element_size
+    per_line = LINE_BYTES // element_size
     used = len(np.unique(latest * per_line + cells % per_line)) * element_size
-    return Fetches(cache_lines, missed, int(missed.sum()), used, line_bytes)
+    return Fetches(cache_lines, missed, int(missed.sum()), used)
 
 
 # ------------------------------------------------------------------------------------------------- in words
@@ -210,7 +189,7 @@ def headline(row: Walk, column: Walk) -> tuple[str, str]:
     a, b = row.single, column.single
     used = f"{_percent(a.use)} and {_percent(b.use)} of the fetched bytes are used"
     number = row.cache.cache_lines
-    text = f"A cache of {number} lines ({number * a.line_bytes // 1024} KiB) fetches "
+    text = f"A cache of {number} lines ({number * LINE_BYTES // 1024} KiB) fetches "
     if row.touched <= number:
         text += f"{row.touched:,} either way: it holds all of this tensor, so the order does not matter."
     elif row.cache.fetched == column.cache.fetched == row.touched:
@@ -219,9 +198,9 @@ def headline(row: Walk, column: Walk) -> tuple[str, str]:
         text += f"{row.cache.fetched:,} and {column.cache.fetched:,}: lines leave before all of them is used."
     if a.fetched == b.fetched:
         lines = "cache line" if a.fetched == 1 else "cache lines"
-        return f"Both walks fetch **{a.fetched:,} {lines}** of {a.line_bytes} B; {used}.", text
+        return f"Both walks fetch **{a.fetched:,} {lines}** of {LINE_BYTES} B; {used}.", text
     return (
-        f"Row by row fetches **{a.fetched:,} cache lines** of {a.line_bytes} B, column by column **{b.fetched:,}**; "
+        f"Row by row fetches **{a.fetched:,} cache lines** of {LINE_BYTES} B, column by column **{b.fetched:,}**; "
         f"{used}.",
         f"With a cache of a single line. {text}",
     )
@@ -234,7 +213,7 @@ def _percent(share: float) -> str:
 def explanations(row: Walk, column: Walk) -> tuple[Explanation, ...]:
     """The share of the fetched bytes that each walk uses, with a cache of one line."""
     return tuple(
-        line_use.explain(used=w.single.used_bytes, lines=w.single.fetched, line_bytes=w.single.line_bytes)
+        line_use.explain(used=w.single.used_bytes, lines=w.single.fetched, line_bytes=LINE_BYTES)
         for w in (row, column)
         if w.single.fetched
     )
@@ -262,10 +241,6 @@ class WalkTiming:
     repeats: int
 
     @property
-    def matrix_bytes(self) -> int:
-        return self.rows * self.columns * self.element_size
-
-    @property
     def ratio(self) -> float:
         """How many times longer the column walk takes."""
         return self.column_seconds / self.row_seconds
@@ -273,11 +248,12 @@ class WalkTiming:
     @property
     def headline(self) -> tuple[str, str]:
         """The answer as one sentence and a quieter line of detail, in small markup."""
+        mebibytes = self.rows * self.columns * self.element_size / 2**20
         return (
             f"Here, column by column takes **{self.ratio:.1f} times** as long: "
             f"{self.column_seconds * 1e3:.0f} ms against {self.row_seconds * 1e3:.1f} ms.",
             f"Summing every element of a {self.rows:,} × {self.columns:,} float32 matrix "
-            f"({self.matrix_bytes / 2**20:.0f} MiB) in {self.columns:,} sums of {self.rows:,} elements either way; "
+            f"({mebibytes:.0f} MiB) in {self.columns:,} sums of {self.rows:,} elements either way; "
             f"median of {self.repeats} on one core. The walk in order also lets the processor add several elements "
             "at once.",
         )

@@ -8,7 +8,7 @@ Source: https://docs.pytorch.org/docs/stable/generated/torch.as_strided.html
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ from core.tensors.layout import Layout
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.text import code_of
 from core.tensors.tracing.steps import Scalar
-from core.tensors.tracing.trace import trace
+from core.tensors.tracing.trace import load_torch, trace
 
 _AS_STRIDED = Source(
     "PyTorch, torch.as_strided", "warning", "https://docs.pytorch.org/docs/stable/generated/torch.as_strided.html"
@@ -61,16 +61,6 @@ class Overlap:
         return self.elements > self.cells
 
     @property
-    def bytes_addressed(self) -> int:
-        """Bytes the tensor seems to have: elements times element size."""
-        return self.elements * self.element_size
-
-    @property
-    def bytes_stored(self) -> int:
-        """Bytes of memory behind them."""
-        return self.cells * self.element_size
-
-    @property
     def headline(self) -> tuple[str, str]:
         """The answer as one sentence and a quieter line of detail, in small markup."""
         gaps = f" {self.skipped:,} cells between them belong to no element." if self.skipped else ""
@@ -79,9 +69,10 @@ class Overlap:
                 f"**No overlap**: {self.elements:,} elements in {self.cells:,} different cells.",
                 f"Writing in place is safe.{gaps}",
             )
+        seems, stored = (count * self.element_size for count in (self.elements, self.cells))
         return (
             f"**{self.elements:,} elements share {self.cells:,} cells**: the tensor looks like "
-            f"{self.bytes_addressed:,} B and is {self.bytes_stored:,} B.",
+            f"{seems:,} B and is {stored:,} B.",
             f"Up to {self.most} elements lie in one cell.{gaps}",
         )
 
@@ -100,7 +91,7 @@ class Overlap:
 def overlap_of(layout: Layout, element_size: int) -> Overlap:
     """Count exactly which elements share a cell.
 
-    Raises `TooLargeError` for more elements than ``tensor_elements`` of core.limits.
+    Raises ``ValueError`` for more elements than ``tensor_elements`` of core.limits.
     """
     cells, counts = np.unique(layout.each_cell(), return_counts=True)
     span = layout.span
@@ -111,19 +102,7 @@ def overlap_of(layout: Layout, element_size: int) -> Overlap:
 # ------------------------------------------------------------------------------------------------ the hazard
 
 
-def _wrapped(value: Scalar) -> Scalar:
-    """What 64 bits keep of a whole number, as torch keeps it."""
-    return (value + 2**63) % 2**64 - 2**63 if isinstance(value, int) else value
-
-
-_UPDATES: dict[str, Callable[[Scalar, int], Scalar]] = {
-    "add_": lambda old, value: _wrapped(old + value),
-    "sub_": lambda old, value: _wrapped(old - value),
-    "mul_": lambda old, value: _wrapped(old * value),
-    "fill_": lambda old, value: value,
-}
-
-METHODS: tuple[str, ...] = tuple(_UPDATES)
+METHODS = ("add_", "sub_", "mul_", "fill_")
 """In-place operations that can be replayed, each with one whole number."""
 
 
@@ -208,31 +187,29 @@ def replay(view: str, shape: Sequence[int], method: str = "add_", value: int = 1
     ran = trace(source, shape).last
     if ran.operation != method:
         raise ExpressionError(no_view)
-    update, layout = _UPDATES[method], last.layout
-    memory = list(last.storage_values)
-    once = list(memory)
+    torch, _ = load_torch()
+    memory = torch.tensor(last.storage_values, dtype=getattr(torch, last.dtype))
+    once = memory.clone()
     writes: list[Write] = []
-    cells: list[int] = layout.cells().tolist()
-    for cell in cells:
-        new = update(memory[cell], value)
-        writes.append(Write(cell, memory[cell], new))
-        memory[cell] = new
-    counts = Counter(cells)
+    counts = Counter[int](last.layout.cells().tolist())
+    for cell in last.layout.cells().tolist():
+        old = memory[cell].item()
+        writes.append(Write(cell, old, getattr(memory[cell], method)(value).item()))
     for cell in counts:
-        once[cell] = update(once[cell], value)
+        getattr(once[cell], method)(value)
     refused = ran.kind == "refused"
     return Hazard(
         source=source,
-        overlap=overlap_of(layout, last.element_size),
+        overlap=overlap_of(last.layout, last.element_size),
         before=last.storage_values,
         counts=tuple(counts[cell] for cell in range(len(memory))),
         writes=tuple(writes),
-        sequential=tuple(memory),
-        once=tuple(once),
+        sequential=tuple(memory.tolist()),
+        once=tuple(once.tolist()),
         torch=() if refused else ran.storage_values,
         error_type=ran.error_type,
         error_message=ran.error_message,
-        copied=layout.numel * last.element_size,
+        copied=last.layout.numel * last.element_size,
     )
 
 

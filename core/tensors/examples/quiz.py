@@ -63,8 +63,6 @@ class Ask:
 class Question:
     """An expression with what to predict about it; ``run`` is what torch did, to be shown afterwards."""
 
-    number: int
-    seed: int
     item: Item
     asks: tuple[Ask, ...]
     run: Trace
@@ -128,7 +126,7 @@ def ask(item: Item, number: int = 0, seed: int = 0) -> Question:
         asks = (_ask_storage(item, run),)  # so that a single question does not give away that torch refuses
     else:
         asks = (_ask_shape(item, run, rng), _ask_stride(item, run, rng), _ask_storage(item, run))
-    return Question(number, seed, item, asks, run)
+    return Question(item, asks, run)
 
 
 # ---------------------------------------------------------------------------------------------------- asks
@@ -138,11 +136,8 @@ def _ask_storage(item: Item, run: Trace) -> Ask:
     last = run.last
     options = ("in x's storage: a view, or x itself", "in new storage", _ERROR)
     answer = 2 if last.kind == "refused" else 0 if last.storage == 0 else 1
-    reason = _why("storage", item, run)
-    if "merge" in last.reason and last.kind != "refused" and "storage" in item.about:
-        reason = f"{item.lesson} Here {last.reason}."
     reasons = [""] * 3
-    reasons[answer] = reason
+    reasons[answer] = _why("storage", item, run)
     return Ask("storage", "Where do the elements of the result lie?", options, answer, tuple(reasons))
 
 
@@ -219,30 +214,28 @@ def _choices(
 
     The error is an option, the last, where no other question asks about it.
     """
-    right = None if run.refusal is not None else wanted
+    refused = run.refusal is not None
     if not wanted:
         wrong = [(option, "A single number has no dimensions.") for option in ((1,), (0,), (1, 1))]
-    table: dict[tuple[int, ...], str] = {} if right is None else {right: _why(kind, item, run)}
-    if right is None:
-        table[wanted] = ""
+    table = {wanted: "" if refused else _why(kind, item, run)}
     for option, why in wrong:
         if len(table) > _WRONG:
             break
-        table.setdefault(option, why)
+        table.setdefault(option, "" if refused else why)
     options = list(table)
     rng.shuffle(options)
-    reasons = [table[option] if right is not None else "" for option in options]
-    error = _error(item, run.last) if right is None else ""
-    last = (_ERROR,) if kind == "values" else ()
-    answer = len(options) if right is None else options.index(right)
-    return Ask(kind, prompt, (*(str(option) for option in options), *last), answer, (*reasons, *([error] * len(last))))
+    texts, reasons = [str(option) for option in options], [table[option] for option in options]
+    if kind == "values":
+        texts.append(_ERROR)
+        reasons.append(_lesson(item, run.last) if refused else "")
+    return Ask(kind, prompt, tuple(texts), len(options) if refused else options.index(wanted), tuple(reasons))
 
 
 def _why(kind: AskKind, item: Item, run: Trace) -> str:
     """Why the right answer is right: the lesson where it is about that, else what the step itself says."""
     last = run.last
-    if last.kind == "refused":
-        return _error(item, last)
+    if last.kind == "refused" or (kind == "storage" and kind in item.about):
+        return _lesson(item, last)
     if kind in item.about:
         return item.lesson
     if kind == "storage" and last.reason:
@@ -252,8 +245,8 @@ def _why(kind: AskKind, item: Item, run: Trace) -> str:
     return ""
 
 
-def _error(item: Item, step: Step) -> str:
-    """Why torch refused, in a sentence: the rule, and our account of the numbers where there is one."""
+def _lesson(item: Item, step: Step) -> str:
+    """Why torch refused or copied, in a sentence: the rule, and our account of the numbers where there is one."""
     return f"{item.lesson} Here {step.reason}." if "merge" in step.reason else item.lesson
 
 

@@ -13,9 +13,8 @@ from core.tensors.examples.reachable_layouts import Calls, same_cells, views_to
 from core.tensors.layout import Layout, bounds
 from core.tensors.operations.guards import check_size
 from core.tensors.operations.values import ExpressionError
-from core.tensors.tracing.steps import Trace
+from core.tensors.tracing.steps import Drawn, Trace, drawn
 from core.tensors.tracing.trace import trace
-from core.tensors.tracing.visible import Drawn, drawn
 
 Verdict: TypeAlias = Literal["found", "strided", "none"]
 

@@ -30,12 +30,11 @@ EXAMPLE = "rearrange(x, 'b s (h d) -> b h s d', h=2)"
 class PatternCall:
     """A call read from text. function: an einops function or ``einsum``; words: names of several letters.
 
-    operands: the tensors as typed. sizes: axis sizes given as keywords. reduction: of ``reduce``.
+    sizes: axis sizes given as keywords. reduction: of ``reduce``.
     """
 
     function: str
     pattern: str
-    operands: tuple[str, ...]
     sizes: dict[str, int] = field(default_factory=dict[str, int])
     reduction: str = ""
     words: bool = False
@@ -78,7 +77,10 @@ def read_call(text: str) -> PatternCall:
         raise ExpressionError(f"This is not a complete call. For example: {EXAMPLE}.") from None
     call = _call(node)
     if call is None:
-        raise ExpressionError(f"`{text[:60]}` is no call of {', '.join(FUNCTIONS)} or einsum. For example: {EXAMPLE}.")
+        raise ExpressionError(
+            f"`{text[:60]}` is no call of {', '.join(FUNCTIONS)} (of one tensor) or einsum, with a pattern in quotes "
+            f"and sizes that are whole numbers. For example: {EXAMPLE}."
+        )
     return call
 
 
@@ -86,32 +88,24 @@ def _call(node: ast.expr) -> PatternCall | None:
     """The call ``node`` is, ``None`` for any other syntax."""
     match node:
         case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(value=ast.Name(id="einops"), attr=name)):
-            of_torch = False
+            words = name == "einsum"
         case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr="einsum" as name)):
-            of_torch = True
+            words = False
         case _:
             return None
-    if name not in (*FUNCTIONS, "einsum"):
+    texts = [item.value for item in node.args if isinstance(item, ast.Constant) and isinstance(item.value, str)]
+    tensors = sum(not isinstance(item, ast.Constant) for item in node.args)
+    named = {
+        item.arg or "": item.value.value if isinstance(item.value, ast.Constant) else None for item in node.keywords
+    }
+    reduction = str(named.pop("reduction", texts[1] if len(texts) > 1 else ""))
+    sizes = {
+        axis: size for axis, size in named.items() if axis and isinstance(size, int) and not isinstance(size, bool)
+    }
+    wrong = len(sizes) < len(named) or not texts or (name != "einsum" and tensors != 1)
+    if wrong or name not in (*FUNCTIONS, "einsum"):
         return None
-    texts = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-    tensors = tuple(ast.unparse(a) for a in node.args if not isinstance(a, ast.Constant))
-    sizes: dict[str, int] = {}
-    reduction = texts[1] if len(texts) > 1 else ""
-    for keyword in node.keywords:
-        value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
-        if keyword.arg == "reduction" and isinstance(value, str):
-            reduction = value
-        elif keyword.arg and isinstance(value, int) and not isinstance(value, bool):
-            if value > limit("expression_integer"):
-                raise ExpressionError(f"`{keyword.arg[:40]}` is at most {limit('expression_integer'):,}.")
-            sizes[keyword.arg] = value
-        else:
-            raise ExpressionError(f"The size of an axis is a whole number, `h=2`. For example: {EXAMPLE}.")
-    if not texts:
-        raise ExpressionError(f"`{name}` needs a pattern in quotes. For example: {EXAMPLE}.")
-    if name != "einsum" and len(tensors) != 1:
-        raise ExpressionError(f"`{name}` takes one tensor and a pattern. For example: {EXAMPLE}.")
-    return PatternCall(name, texts[0], tensors, sizes, reduction, words=name == "einsum" and not of_torch)
+    return PatternCall(name, texts[0], sizes, reduction, words=words)
 
 
 def explain_call(
@@ -166,7 +160,6 @@ def plans_of(trace: Trace) -> tuple[tuple[Step, Plan], ...]:
         call = PatternCall(
             function,
             texts[0],
-            tuple(trace.label(trace[number], step.number - 1) for number in planned.inputs),
             sizes,
             str(reduction),
             words=bare and function == "einsum",

@@ -59,7 +59,6 @@ class Pair:
     """
 
     operands: tuple[int, int]
-    result: int
     kind: Literal["bmm", "multiply"]
     batch: Names
     rows: Names
@@ -135,10 +134,8 @@ def contract(
         sum_flop += sum(side.numel for side, dims in zip((left, right), first, strict=True) if dims)
         left, right = _summed(left, first[0]), _summed(right, first[1])
         between += sum(side.numel for side, dims in zip((left, right), first, strict=True) if dims)
-        result = len(ready) + len(pairs)
-        pair = _pair(left, right, order, inner, (number, right_number), result, element_size)
-        pairs.append(pair)
-        left, number = pair.layout, result
+        pairs.append(_pair(left, right, order, inner, (number, right_number), element_size))
+        left, number = pairs[-1].layout, len(ready) + len(pairs) - 1
     shape = left.shape[:selected]
     between += sum(pair.layout.numel for pair in pairs[:-1])
     return pairs, Layout(shape, left.stride[:selected], left.offset), sum_flop, between
@@ -155,13 +152,7 @@ def _pick(order: Names, dims: Sequence[int]) -> Names:
 
 
 def _pair(
-    left: Layout,
-    right: Layout,
-    order: Names,
-    inner: list[int],
-    operands: tuple[int, int],
-    result: int,
-    element_size: int,
+    left: Layout, right: Layout, order: Names, inner: list[int], operands: tuple[int, int], element_size: int
 ) -> Pair:
     """One product; dimensions go to the four roles exactly as torch sorts them."""
     rest = [dim for dim in range(len(order)) if dim not in inner]
@@ -195,7 +186,6 @@ def _pair(
         flop = int(elementwise_flop(layout.numel, 1))
     return Pair(
         operands=operands,
-        result=result,
         kind="bmm" if inner else "multiply",
         batch=names[0],
         rows=names[1],
@@ -220,8 +210,7 @@ def _operand(
 ) -> OperandPlan:
     """Permute and reshape one operand to three dimensions. products: multiply-adds of one matrix product."""
     dims = [dim for role in roles for dim in role] + absent
-    moved = Layout(tuple(layout.shape[d] for d in dims), tuple(layout.stride[d] for d in dims), layout.offset)
-    verdict = explain_view(moved, shape)
+    verdict = explain_view(layout.permuted(dims), shape)
     names = _pick(order, [dim for dim in dims if layout.shape[dim] != 1])
     steps = sorted((d for d in dims if layout.shape[d] != 1), key=lambda d: -layout.stride[d])
     placed = tuple(steps.index(d) for d in dims if layout.shape[d] != 1)
@@ -260,9 +249,7 @@ def _bmm_result(
     """The product, contiguous as (batch, M, N), opened into its names and put back into their order."""
     order = [*both, *rows, *inner, *columns]
     sizes = [1 if dim in inner else right.shape[dim] if dim in columns else left.shape[dim] for dim in order]
-    opened = Layout.contiguous(sizes)
-    place = [order.index(dim) for dim in range(len(order))]
-    return Layout(tuple(opened.shape[p] for p in place), tuple(opened.stride[p] for p in place))
+    return Layout.contiguous(sizes).permuted([order.index(dim) for dim in range(len(order))])
 
 
 def _elementwise(left: Layout, right: Layout) -> Layout:

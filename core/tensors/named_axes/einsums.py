@@ -16,11 +16,9 @@ from core.limits import limit
 from core.products import elementwise_flop, matmul_flop
 from core.tensors.cost import tensor_bytes
 from core.tensors.layout import Layout
-from core.tensors.named_axes.contraction import Names, OperandPlan, Pair, Reads, align, best_order, contract
+from core.tensors.named_axes.contraction import Names, Pair, align, best_order, contract
 from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.trace import load_torch
-
-__all__ = ["EinsumPlan", "OperandPlan", "Pair", "Reads", "explain_einsum"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +27,8 @@ class EinsumPlan:
 
     operands, output: names, with ``…0`` for the first dimension an ellipsis stands for. sizes: by name.
     summed: names that are not in the output. summed_alone: elements of operands that are summed by themselves.
-    batch: names in every operand and the output. pairs: the products in
-    order, left to right. layout: of the result. flop: of all pairs and sums. between: elements of sums of one operand
-    and of products that are not the last.
+    pairs: the products in order, left to right. layout: of the result. flop: of all pairs and sums. between: elements
+    of sums of one operand and of products that are not the last.
     best_flop, best_order: the cheapest order of pairs, ``None`` for two operands or fewer, where there is one order.
     """
 
@@ -41,7 +38,6 @@ class EinsumPlan:
     sizes: dict[str, int]
     summed: Names
     summed_alone: int
-    batch: Names
     pairs: tuple[Pair, ...]
     layout: Layout
     element_size: int
@@ -147,7 +143,6 @@ def explain_einsum(
         sizes=sizes,
         summed=tuple(later),
         summed_alone=alone,
-        batch=tuple(name for name in output if all(name in names for names in operands)),
         pairs=tuple(pairs),
         layout=layout,
         element_size=element_size,

@@ -88,7 +88,6 @@ class PatternPlan:
     function: str
     pattern: str
     reduction: str
-    element_size: int
     inputs: tuple[Group, ...]
     outputs: tuple[Group, ...]
     stages: tuple[Stage, ...]
@@ -180,7 +179,6 @@ def explain_pattern(
         function=function,
         pattern=pattern,
         reduction=reduction,
-        element_size=element_size,
         inputs=inputs,
         outputs=outputs,
         stages=tuple(result.stages),
@@ -274,29 +272,26 @@ class _Stages:
         if any(len(group.axes) != 1 for group in outputs):
             self.reshape(tuple(group.size for group in outputs), tuple(group.text for group in outputs))
 
-    def _add(self, stage: Stage) -> None:
-        self.stages.append(stage)
-
     def reshape(self, shape: tuple[int, ...], dims: tuple[str, ...]) -> None:
         verdict = explain_view(self.layout, shape)
         call = f".reshape{_call(shape)}"
         before, edge = self.stages[-1].dims, verdict.boundary
         if edge is None:  # the numbers of elements agree, so only the strides could refuse
             layout = Layout(shape, verdict.stride or (), self.layout.offset)
-            self._add(Stage("reshape", call, layout, dims, "view", 0, _regrouped(self.layout, before, layout, dims)))
+            reason = _regrouped(self.layout, before, layout, dims)
+            self.stages.append(Stage("reshape", call, layout, dims, "view", 0, reason))
             return
         reason = (
             f"{before[edge.left]} and {before[edge.right]} cannot merge: {edge.arithmetic}, "
             "so the elements are copied into the new order."
         )
         layout = Layout.contiguous(shape)
-        self._add(Stage("reshape", call, layout, dims, "copy", layout.numel * self.element_size, reason, edge))
+        self.stages.append(Stage("reshape", call, layout, dims, "copy", layout.numel * self.element_size, reason, edge))
 
     def permute(self, order: tuple[int, ...]) -> None:
-        layout, dims = self.layout, self.stages[-1].dims
-        moved = Layout(tuple(layout.shape[d] for d in order), tuple(layout.stride[d] for d in order), layout.offset)
+        layout, dims = self.layout.permuted(order), tuple(self.stages[-1].dims[d] for d in order)
         reason = "A view: sizes and strides change places, no element moves."
-        self._add(Stage("permute", f".permute{_call(order)}", moved, tuple(dims[d] for d in order), "view", 0, reason))
+        self.stages.append(Stage("permute", f".permute{_call(order)}", layout, dims, "view", 0, reason))
 
     def reduce(self, reduction: str, reduced: Sequence[Axis], dims: tuple[str, ...]) -> None:
         rank = self.layout.rank
@@ -305,8 +300,9 @@ class _Stages:
         self.element_size = self.reduced_size
         size = layout.numel * self.element_size
         name = {"max": "amax", "min": "amin"}.get(reduction, reduction)
+        call = f".{name}({over[0] if len(over) == 1 else over})"
         reason = f"New values: {reduction} over {' and '.join(axis.name for axis in reduced)}."
-        self._add(Stage("reduce", f".{name}({over[0] if len(over) == 1 else over})", layout, dims, "new", size, reason))
+        self.stages.append(Stage("reduce", call, layout, dims, "new", size, reason))
 
     def expand(self, new: Sequence[Axis], axises: Sequence[Axis]) -> None:
         shape, stride = list(self.layout.shape), list(self.layout.stride)
@@ -319,7 +315,7 @@ class _Stages:
         layout = Layout(tuple(shape), tuple(stride), self.layout.offset)
         index = ", ".join(":" if axis in axises else "None" for axis in new)
         reason = "A view: a new axis has stride 0, so every step along it reads the same element."
-        self._add(Stage("expand", f"[{index}].expand{_call(shape)}", layout, _names(new), "view", 0, reason))
+        self.stages.append(Stage("expand", f"[{index}].expand{_call(shape)}", layout, _names(new), "view", 0, reason))
 
 
 def _names(axes: Sequence[Axis]) -> tuple[str, ...]:

@@ -3,8 +3,7 @@
 Views allocate nothing, so their results are checked afterwards. Sizes are counted with every 0 as 1: a tensor of shape
 (0, 10⁹) holds no element, but its sum over the first dimension would hold a thousand million.
 
-A guard takes the shapes of all input tensors, the arguments after the tensor the operation is a method of, and the
-keywords; it raises `ExpressionError` or returns nothing.
+A guard takes a `Call`; it raises `ExpressionError` or returns nothing.
 """
 
 from __future__ import annotations
@@ -13,13 +12,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TypeAlias, TypeGuard, cast
+from typing import TypeAlias, cast
 
 from core.limits import LIMITS, limit
-from core.tensors.operations.values import Arguments, ExpressionError, Keywords, Shape, Value, integers, named
+from core.tensors.operations.values import ExpressionError, Keywords, Shape, Value, integers
 from core.units import scientific
-
-Guard: TypeAlias = Callable[[Sequence[Shape], Arguments, Keywords], None]
 
 _FAR = 10**12
 """Beyond this a product of sizes might leave 64 bits in one more step; torch checks everything below by itself."""
@@ -83,22 +80,50 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
     return tuple(max(sizes) for sizes in columns)[::-1]
 
 
-def exact_sizes(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What an operation is given. shapes: of all input tensors; values: its arguments; given: by their parameters.
+
+    sums: of an input the largest of its elements and their sum, 0 for none; a tensor that is only counted has none.
+    """
+
+    shapes: Sequence[Shape]
+    values: Sequence[Value]
+    given: Keywords
+    sums: Callable[[int], tuple[int, int]]
+
+    def sizes(self, *names: str) -> tuple[int, ...]:
+        """The whole numbers among these arguments, by default among all."""
+        return integers([self.given.get(name) for name in names] if names else self.values)
+
+    def number(self, name: str, default: int = 0) -> int:
+        """The whole number that one argument is."""
+        return (*self.sizes(name), default)[0]
+
+    def along(self) -> int:
+        """The size of the dimension ``dim``; 1 where it is not there, which torch refuses."""
+        shape, dim = self.shapes[0], self.number("dim")
+        return shape[dim] if -len(shape) <= dim < len(shape) else 1
+
+
+Guard: TypeAlias = Callable[[Call], None]
+
+
+def exact_sizes(call: Call) -> None:
     """expand, broadcast_to, zeros: the integers are the sizes of the result, -1 keeps one."""
-    check_size(integers((*args, *keywords.values())), "The result")
+    check_size(call.sizes(), "The result")
 
 
-def view_sizes(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+def view_sizes(call: Call) -> None:
     """view and reshape: torch refuses a wrong number of elements itself, while the product stays in range."""
-    sizes = integers((*args, *keywords.values()))
+    sizes = call.sizes()
     if len(sizes) > limit("tensor_rank") + 1 or padded_numel(sizes) > _FAR:
         check_size(sizes, "The result")
 
 
-def strided(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+def strided(call: Call) -> None:
     """as_strided: torch checks the bounds of the storage, while the sum that reaches furthest stays in range."""
-    given = named(("size", "stride", "storage_offset"), args, keywords)
-    sizes, strides = integers((given.get("size"),)), integers((given.get("stride"),))
+    sizes, strides = call.sizes("size"), call.sizes("stride")
     check_size(sizes, "The result")
     reach = sum((max(size, 1) - 1) * abs(stride) for size, stride in zip(sizes, strides, strict=False))
     if reach > _FAR:
@@ -110,110 +135,65 @@ def check_pieces(count: int, name: str) -> None:
         raise ExpressionError(f"{name} would make {count:,} tensors; at most {limit('tensor_pieces')} are listed here.")
 
 
-def _size(shape: Shape, dim: int) -> int:
-    return shape[dim] if -len(shape) <= dim < len(shape) else 1  # torch refuses a dimension that is not there
-
-
-def _dim(value: object) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def chunks(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+def chunks(call: Call) -> None:
     """chunk: as many pieces as asked for, but no more than the dimension is long."""
-    given = named(("chunks", "dim"), args, keywords)
-    size = _size(shapes[0], _dim(given.get("dim")))
-    number = _dim(given.get("chunks"))
-    check_pieces(min(number, size) if size else number, "chunk")
+    check_pieces(min(call.number("chunks"), call.along() or limit("expression_integer")), "chunk")
 
 
-def sections(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+def sections(call: Call) -> None:
     """tensor_split and hsplit: as many pieces as asked for, or one more than the places to cut at."""
-    given = args[0] if args else next((value for name, value in keywords.items() if name != "dim"), 0)
-    check_pieces(len(given) + 1 if isinstance(given, tuple) else _dim(given), "This")
+    given = next((value for name, value in call.given.items() if name != "dim"), 0)
+    check_pieces(len(given) + 1 if isinstance(given, tuple) else max((*integers((given,)), 0)), "This")
 
 
-def split_pieces(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+def split_pieces(call: Call) -> None:
     """split: the size of the dimension over the size of a piece, or one piece per size given."""
-    given = named(("split_size", "dim"), args, keywords)
-    sizes = given.get("split_size")
+    sizes = next((value for name, value in call.given.items() if name != "dim"), 0)
     if isinstance(sizes, tuple):
         check_pieces(len(sizes), "split")
     elif isinstance(sizes, int) and sizes > 0:
-        check_pieces(-(-_size(shapes[0], _dim(given.get("dim"))) // sizes), "split")
+        check_pieces(-(-call.along() // sizes), "split")
 
 
-def unbind_pieces(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+def unbind_pieces(call: Call) -> None:
     """unbind: one piece per index of the dimension."""
-    check_pieces(_size(shapes[0], _dim(named(("dim",), args, keywords).get("dim"))), "unbind")
+    check_pieces(call.along(), "unbind")
 
 
-def elementwise(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+def elementwise(call: Call) -> None:
     """Arithmetic: the operands broadcast against each other."""
-    check_size(broadcast(shapes), "The result")
+    check_size(broadcast(call.shapes), "The result")
 
 
-def one_operand(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
-    """add and its like: one number or tensor, of a shape that broadcasts. An older form with two only warns."""
-    if len(args) + ("other" in keywords) > 1:
-        raise ExpressionError("add, sub, mul and div take one number or tensor, for example x.add(2).")
-    elementwise(shapes, args, keywords)
-
-
-def counted(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
-    """arange: from start to end by step; whichever of the ends are given, the longest way between them and 0."""
-    given = named(("start", "end", "step"), args, {})
-    step = keywords.get("step", given.pop("step", 1))
-    if any(isinstance(value, float) and not math.isfinite(value) for value in (*args, *keywords.values())):
-        raise ExpressionError("arange counts in finite numbers.")
-    ends = [value for value in (*given.values(), keywords.get("start"), keywords.get("end")) if _is_number(value)]
-    length = max((0, *ends)) - min((0, *ends))
-    if _is_number(step) and step:
-        check_elements(math.ceil(min(length / abs(step), 1e300)), "The result")
-
-
-def _is_number(value: Value) -> TypeGuard[int | float]:
-    return isinstance(value, int | float)
-
-
-def _whole(value: Value, default: int) -> int:
-    return (*integers((value,)), default)[0]
-
-
-def both_multiplied(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+def both_multiplied(call: Call) -> None:
     """bilinear: each pair of elements of two rows, times a weight for every output."""
+    shapes = call.shapes
     if len(shapes) > 2 and shapes[0] and len(shapes[2]) == 3:
         check_size((*shapes[0][:-1], shapes[2][0]), "The result")
         check_work(padded_numel(shapes[0][:-1]) * padded_numel(shapes[2]), "bilinear")
 
 
-def places(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+def places(call: Call) -> None:
     """nonzero and argwhere: at most one row per element, with an index per dimension."""
-    check_elements(padded_numel(shapes[0]) * max(len(shapes[0]), 1), "The result, at most,")
+    check_elements(padded_numel(call.shapes[0]) * max(len(call.shapes[0]), 1), "The result, at most,")
 
 
-def along(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+def along(call: Call) -> None:
     """softmax and its like: torch guesses a dimension that is not given, and warns that it will not for long."""
-    if not args and "dim" not in keywords:
+    if "dim" not in call.given:
         raise ExpressionError("Which dimension is softmax to run along? Say so, softmax(x, dim=-1).")
 
 
-def differences(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+def differences(call: Call) -> None:
     """diff: as many rounds as asked, and no more than sizes are drawn."""
-    rounds = _whole(named(("n",), args, keywords).get("n"), 1)
+    rounds = call.number("n", 1)
     if rounds > limit("tensor_pieces"):
         raise ExpressionError(f"diff is run at most {limit('tensor_pieces')} times over here, not {rounds:,}.")
 
 
-def chosen(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
-    """where: the condition and both sides broadcast. The condition alone would give an index tensor per dimension."""
-    if len(args) + len(keywords) < 2:
-        raise ExpressionError("where takes a condition and both sides, torch.where(x > 2, x, 0); or write nonzero().")
-    elementwise(shapes, args, keywords)
-
-
-def truncated(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+def truncated(call: Call) -> None:
     """trunc_normal_: torch draws until all numbers are accepted, for ever where few ever are."""
-    given = {"mean": 0.0, "std": 1.0, "a": -2.0, "b": 2.0} | named(("mean", "std", "a", "b"), args, keywords)
+    given = {"mean": 0.0, "std": 1.0, "a": -2.0, "b": 2.0, **call.given}
     if not all(isinstance(value, int | float) for value in given.values()):
         return  # torch says what it takes
     mean, std, low, high = (float(cast("float", given[name])) for name in ("mean", "std", "a", "b"))
@@ -230,38 +210,33 @@ def truncated(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> N
         )
 
 
-def outside(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+def outside(call: Call) -> None:
     """Activations: ``inplace=True`` writes into the tensor, which the method with a _ does too, and says so."""
-    if True in (keywords.get("inplace"), *(args if len(args) > 2 else ())):
+    if call.given.get("inplace") is True:
         raise ExpressionError("inplace=True is not run here; write x.relu_(), or leave it away.")
 
 
-@dataclass(frozen=True, slots=True)
-class Picker:
-    """A list, index tensor or mask in square brackets: the shape it picks, and how many dimensions it stands for."""
-
-    shape: Shape
-    dims: int = 1
+# ------------------------------------------------------------------- where values say how large the result is
 
 
-def picked(shape: Shape, items: Sequence[Picker | int | None]) -> None:
-    """Indexing with lists, index tensors and masks: they broadcast together, the other dimensions stay at most.
+def classes(call: Call) -> None:
+    """one_hot: one dimension more, as long as asked or as the largest element needs."""
+    check_size((*call.shapes[0], max(call.number("num_classes", -1), call.sums(0)[0] + 1)), "The result")
 
-    items: for each item in the brackets a `Picker`, or the number of dimensions it passes (None in the brackets
-    passes 0, an integer or slice 1); ``None`` stands for the dots.
-    """
-    pickers = [item for item in items if isinstance(item, Picker)]
-    if not pickers:
-        return  # a view
-    passes = [item.dims if isinstance(item, Picker) else item for item in items]
-    dots = passes.index(None) if None in passes else len(passes)
-    after = sum(count or 0 for count in passes[dots + 1 :])
-    numbers = list(shape)
-    at = 0
-    for number, (item, count) in enumerate(zip(items, passes, strict=True)):
-        if number == dots:
-            at = max(at, len(shape) - after)
-        if isinstance(item, Picker):
-            numbers[at : at + item.dims] = [1] * len(numbers[at : at + item.dims])
-        at += count or 0
-    check_elements(padded_numel(broadcast([picker.shape for picker in pickers])) * padded_numel(numbers), "The result")
+
+def counts(call: Call) -> None:
+    """bincount: one count per number up to the largest."""
+    check_elements(max(call.number("minlength"), call.sums(0)[0] + 1), "The result")
+
+
+def cuts(call: Call) -> None:
+    """tensor_split at the places that a tensor holds, or into as many pieces as it says."""
+    if len(call.shapes) > 1:
+        other = call.shapes[1]
+        check_pieces(max(padded_numel(other) + 1 if other else call.sums(1)[0], 1), "tensor_split")
+
+
+def repeated(call: Call) -> None:
+    """repeat_interleave: all elements times the sum of a tensor of repeats, which one dimension grows to."""
+    if len(call.shapes) > 1:
+        check_elements(padded_numel(call.shapes[0]) * max(*call.sums(1), 1), "The result, at most,")

@@ -86,12 +86,9 @@ _LAYERS: Mapping[str, str] = {
         for form, name in OPERATIONS
         if form == wanted
     },
-    "linear": "F.linear(x.float(), torch.randn(4, 3)), or x.float() @ torch.randn(3, 4)",
     "bcewithlogitsloss": OPERATIONS["F", "binary_cross_entropy_with_logits"].example,
     "multiheadattention": OPERATIONS["F", "scaled_dot_product_attention"].example,
     "flatten": "x.flatten(1)",
-    "parameter": "torch.randn(3, 4)",
-    "identity": "x",
 }
 """Layers of torch.nn, in small letters, and the function that computes the same."""
 

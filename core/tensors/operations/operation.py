@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from core.tensors.operations.guards import Guard
-from core.tensors.operations.guards_of_values import Measured
 
 Group: TypeAlias = Literal[
     "Always a view",
@@ -40,8 +39,8 @@ class Operation:
     takes: kinds of arguments after the tensor it works on. keywords: its parameters in their order, all of which may
     be named; ``*`` means any (axes of einops).
     forms: ``method`` x.name(…), ``property`` x.name, ``torch`` torch.name(x, …), ``bare`` name(x, …) as in einops,
-    ``F`` F.name(x, …). guard: what it could allocate, from shapes and arguments; measured: the same where it hangs on
-    the values of a tensor. grows: what it gives may be larger than what it takes, which is seen beforehand.
+    ``F`` F.name(x, …). guards: what it could allocate. grows: what it gives may be larger than what it takes, which is
+    seen beforehand.
     subject: its first argument is the tensor it works on. several: it returns several tensors; several_with: it does
     when this parameter is given. fields: their names.
     writes: it writes into the tensor it works on; restrides: it gives that tensor other sizes and strides.
@@ -55,12 +54,11 @@ class Operation:
     takes: tuple[Takes, ...] = ()
     keywords: tuple[str, ...] = ()
     forms: tuple[Written, ...] = ("method", "torch")
-    guard: Guard | None = None
+    guards: tuple[Guard, ...] = ()
     subject: bool = True
     several: bool = False
     writes: bool = False
     why: str = ""
-    measured: Measured | None = None
     several_with: str = ""
     fields: tuple[str, ...] = ()
     restrides: bool = False

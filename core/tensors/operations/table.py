@@ -1,7 +1,7 @@
 """The operations an expression may use: how they are written, what they take, and why they copy or not.
 
-They are the rows of ``assets/data/tensor_operations.csv``; what an operation could allocate is bounded by its guard,
-a function of `core.tensors.operations.guards` or of the module beside it; what ``grows`` is seen beforehand.
+They are the rows of ``assets/data/tensor_operations.csv``; what an operation could allocate is bounded by its guards,
+functions of `core.tensors.operations.guards`; what ``grows`` is seen beforehand.
 """
 
 from __future__ import annotations
@@ -10,24 +10,19 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from core.rows import read_rows
-from core.tensors.operations import guards, guards_of_values
+from core.tensors.operations import guards
 from core.tensors.operations.operation import COMPUTING, IN_PLACE, PART, Operation
 
 
 def _operation(row: Mapping[str, str]) -> Operation:
     names = row["guard"].split()
-    bounding = [getattr(guards, name) for name in names if hasattr(guards, name)]
-    measured = [getattr(guards_of_values, name) for name in names if hasattr(guards_of_values, name)]
-    if len(names) > len(bounding) + len(measured) + ("grows" in names):
-        raise ValueError(f"{row['name']} has no guard {row['guard']}")
     several: dict[str, Any] = {name: tuple(row[name].split()) for name in ("takes", "keywords", "forms", "fields")}
     flags = row["flags"].split()
     return Operation(
         row["name"],
         cast(Any, row["group"]),
         row["example"],
-        guard=next(iter(bounding), None),
-        measured=next(iter(measured), None),
+        guards=tuple(getattr(guards, name) for name in names if name != "grows"),
         grows="grows" in names,
         subject="makes" not in flags,
         several="several" in flags,
@@ -50,7 +45,7 @@ ROWS: tuple[Operation, ...] = tuple(row for rows in TOPICS.values() for row in r
 TRAINED = TOPICS["Train: parameters, gradients, random numbers, devices"]
 
 ELEMENTWISE = Operation(
-    "elementwise", "Computed into a new tensor", "x * 2 + x", guard=guards.elementwise, why=COMPUTING
+    "elementwise", "Computed into a new tensor", "x * 2 + x", guards=(guards.elementwise,), why=COMPUTING
 )
 """``+ - * / // % **``, comparisons and ``& |`` between tensors and numbers."""
 

@@ -62,7 +62,6 @@ Nested: TypeAlias = "int | float | bool | tuple[Nested, ...]"
 """A number, or a tuple of such at any depth: the data of torch.tensor, or an index list."""
 
 Value: TypeAlias = "int | float | bool | str | DType | MemoryFormat | Device | Slot | tuple[Slot | Nested, ...] | None"
-Arguments: TypeAlias = tuple[Value, ...]
 Keywords: TypeAlias = Mapping[str, Value]
 
 IndexItem: TypeAlias = "int | slice | EllipsisType | Slot | tuple[Nested, ...] | None"
@@ -78,8 +77,3 @@ def integers(values: Sequence[Value]) -> tuple[int, ...]:
         items = value if isinstance(value, tuple) else (value,)
         numbers += [item for item in items if isinstance(item, int) and not isinstance(item, bool)]
     return tuple(numbers)
-
-
-def named(names: Sequence[str], args: Arguments, keywords: Keywords) -> dict[str, Value]:
-    """Arguments by parameter name, whichever way they were given."""
-    return {**dict(zip(names, args, strict=False)), **keywords}

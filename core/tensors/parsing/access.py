@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 from core.limits import limit
@@ -24,30 +24,21 @@ from core.tensors.operations.values import (
 from core.tensors.parsing.arguments import nested
 from core.tensors.parsing.evaluation import Evaluation
 from core.tensors.parsing.facts import HELPERS
+from core.tensors.parsing.imports import MODULES
 from core.tensors.parsing.numbers import CONSTANTS, FUNCTIONS
 from core.tensors.parsing.objects import Bound, Class, Instance, Module, Named, PythonError, Ref, Super
-from core.tensors.parsing.plan import PlanStep
 from core.tensors.parsing.text import EXAMPLE
 
-MODULES: Mapping[str, str] = {
-    **{name: name for name in ("torch", "einops", "math", "np", "random", "F", "nn")},
-    "torch.nn": "nn",
-    "torch.nn.functional": "F",
-    "nn.functional": "F",
-    "nn.init": "nn.init",
-    **{f"torch.{name}": f"torch.{name}" for name in ("cuda", "accelerator", "amp", "autograd", "optim")},
-    "nn.utils": "nn.utils",
-    "np.random": "np.random",
-    "sys": "sys",
-}
-"""Modules as they are reached, and what they are called here."""
-
 _BARE = [name for form, name in OPERATIONS if form == "bare"]
-PYTHON = (
-    *(name for name in FUNCTIONS if "." not in name),
-    *("len", "list", "tuple", "dict", "zip", "enumerate", "reversed", "map", "filter", "str", "repr", "type", "print"),
-    *("isinstance", "hasattr", "getattr", "any", "all", "super", "display", "text"),
+PYTHON_CALLS = (
+    *("len", "list", "tuple", "dict", "zip", "enumerate", "reversed", "map", "filter", "str", "repr", "type"),
+    *("isinstance", "hasattr", "any", "all", *HELPERS),
 )
+"""Functions of plain values, besides those of numbers."""
+
+_SPECIAL = ("print", "getattr", "super", "display", "text")
+
+PYTHON = (*(name for name in FUNCTIONS if "." not in name), *PYTHON_CALLS, *_SPECIAL)
 """Functions of Python that are understood."""
 
 _NO_INDEX = "an index is a whole number, a slice, None, `...`, a list of whole numbers, or a tensor"
@@ -68,7 +59,7 @@ class AccessReader(Evaluation):
             return frame.names[node.id]
         if node.id in MODULES:
             return Module(MODULES[node.id])
-        if node.id in (*PYTHON, *_BARE, *HELPERS):
+        if node.id in (*PYTHON, *_BARE):
             return Named("", node.id)
         if node.id == "self":
             raise ExpressionError("There is no self here; give its class, or a function instead.")
@@ -82,14 +73,6 @@ class AccessReader(Evaluation):
             owner, done = self.call(base, node)
             if done:
                 return owner
-        elif isinstance(base, ast.Attribute) and (method := self.method(base)) is not None:
-            self.held.append(method.owner)
-            raise self.refuse(
-                TypeError,
-                f"'builtin_function_or_method' object is not subscriptable: {self.segment(base)} is a method; call it, "
-                f"{self.segment(base)}({self.segment(node.slice)})",
-                node,
-            )
         else:
             owner = self.value(base)
         with self.holding() as held:
@@ -106,30 +89,20 @@ class AccessReader(Evaluation):
         """One item, or some, of a list, a tuple, a text or a dictionary."""
         if isinstance(owner, Instance) and "layers" in owner.fields:
             owner = owner.fields["layers"]
-        try:
+        with self.raising(node):
             if isinstance(owner, dict):
-                found: Any = cast("dict[Any, Any]", owner).get(self.key(at, node), ...)
-                if found is ...:
-                    raise PythonError("KeyError", f"{self.quote(node)}: there is no such key.")
-                return found
+                return cast("dict[Any, Any]", owner)[self.key(at, node)]
             if isinstance(owner, tuple | list | str | range) and isinstance(at, int | slice):
-                found = cast("Sequence[Any]", owner)[at]
+                found: Any = cast("Sequence[Any]", owner)[at]
                 return tuple(found) if isinstance(found, range) else found
-        except (IndexError, TypeError, ValueError) as problem:
-            if isinstance(problem, ExpressionError):
-                raise
-            raise PythonError(type(problem).__name__, f"{self.quote(node)}: {problem}.") from None
         raise ExpressionError(f"{self.quote(node)}: square brackets take a part of a tensor, a list or sizes.")
 
     def _some(self, owner: Ref, node: ast.Subscript) -> Ref:
         """One of several tensors, or some, which stay several: ``x.chunk(4)[1:]``."""
-        text = self.segment(node)
         if isinstance(node.slice, ast.Slice):
             index = (self._slice(node.slice),)
-            return self.severally(
-                self.add(PlanStep(PIECE, "piece", (owner.number,), text, text, node.lineno, index=index))
-            )
-        return self.piece(owner, self.whole(self.value(node.slice), node), text, node)
+            return self.severally(self.step(PIECE, "piece", (owner.number,), node, index=index))
+        return self.piece(owner, self.whole(self.value(node.slice), node), self.segment(node), node)
 
     def whole(self, value: Any, node: ast.Subscript) -> int:
         if not isinstance(value, int):
@@ -146,8 +119,8 @@ class AccessReader(Evaluation):
                 items += [self.index_item(item, part.value, inputs) for item in opened]
             else:
                 value = self.value(part)
-                items += self.index_items(value, part, inputs) if len(parts) == 1 else []
-                items += [self.index_item(value, part, inputs)] if len(parts) > 1 else []
+                one = len(parts) == 1
+                items += self.index_items(value, part, inputs) if one else [self.index_item(value, part, inputs)]
         if sum(item is None for item in items) > limit("tensor_rank"):
             raise ExpressionError(f"Too many new dimensions; at most {limit('tensor_rank')} are drawn.")
         return tuple(items)
@@ -201,18 +174,8 @@ class AccessReader(Evaluation):
             raise ExpressionError(f"{self.quote(node)}: `.{node.attr[:40]}` is not an operation here.")
         if isinstance(found, Bound) and isinstance(owner, Ref):
             example = OPERATIONS["method", node.attr].example if ("method", node.attr) in OPERATIONS else "x.size(0)"
-            raise ExpressionError(f"`.{node.attr}` needs brackets, for example {example}.")
+            raise ExpressionError(f"`.{node.attr}` is a method, which needs round brackets, for example {example}.")
         return found
-
-    def method(self, node: ast.Attribute) -> Bound | None:
-        """The method of a tensor that ``node`` names without calling it; ``None`` for anything else."""
-        if not isinstance(node.value, ast.Name) or not (self.is_method(node.attr)):
-            return None
-        owner = self.value(node.value)
-        return Bound(owner, node.attr) if isinstance(owner, Ref) and not owner.several else None
-
-    @abstractmethod
-    def is_method(self, name: str) -> bool: ...
 
     def attribute(self, owner: Any, node: ast.Attribute) -> Any:
         """``owner.name``."""
@@ -234,26 +197,24 @@ class AccessReader(Evaluation):
                 return self.of_instance(owner, name, node)
             case Super():
                 return self.of_super(owner, name, node)
+            case Class() | Named() if name == "__name__":
+                return owner.name
             case Class():
                 if (found := owner.find(name)) is not None:
                     return found
-                if name == "__name__":
-                    return owner.name
             case Device() if name in ("type", "index"):
                 kind, _, index = owner.name.partition(":")
                 return kind if name == "type" else int(index or 0) if kind != "cpu" else None
             case DType() if name in ("itemsize", "is_floating_point"):
-                return self.of_dtype(owner, name)
+                import torch
+
+                return getattr(getattr(torch, owner.name), name)
             case Exception() if name == "args":
                 return (str(owner),)
-            case Named() if name == "__name__":
-                return owner.name
             case Named(module=module, name=outer):
                 find("torch" if module == "torch" else "bare", outer)
             case dict() if name in cast("dict[str, Any]", owner) and name in _FINFO:
                 return cast("dict[str, Any]", owner)[name]
-            case str() | list() | dict() | tuple():
-                return Bound(owner, name)
             case _ if not isinstance(owner, int | float | None):
                 return Bound(owner, name)
             case _:
@@ -290,9 +251,6 @@ class AccessReader(Evaluation):
 
     @abstractmethod
     def of_super(self, owner: Super, name: str, node: ast.Attribute) -> Any: ...
-
-    @abstractmethod
-    def of_dtype(self, owner: DType, name: str) -> Any: ...
 
     @abstractmethod
     def call(self, node: ast.Call, outer: ast.Subscript | ast.Attribute | None = None) -> tuple[Any, bool]:

@@ -14,35 +14,25 @@ _DTYPES: Mapping[str, tuple[str, ...]] = {
     "Inexact": ("float", "bfloat", "complex"),
     "Real": ("float", "bfloat", "int", "uint"),
     "Num": ("float", "bfloat", "int", "uint", "complex"),
-    "Float32": ("float32",),
-    "Float16": ("float16",),
-    "BFloat16": ("bfloat16",),
-    "Int64": ("int64",),
-    "Int32": ("int32",),
 }
-"""Names of jaxtyping, and how the dtypes begin that they stand for."""
+"""Names of jaxtyping, and how the dtypes begin that they stand for; others with a number are those of dtypes."""
 
 
 def annotated(kind: str, dims: str, shape: Sequence[int], dtype: str, sizes: dict[str, int]) -> str:
     """What is wrong with an annotation, empty for nothing. sizes: of the names so far; new ones are added."""
-    allowed = _DTYPES.get(kind)
+    allowed = _DTYPES.get(kind) or ((kind.lower(),) if kind[-1:].isdigit() else None)
     if allowed is not None and not dtype.startswith(allowed):
         return f"{dtype} is no {kind}"
     names = dims.split()
     many = [place for place, name in enumerate(names) if name == "..." or name.startswith("*")]
     if len(many) > 1:
         return "only one name may stand for several dimensions"
-    if not many and len(names) != len(shape):
-        return f"{len(names)} names for {len(shape)} dimensions of shape {tuple(shape)}"
-    if many and len(names) - 1 > len(shape):
-        return f"{len(names) - 1} names and more for {len(shape)} dimensions of shape {tuple(shape)}"
-    if many:
-        behind = len(names) - many[0] - 1
-        pairs = [*zip(names[: many[0]], shape, strict=False)]
-        pairs += zip(names[many[0] + 1 :], shape[len(shape) - behind :], strict=True)
-    else:
-        pairs = list(zip(names, shape, strict=True))
-    for name, size in pairs:
+    fixed = len(names) - len(many)
+    if fixed > len(shape) or (not many and fixed < len(shape)):
+        return f"{fixed} names{' and more' * len(many)} for {len(shape)} dimensions of shape {tuple(shape)}"
+    for place in many:
+        names[place : place + 1] = ["_"] * (len(shape) - fixed)
+    for name, size in zip(names, shape, strict=True):
         if wrong := _dimension(name, size, sizes):
             return wrong
     return ""

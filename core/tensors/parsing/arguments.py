@@ -36,9 +36,6 @@ _NUMPY: Mapping[str, str] = {"axis": "dim", "keepdims": "keepdim"}
 _PYTHON = ("split", "unflatten", "norm", "unique", "tensordot", "meshgrid")
 """Operations that torch has in Python, which take no names of numpy."""
 
-_MATRICES = (("mat1",), ("batch1",), ("mat",), ("vec1",), ("tensor1",))
-"""First parameters of operations that once took a number there, and warn of it."""
-
 _MAKERS = ("_like", "new_", "Parameter")
 _TYPES = {"bool": "bool", "int": "int64", "float": "float64"}
 
@@ -63,8 +60,6 @@ class Arguments:
         """All arguments after the tensor that the operation works on."""
         operation = self.operation
         places = [self._value(value, text) for name, value, text in given if not name]
-        if places and operation.keywords[:1] in _MATRICES and not isinstance(places[0], Slot):
-            raise ExpressionError(f"{operation.name} takes its tensors first, for example {operation.example}.")
         left_over = places[len(operation.keywords) :] if operation.keywords and "tensors" not in operation.takes else []
         if any(isinstance(value, Slot) for value in left_over):  # which torch may take for `out`
             raise ExpressionError(

@@ -175,7 +175,7 @@ def asked(statements: Sequence[ast.stmt], known: set[str], shape: Sequence[int] 
             text = suggested(name)
             sizes[name] = text
         else:
-            text = _shape(name, places, statements, sizes)
+            text = _shape(name, places, nodes, sizes)
         meant = get_close_matches(name, written, 1, _ALIKE) if len(name) > 2 and not owner else []
         result.append(Asked(full, role, text, "".join(meant)))
     fitting = _fitting(nodes, {item.name: item.text for item in result if item.role == "number"}, shape)
@@ -219,14 +219,15 @@ def _asserted(name: str, nodes: Sequence[ast.AST]) -> str:
                 test=ast.Compare(
                     left=ast.Name(id=left), ops=[ast.Eq()], comparators=[ast.BinOp() | ast.Constant() as value]
                 )
-            ) if left == name and all(isinstance(part, _ARITHMETIC) for part in ast.walk(value)):
+            ) if left == name and all(isinstance(part, ARITHMETIC) for part in ast.walk(value)):
                 return ast.unparse(value)[:64]
             case _:
                 pass
     return ""
 
 
-_ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.Constant, ast.operator, ast.unaryop)
+ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.Constant, ast.operator, ast.unaryop)
+"""The nodes of sums, products and powers of numbers."""
 
 
 def _role(name: str, places: Sequence[ast.AST]) -> Role:
@@ -264,7 +265,7 @@ def _is_size(name: str) -> bool:
     return any(re.fullmatch(pattern, name.lower()) for pattern, _ in _SIZES)
 
 
-def _shape(name: str, places: Sequence[ast.AST], statements: Sequence[ast.stmt], sizes: Mapping[str, str]) -> str:
+def _shape(name: str, places: Sequence[ast.AST], nodes: Sequence[ast.AST], sizes: Mapping[str, str]) -> str:
     """The sizes of a tensor: by its annotation, by how it is unpacked, by a pattern; else two dimensions."""
     for place in places:
         dims = next(
@@ -274,39 +275,33 @@ def _shape(name: str, places: Sequence[ast.AST], statements: Sequence[ast.stmt],
         if isinstance(place, ast.Subscript) and "Tensor" in ast.unparse(place) and dims:
             names = ["batch" if part == "..." else part.lstrip("*#?") for part in dims.split()]
             return ", ".join(part if part.isdecimal() else sizes.get(part, suggested(part)) for part in names) or "()"
-    for statement in statements:
-        for node in ast.walk(statement):
-            match node:
-                case (
-                    ast.Assign(
-                        targets=[ast.Tuple(elts=names)], value=ast.Attribute(value=ast.Name(id=owner), attr="shape")
-                    )
-                    | ast.Assign(
-                        targets=[ast.Tuple(elts=names)],
-                        value=ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr="size"), args=[]),
-                    )
-                ) if owner == name:
-                    return ", ".join(suggested(ast.unparse(part)) for part in names)
-                case ast.Call(
-                    func=ast.Name(id="rearrange" | "reduce"),
-                    args=[ast.Name(id=owner), ast.Constant(value=str() as text), *_],
-                ) if owner == name:
-                    inner = text.partition("->")[0]
-                    given = {k.arg: 2 for k in node.keywords}
-                    groups = re.findall(r"\([^)]*\)|[\w.]+", inner)
-                    return ", ".join(_group(group, given) for group in groups)
-                case ast.Call(
-                    func=ast.Attribute(value=ast.Name(id=owner), attr="transpose" | "permute"), args=parts
-                ) if owner == name:
-                    numbers = [p.value for p in parts if isinstance(p, ast.Constant) and isinstance(p.value, int)]
-                    rank = max((*(n + 1 for n in numbers), 2), default=2)
-                    return ", ".join(["2", "3", "4", "8", "2", "2", "2", "2"][:rank])
-                case _:
-                    pass
+    for node in nodes:
+        match node:
+            case ast.Assign(
+                targets=[ast.Tuple(elts=names)],
+                value=ast.Attribute(value=ast.Name(id=owner), attr="shape")
+                | ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr="size"), args=[]),
+            ) if owner == name:
+                return ", ".join(suggested(ast.unparse(part)) for part in names)
+            case ast.Call(
+                func=ast.Name(id="rearrange" | "reduce"),
+                args=[ast.Name(id=owner), ast.Constant(value=str() as text), *_],
+            ) if owner == name:
+                given = {keyword.arg for keyword in node.keywords}
+                groups = re.findall(r"\([^)]*\)|[\w.]+", text.partition("->")[0])
+                return ", ".join(_group(group, given) for group in groups)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr="transpose" | "permute"), args=parts) if (
+                owner == name
+            ):
+                numbers = [p.value for p in parts if isinstance(p, ast.Constant) and isinstance(p.value, int)]
+                rank = max((*(n + 1 for n in numbers), 2))
+                return ", ".join(["2", "3", "4", "8", "2", "2", "2", "2"][:rank])
+            case _:
+                pass
     return "2, 3"
 
 
-def _group(text: str, given: Mapping[str | None, int]) -> str:
+def _group(text: str, given: set[str | None]) -> str:
     names = re.findall(r"[\w.]+", text)
     size = 1
     for name in names:

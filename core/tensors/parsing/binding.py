@@ -12,18 +12,17 @@ from core.limits import limit
 from core.tensors.operations.lookup import OPERATIONS, find
 from core.tensors.operations.table import NAMING, PIECE, UPDATING, WRITING
 from core.tensors.operations.values import Device, DType, ExpressionError, Index, Slot, Value
-from core.tensors.parsing.access import MODULES, PYTHON
-from core.tensors.parsing.asked import Asked, suggested
+from core.tensors.parsing.access import PYTHON
+from core.tensors.parsing.asked import ARITHMETIC, Asked, suggested
 from core.tensors.parsing.facts import HELPERS, Fact
 from core.tensors.parsing.functions import FunctionReader
+from core.tensors.parsing.imports import MODULES
 from core.tensors.parsing.numbers import SYMBOLS, worked_out
 from core.tensors.parsing.objects import Class, Frame, Instance, PythonError, Ref, Storage, tensors_in
 from core.tensors.parsing.plan import PlanStep
 from core.tensors.parsing.text import read_shape
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-
-_ARITHMETIC = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
 
 
 def is_name(name: str) -> bool:
@@ -35,24 +34,12 @@ class BindingReader(FunctionReader):
     """Binds names, and writes through brackets and attributes."""
 
     def _alias(self, ref: Ref, node: ast.expr | ast.stmt, name: str, text: str = "") -> Ref:
-        text = text or self.segment(node)
-        added = self.add(PlanStep(NAMING, "name", (ref.number,), text, text, node.lineno, name=name))
+        added = self.step(NAMING, "name", (ref.number,), node, text, text, name=name)
         added.several = ref.several
         return added
 
     def _assign(self, targets: Sequence[ast.expr], value: ast.expr, node: ast.stmt) -> None:
         before = self.machine.last()
-        first = targets[0]
-        if isinstance(first, ast.Subscript) and isinstance(first.value, ast.Attribute):
-            method = self.method(first.value)
-            if method is not None:
-                self.held.append(method.owner)
-                raise self.refuse(
-                    TypeError,
-                    f"'builtin_function_or_method' object does not support item assignment: "
-                    f"{self.segment(first.value)} is a method",
-                    node,
-                )
         found = self.value(value)
         if isinstance(found, Storage):
             raise ExpressionError(f"{self.quote(node)}: a storage is no tensor; ask its data_ptr() or nbytes().")
@@ -131,7 +118,6 @@ class BindingReader(FunctionReader):
         self, owner: Any, name: str, value: Any, target: ast.Attribute, node: ast.expr | ast.stmt, before: int
     ) -> None:
         """``self.weight = …``, ``w.requires_grad = True``, ``w.grad = None``."""
-        text = self.segment(node)
         owner = self.one(owner, target.value) if isinstance(owner, Ref) else owner
         if isinstance(owner, Instance):
             if not is_name(name):
@@ -141,8 +127,7 @@ class BindingReader(FunctionReader):
                 self.machine.rename(value.number, whole)
             owner.fields[name] = value
         elif isinstance(owner, Ref) and name == "requires_grad" and isinstance(value, bool):
-            operation = find("method", "requires_grad_")
-            self.add(PlanStep(operation, "method", (owner.number,), text, text, node.lineno, args=(value,)))
+            self.step(find("method", "requires_grad_"), "method", (owner.number,), node, args=(value,))
         elif isinstance(owner, Ref) and name == "grad" and value is None:
             self.machine.clear(owner.number)
             self.facts.append(Fact(self.line, f"{self.segment(target)}", "None"))
@@ -198,21 +183,7 @@ class BindingReader(FunctionReader):
         else:
             raise ExpressionError(f"{self.quote(source)}: a number or a tensor is written into a tensor.")
         operation = WRITING if symbol == "=" else UPDATING
-        args, whole = (given,), self.segment(node)
-        return self.add(
-            PlanStep(
-                operation,
-                "write",
-                tuple(inputs),
-                text,
-                whole,
-                node.lineno,
-                args,
-                index=index,
-                symbol=symbol,
-                reads=reads,
-            )
-        )
+        return self.step(operation, "write", inputs, node, text, args=(given,), index=index, symbol=symbol, reads=reads)
 
     def _unpack(
         self, elements: Sequence[ast.expr], value: Any, node: ast.expr | ast.stmt, source: ast.expr | None, before: int
@@ -226,18 +197,10 @@ class BindingReader(FunctionReader):
             self._unpack_several(opened, value, star, node, source)
             return
         items = self.items(value, source or cast(ast.expr, node))
-        wanted = len(opened) - (star is not None)
-        what = f"`{self.segment(node)[:60]}`"
-        if len(items) < wanted or (star is None and len(items) > wanted):
-            few = len(items) < wanted
-            least = "at least " if star is not None else ""
-            amount = f"expected {least}{wanted}" + (
-                "" if not few and isinstance(value, dict) else f", got {len(items)}"
-            )
-            said = "not enough" if few else "too many"
-            raise PythonError("ValueError", f"{what}: {said} values to unpack ({amount}).")
+        if wrong := _misfit(len(items), len(opened), star):
+            raise PythonError("ValueError", f"{self.quote(node)}: {wrong}.")
         if star is not None:
-            rest = len(items) - wanted
+            rest = len(items) - len(opened) + 1
             items = [*items[:star], items[star : star + rest], *items[star + rest :]]
         nodes = source.elts if isinstance(source, ast.Tuple | ast.List) and len(source.elts) == len(items) else None
         pairs = list(zip(opened, items, strict=True))
@@ -270,20 +233,16 @@ class BindingReader(FunctionReader):
         text = self.segment(source or node)
         if not ref.several:
             ref = self.rows(ref, source or node)
-        count, wanted = (self.count(ref) if ref.several else 1), len(targets) - (star is not None)
-        if count < wanted or (star is None and count > wanted):
-            self.held.append(ref)
-            few, least = count < wanted, "at least " if star is not None else ""
-            said = f"not enough values to unpack (expected {least}{wanted}, got {count})"
-            raise self.refuse(ValueError, said if few else f"too many values to unpack (expected {wanted})", node)
+        if wrong := _misfit(self.count(ref) if ref.several else 1, len(targets), star):
+            raise PythonError("ValueError", f"{self.quote(node)}: {wrong}.")
         pieces: list[Ref] = []
         for place, target in enumerate(targets):
             behind = len(targets) - 1 - place
             name = self.segment(target)
             if place == star:
                 part = slice(place, -behind or None)
-                step = PlanStep(PIECE, "piece", (ref.number,), name, name, node.lineno, index=(part,), name=name)
-                pieces.append(self.severally(self.add(step)))
+                some = self.step(PIECE, "piece", (ref.number,), node, name, name, index=(part,), name=name)
+                pieces.append(self.severally(some))
                 continue
             pick = place if star is None or place < star else -behind - 1
             pieces.append(self.piece(ref, pick, f"{text}[{pick}]", node, name if isinstance(target, ast.Name) else ""))
@@ -344,7 +303,8 @@ class BindingReader(FunctionReader):
                 return
             if isinstance(value, Ref):
                 raise ExpressionError(f"{self.quote(node)} is not worked out here.")
-            result = worked_out(symbol, owner, value, self.segment(node))
+            with self.raising(node):
+                result = worked_out(symbol, owner, value, self.segment(node))
         if isinstance(target, ast.Name):
             if isinstance(result, Ref):
                 self.machine.rename(result.number, target.id)
@@ -382,7 +342,7 @@ class BindingReader(FunctionReader):
         if item.role == "number" or not re.search(r"[,()\s×x]", text):
             try:
                 tree = ast.parse(text, mode="eval").body
-                number = self.value(tree) if all(isinstance(part, _ARITHMETIC) for part in ast.walk(tree)) else None
+                number = self.value(tree) if all(isinstance(part, ARITHMETIC) for part in ast.walk(tree)) else None
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 number = None
             if isinstance(number, int | float):
@@ -396,3 +356,13 @@ class BindingReader(FunctionReader):
         named = (("dtype", DType(dtype if dtype.startswith(("float", "bfloat")) else "float32")),)
         step = PlanStep(find("torch", "randn"), "torch", (), said, said, 0, (shape,), named, name=item.name)
         self._set(item.name, self.add(step))
+
+
+def _misfit(count: int, targets: int, star: int | None) -> str:
+    """What Python says of so many values for so many names, one of which takes the rest; empty where they fit."""
+    wanted, least = (targets, "") if star is None else (targets - 1, "at least ")
+    if count >= wanted and (star is not None or count == wanted):
+        return ""
+    if count < wanted:
+        return f"not enough values to unpack (expected {least}{wanted}, got {count})"
+    return f"too many values to unpack (expected {wanted})"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, cast
 
 from core.tensors.operations.lookup import find, no_layer
 from core.tensors.operations.operation import Operation, Written
 from core.tensors.operations.table import GRADIENT
 from core.tensors.operations.values import Device, DType, ExpressionError
+from core.tensors.parsing.access import PYTHON_CALLS
 from core.tensors.parsing.arguments import Arguments, Given
 from core.tensors.parsing.numbers import FUNCTIONS
 from core.tensors.parsing.objects import (
@@ -26,30 +27,48 @@ from core.tensors.parsing.objects import (
     named_in,
     tensors_in,
 )
-from core.tensors.parsing.plan import PlanStep
 from core.tensors.parsing.questions import QuestionReader
 
 _FORMS: Mapping[str, Written] = {"torch": "torch", "F": "F", "nn": "nn", "nn.init": "init", "einops": "bare"}
 _SEEDS = ("torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "np.random.seed", "random.seed")
 
 
+_Outer: TypeAlias = "ast.Subscript | ast.Attribute | None"
+"""What stands around a call and may pick one of its results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What a call passes by its place and by name, each value with its text."""
+
+    args: list[tuple[Any, str]]
+    named: dict[str, tuple[Any, str]]
+
+    @property
+    def values(self) -> list[Any]:
+        return [value for value, _ in self.args]
+
+    @property
+    def by_name(self) -> dict[str, Any]:
+        return {name: value for name, (value, _) in self.named.items()}
+
+
 class CallReader(QuestionReader):
     """Makes calls."""
 
-    def call(self, node: ast.Call, outer: ast.Subscript | ast.Attribute | None = None) -> tuple[Any, bool]:
+    def call(self, node: ast.Call, outer: _Outer = None) -> tuple[Any, bool]:
         callee = self._callee(node)
         mark = len(self.held)
         try:
             self.held.append(callee)
-            args, named = self._passed(node)
+            passed = self._passed(node)
             if isinstance(callee, Bound) and isinstance(callee.owner, Ref):
-                return self._method(callee.owner, callee.name, args, named, node, outer)
+                return self._method(callee.owner, callee.name, passed, node, outer)
             if isinstance(callee, Named):
-                return self._named(callee, args, named, node, outer)
+                return self._named(callee, passed, node, outer)
             if not isinstance(callee, Class | Instance):  # whose call, unlike a function's, holds what it was given
                 del self.held[mark:]
-            values, by_name = [value for value, _ in args], {key: value for key, (value, _) in named.items()}
-            return self.apply(callee, values, by_name, node), False
+            return self.apply(callee, passed.values, passed.by_name, node), False
         finally:
             del self.held[mark:]
 
@@ -69,14 +88,14 @@ class CallReader(QuestionReader):
             case _:
                 raise ExpressionError(f"{self.quote(node.func)} cannot be called. For example: x.t().view(2, 3).")
 
-    def _passed(self, node: ast.Call) -> tuple[list[tuple[Any, str]], dict[str, tuple[Any, str]]]:
+    def _passed(self, node: ast.Call) -> Passed:
         """The arguments of a call with their texts; each is held until it is made."""
         args: list[tuple[Any, str]] = []
         for item in node.args:
-            text = self.quote(item)
-            values = [self.value(item)] if not isinstance(item, ast.Starred) else self._starred(item)
+            inner = item.value if isinstance(item, ast.Starred) else item
+            values = [self.value(inner)] if inner is item else self.items(self.value(inner), inner)
             self.held += values
-            args += [(value, text) for value in values]
+            args += [(value, self.quote(item)) for value in values]
         named: dict[str, tuple[Any, str]] = {}
         for item in node.keywords:
             value = self.value(item.value)
@@ -85,10 +104,7 @@ class CallReader(QuestionReader):
             if not isinstance(pairs, dict) or not all(isinstance(key, str) for key in cast("dict[Any, Any]", pairs)):
                 raise ExpressionError(f"{self.quote(node)}: `**` opens a dictionary of arguments.")
             named |= {key: (given, self.quote(item.value)) for key, given in cast("dict[str, Any]", pairs).items()}
-        return args, named
-
-    def _starred(self, node: ast.Starred) -> list[Any]:
-        return self.items(self.value(node.value), node.value)
+        return Passed(args, named)
 
     def apply(self, callee: Any, args: list[Any], named: dict[str, Any], node: ast.expr) -> Any:
         """A call of what is neither a method of a tensor nor a function of torch or Python."""
@@ -113,52 +129,39 @@ class CallReader(QuestionReader):
             case Device() if not args and not named:  # what `get_device()` was given
                 return callee
             case Named():
-                pairs = [(value, "the argument") for value in args]
-                return self._named(callee, pairs, {key: (value, key) for key, value in named.items()}, node, None)[0]
+                passed = Passed(
+                    [(value, "the argument") for value in args], {key: (value, key) for key, value in named.items()}
+                )
+                return self._named(callee, passed, node, None)[0]
             case _:
                 raise PythonError("TypeError", f"{self.quote(node)}: this is no function that could be called.")
 
-    def _method(
-        self,
-        owner: Ref,
-        name: str,
-        args: list[tuple[Any, str]],
-        named: dict[str, tuple[Any, str]],
-        node: ast.Call,
-        outer: ast.Subscript | ast.Attribute | None,
-    ) -> tuple[Any, bool]:
+    def _method(self, owner: Ref, name: str, passed: Passed, node: ast.Call, outer: _Outer) -> tuple[Any, bool]:
         if self.is_question(name):
-            return self.asked_of(owner, name, [value for value, _ in args], [v for v, _ in named.values()], node), False
-        if name == "type" and args:
+            return self.asked_of(owner, name, passed.values, list(passed.by_name.values()), node), False
+        if name == "type" and passed.args:
             name = "to"
-        if name == "__getitem__" and len(args) == 1:
+        if name == "__getitem__" and len(passed.args) == 1:
             inputs: list[int] = []
-            index = tuple(self.index_items(args[0][0], node.args[0], inputs))
+            index = tuple(self.index_items(passed.values[0], node.args[0], inputs))
             return self._picked(owner, index, self._added(node, name), self.segment(node), node, inputs), False
         operation = find("method", name)
+        given = self._arguments(operation, passed, [owner], node)
         if name == "backward":
-            self._backward(owner, self._arguments(operation, args, named, [owner], node), node)
+            self._backward(owner, given, node)
             return None, False
-        given = self._arguments(operation, args, named, [owner], node)
         given.device = given.device or {"cuda": "cuda:0", "cpu": "cpu"}.get(name, "")
         if name == "to" and not given.args and not given.keywords:  # a device keeps the type
             dtype = str(self.machine.tensor(owner.number).dtype).removeprefix("torch.")
             given.args.append(DType(dtype))
-        return self._run("method", operation, given, args, named, node, outer)
+        return self._run("method", operation, given, passed, node, outer)
 
-    def _named(
-        self,
-        callee: Named,
-        args: list[tuple[Any, str]],
-        named: dict[str, tuple[Any, str]],
-        node: ast.expr,
-        outer: ast.Subscript | ast.Attribute | None,
-    ) -> tuple[Any, bool]:
-        values, by_name = [value for value, _ in args], {key: value for key, (value, _) in named.items()}
+    def _named(self, callee: Named, passed: Passed, node: ast.expr, outer: _Outer) -> tuple[Any, bool]:
+        args, named, values, by_name = passed.args, passed.named, passed.values, passed.by_name
         path = callee.path
         if path in _SEEDS:
             return self._seed(path, values, node), False
-        if path in FUNCTIONS or (not callee.module and callee.name in self.PYTHON_CALLS):
+        if path in FUNCTIONS or (not callee.module and callee.name in PYTHON_CALLS):
             return self.by_python(path, values, by_name, node), False
         if self.answers(path):
             return self.by_torch(path, values, by_name, node), False
@@ -172,7 +175,9 @@ class CallReader(QuestionReader):
             raise ExpressionError(no_layer(name))
         if path == "torch.where" and len(args) == 1 and not named:
             name, named = "nonzero", {"as_tuple": (True, "`as_tuple=True`")}
-        operation = find(form, name) if callee.module in ("", *_FORMS) else _no_operation(path)
+        if callee.module not in ("", *_FORMS):
+            raise ExpressionError(f"`{path[:60]}(…)` is not an operation here.")
+        operation = find(form, name)
         subject: list[Any] = []
         if operation.subject:
             if not args and "input" in named and form != "bare":
@@ -180,22 +185,15 @@ class CallReader(QuestionReader):
             if not args or (isinstance(args[0][0], list | tuple) and (form != "bare" or not args[0][0])):
                 raise ExpressionError(f"`{name}` needs a tensor first, for example {operation.example}.")
             subject, args = [args[0]], args[1:]
-        first = [value for value, _ in subject]
+        first, rest = [value for value, _ in subject], Passed(args, named)
         if subject and not isinstance(first[0], Ref | list | tuple):
             raise ExpressionError(f"{subject[0][1]} stands for no tensor here. For example: {operation.example}.")
-        given = self._arguments(operation, args, named, first, node)
+        given = self._arguments(operation, rest, first, node)
         if not given.inputs and {"tensor", "tensors"} & set(operation.takes) and "float" not in operation.takes:
             raise ExpressionError(f"{name} needs at least one tensor, for example {operation.example}.")
-        return self._run(form, operation, given, args, named, node, outer)
+        return self._run(form, operation, given, rest, node, outer)
 
-    def _arguments(
-        self,
-        operation: Operation,
-        args: Sequence[tuple[Any, str]],
-        named: Mapping[str, tuple[Any, str]],
-        subject: Sequence[Any],
-        node: ast.expr,
-    ) -> Arguments:
+    def _arguments(self, operation: Operation, passed: Passed, subject: Sequence[Any], node: ast.expr) -> Arguments:
         """The arguments of an operation; ``subject``: the tensor it works on, or for einops a list of them."""
         given = Arguments(operation, self.notes)
         for item in subject:
@@ -205,25 +203,18 @@ class CallReader(QuestionReader):
                 given.args.append((given.slot(item),))
             else:
                 given.slot(self.one(item, node))
-        pairs: Given = [("", value, text) for value, text in args]
-        kept = {key: pair for key, pair in named.items() if pair[0] is not None or key not in ("dtype", "device")}
-        given.take([*pairs, *((key, *pair) for key, pair in kept.items())])
+        pairs: Given = [("", value, text) for value, text in passed.args]
+        for name, (value, text) in passed.named.items():
+            if value is not None or name not in ("dtype", "device"):
+                pairs.append((name, value, text))
+        given.take(pairs)
         return given
 
     def _run(
-        self,
-        form: Written,
-        operation: Operation,
-        given: Arguments,
-        args: Sequence[tuple[Any, str]],
-        named: Mapping[str, tuple[Any, str]],
-        node: ast.expr,
-        outer: ast.Subscript | ast.Attribute | None,
+        self, form: Written, operation: Operation, given: Arguments, passed: Passed, node: ast.expr, outer: _Outer
     ) -> tuple[Any, bool]:
         """Run an operation, with one of several results picked by what stands around the call."""
-        several = operation.gives_several(
-            [value for value, _ in args], {key: value for key, (value, _) in named.items()}
-        )
+        several = operation.gives_several(passed.values, passed.by_name)
         pick = self._pick(operation, outer) if several and outer is not None else None
         whole = node if pick is None or outer is None else outer
         name = operation.name
@@ -232,21 +223,19 @@ class CallReader(QuestionReader):
             at = (self.span(node.func)[1] - len(name), self.span(whole)[1])
         if operation.subject and given.args and isinstance(given.args[0], tuple) and form == "bare":
             operation = replace(operation, subject=False)
-        step = PlanStep(
+        same = self._same_as(given.inputs[0]) if operation.restrides else []
+        result = self.step(
             operation,
             form,
-            tuple(given.inputs),
-            self._added(whole, name) if form == "method" else self.segment(whole),
-            self.segment(whole),
-            node.lineno,
+            given.inputs,
+            whole,
+            self._added(whole, name) if form == "method" else "",
             args=tuple(given.args),
             keywords=tuple(given.keywords),
             pick=pick,
             at=at,
             device=given.device,
         )
-        same = self._same_as(given.inputs[0]) if operation.restrides else []
-        result = self.add(step)
         for ref in same:
             ref.number = result.number
         if same:
@@ -284,19 +273,16 @@ class CallReader(QuestionReader):
 
     def _backward(self, owner: Ref, given: Arguments, node: ast.Call) -> None:
         """``loss.backward()``: a step for itself, and one for every gradient that it leaves."""
-        text = self.segment(node)
         reached = self.machine.reached(owner.number)
         before = {leaf: self.machine.gradient(leaf) for leaf in reached}
         at = (self.span(node.func)[1] - len("backward"), self.span(node)[1]) if self.typed else (-1, -1)
-        inputs, args, keywords = tuple(given.inputs), tuple(given.args), tuple(given.keywords)
-        operation = find("method", "backward")
-        source = self._added(node, "backward")
-        self.add(PlanStep(operation, "method", inputs, source, text, node.lineno, args, keywords, at=at))
+        args, keywords = tuple(given.args), tuple(given.keywords)
+        operation, source = find("method", "backward"), self._added(node, "backward")
+        self.step(operation, "method", given.inputs, node, source, args=args, keywords=keywords, at=at)
         for leaf in reached:
             name = f"{self.called(leaf) or self.machine.name(leaf)}.grad"
             earlier = before[leaf]
-            inputs = (leaf if earlier is None else earlier,)
-            self.add(PlanStep(GRADIENT, "grad", inputs, name, text, node.lineno, name=name))
+            self.step(GRADIENT, "grad", (leaf if earlier is None else earlier,), node, name, name=name)
 
     def _seed(self, path: str, values: list[Any], node: ast.expr) -> None:
         """``torch.manual_seed(0)``: from here on, random numbers are those that torch draws on a CPU."""
@@ -321,7 +307,3 @@ class CallReader(QuestionReader):
 
     @abstractmethod
     def of_layer(self, owner: Instance, name: str, args: list[Any], node: ast.expr) -> Any: ...
-
-
-def _no_operation(path: str) -> Operation:
-    raise ExpressionError(f"`{path[:60]}(…)` is not an operation here.")

@@ -5,18 +5,30 @@ from __future__ import annotations
 import ast
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
 
 from core.limits import limit
 from core.tensors.operations.lookup import OPERATIONS
-from core.tensors.operations.table import INDEXING, NAMING, PICKING, PIECE
+from core.tensors.operations.operation import Operation
+from core.tensors.operations.table import INDEXING, PICKING, PIECE
 from core.tensors.operations.values import DType, ExpressionError, Index, Slot
 from core.tensors.parsing.facts import MOST_SHOWN, Fact, Machine, written_value
-from core.tensors.parsing.objects import Bound, Class, Frame, Function, Instance, Named, Ref, named_in, tensors_in
-from core.tensors.parsing.plan import PlanStep
+from core.tensors.parsing.objects import (
+    Bound,
+    Class,
+    Frame,
+    Function,
+    Instance,
+    Named,
+    PythonError,
+    Ref,
+    named_in,
+    tensors_in,
+)
+from core.tensors.parsing.plan import Form, PlanStep
 from core.tensors.parsing.text import EXAMPLE
 
 
@@ -93,11 +105,38 @@ class Evaluation(ABC):
             raise Refused(problem)
         return Ref(self.machine.last())
 
+    def step(
+        self,
+        operation: Operation,
+        form: Form,
+        inputs: Sequence[int],
+        node: ast.expr | ast.stmt,
+        source: str = "",
+        text: str = "",
+        **rest: Any,
+    ) -> Ref:
+        """Run the operation that ``node`` writes. source: what it adds to the text of its line, by default all."""
+        text = text or self.segment(node)
+        return self.add(PlanStep(operation, form, tuple(inputs), source or text, text, node.lineno, **rest))
+
+    @contextmanager
+    def raising(self, node: ast.expr | ast.stmt) -> Generator[None]:
+        """What Python or torch raises inside is what the program raises at ``node``, so that `except` may take it."""
+        try:
+            yield
+        except (ExpressionError, RecursionError):
+            raise
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as problem:
+            said = next(iter(str(problem).splitlines()), "")[:200]
+            if "meta" in said.lower():  # values that are only counted are not there, which no `except` can mend
+                raise ExpressionError(f"{self.quote(node)}: {said}.") from None
+            raise PythonError(type(problem).__name__, f"{self.quote(node)}: {said}.") from None
+
     def settle(self) -> None:
         """Put down what the names stand for, now that the last step is done, and which tensors are held."""
         named: dict[str, Ref] = {}
         seen: set[int] = set()
-        for frame in dict.fromkeys((self.frames[0], *self._outer(), self.frame)):
+        for frame in dict.fromkeys((self.frames[0], *self.frame.around())):
             named |= named_in(frame.names)
         names = {name: ref.number for name, ref in named.items()}
         held = {ref.number for frame in self.frames for ref in tensors_in(frame, seen)}
@@ -108,15 +147,6 @@ class Evaluation(ABC):
                 names[f"{name}.grad"] = gradient
         held |= {found for number in held.copy() if (found := self.machine.gradient(number)) is not None}
         self.machine.settle(names, frozenset(held))
-
-    def _outer(self) -> list[Frame]:
-        """The frames around the present one, outermost first."""
-        found: list[Frame] = []
-        frame = self.frame.outer
-        while frame is not None:
-            found.insert(0, frame)
-            frame = frame.outer
-        return found
 
     @contextmanager
     def holding(self) -> Generator[list[Any]]:
@@ -138,16 +168,6 @@ class Evaluation(ABC):
         finally:
             self.frames.pop()
             self.frame = before
-
-    def refuse(self, kind: type[Exception], text: str, node: ast.expr | ast.stmt) -> Refused:
-        """What Python itself raises at ``node``, as the program's last step."""
-        said = self.segment(node)
-        numbers = tuple(ref.number for ref in tensors_in(self.held))[:1]
-        try:
-            self.add(PlanStep(NAMING, "name", numbers, said, said, node.lineno, problem=kind(text)))
-        except Refused as refused:
-            return refused
-        raise AssertionError
 
     def value(self, node: ast.expr) -> Any:
         """What ``node`` stands for: a tensor, a plain value, a function."""
@@ -190,10 +210,8 @@ class Evaluation(ABC):
             value = self.machine.tensor(value.number)
         elif isinstance(value, Instance | Function | Class | Named | Bound):
             return True
-        try:
+        with self.raising(node):
             return bool(value)
-        except (RuntimeError, NotImplementedError) as problem:
-            raise ExpressionError(f"{self.quote(node)}: {str(problem).splitlines()[0][:200]}.") from None
 
     def shown(self, value: Any) -> str:
         return written_value(self._seen(value))[:MOST_SHOWN]
@@ -218,52 +236,49 @@ class Evaluation(ABC):
         return cast(Any, value)
 
     def items(self, value: Any, node: ast.expr) -> list[Any]:
-        """What a loop or a star goes over."""
+        """What a star or an unpacking goes over."""
+        return list(self.each(value, node))
+
+    def each(self, value: Any, node: ast.expr) -> Iterator[Any]:
+        """What a loop goes over, one after the other; rows of a tensor are taken when their turn comes."""
+        text = self.segment(node)
         match value:
             case Ref(several=True):
-                return [self.piece(value, at, f"{self.segment(node)}[{at}]", node) for at in range(self.count(value))]
+                for at in range(self.count(value)):
+                    yield self.piece(value, at, f"{text}[{at}]", node)
             case Ref():
-                tensor = self.machine.tensor(value.number)
-                if not tensor.dim():
+                if not self.machine.tensor(value.number).dim():
                     raise ExpressionError(f"{self.quote(node)} has no dimension that a loop could go over.")
-                if len(tensor) > limit("expression_steps"):
+                if self.count(value) > limit("expression_steps"):
                     raise ExpressionError(f"{self.quote(node)}: at most {limit('expression_steps')} rounds are run.")
-                text = self.segment(node)
-                return [self._picked(value, (at,), f"[{at}]", f"{text}[{at}]", node) for at in range(len(tensor))]
-            case str() | tuple() | list() | range():
-                return list(cast("Sequence[Any]", value))
-            case dict():
-                return list(cast("dict[Any, Any]", value))
+                for at in range(self.count(value)):
+                    yield self._picked(value, (at,), f"[{at}]", f"{text}[{at}]", node)
+            case str() | tuple() | list() | range() | dict():
+                yield from list(cast("Iterable[Any]", value))
             case Instance(fields={"layers": [*layers]}):
-                return layers
+                yield from layers
             case _:
                 raise ExpressionError(
                     f"{self.quote(node)}: a loop goes over range(…), sizes, a tensor or a list of tensors."
                 )
 
     def count(self, ref: Ref) -> int:
-        """How many tensors a split gave."""
-        found = self.machine.tensor(ref.number)
-        return len(found)
+        """How many tensors a split gave, or rows a tensor has."""
+        return len(self.machine.tensor(ref.number))
 
     def rows(self, ref: Ref, node: ast.expr | ast.stmt) -> Ref:
         """The rows of a tensor, which is what Python's own unpacking takes of it."""
-        text = self.segment(node)
-        step = PlanStep(OPERATIONS["method", "unbind"], "method", (ref.number,), text, text, node.lineno)
-        return self.severally(self.add(step))
+        return self.severally(self.step(OPERATIONS["method", "unbind"], "method", (ref.number,), node))
 
     def severally(self, ref: Ref) -> Ref:
         ref.several = isinstance(self.machine.tensor(ref.number), tuple | list)
         return ref
 
     def piece(self, ref: Ref, pick: int, text: str, node: ast.expr | ast.stmt, name: str = "") -> Ref:
-        source = name or text
-        return self.add(PlanStep(PIECE, "piece", (ref.number,), source, text, node.lineno, pick=pick, name=name))
+        return self.step(PIECE, "piece", (ref.number,), node, name or text, text, pick=pick, name=name)
 
     def _picked(
         self, ref: Ref, index: Index, source: str, text: str, node: ast.expr, inputs: Sequence[int] = ()
     ) -> Ref:
-        picks = any(isinstance(item, Slot | tuple) for item in index)
-        operation = PICKING if picks else INDEXING
-        numbers = (ref.number, *inputs)
-        return self.add(PlanStep(operation, "index", numbers, source, text, node.lineno, index=index))
+        operation = PICKING if any(isinstance(item, Slot | tuple) for item in index) else INDEXING
+        return self.step(operation, "index", (ref.number, *inputs), node, source, text, index=index)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from typing import Any, cast
 
 from core.limits import limit
@@ -20,7 +20,6 @@ from core.tensors.parsing.access import AccessReader
 from core.tensors.parsing.facts import MOST_SHOWN, written_value
 from core.tensors.parsing.numbers import MOST_ITEMS, SYMBOLS, bounded, operator_of, worked_out
 from core.tensors.parsing.objects import Class, Frame, Function, Named, Ref
-from core.tensors.parsing.plan import PlanStep
 from core.tensors.parsing.text import EXAMPLE
 
 _SPEC = re.compile(r"[<>^=+, ]?\d{0,2},?(\.\d{1,2})?[a-zA-Z%]?")
@@ -79,7 +78,8 @@ class ExpressionReader(AccessReader):
                 right, int | float | str | tuple | list
             ):
                 raise ExpressionError(f"{self.quote(node)} is not worked out here.")
-            return worked_out(symbol, left, right, self.segment(node))
+            with self.raising(node):
+                return worked_out(symbol, left, right, self.segment(node))
         inputs: list[int] = []
         args: list[Value] = []
         for side, value in ((one, left), (other, right)):
@@ -100,8 +100,7 @@ class ExpressionReader(AccessReader):
             at = self.text.find(symbol, self.span(one)[1], end)
             if at >= 0:
                 source = self.cut(start, at + len(symbol)) if not isinstance(left, Ref) else self.cut(at, end)
-        step = PlanStep(operation, "binary", tuple(inputs), source, text, node.lineno, args=tuple(args), symbol=symbol)
-        return self.add(step)
+        return self.step(operation, "binary", inputs, node, source, text, args=tuple(args), symbol=symbol)
 
     def _unary(self, node: ast.UnaryOp) -> Any:
         if isinstance(node.op, ast.Not):
@@ -114,8 +113,7 @@ class ExpressionReader(AccessReader):
         symbol = SYMBOLS.get(type(node.op))
         if symbol is None:
             return self.one(value, node.operand)
-        source, text = self.one(value, node.operand), self.segment(node)
-        return self.add(PlanStep(ELEMENTWISE, "unary", (source.number,), text, text, node.lineno, symbol=symbol))
+        return self.step(ELEMENTWISE, "unary", (self.one(value, node.operand).number,), node, symbol=symbol)
 
     def _compare(self, node: ast.Compare) -> Any:
         left, one = self.value(node.left), node.left
@@ -128,11 +126,9 @@ class ExpressionReader(AccessReader):
                 return result
             if isinstance(result, Ref):
                 result = self.machine.tensor(result.number)
-            try:
+            with self.raising(node):
                 if not bool(result):
                     return False
-            except (RuntimeError, NotImplementedError) as problem:
-                raise ExpressionError(f"{self.quote(node)}: {str(problem).splitlines()[0][:160]}.") from None
             left, one = right, other
         return True
 
@@ -149,19 +145,15 @@ class ExpressionReader(AccessReader):
                     isinstance(right, str) and not isinstance(left, str)
                 ):
                     raise ExpressionError(f"{self.quote(node)}: `in` looks into a text or a tuple.")
-                try:
+                with self.raising(node):
                     return (self._seen(left) in self._seen(right)) == isinstance(symbol, ast.In)
-                except (TypeError, RuntimeError) as problem:
-                    raise ExpressionError(f"{self.quote(node)}: {str(problem).splitlines()[0][:160]}.") from None
             case _ if isinstance(left, int | float | Ref) and isinstance(right, int | float | Ref):
                 if isinstance(left, Ref) or isinstance(right, Ref):
                     return self.put_together(node, one, left, SYMBOLS[type(symbol)], other, right)
                 return operator_of(SYMBOLS[type(symbol)])(left, right)
             case _:
-                try:
+                with self.raising(node):
                     return bool(operator_of(SYMBOLS[type(symbol)])(_plain(self._seen(left)), _plain(self._seen(right))))
-                except (TypeError, RuntimeError) as problem:
-                    raise ExpressionError(f"{self.quote(node)}: {str(problem).splitlines()[0][:160]}.") from None
 
     def _same(self, left: Any, right: Any) -> bool:
         if isinstance(left, Ref) and isinstance(right, Ref):
@@ -201,64 +193,43 @@ class ExpressionReader(AccessReader):
         except ValueError as problem:
             raise ExpressionError(f"`:{how}`: {problem}.") from None
 
-    def _comprehended(self, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:
-        result: list[Any] = []
+    def _comprehended(self, node: ast.ListComp | ast.GeneratorExp | ast.DictComp) -> Any:
+        made: list[Any] = []
         with self.inside(Frame({}, self.frame, self.frame.sizes)), self.holding() as held:
-            held.append(result)
-            self._rounds(node, node.generators, lambda: result.append(self.value(node.elt)), result)
-        return result
+            held.append(made)
+            for _ in self._rounds(node.generators):
+                if isinstance(node, ast.DictComp):
+                    made.append((self.key(self.value(node.key), node.key), self.value(node.value)))
+                else:
+                    made.append(self.value(node.elt))
+                if len(made) > limit("expression_steps"):
+                    raise ExpressionError(f"{self.quote(node)}: at most {limit('expression_steps')} items.")
+        return dict(made) if isinstance(node, ast.DictComp) else made
 
-    def _mapped(self, node: ast.DictComp) -> dict[Any, Any]:
-        result: dict[Any, Any] = {}
-        with self.inside(Frame({}, self.frame, self.frame.sizes)), self.holding() as held:
-            held.append(result)
-
-            def put() -> None:
-                result[self.key(self.value(node.key), node.key)] = self.value(node.value)
-
-            self._rounds(node, node.generators, put, result)
-        return result
-
-    def _rounds(
-        self, node: ast.expr, generators: Sequence[ast.comprehension], put: Callable[[], None], made: Any
-    ) -> None:
+    def _rounds(self, generators: Sequence[ast.comprehension]) -> Iterator[None]:
+        """Once for every item that a comprehension makes, with its names bound."""
         part, rest = generators[0], generators[1:]
         for item in self.rounds(part.iter):
             self.bind(part.target, item, part.target)
             if all(self.truth(test) for test in part.ifs):
-                if rest:
-                    self._rounds(node, rest, put, made)
-                else:
-                    put()
-            if len(made) > limit("expression_steps"):
-                raise ExpressionError(f"{self.quote(node)}: at most {limit('expression_steps')} items.")
+                yield from self._rounds(rest) if rest else (None,)
 
     def rounds(self, node: ast.expr) -> Iterator[Any]:
-        """What a loop goes over, one after the other; rows of a tensor are taken when their turn comes."""
+        """What a loop goes over; see `each`."""
         value = self.value(node)
         self.held.append(value)
-        tensor: Any = self.machine.tensor(value.number) if isinstance(value, Ref) and not value.several else None
-        if tensor is not None and tensor.dim() and len(tensor) <= limit("expression_steps"):
-            for at in range(len(tensor)):
-                yield self._picked(value, (at,), f"[{at}]", f"{self.segment(node)}[{at}]", node)
-        else:
-            items = self.items(value, node)
-            if len(items) > limit("expression_steps"):
-                raise ExpressionError(f"{self.quote(node)}: at most {limit('expression_steps')} rounds are run.")
-            yield from items
+        if isinstance(value, Sized) and len(value) > limit("expression_steps"):
+            raise ExpressionError(f"{self.quote(node)}: at most {limit('expression_steps')} rounds are run.")
+        return self.each(value, node)
 
     @abstractmethod
     def bind(self, target: ast.expr, value: Any, node: ast.expr | ast.stmt) -> None:
         """Let names, or parts of something, be ``value``."""
 
-    def _lambda(self, node: ast.Lambda) -> Function:
-        return self.function(node)
-
     def function(self, node: ast.FunctionDef | ast.Lambda, cls: Class | None = None) -> Function:
         """A function with the defaults that its parameters have now."""
         args = node.args
-        given = [*args.posonlyargs, *args.args]
-        pairs = list(zip(given[len(given) - len(args.defaults) :], args.defaults, strict=True))
+        pairs = list(zip([*args.posonlyargs, *args.args][::-1], args.defaults[::-1], strict=False))[::-1]
         pairs += [(arg, value) for arg, value in zip(args.kwonlyargs, args.kw_defaults, strict=True) if value]
         return Function(node, self.frame, {arg.arg: self.value(value) for arg, value in pairs}, self.typed, cls)
 
@@ -280,8 +251,8 @@ class ExpressionReader(AccessReader):
         ast.JoinedStr: _joined,
         ast.ListComp: _comprehended,
         ast.GeneratorExp: _comprehended,
-        ast.DictComp: _mapped,
-        ast.Lambda: _lambda,
+        ast.DictComp: _comprehended,
+        ast.Lambda: function,
     }
 
 

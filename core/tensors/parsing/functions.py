@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, cast
@@ -73,27 +74,12 @@ class FunctionReader(CallReader):
 
     def _bound(self, function: Function, args: list[Any], named: dict[str, Any], node: ast.expr) -> dict[str, Any]:
         """What a call gives each parameter. Raises `PythonError` where something lacks or is left over."""
-        spec = function.node.args
-        places = [arg.arg for arg in (*spec.posonlyargs, *spec.args)]
-        every = [*places, *(arg.arg for arg in spec.kwonlyargs)]
-        shown = [name for name in every if name != "self"]
-        text = f"{self.quote(node)}: `{function.name[:40]}` takes {', '.join(shown) or 'nothing'}"
-        names = dict(zip(places, args, strict=False))
-        if len(args) > len(places) and spec.vararg is None:
-            raise PythonError("TypeError", f"{text}; give each of them one value.")
-        if spec.vararg is not None:
-            names[spec.vararg.arg] = tuple(args[len(places) :])
-        rest = {key: value for key, value in named.items() if key not in every}
-        if (rest and spec.kwarg is None) or set(named) & set(names):
-            raise PythonError("TypeError", f"{text}, each once.")
-        if spec.kwarg is not None:
-            names[spec.kwarg.arg] = rest
-        names |= {key: value for key, value in named.items() if key in every}
-        names = {**function.defaults, **names}
-        missing = [name for name in every if name not in names]
-        if missing:
-            raise PythonError("TypeError", f"{text}; `{missing[0][:40]}` is not given.")
-        return names
+        try:
+            bound = function.signature.bind(*args, **named)
+        except (TypeError, ValueError) as problem:
+            raise PythonError("TypeError", f"{self.quote(node)}: `{function.name[:40]}`: {problem}.") from None
+        bound.apply_defaults()
+        return bound.arguments
 
     def _checked(self, spec: ast.arguments, names: Mapping[str, Any]) -> None:
         """Parameters held against what their annotations say of shapes."""
@@ -181,7 +167,7 @@ class FunctionReader(CallReader):
                 groups = self.items(params, node)
                 settings = cast("dict[str, Any]", defaults)
                 owner.owner.fields["param_groups"] = [{"params": groups, **settings}]
-                owner.owner.fields["state"] = _States()
+                owner.owner.fields["state"] = defaultdict[Any, dict[Any, Any]](dict)
             return None
         return self.of_layer(owner.owner, name, args, node)
 
@@ -230,10 +216,3 @@ class FunctionReader(CallReader):
                 return None
             case _:
                 return owner
-
-
-class _States(dict[Any, Any]):
-    """The state of an optimizer: of a tensor that has none yet, an empty one."""
-
-    def get(self, key: Any, default: Any = None) -> Any:
-        return self.setdefault(key, {}) if default is ... else super().get(key, default)

@@ -9,14 +9,17 @@ from core.tensors.operations.lookup import OPERATIONS
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.numbers import CONSTANTS, FUNCTIONS
 
-_MODULES: Mapping[str, str] = {
-    **{name: name for name in ("torch", "einops", "math", "random", "sys", "torch.cuda", "torch.optim")},
-    "torch.nn.functional": "F",
+MODULES: Mapping[str, str] = {
+    **{name: name for name in ("torch", "einops", "math", "np", "np.random", "random", "sys", "F", "nn")},
+    **{name: name for name in ("nn.init", "nn.utils")},
+    **{f"torch.{name}": f"torch.{name}" for name in ("cuda", "accelerator", "amp", "autograd", "optim")},
     "torch.nn": "nn",
+    "torch.nn.functional": "F",
+    "nn.functional": "F",
     "torch.nn.init": "nn.init",
     "numpy": "np",
 }
-"""Modules that may be imported, and what they are called here."""
+"""Modules as they are imported or reached, and what they are called here."""
 
 _TYPES = ("typing", "__future__", "collections.abc", "collections", "jaxtyping", "dataclasses", "abc")
 """Modules that only name types, which are not read."""
@@ -31,12 +34,12 @@ def read_import(node: ast.Import | ast.ImportFrom) -> dict[str, tuple[str, str]]
     found: dict[str, tuple[str, str]] = {}
     for alias in node.names:
         path, name = f"{module}.{alias.name}" if module else alias.name, alias.asname or alias.name
-        known = _MODULES.get(module, "")
+        known = MODULES.get(module, "")
         if module in _TYPES or path in _TYPES:
             found[name] = ("typing", alias.name)
-        elif path in _MODULES:
+        elif path in MODULES:
             if alias.asname or "." not in name:
-                found[name] = (_MODULES[path], "")
+                found[name] = (MODULES[path], "")
         elif known and _is_known(known, alias.name):
             found[name] = ("" if known == "einops" else known, alias.name)
         else:

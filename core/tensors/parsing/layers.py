@@ -1,6 +1,6 @@
 """Layers of ``torch.nn`` in the reader's own language: parameters as torch makes them, and what forward computes."""
 
-LAYERS = """
+_WRITTEN = """
 class Linear(nn.Module):
     def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
         self.weight = nn.Parameter(torch.empty(out_features, in_features, device=device, dtype=dtype))
@@ -35,31 +35,11 @@ class RMSNorm(nn.Module):
     def forward(self, x):
         return F.rms_norm(x, self.shape, self.weight, self.eps)
 
-class ReLU(nn.Module):
-    def forward(self, x):
-        return F.relu(x)
-
 class GELU(nn.Module):
     def __init__(self, approximate='none'):
         self.approximate = approximate
     def forward(self, x):
         return F.gelu(x, approximate=self.approximate)
-
-class SiLU(nn.Module):
-    def forward(self, x):
-        return F.silu(x)
-
-class Tanh(nn.Module):
-    def forward(self, x):
-        return torch.tanh(x)
-
-class Sigmoid(nn.Module):
-    def forward(self, x):
-        return torch.sigmoid(x)
-
-class Identity(nn.Module):
-    def forward(self, x):
-        return x
 
 class Softmax(nn.Module):
     def __init__(self, dim):
@@ -72,14 +52,6 @@ class Dropout(nn.Module):
         self.p = p
     def forward(self, x):
         return F.dropout(x, self.p)
-
-class CrossEntropyLoss(nn.Module):
-    def forward(self, x, y):
-        return F.cross_entropy(x, y)
-
-class MSELoss(nn.Module):
-    def forward(self, x, y):
-        return F.mse_loss(x, y)
 
 class Sequential(nn.Module):
     def __init__(self, *layers):
@@ -98,4 +70,18 @@ class SGD(torch.optim.Optimizer):
                 if p.grad is not None:
                     p.data -= group['lr'] * p.grad
 """
-"""Its classes; those of ``torch.optim`` last."""
+"""Classes with parameters, settings or steps of their own; those of ``torch.optim`` last."""
+
+LAYERS = _WRITTEN + "".join(
+    f"class {name}(nn.Module):\n    def forward(self, {takes}):\n        return {gives}\n"
+    for name, takes, gives in (
+        ("Identity", "x", "x"),
+        ("ReLU", "x", "F.relu(x)"),
+        ("SiLU", "x", "F.silu(x)"),
+        ("Tanh", "x", "torch.tanh(x)"),
+        ("Sigmoid", "x", "torch.sigmoid(x)"),
+        ("CrossEntropyLoss", "x, y", "F.cross_entropy(x, y)"),
+        ("MSELoss", "x, y", "F.mse_loss(x, y)"),
+    )
+)
+"""All classes; those made here are a function alone."""

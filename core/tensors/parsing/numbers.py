@@ -41,9 +41,6 @@ _FUNCTIONS: Mapping[str, str] = dict(
         *(("+", "add"), ("-", "sub"), ("*", "mul"), ("/", "truediv"), ("//", "floordiv"), ("%", "mod"), ("**", "pow")),
         *(("@", "matmul"), ("&", "and_"), ("|", "or_"), ("^", "xor"), ("<<", "lshift"), (">>", "rshift")),
         *(("==", "eq"), ("!=", "ne"), ("<", "lt"), ("<=", "le"), (">", "gt"), (">=", "ge")),
-        *(("+=", "iadd"), ("-=", "isub"), ("*=", "imul"), ("/=", "itruediv"), ("&=", "iand"), ("|=", "ior")),
-        *(("//=", "ifloordiv"), ("%=", "imod"), ("**=", "ipow"), ("^=", "ixor")),
-        *(("<<=", "ilshift"), (">>=", "irshift"), ("@=", "imatmul")),
     )
 )
 """Symbol → the function of Python's ``operator`` module that stands for it between two operands."""
@@ -53,8 +50,10 @@ MOST_ITEMS = 256
 
 
 def operator_of(symbol: str) -> Callable[..., Any]:
-    """The function that ``symbol`` stands for."""
-    return getattr(operator, _FUNCTIONS[symbol])
+    """The function that ``symbol`` stands for: ``iadd`` for ``+=``."""
+    if symbol in _FUNCTIONS:
+        return getattr(operator, _FUNCTIONS[symbol])
+    return getattr(operator, f"i{_FUNCTIONS[symbol.removesuffix('=')].removesuffix('_')}")
 
 
 CONSTANTS: Mapping[str, float] = {
@@ -142,25 +141,17 @@ def bounded(value: Any, text: str) -> Any:
 def worked_out(symbol: str, left: Any, right: Any, text: str) -> Any:
     """What an operator makes of two plain values.
 
-    Raises `ExpressionError` quoting ``text`` beyond the caps and for what Python refuses, such as division by zero.
+    Raises `ExpressionError` quoting ``text`` beyond the caps, and what Python raises, such as for a division by zero.
     """
-    try:
-        if symbol == "**" and isinstance(left, int | float) and isinstance(right, int | float):
-            if isinstance(right, int) and abs(left) > 1 and right > 1200:
-                raise ExpressionError(_TOO_LARGE)  # before Python works out a number of a million digits
-            if isinstance(left, int) and abs(left) > 1 and isinstance(right, int) and right > 60:
-                raise ExpressionError(_TOO_LARGE)
-        if symbol == "<<" and isinstance(right, int) and right > 64:
-            raise ExpressionError(_TOO_LARGE)
-        for many, times in ((left, right), (right, left)):
-            if symbol == "*" and isinstance(many, str | tuple | list) and isinstance(times, int):
-                size = len(cast("Sequence[Any]", many)) * max(times, 0)
-                if size > MOST_ITEMS:
-                    raise ExpressionError(f"`{text[:60]}`: more than {MOST_ITEMS} items.")
-        if symbol == "%" and isinstance(left, str):
-            raise ExpressionError(f"`{text[:60]}`: a text is put together by an f-string here.")
-        return bounded(operator_of(symbol)(left, right), text)
-    except (ArithmeticError, TypeError, ValueError) as problem:
-        if isinstance(problem, ExpressionError):
-            raise
-        raise ExpressionError(f"`{text[:60]}`: {problem}.") from None
+    if symbol == "**" and isinstance(left, int) and abs(left) > 1 and isinstance(right, int) and right > 60:
+        raise ExpressionError(_TOO_LARGE)  # before Python works out a number of a million digits
+    if symbol == "<<" and isinstance(right, int) and right > 64:
+        raise ExpressionError(_TOO_LARGE)
+    for many, times in ((left, right), (right, left)):
+        if symbol == "*" and isinstance(many, str | tuple | list) and isinstance(times, int):
+            size = len(cast("Sequence[Any]", many)) * max(times, 0)
+            if size > MOST_ITEMS:
+                raise ExpressionError(f"`{text[:60]}`: more than {MOST_ITEMS} items.")
+    if symbol == "%" and isinstance(left, str):
+        raise ExpressionError(f"`{text[:60]}`: a text is put together by an f-string here.")
+    return bounded(operator_of(symbol)(left, right), text)

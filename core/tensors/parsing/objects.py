@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from inspect import Parameter, Signature
 from typing import Any, cast
 
 from core.tensors.operations.values import ExpressionError
@@ -45,12 +46,13 @@ class Frame:
     outer: Frame | None = None
     sizes: dict[str, int] = field(default_factory=dict[str, int])
 
+    def around(self) -> list[Frame]:
+        """The frames around this one, outermost first, and itself."""
+        return [*(self.outer.around() if self.outer else ()), self]
+
     def find(self, name: str) -> Frame | None:
         """The innermost frame that has ``name``."""
-        frame: Frame | None = self
-        while frame is not None and name not in frame.names:
-            frame = frame.outer
-        return frame
+        return next((frame for frame in reversed(self.around()) if name in frame.names), None)
 
 
 @dataclass(eq=False, slots=True)
@@ -66,6 +68,16 @@ class Function:
     @property
     def name(self) -> str:
         return self.node.name if isinstance(self.node, ast.FunctionDef) else "lambda"
+
+    @property
+    def signature(self) -> Signature:
+        """Its parameters. Raises ``ValueError`` where one stands twice."""
+        spec = self.node.args
+        rows = (spec.posonlyargs, spec.args, [spec.vararg], spec.kwonlyargs, [spec.kwarg])
+        kinds = zip(type(Parameter.VAR_KEYWORD), rows, strict=True)
+        pairs = [(arg.arg, kind) for kind, row in kinds for arg in row if arg is not None]
+        default = self.defaults.get
+        return Signature([Parameter(name, kind, default=default(name, Parameter.empty)) for name, kind in pairs])
 
 
 @dataclass(eq=False, slots=True)

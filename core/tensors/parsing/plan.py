@@ -28,7 +28,6 @@ class PlanStep:
     device: where the result is put, empty for where its inputs are.
     tracked: whether gradients may be asked of it, which they may not under ``torch.no_grad()``.
     cast: the dtype of the ``autocast`` it stands under, empty for none.
-    problem: what Python raises in its place.
     """
 
     operation: Operation
@@ -48,4 +47,13 @@ class PlanStep:
     tracked: bool = True
     device: str = ""
     cast: str = ""
-    problem: Exception | None = None
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """All arguments after the tensor that it works on."""
+        return (*self.args, *(value for _, value in self.keywords))
+
+    @property
+    def given(self) -> dict[str, Value]:
+        """The arguments by the names of their parameters, whichever way they were given."""
+        return {**dict(zip(self.operation.keywords, self.args, strict=False)), **dict(self.keywords)}

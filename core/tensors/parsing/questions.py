@@ -16,9 +16,8 @@ from core.tensors.operations.lookup import OPERATIONS, find
 from core.tensors.operations.values import Device, DType, ExpressionError
 from core.tensors.parsing.expressions import ExpressionReader
 from core.tensors.parsing.facts import HELPERS, Fact, written_value
-from core.tensors.parsing.numbers import FUNCTIONS, bounded
-from core.tensors.parsing.objects import Bound, Cell, Class, Instance, Named, PythonError, Ref, Storage
-from core.tensors.parsing.plan import PlanStep
+from core.tensors.parsing.numbers import FUNCTIONS, MOST_ITEMS, bounded
+from core.tensors.parsing.objects import Bound, Cell, Class, Instance, Named, Ref, Storage
 
 _METHODS = (
     *("size", "stride", "numel", "nelement", "dim", "ndimension", "storage_offset", "element_size", "is_contiguous"),
@@ -40,25 +39,12 @@ _CUDA: Mapping[str, Any] = {
 }
 """What is asked of a GPU, or of ``torch.accelerator``, and what one GPU answers."""
 
-_CLASSES: Mapping[str, tuple[type, ...]] = {
-    "int": (int,),
-    "float": (float,),
-    "bool": (bool,),
-    "str": (str,),
-    "tuple": (tuple,),
-    "list": (list,),
-    "dict": (dict,),
-}
+_CLASSES = ("int", "float", "bool", "str", "tuple", "list", "dict")
 _TEXT = ("startswith", "endswith", "lower", "upper", "strip", "count", "split", "join", "replace")
 
 
 class QuestionReader(ExpressionReader):
     """Answers questions."""
-
-    PYTHON_CALLS = (
-        *("len", "list", "tuple", "dict", "zip", "enumerate", "reversed", "map", "filter", "str", "repr", "type"),
-        *("isinstance", "hasattr", "any", "all", *HELPERS),
-    )
 
     def is_question(self, name: str) -> bool:
         """Whether a method of a tensor gives no tensor."""
@@ -87,11 +73,8 @@ class QuestionReader(ExpressionReader):
                     raise ExpressionError(f"{self.quote(node)} hangs on values, and there are none, or too many.")
             case _:
                 pass
-        try:
+        with self.raising(node):
             result = getattr(tensor, name)(*args, *named)
-        except (IndexError, TypeError, RuntimeError) as problem:
-            kind = type(problem).__name__
-            raise PythonError(kind, f"{self.quote(node)}: {str(problem).splitlines()[0][:200]}.") from None
         if isinstance(result, complex):
             return written_value(str(result))
         return tuple(result) if name in ("size", "stride") and not isinstance(result, int) else result
@@ -111,12 +94,8 @@ class QuestionReader(ExpressionReader):
                 found = self.machine.gradient(owner.number)
                 return None if found is None else Ref(found)
             case "grad_fn" | "is_leaf":
-                try:
+                with self.raising(node):  # torch keeps the node of some views to itself once their base was written
                     found = getattr(tensor, name)
-                except (
-                    RuntimeError
-                ) as problem:  # torch keeps the node of some views to itself once their base was written
-                    raise ExpressionError(f"{self.quote(node)}: {str(problem).splitlines()[0][:160]}") from None
                 return found if isinstance(found, bool | None) else f"<{type(found).__name__}>"
             case _ if name in _FIELDS:
                 return getattr(tensor, name)
@@ -126,9 +105,7 @@ class QuestionReader(ExpressionReader):
                 return self._property(owner, node)
 
     def _property(self, owner: Ref, node: ast.Attribute) -> Ref:
-        operation = find("property", node.attr)
-        text = self.segment(node)
-        return self.add(PlanStep(operation, "property", (owner.number,), f".{node.attr}", text, node.lineno))
+        return self.step(find("property", node.attr), "property", (owner.number,), node, f".{node.attr}")
 
     def number(self, value: Any, node: ast.expr) -> Any:
         """``value``, of a tensor of one element that element, as Python asks it for."""
@@ -141,31 +118,20 @@ class QuestionReader(ExpressionReader):
             )
         return tensor.item()
 
-    def of_dtype(self, owner: DType, name: str) -> Any:
-        import torch
-
-        return getattr(getattr(torch, owner.name), name)
-
     # ------------------------------------------------------------------------------------------ of Python
 
     def by_python(self, name: str, args: list[Any], named: dict[str, Any], node: ast.expr) -> Any:
         """A function of plain values."""
-        try:
+        with self.raising(node):
             if name in HELPERS:
                 return self._helper(name, args, node)
             if name in FUNCTIONS:
                 return self._plain(name, args, named, node)
             return self._of_python(name, args, named, node)
-        except (ArithmeticError, IndexError, TypeError, ValueError, RuntimeError, AttributeError) as problem:
-            if isinstance(problem, ExpressionError):
-                raise
-            kind = type(problem).__name__
-            raise PythonError(kind, f"{self.quote(node)}: {str(problem).splitlines()[0][:160]}.") from None
 
     def _plain(self, name: str, args: list[Any], named: dict[str, Any], node: ast.expr) -> Any:
         if name == "abs" and isinstance(args[0], Ref):
-            text, operation = self.segment(node), find("method", "abs")
-            return self.add(PlanStep(operation, "method", (args[0].number,), text, text, node.lineno))
+            return self.step(find("method", "abs"), "method", (args[0].number,), node)
         if name in ("sum", "max", "min") and len(args) == 1:
             items = self.items(args[0], node)
             if any(isinstance(item, Ref) for item in items) and name == "sum":
@@ -249,7 +215,8 @@ class QuestionReader(ExpressionReader):
             return value.cls.is_a(kind.name) if isinstance(kind, Class | Named) else False
         if isinstance(value, Ref):
             return isinstance(kind, Named) and (kind.path == "torch.Tensor" or kind == self._type(value))
-        return isinstance(kind, Named) and isinstance(value, _CLASSES.get(kind.path, ()))
+        known = isinstance(kind, Named) and kind.path in _CLASSES
+        return known and isinstance(value, getattr(builtins, kind.path))
 
     def of_plain(self, owner: Any, name: str, args: list[Any], node: ast.expr) -> Any:
         """A method of a text, a list, a dictionary, sizes or a storage."""
@@ -262,18 +229,15 @@ class QuestionReader(ExpressionReader):
                 return nbytes // tensor.element_size() if typed and name == "size" else nbytes
             case str(), _, _ if name in _TEXT and all(isinstance(item, str | list) for item in args):
                 return bounded(getattr(owner, name)(*args), self.segment(node))
-            case list(), "append", [value]:
-                cast("list[Any]", owner).append(value)
-                return bounded(None, "") if len(cast("list[Any]", owner)) <= 256 else self._long(node)
-            case list(), "extend", [value]:
-                items = self.items(value, node)
-                cast("list[Any]", owner).extend(items[: 257 - len(cast("list[Any]", owner))])
+            case list(), "append" | "extend", [value]:
+                items = [value] if name == "append" else self.items(value, node)
+                if len(cast("list[Any]", owner)) + len(items) > MOST_ITEMS:
+                    raise ExpressionError(f"{self.quote(node)}: more than {MOST_ITEMS} items.")
+                cast("list[Any]", owner).extend(items)
                 return None
             case list(), "pop", _ if owner and all(isinstance(item, int) for item in args) and len(args) < 2:
-                try:
+                with self.raising(node):
                     return cast("list[Any]", owner).pop(*args)
-                except IndexError as problem:
-                    raise PythonError("IndexError", f"{self.quote(node)}: {problem}.") from None
             case (tuple(), "numel", []):
                 return bounded(FUNCTIONS["math.prod"](owner), self.segment(node))
             case ((tuple() | list()), "count" | "index", [int() | str()]) if args[0] in owner or name == "count":
@@ -294,9 +258,6 @@ class QuestionReader(ExpressionReader):
                     what = self.what(owner, node.func.value)
                 raise ExpressionError(f"{self.quote(node)}: `.{name[:40]}(…)` is not an operation here; {what}.")
 
-    def _long(self, node: ast.expr) -> None:
-        raise ExpressionError(f"{self.quote(node)}: more than 256 items.")
-
     # ------------------------------------------------------------------------------------------- of torch
 
     def answers(self, path: str) -> bool:
@@ -312,10 +273,8 @@ class QuestionReader(ExpressionReader):
         module, _, name = path.rpartition(".")
         if module in ("torch.cuda", "torch.accelerator"):
             return self._of_gpu(name, node)
-        try:
+        with self.raising(node):
             return self._of_torch(name, args, named, node)
-        except (TypeError, RuntimeError, AttributeError, IndexError) as problem:
-            raise ExpressionError(f"{self.quote(node)}: {str(problem).splitlines()[0][:160]}.") from None
 
     def _of_torch(self, name: str, args: list[Any], named: dict[str, Any], node: ast.expr) -> Any:
         import torch

@@ -212,7 +212,7 @@ class Reader(BindingReader):
         function = self.function(node)
         self._set(node.name, function)
         if node.name in self.alone and len(self.open) == 0:
-            self._run_alone(function, [], node)
+            self._run_alone(function, [])
 
     def _class(self, node: ast.ClassDef) -> None:
         made = self.class_of(node)
@@ -227,7 +227,7 @@ class Reader(BindingReader):
         name = ast.Name(node.name, ast.Load(), lineno=at[0], col_offset=at[1], end_lineno=at[0], end_col_offset=at[1])
         instance = self.apply(made, [], given, name)
         self._set(node.name, instance)
-        self._run_alone(forward, [instance], node)
+        self._run_alone(forward, [instance])
 
     def _known(self, function: Function, bound: bool) -> dict[str, Any]:
         """What the names of a program give the parameters of a function that nothing calls."""
@@ -236,7 +236,7 @@ class Reader(BindingReader):
         known = {name: names[name] for name in every if name in names}
         return {name: value for name, value in known.items() if name not in function.defaults or isinstance(value, Ref)}
 
-    def _run_alone(self, function: Function, first: list[Any], node: ast.stmt) -> None:
+    def _run_alone(self, function: Function, first: list[Any]) -> None:
         """Run a function that nothing calls where it stands."""
         definition = cast(ast.FunctionDef, function.node)
         names = {**function.defaults, **self._known(function, bool(first))}

@@ -138,10 +138,9 @@ def read_stride(text: str) -> tuple[int, ...]:
 
 def _sizes(text: str, what: Literal["shape", "stride"]) -> tuple[int, ...]:
     inner = text.strip()
-    example = "For example: 2, 3." if what == "shape" else "For example: 3, 1."
+    example = f"A {what} is whole numbers with commas, or () for a single number. For example: 2, 3."
     if not inner:
-        means = "sizes of x with commas, or () for a single number" if what == "shape" else "strides of x with commas"
-        raise ExpressionError(f"Empty. Type the {means}. {example}")
+        raise ExpressionError(f"Empty. {example}")
     if len(inner) > limit("number_chars"):
         raise ExpressionError(f"A {what} of {len(inner):,} characters is too long. {example}")
     if inner[:1] + inner[-1:] in ("()", "[]"):
@@ -150,6 +149,5 @@ def _sizes(text: str, what: Literal["shape", "stride"]) -> tuple[int, ...]:
             return ()
     sizes = re.split(r"\s*[,×x]\s*|\s+", inner.strip().removesuffix(","))
     if not all(re.fullmatch(r"[0-9]{1,12}", size) for size in sizes):
-        noun = "sizes" if what == "shape" else "strides"
-        raise ExpressionError(f"“{text.strip()}” is not a {what}: {noun} are whole numbers with commas. {example}")
+        raise ExpressionError(f"“{text.strip()}” is not a {what}. {example}")
     return tuple(int(size) for size in sizes)

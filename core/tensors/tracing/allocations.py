@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import gc
 import threading
+import warnings
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 _PLAIN = ("aten::empty", "aten::empty_strided", "aten::empty_like", "aten::resize_", "aten::new_empty")
 """Operations that only ask for memory: what it is for the one around them says."""
@@ -41,37 +42,48 @@ class Allocated:
     freed: tuple[Block, ...] = ()
 
 
-class _Collector:
-    """Python's collector of cycles, stopped as long as any thread asks for it."""
+class Shared:
+    """A state of the whole process, entered by the first thread that asks for it and left by the last."""
 
-    def __init__(self) -> None:
+    def __init__(self, make: Callable[[], AbstractContextManager[Any]]) -> None:
+        self.make = make
         self.lock = threading.Lock()
         self.asking = 0
-        self.was_on = False
+        self.state: AbstractContextManager[Any] = nullcontext()
 
     @contextmanager
-    def stopped(self) -> Generator[None]:
-        """No cycle is freed meanwhile: the tensors in it would be taken off what runs just then."""
+    def held(self) -> Generator[None]:
+        """The state, as long as this is open."""
         with self.lock:
-            self.was_on = self.was_on if self.asking else gc.isenabled()
+            if not self.asking:
+                self.state = self.make()
+                self.state.__enter__()
             self.asking += 1
-            gc.disable()
         try:
             yield
         finally:
             with self.lock:
                 self.asking -= 1
-                if self.was_on and not self.asking:
-                    gc.enable()
+                if not self.asking:
+                    self.state.__exit__(None, None, None)
 
 
-COLLECTOR = _Collector()
+@contextmanager
+def _uncollected() -> Generator[None]:
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
-class _Event(Protocol):
-    def kind(self) -> str: ...
-    def name(self) -> str: ...
-    def cpu_memory_usage(self) -> int: ...
+COLLECTOR = Shared(_uncollected)
+"""No cycle is freed meanwhile: the tensors in it would be taken off what runs just then."""
+
+QUIET = Shared(lambda: warnings.catch_warnings(action="ignore"))
+"""What torch warns of goes unheard meanwhile: it runs all the same, and nobody reads the console of a server."""
 
 
 class Witness:
@@ -80,7 +92,7 @@ class Witness:
     def __init__(self, torch: Any) -> None:
         self.torch = torch
         self.last = Allocated()
-        self.events: list[_Event] = []
+        self.events: list[Any] = []
 
     def start(self) -> None:
         """Forget what was seen: another operation begins."""
@@ -92,7 +104,7 @@ class Witness:
         config = autograd.ProfilerConfig(
             autograd.ProfilerState.CPU, False, True, False, False, False, self.torch._C._profiler._ExperimentalConfig()
         )
-        with COLLECTOR.stopped():
+        with COLLECTOR.held():
             autograd._enable_profiler_legacy(config)
             try:
                 return call()
@@ -106,7 +118,7 @@ class Witness:
         return account(self.events)
 
 
-def account(events: Iterable[_Event]) -> Allocated:
+def account(events: Iterable[Any]) -> Allocated:
     """The events of one thread as sums.
 
     They tell sizes, not addresses. So a block that is given back is one of its size that a part inside asked for, if

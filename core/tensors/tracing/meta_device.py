@@ -9,20 +9,22 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.tensors.layout import Layout, bounds
-from core.tensors.operations.guards import Picker, TooLargeError, check_elements
+from core.tensors.layout import Layout
+from core.tensors.operations.guards import TooLargeError, check_elements
 from core.tensors.operations.table import WRITING
-from core.tensors.operations.values import ExpressionError, IndexItem, Slot
+from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.plan import PlanStep
 from core.tensors.tracing.allocations import PartsWitness, Witness
 from core.tensors.tracing.recording import layout_of, storage_identity
+from core.tensors.tracing.refusals import strided_bounds
 from core.tensors.tracing.run import Run
-from core.tensors.tracing.steps import Scalar, Step
+from core.tensors.tracing.steps import Scalar
 
 
 class CountedRun(Run):
     """A `Run` on the meta device; every step has its layout and bytes, none has values."""
 
+    counted = True
     cap = "counted_elements"
     furthest = "counted_elements"
 
@@ -43,31 +45,11 @@ class CountedRun(Run):
             super()._guard(step, inputs)
         except TooLargeError as problem:
             check_elements(problem.count, problem.what, self.cap)
-        if step.operation.name == "as_strided":
-            self._guard_bounds(step, inputs[0])
-
-    def _guard_bounds(self, step: PlanStep, tensor: Any) -> None:
-        """On the meta device as_strided checks no bounds, so they are checked here."""
-        given = dict(zip(("size", "stride", "storage_offset"), step.args, strict=False)) | dict(step.keywords)
-        size, stride, offset = given.get("size"), given.get("stride"), given.get("storage_offset")
-        if not (isinstance(size, tuple) and isinstance(stride, tuple) and len(size) == len(stride)):
-            return
-        numbers = [n for n in (*size, *stride) if isinstance(n, int)]
-        if len(numbers) < 2 * len(size) or min(numbers, default=0) < 0:
-            return
-        start = offset if isinstance(offset, int) else tensor.storage_offset()
-        layout = Layout(tuple(numbers[: len(size)]), tuple(numbers[len(size) :]), start)
-        checked = bounds(layout, tensor.untyped_storage().nbytes() // tensor.element_size())
-        if not checked.inside:
-            raise ExpressionError(f"`{step.source[:60]}`: {checked.reason}: {checked.arithmetic}.")
-
-    def _picker(self, item: IndexItem, inputs: Sequence[Any]) -> Picker | int | None:
-        if isinstance(item, Slot) and inputs[item.number].dtype in (self.torch.bool, self.torch.uint8):
-            raise ExpressionError(
-                "How many elements a mask picks depends on values, and tensors of this size are only counted. A "
-                "smaller x shows it."
-            )
-        return super()._picker(item, inputs)
+        if step.operation.name == "as_strided":  # which checks no bounds on the meta device
+            cells = inputs[0].untyped_storage().nbytes() // inputs[0].element_size()
+            checked = strided_bounds(step, layout_of(inputs[0]), cells)
+            if checked is not None and not checked.inside:
+                raise ExpressionError(f"`{step.source[:60]}`: {checked.reason}: {checked.arithmetic}.")
 
     def _ran(self, step: PlanStep, inputs: Sequence[Any]) -> Any:
         if step.form == "write" or step.operation.writes:
@@ -127,16 +109,7 @@ class CountedRun(Run):
     def _record_write(self, tensor: Any, cells: Any, basis: Mapping[str, Any]) -> None:
         target = cells if isinstance(cells, Layout) else layout_of(tensor)
         size = tensor.element_size()
-        storage = self.storages.index(storage_identity(tensor))
-        changed: list[Step] = []
-        for step, seen in zip(self.steps, self.tensors, strict=True):
-            if step.storage != storage or step.kind in ("write", "refused"):
-                continue
-            if any(seen is self.tensors[other.number] for other in changed):
-                continue
-            layouts = [step.layout] if step.picked is not None else [p.layout for p in step.pieces] or [step.layout]
-            if any(_meet(target, size, layout, step.element_size) for layout in layouts):
-                changed.append(step)
+        changed = self._seeing(tensor, lambda layout, item: _meet(target, size, layout, item))
         taken = [n if s or not n else 1 for n, s in zip(target.shape, target.stride, strict=True)]
         distinct = math.prod(taken)
         if _overlaps(Layout(tuple(taken), target.stride)):
@@ -147,7 +120,7 @@ class CountedRun(Run):
             **basis,
             written=(),
             touched=distinct,
-            changed=tuple(step.number for step in changed),
+            changed=tuple(changed),
             after=tuple(() for _ in changed),
             updates=target.numel,
             fullest=(target.offset, target.numel // distinct if distinct else 0),

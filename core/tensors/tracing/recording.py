@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,9 @@ from core.tensors.operations.table import WRITING
 from core.tensors.parsing.plan import PlanStep
 from core.tensors.tracing.allocations import Allocated, Witness
 from core.tensors.tracing.gradients import SavedTensors
-from core.tensors.tracing.operators import raw
 from core.tensors.tracing.reasons import fixes
 from core.tensors.tracing.refusals import refusal_reason
-from core.tensors.tracing.several import first_of, opened
+from core.tensors.tracing.several import first_of, opened, raw
 from core.tensors.tracing.steps import Kind, Piece, Scalar, Step
 
 
@@ -67,28 +67,11 @@ class Recorder:
 
     def nothing(self) -> None:
         """Step 0 of a program that never reads x: a place without a storage."""
-        self.tensors.append(self.torch.zeros(()))
-        self.steps.append(
-            Step(
-                number=0,
-                kind="start",
-                source="",
-                expression="",
-                operation="x",
-                inputs=(),
-                layout=Layout((), ()),
-                dtype="float32",
-                element_size=4,
-                is_contiguous=True,
-                storage=-1,
-                storage_elements=1,
-                bytes_allocated=0,
-                bytes_total=0,
-                values=(),
-                storage_values=(),
-            )
+        self._record(self.torch.zeros(()), "start", source="", expression="", operation="x", inputs=())
+        self.steps[0] = replace(
+            self.steps[0], storage=-1, bytes_allocated=0, bytes_peak=0, values=(), storage_values=()
         )
-        self.stored.append({})
+        self.storages, self.devices, self.stored = [], [], [{}]
 
     def _check_devices(self, step: PlanStep) -> None:
         """torch's own refusal where tensors of two devices meet; numbers in a tensor of no dimension may."""
@@ -192,29 +175,20 @@ class Recorder:
         mark = np.zeros(tensor.untyped_storage().nbytes() // size, dtype=np.bool_)
         touches = np.bincount(layout_of(tensor).cells() if cells is None else cells)
         mark[: len(touches)] = touches > 0
-        storage = self.storages.index(storage_identity(tensor))
         # Tensors of other element sizes may lie in the same storage, so cells are compared byte by byte.
         touched = np.zeros(tensor.untyped_storage().nbytes(), dtype=bool)
         touched[: mark.size * size] = mark.repeat(size)
         cells_of: dict[int, Any] = {}  # element size → which cells of that size were touched
-        changed: list[int] = []
-        for step, seen in zip(self.steps, self.tensors, strict=True):
-            if step.storage != storage or step.kind in ("write", "refused"):
-                continue
-            if any(seen is self.tensors[number] for number in changed):
-                continue
-            width = step.element_size
+
+        def sees(layout: Layout, width: int) -> bool:
             if width not in cells_of:
-                lines = touched[: touched.size // width * width].reshape(-1, width)
-                cells_of[width] = lines.any(axis=1)
-            layouts = [step.layout] if step.picked is not None else [p.layout for p in step.pieces] or [step.layout]
-            if any(_any(cells_of[width], layout) for layout in layouts):
-                changed.append(step.number)
-        table: dict[tuple[Layout, Any], tuple[Scalar, ...]] = {}
-        """What tensors alike see; a long chain has many that are."""
-        for first in (first_of(self.tensors[number]) for number in changed):
-            if (layout_of(first), first.dtype) not in table:
-                table[layout_of(first), first.dtype] = self.values(first)
+                cells_of[width] = touched[: touched.size // width * width].reshape(-1, width).any(axis=1)
+            return _any(cells_of[width], layout)
+
+        changed = self._seeing(tensor, sees)
+        firsts = [first_of(self.tensors[number]) for number in changed]
+        alike = {(layout_of(first), first.dtype): first for first in firsts}  # a long chain has many that are
+        values = {key: self.values(first) for key, first in alike.items()}
         self._record(
             tensor,
             "write",
@@ -222,54 +196,60 @@ class Recorder:
             written=tuple(np.flatnonzero(mark).tolist()),
             touched=int(mark.sum()),
             changed=tuple(changed),
-            after=tuple(
-                table[layout_of(first), first.dtype] for first in (first_of(self.tensors[number]) for number in changed)
-            ),
+            after=tuple(values[layout_of(first), first.dtype] for first in firsts),
             updates=int(touches.sum()),
             fullest=(int(touches.argmax()), int(touches.max())) if len(touches) else (0, 0),
             reason=WRITING.why,
         )
 
-    def _refuse(self, step: PlanStep, problem: Exception) -> None:
+    def _seeing(self, tensor: Any, sees: Callable[[Layout, int], bool]) -> list[int]:
+        """The earlier steps on the storage of ``tensor`` that ``sees`` says see a write, each of their tensors once."""
+        storage = self.storages.index(storage_identity(tensor))
+        changed: list[int] = []
+        for step, seen in zip(self.steps, self.tensors, strict=True):
+            if step.storage != storage or step.kind in ("write", "refused"):
+                continue
+            layouts = [step.layout] if step.picked is not None else [p.layout for p in step.pieces] or [step.layout]
+            known = any(seen is self.tensors[number] for number in changed)
+            if not known and any(sees(layout, step.element_size) for layout in layouts):
+                changed.append(step.number)
+        return changed
+
+    def _refuse(self, step: PlanStep, problem: Exception, target: Layout | None) -> None:
+        """A step that torch refused. target: what a write would have written to, where that is known."""
         tried = self.steps[step.inputs[0] if step.inputs else 0]
-        basis = basis_of(step)
         used = self.witness.allocated()
         self.stored.append({})
-        verdict, why = refusal_reason(step, self._inputs(step), self._target(step))
+        verdict, why = refusal_reason(step, self._inputs(step), target)
         self.tensors.append(self.tensors[step.inputs[0] if step.inputs else 0])
         self.steps.append(
             Step(
                 number=len(self.steps),
                 kind="refused",
-                layout=tried.layout,
-                dtype=tried.dtype,
-                element_size=tried.element_size,
-                is_contiguous=tried.is_contiguous,
-                storage=tried.storage,
-                storage_elements=tried.storage_elements,
                 bytes_allocated=0,
                 bytes_total=self.steps[-1].bytes_total + used.total,
                 bytes_inside=used.total,
                 bytes_peak=used.peak,
                 freed=used.freed,
-                values=tried.values,
-                storage_values=tried.storage_values,
                 verdict=verdict,
                 error_type=type(problem).__name__,
                 error_message=str(problem),
                 reason=why,
                 fixes=fixes(self.text, step, tried, verdict),
-                device=tried.device,
-                **basis,
+                **{name: getattr(tried, name) for name in _OF_TENSOR},
+                **basis_of(step),
             )
         )
 
-    def _target(self, step: PlanStep) -> Layout | None:
-        """What a refused write would have written to, where that is known."""
-        raise NotImplementedError
-
     def _seen(self, step: PlanStep) -> list[Any]:
         return [self.tensors[number] for number in step.inputs]
+
+
+_OF_TENSOR = (
+    *("layout", "dtype", "element_size", "is_contiguous", "storage", "storage_elements", "values", "storage_values"),
+    "device",
+)
+"""Fields of a step that tell of its tensor."""
 
 
 def basis_of(step: PlanStep) -> dict[str, Any]:

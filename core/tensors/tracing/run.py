@@ -13,21 +13,21 @@ import numpy.typing as npt
 from core.limits import limit
 from core.tensors.layout import Layout
 from core.tensors.operations import guards
-from core.tensors.operations.guards import Picker, check_size
+from core.tensors.operations.guards import check_size
 from core.tensors.operations.table import SHORT_CASTS
-from core.tensors.operations.values import DType, ExpressionError, Index, IndexItem, MemoryFormat, Slot, Value
+from core.tensors.operations.values import DType, ExpressionError, Index, MemoryFormat, Slot, Value
 from core.tensors.parsing.arguments import check_argument
 from core.tensors.parsing.numbers import operator_of
 from core.tensors.parsing.plan import PlanStep
 from core.tensors.tracing.execution import BROADCASTING, call, touched
 from core.tensors.tracing.foreseen import foresee
-from core.tensors.tracing.operators import largest
+from core.tensors.tracing.machine import Answering
 from core.tensors.tracing.reasons import reason, view_verdict
-from core.tensors.tracing.recording import Recorder, basis_of, layout_of, name_of, storage_identity
-from core.tensors.tracing.several import are_several, is_even, lists, opened
+from core.tensors.tracing.recording import basis_of, layout_of, name_of, storage_identity
+from core.tensors.tracing.several import are_several, largest, lists, opened
 
 
-class Run(Recorder):
+class Run(Answering):
     """The operations of one program, run one after the other."""
 
     def start(self, layout: Layout, dtype: str) -> None:
@@ -38,7 +38,7 @@ class Run(Recorder):
 
     def run(self, step: PlanStep) -> Exception | None:
         """Run one operation; what torch refused it with."""
-        check_argument((step.args, tuple(given for _, given in step.keywords), step.index or ()))
+        check_argument((step.values, step.index or ()))
         done = self._advance(step)
         self.planned.append(step)
         return None if done else self.problem
@@ -63,16 +63,14 @@ class Run(Recorder):
         except Exception as problem:  # whatever torch or einops raises is what this page is about
             self.problem = problem
             with self.torch.no_grad():
-                self._refuse(step, problem)
+                self._refuse(step, problem, self._target(step))
             return False
         with self.torch.no_grad():
             self._done(step, inputs, result, pieces, written)
         if self.nodes.tracks(self.tensors[-1]) and self.steps[-1].kind != "refused":
             kept = self.saved[len(self.steps) - 1] = self.nodes.kept(self.tensors[-1])
-            table = {
-                identity: self.storages.index(identity) if identity in self.storages else -1 for identity, _ in kept
-            }
-            keeps = tuple((table[identity], nbytes) for identity, nbytes in kept)
+            place = {identity: at for at, identity in enumerate(self.storages)}
+            keeps = tuple((place.get(identity, -1), nbytes) for identity, nbytes in kept)
             self.steps[-1] = replace(self.steps[-1], keeps=keeps, asks_gradient=True)
         return True
 
@@ -131,34 +129,29 @@ class Run(Recorder):
     # ---------------------------------------------------------------------------------------------- before
 
     def _guard(self, step: PlanStep, inputs: Sequence[Any]) -> None:
-        shapes = [tuple(tensor.shape) for tensor in opened(inputs)]
-        if step.operation.guard is not None:
-            args = step.args
-            if step.form == "bare" and args and isinstance(args[0], tuple):  # einops stacks a list first
-                shapes, args = [(len(shapes), *shapes[0])], args[1:]
-            step.operation.guard(shapes, args, dict(step.keywords))
-        if step.operation.measured is not None:
-            tensors = opened(inputs)
-            step.operation.measured(shapes, step.args, dict(step.keywords), lambda place: largest(tensors[place]))
-        if step.operation.grows and self.cap == "tensor_elements":  # else nothing is made anyway
-            foresee(self.torch, lambda metas: self._ran(step, metas), inputs)
-        if step.index is not None and step.form != "piece":
-            guards.picked(shapes[0], [self._picker(item, inputs) for item in step.index])
+        tensors = opened(inputs)
+        shapes = [tuple(tensor.shape) for tensor in tensors]
+        for guard in step.operation.guards:
+            guard(guards.Call(shapes, step.values, step.given, lambda place: largest(tensors[place])))
+        if not self.counted:  # else nothing is made anyway
+            if step.operation.grows:
+                foresee(self.torch, lambda metas: self._ran(step, metas), inputs)
+            if any(isinstance(item, Slot | tuple) for item in step.index or ()):
+                foresee(self.torch, lambda metas: metas[0][self._places(step.index or (), inputs)], inputs[:1])
         self._guard_complex(step, inputs)
 
-    def _picker(self, item: IndexItem, inputs: Sequence[Any]) -> Picker | int | None:
-        """What an item in square brackets picks at most; see `guards.picked`."""
-        if item is ...:
-            return None
-        if isinstance(item, tuple):
-            data = np.array(item) if is_even(item) else np.zeros(0)
-            return Picker(data.shape) if data.dtype != bool else Picker((int(data.sum()),), data.ndim)
-        if isinstance(item, Slot):
-            tensor = inputs[item.number]
-            if tensor.dtype in (self.torch.bool, self.torch.uint8):
-                return Picker((int(tensor.count_nonzero()),), tensor.dim())
-            return Picker(tuple(tensor.shape))
-        return 0 if item is None else 1
+    def _places(self, index: Index, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """``index`` for a tensor without memory: of a mask as many places as it picks, in each of its dimensions."""
+        items: list[Any] = []
+        for item in index:
+            if not isinstance(item, Slot | tuple):
+                items.append(item)
+                continue
+            picks = inputs[item.number] if isinstance(item, Slot) else self.torch.tensor(item, device="cpu")
+            is_mask = picks.dtype in (self.torch.bool, self.torch.uint8)
+            shape = (int(picks.count_nonzero()),) if is_mask else tuple(picks.shape)
+            items += [self.torch.empty(shape, dtype=self.torch.int64)] * (picks.dim() if is_mask else 1)
+        return tuple(items)
 
     def _guard_complex(self, step: PlanStep, inputs: Sequence[Any]) -> None:
         """torch would drop the imaginary part, with a warning nobody sees."""
@@ -166,7 +159,7 @@ class Run(Recorder):
         if not any(complex_):
             return
         name = step.operation.name
-        wanted = [value.name for value in (*step.args, *dict(step.keywords).values()) if isinstance(value, DType)]
+        wanted = [value.name for value in step.values if isinstance(value, DType)]
         casts = name in SHORT_CASTS or (name != "view" and any(not dtype.startswith("complex") for dtype in wanted))
         casts = casts or (name == "type_as" and complex_ == [True, False])
         writes = step.form == "write" or step.operation.writes
@@ -213,8 +206,6 @@ class Run(Recorder):
             case "write":
                 return self._write(step, inputs, args[0])
             case "name":
-                if step.problem is not None:
-                    raise step.problem
                 return inputs[0]
             case "piece":
                 return self.tensors[step.inputs[0]]
@@ -256,17 +247,8 @@ class Run(Recorder):
         return value
 
     def _index(self, index: Index, inputs: Sequence[Any]) -> Any:
-        """The items as torch takes them, one alone without a tuple, which it words its errors by.
-
-        A mask of bytes is deprecated and warns; the same mask of bools does not. Neither does a tuple of a nested list.
-        """
-        items: list[Any] = []
-        for item in index:
-            if isinstance(item, Slot):
-                tensor = inputs[item.number]
-                items.append(tensor.bool() if tensor.dtype == self.torch.uint8 else tensor)
-            else:
-                items.append(lists(item) if isinstance(item, tuple) else item)
+        """The items as torch takes them, one alone without a tuple, which it words its errors by."""
+        items = [inputs[item.number] if isinstance(item, Slot) else lists(item) for item in index]
         return items[0] if len(items) == 1 and not isinstance(items[0], list) else tuple(items)
 
     def _write(self, step: PlanStep, inputs: Sequence[Any], value: Any) -> Any:

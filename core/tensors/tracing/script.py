@@ -7,9 +7,9 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from core.limits import limit
 from core.tensors.layout import Layout
 from core.tensors.operations.values import DType, MemoryFormat, Slot
+from core.tensors.parsing.facts import Fact
 from core.tensors.parsing.plan import PlanStep
 from core.tensors.tracing.steps import Trace
 from core.tensors.tracing.trace import start_layout, trace
@@ -47,15 +47,12 @@ def script(
     shape: Sequence[int],
     dtype: str = "int64",
     stride: Sequence[int] | None = None,
-    *,
-    counted: bool = False,
     given: Mapping[str, str] | None = None,
 ) -> str:
     """A stand-alone script that makes x, runs ``source`` operation by operation and prints each result.
 
-    Numbers stand in it as they were worked out. counted: on torch's meta device, which allocates nothing, as it is
-    anyway where x is too large to be made. Errors are caught and printed. Raises `ExpressionError` when the reader
-    would not take ``source``.
+    Numbers stand in it as they were worked out. Tensors too large to be made are on torch's meta device. Errors are
+    caught and printed. Raises `ExpressionError` when the reader would not take ``source``.
     """
     layout = start_layout(shape, stride, "counted_elements")
     run = trace(source, shape, stride, dtype, given)
@@ -66,7 +63,7 @@ def script(
     imports += ["from torch import nn"] if "nn." in code else []
     imports += ["import torch.nn.functional as F"] if re.search(r"\bF\.", code) else []
     imports += [f"from einops import {', '.join(sorted(names))}"] if names else []
-    if counted or run.counted or max(layout.numel, (layout.span or (0, 0))[1]) > limit("tensor_elements"):
+    if run.counted:
         imports += ["", 'torch.set_default_device("meta")  # shapes, strides and bytes; nothing is allocated']
     head = "\n".join(imports) + _SHOW
     if run.starts_with_x:
@@ -94,8 +91,7 @@ def _lines(run: Trace) -> list[str]:
     facts = list(run.facts)
     for step, planned in zip(run.steps[1:], run.planned, strict=True):
         while facts and facts[0].line < step.line:
-            fact = facts.pop(0)
-            lines.append(f"# {fact.text}: {fact.value or fact.holds}".replace("\n", " "))
+            lines.append(_comment(facts.pop(0)))
         name = f"s{step.number}"
         refused = step.kind == "refused"
         made = _operation(planned, run.planned)
@@ -118,8 +114,11 @@ def _lines(run: Trace) -> list[str]:
             code = ["try:", *(f"    {line}" for line in code), "except Exception as error:"]
             code.append("    print(f'{type(error).__name__}: {error}')")
         lines += code
-    lines += [f"# {fact.text}: {fact.value or fact.holds}".replace("\n", " ") for fact in facts]
-    return lines if run.planned else []
+    return [*lines, *map(_comment, facts)] if run.planned else []
+
+
+def _comment(fact: Fact) -> str:
+    return f"# {fact.text}: {fact.value or fact.holds}".replace("\n", " ")
 
 
 def _operation(step: PlanStep, planned: Sequence[PlanStep]) -> str:
@@ -153,8 +152,6 @@ def _operation(step: PlanStep, planned: Sequence[PlanStep]) -> str:
             made = planned[step.inputs[0] - 1].form == "grad" if step.inputs[0] else False
             return inputs[0] if made else f"{inputs[0]}.grad"
         case "name":
-            if step.problem is not None:
-                return f"(_ for _ in ()).throw({type(step.problem).__name__}({str(step.problem)!r}))"
             return inputs[0]
 
 

@@ -1,11 +1,11 @@
-"""What an operation takes or gives as one tensor or several, and nested lists as torch takes them."""
+"""What an operation takes or gives as one tensor or several, nested lists as torch takes them, and what is asked."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
-from core.tensors.operations.values import Nested
+from core.tensors.operations.values import ExpressionError
 
 
 def opened(tensors: Sequence[Any]) -> list[Any]:
@@ -23,14 +23,21 @@ def are_several(result: Any) -> bool:
     return isinstance(result, tuple | list)
 
 
-def lists(items: Nested) -> Any:
+def lists(items: Any) -> Any:
     """Tuples as lists, at any depth."""
-    return [lists(item) for item in items] if isinstance(items, tuple) else items
+    return [lists(item) for item in cast("tuple[Any, ...]", items)] if isinstance(items, tuple) else items
 
 
-def is_even(items: Nested) -> bool:
-    """Whether nested lists have the same lengths everywhere; torch refuses others by itself."""
-    if not isinstance(items, tuple):
-        return True
-    shapes = {len(item) if isinstance(item, tuple) else -1 for item in items}
-    return len(shapes) < 2 and all(is_even(item) for item in items)
+def largest(tensor: Any) -> tuple[int, int]:
+    """The largest element of a tensor of whole numbers and the sum of all, 0 for none."""
+    if tensor.is_floating_point() or tensor.is_complex() or not tensor.numel():
+        return 0, 0
+    if tensor.is_meta:
+        raise ExpressionError("How large the result is hangs on values, and a tensor that is only counted has none.")
+    return int(tensor.max()), int(tensor.sum())
+
+
+def raw(tensor: Any) -> Any:
+    """``tensor`` without the notes that its cells count as conjugate or negative."""
+    plain = tensor.conj() if tensor.is_conj() else tensor
+    return plain._neg_view() if plain.is_neg() else plain

@@ -134,12 +134,6 @@ def origin(steps: Sequence[Step], step: Step) -> int:
     return step.number
 
 
-def meant(steps: Sequence[Step], name: str, at: int) -> Step | None:
-    """The step that ``name`` stood for once step ``at`` was done; ``None`` for no tensor."""
-    number = steps[min(at, len(steps) - 1)].names.get(name)
-    return None if number is None or number >= len(steps) else steps[number]
-
-
 def is_old(steps: Sequence[Step], step: Step, at: int) -> bool:
     """Whether the tensor of ``step`` had a name, and by step ``at`` it has none that still stands for it."""
     return bool(step.name) and step.kind != "refused" and not names_of(steps, step, at)
@@ -229,11 +223,6 @@ class Trace(Sequence[Step]):
         """Whether the program reads x before it makes one of its own."""
         return self.steps[0].storage >= 0
 
-    @property
-    def fits(self) -> bool:
-        """Whether torch refuses nothing, or only a view that the strides forbid: the code suits the start's shape."""
-        return self.refusal is None or (self.last.verdict is not None and self.last.verdict.boundary is not None)
-
     def made_by(self, step: Step) -> dict[int, int]:
         """Bytes of each storage that ``step`` allocated, those of several results that later steps pick among them."""
         pieces = [item for item in self.steps if item.operation == "piece" and item.inputs == (step.number,)]
@@ -253,3 +242,29 @@ class Trace(Sequence[Step]):
     def fullest(self) -> Step:
         """The first step during which the most memory was taken at once."""
         return self.steps[max(range(len(self.steps)), key=lambda number: self.at_once[number])]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One tensor of the picture: that of a step, or one of the several that a split made."""
+
+    step: Step
+    layout: Layout
+    is_contiguous: bool
+    name: str
+
+
+def drawn(trace: Trace) -> list[Drawn]:
+    """Every tensor to draw: new ones, all pieces of a split, and the one that a refused view would have needed."""
+    figures: list[Drawn] = []
+    for step in trace.steps:
+        if step.pieces and step.picked is None and step.kind in ("view", "copy"):
+            for number, piece in enumerate(step.pieces):
+                named = (s for s in trace.steps if s.name and s.inputs == (step.number,) and s.layout == piece.layout)
+                name = next(map(trace.label, named), f"{trace.label(step)}[{number}]")
+                figures.append(Drawn(step, piece.layout, piece.is_contiguous, name))
+        elif (step.kind in ("start", "view", "copy") and step.storage >= 0) or (
+            step.kind == "refused" and step.verdict is not None and step.verdict.hops is not None
+        ):
+            figures.append(Drawn(step, step.layout, step.is_contiguous, trace.label(step)))
+    return figures

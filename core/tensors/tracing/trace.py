@@ -17,27 +17,23 @@ from core.limits import limit
 from core.tensors.layout import Layout
 from core.tensors.operations.guards import TooLargeError, check_elements, check_size
 from core.tensors.operations.values import ExpressionError
-from core.tensors.parsing.access import MODULES, PYTHON
+from core.tensors.parsing.access import PYTHON
 from core.tensors.parsing.asked import Asked, asked
 from core.tensors.parsing.binding import is_name
 from core.tensors.parsing.evaluation import Refused
-from core.tensors.parsing.facts import HELPERS
+from core.tensors.parsing.imports import MODULES
 from core.tensors.parsing.objects import Ref
 from core.tensors.parsing.reader import Reader
 from core.tensors.parsing.syntax import parsed
 from core.tensors.parsing.text import code_of, tidy
+from core.tensors.tracing.allocations import QUIET
 from core.tensors.tracing.lifetimes import alive
-from core.tensors.tracing.machine import RunningMachine
 from core.tensors.tracing.meta_device import CountedRun
 from core.tensors.tracing.run import Run
 from core.tensors.tracing.steps import Trace, Unread
 
-START_DTYPES: tuple[str, ...] = ("float32", "int64", "bfloat16")
-"""Element types offered first for the start tensor."""
-
-ELEMENT_DTYPES: tuple[str, ...] = (*START_DTYPES, "float64", "float16", "int32", "int16", "int8", "uint8")
-"""Element types the start tensor may have."""
-
+ELEMENT_DTYPES = ("float32", "int64", "bfloat16", "float64", "float16", "int32", "int16", "int8", "uint8")
+"""Element types the start tensor may have, those offered first in front."""
 
 _LOADING = threading.Lock()
 
@@ -139,8 +135,8 @@ class Program:
         names = _asked(text, self.layout.shape)
         torch, einops = load_torch()
         run = kind(torch, einops, text)
-        reader = Reader(code_of(text) if text else "", RunningMachine(run))
-        with torch.device("meta") if kind is CountedRun else nullcontext():
+        reader = Reader(code_of(text) if text else "", run)
+        with QUIET.held(), torch.device("meta") if kind is CountedRun else nullcontext():
             if any(item.name == "x" for item in names) or not text or (unread is not None and not names):
                 run.start(self.layout, self.dtype)
                 reader.frame.names["x"] = Ref(0)
@@ -207,7 +203,7 @@ class Program:
         return ""
 
 
-_KNOWN = (*MODULES, *PYTHON, *HELPERS, *dir(builtins), "rearrange", "reduce", "repeat", "einsum")
+_KNOWN = (*MODULES, *PYTHON, *dir(builtins), "rearrange", "reduce", "repeat", "einsum")
 
 
 def names_asked(source: str, shape: Sequence[int] = ()) -> tuple[Asked, ...]:

@@ -13,9 +13,7 @@ from core.tensors.cost import tensor_bytes
 from core.tensors.examples.surprises import NegativeStep
 from core.tensors.layout import Layout, Run
 from core.tensors.tracing.snapshots import Memory, are_kept, memories
-from core.tensors.tracing.steps import Scalar, Step, Trace, Unread
-from core.tensors.tracing.trace import trace
-from core.tensors.tracing.visible import Drawn, drawn
+from core.tensors.tracing.steps import Drawn, Scalar, Step, Trace, Unread, drawn
 from core.tensors.view_rule import ViewVerdict
 from core.views.tensors.inside import inside, memory
 from core.views.tensors.sizes import bytes_text
@@ -344,8 +342,7 @@ def _value(value: Scalar) -> str:
 
 def negative_picture(step: NegativeStep) -> dict[str, Any]:
     """numpy's view with a negative stride on the storage it shares with x, beside what torch does instead."""
-    picture = step.instead if step.instead is not None else trace("x", step.start.shape)
-    picture = storage_picture(picture)
+    picture = storage_picture(step.instead)
     view = {
         **picture["tensors"][0],
         "name": step.source,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.tensors.operand_copies import operand_copies
+from core.tensors.tracing.operand_copies import operand_copies
 from core.tensors.tracing.steps import Step, Trace
 from core.views.tensors.sizes import bytes_text
 
