@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -25,11 +24,8 @@ from core.floats.scaling.fp8_scaling import (
     delayed_scales,
     explain,
     fit,
-    scale_line,
-    takeaway,
 )
 from core.floats.scaling.gradients import Course
-from core.floats.scaling.loss_scaling import percent
 from core.views.common.palette import LIGHT
 from core.views.floats.charts_scaling import fitted
 from pages.common.figures import wire
@@ -143,21 +139,6 @@ def test_shares_are_those_of_values_cast_by_torch() -> None:
     assert zeros / course.steps == pytest.approx(float(run.zero.mean()), rel=0.02)
     over = np.exp2(run.drawn.largest) * run.scales >= 61440
     assert (run.saturated > 0).tolist() == over.tolist()
-
-
-def test_words_hold_the_numbers() -> None:
-    run = fit(Course(), Recipe(), FORMATS["fp8_e5m2"])
-    own = fit(Course(), Recipe("current"), FORMATS["fp8_e5m2"])
-    said = takeaway(run)
-    assert f"{np.count_nonzero(run.saturated)} of 600" in said
-    assert percent(float(run.zero.mean())) in said
-    assert percent(float(own.zero.mean())) in said
-    assert percent(own.plain) in takeaway(own)
-    assert "no step" in takeaway(own)
-    assert "16 steps before" in said
-    assert "2²" in takeaway(replace(run, recipe=Recipe(margin=2)))
-    assert "Transformer Engine" in scale_line(run)
-    assert "torchao" in scale_line(fit(Course(), Recipe("ao"), FORMATS["fp8_e5m2"]))
 
 
 @every("rule", RULES)
