@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from core.models.attention_share import growth
 from core.models.configs.config import from_hf_config
 from core.models.configs.custom import about, own_model, read_config
 from core.models.flops import flops_per_token
+from core.models.mixer import Mixer
 from core.models.parameters import parameters
 from core.models.spec import SpecError, TransformerSpec
 from core.models.spec_text import write_spec
@@ -109,3 +111,21 @@ def test_a_state_costs_the_same_at_every_length() -> None:
         assert flops_per_token(MAMBA, 1, attention).forward == flops_per_token(MAMBA, 1 << 20, attention).forward
     assert growth(MAMBA, 4096, "full").crossing == float("inf")
     assert 4096 < growth(JAMBA, 4096, "full").crossing < float("inf")
+
+
+def test_numbers_of_a_state_by_hand() -> None:
+    """One small layer of each kind, its tensors written out."""
+    h, e, n, r = 8, 16, 3, 2
+    mamba = Mixer("mamba", 1, e, 1, n, rank=r, conv_bias=True, normed=True)
+    by_hand = h * 2 * e + e * 4 + e + e * (r + 2 * n) + r * e + e + e * n + e + (r + 2 * n) + e * h
+    outside = 50 * h + 2 * h
+    plain = TransformerSpec(1, h, 1, 1, 1, 0, 50, glu=False, tied_head=True, norms_per_layer=1, mixer=mamba)
+    assert parameters(plain).total == outside + by_hand
+    heads, width, groups = 4, 4, 2
+    between = e + 2 * groups * n
+    second = Mixer("mamba2", 1, heads, width, n, groups, conv_bias=True)
+    by_hand = h * (e + between + heads) + between * 5 + 3 * heads + e + e * h
+    assert parameters(replace(plain, mixer=second)).total == outside + by_hand
+    delta = Mixer("delta", 1, heads, width, n, groups)
+    by_hand = h * (e + between) + h * 2 * heads + between * 4 + 2 * heads + width + e * h
+    assert parameters(replace(plain, mixer=delta)).total == outside + by_hand
