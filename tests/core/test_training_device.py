@@ -17,7 +17,7 @@ from core.training.device.inputs import Step, states_of
 from core.training.device.memory import DeviceMemory, bytes_over, memory_over, memory_per_device, rank_of
 from core.training.layout import Layout, LayoutError, allowed, check, degrees_of
 from core.training.optimizers import find_optimizer
-from core.training.precision import POLICIES
+from core.training.precision import POLICIES, PrecisionPolicy
 from tests.every import every
 
 ADAM = find_optimizer("AdamW")
@@ -33,13 +33,15 @@ def first(found: object) -> float:
     return float(np.ravel(found)[0])
 
 
-@pytest.mark.parametrize("data", [1, 2, 8, 64])
-def test_megatrons_table_of_bytes_per_parameter(data: int) -> None:
-    """18 without the distributed optimizer, 6 + 12 / d with it."""
+@every("data", [1, 2, 8, 64])
+@every(("policy", "alone", "kept", "shared"), [(BOTH, 20, 4, 16), (MEGATRON, 18, 6, 12), (POLICIES["fp32"], 16, 8, 8)])
+def test_megatrons_table_of_bytes_per_parameter(
+    policy: PrecisionPolicy, alone: int, kept: int, shared: int, data: int
+) -> None:
+    """Megatron Core's documentation of the distributed optimizer: without it, and with it."""
     n = parameters(LLAMA).total
-    for zero, each in ((0, 18), (1, 6 + 12 / data)):
-        layout = Layout(data=data, zero=zero)
-        found = memory_per_device(LLAMA, layout, policy=MEGATRON, optimizer=ADAM, seq_len=1024)
+    for zero, each in ((0, alone), (1, kept + shared / data)):
+        found = memory_per_device(LLAMA, Layout(data=data, zero=zero), policy=policy, optimizer=ADAM, seq_len=1024)
         assert found.states == pytest.approx(each * n, rel=1e-12)
 
 
