@@ -232,3 +232,9 @@ def test_a_link_may_name_any_format_and_the_page_takes_ones_own() -> None:
     assert all(words in alert for words in ("outside 1 to 11", "For example e4m3", "Still using e3m4"))
     assert bits(app) == 8
     assert not app.exception
+
+
+def test_every_panel_follows_the_overflow() -> None:
+    shown = html(page(x="465", fmt="fp8_e4m3fn", over="saturate"))
+    assert "clipped" in shown
+    assert "NaN</span>" not in shown.split("Rounding microscope")[1]

@@ -390,3 +390,16 @@ def test_the_sentence(text: str, name: str, answer: str, detail: str) -> None:
     story = describe_outcome(stored(text, name))
     assert answer in story.answer
     assert detail in story.detail
+
+
+@given(any_code)
+def test_every_code_has_a_sentence(drawn: tuple[FloatFormat, int]) -> None:
+    fmt, code = drawn
+    typed = parse(f"0x{code:x}", fmt)
+    for other in FORMATS.values():
+        if typed.nan and not other.has_nan:
+            continue
+        for overflow in ("format", "saturate"):
+            story = describe_outcome(store(typed, other, overflow))
+            assert story.answer.endswith(".")
+            assert story.answer.count("**") % 2 == 0

@@ -399,3 +399,10 @@ def test_the_soonest_is_said_with_its_probability_and_what_no_run_proved() -> No
     assert math.isnan(sooner_probability(near[0], of({"mfu": "40%"}, "typed")))
     apart = [of({"count": count}, count) for count in ("512", "2,048")]
     assert "likely" not in comparison_text.sentence(apart, 0)
+
+
+def test_accelerators_that_stay_idle_are_said_beside_the_layout() -> None:
+    odd, even = (compare_plan(entry_of("", {"n": "32B", "tokens": "4T", "count": count})) for count in ("257", "256"))
+    (cells,) = (cells for (heading, _), cells in comparison_text.result_rows([odd, even], 1) if heading == "Layout")
+    assert re.search(r" · \d+ of 257 idle$", cells[0][0])
+    assert "idle" not in cells[1][0]

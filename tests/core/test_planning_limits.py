@@ -14,6 +14,7 @@ from core.budget.interval import Interval
 from core.planning.calendar.form import calendar_request
 from core.planning.calendar.schedule import Schedule
 from core.planning.comparison.calendars import compare_calendar
+from core.planning.comparison.comparison import compare_plan
 from core.planning.comparison.entry import entry_of
 from core.planning.cost.calendar_form import CALENDAR_FORM
 from core.planning.cost.calendar_limits import calendar_checks
@@ -35,6 +36,7 @@ from core.search.result import SearchResult
 from core.units import QuantityError
 from core.views.calendar import text as calendar_text
 from core.views.calendar.text_compared import row as calendar_row
+from core.views.comparison import text as comparison_text
 from core.views.plan import text_limits, text_memory
 from core.views.report.calendar import CalendarReport, calendar_markdown
 from core.views.search import text as search_text
@@ -260,3 +262,25 @@ def test_a_deadline_and_a_cap_change_no_answer() -> None:
     plain = plan_from({})
     limited = replace(plain, keeps=plan_from({**MEETING, "sure": "P90"}).keeps)
     assert answer(limited).middle == answer(plain).middle
+
+
+def test_a_comparison_leads_with_the_plans_that_meet_all_limits() -> None:
+    limits = {"until": "200 days", "mw": "2 MW", "price": "1"}
+    small, large, none = (
+        compare_plan(entry_of(name, {**texts, **more}))
+        for name, texts, more in (
+            ("small", {"count": "1,024"}, limits),
+            ("large", {"count": "1,408"}, limits),
+            ("none", {"count": "512"}, {}),
+        )
+    )
+    says(comparison_text.sentence([small, large, none], 0), "Meets all limits: one of two, large (deadline", "likely)")
+    says(comparison_text.sentence([small, none], 0), "Its limits are not all met: small", "misses 200 days by")
+    tight = compare_plan(entry_of("tight", {**limits, "mw": "1 kW"}))
+    says(comparison_text.sentence([small, tight], 0), "None of two meets all limits: small")
+    assert "limit" not in comparison_text.sentence([none, none], 0)
+    rows = {head[0]: cells for head, cells in comparison_text.result_rows([small, large, none], 0)}
+    assert rows["Limit: deadline"][2] == ("–", "")
+    says(rows["Limit: deadline"][0][0], "✗ missed by")
+    says(rows["Limit: power"][1][0], "✓ kept with")
+    assert {"Limit: money"}.isdisjoint(rows)
