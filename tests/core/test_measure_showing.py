@@ -174,3 +174,26 @@ def test_an_end_before_the_end_says_what_is_kept_and_what_is_not(stage: str, wor
     assert "Not measured: bf16" in said
     assert kind == ("note" if stage == "cancelled" else "error")
     assert state.ended(GPU, items) == ("", "")
+
+
+def test_the_answer_names_rate_size_share_and_how_far_dtypes_lie_apart() -> None:
+    sentence, detail = matmul.answer(GPU)
+    for said in ("NVIDIA H200", "670 TFLOP/s", "bf16", "n = 8,192", "68 %", "fp8", "1.9 times", "fp32", "13 times"):
+        assert said in sentence.replace("\u00a0", " "), said
+    assert "620 TFLOP/s" in detail.replace("\u00a0", " ")
+    assert "93 %" in detail.replace("\u00a0", " ")
+    assert "H200 SXM" in detail
+
+
+def test_refusals_alike_are_said_once() -> None:
+    same = record("cuda", *(refusal("fp8", n, "RuntimeError: no kernel") for n in (256, 512, 1024)))
+    assert sum("no kernel" in remark for remark in matmul.remarks(same)) == 1
+    room = record("cuda", square("bf16", 512, 1e14), refusal("bf16", 16384, "no room", "skipped"))
+    (said,) = [remark for remark in matmul.remarks(room) if "no room" in remark]
+    assert "n = 16,384" in said
+
+
+def test_a_lowered_clock_is_said_with_its_share() -> None:
+    (said,) = [remark for remark in matmul.remarks(GPU) if "MHz" in remark]
+    assert "71 %" in said.replace("\u00a0", " ")
+    assert "690 W" in said

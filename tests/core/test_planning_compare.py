@@ -406,3 +406,29 @@ def test_accelerators_that_stay_idle_are_said_beside_the_layout() -> None:
     (cells,) = (cells for (heading, _), cells in comparison_text.result_rows([odd, even], 1) if heading == "Layout")
     assert re.search(r" · \d+ of 257 idle$", cells[0][0])
     assert "idle" not in cells[1][0]
+
+
+def test_a_plan_that_leads_and_does_not_fit_says_so() -> None:
+    small, large = of({"n": "70B", "count": "8"}, "small"), of({"n": "70B", "count": "1,024", "tp": "8"}, "large")
+    says(comparison_text.sentence([small, large], 0), "large is soonest", "small")
+    says(
+        comparison_text.sentence([of({"n": "70B", "count": "16"}, "two nodes"), small], 1),
+        "two nodes (it does not fit)",
+    )
+
+
+def test_plans_alike_and_alone_have_a_sentence_of_their_own() -> None:
+    plan, same = of({}, "one"), of({}, "same")
+    says(comparison_text.sentence([plan, same], 0), "oth take the same", "; both cost the same")
+    says(comparison_text.sentence([plan], 0), "one takes", comparison_text.shown("days", plan.entry.answer.middle.days))
+    none = of({"find": "tokens", "gpu": UNPRICED, "within": "$5M"}, "none")
+    says(comparison_text.sentence([none, none], 0), "None")
+    says(comparison_text.sentence([none, plan], 0), "Only one of 2", "one takes")
+
+
+def test_who_cannot_be_placed_is_named() -> None:
+    plans = [of({}, "priced"), of({"gpu": UNPRICED}, "unpriced")]
+    text = comparison_text.frontier(plans)
+    says(text, "priced is", "unpriced cannot be placed")
+    (_, points) = days_against_dollars(plans, 0, LIGHT)["data"]
+    assert len(points["x"]) == 1

@@ -284,3 +284,20 @@ def test_a_comparison_leads_with_the_plans_that_meet_all_limits() -> None:
     says(rows["Limit: deadline"][0][0], "✗ missed by")
     says(rows["Limit: power"][1][0], "✓ kept with")
     assert {"Limit: money"}.isdisjoint(rows)
+
+
+def test_limits_are_said_with_signs_and_words_and_what_it_would_take() -> None:
+    says(
+        text_limits.sentence(answer(plan_from(MEETING))),
+        "✗ Misses 3 of 4 limits",
+        "120 days ✗",
+        "days over",
+        "2 MW ✗ 154 kW over",
+        "memory ✓",
+        "GiB of it (8 %) to stay free",
+        "2 MW is enough for 1,424 H200 SXM",
+    )
+    says(text_limits.sentence(answer(plan_from({"until": "2 years", "sure": "P90"}))), "✓ Meets all 2 limits", "P90")
+    says(text_limits.sentence(answer(plan_from({"until": "1 h"}))), "No number of H100 SXM keeps 1 h")
+    says(text_limits.sentence(answer(plan_from({"gpu": "TPU v6e", "mw": "1 MW", "count": "9,999"}))), "unknown")
+    assert {text_limits.likely(p) for p in (0.0, 1.0)} == {"hardly likely", "nearly certain"}

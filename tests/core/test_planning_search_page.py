@@ -21,7 +21,7 @@ from core.planning.presets import SEARCH_PRESETS
 from core.planning.resolved_layout import resolve_layout, search_request
 from core.planning.search_around import cluster_results, fitting_changes, layout_texts
 from core.planning.search_texts import Batch, parse_batch, parse_range
-from core.search.constraints import Range
+from core.search.constraints import Range, SpaceError
 from core.search.derivation import explain
 from core.search.filter import layout_at, narrowed, within
 from core.search.neighbours import neighbours
@@ -41,6 +41,7 @@ from core.views.search.charts_evidence import errors_within, predicted_against_m
 from core.views.search.charts_placement import device_grid
 from core.views.search.charts_step import pipeline, shown_parts, waterfall
 from core.views.search.export import as_csv
+from core.wording import plain
 
 SMALL = {"model": "Llama 3.1 8B", "count": "16", "gb": "128", "seq": "4,096", "tokens": "1T"}
 
@@ -426,3 +427,44 @@ def test_the_picture_of_a_space_holds_ones_own_layout_and_names_each_point_other
     assert len(set(notes)) == len(notes) > 2
     (keys,) = (note for note in notes if note.startswith("Most beside computing"))
     assert keys.count("<br>") == 1
+
+
+def test_the_sentence_has_the_numbers(result: SearchResult) -> None:
+    at = applied_layout(plan_from(SMALL))
+    here, text = at.result, plain(search_text.sentence(at))
+    assert "Llama 3.1 8B on 16 × H100 SXM" in text
+    assert search_text.degrees(here.layout) in text
+    assert f"{100 * here.mfu:.3g} %" in text
+    assert at.days(here.seconds) == pytest.approx(1e12 / (128 * 4096) * here.seconds / 86400)
+    assert here.low < here.high
+    assert f"of {result.count:,} plans" in search_text.counted(at, result)
+    assert "Second" in search_text.second(result)
+
+
+def test_a_space_too_large_names_what_helps() -> None:
+    text = search_text.too_many(SpaceError(123_456_789, 20_000_000, "micro_batch", 4_000_000))
+    assert "123,456,789" in text
+    assert "micro batch" in text
+    assert "4,000,000" in text
+
+
+def test_evidence_says_the_errors_of_its_rows() -> None:
+    rows = kept()
+    measured, predicted, names, mixture = text_evidence.points(rows)
+    off = np.abs(predicted / measured - 1)
+    text = text_evidence.believed(rows)
+    assert f"{100 * float(np.median(off)):.3g} %" in text
+    assert f"{len(names):,} published steps" in text
+    assert len(mixture) == len(rows.left) == len(names)
+    source = rows.runs[0].group
+    some = text_evidence.of_source(rows, source)
+    assert {run.group for run in some.runs} == {source}
+    assert "ordered right" in text_evidence.ordered(rows)
+
+
+def test_the_kept_plans_name_how_slow_they_become() -> None:
+    result = search_layouts(query(model="Llama 3.3 70B", count="512", gb="512"))
+    assert len(result.plans.seconds) < result.fitting
+    slowest = float(result.plans.seconds[-1] / result.plans.seconds[0]) - 1
+    assert search_text.longer(slowest) in search_text.kept(result.plans, result)
+    assert f"{result.fitting:,}" in search_text.kept(result.plans, result)

@@ -26,9 +26,10 @@ from core.planning.sweep.presets import SWEEP_PRESETS
 from core.planning.sweep.quantities import RESULTS, scale_of
 from core.planning.sweep.sweep import Sweep, SweptAxis, plan_of_texts, sweep_limits, sweep_plan
 from core.training.layout import LayoutError
-from core.units import QuantityError
+from core.units import QuantityError, format_duration
 from core.views.sweep import text as sweep_text
 from core.views.sweep.charts import grid, shares_of
+from core.wording import percent, rent
 from tests.core.sentence_facts import says
 from tests.every import every
 
@@ -436,3 +437,26 @@ def test_the_table_has_every_cell() -> None:
     assert len(rows) == sweep.days.size
     assert all(len(row) == len(headings) for row in rows)
     assert [row[-1] == "yes" for row in rows] == sweep.satisfies.ravel().tolist()
+
+
+def test_where_nothing_is_enough_the_nearest_is_named() -> None:
+    sweep = of_story("70B: accelerators × MFU")
+    sweep = sweep_plan(sweep.base, SweptAxis(sweep.x.axis, sweep.x.texts[:3]), sweep.y, LIMITS)
+    assert recommend(sweep) is None
+    text = sweep_text.sentence(sweep, None)
+    assert "512 H100 SXM" in text
+    assert "60 %" in text
+
+
+def test_the_plan_itself_is_told_as_its_answer_has_it() -> None:
+    sweep = of_story("70B: accelerators × MFU")
+    a = answer(plan_of_texts(sweep.base))
+    text = sweep_text.own(a, LIMITS)
+    assert f"{a.middle.days:.0f} days" in text
+    assert f"misses 90 days by {format_duration(86400 * (a.middle.days - 90), 3)}" in text
+    late = plan_of_texts({**sweep.base, "sure": "P90"})
+    by = format_duration(86400 * (a.range_of("days").quantile(0.9) - 90), 3)
+    assert f"misses 90 days by {by} at P90" in sweep_text.own(answer(late), LIMITS)
+    assert f"misses $1,000 by {rent(a.dollars.mid - 1000)}" in sweep_text.own(a, Limits(math.nan, 1000))
+    assert f"MFU {percent(a.middle.mfu)} over all hours" in text
+    assert "meets 200 days" in sweep_text.own(a, Limits(200.0))

@@ -26,6 +26,7 @@ from core.runs.goodput import (
     failure_records,
     goodput_with_failures,
     interruptions,
+    no_progress,
     parse_failures,
     time_between_failures,
     young_interval,
@@ -319,3 +320,14 @@ def test_intervals_pass_through_rising_and_falling_functions() -> None:
     assert not Interval.point(math.nan).known
     with pytest.raises(ValueError, match="low to high"):
         Interval(2, 1, 3)
+
+
+def test_no_progress_is_told_in_hours_and_days() -> None:
+    refused = str(no_progress(whole_run(8.0, 1000.0, write_each=1e6)))
+    says(refused, "failure every 3 h", "checkpoint", "8.2 days", "restart 10 min")
+
+
+def test_what_is_unknown_or_never_happens_is_said() -> None:
+    says(words_whole.failing(answer(plan_from({"rate1k": "0"}))), "Without failures", "100 %")
+    says(words_whole.used(answer(plan_from({"gpu": "TPU v6e"}))), "unknown")
+    assert math.isnan(answer(plan_from({"gpu": "TPU v6e"})).energy.mid)

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from core.hardware.accelerators import Accelerator, accelerators
+from core.hardware.accelerators import Accelerator, accelerators, find
 from core.models.catalog import catalog, model_named
 from core.models.flops import flops_per_token
 from core.models.spec_text import EXAMPLE
@@ -16,7 +16,10 @@ from core.planning.evaluation import Answer, answer
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import OWN
+from core.planning.presets import LECTURE, PRESETS
 from core.runs.published import Comparison, compare, full_runs
+from core.runs.scores import predictions, score
+from core.runs.share import published_shares
 from core.units import format_count, format_duration
 from core.views.common.palette import LIGHT
 from core.views.flops import text as words_count
@@ -29,8 +32,11 @@ from core.views.runs import text as words_runs
 from core.views.runs import text_goodput as words_whole
 from core.views.runs.charts import hours_of_a_run
 from core.views.search import text as search_text
+from core.wording import percent
 from tests.core.sentence_facts import says
 from tests.every import every
+
+H100 = find("H100 SXM")
 
 
 def comparison(name: str, mfu: float = 0.41) -> Comparison:
@@ -220,3 +226,85 @@ def test_picture_of_hours_ends_at_the_published_figure(mfu: float) -> None:
     assert ends[1] == pytest.approx(ends[0])
     assert ends[0] * 1e6 == pytest.approx(30.84e6)
     assert bars["base"][1] == pytest.approx(ends[2])
+
+
+def test_answer_of_the_lecture() -> None:
+    a = answer(plan_from(PRESETS[LECTURE]))
+    says(plan_text.sentence(a), "70B parameters", "15T tokens", "144 days", "1,024 H100 SXM", "$11.5 M", "$10.6–12.4 M")
+    says(plan_text.assumptions(a), "6.3 × 10²⁴ FLOP", "3.54M", "$3.00–3.50/h", "1.21M", "50 %", "989.4 TFLOP/s")
+
+
+def test_answer_names_a_model_and_its_active_parameters() -> None:
+    says(plan_text.sentence(planned(model="Mixtral 8x7B")), "Mixtral 8x7B", "12.88B active of 46.7B")
+    says(plan_text.sentence(planned(model="Llama 3 8B")), "Llama 3 8B", "8.03B")
+
+
+def test_states_that_do_not_fit_are_said_beside_the_answer() -> None:
+    says(plan_text.memory(planned(model="DeepSeek-V3", gpu="T4", count="8")), "does not fit", "8 × T4", "GiB")
+    assert plan_text.memory(planned()) == ""
+
+
+def test_long_sequences_are_said_to_lengthen_it() -> None:
+    million = planned(model="Llama 3.1 8B", seq="1048576")
+    says(plan_text.long_sequences(million), "1,048,576", "16.9 times the work", "131,072")
+    assert plan_text.long_sequences(million) in plan_text.cautions(million)
+    says(plan_text.assumptions(million), "× 16.9")
+    says(plan_text.long_sequences(planned(seq="1048576")), "usual shape")
+    assert plan_text.long_sequences(planned()) == ""
+
+
+def test_score_and_predictions_in_words() -> None:
+    item = score()
+    says(
+        words_runs.scored(item, item),
+        "Of ten labs",
+        str(item.runs),
+        percent(item.error),
+        percent(item.half),
+        "between P25",
+    )
+    says(words_runs.calibration_alt(item), *map(percent, item.happened))
+    for timed in (True, False):
+        shares = published_shares(timed)
+        says(words_runs.share_of(shares, 42, timed=timed, early=not timed), percent(shares.ends[1]), str(shares.labs))
+    rows = words_runs.predicted(predictions())
+    assert len(rows) == item.runs
+    assert all(len(row) == len(words_runs.PREDICTED) for row in rows)
+
+
+def test_published_active_counts_stand_beside_the_exact_ones() -> None:
+    text = words_count.active_counts(model_named("DeepSeek-V3"))
+    for part in ("37.55B", "36.63B without the input embedding", "Published: 37B", "36.7B", "+1.49 %"):
+        assert part in text
+    assert words_count.active_counts(model_named("Llama 3 8B")) == ""
+
+
+def test_stand_in_is_scaled_and_called_rough_where_it_is() -> None:
+    near = words_count.stand_in(model_named("Llama 3 70B"), 70e9)
+    assert "scaled by 70B / 70.55B" in near
+    assert "rough" not in near
+    says(words_count.stand_in(model_named("Llama 3.1 405B"), 1.5e12), "rough", "1.5T")
+
+
+def test_another_peak_and_the_states_are_one_sentence() -> None:
+    """A T4 multiplies no bf16: its fp16 peak counts, and states in bf16 are only kept there."""
+    for policy, holds in (("mixed bf16, fp32 master", True), ("fp32", False)):
+        text = " ".join(plan_text.other_peak(planned(gpu="T4", prec=policy)))
+        says(text, "T4 has no bf16 matrix units", "fp16 peak", "65 TFLOP/s")
+        assert ("in bf16 with fp32 master weights" in text) == holds
+    says(" ".join(plan_text.other_peak(planned(gpu="H100 SXM", dtype="fp4"))), "fp4", "H100 SXM")
+    assert plan_text.other_peak(planned()) == ("", "")
+
+
+def test_cautions() -> None:
+    (mixture,) = words_count.cautions(model_named("Mixtral 8x7B"), 4096)
+    assert "3.63 times as high" in mixture
+    assert "at most 1,024" in words_count.cautions(model_named("GPT-2 124M"), 2048)[0]
+    assert words_count.cautions(model_named("Llama 3.1 405B"), 8192) == []
+
+
+def test_clock_and_traps_of_the_h100() -> None:
+    text = " ".join(words_device.peak_origin(H100, "bf16"))
+    assert "1,830 MHz × 512 multiply-adds × 528 tensor cores = 989.4 TFLOP/s" in text
+    says(text, "1,979", "3,958", "with sparsity", "989.4")
+    assert "794.5 TFLOP/s" in text

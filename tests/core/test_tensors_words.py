@@ -46,3 +46,34 @@ def test_explanations_carry_the_numbers_of_the_trace() -> None:
     (cell, _) = explanations(trace("x[1, 2]", (4, 4)))
     assert cell.value == 6
     assert [round(term.value) for term in cell.terms] == [0, 1, 4, 2, 1]
+
+
+@every(
+    ("expression", "shape", "parts"),
+    [
+        ("x[0] = 5", (2, 3), ("only tensor here",)),
+        ("x[0] = 5\nx[0]", (2, 3), ("was the only tensor then",)),
+        ("y = x.clone()\nx[0] = 5", (2, 3), ("No other tensor reads",)),
+        ("x[x > 2] = 0", (2, 3), ("No other tensor reads",)),
+        ("y = x[0]\nx[1] = 5", (2, 3), ("No other tensor reads", "`y` shares the storage but none")),
+        ("y = x\ny[0, 0] = 5", (2, 3), ("`y` and `x`", "one and the same tensor")),
+        ("x.contiguous()[0] = 5", (2, 3), ("`x.contiguous()` and `x`", "one and the same tensor")),
+        ("y = x.t()\ny[0] = 5", (2, 3), ("`y` and `x`", "one storage", "different shapes and strides")),
+        ("x\ny = torch.zeros(3)\ny[0] = 1", (2, 3), ("`torch.zeros(3)` made it", "storage of its own")),
+        ("y = torch.zeros(3)\ny[0] = 1", (2, 3), ("`y` is the only tensor here",)),
+        ("y = x + 1\ny[0] = 1", (2, 3), ("`x + 1` made it", "storage of its own")),
+        (
+            "y = x.as_strided((4, 3), (1, 1))\ny.add_(1)\nx",
+            (6,),
+            ("`y` and `x`", "one storage", "12 updates", "6 cells", "cell 2", "3 times", "from 2 to 5"),
+        ),
+    ],
+)
+def test_who_sees_a_write(expression: str, shape: tuple[int, ...], parts: tuple[str, ...]) -> None:
+    says(headline(trace(expression, shape))[1], *parts)
+
+
+def test_a_new_tensor_is_no_copy_and_a_cast_is_one() -> None:
+    assert " of a new tensor, so" in headline(trace("x\ny = torch.zeros(3)\ny[0] = 1", (2, 3)))[0]
+    assert " of a copy, so" in headline(trace("y = x.float()\ny[0] = 1", (2, 3)))[0]
+    says(headline(trace("x.float()", (2, 3)))[0], "`.float()` copies", "24 B")

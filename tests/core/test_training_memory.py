@@ -163,3 +163,23 @@ def test_what_the_list_of_optimizers_leaves_out_is_said() -> None:
 @pytest.mark.parametrize("name", ["", "Adamm", "xx", "Adam", "camel", "so"])
 def test_nothing_is_said_about_other_names(name: str) -> None:
     assert why_not(name) == ""
+
+
+def test_memory_basis_never_contradicts_itself() -> None:
+    says(text.memory_read_as(80e9, "GB", ""), "decimal 80 GB", "74.51 GiB")
+    h100 = find_accelerator("H100 SXM")
+    said = text.memory_read_as(h100.memory_bytes, h100.memory_unit, h100.memory_note)
+    says(said, "reports more", "81,559 MiB in nvidia-smi", "85.52 GB")
+    assert "81,920 MiB" in text.memory_read_as(80e9, "GB", find_accelerator("A100 SXM 80 GB").memory_note)
+    assert "180 GB are usable" in text.memory_read_as(192e9, "GB", find_accelerator("B100").memory_note)
+    assert "the 32 GiB of the documentation, which are 34.36 GB" in text.memory_read_as(32 * 2**30, "GiB", "")
+    for device in accelerators():
+        said = text.memory_read_as(device.memory_bytes, device.memory_unit, device.memory_note)
+        assert "more than the part reports" not in said
+        assert not any(shorthand in said for shorthand in ("printed", "class", "aiconfigurator", "(doc)"))
+
+
+def test_checkpoint_says_what_is_counted() -> None:
+    said = text.checkpoint(70e9, saved(), find_policy("fp32"))
+    says(said, "840 GB", "70B × (4 fp32 weights + 8 optimizer state)", "gradients are not saved")
+    says(text.checkpoint(70e9, saved(MIXED), find_policy(MIXED)), "fp32 master weights", "bf16 weights", "140 GB")
