@@ -56,3 +56,15 @@ def test_launch_settings_stand_in_five_tabs() -> None:
     assert [tab.label for tab in app.tabs] == ["torchtune", "TRL with PEFT", "Axolotl", "LLaMA-Factory", "Unsloth"]
     assert "model.quantize_base=true" in app.code[0].value
     assert "adapter: qlora" in app.code[2].value
+
+
+def test_a_model_that_is_too_large_says_so() -> None:
+    app = panel("serve", model="DeepSeek-V3", svgpu="RTX 4090", count="2048", pp="16", ep="64", zero="1")
+    assert "does not fit on 32 × RTX 4090" in takeaways(app)[0]
+    assert not bodies(app, "np-error")
+
+
+def test_a_size_alone_is_served_by_the_layers_that_stand_in() -> None:
+    app = panel("serve", model="Typed parameters", n="7B")
+    assert "of 7B parameters" in takeaways(app)[0]
+    assert any("Only a number of parameters is known" in stripped(body) for body in bodies(app, "np-note"))

@@ -330,3 +330,16 @@ def test_the_address_keeps_what_stands_in_a_closed_fold() -> None:
     app.text_input(key="p_tokens").set_value("9T").run()
     assert app.query_params["p_seq"] == "4,096"
     assert app.query_params["p_tokens"] == "9T"
+
+
+def test_what_would_make_it_fit_is_the_same_on_both_pages() -> None:
+    a = answer(plan_from({"n": "70B", "count": "8"}))
+    verdict = text_memory.verdict(a.memory)
+    assert a.memory.states_fit == "over"
+    assert plan_text.memory(a).endswith(verdict[verdict.index("It would") :])
+
+
+def test_every_story_of_the_compute_budget_fits_as_it_is_laid_out() -> None:
+    for name, story in {"": {}, **PRESETS}.items():
+        a = answer(plan_from(story))
+        assert (plan_text.memory(a), plan_text.tight(a)) == ("", ""), name
