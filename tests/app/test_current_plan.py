@@ -47,6 +47,7 @@ def test_every_page_opens_on_the_same_plan(page: PageSpec) -> None:
     assert plan_on(opened(page, {}), page) == plan_on(opened(COMPUTE, {}), COMPUTE)
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("apart", range(1, len(PAGES)))
 def test_a_plan_changed_on_one_page_shows_on_another(apart: int) -> None:
     """On the way round from each page to the one so many places behind it: the ways together take every page to every

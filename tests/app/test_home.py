@@ -46,16 +46,6 @@ def test_a_code_is_said_to_be_one(typed: str, sentence: str, link: str) -> None:
     assert link in said
 
 
-def test_the_example_of_a_code_is_one_of_the_format_that_codes_are_read_in() -> None:
-    said = words(home(h_x="a few"))
-    assert "a code of fp32 such as 0x3f800000" in said
-    assert "0x3c00" not in said
-
-
-def test_an_empty_box_is_named() -> None:
-    assert "Parameters is empty. Type a number of parameters, for example 70B. Still using 70B." in words(home(p_n=""))
-
-
 def test_the_lectures_chip_says_whose_assumption_it_is() -> None:
     app = home()
     assert "lecture’s assumption" not in words(app)

@@ -25,12 +25,6 @@ def test_serving_says_who_fits_and_how_fast() -> None:
     assert "each of 4 users" in fast
 
 
-def test_a_model_that_is_too_large_says_so() -> None:
-    app = panel("serve", model="DeepSeek-V3", svgpu="RTX 4090", count="2048", pp="16", ep="64", zero="1")
-    assert "does not fit on 32 × RTX 4090" in takeaways(app)[0]
-    assert not bodies(app, "np-error")
-
-
 def test_bad_fields_of_serving_are_told_and_nothing_is_lost() -> None:
     app = panel("serve", svctx="zero", svkv="fp8")
     assert "Context" in stripped(bodies(app, "np-error")[0])
@@ -40,12 +34,6 @@ def test_bad_fields_of_serving_are_told_and_nothing_is_lost() -> None:
     assert "8 accelerators cannot share its 25 heads evenly" in stripped(bodies(app, "np-error")[0])
     assert "on one H100 SXM" in takeaways(app)[0]
     assert linked(app)["m_svtp"] == "8"
-
-
-def test_a_size_alone_is_served_by_the_layers_that_stand_in() -> None:
-    app = panel("serve", model="Typed parameters", n="7B")
-    assert "of 7B parameters" in takeaways(app)[0]
-    assert any("Only a number of parameters is known" in stripped(body) for body in bodies(app, "np-note"))
 
 
 def test_serving_and_post_training_change_no_answer() -> None:
@@ -68,3 +56,15 @@ def test_launch_settings_stand_in_five_tabs() -> None:
     assert [tab.label for tab in app.tabs] == ["torchtune", "TRL with PEFT", "Axolotl", "LLaMA-Factory", "Unsloth"]
     assert "model.quantize_base=true" in app.code[0].value
     assert "adapter: qlora" in app.code[2].value
+
+
+def test_a_model_that_is_too_large_says_so() -> None:
+    app = panel("serve", model="DeepSeek-V3", svgpu="RTX 4090", count="2048", pp="16", ep="64", zero="1")
+    assert "does not fit on 32 × RTX 4090" in takeaways(app)[0]
+    assert not bodies(app, "np-error")
+
+
+def test_a_size_alone_is_served_by_the_layers_that_stand_in() -> None:
+    app = panel("serve", model="Typed parameters", n="7B")
+    assert "of 7B parameters" in takeaways(app)[0]
+    assert any("Only a number of parameters is known" in stripped(body) for body in bodies(app, "np-note"))

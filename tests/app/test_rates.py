@@ -68,12 +68,6 @@ def roof_of(app: AppTest) -> Any:
     return next(chart for chart in charts if "ridge" in json.dumps(chart))
 
 
-def test_rates_of_another_accelerator_are_refused_on_the_page() -> None:
-    app = opened(PARALLEL, {**SMALL, **GIVEN, "gpu": "A100 SXM 80 GB"})
-    assert "are not used" in said_on(app)
-    assert answer(app) == answer(opened(PARALLEL, {**SMALL, "gpu": "A100 SXM 80 GB"}))
-
-
 @pytest.mark.parametrize(("gpu", "offered"), [("H100 SXM", True), ("A100 SXM 80 GB", False)])
 def test_the_gpu_of_this_machine_can_be_measured(gpu: str, offered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     cpu = Cpu("a processor", "", 2, None)

@@ -17,7 +17,7 @@ from core.exercises.sheet import EDITION, LENGTH, TOPICS, hand_in, read_handed_i
 from core.fields import Link
 from core.lecture.catalogue import CLAIMS
 from core.units import QuantityError, parse_quantity
-from core.views.exercises.text import handed_in, progress, received
+from core.views.exercises.text import received
 from tests.every import every
 
 ALL = tuple(TOPICS)
@@ -251,14 +251,6 @@ def test_topics_are_read() -> None:
 def test_too_few_options_are_refused() -> None:
     with pytest.raises(ValueError, match="only 2"):
         choose(random.Random(0), "?", ("1", "."), [("1", "."), ("2", ".")], shown=Link("floats"))
-
-
-def test_words() -> None:
-    one = sheet(1, ("floats",))
-    assert "1 of 2" in progress(one, {0: one.exercises[0].answer, 1: (one.exercises[1].answer + 1) % 4})
-    assert "0 of 10" in handed_in(one, [None] * LENGTH)
-    wrong = (one.exercises[0].answer + 1) % 4
-    assert one.exercises[0].why(wrong).endswith(one.exercises[0].why(None))
 
 
 def test_a_claim_needs_care_where_the_lecture_page_says_so() -> None:

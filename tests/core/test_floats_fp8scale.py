@@ -145,21 +145,6 @@ def test_shares_are_those_of_values_cast_by_torch() -> None:
     assert (run.saturated > 0).tolist() == over.tolist()
 
 
-def test_words_hold_the_numbers() -> None:
-    run = fit(Course(), Recipe(), FORMATS["fp8_e5m2"])
-    own = fit(Course(), Recipe("current"), FORMATS["fp8_e5m2"])
-    said = takeaway(run)
-    assert f"{np.count_nonzero(run.saturated)} of 600" in said
-    assert percent(float(run.zero.mean())) in said
-    assert percent(float(own.zero.mean())) in said
-    assert percent(own.plain) in takeaway(own)
-    assert "no step" in takeaway(own)
-    assert "16 steps before" in said
-    assert "2²" in takeaway(replace(run, recipe=Recipe(margin=2)))
-    assert "Transformer Engine" in scale_line(run)
-    assert "torchao" in scale_line(fit(Course(), Recipe("ao"), FORMATS["fp8_e5m2"]))
-
-
 @every("rule", RULES)
 @every("margin", [0, 3])
 def test_explanations_give_the_last_scale(rule: str, margin: int) -> None:
@@ -188,3 +173,18 @@ def test_the_picture_has_every_step(course: Course, rule: str) -> None:
 def test_what_is_known_before_a_step() -> None:
     assert amaxes([3.0, 1.0, 2.0, 1.0, 1.0], 2, "max").tolist() == [0, 3, 3, 2, 2]
     assert amaxes([3.0, 1.0, 2.0, 1.0, 1.0], 9, "most_recent").tolist() == [0, 3, 1, 2, 1]
+
+
+def test_words_hold_the_numbers() -> None:
+    run = fit(Course(), Recipe(), FORMATS["fp8_e5m2"])
+    own = fit(Course(), Recipe("current"), FORMATS["fp8_e5m2"])
+    said = takeaway(run)
+    assert f"{np.count_nonzero(run.saturated)} of 600" in said
+    assert percent(float(run.zero.mean())) in said
+    assert percent(float(own.zero.mean())) in said
+    assert percent(own.plain) in takeaway(own)
+    assert "no step" in takeaway(own)
+    assert "16 steps before" in said
+    assert "2²" in takeaway(replace(run, recipe=Recipe(margin=2)))
+    assert "Transformer Engine" in scale_line(run)
+    assert "torchao" in scale_line(fit(Course(), Recipe("ao"), FORMATS["fp8_e5m2"]))

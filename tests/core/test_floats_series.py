@@ -21,11 +21,8 @@ from core.floats.arithmetic.series import (
     in_blocks,
     in_pairs,
     kept,
-    number,
-    off,
     one_by_one,
     orders,
-    takeaway,
     terms,
 )
 from core.floats.codec import decode, decode_exact, encode, encode_exact
@@ -193,23 +190,3 @@ def test_series_are_read(text: str, first: list[float]) -> None:
 def test_what_is_no_series_says_so(text: str, said: str) -> None:
     with pytest.raises(QuantityError, match=said):
         terms(text, 3)
-
-
-def test_words() -> None:
-    bf16 = FORMATS["bf16"]
-    assert takeaway("1/k", 100_000, bf16, 128) == (
-        "100,000 terms, 1/k, make 12.09015: added one by one in bf16 **5.0625** (−58.1 %), in pairs **12.0625** "
-        "(−0.23 %)."
-    )
-    assert "k^2" in takeaway("k**2", 10, bf16, 4)
-    _, rows = orders("1/k", 100_000, FORMATS["fp64"], 128)
-    assert "10⁻" in off(rows[0])
-    assert [number(value) for value in (math.inf, -math.inf, math.nan, 1e20, 0.0)] == [
-        "infinity",
-        "−infinity",
-        "NaN",
-        "1 × 10²⁰",
-        "0",
-    ]
-    assert off(orders("1, -1", 10, bf16, 4)[1][0]) == "—"
-    assert off(orders("1", 16, bf16, 4)[1][0]) == "exact"

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from core.fields import Form
 from core.glossary import PATTERN, TERMS, Term, appearances, matching, meaning
 from tests.every import every
@@ -87,31 +85,6 @@ def test_the_guard_sees_a_second_definition() -> None:
 
 def test_the_guard_sees_an_abbreviation() -> None:
     assert undefined("MFU of XPU in fp7, under ZeRO-3") == {"XPU", "fp7"}
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("P10", "P90", "6ND", "dense peak", "bf16", "ULP", "subnormal", "MFU", "HFU", "ZeRO", "micro-batch"),
-        ("gradient accumulation", "tensor parallel", "pipeline parallel", "data parallel", "context parallel"),
-        ("expert parallel", "FSDP", "HSDP", "master weights", "ridge point", "storage offset", "stride", "goodput"),
-        ("MTBF", "PUE", "recomputation", "loss scaling", "optimizer state"),
-        ("einsum", "einops", "tensor core", "FMA", "momentum", "RMSProp", "underflow", "roofline", "mixed precision"),
-        (
-            "memory-bound",
-            "memmap",
-            "softmax",
-            "logits",
-            "2:4 sparsity",
-            "broadcasting",
-            "jaxtyping",
-            "arithmetic intensity",
-        ),
-    ],
-)
-def test_the_words_of_the_pages_are_defined(words: tuple[str, ...]) -> None:
-    names = {name for term in TERMS for name in term.names}
-    assert set(words) <= names
 
 
 def test_a_name_means_one_thing() -> None:

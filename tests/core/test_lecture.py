@@ -8,15 +8,12 @@ import re
 
 import pytest
 import torch
-from einops import rearrange
 
-from core.lecture.catalogue import CLAIMS, GROUPS, VERDICTS, Finding, findings, summary
+from core.lecture.catalogue import CLAIMS, GROUPS, VERDICTS, Finding, findings
 from core.lecture.claims import DOCUMENTS
 from core.lecture.memory import checkpoint, largest
 from core.lecture.numbers import _summed, _trained
-from core.models.linear import TwoLayers, count_with_torch
 from core.tensors.tracing.trace import trace
-from core.views.lecture import text
 from pages.common.registry import PAGES
 from tests.every import every
 
@@ -55,21 +52,6 @@ def test_no_exact_result_is_cut() -> None:
     (value, ulp) = findings()["F3"].explanations
     assert value.substituted.endswith("= 0.15625")
     assert r" \approx " in ulp.substituted
-
-
-@pytest.mark.parametrize(
-    ("ids", "sentence"),
-    [
-        (["F3"], "This claim **stands**."),
-        (["F9"], "This claim **needs care**."),
-        (["F3", "F4"], "Both claims **stand**."),
-        (["F9", "F10", "T2"], "All **3** claims **need care**."),
-        (["F3", "F9"], "Of **2** claims **1** stands and **1** needs care."),
-        (["F3", "F4", "F9", "T2"], "Of **4** claims **2** stand and **2** need care."),
-    ],
-)
-def test_the_sentence_counts_in_english(ids: list[str], sentence: str) -> None:
-    assert summary([CLAIMS[i] for i in ids]) == sentence
 
 
 def test_numbers_are_written_one_way() -> None:
@@ -140,29 +122,6 @@ def test_every_page_is_linked() -> None:
     assert {claim.group for claim in CLAIMS.values()} == set(GROUPS)
 
 
-def test_torch_confirms_the_tensor_claims() -> None:
-    x = torch.arange(6).view(2, 3)
-    assert not x.t().is_contiguous()
-    with pytest.raises(RuntimeError, match="not compatible"):
-        x.t().view(2, 3)
-    copied = x.t().contiguous().view(2, 3)
-    assert copied.stride() == (3, 1)
-    assert copied.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
-    shared = (x[0], x[:, 1], x.view(3, 2), x.transpose(1, 0))
-    assert {v.untyped_storage().data_ptr() for v in shared} == {x.untyped_storage().data_ptr()}
-    seen = x.transpose(1, 0)
-    x[0][0] = 100
-    assert seen[0, 0] == 100
-    y = torch.arange(24).view(4, 6)[:, ::2]
-    assert y.view(-1).stride() == (2,)
-    assert not y.is_contiguous()
-    z = torch.arange(120).view(2, 3, 20)
-    permuted = z.view(2, 3, 4, 5).permute(0, 2, 1, 3)
-    arranged = rearrange(z, "b s (h d) -> b h s d", h=4)
-    assert permuted.stride() == arranged.stride() == (60, 5, 20, 1)
-    assert permuted.data_ptr() == arranged.data_ptr()
-
-
 @pytest.mark.parametrize(("name", "dtype"), [("fp16", torch.float16), ("bf16", torch.bfloat16)])
 def test_torch_confirms_the_sums(name: str, dtype: torch.dtype) -> None:
     total = torch.zeros((), dtype=dtype)
@@ -184,21 +143,3 @@ def test_a_check_can_fail() -> None:
     assert not largest("bf16 throughout").confirms
     assert not checkpoint(69e9).confirms
     assert _summed("bf16", 0.01, 100) != _summed("bf16", 0.01, 1000)
-
-
-def test_two_layers_in_words() -> None:
-    plain, with_x = TwoLayers(1024, 256, 64), TwoLayers(1024, 256, 64, x_gradient=True)
-    for model in (plain, with_x):
-        assert text.two_layers(model).startswith(
-            "Each weight takes **2 FLOPs** for each row of x forward and **4** backward"
-        )
-    assert "73.3 % of 6ND" in text.two_layers(plain)
-    assert "nothing is left out" in text.two_layers(with_x)
-    assert [cell for cell, _ in text.per_weight(plain)[0][1:]] == ["2", "2", "skipped", "4"]
-    assert [of for _, of in text.per_weight(plain)[1][1:4]] == [
-        "h2 = h1 @ w2",
-        "w2.grad = h1ᵀ @ h2.grad",
-        "h1.grad = h2.grad @ w2ᵀ",
-    ]
-    assert "counts the same" in text.torch_says(plain, count_with_torch(plain))
-    assert "counts differently" in text.torch_says(with_x, count_with_torch(plain))

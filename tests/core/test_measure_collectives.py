@@ -211,16 +211,6 @@ def test_nothing_is_taken_from_small_messages_or_wrong_results(timings: tuple[di
     assert collectives_text.link_line(made(timings=timings)) == ""
 
 
-def test_the_answer_has_the_numbers() -> None:
-    sentence, more = collectives_text.answer(made(), link=450e9)
-    for part in ("8 ranks on one node", "all-reduce of 1 GiB", "376 GB/s", "83.5 %", "450 GB/s"):
-        assert part in sentence
-    for part in (H100, "NCCL 2.28.9", "2026-03-04"):
-        assert part in more
-    assert "%" not in collectives_text.answer(made())[0]
-    assert "16 ranks on 2 nodes" in collectives_text.answer(made(nodes=2))[0]
-
-
 def test_wrong_results_are_said() -> None:
     assert collectives_text.remarks(made()) == ()
     wrong = read_output(output("all-reduce", {LARGE: 5e3}, wrong=7), DAY)
@@ -265,3 +255,13 @@ def test_the_command_starts_as_many_ranks_as_asked() -> None:
     for nodes, gpus in ((0, 8), (1, 1), (2, 0), (65_536, 8)):
         with pytest.raises(ValueError, match="ranks"):
             command(nodes, gpus)
+
+
+def test_the_answer_has_the_numbers() -> None:
+    sentence, more = collectives_text.answer(made(), link=450e9)
+    for part in ("8 ranks on one node", "all-reduce of 1 GiB", "376 GB/s", "83.5 %", "450 GB/s"):
+        assert part in sentence
+    for part in (H100, "NCCL 2.28.9", "2026-03-04"):
+        assert part in more
+    assert "%" not in collectives_text.answer(made())[0]
+    assert "16 ranks on 2 nodes" in collectives_text.answer(made(nodes=2))[0]

@@ -9,21 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.benchmark.datasheet import best_by_others, datasheet_of, peak_of
-from core.benchmark.layer import default_layer
 from core.views.benchmark import charts, common, history, matmul, others, roofline, state
 from core.views.common.palette import LIGHT
 from tests.core.measured_cases import copy, item, on_gpu, point, record, refusal, square
 
 GPU = on_gpu()
-
-
-def test_the_answer_names_rate_size_share_and_how_far_dtypes_lie_apart() -> None:
-    sentence, detail = matmul.answer(GPU)
-    for said in ("NVIDIA H200", "670 TFLOP/s", "bf16", "n = 8,192", "68 %", "fp8", "1.9 times", "fp32", "13 times"):
-        assert said in sentence.replace("\u00a0", " "), said
-    assert "620 TFLOP/s" in detail.replace("\u00a0", " ")
-    assert "93 %" in detail.replace("\u00a0", " ")
-    assert "H200 SXM" in detail
 
 
 def test_runs_that_spread_too_widely_give_a_reason_and_no_headline() -> None:
@@ -94,20 +84,6 @@ def test_bars_say_why_there_is_none() -> None:
     assert [bar.note for bar in matmul.bars(half.model_copy(update={"stage": "cancelled"}))][1] == "not measured"
 
 
-def test_refusals_alike_are_said_once() -> None:
-    same = record("cuda", *(refusal("fp8", n, "RuntimeError: no kernel") for n in (256, 512, 1024)))
-    assert sum("no kernel" in remark for remark in matmul.remarks(same)) == 1
-    room = record("cuda", square("bf16", 512, 1e14), refusal("bf16", 16384, "no room", "skipped"))
-    (said,) = [remark for remark in matmul.remarks(room) if "no room" in remark]
-    assert "n = 16,384" in said
-
-
-def test_a_lowered_clock_is_said_with_its_share() -> None:
-    (said,) = [remark for remark in matmul.remarks(GPU) if "MHz" in remark]
-    assert "71 %" in said.replace("\u00a0", " ")
-    assert "690 W" in said
-
-
 def test_figures_hold_every_point() -> None:
     drawn = charts.rates(matmul.bars(GPU), LIGHT)
     assert len(drawn["data"][0]["x"]) == 3
@@ -168,25 +144,6 @@ def test_memory_says_the_largest_copy_and_the_fastest() -> None:
     assert not others.bandwidths(record("cpu", copy("1 MiB", 2**20, 8e10)), LIGHT)["layout"]["shapes"]
 
 
-@pytest.mark.parametrize(("timed", "less"), [((1, 512), False), ((1, 128), True)])
-def test_a_layers_step_says_of_how_many_tokens_it_is(timed: tuple[int, int], less: bool) -> None:
-    step = point(item("layer", "training step", "eager", (1, 512)), 2.0, flop=5e9).model_copy(update={"shape": timed})
-    found = record("cpu", step)
-    layer = default_layer("cpu").model_copy(update={"seq_len": 512, "micro_batch": 1})
-    said = others.says(
-        found.model_copy(update={"programme": found.programme.model_copy(update={"layer": layer})}), "layer"
-    )
-    assert f"1 × {timed[1]} tokens" in said
-    assert layer.model in said
-    assert ("1 × 512 asked" in said) == less
-    assert "1 × " in others.says(found, "layer"), "of a usual layer too"
-
-
-def test_a_measurement_that_takes_longer_than_expected_promises_no_end() -> None:
-    assert "about 2 s left" in state.progress_line(None, "", 1, 4, 1.2)
-    assert "s left" not in state.progress_line(None, "", 5, 4, 0.0)
-
-
 def test_rows_leave_out_columns_in_which_nothing_stands() -> None:
     points = common.of_kind(GPU, "memory")
     assert "Rate" not in others.headings(points)
@@ -219,8 +176,24 @@ def test_an_end_before_the_end_says_what_is_kept_and_what_is_not(stage: str, wor
     assert state.ended(GPU, items) == ("", "")
 
 
-def test_explanations_open_every_number_of_the_answer() -> None:
-    said = " ".join(one.title + one.title for one in matmul.explanations(GPU))
-    for dtype in ("bf16", "fp8", "fp32"):
-        assert dtype in said
-    assert len(others.explanations(common.of_kind(GPU, "memory"))) == 2
+def test_the_answer_names_rate_size_share_and_how_far_dtypes_lie_apart() -> None:
+    sentence, detail = matmul.answer(GPU)
+    for said in ("NVIDIA H200", "670 TFLOP/s", "bf16", "n = 8,192", "68 %", "fp8", "1.9 times", "fp32", "13 times"):
+        assert said in sentence.replace("\u00a0", " "), said
+    assert "620 TFLOP/s" in detail.replace("\u00a0", " ")
+    assert "93 %" in detail.replace("\u00a0", " ")
+    assert "H200 SXM" in detail
+
+
+def test_refusals_alike_are_said_once() -> None:
+    same = record("cuda", *(refusal("fp8", n, "RuntimeError: no kernel") for n in (256, 512, 1024)))
+    assert sum("no kernel" in remark for remark in matmul.remarks(same)) == 1
+    room = record("cuda", square("bf16", 512, 1e14), refusal("bf16", 16384, "no room", "skipped"))
+    (said,) = [remark for remark in matmul.remarks(room) if "no room" in remark]
+    assert "n = 16,384" in said
+
+
+def test_a_lowered_clock_is_said_with_its_share() -> None:
+    (said,) = [remark for remark in matmul.remarks(GPU) if "MHz" in remark]
+    assert "71 %" in said.replace("\u00a0", " ")
+    assert "690 W" in said

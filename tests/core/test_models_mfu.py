@@ -15,7 +15,6 @@ from core.models.parameters import parameters
 from core.models.spec import Experts, TransformerSpec
 from core.rows import read_rows
 from core.runs.conventions import utilisation_of_rate
-from tests.core.palm import PALM
 from tests.every import every
 
 Row = Mapping[str, str]
@@ -133,14 +132,6 @@ def test_what_other_readings_would_miss(name: str) -> None:
     for row, spec in [(r, s) for r, s in COMPARED if name in r["model"]]:
         wrong = replace(spec, window=None) if spec.window else replace(spec, mtp_modules=1)
         assert bridge_error(row, wrong, "causal") > 0.04
-
-
-@pytest.mark.parametrize(("way", "printed"), [("rule", 0.457), ("palm", 0.462), ("full", 0.462)])
-def test_palm(way: str, printed: float) -> None:
-    """238.3 thousand tokens per second on 6,144 chips of 275 TFLOP/s: without and with attention."""
-    assert parameters(PALM).total == pytest.approx(540.35e9, rel=1e-4)
-    found = utilisation_of_rate(238.3e3, per_token(PALM, 2048, way), 6144, 275e12)
-    assert round(found, 3) == printed
 
 
 @pytest.mark.parametrize("row", KORTHIKANTI, ids=lambda r: r["model"])

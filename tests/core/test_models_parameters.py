@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from core.models.catalog import CATALOG, CatalogModel, catalog, model_named, nearest_dense
 from core.models.mixer import Mixer
@@ -97,42 +95,6 @@ def test_every_component_explains_itself(model: CatalogModel) -> None:
         explained = part.explain()
         assert explained.title == part.name
         assert explained.value == part.total
-
-
-@given(
-    heads=st.integers(1, 6),
-    groups=st.integers(1, 4),
-    layers=st.integers(1, 5),
-    ffn=st.integers(1, 64),
-    biases=st.booleans(),
-)
-def test_count_equals_adding_up_the_shapes(heads: int, groups: int, layers: int, ffn: int, biases: bool) -> None:
-    """The same model, tensor by tensor: each projection's rows × columns and its bias, layer by layer."""
-    spec = replace(
-        TINY,
-        layers=layers,
-        heads=heads * groups,
-        kv_heads=heads,
-        ffn=ffn,
-        attention_bias=biases,
-        output_bias=biases,
-        ffn_bias=biases,
-        norm_vectors=2,
-    )
-    shapes = [(spec.vocab, spec.hidden), (spec.vocab, spec.hidden), (2, spec.hidden)]
-    for _ in range(layers):
-        for out, into in (
-            (spec.heads * spec.head_dim, spec.hidden),
-            (spec.kv_heads * spec.head_dim, spec.hidden),
-            (spec.kv_heads * spec.head_dim, spec.hidden),
-            (spec.hidden, spec.heads * spec.head_dim),
-            (ffn, spec.hidden),
-            (ffn, spec.hidden),
-            (spec.hidden, ffn),
-        ):
-            shapes += [(out, into), (out, int(biases))]
-        shapes += [(2, spec.hidden)] * 2
-    assert parameters(spec).total == sum(rows * columns for rows, columns in shapes)
 
 
 def test_one_expert_is_a_dense_model_with_a_router() -> None:

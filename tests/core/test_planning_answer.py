@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +11,10 @@ import pytest
 from core.budget.errors import BudgetError
 from core.budget.interval import Interval
 from core.hardware.accelerators import accelerators
-from core.planning.evaluation import Estimate, answer
+from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_from
 from core.planning.nearest_runs import at_mfu, similar_runs
-from core.planning.plan import FINDS, OWN, TYPED, Limits, Plan
+from core.planning.plan import FINDS, OWN, TYPED, Limits
 from core.planning.presets import LECTURE, PRESETS
 from core.runs.energy import footprint
 from core.runs.goodput import Failures, Reliability, mfu_of_all_hours, mfu_of_steps
@@ -34,23 +34,6 @@ def test_laws_hold_for_random_plans(law: str) -> None:
     content = plans.over_random_plans(law, PLANS // len(plans.LAWS), seed=7)
     assert content.broken == []
     assert content.tried > 0.4 * content.drawn, "hardly any plan had an answer"
-
-
-@pytest.mark.parametrize("law", plans.LAWS)
-def test_every_law_can_fail(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer that leaps upwards with every call breaks each of them."""
-    calls = iter(range(1, 10**6))
-
-    def leaping(plan: Plan) -> object:
-        result, by = answer(plan), 1.3 ** (next(calls) % 7)
-        ends = [
-            replace(estimate, **{f.name: getattr(estimate, f.name) * by for f in fields(Estimate)})
-            for estimate in (result.high, result.middle, result.low)
-        ]
-        return replace(result, low=ends[0], middle=ends[1], high=ends[2])
-
-    monkeypatch.setattr(plans, "answer", leaping)
-    assert plans.over_random_plans(law, 30, seed=7).broken
 
 
 # ------------------------------------------------------------------------------------------ the answer by hand
@@ -99,12 +82,6 @@ def test_checkpoints_that_are_never_written_are_explained_too(writes: str) -> No
     assert all(map(math.isfinite, values.values()))
     assert values["daly_interval"] == a.interruptions.daly
     assert values["goodput_with_failures"] == a.middle.goodput
-
-
-@pytest.mark.parametrize("writes", ["1", "20", "1 kB/s"])
-def test_checkpoints_that_are_never_written_leave_no_progress(writes: str) -> None:
-    with pytest.raises(BudgetError, match="No progress"):
-        answer(plan_from({"model": "Llama 3.1 405B", "each": writes}))
 
 
 def test_columns_are_scenarios_that_hold_together() -> None:

@@ -16,7 +16,7 @@ from core.dates import parse_day
 from core.formula import derivation
 from core.limits import limit
 from core.models.configs.custom import NAME, read_model
-from core.planning.calendar.dates import Closed, between, lasting, moment, parse_closed, pauses_from, quarter, when
+from core.planning.calendar.dates import Closed, between, moment, parse_closed, pauses_from, quarter, when
 from core.planning.calendar.form import CALENDAR_FIELDS, RUN_FIELDS, calendar_request, described, texts_of
 from core.planning.calendar.presets import PRESETS
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
@@ -348,20 +348,6 @@ def test_llama_pauses_for_its_two_closed_days() -> None:
     assert [run.middle.paused for run in s.runs] == pytest.approx([2, 0])
 
 
-@pytest.mark.parametrize("tokens", ["1M", "2T", "200T"])
-def test_axes_of_hours_days_and_years_have_a_few_ticks(tokens: str) -> None:
-    drawn = calendar(replaced({**ONE, "tokens": tokens, "start": "2027-11-30"}).schedule(), LIGHT)["layout"]["xaxis"]
-    assert 1 <= len(drawn["tickvals"]) <= 12
-    assert len(set(drawn["ticktext"])) == len(drawn["ticktext"])
-    assert all(0 <= at <= drawn["range"][1] for at in drawn["tickvals"])
-
-
-def test_the_day_of_an_end_stands_where_that_day_is() -> None:
-    s = replaced(ONE).schedule()
-    anies = [item for item in calendar(s, LIGHT)["layout"]["annotations"] if item.get("y") == "run 1"]
-    assert [s.day(item["x"]) for item in anies] == [s.day(s.runs[0].middle.end)]
-
-
 def test_the_calendar_file_says_every_day_and_keeps_to_its_lines() -> None:
     name = "A; b, c\\d é" * 3
     request = replaced({**ONE, "due": "2027-12-24", "closed": "2027-07-05 to 2027-07-09", "r1n": name})
@@ -393,19 +379,6 @@ def test_the_calendar_file_says_when_each_run_ends(name: str) -> None:
         first, last = s.day(run.low.end), s.day(run.high.end)
         assert f"Ends {when(first, last)}." in by_name[run.run.name]
         assert (" and " in when(first, last)) == (first < last)
-
-
-@pytest.mark.parametrize("tokens", ["1M", "100M", "2B", "20B", "1T"])
-def test_one_day_is_named_once(tokens: str) -> None:
-    """Of a run that begins and ends, or may end, on one day: in the file, the sentence, the table and the picture."""
-    s = replaced({**ONE, "tokens": tokens}).schedule()
-    remarks = "\n".join(" ".join(cells) for cells in calendar_text.remarks(s))
-    file = as_ics(s).replace("\r\n ", "")
-    for text in (file, calendar_text.ranged(s), remarks, calendar_text.picture(s)):
-        ranges = re.findall(r"(\d+ \w{3})(?: \d{4})? (?:to|and|–) (\d+ \w{3})", text)
-        assert all(first != last for first, last in ranges), text
-    (run,) = s.runs
-    assert f"Run 1 {lasting(s.day(run.middle.begin), s.day(run.middle.end))}, " in calendar_text.picture(s)
 
 
 @pytest.mark.parametrize("name", PRESETS)

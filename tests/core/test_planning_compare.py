@@ -137,13 +137,6 @@ def test_what_a_search_likes_best_is_no_input() -> None:
     assert [row.field.id for row in differing_fields([plan.reading for plan in plans])] == ["ktp"]
 
 
-def test_accelerators_that_stay_idle_are_said_beside_the_layout() -> None:
-    odd, even = (compare_plan(entry_of("", {"n": "32B", "tokens": "4T", "count": count})) for count in ("257", "256"))
-    (cells,) = (cells for (heading, _), cells in comparison_text.result_rows([odd, even], 1) if heading == "Layout")
-    assert re.search(r" · \d+ of 257 idle$", cells[0][0])
-    assert "idle" not in cells[1][0]
-
-
 def test_degrees_of_a_layout_that_no_plan_has_are_no_rows() -> None:
     """A layout of one's own beside the fastest: what it is, and none of the twenty fields that do nothing."""
     plans = [of({}).reading, of({"lay": "own", "tp": "8"}).reading]
@@ -286,24 +279,6 @@ def test_what_plans_are_apart_by_is_what_a_reader_finds_who_subtracts(a: float, 
     assert comparison_text.shown("days", apart_as_shown(235.7, 110.49)) == "126 days"
 
 
-def test_a_plan_that_leads_and_does_not_fit_says_so() -> None:
-    small, large = of({"n": "70B", "count": "8"}, "small"), of({"n": "70B", "count": "1,024", "tp": "8"}, "large")
-    says(comparison_text.sentence([small, large], 0), "large is soonest", "small")
-    says(
-        comparison_text.sentence([of({"n": "70B", "count": "16"}, "two nodes"), small], 1),
-        "two nodes (it does not fit)",
-    )
-
-
-def test_plans_alike_and_alone_have_a_sentence_of_their_own() -> None:
-    plan, same = of({}, "one"), of({}, "same")
-    says(comparison_text.sentence([plan, same], 0), "oth take the same", "; both cost the same")
-    says(comparison_text.sentence([plan], 0), "one takes", comparison_text.shown("days", plan.entry.answer.middle.days))
-    none = of({"find": "tokens", "gpu": UNPRICED, "within": "$5M"}, "none")
-    says(comparison_text.sentence([none, none], 0), "None")
-    says(comparison_text.sentence([none, plan], 0), "Only one of 2", "one takes")
-
-
 # ------------------------------------------------------------------------------------------ days against dollars
 
 POINT = st.tuples(VALUES, VALUES)
@@ -314,14 +289,6 @@ def test_the_front_is_that_of_brute_force(points: list[tuple[float, float]]) -> 
     for (a, b), on in zip(points, front(points), strict=True):
         beaten = [(c, d) for c, d in points if (c <= a and d < b) or (c < a and d <= b)]
         assert on == (math.isfinite(a) and math.isfinite(b) and not beaten)
-
-
-def test_who_cannot_be_placed_is_named() -> None:
-    plans = [of({}, "priced"), of({"gpu": UNPRICED}, "unpriced")]
-    text = comparison_text.frontier(plans)
-    says(text, "priced is", "unpriced cannot be placed")
-    (_, points) = days_against_dollars(plans, 0, LIGHT)["data"]
-    assert len(points["x"]) == 1
 
 
 def test_bars_are_the_answers_with_their_ranges() -> None:
@@ -432,3 +399,36 @@ def test_the_soonest_is_said_with_its_probability_and_what_no_run_proved() -> No
     assert math.isnan(sooner_probability(near[0], of({"mfu": "40%"}, "typed")))
     apart = [of({"count": count}, count) for count in ("512", "2,048")]
     assert "likely" not in comparison_text.sentence(apart, 0)
+
+
+def test_accelerators_that_stay_idle_are_said_beside_the_layout() -> None:
+    odd, even = (compare_plan(entry_of("", {"n": "32B", "tokens": "4T", "count": count})) for count in ("257", "256"))
+    (cells,) = (cells for (heading, _), cells in comparison_text.result_rows([odd, even], 1) if heading == "Layout")
+    assert re.search(r" · \d+ of 257 idle$", cells[0][0])
+    assert "idle" not in cells[1][0]
+
+
+def test_a_plan_that_leads_and_does_not_fit_says_so() -> None:
+    small, large = of({"n": "70B", "count": "8"}, "small"), of({"n": "70B", "count": "1,024", "tp": "8"}, "large")
+    says(comparison_text.sentence([small, large], 0), "large is soonest", "small")
+    says(
+        comparison_text.sentence([of({"n": "70B", "count": "16"}, "two nodes"), small], 1),
+        "two nodes (it does not fit)",
+    )
+
+
+def test_plans_alike_and_alone_have_a_sentence_of_their_own() -> None:
+    plan, same = of({}, "one"), of({}, "same")
+    says(comparison_text.sentence([plan, same], 0), "oth take the same", "; both cost the same")
+    says(comparison_text.sentence([plan], 0), "one takes", comparison_text.shown("days", plan.entry.answer.middle.days))
+    none = of({"find": "tokens", "gpu": UNPRICED, "within": "$5M"}, "none")
+    says(comparison_text.sentence([none, none], 0), "None")
+    says(comparison_text.sentence([none, plan], 0), "Only one of 2", "one takes")
+
+
+def test_who_cannot_be_placed_is_named() -> None:
+    plans = [of({}, "priced"), of({"gpu": UNPRICED}, "unpriced")]
+    text = comparison_text.frontier(plans)
+    says(text, "priced is", "unpriced cannot be placed")
+    (_, points) = days_against_dollars(plans, 0, LIGHT)["data"]
+    assert len(points["x"]) == 1

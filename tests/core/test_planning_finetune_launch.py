@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
-import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
@@ -21,7 +20,6 @@ from core.training.tensors import tensors_of
 from core.training.trained import FROZEN, Trained, module_of
 from core.views.serving.text_launch import takeaway
 from tests.core import finetune_reference as reference
-from tests.core.finetune_reference import RefusedError
 from tests.core.models_oracle import DENSE, MIXTURES, config_of
 from tests.every import every
 
@@ -58,23 +56,6 @@ CASES = [
     for stored in ("bf16", "fp32")
 ][::11]
 """One in eleven of all combinations; eleven divides none of their numbers, so that each value meets each."""
-
-
-def test_the_plans_meet_every_value() -> None:
-    for name in (
-        "frozen",
-        "data",
-        "zero",
-        "optimizer",
-        "paged",
-        "packed",
-        "recompute",
-        "activations",
-        "stored",
-        "trained",
-    ):
-        of_all = {getattr(plan, name) for plan in CASES}
-        assert len(of_all) == {"frozen": len(FROZEN), "zero": 4, "optimizer": 3}.get(name, 2), name
 
 
 def made(plan: FineTuning) -> dict[str, FineTuningLaunch]:
@@ -313,26 +294,6 @@ def test_every_model_that_torchtune_builds_is_launched(model: str) -> None:
         else:
             assert "No line" in notes(line)
     assert lines
-
-
-@pytest.mark.parametrize(
-    ("text", "read"),
-    [
-        ("tune run full_finetune_single_device --config llama3_1/9B_full batch_size=1", reference.torchtune),
-        ("tune run --nproc_per_node 2 full_finetune_single_device --config llama3_1/8B_full", reference.torchtune),
-        ("model_name_or_path: a\nloss_type: nll\nlora_rank: 8", reference.trl),
-        ("model_name_or_path: a\nloss_type: nll\noptim: paged_sgd", reference.trl),
-        ("base_model: a\nload_in_4bit: true\ngradient_checkpointing: true", reference.axolotl),
-        ("model_name_or_path: a\nfinetuning_type: full\nquantization_bit: 4", reference.llama_factory),
-        ("model_name_or_path: a\nfinetuning_type: lora\nlora_alpha: 8.5", reference.llama_factory),
-        ("model_name_or_path: a\nfinetuning_type: lora\nlora_r: 8", reference.llama_factory),
-        ("base_model: a\nlora_rank: 8\ngradient_checkpointing: true", reference.axolotl),
-        ("model = FastLanguageModel.get_peft_model(model, rank=8)", reference.unsloth),
-    ],
-)
-def test_the_reference_refuses_what_the_programs_do(text: str, read: object) -> None:
-    with pytest.raises((RefusedError, ValueError)):
-        read(text)  # type: ignore[operator]
 
 
 # ------------------------------------------------------------------------------------------ of a plan

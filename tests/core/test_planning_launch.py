@@ -258,36 +258,6 @@ def test_a_refusal_is_said(layout: Layout, system: str, text: str) -> None:
         (reference.megatron if system == "Megatron-LM" else reference.torchtitan)(line.text)
 
 
-@pytest.mark.parametrize(
-    ("text", "system"),
-    [
-        ("--bf16 \\\n--tensor-parallel-size 8", reference.megatron),
-        ("--data-parallel-sharding-strategy zero3", reference.megatron),
-        ("--micro-batch-size two", reference.megatron),
-        ("--bf16 --optimizer-cpu-offload", reference.megatron),
-        ("--use-megatron-fsdp", reference.megatron),
-        ("training=TrainingConfig(seq_len=1)", reference.torchtitan),
-        ('training=TrainingConfig(dtype="float16")', reference.torchtitan),
-        ("training=TrainConfig()", reference.torchtitan),
-    ],
-)
-def test_the_reference_refuses_what_the_systems_do(text: str, system: Callable[[str], object]) -> None:
-    with pytest.raises(RefusedError):
-        system(text)
-
-
-def test_deepspeed_refuses_what_it_does_not_know() -> None:
-    good = json.loads(made(Layout(data=8, zero=1))["DeepSpeed"].text)
-    wrong = [
-        {**good, "bfloat16_": {"enabled": True}},
-        {**good, "zero_optimization": {"stage": 1, "overlap": True}},
-        {**good, "data_types": {"grad_accum_dtype": "brain"}},
-        {**good, "train_batch_size": 7},
-    ]
-    rows = reference.deepspeed([(json.dumps(item), 8) for item in (good, *wrong)])
-    assert ["refused" in row for row in rows] == [False, True, True, True, True]
-
-
 def test_launch_lines_say_the_whole_layout() -> None:
     megatron, titan, deep = made(FULL).values()
     flags = dict(part.lstrip("-").partition(" ")[::2] for part in megatron.text.split(" \\\n"))
@@ -321,9 +291,6 @@ def test_launch_lines_say_the_whole_layout() -> None:
 def test_what_a_system_cannot_do_is_said(layout: Layout, system: str, text: str) -> None:
     line = made(layout)[system]
     assert any(text in note for note in line.notes), line.notes
-
-
-_LEAN = Module.NORMS | Module.ACTIVATION
 
 
 @pytest.mark.parametrize(

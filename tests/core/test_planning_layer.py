@@ -97,24 +97,6 @@ def test_kinds_of_layers(name: str, kinds: list[tuple[int, int]]) -> None:
         assert bool(windows(result)) + bool(mixtures(result)) == (len(result) > 1)
 
 
-def test_kinds_in_words() -> None:
-    gemma, mistral, deepseek = (
-        model_named(name).spec for name in ("Gemma 3 12B text decoder", "Mistral 7B v0.1", "DeepSeek-V3")
-    )
-
-    def names(spec: TransformerSpec, seq_len: int) -> list[str]:
-        kinds = kinds_of(spec, seq_len)
-        return [kind_name(kind, kinds) for kind in kinds]
-
-    assert names(gemma, 8192) == ["window of 1,024, 40 of 48 layers", "full attention, 8 of 48 layers"]
-    assert windows(kinds_of(gemma, 8192)) == "40 of 48 layers see a window of 1,024"
-    assert names(gemma, 1024) == [""]
-    assert names(mistral, 8192) == ["window of 4,096, all 32 layers"]
-    assert names(deepseek, 8192) == ["experts, 58 of 61 layers", "dense, 3 of 61 layers"]
-    assert mixtures(kinds_of(deepseek, 8192)) == "58 of 61 layers have experts"
-    assert names(WIDE_SHARED, 8192)[0] == "window of 512, 3 of 4; experts, 3 of 4 layers"
-
-
 def test_a_window_moves_what_it_looks_at() -> None:
     """gpt-oss, scores of 128 keys: queries and keys read, 128 scores for each token and head written."""
     spec = model_named("gpt-oss 20B").spec
@@ -195,17 +177,6 @@ def test_fusing_attention_saves_its_traffic() -> None:
     assert "**7.78 ms** fused and **57.4 ms** unfused" in words_layer.fused(fused, apart)
 
 
-def test_latent_attention_is_counted_whole() -> None:
-    spec = model_named("DeepSeek-V3").spec
-    operations = named(layer_roofline(spec, H100, seq_len=4096, tokens=4096, fused_attention=False))
-    attention = sum(
-        float(operations[key].flop) for key in ("q_down", "q_up", "kv_down", "kv_up", "scores", "values", "output")
-    )
-    counted = flops_per_token(spec, 4096, "full")
-    inside = sum(part.flop for part in counted.parts if part.group == "attention")
-    assert attention / 4096 * spec.layers == pytest.approx(inside, rel=1e-12)
-
-
 @pytest.mark.parametrize(("name", "seq_len"), [("GPT-3 175B", 2048), ("GPT-2 124M", 1024)])
 def test_over_95_percent_of_the_flops_are_matmuls(name: str, seq_len: int) -> None:
     operations = layer_roofline(
@@ -261,13 +232,6 @@ def test_arrays_agree_with_numbers(*, fused: bool) -> None:
         for operation, many in zip(layer_roofline(WIDE_SHARED, H100, tokens=tokens, **same), many_tokens, strict=True):
             assert np.broadcast_to(many.flop, sweep.shape)[i] == pytest.approx(operation.flop)
             assert np.broadcast_to(many.placed.seconds, sweep.shape)[i] == pytest.approx(operation.placed.seconds)
-
-
-def test_the_update_moves_28_bytes_per_parameter() -> None:
-    spec = model_named("GPT-2 124M").spec
-    update = named(layer_roofline(spec, H100, seq_len=1024, tokens=1024), "update")["update"]
-    own = 12 * 768**2 + 13 * 768
-    assert update.placed.work.bytes == pytest.approx(28 * (own + 2 * 768 / 12))
 
 
 def test_rooflines_that_cannot_be() -> None:

@@ -180,23 +180,6 @@ def test_a_plan_without_typed_limits_says_nothing_of_them() -> None:
     assert old.middle == answer(plan_from({"free": "50%", "until": "3 days"})).middle
 
 
-def test_limits_are_said_with_signs_and_words_and_what_it_would_take() -> None:
-    says(
-        text_limits.sentence(answer(plan_from(MEETING))),
-        "✗ Misses 3 of 4 limits",
-        "120 days ✗",
-        "days over",
-        "2 MW ✗ 154 kW over",
-        "memory ✓",
-        "GiB of it (8 %) to stay free",
-        "2 MW is enough for 1,424 H200 SXM",
-    )
-    says(text_limits.sentence(answer(plan_from({"until": "2 years", "sure": "P90"}))), "✓ Meets all 2 limits", "P90")
-    says(text_limits.sentence(answer(plan_from({"until": "1 h"}))), "No number of H100 SXM keeps 1 h")
-    says(text_limits.sentence(answer(plan_from({"gpu": "TPU v6e", "mw": "1 MW", "count": "9,999"}))), "unknown")
-    assert {text_limits.likely(p) for p in (0.0, 1.0)} == {"hardly likely", "nearly certain"}
-
-
 @every(
     ("field", "text", "rule"),
     [
@@ -225,28 +208,6 @@ def test_training_memory_says_when_too_little_stays_free() -> None:
         assert h.fits == "fits"
         assert h.too_little_free != enough
         assert ("that you keep free" in text_memory.sentence(h)) != enough
-
-
-def test_a_comparison_leads_with_the_plans_that_meet_all_limits() -> None:
-    limits = {"until": "200 days", "mw": "2 MW", "price": "1"}
-    small, large, none = (
-        compare_plan(entry_of(name, {**texts, **more}))
-        for name, texts, more in (
-            ("small", {"count": "1,024"}, limits),
-            ("large", {"count": "1,408"}, limits),
-            ("none", {"count": "512"}, {}),
-        )
-    )
-    says(comparison_text.sentence([small, large, none], 0), "Meets all limits: one of two, large (deadline", "likely)")
-    says(comparison_text.sentence([small, none], 0), "Its limits are not all met: small", "misses 200 days by")
-    tight = compare_plan(entry_of("tight", {**limits, "mw": "1 kW"}))
-    says(comparison_text.sentence([small, tight], 0), "None of two meets all limits: small")
-    assert "limit" not in comparison_text.sentence([none, none], 0)
-    rows = {head[0]: cells for head, cells in comparison_text.result_rows([small, large, none], 0)}
-    assert rows["Limit: deadline"][2] == ("–", "")
-    says(rows["Limit: deadline"][0][0], "✗ missed by")
-    says(rows["Limit: power"][1][0], "✓ kept with")
-    assert {"Limit: money"}.isdisjoint(rows)
 
 
 def swept(**texts: str) -> Sweep:
@@ -318,3 +279,42 @@ def test_a_deadline_and_a_cap_change_no_answer() -> None:
     plain = plan_from({})
     limited = replace(plain, keeps=plan_from({**MEETING, "sure": "P90"}).keeps)
     assert answer(limited).middle == answer(plain).middle
+
+
+def test_a_comparison_leads_with_the_plans_that_meet_all_limits() -> None:
+    limits = {"until": "200 days", "mw": "2 MW", "price": "1"}
+    small, large, none = (
+        compare_plan(entry_of(name, {**texts, **more}))
+        for name, texts, more in (
+            ("small", {"count": "1,024"}, limits),
+            ("large", {"count": "1,408"}, limits),
+            ("none", {"count": "512"}, {}),
+        )
+    )
+    says(comparison_text.sentence([small, large, none], 0), "Meets all limits: one of two, large (deadline", "likely)")
+    says(comparison_text.sentence([small, none], 0), "Its limits are not all met: small", "misses 200 days by")
+    tight = compare_plan(entry_of("tight", {**limits, "mw": "1 kW"}))
+    says(comparison_text.sentence([small, tight], 0), "None of two meets all limits: small")
+    assert "limit" not in comparison_text.sentence([none, none], 0)
+    rows = {head[0]: cells for head, cells in comparison_text.result_rows([small, large, none], 0)}
+    assert rows["Limit: deadline"][2] == ("–", "")
+    says(rows["Limit: deadline"][0][0], "✗ missed by")
+    says(rows["Limit: power"][1][0], "✓ kept with")
+    assert {"Limit: money"}.isdisjoint(rows)
+
+
+def test_limits_are_said_with_signs_and_words_and_what_it_would_take() -> None:
+    says(
+        text_limits.sentence(answer(plan_from(MEETING))),
+        "✗ Misses 3 of 4 limits",
+        "120 days ✗",
+        "days over",
+        "2 MW ✗ 154 kW over",
+        "memory ✓",
+        "GiB of it (8 %) to stay free",
+        "2 MW is enough for 1,424 H200 SXM",
+    )
+    says(text_limits.sentence(answer(plan_from({"until": "2 years", "sure": "P90"}))), "✓ Meets all 2 limits", "P90")
+    says(text_limits.sentence(answer(plan_from({"until": "1 h"}))), "No number of H100 SXM keeps 1 h")
+    says(text_limits.sentence(answer(plan_from({"gpu": "TPU v6e", "mw": "1 MW", "count": "9,999"}))), "unknown")
+    assert {text_limits.likely(p) for p in (0.0, 1.0)} == {"hardly likely", "nearly certain"}

@@ -135,11 +135,13 @@ def test_measured_rates_change_no_answer_where_the_mfu_is_typed() -> None:
     assert message >= 5
 
 
-def test_no_run_is_faster_than_its_steps() -> None:
+@pytest.mark.sweep(2)
+@pytest.mark.parametrize("seed", range(5))
+def test_no_run_is_faster_than_its_steps(seed: int) -> None:
     """In time and MFU, at each end of the range: published runs or a typed MFU, however high, and long sequences."""
-    draw = random.Random(5)
+    draw = random.Random(5 + seed)
     met = {"published": 0, "slower": 0, "faster": 0}
-    for _ in range(2 * COUNT):
+    for _ in range(2 * COUNT // 5):
         texts = texts_of(draw) | {
             "lay": draw.choice(["fastest", "own"]),
             "mfu": draw.choice(["published", "9%", "70%"]),
@@ -156,7 +158,7 @@ def test_no_run_is_faster_than_its_steps() -> None:
         kind = "published" if a.published else "faster" if a.middle.steps > a.layout_mfu * 1.001 else "slower"
         met[kind] += 1
         assert text.steps_and_whole(a).startswith(text.whole_run(a))
-    assert min(met.values()) >= 20, met
+    assert min(met.values()) >= 4, met
 
 
 @pytest.mark.parametrize("pace", ["all hours", "steady steps"])

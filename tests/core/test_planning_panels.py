@@ -31,7 +31,6 @@ from core.views.common.palette import LIGHT
 from core.views.compute_optimal import text as words_split
 from core.views.compute_optimal.charts import loss_curves
 from core.views.flops import text as words_count
-from core.views.flops.charts import flops_treemap, sequence_sweep
 from core.views.plan.charts import answer_strip
 from core.views.roofline import text as words_layer
 from core.views.runs import text as words_runs
@@ -69,7 +68,6 @@ def test_growth_is_level_in_weights_and_linear_in_attention() -> None:
 def test_windows_everywhere_never_let_attention_overtake() -> None:
     narrow = replace(GPT3.spec, window=SlidingWindow(1024))
     assert math.isinf(growth(narrow, 2048, "full").crossing)
-    assert "never overtake" in words_count.growing(growth(narrow, 2048, "full"))
 
 
 # ------------------------------------------------------------------------------------------ pictures
@@ -102,16 +100,6 @@ def test_evidence_scatter_shows_all_and_yours(measure: str) -> None:
     figure = evidence_scatter([*points, Point("yours", 7e10, 0.4, "", here=True)], measure, LIGHT)  # type: ignore[arg-type]
     assert sum(len(trace["x"]) for trace in figure["data"]) == len(points) + 1
     assert all("<br>" in text for text in figure["data"][0]["hovertext"])
-    go.Figure(figure)
-
-
-@pytest.mark.parametrize("attention", ["causal", "full"])
-@pytest.mark.parametrize("name", ["GPT-2 124M", "DeepSeek-V3", "Gemma 3 1B"])
-def test_pictures_of_counts_are_plotly_figures(name: str, attention: str) -> None:
-    spec = model_named(name).spec
-    go.Figure(flops_treemap(flops_per_token(spec, 4096, attention), LIGHT))  # type: ignore[arg-type]
-    figure = sequence_sweep(growth(spec, 4096, attention), LIGHT)  # type: ignore[arg-type]
-    assert any("yours" in note["text"] for note in figure["layout"]["annotations"])
     go.Figure(figure)
 
 
@@ -208,18 +196,6 @@ def test_loss_curves_have_their_bottom_at_the_best_split() -> None:
 
 
 # ------------------------------------------------------------------------------------------ words
-
-
-def test_claims_c15_and_c16_in_words() -> None:
-    operations = layer_roofline(GPT3.spec, H100, seq_len=2048, tokens=2048.0, fused_attention=False)
-    text = words_layer.layered(operations, H100.name, 2048)
-    assert "matrix products are **99.97 %** of a layer’s FLOPs" in text
-    rows = {row[0]: row for row in words_layer.operations(operations)}
-    assert rows["Feed-forward, in"][4] == "compute"
-    for name in ("Norms", "Softmax", "Cross-entropy"):
-        assert rows[name][4] == "**memory**"
-    alone = words_layer.layered(layer_roofline(GPT3.spec, H100, seq_len=2048, tokens=1.0), H100.name, 1)
-    assert "wait for memory here:** q k v" in alone
 
 
 @pytest.mark.parametrize(("name", "seq_len"), [("Llama 3 70B", 8192), ("DeepSeek-V3", 4096), ("GPT-3 175B", 2048)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
@@ -314,13 +313,6 @@ def test_the_bill_is_the_sum_of_its_pools_and_says_what_is_missing() -> None:
     assert "capital" in cost_text.unknown(unknown)
 
 
-def test_hours_of_a_rented_pool_that_nothing_takes_are_held_by_nobody() -> None:
-    texts = {"r1p": "burst", "pools": "burst: 64 H200 rented $2.60/h\nother: 512 B200 rented $4/h"}
-    s = calendar_request(read({**texts, "count": "64"})).schedule()
-    says(cost_text.fleet_text(s), "0 held outside them (0 %)")
-    assert next(item for item in pool_costs(s, Prices()) if item.pool.name == "burst").hours.idle.mid == 0
-
-
 # ------------------------------------------------------------------------------------------ which pool
 
 PLAN = plan_from({"n": "30B", "tokens": "5T", "count": "512"})
@@ -431,29 +423,6 @@ def test_a_limit_that_nothing_meets_names_the_nearest() -> None:
     assert not any(line.nearest.problem for line in far if any(choice.schedule for choice in line.choices))
     pools(far, endless.keeps, WITHIN, LIGHT)
     says(text_pools.terms(lines(), PLAN), "A week more", "In time with 60 %")
-
-
-def test_terms_that_cost_the_same_say_so() -> None:
-    """At a typed MFU any number of accelerators takes the same hours; the fewest may be surer than they have to be."""
-    typed = plan_from({"n": "30B", "tokens": "5T", "count": "512", "mfu": "40%"})
-    found = choose_pools((Run("", typed),), Fleet("H100 SXM", 512, pools=OPEN), START, DUE, Prices())
-    says(text_pools.terms(found, typed), "A week more", "for the same money", "60 %", "as many B200")
-
-
-def test_a_typed_mfu_that_is_carried_over_and_a_choice_of_the_catalogue_are_said() -> None:
-    typed = plan_from({"n": "30B", "tokens": "5T", "count": "512", "mfu": "40%"})
-    says(text_pools.notes(lines(), typed), "typed MFU, 40 %, is taken for B200 and H200 SXM too")
-    assert "typed MFU" not in text_pools.notes(lines(), PLAN)
-    assert "catalogue" not in text_pools.notes(lines(), PLAN)
-    says(text_pools.notes(lines(Fleet("H100 SXM", 512, pools=(OURS,))), PLAN), "the 5 of the catalogue")
-
-
-def test_the_name_of_a_pool_has_room_before_its_first_point() -> None:
-    found = lines()
-    for drawn in pools(found, PLAN.keeps, WITHIN, LIGHT)["layout"]["annotations"][: len(found)]:
-        share = drawn["x"] / pools(found, PLAN.keeps, WITHIN, LIGHT)["layout"]["xaxis"]["range"][1]
-        if drawn["xanchor"] == "right" and share <= 0.5:
-            assert 800 * share >= 7 * len(re.sub("<[^>]+>", "", drawn["text"])), drawn["text"]
 
 
 @pytest.mark.parametrize("keeps", [{}, {"dollars": 9e6}, {"certainty": "P90"}, {"watts": 5e5, "dollars": 9e6}])

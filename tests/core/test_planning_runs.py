@@ -12,7 +12,6 @@ from core.budget.run import rent
 from core.hardware.accelerators import find
 from core.lecture.catalogue import CLAIMS
 from core.models.catalog import catalog, model_named
-from core.models.flops import square_flop_causal, square_flop_full
 from core.runs.published import (
     AS_PUBLISHED,
     PublishedRun,
@@ -62,40 +61,6 @@ def test_linked_rows_have_the_models_size(run: PublishedRun) -> None:
     """As we count it, or as its authors print it."""
     model = model_named(run.catalog)
     assert run.params == pytest.approx(model.active, rel=0.02) or run.params == model.published_active
-
-
-def mfu(run: PublishedRun, per_token: float, peak: float) -> float:
-    return run.tokens_per_s * per_token / peak
-
-
-FOUNDRY = [r for r in RUNS if "llm-foundry" in r.model and not math.isnan(r.mfu * r.tokens_per_s)]
-
-
-def test_llm_foundrys_mfu_is_reproduced_with_the_full_square() -> None:
-    """Its README: 6 N + 12 L d s per token against 312, 989.5 (bf16) and 1979 (fp8) TFLOP/s."""
-    off: list[float] = []
-    for run in FOUNDRY:
-        fp8 = "fp8" in run.model
-        peak = 312e12 if run.accelerator.startswith("A100") else 1979e12 if fp8 else 989.5e12
-        square = 2 * square_flop_full(run.layers, 1, run.hidden, run.seq_len)
-        off.append(abs(mfu(run, 6 * run.params + 3 * square, peak) / run.mfu - 1))
-    assert len(off) > 130
-    assert statistics.median(off) < 2e-4
-    assert max(off) < 2.5e-3
-
-
-BRIDGE = [r for r in RUNS if "causal-half" in r.flop_convention and r.architecture == "llama"]
-
-
-def test_megatron_bridges_rates_are_reproduced_with_the_causal_half() -> None:
-    off: list[float] = []
-    for run in BRIDGE:
-        square = 2 * square_flop_causal(run.layers, 1, run.hidden, run.seq_len)
-        per_token = 6 * (run.params - run.vocab * run.hidden) + 3 * square
-        off.append(abs(run.tokens_per_s * per_token / run.flop_per_s - 1))
-    assert len(off) > 50
-    assert statistics.median(off) < 1e-3
-    assert max(off) < 2.5e-2
 
 
 def test_llama_3_1_405b_as_trained() -> None:

@@ -126,6 +126,7 @@ def test_most_cells_are_known_to_fit_before_their_layouts_are_searched(monkeypat
     assert_cells(sweep)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("story", SWEEP_PRESETS)
 def test_a_chip_says_of_each_cell_what_its_plan_comes_to(story: str) -> None:
     assert_cells(of_story(story))
@@ -167,6 +168,7 @@ def test_plans_without_an_answer_keep_their_reason() -> None:
 # ------------------------------------------------------------------------------------------ what must hold of all
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("story", PRESETS)
 def test_swapping_the_sides_transposes(story: str) -> None:
     x, y = some(AXES["accelerators"], story, 4, 1), some(AXES["sequence length"], story, 3, 2)
@@ -176,6 +178,7 @@ def test_swapping_the_sides_transposes(story: str) -> None:
     np.testing.assert_array_equal(sweep.satisfies, other.satisfies.T)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("story", PRESETS)
 def test_more_accelerators_are_quicker_and_more_tokens_take_longer(story: str) -> None:
     texts = texts_of(story)
@@ -369,29 +372,6 @@ def test_what_is_picked_is_enough_and_nothing_that_is_asks_for_less_money_where_
         assert sweep.memory[picked.cell] <= sweep.memory[sweep.satisfies].min() * (1 + 1e-8)
 
 
-def test_where_nothing_is_enough_the_nearest_is_named() -> None:
-    sweep = of_story("70B: accelerators × MFU")
-    sweep = sweep_plan(sweep.base, SweptAxis(sweep.x.axis, sweep.x.texts[:3]), sweep.y, LIMITS)
-    assert recommend(sweep) is None
-    text = sweep_text.sentence(sweep, None)
-    assert "512 H100 SXM" in text
-    assert "60 %" in text
-
-
-def test_the_plan_itself_is_told_as_its_answer_has_it() -> None:
-    sweep = of_story("70B: accelerators × MFU")
-    a = answer(plan_of_texts(sweep.base))
-    text = sweep_text.own(a, LIMITS)
-    assert f"{a.middle.days:.0f} days" in text
-    assert f"misses 90 days by {format_duration(86400 * (a.middle.days - 90), 3)}" in text
-    late = plan_of_texts({**sweep.base, "sure": "P90"})
-    by = format_duration(86400 * (a.range_of("days").quantile(0.9) - 90), 3)
-    assert f"misses 90 days by {by} at P90" in sweep_text.own(answer(late), LIMITS)
-    assert f"misses $1,000 by {rent(a.dollars.mid - 1000)}" in sweep_text.own(a, Limits(math.nan, 1000))
-    assert f"MFU {percent(a.middle.mfu)} over all hours" in text
-    assert "meets 200 days" in sweep_text.own(a, Limits(200.0))
-
-
 @every("seed", range(20))
 def test_a_frontier_parts_what_holds_from_what_does_not(seed: int) -> None:
     holds = np.random.default_rng(seed).random((5, 7)) < 0.5
@@ -457,3 +437,26 @@ def test_the_table_has_every_cell() -> None:
     assert len(rows) == sweep.days.size
     assert all(len(row) == len(headings) for row in rows)
     assert [row[-1] == "yes" for row in rows] == sweep.satisfies.ravel().tolist()
+
+
+def test_where_nothing_is_enough_the_nearest_is_named() -> None:
+    sweep = of_story("70B: accelerators × MFU")
+    sweep = sweep_plan(sweep.base, SweptAxis(sweep.x.axis, sweep.x.texts[:3]), sweep.y, LIMITS)
+    assert recommend(sweep) is None
+    text = sweep_text.sentence(sweep, None)
+    assert "512 H100 SXM" in text
+    assert "60 %" in text
+
+
+def test_the_plan_itself_is_told_as_its_answer_has_it() -> None:
+    sweep = of_story("70B: accelerators × MFU")
+    a = answer(plan_of_texts(sweep.base))
+    text = sweep_text.own(a, LIMITS)
+    assert f"{a.middle.days:.0f} days" in text
+    assert f"misses 90 days by {format_duration(86400 * (a.middle.days - 90), 3)}" in text
+    late = plan_of_texts({**sweep.base, "sure": "P90"})
+    by = format_duration(86400 * (a.range_of("days").quantile(0.9) - 90), 3)
+    assert f"misses 90 days by {by} at P90" in sweep_text.own(answer(late), LIMITS)
+    assert f"misses $1,000 by {rent(a.dollars.mid - 1000)}" in sweep_text.own(a, Limits(math.nan, 1000))
+    assert f"MFU {percent(a.middle.mfu)} over all hours" in text
+    assert "meets 200 days" in sweep_text.own(a, Limits(200.0))

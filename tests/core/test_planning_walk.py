@@ -113,7 +113,8 @@ def test_every_field_of_a_plan_can_be_swayed_without_harm() -> None:
 
 def _ends(form: Form) -> dict[str, tuple[str, ...]]:
     typed = ("1", "0", "2", "0.01", "1 s", "100%", "1e4", "1e16", "1e12 B/s", "1000 years", "$1", "3 per day")
-    return {
-        field.id: field.options or tuple(text for text in typed if not form.parse({field.id: text}).problems)
-        for field in form.fields
-    }
+    ends: dict[str, tuple[str, ...]] = {}
+    for field in form.fields:
+        good = [text for text in typed if not form.parse({field.id: text}).problems]
+        ends[field.id] = field.options[:: max(1, len(field.options) // 4)] or tuple({*good[:2], *good[-1:]})
+    return ends

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-import re
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ from core.hardware.accelerators import Accelerator, accelerators
 from core.planning.compute_optimal import LAWS, LossLaw, compute_optimal, loss_along_budget, overtraining
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_from
-from core.planning.form.whole_run import FAILURES
 from core.runs.energy import footprint
 from core.runs.goodput import (
     WRITE_EACH,
@@ -33,7 +31,7 @@ from core.runs.goodput import (
     time_between_failures,
     young_interval,
 )
-from core.units import QuantityError, format_duration, format_quantity, parse_quantity
+from core.units import QuantityError, format_duration
 from core.views.common.palette import LIGHT
 from core.views.report.plan_table import plan_lines
 from core.views.runs import text_goodput as words_whole
@@ -145,11 +143,6 @@ def test_storage_grows_with_the_cluster_and_writing_behind_saves_time() -> None:
     assert behind.interval >= many.write  # one is written before the next begins
 
 
-def test_no_progress_is_told_in_hours_and_days() -> None:
-    refused = str(no_progress(whole_run(8.0, 1000.0, write_each=1e6)))
-    says(refused, "failure every 3 h", "checkpoint", "8.2 days", "restart 10 min")
-
-
 def test_blooms_checkpoint() -> None:
     """The training notes print 329 GB of bf16 weights and 2.3 TB with the optimizer, which are binary."""
     a = answer(plan_from({"n": "176.247B", "prec": "mixed bf16, fp32 master", "mfu": "40%"}))
@@ -256,19 +249,6 @@ def test_failures_and_checkpoints_have_the_range_of_the_answer() -> None:
     assert "–" not in words_whole.failing(exact) + "".join(text for _, text in words_whole.whole_rows(exact))
 
 
-def test_the_help_of_failures_shows_all_that_can_be_typed() -> None:
-    for text in ("0.474", "8 per day", "MTBF 3 h"):
-        assert text in FAILURES.help
-        FAILURES.parse(text)
-    assert {"Failures", "MTBF"} <= set(re.findall(r"\w+", FAILURES.label))
-
-
-def test_what_is_unknown_or_never_happens_is_said() -> None:
-    says(words_whole.failing(answer(plan_from({"rate1k": "0"}))), "Without failures", "100 %")
-    says(words_whole.used(answer(plan_from({"gpu": "TPU v6e"}))), "unknown")
-    assert math.isnan(answer(plan_from({"gpu": "TPU v6e"})).energy.mid)
-
-
 TABLE = (Path(__file__).parents[1] / "data" / "energy_llama.csv").read_text(encoding="utf-8")
 ENERGY = list(csv.DictReader(TABLE.splitlines()))
 
@@ -286,22 +266,6 @@ def test_energy_and_carbon_of_llamas_table_15(row: dict[str, str]) -> None:
     assert result.carbon / 1e3 == pytest.approx(float(row["tco2_check"]), abs=6e-3)
     assert result.energy / 1e6 == pytest.approx(float(row["energy_MWh"]), abs=1.5)
     assert result.carbon / 1e3 == pytest.approx(float(row["tco2eq"]), abs=1)
-
-
-def test_energy_and_carbon_as_shown_and_typed() -> None:
-    steps = footprint(1_022_362, 400).explanations
-    assert [step.text for step in steps] == ["449.8 MWh", "173.2 t"]
-    assert format_quantity(12.5, "kg_co2") == "12.5 kg"
-    assert format_quantity(math.nan, "watt_hours") == "unknown"
-    assert parse_quantity("1.2 kW", "watts") == 1200
-    assert parse_quantity("36 MWh", "watt_hours") == 36e6
-    assert parse_quantity("0.385", "kg_per_kwh") == 0.385
-
-
-def test_the_energy_table_is_whole() -> None:
-    assert len(ENERGY) == 6
-    assert math.isnan(footprint(1e6, math.nan).energy)
-    assert footprint(1e6, 700, share=0.5).energy == pytest.approx(1e6 * 700 * 0.5 * 1.1)
 
 
 def test_a_whole_servers_power_is_more_than_its_accelerators_limits() -> None:
@@ -356,3 +320,14 @@ def test_intervals_pass_through_rising_and_falling_functions() -> None:
     assert not Interval.point(math.nan).known
     with pytest.raises(ValueError, match="low to high"):
         Interval(2, 1, 3)
+
+
+def test_no_progress_is_told_in_hours_and_days() -> None:
+    refused = str(no_progress(whole_run(8.0, 1000.0, write_each=1e6)))
+    says(refused, "failure every 3 h", "checkpoint", "8.2 days", "restart 10 min")
+
+
+def test_what_is_unknown_or_never_happens_is_said() -> None:
+    says(words_whole.failing(answer(plan_from({"rate1k": "0"}))), "Without failures", "100 %")
+    says(words_whole.used(answer(plan_from({"gpu": "TPU v6e"}))), "unknown")
+    assert math.isnan(answer(plan_from({"gpu": "TPU v6e"})).energy.mid)

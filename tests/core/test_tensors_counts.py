@@ -14,28 +14,20 @@ from tests.every import every
 
 PASTED: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = [
     ("x.view(x.size(0), -1)", (2, 3, 4), (2, 12)),
-    ("x.view(x.shape[0], -1)", (2, 3, 4), (2, 12)),
     ("x.reshape(x.size(dim=-1), len(x), -1)", (2, 3, 4), (4, 2, 3)),
-    ("x.view(-1, x.numel() // 3)", (2, 3, 4), (3, 8)),
     ("x.t().reshape(x.shape)", (2, 3), (2, 3)),
     ("x.view(x.shape[:-1] + (2, 2))", (2, 3, 4), (2, 3, 2, 2)),
-    ("x.view(*x.shape[:-1], 2, -1)", (2, 3, 4), (2, 3, 2, 2)),
     ("x.view((*x.shape[:2], 2, 2))", (2, 3, 4), (2, 3, 2, 2)),
     ("x.t()  # a comment", (2, 3), (3, 2)),
     ("# flatten – “all” of it\nx.view(6)  # → 6", (2, 3), (6,)),
     ("y = x.t(); z = y.contiguous(); z.view(6);", (2, 3), (6,)),
     ("import torch\nimport einops\ny = torch.zeros(2)", (2, 3), (2,)),
-    ("import torch, einops\nimport torch.nn.functional as F\nx.t()", (2, 3), (3, 2)),
     ("from torch.nn import functional as F\nF.unfold(x.float(), 2)", (1, 1, 2, 3), (1, 4, 2)),
     ("from einops import rearrange, reduce\nrearrange(x, 'a b -> b a')", (2, 3), (3, 2)),
     ("import torch\n" + "x\n" * 12, (2, 3), (2, 3)),
-    ("n = 3\nx.view(n, -1)", (2, 3), (3, 2)),
     ("n = -1\nx.view(2 * 3, n)", (2, 3), (6, 1)),
     ("b, n, d = x.shape\nh = 2\nx.view(b, n, h, d // h).transpose(1, 2)", (2, 3, 4), (2, 2, 3, 2)),
-    ("b, n, d = x.size()\nx.view(b * n, d)", (2, 3, 4), (6, 4)),
-    ("_, n = x.shape\nx[:, : n - 1]", (2, 3), (2, 2)),
     ("h, d = 2, x.shape[-1] // 2\nx.view(-1, h, d)", (2, 4), (2, 2, 2)),
-    ("(b, n) = x.shape[:2]\nx.view(n, b)", (2, 3), (3, 2)),
     ("b, *rest = x.shape\nx.view(b * rest[0], *rest[1:])", (2, 3, 4), (6, 4)),
     ("*rest, d = x.shape\nx.permute(2, 0, 1).reshape(d, *rest)", (2, 3, 4), (4, 2, 3)),
     ("b, *_, d = x.t().shape\nx.view(b, d)", (2, 3), (3, 2)),
@@ -46,25 +38,19 @@ PASTED: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = [
     ("[a, b] = [x[0], x.chunk(2)[1]]\nb[0]", (2, 3), (3,)),
     ("q, k = x[:, 0], 3\nk, q = 2, q.t()\nq.expand(k, -1)", (2, 3), (2, 2)),
     ('"""What it does – in words.\n\nx[9]"""\nx.t()', (2, 3), (3, 2)),
-    ("x.t()\n'''a'''\n\"b\"", (2, 3), (3, 2)),
     ("s = x.shape\nx.t().contiguous().view(s[1] * s[0])", (2, 3), (6,)),
-    ("s = (3, 2)\nx.view(s)", (2, 3), (3, 2)),
     ("n = x.size(0)\nn += 4\nn //= 3\nx.view(-1, n)", (2, 3), (3, 2)),
     ("n = x.t()\nn = n.size(0)\nx.view(n, 2)", (2, 3), (3, 2)),
-    ("n = 3\nn = x.t()\nn.reshape(6)", (2, 3), (6,)),
     ("x @ x.t() / x.size(-1) ** 0.5", (2, 3), (2, 2)),
     ("scale = x.shape[-1] ** -0.5\nx * scale", (2, 3), (2, 3)),
     ("x[x.size(0) - 1, -x.size(1) :]", (2, 3), (3,)),
-    ("x[[0, len(x) - 1]]", (2, 3), (2, 3)),
     ("i = 1\nx.chunk(2)[i]", (2, 3), (1, 3)),
     ("parts = x.chunk(2)\nparts[0].view(len(parts[0]), -1)", (2, 3), (1, 3)),
     ("x.chunk(x.size(1), dim=x.dim() - 1)[0]", (2, 3), (2, 1)),
     ("x.as_strided((2, 2), (x.stride(0), x.stride()[1]), x.storage_offset())", (2, 3), (2, 2)),
     ("x[0] = x.size(1)\nx += len(x)\nx", (2, 3), (2, 3)),
     ("rearrange(x, 'a (h d) -> h a d', h=x.size(1) // 2)", (2, 6), (3, 2, 2)),
-    ("torch.zeros(x.shape)", (2, 3), (2, 3)),
     ("torch.arange(x.numel()).view(x.size(1), x.ndim)", (2, 3), (3, 2)),
-    ("x.view(x.t().size(0), -1)", (2, 3), (3, 2)),
 ]
 
 
@@ -125,15 +111,6 @@ def test_steps_stand_as_typed_and_numbers_make_none() -> None:
     run = trace("n = x.t().size(0)\nx.view(n, -1)", (2, 3))
     assert [(step.source, step.line) for step in run] == [("x", 0), (".t()", 1), (".view(n, -1)", 2)]
     assert [step.args for step in run.planned] == [(), (3, -1)]
-
-
-def test_the_message_names_the_sizes_that_do_not_fit() -> None:
-    with pytest.raises(
-        ExpressionError, match=r"`b, n, d = x.shape`: not enough values to unpack \(expected 3, got 2\)"
-    ):
-        trace("b, n, d = x.shape\nx.view(b, n * d)", (2, 3))
-    with pytest.raises(ExpressionError, match=r"`x.size\(2\)`: Dimension out of range"):
-        trace("x.view(x.size(2), -1)", (2, 3))
 
 
 def test_names_of_names_cost_no_more_than_their_lines() -> None:

@@ -219,9 +219,3 @@ def test_refusals_in_words_and_caps() -> None:
             explain_einsum(equation, two, words=True)
     with pytest.raises(ExpressionError, match="characters"):
         explain_einsum("i" * 100_000, two)
-
-
-def test_the_order_is_left_to_right_only_without_opt_einsum() -> None:
-    plan = explain_einsum("ij,jk,kl->il", [Layout.contiguous(s) for s in ((40, 30), (30, 20), (20, 1))])
-    assert "left to right" in plan.headline[0]
-    assert plan.headline[1].endswith("With opt_einsum installed, torch asks it for the order instead.")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.limits import limit
 from core.tensors.layout import Layout, Run, bounds, contiguous_strides
-from core.tensors.view_rule import Boundary, Narrowed, ShapeError, explain_view, resolve_shape
+from core.tensors.view_rule import Boundary, ShapeError, explain_view, resolve_shape
 from tests.core.tensors_random import compare_views, in_torch, random_layouts
 from tests.every import every
 
@@ -64,12 +64,6 @@ def test_boundary_in_words(layout: Layout, shape: tuple[int, ...], boundary: Bou
     assert verdict.boundary == boundary
     assert boundary.arithmetic == arithmetic
     assert verdict.reason == f"dimensions {boundary.left} and {boundary.right} cannot merge: {arithmetic}"
-
-
-def test_hops_of_the_lectures_transpose() -> None:
-    hops = explain_view(Layout((3, 2), (1, 3)), (2, 3)).hops
-    assert hops is not None
-    assert (hops.new_dim, hops.cells, hops.steps, hops.elements) == (1, (0, 3, 1), (3, -2), (0, 1, 2))
 
 
 @pytest.mark.parametrize(
@@ -198,14 +192,6 @@ def test_narrowed_copies_are_what_they_say() -> None:
         assert part.numel() == small.elements
         assert small.elements < layout.numel == verdict.reshape_copies
     assert seen > 20
-
-
-def test_a_narrowed_copy_by_hand() -> None:
-    """x.t().expand(5, 3, 2).view(5, 6) of a 2 × 3: the batch need not be copied, 6 elements instead of 30."""
-    verdict = explain_view(Layout((5, 3, 2), (0, 1, 3)), (5, 6))
-    assert verdict.narrowed == Narrowed((0,), (1, 6), 6)
-    assert (verdict.reshape_copies, verdict.narrowed and verdict.narrowed.elements) == (30, 6)
-    assert explain_view(Layout((3, 4), (1, 0)), (12,)).narrowed is None  # 0 0 0 0 1 1 1 1 … has no stride at all
 
 
 # --------------------------------------------------------------------- channels last, overlap, bounds

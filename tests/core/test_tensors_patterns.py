@@ -107,11 +107,6 @@ def test_heads_are_merged_with_a_copy() -> None:
     assert [explained.value for explained in pattern_plan.explanations] == [4, 384]
 
 
-def test_a_merge_that_is_a_view_says_why() -> None:
-    pattern_plan = check("rearrange", "b s h d -> b s (h d)", torch.arange(48).view(2, 3, 2, 4))
-    assert pattern_plan.stages[-1].reason == "A view: h and d merge: stride 4 = 1 × 4."
-
-
 def test_axes_have_names() -> None:
     pattern_plan = check("reduce", "... (a 2) 1 -> ... a", torch.arange(24.0).view(2, 3, 4, 1), "max")
     assert [axis.name for axis in pattern_plan.axes] == ["…0", "…1", "a", "2"]
@@ -121,35 +116,24 @@ def test_axes_have_names() -> None:
 
 CASES: list[tuple[str, str, tuple[int, ...], str, dict[str, int]]] = [
     ("rearrange", "a b -> a b", (2, 3), "", {}),
-    ("rearrange", "a b -> b a", (2, 3), "", {}),
-    ("rearrange", "a b -> (b a)", (2, 3), "", {}),
-    ("rearrange", "a b c -> (a b c)", (2, 3, 4), "", {}),
     ("rearrange", "a 1 c -> a c", (2, 1, 3), "", {}),
     ("rearrange", "a b -> 1 a 1 b 1", (2, 3), "", {}),
     ("rearrange", "a b -> (a 1) b", (2, 3), "", {}),
     ("rearrange", "a b -> a () b", (2, 3), "", {}),
     ("rearrange", "(h h2) (w w2) c -> (h w) (c h2 w2)", (4, 4, 3), "", {"h2": 2, "w2": 2}),
     ("rearrange", "b s (three h d) -> three b h s d", (2, 3, 24), "", {"three": 3, "h": 2}),
-    ("rearrange", "(n h) w -> (h n) w", (6, 4), "", {"n": 2}),
     ("rearrange", "... a -> a ...", (2, 3, 4), "", {}),
     ("rearrange", "a ... -> (a ...)", (2, 3, 4), "", {}),
-    ("rearrange", "a b ... -> a b ...", (2, 3), "", {}),
     ("rearrange", " -> 1", (), "", {}),
     ("rearrange", "(a b) -> a b", (0,), "", {"a": 3}),
     ("reduce", "... h -> ...", (2, 3, 4), "sum", {}),
-    ("reduce", "a b -> ", (2, 3), "sum", {}),
-    ("reduce", "a b c -> c a", (2, 3, 4), "sum", {}),
     ("reduce", "b c (h 2) (w 2) -> b c h w", (1, 2, 4, 6), "max", {}),
-    ("reduce", "a b c -> b", (2, 3, 4), "prod", {}),
-    ("reduce", "a b c -> (c b)", (2, 3, 4), "min", {}),
     ("reduce", "a b -> a b", (2, 3), "sum", {}),
     ("reduce", "... -> 1 1", (2, 3), "any", {}),
-    ("repeat", "a b -> a r b", (2, 3), "", {"r": 4}),
     ("repeat", "a b -> a r b", (2, 3), "", {"r": 1}),
     ("repeat", "a b -> (r a) b", (2, 3), "", {"r": 4}),
     ("repeat", "a b -> a b 2 3", (2, 3), "", {}),
     ("repeat", "b kv s d -> b (kv g) s d", (2, 2, 3, 4), "", {"g": 3}),
-    ("repeat", "a b -> a (b 2)", (2, 3), "", {}),
     ("repeat", "a -> a r", (3,), "", {"r": 0}),
 ]
 
@@ -211,29 +195,21 @@ REFUSED: list[tuple[str, str, dict[str, int]]] = [
     ("rearrange", "a b -> a b c", {}),
     ("rearrange", "a a -> a", {}),
     ("rearrange", "a (b -> b a", {}),
-    ("rearrange", "a b) -> b a", {}),
     ("rearrange", "a ((b)) -> b a", {}),
     ("rearrange", "a . -> a .", {}),
     ("rearrange", "a b ... ... -> a b", {}),
     ("rearrange", "(a ...) -> a ...", {}),
-    ("rearrange", "(...) -> ...", {}),
-    ("rearrange", "a b -> a b ...", {}),
     ("rearrange", "a b c ... -> a b c ...", {}),
-    ("rearrange", "a -> a", {}),
     ("rearrange", "(a c) b -> a b c", {}),
-    ("rearrange", "(a c) b -> a b c", {"c": 5}),
     ("rearrange", "(a c) b -> a b c", {"a": 2, "c": 2}),
     ("rearrange", "a b -> b a", {"q": 2}),
     ("rearrange", "a _b -> _b a", {}),
     ("rearrange", "...pre b -> b ...pre", {}),
-    ("rearrange", "a... -> ...a", {}),
     ("rearrange", "a 0 -> 0 a", {}),
-    ("rearrange", "2 b -> b 2", {}),
     ("repeat", "a b -> a", {}),
     ("repeat", "a b -> a b r", {}),
     ("repeat", "(a) 3 -> a 3", {}),
     ("reduce", "a b -> a b c", {}),
-    ("reduce", "2 b -> 2 b", {}),
 ]
 
 

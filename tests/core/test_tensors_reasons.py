@@ -16,15 +16,11 @@ from tests.every import every
     ("expression", "written", "x"),
     [
         ("x[0, 0] = 100", (0,), (100, 1, 2, 3, 4, 5)),
-        ("x[0][0] = 100", (0,), (100, 1, 2, 3, 4, 5)),
         ("x[:, 1] += 10", (1, 4), (0, 11, 2, 3, 14, 5)),
         ("x[x > 2] = 0", (3, 4, 5), (0, 1, 2, 0, 0, 0)),
         ("x[[1, 0], [2, 2]] *= 10", (2, 5), (0, 1, 20, 3, 4, 50)),
         ("x[torch.tensor([1])] = x[0] + 0", (3, 4, 5), (0, 1, 2, 0, 1, 2)),
-        ("x[..., None] = 7", (0, 1, 2, 3, 4, 5), (7,) * 6),
-        ("x += 1", (0, 1, 2, 3, 4, 5), (1, 2, 3, 4, 5, 6)),
         ("y = x.t()\ny //= 2", (0, 1, 2, 3, 4, 5), (0, 0, 1, 1, 2, 2)),
-        ("x[0].fill_(9)", (0, 1, 2), (9, 9, 9, 3, 4, 5)),
         ("x.diagonal().zero_()", (0, 4), (0, 1, 2, 3, 0, 5)),
         ("x.add_(x)", (0, 1, 2, 3, 4, 5), (0, 2, 4, 6, 8, 10)),
         ("x.view(6)[::2].mul_(torch.tensor([1, 2, 3]))", (0, 2, 4), (0, 1, 4, 3, 12, 5)),
@@ -86,49 +82,15 @@ def test_the_overlap_hazard() -> None:
 @every(
     ("expression", "shape", "reason"),
     [
-        ("x.t()", (2, 3), "the same cells, read with other strides"),
         ("x.t().reshape(6)", (2, 3), "dimensions 0 and 1 cannot merge: stride 1 ≠ 3 × 2"),
         ("x[:, ::2].reshape(-1)", (4, 6), "dimensions 0 and 1 merge: stride 6 = 2 × 3"),
         ("x[:, ::2].ravel()", (4, 6), "ravel copies whatever is not contiguous, even where a view would work"),
-        ("x.contiguous()", (2, 3), "it is already contiguous, so it is the same tensor"),
         ("x.t().contiguous()", (2, 3), "strides (1, 3) become (2, 1): the elements are written in another order"),
-        ("x.to(torch.int64)", (2, 3), "it is already int64 laid out as asked, so it is the same tensor"),
-        ("x.float()", (2, 3), "float32 is written differently from int64, so every element is converted"),
         ("x.to(torch.int64, copy=True)", (2, 3), "a copy was asked for"),
-        (
-            "x.to(memory_format=torch.channels_last)",
-            (1, 2, 2, 2),
-            "strides (8, 4, 2, 1) become (8, 1, 4, 2): the elements are written in another order",
-        ),
-        ("x.view(torch.int32)", (2, 3), "the same bytes, read as int32"),
         ("x[[0]]", (2, 3), "picked elements need not lie at even steps"),
-        ("x[torch.tensor(1)]", (2, 3), "a part of the same cells: only offset, sizes and strides change"),
         ("x.flip(0)", (2, 3), "a view would need a negative stride, and torch has none"),
-        ("x.real", (2, 3), "there is nothing to do, so it is the same tensor"),
-        (
-            "rearrange(x, 'a b -> (b a)')",
-            (2, 3),
-            "the pattern merges axes that do not lie in order, so the elements are rearranged",
-        ),
-        (
-            "repeat(x, 'a b -> (r a) b', r=2)",
-            (2, 3),
-            "repeating alone would be a stride of 0, which cannot merge with another axis, so elements are copied",
-        ),
-        (
-            "torch.einsum('ii->i', x)",
-            (3, 3),
-            "a name that stands twice reads the diagonal: one step is one in both dimensions, so strides add up",
-        ),
         ("x[:, ::2].contiguous()", (4, 6), "strides (6, 2) become (3, 1): the gaps between the elements close"),
         ("x.expand(3, 4).contiguous()", (3, 1), "strides (1, 0) become (4, 1): each element gets a cell of its own"),
-        (
-            "rearrange(x, 'a b -> b a')",
-            (2, 3),
-            "the pattern only permutes, splits or repeats axes, which strides can say",
-        ),
-        ("torch.einsum('ij,kj->ik', x, x)", (2, 3), "computed values need cells of their own"),
-        ("x.view_as(torch.empty(6))", (2, 3), "the tensor is contiguous, so any shape with as many elements fits"),
         ("x[0] = 1", (2, 3), "written in place: no new storage"),
     ],
 )
@@ -177,19 +139,14 @@ def test_what_torch_warns_of_runs_without_a_warning(call: str) -> None:
         ("x.to(torch.int64)", "same", 0),
         ("x.detach()", "view", 0),  # _is_view() says False
         ("x.t().ravel()", "copy", 1),  # _is_view() says True
-        ("x.reshape(3, 2)", "view", 0),
         ("x.t().reshape(6)", "copy", 1),
         ("x.flip(0)", "copy", 1),
-        ("x.view(torch.int32)", "view", 0),
         ("x.float()", "copy", 1),
-        ("x + 0", "copy", 1),
-        ("2 * x", "copy", 1),
         ("-x", "copy", 1),
         ("x.t().contiguous().t()", "view", 1),
         ("torch.einsum('ij->ji', x)", "view", 0),
         ("rearrange(x, 'a b -> b a')", "view", 0),
         ("einops.rearrange(x, 'a b -> (b a)')", "copy", 1),
-        ("torch.transpose(x, 0, 1)", "view", 0),
         ("x[:0].t()", "view", 0),  # storages are told apart even where data pointers cannot
         ("x[:0].clone()", "copy", 1),
     ],
@@ -209,45 +166,16 @@ def test_steps_of_a_branching_expression() -> None:
     assert run.last.values == tuple((x.t() @ (x + 1)).flatten().tolist())
 
 
-def test_numbers_on_either_side() -> None:
-    assert trace("10 - x", (3,)).last.values == (10, 9, 8)
-    assert trace("x - 10", (3,)).last.values == (-10, -9, -8)
-    assert trace("1 / x.float()[1:]", (3,)).last.values == (1.0, 0.5)
-
-
-def test_a_write_through_a_slice_marks_every_cell() -> None:
-    run = trace("x[:, 1] = -7", (2, 3))
-    assert run.last.written == (1, 4)
-    assert run.last.storage_values == (0, -7, 2, 3, -7, 5)
-
-
-def test_torch_refuses_a_write_it_cannot_make() -> None:
-    run = trace("x[5] = 1", (2, 3))
-    assert (run.last.kind, run.last.error_type) == ("refused", "IndexError")
-
-
 @every(
     ("expression", "shape", "reason"),
     [
-        (
-            "x.as_strided((4, 4), (1, 3))",
-            (6,),
-            "the last element would be cell 12, but the storage has cells 0 to 5: 0 + 3·1 + 3·3 = 12",
-        ),
         (
             "x[2:].as_strided((5,), (1,))",
             (6,),
             "the last element would be cell 6, but the storage has cells 0 to 5: 2 + 4·1 = 6",
         ),
-        (
-            "x.as_strided(size=(2,), stride=(1,))",
-            (0,),
-            "the last element would be cell 1, but the storage has no cells: 0 + 1·1 = 1",
-        ),
-        ("x.view(4, 2)", (6,), "4 × 2 = 8 elements are asked for, but there are 6"),
         ("x.view(-1, 4)", (6,), "6 elements do not divide evenly by the other sizes (4)"),
         ("x.select(2, 0)", (2, 3), ""),
-        ("x.as_strided((2,), (1, 1))", (6,), ""),
         (
             "x.t().view(torch.int32)",
             (2, 3),
@@ -268,13 +196,7 @@ def test_torch_refuses_a_write_it_cannot_make() -> None:
             "a row of the left has 3 elements and a column of the right 2, and must have as many",
         ),
         ("x[1:] += x[:-1]", (4, 3), "the values are read from cells that the same step is writing"),
-        ("x[:] = x.t()", (3, 3), "the values are read from cells that the same step is writing"),
         ("x[0] = torch.zeros(2)", (2, 3), "values of shape (2,) do not fit into shape (3,)"),
-        (
-            "y = x.expand(3, 4)\ny[0] = 5",
-            (3, 1),
-            "several elements of the tensor are one cell (strides (0,)): whose value should it keep?",
-        ),
     ],
 )
 def test_reasons_for_refusals(expression: str, shape: tuple[int, ...], reason: str) -> None:

@@ -12,113 +12,11 @@ import torch
 
 from core.limits import limit
 from core.tensors.operations.values import ExpressionError
-from core.tensors.tracing.steps import Trace
 from core.tensors.tracing.trace import ELEMENT_DTYPES, trace
-from core.views.tensors.text import headline
 from tests.every import every
 from tests.patience import PATIENCE_S
 
-
-def kinds(traced: Trace) -> list[str]:
-    return [step.kind for step in traced.steps]
-
-
-def allocated(traced: Trace) -> list[int]:
-    return [step.bytes_allocated for step in traced.steps]
-
-
-# ------------------------------------------------------------------------------------- the lecture's T1 to T8
-
-
-def test_t1_strides_and_an_element() -> None:
-    traced = trace("x[1, 2]", (4, 4))
-    assert traced.steps[0].layout.stride == (4, 1)
-    assert traced.last.layout.offset == 6
-    assert traced.last.values == (6,)
-    assert headline(traced)[0] == "`x[1, 2]` is storage cell **6** = 0 + 1·4 + 2·1."
-
-
-@pytest.mark.parametrize("expression", ["x[0]", "x[:, 1]", "x.view(3, 2)", "x.transpose(1, 0)"])
-def test_t3_views_share_storage(expression: str) -> None:
-    traced = trace(expression, (2, 3))
-    assert kinds(traced) == ["start", "view"]
-    assert traced.last.storage == 0
-    assert allocated(traced) == [48, 0]
-    assert headline(traced)[0].endswith("is a view: **0 bytes** copied.")
-
-
-def test_t4_a_write_shows_through_the_transpose() -> None:
-    traced = trace("x.transpose(1, 0)[0][0] = 100", (2, 3))
-    assert kinds(traced) == ["start", "view", "view", "write"]
-    assert traced.last.written == (0,)
-    assert traced.last.storage_values == (100, 1, 2, 3, 4, 5)
-    assert traced.steps[0].values == (0, 1, 2, 3, 4, 5)  # as it was when the step ran
-    assert {traced[n].expression for n in traced.last.changed} >= {"x", "x.transpose(1, 0)"}
-    assert "writes storage cell **0**, so **x shows it too**" in headline(traced)[0]
-
-
-def test_t4_a_write_into_a_copy_does_not() -> None:
-    traced = trace("x.t().contiguous()[0, 1] = 100", (2, 3))
-    assert kinds(traced) == ["start", "view", "copy", "write"]
-    assert traced.last.storage == 1
-    assert traced.last.values == (0, 100, 1, 4, 2, 5)
-    assert headline(traced)[0].endswith("of a copy, so **x keeps its values**.")
-    assert [traced[n].expression for n in traced.last.changed] == ["x.t().contiguous()"]
-
-
-def test_t5_view_on_the_transpose_fails() -> None:
-    traced = trace("x.transpose(1, 0).view(2, 3)", (2, 3))
-    assert not traced.steps[1].is_contiguous
-    refused = traced.refusal
-    assert refused is not None
-    assert refused.error_type == "RuntimeError"
-    assert refused.error_message.startswith("view size is not compatible with input tensor's size and stride")
-    assert headline(traced)[0] == (
-        "`.view(2, 3)` **fails**: after `.transpose(1, 0)` the strides are (1, 3), so dimensions 0 and 1 cannot merge: "
-        "**stride 1 ≠ 3 × 2**."
-    )
-    assert "cells 0, 3, 1: steps of +3, −2" in headline(traced)[1]
-    assert "**48 B**" in headline(traced)[1]
-
-
-def test_t6_contiguous_first_works() -> None:
-    traced = trace("x.transpose(1, 0).contiguous().view(2, 3)", (2, 3))
-    assert kinds(traced) == ["start", "view", "copy", "view"]
-    assert [step.storage for step in traced.steps] == [0, 0, 1, 1]
-    assert traced.last.values == (0, 3, 1, 4, 2, 5)
-    assert (
-        headline(traced)[0] == "`.contiguous()` copies **48 B** into new storage; the other 2 steps allocate nothing."
-    )
-
-
-@pytest.mark.parametrize(("dtype", "size"), [("int64", 8), ("float32", 4), ("bfloat16", 2)])
-def test_t7_copies_cost_bytes(dtype: str, size: int) -> None:
-    traced = trace("x.view(6, 4).t().reshape(3, 8)", (2, 3, 4), dtype=dtype)
-    assert kinds(traced) == ["start", "view", "view", "copy"]
-    assert allocated(traced) == [24 * size, 0, 0, 24 * size]
-    assert traced.bytes_copied == 24 * size
-    assert headline(traced)[1] == "It could not be a view: dimensions 0 and 1 cannot merge: stride 1 ≠ 4 × 6."
-
-
-def test_t8_view_without_contiguity() -> None:
-    traced = trace("x[:, ::2].view(-1)", (4, 6))
-    assert kinds(traced) == ["start", "view", "view"]
-    assert not traced.last.is_contiguous
-    assert traced.last.layout.stride == (2,)
-    assert headline(traced)[0] == (
-        "`.view(-1)` works although `x[:, ::2]` is **not contiguous**: dimensions 0 and 1 merge: stride 6 = 2 × 3."
-    )
-
-
 # ------------------------------------------------------------------------------------------------ several lines
-
-
-def test_a_trace_is_a_sequence_of_its_steps() -> None:
-    traced = trace("x.t().view(2, 3)", (2, 3))
-    assert len(traced) == 3
-    assert traced[-1] is traced.last is list(traced)[2]
-    assert traced[1:] == traced.steps[1:]
-    assert [step.number for step in traced] == [0, 1, 2]
 
 
 def test_names_and_lines() -> None:

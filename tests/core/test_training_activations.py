@@ -32,7 +32,8 @@ from core.training.activations.tensors import (
     saved_tensors,
     ways,
 )
-from core.training.layout import Layout, Recompute, modules_of
+from core.training.device.memory import rank_of
+from core.training.layout import Layout, Recompute, degrees_of, modules_of
 from tests.every import every
 
 H, A, K, D, F, S, B, T = sympy.symbols("h a k d f s b t", positive=True)
@@ -117,19 +118,21 @@ def test_a_layer_like_llama(how: Implementation, recompute: Recompute, expected:
     assert sympy.simplify(symbolic(how, recompute, **LLAMA) - S * B * expected) == 0
 
 
-FIGURE_1: Mapping[str, tuple[TransformerSpec, Layout, float, float]] = {
-    "22B": (gpt(48, 6144, 64), Layout(tensor=8, micro_batch=4), 59.25, 9.5625),
-    "175B": (gpt(96, 12288, 96), Layout(8, 8, 3, micro_batches=64), 66.84375, 12.3515625),
-    "530B": (gpt(105, 20480, 128), Layout(8, 35, 3, micro_batches=280), 114.0234375, 23.08),
-    "1T": (gpt(128, 25600, 160), Layout(8, 64, 1, micro_batches=512), 131.25, 26.56),
+FIGURE_1: Mapping[str, tuple[TransformerSpec, Layout, float, float, float]] = {
+    "22B": (gpt(48, 6144, 64), Layout(tensor=8, micro_batch=4), 45.5625, 59.25, 9.5625),
+    "175B": (gpt(96, 12288, 96), Layout(8, 8, 3, micro_batches=64), 45.5625, 66.84375, 12.3515625),
+    "530B": (gpt(105, 20480, 128), Layout(8, 35, 3, micro_batches=280), 31.640625, 114.0234375, 23.08),
+    "1T": (gpt(128, 25600, 160), Layout(8, 64, 1, micro_batches=512), 32.958984375, 131.25, 26.56),
 }
-"""GiB of activations on the first stage, as read off figure 1 of Korthikanti et al. 2022: without recomputation, and
-selective with sequence parallelism. The values are those that calculon ships for its validation."""
+"""GiB on the first stage as read off figure 1 of Korthikanti et al. 2022: of states of the layers' matrices, and of
+activations without recomputation and selective with sequence parallelism, as calculon ships them for its validation."""
 
 
 @pytest.mark.parametrize("name", FIGURE_1)
 def test_figure_1_of_korthikanti(name: str) -> None:
-    spec, layout, none, selective = FIGURE_1[name]
+    spec, layout, states, none, selective = FIGURE_1[name]
+    _, rank = rank_of(spec, degrees_of(layout), ("first",))
+    assert 18 * float(np.ravel(rank.layers)[0]) / 2**30 == pytest.approx(states, rel=1e-3)
     layout = replace(layout, recompute=np.array([0, 1]), sequence_parallel=np.array([0, 1]))
     found = stage_activation_bytes(spec, MEGATRON_GPT, layout, 2048)
     np.testing.assert_allclose(found.layers / 2**30, [none, selective], rtol=1e-3)

@@ -19,9 +19,8 @@ from core.training.optimizer_paths.path import (
     optimizer_path,
     rate_of,
     read_start,
-    updates,
 )
-from core.training.optimizer_paths.surfaces import NOISE, SURFACES
+from core.training.optimizer_paths.surfaces import SURFACES
 from core.training.optimizers import find_optimizer
 from core.units import QuantityError
 from core.views.common.palette import LIGHT
@@ -50,23 +49,6 @@ def test_our_formulas_are_the_steps_of_torch(name: str, surface: str, start: tup
     done = usual(name, surface, start)
     assert done.steps == limit("motion_steps") or done.diverged  # where a start is too steep for its rate
     assert disagreement(done) < 1e-6
-
-
-@pytest.mark.parametrize("name", MOVING)
-def test_our_formulas_alone_walk_where_torch_does(name: str) -> None:
-    """From the start on without a look at torch: one wrong constant would lead elsewhere."""
-    done = usual(name, "valley")
-    for side in (0, 1):
-        weight, held = float(done.points[0, side]), dict.fromkeys(done.states, 0.0)
-        for step in range(1, 51):
-            made = {
-                update.makes: update.result
-                for update in updates(name, done.rate, weight, float(done.slopes[step - 1, side]), held, step)
-            }
-            weight, held = made["weight"], {state: made[state] for state in held}
-            assert weight == pytest.approx(done.points[step, side], rel=1e-6, abs=1e-12)
-            for state, value in held.items():
-                assert value == pytest.approx(done.states[state][step, side], rel=1e-6, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", MOVING)
@@ -194,14 +176,6 @@ def test_each_step_is_explained_by_its_formulas_with_torchs_numbers(name: str, f
     assert [one.value for one in found[-2:]] == pytest.approx(done.points[40].tolist(), rel=1e-6)
 
 
-def test_the_lowest_and_the_highest_are_named() -> None:
-    walks = all_on("valley")
-    order = text_optimizer_paths.standing(walks, 30)
-    said = text_optimizer_paths.takeaway(walks, 30)
-    assert said.index(order[0].optimizer) < said.rindex(order[-1].optimizer)
-    assert text_optimizer_paths.number(text_optimizer_paths.height_left(order[0], 30)) in said
-
-
 def test_coming_near_is_one_step_before_or_never() -> None:
     done = usual("SGD", "valley")
     step = int(text_optimizer_paths.near(done))
@@ -243,11 +217,6 @@ def test_momentum_carries_through_a_saddle_at_each_ones_best_rate() -> None:
     assert all(usual[name] <= 1.2 * best[name] for name in best)
 
 
-def test_decay_pulls_to_no_minimum() -> None:
-    for ground in SURFACES.values():
-        assert (0.0, 0.0) not in ground.minima
-
-
 @pytest.mark.parametrize("surface", ["noise", "rare"])
 def test_what_the_steps_see_is_the_slope_on_average(surface: str) -> None:
     ground = SURFACES[surface]
@@ -255,23 +224,6 @@ def test_what_the_steps_see_is_the_slope_on_average(surface: str) -> None:
     spread = seen.std(axis=0) / math.sqrt(len(seen))
     assert (np.abs(seen.mean(axis=0) - ground.slope(0.3, -0.7)) <= 3 * spread + 1e-12).all()
     assert spread.max() > 0
-
-
-def test_state_pays_under_noise_whatever_the_seed() -> None:
-    """Many draws of the noise, by formulas written down once more: the mean height left after 100 steps."""
-    rates, target = SURFACES["noise"].rates, np.array([[0.5], [1.0]])
-    noise = NOISE * np.random.default_rng(1).standard_normal((100, 64))
-    left: dict[str, float] = {}
-    for name in ("SGD", "AdaGrad", "RMSProp"):
-        w = np.repeat(np.array([SURFACES["noise"].start]).T, 64, axis=1)
-        square = np.zeros_like(w)
-        for drawn in noise:
-            slope = w - target + np.array([drawn, 0 * drawn])
-            square = square + slope**2 if name == "AdaGrad" else 0.99 * square + 0.01 * slope**2
-            w = w - rates[name] * slope / (1 if name == "SGD" else np.sqrt(square) + 1e-12)
-        left[name] = float(((w - target) ** 2).sum(axis=0).mean() / 2)
-    assert left["SGD"] > 3 * max(left["AdaGrad"], left["RMSProp"])
-    assert text_optimizer_paths.height_left(usual("SGD", "noise"), 100) == pytest.approx(left["SGD"], rel=2)
 
 
 @pytest.mark.long

@@ -62,32 +62,6 @@ def test_one_state_may_have_its_own_type() -> None:
     assert states_per_parameter(find_optimizer("RMSProp"), policy).optimizer == 4
 
 
-def test_policies_are_frozen() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        find_policy("fp32").phrase = "otherwise"  # type: ignore[misc]
-    with pytest.raises(TypeError):
-        POLICIES["fp32"] = find_policy("bf16 throughout")  # type: ignore[index]
-
-
-@pytest.mark.parametrize(
-    ("name", "states"),
-    [
-        ("SGD", ()),
-        ("SGD momentum", ("momentum_buffer",)),
-        ("AdaGrad", ("sum",)),
-        ("RMSProp", ("square_avg",)),
-        ("Adam", ("exp_avg", "exp_avg_sq")),
-        ("AdamW", ("exp_avg", "exp_avg_sq")),
-    ],
-)
-def test_the_lectures_optimizers(name: str, states: tuple[str, ...]) -> None:
-    optimizer = find_optimizer(name)
-    assert name in headline(name)
-    assert optimizer.states == states
-    assert optimizer.state_tensors == len(states)
-    assert optimizer.confidence == "verified"
-
-
 def test_headline_comes_first_and_falls_in_state() -> None:
     assert tuple(optimizers())[: len(HEADLINE)] == HEADLINE
     spec = model_named("Llama 3.1 8B").spec
