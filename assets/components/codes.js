@@ -4,7 +4,6 @@ const RAISED = /([⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)/
 const PLAIN = { "⁺": "+", "⁻": "−", "⁰": "0", "¹": "1", "²": "2", "³": "3", "⁴": "4", "⁵": "5", "⁶": "6", "⁷": "7", "⁸": "8", "⁹": "9" }
 const COLUMNS = 16
 const grids = new WeakMap()
-let focused = null // the root whose cell has the focus, and its format
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
@@ -14,9 +13,6 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const here = grid?.here ?? data.code ?? 0
     grid = { drawn, here: Math.min(here, data.cells.length - 1), ...build(root, data) }
     grids.set(root, grid)
-    // A slow answer may mount the grid anew: whoever moves by keys stays where they were.
-    const gone = focused && focused.root !== root && !focused.root.isConnected && focused.format === data.format
-    if (gone && document.activeElement === document.body) setTimeout(() => grid.cells[grid.here].focus({ preventScroll: true }))
   }
   const say = i => {
     const cell = data.cells[i]
@@ -34,7 +30,6 @@ export default function ({ data, parentElement, setTriggerValue }) {
       grid.cells[grid.here].tabIndex = -1
       grid.here = i
       button.tabIndex = 0
-      focused = { root, format: data.format }
       say(i)
     }
     button.onkeydown = event => {

@@ -131,8 +131,7 @@ class StageParts:
         act = self.activations
         casts: Any = np.maximum(self.casts, self.made - act.late)
         at_loss: Any = act.logits + (casts - self.casts) > act.working + self.buckets
-        held: Any = np.where(at_loss, casts, self.casts)
-        return at_loss, held
+        return at_loss, pick(at_loss, casts, self.casts)
 
     @property
     def fullest(self) -> DeviceMemory:
