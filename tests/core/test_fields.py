@@ -96,6 +96,7 @@ def test_pages_ask_for_one_plan(form: Form) -> None:
 TYPES = {field.id for field in OWN_FIELDS.values()}
 TEXTS = (
     "3B",
+    "64 GiB",
     "123",
     "662 TFLOP/s",
     "3.9 TB/s",

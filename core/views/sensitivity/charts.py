@@ -137,7 +137,8 @@ def _named_lines(curves: IsoDays, high: float, low: float, palette: Palette) -> 
     """The days of each line where it leaves the picture, those at its right edge apart from each other."""
     drawn = [(days, row) for days, row in zip(curves.days, curves.accelerators, strict=True) if _seen(row, high, low)]
     notes = [label(palette, format_duration(86400 * days, 3), **_end(curves.tokens, row, high)) for days, row in drawn]
-    part_labels([note for note in notes if note["xanchor"] == "left"], _PLOT / math.log10(high / low), _LINE)
+    if edge := [note for note in notes if note["xanchor"] == "left"]:
+        part_labels(edge, _PLOT / math.log10(high / low), _LINE)
     return notes
 
 
