@@ -163,6 +163,7 @@ def _answer(claims: Sequence[Claim]) -> None:
                 )
                 for claim in claims
             ],
+            words=None,
         )
     show.how_each(
         lambda: [
