@@ -21,7 +21,7 @@ from core.training.activations.derivation import tensor_bytes
 from core.training.activations.tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
 from core.training.device.buffers import MEASURED, Runtime
 from core.training.device.derivation import explain_device
-from core.training.device.host import node_bytes
+from core.training.device.host import host_lacks, node_bytes
 from core.training.device.inputs import States, Step, states_of, written_under
 from core.training.device.memory import DeviceMemory, memory_over
 from core.training.device.setup import Setup
@@ -58,22 +58,7 @@ class MemoryEstimate:
     @property
     def setup(self) -> Setup:
         """The same as a setup, whose step can be followed."""
-        how = self.plan.compute_options
-        return Setup(
-            spec=self.spec,
-            layout=self.layout,
-            policy=self.policy,
-            optimizer=self.optimizer,
-            seq_len=self.plan.longest,
-            memory=self.usable,
-            implementation=self.step.implementation,
-            loss=how.loss,
-            chunks=how.chunks,
-            runtime=self.runtime,
-            trained=self.plan.trained,
-            in_backward=how.in_backward,
-            paged=how.paged,
-        )
+        return setup_of(self.plan, self.spec, self.layout, self.step)
 
     @property
     def roomy(self) -> Setup:
@@ -115,8 +100,7 @@ class MemoryEstimate:
     @property
     def host_holds(self) -> bool:
         """Whether the host's memory is enough, as far as somebody said how much there is."""
-        most = self.plan.keeps.host
-        return math.isnan(most) or self.on_host <= most
+        return bool(host_lacks(self.setup, self.plan.device.node_size, self.plan.keeps.host) <= 0)
 
     @property
     def too_little_free(self) -> bool:
@@ -234,6 +218,26 @@ def runtime_of(plan: Plan) -> Runtime:
     """What the plan takes the runtime to keep."""
     how = plan.compute_options
     return replace(MEASURED, context=how.context, communicator=how.context, slack=how.slack)
+
+
+def setup_of(plan: Plan, spec: TransformerSpec, layout: Layout, step: Step) -> Setup:
+    """The plan as a setup under a layout, or several of them."""
+    how, optimizer = plan.compute_options, find_optimizer(plan.optimizer)
+    return Setup(
+        spec=spec,
+        layout=layout,
+        policy=plan.policy_under(optimizer),
+        optimizer=optimizer,
+        seq_len=plan.longest,
+        memory=plan.usable_memory,
+        implementation=step.implementation,
+        loss=how.loss,
+        chunks=how.chunks,
+        runtime=runtime_of(plan),
+        trained=plan.trained,
+        in_backward=how.in_backward,
+        paged=how.paged,
+    )
 
 
 def check_trained(plan: Plan, layout: Layout) -> None:

@@ -17,7 +17,7 @@ from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan, whole_accelerators
 from core.planning.resolved_layout import own_layout
 from core.training.device.costs import FLOP_PER_BYTE, INSIDE_FLOP_PER_BYTE, StepCost, step_cost
-from core.training.device.host import host_memory, node_bytes
+from core.training.device.host import host_lacks, host_memory
 from core.training.device.largest import largest_micro_batch, largest_of_family, largest_seq_len
 from core.training.device.memory import DeviceMemory
 from core.training.layout import OFFLOADS, RECOMPUTES, Layout, allowed, filled
@@ -89,8 +89,6 @@ def _choices(h: MemoryEstimate) -> dict[str, tuple[int, ...]]:
     batch = int(layout.micro_batch)
     halves = tuple(dict.fromkeys((batch, max(1, batch // 2), max(1, batch // 4), 1)))
     node = max(1, h.plan.device.node_size)
-    moved = replace(h.setup, layout=replace(layout, offload=max(1, int(layout.offload))))
-    hosted = math.isnan(h.plan.keeps.host) or node_bytes(moved, node) <= h.plan.keeps.host
     return {
         "rc": again,
         "mbs": halves,
@@ -98,7 +96,7 @@ def _choices(h: MemoryEstimate) -> dict[str, tuple[int, ...]]:
         "cp": doubled(int(layout.context), 64),
         "tp": doubled(int(layout.tensor), node),
         "pp": doubled(int(layout.pipeline), 64),
-        "off": tuple(range(int(layout.offload), (max(1, int(layout.offload)) if hosted else int(layout.offload)) + 1)),
+        "off": tuple(range(int(layout.offload), max(1, int(layout.offload)) + 1)),
         "chunks": tuple(dict.fromkeys((h.plan.compute_options.chunks, max(h.plan.compute_options.chunks, PIECES)))),
     }
 
@@ -136,6 +134,7 @@ def _search(plan: Plan) -> _FixSearch:
     layout, count = _changed(h, values(places)), whole_accelerators(plan.accelerators)
     whole = count % (layout.tensor * layout.pipeline * layout.context) <= count - int(h.layout.accelerators)
     places = places[:, whole & allowed(h.spec, layout, plan.seq_len, count)]
+    places = places[:, _held_by_host(h, _changed(h, values(places)))]
     tried = values(places)
     memory = h.over_layouts(_changed(h, tried), chunks=tried["chunks"])
     total = np.asarray(memory.total)
@@ -166,6 +165,12 @@ def _search(plan: Plan) -> _FixSearch:
             if len(selected) == _LISTED:
                 break
     return _FixSearch(tuple(selected), None)
+
+
+def _held_by_host(h: MemoryEstimate, layout: Layout) -> Any:
+    """Which layouts leave the host no more than it has; all where the plan's own leaves it too much already."""
+    lacks = host_lacks(replace(h.setup, layout=layout), h.plan.device.node_size, h.plan.keeps.host)
+    return np.broadcast_to(np.less_equal(lacks, 0) | (not h.host_holds), np.shape(layout.offload))
 
 
 def _cost(h: MemoryEstimate, layout: Layout) -> StepCost:

@@ -81,8 +81,7 @@ def _host_check(memory: MemoryEstimate) -> tuple[Check, ...]:
     most = memory.plan.keeps.host
     if math.isnan(most):
         return ()
-    held = memory.on_host
-    return (Check("host", most, held, holds(held, most), math.nan),)
+    return (Check("host", most, memory.on_host, memory.host_holds, math.nan),)
 
 
 def _memory_check(free: float, memory: MemoryEstimate) -> Check:

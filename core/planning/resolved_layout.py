@@ -84,6 +84,7 @@ def search_request(plan: Plan) -> SearchRequest:
         paged=how.paged,
         memory_bytes=math.nan if plan.usable_memory == device.memory_bytes else plan.usable_memory,
         keep_free=plan.keeps.free,
+        host_bytes=math.nan if math.isnan(plan.keeps.host) else plan.keeps.host,
         running=running_on(plan.software, spec, device, plan.peak_dtype, how.kernel, plan.tuned),
         constraints=plan.constraints,
         runtime=replace(MEASURED, context=how.context, communicator=how.context, slack=how.slack),

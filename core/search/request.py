@@ -24,8 +24,10 @@ from core.step_time.parts import AS_USUAL, Running, StepTime
 from core.step_time.step import step_over, step_time
 from core.training.activations.tensors import FUSED, Implementation, Loss
 from core.training.device.buffers import MEASURED, Runtime
+from core.training.device.host import host_lacks
 from core.training.device.inputs import States, Step, partly_trained, states_of, written_under
 from core.training.device.memory import DeviceMemory, bytes_over, memory_over
+from core.training.device.setup import Setup
 from core.training.device.work import work_share
 from core.training.layout import Layout
 from core.training.optimizers import Optimizer
@@ -43,8 +45,9 @@ class SearchRequest:
     batch: sequences of a step, exactly micro_batch · micro_batches · data.  running: how steps are run; whether
     communication overlaps is the layouts' own.  loss, chunks: how the loss is worked out, and in how many pieces.
     objective: what the best has least or most of. offloads, trained, in_backward, paged: what is trained, and what
-    saves memory beside that. memory_bytes: of one accelerator, NaN for the catalogue's. keep_free: share of it that a
-    plan leaves free, where any does. pace: seconds that a step is taken to last for each that its parts come to.
+    saves memory beside that. memory_bytes: of one accelerator, NaN for the catalogue's. keep_free: share of it that
+    a plan leaves free, where any does. host_bytes: of a node's host, NaN where nobody said. pace: seconds that a
+    step is taken to last for each that its parts come to.
     Without slots, so that what follows from it is worked out once.
     """
 
@@ -68,6 +71,7 @@ class SearchRequest:
     paged: bool = False
     memory_bytes: float = math.nan
     keep_free: float = 0.0
+    host_bytes: float = math.nan
     pace: float = 1.0
 
     def __post_init__(self) -> None:
@@ -111,8 +115,30 @@ class SearchRequest:
         return work_share(spec, partly_trained(spec, self.policy, self.trained), self.seq_len)
 
     def bytes_of(self, layout: Layout) -> npt.NDArray[np.float64]:
-        """Bytes that the fullest accelerator has to hold under each layout."""
-        return bytes_over(self.spec, layout, self._states, self._step, runtime=self.runtime)
+        """Bytes that the fullest accelerator has to hold under each layout, and what a node's host lacks beside them:
+        more than there are where it does."""
+        memory = bytes_over(self.spec, layout, self._states, self._step, runtime=self.runtime)
+        if math.isnan(self.host_bytes):
+            return memory
+        lacks = host_lacks(self._setup(layout), self.cluster.per_node, self.host_bytes)
+        return np.where(np.greater(lacks, 0), np.maximum(memory, self.usable) + lacks, memory)
+
+    def _setup(self, layout: Layout) -> Setup:
+        return Setup(
+            spec=self.spec,
+            layout=layout,
+            policy=self.policy,
+            optimizer=self.optimizer,
+            seq_len=self.seq_len,
+            implementation=self.written,
+            loss=self.loss,
+            chunks=self.chunks,
+            imbalance=self.running.imbalance,
+            runtime=self.runtime,
+            trained=self.trained,
+            in_backward=self.in_backward,
+            paged=self.paged,
+        )
 
     def memory(self, layout: Layout) -> DeviceMemory:
         """The same by class."""

@@ -76,7 +76,8 @@ def search_plans(
 
 
 def searched(request: SearchRequest, *, price: float | None = None, top: int = TOP) -> SearchResult:
-    """The same for a request; of plans that leave too little memory free where none leaves as much as it asks for."""
+    """The same for a request; of plans that leave too little memory free where none leaves as much as it asks for, and
+    of those that ask too much of the host where no other fits."""
     start = time.perf_counter()
     count, groups = groups_of(request)
     sweep = BlockSearch(request, top, lean=request.objective == "memory headroom")
@@ -84,6 +85,8 @@ def searched(request: SearchRequest, *, price: float | None = None, top: int = T
         sweep.walk(group)
     if request.keep_free and not sweep.fitting:
         return searched(replace(request, keep_free=0.0), price=price, top=top)
+    if not (sweep.fitting or math.isnan(request.host_bytes)):
+        return searched(replace(request, host_bytes=math.nan), price=price, top=top)
     pareto = sweep.pareto
     best = pareto[-1 if sweep.lean else 0] if pareto else None
     hours = accelerator_hours(request.cluster.count, best.seconds) if best else math.nan

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from core.models.catalog import CATALOG
@@ -11,8 +14,14 @@ from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
 from core.planning.memory_fixes import fixes
 from core.planning.plan_limits import Check, checks
-from core.training.device.host import host_memory
+from core.planning.plan_search import search_layouts
+from core.planning.resolved_layout import search_request
+from core.planning.sweep.axes import AXES
+from core.planning.sweep.quantities import RESULTS
+from core.planning.sweep.sweep import SweptAxis, sweep_limits, sweep_plan
+from core.training.device.host import host_memory, node_bytes
 from core.views.plan import text_finetuning, text_host, text_limits
+from core.views.sweep import text as sweep_text
 
 OFFLOADED = {
     "model": "Qwen2.5 7B", "gpu": "RTX 4090", "count": "1", "lay": "own", "acc": "1", "mbs": "1", "off": "optimizer",
@@ -66,3 +75,48 @@ def test_more_is_offloaded_within_the_hosts_memory_only() -> None:
     assert 0 < lengths[1] < lengths[0]
     assert memory_estimate(plan_from({**texts, "ram": "4 GiB", "seq": f"{lengths[1]}"})).host_holds
     assert not memory_estimate(plan_from({**texts, "ram": "4 GiB", "seq": f"{lengths[1] + 1}"})).host_holds
+
+
+def test_layouts_at_once_move_to_the_host_what_each_moves_alone() -> None:
+    h = memory_estimate(plan_from({**OFFLOADED, "count": "8", "zero": "3"}))
+    offload, zero, tensor = np.arange(3).reshape(3, 1, 1), np.array([1, 2, 3]).reshape(1, 3, 1), np.array([1, 2])
+    many = node_bytes(replace(h.setup, layout=replace(h.layout, offload=offload, zero=zero, tensor=tensor)), 8)
+    for at in np.ndindex(3, 3, 2):
+        alone = replace(h.layout, offload=at[0], zero=at[1] + 1, tensor=int(tensor[at[2]]))
+        assert many[at] == pytest.approx(node_bytes(replace(h.setup, layout=alone), 8))
+
+
+def test_the_search_offloads_what_the_host_holds_only() -> None:
+    """Where nothing else fits, it offloads all the same, and the limit says that it is not kept."""
+    texts = {
+        "model": "Qwen2.5 7B",
+        "gpu": "RTX 4090",
+        "count": "8",
+        "prec": "bf16 throughout",
+        "seq": "2048",
+        "koff": "true",
+    }
+    texts["ktp"] = "1"
+
+    def found(ram: str) -> tuple[int, bool]:
+        plan = plan_from({**texts, "ram": ram})
+        best = search_layouts(search_request(plan)).best
+        assert best
+        setup = replace(memory_estimate(plan).setup, layout=best.layout)
+        return int(best.layout.offload), node_bytes(setup, 8) <= plan.keeps.host
+
+    assert found("4 TB")[1]
+    assert found("8 GiB")[0] == 0
+
+
+def test_a_swept_cell_keeps_to_the_hosts_memory() -> None:
+    """As the plan of the cell by itself does, and says so."""
+    texts = {**OFFLOADED, "ram": "64 GiB"}
+    models = ("Llama 3.2 1B", "Qwen2.5 7B")
+    x, y = SweptAxis(AXES["model"], models), SweptAxis(AXES["micro-batch"], ("1", "2"))
+    sweep = sweep_plan(texts, x, y, sweep_limits(None, plan_from(texts)))
+    alone = [[of(**texts | {"model": model, "mbs": size})["host"].met for model in models] for size in y.texts]
+    assert sweep.hosted.tolist() == alone == [[True, False]] * 2
+    assert not (sweep.satisfies & ~sweep.hosted).any()
+    said = [row[-1] for row in sweep_text.table(sweep, RESULTS["days"])[1]]
+    assert ["host" in verdict for verdict in said] == [False, True] * 2

@@ -15,7 +15,7 @@ from core.models.spec import SpecError
 from core.planning.applied_layout import applied_layout
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan
-from core.training.device.host import node_bytes
+from core.training.device.host import host_lacks
 from core.training.device.largest import largest_micro_batch, largest_seq_len, split_sequence
 from core.training.device.setup import Setup
 from core.training.layout import LayoutError
@@ -129,7 +129,7 @@ def _largest_rank(plan: Plan, most: int) -> int:
 def _hosted(h: MemoryEstimate, most: int, changed: Callable[[int], Setup]) -> int:
     """The largest number up to ``most`` of which the host holds what is offloaded."""
     node, there = h.plan.device.node_size, h.plan.keeps.host
-    return most if math.isnan(there) else _most(lambda number: node_bytes(changed(number), node) <= there, most)
+    return _most(lambda number: host_lacks(changed(number), node, there) <= 0, most)
 
 
 _MORE = 1.1

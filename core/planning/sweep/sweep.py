@@ -17,11 +17,12 @@ from core.budget.interval import quantile
 from core.limits import limit
 from core.planning.evaluation import evaluate
 from core.planning.form.plan_form import FIND, PLAN_FORM, plan_of
-from core.planning.memory_estimate import plan_states, resolved_plan, runtime_of, step_of
+from core.planning.memory_estimate import plan_states, resolved_plan, runtime_of, setup_of, step_of
 from core.planning.plan import Limits, Plan, PlanLimits
 from core.planning.resolved_layout import plan_layouts, spec_of, surely_fit
 from core.planning.solving import Array
 from core.planning.sweep.axes import AXES, Axis
+from core.training.device.host import host_lacks
 from core.training.device.memory import memory_over
 from core.training.layout import Layout, LayoutError, allowed, check
 from core.training.optimizers import find_optimizer
@@ -65,8 +66,9 @@ class Sweep:
     middle of its range each: days on the wall; dollars; watt_hours; kg_co2; hours: accelerator-hours; mfu: over all
     hours; steps: of the steps alone; goodput; peak_watts; usable: bytes that an accelerator has. stored: parameters,
     every expert included.
-    fits, leaves_free: whether an accelerator holds what it has to, and leaves as much free as the plan keeps; not where
-    its memory is unknown, or no layout is. impossible: whether the steps would have to be faster than the best matmul.
+    fits, leaves_free: whether an accelerator holds what it has to, and leaves as much free as the plan keeps; not
+    where its memory is unknown, or no layout is. hosted: whether a node's host holds what is offloaded. impossible:
+    whether the steps would have to be faster than the best matmul.
     reasons: why there is no answer, or no layout; else empty.
     keeps: what the plan itself has to keep to. reached: days, dollars and peak_watts at the probability that asks for.
     """
@@ -90,6 +92,7 @@ class Sweep:
     stored: Array
     fits: Bools
     leaves_free: Bools
+    hosted: Bools
     impossible: Bools
     reasons: tuple[tuple[str, ...], ...]
     keeps: PlanLimits
@@ -103,7 +106,7 @@ class Sweep:
     @cached_property
     def memory(self) -> Array:
         """Bytes on the fullest accelerator of every cell, NaN where there are none; every layout is searched for it."""
-        totals, _ = _memory([plan for row in self.plans for plan in row], self.stored.ravel())
+        totals, *_ = _memory([plan for row in self.plans for plan in row], self.stored.ravel())
         return totals.reshape(self.shape)
 
     @cached_property
@@ -113,13 +116,15 @@ class Sweep:
 
     @cached_property
     def kept(self) -> dict[str, Bools]:
-        """Whether each thing that is limited is kept: days, dollars, peak_watts."""
+        """Whether each thing that is limited is kept: days, dollars, peak_watts, host."""
         typed = {
             "days": (self.limits.days, self.keeps.days),
             "dollars": (self.limits.dollars, self.keeps.dollars),
             "peak_watts": (self.keeps.watts,),
         }
-        return {name: self.reached[name] <= np.nanmin(most) for name, most in typed.items() if not np.isnan(most).all()}
+        host = {} if np.isnan(self.keeps.host) else {"host": self.hosted}
+        kept = {name: self.reached[name] <= np.nanmin(most) for name, most in typed.items() if not np.isnan(most).all()}
+        return kept | host
 
     @property
     def limited(self) -> bool:
@@ -180,7 +185,7 @@ def _sweep(
     flat = [plan for row in plans for plan in row]
     shape = (len(down.texts), len(across.texts))
     evaluation = evaluate(flat)
-    fits, leaves_free, unlaid = _room(flat, evaluation.stored)
+    fits, leaves_free, hosted, unlaid = _room(flat, evaluation.stored)
     by_name = {name: evaluation.middle(name) for name in QUANTITIES if name in evaluation.columns} | {
         "watt_hours": np.sort(evaluation.energy, axis=1)[:, 1],
         "kg_co2": np.sort(evaluation.carbon, axis=1)[:, 1],
@@ -199,6 +204,7 @@ def _sweep(
         stored=evaluation.stored.reshape(shape),
         fits=fits.reshape(shape),
         leaves_free=leaves_free.reshape(shape),
+        hosted=hosted.reshape(shape),
         impossible=impossible.reshape(shape),
         reasons=tuple(tuple(why[i * shape[1] : (i + 1) * shape[1]]) for i in range(shape[0])),
         keeps=keeps,
@@ -209,30 +215,31 @@ def _sweep(
     )
 
 
-def _room(plans: Sequence[Plan], stored: Array) -> tuple[Bools, Bools, list[str]]:
-    """Whether each plan fits and leaves as much free as it keeps, and why one cannot be laid out. Of most it is known
-    before their layouts are."""
+def _room(plans: Sequence[Plan], stored: Array) -> tuple[Bools, Bools, Bools, list[str]]:
+    """Whether each plan fits and leaves as much free as it keeps, on its accelerator and its host, and why one cannot
+    be laid out. Of most it is known before their layouts are."""
     usable = np.array([plan.usable_memory for plan in plans])
     known: list[int] = np.flatnonzero(~np.isnan(stored + usable)).tolist()
     sure = np.full(len(plans), False)
     sure[known] = surely_fit([_resolved(plans[i], stored[i]) for i in known])
     left: list[int] = np.flatnonzero(~sure).tolist()
-    totals, reasons = np.zeros(len(plans)), [""] * len(plans)
-    totals[left], why = _memory([plans[i] for i in left], stored[left])
+    totals, hosted, reasons = np.zeros(len(plans)), np.full(len(plans), True), [""] * len(plans)
+    totals[left], hosted[left], why = _memory([plans[i] for i in left], stored[left])
     for i, reason in zip(left, why, strict=True):
         reasons[i] = reason
     free = np.array([plan.keeps.free for plan in plans])
     with np.errstate(invalid="ignore"):
-        return totals <= usable, totals <= usable * (1 - free), reasons
+        return totals <= usable, totals <= usable * (1 - free), hosted, reasons
 
 
 def _resolved(plan: Plan, stored: float) -> Plan:
     return resolved_plan(plan, float(stored), plan.accelerators)
 
 
-def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, list[str]]:
-    """What `held` says that the fullest accelerator holds under every plan, and why one cannot be laid out."""
-    totals, reasons = np.full(len(plans), np.nan), [""] * len(plans)
+def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, Bools, list[str]]:
+    """What `held` says that the fullest accelerator holds under every plan, whether its host holds the rest, and why
+    one cannot be laid out."""
+    totals, hosted, reasons = np.full(len(plans), np.nan), np.full(len(plans), True), [""] * len(plans)
     groups: dict[object, list[tuple[int, Plan, Layout]]] = {}
     resolved = {i: _resolved(plan, stored[i]) for i, plan in enumerate(plans) if not np.isnan(stored[i])}
     for (i, plan), layout in zip(resolved.items(), plan_layouts([*resolved.values()]), strict=True):
@@ -264,12 +271,16 @@ def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, list[str]]:
         good = np.broadcast_to(allowed(spec, layouts, lengths), len(some))
         with np.errstate(all="ignore"):
             memory = np.asarray(memory_over(spec, layouts, states, step, runtime=runtime_of(first)).total)
-        for (i, plan, layout), fine, total in zip(some, good, np.broadcast_to(memory, len(some)), strict=True):
+            setup = replace(setup_of(first, spec, layouts, step), seq_len=lengths)
+            node = _row([plan.device.node_size for _, plan, _ in some])
+            lacks = host_lacks(setup, node, np.array([plan.keeps.host for _, plan, _ in some]))
+        each = (good, *(np.broadcast_to(part, len(some)) for part in (memory, lacks)))
+        for (i, plan, layout), fine, total, lack in zip(some, *each, strict=True):
             if fine:
-                totals[i] = total
+                totals[i], hosted[i] = total, lack <= 0
             else:
                 reasons[i] = _layout_problem(plan, layout)
-    return totals, reasons
+    return totals, hosted, reasons
 
 
 def _row(values: Sequence[int]) -> npt.NDArray[np.int64]:

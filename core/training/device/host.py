@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from core.formula import Explanation, Source, Symbol, formula
+from core.training.activations.stage import Amounts
+from core.training.device.inputs import in_parts
 from core.training.device.memory import parts_of
 from core.training.device.setup import Setup
-from core.training.layout import degrees_of
+from core.training.layout import Counts
 
 _COMMIT = "https://github.com/deepspeedai/DeepSpeed/blob/ea78ab6863441bdf40e352132d5f930cc9e2d7aa"
 DEEPSPEED = Source(
@@ -35,41 +39,53 @@ _FP32 = 4.0
     },
     sources=(DEEPSPEED,),
 )
-def host_bytes(state: float, gradients: float, parameters: float, activations: float) -> float:
+def host_bytes(state: Any, gradients: Any, parameters: Any, activations: Any) -> Any:
     """Bytes in the host's memory for one accelerator; without the programs and data that are there anyway."""
     return state + gradients + parameters + activations
 
 
 @dataclass(frozen=True, slots=True)
 class HostMemory:
-    """Bytes in the host's memory for the accelerator that has most there, by what they are for."""
+    """Bytes in the host's memory for the accelerator that has most there, by what they are for; numbers or arrays."""
 
-    state: float = 0.0
-    gradients: float = 0.0
-    parameters: float = 0.0
-    activations: float = 0.0
+    state: Any = 0.0
+    gradients: Any = 0.0
+    parameters: Any = 0.0
+    activations: Any = 0.0
 
     @property
-    def total(self) -> float:
+    def total(self) -> Any:
         """All of it."""
-        return self.explain().value
+        return host_bytes(**asdict(self))
 
     def explain(self) -> Explanation:
         """How it comes about."""
         return host_bytes.explain(**asdict(self))
 
 
-def node_bytes(setup: Setup, node_size: int) -> float:
+def node_bytes(setup: Setup, node_size: Counts) -> Any:
     """Bytes in the host's memory for the accelerators of a node, with the buffers of what updates there."""
-    buffers = BUFFERS if setup.layout.offload else 1.0
-    return min(int(setup.layout.accelerators), node_size) * buffers * host_memory(setup).total
+    buffers = np.where(np.greater(setup.layout.offload, 0), BUFFERS, 1.0)
+    held = np.minimum(setup.layout.accelerators, node_size) * buffers * host_memory(setup).total
+    return held if np.ndim(held) else float(held)
+
+
+def host_lacks(setup: Setup, node_size: Counts, host: Amounts) -> Any:
+    """Bytes of a node's ``host`` that are missing, beyond rounding; none are where nobody said how much it has."""
+    unlimited = np.isnan(host)
+    if np.all(unlimited):
+        return -math.inf
+    return np.where(unlimited, -math.inf, node_bytes(setup, node_size) - np.multiply(host, 1 + 1e-9))
 
 
 def host_memory(setup: Setup) -> HostMemory:
     """What a setup offloads: what its first stage would hold on the accelerator if it offloaded nothing, less what it
     does, with gradients in fp32 for an optimizer that updates there. A paged optimizer's state may all move there.
+
+    Of layouts in arrays, arrays.
     """
-    if not (setup.layout.offload or setup.implementation.offloads or setup.paged):
+    offloads = np.greater(setup.layout.offload, 0)
+    if not (np.any(offloads) or setup.implementation.offloads or setup.paged):
         return HostMemory()
     kept = replace(
         setup,
@@ -77,21 +93,35 @@ def host_memory(setup: Setup) -> HostMemory:
         implementation=replace(setup.implementation, offloads=False),
         paged=False,
     )
+    here, there = _first_stage(setup), _first_stage(kept)
+    state, parameters, activations = (np.maximum(0.0, there[name] - here[name]) for name in _MOVED[:3])
+    # Each rank updates its own shard, whether gradients are sharded on the accelerator or not.
+    zero = np.where(np.equal(setup.layout.zero, 1), 2, setup.layout.zero)
+    shards = _first_stage(replace(kept, layout=replace(kept.layout, zero=zero)))["gradients"]
+    gradients = offloads * shards * _FP32 / setup.policy.gradient_bytes
+    every = (state, gradients, parameters, activations)
+    return HostMemory(*(part if np.ndim(part) else float(part) for part in every))
 
-    def part(of: Setup, name: str) -> float:
-        degrees, step = degrees_of(of.layout), of.step
-        parts = parts_of(of.spec, degrees, of.states, step, of.runtime, ("first",))
-        value = parts.activations.layers if name == "activations" else getattr(parts, name)
-        return float(np.ravel(value)[0])
 
-    def moved(name: str) -> float:
-        return max(0.0, part(kept, name) - part(setup, name))
+_MOVED = ("state", "parameters", "activations", "gradients")
 
-    gradients = 0.0
-    if setup.layout.offload:
-        # Each rank updates its own shard, whether gradients are sharded on the accelerator or not.
-        zero = 2 if int(setup.layout.zero) == 1 else int(setup.layout.zero)
-        shared = replace(kept, layout=replace(kept.layout, zero=zero))
-        gradients = part(shared, "gradients") * _FP32 / float(setup.policy.gradient_bytes)
-    state = moved("master_weights") + moved("optimizer_state")
-    return HostMemory(state, gradients, moved("parameters"), moved("activations"))
+_PIECE = 1 << 16
+"""Layouts that are worked out at a time."""
+
+
+def _first_stage(setup: Setup) -> dict[str, Any]:
+    """Bytes of the first stage, by what may move to the host."""
+    size, pieces = in_parts(setup.layout, setup.states, setup.step, _PIECE)
+    out = {name: np.empty(size or (1,)) for name in _MOVED}
+    for piece, degrees, states, step in pieces:
+        parts = parts_of(setup.spec, degrees, states, step, setup.runtime, ("first",))
+        held = (
+            parts.master_weights + parts.optimizer_state,
+            parts.parameters,
+            parts.activations.layers,
+            parts.gradients,
+        )
+        for name, value in zip(_MOVED, held, strict=True):
+            # A part that is one number for all stages has no axis for them.
+            out[name][piece] = value[0] if np.ndim(value) else value
+    return {name: value.reshape(size) for name, value in out.items()}

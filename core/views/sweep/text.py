@@ -55,6 +55,8 @@ def kept(limits: Limits, keeps: PlanLimits = _ONLY_MEMORY) -> tuple[str, str]:
         others.append(format_money(keeps.dollars))
     if not math.isnan(keeps.watts):
         others.append(format_quantity(keeps.watts, "watts", 3))
+    if not math.isnan(keeps.host):
+        others.append(f"{text_memory.gib(keeps.host)} of host memory")
     sure = "" if keeps.level == _ONLY_MEMORY.level else f" at {keeps.certainty}"
     every = others if math.isinf(limits.days) else [limited(limits), *others]
     if not every:
@@ -248,7 +250,12 @@ def cell(sweep: Sweep, at: tuple[int, int], scale: Scale) -> str:
 
 
 _LITTLE_FREE = "fits, but leaves too little free,"
-_TOO_MUCH = {"days": "too long", "dollars": "too dear", "peak_watts": "too much power"}
+_TOO_MUCH = {
+    "days": "too long",
+    "dollars": "too dear",
+    "peak_watts": "too much power",
+    "host": "too much on the host",
+}
 
 
 def _verdict(sweep: Sweep, at: tuple[int, int]) -> str:
