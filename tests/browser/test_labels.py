@@ -51,9 +51,14 @@ WRITTEN = """() => {
     if (text.width > 1 && text.height > 1 && clips(text, e)) found.push(`${e.tagName}: ${e.textContent.trim()}`)
   })
   walk(document.querySelector('.stApp'))
+  document.querySelectorAll('.np-scroll').forEach(e => {
+    const over = e.scrollWidth - e.clientWidth
+    if (over > 0) found.push(`the table ${e.ariaLabel} is ${over} px wider than its place`)
+  })
   return found
 }"""
-"""What is cut: fields with more text than they show, and texts that reach over the edge of a box which hides it."""
+"""What is cut: fields with more text than they show, texts that reach over the edge of a box which hides it, and tables
+that have to be scrolled."""
 
 DRAWN = """() => {
   const numbers = colour => (colour.match(/[\\d.]+/g) ?? []).map(Number)
