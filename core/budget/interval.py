@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from core.formula import Formula
-
 _NORMAL = statistics.NormalDist()
 _TENTH = _NORMAL.inv_cdf(0.9)
 """Standard deviations from the middle of a normal distribution to P90, and to P10."""
@@ -72,14 +70,3 @@ class Interval:
     def point(value: float) -> Interval:
         """A quantity without spread."""
         return Interval(value, value, value)
-
-
-def spread(rule: Formula[...], name: str, over: Interval, **others: float) -> Interval:
-    """``rule`` with its parameter ``name`` over an interval and the others fixed; it must be monotonic in ``name``."""
-    return over.through(lambda value: float(rule(**{name: value}, **others)))
-
-
-def product(left: Interval, right: Interval) -> Interval:
-    """The product of two ranges of positive quantities, ends with ends: the widest it can be, as if both moved
-    together. For independent quantities this overstates the spread."""
-    return Interval(left.low * right.low, left.mid * right.mid, left.high * right.high)

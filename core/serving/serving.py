@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -56,8 +56,6 @@ DEGREES = (1, 2, 4, 8, 16, 32)
 
 LONGEST = 2**30
 """Tokens beyond which a context counts as without end."""
-
-Limits: TypeAlias = Literal["compute", "memory"]
 
 
 @formula(

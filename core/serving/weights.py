@@ -62,9 +62,6 @@ WEIGHT_TYPES: Mapping[str, WeightType] = MappingProxyType(
 )
 """The formats by name. Scales of a whole row or matrix are under a thousandth and not counted."""
 
-OTHERS = 2.0
-"""Bytes per parameter of what is not quantised: token table, head, norms."""
-
 
 @formula(
     r"\v{matrices} \cdot \v{bytes} + \v{others} \cdot 2",

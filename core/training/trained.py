@@ -20,8 +20,6 @@ Method: TypeAlias = Literal["everything", "adapters", "last layers", "named tens
 METHODS: tuple[Method, ...] = ("everything", "adapters", "last layers", "named tensors")
 
 QLORA = Source("Dettmers et al. 2023, QLoRA", "sections 2 and 3", "https://arxiv.org/abs/2305.14314")
-LORA = Source("Hu et al. 2021, LoRA", "section 4", "https://arxiv.org/abs/2106.09685")
-DORA = Source("Liu et al. 2024, DoRA", "section 4", "https://arxiv.org/abs/2402.09353")
 
 
 @dataclass(frozen=True, slots=True)
