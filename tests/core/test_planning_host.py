@@ -88,25 +88,22 @@ def test_layouts_at_once_move_to_the_host_what_each_moves_alone() -> None:
 
 def test_the_search_offloads_what_the_host_holds_only() -> None:
     """Where nothing else fits, it offloads all the same, and the limit says that it is not kept."""
-    texts = {
-        "model": "Qwen2.5 7B",
-        "gpu": "RTX 4090",
-        "count": "8",
-        "prec": "bf16 throughout",
-        "seq": "2048",
-        "koff": "true",
-    }
-    texts["ktp"] = "1"
+    roomiest = {"model": "Qwen2.5 7B", "gpu": "RTX 4090", "count": "8", "koff": "true", "aim": "memory headroom"}
+    alone = {**roomiest, "count": "1", "seq": "2048", "prec": "bf16 throughout"}
 
-    def found(ram: str) -> tuple[int, bool]:
+    def found(texts: dict[str, str], ram: str) -> tuple[int, bool]:
         plan = plan_from({**texts, "ram": ram})
         best = search_layouts(search_request(plan)).best
         assert best
         setup = replace(memory_estimate(plan).setup, layout=best.layout)
         return int(best.layout.offload), node_bytes(setup, 8) <= plan.keeps.host
 
-    assert found("4 TB")[1]
-    assert found("8 GiB")[0] == 0
+    for texts, least in ((roomiest, 0), (alone, 1)):
+        offload, holds = found(texts, "4 TB")
+        assert offload > 0
+        assert holds
+        assert found(texts, "8 GiB")[0] == least
+    assert not found(alone, "8 GiB")[1]
 
 
 def test_a_swept_cell_keeps_to_the_hosts_memory() -> None:
