@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -82,6 +81,15 @@ class StepRun:
     def mixture(self) -> bool:
         """Whether the model is a mixture of experts."""
         return self.spec.experts is not None
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A published row that is no measured step, and why."""
+
+    name: str
+    source: str
+    reason: str
 
 
 TABLES = ("training_runs", "step_runs_moe", "step_runs_more", "step_runs_measured")
@@ -200,20 +208,26 @@ def _unusable(row: Mapping[str, str], source: Source | None) -> str:
 
 
 @lru_cache(maxsize=1)
-def _sorted_out() -> tuple[tuple[StepRun, ...], tuple[StepRun, ...]]:
-    """Measured steps, and rows with a memory reading and a whole layout."""
+def _sorted_out() -> tuple[tuple[StepRun, ...], tuple[LeftOut, ...], tuple[StepRun, ...]]:
+    """Measured steps, rows left out, and rows with a memory reading and a whole layout."""
     steps: list[StepRun] = []
+    left: list[LeftOut] = []
     memory: list[StepRun] = []
     settings = {(row["model"], row["source"]): row for row in read_rows("step_settings")}
     for printed in (row for table in TABLES for row in read_rows(table)):
         row = {**printed, **settings.get((printed["model"], printed["source"]), {})}
         source = source_of(row)
+        reason = _unusable(row, source)
         if source and not math.isnan(_memory(row, source)):
             memory.append(_read(row, source))
-        if source and not _unusable(row, source):
-            with suppress(KeyError, ValueError):  # a model, an accelerator or a setting that is not known here
+        if not reason and source:
+            try:
                 steps.append(_read(row, source))
-    return tuple(steps), tuple(memory)
+            except (KeyError, ValueError) as error:
+                reason = str(error)
+        if reason:
+            left.append(LeftOut(row["model"], row["source"], reason))
+    return tuple(steps), tuple(left), tuple(memory)
 
 
 def step_runs() -> tuple[StepRun, ...]:
@@ -221,6 +235,11 @@ def step_runs() -> tuple[StepRun, ...]:
     return _sorted_out()[0]
 
 
+def left_out() -> tuple[LeftOut, ...]:
+    """The other published rows, each with its reason."""
+    return _sorted_out()[1]
+
+
 def memory_runs() -> tuple[StepRun, ...]:
     """Every row with a memory reading and a whole layout; ``seconds`` is NaN where no step was timed."""
-    return _sorted_out()[1]
+    return _sorted_out()[2]
