@@ -162,6 +162,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "torch.arange(60000).unbind(0)": ("60,000 tensors", "60,000 tensors"),
     "torch.arange(60000).split(1)": ("60,000 tensors", "60,000 tensors"),
     "x.tensor_split(1000000000)": ("1,000,000,000 tensors", "10⁹ tensors"),
+    "(x, x).numel()": ("is not an operation here", "sizes that are tensors"),
     "torch.stack([])": ("at least one tensor", "nothing to stack"),
     "F.conv2d(x, x)": ("is not an operation", "another function"),
     "x.resize_(1000, 1000)": ("refused here by design", "memory never written"),

@@ -238,7 +238,7 @@ class QuestionReader(ExpressionReader):
             case list(), "pop", _ if owner and all(isinstance(item, int) for item in args) and len(args) < 2:
                 with self.raising(node):
                     return cast("list[Any]", owner).pop(*args)
-            case (tuple(), "numel", []):
+            case (tuple(), "numel", []) if all(isinstance(n, int) for n in cast("tuple[Any, ...]", owner)):
                 return bounded(FUNCTIONS["math.prod"](owner), self.segment(node))
             case ((tuple() | list()), "count" | "index", [int() | str()]) if args[0] in owner or name == "count":
                 return getattr(cast("Any", owner), name)(*args)
