@@ -41,13 +41,15 @@ def check_peak(device: Accelerator, dtype: str) -> None:
 class Speeds:
     """Rates of one accelerator, FLOP/s and bytes per second, NaN when unknown.
 
-    narrow, wide: products with weights in the step's format, and in 16 bits.  peak16: that of the latter.
+    narrow, wide, single: products with weights in the step's format, in 16 bits, and in fp32, whose peak is
+    taken for that of 16 bits where nobody prints it.  peak16: of 16 bits.
     inside, between: collectives over the links of a node, or domain, and over the network.  domain: accelerators of a
     node.  host: of one accelerator, from its host's memory.
     """
 
     narrow: float
     wide: float
+    single: float
     attention: float
     peak16: float
     memory: float
@@ -88,6 +90,7 @@ def speeds_of(cluster: Cluster, running: Running, constants: Constants, rates: R
     return Speeds(
         narrow=measured.product(running.dtype, narrow * share[bits]),
         wide=measured.product("bf16", wide * share[16]),
+        single=np.fmin(wide, device.peak("fp32") * factor) * share[16],
         attention=wide * attention,
         peak16=wide,
         memory=measured.of("memory", device.bandwidth * c.bandwidth),

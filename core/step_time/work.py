@@ -18,7 +18,7 @@ from core.models.mixer_formulas import scan_flop
 from core.models.spec import Experts, LatentAttention, TransformerSpec, modelled
 from core.models.terms import Term, numbers_of, sum_of
 from core.products import matmul_flop
-from core.training.activations.tensors import DELTA_CHUNK, FP32, Implementation
+from core.training.activations.tensors import DELTA_CHUNK, FP32, Implementation, written_as_gpt2
 
 Divided: TypeAlias = Literal["whole", "tensor", "heads"]
 """By nothing, by the tensor-parallel ranks, or by those of them that hold key/value heads of their own."""
@@ -60,10 +60,26 @@ _WRITTEN_OUT = ElementTraffic(norms=85.0, gated=10.0, plain=8.0, rotary=20.0, so
 """As transformers writes layers: inputs and results of every operation of its Llama and Qwen3-MoE layers on bf16 that
 is no product, view or attention, forward and backward, added up [transformers 5.23, torch 2.13]."""
 
+_GELU_IN_STEPS: Mapping[bool, float] = {False: 92.0, True: 194.0}
+"""Bytes per element that GELU in single operations moves forward and backward, counted so; with True where powers are
+taken in fp32."""
+
 
 def traffic_of(implementation: Implementation) -> ElementTraffic:
     """What an implementation moves per element."""
     return _WRITTEN_OUT if implementation.written_out else _ONE_KERNEL
+
+
+def norm_traffic(spec: TransformerSpec, implementation: Implementation) -> float:
+    """Bytes per element of two norms and residuals; LayerNorm is one kernel in torch, however layers are written."""
+    return (traffic_of(implementation) if spec.norm == "rmsnorm" else _ONE_KERNEL).norms
+
+
+def _activation(spec: TransformerSpec, implementation: Implementation) -> float:
+    each = traffic_of(implementation)
+    if written_as_gpt2(spec, implementation):
+        return _GELU_IN_STEPS[implementation.autocasts] / (1 + each.back)
+    return each.gated if spec.glu else each.plain
 
 
 @dataclass(slots=True)
@@ -250,7 +266,7 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
     each = traffic_of(implementation)
     turned = each.rotary if spec.position_kind == "rotary" else 4.0
     single = _SINGLE if implementation.written_out else 1.0
-    moved_each = each.gated if spec.glu else each.plain
+    moved_each = _activation(spec, implementation)
     gated = moved_each * (1 - mixed) * spec.ffn
     gated_mixture = moved_each * mixed * (moe.per_token * moe.width + shared)
     queries, keys = attending * spec.heads * spec.score_dim, attending * spec.kv_heads * spec.head_dim
@@ -278,7 +294,7 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
         up=up,
         last=last,
         routed_last=routed_last,
-        norms=(each.norms + 2.0 * implementation.dropout) * spec.hidden * blocks,
+        norms=(norm_traffic(spec, implementation) + 2.0 * implementation.dropout) * spec.hidden * blocks,
         inner=inner,
         qkvo=qkvo,
         scan_flop=(1 - attending) * flop,

@@ -23,7 +23,7 @@ from core.rows import read_rows
 from core.step_time.calibration.measured_steps import step_runs
 from tests.gpu import __main__ as command
 from tests.gpu import cases, training
-from tests.gpu.cases import AUTOCAST, BF16, CASES, NF4, Case, predicted
+from tests.gpu.cases import AUTOCAST, BF16, CASES, MORE, NF4, Case, predicted
 from tests.gpu.training import Measured
 
 _SMALL = {
@@ -34,6 +34,7 @@ _SMALL = {
     "intermediate_size": 128,
     "vocab_size": 500,
 }
+_SMALL_GPT2 = {"n_layer": 2, "n_embd": 64, "n_head": 4, "n_positions": 64, "vocab_size": 500}
 _SMALL_EXPERTS = {"head_dim": 16, "moe_intermediate_size": 64, "num_experts": 4, "num_experts_per_tok": 2}
 FOUND = Measured(seconds=0.2, best_s=0.19, p90_s=0.21, steps=10, peak_bytes=40 * 2**30, used_bytes=0, torch="2")
 
@@ -42,7 +43,9 @@ FOUND = Measured(seconds=0.2, best_s=0.19, p90_s=0.21, steps=10, peak_bytes=40 *
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same models, as small as a processor trains at once."""
     models = {
-        name: {**model, **_SMALL, **(_SMALL_EXPERTS if "num_experts" in model else {})}
+        name: {**model, **_SMALL_GPT2}
+        if "n_embd" in model
+        else {**model, **_SMALL, **(_SMALL_EXPERTS if "num_experts" in model else {})}
         for name, model in cases.MODELS.items()
     }
     monkeypatch.setattr(cases, "MODELS", models)
@@ -55,8 +58,9 @@ def on_cpu(case: Case) -> Case:
 
 
 def test_cases_are_plans_of_one_device() -> None:
-    assert len({case.name for case in CASES}) == len(CASES)
-    for case in CASES:
+    both = CASES + MORE
+    assert len({case.name for case in both}) == len(both)
+    for case in both:
         said = predicted(case, "H100 SXM", None)
         assert 0 < said.low < said.seconds < said.high
         form = PLAN_FORM.parse({**case.texts, "gpu": "H100 SXM"})
@@ -64,7 +68,7 @@ def test_cases_are_plans_of_one_device() -> None:
 
 
 @pytest.mark.usefixtures("small", "one_thread")
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES + MORE, ids=lambda case: case.name)
 def test_a_step_trains_what_the_plan_trains(case: Case) -> None:
     """Every case runs, moves the weights that are trained and no others, and they are as many as the plan says."""
     small = on_cpu(case)
@@ -146,7 +150,7 @@ def test_small_batches_wait_for_their_host() -> None:
 @pytest.mark.parametrize("card", ["H100 SXM", "H200 SXM"])
 def test_steps_measured_here_are_met(card: str) -> None:
     """By the datasheet alone each within a sixth, half of them within 8 %, adapters and frozen weights in four bits
-    among them; every peak within 1 %, of compiled steps within a tenth. Small batches wait for their host, and hosts
+    among them; every peak within 1 %, of compiled steps within 3 %. Small batches wait for their host, and hosts
     differ: within 40 %."""
     by_name = {case.name: case for case in CASES}
     with HELD_OUT.open(encoding="utf-8") as file:
@@ -157,7 +161,7 @@ def test_steps_measured_here_are_met(card: str) -> None:
     assert all(abs(each) < (0.4 if name in WAITING else 1 / 6) for name, each in off.items()), off
     assert sorted(map(abs, off.values()))[len(off) // 2] < 0.08, off
     over = {row["model"]: found.peak_bytes / float(row["peak_bytes"]) - 1 for row, found in said}
-    assert all(abs(each) < (0.1 if "compiled" in name else 0.01) for name, each in over.items()), over
+    assert all(abs(each) < (0.03 if "compiled" in name else 0.01) for name, each in over.items()), over
 
 
 def test_what_goes_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,3 +188,24 @@ def test_a_table_has_every_cell_under_its_heading() -> None:
     at = first.index("Range")
     assert all(line[at] != " " and line[at - 2 : at] == "  " for line in rest)
     assert len(list(csv.reader(rest))) == 2
+
+
+MEASURED_MORE = (
+    *((0.433, 58.0), (0.326, 39.6), (0.884, 38.1), (0.309, 35.4), (0.166, 38.3), (0.288, 52.1), (0.257, 45.52)),
+    *((0.0943, 22.92), (0.572, 27.7), (0.572, 27.4), (0.146, 32.7), (0.0640, 12.70), (2.496, 43.0), (0.279, 25.47)),
+    *((0.273, 25.38), (0.1592, 19.95)),
+)
+"""Seconds and GiB of `MORE` on one H100 [python -m tests.gpu --more, torch 2.11, 27 November 2026]."""
+
+
+def test_other_models_are_met_without_a_fit() -> None:
+    """Half within 9 %, nine in ten inside their range; peaks within 3.5 %, one that recomputes with a tied embedding
+    the furthest. What the models needed beside was GELU in single steps, experts that autocast leaves in fp32, and a
+    loss that is compiled with its model."""
+    said = [predicted(case, "H100 SXM", None) for case in MORE]
+    off = [each.seconds / took - 1 for each, (took, _) in zip(said, MEASURED_MORE, strict=True)]
+    assert sorted(map(abs, off))[len(off) // 2] < 0.09, off
+    inside = [each.low <= took <= each.high for each, (took, _) in zip(said, MEASURED_MORE, strict=True)]
+    assert sum(inside) >= 0.9 * len(inside)
+    over = [each.peak_bytes / 2**30 / held - 1 for each, (_, held) in zip(said, MEASURED_MORE, strict=True)]
+    assert all(abs(each) < 0.035 for each in over), over

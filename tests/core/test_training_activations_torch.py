@@ -27,7 +27,6 @@ from core.training.activations.tensors import (
     HF_SDPA,
     Implementation,
     LayerKind,
-    casts_no_experts,
 )
 from core.training.device.buffers import cast_bytes
 from core.training.device.memory import rank_of
@@ -182,7 +181,7 @@ def cast_by_layers(spec: TransformerSpec, how: Implementation) -> float:
     """Bytes of casts of the layers' weights, as the account of one accelerator counts them."""
     degrees = degrees_of(Layout())
     _, rank = rank_of(spec, degrees, ("first",))
-    found, _ = cast_bytes(replace(rank, projection=0), degrees, 2, 2.0, experts=not casts_no_experts(how))
+    found, _ = cast_bytes(replace(rank, projection=0), degrees, 2, 2.0, experts=not how.grouped_experts)
     return float(np.ravel(found)[0])
 
 

@@ -27,7 +27,7 @@ from core.benchmark.running.jobs import Runner
 from core.rows import read_rows
 from core.step_time.predicted_measured import predicted_against_measured
 from core.units import format_bytes, format_duration, format_quantity
-from tests.gpu.cases import CASES, Case, Predicted, predicted
+from tests.gpu.cases import CASES, MORE, Case, Predicted, predicted
 from tests.gpu.training import Measured
 
 ROOT = Path(__file__).parents[2]
@@ -93,9 +93,9 @@ def run(case: Case, seconds: float) -> tuple[Measured | None, str]:
     return (None, answer["problem"]) if "problem" in answer else (Measured(**answer), "")
 
 
-def rows(record: Record, accelerator: str, begun: float) -> Iterator[Row]:
+def rows(cases: Sequence[Case], record: Record, accelerator: str, begun: float) -> Iterator[Row]:
     """Case after case, as long as there is time for one more."""
-    for case in CASES:
+    for case in cases:
         left = BUDGET_S - (time.monotonic() - begun)
         got, problem = run(case, min(CASE_S, left)) if left > 20 else (None, "no time left")
         said, plain = (predicted(case, accelerator, each) for each in (record, None))
@@ -115,7 +115,7 @@ def evidence(row: Row, accelerator: str, day: str) -> dict[str, str]:
         **dict.fromkeys(("tp", "pp", "cp", "ep", "vpp"), "1"),
         "zero_fsdp": "none (ZeRO-0)",
         "micro_batch_size": str(case.sequences),
-        "global_batch_seqs": str(case.sequences),
+        "global_batch_seqs": str(case.sequences * case.accumulated),
         "recompute": case.recompute,
         "step_time_s": f"{got.seconds:.4g}",
         "peak_bytes": f"{got.peak_bytes:.4g}",
@@ -159,6 +159,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder for the measurement and the rows")
     parser.add_argument("--measured", type=Path, help="a measurement of this device that is there already")
+    parser.add_argument("--more", action="store_true", help="other models and lengths, to which nothing was fitted")
     arguments = parser.parse_args()
     begun, day = time.monotonic(), f"{datetime.now(UTC):%Y-%m-%d}"
     kept = arguments.measured
@@ -176,7 +177,7 @@ def main() -> None:
     if len(known) != 1:
         sys.exit(f"{record.facts and record.facts.name} is not one row of the catalogue: nothing to set steps beside.")
     found: list[Row] = []
-    for row in rows(record, known[0].name, begun):
+    for row in rows(MORE if arguments.more else CASES, record, known[0].name, begun):
         found.append(row)
         print(*row.cells, sep=" | ", flush=True)
     print(table(HEADINGS, [row.cells for row in found]))

@@ -13,6 +13,7 @@ from core.models.spec_text import write_spec
 from core.planning.applied_layout import applied_layout
 from core.planning.form.measured_rates import with_measured_rates
 from core.planning.form.plan_form import PLAN_FORM, plan_of
+from core.training.activations.tensors import COMPILED_WHOLE
 from core.training.device.updates import foreach_update
 from core.training.layout import BY_MODULE, RECOMPUTES
 
@@ -24,7 +25,7 @@ _ALONE = {"count": "1", "lay": "own", "zero": "0", "ctx": "0 GB", "frag": "0%", 
 
 _SOFTWARE = {
     False: {"sw": "PyTorch, eager", "impl": "Hugging Face SDPA"},
-    True: {"sw": "FSDP2, compiled", "impl": "fused kernels", "loss": "fused"},
+    True: {"sw": "FSDP2, compiled", "impl": "fused kernels", "loss": COMPILED_WHOLE},
 }
 
 
@@ -64,6 +65,25 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
         "tie_word_embeddings": False,
         "max_position_embeddings": 65_536,
     },
+    "Llama 3B": _llama(28, 3072, 24, 8, 8192, 128_256, True),
+    "Qwen2 0.5B": {**_llama(24, 896, 14, 2, 4864, 151_936, True), "model_type": "qwen2"},
+    "Qwen3 4B": {**_llama(36, 2560, 32, 8, 9728, 151_936, True), "model_type": "qwen3", "head_dim": 128},
+    "Gemma 2B": {**_llama(18, 2048, 8, 1, 16_384, 256_000, True), "model_type": "gemma", "head_dim": 256},
+    "OLMoE 7B": {
+        **_llama(16, 2048, 16, 16, 1024, 50_304, False),
+        "model_type": "olmoe",
+        "num_experts": 64,
+        "num_experts_per_tok": 8,
+    },
+    "GPT-2 355M": {
+        "model_type": "gpt2",
+        "n_layer": 24,
+        "n_embd": 1024,
+        "n_head": 16,
+        "n_positions": 1024,
+        "vocab_size": 50_257,
+        **dict.fromkeys(("attn_pdrop", "embd_pdrop", "resid_pdrop"), 0.0),
+    },
 }
 """Configurations as Hugging Face spells them: counts of published models, and smaller ones of their kind."""
 
@@ -72,7 +92,8 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
 class Case:
     """One step. compiled: by torch.compile. recompute: "full" or the module; layers: of how many, 0 for all.
     rank: of adapters on every linear layer, 0 where all is trained. frozen: how the others are stored.
-    fused: whether AdamW updates in one kernel, or as torch does unasked: operation by operation on all tensors."""
+    accumulated: micro-batches of a step. fused: whether AdamW updates in one kernel, or as torch does unasked:
+    operation by operation on all tensors."""
 
     model: str
     sequences: int
@@ -84,6 +105,7 @@ class Case:
     rank: int = 0
     frozen: str = "bf16"
     fused: bool = True
+    accumulated: int = 1
 
     @property
     def name(self) -> str:
@@ -96,6 +118,7 @@ class Case:
             *([f"recomputed {self._again}".strip()] if self.recompute != "none" else []),
             *([f"LoRA {self.rank}"] if self.rank else []),
             *([self.frozen] if self.frozen != "bf16" else []),
+            *([f"{self.accumulated} micro-batches"] if self.accumulated > 1 else []),
             *([] if self.fused else ["AdamW foreach"]),
         ]
         return ", ".join(parts)
@@ -120,7 +143,7 @@ class Case:
             "shape": write_spec(from_hf_config(json.dumps(MODELS[self.model]))),
             "seq": str(self.seq_len),
             "mbs": str(self.sequences),
-            "gb": f"{self.sequences} sequences",
+            "gb": f"{self.sequences * self.accumulated} sequences",
             "prec": self.policy,
             "rc": self.recompute,
             "rcn": str(self.layers) if self.layers else "",
@@ -155,6 +178,27 @@ CASES: tuple[Case, ...] = (
     Case("Llama 8B", 1, 512, BF16, recompute="full", fused=False),
 )
 """From the most asked to the largest, which may not fit."""
+
+MORE: tuple[Case, ...] = (
+    Case("Llama 3B", 2, 4096, BF16),
+    Case("Llama 3B", 2, 4096, BF16, compiled=True),
+    Case("Qwen3 4B", 1, 8192, BF16, recompute="full"),
+    Case("Qwen3 4B", 2, 2048, BF16, rank=16),
+    Case("Gemma 2B", 2, 2048, BF16),
+    Case("OLMoE 7B", 2, 2048, BF16, recompute="full"),
+    Case("GPT-2 355M", 16, 1024, AUTOCAST),
+    Case("GPT-2 355M", 16, 1024, AUTOCAST, compiled=True),
+    Case("Llama 1.2B", 1, 2048, AUTOCAST, accumulated=8),
+    Case("Llama 1.2B", 2, 2048, AUTOCAST, compiled=True, accumulated=8),
+    Case("Qwen2 0.5B", 4, 2048, AUTOCAST),
+    Case("Qwen2 0.5B", 8, 1024, BF16, compiled=True),
+    Case("Llama 8B", 1, 16_384, BF16, recompute="full", rank=16),
+    Case("Llama 3B", 8, 512, BF16, recompute="full"),
+    Case("mixture 1B", 4, 2048, AUTOCAST),
+    Case("Llama 1.2B", 8, 1024, AUTOCAST, compiled=True, recompute="full"),
+)
+"""Other models, lengths and accumulated micro-batches, to which nothing was fitted: ``make gpu`` leaves them out,
+``python -m tests.gpu --more`` runs them instead."""
 
 
 @dataclass(frozen=True)

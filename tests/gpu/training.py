@@ -154,9 +154,10 @@ def stepper(case: Case, device: str) -> Callable[[], None]:
     run = torch.compile(loss, dynamic=False) if case.compiled else loss
 
     def step() -> None:
-        with torch.autocast(device, torch.bfloat16, enabled=POLICIES[case.policy].autocasts):
-            value = run()
-        value.backward()
+        for _ in range(case.accumulated):
+            with torch.autocast(device, torch.bfloat16, enabled=POLICIES[case.policy].autocasts):
+                value = run() / case.accumulated
+            value.backward()
         optimizer.step()
         optimizer.zero_grad()
 

@@ -12,7 +12,7 @@ from core.limits import limit
 from core.planning.plan import FASTEST, LAYINGS, OWN_LAYOUT
 from core.step_time.software import KERNELS, SOFTWARE, TUNED_BY, USUAL_SOFTWARE, USUAL_TUNING
 from core.suggest import suggestions
-from core.training.activations.tensors import FUSED, IMPLEMENTATIONS, LOGITS_KEPT
+from core.training.activations.tensors import COMPILED_WHOLE, FUSED, IMPLEMENTATIONS, LOGITS_KEPT
 from core.training.layout import (
     BY_MODULE,
     MODULES,
@@ -218,12 +218,13 @@ AS_LAYERS = "as layers"
 LOSS = choice(
     "loss",
     "Loss",
-    (AS_LAYERS, "separate", LOGITS_KEPT, "fused"),
+    (AS_LAYERS, "separate", LOGITS_KEPT, "fused", COMPILED_WHOLE),
     AS_LAYERS,
     part=LAYOUT,
     help="**separate**: cross-entropy holds its result and two gradients in fp32; the logits too where the program "
     "keeps what its model returned, as `outputs = model(…)` does. **fused**: the gradient takes the place of the "
-    "logits. **as layers**: fused with fused kernels, separate otherwise and in eager PyTorch.",
+    "logits’ copy; **compiled with the model**, of the logits. **as layers**: fused with fused kernels, separate "
+    "otherwise and in eager PyTorch.",
 )
 CHUNKS = _degree("chunks", "Loss in pieces", "Pieces in which logits and loss are worked out, one at a time.")
 OVERHEAD = quantity(

@@ -131,7 +131,7 @@ def explain_stage(
     explanations.append(stage_bytes.explain(layers=stacked, in_flight=flying, layer=layer))
     if stage == layout.pipeline - 1:
         vocab = spec.vocab * (1 + spec.mtp_modules)
-        each = float(logit_width(loss or implementation.loss, width, layout.tensor))
+        each = float(logit_width(loss or implementation.loss, width, layout.tensor, spec.vocab))
         explanations.append(
             logits_bytes.explain(tokens=tokens.value, vocab=vocab, each=each, tensor=int(layout.tensor), chunks=chunks)
         )

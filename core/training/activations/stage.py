@@ -5,6 +5,7 @@ Everything takes numbers or integer arrays that broadcast, and gives float64 arr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -23,6 +24,7 @@ from core.training.activations.formulas import (
 )
 from core.training.activations.operations import kept_by_operation
 from core.training.activations.tensors import (
+    COMPILED_WHOLE,
     FP32,
     LOGITS_KEPT,
     Implementation,
@@ -325,7 +327,7 @@ def stage_activation_bytes(
         stacked = np.minimum(stacked, 2.0 * held(1, topmost))
     final = sum(t.elements * t.each for t in final_tensors(spec, implementation, width=width, residual=residual))
     loss = loss or implementation.loss
-    each = logit_width(loss, width, layout.tensor)
+    each = logit_width(loss, width, layout.tensor, spec.vocab)
     logits = logits_bytes.over(
         tokens=tokens,
         vocab=spec.vocab * (1 + spec.mtp_modules),
@@ -357,13 +359,22 @@ def _starts_from_input(spec: TransformerSpec, implementation: Implementation, st
     return stream == FP32 or first.name != "norm 1 input in fp32"
 
 
-def logit_width(loss: Loss, width: int, tensor: Counts) -> Any:
+_GRADIENTS_IN_PLACE: Mapping[Loss, float] = {"fused": 2.0, COMPILED_WHOLE: 1.0}
+"""Arrays as wide as the logits, where their gradient takes the place of one."""
+
+_ALIGNED = 8
+"""A compiler pads sides of products to a multiple, and cuts the results [torch/_inductor/fx_passes/pad_mm.py]: logits
+and their gradient are there twice."""
+
+
+def logit_width(loss: Loss, width: int, tensor: Counts, vocab: int) -> Any:
     """Bytes per logit, with what the loss makes of it, where ``tensor`` ranks divide the vocabulary."""
-    if loss == "fused":
-        return 2.0 * width
+    if loss in _GRADIENTS_IN_PLACE:
+        padded = 2.0 * (loss == COMPILED_WHOLE and vocab % _ALIGNED > 0)
+        return (_GRADIENTS_IN_PLACE[loss] + padded) * width
     return pick(np.asarray(tensor) > 1, 4.0 * FP32, 3.0 * FP32 + (loss == LOGITS_KEPT) * width)
 
 
 def _late_width(loss: Loss, width: int) -> float:
     """How many of these only backward makes: forward has the logits, their copy and its log-softmax."""
-    return 0.0 if loss == "fused" else FP32 - (loss != LOGITS_KEPT) * width
+    return 0.0 if loss in _GRADIENTS_IN_PLACE else FP32 - (loss != LOGITS_KEPT) * width

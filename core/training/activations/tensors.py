@@ -30,14 +30,16 @@ Split: TypeAlias = Literal["tensor", "key/value heads", "sequence", "whole"]
 """What divides a tensor over the tensor-parallel ranks: their number; their number, but one head stays whole; their
 number only under sequence parallelism; nothing. Context parallelism divides every tensor, by its tokens."""
 
-Loss: TypeAlias = Literal["separate", "separate, logits kept", "fused"]
+Loss: TypeAlias = Literal["separate", "separate, logits kept", "fused", "compiled with the model"]
 """Cross-entropy over logits of the computed format: "separate" holds the log-softmax and two gradients in fp32 when
 backward begins (12 bytes per logit, measured on an H100 and an H200 with torch 2.11), and where tensor parallelism
 divides the vocabulary a fourth array of fp32 (16 bytes, torch's loss_parallel); the logits are gone then, unless the
 program keeps what its model returned (14 bytes per bf16 logit); "fused" overwrites their copy by their gradient, both
-in the computed format, as one kernel or a compiled loss does."""
+in the computed format, as one kernel or a loss compiled by itself does; "compiled with the model" writes it over the
+logits (2 bytes per bf16 logit; 2.0 to 2.8 measured on an H100, 6 where torch pads an odd vocabulary)."""
 
 LOGITS_KEPT: Loss = "separate, logits kept"
+COMPILED_WHOLE: Loss = "compiled with the model"
 NOTHING = Module(0)
 FP32 = 4
 _INDEX = 8
@@ -87,6 +89,8 @@ class Implementation:
     otherwise [torch/distributed/tensor/experimental/_context_parallel/_attention.py, rotate_method].
     partly: which weights are trained, None where all are.  offloads: what layers keep waits in the host's memory.
     shares_casts: products that read one tensor share its cast under autocast, as where a compiler sees all of them.
+    grouped_experts: routed experts are PyTorch's grouped product, which autocast does not know.
+    autocasts: under CUDA's autocast, which takes powers in fp32; that of a CPU does not.
     """
 
     id: str
@@ -103,6 +107,8 @@ class Implementation:
     partly: PartlyTrained | None = None
     offloads: bool = False
     shares_casts: bool = False
+    grouped_experts: bool = False
+    autocasts: bool = False
 
 
 MEGATRON_GPT = Implementation(
@@ -128,6 +134,7 @@ HF_SDPA = Implementation(
     dropout=False,
     meaning="transformers’ own modules, attention by PyTorch’s flash kernel.",
     sources=(_TRANSFORMERS, _FLASH, _AUTOCAST),
+    grouped_experts=True,
 )
 FUSED = Implementation(
     id="fused kernels",
@@ -176,9 +183,9 @@ class SavedTensor:
     routed: bool = False
 
 
-def casts_no_experts(implementation: Implementation) -> bool:
-    """Whether routed experts are PyTorch's grouped product, which autocast does not know."""
-    return implementation.written_out and implementation.flash
+def written_as_gpt2(spec: TransformerSpec, implementation: Implementation) -> bool:
+    """Whether transformers writes layers as GPT-2's: softmax in the compute format, GELU in single steps."""
+    return implementation.written_out and spec.position_kind == "learned"
 
 
 def ways(split: Split, tensor: Any, sequence_parallel: Any, kv_heads: Any) -> Any:
@@ -253,8 +260,7 @@ class _Layer:
 
     @property
     def _gpt2(self) -> bool:
-        """Whether transformers writes the layer as GPT-2's: softmax in the compute format, GELU in single steps."""
-        return self.how.written_out and self.spec.position_kind == "learned"
+        return written_as_gpt2(self.spec, self.how)
 
     def _upcasts(self) -> bool:
         """Whether norms are RMSNorms in Python: a copy in fp32, and the normed value before the gain."""
@@ -409,16 +415,19 @@ class _Layer:
                 yield made("silu(gate)", ffn, Module.ACTIVATION)
             yield made("product", ffn, Module.ACTIVATION)
         else:
-            yield made("activation input", ffn)
-            if self._gpt2:
-                # Under autocast as on a CPU; CUDA's also takes the third power in fp32, and keeps more.
-                yield made("steps of GELU", 3 * ffn, Module.ACTIVATION)
+            steps = self._gpt2
+            # The third power is taken of a cast, and all that follows from it is as wide.
+            wide = FP32 if steps and self.how.autocasts else width
+            yield replace(made("activation input", ffn, Module.ACTIVATION), each=wide, kept=width / wide)
+            if steps:
+                yield made("half of GELU’s input", ffn, Module.ACTIVATION)
+                yield replace(made("steps of GELU", 2 * ffn, Module.ACTIVATION), each=wide)
             yield made("activation output", ffn, Module.ACTIVATION)
 
     @property
     def _grouped(self) -> int:
         """Bytes of an element in routed experts: autocast leaves PyTorch's grouped product in fp32."""
-        return self.residual if casts_no_experts(self.how) else self.width
+        return self.residual if self.how.grouped_experts else self.width
 
     def _experts(self, experts: Experts) -> Iterator[SavedTensor]:
         hidden, width, chosen, by = self.spec.hidden, self._grouped, experts.per_token, Module.MIXTURE
@@ -430,7 +439,7 @@ class _Layer:
         yield from self._network("experts’ ", chosen * experts.width, routed=True)
         if not self.how.weighs_inside:
             yield SavedTensor("expert outputs", "feed-forward", chosen * hidden, width, "sequence", by, routed=True)
-        if self.how.written_out and not self.how.flash:
+        if self.how.written_out and not self.how.grouped_experts:
             each = self.residual
             yield SavedTensor("weighted outputs", "feed-forward", chosen * hidden, each, "sequence", by, routed=True)
         if experts.shared:

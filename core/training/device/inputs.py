@@ -15,7 +15,7 @@ import numpy as np
 from core.models.spec import TransformerSpec
 from core.training.activations.partly import Adapter, PartlyTrained
 from core.training.activations.stage import Amounts
-from core.training.activations.tensors import FUSED, Implementation, Loss
+from core.training.activations.tensors import FP32, FUSED, Implementation, Loss
 from core.training.device.blocks import Piece, aligned, cut, pieces
 from core.training.device.ranks import TensorClass
 from core.training.layout import Counts, Degrees, Layout, degrees_of
@@ -173,9 +173,14 @@ def _partly_trained(
 def written_under(
     how: Implementation, spec: TransformerSpec, policy: PrecisionPolicy, trained: Trained, *, offloads: bool = False
 ) -> Implementation:
-    """How layers are written where only some of their weights are trained."""
-    if offloads:
-        how = replace(how, offloads=True)
+    """How layers are written under a policy, where only some of their weights are trained: by the kernels of CUDA.
+
+    In fp32 PyTorch has none without the square of scores where heads share keys and values.
+    """
+    computed = min(policy.activations.bytes, np.inf if trained.everything else trained.computed)
+    wide = computed >= FP32 and how.written_out and spec.kv_heads < spec.heads
+    autocasts = policy.autocasts and how.written_out
+    how = replace(how, offloads=offloads or how.offloads, autocasts=autocasts, flash=how.flash and not wide)
     return how if trained.everything else replace(how, partly=partly_trained(spec, policy, trained))
 
 

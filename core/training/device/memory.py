@@ -14,7 +14,7 @@ import numpy.typing as npt
 from core.models.spec import TransformerSpec, modelled
 from core.models.terms import shape_of
 from core.training.activations.stage import Amounts, StageActivations, stage_activation_bytes
-from core.training.activations.tensors import FUSED, Implementation, Loss, casts_no_experts
+from core.training.activations.tensors import FUSED, Implementation, Loss
 from core.training.device.buffers import (
     MEASURED,
     Runtime,
@@ -331,9 +331,7 @@ def parts_of(
     buckets = bucket_bytes(rank, degrees, gradient, runtime, regathers=again)
     waiting = waiting_bytes(rank, degrees, gradient, regathers=again)
     gathered = gathered_bytes(rank, degrees, states.gathered, runtime, states.ends, regathers=again)
-    made, casts = cast_bytes(
-        rank, degrees, states.cast, stages.layers, experts=not casts_no_experts(step.implementation)
-    )
+    made, casts = cast_bytes(rank, degrees, states.cast, stages.layers, experts=not step.implementation.grouped_experts)
     pooled = has_pool(degrees)
     tied = spec.tied_head * (degrees.zero < 2) * (degrees.pipeline == 1)
     return StageParts(

@@ -210,6 +210,8 @@ class Trial:
     def _step(self) -> Step:
         policy = find_policy(self.policy)
         how = written_under(HF_SDPA, self.shape, policy, self.trained)
+        if self.device == "cpu":
+            how = replace(how, autocasts=False, flash=HF_SDPA.flash)
         return Step(self.length, how).under(policy, self.trained)
 
 
