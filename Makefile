@@ -30,6 +30,7 @@ lint: .venv/test.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --threads 2
+	$(BIN)/python -m tests.tools.audit
 
 format: .venv/test.stamp
 	$(BIN)/ruff check --fix .
