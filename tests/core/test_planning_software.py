@@ -32,6 +32,7 @@ from core.step_time.software import (
 )
 from core.step_time.step import default_states, step_over
 from core.training.layout import Layout
+from core.views.plan.text_memory import remarks
 
 DENSE, MIXTURE = model_named("Llama 3.1 8B").spec, model_named("Qwen3 30B-A3B").spec
 H100, GB200 = find("H100 SXM"), find("GB200")
@@ -227,3 +228,37 @@ def test_rings_of_torch_hold_the_keys_of_all_ranks(seq: str, printed_gb: float) 
     assert float(eager.device_memory.activations) / tokens == pytest.approx(116.5e3, rel=0.01)
     gathered = float(eager.device_memory.activations - megatron.device_memory.activations)
     assert gathered / tokens == pytest.approx(8 * 2 * 2 * 8 * 128)
+
+
+@pytest.mark.parametrize(
+    ("model", "policy", "said"),
+    [
+        ("Qwen3 30B-A3B", "fp32, bf16 autocast", "**Autocast leaves routed experts in fp32:**"),
+        ("Qwen3 30B-A3B", "bf16 throughout", ""),
+        ("Llama 3 8B", "fp32", "**In fp32 attention keeps its square of scores:**"),
+        ("Llama 3 8B", "fp32, bf16 autocast", ""),
+        ("Llama 2 7B", "fp32", ""),
+    ],
+)
+def test_what_pytorch_does_in_fp32_is_said(model: str, policy: str, said: str) -> None:
+    """Of layers as transformers writes them; fused ones know neither."""
+
+    def kernels(how: str) -> str:
+        plan = plan_from({"model": model, "prec": policy, "sw": EAGER.id, "impl": how})
+        return " ".join(line for line in remarks(memory_estimate(plan)) if "PyTorch" in line and "fp32" in line)
+
+    assert kernels("Hugging Face SDPA").startswith(said)
+    assert bool(said) == bool(kernels("Hugging Face SDPA"))
+    assert not kernels("fused kernels")
+
+
+def test_autocast_slows_pytorchs_experts_and_nothing_else() -> None:
+    def slower(model: str) -> float:
+        took = []
+        for policy in ("fp32, bf16 autocast", "bf16 throughout"):
+            written = {"model": model, "prec": policy, "sw": EAGER.id, "impl": "Hugging Face SDPA"}
+            took.append(applied_layout(plan_from({**SMALL, **written})).result.seconds)
+        return took[0] / took[1]
+
+    assert slower("Qwen3 30B-A3B") > 1.5
+    assert 0.9 < slower("Llama 3.1 8B") < 1.2
