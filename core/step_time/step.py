@@ -112,6 +112,7 @@ def _parts(
 ) -> tuple[dict[str, Any], Any]:
     """Every part of the step but its jitter, and what share of them that is."""
     speeds = speeds_of(cluster, running, c, rates)
+    speeds = speeds.in_fp32() if how.in_fp32 else speeds
     d = degrees_of(layout)
     with np.errstate(invalid="ignore", divide="ignore"):
         layer = layer_time(spec, how, d, seq_len, running, speeds, c)

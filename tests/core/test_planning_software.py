@@ -11,6 +11,7 @@ import pytest
 from core.hardware.accelerators import find
 from core.models.catalog import model_named
 from core.planning.applied_layout import applied_layout
+from core.planning.evaluation import answer
 from core.planning.form.layout import TRAINING_SOFTWARE
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
@@ -32,6 +33,7 @@ from core.step_time.software import (
 )
 from core.step_time.step import default_states, step_over
 from core.training.layout import Layout
+from core.views.plan.text import assumptions
 from core.views.plan.text_memory import remarks
 
 DENSE, MIXTURE = model_named("Llama 3.1 8B").spec, model_named("Qwen3 30B-A3B").spec
@@ -262,3 +264,13 @@ def test_autocast_slows_pytorchs_experts_and_nothing_else() -> None:
 
     assert slower("Qwen3 30B-A3B") > 1.5
     assert 0.9 < slower("Llama 3.1 8B") < 1.2
+
+
+def test_products_in_fp32_take_the_time_of_fp32_and_say_so() -> None:
+    """1.2B in fp32 takes eight times as long as under autocast: the ratio of rates, and no more than that of peaks."""
+    texts = {**SMALL, "model": "Llama 3.2 1B", "sw": EAGER.id, "impl": "Hugging Face SDPA"}
+    in_fp32, cast = (plan_from({**texts, "prec": policy}) for policy in ("fp32", "fp32, bf16 autocast"))
+    took = [applied_layout(plan).result.seconds for plan in (in_fp32, cast)]
+    assert 4 < took[0] / took[1] < H100.peak("bf16") / H100.peak("fp32")
+    assert "products in fp32" in assumptions(answer(in_fp32))
+    assert "products in fp32" not in assumptions(answer(cast))

@@ -91,6 +91,7 @@ class Implementation:
     shares_casts: products that read one tensor share its cast under autocast, as where a compiler sees all of them.
     grouped_experts: routed experts are PyTorch's grouped product, which autocast does not know.
     autocasts: under CUDA's autocast, which takes powers in fp32; that of a CPU does not.
+    in_fp32: matrix products are in fp32 throughout.
     """
 
     id: str
@@ -109,6 +110,7 @@ class Implementation:
     shares_casts: bool = False
     grouped_experts: bool = False
     autocasts: bool = False
+    in_fp32: bool = False
 
 
 MEGATRON_GPT = Implementation(

@@ -177,10 +177,15 @@ def written_under(
 
     In fp32 PyTorch has none without the square of scores where heads share keys and values.
     """
-    computed = min(policy.activations.bytes, np.inf if trained.everything else trained.computed)
-    wide = computed >= FP32 and how.written_out and spec.kv_heads < spec.heads
-    autocasts = policy.autocasts and how.written_out
-    how = replace(how, offloads=offloads or how.offloads, autocasts=autocasts, flash=how.flash and not wide)
+    computed = np.inf if trained.everything else trained.computed
+    square = min(policy.activations.bytes, computed) >= FP32 and how.written_out and spec.kv_heads < spec.heads
+    how = replace(
+        how,
+        offloads=offloads or how.offloads,
+        autocasts=policy.autocasts and how.written_out,
+        in_fp32=min(policy.multiplies.bytes, computed) >= FP32,
+        flash=how.flash and not square,
+    )
     return how if trained.everything else replace(how, partly=partly_trained(spec, policy, trained))
 
 

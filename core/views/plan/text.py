@@ -125,8 +125,16 @@ def assumptions(a: Answer) -> str:
     return (
         f"{first}**{format_quantity(m.flop, 'flop', 3)}** by {rule}{long} · "
         f"**{amount(m.hours, 3)}** accelerator-hours, {_rented(a)} · **{amount(m.tokens_per_second, 3)}** tokens/s · "
-        f"{_mfu(a)} of {format_quantity(a.peak, 'flop_per_s')} dense {a.dtype}"
+        f"{_mfu(a)} of {format_quantity(a.peak, 'flop_per_s')} dense {a.dtype}{_products(a)}"
     )
+
+
+def _products(a: Answer) -> str:
+    """That products are slower than that peak; mostly empty."""
+    with suppress(LayoutError):
+        if a.memory.step.implementation.in_fp32:
+            return " · **matrix products in fp32**, as its precision says; TF32 would be several times faster"
+    return ""
 
 
 def rule_of(work_share: float) -> str:
