@@ -199,9 +199,11 @@ MEASURED_MORE = (
 
 
 def test_other_models_are_met_without_a_fit() -> None:
-    """Half within 9 %, nine in ten inside their range; peaks within 3.5 %, one that recomputes with a tied embedding
-    the furthest. What the models needed beside was GELU in single steps, experts that autocast leaves in fp32, and a
-    loss that is compiled with its model."""
+    """Half within 9 %, nine in ten inside their range; peaks within 3.5 %.
+
+    What the models needed beside was GELU in single steps, experts that autocast leaves in fp32, and a loss that is
+    compiled with its model.
+    """
     said = [predicted(case, "H100 SXM", None) for case in MORE]
     off = [each.seconds / took - 1 for each, (took, _) in zip(said, MEASURED_MORE, strict=True)]
     assert sorted(map(abs, off))[len(off) // 2] < 0.09, off
