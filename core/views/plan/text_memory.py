@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from core.hardware.accelerators import Accelerator
@@ -12,7 +12,7 @@ from core.planning.memory_estimate import Grid, MemoryEstimate, plan_checkpoint
 from core.planning.memory_fixes import Fix, fewest_accelerators, fixes, largest, on_host
 from core.planning.plan import OWN, whole_accelerators
 from core.planning.resolved_layout import FIELD_IDS, timed_request
-from core.training.activations.tensors import IMPLEMENTATIONS, SavedTensor
+from core.training.activations.tensors import SavedTensor
 from core.training.device.largest import largest_micro_batch, largest_seq_len
 from core.training.device.memory import DeviceMemory
 from core.training.device.peak import StepCurve
@@ -22,6 +22,7 @@ from core.training.memory import states_per_parameter
 from core.training.optimizers import find_optimizer
 from core.training.trained import TrainedError
 from core.units import QuantityText, format_bytes, format_count, format_exact, significant
+from core.views.plan.text_kernels import in_fp32
 from core.views.plan.text_recomputed import recomputed
 from core.views.training import text as states_words
 from core.wording import listed, percent, plural
@@ -162,25 +163,8 @@ def remarks(h: MemoryEstimate) -> list[str]:
         else ""
     )
     later = float(h.device_memory.later)
-    before_gradients = (
-        f"**It is fullest at the loss:** gradients, {gib(later)}, come only as activations go." if later else ""
-    )
-    return [line for line in (before_gradients, zero_with_pipeline, *_kernels(h), stood_in(h)) if line]
-
-
-def _kernels(h: MemoryEstimate) -> Iterator[str]:
-    """What PyTorch does in fp32 for lack of a narrower or a fused kernel."""
-    how = h.step.implementation
-    if h.spec.experts and how.grouped_experts and how.autocasts:
-        yield (
-            "**Autocast leaves routed experts in fp32:** PyTorch multiplies them one after another, several times "
-            "slower, and keeps twice the bytes. Weights stored in bf16 avoid both."
-        )
-    if not how.flash and IMPLEMENTATIONS[h.plan.compute_options.implementation].flash:
-        yield (
-            "**In fp32 attention keeps its square of scores:** PyTorch’s fused kernels share no keys among heads then. "
-            "Autocast or bf16 avoids it."
-        )
+    at_loss = f"**It is fullest at the loss:** gradients, {gib(later)}, come only as activations go." if later else ""
+    return [line for line in (at_loss, zero_with_pipeline, *in_fp32(h), stood_in(h)) if line]
 
 
 def counted_parameter(h: MemoryEstimate) -> str:
