@@ -111,11 +111,9 @@ class Rank:
         c, spread = self.c, self.spread
         # TEGroupedMLP adds biases expert by expert, in fp32; NeMo AutoModel takes no longer for them.
         apart = self.spec.ffn_bias and self.running.software in ("", "mature")
-        rate = (
-            _ONE_BY_ONE * self.speeds.single
-            if self.doubled > 1
-            else self.speeds.narrow * (c.expert_bias if apart else 1.0)
-        )
+        rate = self.speeds.narrow * (c.expert_bias if apart else 1.0)
+        if self.how.grouped_experts and (self.how.autocasts or self.how.in_fp32):
+            rate = _ONE_BY_ONE * self.speeds.single
         routed = moe.per_token * self.running.imbalance * spread / self.d.tensor
         half = c.expert_half16 if self.bits == 16 else c.expert_half8
         flop, moved = products.flop.on(spread, 1.0), products.moved.on(spread, 1.0)

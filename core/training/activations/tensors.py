@@ -36,7 +36,7 @@ backward begins (12 bytes per logit, measured on an H100 and an H200 with torch 
 divides the vocabulary a fourth array of fp32 (16 bytes, torch's loss_parallel); the logits are gone then, unless the
 program keeps what its model returned (14 bytes per bf16 logit); "fused" overwrites their copy by their gradient, both
 in the computed format, as one kernel or a loss compiled by itself does; "compiled with the model" writes it over the
-logits (2 bytes per bf16 logit; 2.0 to 2.8 measured on an H100, 6 where torch pads an odd vocabulary)."""
+logits (2 bytes per bf16 logit; 2.1 to 3.1 measured on an H100, 6.1 where torch pads an odd vocabulary)."""
 
 LOGITS_KEPT: Loss = "separate, logits kept"
 COMPILED_WHOLE: Loss = "compiled with the model"
