@@ -18,7 +18,7 @@ _TITLES = {
     "optimizer": "Optimizer state",
     "activations": "Activations, saved for backward",
     "casts": "Weights cast to bf16, saved for backward",
-    "peak": "Peak of a second step; counted: its fullest moment",
+    "peak": "Peak of a second step, without the workspace of cuBLAS; counted: its fullest moment",
 }
 _FAMILIES = {"gpt2": "GPT-2", "llama": "Llama", "mixtral": "Mixtral"}
 _CLOSE = 0.01
