@@ -25,8 +25,8 @@ from core.step_time.step import step_over, step_time
 from core.training.activations.tensors import FUSED, Implementation, Loss
 from core.training.device.buffers import MEASURED, Runtime
 from core.training.device.host import host_lacks
-from core.training.device.inputs import States, Step, partly_trained, states_of, written_under
-from core.training.device.memory import DeviceMemory, bytes_over, memory_over
+from core.training.device.inputs import partly_trained, written_under
+from core.training.device.memory import DeviceMemory, bytes_over
 from core.training.device.setup import Setup
 from core.training.device.work import work_share
 from core.training.layout import Layout
@@ -93,40 +93,16 @@ class SearchRequest:
         return self.usable * (1 - self.keep_free)
 
     @cached_property
-    def _states(self) -> States:
-        return states_of(
-            self.optimizer, self.policy, self.spec, self.trained, in_backward=self.in_backward, paged=self.paged
-        )
-
-    @cached_property
     def written(self) -> Implementation:
         """How layers are written, with what of them is trained."""
         return written_under(self.implementation, self.spec, self.policy, self.trained, offloads=self.offloads)
 
     @cached_property
-    def _step(self) -> Step:
-        how = Step(self.seq_len, self.written, loss=self.loss, chunks=self.chunks)
-        return replace(how.under(self.policy, self.trained), imbalance=self.running.imbalance)
-
-    def work_share_of(self, spec: TransformerSpec) -> float:
-        """FLOPs of a step of ``spec`` over those of one that trains everything."""
-        if self.trained.everything:
-            return 1.0
-        return work_share(spec, partly_trained(spec, self.policy, self.trained), self.seq_len)
-
-    def bytes_of(self, layout: Layout) -> npt.NDArray[np.float64]:
-        """Bytes that the fullest accelerator has to hold under each layout, and what a node's host lacks beside them:
-        more than there are where it does."""
-        memory = bytes_over(self.spec, layout, self._states, self._step, runtime=self.runtime)
-        if math.isnan(self.host_bytes):
-            return memory
-        lacks = host_lacks(self._setup(layout), self.cluster.per_node, self.host_bytes)
-        return np.where(np.greater(lacks, 0), np.maximum(memory, self.usable) + lacks, memory)
-
-    def _setup(self, layout: Layout) -> Setup:
+    def _setup(self) -> Setup:
+        """The same as a setup, under no layout yet."""
         return Setup(
             spec=self.spec,
-            layout=layout,
+            layout=Layout(),
             policy=self.policy,
             optimizer=self.optimizer,
             seq_len=self.seq_len,
@@ -140,9 +116,24 @@ class SearchRequest:
             paged=self.paged,
         )
 
+    def work_share_of(self, spec: TransformerSpec) -> float:
+        """FLOPs of a step of ``spec`` over those of one that trains everything."""
+        if self.trained.everything:
+            return 1.0
+        return work_share(spec, partly_trained(spec, self.policy, self.trained), self.seq_len)
+
+    def bytes_of(self, layout: Layout) -> npt.NDArray[np.float64]:
+        """Bytes that the fullest accelerator has to hold under each layout, and what a node's host lacks beside them:
+        more than there are where it does."""
+        memory = bytes_over(self.spec, layout, self._setup.states, self._setup.step, runtime=self.runtime)
+        if math.isnan(self.host_bytes):
+            return memory
+        lacks = host_lacks(replace(self._setup, layout=layout), self.cluster.per_node, self.host_bytes)
+        return np.where(np.greater(lacks, 0), np.maximum(memory, self.usable) + lacks, memory)
+
     def memory(self, layout: Layout) -> DeviceMemory:
         """The same by class."""
-        return memory_over(self.spec, layout, self._states, self._step, runtime=self.runtime)
+        return self._setup.account(layout)
 
     def step(self, layout: Layout, overlap: Any) -> StepTime:
         """Seconds of a step under each layout."""
@@ -150,7 +141,7 @@ class SearchRequest:
             self.spec,
             self.cluster,
             layout,
-            self._states,
+            self._setup.states,
             seq_len=self.seq_len,
             running=replace(self.running, overlap=overlap),
             implementation=self.written,

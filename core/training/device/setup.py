@@ -77,7 +77,7 @@ class Setup:
         """Whether an accelerator holds it; no where its memory is unknown."""
         return bool(self.device_memory.total <= self.memory)
 
-    @property
+    @cached_property
     def step(self) -> Step:
         """How its step is computed."""
         return Step(
