@@ -19,11 +19,11 @@ from core.planning.resolved_layout import plan_layout, spec_of
 from core.step_time.software import written_with
 from core.training.activations.derivation import tensor_bytes
 from core.training.activations.tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
-from core.training.device.buffers import MEASURED, Runtime
+from core.training.device.buffers import MEASURED
 from core.training.device.derivation import explain_device
 from core.training.device.host import host_lacks, node_bytes
-from core.training.device.inputs import States, Step, states_of, written_under
-from core.training.device.memory import DeviceMemory, memory_over
+from core.training.device.inputs import Step
+from core.training.device.memory import DeviceMemory
 from core.training.device.setup import Setup
 from core.training.layout import Counts, Layout, LayoutError, check
 from core.training.memory import CheckpointSize, checkpoint_size
@@ -53,12 +53,11 @@ class MemoryEstimate:
     device_memory: DeviceMemory
     usable: float
     step: Step
-    runtime: Runtime
 
     @property
     def setup(self) -> Setup:
         """The same as a setup, whose step can be followed."""
-        return setup_of(self.plan, self.spec, self.layout, self.step)
+        return setup_of(self.plan, self.spec, self.layout)
 
     @property
     def roomy(self) -> Setup:
@@ -130,10 +129,9 @@ class MemoryEstimate:
     ) -> DeviceMemory:
         """The same plan under other layouts, lengths, pieces of the loss or another optimizer, arrays of them too; none
         is checked."""
-        step = self.step if seq_len is None else replace(self.step, seq_len=seq_len)
-        step = step if chunks is None else replace(step, chunks=chunks)
-        states = plan_states(self.plan, optimizer or self.optimizer, self.policy_under(optimizer), self.spec)
-        return memory_over(self.spec, layout, states, step, runtime=self.runtime)
+        setup = replace(self.setup, optimizer=optimizer or self.optimizer, policy=self.policy_under(optimizer))
+        setup = setup if chunks is None else replace(setup, chunks=chunks)
+        return setup.account(layout, seq_len=seq_len)
 
     def policy_under(self, optimizer: Optimizer | None) -> PrecisionPolicy:
         """The precision of the plan under another optimizer, whose states may have types of their own."""
@@ -200,29 +198,10 @@ def resolved_plan(plan: Plan, parameters: float, accelerators: float) -> Plan:
     return replace(plan, find="time", model=model, parameters=parameters, accelerators=float(count))
 
 
-def plan_states(plan: Plan, optimizer: Optimizer, policy: PrecisionPolicy, spec: TransformerSpec) -> States:
-    """Bytes of each parameter under the plan's choice of what is trained."""
-    how = plan.compute_options
-    return states_of(optimizer, policy, spec, plan.trained, in_backward=how.in_backward, paged=how.paged)
-
-
-def step_of(plan: Plan, policy: PrecisionPolicy, spec: TransformerSpec) -> Step:
-    """How a step of the plan is computed, at its longest."""
-    how = plan.compute_options
-    written = written_with(plan.software, IMPLEMENTATIONS[how.implementation])
-    written = written_under(written, spec, policy, plan.trained, offloads=how.offload_activations)
-    return Step(plan.longest, written, loss=how.loss, chunks=how.chunks).under(policy, plan.trained)
-
-
-def runtime_of(plan: Plan) -> Runtime:
-    """What the plan takes the runtime to keep."""
-    how = plan.compute_options
-    return replace(MEASURED, context=how.context, communicator=how.context, slack=how.slack)
-
-
-def setup_of(plan: Plan, spec: TransformerSpec, layout: Layout, step: Step) -> Setup:
-    """The plan as a setup under a layout, or several of them."""
+def setup_of(plan: Plan, spec: TransformerSpec, layout: Layout) -> Setup:
+    """The plan at its longest as a setup under a layout, or several of them."""
     how, optimizer = plan.compute_options, find_optimizer(plan.optimizer)
+    written = written_with(plan.software, IMPLEMENTATIONS[how.implementation])
     return Setup(
         spec=spec,
         layout=layout,
@@ -230,10 +209,10 @@ def setup_of(plan: Plan, spec: TransformerSpec, layout: Layout, step: Step) -> S
         optimizer=optimizer,
         seq_len=plan.longest,
         memory=plan.usable_memory,
-        implementation=step.implementation,
+        implementation=replace(written, offloads=how.offload_activations),
         loss=how.loss,
         chunks=how.chunks,
-        runtime=runtime_of(plan),
+        runtime=replace(MEASURED, context=how.context, communicator=how.context, slack=how.slack),
         trained=plan.trained,
         in_backward=how.in_backward,
         paged=how.paged,
@@ -259,22 +238,19 @@ def memory_estimate(plan: Plan) -> MemoryEstimate:
     parameters = float(plan.known.parameters) if plan.known else plan.parameters
     spec, own = spec_of(plan, parameters)
     layout = plan_layout(plan)
-    optimizer = find_optimizer(plan.optimizer)
-    policy = plan.policy_under(optimizer)
     check_trained(plan, layout)
-    step, runtime = step_of(plan, policy, spec), runtime_of(plan)
+    setup = setup_of(plan, spec, layout)
     return MemoryEstimate(
         plan=plan,
         parameters=parameters,
         spec=spec,
         stands_in=not own,
         layout=layout,
-        optimizer=optimizer,
-        policy=policy,
-        device_memory=memory_over(spec, layout, plan_states(plan, optimizer, policy, spec), step, runtime=runtime),
-        usable=plan.usable_memory,
-        step=step,
-        runtime=runtime,
+        optimizer=setup.optimizer,
+        policy=setup.policy,
+        device_memory=setup.account(layout),
+        usable=setup.memory,
+        step=setup.step,
     )
 
 

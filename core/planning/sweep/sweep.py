@@ -17,15 +17,13 @@ from core.budget.interval import quantile
 from core.limits import limit
 from core.planning.evaluation import evaluate
 from core.planning.form.plan_form import FIND, PLAN_FORM, plan_of
-from core.planning.memory_estimate import plan_states, resolved_plan, runtime_of, setup_of, step_of
+from core.planning.memory_estimate import resolved_plan, setup_of
 from core.planning.plan import Limits, Plan, PlanLimits
 from core.planning.resolved_layout import plan_layouts, spec_of, surely_fit
 from core.planning.solving import Array
 from core.planning.sweep.axes import AXES, Axis
 from core.training.device.host import host_lacks
-from core.training.device.memory import memory_over
 from core.training.layout import Layout, LayoutError, allowed, check
-from core.training.optimizers import find_optimizer
 
 Bools = npt.NDArray[np.bool_]
 
@@ -254,24 +252,20 @@ def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, Bools, list[st
     for some in groups.values():
         first = some[0][1]
         spec, _ = spec_of(first, float(first.known.parameters) if first.known else first.parameters)
-        optimizer = find_optimizer(first.optimizer)
-        policy = first.policy_under(optimizer)
         layouts = Layout(
             **{field.name: _row([getattr(layout, field.name) for *_, layout in some]) for field in fields(Layout)}
         )
         lengths = _row([plan.longest for _, plan, _ in some])
-        try:
-            written = step_of(first, policy, spec)
-            states = plan_states(first, optimizer, policy, spec)
-        except LayoutError as problem:
-            for i, *_ in some:
-                reasons[i] = str(problem)
-            continue
-        step = replace(written, seq_len=lengths, chunks=_row([plan.compute_options.chunks for _, plan, _ in some]))
+        chunks = _row([plan.compute_options.chunks for _, plan, _ in some])
+        setup = replace(setup_of(first, spec, layouts), seq_len=lengths, chunks=chunks)
         good = np.broadcast_to(allowed(spec, layouts, lengths), len(some))
         with np.errstate(all="ignore"):
-            memory = np.asarray(memory_over(spec, layouts, states, step, runtime=runtime_of(first)).total)
-            setup = replace(setup_of(first, spec, layouts, step), seq_len=lengths)
+            try:
+                memory = np.asarray(setup.account(layouts).total)
+            except LayoutError as problem:
+                for i, *_ in some:
+                    reasons[i] = str(problem)
+                continue
             node = _row([plan.device.node_size for _, plan, _ in some])
             lacks = host_lacks(setup, node, np.array([plan.keeps.host for _, plan, _ in some]))
         each = (good, *(np.broadcast_to(part, len(some)) for part in (memory, lacks)))
