@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -41,8 +42,10 @@ def test_every_combination_answers_and_all_accounts_agree(types: dict[str, str],
     assert math.isfinite(h.total)
     assert through_one_step(h.setup).total.max() == pytest.approx(h.total, rel=1e-12)
     grid = over_batch_and_length(h)
-    at = grid.batches.index(h.layout.micro_batch), grid.lengths.index(plan.seq_len)
-    assert grid.totals[at] == pytest.approx(h.total, rel=1e-12)
+    near = 2 ** round(math.log2(int(h.layout.micro_batch)))  # the fastest may have three sequences at a time
+    at = grid.batches.index(near), grid.lengths.index(plan.seq_len)
+    assert grid.totals[at] == pytest.approx(h.over_layouts(replace(h.layout, micro_batch=near)).total, rel=1e-12)
+    assert near != h.layout.micro_batch or grid.totals[at] == pytest.approx(h.total, rel=1e-12)
     (same,) = [estimate for estimate in under_each_optimizer(h) if estimate.optimizer.name == opt]
     assert same.total == pytest.approx(h.total, rel=1e-12)
     assert under_each_policy(h)[0] is h
