@@ -18,7 +18,7 @@ function stepWithKeys(projector, step) {
     const rel = { ArrowLeft: "prev", PageUp: "prev", ArrowRight: "next", PageDown: "next" }[event.key]
     if (event.key.toLowerCase() === "p" || (on && event.key === "Escape")) turn()
     else if (on && rel && event.shiftKey) toPage(rel === "next" ? 1 : -1)
-    else if (on && rel) document.querySelector(`.np-bar .${rel}`)?.click()
+    else if (on && rel) scrolled(rel === "next" ? 1 : -1) || document.querySelector(`.np-bar .${rel}`)?.click()
     else return
     event.preventDefault()
   })
@@ -96,7 +96,7 @@ function press(button) {
   const recent = last.page === location.pathname && performance.now() - last.at < ON_ITS_WAY_MS
   const index = recent ? onward : Number(button.dataset.step)
   last = { index, at: performance.now(), page: location.pathname }
-  document.querySelector("[data-testid=stMain]").scrollTo(0, 0)
+  main().scrollTo(0, 0)
   document.napkinProjector.step(index)
 }
 
@@ -109,13 +109,29 @@ function toPage(by) {
 }
 
 function turn() {
+  if (document.activeElement === main()) main().blur() // a click on the page; its ring would stand across the slide
   document.querySelector(".st-key-projector input")?.click()
+}
+
+// Where a part has more than fits, as a list of questions, the keys first go through it.
+const main = () => document.querySelector("[data-testid=stMain]")
+const shown = () =>
+  [...document.querySelectorAll(".stMain .stElementContainer")].filter(
+    (one) => !one.querySelector(".np-bar, .np-answer") && one.checkVisibility({ visibilityProperty: true }) && one.offsetHeight,
+  )
+
+function scrolled(way) {
+  const box = main()
+  const more = way > 0 ? shown().some((one) => one.getBoundingClientRect().bottom > innerHeight + SLACK) : box.scrollTop > SLACK
+  if (more) box.scrollBy(0, way * 0.8 * box.clientHeight)
+  return more
 }
 
 // A slide is whole. Where it is too full, its picture leaves out what it can do without (--np-drop1 and on, which hide
 // parts of components), then a panel its last elements, and a table its last columns and rows; and what a panel says
 // becomes smaller. Where there is room to spare, the picture grows.
 const DROPS = 6
+const SLACK = 16 // pixels
 const PICTURE = ".np-stages, .stPlotlyChart, .stBidiComponent, .np-tabled, .np-axes"
 const GROWN = [1.5, 1.4, 1.3, 1.2, 1.1, 1]
 let watching = null
@@ -176,18 +192,16 @@ function fitSlide() {
   }
   putBack()
   set(0, 1)
-  parts = [...document.querySelectorAll(".stMain .stElementContainer")].filter(
-    (one) => !one.querySelector(".np-bar, .np-answer") && one.checkVisibility({ visibilityProperty: true }) && one.offsetHeight,
-  )
-  const main = document.querySelector("[data-testid=stMain]")
-  const end = () => Math.max(0, ...parts.filter((one) => !one.dataset.npOff).map((one) => one.getBoundingClientRect().bottom + main.scrollTop))
+  parts = shown()
+  const end = () => Math.max(0, ...parts.filter((one) => !one.dataset.npOff).map((one) => one.getBoundingClientRect().bottom + main().scrollTop))
   const full = () => end() > innerHeight
   let drop = 0
   while (full() && drop < DROPS) set(++drop, 1)
   const picture = parts.find((one) => one.querySelector(PICTURE))
-  const inPanel = parts.filter((one) => one !== picture && one.closest(".stExpander"))
-  const said = inPanel.find((one) => one.querySelector(".np-takeaway"))
-  for (const one of inPanel.reverse()) if (full() && one !== said) leaveOut(one)
+  const under = (one) => picture?.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING
+  const beside = parts.filter((one) => one !== picture && (one.closest(".stExpander") || under(one)))
+  const said = beside.find((one) => one.querySelector(".np-takeaway"))
+  for (const one of beside.reverse()) if (full() && one !== said) leaveOut(one)
   for (const table of roots().flatMap((one) => [...one.querySelectorAll("table")])) if (table.tBodies.length && !table.closest("[data-np-off]")) trim(table, full)
   small = full()
   set(drop, 1)

@@ -62,7 +62,7 @@ def stored(rng: random.Random) -> Exercise:
 def stalls(rng: random.Random) -> Exercise:
     """Where a sum of ones ends."""
     fmt = FORMATS[rng.choice(_STALLING)]
-    times = 10_000
+    times = 4_000
     final = Fraction(add_up(0.0, 1.0, times, fmt).final)
     step = unit_in_last_place.explain(
         exponent=float(floor_log2(final) + fmt.bias), bias=float(fmt.bias), fraction_bits=float(fmt.fraction_bits)
@@ -81,7 +81,7 @@ def stalls(rng: random.Random) -> Exercise:
             (f"{int(2 * final):,}", "One binade too late."),
         ],
         explanations=(step, half_step.explain(ulp=step.value)),
-        shown=Link("floats", {"sums": "true", "start": "0", "add": "1", "times": "4000", "sum": fmt.name}, "sums"),
+        shown=Link("floats", {"sums": "true", "start": "0", "add": "1", "times": f"{times}", "sum": fmt.name}, "sums"),
     )
 
 

@@ -14,6 +14,7 @@ from core.hardware.accelerators import find
 from core.hardware.operations import intensity, product_bytes
 from core.hardware.roofline import ridge_point
 from core.models.flop_formulas import train_flop_6nd
+from core.planning.plan import OWN
 from core.products import matmul_flop
 from core.runs.conventions import utilisation_of_rate
 from core.units import format_count, format_quantity
@@ -143,7 +144,8 @@ def bound(rng: random.Random) -> Exercise:
     """Arithmetic intensity of a square product, and which side of the ridge that is."""
     chip = rng.choice(("A100 SXM 80 GB", "H100 SXM"))
     device = find(chip)
-    n = float(2 ** rng.randint(7, 13))
+    power = rng.randint(7, 13)
+    n = float(2**power)
     moved = product_bytes.explain(m=n, n=n, k=n, groups=1.0, element=2.0, result=2.0)
     flop = matmul_flop.explain(m=n, n=n, k=n, groups=1.0)
     found = intensity.explain(flop=flop.value, bytes=moved.value)
@@ -161,9 +163,16 @@ def bound(rng: random.Random) -> Exercise:
             (found.value * 2, "That counts a byte for each number."),
             (n, "That is n itself."),
         ],
-        shown=Link("compute", {"gpu": chip, "roof": "true"}, "roof"),
+        shown=Link("compute", {"gpu": chip, **_square_layer(power), "roof": "true"}, "roof"),
     )
     return _with(made, flop, moved, after=(ridge,))
+
+
+def _square_layer(power: int) -> dict[str, str]:
+    """The fields of a model whose feed-forward products, of as many tokens at once, are square."""
+    n, head = 2**power, 64
+    shape = f"layers=1 hidden={n} heads={n // head} kv_heads={n // head} head_dim={head} ffn={n} vocab={n} "
+    return {"model": OWN, "shape": f"{shape}glu=no tied_head=no", "seq": str(n), "mb": str(power)}
 
 
 def _key(value: float) -> str:

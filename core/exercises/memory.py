@@ -67,7 +67,7 @@ def per_parameter(rng: random.Random) -> Exercise:
     )
     return choose_amount(
         rng,
-        f"How many bytes for each parameter last from step to step under **{optimizer}**, **{policy}**?",
+        f"How many bytes does training hold for each parameter under **{optimizer}**, **{policy}**, activations aside?",
         "bytes_per_parameter",
         (right, _sum(states)),
         [

@@ -148,13 +148,13 @@ def reshape() -> Finding:
 
 
 def heads() -> Finding:
-    b, s, h, d = 2, 3, 4, 5
+    b, s, h, d = 1, 3, 2, 2
     split = explain_view(Layout.contiguous((b, s, h * d)), (b, s, h, d))
     stride = split.stride or ()
     permuted = tuple(stride[i] for i in (0, 2, 1, 3))
     return Finding(
         f"b={b} s={s} h={h} d={d}: shape {(b, h, s, d)}, strides {permuted}, 0 B copied",
-        permuted == (60, 5, 20, 1),
+        permuted == (12, 2, 4, 1),
         (titled("Stride of h, beside d on its right", merging_stride.explain(stride=1, size=d)),),
         f"Splitting the last dimension gives strides {stride} for b, s, h, d; permuting them puts h before s.",
         shown=(str(permuted),),

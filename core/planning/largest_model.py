@@ -16,7 +16,6 @@ from core.planning.resolved_layout import own_layout, resolve_layout
 from core.training.device.memory import DeviceMemory
 from core.training.device.states_only import explain_largest
 from core.training.layout import LayoutError
-from core.training.memory import states_per_parameter
 from core.training.optimizer_state import explain_mean_state
 
 Counted: TypeAlias = Literal["everything", "model states alone"]
@@ -62,10 +61,9 @@ class Largest:
 
 def explain_by_states(h: MemoryEstimate) -> tuple[Explanation, ...]:
     """The steps to the largest model by states alone, as if it were split evenly over its accelerators."""
-    states = states_per_parameter(h.optimizer, h.policy, h.spec)
     return (
-        *explain_mean_state(h.optimizer, h.policy, h.spec),
-        *explain_largest(states, h.layout, h.usable),
+        *(() if h.plan.compute_options.paged else explain_mean_state(h.optimizer, h.policy, h.spec)),
+        *explain_largest(h.states_each, h.layout, h.usable),
     )
 
 

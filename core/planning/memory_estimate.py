@@ -26,7 +26,7 @@ from core.training.device.inputs import Step
 from core.training.device.memory import DeviceMemory
 from core.training.device.setup import Setup
 from core.training.layout import Counts, Layout, LayoutError, check
-from core.training.memory import CheckpointSize, checkpoint_size
+from core.training.memory import CheckpointSize, StateBytes, checkpoint_size, states_per_parameter
 from core.training.optimizers import Optimizer, find_optimizer, optimizers
 from core.training.precision import POLICIES, PrecisionPolicy
 from core.training.trained import parts_of_training
@@ -63,6 +63,14 @@ class MemoryEstimate:
     def roomy(self) -> Setup:
         """The same setup on an accelerator with as much less memory as the plan keeps free."""
         return replace(self.setup, memory=self.total + self.room)
+
+    @property
+    def states_each(self) -> StateBytes:
+        """Bytes of one parameter's states as the plan holds them on accelerators, before anything is shared."""
+        how = self.plan.compute_options
+        return states_per_parameter(
+            self.optimizer, self.policy, self.spec, in_backward=how.in_backward, paged=how.paged
+        )
 
     @property
     def checkpoint(self) -> float:

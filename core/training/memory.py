@@ -124,17 +124,23 @@ class StateBytes:
 
 
 def states_per_parameter(
-    optimizer: Optimizer, policy: PrecisionPolicy, spec: TransformerSpec | None = None
+    optimizer: Optimizer,
+    policy: PrecisionPolicy,
+    spec: TransformerSpec | None = None,
+    *,
+    in_backward: bool = False,
+    paged: bool = False,
 ) -> StateBytes:
     """Bytes per parameter of one copy of the model states under ``optimizer`` and ``policy``.
 
+    in_backward: gradients go as soon as they are there. paged: the optimizer's state lies in the host's memory.
     Raises ``ValueError`` without a ``spec`` where the optimizer's state depends on the shapes of its tensors.
     """
     return StateBytes(
         parameters=policy.weights.bytes,
-        gradients=policy.gradient_bytes,
+        gradients=0.0 if in_backward else policy.gradient_bytes,
         master=policy.master_bytes,
-        optimizer=mean_state(optimizer, policy, spec),
+        optimizer=0.0 if paged else mean_state(optimizer, policy, spec),
     )
 
 

@@ -49,6 +49,7 @@ def page() -> None:
         topics: tuple[str, ...] = inputs.ask(_TOPICS)
         seed = int(inputs.ask(_SHEET))
         mode: str = inputs.ask(_MODE)
+        again = show.slot()
     show.input_errors(inputs)
     if mode == PATH:  # the same for everybody; what was typed is kept for the sheets
         st.html("<style>.st-key-e_topics, .st-key-e_sheet { display: none; }</style>")
@@ -58,6 +59,8 @@ def page() -> None:
         torch_ready()
     of = path() if mode == PATH else sheet(seed, topics)
     if mode == PATH:
+        with again:
+            st.button("Start over", on_click=_start_over, args=(of,))
         _practise(of, TITLES)
     elif mode == PRACTISE:
         _practise(of)
@@ -78,6 +81,12 @@ def _kept(key: str, of: Sheet) -> dict[int, int]:
     while len(sheets) > _KEPT:
         del sheets[next(iter(sheets))]
     return chosen
+
+
+def _start_over(of: Sheet) -> None:
+    """Forget what was chosen on the path, here and in the address, which the browser keeps."""
+    _kept(_CHOSEN, of).clear()
+    st.query_params[_STEPS] = written({})
 
 
 def _key(of: Sheet, number: int, mode: str) -> str:

@@ -30,3 +30,9 @@ def test_what_was_chosen_on_the_path_is_there_on_the_next_visit(open_page: Calla
     expect(page.locator(".np-answer")).to_contain_text("1 of 1 right so far")
     settle(page)
     assert f"steps={first.answer}" in page.url
+    page.get_by_role("button", name="Start over").click()
+    expect(page.locator(".np-answer")).to_contain_text("Choose before you reveal")
+    settle(page)
+    page.goto(f"{server}/{there}")
+    settle(page)
+    expect(page.locator(".np-answer")).to_contain_text("Choose before you reveal")

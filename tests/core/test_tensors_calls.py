@@ -102,7 +102,7 @@ def test_plans_know_the_numbers_that_tensors_give() -> None:
         ("rearrange(x, 'a b -> b a', **{})", "whole number"),
         ("repeat(x, 'a b -> a b r', r=10000000000)", "elements"),
         ("(" * 200, "not a complete call"),
-        ("x" * 100_000, "characters long"),
+        ("x" * 100_000, "12,000 characters"),
         ("reduce(x, 'a b -> a')", "reduce needs one of"),
     ],
 )

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from core.limits import limit
 from core.rows import read_rows
 from core.tensors.layout import Layout
 from core.tensors.named_axes.einsums import EinsumPlan, explain_einsum
 from core.tensors.named_axes.patterns import FUNCTIONS, PatternPlan, explain_pattern
-from core.tensors.operations.guards import check_size
+from core.tensors.operations.guards import check_length, check_size
 from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.steps import Step, Trace
 
@@ -69,8 +68,7 @@ def read_call(text: str) -> PatternCall:
     Raises `ExpressionError` with an example for anything else.
     """
     text = text.strip()
-    if len(text) > limit("expression_chars"):
-        raise ExpressionError(f"That is {len(text):,} characters long; at most {limit('expression_chars')}.")
+    check_length(len(text))
     try:
         node = ast.parse(text, mode="eval").body  # parses only
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -39,6 +39,12 @@ class TooLargeError(ExpressionError):
         self.what = what
 
 
+def check_length(count: int) -> None:
+    """Refuse more characters than an expression may have; not how many, as the box itself cuts a longer paste."""
+    if count > limit("expression_chars"):
+        raise ExpressionError(f"That is more than the {limit('expression_chars'):,} characters of an expression.")
+
+
 def check_elements(count: int, what: str, cap: str = "tensor_elements") -> None:
     """Refuse a tensor of ``count`` elements beyond the cap; ``what`` names it in the message."""
     if count > limit(cap):
@@ -214,6 +220,11 @@ def outside(call: Call) -> None:
     """Activations: ``inplace=True`` writes into the tensor, which the method with a _ does too, and says so."""
     if call.given.get("inplace") is True:
         raise ExpressionError("inplace=True is not run here; write x.relu_(), or leave it away.")
+
+
+def groups(call: Call) -> None:
+    """group_norm: a mean and a deviation for each group, of which a dimension of no channels has any number."""
+    check_elements(2 * max(*call.shapes[0][:1], 1) * call.number("num_groups", 1), "The groups’ statistics")
 
 
 # ------------------------------------------------------------------- where values say how large the result is

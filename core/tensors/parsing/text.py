@@ -7,7 +7,7 @@ import textwrap
 from typing import Literal
 
 from core.limits import limit
-from core.tensors.operations.guards import check_size
+from core.tensors.operations.guards import check_length, check_size
 from core.tensors.operations.values import ExpressionError
 
 EXAMPLE = "x.t().view(2, 3)"
@@ -45,14 +45,12 @@ def tidy(text: str) -> str:
 
     Raises `ExpressionError` beyond the caps. Lines that only import, comment, print or assert are not counted.
     """
-    if len(text) > 2 * limit("expression_chars"):
-        raise ExpressionError(_too_long(len(text)))
+    check_length(len(text) // 2)
     tidied = _aligned(text)
     code = code_of(tidied)
     if not code.strip():
         raise ExpressionError(f"Empty. Type an expression on x, for example {EXAMPLE}.")
-    if len(tidied) > limit("expression_chars"):
-        raise ExpressionError(_too_long(len(tidied)))
+    check_length(len(tidied))
     outside = _outside_strings(code)
     check_lines(sum(not _UNCOUNTED.match(line) for line in outside.split("\n") if line.strip(" )],s")))
     foreign = _FOREIGN.search(outside) or next(
@@ -60,7 +58,7 @@ def tidy(text: str) -> str:
     )
     if foreign:
         raise ExpressionError(
-            f"The character {foreign.group()!a} has no place in an expression on x. For example: {EXAMPLE}."
+            f"The character {foreign.group()!r} has no place in an expression on x. For example: {EXAMPLE}."
         )
     run_on = _RUN_ON.search(outside)
     if run_on:
@@ -113,10 +111,6 @@ def check_lines(count: int) -> None:
     """Refuse more lines, or statements on them, than are run."""
     if count > limit("expression_lines"):
         raise ExpressionError(f"{count} lines; at most {limit('expression_lines')} are run.")
-
-
-def _too_long(length: int) -> str:
-    return f"That is {length:,} characters long; an expression has at most {limit('expression_chars'):,}."
 
 
 def read_shape(text: str, cap: str = "tensor_elements") -> tuple[int, ...]:

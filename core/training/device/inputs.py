@@ -83,7 +83,7 @@ def states_of(
     """
     if not trained.everything:
         return _partly_trained(optimizer, policy, spec, trained, in_backward=in_backward, paged=paged)
-    item = states_per_parameter(optimizer, policy, spec)
+    item = states_per_parameter(optimizer, policy, spec, in_backward=in_backward, paged=paged)
     read = (
         policy.multiplies.bytes,
         policy.multiplies.bytes * policy.autocasts,
@@ -92,10 +92,6 @@ def states_of(
     one: dict[str, Any] = {
         "one_gradient": _largest_trained(spec, trained) * policy.gradients.bytes if in_backward else 0.0
     }
-    if in_backward:
-        item = replace(item, gradients=0.0)
-    if paged:
-        item = replace(item, optimizer=0.0)
     if optimizer.uniform or paged:
         return States(dict.fromkeys(_KINDS, item), *read, **one)
     table = optimizer_state_bytes(spec, optimizer, policy).by_kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.models.linear import Layer, Product, TorchCount, TwoLayers
 from core.units import format_exact, format_quantity, scientific, significant
 
-PER_WEIGHT = ("weight", "forward", "gradient of the weight", "gradient of its input", "sum")
+PER_WEIGHT = ("weight", "forward", "weight’s gradient", "input’s gradient", "sum")
 """Headings of the table of `per_weight`."""
 
 LINEAR_NOTES = (
@@ -53,7 +53,7 @@ def per_weight(model: TwoLayers) -> list[tuple[tuple[str, str], ...]]:
     rows: list[tuple[tuple[str, str], ...]] = []
     for layer, columns, of_input in layers:
         products = _as_headed([p for p in model.products if p.of == layer])
-        of = [f"{p.out.name} = {p.left.name} @ {p.right.name}" for p in products]
+        of = [f"{p.left.name} @ {p.right.name}" for p in products]
         cells = zip((two, two, of_input), of, strict=True)
         total = significant(model.per_weight(layer))
         rows.append(((layer, f"{model.width:,}\u00a0×\u00a0{columns:,}"), *cells, (total, "")))

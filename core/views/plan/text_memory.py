@@ -174,8 +174,8 @@ def counted_parameter(h: MemoryEstimate) -> str:
 
 def each(h: MemoryEstimate) -> str:
     """The bytes of one parameter with what they are: ``16 bytes for each parameter: 2 parameters + ...``."""
-    states, one = states_per_parameter(h.optimizer, h.policy, h.spec), counted_parameter(h)
-    return f"{significant(states.total)} bytes for each {one}: {states_words.spelled(states, h.policy)}"
+    held, one = h.states_each, counted_parameter(h)
+    return f"{significant(held.total)} bytes for each {one}: {states_words.spelled(held, h.policy)}"
 
 
 def holding(item: Largest) -> str:

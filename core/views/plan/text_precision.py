@@ -25,10 +25,11 @@ WHY_SO_MANY = (
 def adds_up(h: MemoryEstimate) -> str:
     """The sum of the bytes of one parameter: "2 parameters + 2 gradients + ... = 16 bytes"."""
     states = states_per_parameter(h.optimizer, h.policy, h.spec)
+    gone = " or let go in backward" if h.plan.compute_options.in_backward else ""
     named = states_words.spelled(states, h.policy)
     return (
         f"**{named} = {significant(states.total)} bytes for each {counted_parameter(h)}** under {h.optimizer.name}, "
-        f"before anything is shared; {gib(float(h.device_memory.states))} on each accelerator as it is laid out."
+        f"before anything is shared{gone}; {gib(float(h.device_memory.states))} on each accelerator as it is laid out."
     )
 
 

@@ -141,6 +141,10 @@ def kept_bytes(trace: Trace) -> int:
     return sum(named.values()) + sum(count for step in trace.steps for storage, count in step.keeps if storage < 0)
 
 
+_FEW = 3
+"""Tensors without a gradient that a headline still names."""
+
+
 def _gradients(trace: Trace) -> tuple[str, str]:
     """Which tensors have a gradient, which have none, and what is kept to find it."""
     started = next(step for step in reversed(trace.steps) if step.operation == "backward")
@@ -152,10 +156,11 @@ def _gradients(trace: Trace) -> tuple[str, str]:
     added = f", **{bytes_text(made)}**" if made else ", added to those that were there"
     who = f"a gradient at {_listed(names)}{added}" if names else "no gradient anywhere"
     detail = f"For it, the operations keep {bytes_text(kept_bytes(trace))} of tensors until then."
+    said = f", and None at {_listed(none)}" if len(none) <= _FEW and none else ""
     if none:
-        asks = "leaves that ask for none, and results in between"
-        detail += f" `.grad` is None at {_listed(none)}: {asks}."
-    return f"`{_short(started.expression)}` leaves {who}.", detail
+        whose = "Those with None" if said else f"`.grad` is None at {_listed(none)}: they"
+        detail += f" {whose} are leaves that ask for none, and results in between."
+    return f"`{_short(started.expression)}` leaves {who}{said}.", detail
 
 
 def _refused(trace: Trace, step: Step) -> tuple[str, str]:
