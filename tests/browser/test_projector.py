@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from core.glossary import appearances
 from pages.common.figures import LEAST
 from pages.common.projector import PICTURES
-from pages.common.registry import COMPARE, FLOATS, HOME, PAGES
+from pages.common.registry import COMPARE, EXERCISES, FLOATS, HOME, PAGES
 from pages.common.slides import AS_TYPED
 from pages.common.tours import TOURS
 from tests.browser.conftest import settle, still
@@ -172,3 +172,30 @@ def test_a_number_is_typed_on_the_wall_and_a_bad_one_keeps_the_one_before(open_p
     assert page.evaluate(SMALL, LEAST) == []
     page.keyboard.press("PageDown")
     expect(page.locator(".np-story")).not_to_have_text(AS_TYPED)
+
+
+def test_the_keys_go_through_a_long_list_before_the_next_slide(open_page: Callable[..., Page]) -> None:
+    """And back; the page that was clicked has no ring around it."""
+    page = open_page(f"{EXERCISES.url_path}?e_topics=memory")
+    page.set_viewport_size({"width": 1280, "height": HEIGHT})
+    page.locator("h1").click()
+    page.keyboard.press("p")
+    expect(page.locator(".np-bar")).to_be_visible()
+    settle(page)
+    still(page)
+    assert page.evaluate("document.activeElement === document.body")
+    last = page.locator(".st-key-exercises-questions .stElementContainer").last
+    expect(last).not_to_be_in_viewport()
+    scrolled = "document.querySelector('[data-testid=stMain]').scrollTop"
+    places = [page.evaluate(scrolled)]
+    while not last.evaluate("one => one.getBoundingClientRect().bottom <= innerHeight + 16"):
+        page.keyboard.press("PageDown")
+        still(page)
+        places.append(page.evaluate(scrolled))
+        assert story(page) == AS_TYPED
+        assert places[-2] < places[-1] < places[-2] + HEIGHT
+    assert len(places) > 2
+    page.keyboard.press("PageUp")
+    still(page)
+    assert page.evaluate(scrolled) < places[-1]
+    assert story(page) == AS_TYPED

@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given
 
 from core.floats.codec import classify, decode_exact, encode
+from core.floats.comparison import store
 from core.floats.custom import custom_format, parse_custom
 from core.floats.formats import FORMATS, FormatError
+from core.floats.typed_numbers import parse
+from core.views.floats.text import describe_outcome
 from tests.core.floats_oracle import custom_formats, line
 from tests.every import every
 
@@ -140,4 +143,6 @@ def test_without_subnormals_there_is_a_gap_around_zero() -> None:
     ],
 )
 def test_a_format_of_the_same_fields_is_named(text: str, said: str) -> None:
-    assert parse_custom(text).used == said
+    fmt = parse_custom(text)
+    assert fmt.used == said
+    assert f"{said}." in describe_outcome(store(parse("0.1", fmt), fmt)).detail

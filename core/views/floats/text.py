@@ -13,7 +13,7 @@ from core.floats.arithmetic.operations import add_up
 from core.floats.codec import decode_exact, floor_log2
 from core.floats.comparison import Stored, percent
 from core.floats.decimals import brief, power_form, raised, rounded, shortest_decimal
-from core.floats.formats import FloatFormat, Overflow
+from core.floats.formats import FORMATS, FloatFormat, Overflow
 from core.floats.rounding_cases import overflows, through_fp32
 from core.floats.typed_numbers import Typed, misread
 
@@ -38,7 +38,8 @@ class Description:
 def describe_outcome(stored: Stored) -> Description:
     """What became of the typed number, and why."""
     description = _describe_outcome(stored)
-    hints = misread(stored.typed, stored.fmt), _added(stored)
+    own = "" if stored.fmt.name in FORMATS else f"{stored.fmt.title} is {stored.fmt.used}."
+    hints = misread(stored.typed, stored.fmt), _added(stored), own
     return Description(
         description.answer + _twice(stored), " ".join(part for part in (description.detail, *hints) if part)
     )

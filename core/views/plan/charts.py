@@ -94,7 +94,7 @@ def answer_strip(a: Answer, similar: Sequence[SimilarRun], palette: Palette) -> 
             margin={"l": 8, "r": 8, "t": 34, "b": 8},
             xaxis=axis(
                 palette,
-                f"{scale.title} at each published run’s pace",
+                f"{scale.title} at each run’s pace",
                 range=[0, reach],
                 ticksuffix="",
                 tickformat=",~r" if reach < 10 else ",d",
