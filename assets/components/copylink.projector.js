@@ -6,6 +6,7 @@ const FIELDS = "input, textarea, select, [contenteditable=true], [role=radiogrou
 function stepWithKeys(projector, step) {
   const wired = document.napkinProjector
   document.napkinProjector = { projector, step }
+  movedAt = performance.now()
   keepWhole(projector)
   tellNotes()
   followWall()
@@ -113,7 +114,10 @@ function turn() {
   document.querySelector(".st-key-projector input")?.click()
 }
 
-// Where a part has more than fits, as a list of questions, the keys first go through it.
+// Where a part has more than fits, as a list of questions, the keys first go through it; a slide that is still being
+// drawn has not been fitted, and is passed.
+const STILL_MS = 700
+let movedAt = 0
 const main = () => document.querySelector("[data-testid=stMain]")
 const shown = () =>
   [...document.querySelectorAll(".stMain .stElementContainer")].filter(
@@ -121,6 +125,8 @@ const shown = () =>
   )
 
 function scrolled(way) {
+  const ended = document.querySelector('[data-testid="stApp"][data-test-script-state="notRunning"]')
+  if (!ended || performance.now() - movedAt < STILL_MS) return false
   const box = main()
   const more = way > 0 ? shown().some((one) => one.getBoundingClientRect().bottom > innerHeight + SLACK) : box.scrollTop > SLACK
   if (more) box.scrollBy(0, way * 0.8 * box.clientHeight)
@@ -178,6 +184,7 @@ function trim(table, full) {
 }
 
 function fitSlide() {
+  movedAt = performance.now()
   const bar = document.querySelector(".np-bar")
   if (!bar) return
   const root = document.documentElement.style

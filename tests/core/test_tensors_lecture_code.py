@@ -101,10 +101,10 @@ def test_backward_without_a_scalar_says_so() -> None:
 
 def test_what_is_kept_and_what_has_a_gradient_is_said() -> None:
     run = follow(READ["A gradient by hand"], (1,))
-    sentence, detail = headline(run)
+    sentence, _ = headline(run)
     assert "`w.grad`" in sentence
     assert "12 B" in sentence
-    assert "None at `x`" in detail
+    assert "None at `x`" in sentence
     assert kept_bytes(run) == 12 + 4  # x, and pred_y - 5
 
 
