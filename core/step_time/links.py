@@ -59,7 +59,10 @@ class Speeds:
     host: float
 
     def in_fp32(self) -> Speeds:
-        """The same where all products are in fp32, attention's no nearer to the peak than in 16 bits."""
+        """The same where all products are in fp32, attention's no nearer to the peak than in 16 bits.
+
+        What moves over memory and links stays counted as in 16 bits: a few percent of a step that is so slow.
+        """
         attention = self.single * (self.attention / self.wide)
         return replace(self, narrow=self.single, wide=self.single, attention=attention)
 

@@ -84,8 +84,8 @@ class Rank:
         self.heads = np.minimum(d.tensor, spec.kv_heads)
         self.spread = pick(d.expert > 1, float(running.expert_tensor), d.tensor)
         self.experts = spec.experts.count / d.expert if spec.experts else 0.0
-        # What autocast does not know stays in fp32.
-        self.doubled = FP32 / WIDE if how.grouped_experts and how.autocasts else 1.0
+        # Times the bytes of 16 bits that routed experts move: what autocast does not know stays in fp32.
+        self.widened = FP32 / WIDE if how.grouped_experts and how.autocasts else 1.0
 
     def seconds(self, flop: Any, moved: Any, rate: float) -> Any:
         """Seconds of products."""
@@ -179,7 +179,7 @@ class Rank:
             narrow = pick(self.d.sequence_parallel > 0, t, 1.0)
             return self._moved((1.0 - RESIDUALS / norm_traffic(self.spec, self.how)) * work.norms / narrow), 0.0
         if module == Module.ACTIVATION:
-            return self._moved((work.gated + self.doubled * work.gated_mixture) / t), 0.0
+            return self._moved((work.gated + self.widened * work.gated_mixture) / t), 0.0
         if module == Module.UP_PROJECTION:
             return self.plain(work.up, self.speeds.narrow)
         if module == Module.NETWORK:
@@ -188,14 +188,14 @@ class Rank:
         parts = (self.routed(work.routed), self.plain(work.router, self.speeds.wide))
         shared, shared_once = self.plain(work.shared, self.speeds.narrow)
         each, once = (work.mixed * sum(part[i] for part in parts) for i in range(2))
-        moved = self._moved(self.doubled * work.gated_mixture / t) + self._sorted()
+        moved = self._moved(self.widened * work.gated_mixture / t) + self._sorted()
         return each + shared + moved, once + shared_once
 
     def _sorted(self) -> Any:
         """Seconds per token of sorting tokens to their experts and back."""
         moe, slow = self.spec.experts, self.c.written_out if self.how.written_out else 1.0
         chosen = self.work.mixed * moe.per_token / self.d.tensor if moe else 0.0
-        size = self.doubled * self.traffic.sorted * self.spec.hidden
+        size = self.widened * self.traffic.sorted * self.spec.hidden
         return slow * self.c.permutation * size * chosen / self.speeds.memory
 
     def _moved(self, size: Any) -> Any:
@@ -220,7 +220,7 @@ class Rank:
         """Seconds per token of operations on single elements, casts and the sorting of tokens."""
         work, d, c = self.work, self.d, self.c
         narrow = pick(d.sequence_parallel > 0, d.tensor, 1.0)
-        again = (self.doubled - 1.0) * work.gated_mixture / d.tensor
+        again = (self.widened - 1.0) * work.gated_mixture / d.tensor
         moved = c.elementwise * (work.norms / narrow + work.inner.on(d.tensor, self.heads) + again)
         slow = c.written_out if self.how.written_out else 1.0
         moe = self.spec.experts
@@ -228,7 +228,7 @@ class Rank:
             moved = moved + c.casts * _CAST_BYTES * work.plain.read.on(d.tensor, self.heads)
         if moe:
             chosen = work.mixed * moe.per_token / d.tensor
-            moved = moved + c.permutation * self.doubled * self.traffic.sorted * self.spec.hidden * chosen
+            moved = moved + c.permutation * self.widened * self.traffic.sorted * self.spec.hidden * chosen
             if self.bits < 16:
                 read = work.routed.read.on(self.spread, 1.0) * self.spread
                 moved = moved + c.casts * _CAST_BYTES * read * chosen

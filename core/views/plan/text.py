@@ -21,7 +21,7 @@ from core.training.layout import LayoutError
 from core.training.optimizers import find_optimizer
 from core.units import QuantityText, format_count, format_duration, format_money, format_quantity, significant
 from core.views.plan import text_memory
-from core.wording import amount, interval, listed, percent, plural, price, rent, span
+from core.wording import amount, interval, listed, percent, plural, price, rent, share_of, span
 
 FIRST = "This is not your plan but the first example, 70B parameters on 15T tokens."
 """What is said where a question cannot be answered and nothing was answered before it."""
@@ -133,7 +133,9 @@ def _products(a: Answer) -> str:
     """That products are slower than that peak; mostly empty."""
     with suppress(LayoutError):
         if a.memory.step.implementation.in_fp32:
-            return " · **matrix products in fp32**, as its precision says; TF32 would be several times faster"
+            share = a.device.peak("fp32") / a.peak
+            most = f", at most {share_of(share)} of that" if share < 1 else ""
+            return f" · **matrix products in fp32**{most}, as its precision says; TF32 would be several times faster"
     return ""
 
 
