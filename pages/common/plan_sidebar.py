@@ -63,6 +63,7 @@ from core.planning.form.plan_form import (
     TRAINED,
     link_texts,
     plan_of,
+    within_as_deadline,
 )
 from core.planning.form.rates import MEASURED_FIELDS
 from core.planning.form.search import BATCH, NETWORK
@@ -405,22 +406,24 @@ def bar(texts: Mapping[str, str], kind: Kind = "plan") -> str | None:
 
 def limits(inputs: Inputs) -> None:
     """The line under an answer: which limits the plan keeps and misses, and how likely; where it misses one that other
-    accelerators may keep, the way to them."""
+    accelerators may keep, or asks how many it needs, the way to them."""
     with suppress(BudgetError):
         a = answer(plan_of(inputs.reading))
-        show.note(text_limits.line(a), which_pool(inputs, text_limits.limit_checks(a)))
+        within = within_as_deadline(inputs.reading)
+        show.note(text_limits.line(a), which_pool(inputs, text_limits.limit_checks(a), within))
 
 
 WHICH_POOL = "which"
 """The panel of Calendar that holds the team's pools against each other."""
 
 
-def which_pool(inputs: Inputs, checks: Iterable[Check]) -> show.Html | None:
-    """A link to the pools of the team held against each other for the plan, where it misses what others may keep."""
-    if not any(check.met is False and check.id not in ("memory", "host") for check in checks):
+def which_pool(inputs: Inputs, checks: Iterable[Check], within: Mapping[str, str] | None = None) -> show.Html | None:
+    """A link to the pools of the team held against each other for the plan, where it misses what others may keep, or
+    asks how many accelerators it needs ``within`` a limit."""
+    if not within and not any(check.met is False and check.id not in ("memory", "host") for check in checks):
         return None
     texts = inputs.reading.texts if inputs.page == CALENDAR else link_texts(inputs.reading.texts)
-    texts = {**texts, WHICH_POOL: "true"}
+    texts = {**texts, **(within or {}), WHICH_POOL: "true"}
     return show.link("Which of ours would, or how many to rent?", CALENDAR, texts, at=WHICH_POOL)
 
 

@@ -19,7 +19,7 @@ from core.models.spec_text import EXAMPLE, SpecTextError
 from core.planning.evaluation import Answer
 from core.planning.form.known import MATURITY, OWN_RUNS
 from core.planning.form.layout import AS_LAYERS, LAYING, LAYOUT_FIELDS, USUAL_KERNEL, implied_layout, recompute_of
-from core.planning.form.limits import LIMIT_FIELDS, LIMITS
+from core.planning.form.limits import DEADLINE, LIMIT_FIELDS, LIMITS
 from core.planning.form.precision import OWN_FIELDS, POLICY, STATES, derived_texts, own_of
 from core.planning.form.rates import MEASURED_FIELDS, measured_of
 from core.planning.form.search import ANY, SEARCH, SEARCH_FIELDS
@@ -423,6 +423,13 @@ def complete_presets(presets: Mapping[str, Mapping[str, str]]) -> dict[str, dict
     """Presets with every field of a plan, so that nothing of another one stays where one is taken up; those that a
     preset does not name are as plans begin."""
     return {name: {**preset, **PLAN_FORM.parse(preset).texts} for name, preset in presets.items()}
+
+
+def within_as_deadline(reading: ParsedForm) -> dict[str, str]:
+    """The time in which a number of accelerators is found, as the plan's deadline; empty where none is asked for."""
+    if reading.values[FIND.id] != "accelerators":
+        return {}
+    return {FIND.id: "time", DEADLINE.id: reading.texts[WITHIN.id]}
 
 
 def link_texts(texts: Mapping[str, str], a: Answer | None = None) -> dict[str, str]:
