@@ -15,8 +15,9 @@ function stepWithKeys(projector, step) {
     const inside = event.composedPath().some((one) => one instanceof Element && one.matches(FIELDS))
     const on = document.napkinProjector.projector
     if (on && event.key === "Enter" && event.target instanceof HTMLInputElement) setTimeout(() => event.target.blur()) // a clicker goes on
-    if (inside || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return
     const rel = { ArrowLeft: "prev", PageUp: "prev", ArrowRight: "next", PageDown: "next" }[event.key]
+    const chosen = rel && event.key.startsWith("Page") && event.target.matches("[type=radio], [type=checkbox]") // a clicker goes on
+    if ((inside && !chosen) || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return
     if (event.key.toLowerCase() === "p" || (on && event.key === "Escape")) turn()
     else if (on && rel && event.shiftKey) toPage(rel === "next" ? 1 : -1)
     else if (on && rel) scrolled(rel === "next" ? 1 : -1) || document.querySelector(`.np-bar .${rel}`)?.click()
@@ -205,7 +206,7 @@ function fitSlide() {
   let drop = 0
   while (full() && drop < DROPS) set(++drop, 1)
   const picture = parts.find((one) => one.querySelector(PICTURE))
-  const under = (one) => picture?.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING
+  const under = (one) => picture?.querySelector(".stPlotlyChart") && picture.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING
   const beside = parts.filter((one) => one !== picture && (one.closest(".stExpander") || under(one)))
   const said = beside.find((one) => one.querySelector(".np-takeaway"))
   for (const one of beside.reverse()) if (full() && one !== said) leaveOut(one)
@@ -213,7 +214,7 @@ function fitSlide() {
   small = full()
   set(drop, 1)
   if (full()) return
-  const wide = () => roots().some((one) => [...one.querySelectorAll(".root, .np-scroll, .np-column")].some((box) => box.scrollWidth > box.clientWidth))
+  const wide = () => roots().some((one) => one.querySelector(".unstrided, .unshaped") || [...one.querySelectorAll(".root, .np-scroll, .np-column")].some((box) => box.scrollWidth > box.clientWidth))
   for (const fit of GROWN) {
     set(drop, fit)
     if (fit === 1 || !(full() || wide())) return

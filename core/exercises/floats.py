@@ -39,7 +39,7 @@ def stored(rng: random.Random) -> Exercise:
     for up in (False, True):
         beside = neighbour(code, fmt, up=up)
         if beside is not None and (value := decode_exact(beside, fmt)) is not None and value >= 0:
-            options.append((_number(value), "That is a neighbour, further away."))
+            options.append((_number(value), "That is the value beside the nearest, further away."))
     options += [
         (_number(asked), f"{fmt.title} has no code for exactly that."),
         ("infinity", f"{fmt.title} reaches {_number(fmt.max_finite)}."),

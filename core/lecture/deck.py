@@ -60,7 +60,8 @@ def lecture_slides() -> Mapping[str, Slide]:
 def _shown(row: Mapping[str, str]) -> Link:
     """Where a slide leads: as its row says, else as its claim does."""
     if row["page"]:
-        return Link(row["page"], dict(parse_qsl(row["fields"])))
+        fields = dict(parse_qsl(row["fields"]))
+        return Link(row["page"], fields, fields.pop("at", ""))
     return CLAIMS[row["claim"]].link or Link("lecture", {"claim": row["claim"]})
 
 

@@ -50,9 +50,9 @@ def tidy(text: str) -> str:
     code = code_of(tidied)
     if not code.strip():
         raise ExpressionError(f"Empty. Type an expression on x, for example {EXAMPLE}.")
-    check_length(len(tidied))
     outside = _outside_strings(code)
     check_lines(sum(not _UNCOUNTED.match(line) for line in outside.split("\n") if line.strip(" )],s")))
+    check_length(len(tidied))
     foreign = _FOREIGN.search(outside) or next(
         (re.match(".", c) for c in tidied if not (c.isprintable() or c == "\n")), None
     )

@@ -81,10 +81,12 @@ def layered(result: Sequence[LayerOperation], device: str, tokens: int) -> str:
     matmul = sum(r.seconds for r in rows if r.per == "layer" and r.matmul) / layer
     flop = matmul_share([o for o in result if o.in_layer and o.phase != "update"])
     starved = [r.name for r in rows if r.matmul and r.bound == "memory"]
+    least = significant(min(r.intensity for r in rows if r.matmul), 3)
     text = (
-        f"**Matrix products wait for memory here:** {', '.join(name.replace(',', '') for name in starved).lower()}."
+        f"**Matrix products wait for memory here**, at {least} FLOP/B and more: "
+        f"{', '.join(name.replace(',', '') for name in starved).lower()}."
         if starved
-        else "Every matrix product is limited by compute."
+        else f"Every matrix product is limited by compute, at {least} FLOP/B and more."
     )
     update = sum(r.seconds for r in rows if r.per == "step") / layer
     head = sum(r.seconds for r in rows if r.per == "model") / layer

@@ -215,7 +215,9 @@ def _written(trace: Trace, step: Step) -> tuple[str, str]:
             if label != writer:
                 (itself if origin(trace.steps, item) == number else others).setdefault(label, old)
     again = _repeated(trace, step) + _moved_on(trace, step, seen)
-    bold = sorted([*others, *itself], key=lambda label: (label != "x", {**itself, **others}[label]))
+    seers = {**itself, **others}
+    obvious = "x" if writer.startswith("x[") else ""  # of a write to x[0]
+    bold = sorted(seers, key=lambda label: (label == obvious, label != "x", seers[label]))
     if step.storage != 0 and trace.starts_with_x:
         maker = next(s for s in trace.steps if s.storage == step.storage)
         what = f"a {word(maker)}" if word(maker) in ("copy", "new tensor") else "another storage"
