@@ -160,3 +160,26 @@ def test_nothing_that_is_written_is_cut(open_page: Callable[..., Page], server: 
             still(page)
             found += [f"{name} at {width}: {what}" for what in [*page.evaluate(WRITTEN), *page.evaluate(DRAWN)]]
     assert found == [], "\n".join(found)
+
+
+TOUCHING = """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(plot => {
+  const seen = { visibilityProperty: true, opacityProperty: true }
+  const texts = [...plot.querySelectorAll('text')]
+    .filter(e => e.textContent.trim() && !e.closest('.hoverlayer, .modebar') && e.checkVisibility(seen))
+    .map(e => [e.textContent.trim(), e.getBoundingClientRect()])
+  return texts.flatMap(([text, a], i) => texts.slice(i + 1).flatMap(([other, b]) => {
+    const across = Math.min(a.right, b.right) - Math.max(a.left, b.left)
+    const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top)
+    return across > 3 && down > 4 ? [`${text} stands on ${other}`] : []
+  }))
+})"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("spec", PAGES, ids=lambda spec: spec.id)
+def test_charts_on_a_phone_are_whole_and_their_labels_apart(open_page: Callable[..., Page], spec: PageSpec) -> None:
+    page = open_page(links(spec)["all open"], width=390)
+    settle(page)
+    still(page)
+    assert [*page.evaluate(DRAWN), *page.evaluate(TOUCHING)] == []
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
