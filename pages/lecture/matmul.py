@@ -62,9 +62,9 @@ def linear(inputs: Inputs) -> None:
         [[show.remarked(*cell) if cell[1] else cell[0] for cell in row] for row in text.per_weight(model)],
         caption="FLOPs of one weight for each row of x",
     )
+    show.note(text.totals(model))
     with st.container(key=inputs.key("products")):
         _draw(model)
-    show.note(text.totals(model))
     torch_ready()
     seen = count_with_torch(model)
     say = show.good if (seen.forward, seen.backward) == (model.flop("forward"), model.flop("backward")) else show.error

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
+
 import pytest
 
+from core.tensors.operations.table import ROWS
 from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.trace import trace
 from tests.core.peak import grown_mb
@@ -269,3 +273,12 @@ UNREADABLE = ("x" * MANY, "(" * MANY, "x.t()\n" * MANY, "é" * MANY, "x" + "[0]"
 def test_a_hundred_thousand_characters_are_refused_at_once(text: str) -> None:
     with pytest.raises(ExpressionError, match="12,000 characters"):
         trace(text, (2, 3))
+
+
+def test_a_single_number_is_a_tensor_for_every_operation() -> None:
+    """And so is one without elements: a trace or a message, whatever an operation does with them."""
+    made = re.compile(r"torch\.(randn|rand|ones|zeros|arange)\([^()]*\)")
+    for text in {text for row in ROWS if row.example for text in (row.example, made.sub("x", row.example))}:
+        for shape in ((), (0,), (1, 0)):
+            with suppress(ExpressionError):
+                trace(text, shape, dtype="float32")

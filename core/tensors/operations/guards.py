@@ -224,7 +224,7 @@ def outside(call: Call) -> None:
 
 def groups(call: Call) -> None:
     """group_norm: a mean and a deviation for each group, of which a dimension of no channels has any number."""
-    check_elements(2 * max(*call.shapes[0][:1], 1) * call.number("num_groups", 1), "The groups’ statistics")
+    check_elements(2 * max((*call.shapes[0][:1], 1)) * call.number("num_groups", 1), "The groups’ statistics")
 
 
 # ------------------------------------------------------------------- where values say how large the result is
