@@ -105,8 +105,10 @@ def dollars(value: float) -> str:
 
 
 def rent(value: float) -> str:
-    """Dollars that a plan takes, to three digits, as every page shows them: ``$98,700``."""
-    return dollars(float(f"{value:.3g}"))
+    """Dollars that a plan takes, to three digits, as every page shows them: ``$98,700``; a table takes all away."""
+    text = dollars(float(f"{value:.3g}"))
+    exact = isinstance(text, QuantityText) and not text.bound
+    return QuantityText(text, value, "USD") if exact else text
 
 
 def rent_or_none(value: float) -> str:

@@ -12,15 +12,16 @@ function stepWithKeys(projector, step) {
   followWall()
   if (wired) return
   document.addEventListener("keydown", (event) => {
+    // A clicker goes on after a number was typed, and from a box that was ticked.
     const inside = event.composedPath().some((one) => one instanceof Element && one.matches(FIELDS))
     const on = document.napkinProjector.projector
-    if (on && event.key === "Enter" && event.target instanceof HTMLInputElement) setTimeout(() => event.target.blur()) // a clicker goes on
+    if (on && event.key === "Enter" && event.target instanceof HTMLInputElement) setTimeout(() => event.target.blur())
     const rel = { ArrowLeft: "prev", PageUp: "prev", ArrowRight: "next", PageDown: "next" }[event.key]
-    const chosen = rel && event.key.startsWith("Page") && event.target.matches("[type=radio], [type=checkbox]") // a clicker goes on
+    const chosen = rel && event.key.startsWith("Page") && event.target.matches("[type=radio], [type=checkbox]")
     if ((inside && !chosen) || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return
     if (event.key.toLowerCase() === "p" || (on && event.key === "Escape")) turn()
     else if (on && rel && event.shiftKey) toPage(rel === "next" ? 1 : -1)
-    else if (on && rel) scrolled(rel === "next" ? 1 : -1) || document.querySelector(`.np-bar .${rel}`)?.click()
+    else if (on && rel) go(rel)
     else return
     event.preventDefault()
   })
@@ -115,23 +116,32 @@ function turn() {
   document.querySelector(".st-key-projector input")?.click()
 }
 
-// Where a part has more than fits, as a list of questions, the keys first go through it; a slide that is still being
-// drawn has not been fitted, and is passed.
+// Where a part has more than fits, as a list of questions, the keys first go through it. A slide that is still being
+// drawn has not been fitted: where it has more, a press waits for it, and the next one goes on.
 const STILL_MS = 700
 let movedAt = 0
+let waiting = 0
 const main = () => document.querySelector("[data-testid=stMain]")
 const shown = () =>
   [...document.querySelectorAll(".stMain .stElementContainer")].filter(
     (one) => !one.querySelector(".np-bar, .np-answer") && one.checkVisibility({ visibilityProperty: true }) && one.offsetHeight,
   )
 
-function scrolled(way) {
-  const ended = document.querySelector('[data-testid="stApp"][data-test-script-state="notRunning"]')
-  if (!ended || performance.now() - movedAt < STILL_MS) return false
-  const box = main()
-  const more = way > 0 ? shown().some((one) => one.getBoundingClientRect().bottom > innerHeight + SLACK) : box.scrollTop > SLACK
-  if (more) box.scrollBy(0, way * 0.8 * box.clientHeight)
-  return more
+function go(rel) {
+  const pressed = waiting
+  waiting = clearTimeout(waiting)
+  if (pressed || !hasMore(rel)) return document.querySelector(`.np-bar .${rel}`)?.click()
+  const left = STILL_MS - (performance.now() - movedAt)
+  if (left <= 0) return main().scrollBy(0, (rel === "next" ? 0.8 : -0.8) * main().clientHeight)
+  waiting = setTimeout(() => {
+    waiting = 0
+    go(rel)
+  }, left)
+}
+
+function hasMore(rel) {
+  if (!document.querySelector('[data-testid="stApp"][data-test-script-state="notRunning"]')) return false
+  return rel === "prev" ? main().scrollTop > SLACK : shown().some((one) => one.getBoundingClientRect().bottom > innerHeight + SLACK)
 }
 
 // A slide is whole. Where it is too full, its picture leaves out what it can do without (--np-drop1 and on, which hide
@@ -207,7 +217,9 @@ function fitSlide() {
   while (full() && drop < DROPS) set(++drop, 1)
   const picture = parts.find((one) => one.querySelector(PICTURE))
   const under = (one) => picture?.querySelector(".stPlotlyChart") && picture.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING
-  const beside = parts.filter((one) => one !== picture && (one.closest(".stExpander") || under(one)))
+  const row = picture?.closest(".stHorizontalBlock")
+  const pictured = (one) => one === picture || (row?.contains(one) && one.querySelector(".stPlotlyChart"))
+  const beside = parts.filter((one) => !pictured(one) && (one.closest(".stExpander") || under(one)))
   const said = beside.find((one) => one.querySelector(".np-takeaway"))
   for (const one of beside.reverse()) if (full() && one !== said) leaveOut(one)
   for (const table of roots().flatMap((one) => [...one.querySelectorAll("table")])) if (table.tBodies.length && !table.closest("[data-np-off]")) trim(table, full)

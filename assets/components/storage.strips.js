@@ -13,7 +13,8 @@ class Strips extends Steps {
     const roomy = count <= 16 && length < 5
     const numbered = dense || (count > 48 && count * narrow(length) > this.width - INDENT)
     const width = this.width - INDENT - (numbered ? 48 : 2)
-    const pitch = dense ? TINY : roomy ? Math.max(30, Math.min(48, Math.floor(width / Math.max(count, 1)))) : Math.max(narrow(length), Math.min(30, Math.floor(width / Math.max(count, 1))))
+    const [least, most] = roomy ? [30, 48] : [narrow(length), 30]
+    const pitch = dense ? TINY : Math.max(least, Math.min(most, Math.floor(width / Math.max(count, 1))))
     const columns = fitColumns(count, Math.floor(width / pitch), Math.max(storage.row, 1))
     const broken = columns < count
     const strip = { storage, reading, number, nodes: [], columns, pitch, broken, out: new Set() }

@@ -10,12 +10,12 @@ from core.floats.formats import FloatFormat
 
 _SUPERSCRIPT = str.maketrans("+-0123456789", "⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _POWER = re.compile(r"\^\(?([+-]?\d+)\)?", re.ASCII)
-_PLAIN_EXPONENTS = range(-5, 21)
+_PLAIN_EXPONENTS = range(-4, 21)
 _BRIEF = 14
 
 
 def exact_decimal(value: Fraction) -> str:
-    """Every digit of ``value``: ``0.15625``, or ``5.9604644775390625e-8`` outside 10⁻⁵ to 10²¹.
+    """Every digit of ``value``: ``0.15625``, or ``5.9604644775390625e-8`` outside 10⁻⁴ to 10²¹.
 
     Raises ``ValueError`` when the digits never end (a denominator with a prime factor other than 2 and 5).
     """

@@ -17,7 +17,7 @@ from core.planning.comparison.examples import examples
 from pages.common import comparison_list
 from pages.common.inputs import HELD, Chip, Inputs
 from pages.common.links import LANDS_AT, address
-from pages.common.registry import COMPARE, PAGE, PAGES, PageSpec
+from pages.common.registry import COMPARE, HOME, PAGE, PAGES, PageSpec
 from pages.common.theme import PROJECTOR
 from pages.common.tours import TOUR, TOURS, Stop
 from pages.common.widgets import text_of
@@ -72,7 +72,7 @@ class Slides:
 
     @property
     def _steps(self) -> tuple[Chip | Stop, ...]:
-        early, late = ([chip for chip in self.inputs.chips if chip.late is wanted] for wanted in (False, True))
+        early, late = _chips(self.inputs)
         return (*early, *TOURS[self.inputs.page.id], *late)
 
     @property
@@ -153,8 +153,14 @@ def leave() -> None:
 def _opened_at(inputs: Inputs) -> int:
     stops, text = TOURS[inputs.page.id], st.query_params.get(TOUR, "")
     number = int(text) if text in map(str, range(1, len(stops) + 1)) else 0
-    early = sum(not chip.late for chip in inputs.chips)
-    return early + number if number and _shown(inputs, stops[number - 1]) else 0
+    early, _ = _chips(inputs)
+    return len(early) + number if number and _shown(inputs, stops[number - 1]) else 0
+
+
+def _chips(inputs: Inputs) -> tuple[list[Chip], list[Chip]]:
+    """Those whose slides come before the tour and after it. On Home none: its tour goes through what its chips set."""
+    chips = [] if inputs.page is HOME else inputs.chips
+    return [chip for chip in chips if not chip.late], [chip for chip in chips if chip.late]
 
 
 def _shown(inputs: Inputs, stop: Stop) -> bool:

@@ -42,7 +42,7 @@ _NUMBER = text("x", "Number", NUMBER, max_chars=limit("float_box_chars"), help=T
 _OVERFLOW = choice("over", "Overflow", OVERFLOWS, "format", few=True, help=OVERFLOW_HELP)
 _FORMAT = choice("fmt", "Format", (*COMMON, MORE, OWN), FORMAT, few=True)
 _MORE_FORMATS = choice("more", "More formats", OTHERS, FIRST_OTHER, few=True)
-_OWN = text("custom", "Your format", CUSTOM, max_chars=limit("number_chars"), help=CUSTOM_HELP)
+_OWN = text("custom", "Your format", CUSTOM, max_chars=limit("float_box_chars"), help=CUSTOM_HELP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ def _own(inputs: FloatInputs) -> FloatFormat:
     except FormatError as problem:
         good = inputs.last_good("custom", CUSTOM)
         fmt = parse_custom(good)
-        inputs.fail(f"Format: {problem}", f"Still using {good}.")
+        inputs.fail(f"{_OWN.label}: {problem}", f"Still using {good}.")
     names = {
         "ce": fmt.exponent_bits,
         "cm": fmt.fraction_bits,
@@ -237,5 +237,5 @@ def _own(inputs: FloatInputs) -> FloatFormat:
     )
     refused = st.session_state.pop("floats:refused", None)
     if refused:
-        inputs.fail(f"Format: {refused}", f"Still using {fmt.name}.")
+        inputs.fail(f"{_OWN.label}: {refused}", f"Still using {fmt.name}.")
     return fmt

@@ -188,9 +188,9 @@ def test_the_keys_go_through_a_long_list_before_the_next_slide(open_page: Callab
     expect(last).not_to_be_in_viewport()
     scrolled = "document.querySelector('[data-testid=stMain]').scrollTop"
     places = [page.evaluate(scrolled)]
-    page.wait_for_timeout(1000)  # the keys pass a slide that is still being drawn
     while not last.evaluate("one => one.getBoundingClientRect().bottom <= innerHeight + 16"):
         page.keyboard.press("PageDown")
+        page.wait_for_function(f"() => {scrolled} > {places[-1]}")
         still(page)
         places.append(page.evaluate(scrolled))
         assert story(page) == AS_TYPED

@@ -102,7 +102,8 @@ def digits(text: str) -> str:
         (Fraction(999_999), 3, "1000000"),
         (Fraction(10) ** 21, 3, "1 × 10²¹"),
         (Fraction(0), 3, "0"),
-        (Fraction(1, 10**5), 3, "0.00001"),
+        (Fraction(1, 10**5), 3, "1 × 10⁻⁵"),
+        (Fraction(1, 10**4), 3, "0.0001"),
     ],
 )
 def test_rounding_for_reading(value: Fraction, digits: int, text: str) -> None:

@@ -42,6 +42,7 @@ from core.planning.form.precision import OWN_FIELDS
 from core.planning.form.search import KEPT_FIELDS
 from core.planning.plan import FINDS, OWN_POLICY
 from core.planning.presets import MEMORY_PRESETS, PRESETS
+from core.units import QuantityText
 from core.views.calendar import text as words_calendar
 from core.views.common.markup import rich, safe_text
 from core.views.common.palette import LIGHT
@@ -377,6 +378,8 @@ def test_what_a_plan_costs_reads_alike_wherever_it_stands() -> None:
     assert plan.answer
     a, money = plan.answer, rent(plan.answer.dollars.mid)
     assert money != dollars(a.dollars.mid)  # whole dollars, of which three digits leave some out
+    assert isinstance(money, QuantityText)
+    assert money.value == a.dollars.mid, "a table takes all of them away"
     fleet = schedule(Fleet(a.plan.accelerator, 64), [Run("Small", a.plan)], date(2027, 1, 15))
     results = (
         words_answer.sentence(a),

@@ -25,7 +25,8 @@ WHY_SO_MANY = (
 def adds_up(h: MemoryEstimate) -> str:
     """The sum of the bytes of one parameter: "2 parameters + 2 gradients + ... = 16 bytes"."""
     states = states_per_parameter(h.optimizer, h.policy, h.spec)
-    gone = " or let go in backward" if h.plan.compute_options.in_backward else ""
+    held = h.states_each.total
+    gone = "" if held == states.total else f", and **{significant(held)}** as the plan keeps them on accelerators"
     named = states_words.spelled(states, h.policy)
     return (
         f"**{named} = {significant(states.total)} bytes for each {counted_parameter(h)}** under {h.optimizer.name}, "

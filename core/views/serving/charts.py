@@ -136,6 +136,7 @@ def token_time(s: Serving, palette: Palette) -> Figure:
                 [s.users],
                 [at],
                 "",
+                cliponaxis=False,
                 marker={"size": 11, "color": palette.text, "line": {"color": palette.background, "width": 1}},
             ),
         ],

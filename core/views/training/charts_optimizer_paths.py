@@ -17,7 +17,7 @@ from core.views.training.text_optimizer_paths import height_left, number, standi
 _GRID = 61
 _LEVELS = 14
 _FRAMES = 60
-_NAMES_PX = 132  # right of the picture, for the names
+_NAMES_PX = 146  # right of the picture, for the names
 _HEIGHT, _LOW_HEIGHT = 440, 250
 _ROW_PX = 33
 
@@ -190,7 +190,7 @@ def _gone(walks: Sequence[OptimizerPath], step: int, above: int, palette: Palett
 
 def _name(text: str, down: float, colour: str, palette: Palette, anchor: str = "top") -> dict[str, Any]:
     """A name right of the picture, so many pixels under its upper edge."""
-    place = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 12, "align": "left", "y": 1, "yref": "paper"}
+    place = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 26, "align": "left", "y": 1, "yref": "paper"}
     return label(palette, text, colour, **place, yanchor=anchor, yshift=-down)
 
 
