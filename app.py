@@ -4,10 +4,12 @@
 visitor's session then runs it as a script. Everything a page shows lives in ``pages``.
 """
 
+from collections.abc import Mapping
+
 import streamlit as st
 from starlette.middleware import Middleware
 
-from pages.common.registry import GROUPS, PAGES
+from pages.common.registry import GROUPS, PAGES, registered
 from pages.common.server import sign_in
 from pages.common.server.admission import Admission
 from pages.common.server.policy import Policy
@@ -15,11 +17,11 @@ from pages.common.server.process import lifespan, prepare_process
 from pages.common.theme import definitions, install_theme
 
 
-def menu() -> None:
+def menu(pages: Mapping[str, st.Page]) -> None:
     """Every page in one line."""
     with st.container(key="np-menu", horizontal=True, vertical_alignment="center", gap=None):
         for p in PAGES:
-            st.page_link(p.path, label=p.name, width="content")
+            st.page_link(pages[p.id], label=p.name, width="content")  # by its path it would find the file again
         from pages.common import projector  # what it imports takes a while on a cold start
 
         projector.switch()
@@ -27,26 +29,21 @@ def menu() -> None:
 
 
 def run() -> None:
-    """One script run: page config, navigation, the page's header, then the page."""
+    """One script run: navigation, page config, the page's header, then the page."""
+    pages = registered()
+    page = st.navigation(
+        {group: [pages[p.id] for p in members] for group, members in GROUPS.items()},
+        position="hidden",  # Streamlit's own menu puts <div> into <ul>, which screen readers stumble over
+    )
+    spec = next(p for p in PAGES if p.url_path == page.url_path)
     st.set_page_config(
-        page_title="Napkin",
-        page_icon="assets/static/icon.svg",
+        page_title=f"{spec.title} · Napkin",
+        page_icon="/app/static/icon.svg",
         layout="wide",
         initial_sidebar_state=300,
         menu_items={"About": "Napkin: resource accounting for LLM training in bits, bytes, FLOPs, days and dollars."},
     )
-    page = st.navigation(
-        {
-            group: [
-                st.Page(p.path, title=p.title, icon=p.icon, url_path=p.url_path, default=p.default) for p in members
-            ]
-            for group, members in GROUPS.items()
-        },
-        position="hidden",  # Streamlit's own menu puts <div> into <ul>, which screen readers stumble over
-    )
-    spec = next(p for p in PAGES if p.url_path == page.url_path)
-    st.set_page_config(page_title=f"{spec.title} · Napkin")
-    menu()
+    menu(pages)
     install_theme()  # after the menu, whose switch says for which screen
     # Menu and header go out before the imports of a cold start and of the page: a visitor reads while the server warms
     # up.

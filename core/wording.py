@@ -105,7 +105,7 @@ def dollars(value: float) -> str:
 
 
 def rent(value: float) -> str:
-    """Dollars that a plan takes, to three digits, as every page shows them: ``$98,700``; a table takes all away."""
+    """Dollars that a plan takes, to three digits, as every page shows them: ``$98,700``; its number has all."""
     text = dollars(float(f"{value:.3g}"))
     exact = isinstance(text, QuantityText) and not text.bound
     return QuantityText(text, value, "USD") if exact else text

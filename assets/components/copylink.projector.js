@@ -148,7 +148,7 @@ function hasMore(rel) {
 // parts of components), then a panel its last elements, and a table its last columns and rows; and what a panel says
 // becomes smaller. Where there is room to spare, the picture grows.
 const DROPS = 6
-const SLACK = 16 // pixels
+const SLACK = 24 // pixels: less is no line of text
 const PICTURE = ".np-stages, .stPlotlyChart, .stBidiComponent, .np-tabled, .np-axes"
 const GROWN = [1.5, 1.4, 1.3, 1.2, 1.1, 1]
 let watching = null

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.planning.plan import OWN, OWN_LAYOUT, TYPED
+from core.planning.plan import FASTEST, OWN, OWN_LAYOUT, TYPED
 from core.training.precision import USUAL_POLICY
 
 _NEXT = (
@@ -13,10 +13,11 @@ _NEXT = (
 )
 
 _MEGATRON = "mixed bf16, fp32 master, fp32 gradients"
-_WHOLE = {**dict.fromkeys(("mbs", "tp", "pp", "cp", "ep"), "1"), "zero": "3", "rc": "full", "prec": USUAL_POLICY}
-_LLAMA = {"tp": "8", "pp": "16", "zero": "1", "rc": "selective", "prec": _MEGATRON}
+_WHOLE = {**dict.fromkeys(("mbs", "tp", "pp", "vpp", "cp", "ep"), "1"), "zero": "3", "rc": "full", "prec": USUAL_POLICY}
+_LLAMA = {"tp": "8", "pp": "16", "vpp": "8", "zero": "1", "rc": "selective", "prec": _MEGATRON}
 _DEEPSEEK = {"pp": "16", "ep": "64", "zero": "1", "rc": "full", "prec": "mixed bf16, fp32 master, bf16 states"}
-"""Layouts: one that splits no model, and those that were published."""
+"""Layouts: one that splits no model, and those that were published. How many chunks a stage of Llama 3.1 had is not:
+with eight, each of the 126 layers and both ends has one (arXiv:2407.21783, section 3.3.2: interleaved)."""
 
 
 def _preset(model: str, tokens: str, gpu: str, count: str, mfu: str, seq: str, **more: str) -> Mapping[str, str]:
@@ -40,7 +41,8 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
         *("DeepSeek-V3", "14.8T", "H800 SXM", "2,048", "published", "4,096"),
         dtype="fp8",
         gb="62.9M tokens",
-        **_DEEPSEEK,
+        lay=FASTEST,  # its own schedule, two directions at once, is none that can be typed
+        prec=_DEEPSEEK["prec"],
     ),
     "GPT-2 124M on one node": _preset("GPT-2 124M", "10B", "A100 SXM 80 GB", "8", "0.5", "1,024", gb="512"),
     "Our next model": _preset(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
+
+import streamlit as st
 
 
 @dataclass(frozen=True, slots=True)
 class PageSpec:
-    """One page: its file, names, icon, and the prefix of its query parameters (short and never reused).
+    """One page: its file, names, and the prefix of its query parameters (short and never reused).
 
     plans: whether it answers for the current plan, whose fields stand in the sidebar and have a prefix of their own.
     """
@@ -16,7 +20,6 @@ class PageSpec:
     id: str
     path: str
     title: str
-    icon: str
     url_path: str
     prefix: str
     lead: str
@@ -40,7 +43,6 @@ HOME = PageSpec(
     id="home",
     path="pages/home/page.py",
     title="Home",
-    icon=":material/edit_note:",
     url_path="",
     prefix="h",
     lead="Training a language model costs bits, bytes, FLOPs, days and dollars. Change any number below and read "
@@ -53,7 +55,6 @@ FLOATS = PageSpec(
     id="floats",
     path="pages/floats/page.py",
     title="Float formats",
-    icon=":material/memory:",
     url_path="float-formats",
     prefix="f",
     lead="See what a number becomes in every format training uses: flip its bits, read its exact value, "
@@ -64,7 +65,6 @@ TENSORS = PageSpec(
     id="tensors",
     path="pages/tensors/page.py",
     title="Tensor views",
-    icon=":material/grid_on:",
     url_path="tensor-views",
     prefix="t",
     lead="See the memory behind a tensor: which operations only change strides, which copy, and why .view() fails.",
@@ -74,7 +74,6 @@ LECTURE = PageSpec(
     id="lecture",
     path="pages/lecture/page.py",
     title="The lecture, checked",
-    icon=":material/fact_check:",
     url_path="lecture",
     prefix="l",
     lead="Claims of Stanford CS336 lecture 2 and of students’ notes on it, each recomputed now by the code "
@@ -85,7 +84,6 @@ EXERCISES = PageSpec(
     id="exercises",
     path="pages/exercises/page.py",
     title="Exercises",
-    icon=":material/quiz:",
     url_path="exercises",
     prefix="e",
     lead="Predict first, then see, with the reason: floats, views, FLOPs and memory, ten to a sheet.",
@@ -94,7 +92,6 @@ GLOSSARY = PageSpec(
     id="glossary",
     path="pages/glossary/page.py",
     title="Glossary",
-    icon=":material/menu_book:",
     url_path="glossary",
     prefix="g",
     lead="The terms that these pages use, from 6ND to ZeRO: one definition each, with the work it comes from.",
@@ -103,7 +100,6 @@ COMPUTE = PageSpec(
     id="compute",
     path="pages/compute/page.py",
     title="Compute budget",
-    icon=":material/schedule:",
     url_path="compute-budget",
     prefix="c",
     lead="From a model, its tokens and a cluster to FLOPs, days and accelerator-hours, checked against published runs.",
@@ -114,7 +110,6 @@ MEMORY = PageSpec(
     id="memory",
     path="pages/memory/page.py",
     title="Training memory",
-    icon=":material/stacked_bar_chart:",
     url_path="training-memory",
     prefix="m",
     lead="Will it fit? What fills each accelerator, byte by byte, and the cheapest change if it does not.",
@@ -125,7 +120,6 @@ PARALLEL = PageSpec(
     id="plan_search",
     path="pages/parallel/page.py",
     title="Parallel plan",
-    icon=":material/account_tree:",
     url_path="parallel-plan",
     prefix="s",
     lead="Which layout is fastest on this cluster, and why? Every one that divides and fits, timed part by part.",
@@ -136,7 +130,6 @@ WHAT_IF = PageSpec(
     id="board",
     path="pages/sweep/page.py",
     title="What if",
-    icon=":material/grid_view:",
     url_path="what-if",
     prefix="w",
     lead="One plan, two of its numbers swept: which combinations fit and meet the deadline. Choose a cell to make it "
@@ -147,7 +140,6 @@ CALENDAR = PageSpec(
     id="calendar",
     path="pages/calendar/page.py",
     title="Calendar and cost",
-    icon=":material/calendar_month:",
     url_path="calendar",
     prefix="y",
     lead="When do several runs on one fleet end, and what does that cost rented, reserved or owned? Stages in "
@@ -159,7 +151,6 @@ COMPARE = PageSpec(
     id="compare",
     path="pages/compare/page.py",
     title="Compare",
-    icon=":material/compare_arrows:",
     url_path="compare",
     prefix="k",
     lead="Up to six plans side by side: which is sooner, which is cheaper, by how much, and in what they differ. "
@@ -170,7 +161,6 @@ SAVED = PageSpec(
     id="saved",
     path="pages/saved/page.py",
     title="Saved plans",
-    icon=":material/bookmarks:",
     url_path="saved-plans",
     prefix="r",
     lead="Every plan that was kept, with its history. Find one, open it where it was worked out, or lay it beside "
@@ -181,7 +171,6 @@ MEASURE = PageSpec(
     id="device",
     path="pages/measure/page.py",
     title="Measure",
-    icon=":material/speed:",
     url_path="measure",
     prefix="d",
     lead="What this machine really does, next to what its datasheet promises, and into the plan.",
@@ -196,3 +185,14 @@ GROUPS: dict[str, tuple[PageSpec, ...]] = {
 PAGES: tuple[PageSpec, ...] = tuple(page for members in GROUPS.values() for page in members)
 PAGE: Mapping[str, PageSpec] = {page.id: page for page in PAGES}
 """Each by its id."""
+
+
+@lru_cache(maxsize=1)
+def _registered() -> Mapping[str, st.Page]:
+    return {p.id: st.Page(p.path, title=p.title, url_path=p.url_path, default=p.default) for p in PAGES}
+
+
+def registered() -> Mapping[str, st.Page]:
+    """Pages by id as Streamlit knows them, each run its own, as one says whether it may run. To make them anew in every
+    run would find every file again."""
+    return {name: copy(page) for name, page in _registered().items()}

@@ -274,11 +274,12 @@ def small_table(
     caption: str = "",
     here: int | None = None,
     words: int | None = 1,
+    foot: Sequence[str] = (),
 ) -> None:
     """A short table in HTML, a few dozen rows at most. Cells are `Html` or the markup of `rich`.
 
     here: index of a row to light. words: of columns that are named alone so many hold words, and those behind them
-    figures; None: all hold words.
+    figures; None: all hold words. foot: a last row, such as links, that is neither sorted nor downloaded.
     """
     columns = [
         one if isinstance(one, Column) else Column(one, numeric=words is not None and i >= words)
@@ -290,7 +291,8 @@ def small_table(
         f"<tr{' class=np-here' if i == here else ''}>{''.join(row)}</tr>"
         for i, row in enumerate(zip(*by_column, strict=True))
     )
-    table_html(columns, body, caption=caption)
+    last = "".join(column_cells(column, [cell])[0] for column, cell in zip(columns, foot, strict=True)) if foot else ""
+    table_html(columns, body, caption=caption, foot=last)
 
 
 def column_cells(column: Column, cells: Sequence[str]) -> list[str]:
@@ -324,8 +326,8 @@ def _data(number: QuantityText | None) -> str:
     return f' data-value="{number.value:.15g}"{unit}{" data-bound" if number.bound else ""}'
 
 
-def table_html(columns: Sequence[Column], body: str, *, caption: str = "", kind: str = "") -> None:
-    """Rows of safe HTML as a table that can be sorted by a heading and downloaded.
+def table_html(columns: Sequence[Column], body: str, *, caption: str = "", kind: str = "", foot: str = "") -> None:
+    """Rows of safe HTML as a table that can be sorted by a heading and downloaded. foot: cells under them that are not.
 
     Both are the work of ``assets/components/copylink.tables.js``, which listens on every page.
     """
@@ -336,11 +338,12 @@ def table_html(columns: Sequence[Column], body: str, *, caption: str = "", kind:
         for c in columns
     )
     title = f"<caption>{rich(caption)}</caption>" if caption else ""
+    under = f"<tfoot><tr>{foot}</tr></tfoot>" if foot else ""
     name = html.escape(caption or ", ".join(c.heading for c in columns), quote=True)
     st.html(  # focusable, because a narrow window makes it scroll sideways
         f'<div class="np-tabled"><div class="np-scroll" role="region" aria-label="{name}" tabindex="0">'
-        f'<table class="np-table {kind}">{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-        '<button type="button" class="np-csv" title="Download this table, with plain numbers">CSV</button></div>'
+        f'<table class="np-table {kind}">{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody>{under}</table>'
+        '</div><button type="button" class="np-csv" title="Download this table, with plain numbers">CSV</button></div>'
     )
 
 

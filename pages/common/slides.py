@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import streamlit as st
+from streamlit.errors import StreamlitAPIException
 
 from core.lecture.deck import DeckError, Pages, Slide, lecture_slides, read_deck, unpack_deck
 from core.planning.comparison.entry import Entry
@@ -58,7 +60,8 @@ class Typed:
             comparison_list.put_back(self.plans)
         if address:
             for name in st.query_params.to_dict().keys() - self.values.keys() - self.address.keys() - {PROJECTOR}:
-                del st.query_params[name]
+                with suppress(StreamlitAPIException):  # of a field that this slide alone draws: it goes with the field
+                    del st.query_params[name]
             st.query_params.update(self.address)
 
 

@@ -80,7 +80,7 @@ def drawn_theme() -> str:
 def install_theme() -> None:
     """Logo and stylesheet; called by ``app.py`` on every run of the whole app."""
     st.session_state[_DRAWN] = st.context.theme.type or ""
-    st.logo(str(_ASSETS / "static" / _logo()), size="large", link=None)
+    st.logo(f"/app/static/{_logo()}", size="large", link=None)  # by its address, which no run reads
     st.html(_stylesheet(projecting()))
 
 

@@ -82,9 +82,10 @@ def _table(plans: Sequence[ComparedPlan], base: int) -> None:
     with st.container(key="compare_table"):
         show.small_table(
             [show.Column("", whole=True), *names],
-            [*([show.remarked(*cell) for cell in (head, *cells)] for head, cells in rows), ["Open on", *links]],
+            [[show.remarked(*cell) for cell in (head, *cells)] for head, cells in rows],
             caption="What each plan comes to, in the middle and over its range, and the inputs in which they differ. "
             "± is against the baseline",
+            foot=["Open on", *links],
         )
 
 

@@ -188,7 +188,7 @@ def test_the_keys_go_through_a_long_list_before_the_next_slide(open_page: Callab
     expect(last).not_to_be_in_viewport()
     scrolled = "document.querySelector('[data-testid=stMain]').scrollTop"
     places = [page.evaluate(scrolled)]
-    while not last.evaluate("one => one.getBoundingClientRect().bottom <= innerHeight + 16"):
+    while not last.evaluate("one => one.getBoundingClientRect().bottom <= innerHeight + 24"):
         page.keyboard.press("PageDown")
         page.wait_for_function(f"() => {scrolled} > {places[-1]}")
         still(page)
@@ -200,3 +200,18 @@ def test_the_keys_go_through_a_long_list_before_the_next_slide(open_page: Callab
     still(page)
     assert page.evaluate(scrolled) < places[-1]
     assert story(page) == AS_TYPED
+
+
+def test_a_slide_with_a_field_of_its_own_is_left_and_come_back_to(open_page: Callable[..., Page]) -> None:
+    """One that opens “More formats”, whose parameter no other slide has."""
+    page = open_page(f"{FLOATS.url_path}?projector=true")
+    said = page.locator(".np-bar > span")
+    for key, number in [*(("ArrowRight", number) for number in range(2, 8)), *[("ArrowLeft", 6), ("ArrowLeft", 5)]]:
+        page.keyboard.press(key)
+        expect(said).to_contain_text(f"{number} of ")
+        settle(page)
+    for number in (6, 7):
+        page.keyboard.press("ArrowRight")
+        expect(said).to_contain_text(f"{number} of ")
+    page.get_by_role("button", name="Leave").click()
+    expect(page.locator(".np-bar")).to_have_count(0)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from pages.common.registry import FLOATS, MEMORY
+from core.fields import LINK_VERSION
+from core.planning.comparison.entry import pack
+from core.planning.comparison.examples import examples
+from pages.common.comparison_list import IN_LINK
+from pages.common.registry import COMPARE, FLOATS, MEMORY
 from tests.browser.conftest import settle
 from tests.browser.test_all_pages import serious
 
@@ -69,3 +74,16 @@ def test_a_table_drawn_by_hand_is_one_too(open_page: Callable[..., Page]) -> Non
     rows = downloaded(page, page.locator(".np-tabled", has_text="Smallest normal").first)
     largest = {row["Format"]: row["Largest"] for row in rows}
     assert (float(largest["fp16"]), float(largest["fp32"])) == (65504, pytest.approx(3.4028235e38))
+
+
+def test_what_stands_under_a_table_is_no_row_of_it(open_page: Callable[..., Page]) -> None:
+    """Compare's links are neither sorted nor taken away; its rents are whole numbers, not the three digits shown."""
+    page = open_page(f"{COMPARE.url_path}?{urlencode({'v': LINK_VERSION, IN_LINK: pack(examples())})}")
+    table = page.locator(".st-key-compare_table .np-tabled")
+    expect(table.locator("tfoot a")).to_have_count(3)
+    rows = {next(iter(row.values())): row for row in downloaded(page, table)}
+    assert rows.keys() >= {"Whole run", "Rent"}
+    assert "Open on" not in rows
+    rents = [float(text) for plan, text in rows["Rent"].items() if plan.endswith(("H100", "H200", "B200"))]
+    assert rents
+    assert all(rent != float(f"{rent:.3g}") for rent in rents)

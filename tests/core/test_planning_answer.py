@@ -60,6 +60,19 @@ def test_deepseek_v3s_dollars_are_its_hours() -> None:
     assert a.dollars == Interval.point(5.328e6)
 
 
+@pytest.mark.parametrize(
+    ("preset", "run", "hours", "accelerators"),
+    [
+        ("Llama 3.1 405B as trained", "Llama-3.1 405B", 30.84e6, 16384),
+        ("DeepSeek-V3", "DeepSeek-V3", 2.664e6, 2048),
+    ],
+)
+def test_a_published_run_stands_at_its_own_days(preset: str, run: str, hours: float, accelerators: int) -> None:
+    """Among the runs that are nearest to it is itself, whose pace in the preset's layout takes what it took."""
+    (own,) = (one for one in similar_runs(answer(plan_from(PRESETS[preset]))) if one.run.model == run)
+    assert own.value == pytest.approx(hours / accelerators / 24, rel=0.1)
+
+
 @pytest.mark.parametrize("find", FINDS)
 def test_the_derivation_leads_to_the_answer(find: str) -> None:
     for within in ("90 days", "$9M") if find in ("tokens", "parameters", "MFU") else ("90 days",):

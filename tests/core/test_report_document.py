@@ -7,9 +7,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from core.planning.comparison.entry import Entry
+from core.planning.comparison.entry import Entry, entry_of
 from core.views.comparison import text as compare
 from core.views.plan import text as plan_text
+from core.views.plan import text_limits
 from core.views.report.document import as_html
 from core.wording import plain
 from tests.core.report_cases import CHIPS, HOSTILE, LINK, ODD, report
@@ -96,6 +97,7 @@ def test_a_chip_is_reported_whole(name: str) -> None:
     alone(found)
     assert found.text("p.answer") == shown(plan_text.sentence(a))
     assert shown(plan_text.assumptions(a)) in found.text()
+    assert shown(text_limits.line(a)) in found.text()
     assert all(
         shown(line) in found.text() for line in (*plan_text.cautions(a), plan_text.tight(a), plan_text.memory(a))
     )
@@ -105,6 +107,11 @@ def test_a_chip_is_reported_whole(name: str) -> None:
     assert all(named["aria-label"] and named["role"] == "img" for tag, named in found.tags if tag == "svg")
     sources = {source.url for one in explained for source in one.sources if source.url}
     assert sources <= {named.get("href") for _, named in found.tags}
+
+
+def test_limits_that_were_typed_are_judged() -> None:
+    entry = entry_of("Late", {"tokens": "15T", "count": "512", "until": "90 days", "spend": "$6M"})
+    assert "Misses" in read(entry).text("p.says")
 
 
 def test_several_plans_are_told_beside_each_other() -> None:

@@ -10,6 +10,7 @@ from core.dates import format_day
 from core.planning.calendar.pools import Pool
 from core.planning.cost.choose_pools import WEEK, PoolChoice, PoolLine, levels_of
 from core.planning.plan import Plan
+from core.runs.coverage import unproven
 from core.units import format_duration, format_quantity
 from core.views.common.markup import unmarked
 from core.views.plan.text import typed_elsewhere
@@ -128,8 +129,8 @@ def sentence(lines: Sequence[PoolLine]) -> str:
         verb = "meet" if len(good) > 1 else "meets"
         return (
             f"**{len(good)} of {len(lines)}** pools {verb} every limit; the best is **{name(best)}**{cost}"
-            f"{f', {chance}' if chance else ''}."
-        )
+            f"{f', {chance}' if chance else ''}. {unproven(best.pool.accelerator)}"
+        ).rstrip()
     nearest = min(
         (line.nearest for line in lines), key=lambda choice: (bool(choice.problem), len(lacks(choice)), _price(choice))
     )

@@ -18,11 +18,12 @@ def headline(of: Sheet) -> str:
 
 
 def progress(of: Sheet, chosen: Mapping[int, int]) -> str:
-    """How many of the answers given so far are right."""
+    """How many of the answers given are right."""
     if not chosen:
         return "Choose before you reveal. What counts is the first choice."
     right = sum(of.exercises[number].right(choice) for number, choice in chosen.items())
-    return f"**{right} of {len(chosen)}** right so far."
+    so_far = " so far" if len(chosen) < len(of.exercises) else ""
+    return f"**{right} of {len(chosen)}** right{so_far}."
 
 
 def handed_in(of: Sheet, choices: Sequence[int | None]) -> str:

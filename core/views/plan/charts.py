@@ -116,7 +116,14 @@ def answer_strip(a: Answer, similar: Sequence[SimilarRun], palette: Palette) -> 
             ],
             annotations=[
                 label(
-                    palette, "P10–P90", x=high, y=1, yref="paper", xanchor="right", yanchor="top", font=_muted(palette)
+                    palette,
+                    "P10–P90" if a.published else "published P10–P90",
+                    x=high,
+                    y=1,
+                    yref="paper",
+                    xanchor="right",
+                    yanchor="top",
+                    font=_muted(palette),
                 ),
                 label(
                     palette,

@@ -28,7 +28,7 @@ from core.views.common.chart import Figure
 from core.views.comparison import text as compare
 from core.views.comparison.charts import bars, days_against_dollars
 from core.views.plan import text as plan_text
-from core.views.plan import text_host, text_memory
+from core.views.plan import text_host, text_limits, text_memory
 from core.views.plan.charts import answer_strip
 from core.views.report.mathml import mathml
 from core.views.report.plan_table import HEADINGS
@@ -109,6 +109,7 @@ def _plan(plan: ComparedPlan) -> Mapping[str, Any]:
     """A plan's answer, or why there is none, and what is to be said beside it."""
     a = plan.answer
     said = {"sentence": plan_text.sentence, "times": plan_text.steps_and_whole, "assumptions": plan_text.assumptions}
+    said["limits"] = text_limits.line
     texts = {name: write(a) for name, write in said.items()} if a else {}
     return {"name": plan.name, "answer": a, "problem": plan.problem, "concerns": concerns(plan), **texts}
 

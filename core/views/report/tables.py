@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 
 from core.views.common.markup import markdown_text, unlinked
+from core.views.plan import text_limits
 from core.views.plan.text import assumptions, sentence, steps_and_whole
 from core.views.report.plan_table import HEADINGS, Line
 from core.views.report.report import Report, concerns
@@ -75,7 +76,7 @@ def as_markdown(report: Report) -> str:
         if at := report.layout:
             parts += [unlinked(say(at)) for say in (headline, stepped)]
         if plan.answer:  # where our own words name a device, that is as somebody typed it
-            parts += [unlinked(say(plan.answer)) for say in (sentence, steps_and_whole, assumptions)]
+            parts += [unlinked(say(plan.answer)) for say in (sentence, text_limits.line, steps_and_whole, assumptions)]
         else:
             parts.append(f"**No answer:** {markdown_text(plan.problem)}")
         parts += [f"> {unlinked(text) if ours else markdown_text(text)}" for text, ours in concerns(plan)]

@@ -187,7 +187,8 @@ def _refused(trace: Trace, step: Step) -> tuple[str, str]:
     if verdict is not None:
         return f"`{_short(step.source)}` **fails**: {step.reason}.", ""
     of = f" on a tensor of shape {shape_text(tried.layout.shape)}" if tried.storage >= 0 else ""
-    reason = f": {step.reason.rstrip('?')}" if step.reason else of
+    why = step.reason.rstrip("?") or next((why for part, why in _GRADIENTS.items() if part in step.error_message), "")
+    reason = f": {why}" if why else of
     who = "einops" if step.error_type == "EinopsError" else "torch"
     lines = step.error_message.strip().splitlines() or [""]
     text = f"{step.error_type}: {lines[-1 if who == 'einops' else 0].strip()}"  # einops names the cause last
@@ -195,6 +196,12 @@ def _refused(trace: Trace, step: Step) -> tuple[str, str]:
         reason = f" on x of {trace[0].dtype}: choose **{trace.suits} as Element type**, and it runs"
     return f"{who} **refuses** `{_short(step.source)}`{reason}.", _short(text, 200)
 
+
+_GRADIENTS = {
+    "does not require grad": "nothing that it came from asks for a gradient, or it was made under `no_grad`",
+    "implicitly created only for scalar": "gradients begin at a single number, such as its `.sum()`",
+}
+"""Part of torch's message → why there is no backward."""
 
 PARTLY = ("tril", "triu", "masked_", "scatter", "index_")
 """Operations in place that write only a part of their tensor; which cells is not known of one that is only counted."""

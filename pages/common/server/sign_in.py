@@ -20,7 +20,7 @@ from core.wording import cleaned
 LOG = logging.getLogger(__name__)
 
 
-_GIVEN = "who:given"
+_GIVEN, _PROVIDERS = "who:given", "who:providers"
 _PATIENCE_S = 5
 
 
@@ -52,7 +52,9 @@ def signed_in() -> str:
 
 def entry() -> None:
     """The menu's entry: "Sign in", or "Sign out" with the name; nothing where signing in is not configured."""
-    providers = _providers()
+    if _PROVIDERS not in st.session_state:  # every run would look for the file again
+        st.session_state[_PROVIDERS] = _providers()
+    providers: tuple[str, ...] = st.session_state[_PROVIDERS]
     if not providers:
         return
     name = signed_in()
