@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.planning.comparison.entry import Entry, entry_of
 
-_MODEL = {"model": "Llama 3 70B", "tokens": "15T", "count": "1,024", "tp": "8"}
+_MODEL = {"model": "Llama 3 70B", "tokens": "15T", "count": "1,024"}
 
 
 def examples() -> tuple[Entry, ...]:
