@@ -21,7 +21,7 @@ function stepWithKeys(projector, step) {
     if ((inside && !chosen) || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return
     if (event.key.toLowerCase() === "p" || (on && event.key === "Escape")) turn()
     else if (on && rel && event.shiftKey) toPage(rel === "next" ? 1 : -1)
-    else if (on && rel) go(rel)
+    else if (on && rel) toSlide(rel)
     else return
     event.preventDefault()
   })
@@ -127,19 +127,19 @@ const shown = () =>
     (one) => !one.querySelector(".np-bar, .np-answer") && one.checkVisibility({ visibilityProperty: true }) && one.offsetHeight,
   )
 
-function go(rel) {
+function toSlide(rel) {
   const pressed = waiting
   waiting = clearTimeout(waiting)
-  if (pressed || !hasMore(rel)) return document.querySelector(`.np-bar .${rel}`)?.click()
+  if (pressed || !scrollsOn(rel)) return document.querySelector(`.np-bar .${rel}`)?.click()
   const left = STILL_MS - (performance.now() - movedAt)
   if (left <= 0) return main().scrollBy(0, (rel === "next" ? 0.8 : -0.8) * main().clientHeight)
   waiting = setTimeout(() => {
     waiting = 0
-    go(rel)
+    toSlide(rel)
   }, left)
 }
 
-function hasMore(rel) {
+function scrollsOn(rel) {
   if (!document.querySelector('[data-testid="stApp"][data-test-script-state="notRunning"]')) return false
   return rel === "prev" ? main().scrollTop > SLACK : shown().some((one) => one.getBoundingClientRect().bottom > innerHeight + SLACK)
 }

@@ -186,7 +186,7 @@ def copy_size(plan: Plan, accelerators: float) -> int:
         layout = plan.layout if plan.own_layout else plan_layout(replace(plan, accelerators=accelerators))
     except LayoutError:
         return 1
-    return int(layout.pipeline) * math.lcm(int(layout.tensor * layout.context), int(layout.expert))
+    return int(layout.pipeline) * math.lcm(int(layout.tensor * layout.context), int(layout.expert_ranks))
 
 
 def in_copies(accelerators: float, each: int) -> int:

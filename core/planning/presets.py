@@ -13,7 +13,13 @@ _NEXT = (
 )
 
 _MEGATRON = "mixed bf16, fp32 master, fp32 gradients"
-_WHOLE = {**dict.fromkeys(("mbs", "tp", "pp", "vpp", "cp", "ep"), "1"), "zero": "3", "rc": "full", "prec": USUAL_POLICY}
+_WHOLE = {
+    **dict.fromkeys(("mbs", "tp", "pp", "vpp", "cp", "ep"), "1"),
+    "etp": "",
+    "zero": "3",
+    "rc": "full",
+    "prec": USUAL_POLICY,
+}
 _LLAMA = {"tp": "8", "pp": "16", "vpp": "8", "zero": "1", "rc": "selective", "prec": _MEGATRON}
 _DEEPSEEK = {"pp": "16", "ep": "64", "zero": "1", "rc": "full", "prec": "mixed bf16, fp32 master, bf16 states"}
 """Layouts: one that splits no model, and those that were published. How many chunks a stage of Llama 3.1 had is not:
@@ -102,7 +108,7 @@ _WAY = {
     "opt": "AdamW",
     "prec": USUAL_POLICY,
     "dtype": "bf16",
-    **dict.fromkeys(("ktp", "kpp", "kvpp", "kcp", "kep", "kmbs"), ""),
+    **dict.fromkeys(("ktp", "kpp", "kvpp", "kcp", "kep", "ketp", "kmbs"), ""),
     "kzero": "any",
     "krc": "any",
     "knode": "true",

@@ -45,6 +45,7 @@ FIELD_IDS = {
     "interleave": "vpp",
     "context": "cp",
     "expert": "ep",
+    "expert_tensor": "etp",
     "micro_batch": "mbs",
     "micro_batches": "acc",
     "zero": "zero",

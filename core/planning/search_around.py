@@ -123,7 +123,9 @@ FIELD_OF = {
 def layout_texts(layout: Layout) -> dict[str, str]:
     """A layout as texts of the plan's fields by id, as a form takes them."""
     texts = {name: f"{int(getattr(layout, field))}" for field, name in FIELD_IDS.items()}
-    texts |= {"lay": OWN_LAYOUT, "acc": "", "hsdp": f"{int(layout.shard_group)}" if layout.shard_group else ""}
+    texts |= {"lay": OWN_LAYOUT, "acc": ""}
+    for name in ("etp", "hsdp"):
+        texts[name] = texts[name] if texts[name] != "0" else ""
     named, some = named_modules(layout.recompute), int(layers_of(layout.recompute))
     texts |= {"rc": recompute_name(layout.recompute), **({"rcm": " ".join(named)} if named else {})}
     texts["rcn"] = f"groups of {-some}" if some < 0 else f"{some}" if some else ""

@@ -44,6 +44,7 @@ Pin: TypeAlias = "int | tuple[int, ...] | Range | None"
 class Constraints:
     """What plans have to keep to. Fields but the last are the fields of `Layout` that they pin, and ``overlap``.
 
+    expert_tensor: as usual, unless it is allowed otherwise.
     shard_group: 0 is all ranks; left free, those of one node are tried beside them.  offload: forbidden unless it is
     allowed, because hosts differ more than accelerators do. micro_batches: of a step, which then has as many sequences
     as these come to; None fills the batch. Only a layout of one's own has it, and values of every other field.
@@ -56,6 +57,7 @@ class Constraints:
     interleave: Pin = None
     context: Pin = None
     expert: Pin = None
+    expert_tensor: Pin = 0
     data: Pin = None
     micro_batch: Pin = None
     zero: Pin = None
@@ -98,7 +100,7 @@ class Constraints:
 
 def only(layout: Layout) -> Constraints:
     """What leaves ``layout`` alone, but for its data-parallel ranks, and its micro-batches where they are 0."""
-    degrees = ("tensor", "pipeline", "interleave", "context", "expert", "micro_batch")
+    degrees = ("tensor", "pipeline", "interleave", "context", "expert", "expert_tensor", "micro_batch")
     kept = (*degrees, "zero", "shard_group", "sequence_parallel", "recompute", "offload")
     pins: dict[str, Any] = {name: int(getattr(layout, name)) for name in kept}
     return Constraints(**pins, overlap=1, micro_batches=int(layout.micro_batches) or None)

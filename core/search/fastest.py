@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from core.search.constraints import Constraints
 from core.search.request import SearchRequest
-from core.search.space import chunked
+from core.search.space import chunked, splits
 from core.training.layout import Layout, allowed
 
 Array = npt.NDArray[np.float64]
@@ -87,6 +87,7 @@ def grid(request: SearchRequest) -> dict[str, Ints]:
         "tensor": tensor if len(tensor) else np.array([1]),
         "context": choices(request, "context", _powers(max(1, request.seq_len // _LONG), 10)),
         "expert": choices(request, "expert", experts),
+        "expert_tensor": choices(request, "expert_tensor", splits(request)),
         "micro_batch": choices(request, "micro_batch", _MICRO_BATCHES),
         "zero": choices(request, "zero", _ZERO),
         "recompute": choices(request, "recompute", _RECOMPUTE),
@@ -103,15 +104,16 @@ def _layouts(request: SearchRequest, batch: float) -> tuple[Layout, Any]:
     """The grid at each of `COUNTS`, and which of it can be. Data-parallel ranks and micro-batches are what accelerators
     and batch leave, as they divide."""
     axes: dict[str, Any] = {name: values.astype(float) for name, values in grid(request).items()}
-    t, p, c, e, b = (axes[name] for name in ("tensor", "pipeline", "context", "expert", "micro_batch"))
+    t, p, c, b = (axes[name] for name in ("tensor", "pipeline", "context", "micro_batch"))
     pinned = request.constraints.micro_batches
     data = COUNTS.reshape(-1, *[1] * (t.ndim - 1)) / (t * p * c)
     if not request.constraints.one_layout:  # over all ranks, or over those of a node, where there are more of them
         inside = 2.0 ** np.floor(np.log2(request.cluster.per_node)) / t
         axes["shard_group"] = np.where((inside > 1) & (data * c > inside), inside, 0.0) * axes["shard_group"]
     rounds = np.full_like(data, pinned) if pinned else batch / (data * b)
-    possible = (data >= 1) & (rounds >= np.where(axes["interleave"] > 1, p, 1.0)) & (t * c * data >= e)
-    return Layout(**axes, data=np.maximum(data, 1.0), micro_batches=np.maximum(rounds, 1.0)), possible
+    layout = Layout(**axes, data=np.maximum(data, 1.0), micro_batches=np.maximum(rounds, 1.0))
+    possible = (data >= 1) & (rounds >= np.where(axes["interleave"] > 1, p, 1.0))
+    return layout, possible & (t * c * data >= layout.expert_ranks)
 
 
 def _own(pins: Constraints, tensor: Any) -> dict[str, Any]:

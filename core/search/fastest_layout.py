@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from core.search.fastest import choices, cuts_of, grid
 from core.search.request import SearchRequest
-from core.search.space import chunked, divisors
+from core.search.space import chunked, divisors, splits
 from core.training.layout import Layout, allowed, filled
 
 Ints = npt.NDArray[np.int64]
@@ -149,7 +149,9 @@ def _moves(request: SearchRequest, count: int) -> tuple[Columns, ...]:
     batch, offload = choices(request, "micro_batch", _MICRO_BATCHES), pins.choices("offload", (0, 1))
     groups = np.array([0, _NODE])
     split = {"tensor": tensor, "context": context}
-    experts_moved = (_axes({**split, "expert": experts, "recompute": again}),) if len(experts) > 1 else ()
+    held = choices(request, "expert_tensor", splits(request))
+    routed: dict[str | tuple[str, ...], Ints] = {**split, "expert": experts, "expert_tensor": held, "recompute": again}
+    experts_moved = (_axes(routed),) if len(experts) * len(held) > 1 else ()
     return (
         _axes({("pipeline", "interleave"): every, "micro_batch": batch[:4], "recompute": again, "zero": zero}),
         _axes({**split, "micro_batch": batch, "recompute": again}),

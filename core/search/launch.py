@@ -70,6 +70,9 @@ _USUAL_PRODUCTS = ("bf16", "fp16", "fp8", "fp32", "tf32")
 """What `launch_precision` speaks of."""
 
 
+_NO_SPLIT = "Over how many ranks one expert is split is no setting of it."
+
+
 def _batch(layout: Layout) -> int:
     return int(layout.micro_batch * layout.micro_batches * layout.data)
 
@@ -96,7 +99,7 @@ def megatron(
                 "written as `--pipeline-model-parallel-layout`."
             )
     if spec.experts:
-        arguments |= {"expert-model-parallel-size": item.expert, "expert-tensor-parallel-size": 1}
+        arguments |= {"expert-model-parallel-size": item.expert, "expert-tensor-parallel-size": int(item.expert_split)}
     if item.sequence_parallel and item.tensor > 1:
         arguments["sequence-parallel"] = True
     arguments |= {"micro-batch-size": item.micro_batch, "global-batch-size": _batch(item), "seq-length": seq_len}
@@ -193,6 +196,8 @@ def torchtitan(spec: TransformerSpec, layout: Layout, precision: Precision, *, s
         "context_parallel_degree": item.context,
         "expert_parallel_degree": item.expert,
     }
+    if item.expert_tensor:
+        notes.append(_NO_SPLIT)
     if item.tensor > 1:
         parallel["enable_sequence_parallel"] = bool(item.sequence_parallel)
     if item.pipeline > 1:
@@ -285,6 +290,8 @@ def deepspeed(layout: Layout, precision: Precision, *, overlap: bool, dtype: str
         config["tensor_parallel"] = {"autotp_size": int(item.tensor)}
     if item.expert > 1:
         config["expert_parallel"] = {"enabled": True, "autoep_size": int(item.expert)}
+    if item.expert_tensor:
+        notes.append(_NO_SPLIT)
     if item.expert > 1 and item.tensor > 1:
         notes.append("It does not combine expert with tensor parallelism in these settings.")
     if item.pipeline > 1:

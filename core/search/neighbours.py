@@ -70,12 +70,14 @@ def _steps(result: LayoutResult, request: SearchRequest) -> list[tuple[str, int]
         "interleave": cut[chunked(spec.layers, layout.pipeline, cut)],
         "context": ways,
         "expert": divisors(spec.experts.count if spec.experts else 1),
+        "expert_tensor": divisors(spec.experts.width, request.cluster.per_node) if spec.experts else cut[:0],
         "micro_batch": divisors(request.batch // int(layout.data)),
         **{name: np.arange(_MOST[name] + 1) for name in _STEPS},
     }
     rows: list[tuple[str, int]] = []
     for field, known in values.items():
-        own = int(np.ravel(result.running.overlap if field == "overlap" else getattr(layout, field))[0])
+        here = {"overlap": result.running.overlap, "expert_tensor": layout.expert_split}
+        own = int(np.ravel(here.get(field, getattr(layout, field, 0)))[0])
         if field == "zero" and not _shared(layout):
             continue
         if field == "sequence_parallel" and int(layout.tensor) == 1:
@@ -87,7 +89,7 @@ def _steps(result: LayoutResult, request: SearchRequest) -> list[tuple[str, int]
 
 def _shared(layout: Layout) -> bool:
     """Whether ZeRO makes a difference: ranks hold the same weights, or gradients may go to the host."""
-    return int(layout.data) * int(layout.context) > 1 or bool((layout.tensor > layout.expert > 1) or layout.offload)
+    return int(layout.data) * int(layout.context) > 1 or bool(layout.tensor > layout.expert_ranks or layout.offload)
 
 
 def _moved(layout: Layout, request: SearchRequest, field: str, value: int) -> Layout:

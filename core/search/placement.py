@@ -78,7 +78,7 @@ def groups(layout: Layout, step: StepTime, traffic: Traffic, node_size: int) -> 
     rows: list[tuple[Kind, int, int]] = [
         ("tensor", t, 1),
         ("context", c, t),
-        ("expert", int(layout.expert), 1),
+        ("expert", int(layout.expert), int(layout.expert_split)),
         ("data", d, t * c),
         ("pipeline", p, t * c * d),
     ]

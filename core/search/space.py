@@ -10,13 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from core.limits import limit
-from core.search.constraints import SpaceError
+from core.search.constraints import Range, SpaceError
 from core.search.request import SearchRequest
 from core.training.layout import Layout, allowed
 
 Ints = npt.NDArray[np.int64]
 
-_ROW = ("tensor", "pipeline", "interleave", "context", "expert", "data", "micro_batch", "micro_batches")
+_ROW = (
+    "tensor", "pipeline", "interleave", "context", "expert", "expert_tensor", "data", "micro_batch", "micro_batches",
+)  # fmt: skip
 """Fields of a layout that a row holds."""
 
 _MOST_SEQUENCES = 65_536
@@ -108,12 +110,22 @@ def divisors(number: int, most: int | None = None) -> Ints:
     return np.unique(np.concatenate([small, number // small]))
 
 
+def splits(request: SearchRequest) -> Ints:
+    """Ranks over which one expert can be split, 0 for as many as is usual."""
+    experts, pins = request.spec.experts, request.constraints
+    if not experts or not isinstance(pins.expert_tensor, Range):
+        return np.array(pins.listed("expert_tensor") or (0,))
+    return pins.choices("expert_tensor", divisors(experts.width, request.cluster.per_node))
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class _Lists:
-    """Values of each field that can be on their own, and the degrees without them: t, p, c, d of one length."""
+    """Values of each field that can be on their own, and the degrees without them: t, p, c, d of one length. Each of
+    ``experts`` goes with the one of ``splits`` at its place."""
 
     interleave: Ints
     experts: Ints
+    splits: Ints
     micro_batch: Ints
     zero: tuple[tuple[int, int], ...]
     recompute: Ints
@@ -146,9 +158,12 @@ def _lists(request: SearchRequest) -> _Lists:
     stages = free.choices("zero", np.arange(4))
     groups = free.listed("shard_group") or (0, _NODE)
     zero = [(int(stage), int(at)) for stage in stages for at in (groups if stage else (0,))]
+    experts = free.choices("expert", divisors(spec.experts.count if spec.experts else 1))
+    held = splits(request)
     return _Lists(
         interleave=free.choices("interleave", np.arange(1, spec.layers + 3)),
-        experts=free.choices("expert", divisors(spec.experts.count if spec.experts else 1)),
+        experts=np.repeat(experts, len(held)),
+        splits=np.tile(held, len(experts)),
         micro_batch=free.choices("micro_batch", divisors(request.batch, _MOST_SEQUENCES)),
         # The first stands for rows of which ZeRO can shard nothing, where it makes no difference.
         zero=tuple([(int(stage), 0) for stage in stages[:1]] + zero),
@@ -169,11 +184,14 @@ def chunked(layers: int, p: Any, v: Any) -> Any:
 
 
 def _shared(request: SearchRequest, lists: _Lists, t: Any, c: Any, d: Any, e: Any) -> tuple[npt.NDArray[np.bool_], Any]:
-    """Which of ``lists.zero`` each row may have, along a first axis, and its data-parallel ranks in one node."""
+    """Which of ``lists.zero`` each row may have, along a first axis, and its data-parallel ranks in one node.
+
+    e: ranks that hold all experts once.
+    """
     free, replicas, per_node = request.constraints, d * c, request.cluster.per_node
     node = np.where(per_node % t == 0, per_node // t, 0)
     # Offloaded, gradients go to the host from ZeRO-2 on, be they sharded or not.
-    several = (replicas > 1) | ((e > 1) & (t > e)) | (1 in lists.offload)
+    several = (replicas > 1) | (t > e) | (1 in lists.offload)
     own = 0 not in (free.listed("shard_group") or (0,))
 
     def may(stage: int, code: int) -> Any:
@@ -205,15 +223,14 @@ def count_plans(request: SearchRequest) -> tuple[int, Mapping[str, int]]:
     batches = sum(by_size, start=np.zeros(len(t), dtype=np.int64))
     narrow = np.where(t > 1, len(_narrow(request, 2)), len(_narrow(request, 1)))
     variants = narrow * len(lists.recompute) * len(lists.offload) * len(lists.overlap)
-    shared = [
-        (t * c * d % e == 0) * _shared(request, lists, t, c, d, e)[0].sum(axis=0) * variants
-        for e in lists.experts.tolist()
-    ]
+    pairs = zip(lists.experts.tolist(), lists.splits.tolist(), strict=True)
+    holding = [Layout(tensor=t, expert=e, expert_tensor=split).expert_ranks for e, split in pairs]
+    shared = [(t * c * d % e == 0) * _shared(request, lists, t, c, d, e)[0].sum(axis=0) * variants for e in holding]
     each = sum(shared, start=np.zeros(len(t), dtype=np.int64))
     total = each * batches
     count = int(total.sum())
     left = {
-        "expert": max((int((item * batches).sum()) for item in shared), default=0),
+        "expert": int(np.bincount(lists.experts, [(item * batches).sum() for item in shared]).max(initial=0)),
         "micro_batch": max((int((item * each).sum()) for item in by_size), default=0),
         "recompute": count // max(1, len(lists.recompute)),
     }
@@ -244,14 +261,15 @@ def _grouped(request: SearchRequest) -> Iterator[Group]:
     on = chunked(request.spec.layers, p[:, None], lists.interleave)
     t, p, c, d, at = along(on, t, p, c, d)
     v = lists.interleave[at]
-    t, p, c, d, v, at = along((t * c * d)[:, None] % lists.experts == 0, t, p, c, d, v)
-    e = lists.experts[at]
+    holding = Layout(tensor=t[:, None], expert=lists.experts, expert_tensor=lists.splits).expert_ranks
+    t, p, c, d, v, at = along((t * c * d)[:, None] % holding == 0, t, p, c, d, v)
+    e, split = lists.experts[at], lists.splits[at]
     per = (request.batch // d)[:, None]
     rounds = np.where(v > 1, p, 1)[:, None]
-    t, p, c, d, v, e, at = along(per % (lists.micro_batch * rounds) == 0, t, p, c, d, v, e)
+    t, p, c, d, v, e, split, at = along(per % (lists.micro_batch * rounds) == 0, t, p, c, d, v, e, split)
     b = lists.micro_batch[at]
-    rows = dict(zip(_ROW, (t, p, v, c, e, d, b, request.batch // (d * b)), strict=True))
-    may, node = _shared(request, lists, t, c, d, e)
+    rows = dict(zip(_ROW, (t, p, v, c, e, split, d, b, request.batch // (d * b)), strict=True))
+    may, node = _shared(request, lists, t, c, d, Layout(tensor=t, expert=e, expert_tensor=split).expert_ranks)
     alike = (1 << np.arange(len(may))) @ may * 2 + (t > 1)
     for kind in np.unique(alike):
         which = np.flatnonzero(alike == kind)

@@ -56,7 +56,6 @@ class Constants:
     hop_between: float
     tensor_overlap: float
     data_wait: float
-    gather_wait: float
     expert_wait: float
     context_wait: float
     transfer_wait: float
@@ -106,10 +105,13 @@ def step_constants() -> tuple[Constant, ...]:
 _FAMILY_OF_GENERATION: Mapping[int, str] = {0: "A100", 1: "A100", 2: "Hopper", 3: "Blackwell"}
 """Accelerators of a family without constants of its own take those of their contemporaries."""
 
+BESIDE: Mapping[str, str] = {"TPU": "Hopper"}
+"""A family that was measured less → the one that stands for what it was not measured with."""
+
 
 def family_of(accelerator: Accelerator) -> str:
     """The family whose constants an accelerator takes."""
-    return _FAMILY_OF_GENERATION[accelerator.generation]
+    return accelerator.family if accelerator.family in BESIDE else _FAMILY_OF_GENERATION[accelerator.generation]
 
 
 _NEAREST: Mapping[str, str] = {
@@ -123,7 +125,13 @@ _NEAREST: Mapping[str, str] = {
 
 def resolved(table: Iterable[Constant], family: str) -> Constants:
     """The constants of ``table`` for one family."""
-    by_name = {constant.name: constant.value for constant in table if constant.family in ("", family)}
+    table = tuple(table)
+    by_name = {
+        constant.name: constant.value
+        for one in ("", BESIDE.get(family, ""), family)
+        for constant in table
+        if constant.family == one
+    }
     for name, nearest in _NEAREST.items():
         by_name.setdefault(name, by_name.get(nearest, math.nan))
     return Constants(**{field.name: by_name.get(field.name, math.nan) for field in fields(Constants)})

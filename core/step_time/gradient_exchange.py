@@ -53,12 +53,8 @@ class Exchange:
         layer = pieces.every + pieces.norms + (1 - mixed) * pieces.dense + mixed * pieces.mixed
         self.dense = self.layers * layer + np.maximum(pieces.embedding, pieces.head)
         self.shards, self.groups = d.shards, d.replicas / d.shards
-        self.spread = pick(d.expert > 1, float(running.expert_tensor), 1.0)
-        self.experts = self.layers * mixed * pieces.experts / self.spread if mixed else 0.0
-        self.expert_ranks = d.expert * self.spread
-        self.expert_shards = pick(
-            d.expert > 1, np.maximum(1.0, d.shards * d.tensor / (d.expert * self.spread)), d.shards
-        )
+        self.experts = self.layers * mixed * pieces.experts if mixed else 0.0
+        self.expert_shards = d.expert_shards
 
     def _one(self, each: float) -> Any:
         """Seconds of one reduce-scatter, or all-gather, of all parameters of a rank over their shards."""
@@ -67,9 +63,8 @@ class Exchange:
         time = sent / speeds.group(self.shards, d.tensor)
         if not np.any(self.experts):
             return time
-        stride = pick(d.expert > 1, self.expert_ranks, d.tensor)
         sent = ring_bytes.over(times=1.0, size=self.experts * each, ranks=self.expert_shards)
-        return time + sent / speeds.group(self.expert_shards, stride)
+        return time + sent / speeds.group(self.expert_shards, d.expert_ranks)
 
     def data(self, forward: Any, backward: Any) -> Any:
         """Seconds of the step that wait for reductions and gathers.
@@ -89,8 +84,7 @@ class Exchange:
         late = self._late() * sharded * d.micro_batches
         ring = front + late + self._fetched(weights) * d.micro_batches
         behind = behind + sharded * ring + late
-        share = c.data_wait + sharded * (c.gather_wait - c.data_wait)
-        share = 1.0 + self.running.overlap * (share - 1.0)
+        share = 1.0 + self.running.overlap * (c.data_wait - 1.0)
         ahead = pick(sharded > 0, d.micro_batches, 1.0)
         waited = exposed_seconds.over(time=ring, share=share, behind=forward * ahead)
         waited = waited + exposed_seconds.over(time=behind, share=share, behind=backward * reduces)

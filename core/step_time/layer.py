@@ -16,7 +16,14 @@ from core.step_time.rank import Rank
 from core.step_time.work import WIDE
 from core.training.activations.formulas import rank_tokens
 from core.training.activations.tensors import Implementation
-from core.training.device.traffic import kept_width, outputs_sent, passed_bytes, ring_bytes, state_width
+from core.training.device.traffic import (
+    gathered_tokens,
+    kept_width,
+    outputs_sent,
+    passed_bytes,
+    ring_bytes,
+    state_width,
+)
 from core.training.layout import Degrees, Module, Recompute, modules_of, share_again, way_of
 
 _AGAIN = 0.7
@@ -178,8 +185,7 @@ def _tensor(rank: Rank, tokens: Any, passes: Any) -> Any:
     """
     d, spec, c, speeds, work = rank.d, rank.spec, rank.c, rank.speeds, rank.work
     t = d.tensor
-    moe = spec.experts
-    times = outputs_sent(spec, 1.0, work.mixed, d.expert)
+    times = outputs_sent(spec, 1.0, work.mixed, d)
     size = WIDE * spec.hidden
     sent = ring_bytes.over(times=times * passes, size=size, ranks=t)
     hop = np.where(t <= speeds.domain, c.hop_inside, c.hop_between)
@@ -187,10 +193,8 @@ def _tensor(rank: Rank, tokens: Any, passes: Any) -> Any:
     late = latency_seconds.over(times=times * passes, hop=hop, ranks=t)
     if rank.running.software in GROUPED:
         per_token = per_token + (t > 1) * d.sequence_parallel * times * passes * _COPIED * size / speeds.memory
-    if moe and rank.running.expert_tensor > 1:
-        spread = rank.spread
-        routed = ring_bytes.over(times=2.0 * passes, size=size * moe.per_token / t * spread, ranks=spread)
-        per_token = per_token + (d.expert > 1) * work.mixed * routed / speeds.group(spread, 1.0)
+    gathered = gathered_tokens(spec, work.mixed * passes, size, d)
+    per_token = per_token + gathered / speeds.group(rank.spread, 1.0)
     beside = rank.running.overlap if rank.running.overlap_tensor is None else rank.running.overlap_tensor
     share = 1.0 + beside * (c.tensor_overlap - 1.0)  # without overlap all of it is waited for
     return share * (tokens * per_token + late)

@@ -12,10 +12,10 @@ import numpy as np
 from core.budget.errors import BudgetError
 from core.training.layout import Counts
 
-Software: TypeAlias = Literal["", "compiled", "eager", "deepspeed 2021", "mature", "internevo"]
+Software: TypeAlias = Literal["", "compiled", "eager", "deepspeed 2021", "mature", "internevo", "jax"]
 """Whose steps are counted: Megatron’s; those of torch’s own sharding with compiled or hand-fused layers; of torch
 operation by operation; of DeepSpeed as measured in 2021; of Megatron-Core for mixtures of experts from mid 2026; of
-InternEvo, with kernels of its own."""
+InternEvo, with kernels of its own; of MaxText, one program that XLA compiled."""
 
 GROUPED: tuple[Software, ...] = ("compiled", "eager")
 """Software that multiplies by all experts of a rank in one grouped product: none is started by itself
@@ -38,7 +38,6 @@ class Running:
     overlap: share of tensor- and data-parallel communication that runs beside computing; a number or an array.
     overlap_tensor: the same of tensor parallelism alone, where it differs.
     attention: see `Kernel`.  software: see `Software`.
-    expert_tensor: ranks over which one expert is spread, where experts are spread over ranks at all.
     imbalance: tokens of the busiest rank's experts over their even share.  graphs: 0 where the host launches every
     kernel of a layer with experts by itself, as dropless routing without CUDA graphs makes it.  stops_early: 1 where
     full recomputation ends with the last tensor that backward reads, so that a layer's last product, and what experts
@@ -52,7 +51,6 @@ class Running:
     overlap_tensor: Counts | None = None
     attention: Kernel = "newest"
     software: Software = ""
-    expert_tensor: int = 1
     imbalance: float = 1.0
     graphs: Counts = 1
     stops_early: Counts = 0

@@ -82,7 +82,7 @@ class Rank:
         self.work: LayerWork = layer_work(spec, how, self.bits / 8)
         self.traffic = traffic_of(how)
         self.heads = np.minimum(d.tensor, spec.kv_heads)
-        self.spread = pick(d.expert > 1, float(running.expert_tensor), d.tensor)
+        self.spread = d.expert_split
         self.experts = spec.experts.count / d.expert if spec.experts else 0.0
         # Times the bytes of 16 bits that routed experts move: what autocast does not know stays in fp32.
         self.widened = FP32 / WIDE if how.grouped_experts and how.autocasts else 1.0

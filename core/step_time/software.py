@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from core.hardware.accelerators import Accelerator
 from core.models.spec import TransformerSpec
 from core.step_time.parts import GROUPED, Kernel, Running, Software, Tuning
-from core.training.activations.tensors import Implementation, Loss
+from core.training.activations.tensors import FUSED, HF_SDPA, IMPLEMENTATIONS, Implementation, Loss
 
 Captured: TypeAlias = Literal["step", "parts", "none"]
 """What CUDA graphs capture of a mixture's step: all of it, parts, or nothing."""
@@ -31,7 +31,8 @@ class TrainingSoftware:
     experts.py, permuted_probs].  regathers: as there. Megatron's FSDP gathers and reduces on all micro-batches
     [megatron/core/distributed/fsdp/mcore_fsdp_adapter.py, fsdp_unit_modules]; torchtitan and NeMo AutoModel keep them
     under a pipeline [reshard_after_forward], torch itself after each backward [torch/distributed/pipelining/stage.py,
-    backward_maybe_with_nosync].  loss: how it computes cross-entropy, where not as its layers are written.
+    backward_maybe_with_nosync].  layers: how they are written unless one says otherwise.  loss: how it computes
+    cross-entropy, where not as its layers are written.
     """
 
     id: str
@@ -45,6 +46,7 @@ class TrainingSoftware:
     overlap: float = 1
     weighs_inside: bool = False
     regathers: bool = False
+    layers: Implementation = FUSED
     loss: Loss | None = None
 
 
@@ -96,6 +98,7 @@ EAGER = TrainingSoftware(
     overlap_tensor=0,
     stops_early=1,
     captured="none",
+    layers=HF_SDPA,
     loss="separate",
 )
 INTERNEVO = TrainingSoftware(
@@ -112,8 +115,20 @@ INTERNEVO = TrainingSoftware(
     overlap=0.5,
 )
 
+JAX = TrainingSoftware(
+    id="MaxText (JAX)",
+    meaning="One program that XLA compiled, as MaxText, and Levanter on the same ground: communication runs beside "
+    "computing. All such steps were published on TPUs, of one slice.",
+    dense="jax",
+    mixture="jax",
+    attention="newest",
+    overlap_tensor=None,
+    stops_early=1,
+    captured="step",
+)
+
 SOFTWARE: Mapping[str, TrainingSoftware] = MappingProxyType(
-    {software.id: software for software in (MEGATRON, TUNED, COMPILED, EAGER, INTERNEVO)}
+    {software.id: software for software in (MEGATRON, TUNED, COMPILED, EAGER, INTERNEVO, JAX)}
 )
 """Every software by its name."""
 
@@ -138,6 +153,11 @@ def written_with(software: str, implementation: Implementation) -> Implementatio
     torch, compiled = item.dense in GROUPED, item.dense == "compiled"
     how = replace(implementation, weighs_inside=inside, regathers=item.regathers)
     return replace(how, ring_gathers=torch, shares_casts=compiled)
+
+
+def layers_with(software: str, name: str) -> str:
+    """The implementation of that name; for any other name that which a software comes with."""
+    return name if name in IMPLEMENTATIONS else SOFTWARE[software].layers.id
 
 
 def loss_with(software: str, implementation: Implementation) -> Loss:

@@ -130,8 +130,9 @@ class Layout:
     """Degrees and batch of one step. Accelerators = tensor · pipeline · context · data.
 
     interleave: model chunks on each pipeline stage, 1 for plain 1F1B.  expert: ranks over which routed experts are
-    spread; they lie inside tensor · context · data.  micro_batch: sequences of one micro-batch on one data-parallel
-    rank.  micro_batches: of one step, one after the other through a pipeline or accumulated.
+    spread; they lie inside tensor · context · data.  expert_tensor: ranks that hold one routed expert together; 0 is
+    usual: one where experts are spread, else all tensor-parallel ranks.  micro_batch: sequences of one micro-batch on
+    one data-parallel rank.  micro_batches: of one step, one after the other through a pipeline or accumulated.
     zero: ZeRO stage 0 to 3, 3 being FSDP.  shard_group: ranks over which ZeRO shards; 0 takes all of data · context,
     fewer is HSDP.  sequence_parallel: 1 where norms and residuals are split over the tensor-parallel ranks.
     recompute: a `Recompute`, or a `recomputation`.  offload: one of `OFFLOADS`; 1 where optimizer state and master
@@ -143,6 +144,7 @@ class Layout:
     interleave: Counts = 1
     context: Counts = 1
     expert: Counts = 1
+    expert_tensor: Counts = 0
     data: Counts = 1
     micro_batch: Counts = 1
     micro_batches: Counts = 1
@@ -156,6 +158,21 @@ class Layout:
     def accelerators(self) -> Counts:
         """Accelerators that the layout takes."""
         return self.tensor * self.pipeline * self.context * self.data
+
+    @property
+    def expert_split(self) -> Any:
+        """Ranks that hold one routed expert together."""
+        return pick(self.expert_tensor > 0, self.expert_tensor, pick(self.expert > 1, 1, self.tensor))
+
+    @property
+    def expert_ranks(self) -> Any:
+        """Ranks that hold all routed experts of a layer once."""
+        return self.expert * self.expert_split
+
+    @property
+    def sends_tokens(self) -> Any:
+        """Whether routed experts lie otherwise than the tensor-parallel group, so that tokens are sent to them."""
+        return (self.expert > 1) | (self.expert_split != self.tensor)
 
 
 class LayoutError(ValueError):
@@ -189,6 +206,7 @@ class Degrees(Layout):
     interleave: Any = 1.0
     context: Any = 1.0
     expert: Any = 1.0
+    expert_tensor: Any = 0.0
     data: Any = 1.0
     micro_batch: Any = 1.0
     micro_batches: Any = 1.0
@@ -214,8 +232,8 @@ class Degrees(Layout):
 
     @property
     def expert_shards(self) -> Any:
-        """Ranks over which ZeRO shards routed experts: ``expert`` ranks of data · context · tensor hold one copy."""
-        return pick(self.expert > 1, np.maximum(1.0, self.shards * self.tensor / self.expert), self.shards)
+        """Ranks over which ZeRO shards routed experts: ``expert_ranks`` of data · context · tensor hold one copy."""
+        return np.maximum(1.0, self.shards * self.tensor / self.expert_ranks)
 
 
 def degrees_of(layout: Layout) -> Degrees:
@@ -243,6 +261,7 @@ def _rules(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators:
     item = layout
     for name in ("tensor", "pipeline", "interleave", "context", "expert", "data", "micro_batch", "micro_batches"):
         yield _Rule(name, np.less(getattr(item, name), 1), "there is at least one.", most=1)
+    yield _Rule("expert_tensor", np.less(item.expert_tensor, 0), "it is 0 as usual, or a number of ranks.", most=0)
     for name, most in (("zero", 3), ("sequence_parallel", 1), ("offload", 2)):
         value = getattr(item, name)
         yield _Rule(name, np.less(value, 0) | np.greater(value, most), f"it is from 0 to {most}.", most=most)
@@ -296,6 +315,12 @@ def _rules(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators:
     yield _Rule("expert", np.not_equal(experts % e, 0), says, of=experts)
     says = "it must divide tensor · context · data ranks."
     yield _Rule("expert", np.not_equal(t * ranks % e, 0), says, of=t * ranks)
+    if np.any(np.greater(item.expert_tensor, 0)):
+        split, width = item.expert_split, spec.experts.width if spec.experts else 1
+        says = f"it must divide the experts’ width {width}." if spec.experts else "there are no experts to split."
+        yield _Rule("expert_tensor", np.not_equal(width % np.maximum(1, item.expert_tensor), 0), says, of=width)
+        says = "expert · expert tensor must divide tensor · context · data ranks."
+        yield _Rule("expert_tensor", np.not_equal(t * ranks % (e * split), 0), says, of=np.maximum(1, t * ranks // e))
     group = np.maximum(1, item.shard_group)
     yield _Rule("shard_group", np.not_equal(ranks % group, 0), "it must divide data · context ranks.", of=ranks)
     says = "it must divide the sequence into whole tokens."
@@ -347,7 +372,7 @@ def filled(layout: Layout, accelerators: Counts, batch: int) -> tuple[Layout, np
     data = accelerators // (layout.tensor * layout.pipeline * layout.context)
     data = data if np.all(np.greater_equal(room, data)) else np.minimum(data, room)
     # Ranks that hold one set of experts are whole; of fewer than one set there is a rule that says so.
-    sets = layout.expert // np.gcd(layout.expert, layout.tensor * layout.context)
+    sets = layout.expert_ranks // np.gcd(layout.expert_ranks, layout.tensor * layout.context)
     data = data - np.where(np.greater_equal(data, sets), data % sets, 0)
     ranks = np.maximum(data, 1)
     rounds = -(-batch // (ranks * rank)) * least

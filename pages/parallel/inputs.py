@@ -9,6 +9,7 @@ from core.planning.form.search import (
     IN_NODE,
     KEEP_CONTEXT,
     KEEP_EXPERT,
+    KEEP_EXPERT_TENSOR,
     KEEP_INTERLEAVE,
     KEEP_MICRO_BATCH,
     KEEP_PIPELINE,
@@ -20,7 +21,12 @@ from core.planning.form.search import (
 from pages.common import plan_sidebar, show
 from pages.common.inputs import Inputs
 
-_KEPT = ((KEEP_TENSOR, KEEP_PIPELINE), (KEEP_CONTEXT, KEEP_EXPERT), (KEEP_INTERLEAVE, KEEP_MICRO_BATCH))
+_KEPT = (
+    (KEEP_TENSOR, KEEP_PIPELINE),
+    (KEEP_CONTEXT, KEEP_INTERLEAVE),
+    (KEEP_EXPERT, KEEP_EXPERT_TENSOR),
+    (KEEP_MICRO_BATCH,),
+)
 _CHOSEN = (KEEP_ZERO, KEEP_RECOMPUTE, IN_NODE, MAY_OFFLOAD)
 
 

@@ -138,7 +138,7 @@ def test_opening_or_folding_a_panel_changes_no_exported_number(panel: str) -> No
 FOLDED_OF_PLAN = {name: text for name, text in FOLDED.items() if name in PLAN_IDS}
 SOUGHT = {"gb": "512", "aim": "memory headroom", "kzero": "1", "krc": "full", "knode": "false", "koff": "true"}
 SOUGHT |= {"free": "10%", "sure": "P75"}
-SOUGHT |= dict.fromkeys(("ktp", "kpp", "kvpp", "kcp", "kep", "kmbs"), "up to 8")
+SOUGHT |= dict.fromkeys(("ktp", "kpp", "kvpp", "kcp", "kep", "ketp", "kmbs"), "up to 8")
 
 
 def test_all_panels_open_or_closed_export_the_same() -> None:

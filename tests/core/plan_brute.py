@@ -31,17 +31,18 @@ class Plain:
 def one_at_a_time(question: SearchRequest) -> Iterator[Plain]:
     """Every plan, whatever the constraints, but for tensor-parallel ranks outside a node."""
     spec, count, batch = question.spec, question.cluster.count, question.batch
-    experts = spec.experts.count if spec.experts else 1
+    experts, node = spec.experts.count if spec.experts else 1, question.cluster.per_node
+    splits = range(node + 1) if spec.experts else (0,)
     most = range(1, count + 1)
     for t, p, c in product(most, most, most):
-        if count % (t * p * c) or question.cluster.per_node % t:
+        if count % (t * p * c) or node % t:
             continue
         d = count // (t * p * c)
-        for e, b, v in product(range(1, experts + 1), range(1, batch + 1), range(1, spec.layers + 3)):
+        for e, s, b, v in product(range(1, experts + 1), splits, range(1, batch + 1), range(1, spec.layers + 3)):
             if batch % (d * b):
                 continue
             many = batch // (d * b)
-            plain = Layout(t, p, v, c, e, d, b, many)
+            plain = Layout(t, p, v, c, e, s, d, b, many)
             even = spec.layers % (p * v) == 0 or (spec.layers + 2) % (p * v) == 0
             if v > 1 and not (p > 1 and even and many % p == 0):
                 continue
@@ -98,7 +99,7 @@ def kept(plans: list[Plain], constraints: Constraints) -> list[Plain]:
 
     def keeps(plan: Plain) -> bool:
         layout = plan.layout
-        single = layout.data * layout.context == 1 and not layout.tensor > layout.expert > 1
+        single = layout.data * layout.context == 1 and not layout.tensor > layout.expert_ranks
         if single and 1 not in may["offload"] and layout.zero not in may["zero"][:1]:
             return False
         idle = {"sequence_parallel": layout.tensor == 1, "shard_group": layout.zero == 0}

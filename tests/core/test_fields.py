@@ -31,6 +31,7 @@ from core.planning.memory_estimate import memory_estimate
 from core.planning.own_runs import EXAMPLE as RUN_EXAMPLE
 from core.planning.plan import OWN, OWN_POLICY, TYPED
 from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
+from core.step_time.software import EAGER
 from core.training.custom_policy import own_like
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, find_policy
@@ -130,7 +131,7 @@ def another(field: Field) -> str:
 def test_every_field_of_a_plan_shapes_the_plan(field: Field) -> None:
     """A shape does where it is the model's, a type where the precision is one's own."""
     given = {"model": OWN} if field.id == "shape" else {"prec": OWN_POLICY} if field.id in TYPES else {}
-    given |= {"rc": "modules"} if field.id == "rcm" else {}
+    given |= {"rc": "modules"} if field.id == "rcm" else {"sw": EAGER.id} if field.id == "impl" else {}
     assert plan_of(PLAN_FORM.parse({**given, field.id: another(field)})) != plan_of(PLAN_FORM.parse(given))
 
 

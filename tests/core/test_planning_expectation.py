@@ -26,8 +26,8 @@ from core.planning.resolved_layout import search_request
 from core.planning.search_texts import Batch
 from core.runs.coverage import RunFeatures, beyond_evidence, nearest_runs
 from core.runs.run_steps import run_steps, step_of_run
-from core.runs.scores import predictions, predictions_by_one_of_its_own, predictions_of, score, score_of, traits
-from core.runs.share import Shares, is_narrow, narrow_gain, published_shares, run_shares, usable_matmul
+from core.runs.scores import LEVELS, predictions, predictions_by_one_of_its_own, predictions_of, score, score_of, traits
+from core.runs.share import Shares, is_narrow, narrow_gain, published_shares, run_shares, shares_of, usable_matmul
 from core.runs.utilisation import evidence
 from core.search.fastest import COUNTS, fastest, normalised
 from core.units import QuantityError
@@ -155,6 +155,21 @@ def test_labs_that_were_not_seen_end_inside(record_property: Note) -> None:
     assert result.error <= 0.28
     assert result.ratio <= 3.5
     assert list(result.happened) == sorted(result.happened)
+
+
+def test_as_many_runs_end_within_a_limit_as_was_said(record_property: Note) -> None:
+    """With their lab left out, within ten points: of all runs in five bins, and at every level with labs weighing the
+    same."""
+    runs, levels = run_shares(timed=True), (0.2, 0.4, 0.6, 0.8)
+    others = [shares_of([other for other in runs if other.lab != run.lab], early=run.early) for run in runs]
+    happened = [
+        np.mean([run.share <= run.goodput * known.at(level) for run, known in zip(runs, others, strict=True)])
+        for level in levels
+    ]
+    record_property("below", [round(float(share), 3) for share in happened])
+    assert np.abs(np.array(happened) - levels).max() <= 0.1
+    assert np.abs(np.diff([0.0, *happened, 1.0]) - 0.2).max() <= 0.1 + 1e-9
+    assert np.abs(np.array(score().happened) - LEVELS).max() <= 0.1
 
 
 def test_mixtures_and_the_newest_end_inside(record_property: Note) -> None:

@@ -44,7 +44,7 @@ def test_a_hosts_memory_is_a_limit_of_what_is_offloaded() -> None:
     assert h.on_host == pytest.approx(1.5 * host_memory(h.setup).total)
     assert of(**{**OFFLOADED, "off": "none"}, ram="64 GiB")["host"].value == 0
     said = text_limits.sentence(answer(plan_from({**OFFLOADED, "ram": "64 GiB"})))
-    assert "64 GiB of host memory ✗" in said
+    assert "64 GiB of host memory: ✗" in said
     short = memory_estimate(plan_from({**OFFLOADED, "ram": "64 GiB"}))
     assert "more than the 64 GiB" in text_host.host(short)
     assert "enough" in text_finetuning.fitting(h)

@@ -293,6 +293,14 @@ def test_what_a_system_cannot_do_is_said(layout: Layout, system: str, text: str)
     assert any(text in note for note in line.notes), line.notes
 
 
+@every(("expert", "split", "read"), [(1, 0, 4), (8, 0, 1), (4, 2, 2)])
+def test_over_how_many_ranks_an_expert_is_split_is_said(expert: int, split: int, read: int) -> None:
+    lines = made(Layout(tensor=4, data=8, expert=expert, expert_tensor=split), model="Mixtral 8x7B")
+    assert reference.megatron(lines["Megatron-LM"].text).expert_tensor_parallel_size == read
+    for system in ("torchtitan", "DeepSpeed"):
+        assert any("one expert is split" in note for note in lines[system].notes) == bool(split)
+
+
 @pytest.mark.parametrize(
     ("model", "recompute", "read", "note"),
     [

@@ -307,9 +307,9 @@ def test_limits_are_said_with_signs_and_words_and_what_it_would_take() -> None:
     says(
         text_limits.sentence(answer(plan_from(MEETING))),
         "✗ Misses 3 of 4 limits",
-        "120 days ✗",
+        "120 days: ✗",
         "days over",
-        "2 MW ✗ 154 kW over",
+        "2 MW: ✗ 154 kW over",
         "memory ✓",
         "GiB of it (8 %) to stay free",
         "2 MW is enough for 1,424 H200 SXM",

@@ -24,6 +24,7 @@ from core.step_time.software import (
     COMPILED,
     EAGER,
     INTERNEVO,
+    JAX,
     MEGATRON,
     SOFTWARE,
     TUNED,
@@ -70,6 +71,7 @@ def test_launches_show_where_no_graphs_hide_them() -> None:
         COMPILED.id: [1, 1],
         EAGER.id: [0, 0],
         INTERNEVO.id: [0, 0],
+        JAX.id: [1, 1],
     }
     assert all(running_on(name, DENSE, H100, "bf16").graphs == 1 for name in SOFTWARE)
 
@@ -89,7 +91,6 @@ def test_what_is_compiled_is_faster_than_what_is_not() -> None:
 def _off(run: StepRun, software: str) -> float:
     """How far off a published step is by what a plan of that software takes, and its own layout alone."""
     running = running_on(software, run.spec, run.cluster.accelerator, run.running.dtype)
-    running = replace(running, expert_tensor=run.running.expert_tensor)
     states = default_states(run.spec)
     return float(step_over(run.spec, run.cluster, run.layout, states, seq_len=run.seq_len, running=running).total
                  / run.seconds - 1)  # fmt: skip

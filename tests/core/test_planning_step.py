@@ -54,6 +54,7 @@ def many(count: int, seed: int, spec: TransformerSpec = SMALL, accelerators: int
         interleave=np.where(p > 1, one_of(1, 2, 3), 1),
         context=c,
         expert=one_of(1, 2, 8) if spec.experts else one_of(1),
+        expert_tensor=one_of(0, 0, 1, 2, 4) if spec.experts else one_of(0),
         data=accelerators // (t * p * c),
         micro_batch=one_of(1, 2, 4),
         micro_batches=one_of(1, 2, 16, 64),

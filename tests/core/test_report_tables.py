@@ -7,7 +7,7 @@ import io
 import math
 import re
 
-from core.planning.comparison.entry import Entry
+from core.planning.comparison.entry import Entry, entry_of
 from core.views.common.markup import markdown_text
 from core.views.plan.text import sentence
 from core.views.report.plan_table import plan_lines
@@ -66,6 +66,23 @@ def test_no_cell_is_a_formula(name: str) -> None:
                 if not re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", cell):
                     assert not cell.lstrip().startswith(("=", "+", "-", "@")), cell
                     assert not cell.startswith(("\t", "\r")), cell
+
+
+def test_limits_are_rows_that_say_whether_they_are_kept() -> None:
+    texts = {
+        "n": "32B",
+        "tokens": "8T",
+        "gpu": "H200 SXM",
+        "count": "512",
+        "until": "90 days",
+        "spend": "$6M",
+        "mw": "1 MW",
+    }
+    rows = {row[0]: row for row in rows_of(as_csv(report(entry_of("ours", texts)))) if row[0].startswith("limit")}
+    assert list(rows) == ["limit: deadline", "limit: money", "limit: power", "limit: memory held"]
+    assert (float(rows["limit: deadline"][2]), rows["limit: deadline"][4]) == (90 * 86400, "s")
+    assert re.match(r"✗ missed by [\d.]+ days, [\d.]+ % likely to hold", rows["limit: deadline"][5])
+    assert rows["limit: power"][5].startswith("✓ kept with")
 
 
 def test_harmless_text_stays() -> None:

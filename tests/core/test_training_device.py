@@ -22,6 +22,7 @@ from core.training.activations.tensors import (
 from core.training.device.buffers import TENSORS_ONLY, Runtime
 from core.training.device.inputs import Step, states_of
 from core.training.device.memory import DeviceMemory, bytes_over, memory_over, memory_per_device, rank_of
+from core.training.device.traffic import traffic_per_step
 from core.training.layout import Layout, LayoutError, allowed, check, degrees_of
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, PrecisionPolicy
@@ -110,6 +111,7 @@ def laid(spec: TransformerSpec, draw: np.random.Generator, count: int) -> list[L
             interleave=int(draw.integers(1, 4)),
             context=int(draw.choice([1, 2, 4])),
             expert=int(draw.choice([1, 2, 4, 8])),
+            expert_tensor=int(draw.choice([0, 0, 1, 2, 4])) if spec.experts else 0,
             data=int(draw.choice([1, 2, 3, 8, 32])),
             micro_batch=int(draw.integers(1, 5)),
             micro_batches=int(draw.integers(1, 20)),
@@ -138,7 +140,7 @@ def test_the_ranks_of_a_model_hold_it_once(name: str) -> None:
     experts = parts.pop("experts", 0)
     repeated = sum(size for part, size in parts.items() if part in WHOLE)
     for layout in laid(spec, np.random.default_rng(1), 30):
-        t, ways = int(layout.tensor), int(layout.expert if layout.expert > 1 else layout.tensor)
+        t, ways = int(layout.tensor), int(layout.expert_ranks)
         stages, rank = rank_of(spec, degrees_of(layout), tuple(range(int(layout.pipeline))))
         assert stages.layers.sum() == spec.layers
         assert np.ptp(stages.layers) <= 1
@@ -372,6 +374,34 @@ def test_experts_shard_over_their_own_group() -> None:
     assert account(MIXTRAL, layout).optimizer_state == pytest.approx(8 * (dense / 8 + experts), rel=1e-12)
 
 
+def test_an_expert_is_split_as_asked_and_else_as_usual() -> None:
+    """What is usual is the same said outright; ranks that split an expert hold less of it, and gather each other's
+    tokens; however it is split, all ranks together hold the same states."""
+    narrow = Layout(tensor=4, data=8, zero=1, sequence_parallel=1)
+    for usual, same in ((replace(narrow, expert=8), 1), (narrow, 4)):
+        assert account(MIXTRAL, replace(usual, expert_tensor=same)) == account(MIXTRAL, usual)
+    spread = replace(narrow, expert=4)
+    held = {split: account(MIXTRAL, replace(spread, expert_tensor=split)) for split in (1, 2, 4)}
+    _, one = rank_of(MIXTRAL, degrees_of(spread), ("first",))
+    for split, found in held.items():
+        layout = degrees_of(replace(spread, expert_tensor=split))
+        _, rank = rank_of(MIXTRAL, layout, ("first",))
+        assert first(rank.dense) == first(one.dense)
+        assert first(rank.experts) * split == pytest.approx(first(one.experts), rel=1e-12)
+        assert layout.expert_shards * layout.expert_ranks == layout.shards * layout.tensor
+        assert found.optimizer_state == pytest.approx(held[1].optimizer_state, rel=1e-12)
+    assert held[1].parameters > held[2].parameters > held[4].parameters
+    assert held[1].activations < held[2].activations < held[4].activations
+    traffic = [
+        traffic_per_step(MIXTRAL, replace(spread, expert_tensor=split), policy=MEGATRON, seq_len=4096) for split in held
+    ]
+    assert [item.expert for item in traffic] == [traffic[0].expert] * 3
+    assert traffic[0].tensor < traffic[1].tensor < traffic[2].tensor
+    with pytest.raises(LayoutError, match="expert · expert tensor must divide") as caught:
+        check(MIXTRAL, replace(narrow, data=2, expert=4, expert_tensor=4), 4096)
+    assert caught.value.example == 2
+
+
 @every(
     ("layout", "field", "example"),
     [
@@ -381,6 +411,7 @@ def test_experts_shard_over_their_own_group() -> None:
         (Layout(interleave=2), "interleave", 1),
         (Layout(pipeline=8, interleave=5), "interleave", 4),
         (Layout(expert=2, data=2), "expert", 1),
+        (Layout(expert_tensor=2, data=2), "expert_tensor", 1),
         (Layout(context=3, data=3), "context", 2),
         (Layout(data=8, shard_group=3), "shard_group", 2),
         (Layout(zero=4), "zero", 3),

@@ -68,7 +68,7 @@ def _others(layout: Layout) -> tuple[str, ...]:
     said = {
         "pipeline parallelism": layout.pipeline > 1,
         "context parallelism": layout.context > 1,
-        "expert parallelism": layout.expert > 1,
+        "expert parallelism": layout.sends_tokens,
         f"sharding over {group} of {int(layout.data)} ranks": 0 < group < layout.data,
         "selective recomputation": way_of(layout.recompute) not in (Recompute.NONE, Recompute.FULL),
         "recomputation of some layers": layers_of(layout.recompute) != 0,

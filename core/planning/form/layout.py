@@ -12,7 +12,7 @@ from core.limits import limit
 from core.planning.plan import FASTEST, LAYINGS, OWN_LAYOUT
 from core.step_time.software import KERNELS, SOFTWARE, TUNED_BY, USUAL_SOFTWARE, USUAL_TUNING
 from core.suggest import suggestions
-from core.training.activations.tensors import COMPILED_WHOLE, FUSED, IMPLEMENTATIONS, LOGITS_KEPT
+from core.training.activations.tensors import COMPILED_WHOLE, IMPLEMENTATIONS, LOGITS_KEPT
 from core.training.layout import (
     BY_MODULE,
     MODULES,
@@ -98,6 +98,16 @@ EXPERT = _degree(
     "ep",
     "Expert",
     "Accelerators over which routed experts are spread; they are taken from those of the other degrees but pipeline.",
+)
+EXPERT_TENSOR = optional(
+    "etp",
+    "Expert tensor",
+    _whole,
+    nothing=0.0,
+    placeholder="usual",
+    part=LAYOUT,
+    help="Accelerators over which one routed expert is split, whatever Tensor is. Empty: one where experts are spread, "
+    "else those of Tensor. Megatron-Core alone has it; it takes Tensor’s unless told otherwise.",
 )
 RECOMPUTE = choice(
     "rc",
@@ -192,20 +202,23 @@ TUNED = choice(
     "its middle.\n\n**by its writers**: as vendors publish their software.\n\n**by us**: software of others, with "
     "settings that were tried.\n\n**by nobody**: as it comes.",
 )
+USUAL = "usual"
+"""As the software has it."""
+
 IMPLEMENTATION = choice(
     "impl",
     "Layers written as",
-    tuple(IMPLEMENTATIONS),
-    FUSED.id,
+    (USUAL, *IMPLEMENTATIONS),
+    USUAL,
     part=LAYOUT,
-    help="\n\n".join(f"**{how.id}**: {how.meaning}" for how in IMPLEMENTATIONS.values()),
+    help="**usual**: fused kernels; under PyTorch, eager as Hugging Face SDPA, operation by operation.\n\n"
+    + "\n\n".join(f"**{how.id}**: {how.meaning}" for how in IMPLEMENTATIONS.values()),
 )
-USUAL_KERNEL = "usual"
 KERNEL = choice(
     "fa",
     "Attention kernel",
-    (USUAL_KERNEL, *KERNELS),
-    USUAL_KERNEL,
+    (USUAL, *KERNELS),
+    USUAL,
     part=LAYOUT,
     help="The first is the newest kernel for the accelerator: on Hopper FlashAttention-3 or that of NVIDIA’s "
     "library, which are about as fast, on Blackwell that of the library. **FlashAttention-2** takes twice as long on "
@@ -254,6 +267,7 @@ OWN_LAYOUT_FIELDS: tuple[Field, ...] = (
     PIPELINE,
     CONTEXT,
     EXPERT,
+    EXPERT_TENSOR,
     RECOMPUTE,
     RECOMPUTE_MODULES,
     RECOMPUTE_LAYERS,

@@ -18,7 +18,7 @@ from core.models.counts_only import CountedTextError
 from core.models.spec_text import EXAMPLE, SpecTextError
 from core.planning.evaluation import Answer
 from core.planning.form.known import MATURITY, OWN_RUNS
-from core.planning.form.layout import AS_LAYERS, LAYING, LAYOUT_FIELDS, USUAL_KERNEL, implied_layout, recompute_of
+from core.planning.form.layout import AS_LAYERS, LAYING, LAYOUT_FIELDS, USUAL, implied_layout, recompute_of
 from core.planning.form.limits import DEADLINE, LIMIT_FIELDS, LIMITS
 from core.planning.form.precision import OWN_FIELDS, POLICY, STATES, derived_texts, own_of
 from core.planning.form.rates import MEASURED_FIELDS, measured_of
@@ -58,7 +58,7 @@ from core.planning.plan import (
 from core.runs.goodput import Reliability
 from core.runs.published import models_with_runs
 from core.search.constraints import ANY_LAYOUT, Constraints
-from core.step_time.software import loss_with
+from core.step_time.software import layers_with, loss_with
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.layout import OFFLOADS, RECOMPUTES, Layout
 from core.training.optimizers import USUAL_OPTIMIZER, optimizers, why_not
@@ -339,6 +339,7 @@ def plan_of(reading: ParsedForm) -> Plan:
             interleave=int(v["vpp"]),
             context=int(v["cp"]),
             expert=int(v["ep"]),
+            expert_tensor=int(v["etp"]),
             micro_batch=int(v["mbs"]),
             micro_batches=int(v["acc"]),
             zero=int(v["zero"]),
@@ -352,8 +353,10 @@ def plan_of(reading: ParsedForm) -> Plan:
         tuned=v["tun"],
         network=v["net"],
         compute_options=ComputeOptions(
-            v["impl"],
-            loss_with(v["sw"], IMPLEMENTATIONS[v["impl"]]) if v["loss"] == AS_LAYERS else v["loss"],
+            layers_with(v["sw"], v["impl"]),
+            loss_with(v["sw"], IMPLEMENTATIONS[layers_with(v["sw"], v["impl"])])
+            if v["loss"] == AS_LAYERS
+            else v["loss"],
             int(v["chunks"]),
             v["ctx"],
             v["frag"],
@@ -361,7 +364,7 @@ def plan_of(reading: ParsedForm) -> Plan:
             v["paged"],
             v["aoff"],
             v["disp"],
-            "" if v["fa"] == USUAL_KERNEL else v["fa"],
+            "" if v["fa"] == USUAL else v["fa"],
         ),
         reliability=Reliability(
             failures=v["rate1k"],
@@ -381,6 +384,7 @@ def plan_of(reading: ParsedForm) -> Plan:
             interleave=v["kvpp"],
             context=v["kcp"],
             expert=v["kep"],
+            expert_tensor=v["ketp"] or 0,
             micro_batch=v["kmbs"],
             zero=None if v["kzero"] == ANY else int(v["kzero"]),
             recompute=None if v["krc"] == ANY else int(RECOMPUTES[v["krc"]]),

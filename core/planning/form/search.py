@@ -48,6 +48,10 @@ KEEP_PIPELINE = _range_field("kpp", "Pipeline", f"Pipeline stages that are tried
 KEEP_INTERLEAVE = _range_field("kvpp", "Chunks of a stage", f"Model chunks of each stage that are tried. {_SPANS}")
 KEEP_CONTEXT = _range_field("kcp", "Context", f"Context-parallel degrees that are tried. {_SPANS}")
 KEEP_EXPERT = _range_field("kep", "Expert", f"Expert-parallel degrees that are tried. {_SPANS}")
+KEEP_EXPERT_TENSOR = replace(
+    _range_field("ketp", "Expert tensor", "Ranks that split one routed expert. Empty: as usual. Or 8, up to 8, 2-8."),
+    placeholder="usual",
+)
 KEEP_MICRO_BATCH = _range_field("kmbs", "Micro-batch", f"Sequences of a micro-batch that are tried. {_SPANS}")
 KEEP_ZERO = choice("kzero", "ZeRO stage", (ANY, "0", "1", "2", "3"), ANY, few=True, part=SEARCH)
 KEEP_RECOMPUTE = choice("krc", "Recompute", (ANY, *RECOMPUTES), ANY, few=True, part=SEARCH)
@@ -94,6 +98,7 @@ KEPT_FIELDS = (
     KEEP_INTERLEAVE,
     KEEP_CONTEXT,
     KEEP_EXPERT,
+    KEEP_EXPERT_TENSOR,
     KEEP_MICRO_BATCH,
     KEEP_ZERO,
     KEEP_RECOMPUTE,

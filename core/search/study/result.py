@@ -37,6 +37,7 @@ class PlanRow:
     interleave: int
     context: int
     expert: int
+    expert_tensor: int
     data: int
     micro_batch: int
     micro_batches: int

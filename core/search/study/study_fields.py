@@ -33,6 +33,7 @@ class MostFields(BaseModel):
     interleave: _Count | None = None
     context: _Count | None = None
     expert: _Count | None = None
+    expert_tensor: _Count | None = None
     data: _Count | None = None
     micro_batch: _Count | None = None
     zero: _Count | None = None
@@ -53,6 +54,7 @@ class ConstraintFields(BaseModel):
     interleave: _Allowed | None = None
     context: _Allowed | None = None
     expert: _Allowed | None = None
+    expert_tensor: _Allowed | None = None
     data: _Allowed | None = None
     micro_batch: _Allowed | None = None
     zero: _Allowed | None = None

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.step_time.calibration.measured_steps import StepRun
-from core.step_time.constants import Constant, Constants, family_of, resolved
+from core.step_time.constants import BESIDE, Constant, Constants, family_of, resolved
 from core.step_time.step import default_states, step_over
 from core.training.precision import find_policy
 
@@ -68,18 +68,33 @@ def weights_of(runs: Sequence[StepRun]) -> Floats:
 
 
 def fit(runs: Sequence[StepRun], start: Sequence[Constant], *, most: int = 30) -> tuple[Constant, ...]:
-    """The constants that fit ``runs`` best, from the values of ``start``; ``most`` evaluations."""
+    """The constants that fit ``runs`` best, from the values of ``start``; ``most`` evaluations.
+
+    Those of a family that was measured less are fitted to its rows, which move no other, after all others.
+    """
+    result = tuple(start)
+    for less in (False, True):
+        some = [run for run in runs if (family_of(run.cluster.accelerator) in BESIDE) == less]
+        free = [i for i, constant in enumerate(start) if (constant.family in BESIDE) == less]
+        if some and free:
+            result = _fitted(some, result, free, most)
+    return result
+
+
+def _fitted(runs: Sequence[StepRun], start: tuple[Constant, ...], free: list[int], most: int) -> tuple[Constant, ...]:
+    """``start`` with the constants at the places ``free`` fitted."""
     least_squares: Any = import_module("scipy.optimize").least_squares
     measured = np.log([run.seconds for run in runs])
     root = np.sqrt(weights_of(runs))
-    prior = np.log([constant.prior for constant in start])
-    sd = np.array([constant.prior_sd for constant in start])
-    free = len(start)
-    steps = np.hstack([np.zeros((free, 1)), _STEP * np.eye(free)])
+    values = np.log([constant.value for constant in start])
+    prior = np.log([start[i].prior for i in free])
+    sd = np.array([start[i].prior_sd for i in free])
+    steps = np.hstack([np.zeros((len(start), 1)), _STEP * np.eye(len(start))[:, free]])
 
     def both(theta: Floats) -> tuple[Floats, Floats]:
         """Residuals, and their slopes: of rows as soft-L1 has them, and of the priors."""
-        seconds = np.log(_predicted(runs, start, np.exp(theta[:, None] + steps)))
+        values[free] = theta
+        seconds = np.log(_predicted(runs, start, np.exp(values[:, None] + steps)))
         z = (seconds[:, 0] - measured) / SCALE
         slope = (seconds[:, 1:] - seconds[:, :1]) / _STEP / SCALE
         bent = np.sqrt(1 + z**2)
@@ -98,18 +113,16 @@ def fit(runs: Sequence[StepRun], start: Sequence[Constant], *, most: int = 30) -
             last[key] = both(theta)
         return last[key]
 
-    begin = np.log([constant.value for constant in start])
-
     def residuals(theta: Floats) -> Floats:
         return kept(theta)[0]
 
     def slopes_at(theta: Floats) -> Floats:
         return kept(theta)[1]
 
-    best: Floats = least_squares(residuals, begin, jac=slopes_at, max_nfev=most, ftol=1e-5, xtol=1e-4).x
+    best: Floats = least_squares(residuals, values[free], jac=slopes_at, max_nfev=most, ftol=1e-5, xtol=1e-4).x
     slopes = slopes_at(best)
     spread = np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes)))
-    return tuple(
-        replace(constant, value=float(math.exp(theta)), posterior_sd=float(wide))
-        for constant, theta, wide in zip(start, best, spread, strict=True)
-    )
+    result = list(start)
+    for i, theta, wide in zip(free, best, spread, strict=True):
+        result[i] = replace(start[i], value=float(math.exp(theta)), posterior_sd=float(wide))
+    return tuple(result)

@@ -92,9 +92,9 @@ class LeftOut:
     reason: str
 
 
-TABLES = ("training_runs", "step_runs_moe", "step_runs_more", "step_runs_measured")
-"""Tables of published rows: whole runs among them, mixtures with expert tensor parallelism, steps alone, and those that
-this program ran."""
+TABLES = ("training_runs", "step_runs_moe", "step_runs_more", "step_runs_jax", "step_runs_measured")
+"""Tables of published rows: whole runs among them, mixtures with expert tensor parallelism, steps alone, MaxText’s
+with the layouts of its scripts, and those that this program ran."""
 
 _RELEASE = re.compile(r"\b(2\d\.\d\d)(?:\.\d\d)? NeMo container|NeMo (2\d\.\d\d)|\((2\d\.\d\d)\)")
 _FORMATS = {
@@ -188,8 +188,8 @@ def _unusable(row: Mapping[str, str], source: Source | None) -> str:
         return "it is a whole run, whose steps are given in passing if at all"
     if whole(row.get("adapters", "")):
         return "it trains adapters alone"
-    if row["accelerator"].startswith("TPU"):
-        return "the layout on its TPUs is not published"
+    if row["accelerator"].startswith("TPU") and not row.get("shape"):
+        return "a table of its own has MaxText’s steps of one slice; of several the network between them is not printed"
     if not row["accelerator"] or not row["n_gpus"]:
         return "its accelerator or their number is not given"
     if source is None or not row.get("tp"):

@@ -17,7 +17,7 @@ from core.rows import whole
 from core.step_time.parts import GROUPED, Kernel, Running, Software, Tuning
 from core.step_time.software import launches_hidden
 from core.training.activations.tensors import FUSED, FUSED_DTENSOR, IMPLEMENTATIONS, MEGATRON_GPT, Implementation
-from core.training.layout import Layout, Recompute
+from core.training.layout import MODULES, Layout, Recompute, recomputation
 
 Reading: TypeAlias = Literal["process", "reserved", "tensors"]
 """What was read of memory: all of a process, as the driver says; what the allocator reserved; a sum of tensors."""
@@ -77,6 +77,7 @@ _TITAN = Source(
     attention="fa2",
     overlap_tensor=0,
 )
+_MAXTEXT = Source("AI-Hypercomputer/maxtext src", "MaxText", "MaxText", 2024, convention="full")
 SOURCES = (
     _OLD,
     replace(
@@ -115,6 +116,9 @@ SOURCES = (
     Source("NVIDIA-NeMo/Automodel", "NeMo AutoModel", "NeMo AutoModel", 2025, overlap_tensor=0),
     # SDPA's FlashAttention-2; hosts of 400 Gb/s with A100s, of 800 Gb/s with H100s.
     Source("foundation-model-stack/fms-fsdp", "fms-fsdp", "fms-fsdp", 2024, attention="fa2", overlap_tensor=0),
+    # A chip’s batch and degrees are those of its scripts; with several slices the network between them is not printed.
+    _MAXTEXT,
+    replace(_MAXTEXT, starts="AI-Hypercomputer/maxtext docs", group="MaxText tiers", year=2025),
     # Its configurations overlap the reduction of gradients (overlap_sync_grad), not the gathering of weights.
     # Steps that this program ran itself; its rows say how their layers are written, and what runs them.
     Source("make gpu", "PyTorch 2.11, one H100", "PyTorch 2.11", 2026, reading="tensors", tuned="nobody"),
@@ -138,8 +142,10 @@ def implementation_of(row: Mapping[str, str], source: Source) -> Implementation:
     return MEGATRON_GPT if is_baseline(row, source) else source.implementation
 
 
-def _recompute(row: Mapping[str, str], source: Source) -> Recompute:
+def _recompute(row: Mapping[str, str], source: Source) -> int:
     how = row.get("recompute", "")
+    if how.startswith("modules "):
+        return recomputation(0, sum(MODULES[name] for name in how.split()[1:]))
     if "full" in how or "per-op" in how:
         return Recompute.FULL if "full" in how else Recompute.PER_OPERATION
     # MegaScale's baseline kept its scores and fits 80 GB only where it computes them again.
@@ -202,6 +208,7 @@ def layout_of(row: Mapping[str, str], source: Source) -> Layout:
         interleave=interleave if pipeline > 1 else 1,
         context=context,
         expert=max(1, whole(row["ep"])),
+        expert_tensor=whole(row.get("etp", "")),
         data=data,
         micro_batch=micro,
         micro_batches=batch // (data * micro),
@@ -224,8 +231,8 @@ _UNCOMPILED = ("(FSDP)", "(FSDP 128 GPUs)")
 _COMPILED = ("torchtitan", "NeMo AutoModel", "fms-fsdp")
 """Stacks of torch's own sharding whose layers are compiled or fused by hand."""
 
-_TORCH = ("llm-foundry", "InternEvo", "PyTorch 2.11", *_COMPILED)
-"""Stacks whose checkpoints are torch's non-reentrant ones."""
+_STOPS_EARLY = ("llm-foundry", "InternEvo", "PyTorch 2.11", "MaxText", *_COMPILED)
+"""Stacks whose checkpoints are torch's non-reentrant ones, or done again by a compiler that knows what is read."""
 
 
 def _software(row: Mapping[str, str], stack: str) -> Software:
@@ -239,8 +246,8 @@ def _software(row: Mapping[str, str], stack: str) -> Software:
         return "eager"
     if stack in _COMPILED:
         return "compiled"
-    if stack == "InternEvo":
-        return "internevo"
+    if stack in ("InternEvo", "MaxText"):
+        return "internevo" if stack == "InternEvo" else "jax"
     # Recipes that capture a whole step fuse the experts' products and run their exchange beside other work as well.
     return "mature" if row.get("dispatch") and row.get("graphs") == "step" else ""
 
@@ -254,17 +261,21 @@ def _graphs(row: Mapping[str, str]) -> int:
     return launches_hidden(how, row["accelerator"])
 
 
+_DROPPED = 1.25
+"""Places for tokens over the even share that MaxText's mixtures with dropped tokens work through, full or not."""
+
+
 def running_of(row: Mapping[str, str], source: Source) -> Running:
     return Running(
         dtype=next((dtype for part, dtype in _DTYPES if part in row["precision"]), "bf16"),
         overlap=0 if is_baseline(row, source) else source.overlap,
         overlap_tensor=1 if "AsyncTP" in row["model"] else source.overlap_tensor,
-        stops_early=int(source.stack in _TORCH),
+        stops_early=int(source.stack in _STOPS_EARLY),
         scattered=int(not source.parallel),
+        imbalance=_DROPPED if "dropped" in row["model"] else 1.0,
         attention=source.attention,
         graphs=_graphs(row),
         software=_software(row, source.stack),
-        expert_tensor=max(1, whole(row.get("etp", ""))),
         tuned=source.tuned,
     )
 

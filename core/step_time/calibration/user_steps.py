@@ -17,7 +17,7 @@ from core.models.spec_text import read_spec
 from core.rows import number, read_rows, whole
 from core.step_time.calibration.measured_steps import StepRun, flop_of_token
 from core.step_time.parts import TUNINGS
-from core.step_time.software import running_on, written_with
+from core.step_time.software import layers_with, running_on, written_with
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.layout import RECOMPUTES, Layout
 from core.training.trained import EVERYTHING
@@ -62,7 +62,9 @@ def _read(row: Mapping[str, str]) -> StepRun:
         seq_len=seq_len,
         format=row["precision"],
         running=replace(running, tuned=next(kind for kind in TUNINGS if kind == row["tuned"])),
-        implementation=written_with(row["software"], IMPLEMENTATIONS[row["implementation"]]),
+        implementation=written_with(
+            row["software"], IMPLEMENTATIONS[layers_with(row["software"], row["implementation"])]
+        ),
         seconds=seconds,
         how="time of a step" if row["step_time_s"] else "FLOP/s, full count",
         source=row["source"],

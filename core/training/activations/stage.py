@@ -172,9 +172,15 @@ def _saved_beside(
         if any(sums.per_key):
             here = here + worth(sums.per_key) * seq_len
         if any(sums.routed):
-            here = here + worth(sums.routed) * load
+            here = here + worth(sums.routed) * load * (_tokens_gathered(layout) if sums.split == "sequence" else 1.0)
         total = total + here / ways(sums.split, layout.tensor, layout.sequence_parallel, spec.kv_heads)
     return total
+
+
+def _tokens_gathered(layout: Layout) -> Any:
+    """How many ranks' tokens an expert's ranks gather, where each of them has part of the expert alone."""
+    apart = (np.asarray(layout.sequence_parallel) > 0) & layout.sends_tokens
+    return pick(apart, layout.expert_split, 1.0) if np.any(np.greater(layout.expert_tensor, 0)) else 1.0
 
 
 def _left_per_token(

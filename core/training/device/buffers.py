@@ -109,7 +109,8 @@ def device_bytes(states: float, activations: float, buffers: float, runtime: flo
 def process_groups(degrees: Degrees) -> Any:
     """Process groups of more than one rank that an accelerator is in."""
     d = degrees
-    several = (size > 1 for size in (d.tensor, d.pipeline, d.context, d.replicas, d.expert))
+    apart = pick(d.sends_tokens, d.expert_split, 1)
+    several = (size > 1 for size in (d.tensor, d.pipeline, d.context, d.replicas, d.expert, apart))
     return sum(item * 1.0 for item in several)
 
 

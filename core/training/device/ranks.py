@@ -182,8 +182,8 @@ class Pieces:
 def pieces_of(numbers: Numbers, degrees: Degrees) -> Pieces:
     """What the stages of a model are put together from. ``numbers`` are those of `narrowed` for the tensor degree.
 
-    Routed experts lie whole on ``expert`` ranks; with one such rank they are divided over the tensor-parallel ranks
-    like every other matrix. A tied head on another stage than the embedding is a copy of it.
+    Routed experts lie on ``expert`` ranks, each divided over ``expert_split``. A tied head on another stage than the
+    embedding is a copy of it.
     """
     by_name: dict[str, Any] = {name: (numbers[name] > 0) * 1 for name in numbers if name.endswith("_layers")}
     if np.any(numbers["mixer_layers"]):
@@ -196,8 +196,7 @@ def pieces_of(numbers: Numbers, degrees: Degrees) -> Pieces:
     copied = pick(degrees.pipeline > 1, 1.0, 1.0 - numbers["tied_head"])
     experts: Any = 0.0
     if np.any(numbers["experts"]):
-        whole = pick(degrees.expert > 1, 1.0, degrees.tensor)
-        width = numbers["expert_width"] / whole
+        width = numbers["expert_width"] / degrees.expert_split
         experts = _sum("routed", {**alone, "experts": numbers["experts"] / degrees.expert, "expert_width": width})
     predicted, predicted_experts = 0.0, 0.0
     modules = numbers["mtp_modules"]

@@ -58,18 +58,29 @@ def passed_bytes(passes: float, size: float, ranks: float) -> float:
     return passes * size * (ranks - 1)
 
 
-def outputs_sent(spec: TransformerSpec, layers: Any, mixed: Any, expert: Any) -> Any:
+def outputs_sent(spec: TransformerSpec, layers: Any, mixed: Any, d: Degrees) -> Any:
     """Reduce-scatters and all-gathers of layers' outputs among tensor-parallel ranks, in one pass over ``layers``.
 
     mixed: how many of the layers have experts.  Blocks that run in parallel have one output, others two, and layers
     without a feed-forward network one. Routed experts
-    that lie whole on their ranks have none: tokens go to them from where sequence parallelism keeps them.
+    that tokens are sent to have none: these come from where sequence parallelism keeps them.
     """
     times = (2.0 if spec.parallel_blocks else 4.0) * layers
     if not spec.ffn:
         times = times - 2.0 * (layers - mixed)
     alone = spec.experts is not None and not spec.experts.shared
-    return times - 2.0 * mixed * (expert > 1) if alone else times
+    return times - 2.0 * mixed * d.sends_tokens if alone else times
+
+
+def gathered_tokens(spec: TransformerSpec, times: Any, size: Any, d: Degrees) -> Any:
+    """Bytes that one rank sends among the ranks that hold an expert together: tokens in, and what it makes of them.
+
+    times: passes over layers with experts.  size: bytes of all tokens of the tensor-parallel group.
+    """
+    if not spec.experts or not np.any(d.expert_tensor > 0):
+        return 0.0
+    chosen, split = spec.experts.per_token, d.expert_split
+    return d.sends_tokens * ring_bytes.over(times=2.0 * times, size=size * chosen / d.tensor * split, ranks=split)
 
 
 def kept_width(spec: TransformerSpec, tensor: Any) -> Any:
@@ -142,9 +153,10 @@ def traffic_per_step(
     hidden = tokens * spec.hidden * width
     neighbours = (stages.index[0] > 0) * 1.0 + (stages.index[0] < d.pipeline - 1)
     experts = spec.experts.per_token if spec.experts else 0
-    outputs = outputs_sent(spec, layers, moe, d.expert)
+    outputs = outputs_sent(spec, layers, moe, d)
     sent = Traffic(
-        tensor=ring_bytes.over(times=many * outputs * (2 + again), size=hidden, ranks=d.tensor),
+        tensor=ring_bytes.over(times=many * outputs * (2 + again), size=hidden, ranks=d.tensor)
+        + gathered_tokens(spec, many * moe * (2 + again), hidden, d),
         pipeline=many * d.interleave * neighbours * handed_on(d, hidden * policy.residual.bytes / width),
         data=_data(rank.dense[0], d.shards, d, policy, regathers)
         + _data(rank.experts[0] + 0.0 * many, d.expert_shards, d, policy, regathers),

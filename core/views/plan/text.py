@@ -17,6 +17,7 @@ from core.planning.nearest_runs import run_features
 from core.planning.plan import Limits, Plan, whole_accelerators
 from core.runs.coverage import beyond_evidence
 from core.runs.share import run_shares
+from core.step_time.software import JAX
 from core.training.layout import LayoutError
 from core.training.optimizers import find_optimizer
 from core.units import QuantityText, format_count, format_duration, format_money, format_quantity, significant
@@ -252,7 +253,7 @@ def steps_and_whole(a: Answer) -> str:
         new = " on an accelerator so new" if a.terms.throughput.early else ""
         early = a.range_of("days").low < m.steps_days <= m.days
         early = " At the early end the steps are faster than estimated." if early else ""
-        return f"{whole_run(a)}, {steps}: {who} {percent(m.mfu / m.steps)} of their steps{new}.{early}"
+        return f"{whole_run(a)}, {steps}: {who} {percent(m.mfu / m.steps)} of their steps{new}.{early}{_elsewhere(a)}"
     if a.of_typed_steps:
         pace = f"The typed steps take {_days(m.steps_days)}, at {percent(m.steps / mfu)} of that pace"
         return f"{whole_run(a)}, with what failures and checkpoints take; {steps}. {pace}."
@@ -262,6 +263,12 @@ def steps_and_whole(a: Answer) -> str:
     ever = f"{better} of {len(reached)} published runs reached" if better else "no published run ever reached"
     needed = f"; steps alone would have to take {_days(m.steps_days)}" if _faster(a) else ""
     return f"{whole_run(a)}; {steps}. It runs at {percent(share)} of their pace, which {ever}{needed}."
+
+
+def _elsewhere(a: Answer) -> str:
+    """That no step of the plan's software was published on TPUs; empty elsewhere."""
+    foreign = a.device.family == "TPU" and a.plan.software != JAX.id and a.terms.throughput.timed
+    return f" On TPUs only steps of {JAX.id} were published." if foreign else ""
 
 
 def whole_nodes(a: Answer) -> str:

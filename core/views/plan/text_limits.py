@@ -91,9 +91,9 @@ def free_memory(a: Answer, check: Check) -> str:
 
 
 def _in_words(a: Answer, check: Check) -> str:
-    """A limit in a sentence: ``120 days ✗ 21 days over (P75: 141 days, 38 % likely)``."""
+    """A limit in a sentence: ``120 days: ✗ 21 days over (P75: 141 days, 38 % likely)``."""
     if check.met is None or math.isinf(check.value):
-        return f"{named(a, check)} {outcome(check)}"
+        return f"{named(a, check)}: {outcome(check)}"
     if check.id == "memory":
         return f"memory {'✓' if check.met else '✗'} {free_memory(a, check)}"
     by = amount_of(check, abs(check.over))
@@ -104,7 +104,7 @@ def _in_words(a: Answer, check: Check) -> str:
         )
         details.append(likely(check.probability))
     how = f"✓ {by} to spare" if check.met else f"✗ {by} over"
-    return f"{named(a, check)} {how}" + (f" ({', '.join(details)})" if details else "")
+    return f"{named(a, check)}: {how}" + (f" ({', '.join(details)})" if details else "")
 
 
 def likely(probability: float) -> str:

@@ -94,6 +94,7 @@ def laid_out(layout: Layout) -> str:
         ("pipeline", layout.pipeline),
         ("context", layout.context),
         ("expert", layout.expert),
+        ("expert tensor", layout.expert_tensor),
         ("data", layout.data),
     )
     named = [f"{name} {int(degree):,}" for name, degree in degrees if degree > 1]

@@ -108,9 +108,13 @@ def as_html(report: Report) -> str:
 def _plan(plan: ComparedPlan) -> Mapping[str, Any]:
     """A plan's answer, or why there is none, and what is to be said beside it."""
     a = plan.answer
-    said = {"sentence": plan_text.sentence, "times": plan_text.steps_and_whole, "assumptions": plan_text.assumptions}
-    said["limits"] = text_limits.line
-    texts = {name: write(a) for name, write in said.items()} if a else {}
+    written = {
+        "sentence": plan_text.sentence,
+        "times": plan_text.steps_and_whole,
+        "assumptions": plan_text.assumptions,
+        "limits": text_limits.line,
+    }
+    texts = {name: write(a) for name, write in written.items()} if a else {}
     return {"name": plan.name, "answer": a, "problem": plan.problem, "concerns": concerns(plan), **texts}
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.models.flops import conventions, train_flop_6nd
 from core.planning.applied_layout import AppliedLayout
 from core.planning.compute_optimal import overtraining
 from core.planning.evaluation import Answer, Estimate
+from core.planning.plan_limits import Check, Limited
 from core.planning.rates import replaced_rates
 from core.training.layout import LayoutError
 from core.units import UNIT, Kind, format_quantity
-from core.views.plan import text_memory
+from core.views.plan import text_limits, text_memory
 from core.views.plan.text import OWNED, dollars_over, limited, rule_of, steps_of
 from core.views.runs.text_goodput import failures, power_basis
 from core.views.search.text import degrees, stepped
@@ -128,7 +129,26 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
         Line("energy", a.energy.mid, "watt_hours", a.energy.high, a.energy.low),
         line("most power at once", lambda estimate: estimate.peak_watts, "watts", power_basis(a)),
         Line("carbon, CO₂ equivalent", a.carbon.mid, "kg_co2", a.carbon.high, a.carbon.low),
+        *map(_limit, text_limits.limit_checks(a)),
     )
+
+
+_LIMITED: Mapping[Limited, tuple[Kind, float]] = {
+    "deadline": ("seconds", 86400.0),
+    "money": ("usd", 1.0),
+    "power": ("watts", 1.0),
+    "host": ("bytes", 1.0),
+    "memory": ("bytes", 1.0),
+}
+"""What is limited → the unit of a table, and how many of them its own unit is."""
+
+
+def _limit(check: Check) -> Line:
+    """A limit, and beside it whether it is kept, by how much and how surely."""
+    kind, each = _LIMITED[check.id]
+    sure = "" if math.isnan(check.probability) else f", {text_limits.likely(check.probability)} to hold"
+    name = "memory held" if check.id == "memory" else text_limits.NAMES[check.id]
+    return Line(f"limit: {name}", check.limit * each, kind, note=text_limits.outcome(check) + sure)
 
 
 def step_lines(item: AppliedLayout) -> tuple[Line, ...]:

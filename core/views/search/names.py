@@ -48,6 +48,7 @@ def short(layout: Layout) -> str:
         ("PP", layout.pipeline),
         ("CP", layout.context),
         ("EP", layout.expert),
+        ("ETP", layout.expert_tensor),
         ("DP", layout.data),
     )
     return " ".join(f"{name}{int(degree)}" for name, degree in degrees if degree > 1) or "one accelerator"

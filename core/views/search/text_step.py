@@ -126,6 +126,7 @@ _FIELDS = {
     "interleave": "chunks a stage",
     "context": "context",
     "expert": "expert",
+    "expert_tensor": "expert tensor",
     "micro_batch": "micro-batch",
     "zero": "ZeRO",
     "recompute": "recompute",
