@@ -117,8 +117,8 @@ INTERNEVO = TrainingSoftware(
 
 JAX = TrainingSoftware(
     id="MaxText (JAX)",
-    meaning="One program that XLA compiled, as MaxText, and Levanter on the same ground: communication runs beside "
-    "computing. All such steps were published on TPUs, of one slice.",
+    meaning="One program that is compiled whole, as MaxText’s and Levanter’s: communication runs beside computing. All "
+    "such steps were published on TPUs, of one slice.",
     dense="jax",
     mixture="jax",
     attention="newest",
