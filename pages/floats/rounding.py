@@ -65,8 +65,9 @@ def microscope(inputs: NumberInputs, stored: Stored) -> None:
         parts.append(("The value", lambda: (*code_description.explain(stored.view), *explain_error(stored))))
     if scope is not None and explainable(scope):
         parts.append(("Tie and chance", lambda: explain(scope)))
-    if parts:
-        show.how(lambda: [item for name, text in parts for item in (name, *text())], key="floats:how")
+    with show.slot():  # there for NaN too: else all that follows would be mounted anew, without the keyboard's focus
+        if parts:
+            show.how(lambda: [item for name, text in parts for item in (name, *text())], key="floats:how")
 
 
 def _magnified(scope: Microscope) -> None:
