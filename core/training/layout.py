@@ -301,7 +301,7 @@ def _rules(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators:
         says = f"it must divide the {groups} groups of heads that share a state’s keys and queries."
         yield _Rule("tensor", np.not_equal(groups % t, 0), says, of=math.gcd(groups, heads))
     if spec.dense_layers and spec.ffn:
-        says = f"it must divide the feed-forward width {spec.ffn}."
+        says = f"it must divide the feed-forward width {spec.ffn:,}."
         yield _Rule("tensor", np.not_equal(spec.ffn % t, 0), says, of=math.gcd(spec.ffn, spec.heads))
     yield _Rule("pipeline", np.greater(p, spec.layers), f"there are only {spec.layers} layers.", most=spec.layers)
     says = "with one pipeline stage there is nothing to interleave."
@@ -317,7 +317,7 @@ def _rules(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators:
     yield _Rule("expert", np.not_equal(t * ranks % e, 0), says, of=t * ranks)
     if np.any(np.greater(item.expert_tensor, 0)):
         split, width = item.expert_split, spec.experts.width if spec.experts else 1
-        says = f"it must divide the experts’ width {width}." if spec.experts else "there are no experts to split."
+        says = f"it must divide the experts’ width {width:,}." if spec.experts else "there are no experts to split."
         yield _Rule("expert_tensor", np.not_equal(width % np.maximum(1, item.expert_tensor), 0), says, of=width)
         says = "expert · expert tensor must divide tensor · context · data ranks."
         yield _Rule("expert_tensor", np.not_equal(t * ranks % (e * split), 0), says, of=np.maximum(1, t * ranks // e))
