@@ -68,6 +68,8 @@ def fitting_changes(request: SearchRequest) -> tuple[FittingChange, ...]:
     """
     here = request.constraints
     free = {name: None for name in FIELD_OF if not _is_free(getattr(here, name))}
+    if here.expert_tensor == 0:
+        del free["expert_tensor"]
     tried: list[list[tuple[tuple[tuple[str, str], ...], SearchRequest]]] = []
 
     def changed(**pins: Any) -> SearchRequest:
@@ -113,6 +115,7 @@ FIELD_OF = {
     "interleave": "kvpp",
     "context": "kcp",
     "expert": "kep",
+    "expert_tensor": "ketp",
     "micro_batch": "kmbs",
     "zero": "kzero",
     "recompute": "krc",

@@ -30,7 +30,7 @@ _SQLITE = {
     "SQLITE_FULL": "full",
     "SQLITE_READONLY": "read-only",
     "SQLITE_PERM": "read-only",
-    "SQLITE_CANTOPEN": "away",
+    "SQLITE_CANTOPEN": "shut",
     "SQLITE_IOERR": "away",
     "SQLITE_NOTADB": "broken",
     "SQLITE_CORRUPT": "broken",
@@ -54,6 +54,8 @@ _ADVICE = {
     "NAPKIN_DATA to a folder that can be written.",
     "away": "It cannot be reached. Ask whoever runs this server whether it is running, and whether its address is "
     "right.",
+    "shut": "Its file can be neither opened nor made there. Ask whoever runs this server to allow writing, or to set "
+    "NAPKIN_DATA to a folder that can be written.",
     "broken": "What lies there is not a database that can be read. Ask whoever runs this server to restore it from a "
     "copy, or to set NAPKIN_DATA to another folder.",
     "": "It refused. The server’s log says more.",

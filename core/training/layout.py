@@ -187,7 +187,10 @@ class LayoutError(ValueError):
         self.value = value
         self.rule = rule
         self.example = example
-        super().__init__(f"{field} is {value}; {rule}" + (f" For example: {example}." if example is not None else ""))
+        super().__init__(
+            f"{field.replace('_', ' ')} is {value:,}; {rule}"
+            + (f" For example: {example}." if example is not None else "")
+        )
 
 
 def pick(where: Any, yes: Any, no: Any) -> Any:

@@ -226,16 +226,15 @@ def parts_of_training(spec: TransformerSpec, trained: Trained) -> tuple[TrainedP
     Raises `TrainedError` for a name that is no tensor's, a rank above the width, and quantised tensors to be trained.
     """
     parts: list[TrainedPart] = []
+    narrow = min((base for base in tensors_of(spec) if _adapted(trained, base)), key=_width, default=None)
+    if narrow and trained.rank > _width(narrow):
+        raise TrainedError(
+            "rank",
+            f"A rank of {trained.rank:,} is above the width of {module_of(narrow)}, {_width(narrow):,}: "
+            f"adapters as large as what they adapt. For example: 16.",
+        )
     for base in tensors_of(spec):
-        module = module_of(base)
-        leaf = module.rsplit(".", 1)[-1]
-        if trained.adapters and leaf in trained.modules and base.kind in ("matrix", "expert matrix", "head"):
-            if trained.rank > min(base.rows, base.columns):
-                raise TrainedError(
-                    "rank",
-                    f"A rank of {trained.rank:,} is above the width of {module}, {min(base.rows, base.columns):,}: "
-                    f"adapters as large as what they adapt. For example: 16.",
-                )
+        if _adapted(trained, base):
             parts.extend(_adapters(trained, base))
         layers = max(1, _layers_of(spec, base))
         hit = layers if trained.everything else _matched(trained, spec, base)
@@ -244,6 +243,17 @@ def parts_of_training(spec: TransformerSpec, trained: Trained) -> tuple[TrainedP
                 parts.append(TrainedPart(replace(base, count=base.count * number // layers), base, whether))
     _check(spec, trained, parts)
     return tuple(parts)
+
+
+def _adapted(trained: Trained, base: ParameterTensor) -> bool:
+    """Whether an adapter is beside a tensor."""
+    leaf = module_of(base).rsplit(".", 1)[-1]
+    return trained.adapters and leaf in trained.modules and base.kind in ("matrix", "expert matrix", "head")
+
+
+def _width(base: ParameterTensor) -> int:
+    """The shorter side of a matrix."""
+    return min(base.rows, base.columns)
 
 
 def _check(spec: TransformerSpec, t: Trained, parts: list[TrainedPart]) -> None:

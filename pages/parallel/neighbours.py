@@ -58,7 +58,7 @@ def how_many(_: Inputs, a: SearchInputs) -> None:
         here=here.index(count) if count in here else None,
     )
     if math.isnan(price):
-        show.note(f"The price of {a.request.cluster.accelerator.name} is unknown: type one under More.")
+        show.note(f"The price of {a.request.cluster.accelerator.name} is unknown: type yours in the sidebar.")
 
 
 def launch(_: Inputs, a: SearchInputs) -> None:
@@ -67,7 +67,7 @@ def launch(_: Inputs, a: SearchInputs) -> None:
         show.note(_NONE)
         return
     launches = launch_settings(a.request, a.in_force)
-    show.takeaway(text_step.launched(launches))
+    show.takeaway(text_step.launched(launches, a.plan.software))
     for tab, item in zip(st.tabs([item.system for item in launches]), launches, strict=True):
         with tab:
             st.code(item.text, language=item.language)

@@ -29,7 +29,7 @@ def test_every_story_of_fine_tuning_fits_and_says_what_it_takes(name: str) -> No
     ("changed", "said"),
     [
         ({"ft": "named tensors", "names": "dwn_proj"}, "Near it: mlp.down_proj"),
-        ({"rank": "5,000"}, "is above the width of self_attn.q_proj, 4,096"),
+        ({"rank": "5,000"}, "is above the width of self_attn.k_proj, 1,024"),
         ({"ft": "named tensors", "names": "proj"}, "cannot stay in nf4"),
         ({"ft": "everything"}, "nothing is stored in nf4"),
         ({"target": "q_prj"}, "q_proj"),

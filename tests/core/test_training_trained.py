@@ -283,7 +283,7 @@ def test_more_trained_never_takes_less() -> None:
     ("t", "words"),
     [
         (Trained("named tensors", names=("dwn_proj",)), "Near it: mlp.down_proj"),
-        (Trained("adapters", rank=5000), "above the width of self_attn.q_proj"),
+        (Trained("adapters", rank=5000), "above the width of self_attn.k_proj"),
         (Trained("named tensors", names=("*proj*",), frozen="nf4"), "cannot stay in nf4"),
         (Trained("last layers", last=99), "only 32 layers"),
     ],

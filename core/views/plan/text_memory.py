@@ -240,7 +240,7 @@ def states_alone(h: MemoryEstimate) -> str:
     if h.layout.expert > 1 or h.layout.offload or math.isnan(h.usable) or not h.plan.trained.everything:
         return ""
     return (
-        f"**If model states were all**, {where(h).replace('**', '')} would hold "
+        f"**If model states were all**, {where(h).replace('**', '')}, laid out so, would hold "
         f"**{format_count(largest_by_states(h))} parameters**: {each(h)}."
     )
 

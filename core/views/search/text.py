@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from core.limits import limit
 from core.planning.applied_layout import AppliedLayout, days_for
+from core.planning.form.search import KEPT_FIELDS
 from core.planning.plan import OWN, Plan
 from core.planning.resolved_layout import TYPED_NETWORK
 from core.planning.search_around import ClusterResult, FittingChange
@@ -162,9 +163,13 @@ _CHANGED = {
 }
 
 
+_KEPT = {field.id: f"{field.label[0].lower()}{field.label[1:]}" for field in KEPT_FIELDS}
+"""Names of what layouts keep to."""
+
+
 def rescue(way: FittingChange) -> str:
     """A change under which a plan fits."""
-    named = [_CHANGED.get(name, f"with **any {name.removeprefix('k')}**").format(text) for name, text in way.texts]
+    named = [_CHANGED.get(name, f"with **any {_KEPT.get(name, name)}**").format(text) for name, text in way.texts]
     return listed(list(dict.fromkeys(named)))
 
 

@@ -11,6 +11,7 @@ from core.search.placement import Group
 from core.search.result import LayoutResult
 from core.search.timeline import Timeline
 from core.step_time.parts import StepTime
+from core.step_time.software import INTERNEVO, JAX
 from core.training.device.memory import DeviceMemory
 from core.training.layout import OFFLOAD_NAMES, Layout
 from core.units import QuantityText, format_duration, format_exact, significant
@@ -202,8 +203,9 @@ def _step(here: LayoutResult, neighbour: Neighbour) -> str:
     )
 
 
-def launched(launches: Sequence[Launch]) -> str:
-    """Which systems take the plan as it is."""
+def launched(launches: Sequence[Launch], software: str) -> str:
+    """Which systems take the plan as it is, and that the plan's software is none of them."""
     clean = [launch.system for launch in launches if not launch.notes]
     taken = f"**{listed(clean)}** take it as it is" if clean else "Each of them takes it with remarks"
-    return f"{taken}. Only what layout and precision set is given, not the model, the data or the learning rate."
+    other = f" {software}, which the plan names, is none of them." if software in (JAX.id, INTERNEVO.id) else ""
+    return f"{taken}.{other} Only what layout and precision set is given, not the model, the data or the learning rate."
