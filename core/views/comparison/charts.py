@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from core.planning.comparison.comparison import QUANTITY, ComparedPlan, front, middles, result
 from core.views.common.chart import (
@@ -16,7 +16,6 @@ from core.views.common.chart import (
     label,
     lying_bars,
     marks,
-    part_labels,
     rows_axis,
     rule,
     whiskers,
@@ -32,10 +31,11 @@ _SHARE = 0.46
 """Of the width, for each of the two panels of bars."""
 _AREA = 900.0
 """Of the largest marker, in square pixels."""
-_PLOT, _LINE, _ASIDE = 300, 14, 22
-"""Pixels: height of the plot, of a label, and how far a label stands beside its marker."""
-_LATE = 0.6
-"""Share of the width from which on a label stands before its marker."""
+_ACROSS, _PLOT, _LINE, _LETTER, _ASIDE = 640, 300, 14, 6.6, 7
+"""Pixels: width of a narrow plot, its height, that of a label, a letter’s width, and how far a label stands beside its
+marker."""
+_SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1))
+"""Where a label may stand: right, left, above, below."""
 
 
 def bars(plans: Sequence[ComparedPlan], base: int, palette: Palette) -> Figure:
@@ -133,19 +133,23 @@ def days_against_dollars(plans: Sequence[ComparedPlan], base: int, palette: Pale
     x, y = [points[i][0] / days.size for i in placed], [points[i][1] / rent.size for i in placed]
     joined = sorted((a, b) for i, a, b in zip(placed, x, y, strict=True) if on[i])
     wide, high = 1.15 * max(x, default=1.0), 1.2 * (max(y, default=1.0) or 1.0)
+    radii = [math.sqrt(_AREA * max(counts[i] / most, 1 / 25)) / 2 for i in placed]
+    names = [("<b>{}</b>, baseline" if i == base else "{}").format(_short(plans[i].short_name)) for i in placed]
+    letters = [len(_short(plans[i].short_name)) + 10 * (i == base) for i in placed]
+    sides = _sides([a / wide * _ACROSS for a in x], [b / high * _PLOT for b in y], radii, letters)
     notes = [
         label(
             palette,
-            ("<b>{}</b>, baseline" if i == base else "{}").format(_short(plans[i].short_name)),
-            x=x[at],
-            y=y[at],
-            xanchor="right" if x[at] > _LATE * wide else "left",
-            xshift=-_ASIDE if x[at] > _LATE * wide else _ASIDE,
+            name,
+            x=a,
+            y=b,
+            xanchor={1: "left", -1: "right", 0: "center"}[side],
+            xshift=side * (radius + _ASIDE),
+            yshift=up * (radius + _LINE),
             colour=palette.text if on[i] else palette.muted,
         )
-        for at, i in enumerate(placed)
+        for i, a, b, radius, name, (side, up) in zip(placed, x, y, radii, names, sides, strict=True)
     ]
-    part_labels(notes, _PLOT / high, _LINE)
     return figure(
         palette,
         [
@@ -183,6 +187,38 @@ def days_against_dollars(plans: Sequence[ComparedPlan], base: int, palette: Pale
         yaxis=axis(palette, rent.title, range=[0, high], tickformat=",~r"),
         annotations=notes,
     )
+
+
+Box: TypeAlias = "tuple[float, float, float, float]"
+"""Left, right, bottom and top, in pixels."""
+
+
+def _sides(
+    x: Sequence[float], y: Sequence[float], radii: Sequence[float], letters: Sequence[int]
+) -> list[tuple[int, int]]:
+    """On which side of its marker each label stands, right, left, above or below: the first that is clear of all other
+    markers and labels, and of the edges."""
+
+    def beside(at: int, side: int, up: int) -> Box:
+        wide, far = _LETTER * letters[at], radii[at] + _ASIDE
+        middle = x[at] + side * (far + wide / 2)
+        height = y[at] + up * (radii[at] + _LINE)
+        return middle - wide / 2, middle + wide / 2, height - _LINE / 2, height + _LINE / 2
+
+    def clear(box: Box, others: Sequence[Box]) -> bool:
+        left, right, low, high = box
+        inside = left >= 0 and right <= _ACROSS and low >= 0 and high <= _PLOT
+        return inside and not any(left < b and a < right and low < d and c < high for a, b, c, d in others)
+
+    markers = [(a - r, a + r, b - r, b + r) for a, b, r in zip(x, y, radii, strict=True)]
+    chosen: list[tuple[int, int]] = []
+    written: list[Box] = []
+    for at in range(len(x)):
+        others = [*markers[:at], *markers[at + 1 :], *written]
+        side = next((s for s in _SIDES if clear(beside(at, *s), others)), _SIDES[0])
+        written.append(beside(at, *side))
+        chosen.append(side)
+    return chosen
 
 
 def _short(name: str) -> str:
