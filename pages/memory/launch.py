@@ -14,7 +14,7 @@ from pages.common.inputs import Inputs
 def launch(_: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     launches = launches_of(h)
-    show.takeaway(text.takeaway(fine_tuning_of(h), launches))
+    show.takeaway(text.takeaway(fine_tuning_of(h), launches, h.plan.device))
     for tab, item in zip(st.tabs([item.system for item in launches]), launches, strict=True):
         with tab:
             if item.text:

@@ -8,6 +8,7 @@ from itertools import product
 import torch
 from transformers import AutoModelForCausalLM
 
+from core.hardware.accelerators import find
 from core.models.catalog import CATALOG
 from core.models.configs.config import from_hf_config
 from core.planning.fine_tuning.launch import fine_tuning_launches
@@ -338,7 +339,9 @@ def test_what_is_trained_is_told() -> None:
     h = memory_estimate(plan_from({"model": "Llama 3.1 8B", **QLORA}))
     for launch in launches_of(h):
         assert launch.text, launch.system
-    assert "adapters, r = 8, on weights in nf4 with double quantisation" in takeaway(fine_tuning_of(h), launches_of(h))
+    assert "adapters, r = 8, on weights in nf4 with double quantisation" in takeaway(
+        fine_tuning_of(h), launches_of(h), h.plan.device
+    )
     assert of(**QLORA, model="DeepSeek-V2-Lite").targets[:3] == ("q_proj", "kv_a_proj_with_mqa", "kv_b_proj")
 
 
@@ -376,4 +379,6 @@ def test_a_size_alone_has_a_place_for_its_name() -> None:
     assert "No line" in notes(launches[0])
     assert "your/model" in launches[1].text
     assert "your own" in notes(launches[1])
-    assert "TRL" in takeaway(fine_tuning_of(h), launches)
+    assert "TRL" in takeaway(fine_tuning_of(h), launches, h.plan.device)
+    assert "not known here" in takeaway(fine_tuning_of(h), launches, find("M4 Max 128 GB"))
+    assert "not known here" not in takeaway(fine_tuning_of(h), launches, find("RTX 4090"))

@@ -34,8 +34,8 @@ _AREA = 900.0
 _ACROSS, _PLOT, _LINE, _LETTER, _ASIDE = 640, 300, 14, 6.6, 7
 """Pixels: width of a narrow plot, its height, that of a label, a letter’s width, and how far a label stands beside its
 marker."""
-_SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1))
-"""Where a label may stand: right, left, above, below."""
+_SIDES = ((0, 1), (0, -1), (1, 0), (-1, 0))
+"""Where a label may stand: above, below, right, left; the line that joins the best leaves markers sideways."""
 
 
 def bars(plans: Sequence[ComparedPlan], base: int, palette: Palette) -> Figure:
@@ -196,8 +196,8 @@ Box: TypeAlias = "tuple[float, float, float, float]"
 def _sides(
     x: Sequence[float], y: Sequence[float], radii: Sequence[float], letters: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """On which side of its marker each label stands, right, left, above or below: the first that is clear of all other
-    markers and labels, and of the edges."""
+    """On which side of its marker each label stands: the first that is clear of all other markers and labels, and of
+    the edges."""
 
     def beside(at: int, side: int, up: int) -> Box:
         wide, far = _LETTER * letters[at], radii[at] + _ASIDE

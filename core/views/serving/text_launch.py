@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from core.hardware.accelerators import Accelerator
 from core.planning.fine_tuning.settings import FineTuning, FineTuningLaunch
 from core.wording import listed, plural
 
 
-def takeaway(plan: FineTuning, launches: Sequence[FineTuningLaunch]) -> str:
-    """What is launched, and by which programs."""
+def takeaway(plan: FineTuning, launches: Sequence[FineTuningLaunch], device: Accelerator) -> str:
+    """What is launched, and by which programs; on what is no GPU, that these are settings for GPUs."""
     able = [launch.system for launch in launches if launch.text]
     frozen = plan.frozen.replace(", double", " with double quantisation")
     what = {
@@ -19,4 +20,7 @@ def takeaway(plan: FineTuning, launches: Sequence[FineTuningLaunch]) -> str:
         "named tensors": "the tensors that are named",
     }[plan.trained]
     name = f"**{plan.model}**" if plan.model else "the model"
-    return f"Training {what} of {name}, as **{listed(able)}** have it; what a program does otherwise stands under it."
+    gpu = device.vendor in ("NVIDIA", "AMD")
+    other = "" if gpu else f" These are settings for GPUs: whether they run on {device.name} is not known here."
+    said = f"Training {what} of {name}, as **{listed(able)}** have it; what a program does otherwise stands under it."
+    return said + other

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from core.planning.fine_tuning.post_training import ANSWERS, PostTraining
 from core.planning.memory_estimate import MemoryEstimate
 from core.views.plan.text_memory import gib
-from core.wording import listed
+from core.wording import listed, percent
 
 REWARD = (
     "A reward model in training holds no second model: one score stands in place of its head, and an example is a "
@@ -24,11 +24,13 @@ def takeaway(h: MemoryEstimate, rows: Sequence[PostTraining]) -> str:
     if math.isnan(h.usable):
         verdict = "how much memory there is, is unknown"
     else:
-        fits = [row.method.method for row in rows if row.total <= h.usable]
+        room = h.usable * (1 - h.plan.keeps.free)
+        fits = [row.method.method for row in rows if row.total <= room]
         none = "none of them fits" if len(rows) > len(fits) == 0 else ""
         verdict = none or ("all of them fit" if len(fits) == len(rows) else f"{listed(fits)} fits beside it")
         verdict = verdict.replace(" fits beside it", " fit") if len(fits) > 1 else verdict
-    return f"Beside the {gib(h.total)} of this plan each accelerator holds for {listed(more)}; {verdict}."
+    kept = "" if math.isnan(h.usable) or not h.plan.keeps.free else f" with {percent(h.plan.keeps.free)} to stay free"
+    return f"Beside the {gib(h.total)} of this plan each accelerator holds for {listed(more)}; {verdict}{kept}."
 
 
 def adds(h: MemoryEstimate, row: PostTraining) -> str:
