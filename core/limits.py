@@ -63,6 +63,7 @@ LIMITS: Mapping[str, Limit] = {
     "storage_cells_drawn": Limit(4_096, "cells", "one storage or tensor; the picture summarises beyond this"),
     "parameters": Limit(10**16, "parameters", "a thousand times the largest model announced"),
     "tokens": Limit(10**18, "tokens", "a thousand times all text there is"),
+    "node": Limit(10_000, "accelerators", "more than any links but those of a network join"),
     "accelerators": Limit(10_000_000, "accelerators", "ten times the largest cluster announced"),
     "log_rows": Limit(50_000, "rows", "of a job's log; one a minute for five weeks, read in half a second"),
     "own_runs": Limit(20, "runs", "of one's own that set a plan's share; more hardly narrow it further"),

@@ -10,7 +10,7 @@ import difflib
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from core.rows import number, read_rows
@@ -214,3 +214,9 @@ def find(name: str) -> Accelerator:
         hint = f" Did you mean {', '.join(_by_slug()[c].name for c in close)}?" if close else ""
         raise KeyError(f"No accelerator is called {name!r}.{hint}")
     return accelerator
+
+
+@lru_cache(maxsize=256)
+def find_in_nodes(name: str, size: int) -> Accelerator:
+    """The accelerator of this name where ``size`` of them come as one unit."""
+    return replace(find(name), node_size=size)

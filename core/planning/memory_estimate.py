@@ -100,6 +100,11 @@ class MemoryEstimate:
         return self.spare - self.plan.keeps.free * self.usable * (1 - 1e-9)
 
     @property
+    def lacks(self) -> bool:
+        """Whether it is not enough, or leaves less than the plan keeps free."""
+        return self.room < 0
+
+    @property
     def on_host(self) -> float:
         """Bytes that a node's host has to hold, with the buffers of what updates there."""
         return node_bytes(self.setup, self.plan.device.node_size)
@@ -108,11 +113,6 @@ class MemoryEstimate:
     def host_holds(self) -> bool:
         """Whether the host's memory is enough, as far as somebody said how much there is."""
         return bool(host_lacks(self.setup, self.plan.device.node_size, self.plan.keeps.host) <= 0)
-
-    @property
-    def too_little_free(self) -> bool:
-        """Whether it is enough, but leaves less than the plan keeps free."""
-        return self.fits == "fits" and self.room < 0
 
     def tensors(self, kind: LayerKind) -> tuple[tuple[SavedTensor, float], ...]:
         """What forward keeps of one layer and micro-batch on one accelerator, tensor by tensor, in bytes."""

@@ -1,5 +1,5 @@
-"""What would make a plan fit that does not: small changes of its layout and pieces of its loss, every one with every
-other, the cheapest first; the way there change by change; more of its accelerators, or others."""
+"""What would make a plan fit that does not, or leave free what it keeps: small changes of its layout and pieces of its
+loss, every one with every other, the cheapest first; the way there change by change; more accelerators, or others."""
 
 from __future__ import annotations
 
@@ -139,9 +139,10 @@ def _search(plan: Plan) -> _FixSearch:
     memory = h.over_layouts(_changed(h, tried), chunks=tried["chunks"])
     total = np.asarray(memory.total)
     lowest = float(total.min(initial=math.inf))
-    fit = lowest <= h.usable
-    # With as much free as the plan keeps, or else without.
-    most = next((most for most in (h.total + h.room, h.usable) if lowest <= most), lowest * (1 + _SAME))
+    # With as much free as the plan keeps, or else without, where it does not fit.
+    limits = (h.total + h.room, h.usable) if h.fits == "over" else (h.total + h.room,)
+    fit = lowest <= limits[-1]
+    most = next((most for most in limits if lowest <= most), lowest * (1 + _SAME))
     kept_in = np.flatnonzero(total <= most)
     places = places[:, kept_in]
     cost = _cost(h, _changed(h, values(places)))
@@ -198,16 +199,17 @@ def _value(name: str, text: str) -> int:
 
 
 def fixes(h: MemoryEstimate) -> tuple[Fix, ...]:
-    """Changes of the layout on the same accelerators that fit, the cheapest first; none of one that fits already.
+    """Changes of the layout on the same accelerators that fit, the cheapest first; none of one that fits already and
+    leaves free what it keeps.
 
     Each changes other fields than those before it, or fewer.
     """
-    return _search(h.plan).fixes if h.fits == "over" else ()
+    return _search(h.plan).fixes if h.lacks else ()
 
 
 def smallest_fix(h: MemoryEstimate) -> Fix | None:
-    """Where no such change fits, the one that holds least; None where one fits, or where none holds less."""
-    return _search(h.plan).smallest if h.fits == "over" else None
+    """Where no such change does, the one that holds least; None where one does, or where none holds less."""
+    return _search(h.plan).smallest if h.lacks else None
 
 
 def with_fix(h: MemoryEstimate, fix: Fix) -> tuple[Fix, ...]:

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from core.budget.interval import Interval
 from core.dates import refuse_day
-from core.hardware.accelerators import Accelerator
+from core.hardware.accelerators import Accelerator, find_in_nodes
 from core.hardware.accelerators import find as find_accelerator
 from core.hardware.rates import Rates
 from core.limits import limit
@@ -254,7 +254,8 @@ class Plan:
     layout: one's own, all but its data-parallel degree, which is what the accelerators leave; micro-batches of 0 are
     those that the batch leaves. own_layout: whether the plan has it; else it has the fastest that is found.
     software: that trains, by name, as `core.step_time.software` has it; tuned: by whom, as there.
-    network: bytes per second that one accelerator has between nodes, one way; None takes the usual ones.
+    network: bytes per second that one accelerator has between nodes, one way; per_node: accelerators of a node; None
+    takes the usual ones.
     batch, constraints: what the fastest layout keeps to; objective: what a search likes best.
     measured: rates of the accelerator; whether and where they count, `core.planning.rates` decides.
     own_runs: that the same people trained before. maturity: one of `MATURITIES`.
@@ -286,6 +287,7 @@ class Plan:
     software: str = USUAL_SOFTWARE
     tuned: str = USUAL_TUNING
     network: float | None = None
+    per_node: int | None = None
     compute_options: ComputeOptions = field(default_factory=ComputeOptions)
     reliability: Reliability = field(default_factory=Reliability)
     power: Power = field(default_factory=Power)
@@ -306,8 +308,10 @@ class Plan:
 
     @property
     def device(self) -> Accelerator:
-        """The accelerator."""
-        return find_accelerator(self.accelerator)
+        """The accelerator, in nodes of as many as the plan says."""
+        if self.per_node is None:
+            return find_accelerator(self.accelerator)
+        return find_in_nodes(self.accelerator, self.per_node)
 
     @property
     def sequences(self) -> int:

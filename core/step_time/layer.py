@@ -194,7 +194,7 @@ def _tensor(rank: Rank, tokens: Any, passes: Any) -> Any:
     if rank.running.software in GROUPED:
         per_token = per_token + (t > 1) * d.sequence_parallel * times * passes * _COPIED * size / speeds.memory
     gathered = gathered_tokens(spec, work.mixed * passes, size, d)
-    per_token = per_token + gathered / speeds.group(rank.spread, 1.0)
+    per_token = per_token + gathered / speeds.group(rank.d.expert_split, 1.0)
     beside = rank.running.overlap if rank.running.overlap_tensor is None else rank.running.overlap_tensor
     share = 1.0 + beside * (c.tensor_overlap - 1.0)  # without overlap all of it is waited for
     return share * (tokens * per_token + late)
@@ -227,7 +227,7 @@ def _expert(rank: Rank, tokens: Any, passes: Any) -> Any:
     moe = spec.experts
     if moe is None or not np.any(d.expert > 1):
         return 0.0
-    e, span = d.expert, d.expert * rank.spread
+    e, span = d.expert, d.expert * rank.d.expert_split
     size = WIDE * spec.hidden / d.tensor * rank.running.imbalance
     inside = ring_bytes.over(times=2.0, size=size * moe.per_token, ranks=e) / np.where(e > 1, speeds.inside, np.inf)
     nodes = np.maximum(1.0, span / speeds.domain)

@@ -82,7 +82,6 @@ class Rank:
         self.work: LayerWork = layer_work(spec, how, self.bits / 8)
         self.traffic = traffic_of(how)
         self.heads = np.minimum(d.tensor, spec.kv_heads)
-        self.spread = d.expert_split
         self.experts = spec.experts.count / d.expert if spec.experts else 0.0
         # Times the bytes of 16 bits that routed experts move: what autocast does not know stays in fp32.
         self.widened = FP32 / WIDE if how.grouped_experts and how.autocasts else 1.0
@@ -108,7 +107,7 @@ class Rank:
         moe = self.spec.experts
         if moe is None:
             return 0.0, 0.0
-        c, spread = self.c, self.spread
+        c, spread = self.c, self.d.expert_split
         # TEGroupedMLP adds biases expert by expert, in fp32; NeMo AutoModel takes no longer for them.
         apart = self.spec.ffn_bias and self.running.software in ("", "mature")
         rate = self.speeds.narrow * (c.expert_bias if apart else 1.0)
@@ -163,7 +162,7 @@ class Rank:
         work, moe, d = self.work, self.spec.experts, self.d
         own = work.plain.parameters(d.tensor, self.heads)
         if moe:
-            own = own + work.mixed * self.experts * work.routed.parameters(self.spread, 1.0)
+            own = own + work.mixed * self.experts * work.routed.parameters(self.d.expert_split, 1.0)
         each: Any = _ADDED_NARROW if self.running.dtype == "fp16" else _ADDED
         if self.running.software == "deepspeed 2021":
             each = np.where(d.zero >= 1, _ADDED_APART, each)
@@ -230,6 +229,6 @@ class Rank:
             chosen = work.mixed * moe.per_token / d.tensor
             moved = moved + c.permutation * self.widened * self.traffic.sorted * self.spec.hidden * chosen
             if self.bits < 16:
-                read = work.routed.read.on(self.spread, 1.0) * self.spread
+                read = work.routed.read.on(self.d.expert_split, 1.0) * self.d.expert_split
                 moved = moved + c.casts * _CAST_BYTES * read * chosen
         return slow * moved / self.speeds.memory

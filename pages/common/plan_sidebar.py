@@ -67,7 +67,7 @@ from core.planning.form.plan_form import (
     within_as_deadline,
 )
 from core.planning.form.rates import MEASURED_FIELDS
-from core.planning.form.search import BATCH, NETWORK
+from core.planning.form.search import BATCH, NETWORK, PER_NODE
 from core.planning.form.trained import (
     ACTIVATION_OFFLOAD,
     ALPHA,
@@ -95,7 +95,7 @@ from core.planning.search_around import made_own
 from core.training.layout import Layout, LayoutError, named_modules
 from core.views.common.markup import safe_text
 from core.views.plan import text_limits
-from core.views.plan.text_rates import rates_sentence, usual_network
+from core.views.plan.text_rates import rates_sentence, usual_network, usual_node
 from core.wording import price
 from pages.common import comparison_list, show
 from pages.common.inputs import PLAN_TEXTS, Inputs
@@ -145,6 +145,8 @@ def _precision(plan: Plan) -> Rows:
     return (OPTIMIZER, POLICY, DTYPE, *(() if plan.mfu is None else (PACE,)))
 
 
+_HARDWARE = (*MEASURED_FIELDS[:4], PER_NODE, *MEASURED_FIELDS[4:])  # how many a node has, beside its links
+
 _MORE: Mapping[str, tuple[str, Callable[[Plan], Rows]]] = {
     "precision": ("Precision", _precision),
     "layout": (
@@ -157,8 +159,8 @@ _MORE: Mapping[str, tuple[str, Callable[[Plan], Rows]]] = {
     "trained": ("What is trained", _trained),
     "limits": ("Limits", lambda _: (MOST_WATTS, (FREE, HOST), CERTAINTY)),
     "known": (
-        "Rates, own runs",
-        lambda _: (MATURITY, OWN_RUNS, *(MEASURED_FIELDS[i : i + 2] for i in range(0, len(MEASURED_FIELDS), 2))),
+        "Node, rates, own runs",
+        lambda _: (MATURITY, OWN_RUNS, *(_HARDWARE[i : i + 2] for i in range(0, len(_HARDWARE), 2))),
     ),
 }  # fmt: skip
 """Fields that are asked less often: the name of a box over the page → its title and its rows."""
@@ -184,6 +186,7 @@ _MOST_PAST = 50
 class Here:
     """The page in one run: its inputs, and the places that the page fills when it has an answer.
 
+    wrong: what is wrong with the plan's fields, as the sidebar says it.
     changed: boxes of the sidebar in which something is not as usual. Their titles stay, since a box with another title
     is another one, and shut; a style marks them.
     """
@@ -192,6 +195,7 @@ class Here:
     head: show.Head
     bar: Any
     chips: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    wrong: list[str] = field(default_factory=list[str])
     changed: list[str] = field(default_factory=list[str])
 
 
@@ -262,6 +266,8 @@ def _fields(inputs: Inputs, plan: Plan) -> None:
                             _measure_here(plan)
         building(inputs)
         _rates(inputs, plan)
+    here().wrong += [problem.message for problem in inputs.reading.problems if problem.field in inputs.form.shared]
+    here().wrong += inputs.errors
     with said:  # over the fields: under them, a window that is not high does not show it
         show.problems(inputs, *PLAN_IDS)
         show.input_errors(inputs)
@@ -302,8 +308,8 @@ def _field(inputs: Inputs, field: Field, plan: Plan) -> None:
     if field == PRICE:
         unpriced = plan.prices is None and math.isnan(plan.price_range[0])
         placeholder = "unknown" if unpriced else price(*plan.price_range)
-    elif field == NETWORK:
-        placeholder = usual_network(plan)
+    elif field in (NETWORK, PER_NODE):
+        placeholder = usual_network(plan) if field == NETWORK else usual_node(plan)
     inputs.draw(field, placeholder=placeholder, changed=partial(_own_from, inputs, plan) if field == LAYING else None)
 
 
@@ -439,6 +445,8 @@ def body(draw: Callable[[Inputs], None]) -> None:
     """Draw a page that answers for the plan: all of it in every run, since its fields stand outside of the page."""
 
     def page() -> None:
+        with st.container(key="np-sidebar-shut"):  # where the sidebar is shut, as it is on a phone
+            show.as_typed(here().wrong)
         draw(here().inputs)
 
     show.whole(page)()

@@ -166,8 +166,7 @@ def _alert(safe: str) -> None:
 def input_errors(inputs: Inputs) -> None:
     """The messages about bad inputs since the last call; call it next to the inputs that they are about."""
     problems(inputs, *(field.id for field in inputs.form.fields if field.id in inputs.drawn))
-    for message in inputs.errors:
-        _alert(literal(message))
+    as_typed(inputs.errors)
     inputs.errors.clear()
 
 
@@ -185,7 +184,12 @@ def errors_under(inputs: Inputs) -> Iterator[None]:
 
 def problems(inputs: Inputs, *fields: str) -> None:
     """The messages about these fields of the page's form, beside them; each is said once."""
-    for message in inputs.problems(*fields):
+    as_typed(inputs.problems(*fields))
+
+
+def as_typed(messages: Iterable[str]) -> None:
+    """Messages about inputs, in which nothing is markup."""
+    for message in messages:
         _alert(literal(message))
 
 

@@ -1,4 +1,4 @@
-"""Training memory, why not: what fills an accelerator, and the cheapest way down to what it has, change by change."""
+"""Training memory, why not: what fills an accelerator, and the cheapest way down, change by change."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from pages.common.theme import TOKENS
 
 def why(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
-    result, near, over = fixes(h), smallest_fix(h), h.fits == "over"
-    show.takeaway(
-        text_memory.why(h, result, fewest_accelerators(h) if over else None, larger_accelerators(h) if over else ())
-    )
+    result, near = fixes(h), smallest_fix(h)
+    more, others = (fewest_accelerators(h), larger_accelerators(h)) if h.lacks else (None, ())
+    show.takeaway(text_memory.why(h, result, more, others))
     way = result[0] if result else near
     if way is None:
         return

@@ -137,7 +137,7 @@ def test_opening_or_folding_a_panel_changes_no_exported_number(panel: str) -> No
 
 FOLDED_OF_PLAN = {name: text for name, text in FOLDED.items() if name in PLAN_IDS}
 SOUGHT = {"gb": "512", "aim": "memory headroom", "kzero": "1", "krc": "full", "knode": "false", "koff": "true"}
-SOUGHT |= {"free": "10%", "sure": "P75"}
+SOUGHT |= {"free": "10%", "sure": "P75", "node": "4"}
 SOUGHT |= dict.fromkeys(("ktp", "kpp", "kvpp", "kcp", "kep", "ketp", "kmbs"), "up to 8")
 
 
@@ -248,7 +248,7 @@ def test_a_plan_survives_the_way_to_training_memory_and_back(name: str) -> None:
     silent = {name for name, one in (("shape", OWN), ("n", TYPED)) if model != one}
     silent |= {field.id for field in OWN_FIELDS.values()} if plan_from(texts).policy != OWN_POLICY else set[str]()
     silent |= {field.id for field in TRAINED_FIELDS if texts.get(field.id, field.default) == field.default}
-    assert set(there) == set(back) == PLAN_IDS - silent
+    assert set(there) == set(back) == (PLAN_IDS | {"node"}) - silent
     assert plan_from(back) == plan_from(there) == plan_from(texts)
     (home,) = onwards(opened(HOME, texts), COMPUTE)
     assert plan_from(home) == plan_from(texts)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from pages.common.registry import MEMORY
 from tests.browser.conftest import still
@@ -61,3 +61,15 @@ def test_the_waterfall_names_every_change_inside_its_frame(open_page: OpenPage, 
     cheapest = bold[bold.index("The cheapest way down:") + 1]
     named = " ".join(tick.text_content() or "" for tick in plot.locator(".ytick text").all())
     assert [change for change in re.split(", | and ", cheapest.lower()) if change not in named] == []
+
+
+def test_what_is_wrong_is_said_over_the_answer_where_the_sidebar_is_shut(open_page: OpenPage) -> None:
+    address = f"{MEMORY.url_path}?p_ft=adapters&p_target=foo_proj"
+    for width in (1280, 390):
+        page = open_page(address, width=width)
+        said = page.locator(".stMain .np-error").get_by_text("“foo_proj” is no target module")
+        expect(said).to_be_visible(visible=width == 390)
+    above, below = said.bounding_box(), page.locator(".np-answer").first.bounding_box()
+    assert above
+    assert below
+    assert above["y"] + above["height"] <= below["y"]

@@ -60,7 +60,7 @@ def test_every_fix_fits_and_saves_what_it_says(name: str) -> None:
 def test_a_fix_leaves_free_what_the_plan_keeps_free() -> None:
     for fix in fixes(plan_held({"n": "32B", "tokens": "8T", "count": "256", "zero": "0"})):
         applied = plan_held({"n": "32B", "tokens": "8T", "count": "256", "zero": "0", **fix.texts})
-        assert not applied.too_little_free
+        assert not applied.lacks
 
 
 @every("name", [*OVER, *HOPELESS])
@@ -133,6 +133,24 @@ def test_a_pipelines_wait_is_named_as_its_cost() -> None:
         assert fix.extra_bubble == pytest.approx((stages - 1) / 4)
         assert f"{100 * fix.extra_bubble:.3g} % longer" in text_memory.costs(fix)
     assert result
+
+
+def test_what_fits_but_leaves_too_little_free_has_a_way_out() -> None:
+    roomy = {"n": "8B", "count": "8", "zero": "1"}
+    free = 1 - plan_held(roomy).total / plan_held(roomy).usable
+    assert 0 < free < 0.9
+    texts = {**roomy, "free": f"{100 * free + 1:.0f}%"}
+    h = plan_held(texts)
+    assert (h.fits, h.lacks, smallest_fix(h)) == ("fits", True, None)
+    assert "leaves enough with **" in text_memory.verdict(h)
+    assert fixes(h)
+    for fix in fixes(h):
+        assert not plan_held({**texts, **fix.texts}).lacks
+    most = plan_held({"n": "3B", "count": "1", "seq": "2048", "rc": "full", "free": "90%"})
+    near = smallest_fix(most)
+    assert (most.fits, most.lacks, fixes(most)) == ("fits", True, ())
+    assert near
+    assert "As near as any layout comes" in text_memory.cheapest(most, near)
 
 
 def test_what_fits_needs_no_fix() -> None:

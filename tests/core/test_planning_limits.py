@@ -206,7 +206,7 @@ def test_training_memory_says_when_too_little_stays_free() -> None:
     for share, enough in ((0.0, True), (free - 1e-6, True), (free + 1e-6, False)):
         h = memory_estimate(replace(plan, keeps=PlanLimits(free=share)))
         assert h.fits == "fits"
-        assert h.too_little_free != enough
+        assert h.lacks != enough
         assert ("that you keep free" in text_memory.sentence(h)) != enough
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ from core.planning.resolved_layout import search_request
 from core.search.request import SearchRequest
 from core.training.layout import Layout
 from core.units import QuantityError
-from core.views.plan.text_rates import usual_network
+from core.views.plan.text_rates import usual_network, usual_node
 from core.views.search import text as search_text
 
 EACH = pytest.mark.parametrize("device", accelerators(), ids=lambda item: item.id)
@@ -70,6 +71,32 @@ def test_faster_networks_never_take_longer() -> None:
     times = [result.seconds for result in best if result]
     assert times == sorted(times, reverse=True)
     assert len(times) == 3
+
+
+def test_larger_nodes_never_take_longer() -> None:
+    laid = Layout(tensor=4, data=16, micro_batches=8, zero=3, recompute=2)
+    requests = [query("H100 SXM", count="64", gb="128", node=node) for node in ("1", "2", "4", "8", "16", "64")]
+    taken = [evaluate_layout(request, laid).seconds for request in requests]
+    assert taken == sorted(taken, reverse=True)
+    assert taken[-1] < taken[0]
+    best = [result.seconds for request in requests if (result := search_layouts(request).best)]
+    assert best == sorted(best, reverse=True)
+    assert len(best) == len(requests)
+
+
+def test_nodes_are_the_usual_ones_unless_typed() -> None:
+    for name, usual in (("H100 SXM", 8), ("GB200", 72), ("RTX 4090", 8)):
+        plan = plan_from({"gpu": name})
+        assert (usual_node(plan), plan.device) == (f"{usual}", find(name))
+        assert usual_node(typed := plan_from({"gpu": name, "node": "4"})) == f"{usual}"
+        assert typed.device == replace(find(name), node_size=4)
+        assert search_request(plan_from({"gpu": name, "node": "4", "model": "Llama 3.2 1B"})).cluster.per_node == 4
+
+
+@pytest.mark.parametrize("text", ["0", "2.5", "-8", "a rack", "1M"])
+def test_what_is_no_number_of_a_node_is_refused(text: str) -> None:
+    with pytest.raises(QuantityError, match="In a node"):
+        plan_from({"node": text})
 
 
 def test_a_measured_network_counts_before_a_typed_one() -> None:

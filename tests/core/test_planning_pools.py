@@ -206,12 +206,15 @@ def test_nothing_that_takes_time_brings_anything_forward(case: tuple[Fleet, list
 
 
 def test_a_run_on_a_pool_is_the_plan_on_its_accelerators() -> None:
-    reading = read({"runs": "2", "r1p": "burst", "r2p": "OURS", "r2c": "50%", "pools": FLEET, "net": "400 Gb/s"})
+    reading = read(
+        {"runs": "2", "r1p": "burst", "r2p": "OURS", "r2c": "50%", "pools": FLEET, "net": "400 Gb/s", "node": "4"}
+    )
     request = calendar_request(reading)
     s = request.schedule()
     first, second = s.runs
     assert (first.run.plan.accelerator, first.accelerators, first.run.plan.network) == ("H200 SXM", 1024, None)
     assert (second.accelerators, second.run.plan.owned, second.run.plan.network is not None) == (248, True, True)
+    assert (first.run.plan.per_node, second.run.plan.per_node) == (None, 4)
     assert first.answer is answer(replace(first.run.plan))
     assert str(s.day(first.middle.begin)) == "2027-03-01"
     assert first.waits == second.waits == ()

@@ -37,7 +37,7 @@ from core.planning.form.plan_form import (
     link_texts,
     named_plan,
 )
-from core.planning.form.search import NETWORK
+from core.planning.form.search import NETWORK, PER_NODE
 from core.planning.plan import OWN, TYPED
 from core.suggest import suggestions
 from core.units import QuantityError, format_count, parse_quantity
@@ -345,12 +345,12 @@ def texts_of(reading: ParsedForm, run: Run) -> dict[str, str]:
 def pool_texts(pool: Pool, accelerator: str) -> dict[str, str]:
     """What `plan_on` changes of a plan, as texts of its fields. accelerator: the plan's own."""
     prices = "-".join(f"{price:g}" for price in dict.fromkeys(pool.prices or ()))
-    network = {NETWORK.id: ""} if pool.accelerator != accelerator else {}
+    another = {NETWORK.id: "", PER_NODE.id: ""} if pool.accelerator != accelerator else {}
     return {
         ACCELERATOR.id: pool.accelerator,
         PRICE.id: "0" if pool.holding == "owned" else prices,
         TAKEN.id: f"{pool.interruptions:g}" if pool.interruptions else "",
-        **network,
+        **another,
     }
 
 

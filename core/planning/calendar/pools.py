@@ -301,10 +301,12 @@ def pool_line(
 
 def plan_on(pool: Pool, plan: Plan) -> Plan:
     """A plan on the accelerators of a pool, at its price and with its interruptions; how many it takes stays."""
+    same = pool.accelerator == plan.accelerator
     return replace(
         plan,
         accelerator=pool.accelerator,
-        network=plan.network if pool.accelerator == plan.accelerator else None,
+        network=plan.network if same else None,
+        per_node=plan.per_node if same else None,
         prices=(0.0, 0.0) if pool.holding == "owned" else pool.prices,
         reliability=replace(plan.reliability, taken=pool.interruptions),
     )

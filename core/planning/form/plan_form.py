@@ -352,6 +352,7 @@ def plan_of(reading: ParsedForm) -> Plan:
         software=v["sw"],
         tuned=v["tun"],
         network=v["net"],
+        per_node=v["node"],
         compute_options=ComputeOptions(
             layers_with(v["sw"], v["impl"]),
             loss_with(v["sw"], IMPLEMENTATIONS[layers_with(v["sw"], v["impl"])])

@@ -92,6 +92,20 @@ NETWORK = replace(
     quiet=True,
 )
 
+PER_NODE = replace(
+    optional(
+        "node",
+        "In a node",
+        lambda text: int(parse_quantity(text, "count", low=1, high=limit("node"), whole=True, example="8")),
+        nothing=None,
+        placeholder="usual",
+        part=SEARCH,
+        help="Accelerators that fast links of their own join: those of a server, or of a rack. Empty: as many as the "
+        "accelerator’s usual system joins. How fast these links are: **Measured, links**.",
+    ),
+    quiet=True,
+)
+
 KEPT_FIELDS = (
     KEEP_TENSOR,
     KEEP_PIPELINE,
@@ -112,5 +126,6 @@ SEARCH_FIELDS: tuple[Field, ...] = (
     AIM,
     *KEPT_FIELDS,
     NETWORK,
+    PER_NODE,
 )
 """All of them, in the order in which a link spells them."""

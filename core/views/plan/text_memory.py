@@ -58,7 +58,7 @@ def sentence(h: MemoryEstimate) -> str:
         return f"{model_of(h)} on {where(h)}: {each} **{gib(h.total)}**; how much memory there is, is unknown."
     if h.fits == "fits":
         spare = f"**{gib(h.spare)}** free"
-        if h.too_little_free:
+        if h.lacks:
             spare = f"but leaves **{gib(h.spare)}**, less than the {percent(h.plan.keeps.free)} that you keep free"
         return f"{model_of(h)} **fits** on {where(h)}: {each} {gib(h.total)} of {gib(h.usable)}, {spare}."
     return (
@@ -237,7 +237,7 @@ def memory_read_as(h: MemoryEstimate) -> str:
 
 def states_alone(h: MemoryEstimate) -> str:
     """How large a dense model could be if model states were all; empty where the host or other ranks keep some."""
-    if h.layout.expert > 1 or h.layout.offload or math.isnan(h.usable) or not h.plan.trained.everything:
+    if h.layout.sends_tokens or h.layout.offload or math.isnan(h.usable) or not h.plan.trained.everything:
         return ""
     return (
         f"**If model states were all**, {where(h).replace('**', '')}, laid out so, would hold "
@@ -382,19 +382,20 @@ def _then(h: MemoryEstimate, fix: Fix) -> str:
 
 
 def rescue(h: MemoryEstimate, result: Sequence[Fix], more: int | None) -> str:
-    """The cheapest change that would make it fit; empty where it fits."""
-    if h.fits != "over":
+    """The cheapest change that would make it fit, or leave free what it keeps; empty where it does."""
+    if not h.lacks:
         return ""
+    would = "It would" if h.fits == "over" else "It leaves enough"
     if result:
-        return f"It would with **{change(result[0])}**, {_then(h, result[0])}."
+        return f"{would} with **{change(result[0])}**, {_then(h, result[0])}."
     if more:
-        return f"It would on **{more:,}** of them."
-    return "No small change of its layout makes it fit."
+        return f"{would} on **{more:,}** of them."
+    return f"No small change of its layout {'makes it fit' if h.fits == 'over' else 'leaves as much'}."
 
 
 def verdict(h: MemoryEstimate) -> str:
-    """Whether it fits, and the cheapest change that would make it fit."""
-    more = fewest_accelerators(h) if h.fits == "over" else None
+    """Whether it fits, and the cheapest change that would make it fit or leave free what it keeps."""
+    more = fewest_accelerators(h) if h.lacks else None
     return f"{sentence(h)} {rescue(h, fixes(h), more)}".strip()
 
 
@@ -409,9 +410,7 @@ def why(h: MemoryEstimate, result: Sequence[Fix], more: int | None, others: Sequ
     share = f"**{name.capitalize()} are the most of it**, {gib(most)} of {gib(h.total)}."
     if h.fits == "unknown":
         return share
-    if h.fits == "fits":
-        if h.too_little_free:
-            return f"{share} It fits, but leaves less free than you keep."
+    if not h.lacks:
         batch, length, layers = largest(h)
         larger = [f"a micro-batch of up to **{batch:,}**"] if batch > int(h.layout.micro_batch) else []
         larger += [f"sequences of up to **{length:,}** tokens"] if length > h.plan.seq_len else []
@@ -420,13 +419,13 @@ def why(h: MemoryEstimate, result: Sequence[Fix], more: int | None, others: Sequ
         return f"{share} It fits. All else as it is{kept_free(h)}, {room}."
     enough = "No change of its layout on these accelerators is enough."
     if result:
-        ways = plural(len(result), "way")
-        enough = f"{len(result)} {ways} to make it fit on the same accelerators, the cheapest first."
+        to = "to make it fit" if h.fits == "over" else "to leave as much free as you keep"
+        enough = f"{len(result)} {plural(len(result), 'way')} {to} on the same accelerators, the cheapest first."
     onto = [f"**{more:,} × {h.plan.device.name}**"] if more else []
     plans = [replace(h.plan, accelerator=other.name) for other in others[:2]]
     onto += [f"{int(h.layout.accelerators):,} × {plan.accelerator} with {gib(plan.usable_memory)}" for plan in plans]
-    unchanged = f" Unchanged it fits on {listed(onto, 'or')}." if onto else ""
-    return f"{share} {enough}{unchanged}"
+    so = "fits" if h.fits == "over" else "does"
+    return f"{share} {enough}" + (f" Unchanged it {so} on {listed(onto, 'or')}." if onto else "")
 
 
 def costs(fix: Fix) -> str:
@@ -456,7 +455,8 @@ def cheapest(h: MemoryEstimate, way: Fix) -> str:
     end = h.usable - float(way.device_memory.total)
     if end < 0:
         return f"**As near as any layout comes:** {gib(float(way.device_memory.total))}, still {gib(-end)} over."
-    return f"**The cheapest way down:** to {gib(float(way.device_memory.total))}, {gib(end)} free."
+    name = "As near as any layout comes" if h.fits == "fits" and end < h.spare - h.room else "The cheapest way down"
+    return f"**{name}:** to {gib(float(way.device_memory.total))}, {gib(end)} free."
 
 
 def fall(h: MemoryEstimate, steps: Sequence[Fix]) -> str:

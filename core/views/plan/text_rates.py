@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core.hardware.accelerators import find
 from core.planning.plan import Plan
 from core.planning.rates import ReplacedRate, rates_origin, replaced_rates, rows_of
 from core.units import format_quantity
@@ -63,6 +64,11 @@ def change(plan: Plan) -> str:
 def usual_network(plan: Plan) -> str:
     """The bandwidth between nodes of one accelerator that counts where none is typed."""
     return format_quantity(8 * plan.device.network, "bits_per_s")
+
+
+def usual_node(plan: Plan) -> str:
+    """The accelerators of a node where none are typed."""
+    return f"{find(plan.accelerator).node_size:,}"
 
 
 def by(plan: Plan) -> str:
