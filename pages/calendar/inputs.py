@@ -9,6 +9,7 @@ from functools import partial
 import streamlit as st
 
 from core.budget.errors import BudgetError
+from core.fields import ParsedForm
 from core.planning.calendar.form import (
     CLOSED,
     COUNTED,
@@ -56,7 +57,7 @@ def read_inputs(inputs: Inputs) -> CalendarInputs:
         schedule = question.schedule()
         st.session_state[_GOOD] = question
     except BudgetError as problem:
-        question, instead = _instead(inputs)
+        question, instead = _instead(inputs, problem.field)
         inputs.fail(str(problem), instead)
         schedule = question.schedule()
     for problem in inputs.reading.values[POOLS.id].problems:
@@ -67,16 +68,23 @@ def read_inputs(inputs: Inputs) -> CalendarInputs:
     return CalendarInputs(question, schedule, ways_to_pay(schedule, prices_of(inputs.reading)))
 
 
-def _instead(inputs: Inputs) -> tuple[Question, str]:
-    """What is shown where a calendar cannot be: the last that could, the plan without pools and runs, or the first
-    example."""
+def _instead(inputs: Inputs, at_fault: str) -> tuple[Question, str]:
+    """What is shown where a calendar cannot be: the last that could, the plan without pools and runs, or what can be of
+    it."""
     if last := st.session_state.get(_GOOD):
         return last, "Still showing the last calendar."
     alone = calendar_request(FORM.parse(named_texts(inputs.reading.texts)))
     with suppress(BudgetError):
         alone.schedule()
         return alone, "Showing the plan on its own cluster."
-    return calendar_request(FORM.parse({})), "Showing the first example."
+    return plan_sidebar.possible(inputs, _made, at_fault)
+
+
+def _made(reading: ParsedForm) -> Question:
+    """What is asked of a calendar that can be."""
+    question = calendar_request(reading)
+    question.schedule()
+    return question
 
 
 def draw_question(inputs: Inputs) -> None:

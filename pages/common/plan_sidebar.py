@@ -9,13 +9,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias, TypeVar, get_args
 
 import streamlit as st
 
 from core.benchmark import device
 from core.budget.errors import BudgetError
-from core.fields import Field
+from core.fields import Field, ParsedForm
 from core.planning.comparison.comparison import with_saved_results
 from core.planning.comparison.entry import Kind, entry_of
 from core.planning.comparison.names import suggested
@@ -95,6 +95,7 @@ from core.planning.search_around import made_own
 from core.training.layout import Layout, LayoutError, named_modules
 from core.views.common.markup import safe_text
 from core.views.plan import text_limits
+from core.views.plan.text import FIRST
 from core.views.plan.text_rates import rates_sentence, usual_network, usual_node
 from core.wording import price
 from pages.common import comparison_list, show
@@ -104,6 +105,7 @@ from pages.common.saving import Held, held, held_on, hold, name_of, saving
 from pages.common.shape import adopt_built, building, own_shape
 from pages.common.theme import projecting
 
+T = TypeVar("T")
 Rows: TypeAlias = tuple[Field | tuple[Field, ...], ...]
 
 _FIRST: Rows = (
@@ -420,6 +422,17 @@ def limits(inputs: Inputs) -> None:
         show.note(text_limits.line(a), which_pool(inputs, text_limits.limit_checks(a), within))
 
 
+def possible(inputs: Inputs, work: Callable[[ParsedForm], T], at_fault: str) -> tuple[T, str]:
+    """What ``work`` makes of a plan for which it raises ``ValueError``, and what to say: with the field at fault as it
+    usually is, with the layout too, with all of the model trained, or else of the plan as it begins."""
+    texts = dict(inputs.reading.texts)
+    for name in filter(texts.__contains__, (at_fault, LAYING.id, METHOD.id)):
+        texts[name] = inputs.form[name].default
+        with suppress(ValueError):
+            return work(inputs.form.parse(texts)), "Showing what can be of it."
+    return work(inputs.form.parse({})), FIRST
+
+
 WHICH_POOL = "which"
 """The panel of Calendar that holds the team's pools against each other."""
 
@@ -446,7 +459,7 @@ def body(draw: Callable[[Inputs], None]) -> None:
 
     def page() -> None:
         with st.container(key="np-sidebar-shut"):  # where the sidebar is shut, as it is on a phone
-            show.as_typed(here().wrong)
+            show.as_typed(here().wrong, "np-again np-error")
         draw(here().inputs)
 
     show.whole(page)()

@@ -159,8 +159,8 @@ def error(text: str) -> None:
     _alert(around_quotation(text, rich))
 
 
-def _alert(safe: str) -> None:
-    st.html(f'<div class="np-error" role="alert">{safe}</div>')
+def _alert(safe: str, kind: str = "np-error") -> None:
+    st.html(f'<div class="{kind}" role="alert">{safe}</div>')
 
 
 def input_errors(inputs: Inputs) -> None:
@@ -187,10 +187,10 @@ def problems(inputs: Inputs, *fields: str) -> None:
     as_typed(inputs.problems(*fields))
 
 
-def as_typed(messages: Iterable[str]) -> None:
+def as_typed(messages: Iterable[str], kind: str = "np-error") -> None:
     """Messages about inputs, in which nothing is markup."""
     for message in messages:
-        _alert(literal(message))
+        _alert(literal(message), kind)
 
 
 def good(text: str) -> None:

@@ -9,7 +9,7 @@ import streamlit as st
 from core.budget.errors import BudgetError
 from core.planning.evaluation import Answer, answer
 from core.planning.form.plan_form import FIND, WITHIN, plan_of
-from core.planning.plan import Find, Plan
+from core.planning.plan import Find
 from core.views.plan import text as plan_text
 from pages.common import plan_sidebar
 from pages.common.inputs import Inputs
@@ -32,9 +32,11 @@ def read_inputs(inputs: Inputs) -> BudgetInputs:
         result = answer(plan)
         st.session_state[_GOOD] = plan
     except BudgetError as problem:
-        last: Plan | None = st.session_state.get(_GOOD)
-        result = answer(last or Plan())
-        inputs.fail(str(problem), "Still showing the last answer." if last else plan_text.FIRST)
+        if last := st.session_state.get(_GOOD):
+            result, instead = answer(last), "Still showing the last answer."
+        else:
+            result, instead = plan_sidebar.possible(inputs, lambda it: answer(plan_of(it)), problem.field)
+        inputs.fail(str(problem), instead)
     why, instead = plan_text.other_peak(result)
     if why:
         inputs.fail(why, instead)

@@ -44,8 +44,8 @@ def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
         try:
             a = answer(plan)
         except BudgetError as problem:
-            a = answer(Plan())
-            inputs.fail(str(problem), words_plan.FIRST)
+            a, instead = plan_sidebar.possible(inputs, lambda it: answer(plan_of(it)), problem.field)
+            inputs.fail(str(problem), instead)
         show.input_errors(inputs)
         lit = plan_sidebar.bar(inputs.reading.texts)
         with place:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 
 import streamlit as st
 
-from core.fields import Field
 from core.planning.form.plan_form import link_texts, named_plan, named_texts
-from core.planning.form.trained import METHOD
 from core.planning.largest_model import explain_by_states
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate, plan_checkpoint
-from core.planning.plan import Plan
 from core.training.layout import LayoutError
 from core.views.plan import text_finetuning, text_host, text_memory
 from core.views.training import text
@@ -64,29 +60,20 @@ _PANELS: dict[str, Callable[[Inputs, MemoryEstimate], None]] = {
 
 
 def read_inputs(inputs: Inputs) -> MemoryEstimate:
-    """What the plan of the form holds; where it cannot be laid out, the last that could be stays, or what it is with
-    the field at fault as it usually is."""
+    """What the plan of the form holds; where it cannot be laid out, the last that could be stays, or what can be of
+    it."""
     plan = named_plan(inputs.reading)
     try:
         estimate = memory_estimate(plan)
         st.session_state[_GOOD] = plan
     except LayoutError as problem:
-        last: Plan | None = st.session_state.get(_GOOD)
         field = FORM[text_memory.field_of(problem)]
-        estimate = memory_estimate(last) if last else _without(inputs, field)
-        kept = "the last layout that can be" if last else "what can be of it"
-        inputs.fail(f"{field.label}: {text_memory.refused(problem)}", f"Still showing {kept}.")
+        if last := st.session_state.get(_GOOD):
+            estimate, instead = memory_estimate(last), "Still showing the last layout that can be."
+        else:
+            estimate, instead = plan_sidebar.possible(inputs, lambda it: memory_estimate(named_plan(it)), field.id)
+        inputs.fail(f"{field.label}: {text_memory.refused(problem)}", instead)
     return estimate
-
-
-def _without(inputs: Inputs, field: Field) -> MemoryEstimate:
-    """The plan with a field at its default, or with all trained; the first example where neither can be."""
-    usual: dict[str, str] = {}
-    for one in (field, METHOD):
-        usual |= {one.id: one.default}
-        with suppress(LayoutError):
-            return memory_estimate(named_plan(FORM.parse({**inputs.reading.texts, **usual})))
-    return memory_estimate(named_plan(FORM.parse({})))
 
 
 def page(inputs: Inputs) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import streamlit as st
 
 from core.budget.errors import BudgetError
+from core.fields import ParsedForm
 from core.planning.applied_layout import AppliedLayout, applied_layout
 from core.planning.form.plan_form import named_plan
 from core.planning.plan import Plan
@@ -19,10 +21,13 @@ from core.search.result import LayoutResult, SearchResult
 from core.training.layout import LayoutError
 from core.views.plan.text_memory import field_of, refused
 from core.views.search import text
+from pages.common import plan_sidebar
 from pages.common.inputs import Inputs
 from pages.parallel.form import FORM
 
 _GOOD = "plan_search:good"
+
+Searched: TypeAlias = tuple[AppliedLayout | None, SearchRequest, SearchResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +59,23 @@ def read_inputs(inputs: Inputs) -> SearchInputs:
         message = text.too_many(problem) if isinstance(problem, SpaceError) else str(problem)
         if isinstance(problem, LayoutError):
             message = f"{FORM[field_of(problem)].label}: {refused(problem)}"
-        last: tuple[Plan, Mapping[str, str]] | None = st.session_state.get(_GOOD)
-        inputs.fail(message.replace("**", ""), "Still showing the last plan." if last else "Showing the first example.")
-        begun = FORM.parse({})
-        plan, texts = last or (named_plan(begun), begun.texts)
-        result = _searched(plan)
+        if last := st.session_state.get(_GOOD):
+            (plan, texts), instead = last, "Still showing the last plan."
+            result = _searched(plan)
+        else:
+            field = field_of(problem) if isinstance(problem, LayoutError) else problem.field
+            (plan, texts, result), instead = plan_sidebar.possible(inputs, _read, field)
+        inputs.fail(message.replace("**", ""), instead)
     return SearchInputs(plan, texts, *result)
 
 
-def _searched(plan: Plan) -> tuple[AppliedLayout | None, SearchRequest, SearchResult]:
+def _read(reading: ParsedForm) -> tuple[Plan, Mapping[str, str], Searched]:
+    """The plan of a form, its texts, and what is found of it."""
+    plan = named_plan(reading)
+    return plan, reading.texts, _searched(plan)
+
+
+def _searched(plan: Plan) -> Searched:
     """The plan's layout and the space around it; the space alone where nothing in it keeps to what it has to."""
     try:
         at = applied_layout(plan)

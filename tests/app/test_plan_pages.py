@@ -22,7 +22,7 @@ from core.views.plan import text as plan_text
 from core.views.plan import text_memory
 from core.views.report.plan_table import plan_lines
 from core.views.report.tables import lines_csv
-from pages.common.registry import COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF, PageSpec
+from pages.common.registry import CALENDAR, COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF, PageSpec
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.compute.form import PANELS
 from pages.home.form import FORM as HOME_FORM
@@ -52,6 +52,22 @@ LECTURE = {
 }
 
 # ------------------------------------------------------------------------------------------ from the form alone
+
+
+@pytest.mark.parametrize("page", [HOME, COMPUTE, MEMORY, PARALLEL, CALENDAR], ids=lambda page: page.id)
+@pytest.mark.parametrize(
+    "wrong",
+    [{"lay": "own", "tp": "3"}, {"lay": "own", "ep": "4", "tp": "2"}, {"ft": "last layers", "lastn": "99"}],
+    ids=lambda wrong: next(reversed(wrong)),
+)
+def test_of_a_plan_that_cannot_be_what_can_be_is_shown(page: PageSpec, wrong: dict[str, str]) -> None:
+    texts = {"model": "Llama 3.1 8B", "tokens": "2T", "count": "64", **wrong}
+    app = opened(page, texts)
+    assert "Showing what can be of it." in stripped("\n".join(bodies(app, "np-error")))
+    said = stripped("\n".join(bodies(app, "np-answer")))
+    assert "Llama 3.1 8B" in said or "64 H100" in said or page == CALENDAR  # which names neither
+    assert "1,024" not in said
+    assert said != stripped("\n".join(bodies(opened(page, {}), "np-answer")))
 
 
 def told(plan: Plan) -> tuple[str, str]:
