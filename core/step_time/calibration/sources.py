@@ -119,9 +119,9 @@ SOURCES = (
     # A chip’s batch and degrees are those of its scripts; with several slices the network between them is not printed.
     _MAXTEXT,
     replace(_MAXTEXT, starts="AI-Hypercomputer/maxtext docs", group="MaxText tiers", year=2025),
-    # Its configurations overlap the reduction of gradients (overlap_sync_grad), not the gathering of weights.
     # Steps that this program ran itself; its rows say how their layers are written, and what runs them.
     Source("make gpu", "PyTorch 2.11, one H100", "PyTorch 2.11", 2026, reading="tensors", tuned="nobody"),
+    # Its configurations overlap the reduction of gradients (overlap_sync_grad), not the gathering of weights.
     Source("InternLM/InternEvo", "InternEvo", "InternEvo", 2023, overlap=0.5, overlap_tensor=0, network=6.25e9),
 )
 
