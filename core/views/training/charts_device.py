@@ -25,7 +25,7 @@ CLASSES: tuple[tuple[str, str, str], ...] = (
 """Classes of memory in stacking order: field of `DeviceMemory`, role in the palette (none: quiet), and name."""
 
 _ROW, _LEVEL, _BELOW = 46, 17, 56
-_NARROWEST, _LETTER, _MONO_LETTER, _GAP = 420, 7.0, 8.0, 10
+_NARROWEST, _LETTER, _MONO_LETTER, _GAP = 340, 7.0, 8.0, 10
 _ASIDE = 7
 
 
