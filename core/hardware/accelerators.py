@@ -108,8 +108,7 @@ class Accelerator:
 
     def usable(self, dtype: str) -> str:
         """``dtype`` where its peak is known, else the first dtype of `DTYPES` whose peak is."""
-        known = [name for name in (dtype, *DTYPES) if not math.isnan(self.peak(name))]
-        return known[0]
+        return next(name for name in (dtype, *DTYPES) if not math.isnan(self.peak(name)))
 
     def best_measured(self, dtype: str) -> float:
         """The best matmul rate others measured, in FLOP/s; NaN when nobody's figure is at hand."""

@@ -6,8 +6,6 @@ import asyncio
 import errno
 import logging
 import socket
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pages.common.server.log import OncePer
-from pages.common.server.process import ARENAS, send_at_once, share_heaps, spare_the_log
+from pages.common.server.process import send_at_once, spare_the_log
 from tests.loops import run
 
 ROOT = Path(__file__).parents[2]
@@ -77,39 +75,3 @@ def test_other_sockets_are_left_alone() -> None:
         before = datagram.getsockname()
         send_at_once()
         assert datagram.getsockname() == before
-
-
-HEAPS = """
-import ctypes, re, sys, threading
-from pages.common.server.process import share_heaps
-if sys.argv[1] == "shared":
-    assert share_heaps()
-held, together, libc = [], threading.Barrier(16), ctypes.CDLL(None)
-libc.malloc.restype = ctypes.c_void_p
-
-def hold():
-    together.wait()
-    held.append(libc.malloc(4096))
-    together.wait()
-
-threads = [threading.Thread(target=hold) for _ in range(15)]
-[thread.start() for thread in threads]
-together.wait(), together.wait()
-libc.malloc_info(0, ctypes.c_void_p.in_dll(libc, "stdout"))
-libc.fflush(None)
-"""
-
-
-def test_threads_share_a_few_heaps() -> None:
-    """Counted by glibc itself, with fifteen threads that all hold memory; without it there are more."""
-
-    def heaps(how: str) -> int:
-        done = subprocess.run([sys.executable, "-c", HEAPS, how], capture_output=True, text=True, cwd=ROOT, check=True)
-        return done.stdout.count("<heap ")
-
-    assert heaps("shared") <= ARENAS < heaps("each its own")
-
-
-def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ctypes.CDLL", lambda _: object())
-    assert not share_heaps()

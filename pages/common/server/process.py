@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import gc
 import importlib
 import logging
@@ -28,13 +27,6 @@ WARM_UP_AFTER_S = 1.0
 
 SWITCH_S = 0.001
 """How long a thread may hold the interpreter while another waits for it; Python's own 5 ms is a third of a rerun."""
-
-ARENAS = 2
-"""Heaps of malloc. Every rerun is a thread, and glibc gives threads up to eight heaps for each core: what is freed in
-one serves no other, so that a busy server holds what each has ever needed."""
-
-_M_ARENA_MAX = -8
-"""glibc's number for it [malloc.h]."""
 
 _lock = threading.Lock()
 _prepared = threading.Event()
@@ -63,7 +55,6 @@ def prepare_process() -> None:
 async def lifespan(_app: object) -> AsyncIterator[None]:
     """Around the server's life: make room, settle how pages are found, and warm up once it is up."""
     raise_limit()
-    share_heaps()
     spare_the_log()
     apply()
     sys.setswitchinterval(SWITCH_S)
@@ -77,13 +68,6 @@ async def lifespan(_app: object) -> AsyncIterator[None]:
     yield
     cleanup.cancel()
     warm_up.cancel()
-
-
-def share_heaps() -> bool:
-    """Have threads share `ARENAS` heaps; False where the C library knows nothing of it."""
-    with contextlib.suppress(AttributeError, OSError, TypeError):
-        return ctypes.CDLL(None).mallopt(_M_ARENA_MAX, ARENAS) == 1
-    return False
 
 
 class SparingLogger(logging.Logger):
