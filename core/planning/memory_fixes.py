@@ -89,13 +89,14 @@ def _choices(h: MemoryEstimate) -> dict[str, tuple[int, ...]]:
     batch = int(layout.micro_batch)
     halves = tuple(dict.fromkeys((batch, max(1, batch // 2), max(1, batch // 4), 1)))
     node = max(1, h.plan.device.node_size)
+    whole = h.plan.trained.everything  # what trains a part of a model splits no weights
     return {
         "rc": again,
         "mbs": halves,
         "zero": tuple(stages),
         "cp": doubled(int(layout.context), 64),
-        "tp": doubled(int(layout.tensor), node),
-        "pp": doubled(int(layout.pipeline), 64),
+        "tp": doubled(int(layout.tensor), node if whole else 1),
+        "pp": doubled(int(layout.pipeline), 64 if whole else 1),
         "off": tuple(range(int(layout.offload), max(1, int(layout.offload)) + 1)),
         "chunks": tuple(dict.fromkeys((h.plan.compute_options.chunks, max(h.plan.compute_options.chunks, PIECES)))),
     }

@@ -56,6 +56,9 @@ FIELD_IDS = {
 }
 """Field of a layout → the id of the plan's field that has it."""
 
+TRAINED_IDS = {"rank": "rank", "names": "names", "targets": "target", "last": "lastn", "frozen": "frozen"}
+"""The same of what is trained."""
+
 
 @lru_cache(maxsize=256)
 def search_request(plan: Plan) -> SearchRequest:
@@ -67,7 +70,7 @@ def search_request(plan: Plan) -> SearchRequest:
     try:
         parts_of_training(spec, plan.trained)
     except TrainedError as problem:
-        raise BudgetError(problem.field, problem.message) from None
+        raise BudgetError(TRAINED_IDS[problem.field], problem.message) from None
     device, how, optimizer = plan.device, plan.compute_options, find_optimizer(plan.optimizer)
     if plan.network is not None:
         device = replace(device, network=plan.network, network_confidence=TYPED_NETWORK, network_source="")

@@ -264,15 +264,18 @@ def _check(spec: TransformerSpec, t: Trained, parts: list[TrainedPart]) -> None:
         every += [m for m, n in layered.items() if not n]
         for pattern in t.names or ("",):
             if not pattern or not any(names_tensor(pattern, name) for name in every):
-                near = suggestions(pattern.replace("*", ""), modules) or modules[1:4]
-                raise TrainedError("names", f"“{pattern}” names no tensor of this model. Near it: {', '.join(near)}.")
+                near = ", ".join(suggestions(pattern.replace("*", ""), modules) or modules[1:4])
+                none = f"“{pattern}” names no tensor of this model. Near it" if pattern else "No tensor is named. Some"
+                raise TrainedError("names", f"{none}: {near}.")
     if t.adapters and not any(part.adapter for part in parts):
         leaves = [m.rsplit(".", 1)[-1] for m in modules]
         raise TrainedError(
             "targets", f"This model has no {' or '.join(t.targets)}. It has {', '.join(dict.fromkeys(leaves[1:8]))}."
         )
     if t.method == "last layers" and t.last > spec.layers:
-        raise TrainedError("last", f"There are only {spec.layers} layers. For example: 2.")
+        raise TrainedError(
+            "last", f"There are only {spec.layers} layers, and the last {t.last:,} are to be trained. For example: 2."
+        )
     matrices = [part for part in parts if part.base.kind in ("matrix", "expert matrix") and not part.adapter]
     chosen = [part for part in matrices if part.trained]
     if t.method == "named tensors" and t.storage.quantised and len(chosen) == len(matrices):

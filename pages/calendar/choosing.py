@@ -24,6 +24,9 @@ from pages.common import comparison_list, show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 
+_NOT_ADDED = "calendar:not_added"
+"""Where session state has why a pool was not put into the comparison."""
+
 
 def choosing(inputs: Inputs, a: CalendarInputs) -> None:
     """The fold. Nothing is worked out before it is opened."""
@@ -61,6 +64,9 @@ def _choices(inputs: Inputs, a: CalendarInputs) -> None:
                 label = markdown_text(text.name(choice))
                 st.button(label, key=inputs.key(f"choose_{i}"), on_click=_take, args=(inputs, choice))
         st.button("Compare them", key=inputs.key("choose_all"), on_click=_compare, args=(inputs, ways), type="tertiary")
+        comparison_list.way_there()
+    if said := st.session_state.pop(_NOT_ADDED, ""):
+        show.error(said)
 
 
 def _texts(inputs: Inputs, choice: PoolChoice) -> dict[str, str]:
@@ -70,8 +76,8 @@ def _texts(inputs: Inputs, choice: PoolChoice) -> dict[str, str]:
 
 def _compare(inputs: Inputs, ways: Sequence[PoolChoice]) -> None:
     """The plan by itself on each of these, in Compare's columns."""
-    for choice in ways:
-        comparison_list.offer(entry_of(text.name(choice), {**inputs.reading.texts, **_texts(inputs, choice)}))
+    entries = [entry_of(text.name(choice), {**inputs.reading.texts, **_texts(inputs, choice)}) for choice in ways]
+    st.session_state[_NOT_ADDED] = next(filter(None, map(comparison_list.offer, entries)), "")
 
 
 def _take(inputs: Inputs, choice: PoolChoice) -> None:

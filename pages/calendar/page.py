@@ -8,6 +8,7 @@ from core.planning.calendar.form import texts_of
 from core.planning.calendar.presets import SOURCES
 from core.planning.cost.bill import explain
 from core.planning.cost.calendar_limits import calendar_checks
+from core.planning.cost.form import prices_of
 from core.planning.form.plan_form import link_texts, named_plan, named_texts
 from core.views.calendar import text
 from core.views.calendar.charts import calendar
@@ -65,7 +66,7 @@ def page(inputs: Inputs) -> None:
     s, rented = a.schedule, a.ways[0]
 
     with show.guarded("The answer"):
-        show.answer(text.sentence(s, rented), text.detail(s, rented, fleet_text(s)))
+        show.answer(text.sentence(s, rented), text.detail(s, rented, fleet_text(s, prices_of(inputs.reading))))
         for wrong in (text.missed(s), *text.beyond(s)[0], *text.impossible(s), *text.unfitting(s)[0]):
             if wrong:
                 show.error(wrong)

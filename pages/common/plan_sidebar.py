@@ -19,7 +19,7 @@ from core.fields import Field, ParsedForm
 from core.planning.comparison.comparison import with_saved_results
 from core.planning.comparison.entry import Kind, entry_of
 from core.planning.comparison.names import suggested
-from core.planning.evaluation import answer
+from core.planning.evaluation import Answer, answer
 from core.planning.form.known import MATURITY, OWN_RUNS
 from core.planning.form.layout import (
     CHUNKS,
@@ -97,7 +97,7 @@ from core.views.common.markup import safe_text
 from core.views.plan import text_limits
 from core.views.plan.text import FIRST
 from core.views.plan.text_rates import rates_sentence, usual_network, usual_node
-from core.wording import price
+from core.wording import listed, price
 from pages.common import comparison_list, show
 from pages.common.inputs import PLAN_TEXTS, Inputs
 from pages.common.registry import CALENDAR, COMPUTE, HOME, MEASURE, PageSpec
@@ -419,17 +419,18 @@ def limits(inputs: Inputs) -> None:
     with suppress(BudgetError):
         a = answer(plan_of(inputs.reading))
         within = within_as_deadline(inputs.reading)
-        show.note(text_limits.line(a), which_pool(inputs, text_limits.limit_checks(a), within))
+        show.note(text_limits.line(a), which_pool(inputs, text_limits.limit_checks(a), within, a))
 
 
 def possible(inputs: Inputs, work: Callable[[ParsedForm], T], at_fault: str) -> tuple[T, str]:
     """What ``work`` makes of a plan for which it raises ``ValueError``, and what to say: with the field at fault as it
-    usually is, with the layout too, with all of the model trained, or else of the plan as it begins."""
-    texts = dict(inputs.reading.texts)
-    for name in filter(texts.__contains__, (at_fault, LAYING.id, METHOD.id)):
-        texts[name] = inputs.form[name].default
+    usually is, with all of the model trained, in its fastest layout, both, or else of the plan as it begins."""
+    texts = inputs.reading.texts
+    for names in ((at_fault,), (METHOD.id,), (LAYING.id,), (LAYING.id, METHOD.id)):
+        usual = {name: inputs.form[name] for name in names if name in texts}
         with suppress(ValueError):
-            return work(inputs.form.parse(texts)), "Showing what can be of it."
+            result = work(inputs.form.parse({**texts, **{name: one.default for name, one in usual.items()}}))
+            return result, f"Showing it with {listed([f'“{one.label}”' for one in usual.values()])} as usual."
     return work(inputs.form.parse({})), FIRST
 
 
@@ -437,12 +438,14 @@ WHICH_POOL = "which"
 """The panel of Calendar that holds the team's pools against each other."""
 
 
-def which_pool(inputs: Inputs, checks: Iterable[Check], within: Mapping[str, str] | None = None) -> show.Html | None:
+def which_pool(
+    inputs: Inputs, checks: Iterable[Check], within: Mapping[str, str] | None = None, a: Answer | None = None
+) -> show.Html | None:
     """A link to the pools of the team held against each other for the plan, where it misses what others may keep, or
-    asks how many accelerators it needs ``within`` a limit."""
+    asks how many accelerators it needs ``within`` a limit; a: its answer, of which what was found is linked."""
     if not within and not any(check.met is False and check.id not in ("memory", "host") for check in checks):
         return None
-    texts = inputs.reading.texts if inputs.page == CALENDAR else link_texts(inputs.reading.texts)
+    texts = inputs.reading.texts if inputs.page == CALENDAR else link_texts(inputs.reading.texts, a)
     texts = {**texts, **(within or {}), WHICH_POOL: "true"}
     return show.link("Which of ours would, or how many to rent?", CALENDAR, texts, at=WHICH_POOL)
 

@@ -148,7 +148,7 @@ def page(inputs: Inputs) -> None:
     """The three questions, and how their answers are computed."""
     plan = plan_of(inputs.reading)
     long = how_long(inputs, plan)
-    large = how_large(inputs, plan)
+    large = how_large(inputs, long.plan if long else plan)  # without what cannot be
     stored_values = how_exact(inputs)
     show.how(
         lambda: [

@@ -69,7 +69,7 @@ def read_inputs(inputs: Inputs) -> MemoryEstimate:
     except LayoutError as problem:
         field = FORM[text_memory.field_of(problem)]
         if last := st.session_state.get(_GOOD):
-            estimate, instead = memory_estimate(last), "Still showing the last layout that can be."
+            estimate, instead = memory_estimate(last), "Still showing the last plan that can be."
         else:
             estimate, instead = plan_sidebar.possible(inputs, lambda it: memory_estimate(named_plan(it)), field.id)
         inputs.fail(f"{field.label}: {text_memory.refused(problem)}", instead)

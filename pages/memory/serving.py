@@ -97,7 +97,7 @@ def served(inputs: Inputs, h: MemoryEstimate) -> None:
     show.note(text.kept(s))
     for line in (
         text_memory.stood_in(h) if h.stands_in and not known else "",
-        *text.remarks(s, known and known.max_seq),
+        *text.remarks(s, known and known.max_seq, adapters=h.plan.trained.adapters),
     ):
         if line:
             show.note(line)

@@ -67,7 +67,7 @@ def launch(_: Inputs, a: SearchInputs) -> None:
         show.note(_NONE)
         return
     launches = launch_settings(a.request, a.in_force)
-    show.takeaway(text_step.launched(launches, a.plan.software))
+    show.takeaway(text_step.launched(launches, a.plan.software, a.plan.device))
     for tab, item in zip(st.tabs([item.system for item in launches]), launches, strict=True):
         with tab:
             st.code(item.text, language=item.language)

@@ -74,6 +74,7 @@ def test_what_was_found_is_the_plan_elsewhere_and_is_asked_for_no_more() -> None
     go(app, MEMORY)
     there = plan_on(app, MEMORY)
     assert there["count"] != PLAN_FORM["count"].default
+    assert f"p_count={there['count']}&" in pools.replace("%2C", ",").replace("&amp;", "&")
     go(app, COMPUTE)
     again = plan_on(app, COMPUTE)
     assert (again["find"], again["count"]) == (FIND.default, there["count"])

@@ -328,7 +328,7 @@ def test_every_story_is_told(name: str) -> None:
     text = calendar_text.sentence(s, costs(s, Prices())[0])
     assert str(s.day(s.ends.mid).year) in text
     assert {len(row) for row in (*calendar_text.rows(s), *calendar_text.remarks(s))} == {len(calendar_text.TABLE)}
-    assert calendar_text.detail(s, costs(s, Prices())[0], fleet_text(s)).count("**") % 2 == 0
+    assert calendar_text.detail(s, costs(s, Prices())[0], fleet_text(s, Prices())).count("**") % 2 == 0
     go.Figure(calendar(s, LIGHT))
     assert len(derivation(step for run in s.runs for step in run.explain())) == 3
     for run in s.runs:

@@ -153,6 +153,13 @@ def test_what_fits_but_leaves_too_little_free_has_a_way_out() -> None:
     assert "As near as any layout comes" in text_memory.cheapest(most, near)
 
 
+def test_what_trains_a_part_of_a_model_is_not_split_by_its_weights() -> None:
+    h = plan_held({**MEMORY_PRESETS["70B QLoRA on 2 × 24 GB"], "free": "60%"})
+    ways = [*fixes(h), *filter(None, [smallest_fix(h)])]
+    assert ways
+    assert not any({"tp", "pp"} & way.texts.keys() for way in ways)
+
+
 def test_what_fits_needs_no_fix() -> None:
     h = plan_held({"n": "8B", "count": "8", "rc": "full"})
     assert (h.fits, fixes(h), smallest_fix(h)) == ("fits", (), None)

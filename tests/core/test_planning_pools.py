@@ -31,6 +31,7 @@ from core.views.calendar.pool_chart import pools
 from core.views.common.palette import LIGHT
 from core.views.cost import text as cost_text
 from core.views.plan.text_memory import gib, laid_out
+from core.wording import amount
 from tests.core.sentence_facts import says
 from tests.every import every
 
@@ -310,7 +311,14 @@ def test_the_bill_is_the_sum_of_its_pools_and_says_what_is_missing() -> None:
     assert way.total.mid == pytest.approx(sum(item.total.mid for item in costs))
     assert {len(row) for row in cost_text.rows([way])} == {len(cost_text.heading([way]))}
     assert {len(row) for row in cost_text.pool_rows(costs)} == {len(cost_text.POOLS)}
-    assert "**cost unknown**" not in calendar_text.detail(s, way, cost_text.fleet_text(s))
+    assert "**cost unknown**" not in calendar_text.detail(s, way, cost_text.fleet_text(s, p))
+    slow = "ours: 64 H100 SXM owned $30,000 over 4 years\nburst: 512 H100 SXM rented $3/h"
+    s = calendar_request(read({"runs": "2", "r1p": "ours", "r2p": "burst", "pools": slow})).schedule()
+    for paid in (p, replace(p, held=True)):
+        shown = [item for item in pool_costs(s, paid) if item.idling.mid or item.pool.holding != "rented"]
+        idle = f"**{amount(sum(item.hours.idle.mid for item in shown), 3)}** held outside them"
+        assert idle in cost_text.fleet_text(s, paid)
+    assert cost_text.fleet_text(s, p) != cost_text.fleet_text(s, replace(p, held=True))
     (unknown,) = ways_to_pay(placed(only("x: 128 H100 owned")), p)
     assert not unknown.total.known
     assert "capital" in cost_text.unknown(unknown)

@@ -354,6 +354,21 @@ def test_a_faster_change_that_does_not_fit_is_not_called_better() -> None:
     assert any(row[2].startswith("−") and " over" in row[3] for row in rows), "it is still listed, as faster and over"
 
 
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ({"zero": "3", "pp": "4"}, "**DeepSpeed** does not take it."),
+        ({"zero": "1", "pp": "4"}, "Each of them takes it with remarks"),
+        ({"gpu": "TPU v5p", "zero": "3"}, "not on TPUs"),
+    ],
+)
+def test_what_does_not_take_a_layout_is_named(texts: dict[str, str], said: str) -> None:
+    at = applied_layout(plan_from({"model": "Llama 3.1 8B", "count": "64", "lay": "own", **texts}))
+    text = text_step.launched(at.launches, at.plan.software, at.plan.device)
+    assert said in text
+    assert ("does not take it" in text) == ("does not take it" in said)
+
+
 def test_stages_hold_what_the_fullest_holds() -> None:
     here = best(kpp="4", kvpp="1")
     rows = stages(query(), here.layout, 16)

@@ -138,8 +138,9 @@ _MORE = 1.1
 
 @lru_cache(maxsize=1)
 def _dense_models() -> tuple[tuple[float, str], ...]:
-    """Models that can be fine-tuned whole in one account, from the smallest."""
-    return tuple(sorted((float(m.parameters), m.name) for m in catalog() if m.laid_out and not m.spec.experts))
+    """Models that can be downloaded and fine-tuned whole in one account, from the smallest."""
+    published = (m for m in catalog() if "/" in m.hf_id and m.laid_out and not m.spec.experts)
+    return tuple(sorted((float(m.parameters), m.name) for m in published))
 
 
 def largest_fitting(plan: Plan) -> tuple[Fitting, ...]:

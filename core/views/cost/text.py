@@ -169,12 +169,13 @@ OWNED = (
 )
 
 
-def fleet_text(s: Schedule) -> str:
+def fleet_text(s: Schedule, p: Prices) -> str:
     """Accelerator-hours of the runs, those that are idle, the energy of the runs and the most power of the fleet."""
     idle, whole = idle_of(s).mid, s.held_hours.mid
     if s.fleet.pools:
-        # Nobody holds a rented pool while no run is on it.
-        idle = sum(cost.hours.idle.mid for cost in pool_costs(s, Prices()) if cost.pool.holding != "rented")
+        # Nobody holds a rented pool while no run is on it, unless idle hours are paid for.
+        held = (cost for cost in pool_costs(s, p) if cost.pool.holding != "rented" or cost.idling.mid)
+        idle = sum(cost.hours.idle.mid for cost in held)
         whole = s.used_hours.mid + idle
     energy = energy_of(s)
     used_energy, peak = format_quantity(energy.mid, "watt_hours", 3), format_quantity(peak_of(s), "watts", 3)

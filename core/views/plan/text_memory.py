@@ -11,7 +11,7 @@ from core.planning.largest_model import Largest, largest_by_states
 from core.planning.memory_estimate import Grid, MemoryEstimate, plan_checkpoint
 from core.planning.memory_fixes import Fix, fewest_accelerators, fixes, largest, on_host
 from core.planning.plan import OWN, whole_accelerators
-from core.planning.resolved_layout import FIELD_IDS, timed_request
+from core.planning.resolved_layout import FIELD_IDS, TRAINED_IDS, timed_request
 from core.training.activations.tensors import SavedTensor
 from core.training.device.largest import largest_micro_batch, largest_seq_len
 from core.training.device.memory import DeviceMemory
@@ -118,12 +118,9 @@ def stood_in(h: MemoryEstimate) -> str:
     return f"**Only a number of parameters is known**, {layers} Choose a model for its own."
 
 
-_OF_TRAINED = {"rank": "rank", "names": "names", "targets": "target", "last": "lastn", "frozen": "frozen"}
-
-
 def field_of(problem: LayoutError) -> str:
     """The id of the plan's field that a layout's rule is about; a data-parallel degree is asked as accelerators."""
-    return _OF_TRAINED[problem.field] if isinstance(problem, TrainedError) else FIELD_IDS.get(problem.field, "count")
+    return TRAINED_IDS[problem.field] if isinstance(problem, TrainedError) else FIELD_IDS.get(problem.field, "count")
 
 
 def tunes(h: MemoryEstimate) -> bool:

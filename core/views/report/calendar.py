@@ -52,7 +52,7 @@ class CalendarReport:
     @property
     def detail(self) -> str:
         """The quieter line under it."""
-        return text.detail(self.schedule, self.ways[0], cost_text.fleet_text(self.schedule))
+        return text.detail(self.schedule, self.ways[0], cost_text.fleet_text(self.schedule, prices_of(self.reading)))
 
     @property
     def limits(self) -> str:

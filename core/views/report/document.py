@@ -125,7 +125,7 @@ def _alone(report: Report, plan: ComparedPlan) -> Mapping[str, Any]:
     if at:
         texts = {"sentence": search.sentence, "stepped": search.stepped}
         layout = {name: write(at) for name, write in texts.items()}
-        layout |= {"launched": launched(at.launches, at.plan.software), "launches": at.launches}
+        layout |= {"launched": launched(at.launches, at.plan.software, at.plan.device), "launches": at.launches}
     if a:
         similar = similar_runs(a)
         text = pace(a, similar)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
+from core.hardware.accelerators import Accelerator
 from core.search.launch import Launch
 from core.search.neighbours import Neighbour
 from core.search.placement import Group
@@ -203,9 +205,17 @@ def _step(here: LayoutResult, neighbour: Neighbour) -> str:
     )
 
 
-def launched(launches: Sequence[Launch], software: str) -> str:
-    """Which systems take the plan as it is, and that the plan's software is none of them."""
+_REFUSES = re.compile(r"\*{0,2}It (?:refuses|does not combine)")
+"""How a remark begins by which a system does not take a plan."""
+
+
+def launched(launches: Sequence[Launch], software: str, device: Accelerator) -> str:
+    """Which systems take the plan as it is, which refuse it, and that the plan's software is none of them."""
     clean = [launch.system for launch in launches if not launch.notes]
-    taken = f"**{listed(clean)}** take it as it is" if clean else "Each of them takes it with remarks"
-    other = f" {software}, which the plan names, is none of them." if software in (JAX.id, INTERNEVO.id) else ""
-    return f"{taken}.{other} Only what layout and precision set is given, not the model, the data or the learning rate."
+    refuse = [launch.system for launch in launches if any(map(_REFUSES.match, launch.notes))]
+    taken = f"**{listed(clean)}** {'takes' if len(clean) == 1 else 'take'} it as it is" if clean else ""
+    taken = taken or f"{'The others take' if refuse else 'Each of them takes'} it with remarks"
+    more = f" **{listed(refuse)}** {'does' if len(refuse) == 1 else 'do'} not take it." if refuse else ""
+    more += f" {software}, which the plan names, is none of them." if software in (JAX.id, INTERNEVO.id) else ""
+    more += " All of them run on GPUs, and not on TPUs." if device.family == "TPU" else ""
+    return f"{taken}.{more} Only what layout and precision set is given, not the model, the data or the learning rate."

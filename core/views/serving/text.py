@@ -123,7 +123,7 @@ def kept(s: Serving) -> str:
     return f"{sentence}, in {s.stored.name}."
 
 
-def remarks(s: Serving, most_seen: int | None) -> list[str]:
+def remarks(s: Serving, most_seen: int | None, *, adapters: bool = False) -> list[str]:
     """What else is to be said. most_seen: tokens of the longest sequence that the model was made for, where known."""
     spec, lines = s.weights.spec, list[str]()
     if most_seen and s.context > most_seen:
@@ -148,7 +148,7 @@ def remarks(s: Serving, most_seen: int | None) -> list[str]:
         )
     lines.append(
         f"An engine takes {percent(s.share)} of an accelerator, vLLM’s default, and a pass of {s.pass_tokens:,} tokens "
-        f"{gib(s.workspace)} of it. Adapters are merged into the weights."
+        f"{gib(s.workspace)} of it.{' Adapters are merged into the weights.' if adapters else ''}"
     )
     return lines
 
