@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import streamlit as st
 
-from core.fields import Field
+from core.budget.errors import BudgetError
+from core.fields import Field, ParsedForm
+from core.planning.evaluation import answer
 from core.planning.plan import Plan
 from core.planning.sweep.axes import AXES, Axis, default_values, parse_values, same_field
 from core.planning.sweep.form import DUE, RESULT, X_VALUES, Y_VALUES, X, Y
@@ -41,7 +44,20 @@ def read_inputs(inputs: Inputs) -> SweepInputs:
         inputs.fail(clashing(x), f"Using {y.name} instead.")
     across, up = _swept_axis(inputs, x, X_VALUES, plan), _swept_axis(inputs, y, Y_VALUES, plan)
     result = sweep_plan(texts, across, up, sweep_limits(values[DUE.id], plan))
+    if not result.answered:
+        try:
+            answer(plan)
+        except BudgetError as problem:
+            texts, instead = plan_sidebar.possible(inputs, _answered, problem.field)
+            inputs.fail(str(problem), instead)
+            plan, result = plan_of_texts(texts), sweep_plan(texts, across, up, result.limits)
     return SweepInputs(plan, result, RESULTS[values[RESULT.id]])
+
+
+def _answered(reading: ParsedForm) -> Mapping[str, str]:
+    """The texts of a plan that has an answer."""
+    answer(plan_of_texts(reading.texts))
+    return reading.texts
 
 
 def _swept_axis(inputs: Inputs, axis: Axis, field: Field, plan: Plan) -> SweptAxis:

@@ -125,6 +125,11 @@ class Sweep:
         return kept | host
 
     @property
+    def answered(self) -> bool:
+        """Whether any cell has an answer."""
+        return not np.isnan(self.days).all()
+
+    @property
     def limited(self) -> bool:
         """Whether anything but memory is limited."""
         return self.keeps.typed or not np.isinf(self.limits.days)
