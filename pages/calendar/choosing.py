@@ -77,7 +77,8 @@ def _texts(inputs: Inputs, choice: PoolChoice) -> dict[str, str]:
 def _compare(inputs: Inputs, ways: Sequence[PoolChoice]) -> None:
     """The plan by itself on each of these, in Compare's columns."""
     entries = [entry_of(text.name(choice), {**inputs.reading.texts, **_texts(inputs, choice)}) for choice in ways]
-    st.session_state[_NOT_ADDED] = next(filter(None, map(comparison_list.offer, entries)), "")
+    said = [comparison_list.offer(entry) for entry in entries]  # all of them, whatever is said of the first
+    st.session_state[_NOT_ADDED] = next(filter(None, said), "")
 
 
 def _take(inputs: Inputs, choice: PoolChoice) -> None:

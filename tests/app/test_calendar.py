@@ -271,6 +271,11 @@ def test_a_way_of_the_choice_becomes_the_plan() -> None:
     assert "144 H200 SXM (burst)" in said
     gone_to(app, CALENDAR)
     fold(app, "y_which", open=True)
+    held = app.session_state["tray:plans"]
+    app.session_state["tray:plans"] = dict(list(held.items())[:1])
+    app.button(key="y_choose_all").click().run()  # the first is there already, and the others are put beside it
+    assert len(app.session_state["tray:plans"]) == len(held) > 1
+    assert "144 H200 SXM (burst)" in stripped(said_on(app))
     button = next(button for button in app.button if button.label == "144 H200 SXM (burst)")
     button.click().run()
     link = linked(app)
