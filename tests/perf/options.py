@@ -13,9 +13,9 @@ class Options:
 
     Servers: warm_up_s, before anybody comes. starts: cold ones, of which the median is told.
     Visitors: think_s, between two changes. Of each page one who changes something ``reruns`` times, then ``few`` and
-    ``many`` at once, watched for watched_s. Of crowd people for stay_s, of soak soak_people for minutes, a replica
-    killed every kill_minutes (0: none), then left_minutes without any; of team those of both replicas; beside a
-    measurement as many, for beside_s.
+    ``many`` at once, watched for watched_s. Of crowd people for stay_s, of soak soak_people over so many replicas for
+    minutes, one of them killed every kill_minutes (0: none), then left_minutes without any people; of team those of
+    both replicas; beside a measurement as many, for beside_s.
     Walks: steps of each, round of one visitor of the walk over pages, seed of the first.
     Checks: plans that laws are tried on, layouts, chains, calls and programs of tensors, pairs of floats.
     Timings: floats encoded, shapes counted, saved_plans listed, study_plans searched, measurements of a matmul for
@@ -32,6 +32,7 @@ class Options:
     people: int = 150
     stay_s: float = 60.0
     soak_people: int = 100
+    replicas: int = 2
     minutes: float = 60.0
     left_minutes: int = 3
     kill_minutes: float = 0.0

@@ -1,4 +1,4 @@
-"""An hour with a hundred people on all pages of two replicas, a save in ten changes: does anything fail, slow down, or
+"""An hour with a hundred people on all pages of replicas, a save in ten changes: does anything fail, slow down, or
 grow, and is every save that was confirmed there afterwards? With ``--kill-minutes`` a replica is killed so often."""
 
 from __future__ import annotations
@@ -33,16 +33,15 @@ HEADING = (
 def main(options: Options = FULL) -> None:
     """Measure and print."""
     often = f", one replica killed every {options.kill_minutes:g}" if options.kill_minutes else ""
-    print(
-        f"{options.soak_people} people over all pages of two replicas for {options.minutes:g} minutes{often}\n{HEADING}"
-    )
+    people = f"{options.soak_people} people over all pages of {options.replicas} replicas"
+    print(f"{people} for {options.minutes:g} minutes{often}\n{HEADING}")
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
         address = stack.enter_context(postgres(durable=True))
-        both = stack.enter_context(replicas(folder, environment={"DATABASE_URL": address}))
-        url = stack.enter_context(nginx(folder, [replica.port for replica in both]))
+        started = stack.enter_context(replicas(folder, options.replicas, {"DATABASE_URL": address}))
+        url = stack.enter_context(nginx(folder, [replica.port for replica in started]))
         tally = Tally(saves={})
-        asyncio.run(_measure(urlsplit(url).port or 0, both, tally, options))
+        asyncio.run(_measure(urlsplit(url).port or 0, started, tally, options))
         gone = lost(address, tally.saves or {})
         print(f"{len(tally.saves or {}):,} saves were confirmed, {len(gone)} of them are lost")
         judged(tally)
@@ -57,17 +56,17 @@ def _holds(one: Replica) -> tuple[float, int]:
         return np.nan, 0
 
 
-async def _measure(port: int, both: list[Replica], tally: Tally, options: Options) -> None:
+async def _measure(port: int, started: list[Replica], tally: Tally, options: Options) -> None:
     await asyncio.sleep(options.warm_up_s)
     people, minutes, start = options.soak_people, options.minutes, time.monotonic()
     a_second, end = max(A_SECOND, people / (12 * minutes)), start + 60 * minutes
     everybody = asyncio.create_task(crowd(port, tally, people, a_second=a_second, until=end, think_s=options.think_s))
-    killing = asyncio.create_task(_killed(both, end, 60 * options.kill_minutes))
+    killing = asyncio.create_task(_killed(started, end, 60 * options.kill_minutes))
     samples: list[tuple[float, ...]] = []
     seen = 0
     for sample in range(1, SAMPLES + 1):
         await asyncio.sleep(max(0.0, start + 60 * minutes * sample / SAMPLES - time.monotonic()))
-        found = [_holds(one) for one in both]
+        found = [_holds(one) for one in started]
         samples.append((time.monotonic() - start, *(memory for memory, _ in found)))
         if sample % (SAMPLES // ROWS) == 0:
             _row(f"{minutes * sample / SAMPLES:.3g} min", tally, seen, found)
@@ -78,7 +77,7 @@ async def _measure(port: int, both: list[Replica], tally: Tally, options: Option
         _slopes(np.array(samples))
     for minute in range(1, 1 + options.left_minutes):
         await asyncio.sleep(60)
-        _row(f"+ {minute} min", tally, len(tally.taken), [_holds(one) for one in both])
+        _row(f"+ {minute} min", tally, len(tally.taken), [_holds(one) for one in started])
 
 
 def _row(label: str, tally: Tally, seen: int, found: list[tuple[float, int]]) -> None:
@@ -101,12 +100,12 @@ def _slopes(samples: np.ndarray) -> None:
         print(f"replica {number}: {slope:+.1f} ± {covariance[0, 0] ** 0.5:.1f} MB an hour after the first sixth")
 
 
-async def _killed(both: list[Replica], end: float, every_s: float) -> None:
+async def _killed(started: list[Replica], end: float, every_s: float) -> None:
     """Kill one replica after the other and start it again, until shortly before the end."""
     turn = 0
     while every_s and time.monotonic() + 1.5 * every_s < end:
         await asyncio.sleep(every_s)
-        one, turn = both[turn % len(both)], turn + 1
+        one, turn = started[turn % len(started)], turn + 1
         await asyncio.to_thread(one.kill)
         one.start()
         await asyncio.to_thread(until, one.healthy, "a replica that was killed")
