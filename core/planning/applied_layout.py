@@ -85,7 +85,7 @@ def applied_layout(plan: Plan) -> AppliedLayout:
     request = replace(request, batch=batch, constraints=plan.constraints).on(int(layout.accelerators))
     if a.terms.throughput.timed:
         tokens_per_second = float(a.terms.steps_rate(np.array(a.middle.parameters), np.array(whole.accelerators)))
-        alone = evaluate_layout(request, layout).seconds
+        alone = float(request.step(layout, 1).total)
         request = replace(request, pace=_rounded(batch * request.seq_len / tokens_per_second / alone))
     result = evaluate_layout(request, layout)
     return AppliedLayout(

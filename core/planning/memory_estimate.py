@@ -21,7 +21,7 @@ from core.training.activations.derivation import tensor_bytes
 from core.training.activations.tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
 from core.training.device.buffers import MEASURED
 from core.training.device.derivation import explain_device
-from core.training.device.host import host_lacks, node_bytes
+from core.training.device.host import HostMemory, host_lacks, host_memory, node_bytes
 from core.training.device.inputs import Step
 from core.training.device.memory import DeviceMemory
 from core.training.device.setup import Setup
@@ -107,7 +107,7 @@ class MemoryEstimate:
     @property
     def on_host(self) -> float:
         """Bytes that a node's host has to hold, with the buffers of what updates there."""
-        return node_bytes(self.setup, self.plan.device.node_size)
+        return node_bytes(self.layout, held_by_host(self), self.plan.device.node_size)
 
     @property
     def host_holds(self) -> bool:
@@ -260,6 +260,12 @@ def memory_estimate(plan: Plan) -> MemoryEstimate:
         usable=setup.memory,
         step=setup.step,
     )
+
+
+@lru_cache(maxsize=64)
+def held_by_host(h: MemoryEstimate) -> HostMemory:
+    """What the plan holds in the host's memory for one accelerator."""
+    return host_memory(h.setup)
 
 
 def with_layout(h: MemoryEstimate, **layout: int) -> DeviceMemory:

@@ -39,7 +39,7 @@ _SAME = 1e-3
 """Share of the bytes by which two layouts hold the same."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Fix:
     """One change that fits.
 
@@ -248,12 +248,14 @@ def with_fix(h: MemoryEstimate, fix: Fix) -> tuple[Fix, ...]:
     return tuple(result)
 
 
+@lru_cache(maxsize=64)
 def on_host(h: MemoryEstimate, fix: Fix) -> float:
     """Bytes of the host's memory for one accelerator that a plan takes with the change."""
     layout = _changed(h, {name: _value(name, text) for name, text in fix.texts.items()})
     return host_memory(replace(h.setup, layout=layout)).total
 
 
+@lru_cache(maxsize=64)
 def largest(h: MemoryEstimate) -> tuple[int, int, int]:
     """What would just leave free what the plan keeps, with all else as it is: micro-batch, sequence length and layers;
     0 where nothing does."""
@@ -261,6 +263,7 @@ def largest(h: MemoryEstimate) -> tuple[int, int, int]:
     return largest_micro_batch(h.roomy), largest_seq_len(h.roomy), deeper.layers if deeper else 0
 
 
+@lru_cache(maxsize=64)
 def fewest_accelerators(h: MemoryEstimate) -> int | None:
     """Fewest accelerators, by doubling what there is, on which the plan fits as it is and leaves free what it keeps;
     None where none do."""
@@ -269,6 +272,7 @@ def fewest_accelerators(h: MemoryEstimate) -> int | None:
     return int(counts[fits[0]]) if len(fits) else None
 
 
+@lru_cache(maxsize=64)
 def larger_accelerators(h: MemoryEstimate) -> tuple[Accelerator, ...]:
     """Accelerators of the same maker that hold the plan as it is with as much free as it keeps, the one with the least
     memory first.

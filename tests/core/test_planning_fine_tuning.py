@@ -41,13 +41,15 @@ def test_the_largest_leaves_enough_free_and_one_more_does_not(name: str, free: s
 
 
 @every("name", list(TUNING))
-def test_no_model_with_more_parameters_fits(name: str) -> None:
-    found = next(one.text for one in largest_fitting(plan_from(TUNING[name])) if one.field == "model")
+@every("seq", ["", "512"])
+def test_no_model_with_more_parameters_fits(name: str, seq: str) -> None:
+    texts = {**TUNING[name], **({"seq": seq, "rank": "64"} if seq else {})}
+    found = next(one.text for one in largest_fitting(plan_from(texts)) if one.field == "model")
     least = CATALOG[found].parameters if found else 0
     published = [m for m in catalog() if "/" in m.hf_id and m.laid_out and not m.spec.experts]
     assert not found or CATALOG[found] in published
     larger = [m.name for m in published if m.parameters > least]
-    assert [model for model in larger if leaves_enough({**TUNING[name], "model": model})] == []
+    assert [model for model in larger if leaves_enough({**texts, "model": model})] == []
 
 
 @every("name", list(TUNING))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from core.planning.sweep.axes import AXES
 from core.planning.sweep.quantities import RESULTS
 from core.planning.sweep.sweep import SweptAxis, sweep_limits, sweep_plan
 from core.training.device.host import host_memory, node_bytes
+from core.training.layout import Layout
 from core.views.plan import text_finetuning, text_host, text_limits
 from core.views.sweep import text as sweep_text
 
@@ -80,10 +82,14 @@ def test_more_is_offloaded_within_the_hosts_memory_only() -> None:
 def test_layouts_at_once_move_to_the_host_what_each_moves_alone() -> None:
     h = memory_estimate(plan_from({**OFFLOADED, "count": "8", "zero": "3"}))
     offload, zero, tensor = np.arange(3).reshape(3, 1, 1), np.array([1, 2, 3]).reshape(1, 3, 1), np.array([1, 2])
-    many = node_bytes(replace(h.setup, layout=replace(h.layout, offload=offload, zero=zero, tensor=tensor)), 8)
+
+    def in_a_node(layout: Layout) -> Any:
+        return node_bytes(layout, host_memory(replace(h.setup, layout=layout)), 8)
+
+    many = in_a_node(replace(h.layout, offload=offload, zero=zero, tensor=tensor))
     for at in np.ndindex(3, 3, 2):
         alone = replace(h.layout, offload=at[0], zero=at[1] + 1, tensor=int(tensor[at[2]]))
-        assert many[at] == pytest.approx(node_bytes(replace(h.setup, layout=alone), 8))
+        assert many[at] == pytest.approx(in_a_node(alone))
 
 
 def test_the_search_offloads_what_the_host_holds_only() -> None:
@@ -96,7 +102,7 @@ def test_the_search_offloads_what_the_host_holds_only() -> None:
         best = search_layouts(search_request(plan)).best
         assert best
         setup = replace(memory_estimate(plan).setup, layout=best.layout)
-        return int(best.layout.offload), node_bytes(setup, 8) <= plan.keeps.host
+        return int(best.layout.offload), node_bytes(setup.layout, host_memory(setup), 8) <= plan.keeps.host
 
     for texts, least in ((roomiest, 0), (alone, 1)):
         offload, holds = found(texts, "4 TB")

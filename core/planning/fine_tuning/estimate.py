@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from core.budget.errors import BudgetError
-from core.models.catalog import catalog
-from core.models.spec import SpecError
+from core.models.catalog import catalog, model_named
+from core.models.spec import SpecError, TransformerSpec
 from core.planning.applied_layout import applied_layout
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan
@@ -73,14 +72,6 @@ class Fitting:
     text: str
 
 
-def _fits(plan: Plan) -> bool:
-    try:
-        h = memory_estimate(plan)
-    except (LayoutError, SpecError):
-        return False
-    return h.room >= 0 and h.host_holds
-
-
 def _most(fits: Callable[[int], bool], high: int) -> int:
     """The largest whole number up to ``high`` that fits where all smaller ones do; 0 where 1 does not."""
     low, high = 0, high + 1
@@ -96,34 +87,58 @@ def _largest_model(plan: Plan, h: MemoryEstimate) -> str:
     A smaller one may take more, by its vocabulary or its width: each is looked at, from the largest whose states alone
     would fit on.
     """
-    models = _dense_models()
-    states = float(h.device_memory.parameters + h.device_memory.master_weights + h.device_memory.optimizer_state)
-    most = h.parameters * (h.total + h.room) / states if states else math.inf
-    names = (name for _, name in reversed(models[: bisect_right(models, (_MORE * most, ""))]))
-    return next((name for name in names if _fits(replace(plan, model=name))), "")
+    failed, most = h, h.total + h.room
+    for parameters, name in reversed(_dense_models()):
+        if _least(failed, parameters, model_named(name).spec) > most:
+            continue
+        with suppress(LayoutError, SpecError):
+            other = memory_estimate(replace(plan, model=name))
+            if other.room >= 0 and other.host_holds:
+                return name
+            failed = other
+    return ""
 
 
-def _largest_rank(plan: Plan, most: int) -> int:
+def _least(h: MemoryEstimate, parameters: float, spec: TransformerSpec) -> float:
+    """Bytes that another model takes at least under the plan of ``h``: states by its parameters, and activations by
+    its layers or its vocabulary, whatever is less of them."""
+    memory = h.device_memory
+    states = float(memory.parameters + memory.gradients + memory.master_weights + memory.optimizer_state)
+    wider = min(spec.layers * spec.hidden / (h.spec.layers * h.spec.hidden), spec.vocab / h.spec.vocab)
+    return (states * parameters / h.parameters + float(memory.activations) * wider) / _MORE
+
+
+def _largest_rank(h: MemoryEstimate, most: int) -> int:
     """The largest rank up to ``most`` that leaves enough free; 0 where none does."""
 
     def room(rank: int) -> float:
         try:
-            h = memory_estimate(replace(plan, trained=replace(plan.trained, rank=rank)))
+            setup = replace(h.setup, trained=replace(h.plan.trained, rank=rank))
+            held = host_lacks(setup, h.plan.device.node_size, h.plan.keeps.host) <= 0
+            return h.total + h.room - float(setup.account(h.layout).total) if held else -math.inf
         except LayoutError:
             return -math.inf
-        return h.room if h.host_holds else -math.inf
 
     low, high, least, last = 1, most, room(1), room(most)
     if least < 0 or last >= 0 or math.isinf(last):
         return most if last >= 0 else 0 if least < 0 else _most(lambda r: room(r) >= 0, most)
-    tries = 0
+    before, tries = 0.0, 0
     while high - low > 1:
-        # Bytes rise with the rank nearly along a line, whose end is looked for; after a few tries by halves.
-        share, tries = least / (least - last) if tries < 4 else 0.5, tries + 1
+        # Bytes rise with the rank nearly along a line, whose end is looked for; an end that stays where it is counts
+        # for half (Illinois), and after some tries it goes by halves.
+        share, tries = least / (least - last) if tries < _TRIES else 0.5, tries + 1
         rank = min(high - 1, low + max(1, int((high - low) * share)))
         found = room(rank)
-        low, least, high, last = (rank, found, high, last) if found >= 0 else (low, least, rank, found)
+        if found >= 0:
+            low, least, last = rank, found, last / 2 if before > 0 else last
+        else:
+            high, last, least = rank, found, least / 2 if before < 0 else least
+        before = math.copysign(1, found)
     return low
+
+
+_TRIES = 10
+"""Ranks that are looked at along the line."""
 
 
 def _hosted(h: MemoryEstimate, most: int, changed: Callable[[int], Setup]) -> int:
@@ -132,8 +147,8 @@ def _hosted(h: MemoryEstimate, most: int, changed: Callable[[int], Setup]) -> in
     return _most(lambda number: host_lacks(changed(number), node, there) <= 0, most)
 
 
-_MORE = 1.1
-"""Parameters that the states of one model leave room for are not quite those of another, whose embedding is larger."""
+_MORE = 1.2
+"""By how much less than its share another model may hold: its embedding is another part of it."""
 
 
 @lru_cache(maxsize=1)
@@ -157,7 +172,7 @@ def _largest_fitting(plan: Plan) -> tuple[Fitting, ...]:
     found = [Fitting("model", "model", _largest_model(plan, h))]
     if plan.trained.adapters:
         most = max(1, min(h.spec.hidden, h.spec.kv_heads * h.spec.head_dim))
-        rank = _largest_rank(plan, most)
+        rank = _largest_rank(h, most)
         found.append(Fitting("rank", "rank", f"{rank:,}" if rank else ""))
     setup, each = h.setup, split_sequence(h.layout)
     length = each * _hosted(h, largest_seq_len(h.roomy) // each, lambda times: replace(setup, seq_len=each * times))

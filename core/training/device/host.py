@@ -13,7 +13,7 @@ from core.training.activations.stage import Amounts
 from core.training.device.inputs import in_parts
 from core.training.device.memory import parts_of
 from core.training.device.setup import Setup
-from core.training.layout import Counts
+from core.training.layout import Counts, Layout
 
 _COMMIT = "https://github.com/deepspeedai/DeepSpeed/blob/ea78ab6863441bdf40e352132d5f930cc9e2d7aa"
 DEEPSPEED = Source(
@@ -63,11 +63,12 @@ class HostMemory:
         return host_bytes.explain(**asdict(self))
 
 
-def node_bytes(setup: Setup, node_size: Counts) -> Any:
-    """Bytes in the host's memory for the accelerators of a node, with the buffers of what updates there."""
-    buffers = np.where(np.greater(setup.layout.offload, 0), BUFFERS, 1.0)
-    held = np.minimum(setup.layout.accelerators, node_size) * buffers * host_memory(setup).total
-    return held if np.ndim(held) else float(held)
+def node_bytes(layout: Layout, held: HostMemory, node_size: Counts) -> Any:
+    """Bytes in the host's memory for the accelerators of a node, of what one has ``held`` there, with the buffers of
+    what updates there."""
+    buffers = np.where(np.greater(layout.offload, 0), BUFFERS, 1.0)
+    size = np.minimum(layout.accelerators, node_size) * buffers * held.total
+    return size if np.ndim(size) else float(size)
 
 
 def host_lacks(setup: Setup, node_size: Counts, host: Amounts) -> Any:
@@ -75,7 +76,8 @@ def host_lacks(setup: Setup, node_size: Counts, host: Amounts) -> Any:
     unlimited = np.isnan(host)
     if np.all(unlimited):
         return -math.inf
-    return np.where(unlimited, -math.inf, node_bytes(setup, node_size) - np.multiply(host, 1 + 1e-9))
+    size = node_bytes(setup.layout, host_memory(setup), node_size)
+    return np.where(unlimited, -math.inf, size - np.multiply(host, 1 + 1e-9))
 
 
 def host_memory(setup: Setup) -> HostMemory:
@@ -95,10 +97,12 @@ def host_memory(setup: Setup) -> HostMemory:
     )
     here, there = _first_stage(setup), _first_stage(kept)
     state, parameters, activations = (np.maximum(0.0, there[name] - here[name]) for name in _MOVED[:3])
-    # Each rank updates its own shard, whether gradients are sharded on the accelerator or not.
-    zero = np.where(np.equal(setup.layout.zero, 1), 2, setup.layout.zero)
-    shards = _first_stage(replace(kept, layout=replace(kept.layout, zero=zero)))["gradients"]
-    gradients = offloads * shards * _FP32 / setup.policy.gradient_bytes
+    gradients: Any = 0.0
+    if np.any(offloads):
+        # Each rank updates its own shard, whether gradients are sharded on the accelerator or not.
+        zero = np.where(np.equal(setup.layout.zero, 1), 2, setup.layout.zero)
+        shards = _first_stage(replace(kept, layout=replace(kept.layout, zero=zero)))["gradients"]
+        gradients = offloads * shards * _FP32 / setup.policy.gradient_bytes
     every = (state, gradients, parameters, activations)
     return HostMemory(*(part if np.ndim(part) else float(part) for part in every))
 

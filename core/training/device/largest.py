@@ -18,7 +18,7 @@ from core.training.layout import Layout, LayoutError
 Scale: TypeAlias = Literal["depth", "width", "both"]
 """What of a family of models grows: its layers, its widths, or both in proportion."""
 
-_TRIED = 64
+_TRIED = 1024
 """Candidates worked out at once; each round narrows the range by as much."""
 
 

@@ -9,8 +9,7 @@ from core.budget.errors import BudgetError
 from core.formula import Explanation
 from core.models.spec import SpecError
 from core.planning.applied_layout import applied_layout
-from core.planning.memory_estimate import MemoryEstimate
-from core.training.device.host import host_memory
+from core.planning.memory_estimate import MemoryEstimate, held_by_host
 from core.training.layout import LayoutError
 from core.units import format_duration
 from core.views.plan.text_memory import gib
@@ -19,7 +18,7 @@ from core.wording import listed
 
 def host(h: MemoryEstimate) -> str:
     """What lies in the host's memory, for one accelerator and for those of a node; empty where nothing is offloaded."""
-    held = host_memory(h.setup)
+    held = held_by_host(h)
     if not held.total:
         return ""
     node = min(int(h.layout.accelerators), h.plan.device.node_size)
@@ -61,5 +60,5 @@ def _time(h: MemoryEstimate) -> str:
 
 def explain_host(h: MemoryEstimate) -> tuple[Explanation, ...]:
     """How the bytes come about; nothing where nothing is offloaded."""
-    held = host_memory(h.setup)
+    held = held_by_host(h)
     return (held.explain(),) if held.total else ()
