@@ -13,16 +13,24 @@ from functools import lru_cache
 from core.hardware.accelerators import find
 from core.hardware.cluster import cluster
 from core.models.catalog import model_named
+from core.models.spec import TransformerSpec
 from core.models.spec_text import read_spec
 from core.rows import number, read_rows, whole
 from core.step_time.calibration.measured_steps import StepRun, flop_of_token
 from core.step_time.parts import TUNINGS
 from core.step_time.software import layers_with, running_on, written_with
-from core.training.activations.tensors import IMPLEMENTATIONS
+from core.training.activations.tensors import IMPLEMENTATIONS, Implementation
+from core.training.device.inputs import written_under
 from core.training.layout import RECOMPUTES, Layout
+from core.training.precision import find_policy
 from core.training.trained import EVERYTHING
 
 TABLE = "step_runs_users"
+
+
+def _written(row: Mapping[str, str], spec: TransformerSpec) -> Implementation:
+    layers = written_with(row["software"], IMPLEMENTATIONS[layers_with(row["software"], row["implementation"])])
+    return written_under(layers, spec, find_policy(row["policy"]), EVERYTHING) if row["policy"] else layers
 
 
 @lru_cache(maxsize=1)
@@ -42,6 +50,7 @@ def _read(row: Mapping[str, str]) -> StepRun:
         pipeline=pipeline,
         context=context,
         expert=whole(row["ep"]),
+        interleave=whole(row["vpp"]),
         data=data,
         micro_batch=micro,
         micro_batches=batch // (data * micro),
@@ -62,9 +71,7 @@ def _read(row: Mapping[str, str]) -> StepRun:
         seq_len=seq_len,
         format=row["precision"],
         running=replace(running, tuned=next(kind for kind in TUNINGS if kind == row["tuned"])),
-        implementation=written_with(
-            row["software"], IMPLEMENTATIONS[layers_with(row["software"], row["implementation"])]
-        ),
+        implementation=_written(row, spec),
         seconds=seconds,
         how="time of a step" if row["step_time_s"] else "FLOP/s, full count",
         source=row["source"],
@@ -74,6 +81,6 @@ def _read(row: Mapping[str, str]) -> StepRun:
         release="",
         memory_bytes=math.nan,
         reading="reserved",
-        policy="",
+        policy=row["policy"],
         trained=EVERYTHING,
     )
