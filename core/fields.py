@@ -291,6 +291,8 @@ class Form:
         key = (item.id, text)
         value = self._read.get(key, _UNREAD)
         if value is _UNREAD:
+            if item.kind == "text" and len(text) > item.max_chars:
+                raise QuantityError(f"That is {len(text):,} characters long; at most {item.max_chars:,} are taken.")
             value = item.parse(text)
             if len(self._read) >= limit("readings_kept"):
                 self._read.clear()

@@ -24,6 +24,7 @@ LIMITS: Mapping[str, Limit] = {
     "readings_kept": Limit(2_048, "texts", "what a form read last, to read only what changed; its visitors share it"),
     "float_chars": Limit(1_200, "characters", "a typed float; fp64's smallest tie, 2^-1075 written out, has 1,077"),
     "float_box_chars": Limit(30_000, "characters", "of a float’s box, so that a long paste hears why it is refused"),
+    "box_chars": Limit(2_000, "characters", "of any box of one line, so that a long paste hears why it is refused"),
     "float_exponent": Limit(400, "decimal exponent", "beyond fp64's 1e-324 to 1e308; bounds big-integer work"),
     "float_terms": Limit(16, "terms", "a typed sum such as 1 + 2^-8 + 2^-40; each term is an exact fraction"),
     "binary_steps": Limit(72, "steps", "of writing a number in binary that are shown; fp64's digits take about 60"),

@@ -30,7 +30,9 @@ def drawn(field: Field, **same: Any) -> object:
             same["placeholder"] = field.placeholder or None
             return st.text_area(field.label, value=field.default, height="content", **same)
         case "text":
-            same |= {"max_chars": field.max_chars, "placeholder": field.placeholder or None}
+            # More than it may have, which the browser would drop without a word: who reads it refuses it.
+            most = max(field.max_chars, limit("box_chars"))
+            same |= {"max_chars": most, "placeholder": field.placeholder or None}
             return st.text_input(field.label, value=field.default, **same)
 
 

@@ -284,3 +284,13 @@ def test_forms_do_not_take_two_fields_of_one_name() -> None:
     with pytest.raises(ValueError, match="two fields"):
         plan_form("z", Field("n", "Again", "1", str))
     assert max(field.max_chars for field in PLAN_FIELDS) == limit("spec_chars")
+
+
+@every("form", list(FORMS))
+def test_a_text_that_is_too_long_is_refused_with_its_length(form: str) -> None:
+    fields = [field for field in FORMS[form].fields if field.kind == "text"]
+    for field in fields:
+        text = "1" * (field.max_chars + 1)
+        problems = FORMS[form].parse({field.id: text}).problems
+        assert [problem.field for problem in problems] == [field.id]
+        assert f"{len(text):,} characters" in problems[0].message
