@@ -15,7 +15,7 @@ LOG = logging.getLogger(__name__)
 
 VERSION = "1.67.0"
 SWITCH = "NAPKIN_PATCHES"
-PATCHES = ["echo", "lookup", "parcels", "rejoin"]
+PATCHES = ["echo", "lookup", "parcels", "rejoin", "turns"]
 """Modules of this folder, each with a function ``patch``. Another Streamlit may lack what they import."""
 
 applied: list[str] = []
