@@ -73,6 +73,7 @@ async def _measure(port: int, started: list[Replica], tally: Tally, options: Opt
             seen = len(tally.taken)
     await everybody
     await killing
+    _row("all of it", tally, 0, [])
     if not options.kill_minutes:
         _slopes(np.array(samples))
     for minute in range(1, 1 + options.left_minutes):
