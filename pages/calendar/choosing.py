@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.planning.calendar.form import MOST, pool_texts
+from core.planning.calendar.form import MOST, POOLS, pool_texts
+from core.planning.calendar.pools import without
 from core.planning.comparison.entry import entry_of
 from core.planning.cost.calendar_form import NO_POOL, compare_pools
 from core.planning.cost.choose_pools import PoolChoice
@@ -82,10 +83,13 @@ def _compare(inputs: Inputs, ways: Sequence[PoolChoice]) -> None:
 
 
 def _take(inputs: Inputs, choice: PoolChoice) -> None:
-    """The plan on so many of a pool, as it is held, and every run on it."""
+    """The plan on so many of a pool, as it is held, and every run on it. What is paid for whether it works or not is
+    no pool beside it any more."""
     pool = choice.pool
     texts = {**_texts(inputs, choice), **NO_POOL}
     if pool.holding == "owned" and not math.isnan(pool.capital):
         texts |= {CAPITAL.id: f"{pool.capital:,.0f}", YEARS.id: f"{pool.years:g}"}
+    if pool.holding != "rented":
+        texts |= {POOLS.id: without(inputs.now(POOLS.id), pool, choice.accelerators)}
     for name, typed in texts.items():
         inputs.put(name, typed)

@@ -40,21 +40,22 @@ SHOWN = ("fp16", "bf16", "fp32")
 def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
     """Days of a training run, as on Compute budget; nothing where that failed."""
     with show.question(HOW_LONG, key=f"{HOME.prefix}_long"):
-        place, picture = show.slot(), show.slot()
+        wrong, place, picture = show.slot(), show.slot(), show.slot()
         try:
             a = answer(plan)
         except BudgetError as problem:
             a, instead = plan_sidebar.possible(inputs, lambda it: answer(plan_of(it)), problem.field)
             inputs.fail(str(problem), instead)
-        show.input_errors(inputs)
+        with wrong:
+            show.input_errors(inputs)
         lit = plan_sidebar.bar(inputs.reading.texts)
         with place:
             show.answer(words_plan.sentence(a), words_plan.assumptions(a))
             plan_sidebar.limits(inputs)
             if lit == LECTURES:
                 show.note(REMARKS[LECTURE])
-            for wrong in filter(None, (words_plan.impossible(a), words_plan.memory(a))):
-                show.error(wrong)
+            for problem in filter(None, (words_plan.impossible(a), words_plan.memory(a))):
+                show.error(problem)
         with picture:
             show.chart(
                 answer_strip(a, similar_runs(a, 6), TOKENS), alt=plain(words_plan.sentence(a)), key="home:answer"
@@ -95,9 +96,10 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
             plan_sidebar.ask(inputs, "On", HELD, width=70)
             plan_sidebar.ask(inputs, "×", HOLDER, width=170)
             plan_sidebar.ask(inputs, "counting", COUNTED)
-        chips, place, picture = show.slot(), show.slot(), show.slot()
+        chips, wrong, place, picture = show.slot(), show.slot(), show.slot(), show.slot()
         result, holder_plan, texts = _largest(inputs, holder_plan, texts)
-        show.input_errors(inputs)
+        with wrong:
+            show.input_errors(inputs)
         inputs.presets("What is counted", HELD_CHIPS, into=chips, key="held", at="large")
         with place:
             show.answer(words.holding(result), words.what_is_counted(result, largest(holder_plan)))

@@ -280,3 +280,15 @@ def test_a_way_of_the_choice_becomes_the_plan() -> None:
     button.click().run()
     link = linked(app)
     assert (link["p_gpu"], link["p_count"], link["p_price"]) == ("H200 SXM", "144", "2.6")
+    assert link["y_pools"] == FLEET  # of which nothing is paid for that does not work
+
+
+def test_a_pool_that_is_owned_is_not_held_twice_when_it_becomes_the_plan() -> None:
+    app = opened(CALENDAR, {**SMALL, "pools": FLEET, "due": "2027-01-29"})
+    fold(app, "y_which", open=True)
+    button = next(button for button in app.button if button.label == "64 H100 SXM (ours)")
+    button.click().run()
+    link = linked(app)
+    assert (link["p_gpu"], link["p_count"], link["p_price"]) == ("H100 SXM", "64", "0")
+    assert link["y_pools"] == FLEET.partition("\n")[2]
+    assert "64 H100 SXM, owned" in stripped(said_on(app))

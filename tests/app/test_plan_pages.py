@@ -65,6 +65,8 @@ def test_of_a_plan_that_cannot_be_what_can_be_is_shown(page: PageSpec, wrong: di
     texts = {"model": "Llama 3.1 8B", "tokens": "2T", "count": "64", **wrong}
     app = opened(page, texts)
     assert re.search("Showing it with “.*” as usual", stripped("\n".join(bodies(app, "np-error"))))
+    every = "\n".join(block.proto.body for block in app.get("html"))
+    assert every.index('class="np-error"') < every.index('class="np-answer"'), "said before what it is about"
     said = stripped("\n".join(bodies(app, "np-answer")))
     assert "Llama 3.1 8B" in said or "64 H100" in said or page in (WHAT_IF, CALENDAR)  # which name neither
     assert "1,024" not in said

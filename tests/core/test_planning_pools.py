@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from core.budget.errors import BudgetError
 from core.fields import ParsedForm
+from core.hardware.accelerators import accelerators
 from core.limits import limit
 from core.planning.calendar.dates import Closed
 from core.planning.calendar.form import CALENDAR_FIELDS, calendar_request, texts_of
-from core.planning.calendar.pools import EXAMPLES, Pool, PoolEvent, parse_pools, plan_on, pool_line
+from core.planning.calendar.pools import EXAMPLES, Pool, PoolEvent, parse_pools, plan_on, pool_line, without
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
 from core.planning.cost.bill import Prices
 from core.planning.cost.choose_pools import PoolLine, choose_pools
@@ -125,6 +126,20 @@ def test_too_many_lines_and_names_twice_are_said() -> None:
 def test_whatever_is_typed_is_read_or_said(text: str) -> None:
     pools = parse_pools(text)
     assert len(pools.pools) + len(pools.problems) == len([line for line in text.splitlines() if line.strip()])
+
+
+@every("name", [device.name for device in accelerators()])
+def test_any_accelerator_is_a_pool(name: str) -> None:
+    pool = only(f"x: 256 {name} rented")
+    assert (pool.accelerators, pool.accelerator) == (256, name)
+
+
+def test_a_pool_of_which_some_are_taken_keeps_the_rest() -> None:
+    rest = FLEET.partition("\n")[2]
+    assert without(FLEET, OURS, 496) == without(FLEET, OURS, 600) == rest
+    assert without(FLEET, OURS, 0) == FLEET
+    fewer = parse_pools(without(FLEET, OURS, 96))
+    assert fewer.pools == (replace(OURS, accelerators=416), BURST, HELD, CHEAP)
 
 
 @every("word", ["owned", "rented", "reserved", "spot"])

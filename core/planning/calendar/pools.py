@@ -128,7 +128,20 @@ def parse_pools(text: str) -> PoolList:
     return PoolList(tuple(pools), tuple(problems))
 
 
-_HEAD = re.compile(r"([^:]+):\s*([\d.,]+\s*[kM]?)\s*(?:×|x\s)?\s*(\S.*)")
+def without(text: str, pool: Pool, accelerators: int) -> str:
+    """The lines of ``text`` with so many accelerators less of a pool: without its line where none are left."""
+    left = max(0, pool.usable - accelerators)
+    lines: list[str] = []
+    for line in text.splitlines():
+        if parse_pools(line).named(pool.name) is None:
+            lines.append(line)
+        elif left:
+            lines.append(_COUNT.sub(rf"\g<1>{left + pool.spares:,}", line, count=1))
+    return "\n".join(lines)
+
+
+_HEAD = re.compile(r"([^:]+):\s*([\d.,]+(?:\s*[kM]\b)?)\s*(?:×|x\s)?\s*(\S.*)")
+_COUNT = re.compile(r"^([^:]+:\s*)[\d.,]+(?:\s*[kM]\b)?")
 _HELD = re.compile(rf"\s+({'|'.join(_HOLDING)})\b[\s,;]*", re.IGNORECASE)
 _AMOUNT = r"\$?\s*[\d.,]*\d\s*[kKmMbB]?"
 _DAY = r"\d{4}-\d{2}-\d{2}"

@@ -11,7 +11,7 @@ from core.planning.cost.choose_pools import PoolChoice, PoolLine
 from core.planning.plan import PlanLimits
 from core.units import format_duration
 from core.views.calendar.text_pools import name, pool_name
-from core.views.common.chart import Figure, apart, as_typed, axis, label, layout
+from core.views.common.chart import SANS, Figure, apart, as_typed, axis, label, layout
 from core.views.common.palette import Palette
 from core.views.plan.charts import scale_for
 from core.views.plan.text_limits import NAMES, missed
@@ -142,8 +142,7 @@ def _names(
                 xanchor="left" if over and not late else "right",
                 xshift=_ASIDE if late else 0 if over else -_ASIDE,
                 yshift=height - to + (_LINE if over else 0),
-                colour=palette.role(role),
-                bgcolor=palette.background,  # over other pools’ lines
+                font={"family": SANS, "size": 12, "color": palette.role(role)},
             )
         )
     return rows

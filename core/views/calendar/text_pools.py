@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from core.dates import format_day
-from core.planning.calendar.pools import Pool
+from core.planning.calendar.pools import OWN_CLUSTER, Pool
 from core.planning.cost.choose_pools import WEEK, PoolChoice, PoolLine, levels_of
 from core.planning.plan import Plan
 from core.runs.coverage import unproven
@@ -71,9 +71,10 @@ def _row(line: PoolLine, plan: Plan) -> tuple[tuple[str, str], ...]:
     pool, keeps = line.pool, plan.keeps
     whole = next((choice for choice in line.choices if choice.accelerators == pool.usable), None)
     catalogued = pool.name == pool.accelerator
+    holding = "owned" if pool.name == OWN_CLUSTER and plan.owned else pool.holding
     all_of_it = ("–", "") if catalogued or whole is None else (_days(whole), _cost(whole))
     return (
-        (unmarked(pool.name), "to rent" if catalogued else f"{pool.usable:,} {pool.accelerator}, {pool.holding}"),
+        (unmarked(pool.name), "to rent" if catalogued else f"{pool.usable:,} {pool.accelerator}, {holding}"),
         all_of_it,
         *(_fewest(line, choice) for choice in (*line.in_time.values(), line.later)),
         *(() if math.isnan(keeps.dollars) else (_up_to(line.affordable),)),
