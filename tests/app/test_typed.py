@@ -128,10 +128,11 @@ def test_in_every_box(page: PageSpec) -> None:
     app = opened(page, {})
     open_all(app)
     boxes = [box for kinds in (app.text_input, app.text_area) for box in kinds if not box.disabled]
-    for box in boxes:
-        box.set_value(BOTH)
-    app.run()
-    assert bool(checked(app)) == bool(boxes)  # in the page's own link at least
+    for kind in KINDS[:2]:  # each short enough for a number's box
+        for box in boxes:
+            box.set_value(kind)
+        app.run()
+        assert bool(checked(app)) == bool(boxes)  # in the page's own link at least
 
 
 @pytest.mark.sweep(4)
