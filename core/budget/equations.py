@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from core.formula import Source, Symbol, formula
 from core.models.flops import train_flop_6nd
-from core.sources import DEEPSEEK_V3, PALM
+from core.sources import DEEPSEEK_V3, OWN, PALM
 
 _PALM = PALM.at("section 4.1 and appendix B")
 _NARAYANAN = Source("Narayanan et al. 2021, Megatron-LM", "section 5.1, eq. 4", "https://arxiv.org/abs/2104.04473")
@@ -85,13 +87,27 @@ def parameters_trainable(
 
 @formula(
     r"\frac{\v{flop}}{\v{peak} \cdot \v{mfu} \cdot \v{seconds}}",
-    result=replace(_COUNT, kind="accelerators"),
+    result=Symbol("n_0", "accelerators that would do, parts of one included", "number"),
     symbols={"flop": _COMPUTE, "peak": _PEAK, "mfu": _MFU, "seconds": _SECONDS},
     sources=(_PALM, _NARAYANAN),
 )
 def accelerators_needed(flop: float, peak: float, mfu: float, seconds: float) -> float:
     """Accelerators that do the work in the time, at an MFU that does not fall as they grow in number."""
     return flop / (peak * mfu * seconds)
+
+
+@formula(
+    r"\v{unit} \cdot \left\lceil \frac{\v{needed}}{\v{unit}} \right\rceil",
+    result=replace(_COUNT, kind="accelerators"),
+    symbols={
+        "needed": Symbol("n_0", "accelerators that would do, parts of one included", "number"),
+        "unit": Symbol("g", "how many come at a time: a node, or a copy of the model as it is split", "count"),
+    },
+    sources=(OWN.at("accelerators are rented, bought and wired in whole nodes"),),
+)
+def whole_units(needed: float, unit: float) -> float:
+    """Accelerators as they come: in whole nodes, or in whole copies of the model."""
+    return unit * np.ceil(needed / unit * (1 - 1e-10))
 
 
 @formula(

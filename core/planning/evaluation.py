@@ -20,6 +20,7 @@ from core.budget.equations import (
     mfu_needed,
     parameters_trainable,
     tokens_trainable,
+    whole_units,
 )
 from core.budget.errors import BudgetError
 from core.budget.interval import Interval
@@ -30,10 +31,10 @@ from core.hardware.matmul import ceiling_of
 from core.hardware.node_power import node_power, part_of_node
 from core.hardware.roofline import explain_device
 from core.models.catalog import CatalogModel, nearest_dense
-from core.planning.memory_estimate import MemoryEstimate, copy_size, in_copies, memory_estimate, resolved_plan
-from core.planning.plan import Find, Limits, Plan, Power
+from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
+from core.planning.plan import Find, Limits, Plan, Power, whole_accelerators
 from core.planning.resolved_layout import FIELD_IDS, plan_layout
-from core.planning.solving import Array, SolvedRuns, Terms, solve
+from core.planning.solving import Array, SolvedRuns, Terms, solve, units
 from core.planning.throughput import WIDTHS, untrainable
 from core.runs.energy import carbon, drawn_power, energy, footprint, most_drawn, peak_power
 from core.runs.goodput import Interruptions, mfu_of_all_hours, mfu_of_steps
@@ -127,17 +128,8 @@ class Answer:
 
     @property
     def count(self) -> int:
-        """Accelerators of the middle as they come: see `whole`."""
-        return self.whole(self.middle.accelerators)
-
-    def whole(self, accelerators: float) -> int:
-        """Accelerators as they come: whole ones, and of those that were asked for, whole copies of the model as its
-        layout in the middle splits it."""
-        return in_copies(accelerators, self._each)
-
-    @cached_property
-    def _each(self) -> int:
-        return copy_size(self.plan, self.middle.accelerators) if self.find == "accelerators" else 1
+        """Accelerators of the middle, which come whole."""
+        return whole_accelerators(self.middle.accelerators)
 
     @property
     def memory(self) -> MemoryEstimate:
@@ -236,7 +228,7 @@ _ANSWERED_BY: dict[Find, Formula[...]] = {
     "time": training_seconds,
     "tokens": tokens_trainable,
     "parameters": parameters_trainable,
-    "accelerators": accelerators_needed,
+    "accelerators": whole_units,
     "MFU": mfu_needed,
 }
 
@@ -464,7 +456,10 @@ def _account(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
             seconds = training_seconds.over(flop=flop, accelerators=n, peak=peak, mfu=mfu)
             days = seconds / 86400
         case "accelerators":
-            n = accelerators_needed.over(flop=flop, peak=peak, mfu=mfu, seconds=seconds)
+            needed = accelerators_needed.over(flop=flop, peak=peak, mfu=run.needed_mfu, seconds=seconds)
+            n = whole_units.over(needed=needed, unit=units(terms.plan, needed))
+            seconds = training_seconds.over(flop=flop, accelerators=n, peak=peak, mfu=mfu)
+            days = seconds / 86400
         case "MFU":
             mfu = mfu_needed.over(flop=flop, accelerators=n, peak=peak, seconds=seconds)
         case _:

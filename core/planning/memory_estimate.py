@@ -177,33 +177,27 @@ def plan_checkpoint(plan: Plan) -> CheckpointSize:
     return size
 
 
-def copy_size(plan: Plan, accelerators: float) -> int:
-    """Accelerators of one copy of the model, as the plan's layout on so many splits it; 1 where the plan has no layout.
+def copy_size(plan: Plan) -> int:
+    """Accelerators of one copy of the model, as one's own layout splits it; 1 under any other.
 
     Ranks that hold one set of experts are never split.
     """
-    try:
-        layout = plan.layout if plan.own_layout else plan_layout(replace(plan, accelerators=accelerators))
-    except LayoutError:
+    own = plan.layout
+    if not plan.own_layout:
         return 1
-    return int(layout.pipeline) * math.lcm(int(layout.tensor * layout.context), int(layout.expert_ranks))
-
-
-def in_copies(accelerators: float, each: int) -> int:
-    """``accelerators`` rounded up to whole copies of so many each."""
-    return -(-whole_accelerators(accelerators) // each) * each
+    return int(own.pipeline) * math.lcm(int(own.tensor * own.context), int(own.expert_ranks))
 
 
 def resolved_plan(plan: Plan, parameters: float, accelerators: float) -> Plan:
-    """The plan with what was found for it: all parameters that are stored, and accelerators.
-
-    Accelerators that were asked for are rounded up to a whole number of model copies.
-    """
-    count = whole_accelerators(accelerators)
-    if plan.find == "accelerators":
-        count = in_copies(count, copy_size(plan, count))
-    model = TYPED if plan.find == "parameters" else plan.model
-    return replace(plan, find="time", model=model, parameters=parameters, accelerators=float(count))
+    """The plan with what was found for it: all parameters that are stored, and accelerators."""
+    count = float(whole_accelerators(accelerators))
+    return replace(
+        plan,
+        find="time",
+        model=TYPED if plan.find == "parameters" else plan.model,
+        parameters=parameters,
+        accelerators=count,
+    )
 
 
 def setup_of(plan: Plan, spec: TransformerSpec, layout: Layout) -> Setup:

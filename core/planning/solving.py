@@ -18,13 +18,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from core.budget.equations import flop_of_a_run, flop_of_a_token, hours_affordable
+from core.budget.equations import flop_of_a_run, flop_of_a_token, hours_affordable, whole_units
 from core.budget.errors import BudgetError
 from core.budget.interval import Interval
 from core.budget.run import accelerator_hours, training_seconds
 from core.limits import limit
 from core.models.catalog import CatalogModel
-from core.planning.memory_estimate import plan_checkpoint
+from core.planning.memory_estimate import copy_size, plan_checkpoint
 from core.planning.plan import Plan
 from core.planning.throughput import Throughput, plan_work_share
 from core.runs.goodput import LEAST_GOODPUT, Interruptions, interruptions, mfu_of_all_hours, no_progress
@@ -163,7 +163,8 @@ def typed_ends(mfu: Interval) -> Array:
 class SolvedRuns:
     """Runs in each column (last axis); what is asked for is found among it. Arrays, or numbers of one column.
 
-    mfu: over all hours. days, dollars: what the run may take at most, NaN where nothing is said.
+    mfu: over all hours. days, dollars: what the run may take at most, NaN where nothing is said. needed_mfu: of the
+    accelerators that would just do, before they are rounded up; NaN where they are given.
     """
 
     parameters: Array
@@ -173,6 +174,7 @@ class SolvedRuns:
     price: Array
     days: Array
     dollars: Array
+    needed_mfu: Array
 
     def column(self, row: int, column: int) -> SolvedRuns:
         """One run, in plain numbers, at one end of its range or in its middle."""
@@ -190,7 +192,9 @@ def solve(terms: Terms, plans: Sequence[Plan]) -> tuple[SolvedRuns, list[BudgetE
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         match find:
             case "accelerators":
-                run = replace(given, accelerators=_accelerators(terms, given))
+                needed = _accelerators(terms, given)
+                whole = whole_units.over(needed=needed, unit=units(terms.plan, needed))
+                run = replace(given, accelerators=whole, needed_mfu=terms.mfu(given.parameters, needed))
             case "tokens":
                 run = replace(
                     given, tokens=_hours(given) / terms.hours(given.parameters, np.ones(1), given.accelerators)
@@ -226,6 +230,7 @@ def _given(terms: Terms, plans: Sequence[Plan]) -> SolvedRuns:
         price=np.array([prices_of(plan) for plan in plans]),
         days=row(lambda plan: math.nan if plan.find == "time" else plan.limits.days),
         dollars=row(lambda plan: math.nan if plan.find == "time" else plan.limits.dollars),
+        needed_mfu=np.full((len(plans), 3), math.nan),
     )
 
 
@@ -284,8 +289,18 @@ def _near(gap: Callable[[Array], Array], least: Array, most: Array) -> tuple[Arr
     return np.take_along_axis(np.broadcast_to(trials, values.shape), after, axis=0)[0] - behind / slope, slope
 
 
+def units(plan: Plan, needed: Array | float) -> Array:
+    """How many accelerators come at a time where so many are needed: whole nodes, single ones inside of the first.
+
+    Under one's own layout copies of the model, of which no part is of use; in whole nodes where one divides the other.
+    """
+    node, copy = plan.device.node_size, copy_size(plan)
+    together = max(node, copy) if max(node, copy) % min(node, copy) == 0 else copy
+    return np.where(np.less_equal(needed, node), copy, together).astype(float)
+
+
 def _accelerators(terms: Terms, run: SolvedRuns) -> Array:
-    """The fewest accelerators that keep the days; infinite where none do."""
+    """The fewest accelerators that keep the days, parts of one included; infinite where none do."""
 
     def gap(at: Array) -> Array:
         return np.log(terms.hours(run.parameters, run.tokens, np.exp(at))) - np.log(24 * run.days) - at

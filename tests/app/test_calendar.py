@@ -267,8 +267,11 @@ def test_a_way_of_the_choice_becomes_the_plan() -> None:
     fold(app, "y_which", open=True)
     assert "meets every limit; the best is 144 H200 SXM (burst)" in stripped("\n".join(bodies(app, "np-takeaway")))
     app.button(key="y_choose_all").click().run()
+    (owned,) = (entry for entry in app.session_state["tray:plans"].values() if "ours" in entry.name)
+    assert rent(owned.answer.dollars.mid) in stripped(said_on(app)), "what it costs there is what it costs here"
     said = stripped(said_on(gone_to(app, COMPARE)))
     assert "144 H200 SXM (burst)" in said
+    assert rent(owned.answer.dollars.mid) in said
     gone_to(app, CALENDAR)
     fold(app, "y_which", open=True)
     held = app.session_state["tray:plans"]

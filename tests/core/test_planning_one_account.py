@@ -21,6 +21,7 @@ from core.planning.calendar.schedule import Fleet, Run, schedule
 from core.planning.comparison.comparison import QUANTITY, compare_plan, result
 from core.planning.comparison.entry import Entry, entry_of, results_of
 from core.planning.cost.bill import Prices
+from core.planning.cost.choose_pools import choose_pools
 from core.planning.cost.pool_bill import ways_to_pay
 from core.planning.evaluation import answer, evaluate
 from core.planning.form.layout import OWN_LAYOUT_FIELDS
@@ -402,7 +403,7 @@ def test_layouts_of_counts_that_do_not_divide_have_idle_accelerators() -> None:
         {"model": "DeepSeek-V3", "tokens": "3T", "gb": "64M tokens", "tp": "8", "pp": "8", "ep": "64", "zero": "1"},
     ],
 )
-def test_accelerators_that_are_asked_for_are_one_number_of_whole_copies(texts: dict[str, str]) -> None:
+def test_accelerators_that_are_asked_for_are_one_number(texts: dict[str, str]) -> None:
     """The sentence, the table, a comparison, what is stored and carried on, the layout, its memory, the job's log."""
     plan = plan_from({**texts, "find": "accelerators", "within": "90 days"})
     a = answer(plan)
@@ -412,15 +413,42 @@ def test_accelerators_that_are_asked_for_are_one_number_of_whole_copies(texts: d
     found |= {int(solved_texts(a)["count"].replace(",", "")), a.memory.plan.accelerators}
     found |= {applied_layout(plan).plan.accelerators}
     assert len(found) == 1
-    assert a.count >= a.middle.accelerators
+    assert a.middle == answer(replace(plan, find="time", accelerators=float(a.count))).middle
+    assert a.middle.days <= 90
     if plan.own_layout:
         assert a.count == int(a.memory.layout.accelerators)
     assert progress(parse_log(example(a)), a)
 
 
-def test_a_part_of_one_accelerator_is_found_where_more_of_them_are_no_faster() -> None:
-    """A fine-tuning on one desktop: the table of its throughput is flat, and a part of one is enough."""
+def test_one_accelerator_is_found_where_more_of_them_are_no_faster() -> None:
+    """A fine-tuning on one desktop: the table of its throughput is flat, and a part of one would be enough."""
     plan = plan_from({**MEMORY_PRESETS["QLoRA 8B on 24 GB"], "find": "accelerators", "within": "90 days"})
     for device in ("M2 Ultra 192 GB", "H100 SXM", "RTX 4090"):
         a = answer(replace(plan, accelerator=device))
-        assert 0 < a.middle.accelerators < a.count == 1
+        assert a.middle.accelerators == a.count == 1
+        assert 0 < a.middle.days < 90
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {"model": "Llama 3.3 70B", "tokens": "1.5T"},
+        {"model": "DeepSeek-V3", "tokens": "3T", "gpu": "H800 SXM"},
+        {"model": "Llama 3.1 8B", "tokens": "200B", "mfu": "30-45%"},
+        {"n": "70B", "tokens": "1T", "tp": "8", "pp": "5"},
+        {"n": "70B", "tokens": "400B", "gpu": "TPU v5p"},
+        {"n": "1B", "tokens": "20B"},
+        {**MEMORY_PRESETS["QLoRA 8B on 24 GB"], "tokens": "50M"},
+    ],
+)
+def test_a_calendar_needs_the_accelerators_that_a_budget_finds(texts: dict[str, str]) -> None:
+    """Of the plan's own cluster, in the middle, for one run without a day to spare."""
+    plan = plan_from(texts)
+    a = answer(replace(plan, find="accelerators", limits=Limits(60.0)))
+    start, due = date(2027, 1, 1), date(2027, 3, 1)
+    fleet = Fleet(plan.accelerator, a.count + 4 * plan.device.node_size)
+    own, *_ = choose_pools((Run("", plan),), fleet, start, due, Prices())
+    choice = own.in_time[0.5]
+    assert choice is not None
+    assert choice.accelerators == a.count
+    assert choice.days == pytest.approx(a.middle.days)

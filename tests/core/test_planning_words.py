@@ -54,7 +54,7 @@ def planned(**texts: str) -> Answer:
         ("tokens", "180 days", ("15T tokens", "11.3T–18.8T", "180 days")),
         ("tokens", "$5M", ("3.63T–7.07T", "62.6 days", "$5 M")),
         ("parameters", "180 days", ("70B parameters", "52.5B–87.5B", "15T tokens", "180 days")),
-        ("accelerators", "180 days", ("180 days", "1,024 H100 SXM", "832–1,376")),
+        ("accelerators", "180 days", ("180 days", "1,024 H100 SXM", "824–1,368")),
         ("MFU", "180 days", ("180 days", "MFU of 40 %", "1,024 H100 SXM")),
     ],
 )
@@ -71,14 +71,18 @@ def test_answer_of_every_question(find_: str, within: str, parts: tuple[str, ...
 
 def test_accelerators_come_in_whole_nodes() -> None:
     a = planned(find="accelerators", within="60 days", n="30B", tokens="6T", mfu="40%")
-    text = plan_text.whole_nodes(a)
-    count = int(re.search(r"\(([\d,]+)\)", text)[1].replace(",", ""))  # type: ignore[index]
-    assert count % 8 == 0
-    assert 0 <= count - a.middle.accelerators < 8
-    assert text in plan_text.assumptions(a)
-    again = planned(n="30B", tokens="6T", mfu="40%", count=str(count))
-    assert format_duration(86400 * again.middle.days, 3) in text
-    assert plan_text.whole_nodes(planned()) == ""
+    again = planned(n="30B", tokens="6T", mfu="40%", count=str(a.count))
+    assert a.count % 8 == 0
+    assert a.middle == again.middle
+    days = format_duration(86400 * again.middle.days, 3)
+    says(plan_text.sentence(a), f"{a.count:,} H100 SXM: {days}, for")
+    assert f"**{a.count // 8}** whole nodes of 8" in plan_text.assumptions(a)
+    fewer = planned(n="30B", tokens="6T", mfu="40%", count=str(a.count - 8))
+    assert again.middle.days <= 60 < fewer.middle.days
+    few = planned(find="accelerators", within="60 days", n="1B", tokens="100B", mfu="40%")
+    assert 1 <= few.count < 8
+    for other in (planned(), few):
+        assert plan_text.whole_nodes(other) == ""
 
 
 def test_a_shape_of_ones_own_is_called_the_same_everywhere() -> None:
@@ -118,7 +122,7 @@ def test_table_and_sentence_show_the_same_figures() -> None:
     result = planned(find="accelerators", mfu="35-45%")
     count = next(line for line in plan_lines(result) if line.name == "accelerators")
     assert [count.worst, count.value, count.best] == [
-        result.whole(column.accelerators) for column in (result.low, result.middle, result.high)
+        column.accelerators for column in (result.low, result.middle, result.high)
     ]
     assert f"**{format_count(float(count.value))}**" in plan_text.sentence(result)
 

@@ -54,7 +54,6 @@ def every_question_undoes_the_others(plan: Plan, draw: random.Random) -> Iterato
     at = draw.randrange(3)
     estimate = columns(answer(plan))[at]
     other = estimate.days * 10 ** draw.uniform(-0.5, 0.5)
-    steady = plan.mfu is not None and plan.pace == "steady steps"
     for find, name in INVERSES.items():
         if find == "parameters" and plan.model != TYPED:
             continue  # its layers are not those of another size
@@ -65,17 +64,32 @@ def every_question_undoes_the_others(plan: Plan, draw: random.Random) -> Iterato
                 continue
             result = getattr(there, name)
             again = columns(answer(replace(plan, **{name: result})))[at]
+            if abs(again.days / there.days - 1) > CLOSE:
+                yield f"{result} {find} take {again.days} days where they were found, {there.days}"
+            if find == "accelerators":
+                yield from _fewest_in_time(plan, at, days, again.days, result)
+                continue
             if abs(again.days / days - 1) > CLOSE:
                 yield f"{find} within {days} days takes {again.days}"
             off = result / getattr(plan, name) - 1
-            # Where failures eat what more accelerators add, or these stay idle, a smaller cluster may be as fast.
-            fewer = find == "accelerators" and (steady or plan.mfu is None)
-            wrong = off > CLOSE if fewer else abs(off) > CLOSE
-            if days == estimate.days and wrong:
+            if days == estimate.days and abs(off) > CLOSE:
                 yield f"{find}: {result} for {getattr(plan, name)}"
     needed = answer(asked(plan, "MFU", estimate.days)).middle.mfu
     if abs(needed / estimate.mfu - 1) > CLOSE:
         yield f"MFU: {needed} for {estimate.mfu}"
+
+
+def _fewest_in_time(plan: Plan, at: int, days: float, found: float, count: float) -> Iterator[str]:
+    """Accelerators that were found keep the days, and one node of them less, or one less of a node, does not."""
+    steady = plan.mfu is not None and plan.pace == "steady steps"
+    if found > days * (1 + CLOSE) and not steady:
+        yield f"{count} accelerators take {found} days, not {days}"
+    node = plan.device.node_size
+    fewer = count - (node if count > node else 1)
+    if fewer >= 1:
+        less = columns(answer(replace(plan, accelerators=fewer)))[at].days
+        if less <= days * (1 - CLOSE):
+            yield f"{fewer} accelerators take {less} days where {count} were found for {days}"
 
 
 def nothing_jumps(plan: Plan, draw: random.Random) -> Iterator[str]:

@@ -17,6 +17,7 @@ from core.planning.comparison.names import short_names
 from core.planning.evaluation import Answer
 from core.planning.form.plan_form import PLAN_FORM
 from core.planning.memory_estimate import MemoryEstimate
+from core.planning.plan import whole_accelerators
 from core.planning.plan_limits import Check, checks
 from core.runs.share import spread_of_like_runs
 from core.training.layout import LayoutError
@@ -113,7 +114,7 @@ class Quantity:
 
 
 def _counted(a: Answer, _: MemoryEstimate | None) -> Interval:
-    return a.range_of("accelerators").through(lambda n: float(a.whole(n)))
+    return a.range_of("accelerators").through(lambda n: float(whole_accelerators(n)))
 
 
 def _rent(a: Answer, _: MemoryEstimate | None) -> Interval:

@@ -2,7 +2,7 @@
 and limits of each number, the fewest that keep the deadline, and the most that keep money and power.
 
 Every run takes all of so many accelerators, on one pool: nothing here mixes accelerators, and runs go one after the
-other. Accelerators come in whole nodes.
+other. Accelerators come as a budget finds them, in whole nodes.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from core.budget.errors import BudgetError
 from core.budget.interval import Interval
 from core.hardware.accelerators import accelerators
-from core.hardware.accelerators import find as find_accelerator
 from core.limits import limit
 from core.planning.calendar.pools import OWN_CLUSTER, Pool, plan_on
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
@@ -27,6 +26,7 @@ from core.planning.cost.pool_bill import pool_costs
 from core.planning.evaluation import Answer, evaluate
 from core.planning.plan import Plan
 from core.planning.plan_limits import Check, holds
+from core.planning.solving import units
 
 WEEK = 7
 """Days of a later deadline that is tried too."""
@@ -53,6 +53,12 @@ class PoolChoice:
     def days(self) -> float:
         """From the start to its end, in the middle; endless where it cannot be."""
         return self.schedule.ends.mid if self.schedule else math.inf
+
+    @property
+    def hourly(self) -> float:
+        """Dollars of all that it costs for each accelerator-hour that its runs take; NaN where unknown."""
+        hours = sum(run.answer.middle.hours for run in self.schedule.runs) if self.schedule else math.nan
+        return self.dollars.mid / hours
 
     def in_time(self, level: float, later: int = 0) -> bool:
         """Whether a share of such runs ends by the deadline, or so many days later, and the pool is open so long."""
@@ -129,7 +135,7 @@ def rentable(count: int) -> tuple[Pool, ...]:
     return tuple(Pool(device.name, device.name, count) for device in known)
 
 
-@dataclass(slots=True)
+@dataclass
 class _Asked:
     """What is asked of a pool, and the choices that were worked out."""
 
@@ -143,9 +149,22 @@ class _Asked:
     plans: dict[int, tuple[Plan, ...]] = field(default_factory=dict[int, tuple[Plan, ...]])
     answers: dict[Plan, Answer] = field(default_factory=dict[Plan, Answer])
 
-    @property
+    @cached_property
     def node(self) -> int:
-        return find_accelerator(self.pool.accelerator).node_size
+        """How many come at a time."""
+        return max(int(units(plan, math.inf)) for plan in self._placed)
+
+    @cached_property
+    def _part(self) -> int:
+        """How many come at a time inside of the first node."""
+        return max(int(units(plan, 1)) for plan in self._placed)
+
+    @cached_property
+    def _placed(self) -> tuple[Plan, ...]:
+        """The runs' plans, on this pool."""
+        if self.pool.name == OWN_CLUSTER:
+            return tuple(run.plan for run in self.runs)
+        return tuple(plan_on(self.pool, run.plan) for run in self.runs)
 
     def at(self, count: int) -> PoolChoice:
         """The runs on so many of the pool."""
@@ -156,11 +175,9 @@ class _Asked:
 
     def ready(self, counts: Iterable[int]) -> None:
         """Work out the answers of these numbers at once, which takes little longer than those of one."""
-        own = self.pool.name == OWN_CLUSTER
         new = sorted({*counts} - {*self.plans})
-        plans = [run.plan if own else plan_on(self.pool, run.plan) for run in self.runs] if new else []
         for count in new:
-            self.plans[count] = tuple(replace(plan, find="time", accelerators=float(count)) for plan in plans)
+            self.plans[count] = tuple(replace(plan, find="time", accelerators=float(count)) for plan in self._placed)
         every = [plan for count in new for plan in self.plans[count]]
         with suppress(BudgetError):  # which each choice says for itself
             found = evaluate(every) if every else None
@@ -213,7 +230,9 @@ class _Asked:
                 return None
             low = max(count for count in steps if count < high)
         _, least = self._edge(low * node, high * node, lambda choice: choice.in_time(level, later))
-        return self.at(least)
+        fewer = range(part := self._part, node, part) if least == node else ()
+        self.ready(fewer)
+        return next((self.at(count) for count in fewer if self.at(count).in_time(level, later)), self.at(least))
 
     def most_that_keep(self, name: str, choices: tuple[PoolChoice, ...]) -> float:
         """The most accelerators that keep a limit which grows with them, of those between ``choices``."""

@@ -61,7 +61,7 @@ def answer_strip(a: Answer, similar: Sequence[SimilarRun], palette: Palette) -> 
 
     Up to 18 runs have a row each; more stand on one strip, piled up where they meet. The nearer a run, the darker.
     """
-    here = a.whole(a.result.mid) if a.find == "accelerators" else a.result.mid
+    here = a.result.mid
     scale = scale_for(a.find, here)
     ordered = sorted(similar, key=lambda run: -run.value)
     values = np.array([run.value for run in ordered]) / scale.size

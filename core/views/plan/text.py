@@ -6,12 +6,10 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
 
-from core.budget.errors import BudgetError
 from core.hardware.matmul import best_matmul
 from core.models.catalog import CatalogModel
-from core.planning.evaluation import Answer, answer
+from core.planning.evaluation import Answer
 from core.planning.memory_fixes import fewest_accelerators, fixes
 from core.planning.nearest_runs import run_features
 from core.planning.plan import Limits, Plan, whole_accelerators
@@ -84,8 +82,9 @@ def _sentence(a: Answer) -> str:
     if a.find in ("tokens", "parameters"):
         return f"{count} train {trained} on {text} {limit}{money}."
     if a.find == "accelerators":
-        near = _range(a, "accelerators", lambda n: format_count(a.whole(n)))
-        return f"Training {trained} on {text} {limit} takes {count}{near}{money}."
+        near = _range(a, "accelerators", format_count)
+        days = format_duration(86400 * m.days, 3)
+        return f"Training {trained} on {text} {limit} takes {count}{near}: **{days}**{money}."
     return f"Training {trained} on {text} {limit} takes an MFU of **{percent(m.mfu)}** on {count}{money}."
 
 
@@ -272,19 +271,11 @@ def _elsewhere(a: Answer) -> str:
 
 
 def whole_nodes(a: Answer) -> str:
-    """The accelerators that were found as whole nodes, and how long those take; empty where they come singly."""
-    per_node = a.device.node_size
-    if a.find != "accelerators" or per_node == 1:
+    """The nodes of the accelerators that were found; empty where they are a part of one, or no whole ones."""
+    nodes, rest = divmod(a.count, a.device.node_size)
+    if a.find != "accelerators" or rest or a.device.node_size == 1:
         return ""
-    nodes = math.ceil(a.count / per_node)
-    try:
-        taken = answer(replace(a.plan, find="time", accelerators=float(nodes * per_node)))
-    except BudgetError:
-        return ""
-    return (
-        f"**{nodes:,}** whole {plural(nodes, 'node')} of {per_node} ({nodes * per_node:,}) take "
-        f"{format_duration(86400 * taken.middle.days, 3)}"
-    )
+    return f"**{nodes:,}** whole {plural(nodes, 'node')} of {a.device.node_size}"
 
 
 def impossible(a: Answer) -> str:

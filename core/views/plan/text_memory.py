@@ -138,7 +138,7 @@ def refused(problem: LayoutError) -> str:
     if isinstance(problem, TrainedError):
         return problem.message
     example = f" For example: {_named(problem.field, problem.example)}." if problem.example is not None else ""
-    return f"with {_named(problem.field, problem.value)}, {problem.rule}{example}"
+    return f"{_named(problem.field, problem.value)} cannot be: {problem.rule}{example}"
 
 
 def _named(field: str, value: int) -> str:
@@ -226,9 +226,10 @@ def memory_read_as(h: MemoryEstimate) -> str:
     if math.isnan(device.reported_mib) or h.usable != device.reported_bytes - display:
         return states_words.memory_read_as(h.usable, device.memory_unit, device.memory_note)
     less = f", less {gib(display)} for the display" if display else ""
+    safe = ", to which plans that train everything keep, on the safe side" if h.usable > device.memory_bytes else ""
     return (
         f"**Memory:** the {device.reported_mib:,.0f} MiB that the driver reports{less}; the sheet prints "
-        f"{device.memory_bytes / 1e9:,.0f} GB."
+        f"{device.memory_bytes / 1e9:,.0f} GB{safe}."
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from core.models.flops import conventions, train_flop_6nd
 from core.planning.applied_layout import AppliedLayout
 from core.planning.compute_optimal import overtraining
 from core.planning.evaluation import Answer, Estimate
+from core.planning.plan import whole_accelerators
 from core.planning.plan_limits import Check, Limited
 from core.planning.rates import replaced_rates
 from core.training.layout import LayoutError
@@ -89,8 +90,7 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
         ),
         Line("sequence length", float(plan.seq_len), "count"),
         Line("accelerator", device.name, note=device.source),
-        line("accelerators", lambda estimate: a.whole(estimate.accelerators), "count"),
-        *_nodes(a, columns),
+        line("accelerators", lambda estimate: whole_accelerators(estimate.accelerators), "count"),
         Line("dense peak of one", a.peak, "flop_per_s", note=a.dtype),
         *(Line(f"measured, {rate.name}", rate.measured, rate.kind, note=whose) for rate in replaced_rates(plan)),
         line("MFU over all hours", lambda estimate: estimate.mfu, "ratio", origin),
@@ -203,12 +203,3 @@ def _held(a: Answer) -> tuple[Line, ...]:
         Line("all that one accelerator holds", h.total, "bytes", note=text_memory.laid_out(h.layout)),
         Line("memory of one accelerator", h.usable, "bytes"),
     )
-
-
-def _nodes(a: Answer, columns: Sequence[Estimate]) -> tuple[Line, ...]:
-    """The accelerators that were found, rounded up to whole nodes; none where they come singly."""
-    size = a.device.node_size
-    if a.find != "accelerators" or size == 1:
-        return ()
-    worst, middle, best = (float(size * math.ceil(a.whole(column.accelerators) / size)) for column in columns)
-    return (Line(f"accelerators, in whole nodes of {size}", middle, "count", worst, best),)
