@@ -131,6 +131,13 @@ class Answer:
         """Accelerators of the middle, which come whole."""
         return whole_accelerators(self.middle.accelerators)
 
+    @cached_property
+    def on_found(self) -> Answer:
+        """The answer on the accelerators that were found, whose days have a range; itself where they were given."""
+        if self.find != "accelerators":
+            return self
+        return answer(replace(self.plan, find="time", accelerators=float(self.count)))
+
     @property
     def memory(self) -> MemoryEstimate:
         """What the fullest accelerator holds. Raises `LayoutError` where the plan cannot be laid out."""

@@ -41,7 +41,7 @@ class Check:
 
 def checks(a: Answer, memory: MemoryEstimate | None) -> tuple[Check, ...]:
     """Every limit of the plan of ``a``. memory: what its fullest accelerator holds; None where it has no layout."""
-    kept = a.plan.keeps
+    kept, a = a.plan.keeps, a.on_found
     every = (
         _check(a, "deadline", kept.days, a.range_of("days")),
         _check(a, "money", kept.dollars, _UNKNOWN if a.plan.owned else a.dollars),

@@ -126,7 +126,7 @@ def _memory(_: Answer, h: MemoryEstimate | None) -> Interval:
 
 
 QUANTITIES: tuple[Quantity, ...] = (
-    Quantity("days", "Whole run", lambda a, _: a.range_of("days"), True),
+    Quantity("days", "Whole run", lambda a, _: a.on_found.range_of("days"), True),
     Quantity("steps_days", "Steps alone", lambda a, _: a.range_of("steps_days"), True),
     Quantity("dollars", "Rent", _rent, True),
     Quantity("accelerators", "Accelerators", _counted),

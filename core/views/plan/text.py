@@ -219,7 +219,7 @@ DECIDES = "the typed MFU decides the days"
 
 def whole_run(a: Answer) -> str:
     """The days of a plan, which stand first wherever its two times do, and what decides them where steps do not."""
-    days = a.range_of("days")
+    days = a.on_found.range_of("days")
     spread = f" ({span(_days(days.low), _days(days.high))})" if days.low < days.high else ""
     decides = f": {DECIDES}" if a.typed else ", as asked" if a.find == "MFU" else ""
     return f"**Whole run {_days(days.mid)}**{spread}{decides}"
@@ -250,7 +250,7 @@ def steps_and_whole(a: Answer) -> str:
         own = len(a.plan.own_runs)
         who = f"your own {plural(own, 'run')} and published ones reach" if own else "published runs reach"
         new = " on an accelerator so new" if a.terms.throughput.early else ""
-        early = a.range_of("days").low < m.steps_days <= m.days
+        early = a.on_found.range_of("days").low < m.steps_days <= m.days
         early = " At the early end the steps are faster than estimated." if early else ""
         return f"{whole_run(a)}, {steps}: {who} {percent(m.mfu / m.steps)} of their steps{new}.{early}{_elsewhere(a)}"
     if a.of_typed_steps:
