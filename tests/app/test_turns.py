@@ -23,7 +23,7 @@ def test_runs_come_one_after_the_other_in_their_order(monkeypatch: pytest.Monkey
 
     threads: list[threading.Thread] = []
     with line.turn():
-        for number in range(20):
+        for number in range(1, 21):
             before = line.last
             threads.append(threading.Thread(target=run, args=(number,)))
             threads[-1].start()
@@ -31,7 +31,7 @@ def test_runs_come_one_after_the_other_in_their_order(monkeypatch: pytest.Monkey
         assert said == []
     for thread in threads:
         thread.join(PATIENCE_S)
-    assert said == list(range(20))
+    assert said == list(range(1, 21))
 
 
 def test_a_long_run_goes_on_beside_the_next() -> None:

@@ -57,20 +57,9 @@ def only(line: str) -> Pool:
 
 
 def test_lines_are_read_as_a_person_types_them() -> None:
-    assert (
-        Pool(
-            "ours",
-            "H100 SXM",
-            512,
-            "owned",
-            spares=16,
-            capital=30_000,
-            years=4,
-            place="Oslo",
-            events=(PoolEvent(64, Closed(date(2027, 5, 1), date(2027, 5, 3))),),
-        )
-        == OURS
-    )
+    held = {"spares": 16, "capital": 30_000, "years": 4, "place": "Oslo"}
+    out = PoolEvent(64, Closed(date(2027, 5, 1), date(2027, 5, 3)))
+    assert Pool("ours", "H100 SXM", 512, "owned", events=(out,), **held) == OURS  # type: ignore[arg-type]
     assert Pool("burst", "H200 SXM", 1024, prices=(2.6, 2.6), first=date(2027, 3, 1), last=date(2027, 9, 1)) == BURST
     assert (HELD.holding, HELD.prices, HELD.idle) == ("reserved", (3.1, 3.1), 0.4)
     assert (CHEAP.accelerator, CHEAP.prices, CHEAP.interruptions) == ("H100 SXM", (1.2, 1.5), 0.05)
@@ -78,6 +67,8 @@ def test_lines_are_read_as_a_person_types_them() -> None:
     assert racks.events == (PoolEvent(72, Closed(date(2027, 5, 1), date(2027, 5, 6))),)
     assert racks.interruptions == pytest.approx(0.05)
     assert only(EXAMPLES[0]).spares == 16
+    assert parse_pools(FLEET.replace("\n", "; ")).pools == (OURS, BURST, HELD, CHEAP)
+    assert without(FLEET.replace("\n", ";"), BURST, 1024).count("\n") == 2
 
 
 @every(

@@ -113,7 +113,7 @@ def parse_pools(text: str) -> PoolList:
         raise QuantityError(f"{len(text):,} characters; {limit('spec_chars'):,} are the most here.")
     pools: list[Pool] = []
     problems: list[str] = []
-    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    lines = [(number, line.strip()) for number, line in enumerate(_lines(text), 1) if line.strip()]
     for number, line in lines:
         try:
             pool = _pool(line)
@@ -132,7 +132,7 @@ def without(text: str, pool: Pool, accelerators: int) -> str:
     """The lines of ``text`` with so many accelerators less of a pool: without its line where none are left."""
     left = max(0, pool.usable - accelerators)
     lines: list[str] = []
-    for line in text.splitlines():
+    for line in _lines(text):
         if parse_pools(line).named(pool.name) is None:
             lines.append(line)
         elif left:
@@ -140,6 +140,12 @@ def without(text: str, pool: Pool, accelerators: int) -> str:
     return "\n".join(lines)
 
 
+def _lines(text: str) -> list[str]:
+    """One pool each: lines, or what a semicolon and the next pool's name part."""
+    return [line for lines in text.splitlines() for line in _NEXT.split(lines)]
+
+
+_NEXT = re.compile(r"\s*;\s*(?=[^:;]+:\s*\d)")
 _HEAD = re.compile(r"([^:]+):\s*([\d.,]+(?:\s*[kM]\b)?)\s*(?:×|x\s)?\s*(\S.*)")
 _COUNT = re.compile(r"^([^:]+:\s*)[\d.,]+(?:\s*[kM]\b)?")
 _HELD = re.compile(rf"\s+({'|'.join(_HOLDING)})\b[\s,;]*", re.IGNORECASE)
