@@ -177,7 +177,7 @@ class Answer:
     @property
     def result(self) -> Interval:
         """What was asked for, with its range: days, tokens, parameters, accelerators or MFU."""
-        return self.range_of(QUANTITY_FOUND[self.find])
+        return self.range_of(_FOUND[self.find][0])
 
     @property
     def ceiling(self) -> float:
@@ -195,7 +195,7 @@ class Answer:
         The very functions that worked it out run again on its plain numbers, and are recorded.
         """
         steps = [*reversed(explain_run(lambda: _account(self.terms, self.run), zeros=True))]
-        answer_first = sorted(steps, key=lambda step: step.name != _ANSWERED_BY[self.find].name)
+        answer_first = sorted(steps, key=lambda step: step.name != _FOUND[self.find][1].name)
         return [*answer_first, *explain_device(self.device, self.dtype)]
 
     def explain_power(self) -> list[Explanation]:
@@ -221,23 +221,14 @@ def too_fast(steps: Array | float, ceiling: Array | float) -> Any:
     return np.greater(steps, ceiling * (1 + 1e-9))
 
 
-QUANTITY_FOUND: dict[Find, str] = {
-    "time": "days",
-    "tokens": "tokens",
-    "parameters": "parameters",
-    "accelerators": "accelerators",
-    "MFU": "mfu",
+_FOUND: dict[Find, tuple[str, Formula[...]]] = {
+    "time": ("days", training_seconds),
+    "tokens": ("tokens", tokens_trainable),
+    "parameters": ("parameters", parameters_trainable),
+    "accelerators": ("accelerators", whole_units),
+    "MFU": ("mfu", mfu_needed),
 }
-"""What is asked for → the quantity of `Estimate` that answers it."""
-
-
-_ANSWERED_BY: dict[Find, Formula[...]] = {
-    "time": training_seconds,
-    "tokens": tokens_trainable,
-    "parameters": parameters_trainable,
-    "accelerators": whole_units,
-    "MFU": mfu_needed,
-}
+"""What is asked for → the quantity of `Estimate` that answers it, and its formula."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
