@@ -128,6 +128,21 @@ def nearest(a: Answer, check: Check) -> Answer | None:
     return None
 
 
+SURE = "P90"
+"""What most would call sure; a deadline that is kept with less than three in four can well be missed."""
+_DOUBTFUL = 0.75
+
+
+def surer(a: Answer, check: Check) -> Answer | None:
+    """The plan in so many more accelerators that a deadline holds with `SURE`, which is kept but can well be missed.
+    None where it is surer, or where no number is enough."""
+    plan = a.on_found.plan
+    if check.id != "deadline" or not check.met or not check.probability < _DOUBTFUL:
+        return None
+    asked = answer(replace(plan, keeps=replace(plan.keeps, certainty=SURE)))
+    return next((nearest(asked, other) for other in checks(asked, None) if other.id == check.id), None)
+
+
 def _question(plan: Plan, check: Check) -> Plan | None:
     """What is to be found so that a limit is kept."""
     if check.met is not False or plan.find != "time":

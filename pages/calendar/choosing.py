@@ -14,7 +14,7 @@ from core.planning.cost.calendar_form import NO_POOL, compare_pools
 from core.planning.cost.choose_pools import PoolChoice
 from core.planning.cost.form import CAPITAL, YEARS
 from core.planning.form.limits import MOST_DOLLARS
-from core.planning.form.plan_form import ACCELERATOR, COUNT, PRICE
+from core.planning.form.plan_form import ACCELERATOR, COUNT
 from core.views.calendar import text_pools as text
 from core.views.calendar.pool_chart import pools
 from core.views.common.markup import markdown_text
@@ -70,21 +70,18 @@ def _choices(inputs: Inputs, a: CalendarInputs) -> None:
         show.error(said)
 
 
-def _texts(inputs: Inputs, choice: PoolChoice) -> dict[str, str]:
+def _texts(inputs: Inputs, choice: PoolChoice, owned_price: float = 0.0) -> dict[str, str]:
     """What a plan on so many of a pool has otherwise."""
-    return {**pool_texts(choice.pool, inputs.now(ACCELERATOR.id)), COUNT.id: f"{choice.accelerators:,}"}
-
-
-def _priced(inputs: Inputs, choice: PoolChoice) -> dict[str, str]:
-    """The same with what an hour of an owned pool comes to, where a comparison asks what it costs."""
-    texts = _texts(inputs, choice)
-    known = choice.pool.holding == "owned" and not math.isnan(choice.hourly)
-    return texts | ({PRICE.id: f"{choice.hourly:.4g}"} if known else {})
+    texts = pool_texts(choice.pool, inputs.now(ACCELERATOR.id), owned_price)
+    return {**texts, COUNT.id: f"{choice.accelerators:,}"}
 
 
 def _compare(inputs: Inputs, ways: Sequence[PoolChoice]) -> None:
-    """The plan by itself on each of these, in Compare's columns."""
-    entries = [entry_of(text.name(choice), {**inputs.reading.texts, **_priced(inputs, choice)}) for choice in ways]
+    """The plan by itself on each of these, in Compare's columns, an owned pool with what an hour of it comes to."""
+    entries = [
+        entry_of(text.name(choice), {**inputs.reading.texts, **_texts(inputs, choice, choice.hourly)})
+        for choice in ways
+    ]
     said = [comparison_list.offer(entry) for entry in entries]  # all of them, whatever is said of the first
     st.session_state[_NOT_ADDED] = next(filter(None, said), "")
 

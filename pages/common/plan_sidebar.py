@@ -63,6 +63,7 @@ from core.planning.form.plan_form import (
     SEQ_LEN,
     TRAINED,
     link_texts,
+    named_plan,
     plan_of,
     within_as_deadline,
 )
@@ -305,13 +306,15 @@ def _rows(inputs: Inputs, rows: Rows, plan: Plan) -> None:
 
 
 def _field(inputs: Inputs, field: Field, plan: Plan) -> None:
-    """A field of a plan; price and network show the usual ones."""
+    """A field of a plan; price, network and deadline show those that hold where nothing is typed."""
     placeholder = ""
     if field == PRICE:
         unpriced = plan.prices is None and math.isnan(plan.price_range[0])
         placeholder = "unknown" if unpriced else price(*plan.price_range)
     elif field in (NETWORK, PER_NODE):
         placeholder = usual_network(plan) if field == NETWORK else usual_node(plan)
+    elif field == DEADLINE:
+        placeholder = inputs.reading.texts.get(OWN_DEADLINE, "").strip()  # which the page goes by
     inputs.draw(field, placeholder=placeholder, changed=partial(_own_from, inputs, plan) if field == LAYING else None)
 
 
@@ -416,9 +419,10 @@ def bar(texts: Mapping[str, str], kind: Kind = "plan") -> str | None:
 def limits(inputs: Inputs) -> None:
     """The line under an answer: which limits the plan keeps and misses, and how likely; where it misses one that other
     accelerators may keep, or asks how many it needs, the way to them."""
+    asks = inputs.page in (COMPUTE, HOME)  # elsewhere the answers are of the accelerators in the sidebar
     with suppress(BudgetError):
-        a = answer(plan_of(inputs.reading))
-        within = within_as_deadline(inputs.reading)
+        a = answer((plan_of if asks else named_plan)(inputs.reading))
+        within = within_as_deadline(inputs.reading) if asks else {}
         show.note(text_limits.line(a), which_pool(inputs, text_limits.limit_checks(a), within, a))
 
 

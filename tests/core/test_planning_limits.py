@@ -25,7 +25,7 @@ from core.planning.form.limits import DEADLINE, MOST_DOLLARS, MOST_WATTS
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import CERTAINTIES, PlanLimits
-from core.planning.plan_limits import Check, all_met, checks, nearest
+from core.planning.plan_limits import SURE, Check, all_met, checks, nearest, surer
 from core.planning.plan_search import search_layouts
 from core.planning.resolved_layout import search_request
 from core.planning.sweep.axes import AXES
@@ -76,6 +76,32 @@ def test_a_calendar_of_the_plan_alone_has_the_limits_of_the_plan(sure: str) -> N
     _, found, said = placed(**MEETING, sure=sure)
     assert found == of(**MEETING, sure=sure)
     assert said == text_limits.line(answer(plan_from({**MEETING, "sure": sure})))
+
+
+@pytest.mark.parametrize(
+    "asked", [{"count": "1,024", "until": "280 days"}, {"find": "accelerators", "within": "90 days"}]
+)
+def test_a_deadline_that_may_well_be_missed_says_how_many_are_sure_of_it(asked: dict[str, str]) -> None:
+    texts = {"until": "90 days", **asked}
+    a, (deadline, _) = answer(plan_from(texts)), of(**texts).values()
+    assert deadline.met
+    sure = surer(a, deadline)
+    assert sure
+    again = {"until": texts["until"], "sure": SURE}
+    assert of(**again, count=str(sure.count))["deadline"].met
+    assert not of(**again, count=str(sure.count - 16))["deadline"].met
+    says(
+        text_limits.sentence(a),
+        f"✓ Meets all 2 limits, {text_limits.likely(deadline.probability)}: {texts['until']}",
+        f"{sure.count:,} H100 SXM would make {texts['until']} 90 % likely",
+    )
+
+
+def test_what_is_sure_enough_or_missed_names_no_surer_number() -> None:
+    for texts in ({"until": "2 years"}, {"until": "90 days"}, {"spend": "$23 M"}):
+        a = answer(plan_from(texts))
+        assert not any(surer(a, check) for check in checks(a, a.memory))
+        assert "would make" not in text_limits.sentence(a)
 
 
 def test_a_calendars_limits_are_those_of_all_its_runs() -> None:

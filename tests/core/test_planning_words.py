@@ -79,6 +79,11 @@ def test_accelerators_come_in_whole_nodes() -> None:
     assert f"**{a.count // 8}** whole nodes of 8" in plan_text.assumptions(a)
     fewer = planned(n="30B", tokens="6T", mfu="40%", count=str(a.count - 8))
     assert again.middle.days <= 60 < fewer.middle.days
+    ranged = planned(find="accelerators", within="60 days", n="30B", tokens="6T")
+    typed = planned(n="30B", tokens="6T", count=str(ranged.count))
+    costs = {plan_text.sentence(one).partition(", for ")[2] for one in (ranged, typed)}
+    assert len(costs) == 1
+    assert "–" in costs.pop(), "dollars are of the number that was found, as days are"
     few = planned(find="accelerators", within="60 days", n="1B", tokens="100B", mfu="40%")
     assert 1 <= few.count < 8
     for other in (planned(), few):

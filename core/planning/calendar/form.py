@@ -342,13 +342,16 @@ def texts_of(reading: ParsedForm, run: Run) -> dict[str, str]:
     )
 
 
-def pool_texts(pool: Pool, accelerator: str) -> dict[str, str]:
-    """What `plan_on` changes of a plan, as texts of its fields. accelerator: the plan's own."""
-    prices = "-".join(f"{price:g}" for price in dict.fromkeys(pool.prices or ()))
+def pool_texts(pool: Pool, accelerator: str, owned_price: float = 0.0) -> dict[str, str]:
+    """What `plan_on` changes of a plan, as texts of its fields. accelerator: the plan's own. owned_price: dollars that
+    an accelerator-hour of an owned pool comes to, where that is asked."""
+    price = "-".join(f"{price:g}" for price in dict.fromkeys(pool.prices or ()))
+    if pool.holding == "owned":
+        price = "0" if math.isnan(owned_price) else f"{owned_price:.4g}"
     another = {NETWORK.id: "", PER_NODE.id: ""} if pool.accelerator != accelerator else {}
     return {
         ACCELERATOR.id: pool.accelerator,
-        PRICE.id: "0" if pool.holding == "owned" else prices,
+        PRICE.id: price,
         TAKEN.id: f"{pool.interruptions:g}" if pool.interruptions else "",
         **another,
     }

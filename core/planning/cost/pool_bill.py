@@ -64,6 +64,11 @@ class PoolCost:
     explained: Callable[[], tuple[Explanation, ...]] = field(default=tuple[Explanation, ...], compare=False)
 
     @property
+    def held_idle(self) -> bool:
+        """Whether hours without a run are held: a rented pool's only where they are paid for."""
+        return self.pool.holding != "rented" or self.idling.mid != 0
+
+    @property
     def total(self) -> Interval:
         """All of it, ends with ends; unknown where a part is."""
         return total_of((self.work, self.idling, self.power))

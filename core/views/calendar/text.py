@@ -205,7 +205,7 @@ def _waits(s: Schedule, run: ScheduledRun) -> str:
 
 def paused(period: RunPeriod) -> str:
     """How long maintenance stops a run."""
-    return format_duration(86400 * period.paused, 3) if period.paused > 0 else "–"
+    return format_duration(86400 * period.paused, 3) if period.paused > 0 else "none"
 
 
 def about(run: ScheduledRun) -> str:

@@ -19,8 +19,8 @@ from core.wording import dollars, listed, percent, rent
 
 _NOTE = (
     "All runs are on one pool here, one after the other, each on all of so many accelerators: no job mixes those of "
-    "two. Accelerators come in whole nodes; dollars are of those that the runs take, as their pool is held, in the "
-    "middle of the range. What other pools cost while they idle is in the bill. P50 is the middle of the range."
+    "two. Accelerators come in whole nodes, single ones within a node; dollars are of those that the runs take, as "
+    "their pool is held, in the middle of the range, which is P50."
 )
 
 
@@ -130,12 +130,18 @@ def sentence(lines: Sequence[PoolLine]) -> str:
         verb = "meet" if len(good) > 1 else "meets"
         return (
             f"**{len(good)} of {len(lines)}** pools {verb} every limit; the best is **{name(best)}**{cost}"
-            f"{f', {chance}' if chance else ''}. {unproven(best.pool.accelerator)}"
+            f"{f', {chance}' if chance else ''}{_idle_beside(best, lines)}. {unproven(best.pool.accelerator)}"
         ).rstrip()
     nearest = min(
         (line.nearest for line in lines), key=lambda choice: (bool(choice.problem), len(lacks(choice)), _price(choice))
     )
     return f"No pool meets every limit. The nearest is **{name(nearest)}**: {listed(lacks(nearest))}."
+
+
+def _idle_beside(best: PoolChoice, lines: Sequence[PoolLine]) -> str:
+    """That pools which are paid for whether they work or not are not in its price."""
+    beside = any(line.pool.holding != "rented" and line.pool != best.pool for line in lines)
+    return "; what other pools cost while they idle is in the bill" if beside else ""
 
 
 def _price(choice: PoolChoice) -> float:

@@ -20,11 +20,11 @@ NAMES = {
     "rent": "accelerators",
     "reservation": "accelerators",
     "capital": "accelerators",
-    "owned_pools": "owned pools",
-    "rented_pools": "rented pools",
-    "reserved_pools": "reserved pools",
+    "owned_pools": "owned pools at work",
+    "rented_pools": "rented pools at work",
+    "reserved_pools": "reserved pools at work",
     "idle": "idle accelerators",
-    "idle_pools": "idle pools",
+    "idle_pools": "pools while idle",
     "power": "power",
     "staff": "staff",
     "space": "space",
@@ -171,18 +171,18 @@ OWNED = (
 
 def fleet_text(s: Schedule, p: Prices) -> str:
     """Accelerator-hours of the runs, those that are idle, the energy of the runs and the most power of the fleet."""
-    idle, whole = idle_of(s).mid, s.held_hours.mid
+    idle, whole, costs = idle_of(s).mid, s.held_hours.mid, ""
     if s.fleet.pools:
-        # Nobody holds a rented pool while no run is on it, unless idle hours are paid for.
-        held = (cost for cost in pool_costs(s, p) if cost.pool.holding != "rented" or cost.idling.mid)
-        idle = sum(cost.hours.idle.mid for cost in held)
+        held = [cost for cost in pool_costs(s, p) if cost.held_idle]
+        idle, idling = sum(cost.hours.idle.mid for cost in held), sum(cost.idling.mid for cost in held)
         whole = s.used_hours.mid + idle
+        costs = f", **{rent(idling)}**" if idling > 0 else ""
     energy = energy_of(s)
     used_energy, peak = format_quantity(energy.mid, "watt_hours", 3), format_quantity(peak_of(s), "watts", 3)
     power = f" · **{used_energy}** of energy, **{peak}** at most at once" if energy.known else ""
     return (
         f"**{amount(s.used_hours.mid, 3)}** accelerator-hours in runs · **{amount(idle, 3)}** held outside them "
-        f"({percent(idle / whole)}){power}"
+        f"({percent(idle / whole)}{costs}){power}"
     )
 
 
@@ -194,7 +194,9 @@ def pool_rows(costs: Sequence[PoolCost]) -> list[tuple[tuple[str, str], ...]]:
             (_held_as(cost.pool), f"{cost.pool.spares:,} spare" if cost.pool.spares else ""),
             (format_count(cost.pool.accelerators, 15), cost.pool.accelerator),
             (f"{amount(cost.hours.used.mid, 3)} h", percent(cost.hours.used.mid / (cost.hours.held.mid or 1))),
-            (f"{amount(cost.hours.idle.mid, 3)} h", percent(cost.hours.idle.mid / (cost.hours.held.mid or 1))),
+            (f"{amount(cost.hours.idle.mid, 3)} h", percent(cost.hours.idle.mid / (cost.hours.held.mid or 1)))
+            if cost.held_idle
+            else ("–", "not held"),
             *(_amount(part) for part in (cost.work, cost.idling, cost.power)),
             _amount(cost.total, bold=True),
         )

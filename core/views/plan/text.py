@@ -33,9 +33,10 @@ OWNED = "owned, no rent counted"
 
 def dollars_over(a: Answer) -> str:
     """Of what the dollars are a range: of hours, of prices, or both; empty where they are one amount."""
-    if not a.dollars.low < a.dollars.high:
+    if not a.on_found.dollars.low < a.on_found.dollars.high:
         return ""
-    over = ["hours"] if a.range_of("hours").low < a.range_of("hours").high else []
+    hours = a.on_found.range_of("hours")
+    over = ["hours"] if hours.low < hours.high else []
     over += ["prices"] if a.plan.price_range[0] < a.plan.price_range[1] else []
     return f"over the range of {' and '.join(over)}"
 
@@ -106,7 +107,7 @@ def _range(a: Answer, name: str, write: Callable[[float], str]) -> str:
 
 def _cost(a: Answer) -> str:
     """Dollars in the middle with their range: ``about **$11.5 M** ($10.6–12.4 M)``; empty without a price or rent."""
-    usd = a.dollars
+    usd = a.on_found.dollars
     if math.isnan(usd.mid) or a.plan.owned:
         return ""
     low, middle, high = (rent(value) for value in (usd.low, usd.mid, usd.high))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from core.planning.evaluation import Answer
-from core.planning.plan_limits import Check, Limited, all_checks, all_met, nearest
+from core.planning.plan_limits import SURE, Check, Limited, all_checks, all_met, nearest, surer
 from core.units import format_count, format_duration, format_quantity
 from core.views.plan.text_memory import gib
 from core.wording import listed, percent, plural, rent
@@ -28,7 +28,7 @@ _UNKNOWN: dict[Limited, str] = {
     "memory": "its memory is unknown",
 }
 
-_AS_GOOD_AS_SURE = 0.9995
+_AS_GOOD_AS_SURE = 0.995
 
 
 def limit_checks(a: Answer) -> tuple[Check, ...]:
@@ -90,8 +90,8 @@ def free_memory(a: Answer, check: Check) -> str:
     return f"{gib(free)} free" + (f", {stays}" if kept else "")
 
 
-def _in_words(a: Answer, check: Check) -> str:
-    """A limit in a sentence: ``120 days: ✗ 21 days over (P75: 141 days, 38 % likely)``."""
+def _in_words(a: Answer, check: Check, told: bool = False) -> str:
+    """A limit in a sentence: ``120 days: ✗ 21 days over (P75: 141 days, 38 % likely)``. told: without its chance."""
     if check.met is None or math.isinf(check.value):
         return f"{named(a, check)}: {outcome(check)}"
     if check.id == "memory":
@@ -102,7 +102,7 @@ def _in_words(a: Answer, check: Check) -> str:
         details = (
             [] if a.plan.keeps.certainty == "P50" else [f"{a.plan.keeps.certainty}: {amount_of(check, check.value)}"]
         )
-        details.append(likely(check.probability))
+        details += [] if told else [likely(check.probability)]
     how = f"✓ {by} to spare" if check.met else f"✗ {by} over"
     return f"{named(a, check)}: {how}" + (f" ({', '.join(details)})" if details else "")
 
@@ -142,10 +142,14 @@ def sentence(a: Answer) -> str:
 
 def counted(a: Answer, every: Sequence[Check]) -> str:
     """Limits of ``a``, or of a calendar of which it is a run, those that are missed first, and how likely all hold."""
-    parts = "; ".join(_in_words(a, check) for check in sorted(every, key=lambda check: check.met is not False))
     ranged = [check for check in every if not math.isnan(check.probability)]
-    at_once = f"; **{together(every)}** all at once" if len(ranged) > 1 else ""
-    return f"**{verdict(every)}**: {parts}{at_once}."
+    met = bool(all_met(every) and ranged)
+    chance, at_once = "", f"; **{together(every)}** all at once" if len(ranged) > 1 else ""
+    if met:
+        chance, at_once = f", {together(every)}", ""
+    ordered = sorted(every, key=lambda check: check.met is not False)
+    parts = "; ".join(_in_words(a, check, met and len(ranged) == 1) for check in ordered)
+    return f"**{verdict(every)}{chance}**: {parts}{at_once}."
 
 
 def line(a: Answer) -> str:
@@ -167,10 +171,12 @@ def together(every: Sequence[Check]) -> str:
 
 
 def what_it_takes(a: Answer, every: Sequence[Check]) -> str:
-    """For each limit that is missed the plan nearest to this one that keeps it, and what else that one misses."""
+    """For each limit that is missed the plan nearest to this one that keeps it, and what else that one misses; for a
+    deadline that can well be missed, the plan that is sure of it."""
     sentences: list[str] = []
     for check in every:
-        result = nearest(a, check)
+        sure = surer(a, check)
+        result = sure or nearest(a, check)
         if result is None:
             if check.met is False and check.id == "deadline" and a.find == "time":
                 sentences.append(f"No number of {a.device.name} keeps {named(a, check)}.")
@@ -190,6 +196,9 @@ def what_it_takes(a: Answer, every: Sequence[Check]) -> str:
             case "power":
                 days = format_duration(86400 * result.middle.days, 3)
                 sentences.append(f"{named(a, check)} is enough for {count}, in {days}{still}.")
+            case _ if sure:
+                still = f", but miss {listed(others)} at {SURE}" if others else ""
+                sentences.append(f"{count} would make {named(a, check)} 90 % likely{still}.")
             case _:
                 sentences.append(f"{named(a, check)} would take {count}{still}.")
     return " ".join(sentences)

@@ -35,7 +35,7 @@ def beside_headings(c: Comparison, mfu: float, dtype: str) -> tuple[str, str, st
     text = f"{percent(c.mfu)} MFU"
     if percent(mfu) != percent(c.mfu):
         text = f"{percent(c.mfu)} MFU of {'fp16' if c.run.precision == 'fp16' else 'bf16'} ({percent(mfu)} of {dtype})"
-    return "quantity", f"this run by 6ND at {text}", "as published", "difference"
+    return "quantity", f"{c.run.model} by 6ND at {text}", "as published", "difference"
 
 
 def beside(c: Comparison, accelerators: float, steps: float) -> list[tuple[str, str, str, str]]:

@@ -109,7 +109,8 @@ def failure_rows(records: Sequence[FailureRecord]) -> list[tuple[str, ...]]:
 
 
 def used(a: Answer) -> str:
-    """Energy, carbon and the most power at once in sentences, with their ranges."""
+    """Energy, carbon and the most power at once in sentences, with their ranges on what was found."""
+    a = a.on_found
     if not a.energy.known:
         given = f": {power(a.device)}" if a.device.tdp_note else ""
         return f"**Energy: unknown**, because no single power is published for this accelerator{given}."
