@@ -27,7 +27,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         Experiment("disk", "Tokens on disk: memmap, its dtype, and memory", "lecture", tokens_on_disk.work),
         Experiment("seeds", "Seeds: what they repeat, and what they do not", "lecture", seeds.work),
         Experiment("deep", "The lecture’s deep linear model, byte by byte", "memory", linear_bytes.work),
-        Experiment("send", "Made on the device, or sent to it", "device", transfer.work),
+        Experiment("send", "Made on the device, or sent to it", "measure", transfer.work),
     )
 }
 """In the order in which they stand."""

@@ -27,7 +27,7 @@ with eight, each of the 126 layers and both ends has one (arXiv:2407.21783, sect
 
 
 def _preset(model: str, tokens: str, gpu: str, count: str, mfu: str, seq: str, **more: str) -> Mapping[str, str]:
-    """Every field shown, so that the chip is lit only when all of them match, and the layout that must hold it."""
+    """Every field shown, so that the preset is lit only when all of them match, and the layout that must hold it."""
     usual = {**_WHOLE, "find": "time", "dtype": "bf16", "attn": "causal", "price": "", "pace": "all hours"}
     usual["gb"] = "16M tokens"
     return {**usual, "model": model, "tokens": tokens, "gpu": gpu, "count": count, "mfu": mfu, "seq": seq, **more}
@@ -55,7 +55,7 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
         OWN, "15T", "H100 SXM", "512", "published", "8,192", find="tokens", within="60 days", shape=_NEXT
     ),
 }
-"""The chips of Compute budget."""
+"""The presets of Compute budget."""
 
 REMARKS: Mapping[str, str] = {
     LECTURE: "**50 % is the lecture’s assumption**, taken for every hour: 143.9 days. Type “published” for what runs "
@@ -99,7 +99,7 @@ MEMORY_PRESETS: Mapping[str, Mapping[str, str]] = {
         "4,096", model="DeepSeek-V3", gpu="H800 SXM", count="2,048", **_DEEPSEEK
     ),
 }
-"""The chips of Training memory."""
+"""The presets of Training memory."""
 
 
 _WAY = {
@@ -143,4 +143,4 @@ SEARCH_PRESETS: Mapping[str, Mapping[str, str]] = {
     "8B on 64 H100": _search_preset("Llama 3.1 8B", "1T", _H100, "64", "8,192", "4M tokens"),
     "13B on one node": _search_preset("Llama 2 13B", "100B", "A100 SXM 80 GB", "8", "4,096", "256"),
 }
-"""The chips of Parallel plan."""
+"""The presets of Parallel plan."""

@@ -9,7 +9,7 @@ from core.planning.cost.form import MONEY_FIELDS
 from core.planning.form.plan_form import complete_presets, plan_form
 from pages.common.plan_sidebar import WHICH_POOL
 
-CHIPS = complete_presets(PRESETS)
+PAGE_PRESETS = complete_presets(PRESETS)
 
 WHICH = switch(
     WHICH_POOL,

@@ -62,7 +62,7 @@ def page(inputs: Inputs) -> None:
     a = read_inputs(inputs)
     draw_question(inputs)
     show.input_errors(inputs)
-    story = plan_sidebar.bar(named_texts(inputs.reading.texts), "calendar")
+    preset = plan_sidebar.bar(named_texts(inputs.reading.texts), "calendar")
     s, rented = a.schedule, a.ways[0]
 
     with show.guarded("The answer"):
@@ -76,7 +76,7 @@ def page(inputs: Inputs) -> None:
         typed = typed_elsewhere(named_plan(inputs.reading), (run.run.plan.accelerator for run in s.runs))
         for line in filter(None, (typed, *text.unfitting(s)[1], *text.beyond(s)[1], *text.queued(s))):
             show.note(line)
-        for source in SOURCES.get(story or "", ()):
+        for source in SOURCES.get(preset or "", ()):
             show.source(source)
     with show.guarded("The runs"):
         draw_runs(inputs)

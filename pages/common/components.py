@@ -39,7 +39,7 @@ def copy_link(
     """A button that copies this page's address with ``query`` (every field spelled out).
 
     at: the key of the part of the page that the browser brings into sight, once after loading; may be empty.
-    projector: whether arrow keys step through stories; ``take`` is called with the index of the one stepped to.
+    projector: whether arrow keys step through presets; ``take`` is called with the index of the one stepped to.
 
     It also asks for a rerun when the theme is no longer the one that the logo and the charts were drawn for, and has
     the browser say from then on that it has seen the page up to here.

@@ -44,7 +44,7 @@ _FOUND = "plan:found"
 
 
 @dataclass(frozen=True, slots=True)
-class Chip:
+class PresetButton:
     """A preset of the page in this run: its name, what makes it the page's, whether it is, and the part it is about.
 
     at: the name of that part, without prefix; empty for the page as it is. late: whether its slide follows the tour.
@@ -73,7 +73,7 @@ class Inputs:
         """Whether the page has just been opened by an address that names the plan."""
         self.arrived = False
         """Whether the run before was one of another page, or there was none."""
-        self.chips: list[Chip] = []
+        self.preset_buttons: list[PresetButton] = []
         self._alone: dict[str, Field] = {}
         """The fields outside the form that were drawn."""
         self._said: set[str] = set()
@@ -150,7 +150,7 @@ class Inputs:
             st.session_state[PLAN_TEXTS] = {name: text for name, text in texts.items() if name in shared}
 
     def put(self, name: str, text: str) -> None:
-        """Give the form's field ``name`` a text, as a click on a chip does. Before its widget is drawn."""
+        """Give the form's field ``name`` a text, as a click on a preset does. Before its widget is drawn."""
         if not self._drawn_all and name not in self._alone:  # a callback's text is read by the next run
             self._left[name] = text
             st.session_state[PLAN_TEXTS if name in self.form.shared else self._texts_key][name] = text
@@ -267,15 +267,15 @@ class Inputs:
         texts_by_preset: Mapping[str, Mapping[str, str]],
         *,
         into: DeltaGenerator,
-        key: str = "story",
+        key: str = "presets",
         at: str = "",
         replaces: Callable[[Mapping[str, str]], None] | None = None,
     ) -> str | None:
-        """One-click chips; each sets fields of the form. The chip whose fields mean what the present ones do is lit.
+        """Presets to click, which set fields of the form. One whose fields mean what the present ones do is lit.
 
-        key: of a row of its own; rows of panels, which do not begin with “story” and are about no part, are no slides.
-        at: the part of the page that they are about. replaces: called before a chip's texts are put, with those of
-        all fields that any chip sets. Fields in no form are drawn before this is called.
+        key: of a row of its own; rows of panels, which do not begin with “presets” and are of no part, are no slides.
+        at: the part of the page that they are about. replaces: called before a preset's texts are put, with those of
+        all fields that any preset sets. Fields in no form are drawn before this is called.
         """
         if not texts_by_preset:
             return None
@@ -296,9 +296,9 @@ class Inputs:
             return all(st.session_state.get(key, _MISSING) == content for key, content in contents.items())
 
         lit = next(filter(same, texts_by_preset), None)
-        if at or key.startswith("story"):
-            self.chips.extend(
-                Chip(preset, partial(put, preset), partial(same, preset), at) for preset in texts_by_preset
+        if at or key.startswith("presets"):
+            self.preset_buttons.extend(
+                PresetButton(preset, partial(put, preset), partial(same, preset), at) for preset in texts_by_preset
             )
         st.session_state[widget] = lit
         into.pills(

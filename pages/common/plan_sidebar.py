@@ -197,7 +197,7 @@ class Here:
     inputs: Inputs
     head: show.Head
     bar: Any
-    chips: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    presets: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     wrong: list[str] = field(default_factory=list[str])
     changed: list[str] = field(default_factory=list[str])
 
@@ -241,7 +241,7 @@ def draw(page: PageSpec, head: show.Head) -> None:
         bar = st.container(key="np-plan", gap=None)
         adopt_built()
         inputs = Inputs(page, form.FORM)
-        _HERE.set(Here(inputs, head, bar, getattr(form, "CHIPS", {})))
+        _HERE.set(Here(inputs, head, bar, getattr(form, "PAGE_PRESETS", {})))
         if projecting():
             return
         _remember(inputs)
@@ -458,7 +458,7 @@ def _examples(now: Here) -> str | None:
     """The presets, beside the page's title; the one that is lit."""
     with now.head.examples or st.container():
         into, at = st.container(), "long" if now.inputs.page == HOME else ""
-        return now.inputs.presets("Presets", now.chips, into=into, at=at, replaces=lambda _: take(now.inputs, {}))
+        return now.inputs.presets("Presets", now.presets, into=into, at=at, replaces=lambda _: take(now.inputs, {}))
 
 
 def body(draw: Callable[[Inputs], None]) -> None:

@@ -42,12 +42,12 @@ PICTURES: Mapping[str, str] = {
     GLOSSARY.id: ":has(.np-glossary)",
     COMPUTE.id: ".st-key-compute-answer",
     MEMORY.id: ".st-key-memory-bars",
-    PARALLEL.id: ".st-key-plan_search-picture",
-    WHAT_IF.id: ".st-key-board-grid",
+    PARALLEL.id: ".st-key-parallel-picture",
+    WHAT_IF.id: ".st-key-what_if-grid",
     COMPARE.id: ".st-key-compare-bars, .st-key-k_examples",
     CALENDAR.id: ".st-key-calendar-bars",
     SAVED.id: ":has(.np-tabled), :has(.np-onwards)",
-    MEASURE.id: ":has(.np-tabled), .st-key-device-rates, .st-key-device-live",
+    MEASURE.id: ":has(.np-tabled), .st-key-measure-rates, .st-key-measure-live",
 }
 """Page → its picture, as a CSS selector among the page's elements that stand in no panel."""
 
@@ -65,8 +65,8 @@ _OPENING: Mapping[str, str] = {HOME.id: "long"}
 
 _CHARTS = frozenset(
     (
-        *("home:answer", "home:memory", "compute:answer", "memory:bars", "plan_search:picture"),
-        *("compare:bars", "calendar:bars", "device:rates", "device:live"),
+        *("home:answer", "home:memory", "compute:answer", "memory:bars", "parallel:picture"),
+        *("compare:bars", "calendar:bars", "measure:rates", "measure:live"),
     )
 )
 """Keys of the charts that are a page's picture."""
@@ -87,7 +87,7 @@ def switch() -> None:
         bind="query-params",
         on_change=leave,
         help="The answer and its picture alone, in large type; the key **P** does the same. Then **←** and **→**, or "
-        "**Page Up** and **Page Down**, step through what you typed, the page’s stories and its tour; with a plan of "
+        "**Page Up** and **Page Down**, step through what you typed, the page’s presets and its tour; with a plan of "
         "your own, through what each page says of it. **Shift** with an arrow goes to the next page. **Esc** leaves, "
         "and what you typed is back. The address carries it. The browser’s Back leaves a page at once, whatever was "
         "changed on it.",

@@ -12,13 +12,13 @@ import streamlit as st
 
 @dataclass(frozen=True, slots=True)
 class PageSpec:
-    """One page: its file, names, and the prefix of its query parameters (short and never reused).
+    """One page: its names, and the prefix of its query parameters (short and never reused).
 
-    plans: whether it answers for the current plan, whose fields stand in the sidebar and have a prefix of their own.
+    id: also its folder's name, and that of its tests. plans: whether it answers for the current plan, whose fields
+    stand in the sidebar and have a prefix of their own.
     """
 
     id: str
-    path: str
     title: str
     url_path: str
     prefix: str
@@ -27,6 +27,11 @@ class PageSpec:
     heading: str = ""
     short: str = ""
     plans: bool = False
+
+    @property
+    def path(self) -> str:
+        """Its file."""
+        return f"pages/{self.id}/page.py"
 
     @property
     def name(self) -> str:
@@ -41,7 +46,6 @@ class PageSpec:
 
 HOME = PageSpec(
     id="home",
-    path="pages/home/page.py",
     title="Home",
     url_path="",
     prefix="h",
@@ -53,7 +57,6 @@ HOME = PageSpec(
 )
 FLOATS = PageSpec(
     id="floats",
-    path="pages/floats/page.py",
     title="Float formats",
     url_path="float-formats",
     prefix="f",
@@ -63,7 +66,6 @@ FLOATS = PageSpec(
 )
 TENSORS = PageSpec(
     id="tensors",
-    path="pages/tensors/page.py",
     title="Tensor views",
     url_path="tensor-views",
     prefix="t",
@@ -72,7 +74,6 @@ TENSORS = PageSpec(
 )
 LECTURE = PageSpec(
     id="lecture",
-    path="pages/lecture/page.py",
     title="The lecture, checked",
     url_path="lecture",
     prefix="l",
@@ -82,7 +83,6 @@ LECTURE = PageSpec(
 )
 EXERCISES = PageSpec(
     id="exercises",
-    path="pages/exercises/page.py",
     title="Exercises",
     url_path="exercises",
     prefix="e",
@@ -90,7 +90,6 @@ EXERCISES = PageSpec(
 )
 GLOSSARY = PageSpec(
     id="glossary",
-    path="pages/glossary/page.py",
     title="Glossary",
     url_path="glossary",
     prefix="g",
@@ -98,7 +97,6 @@ GLOSSARY = PageSpec(
 )
 COMPUTE = PageSpec(
     id="compute",
-    path="pages/compute/page.py",
     title="Compute budget",
     url_path="compute-budget",
     prefix="c",
@@ -108,7 +106,6 @@ COMPUTE = PageSpec(
 )
 MEMORY = PageSpec(
     id="memory",
-    path="pages/memory/page.py",
     title="Training memory",
     url_path="training-memory",
     prefix="m",
@@ -117,8 +114,7 @@ MEMORY = PageSpec(
     plans=True,
 )
 PARALLEL = PageSpec(
-    id="plan_search",
-    path="pages/parallel/page.py",
+    id="parallel",
     title="Parallel plan",
     url_path="parallel-plan",
     prefix="s",
@@ -127,8 +123,7 @@ PARALLEL = PageSpec(
     plans=True,
 )
 WHAT_IF = PageSpec(
-    id="board",
-    path="pages/sweep/page.py",
+    id="what_if",
     title="What if",
     url_path="what-if",
     prefix="w",
@@ -138,7 +133,6 @@ WHAT_IF = PageSpec(
 )
 CALENDAR = PageSpec(
     id="calendar",
-    path="pages/calendar/page.py",
     title="Calendar and cost",
     url_path="calendar",
     prefix="y",
@@ -149,7 +143,6 @@ CALENDAR = PageSpec(
 )
 COMPARE = PageSpec(
     id="compare",
-    path="pages/compare/page.py",
     title="Compare",
     url_path="compare",
     prefix="k",
@@ -159,7 +152,6 @@ COMPARE = PageSpec(
 )
 SAVED = PageSpec(
     id="saved",
-    path="pages/saved/page.py",
     title="Saved plans",
     url_path="saved-plans",
     prefix="r",
@@ -168,8 +160,7 @@ SAVED = PageSpec(
     short="Saved",
 )
 MEASURE = PageSpec(
-    id="device",
-    path="pages/measure/page.py",
+    id="measure",
     title="Measure",
     url_path="measure",
     prefix="d",

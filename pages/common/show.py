@@ -53,7 +53,7 @@ _CHART_CONFIG: dict[str, Any] = {
 
 
 def slot() -> Any:
-    """A place on the page to be filled later in the run, such as the chips above the inputs they set."""
+    """A place on the page to be filled later in the run, such as the presets above the inputs they set."""
     return st.container()
 
 

@@ -1,4 +1,4 @@
-"""The slides of a page on a projector, the page as it was typed, its chips and the stops of its tour; and of a deck.
+"""The slides of a page on a projector, the page as it was typed, its presets and the stops of its tour; and of a deck.
 
 Whatever slide is shown, what was typed is kept: it comes back with its slide, and when the projector is left.
 """
@@ -17,7 +17,7 @@ from core.lecture.deck import DeckError, Pages, Slide, lecture_slides, read_deck
 from core.planning.comparison.entry import Entry
 from core.planning.comparison.examples import examples
 from pages.common import comparison_list
-from pages.common.inputs import HELD, Chip, Inputs
+from pages.common.inputs import HELD, Inputs, PresetButton
 from pages.common.links import LANDS_AT, address
 from pages.common.registry import COMPARE, HOME, PAGE, PAGES, PageSpec
 from pages.common.theme import PROJECTOR
@@ -74,8 +74,8 @@ class Slides:
     typed: Typed
 
     @property
-    def _steps(self) -> tuple[Chip | Stop, ...]:
-        early, late = _chips(self.inputs)
+    def _steps(self) -> tuple[PresetButton | Stop, ...]:
+        early, late = _preset_buttons(self.inputs)
         return (*early, *TOURS[self.inputs.page.id], *late)
 
     @property
@@ -90,7 +90,7 @@ class Slides:
             return False
         texts, form = self.inputs.reading.texts, self.inputs.form
         changed = any(texts[name] != form[name].default for name in form.shared)
-        return changed and not any(chip.lit() for chip in self.inputs.chips if not chip.at)
+        return changed and not any(preset.lit() for preset in self.inputs.preset_buttons if not preset.at)
 
     @property
     def name(self) -> str:
@@ -98,11 +98,13 @@ class Slides:
         if not self.here:
             return AS_TYPED
         step = self._steps[self.here - 1]
-        name, still = (step.name, step.lit()) if isinstance(step, Chip) else (step.says, _shown(self.inputs, step))
+        name, still = (
+            (step.name, step.lit()) if isinstance(step, PresetButton) else (step.says, _shown(self.inputs, step))
+        )
         return name if still else f"{name}, changed"
 
     def take(self, index: object) -> None:
-        """In a callback: show the slide ``index``. A chip changes what was typed; a stop is what its link opens."""
+        """In a callback: show the slide ``index``. A preset changes what was typed; a stop is what its link opens."""
         if not isinstance(index, int | float) or not 0 <= index < self.count:
             return
         page, here = self.inputs.page, int(index)
@@ -156,14 +158,14 @@ def leave() -> None:
 def _opened_at(inputs: Inputs) -> int:
     stops, text = TOURS[inputs.page.id], st.query_params.get(TOUR, "")
     number = int(text) if text in map(str, range(1, len(stops) + 1)) else 0
-    early, _ = _chips(inputs)
+    early, _ = _preset_buttons(inputs)
     return len(early) + number if number and _shown(inputs, stops[number - 1]) else 0
 
 
-def _chips(inputs: Inputs) -> tuple[list[Chip], list[Chip]]:
-    """Those whose slides come before the tour and after it. On Home none: its tour goes through what its chips set."""
-    chips = [] if inputs.page is HOME else inputs.chips
-    return [chip for chip in chips if not chip.late], [chip for chip in chips if chip.late]
+def _preset_buttons(inputs: Inputs) -> tuple[list[PresetButton], list[PresetButton]]:
+    """Those whose slides come before the tour and after it. Home has none: its tour goes through what they set."""
+    presets = [] if inputs.page is HOME else inputs.preset_buttons
+    return [preset for preset in presets if not preset.late], [preset for preset in presets if preset.late]
 
 
 def _shown(inputs: Inputs, stop: Stop) -> bool:
@@ -171,14 +173,14 @@ def _shown(inputs: Inputs, stop: Stop) -> bool:
 
 
 def steps(where: str, ways: Sequence[str], says: str) -> str:
-    """The rest of a bar as HTML: where it stands, the steps back and on by what their buttons carry, and the story."""
+    """The rest of a bar as HTML: where it stands, the steps back and on by what their buttons carry, and the preset."""
     buttons = "".join(
         f'<button type="button" class="{kind}" {way} aria-label="{words} slide">{sign}</button>'
         for kind, way, words, sign in zip(("prev", "next"), ways, ("Previous", "Next"), "←→", strict=True)
     )
     return (
         f'<span>{where}</span><nav>{buttons}<button type="button" class="leave">Leave</button></nav>'
-        f'<p class="np-story" aria-live="polite">{html.escape(says)}</p>'
+        f'<p class="np-slide" aria-live="polite">{html.escape(says)}</p>'
     )
 
 

@@ -14,7 +14,7 @@ from pages.common.takeaway import TAKE
 
 _SHOWN = "shown"
 
-CHIPS = complete_presets(PRESETS)
+PAGE_PRESETS = complete_presets(PRESETS)
 
 GROUPS: Groups = {
     "The run": {

@@ -32,7 +32,7 @@ _MODE = choice(
     few=True,
     help="The path: nine steps from a bit to 6ND, the same for everybody; the browser keeps how far one has come.",
 )
-_CHIPS = (
+_PRESETS = (
     {"Floats, FLOPs, memory": {"topics": _NUMBERS}, "And views": {"topics": _ALL}}
     | {name[0].upper() + name[1:]: {"topics": name} for name in TOPICS if name != "lecture"}
     | {"Does it stand?": {"topics": "lecture"}}
@@ -44,7 +44,7 @@ _KEPT = 20  # sheets whose answers a session keeps
 def page() -> None:
     """Which sheet, its exercises, and what was chosen."""
     inputs = Inputs(EXERCISES)
-    chips = show.slot()
+    presets = show.slot()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         topics: tuple[str, ...] = inputs.ask(_TOPICS)
         seed = int(inputs.ask(_SHEET))
@@ -54,7 +54,7 @@ def page() -> None:
     if mode == PATH:  # the same for everybody; what was typed is kept for the sheets
         st.html("<style>.st-key-e_topics, .st-key-e_sheet { display: none; }</style>")
     else:
-        inputs.presets("Topics", _CHIPS, into=chips)
+        inputs.presets("Topics", _PRESETS, into=presets)
     if "views" in topics or mode == PATH:
         torch_ready()
     of = path() if mode == PATH else sheet(seed, topics)

@@ -51,9 +51,9 @@ _PRESETS: dict[str, tuple[str, Operator, tuple[str, ...], str]] = {
     "An fp8 product": ("fp8_e4m3fn", "multiply", ("1.1", "-3"), "fp8_e5m2"),
 }
 PRESETS = {
-    chip: {"af": fmt, "aop": operator, "ar": "even", "av": other}
+    preset: {"af": fmt, "aop": operator, "ar": "even", "av": other}
     | {f"a{name}": number for name, number in zip(NAMES, numbers, strict=False)}
-    for chip, (fmt, operator, numbers, other) in _PRESETS.items()
+    for preset, (fmt, operator, numbers, other) in _PRESETS.items()
 }
 
 

@@ -18,7 +18,9 @@ from pages.floats.rounding import agree, everywhere, microscope
 from pages.floats.training import training
 
 PRESETS = {
-    group: {chip: {"x": number, "over": "format", **choice_of(format_name)} for chip, number, format_name in presets}
+    group: {
+        preset: {"x": number, "over": "format", **choice_of(format_name)} for preset, number, format_name in presets
+    }
     for group, presets in {
         "Precision": (
             ("0.1 is never exact", "0.1", "bf16"),
@@ -56,14 +58,14 @@ def page() -> None:
         if code is not None:
             inputs.type_in(code_text(code, fmt, st.session_state.get(inputs.key("over"), "format")))
 
-    chips = show.slot()
+    place = show.slot()
     number_inputs = read_inputs(inputs)
     errors = show.slot()
-    with chips, st.container(horizontal=True, key="f_chips"):
+    with place, st.container(horizontal=True, key="f_presets"):
         for number, (group, presets) in enumerate(PRESETS.items()):
             with st.container(width="content", gap=None):
                 st.html(f'<p class="np-note">{group}</p>')
-                inputs.presets(group, presets, into=show.slot(), key=f"story{number}")
+                inputs.presets(group, presets, into=show.slot(), key=f"presets{number}")
 
     typed, fmt, overflow = number_inputs.typed, number_inputs.fmt, number_inputs.overflow
     stored = store(typed, fmt, overflow)

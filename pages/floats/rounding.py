@@ -183,7 +183,7 @@ def _detour(scope: Microscope) -> str:
 def _everywhere(
     typed: Typed, formats: tuple[FloatFormat, ...], overflow: Overflow
 ) -> tuple[tuple[Stored, Mapping[str, object]], ...]:
-    """What ``typed`` becomes in each format, and its row of the table; a class that clicks the same chip shares it."""
+    """What ``typed`` becomes in each format, and its row of the table; a class that clicks one preset shares it."""
     return tuple((stored, _row(stored)) for stored in store_everywhere(typed, formats, overflow))
 
 

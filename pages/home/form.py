@@ -42,13 +42,13 @@ COUNTED = choice("of", "Counted", get_args(Counted), "everything", few=True)
 FORM = plan_form("h", HELD, HOLDER, COUNTED, NUMBER)
 _ASKED = (PARAMETERS, TRAINED, COUNT, ACCELERATOR, MFU)
 LECTURES = "The lecture’s"
-CHIPS = {
+PAGE_PRESETS = {
     "As published runs did": {field.id: field.default for field in (MODEL_NAME, *_ASKED)},
     LECTURES: {item.id: PRESETS[LECTURE][item.id] for item in (MODEL_NAME, *_ASKED)},
 }
 ASKED_OF_MEMORY = (HELD, HOLDER, COUNTED)
 _OF_MEMORY = (*ASKED_OF_MEMORY, LAYING, RECOMPUTE, OPTIMIZER, POLICY, ZERO)
-HELD_CHIPS = {
+COUNTED_PRESETS = {
     "Everything counted": {one.id: one.default for one in _OF_MEMORY},
     "Nothing computed again": {
         **{one.id: one.default for one in _OF_MEMORY},

@@ -30,7 +30,7 @@ from pages.common.bits import bit_rows
 from pages.common.inputs import Inputs
 from pages.common.registry import COMPUTE, FLOATS, HOME, MEMORY
 from pages.common.theme import TOKENS
-from pages.home.form import COUNTED, HELD, HELD_CHIPS, HOLDER, LECTURES, NUMBER
+from pages.home.form import COUNTED, COUNTED_PRESETS, HELD, HOLDER, LECTURES, NUMBER
 
 HOW_LONG, HOW_LARGE = "How long does it take?", "How large a model fits?"
 HOW_EXACT = "What does a small number become?"
@@ -96,11 +96,11 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
             plan_sidebar.ask(inputs, "On", HELD, width=70)
             plan_sidebar.ask(inputs, "×", HOLDER, width=170)
             plan_sidebar.ask(inputs, "counting", COUNTED)
-        chips, wrong, place, picture = show.slot(), show.slot(), show.slot(), show.slot()
+        presets, wrong, place, picture = show.slot(), show.slot(), show.slot(), show.slot()
         result, holder_plan, texts = _largest(inputs, holder_plan, texts)
         with wrong:
             show.input_errors(inputs)
-        inputs.presets("What is counted", HELD_CHIPS, into=chips, key="held", at="large")
+        inputs.presets("What is counted", COUNTED_PRESETS, into=presets, key="held", at="large")
         with place:
             show.answer(words.holding(result), words.what_is_counted(result, largest(holder_plan)))
         with picture:

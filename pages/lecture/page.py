@@ -11,7 +11,7 @@ from core.lecture.claims import DOCUMENTS, Example
 from core.sources import CS336
 from pages.common import show
 from pages.common.experiments.panel import draw_experiments, switches
-from pages.common.inputs import Chip, Inputs
+from pages.common.inputs import Inputs, PresetButton
 from pages.common.registry import LECTURE, PAGE, TENSORS
 from pages.common.theme import projecting
 from pages.lecture.deck import deck
@@ -71,8 +71,8 @@ def page() -> None:
         and (wanted != ALL or verdict in (ALL, claim.verdict))
         and (not wrong or claim.verdict == "needs care")
     ]
-    inputs.chips.extend(
-        Chip(f"{one.number}: {one.name}", partial(_put, inputs, one), partial(_only, inputs, one), late=True)
+    inputs.preset_buttons.extend(
+        PresetButton(f"{one.number}: {one.name}", partial(_put, inputs, one), partial(_only, inputs, one), late=True)
         for one in CLAIMS.values()
     )
     if claims and projecting():

@@ -20,7 +20,7 @@ from pages.common.theme import TOKENS
 from pages.common.widgets import bring_text
 from pages.measure.panels import offered
 
-_WRONG, _SHOWN, _READ = (f"device:links:{item}" for item in ("wrong", "shown", "read"))
+_WRONG, _SHOWN, _READ = (f"measure:links:{item}" for item in ("wrong", "shown", "read"))
 
 
 def several(inputs: Inputs, record: Record | None) -> None:
@@ -42,7 +42,7 @@ def several(inputs: Inputs, record: Record | None) -> None:
         "In the folder of nccl-tests (github.com/NVIDIA/nccl-tests), built with “make”"
         + (", and for several nodes with “make MPI=1”." if nodes > 1 else ".")
     )
-    bring_text("Paste its output", "Or bring in its nccl-tests.txt", ("txt", "log"), _bring, key="device:links")
+    bring_text("Paste its output", "Or bring in its nccl-tests.txt", ("txt", "log"), _bring, key="measure:links")
     listing = _chosen()
     if wrong := st.session_state.get(_WRONG):
         show.error(wrong)
@@ -56,14 +56,14 @@ def _describe(result: Collectives, record: Record | None) -> None:
     sentence, detail = text.answer(result, link)
     show.takeaway(sentence)
     show.note(detail)
-    show.chart(charts.bandwidths(result, TOKENS, link), alt=text.chart_alt(result, link), key="device:links:chart")
+    show.chart(charts.bandwidths(result, TOKENS, link), alt=text.chart_alt(result, link), key="measure:links:chart")
     columns = [show.Column(text.HEADINGS[0], whole=True), *text.HEADINGS[1:]]
     show.small_table(columns, text.rows(result, result.largest.values()), caption=text.CAPTION)
     for remark in text.remarks(result):
         show.note(remark)
     if texts := with_measured_links(result, record):
         offered(texts, (text.link_line(result),))
-    show.how(text.explanations(result), key="device:links:how", label="How bus bandwidth is computed")
+    show.how(text.explanations(result), key="measure:links:how", label="How bus bandwidth is computed")
 
 
 def _chosen() -> str:
@@ -84,7 +84,7 @@ def _chosen() -> str:
     with choice:
         picked: str = st.selectbox("Shown", list(names), format_func=names.__getitem__, key=_SHOWN)
     with gone:
-        st.button("Remove it", key="device:links:remove", on_click=_remove, args=(picked,))
+        st.button("Remove it", key="measure:links:remove", on_click=_remove, args=(picked,))
     return picked
 
 

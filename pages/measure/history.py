@@ -21,9 +21,9 @@ from pages.common import show
 from pages.measure.running import measurement_writer
 
 _FRESH_S = 15.0
-_CACHE, _WHY = "device:kept", "device:kept:why"
-_FILE, _WRONG = "device:file", "device:file:wrong"
-_PICKED, _CHOICE = "device:picked", "device:shown"
+_CACHE, _WHY = "measure:kept", "measure:kept:why"
+_FILE, _WRONG = "measure:file", "measure:file:wrong"
+_PICKED, _CHOICE = "measure:picked", "measure:shown"
 """What a visitor wants to see, which stays when the panel with the choice is folded, and the choice itself."""
 
 
@@ -85,12 +85,12 @@ def past(record: Record | None) -> None:
     second, _ = st.columns([5.2, 1])
     with second:
         against = st.selectbox(
-            "Compared with", others, format_func=names.__getitem__, key="device:against", index=None,
+            "Compared with", others, format_func=names.__getitem__, key="measure:against", index=None,
             placeholder="Choose another one",
         )  # fmt: skip
     with gone:
         if here is not None:
-            st.button("Remove it", key="device:remove", on_click=_remove, args=(ids[here],))
+            st.button("Remove it", key="measure:remove", on_click=_remove, args=(ids[here],))
     if record is None or against is None:
         return
     other = in_sentences(next(record for record in result if record.id == against))
@@ -131,7 +131,7 @@ def files(record: Record | None) -> None:
             f"napkin-measurement-{record.id}.json",
             "application/json",
             on_click="ignore",
-            key="device:download",
+            key="measure:download",
         )
     most = limit("upload_bytes") >> 20
     st.file_uploader(

@@ -73,7 +73,7 @@ def _results(record: Record, more: Record) -> None:
     led: Kind | None = None
     if "matmul" in record.programme.kinds:
         with show.guarded("The rates"):
-            panels.matmuls(more, key="device:rates")
+            panels.matmuls(more, key="measure:rates")
         own = ()
     elif timed:
         led = timed[0]
@@ -128,7 +128,7 @@ def page() -> None:
             if panel.open:
                 content[field.id]()
     draw_experiments(inputs)
-    show.how(lambda: panels.opened(record) if record else (), notes=state.method(here.kind), key="device:how")
+    show.how(lambda: panels.opened(record) if record else (), notes=state.method(here.kind), key="measure:how")
     show.footer(inputs)
 
 

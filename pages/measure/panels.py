@@ -54,10 +54,10 @@ def kind(record: Record, which: Kind, *, led: bool = False) -> None:
             if not led:
                 show.takeaway(others.says(record, which))
             if which == "memory":
-                show.chart(others.bandwidths(record, TOKENS), alt=others.bandwidths_alt(record), key="device:memory")
+                show.chart(others.bandwidths(record, TOKENS), alt=others.bandwidths_alt(record), key="measure:memory")
             if which == "layer":
                 _layer(record)
-            with show.fold("In numbers", key=f"device:{which}:numbers") as numbers:
+            with show.fold("In numbers", key=f"measure:{which}:numbers") as numbers:
                 if numbers.open:
                     show.small_table(others.headings(points), others.rows(points), words=2)
         for remark in others.refusals(record, which):
@@ -77,11 +77,11 @@ def roof(record: Record) -> None:
     )
     show.takeaway(roofline.takeaway(record, measured, sheet))
     drawn = roofline.picture(record, measured, sheet, TOKENS)
-    show.chart(drawn, alt=roofline.takeaway(record, measured, sheet).replace("**", ""), key="device:roof")
+    show.chart(drawn, alt=roofline.takeaway(record, measured, sheet).replace("**", ""), key="measure:roof")
     if rows := roofline.rows(record, measured):
         caption = "Each operand read once and each result written once; above 100 % a cache holds them."
         show.small_table(roofline.HEADINGS, rows, caption=caption)
-    show.how(roofline.explanations(record, measured), key="device:roof:how", label="How the roofline is computed")
+    show.how(roofline.explanations(record, measured), key="measure:roof:how", label="How the roofline is computed")
 
 
 def supplemented(record: Record, others: Sequence[Record]) -> Record:

@@ -16,7 +16,7 @@ from pages.common.server.sign_in import who
 from pages.common.server.visitor import visitor
 from pages.common.theme import TOKENS
 
-_REFUSAL = "device:refusal"
+_REFUSAL = "measure:refusal"
 
 
 @st.cache_resource
@@ -100,9 +100,9 @@ def _running(runner: Runner, now: Snapshot, *, own: bool) -> None:
         if matmul.bests(record):
             doing = at.item.name if at and at.item.kind == "matmul" else ""
             show.chart(
-                charts.rates(matmul.bars(record, doing=doing), TOKENS), alt=matmul.chart_alt(record), key="device:live"
+                charts.rates(matmul.bars(record, doing=doing), TOKENS), alt=matmul.chart_alt(record), key="measure:live"
             )
-            show.chart(charts.curves(record, TOKENS), alt=charts.curves_alt(record), key="device:live:curves")
+            show.chart(charts.curves(record, TOKENS), alt=charts.curves_alt(record), key="measure:live:curves")
 
 
 def _waiting(runner: Runner, own: Snapshot, now: Snapshot | None) -> None:

@@ -11,7 +11,7 @@ from pages.common.registry import MEMORY
 from pages.common.takeaway import TAKE
 from pages.memory import optimizer_paths, serving
 
-CHIPS = complete_presets(MEMORY_PRESETS)
+PAGE_PRESETS = complete_presets(MEMORY_PRESETS)
 
 GROUPS: Groups = {
     "Does it fit": {

@@ -25,7 +25,7 @@ def parts(here: LayoutResult) -> None:
     show.chart(
         waterfall(here.step, TOKENS, low=here.low, high=here.high),
         alt=f"One step, part after part. {plain(words.goes_to(here))}",
-        key="plan_search:waterfall",
+        key="parallel:waterfall",
     )
 
 
@@ -43,7 +43,7 @@ def why(_: Inputs, a: SearchInputs) -> None:
         show.chart(
             pipeline(line, TOKENS),
             alt=f"Each stage’s forward and backward passes over one step. {plain(text)}",
-            key="plan_search:pipeline",
+            key="parallel:pipeline",
         )
         show.note(words.DURATIONS)
     rows = stages(a.request, layout, _STAGES)
@@ -54,7 +54,7 @@ def why(_: Inputs, a: SearchInputs) -> None:
             [(words.stage_name(place, int(layout.pipeline)), memory) for place, memory in rows], here.usable, TOKENS
         ),
         alt=f"What one accelerator of each stage holds. {plain(text)}",
-        key="plan_search:stages",
+        key="parallel:stages",
     )
     node = a.request.cluster.per_node
     result = groups(layout, here.step, traffic(a.request, layout), node)
@@ -65,7 +65,7 @@ def why(_: Inputs, a: SearchInputs) -> None:
     show.chart(
         device_grid(layout, node, TOKENS),
         alt=f"Accelerators by pipeline stage with the shards that each holds, in nodes of {node}. {plain(text)}",
-        key="plan_search:grid",
+        key="parallel:grid",
     )
     if result:
         show.small_table(

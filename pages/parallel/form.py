@@ -53,6 +53,6 @@ ONLY = {
 
 SOURCE = choice("src", "Source", ("all", *dict.fromkeys(run.group for run in step_runs())), "all", part=_SHOWN)
 
-CHIPS = complete_presets(SEARCH_PRESETS)
+PAGE_PRESETS = complete_presets(SEARCH_PRESETS)
 
 FORM = plan_form("s", SLOWER, *ONLY.values(), SOURCE, *PANELS.values())

@@ -47,7 +47,7 @@ def how_many(_: Inputs, a: SearchInputs) -> None:
     show.chart(
         cluster_sizes(results, count, deadline, TOKENS),
         alt=f"Days for all tokens against accelerators, the plan at each. {plain(message)}",
-        key="plan_search:sizes",
+        key="parallel:sizes",
     )
     here = [result.accelerators for result in results]
     show.small_table(

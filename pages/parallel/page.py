@@ -89,7 +89,7 @@ def page(inputs: Inputs) -> None:
     if here is not None:
         show.how(
             lambda: explain(a.request, here, a.plan.tokens),
-            key="plan_search:how",
+            key="parallel:how",
             notes=[note for note in (search_text.STEP_SUMS, a.at and search_text.joined(a.at)) if note],
         )
     texts = link_texts(a.texts)

@@ -41,12 +41,12 @@ def proof(inputs: Inputs, _: SearchInputs) -> None:
     show.chart(
         predicted_against_measured(*words.points(calibration), TOKENS),
         alt=f"Predicted against measured seconds of a step. {plain(text)}",
-        key="plan_search:evidence",
+        key="parallel:evidence",
     )
     show.chart(
         errors_within(words.curves(calibration), TOKENS),
         alt=f"Share of published steps within each error. {plain(text)}",
-        key="plan_search:errors",
+        key="parallel:errors",
     )
     show.note(words.ordered(every))
     show.note(words.covered())

@@ -25,7 +25,7 @@ from pages.common import plan_sidebar
 from pages.common.inputs import Inputs
 from pages.parallel.form import FORM
 
-_GOOD = "plan_search:good"
+_GOOD = "parallel:good"
 
 Searched: TypeAlias = tuple[AppliedLayout | None, SearchRequest, SearchResult]
 

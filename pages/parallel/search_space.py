@@ -21,7 +21,7 @@ from pages.common.theme import TOKENS
 from pages.parallel.form import NARROW, ONLY, SLOWER
 from pages.parallel.request import SearchInputs
 
-_TABLE = "plan_search:plans"
+_TABLE = "parallel:plans"
 _TOP = 15
 
 
@@ -44,7 +44,7 @@ def picture(inputs: Inputs, a: SearchInputs) -> None:
             space(thinned(plans, limit("plans_drawn")), within(a.result.pareto, most), a.in_force, best.usable, TOKENS),
             alt=f"Plans by seconds of a step and memory of the fullest accelerator. "
             f"{plain(search_text.front(a.result))}",
-            key="plan_search:picture",
+            key="parallel:picture",
         )
 
 

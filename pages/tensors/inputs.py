@@ -69,21 +69,21 @@ _DTYPE = choice("dtype", "Element type", ELEMENT_DTYPES, DTYPE)
 
 
 def preset_texts(code: str, shape: str = SHAPE, dtype: str = DTYPE, stride: str = "") -> dict[str, str]:
-    """One chip: every field, so that the chip is lit only when all of them match."""
+    """One preset: every field, so that the preset is lit only when all of them match."""
     return {"x": code, "shape": shape, "stride": stride, "dtype": dtype}
 
 
-def _chips(*presets: Preset) -> dict[str, dict[str, str]]:
+def _preset_buttons(*presets: Preset) -> dict[str, dict[str, str]]:
     return {
         preset.label: preset_texts(preset.source, ", ".join(map(str, preset.shape)), preset.dtype) for preset in presets
     }
 
 
 def _claimed(claims: tuple[str, ...]) -> dict[str, dict[str, str]]:
-    return _chips(*(preset for preset in LECTURE if preset.claim in claims))
+    return _preset_buttons(*(preset for preset in LECTURE if preset.claim in claims))
 
 
-_CHIPS = {**{group: _claimed(claims) for group, claims in GROUPS.items()}, "Programs": _chips(ATTENTION)}
+_PRESETS = {**{group: _claimed(claims) for group, claims in GROUPS.items()}, "Programs": _preset_buttons(ATTENTION)}
 _MORE = _claimed(MORE)
 
 
@@ -157,17 +157,17 @@ def _given(inputs: TensorInputs, names: Sequence[Asked]) -> dict[str, str]:
     return found
 
 
-def lecture_chips(inputs: TensorInputs, into: DeltaGenerator) -> None:
-    """The lecture's claims as chips in their groups, the last ones behind “More”; call this after all widgets."""
-    with into, st.container(horizontal=True, key="t_chips"):
-        for number, (group, chips) in enumerate(_CHIPS.items()):
-            inputs.presets(group, chips, into=st.container(width="content"), key=f"story{number}")
+def lecture_presets(inputs: TensorInputs, into: DeltaGenerator) -> None:
+    """The lecture's claims as presets in their groups, the last ones behind “More”; call this after all widgets."""
+    with into, st.container(horizontal=True, key="t_presets"):
+        for number, (group, presets) in enumerate(_PRESETS.items()):
+            inputs.presets(group, presets, into=st.container(width="content"), key=f"presets{number}")
         now = {name: st.session_state.get(inputs.key(name)) for name in FIELDS}
         lit = next((label for label, fields in _MORE.items() if fields == now), "More")
-        # With another label it is another popover, so that a choice closes it and stays in sight; and other chips, as a
-        # closed popover does not hear that its choice was given up, and would choose it again with the next change.
+        # With another label it is another popover, so that a choice closes it and stays in sight; and other presets, as
+        # a closed popover does not hear that its choice was given up, and would choose it again with the next change.
         inputs.presets(
-            "More", _MORE, into=st.popover(lit, type="tertiary", key=f"t_more_{lit}"), key=f"story more {lit}"
+            "More", _MORE, into=st.popover(lit, type="tertiary", key=f"t_more_{lit}"), key=f"presets more {lit}"
         )
 
 

@@ -124,7 +124,7 @@ def _plain(text: str) -> str:
 _DRAWN = 96
 """Elements and cells of a replay that are drawn; more do not fit beside each other."""
 
-HAZARD_CHIPS = {
+HAZARD_PRESETS = {
     hazard.label: {
         "view": hazard.view,
         "vshape": ", ".join(map(str, hazard.shape)),
@@ -133,7 +133,7 @@ HAZARD_CHIPS = {
     }
     for hazard in HAZARDS
 }
-_FIRST = next(iter(HAZARD_CHIPS.values()))
+_FIRST = next(iter(HAZARD_PRESETS.values()))
 
 
 def overlap(inputs: Inputs, run: Trace) -> None:
@@ -144,7 +144,7 @@ def overlap(inputs: Inputs, run: Trace) -> None:
     except ValueError as problem:
         message = str(problem)
     show.takeaway(f"`{run.label(step)}` above: {message}")
-    chips = show.slot()
+    presets = show.slot()
     with show.errors_under(inputs):
         view, shape, verb, by = st.columns([2.6, 1, 1, 0.8])
         with view:
@@ -155,7 +155,7 @@ def overlap(inputs: Inputs, run: Trace) -> None:
             method = inputs.ask(choice("verb", "In place", METHODS, _FIRST["verb"]))
         with by:
             amount = int(inputs.ask(quantity("by", "By", _FIRST["by"], "count", low=0, high=1000, whole=True)))
-    inputs.presets("Hazards", HAZARD_CHIPS, into=chips, key="hazards")
+    inputs.presets("Hazards", HAZARD_PRESETS, into=presets, key="hazards")
     try:
         hazard = replay(text, read_shape(sizes), method, amount)
         inputs.keep("view", text)

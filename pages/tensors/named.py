@@ -24,12 +24,12 @@ from pages.common.show import rich
 _COLOURS = 6
 _BADGES = {"view": "optimizer", "copy": "activations", "new": "activations"}
 
-CHIPS = {
+PAGE_PRESETS = {
     preset.label: {"call": preset.call, "sizes": "; ".join(", ".join(map(str, shape)) for shape in preset.shapes)}
     for preset in PRESETS
 }
 _WHY = {preset.label: preset.why for preset in PRESETS}
-_FIRST = next(iter(CHIPS.values()))
+_FIRST = next(iter(PAGE_PRESETS.values()))
 
 
 def named_axes(inputs: Inputs, run: Trace) -> None:
@@ -37,7 +37,7 @@ def named_axes(inputs: Inputs, run: Trace) -> None:
     for title, plan in _in_the_code(run):
         show.note(f"In the code above: {title}")
         _draw(plan)
-    chips = show.slot()
+    presets = show.slot()
     call, sizes = st.columns([2.1, 1])
     with call:
         text = inputs.ask(
@@ -49,7 +49,7 @@ def named_axes(inputs: Inputs, run: Trace) -> None:
                 "sizes", "Shape of each tensor, with ; between", _FIRST["sizes"], max_chars=limit("float_chars")
             )
         )
-    lit = inputs.presets("Calls", CHIPS, into=chips, key="calls")
+    lit = inputs.presets("Calls", PAGE_PRESETS, into=presets, key="calls")
     try:
         plan = _plan(text, shapes)
         inputs.keep("call", text)

@@ -17,7 +17,7 @@ from pages.tensors.inputs import (
     TensorInputs,
     answers,
     as_script,
-    lecture_chips,
+    lecture_presets,
     operations,
     read_inputs,
     traced,
@@ -32,7 +32,7 @@ def page() -> None:
     """Inputs, what the code does to the storage, and the panels behind it."""
     inputs = TensorInputs(TENSORS)
 
-    chips = show.slot()
+    presets = show.slot()
     typed = read_inputs(inputs)
     errors = show.slot()
     torch_ready()
@@ -87,7 +87,7 @@ def page() -> None:
         with show.fold("What can be typed", key="t:operations", icon=":material/keyboard:") as panel:
             if panel.open:
                 operations()
-    lecture_chips(inputs, chips)
+    lecture_presets(inputs, presets)
     handout_button(inputs, lambda: tensors_handout(run))
     show.onwards("Exercises: predict shape, strides, view or copy, then see", EXERCISES, {"topics": "views"})
     show.footer(inputs)

@@ -1,4 +1,4 @@
-"""Calendar and cost as a visitor sees it: every chip and control, bad input, links both ways."""
+"""Calendar and cost as a visitor sees it: every preset and control, bad input, links both ways."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def expected(texts: Mapping[str, str]) -> str:
 
 @pytest.mark.parametrize("bill", [{}, BILL], ids=["rent alone", "every price"])
 @pytest.mark.parametrize("name", PRESETS)
-def test_every_chip_is_told_by_the_form_alone(name: str, bill: dict[str, str]) -> None:
+def test_every_preset_is_told_by_the_form_alone(name: str, bill: dict[str, str]) -> None:
     texts = {**PRESETS[name], **bill}
     app = opened(CALENDAR, texts)
     assert told(app) == expected(texts)
@@ -61,10 +61,10 @@ def test_every_chip_is_told_by_the_form_alone(name: str, bill: dict[str, str]) -
     assert ("unknown" in text) == (not bill)
 
 
-def test_a_chip_fills_in_the_fields() -> None:
+def test_a_preset_fills_in_the_fields() -> None:
     app = opened(CALENDAR, {})
     name = "DeepSeek-V3: 4k, 32k, 128k"
-    next(chip for chip in app.get("button_group") if chip.key == "y:story").set_value(name).run()
+    next(preset for preset in app.get("button_group") if preset.key == "y:presets").set_value(name).run()
     assert not app.exception
     assert told(app) == expected(PRESETS[name])
     assert "arXiv" in said_on(app) or "arxiv.org" in said_on(app)

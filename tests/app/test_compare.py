@@ -146,7 +146,7 @@ def test_the_same_plan_is_added_once() -> None:
 
 
 def test_a_seventh_plan_is_refused_and_nothing_is_lost() -> None:
-    six = tuple(entry_of(name, story) for name, story in list(PRESETS.items())[: limit("compared_plans")])
+    six = tuple(entry_of(name, preset) for name, preset in list(PRESETS.items())[: limit("compared_plans")])
     app = with_plans(six, COMPUTE, n="3B")
     assert not bodies(app, "np-error")
     app.button(key=ADD[COMPUTE]).click().run()
@@ -183,8 +183,8 @@ def test_a_file_that_was_taken_away_opens_as_the_same_comparison() -> None:
 
 
 def test_a_file_loses_no_plan_that_is_there() -> None:
-    stories = list({**PRESETS, **MEMORY_PRESETS}.items())
-    there = tuple(entry_of(name, story) for name, story in stories[: limit("compared_plans") - 2])
+    presets = list({**PRESETS, **MEMORY_PRESETS}.items())
+    there = tuple(entry_of(name, preset) for name, preset in presets[: limit("compared_plans") - 2])
     new = tuple(entry_of(f"new {count}", {"n": "3B", "count": str(count)}) for count in (1, 2, 3))
     app = with_plans(there)
     said = choose_file(app, written((there[1], *new)))
@@ -226,7 +226,7 @@ def test_an_empty_page_offers_examples_in_one_click() -> None:
     assert answer(app) == shown(comparison_text.sentence(compare_plans(examples()), 0))
 
 
-def test_a_story_is_added_by_name() -> None:
+def test_a_preset_is_added_by_name() -> None:
     app = opened(COMPARE, {})
     name = list(PRESETS)[2]
     app.selectbox(key="k_add").set_value(name).run()
@@ -237,11 +237,11 @@ def test_a_story_is_added_by_name() -> None:
 
 @pytest.mark.parametrize("count", range(2, limit("compared_plans") + 1))
 def test_a_link_alone_opens_the_comparison(count: int) -> None:
-    stories = list({**MEMORY_PRESETS, **PRESETS}.items())[-count:]
-    entries = tuple(entry_of(name, story) for name, story in stories)
+    presets = list({**MEMORY_PRESETS, **PRESETS}.items())[-count:]
+    entries = tuple(entry_of(name, preset) for name, preset in presets)
     app = with_plans(entries, base=str(count))
     assert (names(app), texts_of(plans(app))) == ([one.name for one in entries], texts_of(entries))
-    assert base(app) == stories[-1][0]
+    assert base(app) == presets[-1][0]
     assert answer(app) == shown(comparison_text.sentence(compare_plans(entries), count - 1))
     (table,) = [body for body in bodies(app, "np-tabled") if "Whole run" in body]
     assert all(comparison_text.plan_name(compare_plan(one)) in said_on(app) for one in entries)

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from core.planning.form.plan_form import FIND, PLAN_FIELDS, PLAN_FORM
 from core.store.store import Store
 from pages.common.registry import CALENDAR, COMPUTE, HOME, MEMORY, PAGES, PARALLEL, WHAT_IF, PageSpec
-from pages.compute.form import CHIPS
+from pages.compute.form import PAGE_PRESETS
 from tests.app.plan_pages import bodies, fold, linked, opened, stripped
 from tests.app.test_saved import only, save
 
@@ -140,7 +140,7 @@ def test_new_leaves_no_deadline_of_a_page_behind_and_undo_brings_them_back(press
 
 
 def test_a_model_of_the_catalogue_keeps_its_parameters_on_every_page() -> None:
-    name, texts = "Llama 3.1 405B as trained", CHIPS["Llama 3.1 405B as trained"]
+    name, texts = "Llama 3.1 405B as trained", PAGE_PRESETS["Llama 3.1 405B as trained"]
     app = opened(COMPUTE, texts)
     for page in (HOME, MEMORY, CALENDAR):
         assert plan_on(go(app, page), page)["n"] == plan_on(opened(COMPUTE, texts), COMPUTE)["n"], name

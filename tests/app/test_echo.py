@@ -187,7 +187,7 @@ def test_nothing_is_lost_however_late_a_browser_sees_what_it_is_told(tmp_path: P
 
 
 @pytest.mark.usefixtures("echoes_told")
-def test_a_chip_that_waits_for_a_slow_run_outlives_the_news_of_that_run(tmp_path: Path) -> None:
+def test_a_preset_that_waits_for_a_slow_run_outlives_the_news_of_that_run(tmp_path: Path) -> None:
     """The news empties the chip's box, and the next change says so before the server has read the chip."""
     path, closed = tmp_path / "script.py", tmp_path / "closed"
     wait = f"    import os, time\n    while os.path.exists({str(closed)!r}): time.sleep(0.005)\n"

@@ -46,10 +46,10 @@ def test_a_code_is_said_to_be_one(typed: str, sentence: str, link: str) -> None:
     assert link in said
 
 
-def test_the_lectures_chip_says_whose_assumption_it_is() -> None:
+def test_the_lectures_preset_says_whose_assumption_it_is() -> None:
     app = home()
     assert "lecture’s assumption" not in words(app)
-    app.button_group(key="h:story").set_value("The lecture’s").run()
+    app.button_group(key="h:presets").set_value("The lecture’s").run()
     said = words(app)
     assert "50 % is the lecture’s assumption" in said.replace("<b>", "").replace("</b>", "")
     assert "144 days" in said.replace("<b>", "").replace("</b>", "")
@@ -68,6 +68,6 @@ def test_the_lectures_model_counts_states_alone() -> None:
     assert "come on top" in plain
 
 
-def test_a_chip_is_lit_by_what_its_fields_mean() -> None:
+def test_a_preset_is_lit_by_what_its_fields_mean() -> None:
     app = home(h_k="08")
     assert app.button_group(key="h:held").value == "Everything counted"

@@ -12,13 +12,13 @@ from pages.common.registry import CALENDAR, COMPARE, COMPUTE, HOME, MEMORY, PARA
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.memory.form import FORM as MEMORY_FORM
 from pages.parallel.form import FORM as SEARCH_FORM
-from pages.sweep.form import FORM as BOARD_FORM
+from pages.what_if.form import FORM as WHAT_IF_FORM
 from tests.app.plan_pages import bodies, stripped
 from tests.app.test_compare import with_plans
 from tests.perf.walk import faults, observed
 
 FORMS = {
-    WHAT_IF: BOARD_FORM,
+    WHAT_IF: WHAT_IF_FORM,
     CALENDAR: CALENDAR_FORM,
     COMPUTE: COMPUTE_FORM,
     MEMORY: MEMORY_FORM,

@@ -28,7 +28,7 @@ from pages.compute.form import FORM as COMPUTE_FORM
 from pages.compute.form import PANELS
 from pages.home.form import FORM as HOME_FORM
 from pages.memory.form import FORM as MEMORY_FORM
-from pages.sweep.form import FORM as WHAT_IF_FORM
+from pages.what_if.form import FORM as WHAT_IF_FORM
 from tests.app.plan_pages import (
     CLOSED,
     OPEN,
@@ -88,15 +88,15 @@ def told_by_compute(texts: dict[str, str]) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_chip_of_compute_is_told_by_the_form_alone(name: str) -> None:
+def test_a_preset_of_compute_is_told_by_the_form_alone(name: str) -> None:
     sentence, table = told(plan_from(PRESETS[name]))
     assert told_by_compute(dict(PRESETS[name])) == (shown(sentence), table)
 
 
 @pytest.mark.parametrize("name", MEMORY_PRESETS)
-def test_a_chip_of_training_memory_is_told_by_the_form_alone(name: str) -> None:
-    story = MEMORY_PRESETS[name]
-    assert told_by_memory(dict(story)) == told_of_memory(plan_of(MEMORY_FORM.parse(story)))
+def test_a_preset_of_training_memory_is_told_by_the_form_alone(name: str) -> None:
+    preset = MEMORY_PRESETS[name]
+    assert told_by_memory(dict(preset)) == told_of_memory(plan_of(MEMORY_FORM.parse(preset)))
 
 
 def told_of_memory(plan: Plan) -> str:
@@ -311,8 +311,8 @@ NET: list[dict[str, str]] = [
     {**PRESETS["GPT-2 124M on one node"], "find": "accelerators"},
     # And a sample of all there is.
     *(
-        {**story, "find": FINDS[i % len(FINDS)], "gpu": accelerators()[(7 * i) % len(accelerators())].name}
-        for i, story in enumerate((*PRESETS.values(), *list(MEMORY_PRESETS.values())[::3]))
+        {**preset, "find": FINDS[i % len(FINDS)], "gpu": accelerators()[(7 * i) % len(accelerators())].name}
+        for i, preset in enumerate((*PRESETS.values(), *list(MEMORY_PRESETS.values())[::3]))
     ),
 ]
 
@@ -359,6 +359,6 @@ def test_what_would_make_it_fit_is_the_same_on_both_pages() -> None:
 
 
 def test_every_story_of_the_compute_budget_fits_as_it_is_laid_out() -> None:
-    for name, story in {"": {}, **PRESETS}.items():
-        a = answer(plan_from(story))
+    for name, preset in {"": {}, **PRESETS}.items():
+        a = answer(plan_from(preset))
         assert (plan_text.memory(a), plan_text.tight(a)) == ("", ""), name

@@ -1,4 +1,4 @@
-"""Chips of the pages of planning: each is a whole new plan, which takes nothing of the one before and loses none."""
+"""Presets of the pages of planning: each is a whole new plan, which takes nothing of the one before and loses none."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from core.store.store import Store
 from core.training.custom_policy import OwnPolicy
 from core.training.optimizers import USUAL_OPTIMIZER
 from core.training.precision import USUAL_POLICY
-from pages.calendar.form import CHIPS as CALENDAR_CHIPS
 from pages.calendar.form import FORM as CALENDAR_FORM
+from pages.calendar.form import PAGE_PRESETS as CALENDAR_PRESETS
 from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL, WHAT_IF, PageSpec
-from pages.compute.form import CHIPS as COMPUTE_CHIPS
 from pages.compute.form import FORM as COMPUTE_FORM
-from pages.memory.form import CHIPS as MEMORY_CHIPS
+from pages.compute.form import PAGE_PRESETS as COMPUTE_PRESETS
 from pages.memory.form import FORM as MEMORY_FORM
-from pages.parallel.form import CHIPS as SEARCH_CHIPS
+from pages.memory.form import PAGE_PRESETS as MEMORY_PRESETS
 from pages.parallel.form import FORM as SEARCH_FORM
-from pages.sweep.form import CHIPS as BOARD_CHIPS
-from pages.sweep.form import FORM as BOARD_FORM
+from pages.parallel.form import PAGE_PRESETS as SEARCH_PRESETS
+from pages.what_if.form import FORM as WHAT_IF_FORM
+from pages.what_if.form import PAGE_PRESETS as WHAT_IF_PRESETS
 from tests.app.plan_pages import bodies, fold, linked, opened
 from tests.app.test_saved import only, press, save
 
 PAGES: dict[PageSpec, tuple[Form, Mapping[str, Mapping[str, str]]]] = {
-    COMPUTE: (COMPUTE_FORM, COMPUTE_CHIPS),
-    MEMORY: (MEMORY_FORM, MEMORY_CHIPS),
-    PARALLEL: (SEARCH_FORM, SEARCH_CHIPS),
-    WHAT_IF: (BOARD_FORM, BOARD_CHIPS),
-    CALENDAR: (CALENDAR_FORM, CALENDAR_CHIPS),
+    COMPUTE: (COMPUTE_FORM, COMPUTE_PRESETS),
+    MEMORY: (MEMORY_FORM, MEMORY_PRESETS),
+    PARALLEL: (SEARCH_FORM, SEARCH_PRESETS),
+    WHAT_IF: (WHAT_IF_FORM, WHAT_IF_PRESETS),
+    CALENDAR: (CALENDAR_FORM, CALENDAR_PRESETS),
 }
 EACH = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.id)
 SAVING = pytest.mark.parametrize("page", [COMPUTE, MEMORY, PARALLEL], ids=lambda page: page.id)
@@ -43,7 +43,7 @@ MINE = {
     "tp": "2", "pp": "4", "vpp": "2", "mbs": "2", "acc": "12", "zero": "1", "rc": "selective", "rate1k": "0.9",
     "kpp": "4", "prec": "own", "pg": "fp32",
 }  # fmt: skip
-"""A plan of one's own: chips name few of these fields."""
+"""A plan of one's own: presets name few of these fields."""
 
 
 def plan_on(app: AppTest, page: PageSpec) -> dict[str, str]:
@@ -52,18 +52,18 @@ def plan_on(app: AppTest, page: PageSpec) -> dict[str, str]:
     return {one.id: link.get(one.id, "") for one in PLAN_FIELDS}
 
 
-def choose(app: AppTest, page: PageSpec, chip: str) -> None:
-    app.button_group(key=f"{page.prefix}:story").set_value(chip).run()
+def choose(app: AppTest, page: PageSpec, preset: str) -> None:
+    app.button_group(key=f"{page.prefix}:presets").set_value(preset).run()
     assert not app.exception
 
 
-def test_a_chip_names_every_field_of_a_plan() -> None:
-    for form, chips in PAGES.values():
-        for texts in chips.values():
+def test_a_preset_names_every_field_of_a_plan() -> None:
+    for form, presets in PAGES.values():
+        for texts in presets.values():
             assert texts.keys() >= {one.id for one in PLAN_FIELDS}
             reading = form.parse(texts)
             assert not reading.problems
-            assert not reading.derived, "a field that another one decides would never let the chip be lit"
+            assert not reading.derived, "a field that another one decides would never let the preset be lit"
 
 
 def test_every_page_begins_with_one_precision() -> None:
@@ -80,26 +80,26 @@ def test_every_page_begins_with_one_precision() -> None:
 
 @pytest.mark.sweep(3)
 @EACH
-def test_a_chip_takes_nothing_of_the_plan_before(page: PageSpec) -> None:
-    _, chips = PAGES[page]
-    for name in list(chips)[-2:]:
+def test_a_preset_takes_nothing_of_the_plan_before(page: PageSpec) -> None:
+    _, presets = PAGES[page]
+    for name in list(presets)[-2:]:
         fresh, used = opened(page, {}), opened(page, MINE)
         for app in (fresh, used):
             choose(app, page, name)
-        assert plan_on(used, page) == plan_on(fresh, page) == {one.id: chips[name][one.id] for one in PLAN_FIELDS}
+        assert plan_on(used, page) == plan_on(fresh, page) == {one.id: presets[name][one.id] for one in PLAN_FIELDS}
         assert bodies(used, "np-answer") == bodies(fresh, "np-answer")
         assert not any("cannot be laid out" in said for said in bodies(used, "np-error"))
-        assert used.button_group(key=f"{page.prefix}:story").value == name
+        assert used.button_group(key=f"{page.prefix}:presets").value == name
 
 
 @EACH
 def test_the_plan_before_comes_back(page: PageSpec) -> None:
-    _, chips = PAGES[page]
-    first, second = list(chips)[-2:]
+    _, presets = PAGES[page]
+    first, second = list(presets)[-2:]
     app = opened(page, MINE)
     before = plan_on(app, page)
     assert before["vpp"] == "2"
-    for name in (first, second):  # from chip to chip, what was typed stays to be had
+    for name in (first, second):  # from preset to preset, what was typed stays to be had
         choose(app, page, name)
     for _ in range(2):
         press(app, "plan:undo")
@@ -107,12 +107,12 @@ def test_the_plan_before_comes_back(page: PageSpec) -> None:
 
 
 @SAVING
-def test_a_chip_lets_go_of_the_saved_plan(store: Store, page: PageSpec) -> None:
-    _, chips = PAGES[page]
+def test_a_preset_lets_go_of_the_saved_plan(store: Store, page: PageSpec) -> None:
+    _, presets = PAGES[page]
     app = opened(page, MINE)
     save(app, page, "Ours")
     saved = only(store)
-    choose(app, page, next(iter(chips)))
+    choose(app, page, next(iter(presets)))
     assert not {"r_plan", "r_rev"} & set(app.query_params)
     fold(app, f"{page.id}:saving", open=True)
     assert f"{page.prefix}_save_changes" not in {one.key for one in app.button}
@@ -123,12 +123,12 @@ def test_a_chip_lets_go_of_the_saved_plan(store: Store, page: PageSpec) -> None:
 
 @SAVING
 def test_the_saved_plan_comes_back_with_the_plan(store: Store, page: PageSpec) -> None:
-    _, chips = PAGES[page]
+    _, presets = PAGES[page]
     app = opened(page, MINE)
     save(app, page, "Ours")
     saved = only(store)
     app.text_input(key="p_tokens").set_value("4T").run()
-    choose(app, page, next(iter(chips)))
+    choose(app, page, next(iter(presets)))
     press(app, "plan:undo")
     assert app.query_params["r_plan"] == saved.id
     fold(app, f"{page.id}:saving", open=True)

@@ -57,7 +57,7 @@ TYPED: Mapping[str, Mapping[str, str]] = {
     SAVED.id: {"q": "nothing of the kind"},
     MEASURE.id: {"n": "nonsense", "each": "2 s", "past": "true"},
 }
-"""What a visitor has typed on each page: far from every story, some of it unreadable, panels open."""
+"""What a visitor has typed on each page: far from every preset, some of it unreadable, panels open."""
 
 
 @pytest.fixture(autouse=True)
@@ -107,7 +107,7 @@ def go(app: AppTest, to: int) -> None:
 def slide(app: AppTest) -> str:
     """What the bar says is shown."""
     (bar,) = (block.proto.body for block in app.get("html") if 'class="np-bar"' in block.proto.body)
-    found = re.search(r'np-story"[^>]*>(.*?)</p>', bar)
+    found = re.search(r'np-slide"[^>]*>(.*?)</p>', bar)
     assert found
     return html.unescape(found[1])
 
@@ -151,13 +151,13 @@ def test_what_was_typed_comes_back_from_every_slide(page: PageSpec) -> None:
     typed, panels = standing(app, page), fields(app).items() & {(name, "true") for name in fields(app)}
     assert slide(app) == AS_TYPED
     late = len(CLAIMS) if page is LECTURE else 0
-    chips = slides(app) - 1 - len(TOURS[page.id]) - late
+    presets = slides(app) - 1 - len(TOURS[page.id]) - late
     for index in range(1, slides(app)):
         go(app, index)
-        stop = TOURS[page.id][index - chips - 1] if chips < index < slides(app) - late else None
+        stop = TOURS[page.id][index - presets - 1] if presets < index < slides(app) - late else None
         if stop:
             assert slide(app) == stop.says
-            (_, _, query) = hrefs(page)[index - chips - 1].partition("?")
+            (_, _, query) = hrefs(page)[index - presets - 1].partition("?")
             assert {**fields(app), "plans": ""} == {**fields(opened(page, query)), "plans": ""}, "as its link opens it"
         else:
             assert not slide(app).endswith("changed"), "it is not what it says"
@@ -166,7 +166,7 @@ def test_what_was_typed_comes_back_from_every_slide(page: PageSpec) -> None:
             go(app, 0)
             assert slide(app) == AS_TYPED
             assert standing(app, page) == typed
-    if chips:
+    if presets:
         go(app, 1)
         assert panels <= fields(app).items(), "what was open before the tour is open after it, and no more"
     turn(app, on=False)

@@ -41,7 +41,7 @@ PROGRAMS = [
     for page, presets in {COMPUTE: PRESETS, MEMORY: MEMORY_PRESETS, PARALLEL: SEARCH_PRESETS}.items()
     for name, texts in list(presets.items())[::2]
 ]
-"""Every other story of each page that offers one plan."""
+"""Every other preset of each page that offers one plan."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.id)

@@ -93,7 +93,7 @@ def test_a_stop_opens_to_what_it_says(page: PageSpec, number: int) -> None:
     assert not app.exception
     said = words(app)
     assert 'class="np-error' not in said
-    assert f'aria-live="polite">{stop.says}</p>' in said, "the bar names another story, so a field was not taken up"
+    assert f'aria-live="polite">{stop.says}</p>' in said, "the bar names another preset, so a field was not taken up"
     assert 'class="np-answer' in said
     if stop.at and stop.at in stop.fields:
         assert asked[LANDS_AT] == f"{page.prefix}_{stop.at}"

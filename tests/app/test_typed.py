@@ -179,7 +179,7 @@ def test_in_measurements_of_others(store: Store, kind: str) -> None:
     store.links.keep(collectives(kind), kind)
     app = opened(MEASURE, {})
     open_all(app)
-    (choice,) = (one for one in app.selectbox if one.key == "device:shown")
+    (choice,) = (one for one in app.selectbox if one.key == "measure:shown")
     choice.set_value(record.id).run()
     assert checked(app) >= {"Html.body", "Markdown.body", "Selectbox.options"}
 

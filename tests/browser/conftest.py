@@ -172,9 +172,9 @@ STILL = """async (patience) => {
 
 
 def choose(page: Page, name: str) -> None:
-    """Click a chip, or one of the options that stand side by side."""
-    chip = page.get_by_role("radio", name=name, exact=True)
-    chip.or_(page.get_by_role("button", name=name, exact=True)).first.click()
+    """Click a preset, or one of the options that stand side by side."""
+    preset = page.get_by_role("radio", name=name, exact=True)
+    preset.or_(page.get_by_role("button", name=name, exact=True)).first.click()
 
 
 def open_preset(page: Page, name: str) -> None:

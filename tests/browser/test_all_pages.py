@@ -163,7 +163,7 @@ ECHOED: dict[str, list[dict[str, str]]] = {
         },
     ],
     "memory": [{"p_n": NUMBER, "p_count": "9" * 64, "p_gpu": NUMBER}],
-    "board": [{"w_xs": LONG, "w_ys": NUMBER, "w_due": NUMBER, "p_n": NUMBER, "w_x": LONG}],
+    "what_if": [{"w_xs": LONG, "w_ys": NUMBER, "w_due": NUMBER, "p_n": NUMBER, "w_x": LONG}],
     "calendar": [
         {
             "y_runs": "8",
@@ -174,7 +174,7 @@ ECHOED: dict[str, list[dict[str, str]]] = {
         }
     ],
     "compare": [{"plans": f"{LONG}~n.{NUMBER}~~{NUMBER}~gpu.{LONG}~{NUMBER}.1", "k_parts": "true"}],
-    "device": [{"d_n": NUMBER, "d_s": NUMBER}],
+    "measure": [{"d_n": NUMBER, "d_s": NUMBER}],
 }
 """Page → text without a blank in whatever quotes it, which must not scroll the page sideways."""
 

@@ -299,13 +299,13 @@ ON_A_PHONE = """() => {
     const [before, a] = said[i]
     return a.top < b.bottom && b.top < a.bottom && a.right > b.left ? [`${before} runs into ${text}`] : []
   }))
-  for (const name of document.querySelectorAll('.st-key-f_chips .np-note')) {
+  for (const name of document.querySelectorAll('.st-key-f_presets .np-note')) {
     const first = name.closest('[data-testid=stLayoutWrapper]').querySelector('button')
     if (box(first).top > box(name).bottom || box(first).left < box(name).right) found.push(`${name.innerText}: alone`)
   }
   return said.length ? found : ['no letters']
 }"""
-"""What a phone cuts off, which names of fields stand in each other, and which groups are not beside their chips."""
+"""What a phone cuts off, which names of fields stand in each other, and which groups are not beside their presets."""
 
 
 def test_a_phone_shows_all_of_a_number(open_page: OpenPage, server: str) -> None:

@@ -118,11 +118,11 @@ TALES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     WHAT_IF.id: SWEEP_PRESETS,
     CALENDAR.id: CALENDARS,
 }
-"""Page → what is asked on it: its stories, and long numbers."""
+"""Page → what is asked on it: its presets, and long numbers."""
 
 
 def links(spec: PageSpec) -> dict[str, str]:
-    """Addresses of a page: all that can be opened, its stories, the stops of its tour; Compare’s with plans."""
+    """Addresses of a page: all that can be opened, its presets, the stops of its tour; Compare’s with plans."""
     texts = {name: text.replace("false", "true") for name, text in linked(opened(spec, {})).items()}
     tales = {
         name: {f"{spec.prefix}_{field}": text for field, text in fields.items()} | {"v": texts["v"]}

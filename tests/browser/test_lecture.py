@@ -92,14 +92,14 @@ def test_a_deck_goes_across_pages_and_the_notes_follow(open_page: Callable[..., 
     expect(wall.locator(".np-answer").first).to_be_visible()
     for number, slide in ((2, told), (3, tensor)):
         wall.keyboard.press("ArrowRight")
-        expect(wall.locator(".np-story")).to_have_text(slide.headline)
+        expect(wall.locator(".np-slide")).to_have_text(slide.headline)
         expect(wall.locator(".np-bar > span")).to_have_text(f"{number} of 3")
         settle(wall)
         expect(panel.locator(".np-notes > [data-now=now]")).to_contain_text(slide.say)
     assert TENSORS.url_path in wall.url
     expect(wall.locator(".np-predict")).to_have_text(tensor.ask)
     wall.keyboard.press("ArrowLeft")
-    expect(wall.locator(".np-story")).to_have_text(told.headline)
+    expect(wall.locator(".np-slide")).to_have_text(told.headline)
     late = panel.context.new_page()
     late.goto(panel.url)
     settle(late)

@@ -34,11 +34,11 @@ SMALL = """least => {
 }"""
 """Type that is drawn smaller than ``least`` pixels, icons included."""
 
-ENDS = """([picture]) => ['.np-story', '.np-answer', picture].map(selector => {
+ENDS = """([picture]) => ['.np-slide', '.np-answer', picture].map(selector => {
   const shown = [...document.querySelectorAll(selector)].filter(e => e.checkVisibility())
   return shown.length ? Math.round(Math.min(...shown.map(e => e.getBoundingClientRect().bottom))) : null
 })"""
-"""Where the story's name, the answer and the picture end; null for what is not drawn."""
+"""Where the preset's name, the answer and the picture end; null for what is not drawn."""
 
 BOXES = "all => all.map(e => e.getBoundingClientRect().toJSON())"
 
@@ -47,7 +47,7 @@ LONGER = frozenset(("tensors", "lecture", "exercises", "glossary"))
 
 
 def readable(page: Page, id: str) -> None:
-    """The story's name, the answer and its picture on the first screen, nothing small, nothing for axe to find."""
+    """The preset's name, the answer and its picture on the first screen, nothing small, nothing for axe to find."""
     picture = ".st-key-h_long .stPlotlyChart" if id == HOME.id else f".stElementContainer:is({PICTURES[id]})"
     still(page)
     name, answer, drawn = page.evaluate(ENDS, [picture])
@@ -73,8 +73,8 @@ def larger(page: Page) -> None:
     still(page)
 
 
-def story(page: Page) -> str:
-    return page.locator(".np-story").inner_text()
+def preset(page: Page) -> str:
+    return page.locator(".np-slide").inner_text()
 
 
 def test_every_page_is_readable_from_the_last_row_and_moved_through_by_keys(
@@ -109,19 +109,19 @@ def test_every_page_is_readable_from_the_last_row_and_moved_through_by_keys(
     expect(page.locator(".np-bar h1")).to_have_text(PAGES[PAGES.index(COMPARE) + 1].h1)
     settle(page)
     typed = page.locator(".np-answer").inner_text()
-    assert story(page) == AS_TYPED
+    assert preset(page) == AS_TYPED
     expect(page.get_by_role("button", name="Previous slide")).to_be_disabled()
     shown = [typed]
     for key, there in (("PageDown", 1), ("ArrowRight", 2), ("PageUp", 1), ("ArrowLeft", 0)):
-        before = story(page)
+        before = preset(page)
         page.keyboard.press(key)  # what a clicker sends, and what a keyboard has
-        expect(page.locator(".np-story")).not_to_have_text(before)
+        expect(page.locator(".np-slide")).not_to_have_text(before)
         settle(page)
         shown.extend([page.locator(".np-answer").inner_text()] * (there == len(shown)))
         assert page.locator(".np-answer").inner_text() == shown[there]
-    assert story(page) == AS_TYPED
+    assert preset(page) == AS_TYPED
     page.get_by_role("button", name="Next slide").click()
-    expect(page.locator(".np-story")).not_to_have_text(AS_TYPED)
+    expect(page.locator(".np-slide")).not_to_have_text(AS_TYPED)
     settle(page)
     page.keyboard.press("Escape")
     expect(page.locator(".np-bar")).to_have_count(0)
@@ -163,7 +163,7 @@ def test_a_number_is_typed_on_the_wall_and_a_bad_one_keeps_the_one_before(open_p
     box.fill("1e-8")
     box.press("Enter")
     expect(answer).to_contain_text("1e-8 becomes")
-    expect(page.locator(".np-story")).to_have_text(AS_TYPED)
+    expect(page.locator(".np-slide")).to_have_text(AS_TYPED)
     box.fill("½")
     box.press("Enter")
     expect(page.locator(".np-error")).to_contain_text("For example 1/2. Still using 1e-8")
@@ -171,7 +171,7 @@ def test_a_number_is_typed_on_the_wall_and_a_bad_one_keeps_the_one_before(open_p
     settle(page)
     assert page.evaluate(SMALL, LEAST) == []
     page.keyboard.press("PageDown")
-    expect(page.locator(".np-story")).not_to_have_text(AS_TYPED)
+    expect(page.locator(".np-slide")).not_to_have_text(AS_TYPED)
 
 
 def test_the_keys_go_through_a_long_list_before_the_next_slide(open_page: Callable[..., Page]) -> None:
@@ -193,13 +193,13 @@ def test_the_keys_go_through_a_long_list_before_the_next_slide(open_page: Callab
         page.wait_for_function(f"() => {scrolled} > {places[-1]}")
         still(page)
         places.append(page.evaluate(scrolled))
-        assert story(page) == AS_TYPED
+        assert preset(page) == AS_TYPED
         assert places[-2] < places[-1] < places[-2] + HEIGHT
     assert len(places) > 2
     page.keyboard.press("PageUp")
     still(page)
     assert page.evaluate(scrolled) < places[-1]
-    assert story(page) == AS_TYPED
+    assert preset(page) == AS_TYPED
 
 
 def test_a_slide_with_a_field_of_its_own_is_left_and_come_back_to(open_page: Callable[..., Page]) -> None:

@@ -51,16 +51,16 @@ GPT, LLAMA = preset("GPT-3 175B"), preset("Llama 2 70B")
 MOVES = panel("What moves the answer")
 
 CASES: dict[str, tuple[int, tuple[Change, ...], dict[str, str]]] = {
-    "a chip, a panel": (100, (GPT, MOVES), {"p_model": "GPT-3 175B", "p_tokens": "300B", "c_moves": "true"}),
-    "a chip, a field of it": (
+    "a preset, a panel": (100, (GPT, MOVES), {"p_model": "GPT-3 175B", "p_tokens": "300B", "c_moves": "true"}),
+    "a preset, a field of it": (
         0,
         (held, GPT, typed("How many", "20,000"), heard),
         {"p_model": "GPT-3 175B", "p_count": "20,000"},
     ),
-    "two chips": (400, (GPT, LLAMA), {"p_model": "Llama 2 70B", "p_tokens": "2T", "p_gpu": "A100 SXM 80 GB"}),
-    "a panel, a chip, the panel": (400, (MOVES, GPT, MOVES), {"p_model": "GPT-3 175B", "c_moves": "false"}),
+    "two presets": (400, (GPT, LLAMA), {"p_model": "Llama 2 70B", "p_tokens": "2T", "p_gpu": "A100 SXM 80 GB"}),
+    "a panel, a preset, the panel": (400, (MOVES, GPT, MOVES), {"p_model": "GPT-3 175B", "c_moves": "false"}),
     "a question, a panel": (400, (option("tokens"), MOVES), {"p_find": "tokens", "c_moves": "true"}),
-    "a chip, a field, a panel": (
+    "a preset, a field, a panel": (
         0,
         (held, GPT, typed("Tokens", "1T"), MOVES, heard),
         {"p_model": "GPT-3 175B", "p_tokens": "1T", "c_moves": "true"},

@@ -16,7 +16,7 @@ from core.wording import plain
 from pages.common.registry import COMPUTE
 from tests.browser.conftest import watch
 from tests.browser.test_all_pages import serious
-from tests.core.report_cases import CHIPS, report
+from tests.core.report_cases import PAGE_PRESETS, report
 
 pytestmark = pytest.mark.browser
 
@@ -28,7 +28,7 @@ LARGEST_BYTES = 300_000
 def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A comparison of six plans as a file."""
     file = tmp_path_factory.mktemp("report") / "several.html"
-    file.write_text(as_html(report(*list(CHIPS.values())[:6])), encoding="utf-8")
+    file.write_text(as_html(report(*list(PAGE_PRESETS.values())[:6])), encoding="utf-8")
     return file
 
 
@@ -100,14 +100,14 @@ def test_a_downloaded_report_opens_offline(open_page: Callable[..., Page], brows
 @pytest.mark.parametrize(("theme", "width"), [("light", 390), ("dark", 1280)])
 def test_a_comparison_reads_on_every_screen(several: Path, browser: Browser, theme: str, width: int) -> None:
     with opened(browser, several, theme, width) as page:
-        first = next(iter(CHIPS.values()))
+        first = next(iter(PAGE_PRESETS.values()))
         expect(page.locator(".answer").nth(1)).to_contain_text(plain(sentence(first.answer))[:30])
         readable(page, theme)
 
 
 def test_a_report_of_three_plans_prints_on_four_pages(browser: Browser, tmp_path: Path) -> None:
     file, paper = tmp_path / "three.html", tmp_path / "three.pdf"
-    file.write_text(as_html(report(*list(CHIPS.values())[:3])), encoding="utf-8")
+    file.write_text(as_html(report(*list(PAGE_PRESETS.values())[:3])), encoding="utf-8")
     with opened(browser, file, "light", 1280) as page:
         page.pdf(path=paper, format="A4", print_background=True)
     assert pages(paper) <= 4

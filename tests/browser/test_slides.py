@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 
 WALLS = ((1280, 720), (1920, 1080))
 PARTS = (
-    ".np-bar, .np-story, .np-answer, .np-takeaway, .np-table, .np-axes, .np-stages, .katex-html, .js-plotly-plot, "
+    ".np-bar, .np-slide, .np-answer, .np-takeaway, .np-table, .np-axes, .np-stages, .katex-html, .js-plotly-plot, "
     ".stBidiComponent, .timeline, .source, .why, .storage, .strip, .bit, .card"
 )
 
@@ -77,7 +77,7 @@ def walk(page: Page, slides: Iterable[int] | None) -> list[str]:
             page.set_viewport_size({"width": width, "height": height})
             still(page)
             says, picture = page.evaluate(SHOWN)
-            name = f"{page.locator('.np-story').inner_text()} on {width} × {height}"
+            name = f"{page.locator('.np-slide').inner_text()} on {width} × {height}"
             wrong += [f"{name}: no answer"] * (not says) + [f"{name}: no picture"] * (not picture)
             wrong += [f"{name}: {each}" for each in page.evaluate(CUT, PARTS)]
             wrong += [f"{name}: {each}" for each in page.evaluate(SMALL, LEAST * width / 1280)]
@@ -138,7 +138,7 @@ def test_every_slide_of_the_lectures_deck_is_whole(open_page: Callable[..., Page
         if slide.ask:
             expect(page.locator(".np-predict")).to_be_visible()
             page.keyboard.press("PageDown")
-        expect(page.locator(".np-story")).to_have_text(slide.headline)
+        expect(page.locator(".np-slide")).to_have_text(slide.headline)
         for width, height in WALLS:
             page.set_viewport_size({"width": width, "height": height})
             still(page)

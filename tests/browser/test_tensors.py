@@ -211,7 +211,7 @@ def test_a_thousand_elements_are_linked_and_fit_the_page(open_page: OpenPage) ->
     assert page.problems == []  # type: ignore[attr-defined]
 
 
-def test_every_claim_of_the_lecture_is_a_chip(open_page: OpenPage) -> None:
+def test_every_claim_of_the_lecture_is_a_preset(open_page: OpenPage) -> None:
     page = open_page(TENSORS.url_path)
     told = {
         "T1": "x[1, 2] is storage cell 6 = 0 + 1·4 + 2·1.",
@@ -225,22 +225,22 @@ def test_every_claim_of_the_lecture_is_a_chip(open_page: OpenPage) -> None:
         "T4": ["x", "y = x.transpose(1, 0)", "x[0]", "x[0][0] = 100", "y"],
         "T8": ["x", "x[:, ::2]", ".view(-1)"],  # one line, step by step
     }
-    chips = page.locator(".st-key-t_chips")
-    expect(chips.get_by_role("radio")).to_have_count(8)
-    more = chips.get_by_test_id("stPopover").get_by_role("button")
+    presets = page.locator(".st-key-t_presets")
+    expect(presets.get_by_role("radio")).to_have_count(8)
+    more = presets.get_by_test_id("stPopover").get_by_role("button")
     for preset in LECTURE:
         if preset.claim in told:
             if preset.claim in MORE:
                 more.click()
-            chip = page.get_by_role("radio", name=preset.label)
-            chip.click()
+            button = page.get_by_role("radio", name=preset.label)
+            button.click()
             settle(page)
             expect(answer(page)).to_contain_text(told[preset.claim])
             if preset.claim in MORE:  # the choice closes the list and stands in its place
-                expect(chip).to_have_count(0)
+                expect(button).to_have_count(0)
                 expect(more).to_contain_text(preset.label)
             else:
-                expect(chip).to_have_attribute("aria-checked", "true")
+                expect(button).to_have_attribute("aria-checked", "true")
         if preset.claim in sources:
             assert page.locator(".timeline .source").all_inner_texts() == sources[preset.claim]
         if preset.claim == "T1":  # the way to the one element, by the strides of the tensor that it was taken from

@@ -1,4 +1,4 @@
-"""Every chip, question and accelerator through the functions that the pages call, panel by panel, without any page."""
+"""Every preset, question and accelerator through the functions that the pages call, panel by panel, without a page."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ from core.views.sensitivity.charts import days_around, iso_days_figure, tornado
 from core.views.training import text as states_words
 from core.views.training.charts_device import device_bars
 
-STORIES_OF_BOTH = {**PRESETS, **MEMORY_PRESETS}
+PRESETS_OF_BOTH = {**PRESETS, **MEMORY_PRESETS}
 NO_NUMBER = re.compile(r"(?<![A-Za-z])((?i:nan|inf)|None)(?![A-Za-z])")
 Shown = str | Explanation | Mapping[str, Any]
 """What a panel shows: text, a formula with its numbers, or a figure."""
@@ -426,13 +426,13 @@ class Walked:
 
 
 def walk_all(costly_every: int, stop_after: int = 10**9, thirds: tuple[int, ...] = (0, 1, 2)) -> Walked:
-    """Every chip × question × accelerator. The costly parts by turns, one at each ``costly_every``-th plan; at 1 all
+    """Every preset × question × accelerator. The costly parts by turns, one at each ``costly_every``-th plan; at 1 all
     of them at every plan.
 
-    thirds: which thirds of them; each holds every chip with every question, and either with every accelerator.
+    thirds: which thirds of them; each holds every preset with every question, and either with every accelerator.
     """
     walked = Walked()
-    plans = {name: plan_from({"within": "90 days", **story}) for name, story in STORIES_OF_BOTH.items()}
+    plans = {name: plan_from({"within": "90 days", **preset}) for name, preset in PRESETS_OF_BOTH.items()}
     places = product(*(enumerate(axis) for axis in (plans.items(), FINDS, accelerators())))
     grid = [[item for _, item in place] for place in places if sum(at for at, _ in place) % 3 in thirds]
     for number, ((name, plan), find, device) in enumerate(grid):

@@ -1,4 +1,4 @@
-"""Plans for reports: every chip, plans without an answer or a layout, and names that somebody means harm with."""
+"""Plans for reports: every preset, plans without an answer or a layout, and names that somebody means harm with."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.views.report.report import Report, report_of
 LINK = "https://napkin.example/compute-budget?v=3&c_n=70B&c_tokens=15T"
 DAY = date(2026, 11, 22)
 
-CHIPS = {
+PAGE_PRESETS = {
     f"{name} ({kind})": entry_of(name, texts)
     for kind, texts_of in (("compute", PRESETS), ("memory", MEMORY_PRESETS), ("search", SEARCH_PRESETS))
     for name, texts in texts_of.items()
@@ -46,9 +46,9 @@ HOSTILE = (
 )
 
 
-def about_a_layout(story: str) -> Report:
-    """A report of Parallel plan on one of its chips."""
-    return report_of([entry_of(story, named_texts(SEARCH_PRESETS[story]))], LINK, DAY, of_layout=True)
+def about_a_layout(preset: str) -> Report:
+    """A report of Parallel plan on one of its presets."""
+    return report_of([entry_of(preset, named_texts(SEARCH_PRESETS[preset]))], LINK, DAY, of_layout=True)
 
 
 def report(*entries: Entry, link: str = LINK) -> Report:

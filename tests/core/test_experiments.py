@@ -132,7 +132,7 @@ def test_the_pages_have_the_panels_and_open_them_without_torch() -> None:
     code = (
         "import sys\nfrom core.lecture.catalogue import findings\nfindings()\n"
         "from pages.common.experiments.panel import switches\nfrom core.experiments.catalogue import EXPERIMENTS\n"
-        "names = {field.id for page in ('lecture', 'memory', 'device') for field in switches(page)}\n"
+        "names = {field.id for page in ('lecture', 'memory', 'measure') for field in switches(page)}\n"
         "assert names == set(EXPERIMENTS), names\nprint('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, cwd=ROOT)

@@ -73,13 +73,13 @@ def test_what_is_written_is_read_again(n: int, price: float | None, kind: str, i
 
 @every("name", [*PRESETS, *MEMORY_PRESETS, *SEARCH_PRESETS])
 def test_every_story_comes_back_from_its_link(name: str) -> None:
-    story = {**PRESETS, **MEMORY_PRESETS, **SEARCH_PRESETS}[name]
+    preset = {**PRESETS, **MEMORY_PRESETS, **SEARCH_PRESETS}[name]
     for form in FORMS.values():
-        texts, sentences = opened(form, urlencode(form.write(story)))
+        texts, sentences = opened(form, urlencode(form.write(preset)))
         assert sentences == ()
-        assert plan_of(form.parse(texts)) == plan_of(form.parse(story))
+        assert plan_of(form.parse(texts)) == plan_of(form.parse(preset))
         assert set(texts) == {field.id for field in form.fields if not field.quiet}
-    assert plan_from(story) == plan_of(PLAN_FORM.parse(story))
+    assert plan_from(preset) == plan_of(PLAN_FORM.parse(preset))
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
@@ -154,12 +154,12 @@ def test_links_to_other_pages_carry_the_plan_without_what_says_nothing(name: str
 
 
 def test_whole_counts_begin_as_they_are_shown() -> None:
-    """A field that begins at ten thousand, or is set so by a chip, is written as sentences write it."""
+    """A field that begins at ten thousand, or is set so by a preset, is written as sentences write it."""
     texts = {(item.id, item.default) for item in PLAN_FIELDS}
     texts |= {
         pair
-        for story in (*PRESETS.values(), *MEMORY_PRESETS.values(), *SEARCH_PRESETS.values())
-        for pair in story.items()
+        for preset in (*PRESETS.values(), *MEMORY_PRESETS.values(), *SEARCH_PRESETS.values())
+        for pair in preset.items()
     }
     counts = [(name, text) for name, text in texts if name in ("count", "seq") and text]
     assert len(counts) > 8

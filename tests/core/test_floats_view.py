@@ -388,9 +388,9 @@ def test_error_explanations_equal_the_exact_errors(name: str) -> None:
     ],
 )
 def test_the_sentence(text: str, name: str, answer: str, detail: str) -> None:
-    story = describe_outcome(stored(text, name))
-    assert answer in story.answer
-    assert detail in story.detail
+    preset = describe_outcome(stored(text, name))
+    assert answer in preset.answer
+    assert detail in preset.detail
 
 
 @given(any_code)
@@ -401,6 +401,6 @@ def test_every_code_has_a_sentence(drawn: tuple[FloatFormat, int]) -> None:
         if typed.nan and not other.has_nan:
             continue
         for overflow in ("format", "saturate"):
-            story = describe_outcome(store(typed, other, overflow))
-            assert story.answer.endswith(".")
-            assert story.answer.count("**") % 2 == 0
+            preset = describe_outcome(store(typed, other, overflow))
+            assert preset.answer.endswith(".")
+            assert preset.answer.count("**") % 2 == 0

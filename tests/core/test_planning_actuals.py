@@ -176,7 +176,7 @@ def test_no_text_breaks_the_reader(log: str, head: str) -> None:
 
 @pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", PRESETS)
-def test_the_example_of_every_chip_is_told_and_drawn(name: str) -> None:
+def test_the_example_of_every_preset_is_told_and_drawn(name: str) -> None:
     a = answer(plan_from(PRESETS[name]))
     p = progress(parse_log(text.example(a)), a)
     said = [text.verdict(p), text.own(p), text.chart_alt(p), *text.read(p), *sum(text.changed(p), ())]

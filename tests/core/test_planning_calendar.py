@@ -308,7 +308,7 @@ def test_marks_in_a_name_are_no_markup() -> None:
     assert not re.search("<b>|<code", rich(calendar_text.rows(request.schedule())[0][0]))
 
 
-# ------------------------------------------------------------------------------------------ one plan, and stories
+# ------------------------------------------------------------------------------------------ one plan, and presets
 
 
 def test_an_empty_run_is_the_plan_itself() -> None:
@@ -383,7 +383,7 @@ def test_the_calendar_file_says_when_each_run_ends(name: str) -> None:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_run_that_an_accelerator_does_not_hold_is_said(name: str) -> None:
-    """Every stage of a story that extends the context, by its own length; in the page and in the file."""
+    """Every stage of a preset that extends the context, by its own length; in the page and in the file."""
     s = calendar_request(FORM.parse(PRESETS[name])).schedule()
     lost, saved = calendar_text.unfitting(s)
     by_name, over = _events(s), {run.run.name: run.answer.memory for run in s.runs if run.answer.memory.fits == "over"}

@@ -195,12 +195,12 @@ def test_the_order_of_plans_changes_only_their_order() -> None:
 
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("part", range(6))
-def test_every_chip_compares_on_every_accelerator(part: int) -> None:
+def test_every_preset_compares_on_every_accelerator(part: int) -> None:
     pairs = PAIRS[part::6]
     most = limit("compared_plans")
     for start in range(0, len(pairs), most):
         chosen = pairs[start : start + most]
-        plans = [of({**story, "gpu": device.name}, f"{name} on {device.name}") for (name, story), device in chosen]
+        plans = [of({**preset, "gpu": device.name}, f"{name} on {device.name}") for (name, preset), device in chosen]
         told(plans, start % len(plans))
         if start % (7 * most) == 0:
             check(plans)
@@ -350,12 +350,12 @@ def test_short_names_leave_out_what_all_begin_with() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from(list({**PRESETS, **MEMORY_PRESETS}.values())), min_size=2, max_size=6))
-def test_no_two_plans_have_one_name(stories: list[dict[str, str]]) -> None:
+def test_no_two_plans_have_one_name(presets: list[dict[str, str]]) -> None:
     taken: list[Entry] = []
-    for story in stories:
-        taken.append(entry_of(suggested(story, taken), story))
+    for preset in presets:
+        taken.append(entry_of(suggested(preset, taken), preset))
     assert len({entry.name for entry in taken}) == len(taken)
-    same = distinct(entry_of("n" * 200, story) for story in stories)
+    same = distinct(entry_of("n" * 200, preset) for preset in presets)
     assert len({entry.name for entry in same}) == len(same)
     assert all(len(entry.name) <= limit("plan_name") for entry in (*taken, *same))
     assert unique("free", [entry.name for entry in same]) == "free"

@@ -200,8 +200,8 @@ def test_megatron_gets_the_optimizer_of_the_plan(optimizer: str, named: str | No
 def plans() -> tuple[tuple[SearchRequest, Layout, tuple[Launch, ...]], ...]:
     """Layouts that searches found, from the fastest to the slowest, with their lines."""
     rows: list[tuple[SearchRequest, Layout, tuple[Launch, ...]]] = []
-    for story in SEARCH_PRESETS.values():
-        query = search_request(plan_from(story))
+    for preset in SEARCH_PRESETS.values():
+        query = search_request(plan_from(preset))
         result = search_layouts(query)
         assert result.best is not None
         count = len(result.plans.seconds)

@@ -61,10 +61,10 @@ def reached(plan: Plan) -> Rates:
 
 def test_links_of_plans_without_rates_are_what_they_were() -> None:
     named = {PLAN_FORM.key(field.id) for field in MEASURED_FIELDS}
-    for story in (*PRESETS.values(), *SEARCH_PRESETS.values()):
-        assert not named & PLAN_FORM.write(story).keys()
-        assert not {field.id for field in MEASURED_FIELDS} & link_texts(PLAN_FORM.parse(story).texts).keys()
-        assert plan_from(story).measured == CarriedRates()
+    for preset in (*PRESETS.values(), *SEARCH_PRESETS.values()):
+        assert not named & PLAN_FORM.write(preset).keys()
+        assert not {field.id for field in MEASURED_FIELDS} & link_texts(PLAN_FORM.parse(preset).texts).keys()
+        assert plan_from(preset).measured == CarriedRates()
     packed = pack([entry_of("a", {}), entry_of("b", {"r16": "1 TFLOP/s"}), entry_of("c", {"n": "8B"})])
     assert packed.count("r16") == 1
 

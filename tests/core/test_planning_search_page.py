@@ -417,7 +417,7 @@ def test_published_layouts_stand_beside_the_best_of_the_search() -> None:
 
 
 @pytest.mark.parametrize("name", SEARCH_PRESETS)
-def test_every_chip_has_a_plan_that_fits(name: str) -> None:
+def test_every_preset_has_a_plan_that_fits(name: str) -> None:
     result = search_layouts(search_request(plan_from(SEARCH_PRESETS[name])))
     assert result.best is not None
     assert result.best.spare >= 0

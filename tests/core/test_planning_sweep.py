@@ -38,21 +38,21 @@ STARTS = {**PRESETS, **SWEEP_PRESETS}
 LIMITS = Limits(90.0)
 
 
-def texts_of(story: str) -> dict[str, str]:
-    return dict(PLAN_FORM.parse({k: v for k, v in STARTS[story].items() if k not in ("x", "y")}).texts)
+def texts_of(preset: str) -> dict[str, str]:
+    return dict(PLAN_FORM.parse({k: v for k, v in STARTS[preset].items() if k not in ("x", "y")}).texts)
 
 
-def some(axis: Axis, story: str, count: int, seed: int) -> SweptAxis:
-    """A few of the values around a story's own."""
-    texts = texts_of(story)
+def some(axis: Axis, preset: str, count: int, seed: int) -> SweptAxis:
+    """A few of the values around a preset's own."""
+    texts = texts_of(preset)
     values = default_values(axis, plan_of_texts(texts), texts)
     chosen = sorted(random.Random(seed).sample(range(len(values)), min(count, len(values))))
     return SweptAxis(axis, tuple(values[i] for i in chosen))
 
 
-def of_story(story: str) -> Sweep:
-    by_name = SWEEP_PRESETS[story]
-    texts, plan = texts_of(story), plan_of_texts(texts_of(story))
+def of_story(preset: str) -> Sweep:
+    by_name = SWEEP_PRESETS[preset]
+    texts, plan = texts_of(preset), plan_of_texts(texts_of(preset))
     sides = [AXES[by_name[side]] for side in ("x", "y")]
     lists = [parse_values(axis, by_name[name]) for axis, name in zip(sides, (X_VALUES.id, Y_VALUES.id), strict=True)]
     axises = [
@@ -127,17 +127,17 @@ def test_most_cells_are_known_to_fit_before_their_layouts_are_searched(monkeypat
 
 
 @pytest.mark.sweep(3)
-@pytest.mark.parametrize("story", SWEEP_PRESETS)
-def test_a_chip_says_of_each_cell_what_its_plan_comes_to(story: str) -> None:
-    assert_cells(of_story(story))
+@pytest.mark.parametrize("preset", SWEEP_PRESETS)
+def test_a_preset_says_of_each_cell_what_its_plan_comes_to(preset: str) -> None:
+    assert_cells(of_story(preset))
 
 
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("part", range(8))
 def test_every_pair_of_axes_says_of_each_cell_what_its_plan_comes_to(part: int) -> None:
     for n, (x, y) in list(enumerate(PAIRS))[part::8]:
-        story = list(STARTS)[n % len(STARTS)]
-        sweep = sweep_plan(texts_of(story), some(x, story, 2, n), some(y, story, 2, n + 1), LIMITS)
+        preset = list(STARTS)[n % len(STARTS)]
+        sweep = sweep_plan(texts_of(preset), some(x, preset, 2, n), some(y, preset, 2, n + 1), LIMITS)
         assert_cells(sweep)
         picked = recommend(sweep)
         assert sweep_text.sentence(sweep, picked)
@@ -169,19 +169,19 @@ def test_plans_without_an_answer_keep_their_reason() -> None:
 
 
 @pytest.mark.sweep(3)
-@pytest.mark.parametrize("story", PRESETS)
-def test_swapping_the_sides_transposes(story: str) -> None:
-    x, y = some(AXES["accelerators"], story, 4, 1), some(AXES["sequence length"], story, 3, 2)
-    sweep, other = sweep_plan(texts_of(story), x, y, LIMITS), sweep_plan(texts_of(story), y, x, LIMITS)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_swapping_the_sides_transposes(preset: str) -> None:
+    x, y = some(AXES["accelerators"], preset, 4, 1), some(AXES["sequence length"], preset, 3, 2)
+    sweep, other = sweep_plan(texts_of(preset), x, y, LIMITS), sweep_plan(texts_of(preset), y, x, LIMITS)
     for result in RESULTS.values():
         np.testing.assert_array_equal(result.of(sweep), result.of(other).T)
     np.testing.assert_array_equal(sweep.satisfies, other.satisfies.T)
 
 
 @pytest.mark.sweep(3)
-@pytest.mark.parametrize("story", PRESETS)
-def test_more_accelerators_are_quicker_and_more_tokens_take_longer(story: str) -> None:
-    texts = texts_of(story)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_more_accelerators_are_quicker_and_more_tokens_take_longer(preset: str) -> None:
+    texts = texts_of(preset)
     count, tokens = (default_values(AXES[name], plan_of_texts(texts), texts) for name in ("accelerators", "tokens"))
     sweep = sweep_plan(texts, SweptAxis(AXES["accelerators"], count), SweptAxis(AXES["tokens"], tokens), LIMITS)
     known = ~np.isnan(sweep.days[0])  # a layout of one's own needs as many as it names
@@ -193,10 +193,10 @@ def test_more_accelerators_are_quicker_and_more_tokens_take_longer(story: str) -
 
 
 @pytest.mark.sweep(4)
-@pytest.mark.parametrize("story", STARTS)
-def test_the_plan_is_a_cell_of_every_axis_around_it(story: str) -> None:
+@pytest.mark.parametrize("preset", STARTS)
+def test_the_plan_is_a_cell_of_every_axis_around_it(preset: str) -> None:
     for axis in AXES.values():
-        texts = texts_of(story)
+        texts = texts_of(preset)
         texts |= {name: text for name, text in axis.sets("").items() if name == "lay"}
         plan = plan_of_texts(texts)
         values = default_values(axis, plan, texts)
@@ -312,9 +312,9 @@ def test_a_long_list_is_refused_by_its_field() -> None:
             field.parse("1" * (most + 1))
 
 
-@every("story", STARTS)
-def test_what_a_click_writes_reads_as_the_same_values(story: str) -> None:
-    texts = texts_of(story)
+@every("preset", STARTS)
+def test_what_a_click_writes_reads_as_the_same_values(preset: str) -> None:
+    texts = texts_of(preset)
     for axis in AXES.values():
         values = default_values(axis, plan_of_texts(texts), texts)
         written = SweptAxis(axis, values).written
@@ -360,9 +360,9 @@ def test_within_a_sum_of_money_the_soonest_is_picked() -> None:
     assert "soonest" in sweep_text.sentence(sweep, picked)
 
 
-@pytest.mark.parametrize("story", SWEEP_PRESETS)
-def test_what_is_picked_is_enough_and_nothing_that_is_asks_for_less_money_where_kinds_are_swept(story: str) -> None:
-    sweep = of_story(story)
+@pytest.mark.parametrize("preset", SWEEP_PRESETS)
+def test_what_is_picked_is_enough_and_nothing_that_is_asks_for_less_money_where_kinds_are_swept(preset: str) -> None:
+    sweep = of_story(preset)
     picked = recommend(sweep)
     assert picked is not None
     assert sweep.satisfies[picked.cell]

@@ -1,4 +1,4 @@
-"""The net: no chip, question or accelerator makes any panel raise, or say a number that is none."""
+"""The net: no preset, question or accelerator makes any panel raise, or say a number that is none."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CORNERS: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.long
-def test_every_chip_question_and_accelerator_on_every_panel() -> None:
+def test_every_preset_question_and_accelerator_on_every_panel() -> None:
     """A third of them, with every pair of the three; `python -m tests.perf plans` takes them all."""
     walked = walk_all(costly_every=11, thirds=(0,))
     assert walked.faults == []
@@ -57,7 +57,7 @@ def test_the_corners_on_every_panel(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_every_chip_on_every_panel(name: str) -> None:
+def test_every_preset_on_every_panel(name: str) -> None:
     walked = Walked()
     walked.step(name, plan_from(PRESETS[name]), costly=COSTLY)
     assert walked.faults == []
@@ -69,7 +69,7 @@ NO_LAYOUT = {"nothing fits": {"model": "DeepSeek-V3", "count": "16"}, "a prime":
 
 @pytest.mark.sweep(6)
 @pytest.mark.parametrize("name", [*SEARCH_PRESETS, *CORNERS, *NO_LAYOUT])
-def test_every_chip_and_corner_on_every_panel_of_a_search(name: str) -> None:
+def test_every_preset_and_corner_on_every_panel_of_a_search(name: str) -> None:
     walked = Walked()
     plan = plan_from({**SEARCH_PRESETS, **CORNERS, **NO_LAYOUT}[name])
     walked.look(name, look_for, plan)

@@ -14,7 +14,7 @@ from core.planning.comparison.entry import entry_of, results_of
 from core.planning.form.plan_form import PLAN_FORM
 from core.views.report.data import PlansFileError, as_json, read_json
 from core.wording import cleaned
-from tests.core.report_cases import CHIPS, HOSTILE, ODD, report
+from tests.core.report_cases import HOSTILE, ODD, PAGE_PRESETS, report
 from tests.every import every
 
 NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30).filter(lambda x: cleaned(x, 30))
@@ -25,9 +25,9 @@ JSON = st.recursive(
 )
 
 
-@every("name", [*CHIPS, *ODD])
+@every("name", [*PAGE_PRESETS, *ODD])
 def test_a_plan_comes_back_with_its_results(name: str) -> None:
-    entry = (CHIPS | ODD)[name]
+    entry = (PAGE_PRESETS | ODD)[name]
     ((again,), said) = read_json(as_json(report(entry)))
     assert said == ()
     assert (again.name, again.texts) == (entry.name, entry.texts)
@@ -50,7 +50,7 @@ def test_names_travel_as_they_are(name: str) -> None:
     assert read_json(as_json(report(entry)))[0][0].name == entry.name
 
 
-MADE = json.loads(as_json(report(next(iter(CHIPS.values())))))
+MADE = json.loads(as_json(report(next(iter(PAGE_PRESETS.values())))))
 
 
 def changed(**fields: object) -> str:

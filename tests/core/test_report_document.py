@@ -13,7 +13,7 @@ from core.views.plan import text as plan_text
 from core.views.plan import text_limits
 from core.views.report.document import as_html
 from core.wording import plain
-from tests.core.report_cases import CHIPS, HOSTILE, LINK, ODD, report
+from tests.core.report_cases import HOSTILE, LINK, ODD, PAGE_PRESETS, report
 from tests.every import every
 
 _TAGS = (
@@ -90,9 +90,9 @@ def shown(text: str) -> str:
 
 
 @pytest.mark.sweep(6)
-@pytest.mark.parametrize("name", CHIPS)
-def test_a_chip_is_reported_whole(name: str) -> None:
-    entry = CHIPS[name]
+@pytest.mark.parametrize("name", PAGE_PRESETS)
+def test_a_preset_is_reported_whole(name: str) -> None:
+    entry = PAGE_PRESETS[name]
     found, a = read(entry), entry.answer
     alone(found)
     assert found.text("p.answer") == shown(plan_text.sentence(a))
@@ -115,7 +115,7 @@ def test_limits_that_were_typed_are_judged() -> None:
 
 
 def test_several_plans_are_told_beside_each_other() -> None:
-    entries = list(CHIPS.values())[:4]
+    entries = list(PAGE_PRESETS.values())[:4]
     made = report(*entries)
     found = read(*entries)
     alone(found)
@@ -142,11 +142,11 @@ def test_what_is_wrong_with_a_plan_is_said(name: str) -> None:
         assert shown(plan_text.impossible(one.answer)) in said
         assert shown(plan_text.memory(one.answer)) in said
     assert one.problem or one.reading.problems or said or name == "long"
-    alone(read(*list(CHIPS.values())[:2], entry))
+    alone(read(*list(PAGE_PRESETS.values())[:2], entry))
 
 
 def test_a_plan_without_answer_has_its_reason_among_others() -> None:
-    entries = [*list(CHIPS.values())[:2], ODD["no answer"]]
+    entries = [*list(PAGE_PRESETS.values())[:2], ODD["no answer"]]
     reason = report(ODD["no answer"]).plans[0].problem
     assert reason
     assert shown(reason) in read(*entries).text("p.wrong")
@@ -155,7 +155,7 @@ def test_a_plan_without_answer_has_its_reason_among_others() -> None:
 
 @every("name", HOSTILE)
 def test_a_name_is_text_and_nothing_else(name: str) -> None:
-    first, second = list(CHIPS.values())[:2]
+    first, second = list(PAGE_PRESETS.values())[:2]
     for entries in ([Entry(name, first.texts)], [Entry(name, first.texts), second]):
         found = read(*entries)
         alone(found)
@@ -168,11 +168,13 @@ def test_a_name_is_text_and_nothing_else(name: str) -> None:
     "link", ["javascript:alert(1)", 'https://x.example/" onclick=alert(1)', "compute-budget?v=3", ""]
 )
 def test_only_an_address_in_the_web_is_a_link(link: str) -> None:
-    found = read(next(iter(CHIPS.values())), link=link)
+    found = read(next(iter(PAGE_PRESETS.values())), link=link)
     alone(found)
     assert not [named for _, named in found.tags if named.get("class") == "open"]
 
 
 def test_the_link_opens_the_plan_again() -> None:
-    (again,) = (named["href"] for _, named in read(next(iter(CHIPS.values()))).tags if named.get("class") == "open")
+    (again,) = (
+        named["href"] for _, named in read(next(iter(PAGE_PRESETS.values()))).tags if named.get("class") == "open"
+    )
     assert again == LINK

@@ -18,7 +18,7 @@ from core.views.report.report import Report
 from core.views.report.tables import as_csv, as_markdown
 from core.views.search.text import degrees, sentence
 from core.wording import plain
-from tests.core.report_cases import CHIPS, about_a_layout, report
+from tests.core.report_cases import PAGE_PRESETS, about_a_layout, report
 
 NODE = "13B on one node"
 
@@ -28,10 +28,10 @@ def node() -> Report:
     return about_a_layout(NODE)
 
 
-@pytest.mark.parametrize("story", SEARCH_PRESETS)
-def test_json_has_the_plan_of_the_page(story: str) -> None:
-    made = about_a_layout(story)
-    at = applied_layout(plan_from(SEARCH_PRESETS[story]))
+@pytest.mark.parametrize("preset", SEARCH_PRESETS)
+def test_json_has_the_plan_of_the_page(preset: str) -> None:
+    made = about_a_layout(preset)
+    at = applied_layout(plan_from(SEARCH_PRESETS[preset]))
     best = at.result
     (one,) = json.loads(as_json(made))["plans"]
     assert one["sentence"] == plain(sentence(at))
@@ -85,7 +85,7 @@ def test_a_reader_finds_answer_and_launch_lines(node: Report) -> None:
 
 
 def test_other_reports_are_about_no_layout() -> None:
-    made = report(CHIPS[f"{NODE} (search)"])
+    made = report(PAGE_PRESETS[f"{NODE} (search)"])
     (one,) = json.loads(as_json(made))["plans"]
     assert not {"layout", "step", "launch"} & one.keys()
     assert "a step," not in as_csv(made)

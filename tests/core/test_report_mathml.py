@@ -11,7 +11,7 @@ import pytest
 from core.units_latex import latex_quantity
 from core.views.report.mathml import mathml
 from tests.core.formulas import FORMULAS
-from tests.core.report_cases import CHIPS
+from tests.core.report_cases import PAGE_PRESETS
 from tests.every import every
 
 TAGS = {"p", "math", "mrow", "mi", "mn", "mo", "mtext", "mspace", "mfrac", "msqrt", "msub", "msup", "msubsup", "mover"}
@@ -33,9 +33,9 @@ def test_a_formula_is_drawn_whole(name: str) -> None:
         assert said(latex)
 
 
-@every("name", CHIPS)
+@every("name", PAGE_PRESETS)
 def test_values_keep_their_digits(name: str) -> None:
-    a = CHIPS[name].answer
+    a = PAGE_PRESETS[name].answer
     for one in (*a.explain(), *a.memory.explain()):
         for latex in (one.substituted, one.found):
             assert re.findall(r"\d", said(latex)) == re.findall(r"\d", latex)

@@ -14,7 +14,7 @@ import pytest
 from core.planning.comparison.entry import Entry, results_of
 from core.views.report.program import as_python
 from core.views.report.report import Report
-from tests.core.report_cases import CHIPS, HOSTILE, ODD, about_a_layout, report
+from tests.core.report_cases import HOSTILE, ODD, PAGE_PRESETS, about_a_layout, report
 from tests.every import every
 from tests.patience import PATIENCE_S
 
@@ -40,7 +40,7 @@ def printed(made: Report, folder: Path) -> str:
 
 @pytest.mark.process
 def test_elsewhere_it_says_what_it_needs(tmp_path: Path) -> None:
-    done = run(report(next(iter(CHIPS.values()))), tmp_path, tmp_path)
+    done = run(report(next(iter(PAGE_PRESETS.values()))), tmp_path, tmp_path)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert "There is no core here" in done.stderr
@@ -64,7 +64,7 @@ def test_the_layout_in_force_is_found_again(tmp_path: Path) -> None:
 
 @pytest.mark.process
 def test_every_number_is_found_again(tmp_path: Path) -> None:
-    made = report(*CHIPS.values(), *ODD.values())
+    made = report(*PAGE_PRESETS.values(), *ODD.values())
     said = printed(made, tmp_path)
     found = [(name, float(now), float(then)) for name, now, then in re.findall(r"  (\w+) = (\S+) \(then (\S+)\)", said)]
     wanted = [pair for one in made.plans if one.answer for pair in results_of(one.answer).items()]
@@ -74,7 +74,7 @@ def test_every_number_is_found_again(tmp_path: Path) -> None:
 
 @pytest.mark.process
 def test_names_are_text(tmp_path: Path) -> None:
-    texts = next(iter(CHIPS.values())).texts
+    texts = next(iter(PAGE_PRESETS.values())).texts
     said = printed(report(*(Entry(name, texts) for name in HOSTILE)), tmp_path)
     assert all(name in said.replace("\r\n", "\n") for name in HOSTILE)
 
@@ -84,5 +84,5 @@ def test_a_program_is_the_same_but_for_its_texts(name: str) -> None:
     def shape(entry: Entry) -> list[str]:
         return [type(node).__name__ for node in ast.walk(ast.parse(as_python(report(entry))))]
 
-    texts = next(iter(CHIPS.values())).texts
+    texts = next(iter(PAGE_PRESETS.values())).texts
     assert shape(Entry(name, texts)) == shape(Entry("plain", texts))

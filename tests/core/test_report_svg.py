@@ -14,11 +14,11 @@ from core.views.comparison.charts import bars, days_against_dollars
 from core.views.plan.charts import answer_strip
 from core.views.report.svg import INK, WIDTH, svg
 from core.views.training.charts_device import CLASSES, device_bars
-from tests.core.report_cases import CHIPS, HOSTILE
+from tests.core.report_cases import HOSTILE, PAGE_PRESETS
 from tests.every import every
 
 SVG = ElementTree.Element
-COMPARED = [compare_plan(one) for one in CHIPS.values()][:6]
+COMPARED = [compare_plan(one) for one in PAGE_PRESETS.values()][:6]
 
 
 def drawn(figure: Figure) -> SVG:
@@ -40,9 +40,9 @@ def at(root: SVG, tag: str, name: str) -> list[float]:
     return [float(one.get(name, 0)) for one in root.iter(tag)]
 
 
-@every("name", CHIPS)
+@every("name", PAGE_PRESETS)
 def test_points_of_published_runs_stand_at_their_values(name: str) -> None:
-    a = CHIPS[name].answer
+    a = PAGE_PRESETS[name].answer
     peers = sorted(similar_runs(a), key=lambda peer: -peer.value)
     root = drawn(answer_strip(a, peers, INK))
     places = at(root, "circle", "cx")
@@ -53,9 +53,9 @@ def test_points_of_published_runs_stand_at_their_values(name: str) -> None:
     assert {peer.run.model for peer in peers} <= texts(root)
 
 
-@every("name", CHIPS)
+@every("name", PAGE_PRESETS)
 def test_bars_of_memory_are_as_long_as_it_is(name: str) -> None:
-    h = CHIPS[name].answer.memory
+    h = PAGE_PRESETS[name].answer.memory
     root = drawn(device_bars([("", h.device_memory)], h.usable, INK))
     wide = [one for one in root.iter("rect") if one.find("title") is not None]
     found = {(one.find("title").text or "").partition(" · ")[0]: float(one.get("width", 0)) for one in wide}  # type: ignore[union-attr]

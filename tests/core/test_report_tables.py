@@ -13,7 +13,7 @@ from core.views.plan.text import sentence
 from core.views.report.plan_table import plan_lines
 from core.views.report.report import merged
 from core.views.report.tables import as_csv, as_markdown, harmless, lines_csv
-from tests.core.report_cases import CHIPS, HOSTILE, LINK, ODD, report
+from tests.core.report_cases import HOSTILE, LINK, ODD, PAGE_PRESETS, report
 from tests.every import every
 
 
@@ -25,9 +25,9 @@ def number(text: str) -> float:
     return float(text) if text else math.nan
 
 
-@every("name", CHIPS)
+@every("name", PAGE_PRESETS)
 def test_a_plan_has_its_quantities_in_base_units(name: str) -> None:
-    entry = CHIPS[name]
+    entry = PAGE_PRESETS[name]
     head, *rows = rows_of(as_csv(report(entry)))
     lines = plan_lines(entry.answer)
     assert as_csv(report(entry)) == lines_csv(lines)
@@ -43,7 +43,7 @@ def test_a_plan_has_its_quantities_in_base_units(name: str) -> None:
 
 
 def test_plans_beside_each_other_have_the_numbers_of_each() -> None:
-    entries = [*list(CHIPS.values())[:5], ODD["no answer"]]
+    entries = [*list(PAGE_PRESETS.values())[:5], ODD["no answer"]]
     head, *rows = rows_of(as_csv(report(*entries)))
     assert head[3:] == [one.name for one in entries]
     for place, entry in enumerate(entries[:-1], start=3):
@@ -58,7 +58,7 @@ def test_plans_beside_each_other_have_the_numbers_of_each() -> None:
 
 @every("name", HOSTILE)
 def test_no_cell_is_a_formula(name: str) -> None:
-    first, second = list(CHIPS.values())[:2]
+    first, second = list(PAGE_PRESETS.values())[:2]
     mine, lost = Entry(name, first.texts), Entry(name, ODD["no answer"].texts)
     for entries in ([mine], [mine, second], [lost]):
         for row in rows_of(as_csv(report(*entries))):
@@ -99,9 +99,9 @@ def test_no_cell_becomes_a_formula_in_a_country_that_separates_otherwise(separat
     assert not any(re.match(r"\s*[-+=@－＋＝＠]", cell) for cell in re.split(r"[;\t\n]", harmless(typed)))
 
 
-@every("name", [*CHIPS, *ODD])
+@every("name", [*PAGE_PRESETS, *ODD])
 def test_markdown_is_a_sentence_a_table_and_a_link(name: str) -> None:
-    entry = (CHIPS | ODD)[name]
+    entry = (PAGE_PRESETS | ODD)[name]
     text = as_markdown(report(entry))
     (one,) = report(entry).plans
     assert sentence(one.answer) in text if one.answer else markdown_text(one.problem) in text
@@ -114,7 +114,7 @@ def test_markdown_is_a_sentence_a_table_and_a_link(name: str) -> None:
 @every("name", HOSTILE)
 def test_a_name_is_no_markdown(name: str) -> None:
     """It stays on its line and in its cell, and neither makes a tag, a heading, a link nor calls anybody."""
-    first, second = list(CHIPS.values())[:2]
+    first, second = list(PAGE_PRESETS.values())[:2]
     text = as_markdown(report(Entry(name, first.texts), second))
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert len({re.sub(r"\\.", "", line).count("|") for line in table}) == 1

@@ -2,7 +2,7 @@
 
 An address has fields of its page, often those of others, plans to compare, a saved plan, a stop of a tour, a version.
 The next one follows a link that a page has drawn, takes the plan to another page, or changes some fields: to other
-choices, to what a story of any page says there, to that with a character changed, to any number, or to nonsense. Now
+choices, to what a preset of any page says there, to that with a character changed, to any number, or to nonsense. Now
 and then everything folded is opened, and every file is made that the page offers.
 
 ``python -m tests.perf addresses --steps 20000 --seed 1`` walks in rounds that see every page once. A fault is told once
@@ -78,7 +78,7 @@ def fields_of(page: PageSpec) -> Mapping[str, Field | None]:
 
 @cache
 def good_texts(name: str) -> Sequence[str]:
-    """What stories and tours of any page say in the fields of this id, and their defaults."""
+    """What presets and tours of any page say in the fields of this id, and their defaults."""
     results = [*ALL_STORIES.values(), *(stop.fields for stops in TOURS.values() for stop in stops)]
     fields = [fields_of(page).get(name) for page in PAGES]
     texts = [*(texts[name] for texts in results if name in texts), *(item.default for item in fields if item)]
@@ -181,11 +181,11 @@ class AddressWalk:
             address[name] = [*address[name], rng.choice(TEXTS)]
 
     def _plan(self, address: Address) -> Entry:
-        """A plan of a story or of this address, some fields changed."""
+        """A plan of a preset or of this address, some fields changed."""
         rng = self.rng
-        name, story = rng.choice(list(ALL_STORIES.items()))
+        name, preset = rng.choice(list(ALL_STORIES.items()))
         here = {key.partition("_")[2]: texts[-1] for key, texts in address.items() if texts}
-        texts = dict(story if rng.random() < 0.5 else here)
+        texts = dict(preset if rng.random() < 0.5 else here)
         for item in rng.sample(PLAN_FIELDS, rng.choice((0, 1, 2, 5))):
             texts[item.id] = self._text(item.id, item)
         return entry_of(rng.choice((name, name, "", "a~b.c_d!", rng.choice(TEXTS))), texts)
@@ -277,7 +277,7 @@ def new_visitor(page: PageSpec, address: Address) -> AppTest:
 
 
 def save_stories() -> list[str]:
-    """Save a plan of every story; their ids."""
+    """Save a plan of every preset; their ids."""
     return [opened().save(with_saved_results(entry_of(name, texts))).id for name, texts in ALL_STORIES.items()]
 
 

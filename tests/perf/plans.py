@@ -1,4 +1,4 @@
-"""Laws of an answer over 100,000 random plans, and every chip, question, accelerator and panel.
+"""Laws of an answer over 100,000 random plans, and every preset, question, accelerator and panel.
 
 Prints what was tried, what broke, and how long an answer takes.
 """
@@ -200,7 +200,7 @@ def main(options: Options = FULL) -> None:
     walked = plan_walk.walk_all(costly_every=11)
     took = time.perf_counter() - start
     print(
-        f"chips × questions × accelerators × panels: {walked.plans:,} plans, {walked.refused:,} refused, {took:.0f} s"
+        f"presets × questions × accelerators × panels: {walked.plans:,} plans, {walked.refused:,} refused, {took:.0f} s"
     )
     for fault in walked.faults[:10]:
         print(f"  {fault}")

@@ -46,12 +46,12 @@ EDITS: Mapping[str, Edit] = {
     "glossary": Edit("g_q", ("MFU", "ZeRO")),
     "compute": Edit("p_tokens", ("15T", "14T")),
     "memory": Edit("p_n", ("8B", "9B")),
-    "plan_search": Edit("p_count", ("512", "256")),
-    "board": Edit("p_tokens", ("15T", "14T")),
+    "parallel": Edit("p_count", ("512", "256")),
+    "what_if": Edit("p_tokens", ("15T", "14T")),
     "compare": Edit("p_tokens", ("15T", "14T"), press="k_examples"),
     "calendar": Edit("y_r1t", ("15T", "14T")),
     "saved": Edit("r_q", ("Llama", "70B")),
-    "device": Edit("d_n", ("512", "1024")),
+    "measure": Edit("d_n", ("512", "1024")),
 }
 """Page id → what its visitors change."""
 

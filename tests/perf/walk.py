@@ -1,4 +1,4 @@
-"""A random walk over every page: chips, fields, switches, panels and the menu, found in what a page draws, not by name.
+"""A random walk over every page: presets, fields, switches, panels and the menu, found in what a page draws.
 
 ``python -m tests.perf walk --steps 20000 --seed 1`` walks in rounds, each a new visitor with a seed of its own, who
 turns to every page before coming back to one; the first is that of the seed, so that thirteen rounds see all. A round

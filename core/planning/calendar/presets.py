@@ -96,4 +96,4 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
         ({"name": "8B", "model": "8B"}, {"name": "70B", "after": "run 1"}), {**_YEAR, "tokens": "15T"}
     ),
 }
-"""The chips."""
+"""The presets."""

@@ -10,7 +10,7 @@ from core.planning.sweep.axes import AXES
 from core.planning.sweep.quantities import RESULTS
 from core.units import QuantityError
 
-SWEEP = "board"
+SWEEP = "sweep"
 """The part of the form."""
 
 

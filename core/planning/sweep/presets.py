@@ -68,4 +68,4 @@ SWEEP_PRESETS: Mapping[str, Mapping[str, str]] = {
         ys="1, 2, 4, 8, 16, 32, 64",
     ),
 }
-"""The chips of the sweep."""
+"""The presets of the sweep."""

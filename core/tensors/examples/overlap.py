@@ -215,7 +215,7 @@ def replay(view: str, shape: Sequence[int], method: str = "add_", value: int = 1
 
 @dataclass(frozen=True, slots=True)
 class HazardPreset:
-    """A chip: the view, the start shape, and the operation."""
+    """A preset: the view, the start shape, and the operation."""
 
     label: str
     view: str

@@ -46,7 +46,7 @@ CASES: tuple[Case, ...] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class NegativePreset:
-    """A chip: an index with a negative step and what torch offers instead."""
+    """A preset: an index with a negative step and what torch offers instead."""
 
     label: str
     index: str

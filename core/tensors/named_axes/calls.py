@@ -41,7 +41,7 @@ class PatternCall:
 
 @dataclass(frozen=True, slots=True)
 class PatternPreset:
-    """A chip: the call, one shape per operand, and what it is good for in a sentence."""
+    """A preset: the call, one shape per operand, and what it is good for in a sentence."""
 
     label: str
     call: str

@@ -10,6 +10,6 @@ from core.planning.sweep.presets import SWEEP_PRESETS
 PANELS = {"table": switch("table", "The table behind it, to sort and to take away", False, part="panels")}
 """Titles of the panels."""
 
-CHIPS = complete_presets(SWEEP_PRESETS)
+PAGE_PRESETS = complete_presets(SWEEP_PRESETS)
 
 FORM = plan_form("w", *SWEEP_FIELDS, *PANELS.values())

@@ -20,10 +20,10 @@ from pages.common import plan_sidebar, show
 from pages.common.components import component
 from pages.common.inputs import Inputs
 from pages.common.registry import COMPUTE, MEMORY, PARALLEL
-from pages.sweep.form import PANELS
-from pages.sweep.inputs import SweepInputs, draw_question, read_inputs
+from pages.what_if.form import PANELS
+from pages.what_if.inputs import SweepInputs, draw_question, read_inputs
 
-_GRID = "board:grid"
+_GRID = "what_if:grid"
 
 
 def _load(inputs: Inputs, a: SweepInputs, cell: tuple[int, int]) -> None:
@@ -97,7 +97,7 @@ def page(inputs: Inputs) -> None:
             _table(a)
 
     if own:
-        show.how(lambda: _explained(own), key="board:how")
+        show.how(lambda: _explained(own), key="what_if:how")
     show.onwards("How long your plan trains, and what that costs", COMPUTE, texts)
     show.onwards("What each accelerator has to hold under it", MEMORY, texts)
     show.onwards("Which layout is fastest for it", PARALLEL, texts)

@@ -22,7 +22,7 @@ from core.views.sweep.text import clashing
 from pages.common import plan_sidebar
 from pages.common.inputs import Inputs
 
-_GOOD = "board:good"
+_GOOD = "what_if:good"
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,12 +169,12 @@ def test_bad_operands_are_refused_under_their_fields(fields: dict[str, str], sai
     assert not app.exception
 
 
-def test_a_story_sets_the_operation_and_closed_panels_draw_nothing() -> None:
+def test_a_preset_sets_the_operation_and_closed_panels_draw_nothing() -> None:
     app = page(arith="true")
-    next(chip for chip in app.get("button_group") if chip.key == "f:arith").set_value("0.1 + 0.2").run()
+    next(preset for preset in app.get("button_group") if preset.key == "f:arith").set_value("0.1 + 0.2").run()
     assert app.text_input(key="f_aa").value == "0.1"
     assert "0.30000000000000004" in html(app)
-    assert next(chip for chip in app.get("button_group") if chip.key == "f:arith").value == "0.1 + 0.2"
+    assert next(preset for preset in app.get("button_group") if preset.key == "f:arith").value == "0.1 + 0.2"
     assert 'class="np-stages"' not in html(page())
 
 
@@ -204,12 +204,12 @@ def bits(app: AppTest) -> int:
     return len(json.loads(strip.json)["bits"])
 
 
-def test_a_chip_tells_its_story() -> None:
+def test_a_preset_says_what_it_is_of() -> None:
     app = page(x="65520", fmt="fp16", over="saturate")
     assert "clipped to the largest finite value" in answer(app)
-    app.button_group(key="f:story2").set_value("65520 does not").run()
+    app.button_group(key="f:presets2").set_value("65520 does not").run()
     assert "65520 becomes infinity in fp16: the largest finite value is 65504." in answer(app)
-    app.button_group(key="f:story1").set_value("1e-8 in fp16").run()
+    app.button_group(key="f:presets1").set_value("1e-8 in fp16").run()
     assert "1e-8 becomes 0 in fp16" in answer(app)
 
 

@@ -100,9 +100,9 @@ BOARDS = {
 
 
 @pytest.mark.parametrize("width", [640, 1280, 1600])
-@pytest.mark.parametrize("story", BOARDS)
-def test_words_of_the_board_stay_inside_and_apart(open_page: OpenPage, story: str, width: int) -> None:
-    page = open_page(address(dict(BOARDS[story])), width=width)
+@pytest.mark.parametrize("preset", BOARDS)
+def test_words_of_the_board_stay_inside_and_apart(open_page: OpenPage, preset: str, width: int) -> None:
+    page = open_page(address(dict(BOARDS[preset])), width=width)
     page.locator(".board").wait_for()
     still(page)
     faults = page.locator(".board").evaluate(FAULTS)

@@ -12,17 +12,17 @@ from core.planning.comparison.entry import entry_of, unpack
 from core.planning.evaluation import answer
 from core.planning.sweep.axes import AXES, default_values, parse_values
 from core.planning.sweep.choice import recommend
-from core.planning.sweep.presets import SWEEP_PRESETS as STORIES
+from core.planning.sweep.presets import SWEEP_PRESETS as PRESETS
 from core.planning.sweep.sweep import Sweep, SweptAxis, plan_of_texts, sweep_limits, sweep_plan
 from core.views.sweep import text as sweep_text
 from pages.common.comparison_list import IN_LINK
 from pages.common.registry import COMPUTE, MEMORY, PARALLEL, WHAT_IF, PageSpec
-from pages.sweep.form import FORM
+from pages.what_if.form import FORM
 from tests.app.plan_pages import bodies, linked, onwards, opened, shown, stripped
 from tests.app.plan_pages import words as said_on
 
-FIRST = next(iter(STORIES))
-TYPED = {**STORIES[FIRST], "xs": "512, 1,024, 2,048, 4,096", "ys": "30%, 40%, 50%"}
+FIRST = next(iter(PRESETS))
+TYPED = {**PRESETS[FIRST], "xs": "512, 1,024, 2,048, 4,096", "ys": "30%, 40%, 50%"}
 
 
 def of_form(texts: Mapping[str, str]) -> Sweep:
@@ -52,12 +52,12 @@ def errors(app: AppTest) -> list[str]:
     return [stripped(body) for body in bodies(app, "np-error")]
 
 
-@pytest.mark.parametrize("story", STORIES)
-def test_a_chip_is_told_by_the_form_alone(story: str) -> None:
-    app = opened(WHAT_IF, STORIES[story])
-    assert answered(app) == told(of_form(STORIES[story]))
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_is_told_by_the_form_alone(preset: str) -> None:
+    app = opened(WHAT_IF, PRESETS[preset])
+    assert answered(app) == told(of_form(PRESETS[preset]))
     assert errors(app) == []
-    assert app.get("button_group")[0].value == story
+    assert app.get("button_group")[0].value == preset
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ def test_a_bad_deadline_keeps_the_last() -> None:
 
 
 def test_what_is_least_becomes_the_plan_and_the_board_stays_around_it() -> None:
-    app = opened(WHAT_IF, STORIES[FIRST])
-    made = of_form(STORIES[FIRST])
+    app = opened(WHAT_IF, PRESETS[FIRST])
+    made = of_form(PRESETS[FIRST])
     picked = recommend(made)
     assert picked is not None
     app.button(key="w_least").click().run()

@@ -1,4 +1,4 @@
-"""Parallel plan as a visitor sees it: its answer, every chip on every panel, a row put in force, links both ways."""
+"""Parallel plan as a visitor sees it: its answer, every preset on every panel, a row put in force, links both ways."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from core.planning.search_around import layout_texts
 from core.views.search import text as search_text
 from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL, WHAT_IF
 from pages.parallel import search_space as panel
-from pages.parallel.form import CHIPS, FORM, PANELS
+from pages.parallel.form import FORM, PAGE_PRESETS, PANELS
 from tests.app.plan_pages import bodies, downloads, fold, linked, onwards, opened, opens_to_itself, shown, stripped
 from tests.app.plan_pages import words as said_on
 from tests.core.plan_walk import NO_NUMBER
@@ -34,9 +34,9 @@ def answer(app: AppTest) -> str:
     return stripped(bodies(app, "np-answer")[0].partition("<small>")[0])
 
 
-@pytest.mark.parametrize("name", CHIPS)
-def test_every_chip_is_told_by_the_form_alone_with_every_panel_open(name: str) -> None:
-    texts = CHIPS[name]
+@pytest.mark.parametrize("name", PAGE_PRESETS)
+def test_every_preset_is_told_by_the_form_alone_with_every_panel_open(name: str) -> None:
+    texts = PAGE_PRESETS[name]
     app = opened(PARALLEL, {**texts, **OPEN})
     plan = plan_of(FORM.parse(texts))
     assert answer(app) == shown(search_text.sentence(applied_layout(plan)))
@@ -162,7 +162,7 @@ def test_a_link_names_every_field_and_opens_to_the_same_page() -> None:
 
 def test_every_number_opens_to_its_formula() -> None:
     app = opened(PARALLEL, SMALL)
-    fold(app, "plan_search:how", open=True)
+    fold(app, "parallel:how", open=True)
     derived = "\n".join(element.value for element in app.markdown)
     assert "Days that the steps take" in derived
     assert derived.count("$$") >= 2 * 8

@@ -78,8 +78,8 @@ def test_gradients_are_the_answer(page: AppTest) -> None:
 
 def test_every_claim_stands_in_one_place() -> None:
     """Above the code or behind “More”."""
-    chips = [claim for claims in (*GROUPS.values(), MORE) for claim in claims]
-    assert sorted(chips) == sorted(preset.claim for preset in LECTURE)
+    presets = [claim for claims in (*GROUPS.values(), MORE) for claim in claims]
+    assert sorted(presets) == sorted(preset.claim for preset in LECTURE)
 
 
 def test_links_to_panels_that_are_gone_still_open() -> None:
