@@ -73,7 +73,7 @@ class Symbol:
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class SubstitutedTerm:
     """One substituted symbol of an explanation."""
 
     latex: str
@@ -99,7 +99,7 @@ class Explanation:
     value: float
     text: str
     kind: Kind
-    terms: tuple[Term, ...]
+    terms: tuple[SubstitutedTerm, ...]
     sources: tuple[Source, ...]
 
     @property
@@ -113,7 +113,7 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DerivationStep:
     """One formula of a derivation, with every set of values that it is used with.
 
     title, detail: the formula's own. remarks: what the detail of each use adds to that.
@@ -141,7 +141,7 @@ class Step:
         return use.title.removeprefix(f"{self.title}: ").removesuffix(f": {text}")
 
 
-def derivation(explanations: Iterable[Explanation]) -> tuple[Step, ...]:
+def derivation(explanations: Iterable[Explanation]) -> tuple[DerivationStep, ...]:
     """Each formula once, in the order in which they first come, with all that it is used for.
 
     The same values under the same title count once.
@@ -154,9 +154,9 @@ def derivation(explanations: Iterable[Explanation]) -> tuple[Step, ...]:
     return tuple(_step(tuple(uses.values())) for uses in uses_by_formula.values())
 
 
-def _step(uses: tuple[Explanation, ...]) -> Step:
+def _step(uses: tuple[Explanation, ...]) -> DerivationStep:
     own = _REGISTRY.get(uses[0].name, uses[0])
-    return Step(
+    return DerivationStep(
         title=own.title,
         detail=own.detail,
         uses=uses,
@@ -276,7 +276,7 @@ class Formula(Generic[P]):
             text=format_quantity(value, self.result.kind),
             kind=self.result.kind,
             terms=tuple(
-                Term(s.latex, s.meaning, float(values[name]), format_quantity(values[name], s.kind))
+                SubstitutedTerm(s.latex, s.meaning, float(values[name]), format_quantity(values[name], s.kind))
                 for name, s in self.symbols.items()
             ),
             sources=self.sources,

@@ -74,7 +74,7 @@ def bus_bandwidth(times: float, ranks: float, rate: float) -> float:
     return times * (ranks - 1) / ranks * rate
 
 
-class Timing(Checked):
+class CollectiveTiming(Checked):
     """Mean time of one operation on messages of one size, out of place and in place. wrong: elements of its results."""
 
     operation: Operation
@@ -97,7 +97,7 @@ class Collectives(Checked):
     ranks_per_node: Annotated[int, Field(ge=1)]
     devices: Annotated[tuple[Name, ...], Field(min_length=1, max_length=limit("collective_devices"))]
     versions: Annotated[str, Field(max_length=limit("measure_name_chars"))] = ""
-    timings: Annotated[tuple[Timing, ...], Field(min_length=1, max_length=limit("collective_points"))]
+    timings: Annotated[tuple[CollectiveTiming, ...], Field(min_length=1, max_length=limit("collective_points"))]
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -110,21 +110,21 @@ class Collectives(Checked):
         """How many take part."""
         return self.nodes * self.ranks_per_node
 
-    def bus_rate(self, timing: Timing, seconds: float | None = None) -> float:
+    def bus_rate(self, timing: CollectiveTiming, seconds: float | None = None) -> float:
         """Bus bandwidth in bytes per second, one way: out of place, or at ``seconds``."""
         rate = algorithm_bandwidth(timing.bytes, seconds or timing.seconds)
         passes = LINK_PASSES[timing.operation]
         return bus_bandwidth(passes, self.ranks, rate) if passes else rate
 
     @property
-    def largest(self) -> dict[Operation, Timing]:
+    def largest(self) -> dict[Operation, CollectiveTiming]:
         """The largest message of each operation."""
         by_size = sorted(self.timings, key=lambda timing: timing.bytes)
         last = {timing.operation: timing for timing in by_size}
         return {operation: last[operation] for operation in LINK_PASSES if operation in last}
 
     @property
-    def link_timing(self) -> Timing | None:
+    def link_timing(self) -> CollectiveTiming | None:
         """The slowest of all-reduce, all-gather and reduce-scatter at the largest message, which `link_rates` are of.
 
         None without large messages, or where results were wrong.

@@ -15,7 +15,14 @@ from datetime import date
 
 from pydantic import ValidationError
 
-from core.benchmark.collectives import LINK_PASSES, Collectives, Operation, Timing, algorithm_bandwidth, bus_bandwidth
+from core.benchmark.collectives import (
+    LINK_PASSES,
+    Collectives,
+    CollectiveTiming,
+    Operation,
+    algorithm_bandwidth,
+    bus_bandwidth,
+)
 from core.benchmark.points import clip
 from core.fields import quoted
 from core.limits import limit
@@ -140,7 +147,7 @@ def _ranks(test: _Test) -> tuple[int, int, tuple[str, ...]]:
     return len(hosts), len(numbers) // len(hosts), tuple(names)
 
 
-def _timing(test: _Test, line: int, row: Sequence[str], ranks: int) -> Timing | None:
+def _timing(test: _Test, line: int, row: Sequence[str], ranks: int) -> CollectiveTiming | None:
     """One row; None for an empty message. Raises ``ValueError`` where it is no row, or is of another operation."""
     first = test.columns.index("algbw")
     try:
@@ -157,7 +164,9 @@ def _timing(test: _Test, line: int, row: Sequence[str], ranks: int) -> Timing | 
         return None
     operation = _operation(test, redop, root, bus, algorithm, line)
     try:
-        timing = Timing(operation=operation, bytes=size, seconds=seconds, in_place_seconds=in_place, wrong=wrong)
+        timing = CollectiveTiming(
+            operation=operation, bytes=size, seconds=seconds, in_place_seconds=in_place, wrong=wrong
+        )
     except ValidationError as problem:
         raise ValueError(f"Line {line:,}: {_misfit(problem)}") from None
     rate = algorithm_bandwidth(size, seconds) / 1e9

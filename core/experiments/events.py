@@ -20,7 +20,7 @@ Numbers: TypeAlias = Annotated[list[Number], Field(max_length=limit("experiment_
 _MOST = limit("experiment_figures")
 
 
-class Line(Checked):
+class FoundLine(Checked):
     """`Found` as it is written on a line."""
 
     event: Literal["found"] = "found"
@@ -29,12 +29,12 @@ class Line(Checked):
     words: dict[Name, Text] = Field(default_factory=dict[str, str], max_length=_MOST)
 
 
-_LINES: TypeAdapter[Line] = TypeAdapter(Line)
+_LINES: TypeAdapter[FoundLine] = TypeAdapter(FoundLine)
 
 
 def encode(found: Found) -> str:
     """``found`` as one line of JSON, without the line end."""
-    return Line.model_validate({item.name: getattr(found, item.name) for item in fields(found)}).model_dump_json()
+    return FoundLine.model_validate({item.name: getattr(found, item.name) for item in fields(found)}).model_dump_json()
 
 
 def decode(line: bytes) -> Found | None:

@@ -19,7 +19,7 @@ def worker_command(name: str) -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ExperimentRun:
     """An experiment at one moment. found: None until it has ended. message: why it ended early, or empty."""
 
     id: str
@@ -36,7 +36,7 @@ class Run:
 
 
 @dataclass
-class _Job(Job[str, Run]):
+class _ExperimentJob(Job[str, ExperimentRun]):
     result: Found | None = None
 
     @property
@@ -50,25 +50,27 @@ class _Job(Job[str, Run]):
         else:
             self.result, self.done = found, True
 
-    def snapshot(self) -> Run:
-        return Run(self.id, self.spec, self.state, self.seconds, self.result, self.message)
+    def snapshot(self) -> ExperimentRun:
+        return ExperimentRun(self.id, self.spec, self.state, self.seconds, self.result, self.message)
 
 
-class ExperimentRunner(ProcessRunner[str, Run]):
+class ExperimentRunner(ProcessRunner[str, ExperimentRun]):
     """Runs experiments by name and remembers the last of each. Who asks for one that runs or waits finds it."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Run] = {}
+        self._known: dict[str, ExperimentRun] = {}
         self._known_lock = threading.Lock()
-        super().__init__(worker_command, _Job, float(limit("experiment_seconds")), "experiment", listener=self._keep)
+        super().__init__(
+            worker_command, _ExperimentJob, float(limit("experiment_seconds")), "experiment", listener=self._keep
+        )
 
-    def _keep(self, run: Run) -> None:
+    def _keep(self, run: ExperimentRun) -> None:
         with self._known_lock:
             before = self._known.get(run.name)
             if run.found is not None or before is None or before.found is None:
                 self._known[run.name] = run
 
-    def run(self, name: str) -> Run:
+    def run(self, name: str) -> ExperimentRun:
         """Start the experiment ``name`` anew, or find the one that is under way."""
         last = self.last(name)
         if last is not None and last.open:
@@ -78,7 +80,7 @@ class ExperimentRunner(ProcessRunner[str, Run]):
             self._known.setdefault(name, run)
         return run
 
-    def last(self, name: str) -> Run | None:
+    def last(self, name: str) -> ExperimentRun | None:
         """The experiment ``name`` as it stands, or as it ended; None before the first."""
         own = self.own(f"experiment {name}")
         if own is not None and (own.open or own.found is not None):

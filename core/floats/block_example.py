@@ -74,7 +74,7 @@ def sqnr(signal: float, noise: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class BlockScore:
     """How one block format does on the values under one scale rule."""
 
     block_format: BlockFormat
@@ -141,10 +141,10 @@ def quantize(values: tuple[float, ...], name: str, rule: Rule) -> QuantizedBlock
 
 
 @lru_cache(maxsize=64)
-def scores(values: tuple[float, ...]) -> tuple[Score, ...]:
+def scores(values: tuple[float, ...]) -> tuple[BlockScore, ...]:
     """Every block format under every rule it may follow."""
     return tuple(
-        Score(fmt, rule, int(done.clipped.sum()), done.mse, done.sqnr_db)
+        BlockScore(fmt, rule, int(done.clipped.sum()), done.mse, done.sqnr_db)
         for fmt in BLOCK_FORMATS.values()
         for rule in fmt.scale_rules
         for done in (quantize(values, fmt.name, rule),)
@@ -184,7 +184,7 @@ def table(values: tuple[float, ...]) -> tuple[tuple[tuple[str, str], ...], ...]:
     return tuple(rows)
 
 
-def _score(score: Score) -> tuple[str, str]:
+def _score(score: BlockScore) -> tuple[str, str]:
     small = [f"MSE {score.mse:.2g}" if score.mse else "MSE 0"]
     if score.clipped:
         small.append(f"{score.clipped} clipped")

@@ -72,7 +72,7 @@ _ROUNDINGS = 1 + 2.0**-21
 
 
 @dataclass(frozen=True, slots=True)
-class ScaleRule:
+class BlockScaleRule:
     """How a block's scale follows from its largest magnitude.
 
     title, short: its name in prose and above a column. meaning: what it does. used_by: who rounds scales this way.
@@ -87,7 +87,7 @@ class ScaleRule:
 
 
 _RULES = (
-    ScaleRule(
+    BlockScaleRule(
         "floor",
         "floor",
         "floor",
@@ -95,7 +95,7 @@ _RULES = (
         "The OCP MX specification; torchao's default; microxcaling",
         (_MX, _TORCHAO),
     ),
-    ScaleRule(
+    BlockScaleRule(
         "ceil",
         "ceil",
         "ceil",
@@ -103,7 +103,7 @@ _RULES = (
         "torchao, as an option",
         (_TORCHAO,),
     ),
-    ScaleRule(
+    BlockScaleRule(
         "even",
         "round to even exponent",
         "even exponent",
@@ -111,7 +111,7 @@ _RULES = (
         "torchao, as an option; AMD Quark's “even” scales",
         (_TORCHAO,),
     ),
-    ScaleRule(
+    BlockScaleRule(
         "rceil",
         "RCEIL",
         "RCEIL",
@@ -119,7 +119,7 @@ _RULES = (
         "cuBLAS, NVIDIA Transformer Engine; torchao, as an option",
         (_CUBLAS, _TORCHAO),
     ),
-    ScaleRule(
+    BlockScaleRule(
         "level1",
         "block scales alone",
         "block scale",
@@ -127,7 +127,7 @@ _RULES = (
         "torchao's NVFP4 without a per-tensor scale",
         (_TORCHAO,),
     ),
-    ScaleRule(
+    BlockScaleRule(
         "level2",
         "block and tensor scale",
         "block and tensor",
@@ -136,7 +136,7 @@ _RULES = (
         "to E4M3's subnormals or zero",
         (_NVFP4, _NVFP4_TRAINING, _TORCHAO, _ENGINE),
     ),
-    ScaleRule(
+    BlockScaleRule(
         "absmax",
         "largest magnitude",
         "absmax",
@@ -145,7 +145,7 @@ _RULES = (
         "QLoRA, bitsandbytes, PEFT, torchtune; ggml’s q8_0; DeepSeek-V3’s fp8 tiles",
         (_QLORA, BITSANDBYTES, _DEEPSEEK),
     ),
-    ScaleRule(
+    BlockScaleRule(
         "ends",
         "ends of the integers",
         "ends",
@@ -156,7 +156,7 @@ _RULES = (
     ),
 )
 
-SCALE_RULES: Mapping[str, ScaleRule] = {rule.name: rule for rule in _RULES}
+SCALE_RULES: Mapping[str, BlockScaleRule] = {rule.name: rule for rule in _RULES}
 """Every scale rule by its name: four for MX's powers of two, two for NVFP4, one of the largest, one of both ends."""
 
 _MX_RULES: tuple[Rule, ...] = ("floor", "ceil", "even", "rceil")

@@ -108,7 +108,7 @@ def staircase(fmt: FloatFormat, low: int, high: int) -> tuple[npt.NDArray[np.flo
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class CodeCell:
     """One code of a small format.
 
     text, short: its value for reading, and in at most six characters besides the sign where it is no power of two.
@@ -123,25 +123,25 @@ class Cell:
 
 
 @lru_cache(maxsize=64)
-def grid(fmt: FloatFormat) -> tuple[Cell, ...]:
+def grid(fmt: FloatFormat) -> tuple[CodeCell, ...]:
     """Every code of ``fmt`` in order. Raises ``ValueError`` for formats of more than 8 bits."""
     if fmt.bits > GRID_BITS:
         raise ValueError(f"{fmt.title} has 2^{fmt.bits} codes; grids are drawn up to {GRID_BITS} bits")
     here = reach(fmt)
     span = here.largest - here.smallest or 1.0
-    cells: list[Cell] = []
+    cells: list[CodeCell] = []
     for code in range(1 << fmt.bits):
         value, kind = decode_exact(code, fmt), classify(code, fmt)
         if value is None:
             word = "NaN" if kind == "nan" else "−∞" if code & fmt.sign_mask else "∞"
-            cells.append(Cell(code, kind, word, word, 0.0))
+            cells.append(CodeCell(code, kind, word, word, 0.0))
             continue
         if not value:
             zero = "−0" if code else "0"
-            cells.append(Cell(code, kind, zero, zero, 0.0))
+            cells.append(CodeCell(code, kind, zero, zero, 0.0))
             continue
         heat = min((log2_exact(abs(value)) - here.smallest) / span, 1.0)  # MXINT8's −2 lies beyond its own largest
-        cells.append(Cell(code, kind, f"{exact_text(value)}", _short(value, fmt), heat))
+        cells.append(CodeCell(code, kind, f"{exact_text(value)}", _short(value, fmt), heat))
     return tuple(cells)
 
 

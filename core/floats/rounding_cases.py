@@ -62,7 +62,7 @@ def chance_up(asked: float, low: float, gap: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ModeResult:
     """What one rounding mode takes: its code, and its value (None where it overflows into infinity or NaN).
 
     upper: whether that is the neighbour above. chance: probability of the one above, for stochastic rounding only.
@@ -113,7 +113,7 @@ class Microscope:
     guard: int
     round_: int
     sticky: int
-    choices: tuple[Choice, ...]
+    choices: tuple[ModeResult, ...]
     detour: Detour | None
 
     @property
@@ -202,14 +202,14 @@ def spacing(magnitude: Fraction, fmt: FloatFormat) -> Fraction:
 
 def _choice(
     mode: Rounding, fraction: Fraction, high: Fraction, position: Fraction, fmt: FloatFormat, overflow: Overflow
-) -> Choice:
+) -> ModeResult:
     if mode == "stochastic":
-        return Choice(mode, None, None, position > Fraction(1, 2), position)
+        return ModeResult(mode, None, None, position > Fraction(1, 2), position)
     code = encode_exact(fraction, fmt, overflow, rounding=mode)
     value = decode_exact(code, fmt)
     if value is None:
-        return Choice(mode, code, None, fraction > 0)
-    return Choice(mode, code, value, value == high)
+        return ModeResult(mode, code, None, fraction > 0)
+    return ModeResult(mode, code, value, value == high)
 
 
 def through_fp32(fraction: Fraction, fmt: FloatFormat, overflow: Overflow) -> Detour | None:

@@ -26,7 +26,7 @@ from uuid import uuid4
 from core.jobs import child
 from core.jobs.child import Command
 from core.jobs.lines import Tail
-from core.jobs.queue import Line, Place
+from core.jobs.queue import Place, WaitingLine
 from core.limits import limit
 
 LOG = logging.getLogger(__name__)
@@ -142,7 +142,7 @@ class ProcessRunner(Generic[Spec, Snapshot]):
         noun: str,
         listener: Callable[[Snapshot], None] | None = None,
         pause_s: float | None = None,
-        line: Line | None = None,
+        line: WaitingLine | None = None,
         kept: int = KEPT_JOBS,
     ) -> None:
         self._command = command

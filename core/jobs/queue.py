@@ -34,7 +34,7 @@ class Place:
         os.close(self.lock)
 
 
-class Line:
+class WaitingLine:
     """The line in ``folder``, which is made when it is first needed. Methods raise ``OSError`` where it cannot be
     read or written, and may be called from any thread."""
 

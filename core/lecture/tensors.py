@@ -7,7 +7,7 @@ import numpy as np
 from core.formula import Explanation
 from core.lecture.claims import Finding, titled
 from core.tensors.cost import matrix_cell, merging_stride, tensor_bytes
-from core.tensors.layout import Layout, bounds
+from core.tensors.layout import TensorLayout, bounds
 from core.tensors.operations.operation import Group
 from core.tensors.operations.table import ROWS
 from core.tensors.view_rule import explain_view
@@ -17,18 +17,18 @@ EITHER: Group = "A view if it can, else a copy"
 PICKED: Group = "Picked into a new tensor"
 
 
-def _transposed(layout: Layout) -> Layout:
+def _transposed(layout: TensorLayout) -> TensorLayout:
     """The layout of ``x.t()``: sizes and strides swapped, storage untouched."""
-    return Layout(layout.shape[::-1], layout.stride[::-1], layout.offset)
+    return TensorLayout(layout.shape[::-1], layout.stride[::-1], layout.offset)
 
 
-def _cell(layout: Layout, row: int, column: int) -> Explanation:
+def _cell(layout: TensorLayout, row: int, column: int) -> Explanation:
     return matrix_cell.explain(
         offset=layout.offset, row=row, row_stride=layout.stride[0], column=column, column_stride=layout.stride[1]
     )
 
 
-def _merging(layout: Layout) -> Explanation:
+def _merging(layout: TensorLayout) -> Explanation:
     """The stride that dimension 0 would need for both to become one."""
     return merging_stride.explain(stride=layout.stride[1], size=layout.shape[1])
 
@@ -41,7 +41,7 @@ def _yes(true: bool) -> str:
 
 
 def strides() -> Finding:
-    layout = Layout.contiguous((4, 4))
+    layout = TensorLayout.contiguous((4, 4))
     cell = _cell(layout, 1, 2)
     confirms = layout.stride == (4, 1) and cell.value == layout.cell(1, 2) == 6
     return Finding(
@@ -53,7 +53,7 @@ def strides() -> Finding:
 
 
 def index_order() -> Finding:
-    layout = Layout.contiguous((2, 3))
+    layout = TensorLayout.contiguous((2, 3))
     right, swapped = layout.cell(1, 2), 1 * layout.stride[1] + 2 * layout.stride[0]
     cell = _cell(layout, 1, 2)
     text = f"element (row 1, column 2) of a 2 × 3 is in cell {right}; with the strides swapped it would be {swapped}"
@@ -62,19 +62,24 @@ def index_order() -> Finding:
 
 def shared() -> Finding:
     # x[0], x[:, 1], x.view(3, 2) and x.transpose(1, 0) of a contiguous 2 × 3, as layouts of its six cells
-    views = (Layout((3,), (1,)), Layout((2,), (3,), 1), Layout((3, 2), (2, 1)), Layout((3, 2), (1, 3)))
+    views = (
+        TensorLayout((3,), (1,)),
+        TensorLayout((2,), (3,), 1),
+        TensorLayout((3, 2), (2, 1)),
+        TensorLayout((3, 2), (1, 3)),
+    )
     text = ", ".join(str(sorted(layout.cells().tolist())) for layout in views)
     return Finding(
         f"cells of x that each touches: {text}",
         all(bounds(layout, 6).inside for layout in views),
-        (titled("Cell of the last element of x[:, 1]", _cell(Layout.contiguous((2, 3)), 1, 1)),),
+        (titled("Cell of the last element of x[:, 1]", _cell(TensorLayout.contiguous((2, 3)), 1, 1)),),
         "Each view is a shape, strides and an offset into the storage of x. The cells are those of all its indices.",
         shown=tuple(str(layout.stride) for layout in views),
     )
 
 
 def written_through() -> Finding:
-    layout = Layout.contiguous((2, 3))
+    layout = TensorLayout.contiguous((2, 3))
     cells = layout.cell(0, 0), _transposed(layout).cell(0, 0)
     return Finding(
         f"x[0][0] is cell {cells[0]}; so is x.transpose(1, 0)[0][0]",
@@ -88,7 +93,7 @@ def written_through() -> Finding:
 
 
 def transpose_view() -> Finding:
-    layout = _transposed(Layout.contiguous((2, 3)))
+    layout = _transposed(TensorLayout.contiguous((2, 3)))
     verdict = explain_view(layout, (2, 3))
     return Finding(
         f"contiguous: {_yes(layout.is_contiguous)}; {verdict.reason}",
@@ -100,7 +105,7 @@ def transpose_view() -> Finding:
 
 
 def contiguous_first() -> Finding:
-    verdict = explain_view(Layout.contiguous(_transposed(Layout.contiguous((2, 3))).shape), (2, 3))
+    verdict = explain_view(TensorLayout.contiguous(_transposed(TensorLayout.contiguous((2, 3))).shape), (2, 3))
     size = tensor_bytes.explain(elements=6, element_bytes=8)
     return Finding(
         f"works, strides {verdict.stride}, after copying {size.value:.0f} B (int64)",
@@ -111,7 +116,7 @@ def contiguous_first() -> Finding:
 
 
 def views_are_free() -> Finding:
-    layout = Layout.contiguous((32, 32))
+    layout = TensorLayout.contiguous((32, 32))
     free = explain_view(layout, (32 * 32,)).copied_bytes(4)
     copied = explain_view(_transposed(layout), (32 * 32,)).copied_bytes(4)
     text = f"32 × 32 fp32: .view(-1) copies {free} B, .t().reshape(-1) copies {copied:,} B"
@@ -126,7 +131,7 @@ def views_are_free() -> Finding:
 
 def view_without_contiguity() -> Finding:
     # x[:, ::2] of a contiguous 4 × 6
-    layout = Layout((4, 3), (6, 2))
+    layout = TensorLayout((4, 3), (6, 2))
     verdict, contiguous = explain_view(layout, (-1,)), _yes(layout.is_contiguous)
     text = f"x[:, ::2].view(-1) of a 4 × 6 works with stride {verdict.stride}, contiguous: {contiguous}"
     how = "The stride of dimension 0 is 6, which is what merging needs: the view exists."
@@ -135,7 +140,7 @@ def view_without_contiguity() -> Finding:
 
 
 def reshape() -> Finding:
-    layout = _transposed(Layout.contiguous((2, 3)))
+    layout = _transposed(TensorLayout.contiguous((2, 3)))
     verdict = explain_view(layout, (6,))
     text = f"x.t().reshape(6) of a 2 × 3 copies {verdict.reshape_copies} elements, because {verdict.reason}"
     return Finding(
@@ -149,7 +154,7 @@ def reshape() -> Finding:
 
 def heads() -> Finding:
     b, s, h, d = 1, 3, 2, 2
-    split = explain_view(Layout.contiguous((b, s, h * d)), (b, s, h, d))
+    split = explain_view(TensorLayout.contiguous((b, s, h * d)), (b, s, h, d))
     stride = split.stride or ()
     permuted = tuple(stride[i] for i in (0, 2, 1, 3))
     return Finding(
@@ -225,7 +230,7 @@ def from_the_cpu() -> Finding:
 
 
 def stride_called() -> Finding:
-    layout = Layout.contiguous((4, 4))
+    layout = TensorLayout.contiguous((4, 4))
     down, right = layout.cell(1, 0) - layout.cell(0, 0), layout.cell(0, 1) - layout.cell(0, 0)
     return Finding(
         f"x.stride() of a 4 × 4 is {layout.stride}: {down} cells to the next row, {right} to the next column",
@@ -250,7 +255,7 @@ def views_of_all() -> Finding:
 
 def on_strides() -> Finding:
     asks = [row.name for row in ROWS if row.name in ("view", "view_as")]
-    layout = _transposed(Layout.contiguous((2, 3)))
+    layout = _transposed(TensorLayout.contiguous((2, 3)))
     verdict, both = explain_view(layout, (6,)), tensor_bytes.explain(elements=2 * 6, element_bytes=4)
     return Finding(
         f"of {len(ROWS)} operations view and what is named after it refuse strides that do not merge; arithmetic, "
@@ -263,13 +268,13 @@ def on_strides() -> Finding:
 
 
 def not_only_slices() -> Finding:
-    views, square = [row for row in ROWS if row.group == VIEW], Layout.contiguous((2, 3))
+    views, square = [row for row in ROWS if row.group == VIEW], TensorLayout.contiguous((2, 3))
     slicing = [row.name for row in views if row.name in ("narrow", "select", "split", "chunk", "unbind")]
     return Finding(
         f"of {len(views)} operations that always give a view {len(slicing)} cut a part out ({', '.join(slicing)}); "
         f"others turn, repeat or regroup",
         0 < len(slicing) < len(views) / 2 and PICKED != VIEW,
-        shown=tuple(str(layout.stride) for layout in (_transposed(square), Layout.contiguous((3, 2)))),
+        shown=tuple(str(layout.stride) for layout in (_transposed(square), TensorLayout.contiguous((3, 2)))),
         how="Counted in the table of operations. Slicing in square brackets is one kind of view; transpose, view, "
         "expand and unsqueeze make others.",
     )

@@ -38,7 +38,7 @@ from core.models.flop_formulas import (
 from core.models.mixer_formulas import convolution_flop, mixer_input_flop, scan_flop, selection_flop
 from core.models.parameters import dense_name, parameters
 from core.models.spec import SpecError, TransformerSpec
-from core.models.terms import MIXER_WIDTHS, Group, Numbers, Term, both, last_layer, numbers_of, term
+from core.models.terms import MIXER_WIDTHS, Group, Numbers, ShapeTerm, both, last_layer, numbers_of, term
 
 Attention: TypeAlias = Literal["full", "causal", "exact", "eager"]
 """How much of the attention square counts, s keys for each of s tokens.
@@ -52,7 +52,7 @@ which is what an implementation that multiplies first and masks afterwards compu
 Recompute: TypeAlias = Literal["none", "selective", "full"]
 """What the backward pass computes again: nothing, attention's products of activations, or every layer."""
 
-TERMS: tuple[Term, ...] = (
+TERMS: tuple[ShapeTerm, ...] = (
     term("embedding", "Token embedding", "embedding", head_flop, hidden="table_width", vocab="lookup_rows"),
     term("joints", "Embedding projections", "embedding", joint_flop, joints="table_joints", width="table_width"),
     term("qkv", "Q, K, V", "attention", qkv_flop, layers="plain_layers"),
@@ -118,7 +118,7 @@ TERMS: tuple[Term, ...] = (
 """Every product with a weight, in the order a token meets them."""
 
 
-def _squares(full: Formula[...], windowed: Formula[...]) -> tuple[Term, ...]:
+def _squares(full: Formula[...], windowed: Formula[...]) -> tuple[ShapeTerm, ...]:
     """The two products over the square, in layers that see everything and in windowed ones."""
     return (
         term("scores", "Attention scores", "attention", full, layers="seeing_layers", head_dim="score_dim"),
@@ -151,7 +151,7 @@ def _squares(full: Formula[...], windowed: Formula[...]) -> tuple[Term, ...]:
     )
 
 
-SQUARES: Mapping[Attention, tuple[Term, ...]] = {
+SQUARES: Mapping[Attention, tuple[ShapeTerm, ...]] = {
     "full": _squares(square_flop_full, window_flop_full),
     "causal": _squares(square_flop_causal, window_flop_causal),
     "exact": _squares(square_flop_exact, window_flop_exact),
@@ -258,7 +258,7 @@ def with_extra_layer_flop(numbers: Numbers) -> Numbers:
 _AFTER_SQUARES = next(i for i, t in enumerate(TERMS) if t.id == "output")
 
 
-def flop_terms(attention: Attention) -> tuple[Term, ...]:
+def flop_terms(attention: Attention) -> tuple[ShapeTerm, ...]:
     """Every term of the count under the attention convention, in the order a token meets them."""
     return TERMS[:_AFTER_SQUARES] + SQUARES[attention] + TERMS[_AFTER_SQUARES:]
 

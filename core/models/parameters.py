@@ -36,9 +36,9 @@ from core.models.parameter_formulas import (
     sink_parameters,
 )
 from core.models.spec import TransformerSpec
-from core.models.terms import MIXER_WIDTHS, Group, Numbers, Term, last_layer, numbers_of, term
+from core.models.terms import MIXER_WIDTHS, Group, Numbers, ShapeTerm, last_layer, numbers_of, term
 
-MIXER_TERMS: tuple[Term, ...] = (
+MIXER_TERMS: tuple[ShapeTerm, ...] = (
     term(
         "mixer_input",
         "State: first projection",
@@ -81,7 +81,7 @@ MIXER_TERMS: tuple[Term, ...] = (
 )
 """What layers with a state have in place of attention."""
 
-TERMS: tuple[Term, ...] = (
+TERMS: tuple[ShapeTerm, ...] = (
     term("embedding", "Token embedding", "embedding", embedding_parameters, hidden="table_width"),
     term("joints", "Embedding projections", "embedding", joint_parameters, joints="table_joints", width="table_width"),
     term("positions", "Position table", "embedding", position_parameters, rows="position_rows"),

@@ -25,7 +25,7 @@ Numbers: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class ShapeTerm:
     """One formula over the numbers of a shape.
 
     bind: each parameter of the formula → the number that fills it. run: likewise, but of what one token runs
@@ -48,14 +48,14 @@ class Term:
         return {parameter: numbers[name] for parameter, name in {**self.bind, **(self.run or {})}.items()}
 
 
-def term(id: str, name: str, group: Group, rule: Formula[...], *, run: str = "", **bind: str) -> Term:
+def term(id: str, name: str, group: Group, rule: Formula[...], *, run: str = "", **bind: str) -> ShapeTerm:
     """A term whose parameters are bound to the numbers of their own name, except those given otherwise.
 
     run: ``parameter=number`` that differs for what one token runs through.
     """
     bound = {parameter: bind.get(parameter, parameter) for parameter in rule.symbols}
     parameter, _, number = run.partition("=")
-    return Term(id, name, group, rule, bound, {parameter: number} if run else None)
+    return ShapeTerm(id, name, group, rule, bound, {parameter: number} if run else None)
 
 
 MIXER_WIDTHS: Mapping[str, str] = {
@@ -181,7 +181,9 @@ def last_layer(numbers: Numbers) -> dict[str, Any]:
     }
 
 
-def sum_of(terms: Iterable[Term], numbers: Numbers, values: Callable[[Term, Numbers], Mapping[str, Any]]) -> Any:
+def sum_of(
+    terms: Iterable[ShapeTerm], numbers: Numbers, values: Callable[[ShapeTerm, Numbers], Mapping[str, Any]]
+) -> Any:
     """The sum of the terms. The first parameter of each formula is a factor of all of it: where it is a plain zero,
     no shape has the component.
     """

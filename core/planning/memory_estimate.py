@@ -22,7 +22,7 @@ from core.training.activations.tensors import IMPLEMENTATIONS, LayerKind, SavedT
 from core.training.device.buffers import MEASURED
 from core.training.device.derivation import explain_device
 from core.training.device.host import HostMemory, host_lacks, host_memory, node_bytes
-from core.training.device.inputs import Step
+from core.training.device.inputs import StepSettings
 from core.training.device.memory import DeviceMemory
 from core.training.device.setup import Setup
 from core.training.layout import Counts, Layout, LayoutError, check
@@ -52,7 +52,7 @@ class MemoryEstimate:
     policy: PrecisionPolicy
     device_memory: DeviceMemory
     usable: float
-    step: Step
+    step: StepSettings
 
     @property
     def setup(self) -> Setup:

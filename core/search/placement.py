@@ -27,7 +27,7 @@ _TIMES: dict[Kind, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RankPlace:
     """One accelerator: its number, node, and which shard of each kind it holds, from 0."""
 
     rank: int
@@ -38,12 +38,12 @@ class Place:
     pipeline: int
 
 
-def place_of(layout: Layout, rank: int, node_size: int) -> Place:
+def place_of(layout: Layout, rank: int, node_size: int) -> RankPlace:
     """Where the accelerator ``rank`` stands."""
     left, tensor = divmod(rank, int(layout.tensor))
     left, context = divmod(left, int(layout.context))
     pipeline, data = divmod(left, int(layout.data))
-    return Place(rank, rank // node_size, tensor, context, data, pipeline)
+    return RankPlace(rank, rank // node_size, tensor, context, data, pipeline)
 
 
 def rank_at(layout: Layout, *, tensor: int = 0, context: int = 0, data: int = 0, pipeline: int = 0) -> int:
@@ -52,7 +52,7 @@ def rank_at(layout: Layout, *, tensor: int = 0, context: int = 0, data: int = 0,
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ParallelGroup:
     """One kind of parallelism that a plan uses.
 
     ranks: of one group.  stride: from one to the next.  nodes: over which a group spreads.  sent: bytes that one
@@ -72,7 +72,7 @@ class Group:
         return self.nodes == 1
 
 
-def groups(layout: Layout, step: StepTime, traffic: Traffic, node_size: int) -> tuple[Group, ...]:
+def groups(layout: Layout, step: StepTime, traffic: Traffic, node_size: int) -> tuple[ParallelGroup, ...]:
     """Every kind of parallelism with more than one rank, from the one with the nearest neighbours."""
     t, c, d, p = (int(getattr(layout, name)) for name in ("tensor", "context", "data", "pipeline"))
     rows: list[tuple[Kind, int, int]] = [
@@ -83,7 +83,7 @@ def groups(layout: Layout, step: StepTime, traffic: Traffic, node_size: int) -> 
         ("pipeline", p, t * c * d),
     ]
     return tuple(
-        Group(
+        ParallelGroup(
             kind,
             ranks,
             stride,

@@ -33,7 +33,7 @@ _OUTSIDE, _FARTHEST = 0.1, 0.48
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class ErrorRange:
     """Factors on a predicted time between which eight of ten comparable readings lie.
 
     low, high: at most and at least 1.
@@ -73,7 +73,7 @@ def _errors() -> _Errors:
     )
 
 
-def range_of(spec: TransformerSpec, cluster: Cluster, running: Running) -> Range:
+def range_of(spec: TransformerSpec, cluster: Cluster, running: Running) -> ErrorRange:
     """The range of a step of ``spec`` on ``cluster``.
 
     All steps count, those of another kind, family, format or software for less, of others who tuned it too, and each
@@ -85,7 +85,7 @@ def range_of(spec: TransformerSpec, cluster: Cluster, running: Running) -> Range
 
 
 @lru_cache(maxsize=256)
-def _range(mixture: str, family: str, bits: int, software: str, tuned: str, without: str = "") -> Range:
+def _range(mixture: str, family: str, bits: int, software: str, tuned: str, without: str = "") -> ErrorRange:
     result = _errors()
     weights = result.weights * (result.group != without)
     wanted = {"mixture": mixture, "family": family, "bits": bits, "software": software, "tuned": tuned}
@@ -97,7 +97,7 @@ def _range(mixture: str, family: str, bits: int, software: str, tuned: str, with
     reach = min(_FARTHEST, (0.5 - _OUTSIDE) * (1 + 1 / sources))
     middle = (np.cumsum(weights) - weights / 2) / weights.sum()
     low, high = np.interp([0.5 - reach, 0.5 + reach], middle, result.measured)
-    return Range(min(1.0, float(low)), max(1.0, float(high)))
+    return ErrorRange(min(1.0, float(low)), max(1.0, float(high)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Coverage:
 
     sources: int
     inside: float
-    usual: Range
+    usual: ErrorRange
 
 
 @lru_cache(maxsize=4)
@@ -117,7 +117,7 @@ def coverage_of(tuned: Tuning) -> Coverage:
     """Of all steps that the same people tuned, each with its source left out of constants and range."""
     result = _errors()
     inside: dict[str, list[bool]] = {}
-    ranges: list[Range] = []
+    ranges: list[ErrorRange] = []
     for i in np.flatnonzero(result.tuned == tuned):
         kind = str(result.mixture[i]), str(result.family[i]), int(result.bits[i]), str(result.software[i]), tuned
         band = _range(*kind, without=str(result.group[i]))
@@ -125,4 +125,4 @@ def coverage_of(tuned: Tuning) -> Coverage:
         ranges.append(band)
     share = float(np.mean([np.mean(each) for each in inside.values()]))
     low, high = (float(np.median([getattr(band, end) for band in ranges])) for end in ("low", "high"))
-    return Coverage(len(inside), share, Range(low, high))
+    return Coverage(len(inside), share, ErrorRange(low, high))

@@ -24,7 +24,7 @@ from core.training.device.traffic import (
     ring_bytes,
     state_width,
 )
-from core.training.layout import Degrees, Module, Recompute, modules_of, share_again, way_of
+from core.training.layout import Degrees, LayerModule, Recompute, modules_of, share_again, way_of
 
 _AGAIN = 0.7
 """Share of the operations on single elements that selective recomputation does again, with fused attention."""
@@ -127,14 +127,14 @@ def layer_time(
     sent = dispatched = full
     if np.any(way > Recompute.PER_OPERATION):
         modules = modules_of(d.recompute, flash=how.flash) * (way > Recompute.PER_OPERATION)
-        here = {module: (modules & module > 0) * some for module in Module}
-        repeat = repeat + here[Module.CORE] * attention
-        for module in (item for item in Module if item != Module.CORE and np.any(here[item])):
+        here = {module: (modules & module > 0) * some for module in LayerModule}
+        repeat = repeat + here[LayerModule.CORE] * attention
+        for module in (item for item in LayerModule if item != LayerModule.CORE and np.any(here[item])):
             redone, redone_once = rank.redone(module)
             repeat = repeat + here[module] * (tokens * redone + redone_once)
         # Of a layer's two blocks one gathers and scatters again.
-        dispatched = full + here[Module.MIXTURE]
-        sent = full + 0.5 * ((1.0 - work.mixed) * here[Module.NETWORK] + work.mixed * here[Module.MIXTURE])
+        dispatched = full + here[LayerModule.MIXTURE]
+        sent = full + 0.5 * ((1.0 - work.mixed) * here[LayerModule.NETWORK] + work.mixed * here[LayerModule.MIXTURE])
     partly = how.partly
     # Of the passes through a layer: all products are three where everything is trained, else as many as there are.
     flows = partly.active if partly else 1.0

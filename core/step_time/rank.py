@@ -22,7 +22,7 @@ from core.step_time.work import (
     traffic_of,
 )
 from core.training.activations.tensors import FP32, Implementation
-from core.training.layout import Degrees, Module, pick
+from core.training.layout import Degrees, LayerModule, pick
 
 _SCORE_BYTES = 13.0
 """Moved for each score that is written out: the score, softmax, mask and dropout."""
@@ -170,18 +170,18 @@ class Rank:
         apart = self.running.software in ("eager", "deepspeed 2021")
         return time if apart else adding_seconds.over(product=product, added=time)
 
-    def redone(self, module: Module) -> tuple[Any, Any]:
+    def redone(self, module: LayerModule) -> tuple[Any, Any]:
         """Seconds per token and per layer of what computing one of a layer's modules again takes; of the core of
         attention its operations alone are not here."""
         work, t = self.work, self.d.tensor
-        if module == Module.NORMS:
+        if module == LayerModule.NORMS:
             narrow = pick(self.d.sequence_parallel > 0, t, 1.0)
             return self._moved((1.0 - RESIDUALS / norm_traffic(self.spec, self.how)) * work.norms / narrow), 0.0
-        if module == Module.ACTIVATION:
+        if module == LayerModule.ACTIVATION:
             return self._moved((work.gated + self.widened * work.gated_mixture) / t), 0.0
-        if module == Module.UP_PROJECTION:
+        if module == LayerModule.UP_PROJECTION:
             return self.plain(work.up, self.speeds.narrow)
-        if module == Module.NETWORK:
+        if module == LayerModule.NETWORK:
             each, once = self.plain(work.network, self.speeds.narrow)
             return each + self._moved(work.gated / t), once
         parts = (self.routed(work.routed), self.plain(work.router, self.speeds.wide))

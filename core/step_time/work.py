@@ -16,7 +16,7 @@ from core.models.flops import SQUARES, flop_numbers
 from core.models.mixer import Mixer, MixerKind
 from core.models.mixer_formulas import scan_flop
 from core.models.spec import Experts, LatentAttention, TransformerSpec, modelled
-from core.models.terms import Term, numbers_of, sum_of
+from core.models.terms import ShapeTerm, numbers_of, sum_of
 from core.products import matmul_flop
 from core.training.activations.tensors import DELTA_CHUNK, FP32, Implementation, written_as_gpt2
 
@@ -312,4 +312,4 @@ def square_flop(spec: TransformerSpec, seq_len: Any, *, flash: bool) -> Any:
     kind = "causal" if flash else "eager"
     numbers = flop_numbers(numbers_of(spec), seq_len, kind, head=False, embedding=False)
     squares = [term for term in SQUARES[kind] if term.group == "attention"]
-    return sum_of(squares, numbers, Term.values) / (spec.layers + spec.mtp_modules)
+    return sum_of(squares, numbers, ShapeTerm.values) / (spec.layers + spec.mtp_modules)

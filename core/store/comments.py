@@ -17,7 +17,7 @@ from core.store.tables import COMMENTS, PLANS
 from core.wording import cleaned
 
 
-class _Row(BaseModel):
+class _CommentRow(BaseModel):
     id: RowText = ""
     made: Moment = 0
     who: RowText = ""
@@ -39,7 +39,7 @@ class Comments:
         c = COMMENTS.c
         wanted = select(COMMENTS).where(c.plan == plan).order_by(c.made, c.id).limit(limit("plan_comments"))
         with transaction(self._engine) as connection:
-            rows = [read_cells(_Row, dict(row))[0] for row in connection.execute(wanted).mappings()]
+            rows = [read_cells(_CommentRow, dict(row))[0] for row in connection.execute(wanted).mappings()]
         return tuple(Comment(row.id, moment(row.made), row.who, row.text) for row in rows)
 
     def add(self, plan: str, text: str, who: str = "") -> None:

@@ -33,7 +33,7 @@ class StoredLinks:
     kept: datetime
 
 
-class _Row(BaseModel):
+class _LinkRow(BaseModel):
     id: RowText = ""
     name: RowText = ""
     kept: Moment = 0
@@ -109,5 +109,5 @@ class Links:
 
 def _listed(row: dict[str, Any]) -> StoredLinks:
     """A row without its result. As every row it is untrusted: what cannot be read of it stands empty."""
-    cells, _ = read_cells(_Row, row)
+    cells, _ = read_cells(_LinkRow, row)
     return StoredLinks(cells.id, cleaned(cells.name, limit("measure_text_chars")) or "unreadable", moment(cells.kept))

@@ -61,7 +61,7 @@ class History:
     total: int
 
 
-class _Row(BaseModel):
+class _MeasurementRow(BaseModel):
     """A row of measurements, of which ``head`` is read apart. The defaults stand in for what cannot be read."""
 
     id: RowText = ""
@@ -96,7 +96,7 @@ def outcome_text(outcome: Outcome) -> str:
 def read_kept(row: Mapping[str, Any], outcomes: Iterable[object], now: int) -> StoredMeasurement:
     """The measurement of a row of measurements and its cells of measurement_points, in order. now: microseconds since
     1970; one that runs and was not heard of for `LOST_S` is lost."""
-    cells, bad = read_cells(_Row, row)
+    cells, bad = read_cells(_MeasurementRow, row)
     problems = [f"Of the row, {quoted(bad)} cannot be read."] if bad else []
     try:
         record = Record.model_validate_json(_text(row.get("head")))

@@ -29,7 +29,7 @@ Moment = Annotated[int, Field(ge=0, le=LAST)]
 RowText = Annotated[str, Field(max_length=limit("saved_chars"))]
 
 
-class _Row(BaseModel):
+class _PlanRow(BaseModel):
     """A row of plans. The defaults stand in for what cannot be read."""
 
     id: RowText = ""
@@ -59,7 +59,7 @@ class _ChangeRow(BaseModel):
 
 def read_plan(row: Mapping[str, Any]) -> SavedPlan:
     """The plan of a row of plans."""
-    cells, bad = read_cells(_Row, row)
+    cells, bad = read_cells(_PlanRow, row)
     problems = [f"Of the saved row, {quoted(bad)} cannot be read."] if bad else []
     form = FORMS[cells.kind]
     texts, _ = form.from_address(

@@ -20,7 +20,7 @@ CHANNELS_LAST: dict[int, tuple[int, ...]] = {4: (1, 3, 2, 0), 5: (1, 4, 3, 2, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class StrideRun:
     """Neighbouring dimensions ``first`` to ``last`` that a single stride can walk: ``numel`` steps of ``stride``."""
 
     first: int
@@ -30,7 +30,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TensorLayout:
     """Shape, strides and storage offset of a tensor, in elements.
 
     Element (i₀, i₁, …) lies in storage cell offset + Σ iₖ·strideₖ.
@@ -49,7 +49,7 @@ class Layout:
             raise ValueError(f"shape {self.shape} has a negative size")
 
     @classmethod
-    def contiguous(cls, shape: Sequence[int], offset: int = 0) -> Layout:
+    def contiguous(cls, shape: Sequence[int], offset: int = 0) -> TensorLayout:
         """The row-major layout torch gives a fresh tensor; a zero size counts as one, as in torch."""
         return cls(tuple(shape), contiguous_strides(shape), offset)
 
@@ -93,9 +93,9 @@ class Layout:
         reach = [(size - 1) * stride for size, stride in zip(self.shape, self.stride, strict=True)]
         return self.offset + sum(min(r, 0) for r in reach), self.offset + sum(max(r, 0) for r in reach)
 
-    def permuted(self, order: Sequence[int]) -> Layout:
+    def permuted(self, order: Sequence[int]) -> TensorLayout:
         """The same cells with the dimensions in another order."""
-        return Layout(tuple(self.shape[d] for d in order), tuple(self.stride[d] for d in order), self.offset)
+        return TensorLayout(tuple(self.shape[d] for d in order), tuple(self.stride[d] for d in order), self.offset)
 
     def cell(self, *index: int) -> int:
         """Storage cell of the element at ``index``; negative indices count from the end.
@@ -164,7 +164,7 @@ class Layout:
             occupied = line
         return occupied.bit_count() < self.numel
 
-    def meets(self, other: Layout) -> bool:
+    def meets(self, other: TensorLayout) -> bool:
         """Whether any element of either lies in a cell of the other; in time of the rank for layouts that nest.
 
         Raises ``ValueError`` where that is not decided within ``meeting_tries`` of core.limits.
@@ -201,20 +201,20 @@ class Layout:
         return reached(0, other.offset - self.offset)
 
     @property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[StrideRun, ...]:
         """The fewest runs of neighbouring dimensions that one stride each can walk, first dimension first.
 
         Dimension d joins the dimensions to its right when its size is 1, or when its stride equals the stride of
         the run times the elements of the run: stepping once in d is then the same as walking through the run.
         """
-        result: list[Run] = []
+        result: list[StrideRun] = []
         last = self.rank - 1
         while last >= 0:
             first, numel, base = last, self.shape[last], self.stride[last]
             while first > 0 and (self.shape[first - 1] == 1 or self.stride[first - 1] == numel * base):
                 first -= 1
                 numel *= self.shape[first]
-            result.append(Run(first, last, numel, base))
+            result.append(StrideRun(first, last, numel, base))
             last = first - 1
         return tuple(reversed(result))
 
@@ -259,7 +259,7 @@ class Bounds:
         return f"the last element {verb} cell {self.last:,}, {joint} the storage has {owned}"
 
 
-def bounds(layout: Layout, storage: int) -> Bounds:
+def bounds(layout: TensorLayout, storage: int) -> Bounds:
     """Whether ``layout``, as as_strided would make it, stays inside a storage of ``storage`` cells."""
     span = layout.span
     if span is None:

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from core.limits import limit
-from core.tensors.layout import Layout, Run, contiguous_strides
+from core.tensors.layout import StrideRun, TensorLayout, contiguous_strides
 
 _DRAWN_HOPS = 6
 """How many cells of the failing dimension are named; enough to see the hops change."""
@@ -79,7 +79,7 @@ class ViewVerdict:
     works: bool
     shape: tuple[int, ...]
     stride: tuple[int, ...] | None
-    runs: tuple[Run, ...]
+    runs: tuple[StrideRun, ...]
     reason: str
     boundary: Boundary | None = None
     hops: Hops | None = None
@@ -107,7 +107,7 @@ def resolve_shape(numel: int, shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(numel // known if size == -1 else size for size in shape)
 
 
-def explain_view(layout: Layout, new_shape: Sequence[int]) -> ViewVerdict:
+def explain_view(layout: TensorLayout, new_shape: Sequence[int]) -> ViewVerdict:
     """Say whether ``layout`` can be viewed as ``new_shape`` (with at most one -1), with which strides, and why.
 
     Verdict and strides equal those of torch; see `ViewVerdict`. Takes time in the rank, not in the elements.
@@ -137,7 +137,9 @@ def explain_view(layout: Layout, new_shape: Sequence[int]) -> ViewVerdict:
     return ViewVerdict(True, shape, tuple(stride), runs, _success(layout, runs), reshape_copies=0)
 
 
-def _refusal(layout: Layout, shape: tuple[int, ...], runs: tuple[Run, ...], run: Run, new_dim: int) -> ViewVerdict:
+def _refusal(
+    layout: TensorLayout, shape: tuple[int, ...], runs: tuple[StrideRun, ...], run: StrideRun, new_dim: int
+) -> ViewVerdict:
     """The verdict when new dimension ``new_dim`` is too long for what is left of ``run``."""
     # A run is only ever too short when it has a dimension to its left, and that one's size is not 1.
     left = run.first - 1
@@ -148,7 +150,7 @@ def _refusal(layout: Layout, shape: tuple[int, ...], runs: tuple[Run, ...], run:
     return ViewVerdict(False, shape, None, runs, reason, boundary, hops, layout.numel, _narrowed(layout, shape))
 
 
-def _narrowed(layout: Layout, shape: tuple[int, ...]) -> Narrowed | None:
+def _narrowed(layout: TensorLayout, shape: tuple[int, ...]) -> Narrowed | None:
     """The stride-0 dimensions that need not be copied, because the new shape cuts before and after them.
 
     Old and new dimensions are matched in the shortest groups with the same number of elements. A group in which every
@@ -175,7 +177,7 @@ def _narrowed(layout: Layout, shape: tuple[int, ...]) -> Narrowed | None:
     return Narrowed(tuple(dims), tuple(small), math.prod(small)) if dims else None
 
 
-def _hops(layout: Layout, shape: tuple[int, ...], new_dim: int, most: int = 1 << 16) -> Hops | None:
+def _hops(layout: TensorLayout, shape: tuple[int, ...], new_dim: int, most: int = 1 << 16) -> Hops | None:
     """An example: a line of cells along one new dimension whose steps differ; ``None`` where no line shows it.
 
     Looks along ``new_dim`` first, then along the others from the right, for one whose cells and elements are drawn;
@@ -203,7 +205,7 @@ def _hops(layout: Layout, shape: tuple[int, ...], new_dim: int, most: int = 1 <<
     return fallback
 
 
-def _success(layout: Layout, runs: tuple[Run, ...]) -> str:
+def _success(layout: TensorLayout, runs: tuple[StrideRun, ...]) -> str:
     if layout.is_contiguous:
         return "the tensor is contiguous, so any shape with as many elements fits"
     merged = [_merge_words(layout, run) for run in runs]
@@ -211,7 +213,7 @@ def _success(layout: Layout, runs: tuple[Run, ...]) -> str:
     return text or "each new dimension stays inside one old dimension"
 
 
-def _merge_words(layout: Layout, run: Run) -> str:
+def _merge_words(layout: TensorLayout, run: StrideRun) -> str:
     """``dimensions 0 and 1 merge: stride 6 = 2 × 3`` for a run of two or more dimensions longer than 1."""
     dims = [d for d in range(run.first, run.last + 1) if layout.shape[d] != 1]
     if len(dims) < 2:

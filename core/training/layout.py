@@ -46,7 +46,7 @@ RECOMPUTES: Mapping[str, Recompute] = MappingProxyType(
 """By name, from what keeps most to what keeps least; the numbers are those of stored layouts."""
 
 
-class Module(IntFlag):
+class LayerModule(IntFlag):
     """Parts of a layer that backward computes again one by one, by Megatron-Core's names in `MODULES`."""
 
     CORE = 1
@@ -57,14 +57,14 @@ class Module(IntFlag):
     MIXTURE = 32
 
 
-MODULES: Mapping[str, Module] = MappingProxyType(
+MODULES: Mapping[str, LayerModule] = MappingProxyType(
     {
-        "core_attn": Module.CORE,
-        "layernorm": Module.NORMS,
-        "act": Module.ACTIVATION,
-        "mla_up_proj": Module.UP_PROJECTION,
-        "mlp": Module.NETWORK,
-        "moe": Module.MIXTURE,
+        "core_attn": LayerModule.CORE,
+        "layernorm": LayerModule.NORMS,
+        "act": LayerModule.ACTIVATION,
+        "mla_up_proj": LayerModule.UP_PROJECTION,
+        "mlp": LayerModule.NETWORK,
+        "moe": LayerModule.MIXTURE,
     }
 )
 """By name; “act” is that of any network, experts' among them, of which alone Megatron-Core speaks as “moe_act”."""
@@ -74,8 +74,8 @@ _WAYS = 128
 
 
 def recomputation(way: int, modules: int = 0, layers: int = 0) -> int:
-    """The one number of a layout's recomputation. modules: flags of `Module`, in place of a way. layers: so many of
-    each stage, 0 for all; below 0 full recomputation begins at every so many-th, which keeps its input alone."""
+    """The one number of a layout's recomputation. modules: flags of `LayerModule`, in place of a way. layers: so many
+    of each stage, 0 for all; below 0 full recomputation begins at every so many-th, which keeps its input alone."""
     return (_NAMED + modules if modules else way) + _WAYS * layers
 
 
@@ -87,7 +87,7 @@ def way_of(recompute: Counts) -> Any:
 def modules_of(recompute: Counts, *, flash: bool) -> Any:
     """The flags of the modules that are done again; none of them where operations are, or whole layers."""
     way = way_of(recompute)
-    selective = Module.NORMS | Module.ACTIVATION if flash else Module.CORE
+    selective = LayerModule.NORMS | LayerModule.ACTIVATION if flash else LayerModule.CORE
     named = cast("Any", np.where(way > _NAMED, way - _NAMED, int(selective) * (way == Recompute.SELECTIVE)))
     return np.asarray(named, dtype=np.int64)
 
@@ -269,7 +269,7 @@ def _rules(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators:
         value = getattr(item, name)
         yield _Rule(name, np.less(value, 0) | np.greater(value, most), f"it is from 0 to {most}.", most=most)
     way, some = way_of(item.recompute), layers_of(item.recompute)
-    most, named = _NAMED + sum(Module), np.where(way > _NAMED, way - _NAMED, 0).astype(np.int64)
+    most, named = _NAMED + sum(LayerModule), np.where(way > _NAMED, way - _NAMED, 0).astype(np.int64)
     yield _Rule(
         "recompute",
         np.greater(way, most) | np.greater(abs(some), spec.layers),
@@ -279,9 +279,9 @@ def _rules(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators:
     says = "layers keep one input together under full recomputation alone."
     yield _Rule("recompute", np.less(some, 0) & np.not_equal(way, Recompute.FULL), says, most=0)
     there = {
-        Module.UP_PROJECTION: spec.latent,
-        Module.NETWORK: spec.dense_layers and spec.ffn,
-        Module.MIXTURE: spec.experts,
+        LayerModule.UP_PROJECTION: spec.latent,
+        LayerModule.NETWORK: spec.dense_layers and spec.ffn,
+        LayerModule.MIXTURE: spec.experts,
     }
     for module, found in there.items():
         if not found:

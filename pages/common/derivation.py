@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from core.formula import Explanation, Step
+from core.formula import DerivationStep, Explanation
 from core.views.common.markup import markdown_text
 
 _POWER = re.compile(r"(\(−?\w+\)|\w+)\^(\([^()]*\)|⌊[^⌋]*⌋|[−-]?\w+)")
@@ -12,7 +12,7 @@ _SIGNS = {"−": "-", "⌊": r"\lfloor ", "⌋": r"\rfloor "}
 _SIGN = re.compile(f"([{''.join(_SIGNS)}])")
 
 
-def step_markdown(step: Step) -> str:
+def step_markdown(step: DerivationStep) -> str:
     """Title and method, formula, values, then what each symbol means and the sources."""
     several = len(step.uses) > 1
     values = _table(step) if several else _display(step.uses[0].substituted)
@@ -32,7 +32,7 @@ def _display(latex: str) -> str:
     return f"$$\n{latex}\n$$"
 
 
-def _table(step: Step) -> str:
+def _table(step: DerivationStep) -> str:
     """One row a use: what it is for, the values that differ, the result."""
     first, differing = step.uses[0], step.differing
     named = any(use.named for use in step.uses)
@@ -55,7 +55,7 @@ def _value(use: Explanation) -> str:
     return use.found.removeprefix("= ")
 
 
-def _where(step: Step) -> str:
+def _where(step: DerivationStep) -> str:
     """What each symbol means, with its value where all uses share it, and what is to be said of a use."""
     differing = step.differing
     texts = [
@@ -67,7 +67,7 @@ def _where(step: Step) -> str:
     return f"Where {', '.join(texts)}.{''.join(noted)}"
 
 
-def _sources(step: Step) -> str:
+def _sources(step: DerivationStep) -> str:
     links = (f"[{markdown_text(str(s))}]({s.url})" if s.url else markdown_text(str(s)) for s in step.sources)
     return f"Source: {'; '.join(links)}"
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import streamlit as st
 
 from core.fields import SHARED
-from core.jobs.queue import Line
+from core.jobs.queue import WaitingLine
 from core.limits import limit
-from core.models.building.events import Built, Refused
+from core.models.building.events import Built, ModelRefused
 from core.models.building.jobs import BuildRunner
 from core.models.configs.custom import (
     MIXTURE,
@@ -135,7 +135,7 @@ def building(inputs: Inputs) -> None:
 @st.cache_resource
 def builder() -> BuildRunner:
     """The one builder of models of this server, in line with those of the machine's other servers."""
-    return BuildRunner(Line(data_folder() / "building"))
+    return BuildRunner(WaitingLine(data_folder() / "building"))
 
 
 def _watch(shape: str, config: ConfigSaid | None) -> None:
@@ -158,7 +158,7 @@ def _watch(shape: str, config: ConfigSaid | None) -> None:
             st.rerun(scope="app")
         show.good(f"**Built and counted.** {about_counted(model)}")
     else:
-        reason = job.answer.reason if isinstance(job.answer, Refused) else "its FLOPs could not be counted."
+        reason = job.answer.reason if isinstance(job.answer, ModelRefused) else "its FLOPs could not be counted."
         show.error(f"**It cannot be built either:** {reason} The shape stays as it was.")
         if config and (draft := config.draft):
 

@@ -380,7 +380,7 @@ def more(inputs: Inputs, label: str, *fields: Field, key: str) -> Iterator[Expan
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DerivationPart:
     """What `how_each` says about one thing: number, name, a note on the method (may be empty), formulas (likewise)."""
 
     number: str
@@ -421,7 +421,7 @@ def how(
                         derive(item for item in under if not isinstance(item, str))
 
 
-def how_each(parts: Callable[[], Sequence[Part]], *, key: str, label: str = "How is this computed") -> None:
+def how_each(parts: Callable[[], Sequence[DerivationPart]], *, key: str, label: str = "How is this computed") -> None:
     """Like `how`, for several things at once: what is to say about each, then each formula with all that it is for."""
     with fold(label, key=key, icon=":material/function:") as panel:
         if panel.open:

@@ -31,7 +31,7 @@ _GOOD = ":good"
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedPage:
     """A page as a visitor left it: by key what its fields hold and what is kept beside them, the parameters of its
     address that are no fields, and the plans of a comparison."""
 
@@ -40,7 +40,7 @@ class Typed:
     plans: Mapping[int, Entry] | None
 
     @classmethod
-    def on(cls, inputs: Inputs) -> Typed:
+    def on(cls, inputs: Inputs) -> TypedPage:
         """``inputs.page`` as it stands."""
         page, keys = inputs.page, {*inputs.fields, *(inputs.key(field.id) for field in inputs.form.fields)}
         prefixes = (f"{page.prefix}_", f"{page.prefix}:", f"{page.id}:")
@@ -71,7 +71,7 @@ class Slides:
 
     inputs: Inputs
     here: int
-    typed: Typed
+    typed: TypedPage
 
     @property
     def _steps(self) -> tuple[PresetButton | Stop, ...]:
@@ -127,9 +127,9 @@ class Slides:
 
 def slides(inputs: Inputs) -> Slides:
     """Where the page stands: where it was left, or where a link to a stop of its tour opens it, or as typed."""
-    stands: dict[str, tuple[int, Typed]] = st.session_state.setdefault(_STANDS, {})
+    stands: dict[str, tuple[int, TypedPage]] = st.session_state.setdefault(_STANDS, {})
     here, typed = stands.pop(inputs.page.id, None) or (_opened_at(inputs), None)
-    result = Slides(inputs, here, Typed.on(inputs) if typed is None or not here else typed)
+    result = Slides(inputs, here, TypedPage.on(inputs) if typed is None or not here else typed)
     stands[inputs.page.id] = (here, result.typed)  # the last one is on the wall
     return result
 
@@ -149,7 +149,7 @@ def typed_plan(inputs: Inputs) -> dict[str, str]:
 
 def leave() -> None:
     """In the callback of the switch: what was typed comes back on every page."""
-    stands: dict[str, tuple[int, Typed]] = st.session_state.pop(_STANDS, {})
+    stands: dict[str, tuple[int, TypedPage]] = st.session_state.pop(_STANDS, {})
     for page, (here, typed) in stands.items():
         if here:
             typed.put(address=page == next(reversed(stands)))

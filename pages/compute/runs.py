@@ -18,7 +18,7 @@ from core.runs.share import published_shares, run_shares
 from core.runs.utilisation import Basis, Evidence, base_peak, evidence, left_out
 from core.views.plan.charts import answer_strip
 from core.views.runs import text
-from core.views.runs.charts import Point, calibration, evidence_scatter, hours_of_a_run
+from core.views.runs.charts import RunPoint, calibration, evidence_scatter, hours_of_a_run
 from core.wording import known, percent
 from pages.common import show
 from pages.common.figures import wire
@@ -117,12 +117,12 @@ def evidence_panel(inputs: Inputs, a: Answer) -> None:
             show.small_table(("row", "why it is left out"), rows, words=None)
 
 
-def _points(rows: Sequence[Evidence], a: Answer, measure: str, near: set[Evidence]) -> list[Point]:
-    points: list[Point] = []
+def _points(rows: Sequence[Evidence], a: Answer, measure: str, near: set[Evidence]) -> list[RunPoint]:
+    points: list[RunPoint] = []
     for row in rows:
         hours = text.hours_per_billion(row)
         value = row.utilisation if measure == "MFU" else hours
-        points.append(Point(row.run.model, row.run.params, value, text.pointed(row, measure), row in near))
+        points.append(RunPoint(row.run.model, row.run.params, value, text.pointed(row, measure), row in near))
     m = a.middle
     yours = m.mfu / a.scale * 6 / m.per_parameter if measure == "MFU" else m.hours / m.tokens * 1e9
-    return [*points, Point("yours", m.parameters, yours, "Your plan", here=True)]
+    return [*points, RunPoint("yours", m.parameters, yours, "Your plan", here=True)]

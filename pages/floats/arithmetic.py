@@ -10,7 +10,7 @@ from functools import lru_cache
 import streamlit as st
 
 from core.fields import choice, text
-from core.floats.arithmetic.errors import Work, explain_work, work
+from core.floats.arithmetic.errors import TypedOperation, explain_work, work
 from core.floats.arithmetic.expansion import Expansion, expand
 from core.floats.arithmetic.operations import OPERATORS, Operator, check_arithmetic
 from core.floats.codec import encode_exact
@@ -18,7 +18,7 @@ from core.floats.formats import FORMATS, FloatFormat, FormatError, Overflow
 from core.floats.rounding import Rounding
 from core.floats.typed_numbers import Typed
 from core.limits import limit
-from core.views.floats.charts_arithmetic import ROLES, Grid, Row, beside, stages
+from core.views.floats.charts_arithmetic import ROLES, CharacterGrid, Row, beside, stages
 from core.views.floats.text_arithmetic import NAMES, answer, modes, representable_text
 from core.views.floats.text_arithmetic import stages as sentences
 from core.views.floats.text_expansion import answer as digits_answer
@@ -126,7 +126,7 @@ def _operand(inputs: FloatInputs, name: str, label: str, default: str, fmt: Floa
     return read_number(inputs, field, inputs.ask(field), fmt)
 
 
-def _staged(done: Work) -> str:
+def _staged(done: TypedOperation) -> str:
     """Every stage's sentence with its picture."""
     grids = {grid.stage: _drawn(grid) for grid in stages(done.operation)}
     said = [(name, rich(sentence), "" if name in grids else " class=words") for name, sentence in sentences(done)]
@@ -134,7 +134,7 @@ def _staged(done: Work) -> str:
     return f'<dl class="np-stages">{"".join(parts)}</dl>'
 
 
-def _drawn(grid: Grid) -> str:
+def _drawn(grid: CharacterGrid) -> str:
     lines = "".join(_line(row, at in grid.sums) for at, row in enumerate(grid.rows))
     kind = "np-column codes" if grid.stage in ("Stored", "Result") else "np-column"
     return f'<div class="{kind}" role="region" aria-label="{grid.stage}" tabindex="0">{lines}</div>'
@@ -158,7 +158,7 @@ def _spans(row: Row) -> str:
     return "".join(parts)
 
 
-def _compared(done: Work, fmt: FloatFormat, mode: Rounding) -> None:
+def _compared(done: TypedOperation, fmt: FloatFormat, mode: Rounding) -> None:
     """The same operation in another format, and both results under the exact one."""
     try:
         other = work(done.operation.operator, done.typed, fmt, rounding=mode)

@@ -18,8 +18,8 @@ from core.floats.formats import FORMATS, FloatFormat, Overflow
 from core.floats.oracles import Verdict, ask, summary
 from core.floats.rounding_cases import (
     WORDS,
-    Choice,
     Microscope,
+    ModeResult,
     asked_text,
     explain,
     explainable,
@@ -121,7 +121,7 @@ def _line(scope: Microscope) -> str:
     )
 
 
-def _mode(choice: Choice, scope: Microscope) -> str:
+def _mode(choice: ModeResult, scope: Microscope) -> str:
     here = _x(scope.position)
     if choice.chance is not None:
         up, down = shares(choice.chance)

@@ -167,7 +167,7 @@ def _answer(claims: Sequence[Claim]) -> None:
         )
     show.how_each(
         lambda: [
-            show.Part(claim.number, claim.name, by_claim[claim.id].how, by_claim[claim.id].explanations)
+            show.DerivationPart(claim.number, claim.name, by_claim[claim.id].how, by_claim[claim.id].explanations)
             for claim in claims
         ],
         key="lecture:how",

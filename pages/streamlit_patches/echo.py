@@ -21,7 +21,7 @@ _KEY = "napkin:history"
 
 
 @dataclass
-class History:
+class SentAndReceived:
     """What one visitor's browser has been sent, and what it sent last.
 
     answers: how many were drawn. begun: the next one is under way. behind: it goes to a browser that had not seen the
@@ -39,7 +39,7 @@ class History:
 
 def answered() -> int:
     """The number of the answer that ends here."""
-    history: History = st.session_state.setdefault(_KEY, History())
+    history: SentAndReceived = st.session_state.setdefault(_KEY, SentAndReceived())
     history.answers, history.begun = history.answers + 1, False
     return history.answers
 
@@ -89,8 +89,8 @@ def patch() -> None:
     SessionState.on_script_finished = finish  # type: ignore[method-assign]
 
 
-def _history(state: SessionState) -> History:
-    return state._new_session_state.get(_KEY) or state._old_state.setdefault(_KEY, History())
+def _history(state: SessionState) -> SentAndReceived:
+    return state._new_session_state.get(_KEY) or state._old_state.setdefault(_KEY, SentAndReceived())
 
 
 def _seen(states: WidgetStates | None) -> int | None:
@@ -104,7 +104,7 @@ def _seen(states: WidgetStates | None) -> int | None:
 
 
 def _without_echoes(
-    state: SessionState, history: History, states: WidgetStates, seen: int, due: int
+    state: SessionState, history: SentAndReceived, states: WidgetStates, seen: int, due: int
 ) -> tuple[WidgetStates, dict[str, Any]]:
     """What the browser says less its echoes, and what the fields hold whose news it has not seen, to be sent again.
 

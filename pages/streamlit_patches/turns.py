@@ -13,7 +13,7 @@ LONGEST_S = 0.1
 """How long the next run waits for one that has begun; then both go on beside each other."""
 
 
-class Line:
+class Turns:
     """Those who wait for their turn, each for the one before."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Line:
 
 def patch() -> None:
     """Put this in place, for all sessions."""
-    own, line = ScriptRunner._run_script, Line()
+    own, line = ScriptRunner._run_script, Turns()
 
     def in_turn(self: ScriptRunner, rerun_data: RerunData) -> None:
         with line.turn():

@@ -14,7 +14,7 @@ from core.fields import choice, text
 from core.limits import limit
 from core.tensors.examples.presets import ATTENTION, LECTURE, Preset
 from core.tensors.examples.typed_layout import LayoutAttempt, try_layout
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.operations.lookup import REFUSED, topics
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.asked import Asked
@@ -212,7 +212,7 @@ def _told(tried: Any, run: Trace) -> dict[str, Any] | None:
             numbers = [*shape, *stride]
             if len(shape) != len(stride) or not all(isinstance(n, int) for n in numbers) or min(shape, default=0) < 0:
                 return None
-            layout = Layout(tuple(shape), tuple(stride), offset)
+            layout = TensorLayout(tuple(shape), tuple(stride), offset)
         case _:
             return None
     try:

@@ -12,10 +12,10 @@ from core.fields import choice, quantity
 from core.limits import limit
 from core.tensors.examples.cache_walk import Walk, WalkBusyError, WalkTiming, explanations, headline, time_walks, walks
 from core.tensors.examples.overlap import HAZARDS, METHODS, Hazard, overlap_of, replay
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.text import read_shape
-from core.tensors.tracing.steps import Step, Trace
+from core.tensors.tracing.steps import Trace, TraceStep
 from core.units import QuantityText, format_exact
 from core.views.tensors.charts_cache_walk import walk_picture
 from core.views.tensors.sizes import bytes_text
@@ -27,11 +27,11 @@ from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 
 RESULT, MATRIX, TRANSPOSE = "the result above", "1024 × 64 float32", "its transpose"
-_EXAMPLES = {MATRIX: Layout((1024, 64), (64, 1)), TRANSPOSE: Layout((64, 1024), (1, 64))}
+_EXAMPLES = {MATRIX: TensorLayout((1024, 64), (64, 1)), TRANSPOSE: TensorLayout((64, 1024), (1, 64))}
 _TIMED = "t:walk:timed"
 
 
-def _result(run: Trace) -> Step:
+def _result(run: Trace) -> TraceStep:
     """The tensor at the end: where the last step was refused, the one it was tried on."""
     step = run.last
     return run.steps[step.inputs[0] if step.inputs else 0] if step.kind == "refused" else step
@@ -106,12 +106,12 @@ def _time() -> None:
 
 
 @lru_cache(maxsize=64)
-def _walks(layout: Layout, item: int) -> tuple[Walk, Walk]:
+def _walks(layout: TensorLayout, item: int) -> tuple[Walk, Walk]:
     return walks(layout, item)
 
 
 @lru_cache(maxsize=64)
-def _picture(layout: Layout, item: int) -> dict[str, Any]:
+def _picture(layout: TensorLayout, item: int) -> dict[str, Any]:
     return wire(walk_picture(*_walks(layout, item), TOKENS))
 
 

@@ -12,7 +12,7 @@ from core.limits import limit
 from core.tensors.named_axes.calls import PRESETS, Plan, explain_call, plans_of
 from core.tensors.named_axes.contraction import OperandPlan, Pair
 from core.tensors.named_axes.einsums import EinsumPlan
-from core.tensors.named_axes.patterns import PatternPlan, Stage
+from core.tensors.named_axes.patterns import PatternPlan, PatternStage
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.text import read_shape
 from core.tensors.tracing.steps import Trace
@@ -105,7 +105,7 @@ def pattern(plan: PatternPlan) -> None:
     st.html(f'<div class="np-axes">{rows}</div>')
 
 
-def _stage(stage: Stage, sizes: Mapping[str, int], ink: _Ink) -> str:
+def _stage(stage: PatternStage, sizes: Mapping[str, int], ink: _Ink) -> str:
     dims = "".join(
         f'<span class="dim">{"".join(ink.axis(name, sizes.get(name)) for name in _names(dim))}</span>'
         for dim in stage.dims

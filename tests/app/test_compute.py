@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.jobs.queue import Line
+from core.jobs.queue import WaitingLine
 from core.models.building.jobs import BuildRunner
 from core.models.spec_text import EXAMPLE
 from pages.common import shape
@@ -174,7 +174,7 @@ def test_who_waits_for_a_model_to_be_built_sees_the_place_in_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Behind two of other servers."""
-    line = Line(tmp_path)
+    line = WaitingLine(tmp_path)
     others = [line.join(9), line.join(9)]
     runner = BuildRunner(line, ["echo", '{"refused": "It was only a test."}'])
     monkeypatch.setattr(shape, "builder", lambda: runner)

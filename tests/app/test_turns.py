@@ -13,7 +13,7 @@ from tests.patience import PATIENCE_S, until
 
 def test_runs_come_one_after_the_other_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "LONGEST_S", PATIENCE_S)
-    line, said, running = turns.Line(), list[int](), list[int]()
+    line, said, running = turns.Turns(), list[int](), list[int]()
 
     def run(number: int) -> None:
         with line.turn():
@@ -35,7 +35,7 @@ def test_runs_come_one_after_the_other_in_their_order(monkeypatch: pytest.Monkey
 
 
 def test_a_long_run_goes_on_beside_the_next() -> None:
-    line = turns.Line()
+    line = turns.Turns()
 
     def run() -> None:
         with line.turn():

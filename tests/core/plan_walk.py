@@ -65,7 +65,7 @@ from core.views.roofline import text as words_layer
 from core.views.roofline.charts import roofline
 from core.views.runs import text as words_runs
 from core.views.runs import text_goodput as words_whole
-from core.views.runs.charts import Point, calibration, evidence_scatter, hours_of_a_run
+from core.views.runs.charts import RunPoint, calibration, evidence_scatter, hours_of_a_run
 from core.views.runs.charts_goodput import hours_of_the_run
 from core.views.search import text as words_search
 from core.views.search import text_step
@@ -221,10 +221,10 @@ def _runs(a: Answer) -> Iterator[Shown]:
     rows = evidence("whole")
     for measure, yours in (("MFU", m.mfu / a.scale * 6 / m.per_parameter), ("hours", m.hours / m.tokens * 1e9)):
         points = [
-            Point(row.run.model, row.run.params, row.utilisation, words_runs.pointed(row, measure), row in near)
+            RunPoint(row.run.model, row.run.params, row.utilisation, words_runs.pointed(row, measure), row in near)
             for row in rows
         ]
-        yield evidence_scatter([*points, Point("yours", m.parameters, yours, "", here=True)], measure, LIGHT)  # type: ignore[arg-type]
+        yield evidence_scatter([*points, RunPoint("yours", m.parameters, yours, "", here=True)], measure, LIGHT)  # type: ignore[arg-type]
     yield words_runs.scored(score(), score())
     yield words_runs.calibration_alt(score())
     yield calibration(score(), LIGHT)

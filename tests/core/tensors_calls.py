@@ -19,8 +19,8 @@ from core.limits import limit
 from core.tensors.operations import guards
 from core.tensors.operations.operation import Operation, Written
 from core.tensors.operations.values import ExpressionError
-from core.tensors.tracing.run import Run
-from core.tensors.tracing.steps import Step, Trace
+from core.tensors.tracing.run import ProgramRun
+from core.tensors.tracing.steps import Trace, TraceStep
 from core.tensors.tracing.trace import trace
 
 Shape = tuple[int, ...]
@@ -390,7 +390,7 @@ def in_torch(text: str, shape: Shape, dtype: str) -> Any:
     return names["r"], start
 
 
-def difference(step: Step, result: torch.Tensor, *, values: bool = True) -> str:
+def difference(step: TraceStep, result: torch.Tensor, *, values: bool = True) -> str:
     """What a step and torch's own result differ in, empty for nothing."""
     facts = (step.layout.shape, step.layout.stride, f"torch.{step.dtype}")
     theirs = (tuple(result.shape), result.stride(), str(result.dtype))
@@ -438,7 +438,7 @@ def _check_guard(run: Trace, row: Operation, text: str, shape: tuple[int, ...], 
     cap = {"tensor_elements": step.storage_elements - 1}
     with (
         patch.object(guards, "limit", lambda name: cap.get(name, limit(name))),
-        patch.object(Run, "_check", lambda *_: None),  # what is refused once it is there
+        patch.object(ProgramRun, "_check", lambda *_: None),  # what is refused once it is there
     ):
         try:
             again = trace(text, shape, dtype=dtype)

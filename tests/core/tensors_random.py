@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 
 from core.limits import limit
-from core.tensors.layout import Layout, bounds
+from core.tensors.layout import TensorLayout, bounds
 from core.tensors.operations.lookup import OPERATIONS
 from core.tensors.operations.operation import Operation
 from core.tensors.operations.values import ExpressionError
@@ -19,7 +19,7 @@ from core.tensors.view_rule import explain_view
 STORAGE = torch.arange(1 << 16)
 
 
-def random_layouts(count: int, seed: int) -> Iterator[tuple[Layout, list[int]]]:
+def random_layouts(count: int, seed: int) -> Iterator[tuple[TensorLayout, list[int]]]:
     """Layouts as slicing, permuting, expanding and as_strided make them, each with a new shape to try."""
     rng = random.Random(seed)
     count_made = 0
@@ -37,7 +37,7 @@ def random_layouts(count: int, seed: int) -> Iterator[tuple[Layout, list[int]]]:
             for dim in reversed(order):
                 stride[dim] = step
                 step *= max(shape[dim], 1) * rng.choice([1, 1, 1, 1, 2])
-        layout = Layout(tuple(shape), tuple(stride), rng.choice([0, 5]))
+        layout = TensorLayout(tuple(shape), tuple(stride), rng.choice([0, 5]))
         if not bounds(layout, len(STORAGE)).inside:
             continue
         count_made += 1
@@ -62,7 +62,7 @@ def random_shape(rng: random.Random, numel: int) -> list[int]:
     return shape
 
 
-def in_torch(layout: Layout) -> torch.Tensor:
+def in_torch(layout: TensorLayout) -> torch.Tensor:
     """A tensor of this layout over `STORAGE`."""
     return torch.as_strided(STORAGE, layout.shape, layout.stride, layout.offset)
 

@@ -7,6 +7,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
@@ -292,3 +293,12 @@ def test_modules_and_folders_stay_small() -> None:
     folders = {path.parent for path in modules}
     sizes = {named(folder): len(list(folder.glob("*.py"))) for folder in folders}
     assert {name: size for name, size in sizes.items() if size > LARGEST_FOLDER} == {}
+
+
+def test_every_class_has_a_name_of_its_own() -> None:
+    paths = [*files("core"), *files("pages")]
+    names = Counter(
+        node.name for path in paths for node in ast.parse(text(path)).body if isinstance(node, ast.ClassDef)
+    )
+    assert len(names) > 300
+    assert [name for name, count in names.items() if count > 1] == []

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.floats.arithmetic.errors import condition_of_sum, explain_work, multiply_then_add, total_error, work
-from core.floats.arithmetic.operations import OPERATORS, Operation, Operator, add_up, cut_exact, operate, overflows
+from core.floats.arithmetic.operations import OPERATORS, FloatOperation, Operator, add_up, cut_exact, operate, overflows
 from core.floats.codec import classify, decode_exact, encode_exact
 from core.floats.custom import parse_custom
 from core.floats.formats import FORMATS, FloatFormat, FormatError
@@ -50,7 +50,7 @@ def named(fmt: FloatFormat) -> str:
 
 
 @st.composite
-def operations(draw: st.DrawFn, formats: tuple[FloatFormat, ...] = EVERY) -> Operation | None:
+def operations(draw: st.DrawFn, formats: tuple[FloatFormat, ...] = EVERY) -> FloatOperation | None:
     """Operands where adders go wrong: any codes, ends of the range, nearly cancelling ones; None where NaN has no
     code."""
     fmt = draw(st.sampled_from(formats))
@@ -79,7 +79,7 @@ def operations(draw: st.DrawFn, formats: tuple[FloatFormat, ...] = EVERY) -> Ope
         return None
 
 
-def whole(operation: Operation) -> Fraction | None:
+def whole(operation: FloatOperation) -> Fraction | None:
     """The exact result, from the operands' values alone."""
     values = [one.value for one in operation.operands]
     if None in values:
@@ -89,7 +89,7 @@ def whole(operation: Operation) -> Fraction | None:
 
 
 @given(operations())
-def test_three_bits_find_what_rounding_the_exact_result_finds(made: Operation | None) -> None:
+def test_three_bits_find_what_rounding_the_exact_result_finds(made: FloatOperation | None) -> None:
     exact = whole(made) if made else None
     if made is None or not exact:
         return
@@ -100,7 +100,7 @@ def test_three_bits_find_what_rounding_the_exact_result_finds(made: Operation | 
 
 
 @given(operations())
-def test_the_register_and_the_cut_are_those_of_the_exact_result(made: Operation | None) -> None:
+def test_the_register_and_the_cut_are_those_of_the_exact_result(made: FloatOperation | None) -> None:
     """No stage loses what a later one needs: the register is exact but for its last bit, the cut wherever it is."""
     if made is None or not made.exact or made.special:
         return
@@ -241,7 +241,7 @@ def test_scales_refuse_and_so_does_a_nan_without_a_code() -> None:
 
 
 @given(operations())
-def test_what_lemmas_promise(made: Operation | None) -> None:
+def test_what_lemmas_promise(made: FloatOperation | None) -> None:
     """Sterbenz, exact subnormal sums, the bound of half a step, commuting, and signs going through."""
     if made is None or made.value is None or not made.exact:
         return

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.floats.arithmetic.errors import Work, work
+from core.floats.arithmetic.errors import TypedOperation, work
 from core.floats.arithmetic.operations import OPERATORS, Operator, operate
 from core.floats.codec import decode_exact, encode_exact
 from core.floats.custom import parse_custom
 from core.floats.formats import FORMATS, FloatFormat, FormatError
 from core.floats.typed_numbers import parse
-from core.views.floats.charts_arithmetic import GAP, ROLES, Grid, Row, beside, stages
+from core.views.floats.charts_arithmetic import GAP, ROLES, CharacterGrid, Row, beside, stages
 from core.views.floats.text_arithmetic import answer, modes, operands_text, operation_text
 from core.views.floats.text_arithmetic import stages as sentences
 from tests.every import every
@@ -26,12 +26,12 @@ SPOKEN = str.maketrans("−⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "--0123456789")
 NUMBERS = ("0.1", "0.2", "-0.1", "1", "-1.01", "3*2^-24", "1e-8", "65504", "16", "0", "-0", "1e30", "1e-30", "2.5")
 
 
-def work_of(operator: Operator, fmt: FloatFormat, *numbers: str) -> Work:
+def work_of(operator: Operator, fmt: FloatFormat, *numbers: str) -> TypedOperation:
     return work(operator, [parse(number, fmt) for number in numbers], fmt)
 
 
 @st.composite
-def works(draw: st.DrawFn) -> Work:
+def works(draw: st.DrawFn) -> TypedOperation:
     fmt, operator = draw(st.sampled_from(EVERY)), draw(st.sampled_from(OPERATORS))
     numbers = draw(st.lists(st.sampled_from(NUMBERS), min_size=3, max_size=3))
     return work_of(operator, fmt, *numbers[: 3 if operator == "fma" else 2])
@@ -43,12 +43,12 @@ def number(row: Row) -> int:
     return int(text, 2)
 
 
-def grid(done: Work, *stage: str) -> Grid | None:
+def grid(done: TypedOperation, *stage: str) -> CharacterGrid | None:
     return next((one for one in stages(done.operation) if one.stage in stage), None)
 
 
 @given(works())
-def test_rows_are_equally_long_and_every_character_has_its_role(done: Work) -> None:
+def test_rows_are_equally_long_and_every_character_has_its_role(done: TypedOperation) -> None:
     for one in stages(done.operation):
         assert len({len(text) for row in one.rows for text in (row.text, row.roles)}) == 1 or one.stage == "Stored"
         assert all(role in {*ROLES, " "} for row in one.rows for role in row.roles)
@@ -58,7 +58,7 @@ def test_rows_are_equally_long_and_every_character_has_its_role(done: Work) -> N
 
 
 @given(works())
-def test_a_column_adds_up(done: Work) -> None:
+def test_a_column_adds_up(done: TypedOperation) -> None:
     """What a reader would add by hand: in the register, after rounding, and in writing."""
     added, rounded, written = grid(done, "Add", "Subtract"), grid(done, "Round"), grid(done, "Multiply")
     if added is not None and GAP not in added.rows[-1].text:
@@ -86,7 +86,7 @@ def test_a_column_adds_up(done: Work) -> None:
 
 
 @given(works())
-def test_the_answer_tells_the_result_and_every_stage_its_numbers(done: Work) -> None:
+def test_the_answer_tells_the_result_and_every_stage_its_numbers(done: TypedOperation) -> None:
     operation = done.operation
     said = answer(done)
     assert f"in {operation.fmt.title} is **{operation_text(operation.code, operation.fmt)}**" in said
@@ -106,7 +106,7 @@ def test_the_answer_tells_the_result_and_every_stage_its_numbers(done: Work) -> 
 
 
 @given(works())
-def test_every_mode_gives_what_the_codec_gives(done: Work) -> None:
+def test_every_mode_gives_what_the_codec_gives(done: TypedOperation) -> None:
     operation, exact = done.operation, done.operation.exact
     rows = modes(done)
     assert bool(rows) == (operation.cut is not None and operation.cut.inexact)
@@ -195,7 +195,7 @@ def test_long_runs_alike_are_cut_to_their_ends() -> None:
 
 
 @given(works())
-def test_an_operation_is_written_with_one_sign_between_its_terms(done: Work) -> None:
+def test_an_operation_is_written_with_one_sign_between_its_terms(done: TypedOperation) -> None:
     text = operands_text(done)
     assert not re.search(r"[+−×] [+−×]", text)
     assert all(first != second or first not in "+−×" for first, second in pairwise(text.replace(" ", "")))

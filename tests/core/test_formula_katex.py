@@ -7,7 +7,7 @@ import re
 
 from core.floats.code_description import describe
 from core.floats.formats import FORMATS
-from core.formula import Explanation, Step, derivation
+from core.formula import DerivationStep, Explanation, derivation
 from core.lecture.catalogue import findings
 from core.units import UNIT
 from core.units_latex import latex_exact, latex_quantity
@@ -57,13 +57,13 @@ def test_what_a_page_writes_of_a_formula_is_ascii(name: str) -> None:
         assert not any("$" in latex for latex in latex_in(step)), "in Markdown it ends the formula"
 
 
-def shown(name: str) -> tuple[Step, ...]:
+def shown(name: str) -> tuple[DerivationStep, ...]:
     """A formula as pages show it: with one set of values, and with several."""
     uses = [one for one in (explained(name, value) for value in (2.0, 3.0)) if one is not None]
     return derivation(uses[:1]) + derivation(uses)
 
 
-def latex_in(step: Step) -> set[str]:
+def latex_in(step: DerivationStep) -> set[str]:
     """Every formula that a page has to draw of a step, whole."""
     first, several = step.uses[0], len(step.uses) > 1
     values = {first.symbol, *(use.found.removeprefix("= ") for use in step.uses)} if several else {first.substituted}

@@ -59,7 +59,7 @@ def test_the_layer_is_that_of_transformers() -> None:
         rms_norm_eps=1e-5, attn_implementation="sdpa",
     )  # fmt: skip
     theirs = LlamaDecoderLayer(config, 0)
-    ours = layer.Step(torch, "cpu", TINY, FP32_FORMAT)
+    ours = layer.LayerStep(torch, "cpu", TINY, FP32_FORMAT)
     ours.feed(TINY)
     mlp, attention = theirs.mlp, theirs.self_attn
     places = {
@@ -86,7 +86,7 @@ def test_a_step_is_that_of_adamw(how: Any, monkeypatch: pytest.MonkeyPatch) -> N
     """The first step's moments, corrected, are the gradient and its square."""
     monkeypatch.setattr(layer, "_RATE", 0.125)
     torch.manual_seed(3)
-    step = layer.Step(torch, "cpu", TINY, how)
+    step = layer.LayerStep(torch, "cpu", TINY, how)
     step.feed(TINY)
     step.passes(step.upstream)
     gradients = {name: weight.grad.float().clone() for name, weight in step.weights.items()}

@@ -21,7 +21,7 @@ from core.benchmark.programme import CPU_DTYPES, DTYPES, LayerShape, Programme
 from core.benchmark.shape import layer_shape
 from core.benchmark.timing import matmul
 from core.benchmark.timing.bench import MIN_RUNS, Bench, SkippedError, attempt
-from core.benchmark.timing.numerics import NUMERICS, Operand, e2m1_codes, e2m1_values, rounded, swizzled
+from core.benchmark.timing.numerics import NUMERICS, KernelOperand, e2m1_codes, e2m1_values, rounded, swizzled
 from core.benchmark.timing.timers import cpu_timer
 from core.models.catalog import CATALOG
 from core.models.parameters import parameters
@@ -180,7 +180,8 @@ def scaled_mm(a: Any, b: Any, scale_a: Any, recipe_a: Any, scale_b: Any, recipe_
     assert more == {"output_dtype": torch.bfloat16}
     assert (a.is_contiguous(), b.t().is_contiguous()) == (True, True)
     wide = [
-        decoded("nvfp4", Operand(data, scales, lambda rows: rows)) for data, scales in ((a, scale_a), (b.t(), scale_b))
+        decoded("nvfp4", KernelOperand(data, scales, lambda rows: rows))
+        for data, scales in ((a, scale_a), (b.t(), scale_b))
     ]
     return torch.from_numpy(wide[0] @ wide[1].T).to(torch.bfloat16)
 

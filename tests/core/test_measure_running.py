@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from core.benchmark.points import DeviceFacts, Point, Refusal, State, clip
 from core.benchmark.programme import METHOD, Programme
-from core.benchmark.running.events import Device, Done, Event, Progress, Started, Tried, decode, encode
+from core.benchmark.running.events import DeviceFound, Done, Event, Progress, Started, Tried, decode, encode
 from core.benchmark.running.jobs import Runner, Snapshot, worker_command
 from core.benchmark.timing import kinds
 from core.jobs.lines import LineReader, Tail
@@ -50,7 +50,7 @@ POINT = Point(
 )
 REFUSAL = Refusal(item=ITEMS[1], why="refused", text="RuntimeError: not here")
 FACTS = DeviceFacts(name="A processor", detail="", threads=2, memory_bytes=1e9, power_limit_w=None)
-START = [Started(method=METHOD, torch="2.13.0"), Device(facts=FACTS)]
+START = [Started(method=METHOD, torch="2.13.0"), DeviceFound(facts=FACTS)]
 FOUND, REFUSED, DONE = Tried(outcome=POINT), Tried(outcome=REFUSAL), Done(elapsed_s=1.0)
 HALF_WAY = Progress(item=ITEMS[1], phase="timing", fraction=0.5)
 
@@ -58,7 +58,7 @@ HALF_WAY = Progress(item=ITEMS[1], phase="timing", fraction=0.5)
 
 EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.builds(Started, method=TEXT, torch=TEXT),
-    st.builds(Device, facts=DEVICES),
+    st.builds(DeviceFound, facts=DEVICES),
     st.builds(Progress, item=cases.ITEMS, phase=TEXT, fraction=st.floats(0, 1)),
     st.builds(Tried, outcome=OUTCOMES),
     st.builds(Done, elapsed_s=AMOUNT),

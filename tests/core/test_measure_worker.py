@@ -23,10 +23,10 @@ from core.benchmark.device import GpuState
 from core.benchmark.points import DeviceFacts, Item, Outcome, Point, Refusal, State
 from core.benchmark.programme import METHOD, SIZES, Programme
 from core.benchmark.running import worker
-from core.benchmark.running.events import Device, Done, Event, Progress, Started, Tried, decode
+from core.benchmark.running.events import DeviceFound, Done, Event, Progress, Started, Tried, decode
 from core.benchmark.running.worker import Reporter, context_lost, cuda_bench, run
 from core.benchmark.timing import kinds
-from core.benchmark.timing.bench import Bench, Run, Times, timed
+from core.benchmark.timing.bench import Bench, PreparedItem, Times, timed
 from core.benchmark.timing.timers import CudaTimer, cpu_timer
 from core.limits import limit
 from tests.core.timing_bench import FakeCuda
@@ -56,7 +56,7 @@ def test_every_item_is_said_and_measured() -> None:
     programme = PROGRAMME.model_copy(update={"sustained_s": 0.05})
     events = said(programme)
     assert events[0] == Started(method=METHOD, torch=str(torch.__version__))
-    assert isinstance(events[1], Device)
+    assert isinstance(events[1], DeviceFound)
     assert events[1].facts.threads == 1
     assert isinstance(events[-1], Done)
     found = outcomes(events)
@@ -195,7 +195,7 @@ def test_a_device_is_looked_at_while_it_works_and_no_batch_outlasts_its_item() -
 
     bench = Bench(torch, "cuda", "cpu", slow, state, lambda: 1e12, wait)
     item = Item(kind="operations", name="slow", label="slow", shape=(), seconds=0.04)
-    point = timed(bench, item, Run(call, (), 1.0, 1.0), lambda *_: None)
+    point = timed(bench, item, PreparedItem(call, (), 1.0, 1.0), lambda *_: None)
     assert max(log) <= 10, "a quarter of 40 ms"
     assert point.after.clock_mhz
     assert waiting == [0], "and nothing is left to do"

@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from core.jobs.queue import Line
+from core.jobs.queue import WaitingLine
 from core.limits import limit
 from core.models.building.count import count
-from core.models.building.events import Built, BuiltPart, Refused, decode, on_parabola
+from core.models.building.events import Built, BuiltPart, ModelRefused, decode, on_parabola
 from core.models.building.jobs import BuildRunner, build_key
 from core.models.building.worker import _made
 from core.models.configs.config import from_hf_config
@@ -90,7 +90,7 @@ def test_what_a_token_runs_through_beside_a_state(name: str) -> None:
 def test_a_model_through_the_process(tmp_path: Path) -> None:
     """Everything at once: built in a process of its own, its own code ignored, an invented key named."""
     config = {**LITTLE, "auto_map": {"AutoModelForCausalLM": "stranger/thing--code.Model"}, "zork": 3}
-    built = BuildRunner(Line(tmp_path)).build(json.dumps(config), 32)
+    built = BuildRunner(WaitingLine(tmp_path)).build(json.dumps(config), 32)
     assert isinstance(built, Built), built
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**LITTLE))
@@ -136,8 +136,8 @@ def test_what_is_refused_has_a_reason(config: dict[str, Any], said: str) -> None
     ],
 )
 def test_what_is_refused_before_anything_starts(tmp_path: Path, text: str, seq_len: int, said: str) -> None:
-    refused = BuildRunner(Line(tmp_path), ["/nowhere/at/all"]).build(text, seq_len)
-    assert isinstance(refused, Refused)
+    refused = BuildRunner(WaitingLine(tmp_path), ["/nowhere/at/all"]).build(text, seq_len)
+    assert isinstance(refused, ModelRefused)
     assert said in refused.reason
 
 
@@ -158,15 +158,15 @@ def script(code: str) -> list[str]:
     ],
 )
 def test_whatever_the_process_does_there_is_an_answer(tmp_path: Path, code: str, said: str) -> None:
-    refused = BuildRunner(Line(tmp_path), script(code), timeout_s=PATIENCE_S).build('{"model_type": "llama"}', 8)
-    assert isinstance(refused, Refused)
+    refused = BuildRunner(WaitingLine(tmp_path), script(code), timeout_s=PATIENCE_S).build('{"model_type": "llama"}', 8)
+    assert isinstance(refused, ModelRefused)
     assert said in refused.reason
 
 
 @pytest.mark.process
 def test_a_process_that_never_answers_is_stopped(tmp_path: Path) -> None:
-    refused = BuildRunner(Line(tmp_path), script("import time; time.sleep(600)"), timeout_s=0.2).build("{}", 8)
-    assert isinstance(refused, Refused)
+    refused = BuildRunner(WaitingLine(tmp_path), script("import time; time.sleep(600)"), timeout_s=0.2).build("{}", 8)
+    assert isinstance(refused, ModelRefused)
     assert "stopped after 0.2 s" in refused.reason
 
 
@@ -174,8 +174,8 @@ def test_a_process_that_never_answers_is_stopped(tmp_path: Path) -> None:
 def test_the_process_has_no_secret_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://secret")
     names = script("import json, os; print(json.dumps({'refused': ' '.join(os.environ)}))")
-    refused = BuildRunner(Line(tmp_path), names).build("{}", 8)
-    assert isinstance(refused, Refused)
+    refused = BuildRunner(WaitingLine(tmp_path), names).build("{}", 8)
+    assert isinstance(refused, ModelRefused)
     assert "PATH" in refused.reason.split()
     assert "DATABASE_URL" not in refused.reason
 
@@ -300,15 +300,15 @@ print("no answer" if model == "bad" else json.dumps({"refused": model}))
 
 
 def noting(folder: Path) -> BuildRunner:
-    return BuildRunner(Line(folder / "line"), [sys.executable, "-S", "-c", NOTES, str(folder)], timeout_s=600)
+    return BuildRunner(WaitingLine(folder / "line"), [sys.executable, "-S", "-c", NOTES, str(folder)], timeout_s=600)
 
 
 def log(folder: Path) -> list[str]:
     return (folder / "log").read_text().split()
 
 
-def wait(runner: BuildRunner, key: str) -> Built | Refused:
-    def answer() -> Built | Refused | None:
+def wait(runner: BuildRunner, key: str) -> Built | ModelRefused:
+    def answer() -> Built | ModelRefused | None:
         build = runner.poll(key)
         assert build is not None
         return build.answer
@@ -327,10 +327,10 @@ def test_one_build_at_a_time_and_no_more_than_may_wait(tmp_path: Path) -> None:
     assert runner.submit(config(names[1]), 8).key == jobs[1].key
     (tmp_path / "go").touch()
     failed, *refused = [wait(runner, job.key) for job in jobs]
-    assert isinstance(failed, Refused)
+    assert isinstance(failed, ModelRefused)
     assert "ended before it was done" in failed.reason
-    assert refused == [Refused(name) for name in names[1:]]
-    assert runner.submit(config(names[1]), 8).answer == Refused(names[1])
+    assert refused == [ModelRefused(name) for name in names[1:]]
+    assert runner.submit(config(names[1]), 8).answer == ModelRefused(names[1])
     assert log(tmp_path) == names, "what was built is remembered"
 
 
@@ -339,7 +339,7 @@ def test_a_visitor_stands_in_line_once(tmp_path: Path) -> None:
     """And what another waits for as well stays."""
     (tmp_path / "go").touch()
     runner = noting(tmp_path)
-    other = Line(tmp_path / "line").join(1)
+    other = WaitingLine(tmp_path / "line").join(1)
     assert other
     asked = [("a", "ann"), ("b", "bob"), ("c", "ann"), ("d", "eve"), ("d", "bob"), ("e", "eve"), ("f", "ann")]
     for model, who in (*asked, *((model, "ann") for model in "ghijklmn")):
@@ -348,17 +348,17 @@ def test_a_visitor_stands_in_line_once(tmp_path: Path) -> None:
     assert aheads == {"d": 1, "e": 2, "n": 3}
     other.leave()
     for model in "den":
-        assert wait(runner, build_key(config(model), 8)) == Refused(model)
+        assert wait(runner, build_key(config(model), 8)) == ModelRefused(model)
     assert log(tmp_path) == ["d", "e", "n"]
 
 
 @pytest.mark.process
 def test_a_runner_forgets_what_was_built_long_ago(tmp_path: Path) -> None:
-    runner = BuildRunner(Line(tmp_path), ["echo", '{"refused": "x"}'])
+    runner = BuildRunner(WaitingLine(tmp_path), ["echo", '{"refused": "x"}'])
     keys: list[str] = []
     for index in range(limit("build_answers") + 10):
         keys.append(build_key(config(str(index)), 8))
-        assert runner.build(config(str(index)), 8) == Refused("x")
+        assert runner.build(config(str(index)), 8) == ModelRefused("x")
     remembered = [key for key in keys if runner.poll(key)]
     assert limit("build_answers") - 1 <= len(remembered) <= limit("build_answers") + 1
     assert keys[-1] in remembered

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from core.jobs.process import TURN_S
-from core.jobs.queue import Line
+from core.jobs.queue import WaitingLine
 from core.limits import limit
-from core.models.building.events import Refused
+from core.models.building.events import ModelRefused
 from core.models.building.jobs import BuildRunner, build_key
 from tests.patience import PATIENCE_S, until
 
@@ -192,7 +192,7 @@ def test_a_hundred_kills_leave_one_at_a_time_and_then_nobody(tmp_path: Path) -> 
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.stderr == ""
     assert set(done.stdout) == {"."}
-    line = Line(tmp_path / "line")
+    line = WaitingLine(tmp_path / "line")
     place = line.join(1)
     assert place
     assert (place.number, line.ahead(place)) == (1, 0)
@@ -207,31 +207,31 @@ def says(text: str) -> list[str]:
 
 
 def test_who_waits_too_long_is_told_so_and_may_ask_again(tmp_path: Path) -> None:
-    line = Line(tmp_path)
+    line = WaitingLine(tmp_path)
     other = line.join(1)
     assert other
     runner = BuildRunner(line, says("x"))
     runner._patience_s = 0
-    assert runner.build("{}", 8) == Refused("It stood in line for 0 min, and those before it did not end.")
+    assert runner.build("{}", 8) == ModelRefused("It stood in line for 0 min, and those before it did not end.")
     other.leave()
-    assert runner.build("{}", 8) == Refused("x")
+    assert runner.build("{}", 8) == ModelRefused("x")
     assert os.listdir(tmp_path) == []
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    runner = BuildRunner(Line(file / "line"), says("x"))
+    runner = BuildRunner(WaitingLine(file / "line"), says("x"))
     seen = runner.submit("{}", 8)
     assert seen.state == "done"
-    assert isinstance(seen.answer, Refused)
+    assert isinstance(seen.answer, ModelRefused)
     assert f"cannot be kept in {file / 'line'} (Not a directory)" in seen.answer.reason
     file.unlink()
-    assert runner.build("{}", 8) == Refused("x")
+    assert runner.build("{}", 8) == ModelRefused("x")
 
 
 def test_the_turn_is_free_once_a_build_was_stopped(tmp_path: Path) -> None:
-    line = Line(tmp_path)
+    line = WaitingLine(tmp_path)
     runner = BuildRunner(line, [sys.executable, "-S", "-c", "import time; time.sleep(600)"], timeout_s=600)
     runner.submit("{}", 8)
     second = line.join(2)
@@ -239,7 +239,7 @@ def test_the_turn_is_free_once_a_build_was_stopped(tmp_path: Path) -> None:
     assert line.ahead(second) == 1
     runner._timeout_s = 0.2
     answer = runner.build("{}", 8)
-    assert isinstance(answer, Refused)
+    assert isinstance(answer, ModelRefused)
     assert "stopped after 0.2 s" in answer.reason
     assert line.ahead(second) == 0
     second.leave()
@@ -247,7 +247,7 @@ def test_the_turn_is_free_once_a_build_was_stopped(tmp_path: Path) -> None:
 
 def test_who_gives_up_the_first_place_lets_the_next_one_begin_once(tmp_path: Path) -> None:
     """The thread that waited for the turn of what was given up begins the next one, unless somebody has."""
-    line = Line(tmp_path)
+    line = WaitingLine(tmp_path)
     other = line.join(9)
     assert other
     runner = BuildRunner(line, says("x"))
@@ -257,5 +257,5 @@ def test_who_gives_up_the_first_place_lets_the_next_one_begin_once(tmp_path: Pat
     runner.submit(json.dumps({"model": "d"}), 8, "ann")
     other.leave()
     for key in (bob.key, build_key(json.dumps({"model": "d"}), 8)):
-        until(lambda key=key: (seen := runner.poll(key)) is not None and seen.answer == Refused("x"))
+        until(lambda key=key: (seen := runner.poll(key)) is not None and seen.answer == ModelRefused("x"))
     assert os.listdir(tmp_path) == []

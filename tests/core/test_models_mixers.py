@@ -29,7 +29,7 @@ from core.search.study.study_file import read_study
 from core.step_time.layer_kinds import kinds_of
 from core.step_time.step import default_states, step_over, step_time
 from core.training.activations.tensors import FUSED, saved_tensors
-from core.training.device.inputs import Step, usual
+from core.training.device.inputs import StepSettings, usual
 from core.training.device.memory import memory_over, memory_per_device
 from core.training.device.traffic import traffic_per_step
 from core.training.layout import Layout
@@ -44,7 +44,7 @@ POLICY, _ = usual(None, None)
 
 REFUSED: dict[str, Callable[[TransformerSpec], object]] = {
     "memory": lambda spec: memory_per_device(spec, Layout(), seq_len=4096),
-    "memory, not checked": lambda spec: memory_over(spec, Layout(), default_states(spec), Step(4096, FUSED, 2)),
+    "memory, not checked": lambda spec: memory_over(spec, Layout(), default_states(spec), StepSettings(4096, FUSED, 2)),
     "activations": lambda spec: saved_tensors(spec, FUSED),
     "step": lambda spec: step_time(spec, H100S, Layout(data=8), seq_len=4096),
     "step, not checked": lambda spec: step_over(spec, H100S, Layout(data=8), default_states(spec), seq_len=4096),

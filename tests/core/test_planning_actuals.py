@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.planning.actuals.log import LoggedRun, parse_log
-from core.planning.actuals.progress import Progress, own_run_text, progress
+from core.planning.actuals.progress import JobProgress, own_run_text, progress
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_from
 from core.planning.own_runs import parse_own_runs
@@ -186,7 +186,7 @@ def test_the_example_of_every_preset_is_told_and_drawn(name: str) -> None:
     go.Figure(tokens_over_days(p, LIGHT))
 
 
-def at_day(day: float, share: float, **texts: str) -> Progress:
+def at_day(day: float, share: float, **texts: str) -> JobProgress:
     a = answer(plan_from(texts))
     return progress(job([(0.0, 0.0), (day, share * a.middle.tokens)]), a)
 

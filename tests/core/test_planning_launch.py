@@ -21,7 +21,7 @@ from core.search.filter import layout_at
 from core.search.launch import Launch, launches
 from core.search.request import SearchRequest
 from core.training.custom_policy import OwnPolicy, own_like
-from core.training.layout import Layout, Module, Recompute, recomputation
+from core.training.layout import LayerModule, Layout, Recompute, recomputation
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, USUAL_POLICY, PrecisionPolicy
 from tests.core import launch_reference as reference
@@ -306,19 +306,24 @@ def test_over_how_many_ranks_an_expert_is_split_is_said(expert: int, split: int,
     [
         (
             "Llama 3.1 405B",
-            recomputation(0, Module.CORE | Module.NETWORK),
+            recomputation(0, LayerModule.CORE | LayerModule.NETWORK),
             ("selective", None, ["core_attn", "mlp"]),
             "",
         ),
         (
             "Mixtral 8x7B",
-            recomputation(0, Module.NORMS | Module.ACTIVATION),
+            recomputation(0, LayerModule.NORMS | LayerModule.ACTIVATION),
             ("selective", None, ["layernorm", "moe_act"]),
             "",
         ),
-        ("DeepSeek-V3", recomputation(0, Module.UP_PROJECTION), ("selective", None, ["mla_up_proj"]), ""),
-        ("Llama 3.1 405B", recomputation(0, Module.ACTIVATION), (None, None, None), "experts alone"),
-        ("Llama 3.1 405B", recomputation(0, Module.NORMS, 2), ("selective", None, ["layernorm"]), "in every layer"),
+        ("DeepSeek-V3", recomputation(0, LayerModule.UP_PROJECTION), ("selective", None, ["mla_up_proj"]), ""),
+        ("Llama 3.1 405B", recomputation(0, LayerModule.ACTIVATION), (None, None, None), "experts alone"),
+        (
+            "Llama 3.1 405B",
+            recomputation(0, LayerModule.NORMS, 2),
+            ("selective", None, ["layernorm"]),
+            "in every layer",
+        ),
         ("Llama 3.1 405B", recomputation(Recompute.FULL, layers=4), ("full", ("block", 4), None), ""),
         ("Llama 3.1 405B", recomputation(Recompute.FULL, layers=-2), ("full", ("uniform", 2), None), ""),
         ("Llama 3.1 405B", Recompute.SELECTIVE, ("selective", None, None), "layernorm"),

@@ -34,7 +34,7 @@ from core.views.flops import text as words_count
 from core.views.plan.charts import answer_strip
 from core.views.roofline import text as words_layer
 from core.views.runs import text as words_runs
-from core.views.runs.charts import Point, evidence_scatter
+from core.views.runs.charts import RunPoint, evidence_scatter
 from core.views.sensitivity import text as words_moves
 from core.views.sensitivity.charts import days_around, iso_days_figure, tornado
 from core.wording import percent
@@ -95,9 +95,9 @@ def test_strip_puts_every_run_and_the_plan_in_their_places(find_: str, most: int
 @pytest.mark.parametrize("measure", ["MFU", "hours"])
 def test_evidence_scatter_shows_all_and_yours(measure: str) -> None:
     points = [
-        Point(r.run.model, r.run.params, r.utilisation, words_runs.pointed(r, measure)) for r in evidence("whole")
+        RunPoint(r.run.model, r.run.params, r.utilisation, words_runs.pointed(r, measure)) for r in evidence("whole")
     ]
-    figure = evidence_scatter([*points, Point("yours", 7e10, 0.4, "", here=True)], measure, LIGHT)  # type: ignore[arg-type]
+    figure = evidence_scatter([*points, RunPoint("yours", 7e10, 0.4, "", here=True)], measure, LIGHT)  # type: ignore[arg-type]
     assert sum(len(trace["x"]) for trace in figure["data"]) == len(points) + 1
     assert all("<br>" in text for text in figure["data"][0]["hovertext"])
     go.Figure(figure)

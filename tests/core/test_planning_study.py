@@ -33,7 +33,7 @@ from core.search.study.columns import read_results, schema_of, table_of
 from core.search.study.distributed import embedded
 from core.search.study.result import PointResult
 from core.search.study.results_folder import Folder
-from core.search.study.run import Progress, run_study
+from core.search.study.run import StudyProgress, run_study
 from core.search.study.study import Study, StudyError
 from core.search.study.study_fields import ConstraintFields, MostFields
 from core.search.study.study_file import EXAMPLE, load_study, read_study
@@ -270,10 +270,10 @@ def test_a_search_that_breaks_costs_its_point_alone() -> None:
 
 
 def test_progress_counts_points_and_plans_up_to_all() -> None:
-    progresses: list[Progress] = []
+    progresses: list[StudyProgress] = []
     results = points(study(), progress=progresses.append)
     assert [progress.points for progress in progresses] == list(range(POINTS + 1))
-    assert progresses[-1] == Progress(POINTS, POINTS, sum(result.plans for result in results))
+    assert progresses[-1] == StudyProgress(POINTS, POINTS, sum(result.plans for result in results))
 
 
 def test_a_study_of_too_many_plans_stops(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from core.tensors.examples.surprises import CASES, NEGATIVE, Case, NegativePreset, negative_step
-from core.tensors.tracing.steps import Step
+from core.tensors.tracing.steps import TraceStep
 from core.tensors.tracing.trace import trace
 from tests.every import every
 
 # What the sentence of each case says, as a fact about the last step.
-FACTS: dict[str, Callable[[Step], bool]] = {
+FACTS: dict[str, Callable[[TraceStep], bool]] = {
     "One column, two dimensions": lambda s: s.layout.stride == (6, 1) and not s.is_contiguous,
     "One row, two dimensions": lambda s: s.layout.offset == 6 and s.is_contiguous,
     "A transpose that stays contiguous": lambda s: s.layout.stride == (1, 6) and s.is_contiguous,

@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import pytest
 
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.operations.lookup import catalogue
 from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.meta_device import CountedRun
-from core.tensors.tracing.run import Run
-from core.tensors.tracing.steps import Step, Trace
+from core.tensors.tracing.run import ProgramRun
+from core.tensors.tracing.steps import Trace, TraceStep
 from core.tensors.tracing.trace import Program, trace
 from core.views.tensors.charts import storage_picture
 from core.views.tensors.text import PARTLY, explanations, headline, passed_over
@@ -91,7 +91,7 @@ def test_large_tensors_are_counted_in_little_memory() -> None:
 
 def counted(text: str, shape: tuple[int, ...], dtype: str = "int64") -> Trace:
     """A run on the meta device of what would well run on real numbers."""
-    run = Program(text, Layout.contiguous(shape), dtype, {}).run(CountedRun)
+    run = Program(text, TensorLayout.contiguous(shape), dtype, {}).run(CountedRun)
     if run.unread is not None:
         raise ExpressionError(run.unread.why)
     return run
@@ -101,7 +101,7 @@ _LOSSES = ("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss")
 """Whose single number lies, on the CPU, in the storage of all that it is the mean of."""
 
 
-def _facts(step: Step, rough: bool = False) -> tuple[object, ...]:
+def _facts(step: TraceStep, rough: bool = False) -> tuple[object, ...]:
     """What holds of a step; rough: without bytes, and without which cells an operation in place picks to write."""
     known = (step.kind, step.layout, step.dtype, step.storage)
     return known if rough else (*known, step.bytes_allocated, step.changed, step.touched, step.updates)
@@ -172,7 +172,9 @@ def test_layouts_meet_where_their_cells_do() -> None:
         met += truth
     assert 50 < met < 590
     with pytest.raises(ValueError, match="too many ways"):
-        Layout((10**6,) * 3, (7_001, 11_003, 13_001)).meets(Layout((10**6,) * 3, (17_011, 19_001, 23_003), 5))
+        TensorLayout((10**6,) * 3, (7_001, 11_003, 13_001)).meets(
+            TensorLayout((10**6,) * 3, (17_011, 19_001, 23_003), 5)
+        )
 
 
 @pytest.mark.parametrize(
@@ -206,6 +208,6 @@ def test_the_page_says_that_nothing_was_made() -> None:
 
 
 def test_the_same_operations_run_either_way() -> None:
-    assert issubclass(CountedRun, Run)
+    assert issubclass(CountedRun, ProgramRun)
     assert not trace("x.t()", (256, 256)).counted
     assert trace("x.t()", (257, 256)).counted

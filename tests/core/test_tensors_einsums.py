@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.named_axes.contraction import OperandPlan
 from core.tensors.named_axes.einsums import EinsumPlan, explain_einsum
 from core.tensors.operations.values import ExpressionError
@@ -18,8 +18,8 @@ from core.tensors.tracing.allocations import Witness
 from tests.every import every
 
 
-def layout_of(tensor: torch.Tensor) -> Layout:
-    return Layout(tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
+def layout_of(tensor: torch.Tensor) -> TensorLayout:
+    return TensorLayout(tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
 
 
 def check(equation: str, *tensors: torch.Tensor, words: bool = False) -> EinsumPlan:
@@ -46,7 +46,7 @@ def check(equation: str, *tensors: torch.Tensor, words: bool = False) -> EinsumP
     return explained
 
 
-def longer(layout: Layout) -> list[tuple[int, int]]:
+def longer(layout: TensorLayout) -> list[tuple[int, int]]:
     """Size and stride of the dimensions longer than 1, the only ones whose stride is ever used."""
     return [(n, s) for n, s in zip(layout.shape, layout.stride, strict=True) if n != 1]
 
@@ -57,7 +57,7 @@ class Recorder(torch.utils._python_dispatch.TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.kinds: list[str] = []
-        self.operands: list[Layout] = []
+        self.operands: list[TensorLayout] = []
         self.copies = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -208,12 +208,12 @@ def test_what_torch_refuses_is_refused_in_its_words(equation: str, shapes: list[
     with pytest.raises((RuntimeError, ValueError)) as theirs:
         torch.einsum(equation, *(filled(*shape) for shape in shapes))
     with pytest.raises(ExpressionError) as ours:
-        explain_einsum(equation, [Layout.contiguous(shape) for shape in shapes])
+        explain_einsum(equation, [TensorLayout.contiguous(shape) for shape in shapes])
     assert str(theirs.value).splitlines()[0][:200] in str(ours.value)
 
 
 def test_refusals_in_words_and_caps() -> None:
-    two = [Layout.contiguous((2, 3)), Layout.contiguous((3, 4))]
+    two = [TensorLayout.contiguous((2, 3)), TensorLayout.contiguous((3, 4))]
     for equation in ("a b, b c", "a _b, _b c -> a c", "a 1, 1 c -> a c", "...a b, b c -> ...a c"):
         with pytest.raises(ExpressionError, match="is refused: "):
             explain_einsum(equation, two, words=True)

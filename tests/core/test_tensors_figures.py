@@ -11,7 +11,7 @@ import pytest
 from core.limits import limit
 from core.tensors.examples.cache_walk import walks
 from core.tensors.examples.surprises import NEGATIVE, negative_step
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.tracing.steps import Trace
 from core.tensors.tracing.trace import trace
 from core.views.common.palette import LIGHT
@@ -23,7 +23,7 @@ from core.views.tensors.text import headline, letter
 def values(picture: dict[str, Any], number: int) -> list[str]:
     """What the browser shows in a tensor: the storage's values at offset + Σ index · stride."""
     tensor = picture["tensors"][number]
-    cells = Layout(tensor["shape"], tensor["stride"], tensor["offset"]).cells().tolist()
+    cells = TensorLayout(tensor["shape"], tensor["stride"], tensor["offset"]).cells().tolist()
     reading = picture["storages"][tensor["storage"]]["readings"][tensor["reading"]]["values"]
     return [reading[cell] for cell in cells]
 
@@ -157,8 +157,10 @@ def test_numpys_negative_stride_lies_on_the_storage_of_x() -> None:
     assert [s["letter"] for s in picture["storages"]] == ["A", "B"]  # flip copies
 
 
-@pytest.mark.parametrize("layout", [Layout((64, 64), (1, 64)), Layout((2, 3), (3, 1)), Layout((1,), (1,))])
-def test_the_walk_is_a_plotly_figure(layout: Layout) -> None:
+@pytest.mark.parametrize(
+    "layout", [TensorLayout((64, 64), (1, 64)), TensorLayout((2, 3), (3, 1)), TensorLayout((1,), (1,))]
+)
+def test_the_walk_is_a_plotly_figure(layout: TensorLayout) -> None:
     row, column = walks(layout, 4)
     figure = go.Figure(walk_picture(row, column, LIGHT))
     drawn = [len(trace.x) for trace in figure.data]

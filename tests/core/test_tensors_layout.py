@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.limits import limit
-from core.tensors.layout import Layout, Run, bounds, contiguous_strides
+from core.tensors.layout import StrideRun, TensorLayout, bounds, contiguous_strides
 from core.tensors.view_rule import Boundary, ShapeError, explain_view, resolve_shape
 from tests.core.tensors_random import compare_views, in_torch, random_layouts
 from tests.every import every
@@ -53,13 +53,13 @@ def test_refusals_name_a_boundary_that_is_one() -> None:
 @pytest.mark.parametrize(
     ("layout", "shape", "boundary", "arithmetic"),
     [
-        (Layout((3, 2), (1, 3)), (2, 3), Boundary(0, 1, 1, 3, 2, 1), "stride 1 ≠ 3 × 2"),
-        (Layout((4, 4), (6, 1)), (16,), Boundary(0, 1, 6, 1, 4, 0), "stride 6 ≠ 1 × 4"),
-        (Layout((2, 3, 2, 4), (24, 4, 12, 1)), (2, 3, 8), Boundary(2, 3, 12, 1, 4, 2), "stride 12 ≠ 1 × 4"),
-        (Layout((3, 1, 2), (1, 9, 3)), (6,), Boundary(0, 2, 1, 3, 2, 0), "stride 1 ≠ 3 × 2"),
+        (TensorLayout((3, 2), (1, 3)), (2, 3), Boundary(0, 1, 1, 3, 2, 1), "stride 1 ≠ 3 × 2"),
+        (TensorLayout((4, 4), (6, 1)), (16,), Boundary(0, 1, 6, 1, 4, 0), "stride 6 ≠ 1 × 4"),
+        (TensorLayout((2, 3, 2, 4), (24, 4, 12, 1)), (2, 3, 8), Boundary(2, 3, 12, 1, 4, 2), "stride 12 ≠ 1 × 4"),
+        (TensorLayout((3, 1, 2), (1, 9, 3)), (6,), Boundary(0, 2, 1, 3, 2, 0), "stride 1 ≠ 3 × 2"),
     ],
 )
-def test_boundary_in_words(layout: Layout, shape: tuple[int, ...], boundary: Boundary, arithmetic: str) -> None:
+def test_boundary_in_words(layout: TensorLayout, shape: tuple[int, ...], boundary: Boundary, arithmetic: str) -> None:
     verdict = explain_view(layout, shape)
     assert verdict.boundary == boundary
     assert boundary.arithmetic == arithmetic
@@ -69,19 +69,19 @@ def test_boundary_in_words(layout: Layout, shape: tuple[int, ...], boundary: Bou
 @pytest.mark.parametrize(
     ("layout", "shape", "reason"),
     [
-        (Layout.contiguous((2, 3)), (6,), "the tensor is contiguous, so any shape with as many elements fits"),
-        (Layout((4, 3), (6, 2)), (-1,), "dimensions 0 and 1 merge: stride 6 = 2 × 3"),
+        (TensorLayout.contiguous((2, 3)), (6,), "the tensor is contiguous, so any shape with as many elements fits"),
+        (TensorLayout((4, 3), (6, 2)), (-1,), "dimensions 0 and 1 merge: stride 6 = 2 × 3"),
         (
-            Layout((2, 1, 3, 4), (24, 7, 8, 2)),
+            TensorLayout((2, 1, 3, 4), (24, 7, 8, 2)),
             (24,),
             "dimensions 0, 2 and 3 merge: stride 24 = 8 × 3, stride 8 = 2 × 4",
         ),
-        (Layout((4,), (2,)), (2, 2), "each new dimension stays inside one old dimension"),
-        (Layout((0, 3), (3, 1)), (5, 0), "there are no elements, so any shape fits"),
-        (Layout((), ()), (1, 1), "a single element can be viewed with any number of size-1 dimensions"),
+        (TensorLayout((4,), (2,)), (2, 2), "each new dimension stays inside one old dimension"),
+        (TensorLayout((0, 3), (3, 1)), (5, 0), "there are no elements, so any shape fits"),
+        (TensorLayout((), ()), (1, 1), "a single element can be viewed with any number of size-1 dimensions"),
     ],
 )
-def test_why_a_view_works(layout: Layout, shape: tuple[int, ...], reason: str) -> None:
+def test_why_a_view_works(layout: TensorLayout, shape: tuple[int, ...], reason: str) -> None:
     verdict = explain_view(layout, shape)
     assert verdict.works
     assert verdict.copied_bytes(8) == 0
@@ -106,7 +106,7 @@ def test_wrong_shapes_say_why(numel: int, shape: tuple[int, ...], words: str) ->
     assert words in str(problem.value)
     with pytest.raises(RuntimeError):
         torch.empty(numel).view(shape)
-    verdict = explain_view(Layout.contiguous((numel,)), shape)
+    verdict = explain_view(TensorLayout.contiguous((numel,)), shape)
     assert (verdict.works, verdict.boundary, verdict.copied_bytes(8)) == (False, None, None)
 
 
@@ -117,7 +117,7 @@ def test_wrong_shapes_say_why(numel: int, shape: tuple[int, ...], words: str) ->
     st.integers(1, 200),
 )
 def test_cells_span_and_bounds_match_torch(dims: list[tuple[int, int]], offset: int, storage: int) -> None:
-    layout = Layout(tuple(size for size, _ in dims), tuple(stride for _, stride in dims), offset)
+    layout = TensorLayout(tuple(size for size, _ in dims), tuple(stride for _, stride in dims), offset)
     base = torch.arange(storage)
     try:
         tensor = base.as_strided(layout.shape, layout.stride, layout.offset)
@@ -136,14 +136,14 @@ def test_cells_span_and_bounds_match_torch(dims: list[tuple[int, int]], offset: 
 @given(st.lists(st.integers(0, 7), max_size=6))
 def test_contiguous_strides_match_torch(shape: list[int]) -> None:
     assert contiguous_strides(shape) == torch.empty(shape, device="meta").stride()
-    assert Layout.contiguous(shape).is_contiguous
+    assert TensorLayout.contiguous(shape).is_contiguous
 
 
 def test_cell_of_an_index() -> None:
-    layout = Layout.contiguous((4, 4))
+    layout = TensorLayout.contiguous((4, 4))
     assert layout.cell(1, 2) == 6  # the lecture's example
     assert layout.cell(-1, -1) == 15
-    assert Layout((2, 3), (1, 2), 5).cell(1, 2) == 10
+    assert TensorLayout((2, 3), (1, 2), 5).cell(1, 2) == 10
     with pytest.raises(IndexError, match="index 4 is out of bounds for dimension 1 with size 4"):
         layout.cell(0, 4)
     with pytest.raises(IndexError, match="1 indices for 2 dimensions"):
@@ -151,26 +151,26 @@ def test_cell_of_an_index() -> None:
 
 
 def test_runs_of_dimensions() -> None:
-    assert Layout((2, 3, 4), (12, 4, 1)).runs == (Run(0, 2, 24, 1),)
-    assert Layout((3, 2), (1, 3)).runs == (Run(0, 0, 3, 1), Run(1, 1, 2, 3))
-    assert Layout((4, 2, 3), (1, 12, 4)).runs == (Run(0, 0, 4, 1), Run(1, 2, 6, 4))
-    assert Layout((), ()).runs == ()
+    assert TensorLayout((2, 3, 4), (12, 4, 1)).runs == (StrideRun(0, 2, 24, 1),)
+    assert TensorLayout((3, 2), (1, 3)).runs == (StrideRun(0, 0, 3, 1), StrideRun(1, 1, 2, 3))
+    assert TensorLayout((4, 2, 3), (1, 12, 4)).runs == (StrideRun(0, 0, 4, 1), StrideRun(1, 2, 6, 4))
+    assert TensorLayout((), ()).runs == ()
 
 
 def test_negative_strides_have_a_span_too() -> None:
     """torch has none, numpy has: x[::-1] of six elements."""
-    reverse = Layout((6,), (-1,), 5)
+    reverse = TensorLayout((6,), (-1,), 5)
     assert reverse.span == (0, 5)
     assert reverse.cells().tolist() == [5, 4, 3, 2, 1, 0]
     assert bounds(reverse, 6).inside
-    assert not bounds(Layout((6,), (-1,), 4), 6).inside
+    assert not bounds(TensorLayout((6,), (-1,), 4), 6).inside
 
 
 def test_layouts_that_are_none() -> None:
     with pytest.raises(ValueError, match="same length"):
-        Layout((2, 3), (1,))
+        TensorLayout((2, 3), (1,))
     with pytest.raises(ValueError, match="negative size"):
-        Layout((-1,), (1,))
+        TensorLayout((-1,), (1,))
 
 
 # ------------------------------------------------------------------------------------------ the cheapest fix
@@ -209,12 +209,12 @@ def test_channels_last_agrees_with_torch() -> None:
         for dim in reversed(order):
             stride[dim] = step if shape[dim] > 1 else rng.choice([step, 1, 7])
             step *= shape[dim]
-        layout = Layout(tuple(shape), tuple(stride))
+        layout = TensorLayout(tuple(shape), tuple(stride))
         packed = in_torch(layout).is_contiguous(memory_format=formats[rank])
         assert layout.is_channels_last == packed, layout
         both[packed] += 1
     assert min(both) > 500
-    assert not Layout((2, 3), (3, 1)).is_channels_last
+    assert not TensorLayout((2, 3), (3, 1)).is_channels_last
 
 
 def test_overlap_is_exact() -> None:
@@ -223,7 +223,7 @@ def test_overlap_is_exact() -> None:
     both = [0, 0]
     for _ in range(4_000):
         rank = rng.randint(1, 4)
-        layout = Layout(
+        layout = TensorLayout(
             tuple(rng.choice([1, 2, 3, 4, 5]) for _ in range(rank)),
             tuple(rng.choice([0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 15, -1, -4, 30]) for _ in range(rank)),
             200,
@@ -237,24 +237,24 @@ def test_overlap_is_exact() -> None:
 @every(
     ("layout", "overlaps"),
     [
-        (Layout((3, 4), (4, 3)), False),  # strides that interleave: no quick rule decides
-        (Layout((4, 5), (4, 3)), True),  # one column more: 3·4 = 4·3
-        (Layout((3, 4), (1, 0)), True),  # expand
-        (Layout((0, 4), (1, 0)), False),
-        (Layout((1, 1), (0, 0)), False),
-        (Layout((), ()), False),
-        (Layout((4096, 4096), (4096, 1)), False),
-        (Layout((4096, 4096), (4095, 1)), True),
-        (Layout((5000, 5000), (7, 5000)), False),
-        (Layout((5001, 5000), (7, 5000)), True),
+        (TensorLayout((3, 4), (4, 3)), False),  # strides that interleave: no quick rule decides
+        (TensorLayout((4, 5), (4, 3)), True),  # one column more: 3·4 = 4·3
+        (TensorLayout((3, 4), (1, 0)), True),  # expand
+        (TensorLayout((0, 4), (1, 0)), False),
+        (TensorLayout((1, 1), (0, 0)), False),
+        (TensorLayout((), ()), False),
+        (TensorLayout((4096, 4096), (4096, 1)), False),
+        (TensorLayout((4096, 4096), (4095, 1)), True),
+        (TensorLayout((5000, 5000), (7, 5000)), False),
+        (TensorLayout((5001, 5000), (7, 5000)), True),
     ],
 )
-def test_overlap_of_known_layouts(layout: Layout, overlaps: bool) -> None:
+def test_overlap_of_known_layouts(layout: TensorLayout, overlaps: bool) -> None:
     assert layout.overlaps is overlaps
 
 
 def test_overlap_beyond_the_cap_says_so() -> None:
-    far = Layout((3, 3), (10**9, 10**9 - 1))
+    far = TensorLayout((3, 3), (10**9, 10**9 - 1))
     with pytest.raises(ValueError, match="too many to test"):
         _ = far.overlaps
 
@@ -263,32 +263,40 @@ def test_overlap_beyond_the_cap_says_so() -> None:
     ("layout", "storage", "inside", "arithmetic", "reason"),
     [
         (
-            Layout((4, 4), (1, 3)),
+            TensorLayout((4, 4), (1, 3)),
             6,
             False,
             "0 + 3·1 + 3·3 = 12",
             "the last element would be cell 12, but the storage has cells 0 to 5",
         ),
         (
-            Layout((4, 3), (1, 1)),
+            TensorLayout((4, 3), (1, 1)),
             6,
             True,
             "0 + 3·1 + 2·1 = 5",
             "the last element is cell 5, and the storage has cells 0 to 5",
         ),
-        (Layout((2,), (1,)), 0, False, "0 + 1·1 = 1", "the last element would be cell 1, but the storage has no cells"),
         (
-            Layout((3,), (-2,), 3),
+            TensorLayout((2,), (1,)),
+            0,
+            False,
+            "0 + 1·1 = 1",
+            "the last element would be cell 1, but the storage has no cells",
+        ),
+        (
+            TensorLayout((3,), (-2,), 3),
             9,
             False,
             "3 − 2·2 = -1",
             "the first element would be cell -1, before the storage begins",
         ),
-        (Layout((0, 5), (9, 9), 99), 6, True, "", "there are no elements, so no cell is touched"),
-        (Layout((), (), 5), 6, True, "5 = 5", "the last element is cell 5, and the storage has cells 0 to 5"),
+        (TensorLayout((0, 5), (9, 9), 99), 6, True, "", "there are no elements, so no cell is touched"),
+        (TensorLayout((), (), 5), 6, True, "5 = 5", "the last element is cell 5, and the storage has cells 0 to 5"),
     ],
 )
-def test_bounds_show_their_arithmetic(layout: Layout, storage: int, inside: bool, arithmetic: str, reason: str) -> None:
+def test_bounds_show_their_arithmetic(
+    layout: TensorLayout, storage: int, inside: bool, arithmetic: str, reason: str
+) -> None:
     checked = bounds(layout, storage)
     assert (checked.inside, checked.arithmetic, checked.reason) == (inside, arithmetic, reason)
 
@@ -297,9 +305,9 @@ def test_the_example_of_a_refusal_lies_among_drawn_cells_where_one_does() -> Non
     """The first uneven line of the second leaves the drawn cells, another does not; the third has only far ones."""
     drawn = limit("storage_cells_drawn")
     for layout, shape in (
-        (Layout((256, 200), (256, 1)), (51_200,)),
-        (Layout((3, 16, 100), (1, 3, 48)), (100, 48)),
-        (Layout((40, 2, 100), (100, 4_000, 1)), (100, 80)),
+        (TensorLayout((256, 200), (256, 1)), (51_200,)),
+        (TensorLayout((3, 16, 100), (1, 3, 48)), (100, 48)),
+        (TensorLayout((40, 2, 100), (100, 4_000, 1)), (100, 80)),
     ):
         hops = explain_view(layout, shape).hops
         assert hops is not None
@@ -308,6 +316,6 @@ def test_the_example_of_a_refusal_lies_among_drawn_cells_where_one_does() -> Non
         wanted = np.moveaxis(np.arange(layout.numel).reshape(shape), hops.new_dim, -1).reshape(-1, shape[hops.new_dim])
         assert any(hops.elements == tuple(line[at : at + 6]) for line in wanted for at in range(len(line) - 5))
         assert layout.cells()[list(hops.elements)].tolist() == list(hops.cells)
-    far = explain_view(Layout((256, 256), (1, 256)), (65_536,)).hops
+    far = explain_view(TensorLayout((256, 256), (1, 256)), (65_536,)).hops
     assert far is not None
     assert 65_280 in far.cells

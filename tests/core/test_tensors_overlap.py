@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from core.tensors.examples.overlap import HAZARDS, HazardPreset, overlap_of, replay, sharing
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.operations.values import ExpressionError
 
 
 def test_a_sliding_window() -> None:
-    overlap = overlap_of(Layout((4, 3), (1, 1)), 8)
+    overlap = overlap_of(TensorLayout((4, 3), (1, 1)), 8)
     assert (overlap.elements, overlap.cells) == (12, 6)
     assert "looks like 96 B and is 48 B" in overlap.headline[0]
     assert overlap.most == 3
@@ -23,16 +23,16 @@ def test_a_sliding_window() -> None:
 
 
 def test_no_overlap_but_gaps() -> None:
-    overlap = overlap_of(Layout((2, 3), (6, 2), 1), 4)
+    overlap = overlap_of(TensorLayout((2, 3), (6, 2), 1), 4)
     assert (overlap.overlaps, overlap.cells, overlap.skipped) == (False, 6, 5)
     assert "5 cells between them belong to no element" in overlap.headline[1]
     assert sharing(overlap.elements, overlap.cells) == 1
 
 
 def test_empty_and_scalar() -> None:
-    empty = overlap_of(Layout.contiguous((0, 3)), 8)
+    empty = overlap_of(TensorLayout.contiguous((0, 3)), 8)
     assert (empty.elements, empty.cells, empty.overlaps, empty.explanations) == (0, 0, False, ())
-    scalar = overlap_of(Layout((), (), 5), 8)
+    scalar = overlap_of(TensorLayout((), (), 5), 8)
     assert (scalar.cells, scalar.skipped, scalar.most) == (1, 0, 1)
 
 
@@ -41,7 +41,7 @@ def test_equals_counting_on_random_layouts() -> None:
     several = 0
     for _ in range(300):
         rank = rng.randint(0, 4)
-        layout = Layout(
+        layout = TensorLayout(
             tuple(rng.randint(rng.random() > 0.1, 4) for _ in range(rank)),
             tuple(rng.choice((0, 1, 2, 3, 5, 8, 13)) for _ in range(rank)),
             rng.randint(0, 9),
@@ -56,7 +56,7 @@ def test_equals_counting_on_random_layouts() -> None:
 
 def test_caps() -> None:
     with pytest.raises(ValueError, match="too many"):
-        overlap_of(Layout((10**6,), (1,)), 8)
+        overlap_of(TensorLayout((10**6,), (1,)), 8)
     with pytest.raises(ExpressionError, match="cannot be replayed"):
         replay("x", (3,), "pow_")
     with pytest.raises(ExpressionError, match="no view of x"):

@@ -11,7 +11,7 @@ import torch
 from einops import EinopsError
 from einops.einops import _prepare_transformation_recipe, _reconstruct_from_shape
 
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.named_axes.patterns import PatternPlan, explain_pattern
 from core.tensors.operations.values import ExpressionError
 from tests.every import every
@@ -19,8 +19,8 @@ from tests.every import every
 FUNCTIONS = {"rearrange": einops.rearrange, "reduce": einops.reduce, "repeat": einops.repeat}
 
 
-def layout_of(tensor: torch.Tensor) -> Layout:
-    return Layout(tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
+def layout_of(tensor: torch.Tensor) -> TensorLayout:
+    return TensorLayout(tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
 
 
 def replay(plan: PatternPlan, x: torch.Tensor) -> torch.Tensor:
@@ -220,12 +220,12 @@ def test_what_einops_refuses_is_refused_in_its_words(function: str, pattern: str
     with pytest.raises(EinopsError) as theirs:
         FUNCTIONS[function](torch.zeros(2, 3), pattern, *extra, **sizes)
     with pytest.raises(ExpressionError) as ours:
-        explain_pattern(function, pattern, Layout.contiguous((2, 3)), sizes, reduction=reduction)
+        explain_pattern(function, pattern, TensorLayout.contiguous((2, 3)), sizes, reduction=reduction)
     assert str(theirs.value).splitlines()[-1].strip()[:200] in str(ours.value)
 
 
 def test_caps() -> None:
-    layout = Layout.contiguous((2, 3))
+    layout = TensorLayout.contiguous((2, 3))
     with pytest.raises(ExpressionError, match="not 'median'"):
         explain_pattern("reduce", "a b -> a", layout, reduction="median")
     with pytest.raises(ExpressionError, match="characters"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.tensors.examples.quiz import Item, ask, categories, items, question
+from core.tensors.examples.quiz import QuizItem, ask, categories, items, question
 from tests.every import every
 
 REFERENCE = (Path(__file__).parents[1] / "data" / "tensor_views.csv").read_text(encoding="utf-8")
@@ -22,7 +22,7 @@ def test_every_category_of_the_reference_table_is_covered() -> None:
 
 
 @every("item", items(), ids=[f"{item.category} {item.source}" for item in items()])
-def test_answers_are_those_of_torch(item: Item) -> None:
+def test_answers_are_those_of_torch(item: QuizItem) -> None:
     posed = ask(item)
     last = posed.run.last
     kinds = [part.kind for part in posed.asks]

@@ -24,7 +24,7 @@ from core.tensors.examples.cache_walk import (
     walk,
     walks,
 )
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 
 
 def simulate(cells: list[int], element_size: int, cache_lines: int) -> tuple[list[bool], int]:
@@ -52,7 +52,9 @@ def test_both_caches_equal_a_plain_simulation() -> None:
     for _ in range(60):
         rank = rng.randint(1, 4)
         shape = tuple(rng.randint(1, 6) for _ in range(rank))
-        layout = Layout(shape, tuple(rng.choice((0, 1, 2, 7, 16, 40, 100)) for _ in range(rank)), rng.randint(0, 20))
+        layout = TensorLayout(
+            shape, tuple(rng.choice((0, 1, 2, 7, 16, 40, 100)) for _ in range(rank)), rng.randint(0, 20)
+        )
         size, capacity = rng.choice((1, 2, 4, 8)), rng.choice((2, 3, 5))
         for order in ("row", "column"):
             measured = walk(layout, size, order, cache_bytes=capacity * LINE_BYTES)
@@ -66,16 +68,16 @@ def test_both_caches_equal_a_plain_simulation() -> None:
 
 def test_orders_are_those_of_numpy() -> None:
     cells = np.arange(24).reshape(2, 3, 4)
-    row, column = walks(Layout.contiguous((2, 3, 4)), 8)
+    row, column = walks(TensorLayout.contiguous((2, 3, 4)), 8)
     assert row.cells.tolist() == cells.ravel("C").tolist()
     assert column.cells.tolist() == cells.ravel("F").tolist()
-    back = walks(Layout((4, 3, 2), (1, 4, 12)), 8)
+    back = walks(TensorLayout((4, 3, 2), (1, 4, 12)), 8)
     assert back[1].cells.tolist() == row.cells.tolist()
 
 
 def test_closed_forms() -> None:
     # a contiguous float32 matrix of 64 × 64: each row is four lines
-    row, column = walks(Layout.contiguous((64, 64)), 4)
+    row, column = walks(TensorLayout.contiguous((64, 64)), 4)
     assert row.single.fetched == lines_of_walk(64 * 64, 1, 4, LINE_BYTES) == 256
     assert column.single.fetched == lines_of_far_walk(64, 64) == 4096
     assert row.single.use == 1
@@ -83,19 +85,19 @@ def test_closed_forms() -> None:
     # 256 lines fit into the 512 of the level-1 cache
     assert row.cache.fetched == column.cache.fetched == row.touched == 256
     # 1,024 rows, each on a line of its own: a column no longer fits, so every access fetches
-    row, column = walks(Layout((1024, 4), (16, 1)), 4)
+    row, column = walks(TensorLayout((1024, 4), (16, 1)), 4)
     assert (row.cache.fetched, column.cache.fetched) == (1024, lines_of_far_walk(1024, 4))
     # every other element: half of each line is used, twice the lines per element
-    skip = walk(Layout((512,), (2,)), 4, "row")
+    skip = walk(TensorLayout((512,), (2,)), 4, "row")
     assert skip.single.fetched == lines_of_walk(512, 2, 4, LINE_BYTES) == 64
     assert skip.single.use == 0.5
 
 
 def test_expanded_and_empty_tensors() -> None:
-    row, column = walks(Layout((4, 3), (0, 1)), 8)
+    row, column = walks(TensorLayout((4, 3), (0, 1)), 8)
     assert (row.single.fetched, row.single.used_bytes, row.accesses) == (1, 24, 12)
     assert column.single.fetched == 1
-    empty = walk(Layout.contiguous((0, 3)), 8, "row")
+    empty = walk(TensorLayout.contiguous((0, 3)), 8, "row")
     assert (empty.accesses, empty.single.fetched, empty.cache.fetched) == (0, 0, 0)
     assert np.isnan(empty.single.use)
     assert headline(empty, empty) == ("There are no elements to walk.", "")
@@ -103,23 +105,26 @@ def test_expanded_and_empty_tensors() -> None:
 
 
 def test_words() -> None:
-    sentence, detail = headline(*walks(Layout.contiguous((64, 64)), 8))
+    sentence, detail = headline(*walks(TensorLayout.contiguous((64, 64)), 8))
     assert sentence.startswith(
         "Row by row fetches **512 cache lines** of 64 B, column by column **4,096**; 100 % and 12.5 %"
     )
     assert "512 lines (32 KiB) fetches 512 either way" in detail
-    assert "lines leave before" in headline(*walks(Layout((1024, 4), (16, 1)), 4))[1]
-    assert "a line stays until" in headline(*walks(Layout.contiguous((256, 256)), 8))[1]
-    assert headline(*walks(Layout.contiguous((4,)), 8))[0].startswith("Both walks fetch **1 cache line** of 64 B")
-    assert [explanation.value for explanation in explanations(*walks(Layout.contiguous((64, 64)), 8))] == [1, 0.125]
+    assert "lines leave before" in headline(*walks(TensorLayout((1024, 4), (16, 1)), 4))[1]
+    assert "a line stays until" in headline(*walks(TensorLayout.contiguous((256, 256)), 8))[1]
+    assert headline(*walks(TensorLayout.contiguous((4,)), 8))[0].startswith("Both walks fetch **1 cache line** of 64 B")
+    assert [explanation.value for explanation in explanations(*walks(TensorLayout.contiguous((64, 64)), 8))] == [
+        1,
+        0.125,
+    ]
 
 
 def test_a_line_never_splits_an_element_and_storage_is_aligned() -> None:
     assert all(torch.empty(n).data_ptr() % LINE_BYTES == 0 for n in (1, 3, 1000, 100_000))
     with pytest.raises(ValueError, match="too many to go through"):
-        walk(Layout.contiguous((70_000,)), 8, "row")
+        walk(TensorLayout.contiguous((70_000,)), 8, "row")
     with pytest.raises(ValueError, match="before the storage"):
-        walk(Layout((3,), (-1,)), 8, "row")
+        walk(TensorLayout((3,), (-1,)), 8, "row")
 
 
 def test_timing_times_both_walks() -> None:

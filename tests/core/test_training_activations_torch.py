@@ -30,7 +30,7 @@ from core.training.activations.tensors import (
 )
 from core.training.device.buffers import cast_bytes
 from core.training.device.memory import rank_of
-from core.training.layout import MODULES, Layout, Module, Recompute, degrees_of, recomputation
+from core.training.layout import MODULES, LayerModule, Layout, Recompute, degrees_of, recomputation
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -267,10 +267,10 @@ def test_per_operation_recomputation_keeps_what_is_counted(name: str, precision:
         x.sum().backward()  # the cache serves: what it lacks is done again
 
 
-def redone(found: Kept, layer: Any, modules: Module) -> None:
+def redone(found: Kept, layer: Any, modules: LayerModule) -> None:
     """Make a layer compute these modules once more in backward: whole ones from their inputs, of norms and activation
     functions what they give, as Megatron-Core's checkpoints without output do."""
-    if modules & Module.NORMS:
+    if modules & LayerModule.NORMS:
         for norm in (layer.input_layernorm, layer.post_attention_layernorm):
 
             def normed(x: torch.Tensor, plain: Callable[..., torch.Tensor] = norm.forward) -> torch.Tensor:
@@ -279,9 +279,9 @@ def redone(found: Kept, layer: Any, modules: Module) -> None:
                 return cast("torch.Tensor", y)
 
             norm.forward = normed
-    if modules & (Module.NETWORK | Module.MIXTURE):
+    if modules & (LayerModule.NETWORK | LayerModule.MIXTURE):
         layer.mlp.forward = partial(found.again, layer.mlp.forward)
-    elif modules & Module.ACTIVATION:
+    elif modules & LayerModule.ACTIVATION:
         mlp, made = layer.mlp, {}
         for name in ("gate_proj", "up_proj"):
             getattr(mlp, name).register_forward_hook(lambda _, __, y, name=name: made.update({name: y}))
@@ -296,9 +296,9 @@ def redone(found: Kept, layer: Any, modules: Module) -> None:
 
 NAMED = {
     **{name: (MODULES[name], "GQA") for name in ("core_attn", "layernorm", "act", "mlp")},
-    "moe": (Module.MIXTURE, "experts"),
-    "layernorm act": (Module.NORMS | Module.ACTIVATION, "GQA"),
-    "core_attn layernorm mlp": (Module.CORE | Module.NORMS | Module.NETWORK, "MHA"),
+    "moe": (LayerModule.MIXTURE, "experts"),
+    "layernorm act": (LayerModule.NORMS | LayerModule.ACTIVATION, "GQA"),
+    "core_attn layernorm mlp": (LayerModule.CORE | LayerModule.NORMS | LayerModule.NETWORK, "MHA"),
 }
 
 
@@ -314,7 +314,7 @@ def test_modules_that_are_done_again_keep_what_is_counted(
     config = AutoConfig.for_model(family, **fields, num_hidden_layers=2)
     spec = from_hf_config(config.to_json_string())
     grads = list[torch.Tensor]()
-    for again in (Module(0), chosen):
+    for again in (LayerModule(0), chosen):
         torch.manual_seed(1)
         model: Any = AutoModelForCausalLM.from_config(
             config, attn_implementation="sdpa" if how.flash else "eager", dtype=dtype
@@ -326,7 +326,7 @@ def test_modules_that_are_done_again_keep_what_is_counted(
             redone(found, layer, again)
         tokens = torch.randint(3, 61, (2, 48), generator=torch.Generator().manual_seed(7))
         with monkeypatch.context() as patch:
-            if again & Module.CORE:
+            if again & LayerModule.CORE:
                 written = sys.modules[type(model).__module__]
                 places = ALL_ATTENTION_FUNCTIONS._global_mapping if how.flash else vars(written)
                 place = "sdpa" if how.flash else "eager_attention_forward"

@@ -20,7 +20,7 @@ from core.training.activations.tensors import (
     Loss,
 )
 from core.training.device.buffers import TENSORS_ONLY, Runtime
-from core.training.device.inputs import Step, states_of
+from core.training.device.inputs import StepSettings, states_of
 from core.training.device.memory import DeviceMemory, bytes_over, memory_over, memory_per_device, rank_of
 from core.training.device.traffic import traffic_per_step
 from core.training.layout import Layout, LayoutError, allowed, check, degrees_of
@@ -207,7 +207,7 @@ def test_axes_of_their_own_give_what_single_layouts_give(name: str, most: int, m
         sequence_parallel=1,
     )
     policy = {"policy": MEGATRON, "optimizer": find_optimizer("Muon"), "seq_len": 2048}
-    states, step = states_of(find_optimizer("Muon"), MEGATRON, spec), Step(2048)
+    states, step = states_of(find_optimizer("Muon"), MEGATRON, spec), StepSettings(2048)
     found, totals = memory_over(spec, many, states, step), bytes_over(spec, many, states, step)
     assert totals.shape == found.total.shape == (2, 4, 3, 4)
     assert np.array_equal(totals, found.total)

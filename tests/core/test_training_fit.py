@@ -24,7 +24,7 @@ from core.training.device.peak import CLASSES, through_one_step
 from core.training.device.setup import Setup
 from core.training.device.traffic import traffic_per_step
 from core.training.device.updates import deepspeed_setup, deepspeed_update, foreach_update
-from core.training.layout import Layout, LayoutError, Module, Recompute, recomputation
+from core.training.layout import LayerModule, Layout, LayoutError, Recompute, recomputation
 from core.training.memory import token_bytes, token_width
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES
@@ -276,9 +276,9 @@ def test_of_weights_on_the_host_a_layer_or_two_and_the_ends_are_here(data: int) 
 @pytest.mark.parametrize(
     ("recompute", "each"),
     [
-        (recomputation(0, Module.NETWORK), 3 * 2 * LLAMA.hidden * LLAMA.ffn),
-        (recomputation(0, Module.CORE), 2 * 4096 * LLAMA.heads * LLAMA.head_dim),
-        (recomputation(0, Module.NORMS | Module.ACTIVATION), 0),
+        (recomputation(0, LayerModule.NETWORK), 3 * 2 * LLAMA.hidden * LLAMA.ffn),
+        (recomputation(0, LayerModule.CORE), 2 * 4096 * LLAMA.heads * LLAMA.head_dim),
+        (recomputation(0, LayerModule.NORMS | LayerModule.ACTIVATION), 0),
         (Recompute.SELECTIVE, 0),
         (recomputation(Recompute.FULL, layers=8), (parameters_of_a_layer() * 2 + 2 * 4096 * LLAMA.hidden) / 4),
         (recomputation(Recompute.FULL, layers=-4), parameters_of_a_layer() * 2 + 2 * 4096 * LLAMA.hidden),

@@ -11,7 +11,7 @@ from core.hardware.accelerators import find as find_accelerator
 from core.models.catalog import model_named
 from core.models.parameters import parameters
 from core.models.stand_in import stand_in
-from core.training.device.inputs import Step, states_of
+from core.training.device.inputs import StepSettings, states_of
 from core.training.device.memory import memory_over
 from core.training.device.states_only import explain_largest, largest_model
 from core.training.layout import Layout
@@ -112,7 +112,7 @@ LAYOUTS = st.builds(
 def test_states_alone_are_those_of_the_account(params: float, precision: str, layout: Layout) -> None:
     """The largest model by states alone fills the memory in the account of one accelerator, to within its rounding."""
     policy, spec = find_policy(precision), stand_in(params)
-    found = memory_over(spec, layout, states_of(ADAMW, policy, spec), Step(4096))
+    found = memory_over(spec, layout, states_of(ADAMW, policy, spec), StepSettings(4096))
     steps = explain_largest(states_per_parameter(ADAMW, policy), layout, float(found.states))
     assert steps[-1].value == pytest.approx(parameters(spec).total, rel=1e-9)
 

@@ -14,7 +14,7 @@ from core.models.catalog import CATALOG
 from core.models.spec import TransformerSpec
 from core.training.optimizers import find_optimizer, optimizers
 from core.training.precision import POLICIES
-from core.training.torch_check.events import MEASURED, Advance, Began, Done, Event, Measured, decode, encode
+from core.training.torch_check.events import MEASURED, Advance, Began, Event, Finished, Measured, decode, encode
 from core.training.torch_check.step import (
     BATCH,
     TorchCheck,
@@ -59,7 +59,7 @@ def smaller(trial: Trial) -> Trial:
 def measured(trial: Trial) -> dict[str, float]:
     said: list[Event] = []
     run(trial, said.append)
-    assert isinstance(said[-1], Done)
+    assert isinstance(said[-1], Finished)
     return {event.part: event.size for event in said if isinstance(event, Measured)}
 
 
@@ -287,7 +287,7 @@ def test_a_difference_is_said_with_its_part() -> None:
         Began(torch="2.13", transformers="5.23", device="CPU"),
         Advance(phase="forward"),
         Measured(part="peak", size=1e9),
-        Done(elapsed_s=2.0),
+        Finished(elapsed_s=2.0),
     ],
 )
 def test_events_survive_the_pipe_and_nothing_else_does(event: Event) -> None:

@@ -24,7 +24,7 @@ from core.search.request import FREE_MEMORY
 from core.training.activations.stage import layer_activation_bytes, stage_activation_bytes
 from core.training.activations.tensors import HF_EAGER, HF_SDPA
 from core.training.device.buffers import TENSORS_ONLY
-from core.training.device.inputs import Step, partly_trained, states_of, written_under
+from core.training.device.inputs import StepSettings, partly_trained, states_of, written_under
 from core.training.device.memory import memory_over, memory_per_device
 from core.training.device.work import work_share
 from core.training.layout import Layout, LayoutError, Recompute
@@ -194,7 +194,7 @@ def test_torch_keeps_what_is_counted(name: str, choice: str, wide: bool, flash: 
         spec,
         Layout(micro_batches=2),
         states_of(find_optimizer("AdamW"), policy, spec, t),
-        Step(8, how).under(policy, t),
+        StepSettings(8, how).under(policy, t),
         runtime=TENSORS_ONLY,
     )
     size = functools.partial(sum, start=0.0)

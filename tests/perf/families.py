@@ -68,8 +68,8 @@ def write(names: Sequence[str]) -> None:
 
 def sweep(names: Sequence[str]) -> None:
     """Read every family's default config by formula and by building, and print what disagrees with the table."""
-    from core.jobs.queue import Line
-    from core.models.building.events import Refused
+    from core.jobs.queue import WaitingLine
+    from core.models.building.events import ModelRefused
     from core.models.building.jobs import BuildRunner
     from core.models.configs.config import read_hf_config
     from core.models.configs.json_text import ConfigError
@@ -78,7 +78,7 @@ def sweep(names: Sequence[str]) -> None:
     known = {row["model_type"]: row for row in table()}
     tally = dict.fromkeys(("by formula", "by building", "FLOPs counted", "refused", "transformers cannot", "wrong"), 0)
     slowest = (0.0, "")
-    runner = BuildRunner(Line(Path(tempfile.mkdtemp())))
+    runner = BuildRunner(WaitingLine(Path(tempfile.mkdtemp())))
     for name in names:
         row = known[name]
         text = f'{{"model_type": "{name}"}}'
@@ -90,14 +90,14 @@ def sweep(names: Sequence[str]) -> None:
             formula = None if read.part else parameters(read.spec).total
         except ConfigError:
             formula = None
-        message = "" if isinstance(built, Refused) else str(built.total)
+        message = "" if isinstance(built, ModelRefused) else str(built.total)
         tally["by formula"] += formula is not None and str(formula) == row["parameters"]
         tally["by building"] += bool(message) and message == row["parameters"]
-        tally["FLOPs counted"] += not isinstance(built, Refused) and bool(built.flop)
+        tally["FLOPs counted"] += not isinstance(built, ModelRefused) and bool(built.flop)
         if not row["parameters"]:
             tally["transformers cannot"] += 1
             print(f"{name:<28} transformers cannot: {row['refused'][:90]}", flush=True)
-        elif isinstance(built, Refused):
+        elif isinstance(built, ModelRefused):
             tally["refused"] += 1
             print(f"{name:<28} refused: {built.reason[:90]}", flush=True)
         elif not built.flop:

@@ -8,7 +8,7 @@ import numpy as np
 
 from core.models.catalog import CATALOG
 from core.step_time.calibration.memory import memory_ratios
-from core.training.device.inputs import Step, states_of
+from core.training.device.inputs import StepSettings, states_of
 from core.training.device.memory import memory_over
 from core.training.layout import Layout
 from core.training.optimizers import find_optimizer
@@ -50,7 +50,7 @@ def main(options: Options = FULL) -> None:
             spec = CATALOG[name].spec
             states = states_of(optimizer, policy, spec)
             start = time.thread_time()
-            memory_over(spec, given, states, Step(8192))
+            memory_over(spec, given, states, StepSettings(8192))
             took.append(time.thread_time() - start)
         print(f"  {name:18} {min(took):5.2f} s, {count / min(took) / 1e6:.2f} M layouts per second")
     print("published memory: predicted, measured, ratio")

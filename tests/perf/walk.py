@@ -35,7 +35,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block, Widget
 
 from core.benchmark.programme import METHOD, Programme
-from core.benchmark.running.events import Device, Done, Event, Started, Tried, encode
+from core.benchmark.running.events import DeviceFound, Done, Event, Started, Tried, encode
 from core.benchmark.running.jobs import Runner
 from core.benchmark.timing import kinds
 from core.experiments.runner import ExperimentRunner
@@ -76,7 +76,7 @@ def measuring(programme: Programme) -> Sequence[str]:
     """A process that says at once what a measurement does, or begins and hangs until cancelled where sizes are odd."""
     odd = sum(programme.sizes) % 2
     items = kinds.items(programme)[: 1 if odd else 100]  # as many as fit into a command
-    events: list[Event] = [Started(method=METHOD, torch="2.13.0"), Device(facts=FACTS)]
+    events: list[Event] = [Started(method=METHOD, torch="2.13.0"), DeviceFound(facts=FACTS)]
     events += [Tried(outcome=point(median_s=1e-3 * at, item=item)) for at, item in enumerate(items, 1)]
     events += [] if odd else [Done(elapsed_s=1.0)]
     text = "\n".join(map(encode, events))

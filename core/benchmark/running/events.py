@@ -18,7 +18,7 @@ class Started(Checked):
     torch: Text
 
 
-class Device(Checked):
+class DeviceFound(Checked):
     """The device is there."""
 
     event: Literal["device"] = "device"
@@ -48,7 +48,7 @@ class Done(Checked):
     elapsed_s: Amount
 
 
-Event: TypeAlias = Started | Device | Progress | Tried | Done
+Event: TypeAlias = Started | DeviceFound | Progress | Tried | Done
 
 _EVENTS: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 

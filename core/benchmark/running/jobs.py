@@ -10,7 +10,7 @@ from typing import TypeAlias
 from core.benchmark.points import DeviceFacts, Outcome, clip
 from core.benchmark.programme import Programme
 from core.benchmark.record import Record
-from core.benchmark.running.events import Device, Done, Progress, Started, Tried, decode
+from core.benchmark.running.events import DeviceFound, Done, Progress, Started, Tried, decode
 from core.benchmark.timing import kinds
 from core.jobs.process import Job, ProcessRunner
 from core.limits import limit
@@ -64,7 +64,7 @@ class Snapshot:
 
 
 @dataclass
-class _Job(Job[Programme, Snapshot]):
+class _MeasurementJob(Job[Programme, Snapshot]):
     """What the measuring process has said so far."""
 
     method: str = ""
@@ -81,7 +81,7 @@ class _Job(Job[Programme, Snapshot]):
         match decode(line):
             case Started() as event:
                 self.method, self.torch = event.method, event.torch
-            case Device() as event:
+            case DeviceFound() as event:
                 self.facts = event.facts
             case Progress() as event:
                 self.progress = event
@@ -122,4 +122,4 @@ class Runner(ProcessRunner[Programme, Snapshot]):
         pause_s: float | None = None,
     ) -> None:
         most = float(limit("measure_seconds")) if timeout_s is None else timeout_s
-        super().__init__(command, _Job, most, "measurement", listener, pause_s)
+        super().__init__(command, _MeasurementJob, most, "measurement", listener, pause_s)

@@ -22,7 +22,7 @@ from typing import Any, TextIO
 from core.benchmark import device
 from core.benchmark.points import DeviceFacts, Item, Outcome, Refusal, State, clip
 from core.benchmark.programme import METHOD, Programme
-from core.benchmark.running.events import Device, Done, Event, Progress, Started, Tried, encode
+from core.benchmark.running.events import DeviceFound, Done, Event, Progress, Started, Tried, encode
 from core.benchmark.timing import kinds, matmul
 from core.benchmark.timing.bench import Bench, attempt
 from core.benchmark.timing.timers import CudaTimer, QueuedTimer, cpu_timer
@@ -127,7 +127,7 @@ def run(programme: Programme, reporter: Reporter, seconds: float = kinds.LONGEST
     torch: Any = importlib.import_module("torch")
     reporter.write(Started(method=METHOD, torch=str(torch.__version__)))
     bench, facts = _BENCHES[programme.device](torch)
-    reporter.write(Device(facts=facts))
+    reporter.write(DeviceFound(facts=facts))
     outcomes: list[Outcome] = []
     lost = ""
     for planned in kinds.items(programme):

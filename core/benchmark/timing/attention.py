@@ -14,7 +14,7 @@ from typing import Any
 from core.benchmark.device import DeviceKind
 from core.benchmark.points import Item
 from core.benchmark.programme import Programme
-from core.benchmark.timing.bench import Bench, Run
+from core.benchmark.timing.bench import Bench, PreparedItem
 from core.benchmark.timing.narrow import checked, error_of, exact, format_of, picked
 from core.hardware.operations import fused_attention_bytes
 from core.models.flop_formulas import square_flop_causal
@@ -92,7 +92,7 @@ def _shape(programme: Programme) -> tuple[int, ...]:
     return batch, heads, kv_heads, length, width
 
 
-def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
+def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
     """The back end on random data, checked against float64 on some rows; raises `WrongError`, `TooLargeError`.
 
     A back end that does not take the shape raises what torch raises, with the reasons that torch warns of.
@@ -135,7 +135,7 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
     if layer and (batch, length) != (layer.micro_batch, layer.seq_len):
         shorter = f"{layer.micro_batch:,} × {layer.seq_len:,} tokens of the plan would take too long"
         note = "; ".join(filter(None, (note, shorter)))
-    return Run(
+    return PreparedItem(
         call,
         shape,
         flop=work * forward_flop(shape),

@@ -80,13 +80,13 @@ class Bench:
     queued: Timer | None = None
 
     def need(self, size: float, what: str) -> None:
-        """Raise `TooLargeError` when ``size`` bytes for ``what`` are not free."""
+        """Raise `TooLargeForMemoryError` when ``size`` bytes for ``what`` are not free."""
         if size > (free := self.room()):
             need, left = (format_bytes(each, system="binary", digits=3) for each in (size, free))
-            raise TooLargeError(f"{what} take {need}, and {left} is free")
+            raise TooLargeForMemoryError(f"{what} take {need}, and {left} is free")
 
 
-class TooLargeError(Exception):
+class TooLargeForMemoryError(Exception):
     """What was asked for does not fit into the memory that is free."""
 
 
@@ -103,7 +103,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PreparedItem:
     """One item, made ready: what to call, how much work a run is, and what checking it has found; see `Point`.
 
     setting: what the library is set to while it is timed. flush: whether caches are emptied before each call.
@@ -125,14 +125,14 @@ class Run:
     peak: Callable[[], float] | None = None
 
 
-def attempt(bench: Bench, item: Item, make: Callable[[], Run], report: Report) -> Outcome:
+def attempt(bench: Bench, item: Item, make: Callable[[], PreparedItem], report: Report) -> Outcome:
     """Make an item ready and time it. Whatever the library refuses comes back in its own words."""
     try:
         report("checking", 0.0)
         run = make()
         with run.setting():
             return timed(bench, item, run, report)
-    except (TooLargeError, SkippedError) as problem:
+    except (TooLargeForMemoryError, SkippedError) as problem:
         return Refusal(item=item, why="skipped", text=clip(str(problem)))
     except bench.torch.OutOfMemoryError as problem:
         text = str(problem).splitlines()[0] if str(problem) else "out of memory"
@@ -151,7 +151,7 @@ def warm_up_s(seconds: float) -> float:
     return min(max(seconds / 4, 0.05), 2.0)
 
 
-def timed(bench: Bench, item: Item, run: Run, report: Report) -> Point:
+def timed(bench: Bench, item: Item, run: PreparedItem, report: Report) -> Point:
     """Warm up by time, then time run after run until the item's seconds are over."""
     timer, warm, before = run.timer or bench.timer, warm_up_s(item.seconds), bench.state()
     whole, batch = warm + item.seconds, 1
@@ -194,7 +194,7 @@ def _batch(count: int, took: float, within: float) -> int:
     return min(max(int(within * count / max(took, 1e-9)), 1), 512)
 
 
-def _state_at_work(bench: Bench, run: Run, count: int) -> State:
+def _state_at_work(bench: Bench, run: PreparedItem, count: int) -> State:
     """The device's state while it works on so many calls more: once it is idle, its clock says nothing of the runs."""
     if bench.wait is None:
         return bench.state()

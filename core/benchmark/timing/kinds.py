@@ -9,7 +9,7 @@ from core.benchmark.device import DeviceKind
 from core.benchmark.points import Item, Kind
 from core.benchmark.programme import KINDS, Programme
 from core.benchmark.timing import attention, layer, matmul, memory, operations
-from core.benchmark.timing.bench import Bench, Run, warm_up_s
+from core.benchmark.timing.bench import Bench, PreparedItem, warm_up_s
 from core.limits import limit
 
 STARTUP_S: Mapping[DeviceKind, float] = {"cpu": 3.0, "cuda": 6.0}
@@ -29,7 +29,7 @@ class Timing(Protocol):
     """A kind's module. Neither function imports torch: `prepare` has it from the bench."""
 
     def items(self, programme: Programme) -> tuple[Item, ...]: ...
-    def prepare(self, bench: Bench, programme: Programme, item: Item) -> Run: ...
+    def prepare(self, bench: Bench, programme: Programme, item: Item) -> PreparedItem: ...
 
 
 TIMINGS: Mapping[str, Timing] = {
@@ -65,6 +65,6 @@ def left_s(programme: Programme, done: int, fraction: float = 0.0) -> float:
     return sum(left) - fraction * left[0] if left else 0.0
 
 
-def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
+def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
     """Make an item ready, whatever its kind."""
     return TIMINGS[item.kind].prepare(bench, programme, item)

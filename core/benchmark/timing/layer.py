@@ -20,7 +20,7 @@ from typing import Any
 from core.benchmark.layer import default_layer, layer_flop, layer_parameters, smaller
 from core.benchmark.points import Item
 from core.benchmark.programme import LayerShape, Programme
-from core.benchmark.timing.bench import Bench, Run, SkippedError
+from core.benchmark.timing.bench import Bench, PreparedItem, SkippedError
 from core.benchmark.timing.narrow import FP32, Format, checked, error_of, exact, format_of
 from core.benchmark.timing.operations import adamw
 from core.units import format_duration
@@ -67,7 +67,7 @@ def items(programme: Programme) -> tuple[Item, ...]:
     )
 
 
-def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
+def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
     """The layer with its optimizer, checked against float64, with as many of its tokens as a step takes time for.
 
     Raises `SkippedError` where compiling takes too long, `TooLargeError` where states do not fit, `WrongError`; and
@@ -84,7 +84,7 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
     parameters = layer_parameters(shape)
     least = smaller(shape)[0]
     bench.need((_STATE_BYTES + _CHECK_BYTES) * parameters + kept_bytes(least, how), f"a layer of {shape.model}")
-    step = Step(torch, bench.place, shape, how)
+    step = LayerStep(torch, bench.place, shape, how)
     chosen, expected = _fitting(bench, shape, step, how)
     step.feed(chosen)
     if item.label == COMPILED:
@@ -102,7 +102,7 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
     if chosen != shape:
         text = f"{shape.micro_batch:,} × {shape.seq_len:,} tokens would take too long or too much memory"
         note += f"; {text}: the next step up about {format_duration(expected, 2)}"
-    return Run(
+    return PreparedItem(
         step.run,
         (chosen.micro_batch, chosen.seq_len),
         flop=layer_flop(chosen),
@@ -119,7 +119,7 @@ def kept_bytes(shape: LayerShape, how: Format) -> float:
     return 2.0 * how.bytes * shape.tokens * (10 * shape.hidden + 4 * heads + 6 * shape.ffn)
 
 
-def _fitting(bench: Bench, shape: LayerShape, step: Step, how: Format) -> tuple[LayerShape, float]:
+def _fitting(bench: Bench, shape: LayerShape, step: LayerStep, how: Format) -> tuple[LayerShape, float]:
     """The layer with as many of its tokens as fit, and about how long twice as many would take.
 
     A step takes a time of its own, of which the update is most, and a time for each token.
@@ -139,7 +139,7 @@ def _fitting(bench: Bench, shape: LayerShape, step: Step, how: Format) -> tuple[
     raise AssertionError("the largest was tried")
 
 
-class Step:
+class LayerStep:
     """A layer with its weights, optimizers and input; `run` is one step."""
 
     def __init__(self, torch: Any, place: str, shape: LayerShape, how: Format) -> None:

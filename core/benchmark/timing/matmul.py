@@ -20,9 +20,9 @@ from typing import Any
 from core.benchmark.device import DeviceKind
 from core.benchmark.points import Item, Outcome, Point
 from core.benchmark.programme import LayerShape, Programme
-from core.benchmark.timing.bench import MIN_RUNS, Bench, RefusedError, Run, SkippedError, WrongError
+from core.benchmark.timing.bench import MIN_RUNS, Bench, PreparedItem, RefusedError, SkippedError, WrongError
 from core.benchmark.timing.narrow import error_of, exact, picked
-from core.benchmark.timing.numerics import NUMERICS, Numeric, Operand, rounded
+from core.benchmark.timing.numerics import NUMERICS, KernelOperand, Numeric, rounded
 from core.hardware.operations import product_bytes
 from core.products import matmul_flop
 from core.units import format_duration
@@ -123,12 +123,12 @@ def fp32_precision(torch: Any, device: DeviceKind, value: str) -> Generator[None
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class PreparedProduct:
     """a·bᵀ, ready to be called. drawn: some rows of a and of b before rounding. scale: of the result, 1 mostly."""
 
     call: Callable[[], Any]
-    a: Operand
-    b: Operand
+    a: KernelOperand
+    b: KernelOperand
     drawn: tuple[Any, Any]
     picked: tuple[Any, Any]
     scale: float
@@ -142,14 +142,14 @@ class Product:
         return kernel, whole
 
 
-def product(bench: Bench, numeric: Numeric, shape: Shape) -> Product:
+def product(bench: Bench, numeric: Numeric, shape: Shape) -> PreparedProduct:
     """Draw and round the operands of a product (m, n, k). Raises `TooLargeError` where they do not fit."""
     torch, (m, n, k) = bench.torch, shape
     width = 8 if numeric.drawn == "float64" else 4
     working = max(m, n) * k * width * (1 if numeric.scaling == "none" else _WORK_COPIES)
     bench.need(moved(numeric, shape) + working, f"the matrices of {size_text(shape)}")
     torch.manual_seed(0)
-    operands: list[Operand] = []
+    operands: list[KernelOperand] = []
     drawn: list[Any] = []
     places = [picked(torch, rows).to(bench.place) for rows in (m, n)]
     for rows, some in zip((m, n), places, strict=True):
@@ -160,10 +160,12 @@ def product(bench: Bench, numeric: Numeric, shape: Shape) -> Product:
     a, b = operands
     scale = float(a.scales) * float(b.scales) if numeric.scaling == "integer" else 1.0
     call = _call(bench, numeric, a, b, (m, n))
-    return Product(call, a, b, (drawn[0], drawn[1]), (places[0], places[1]), scale)
+    return PreparedProduct(call, a, b, (drawn[0], drawn[1]), (places[0], places[1]), scale)
 
 
-def _call(bench: Bench, numeric: Numeric, a: Operand, b: Operand, size: tuple[int, int]) -> Callable[[], Any]:
+def _call(
+    bench: Bench, numeric: Numeric, a: KernelOperand, b: KernelOperand, size: tuple[int, int]
+) -> Callable[[], Any]:
     torch = bench.torch
     result = getattr(torch, numeric.result)
     if numeric.scaling in ("none", "integer"):
@@ -225,7 +227,7 @@ def afford(item: Item, shape: Shape, once: Callable[[Shape], float]) -> None:
             )
 
 
-def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
+def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
     """Make a product ready: see that it fits memory and time, and that it is right."""
     torch, numeric = bench.torch, NUMERICS[item.name]
     m, n, k = item.shape
@@ -239,7 +241,7 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
             raise WrongError(f"relative error {kernel:.1e} against float64, at most {numeric.tolerance:.0e} expected")
         if item.name == "tf32" and kernel < NUMERICS["fp32"].tolerance:
             raise RefusedError(f"relative error {kernel:.1e} is fp32's own: this device has no TF32 path")
-    return Run(
+    return PreparedItem(
         result.call,
         item.shape,
         matmul_flop(*shape),

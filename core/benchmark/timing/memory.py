@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from core.benchmark.device import DeviceKind
 from core.benchmark.points import Item
 from core.benchmark.programme import Programme
-from core.benchmark.timing.bench import Bench, Run, WrongError
+from core.benchmark.timing.bench import Bench, PreparedItem, WrongError
 from core.units import format_bytes
 
 SMALLEST = 4 * 2**10
@@ -44,7 +44,7 @@ def items(programme: Programme) -> tuple[Item, ...]:
     )
 
 
-def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
+def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
     """Two buffers of the item's bytes, and a copy from one to the other.
 
     The source is random: zeros would draw less power, and may share one page. Raises `TooLargeError` without room for
@@ -67,4 +67,4 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
     call()
     if not all(map(torch.equal, target.split(_COMPARED // 8), source.split(_COMPARED // 8))):
         raise WrongError("the copy is not what was copied")
-    return Run(call, (size,), flop=0.0, bytes=2.0 * size, flush=False, repeats=repeats, timer=bench.queued)
+    return PreparedItem(call, (size,), flop=0.0, bytes=2.0 * size, flush=False, repeats=repeats, timer=bench.queued)

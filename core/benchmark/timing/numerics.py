@@ -61,7 +61,7 @@ NUMERICS: Mapping[str, Numeric] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class KernelOperand:
     """A matrix as a kernel takes it. scales: None without any. restored: what some of its rows stand for, float32."""
 
     data: Any
@@ -69,7 +69,7 @@ class Operand:
     restored: Callable[[Any], Any]
 
 
-def rounded(torch: Any, numeric: Numeric, values: Any) -> Operand:
+def rounded(torch: Any, numeric: Numeric, values: Any) -> KernelOperand:
     """``values`` in the dtype, unscaled or with scales that let the largest magnitude of their range just fit.
 
     Raises `SkippedError` where blocks do not divide k.
@@ -77,7 +77,7 @@ def rounded(torch: Any, numeric: Numeric, values: Any) -> Operand:
     match numeric.scaling:
         case "none":
             data = values.to(getattr(torch, numeric.stored))
-            return Operand(data, None, lambda rows: data[rows])
+            return KernelOperand(data, None, lambda rows: data[rows])
         case "integer":
             return _by_range(torch, values, 127.0, lambda x: x.round().to(torch.int8))
         case "TensorWise":
@@ -86,15 +86,15 @@ def rounded(torch: Any, numeric: Numeric, values: Any) -> Operand:
             return _nvfp4(torch, values)
 
 
-def _by_range(torch: Any, values: Any, most: float, narrow: Callable[[Any], Any]) -> Operand:
+def _by_range(torch: Any, values: Any, most: float, narrow: Callable[[Any], Any]) -> KernelOperand:
     """One float32 scale for all: the largest magnitude over ``most``."""
     scale = (values.abs().amax() / most).float()
     data = narrow((values / scale).clamp_(-most, most))
     # Rows are taken as bytes: not every device can index narrow floats.
-    return Operand(data, scale, lambda rows: data.view(torch.uint8)[rows].view(data.dtype).float() * scale)
+    return KernelOperand(data, scale, lambda rows: data.view(torch.uint8)[rows].view(data.dtype).float() * scale)
 
 
-def _nvfp4(torch: Any, values: Any) -> Operand:
+def _nvfp4(torch: Any, values: Any) -> KernelOperand:
     rows, k = values.shape
     if k % 16:
         raise SkippedError(f"k = {k:,} is no multiple of the 16 elements of a block")
@@ -111,7 +111,7 @@ def _nvfp4(torch: Any, values: Any) -> Operand:
         return (e2m1_values(torch, both).view(len(some), -1, 16) * scale[rows][..., None]).flatten(1)
 
     scales = swizzled(torch, stored.view(torch.uint8)).view(torch.float8_e4m3fn)
-    return Operand(packed.view(torch.float4_e2m1fn_x2), scales, restored)
+    return KernelOperand(packed.view(torch.float4_e2m1fn_x2), scales, restored)
 
 
 def e2m1_codes(torch: Any, values: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 from core.benchmark.device import DeviceKind
 from core.benchmark.points import Item
 from core.benchmark.programme import Programme
-from core.benchmark.timing.bench import Bench, Run
+from core.benchmark.timing.bench import Bench, PreparedItem
 from core.benchmark.timing.narrow import FP32, checked, error_of, exact, format_of, picked
 from core.hardware.elements import (
     ADAMW_BYTES,
@@ -79,13 +79,13 @@ def _item(programme: Programme, name: str, label: str, shape: tuple[int, ...]) -
     return Item(kind="operations", name=name, label=label, shape=shape, seconds=programme.seconds)
 
 
-def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
+def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
     """The operation on random data, checked against float64 on a slice; raises `WrongError`, `TooLargeError`."""
     bench.torch.manual_seed(0)
     return _adamw(bench, item) if item.name == ADAMW else _on_rows(bench, item)
 
 
-def _on_rows(bench: Bench, item: Item) -> Run:
+def _on_rows(bench: Bench, item: Item) -> PreparedItem:
     torch, how, name = bench.torch, format_of(bench), item.name
     rows, width = item.shape
     bench.need(_WORKING * rows * width * how.bytes, f"the operands of {name}")
@@ -110,7 +110,7 @@ def _on_rows(bench: Bench, item: Item) -> Run:
     cost = COSTS[name]
     work = elementwise(float(rows * width), cost.ahead, cost.moved * how.bytes)
     odd = bench.kind == "cpu" and how is FP32
-    return Run(
+    return PreparedItem(
         call,
         item.shape,
         flop=float(work.flop),
@@ -143,7 +143,7 @@ def adamw(torch: Any, weights: list[Any], rate: float) -> tuple[Any, str]:
         return torch.optim.AdamW(weights, foreach=True, **options), "foreach"
 
 
-def _adamw(bench: Bench, item: Item) -> Run:
+def _adamw(bench: Bench, item: Item) -> PreparedItem:
     """One step of AdamW on one long vector."""
     torch, (count,) = bench.torch, item.shape
     # Weight, gradient and both moments; the unfused one makes as much again on the way.
@@ -158,7 +158,7 @@ def _adamw(bench: Bench, item: Item) -> Run:
     right = -_LR * (_DECAY * w + g / (g.abs() + _ADAM_EPS))
     error = error_of(torch, exact(torch, weights[places]) - w, right)
     work = elementwise(float(count), ADAMW_FLOP, ADAMW_BYTES)
-    return Run(
+    return PreparedItem(
         optimizer.step,
         item.shape,
         flop=float(work.flop),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from core.floats.arithmetic.operations import Operation, Operator, operate
+from core.floats.arithmetic.operations import FloatOperation, Operator, operate
 from core.floats.formats import FORMATS, FloatFormat, Overflow
 from core.floats.laws import error_in_ulp
 from core.floats.rounding import Rounding
@@ -108,14 +108,14 @@ class Errors:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class TypedOperation:
     """An operation on typed numbers: each was rounded into the format first, to nearest, ties to even.
 
     errors: None where anything is infinite or NaN.
     """
 
     typed: tuple[Typed, ...]
-    operation: Operation
+    operation: FloatOperation
     errors: Errors | None
 
 
@@ -126,14 +126,14 @@ def work(
     *,
     rounding: Rounding = "nearest_even",
     overflow: Overflow = "format",
-) -> Work:
+) -> TypedOperation:
     """Round the operands into ``fmt``, then do one operation. Raises `FormatError` like `operate` and `typed_code`."""
     codes = [typed_code(item, fmt, overflow) for item in typed]
     operation = operate(operator, codes, fmt, rounding=rounding, overflow=overflow)
-    return Work(tuple(typed), operation, _errors(operator, typed, operation))
+    return TypedOperation(tuple(typed), operation, _errors(operator, typed, operation))
 
 
-def _errors(operator: Operator, typed: Sequence[Typed], operation: Operation) -> Errors | None:
+def _errors(operator: Operator, typed: Sequence[Typed], operation: FloatOperation) -> Errors | None:
     fractions = [item.value for item in typed if item.value is not None]
     stored = [operand.value for operand in operation.operands if operand.value is not None]
     exact, value = operation.exact, operation.value
@@ -152,7 +152,7 @@ def _errors(operator: Operator, typed: Sequence[Typed], operation: Operation) ->
     return Errors(wanted, exact - wanted, value - exact, shares)
 
 
-def multiply_then_add(done: Work) -> tuple[Operation, Operation] | None:
+def multiply_then_add(done: TypedOperation) -> tuple[FloatOperation, FloatOperation] | None:
     """What a fused multiply-add comes to in two operations, the product rounded before it is added; else None."""
     operation = done.operation
     if operation.operator != "fma":
@@ -163,7 +163,7 @@ def multiply_then_add(done: Work) -> tuple[Operation, Operation] | None:
     return product, operate("add", (product.code, c), fmt, rounding=rounding, overflow=overflow)
 
 
-def explain_work(done: Work) -> tuple[Explanation, ...]:
+def explain_work(done: TypedOperation) -> tuple[Explanation, ...]:
     """How shift, condition and errors are computed; what a float64 cannot show is left out."""
     operation, errors = done.operation, done.errors
     explanations: list[Explanation] = []

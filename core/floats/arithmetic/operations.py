@@ -107,7 +107,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class FloatOperation:
     """One operation and all its stages. Made by `operate`.
 
     product: the exact product of the first two significands, for ``multiply`` and ``fma``: an operand without a code
@@ -174,7 +174,7 @@ def operate(
     rounding: Rounding = "nearest_even",
     overflow: Overflow = "format",
     seed: Seed = None,
-) -> Operation:
+) -> FloatOperation:
     """a + b, a × b or a × b + c of codes of ``fmt``, rounded once.
 
     Raises `FormatError` for a format that is only a scale (without zero no sum is closed), for a policy that the format
@@ -190,7 +190,9 @@ def operate(
     addends = (operands[0] if product is None else product), operands[-1]
     exact = _exact(operator, operands)
     cancelled = 0 if operator == "multiply" else _cancelled(*addends)
-    blank = Operation(operator, fmt, rounding, overflow, operands, product, None, None, "", 0, None, exact, cancelled)
+    blank = FloatOperation(
+        operator, fmt, rounding, overflow, operands, product, None, None, "", 0, None, exact, cancelled
+    )
     special = _special(operator, operands, addends, exact)
     if special or exact is None:
         code, register, cut = _special_code(blank, special, addends), None, None
@@ -201,7 +203,7 @@ def operate(
 
 
 def _round(
-    operation: Operation, exact: Fraction, addends: tuple[Operand, Operand], register: Register | None, seed: Seed
+    operation: FloatOperation, exact: Fraction, addends: tuple[Operand, Operand], register: Register | None, seed: Seed
 ) -> tuple[int, Cut | None]:
     """The code of what stands in the register, or of the product where there is none, and how it was cut."""
     fmt, rounding = operation.fmt, operation.rounding
@@ -286,7 +288,7 @@ def _special(
     return "zeros" if kinds == ["zero", "zero"] else "cancelled"
 
 
-def _special_code(operation: Operation, special: Special, addends: tuple[Operand, Operand]) -> int:
+def _special_code(operation: FloatOperation, special: Special, addends: tuple[Operand, Operand]) -> int:
     fmt, rounding = operation.fmt, operation.rounding
     if special in ("nan", "invalid"):
         if not fmt.has_nan:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from core.floats.decimals import raised
 from core.floats.formats import FloatFormat
-from core.floats.scaling.gradients import Course, Drawn, Floats, draw
+from core.floats.scaling.gradients import Course, DrawnGradients, Floats, draw
 from core.floats.scaling.loss_scaling import borders, fits_below, flush_below, percent
 from core.formula import Explanation, Source, Symbol, formula
 from core.units import significant
@@ -167,7 +167,7 @@ class Fitted:
     is not among them. zero: share that becomes zero. plain: the same without any scale, over all steps.
     """
 
-    drawn: Drawn
+    drawn: DrawnGradients
     fmt: FloatFormat
     recipe: Recipe
     scales: Floats

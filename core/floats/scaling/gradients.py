@@ -76,7 +76,7 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnGradients:
     """The gradients of every step. Made by `draw`.
 
     medians, largest: log2 of the median magnitude of each step and of its largest one. spikes: which steps are.
@@ -93,7 +93,7 @@ class Drawn:
 
 
 @lru_cache(maxsize=64)
-def draw(course: Course) -> Drawn:
+def draw(course: Course) -> DrawnGradients:
     """The gradients of a run: log-normal magnitudes whose median drifts, wanders and sometimes jumps.
 
     log2 of the median goes straight from ``first`` to ``last``, and wanders about that: each step keeps `KEPT` of it
@@ -118,4 +118,4 @@ def draw(course: Course) -> Drawn:
     above = -np.expm1(np.log(1 - chances) / course.count)
     tail = NormalDist().inv_cdf
     sigmas = np.array([-tail(min(max(share, 1e-300), 1 - 1e-16)) for share in above.tolist()])
-    return Drawn(course, medians, medians + course.spread * sigmas, spikes)
+    return DrawnGradients(course, medians, medians + course.spread * sigmas, spikes)

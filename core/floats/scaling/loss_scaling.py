@@ -13,7 +13,7 @@ import numpy.typing as npt
 from core.floats.decimals import raised
 from core.floats.formats import FloatFormat
 from core.floats.range_and_precision import log2_exact
-from core.floats.scaling.gradients import KEPT, SPIKES, WANDER, Course, Drawn, Floats, draw, share
+from core.floats.scaling.gradients import KEPT, SPIKES, WANDER, Course, DrawnGradients, Floats, draw, share
 from core.formula import Explanation, Source, Symbol, formula
 from core.units import significant
 
@@ -148,7 +148,7 @@ class Followed:
     gradients that becomes zero. unscaled: the same without any scale, over all steps.
     """
 
-    drawn: Drawn
+    drawn: DrawnGradients
     fmt: FloatFormat
     scaler: Scaler
     scales: Floats

@@ -89,7 +89,7 @@ class Built:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class ModelRefused:
     """Why a model was not built."""
 
     reason: str
@@ -116,7 +116,7 @@ class _Answer:
     refused: Text | None = None
 
 
-def decode(line: bytes) -> Built | Refused | None:
+def decode(line: bytes) -> Built | ModelRefused | None:
     """The answer on a line of the building process, or None when it is anything else.
 
     Every field is checked for type and range: a library's own words can land on the same output.
@@ -126,4 +126,4 @@ def decode(line: bytes) -> Built | Refused | None:
     answer = decoded(TypeAdapter(_Answer), line)
     if answer is None:
         return None
-    return Refused(answer.refused) if answer.refused is not None else answer.built
+    return ModelRefused(answer.refused) if answer.refused is not None else answer.built

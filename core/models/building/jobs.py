@@ -16,9 +16,9 @@ from typing import Any, Literal, TypeAlias, cast
 
 from core.jobs.child import Command
 from core.jobs.process import Job, ProcessRunner
-from core.jobs.queue import Line
+from core.jobs.queue import WaitingLine
 from core.limits import limit
-from core.models.building.events import Built, Refused, decode
+from core.models.building.events import Built, ModelRefused, decode
 from core.models.configs.json_text import ConfigError, read_object
 from core.models.configs.keys import GENERIC
 
@@ -53,7 +53,7 @@ class Build:
     state: State
     seconds: float
     ahead: int
-    answer: Built | Refused | None
+    answer: Built | ModelRefused | None
 
     @property
     def under_way(self) -> bool:
@@ -62,12 +62,12 @@ class Build:
 
 
 @dataclass
-class _Job(Job[Request, Build]):
+class _BuildJob(Job[Request, Build]):
     """What the building process has answered. line: in which it has a place. visitors: those who wait for it."""
 
-    line: Line | None = None
+    line: WaitingLine | None = None
     visitors: set[str] = field(default_factory=set[str])
-    answer: Built | Refused | None = None
+    answer: Built | ModelRefused | None = None
 
     @property
     def found(self) -> bool:
@@ -83,7 +83,7 @@ class _Job(Job[Request, Build]):
         self.done = self.answer is not None
 
     def snapshot(self) -> Build:
-        answer = None if self.open else self.answer if self.done else Refused(self.message)
+        answer = None if self.open else self.answer if self.done else ModelRefused(self.message)
         return Build(self.id, _STATES.get(self.state, "done"), self.seconds, self._ahead(), answer)
 
     def _ahead(self) -> int:
@@ -108,7 +108,7 @@ class BuildRunner(ProcessRunner[Request, Build]):
     of `core.limits` by default.
     """
 
-    def __init__(self, line: Line, command: Sequence[str] = WORKER, timeout_s: float | None = None) -> None:
+    def __init__(self, line: WaitingLine, command: Sequence[str] = WORKER, timeout_s: float | None = None) -> None:
         def start(request: Request) -> Command:
             variables = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
             return Command(
@@ -118,7 +118,7 @@ class BuildRunner(ProcessRunner[Request, Build]):
             )
 
         most = float(limit("build_wait")) if timeout_s is None else timeout_s
-        super().__init__(start, _Job, most, "build", line=line, kept=limit("build_answers"))
+        super().__init__(start, _BuildJob, most, "build", line=line, kept=limit("build_answers"))
         self._places = line
 
     def submit(self, config: str, seq_len: int, who: str = "") -> Build:
@@ -127,7 +127,7 @@ class BuildRunner(ProcessRunner[Request, Build]):
         with self._lock:
             self._give_up(who, key)
             job = self._jobs.get(key)
-            if not isinstance(job, _Job) or job.again:
+            if not isinstance(job, _BuildJob) or job.again:
                 self._jobs.pop(key, None)
                 return self._submit(Request(key, config, seq_len), who)
             job.visitors.add(who)
@@ -135,21 +135,21 @@ class BuildRunner(ProcessRunner[Request, Build]):
                 self._jobs.move_to_end(key)
             return job.snapshot()
 
-    def build(self, config: str, seq_len: int) -> Built | Refused:
+    def build(self, config: str, seq_len: int) -> Built | ModelRefused:
         """The same, waited for."""
         key = self.submit(config, seq_len).key
         with self._lock:
             job = self._jobs[key]
         job.ended.wait()
-        return job.snapshot().answer or Refused("It was not built.")
+        return job.snapshot().answer or ModelRefused("It was not built.")
 
     def _submit(self, request: Request, who: str) -> Build:
-        job = _Job(request, id=request.key, line=self._places, visitors={who})
+        job = _BuildJob(request, id=request.key, line=self._places, visitors={who})
         try:
             _check(request)
             job.turn = self._places.join(limit("build_queue") + 1)
         except ConfigError as problem:
-            job.answer, job.done = Refused(str(problem)), True
+            job.answer, job.done = ModelRefused(str(problem)), True
             job.close("finished", "")
         except OSError as problem:
             job.close("failed", self._places.trouble(problem))
@@ -161,7 +161,7 @@ class BuildRunner(ProcessRunner[Request, Build]):
     def _give_up(self, who: str, key: str) -> None:
         """Leave the line with what a visitor waits for alone, other than ``key``."""
         for job in list(self._jobs.values()):
-            if isinstance(job, _Job) and job.id != key and job.state == "queued" and who and who in job.visitors:
+            if isinstance(job, _BuildJob) and job.id != key and job.state == "queued" and who and who in job.visitors:
                 job.visitors.remove(who)
                 if not job.visitors:
                     job.close("cancelled", "")

@@ -63,7 +63,7 @@ class Gap:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Progress:
+class JobProgress:
     """A job held against its plan. Days count from its start; paces in tokens per day.
 
     planned: days of the whole run. steps_days: of its steps alone. deadline: NaN for none. steady: the pace at which
@@ -134,7 +134,7 @@ def tokens_each(log: LoggedRun, plan: Plan) -> float:
     return float(plan.seq_len * (plan.batch.sequences(plan.seq_len) if log.measure == "steps" else 1))
 
 
-def progress(log: LoggedRun, a: Answer) -> Progress:
+def progress(log: LoggedRun, a: Answer) -> JobProgress:
     """What a log says of the plan of ``a``, whose whole run may take the days of its range."""
     plan = plan_as_answered(a)
     whole = a if a.find == "time" else answer(plan)
@@ -154,7 +154,7 @@ def progress(log: LoggedRun, a: Answer) -> Progress:
     if math.isnan(deadline) and a.find != "time":
         deadline = a.plan.limits.days
     own, why = _own_run(whole, trained, day)
-    return Progress(
+    return JobProgress(
         log=log,
         plan=plan,
         days=days,

@@ -192,7 +192,7 @@ class Prices:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class BillLine:
     """One line of a bill. id: what it is for, the same in every way of paying. needs: ids of what was not given;
     ``rented`` where the plan's price is 0, that of accelerators that are owned. main: without it there is no total."""
 
@@ -212,7 +212,7 @@ class CostOption:
     """One way of paying for the same schedule."""
 
     id: str
-    lines: tuple[Line, ...]
+    lines: tuple[BillLine, ...]
 
     @property
     def total(self) -> Interval:
@@ -227,7 +227,7 @@ class CostOption:
         """Ids of the lines that are unknown."""
         return tuple(line.id for line in self.lines if not line.known)
 
-    def line(self, id: str) -> Line | None:
+    def line(self, id: str) -> BillLine | None:
         """The line of this id, if this way has one."""
         return next((line for line in self.lines if line.id == id), None)
 
@@ -281,7 +281,7 @@ def _sum(amounts: Sequence[Interval]) -> Interval:
     return Interval(*(sum(getattr(amount, side) for amount in amounts) for side in _SIDES))
 
 
-def _rented(s: Schedule, p: Prices) -> tuple[Line, ...]:
+def _rented(s: Schedule, p: Prices) -> tuple[BillLine, ...]:
     plan = s.runs[0].answer.plan
     low, high = plan.price_range
 
@@ -291,14 +291,14 @@ def _rented(s: Schedule, p: Prices) -> tuple[Line, ...]:
 
     needs = ("rented",) if plan.owned else ("price",) if math.isnan(low) else ()
     paid = _UNKNOWN if needs else _sum([run.answer.dollars for run in s.runs])
-    lines = [Line("rent", paid, needs, main=True, explained=explain)]
+    lines = [BillLine("rent", paid, needs, main=True, explained=explain)]
     if p.held:
         idle = idle_of(s)
         middle = s.runs[0].answer.middle.price
         prices = zip((idle.low, idle.mid, idle.high), (low, middle, high), strict=True)
         amounts = [float(rent(hours=hours, price=price)) for hours, price in prices]
         interval = _UNKNOWN if needs else Interval(*amounts)
-        lines.append(Line("idle", interval, needs, explained=lambda: _explain_idle(s, middle)))
+        lines.append(BillLine("idle", interval, needs, explained=lambda: _explain_idle(s, middle)))
     return tuple(lines)
 
 
@@ -307,27 +307,29 @@ def _explain_idle(s: Schedule, price: float) -> list[Explanation]:
     return [rent.explain(hours=max(0.0, hours.value), price=price).about("idle while held"), hours]
 
 
-def _reserved(s: Schedule, p: Prices) -> tuple[Line, ...]:
+def _reserved(s: Schedule, p: Prices) -> tuple[BillLine, ...]:
     needs = tuple(name for name in ("reserved", "term") if math.isnan(getattr(p, name)))
     if needs:
-        return (Line("reservation", _UNKNOWN, needs, main=True),)
+        return (BillLine("reservation", _UNKNOWN, needs, main=True),)
 
     def values(days: float) -> dict[str, float]:
         terms = float(max(1, math.ceil(days / p.term - 1e-9)))
         return {"price": p.reserved, "accelerators": s.fleet.accelerators, "term": p.term, "terms": terms}
 
     interval = s.ends.through(lambda days: float(reservation(**values(days))))
-    return (Line("reservation", interval, main=True, explained=lambda: [reservation.explain(**values(s.ends.mid))]),)
+    return (
+        BillLine("reservation", interval, main=True, explained=lambda: [reservation.explain(**values(s.ends.mid))]),
+    )
 
 
-def _owned(s: Schedule, p: Prices) -> tuple[Line, ...]:
+def _owned(s: Schedule, p: Prices) -> tuple[BillLine, ...]:
     used = {"capital": p.capital, "accelerators": float(s.fleet.accelerators), "years": p.years}
     energy = energy_of(s)
     bill = energy.through(lambda wh: float(power_bill(energy=wh, price=p.kwh))) if energy.known else _UNKNOWN
     power = {"energy": energy.mid, "price": p.kwh}
     return (
         _over_days(s, "capital", capital_used, used, ("capital", "years"), p, main=True),
-        Line(
+        BillLine(
             "power",
             bill,
             _missing(p, ("kwh",)) if energy.known else ("watts",),
@@ -337,20 +339,20 @@ def _owned(s: Schedule, p: Prices) -> tuple[Line, ...]:
     )
 
 
-def yearly_lines(s: Schedule, p: Prices) -> tuple[Line, ...]:
+def yearly_lines(s: Schedule, p: Prices) -> tuple[BillLine, ...]:
     """Staff and space of a fleet of one's own."""
     return tuple(
         _over_days(s, name, share_of_years, {"yearly": getattr(p, name)}, (name,), p) for name in ("staff", "space")
     )
 
 
-def other_lines(s: Schedule, p: Prices) -> tuple[Line, ...]:
+def other_lines(s: Schedule, p: Prices) -> tuple[BillLine, ...]:
     """Storage and network, which cost the same whoever owns the accelerators."""
     sent = float(network(size=p.sent, price=p.gb_out))
     return (
         _checkpoints(s, p),
         _over_days(s, "dataset", storage, {"size": p.dataset, "price": p.gb_month}, ("dataset", "gb_month"), p),
-        Line(
+        BillLine(
             "network",
             Interval.point(sent),
             _missing(p, ("sent", "gb_out")),
@@ -359,11 +361,11 @@ def other_lines(s: Schedule, p: Prices) -> tuple[Line, ...]:
     )
 
 
-def _checkpoints(s: Schedule, p: Prices) -> Line:
+def _checkpoints(s: Schedule, p: Prices) -> BillLine:
     """Those of each run over its own days."""
     needs = _missing(p, ("kept", "gb_month"))
     if needs:
-        return Line("checkpoints", _UNKNOWN, needs)
+        return BillLine("checkpoints", _UNKNOWN, needs)
 
     def stored(run: ScheduledRun, side: Literal["low", "middle", "high"]) -> dict[str, float]:
         size = float(checkpoints_kept(kept=p.kept, size=float(run.answer.interruptions.checkpoint)))
@@ -384,7 +386,7 @@ def _checkpoints(s: Schedule, p: Prices) -> Line:
     )
     # Where a pause falls into the early run and before the late one, the early one is the longer.
     interval = Interval(min(low, middle, high), middle, max(low, middle, high))
-    return Line("checkpoints", interval, explained=explain)
+    return BillLine("checkpoints", interval, explained=explain)
 
 
 def _missing(p: Prices, names: Sequence[str]) -> tuple[str, ...]:
@@ -400,13 +402,13 @@ def _over_days(
     p: Prices,
     *,
     main: bool = False,
-) -> Line:
+) -> BillLine:
     """A line that grows with the days of the calendar."""
     needs = _missing(p, names)
     if needs:
-        return Line(id, _UNKNOWN, needs, main)
+        return BillLine(id, _UNKNOWN, needs, main)
 
     def explain() -> list[Explanation]:
         return [rule.explain(days=s.ends.mid, **values).about(id)]
 
-    return Line(id, s.ends.through(lambda days: float(rule(days=days, **values))), (), main, explain)
+    return BillLine(id, s.ends.through(lambda days: float(rule(days=days, **values))), (), main, explain)

@@ -18,8 +18,8 @@ from core.formula import Explanation
 from core.planning.calendar.pools import Pool
 from core.planning.calendar.schedule import Schedule, ScheduledRun
 from core.planning.cost.bill import (
+    BillLine,
     CostOption,
-    Line,
     Prices,
     capital_used,
     costs,
@@ -93,22 +93,22 @@ def pool_costs(s: Schedule, p: Prices) -> tuple[PoolCost, ...]:
     return tuple(_cost(s, pool, p) for pool in s.pools)
 
 
-def _pool_lines(s: Schedule, p: Prices) -> tuple[Line, ...]:
+def _pool_lines(s: Schedule, p: Prices) -> tuple[BillLine, ...]:
     """Lines of a bill: by how pools are held, what idles, and the power of those that are owned."""
     every = pool_costs(s, p)
-    lines: list[Line] = []
+    lines: list[BillLine] = []
     for holding in dict.fromkeys(cost.pool.holding for cost in every):
         some = [cost for cost in every if cost.pool.holding == holding]
         needs = tuple(dict.fromkeys(name for cost in some for name in cost.needs))
         work = total_of([cost.work for cost in some])
-        line = Line(f"{holding}_pools", work, needs, main=True)
+        line = BillLine(f"{holding}_pools", work, needs, main=True)
         lines.append(replace(line, explained=partial(_explained, some)))
     idling = total_of([cost.idling for cost in every])
     unknown = tuple(dict.fromkeys(name for cost in every if not cost.idling.known for name in cost.needs))
-    lines.append(Line("idle_pools", idling, unknown))
+    lines.append(BillLine("idle_pools", idling, unknown))
     if any(cost.pool.holding == "owned" for cost in every):
         power = total_of([cost.power for cost in every])
-        lines.append(Line("power", power, () if power.known else ("kwh",) if math.isnan(p.kwh) else ("watts",)))
+        lines.append(BillLine("power", power, () if power.known else ("kwh",) if math.isnan(p.kwh) else ("watts",)))
     return tuple(lines)
 
 

@@ -21,14 +21,14 @@ from core.search.search import search_plans
 from core.search.study.distributed import embedded
 from core.search.study.result import Search
 from core.search.study.results_folder import Folder
-from core.search.study.run import SCHEDULER, Progress, run_study
+from core.search.study.run import SCHEDULER, StudyProgress, run_study
 from core.search.study.study import StudyError
 from core.search.study.study_file import load_study
 
 _EVERY_S = 0.25
 
 
-class Line:
+class ProgressLine:
     """The progress line on standard error: rewritten on a terminal, else one line for each twentieth of the way."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Line:
         self._last = float("-inf")
         self._shares = -1
 
-    def show(self, now: Progress) -> None:
+    def show(self, now: StudyProgress) -> None:
         """Show it, unless the last time was just now."""
         if math.isnan(self._start):
             self._start, self._first = time.monotonic(), now.points
@@ -73,7 +73,7 @@ def run(path: Path, out: Path, workers: int, search: Search) -> int:
             chunks = run_study(
                 study,
                 search=search,
-                progress=Line().show,
+                progress=ProgressLine().show,
                 cancelled=stopped.is_set,
                 done=folder.done,
                 client=closing.enter_context(embedded(min(workers, left))) if own else None,

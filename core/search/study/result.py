@@ -13,7 +13,7 @@ from core.budget.equations import days_of_steps
 from core.limits import limit
 from core.search.request import mfu_by_6n
 from core.search.result import LayoutResult, SearchResult
-from core.search.study.study import Point, Study
+from core.search.study.study import Study, StudyPoint
 from core.step_time.parts import StepTime
 from core.step_time.software import running_on
 from core.training.layout import Layout
@@ -117,7 +117,7 @@ def search_chunk(study: Study, index: int, search: Search) -> ChunkResult:
     return ChunkResult(index, tuple(search_point(study, point, search) for point in study.chunk(index)))
 
 
-def search_point(study: Study, point: Point, search: Search) -> PointResult:
+def search_point(study: Study, point: StudyPoint, search: Search) -> PointResult:
     """Search one point. What goes wrong becomes the point's problem, so that it costs no other point."""
     policy = find_policy(point.policy)
     try:
@@ -145,7 +145,7 @@ def search_point(study: Study, point: Point, search: Search) -> PointResult:
     )
 
 
-def _with_message(point: Point, **values: Any) -> PointResult:
+def _with_message(point: StudyPoint, **values: Any) -> PointResult:
     """A point by its names, and what was found."""
     nothing: dict[str, Any] = {"problem": "", "plans": 0, "fitting": 0, "best": None, "missing": None, "top": ()}
     return PointResult(
@@ -162,7 +162,7 @@ def _with_message(point: Point, **values: Any) -> PointResult:
     )
 
 
-def _best(result: LayoutResult, point: Point, tokens: float | None) -> Best:
+def _best(result: LayoutResult, point: StudyPoint, tokens: float | None) -> Best:
     days = None if tokens is None else days_of_steps(tokens, result.seconds, point.batch, point.seq_len)
     parts = [field.name for field in fields(StepTime)]
     bound = max((name for name in parts if name not in _COMPUTING), key=lambda name: float(getattr(result.step, name)))

@@ -18,7 +18,7 @@ SCHEDULER = "DASK_SCHEDULER"
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class StudyProgress:
     """How far a study is: points searched, now or before, of how many; plans: those counted now."""
 
     points: int
@@ -30,7 +30,7 @@ def run_study(
     study: Study,
     *,
     search: Search,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[StudyProgress], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
     done: Container[int] = (),
     client: Any = None,
@@ -47,11 +47,11 @@ def run_study(
     plans = 0
     is_cancelled = cancelled or (lambda: False)
 
-    def tell(now: Progress) -> None:
+    def tell(now: StudyProgress) -> None:
         if progress:
             progress(now)
 
-    tell(Progress(points, study.count, plans))
+    tell(StudyProgress(points, study.count, plans))
     with ExitStack() as closing:
         address = os.environ.get(SCHEDULER, "")
         if client is None and address and left:
@@ -64,7 +64,7 @@ def run_study(
             yield result
             points += len(result.points)
             plans += result.plans
-            tell(Progress(points, study.count, plans))
+            tell(StudyProgress(points, study.count, plans))
             if plans > limit("study_plans"):
                 raise StudyError(
                     f"The study has more than {limit('study_plans'):,} plans, the most that one may have; what is done "

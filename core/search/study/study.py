@@ -26,7 +26,7 @@ class StudyError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class StudyPoint:
     """One search of a study. index: its place in the study's order, in which the optimizer changes fastest.
 
     model: the name of ``spec`` in the study.  batch: sequences of one step.  policy, optimizer: by name.
@@ -80,7 +80,7 @@ class Study:
         """Chunks that the points are taken in."""
         return -(-self.count // self._per_chunk)
 
-    def point(self, index: int) -> Point:
+    def point(self, index: int) -> StudyPoint:
         """One point, by its place."""
         at: list[int] = []
         left = index
@@ -89,7 +89,7 @@ class Study:
             at.append(place)
         optimizer, policy, length, batch, cluster, model = at
         name, spec = self.models[model]
-        return Point(
+        return StudyPoint(
             index=index,
             model=name,
             spec=spec,
@@ -100,7 +100,7 @@ class Study:
             optimizer=self.optimizers[optimizer],
         )
 
-    def chunk(self, index: int) -> tuple[Point, ...]:
+    def chunk(self, index: int) -> tuple[StudyPoint, ...]:
         """Points that are searched, kept and, should it come to that, lost together: neighbours."""
         size = self._per_chunk
         return tuple(map(self.point, range(index * size, min((index + 1) * size, self.count))))

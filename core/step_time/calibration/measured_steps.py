@@ -21,7 +21,7 @@ from core.step_time.calibration.shapes import shape_of_row
 from core.step_time.calibration.sources import (
     Convention,
     Reading,
-    Source,
+    StepSource,
     cluster_of,
     implementation_of,
     is_baseline,
@@ -84,7 +84,7 @@ class StepRun:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class StepLeftOut:
     """A published row that is no measured step, and why."""
 
     name: str
@@ -115,7 +115,7 @@ def flop_of_token(convention: Convention, spec: TransformerSpec, seq_len: int) -
     return train_flop_by_layer(flops_per_token(spec, seq_len, convention).forward, 1)
 
 
-def _seconds(row: Mapping[str, str], source: Source, spec: TransformerSpec, tokens: float) -> tuple[float, str]:
+def _seconds(row: Mapping[str, str], source: StepSource, spec: TransformerSpec, tokens: float) -> tuple[float, str]:
     """Seconds of a step of ``tokens`` on each accelerator, and what they come from; NaN where nothing was measured."""
     if row.get("step_time_s"):
         return number(row["step_time_s"]), "time of a step"
@@ -126,7 +126,7 @@ def _seconds(row: Mapping[str, str], source: Source, spec: TransformerSpec, toke
     return tokens * flop / rate, f"FLOP/s, {source.convention} count"
 
 
-def _read(row: Mapping[str, str], source: Source) -> StepRun:
+def _read(row: Mapping[str, str], source: StepSource) -> StepRun:
     """One row; raises ``KeyError`` or ``ValueError`` where it does not say enough."""
     spec, layout, seq_len = shape_of_row(row), layout_of(row, source), whole(row["seq_len"])
     cluster = cluster_of(row, source)
@@ -163,7 +163,7 @@ def _trained(row: Mapping[str, str]) -> Trained:
     return Trained("adapters", rank, frozen=row["frozen"]) if rank else EVERYTHING
 
 
-def _memory(row: Mapping[str, str], source: Source) -> float:
+def _memory(row: Mapping[str, str], source: StepSource) -> float:
     """Bytes that were read of an accelerator; NaN where none were."""
     if row.get("peak_bytes"):
         return number(row["peak_bytes"])
@@ -178,7 +178,7 @@ _KINDS: Mapping[str, str] = {
 }
 
 
-def _unusable(row: Mapping[str, str], source: Source | None) -> str:
+def _unusable(row: Mapping[str, str], source: StepSource | None) -> str:
     """Why a row is no measured step, as far as one sees before reading it; empty where it may be one."""
     kind = row.get("kind", "benchmark")
     timed = row.get("step_time_s") or row.get("tokens_per_s_per_gpu")
@@ -208,10 +208,10 @@ def _unusable(row: Mapping[str, str], source: Source | None) -> str:
 
 
 @lru_cache(maxsize=1)
-def _sorted_out() -> tuple[tuple[StepRun, ...], tuple[LeftOut, ...], tuple[StepRun, ...]]:
+def _sorted_out() -> tuple[tuple[StepRun, ...], tuple[StepLeftOut, ...], tuple[StepRun, ...]]:
     """Measured steps, rows left out, and rows with a memory reading and a whole layout."""
     steps: list[StepRun] = []
-    left: list[LeftOut] = []
+    left: list[StepLeftOut] = []
     memory: list[StepRun] = []
     settings = {(row["model"], row["source"]): row for row in read_rows("step_settings")}
     for printed in (row for table in TABLES for row in read_rows(table)):
@@ -226,7 +226,7 @@ def _sorted_out() -> tuple[tuple[StepRun, ...], tuple[LeftOut, ...], tuple[StepR
             except (KeyError, ValueError) as error:
                 reason = str(error)
         if reason:
-            left.append(LeftOut(row["model"], row["source"], reason))
+            left.append(StepLeftOut(row["model"], row["source"], reason))
     return tuple(steps), tuple(left), tuple(memory)
 
 
@@ -235,7 +235,7 @@ def step_runs() -> tuple[StepRun, ...]:
     return _sorted_out()[0]
 
 
-def left_out() -> tuple[LeftOut, ...]:
+def left_out() -> tuple[StepLeftOut, ...]:
     """The other published rows, each with its reason."""
     return _sorted_out()[1]
 

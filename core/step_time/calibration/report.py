@@ -11,7 +11,7 @@ import numpy as np
 from core.rows import read_rows, write_rows
 from core.step_time.calibration.fit import Floats, fit
 from core.step_time.calibration.measured_steps import StepRun, step_runs
-from core.step_time.calibration.scores import Score, constant_mfu, errors_of, named, ranking, score, without
+from core.step_time.calibration.scores import ErrorScore, constant_mfu, errors_of, named, ranking, score, without
 from core.step_time.calibration.user_steps import user_runs
 from core.step_time.constants import TABLE, Constant, family_of, step_constants
 
@@ -53,7 +53,7 @@ def kept() -> Calibration:
     return Calibration(runs, constants, errors_of(runs, constants), left, constant_mfu(runs))
 
 
-def scores_of(calibration: Calibration) -> Iterator[Score]:
+def scores_of(calibration: Calibration) -> Iterator[ErrorScore]:
     """The errors by what they are of."""
     runs = calibration.runs
     mixed = np.array([run.mixture for run in runs])

@@ -21,7 +21,7 @@ APART = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class ErrorScore:
     """Errors of some rows, |predicted / measured − 1|."""
 
     name: str
@@ -32,10 +32,10 @@ class Score:
     worst: float
 
 
-def score(name: str, errors: Floats) -> Score:
+def score(name: str, errors: Floats) -> ErrorScore:
     """The errors summed up, of logarithms of predicted over measured."""
     size = np.abs(np.expm1(errors))
-    return Score(
+    return ErrorScore(
         name,
         len(size),
         *(float(incomplete) for incomplete in (np.median(size), np.quantile(size, 0.9), size.mean(), size.max())),

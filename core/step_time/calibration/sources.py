@@ -28,7 +28,7 @@ half."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class StepSource:
     """What holds for all rows of a source.
 
     starts: how its citation starts.  zero, interleave, recompute: where its rows name none.
@@ -57,7 +57,7 @@ class Source:
     tuned: Tuning = "writers"
 
 
-_OLD = Source(
+_OLD = StepSource(
     "arXiv:2104.04473",
     "Narayanan 2021",
     "Megatron-2021",
@@ -68,7 +68,7 @@ _OLD = Source(
     parallel=False,
     convention="hardware",
 )
-_TITAN = Source(
+_TITAN = StepSource(
     "pytorch/torchtitan",
     "torchtitan",
     "torchtitan",
@@ -77,7 +77,7 @@ _TITAN = Source(
     attention="fa2",
     overlap_tensor=0,
 )
-_MAXTEXT = Source("AI-Hypercomputer/maxtext src", "MaxText", "MaxText", 2024, convention="full")
+_MAXTEXT = StepSource("AI-Hypercomputer/maxtext src", "MaxText", "MaxText", 2024, convention="full")
 SOURCES = (
     _OLD,
     replace(
@@ -101,28 +101,28 @@ SOURCES = (
         reading="process",
         unit=1e9,
     ),
-    Source("arXiv:2402.15627", "MegaScale", "MegaScale", 2024, convention="full"),
+    StepSource("arXiv:2402.15627", "MegaScale", "MegaScale", 2024, convention="full"),
     # Interleaved, of unknown depth: down to one layer in a chunk, as in the same model's row of NeMo 24.07.
-    Source("arXiv:2406.11704", "Nemotron-4", "Megatron-Core 2024", 2024, interleave=8, convention="full"),
+    StepSource("arXiv:2406.11704", "Nemotron-4", "Megatron-Core 2024", 2024, interleave=8, convention="full"),
     # Sharded gradients and optimizer states; weights stay whole between forward and backward (section 3.3.2).
-    Source("arXiv:2407.21783", "Llama 3", "Llama 3", 2024, zero=2, interleave=8, overlap_tensor=0),
-    Source("mosaicml/llm-foundry", "llm-foundry", "llm-foundry", 2023, convention="full", attention="triton"),
-    Source("NVIDIA/NeMo ", "NeMo 24.07", "NeMo 24.07", 2024, convention="full"),
-    Source("NVIDIA/Megatron-LM examples/llama", "Megatron-LM Llama", "Megatron-Core 2024", 2024, convention="full"),
-    Source("NVIDIA-NeMo/Megatron-Bridge", "Megatron-Bridge", "Megatron-Bridge", 2025),
-    Source("NVIDIA/dgxc-benchmarking", "NeMo 25.05", "NeMo 25.05", 2025),
+    StepSource("arXiv:2407.21783", "Llama 3", "Llama 3", 2024, zero=2, interleave=8, overlap_tensor=0),
+    StepSource("mosaicml/llm-foundry", "llm-foundry", "llm-foundry", 2023, convention="full", attention="triton"),
+    StepSource("NVIDIA/NeMo ", "NeMo 24.07", "NeMo 24.07", 2024, convention="full"),
+    StepSource("NVIDIA/Megatron-LM examples/llama", "Megatron-LM Llama", "Megatron-Core 2024", 2024, convention="full"),
+    StepSource("NVIDIA-NeMo/Megatron-Bridge", "Megatron-Bridge", "Megatron-Bridge", 2025),
+    StepSource("NVIDIA/dgxc-benchmarking", "NeMo 25.05", "NeMo 25.05", 2025),
     _TITAN,
     replace(_TITAN, starts="mlc-ai/pith-train", group="torchtitan 2026", year=2026, tuned="users"),
-    Source("NVIDIA-NeMo/Automodel", "NeMo AutoModel", "NeMo AutoModel", 2025, overlap_tensor=0),
+    StepSource("NVIDIA-NeMo/Automodel", "NeMo AutoModel", "NeMo AutoModel", 2025, overlap_tensor=0),
     # SDPA's FlashAttention-2; hosts of 400 Gb/s with A100s, of 800 Gb/s with H100s.
-    Source("foundation-model-stack/fms-fsdp", "fms-fsdp", "fms-fsdp", 2024, attention="fa2", overlap_tensor=0),
+    StepSource("foundation-model-stack/fms-fsdp", "fms-fsdp", "fms-fsdp", 2024, attention="fa2", overlap_tensor=0),
     # A chip’s batch and degrees are those of its scripts; with several slices the network between them is not printed.
     _MAXTEXT,
     replace(_MAXTEXT, starts="AI-Hypercomputer/maxtext docs", group="MaxText tiers", year=2025),
     # Steps that this program ran itself; its rows say how their layers are written, and what runs them.
-    Source("make gpu", "PyTorch 2.11, one H100", "PyTorch 2.11", 2026, reading="tensors", tuned="nobody"),
+    StepSource("make gpu", "PyTorch 2.11, one H100", "PyTorch 2.11", 2026, reading="tensors", tuned="nobody"),
     # Its configurations overlap the reduction of gradients (overlap_sync_grad), not the gathering of weights.
-    Source("InternLM/InternEvo", "InternEvo", "InternEvo", 2023, overlap=0.5, overlap_tensor=0, network=6.25e9),
+    StepSource("InternLM/InternEvo", "InternEvo", "InternEvo", 2023, overlap=0.5, overlap_tensor=0, network=6.25e9),
 )
 
 _DTYPES = (("fp4", "fp4"), ("fp8", "fp8"), ("fp16", "fp16"))
@@ -131,18 +131,18 @@ _RACK = 64
 """Accelerators of one NVL72 rack that a job of more than one takes: degrees of a layout are powers of two."""
 
 
-def is_baseline(row: Mapping[str, str], source: Source) -> bool:
+def is_baseline(row: Mapping[str, str], source: StepSource) -> bool:
     """Whether it is what MegaScale measures itself against: Megatron-LM of 2023, without its overlap."""
     return source.group == "MegaScale" and row["model"].startswith("Megatron")
 
 
-def implementation_of(row: Mapping[str, str], source: Source) -> Implementation:
+def implementation_of(row: Mapping[str, str], source: StepSource) -> Implementation:
     if row.get("implementation"):
         return IMPLEMENTATIONS[row["implementation"]]
     return MEGATRON_GPT if is_baseline(row, source) else source.implementation
 
 
-def _recompute(row: Mapping[str, str], source: Source) -> int:
+def _recompute(row: Mapping[str, str], source: StepSource) -> int:
     how = row.get("recompute", "")
     if how.startswith("modules "):
         return recomputation(0, sum(MODULES[name] for name in how.split()[1:]))
@@ -152,7 +152,7 @@ def _recompute(row: Mapping[str, str], source: Source) -> int:
     return Recompute.SELECTIVE if "selective" in how or is_baseline(row, source) else Recompute.NONE
 
 
-def _zero(row: Mapping[str, str], source: Source) -> int:
+def _zero(row: Mapping[str, str], source: StepSource) -> int:
     split = row.get("zero_fsdp", "")
     if source.group == "Llama 3":
         return source.zero
@@ -182,7 +182,7 @@ _FASTEST: Mapping[str, tuple[int, int]] = {
 fastest that fits 80 GB."""
 
 
-def layout_of(row: Mapping[str, str], source: Source) -> Layout:
+def layout_of(row: Mapping[str, str], source: StepSource) -> Layout:
     """The row's degrees; data-parallel ranks are what the accelerators leave."""
     tensor, pipeline, context = (max(1, whole(row[name])) for name in ("tp", "pp", "cp"))
     data, rest = divmod(whole(row["n_gpus"]), tensor * pipeline * context)
@@ -218,7 +218,7 @@ def layout_of(row: Mapping[str, str], source: Source) -> Layout:
     )
 
 
-def cluster_of(row: Mapping[str, str], source: Source) -> Cluster:
+def cluster_of(row: Mapping[str, str], source: StepSource) -> Cluster:
     accelerator, count = find(row["accelerator"]), whole(row["n_gpus"])
     network = accelerator.network if source.network is None else source.network
     node = accelerator.node_size
@@ -265,7 +265,7 @@ _DROPPED = 1.25
 """Places for tokens over the even share that MaxText's mixtures with dropped tokens work through, full or not."""
 
 
-def running_of(row: Mapping[str, str], source: Source) -> Running:
+def running_of(row: Mapping[str, str], source: StepSource) -> Running:
     return Running(
         dtype=next((dtype for part, dtype in _DTYPES if part in row["precision"]), "bf16"),
         overlap=0 if is_baseline(row, source) else source.overlap,
@@ -280,6 +280,6 @@ def running_of(row: Mapping[str, str], source: Source) -> Running:
     )
 
 
-def source_of(row: Mapping[str, str]) -> Source | None:
+def source_of(row: Mapping[str, str]) -> StepSource | None:
     """The source of a row, where its steps can be read."""
     return next((source for source in SOURCES if row["source"].startswith(source.starts)), None)

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.formula import Explanation, Source, Symbol, formula
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.units import significant
 
 Order: TypeAlias = Literal["row", "column"]
@@ -133,7 +133,7 @@ class Walk:
         return len(self.cells)
 
 
-def walk(layout: Layout, element_size: int, order: Order, *, cache_bytes: int = CACHE_BYTES) -> Walk:
+def walk(layout: TensorLayout, element_size: int, order: Order, *, cache_bytes: int = CACHE_BYTES) -> Walk:
     """Walk every element of ``layout`` and count cache lines; see the module for the model.
 
     order: ``row`` (last dimension fastest) or ``column`` (first dimension fastest).
@@ -153,7 +153,7 @@ def walk(layout: Layout, element_size: int, order: Order, *, cache_bytes: int = 
     )
 
 
-def walks(layout: Layout, element_size: int) -> tuple[Walk, Walk]:
+def walks(layout: TensorLayout, element_size: int) -> tuple[Walk, Walk]:
     """The row walk and the column walk of ``layout``."""
     return walk(layout, element_size, "row"), walk(layout, element_size, "column")
 

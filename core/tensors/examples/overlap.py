@@ -16,7 +16,7 @@ import numpy as np
 from core.formula import Explanation, Source, Symbol, formula
 from core.limits import limit
 from core.tensors.cost import tensor_bytes
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.text import code_of
 from core.tensors.tracing.steps import Scalar
@@ -49,7 +49,7 @@ class Overlap:
     element uses. most: the most elements of one cell.
     """
 
-    layout: Layout
+    layout: TensorLayout
     element_size: int
     elements: int
     cells: int
@@ -88,7 +88,7 @@ class Overlap:
         )
 
 
-def overlap_of(layout: Layout, element_size: int) -> Overlap:
+def overlap_of(layout: TensorLayout, element_size: int) -> Overlap:
     """Count exactly which elements share a cell.
 
     Raises ``ValueError`` for more elements than ``tensor_elements`` of core.limits.

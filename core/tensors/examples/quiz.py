@@ -14,9 +14,9 @@ from itertools import permutations, zip_longest
 from typing import Literal, TypeAlias
 
 from core.rows import read_rows
-from core.tensors.layout import Layout, contiguous_strides
+from core.tensors.layout import TensorLayout, contiguous_strides
 from core.tensors.parsing.text import read_shape
-from core.tensors.tracing.steps import Scalar, Step, Trace
+from core.tensors.tracing.steps import Scalar, Trace, TraceStep
 from core.tensors.tracing.trace import trace
 
 AskKind: TypeAlias = Literal["storage", "shape", "stride", "values"]
@@ -30,7 +30,7 @@ FIRST = "x.t()"
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class QuizItem:
     """A row of the quiz: an expression on x of a shape and dtype, and the rule it teaches.
 
     about: the questions that the lesson answers; every one where torch refuses.
@@ -63,16 +63,16 @@ class Ask:
 class Question:
     """An expression with what to predict about it; ``run`` is what torch did, to be shown afterwards."""
 
-    item: Item
+    item: QuizItem
     asks: tuple[Ask, ...]
     run: Trace
 
 
 @lru_cache(maxsize=1)
-def items() -> tuple[Item, ...]:
+def items() -> tuple[QuizItem, ...]:
     """Every row of the quiz."""
     return tuple(
-        Item(
+        QuizItem(
             category=r["category"],
             shape=read_shape(r["shape"]),
             dtype=r["dtype"],
@@ -100,10 +100,10 @@ def question(number: int, seed: int = 0) -> Question:
 
 
 @lru_cache(maxsize=32)
-def _order(seed: int) -> tuple[Item, ...]:
+def _order(seed: int) -> tuple[QuizItem, ...]:
     """All items, a round through the categories at a time; those that are through are left out of later rounds."""
     rng = random.Random(f"order {seed}")  # noqa: S311 (a quiz, no secret)
-    rounds: list[list[Item]] = []
+    rounds: list[list[QuizItem]] = []
     for kind in categories():
         of_kind = [item for item in items() if item.category == kind]
         rng.shuffle(of_kind)
@@ -116,7 +116,7 @@ def _order(seed: int) -> tuple[Item, ...]:
     return tuple(item for turn in zip_longest(*rounds) for item in turn if item is not None)
 
 
-def ask(item: Item, number: int = 0, seed: int = 0) -> Question:
+def ask(item: QuizItem, number: int = 0, seed: int = 0) -> Question:
     """The question on ``item``; ``number`` and ``seed`` only decide the order of the options."""
     run = item.run()
     rng = random.Random(f"{item.source} {item.shape} {number} {seed}")  # noqa: S311
@@ -132,7 +132,7 @@ def ask(item: Item, number: int = 0, seed: int = 0) -> Question:
 # ---------------------------------------------------------------------------------------------------- asks
 
 
-def _ask_storage(item: Item, run: Trace) -> Ask:
+def _ask_storage(item: QuizItem, run: Trace) -> Ask:
     last = run.last
     options = ("in x's storage: a view, or x itself", "in new storage", _ERROR)
     answer = 2 if last.kind == "refused" else 0 if last.storage == 0 else 1
@@ -141,7 +141,7 @@ def _ask_storage(item: Item, run: Trace) -> Ask:
     return Ask("storage", "Where do the elements of the result lie?", options, answer, tuple(reasons))
 
 
-def _ask_shape(item: Item, run: Trace, rng: random.Random) -> Ask:
+def _ask_shape(item: QuizItem, run: Trace, rng: random.Random) -> Ask:
     before, wanted = _before(run), run.last.layout.shape
     wrong = [
         (item.shape, "That is the shape of x."),
@@ -157,7 +157,7 @@ def _ask_shape(item: Item, run: Trace, rng: random.Random) -> Ask:
     return _choices("shape", "Which shape does the result have?", item, run, wanted, wrong, rng)
 
 
-def _ask_stride(item: Item, run: Trace, rng: random.Random) -> Ask:
+def _ask_stride(item: QuizItem, run: Trace, rng: random.Random) -> Ask:
     last, before = run.last, _before(run)
     shape, wanted = last.layout.shape, last.layout.stride
     fresh = contiguous_strides(shape)
@@ -184,7 +184,7 @@ def _ask_stride(item: Item, run: Trace, rng: random.Random) -> Ask:
     return _choices("stride", "Which strides does it have?", item, run, wanted, wrong, rng)
 
 
-def _ask_values(item: Item, run: Trace, rng: random.Random) -> Ask:
+def _ask_values(item: QuizItem, run: Trace, rng: random.Random) -> Ask:
     last, start = run.last, run[0]
     refused = last.kind == "refused"
     after: tuple[Scalar, ...] = start.values
@@ -204,7 +204,7 @@ def _ask_values(item: Item, run: Trace, rng: random.Random) -> Ask:
 def _choices(
     kind: AskKind,
     prompt: str,
-    item: Item,
+    item: QuizItem,
     run: Trace,
     wanted: tuple[int, ...],
     wrong: Sequence[tuple[tuple[int, ...], str]],
@@ -231,7 +231,7 @@ def _choices(
     return Ask(kind, prompt, tuple(texts), len(options) if refused else options.index(wanted), tuple(reasons))
 
 
-def _why(kind: AskKind, item: Item, run: Trace) -> str:
+def _why(kind: AskKind, item: QuizItem, run: Trace) -> str:
     """Why the right answer is right: the lesson where it is about that, else what the step itself says."""
     last = run.last
     if last.kind == "refused" or (kind == "storage" and kind in item.about):
@@ -245,12 +245,12 @@ def _why(kind: AskKind, item: Item, run: Trace) -> str:
     return ""
 
 
-def _lesson(item: Item, step: Step) -> str:
+def _lesson(item: QuizItem, step: TraceStep) -> str:
     """Why torch refused or copied, in a sentence: the rule, and our account of the numbers where there is one."""
     return f"{item.lesson} Here {step.reason}." if "merge" in step.reason else item.lesson
 
 
-def _before(run: Trace) -> Layout:
+def _before(run: Trace) -> TensorLayout:
     """The layout the last step worked on."""
     inputs = run.last.inputs
     return run[inputs[0]].layout if inputs else run[0].layout

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise, permutations, product
 
 from core.limits import limit
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.view_rule import explain_view
 
 Calls = tuple[str, ...]
@@ -25,13 +25,13 @@ _MOST_CALLS = 4
 """Longer chains say less than `as_strided` does."""
 
 
-def same_cells(a: Layout, b: Layout) -> bool:
+def same_cells(a: TensorLayout, b: TensorLayout) -> bool:
     """Whether two layouts are one but for strides that nothing takes, those of dimensions of size 1."""
     steps = zip(a.shape, a.stride, b.stride, strict=False)
     return a.shape == b.shape and a.offset == b.offset and all(s == t for n, s, t in steps if n != 1)
 
 
-def views_to(base: Layout, wanted: Layout) -> Calls | None:
+def views_to(base: TensorLayout, wanted: TensorLayout) -> Calls | None:
     """The shortest chain of views found that makes ``wanted`` of ``base``, empty where it is that already.
 
     ``None`` where none of up to four operations is found, for a layout without elements or with a negative stride.
@@ -74,7 +74,7 @@ class _Slice:
         return f"{self.start or ''}:{stop}" + (f":{self.step}" if self.step != 1 else "")
 
 
-def _indexed(base: Layout, wanted: Layout) -> Iterator[Calls]:
+def _indexed(base: TensorLayout, wanted: TensorLayout) -> Iterator[Calls]:
     """Chains of one index, one permutation and one expand that make ``wanted`` of ``base``."""
     walks = [dim for dim, size in enumerate(wanted.shape) if size > 1 and wanted.stride[dim]]
     taken = [dim for dim, size in enumerate(base.shape) if size > 1 and base.stride[dim]]
@@ -92,13 +92,13 @@ def _indexed(base: Layout, wanted: Layout) -> Iterator[Calls]:
             yield calls
 
 
-def _walkable(base: Layout, dim: int, wanted: Layout, walk: int) -> bool:
+def _walkable(base: TensorLayout, dim: int, wanted: TensorLayout, walk: int) -> bool:
     """Whether a slice of dimension ``dim`` takes the steps of dimension ``walk``, as many as are wanted."""
     step, rest = divmod(wanted.stride[walk], base.stride[dim])
     return not rest and (wanted.shape[walk] - 1) * step < base.shape[dim]
 
 
-def _through(base: Layout, wanted: Layout, walks: dict[int, int]) -> Calls | None:
+def _through(base: TensorLayout, wanted: TensorLayout, walks: dict[int, int]) -> Calls | None:
     """The calls for one choice of which dimension of ``base`` becomes which of ``wanted``."""
     of = dict(walks)
     new = [dim for dim in range(wanted.rank) if dim not in of.values()]
@@ -158,7 +158,7 @@ def _permuted(order: Sequence[int]) -> str:
     return f".permute({', '.join(map(str, dims))})"
 
 
-def _starts(base: Layout, wanted: Layout, walks: dict[int, int]) -> list[int] | None:
+def _starts(base: TensorLayout, wanted: TensorLayout, walks: dict[int, int]) -> list[int] | None:
     """Where to begin in each dimension, so that the first element lies where it is wanted; ``None`` where none can."""
     room = [size - 1 for size in base.shape]
     for dim, to in walks.items():
@@ -194,7 +194,7 @@ def _starts(base: Layout, wanted: Layout, walks: dict[int, int]) -> list[int] | 
 # ------------------------------------------------------------------------------------------- what may come before it
 
 
-def _moves(base: Layout, wanted: Layout) -> Iterator[tuple[Calls, Layout]]:
+def _moves(base: TensorLayout, wanted: TensorLayout) -> Iterator[tuple[Calls, TensorLayout]]:
     """What may be done first, each with the layout that it gives."""
     pairs = zip(wanted.stride, wanted.shape, strict=True)
     walks = sorted(((stride, size) for stride, size in pairs if size > 1 and stride), reverse=True)
@@ -210,12 +210,12 @@ def _moves(base: Layout, wanted: Layout) -> Iterator[tuple[Calls, Layout]]:
     yield from _flat(base, wanted)
 
 
-def _viewed(base: Layout, shape: tuple[int, ...]) -> Layout | None:
+def _viewed(base: TensorLayout, shape: tuple[int, ...]) -> TensorLayout | None:
     verdict = explain_view(base, shape)
-    return Layout(shape, verdict.stride, base.offset) if verdict.stride is not None else None
+    return TensorLayout(shape, verdict.stride, base.offset) if verdict.stride is not None else None
 
 
-def _split(base: Layout, strides: Sequence[int]) -> tuple[int, ...]:
+def _split(base: TensorLayout, strides: Sequence[int]) -> tuple[int, ...]:
     """Every run of ``base`` cut at the wanted strides that divide it, so that each has a dimension of its own."""
     shape: list[int] = []
     for run in base.runs:
@@ -228,7 +228,7 @@ def _split(base: Layout, strides: Sequence[int]) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _diagonals(base: Layout, strides: Sequence[int]) -> Iterator[tuple[Calls, Layout]]:
+def _diagonals(base: TensorLayout, strides: Sequence[int]) -> Iterator[tuple[Calls, TensorLayout]]:
     """The diagonals of two dimensions whose strides add up to one that divides a wanted one."""
     for number, two in combinations(range(base.rank), 2):
         step = base.stride[number] + base.stride[two]
@@ -242,7 +242,7 @@ def _diagonals(base: Layout, strides: Sequence[int]) -> Iterator[tuple[Calls, La
             given = [str(offset)] * (bool(offset) or base.rank > 2) + [f"{number}, {two}"] * (base.rank > 2)
             yield (
                 (f".diagonal({', '.join(given)})",),
-                Layout(
+                TensorLayout(
                     (*(base.shape[dim] for dim in rest), size),
                     (*(base.stride[dim] for dim in rest), step),
                     base.offset + first,
@@ -250,7 +250,9 @@ def _diagonals(base: Layout, strides: Sequence[int]) -> Iterator[tuple[Calls, La
             )
 
 
-def _windows(before: Calls, base: Layout, walks: Sequence[tuple[int, int]]) -> Iterator[tuple[Calls, Layout]]:
+def _windows(
+    before: Calls, base: TensorLayout, walks: Sequence[tuple[int, int]]
+) -> Iterator[tuple[Calls, TensorLayout]]:
     """Windows of one dimension: from one to the next by a wanted stride, inside them by another."""
     for dim, (outer, inner) in product(range(base.rank), dict.fromkeys(permutations(walks, 2))):
         step = base.stride[dim]
@@ -261,16 +263,16 @@ def _windows(before: Calls, base: Layout, walks: Sequence[tuple[int, int]]) -> I
             yield (*before, f".unfold({dim}, {size}, {outer[0] // step})"), _unfolded(base, dim, size, outer[0] // step)
 
 
-def _unfolded(base: Layout, dim: int, size: int, step: int) -> Layout:
+def _unfolded(base: TensorLayout, dim: int, size: int, step: int) -> TensorLayout:
     windows = (base.shape[dim] - size) // step + 1
-    return Layout(
+    return TensorLayout(
         (*base.shape[:dim], windows, *base.shape[dim + 1 :], size),
         (*base.stride[:dim], base.stride[dim] * step, *base.stride[dim + 1 :], base.stride[dim]),
         base.offset,
     )
 
 
-def _flat(base: Layout, wanted: Layout) -> Iterator[tuple[Calls, Layout]]:
+def _flat(base: TensorLayout, wanted: TensorLayout) -> Iterator[tuple[Calls, TensorLayout]]:
     """A tensor that one stride walks: flat, cut to what is wanted, and windows of windows of that."""
     runs = base.runs
     step = runs[0].stride if len(runs) == 1 else 0
@@ -285,11 +287,11 @@ def _flat(base: Layout, wanted: Layout) -> Iterator[tuple[Calls, Layout]]:
     calls = [".view(-1)"] if base.rank != 1 else []
     cut = _Slice(first, span).text(base.numel)
     calls += _index([cut])
-    layout = Layout((span,), (step,), wanted.offset)
+    layout = TensorLayout((span,), (step,), wanted.offset)
     packed = sorted(pairs, key=lambda pair: -pair[1])
     if all(a[1] == b[0] * b[1] for a, b in pairwise(packed)) and packed[-1][1] == 1:
         shape, stride = tuple(size for size, _ in packed), tuple(stride * step for _, stride in packed)
-        yield (*calls, f".view({', '.join(map(str, shape))})"), Layout(shape, stride, wanted.offset)
+        yield (*calls, f".view({', '.join(map(str, shape))})"), TensorLayout(shape, stride, wanted.offset)
     for at, (size, stride) in enumerate(pairs[:-1]):
         inside = span - (size - 1) * stride
         calls.append(f".unfold({at}, {inside}, {stride})")

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from core.rows import read_rows
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.parsing.text import read_shape
-from core.tensors.tracing.steps import Step, Trace
+from core.tensors.tracing.steps import Trace, TraceStep
 from core.tensors.tracing.trace import load_torch, trace
 
 
@@ -72,8 +72,8 @@ class NegativeStep:
     """
 
     source: str
-    layout: Layout
-    refusal: Step
+    layout: TensorLayout
+    refusal: TraceStep
     handed_over: tuple[str, str]
     instead: Trace
 
@@ -103,7 +103,7 @@ def negative_step(preset: NegativePreset) -> NegativeStep:
         handed = (type(problem).__name__, " ".join(str(problem).split()))
     return NegativeStep(
         source=preset.index,
-        layout=Layout(view.shape, tuple(step // view.itemsize for step in view.strides), offset // view.itemsize),
+        layout=TensorLayout(view.shape, tuple(step // view.itemsize for step in view.strides), offset // view.itemsize),
         refusal=ran.last,
         handed_over=handed,
         instead=trace(preset.instead, preset.shape),

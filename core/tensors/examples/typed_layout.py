@@ -10,10 +10,10 @@ from typing import Literal, TypeAlias
 
 from core.limits import limit
 from core.tensors.examples.reachable_layouts import Calls, same_cells, views_to
-from core.tensors.layout import Layout, bounds
+from core.tensors.layout import TensorLayout, bounds
 from core.tensors.operations.guards import check_size
 from core.tensors.operations.values import ExpressionError
-from core.tensors.tracing.steps import Drawn, Trace, drawn
+from core.tensors.tracing.steps import DrawnTensor, Trace, drawn
 from core.tensors.tracing.trace import trace
 
 Verdict: TypeAlias = Literal["found", "strided", "none"]
@@ -43,7 +43,7 @@ class LayoutAttempt:
     source: str = ""
 
 
-def try_layout(run: Trace, number: int, layout: Layout) -> LayoutAttempt:
+def try_layout(run: Trace, number: int, layout: TensorLayout) -> LayoutAttempt:
     """What torch has to read the storage of the drawn tensor ``number`` as ``layout``.
 
     Raises `ExpressionError` for a tensor that is not there, and for sizes and numbers beyond the caps.
@@ -90,7 +90,7 @@ def _operand(name: str) -> str:
     return name
 
 
-def _found(all_drawn: list[Drawn], item: Drawn, layout: Layout) -> tuple[str, Calls] | None:
+def _found(all_drawn: list[DrawnTensor], item: DrawnTensor, layout: TensorLayout) -> tuple[str, Calls] | None:
     """A chain of views from the tensor, or from another on the same storage: its name and the calls."""
     for base in (item, *all_drawn):
         holds = (base.step.storage, base.step.dtype) == (item.step.storage, item.step.dtype)
@@ -99,7 +99,7 @@ def _found(all_drawn: list[Drawn], item: Drawn, layout: Layout) -> tuple[str, Ca
     return None
 
 
-def _program(run: Trace, code: str, layout: Layout) -> str:
+def _program(run: Trace, code: str, layout: TensorLayout) -> str:
     """The program with ``code`` as its last line; run, because a name may stand for something else by then."""
     for text in _texts(run, code):
         with suppress(ExpressionError):

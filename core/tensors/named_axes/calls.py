@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from core.rows import read_rows
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.named_axes.einsums import EinsumPlan, explain_einsum
 from core.tensors.named_axes.patterns import FUNCTIONS, PatternPlan, explain_pattern
 from core.tensors.operations.guards import check_length, check_size
 from core.tensors.operations.values import ExpressionError
-from core.tensors.tracing.steps import Step, Trace
+from core.tensors.tracing.steps import Trace, TraceStep
 
 Plan: TypeAlias = PatternPlan | EinsumPlan
 
@@ -108,7 +108,7 @@ def _call(node: ast.expr) -> PatternCall | None:
 
 def explain_call(
     text: str | PatternCall,
-    shapes: Sequence[Sequence[int] | Layout],
+    shapes: Sequence[Sequence[int] | TensorLayout],
     *,
     element_size: int = 4,
     reduced_size: int | None = None,
@@ -118,9 +118,9 @@ def explain_call(
     Raises `ExpressionError` when the call cannot be read or einops or torch would refuse it.
     """
     call = read_call(text) if isinstance(text, str) else text
-    layouts: list[Layout] = []
+    layouts: list[TensorLayout] = []
     for shape in shapes:
-        layout = shape if isinstance(shape, Layout) else Layout.contiguous(shape)
+        layout = shape if isinstance(shape, TensorLayout) else TensorLayout.contiguous(shape)
         check_size(layout.shape, "An operand")
         layouts.append(layout)
     if call.function == "einsum":
@@ -140,12 +140,12 @@ def explain_call(
     )
 
 
-def plans_of(trace: Trace) -> tuple[tuple[Step, Plan], ...]:
+def plans_of(trace: Trace) -> tuple[tuple[TraceStep, Plan], ...]:
     """The einops and einsum steps of a trace, each with what it became on the layouts it met.
 
     Steps torch or einops refused are left out: they became nothing.
     """
-    rows: list[tuple[Step, Plan]] = []
+    rows: list[tuple[TraceStep, Plan]] = []
     for planned, step in zip(trace.planned, trace.steps[1:], strict=True):
         function = planned.operation.name
         bare = planned.form == "bare"

@@ -16,7 +16,7 @@ from itertools import combinations
 from typing import Literal, TypeAlias
 
 from core.products import elementwise_flop, matmul_flop
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.tracing.trace import load_torch
 from core.tensors.view_rule import explain_view
 
@@ -37,7 +37,7 @@ class OperandPlan:
 
     names: Names
     permute: tuple[int, ...]
-    layout: Layout
+    layout: TensorLayout
     effect: Literal["view", "copy"]
     bytes: int
     reads: Reads
@@ -68,7 +68,7 @@ class Pair:
     left: OperandPlan | None
     right: OperandPlan | None
     flop: int
-    layout: Layout
+    layout: TensorLayout
 
     @property
     def bytes_copied(self) -> int:
@@ -89,13 +89,13 @@ class Pair:
 # ------------------------------------------------------------------------------------------------- layouts
 
 
-def align(names: Names, layout: Layout, order: Names) -> Layout:
+def align(names: Names, layout: TensorLayout, order: Names) -> TensorLayout:
     """``layout`` with one dimension per name of ``order``: missing ones of size 1, repeated ones as diagonals."""
     strides: dict[str, int] = {}
     for name, stride in zip(names, layout.stride, strict=True):
         strides[name] = strides.get(name, 0) + stride
     shape = dict(zip(names, layout.shape, strict=True))
-    return Layout(
+    return TensorLayout(
         tuple(shape.get(name, 1) for name in order), tuple(strides.get(name, 1) for name in order), layout.offset
     )
 
@@ -105,8 +105,8 @@ _LOOPED = 400
 
 
 def contract(
-    ready: list[Layout], order: Names, selected: int, element_size: int
-) -> tuple[list[Pair], Layout, int, int]:
+    ready: list[TensorLayout], order: Names, selected: int, element_size: int
+) -> tuple[list[Pair], TensorLayout, int, int]:
     """Multiply from left to right; returns the pairs, the final layout, the FLOPs of sums over one operand, and the
     elements of those sums and of the products that are not the last.
     """
@@ -115,7 +115,7 @@ def contract(
         (only,) = ready
         if selected == len(order):
             return [], only, 0, 0
-        return [], Layout.contiguous(only.shape[:selected]), only.numel, 0
+        return [], TensorLayout.contiguous(only.shape[:selected]), only.numel, 0
     counts = {dim: sum(layout.shape[dim] != 1 for layout in ready) for dim in summed}
     pairs: list[Pair] = []
     left, number, sum_flop, between = ready[0], 0, 0, 0
@@ -138,13 +138,13 @@ def contract(
         left, number = pairs[-1].layout, len(ready) + len(pairs) - 1
     shape = left.shape[:selected]
     between += sum(pair.layout.numel for pair in pairs[:-1])
-    return pairs, Layout(shape, left.stride[:selected], left.offset), sum_flop, between
+    return pairs, TensorLayout(shape, left.stride[:selected], left.offset), sum_flop, between
 
 
-def _summed(layout: Layout, dims: Sequence[int]) -> Layout:
+def _summed(layout: TensorLayout, dims: Sequence[int]) -> TensorLayout:
     if not dims:
         return layout
-    return Layout.contiguous([1 if dim in dims else size for dim, size in enumerate(layout.shape)])
+    return TensorLayout.contiguous([1 if dim in dims else size for dim, size in enumerate(layout.shape)])
 
 
 def _pick(order: Names, dims: Sequence[int]) -> Names:
@@ -152,7 +152,12 @@ def _pick(order: Names, dims: Sequence[int]) -> Names:
 
 
 def _pair(
-    left: Layout, right: Layout, order: Names, inner: list[int], operands: tuple[int, int], element_size: int
+    left: TensorLayout,
+    right: TensorLayout,
+    order: Names,
+    inner: list[int],
+    operands: tuple[int, int],
+    element_size: int,
 ) -> Pair:
     """One product; dimensions go to the four roles exactly as torch sorts them."""
     rest = [dim for dim in range(len(order)) if dim not in inner]
@@ -200,7 +205,7 @@ def _pair(
 
 
 def _operand(
-    layout: Layout,
+    layout: TensorLayout,
     order: Names,
     roles: tuple[list[int], list[int], list[int]],
     absent: list[int],
@@ -217,7 +222,7 @@ def _operand(
     permute = () if placed == tuple(range(len(placed))) else placed
     edge = verdict.boundary
     if edge is None:
-        result = Layout(shape, verdict.stride or (), layout.offset)
+        result = TensorLayout(shape, verdict.stride or (), layout.offset)
         reads = _reads(result)
         reason = {
             "rows": "a view, read row by row",
@@ -229,13 +234,13 @@ def _operand(
             reason = "a view; no dimension of the matrix has stride 1, but a product this small is done without BLAS"
         own = result.numel * element_size if copied else 0
         return OperandPlan(names, permute, result, "view", 0, reads, reason, own)
-    result = Layout.contiguous(shape)
+    result = TensorLayout.contiguous(shape)
     left, right = order[dims[edge.left]], order[dims[edge.right]]
     reason = f"a copy: {left} and {right} cannot merge, {edge.arithmetic}"
     return OperandPlan(names, permute, result, "copy", result.numel * element_size, _reads(result), reason)
 
 
-def _reads(layout: Layout) -> Reads:
+def _reads(layout: TensorLayout) -> Reads:
     """How BLAS can read the matrices of a (batch, rows, columns) layout: it wants one stride of 1, the other free."""
     (_, rows, columns), (_, down, across) = layout.shape, layout.stride
     if (across == 1 or columns == 1) and (down >= columns or rows == 1):
@@ -244,20 +249,20 @@ def _reads(layout: Layout) -> Reads:
 
 
 def _bmm_result(
-    left: Layout, right: Layout, both: list[int], rows: list[int], inner: list[int], columns: list[int]
-) -> Layout:
+    left: TensorLayout, right: TensorLayout, both: list[int], rows: list[int], inner: list[int], columns: list[int]
+) -> TensorLayout:
     """The product, contiguous as (batch, M, N), opened into its names and put back into their order."""
     order = [*both, *rows, *inner, *columns]
     sizes = [1 if dim in inner else right.shape[dim] if dim in columns else left.shape[dim] for dim in order]
-    return Layout.contiguous(sizes).permuted([order.index(dim) for dim in range(len(order))])
+    return TensorLayout.contiguous(sizes).permuted([order.index(dim) for dim in range(len(order))])
 
 
-def _elementwise(left: Layout, right: Layout) -> Layout:
+def _elementwise(left: TensorLayout, right: TensorLayout) -> TensorLayout:
     """The layout torch gives the elementwise product, asked of its meta device, which allocates nothing."""
     torch, _ = load_torch()
     operands = (torch.empty_strided(side.shape, side.stride, device="meta") for side in (left, right))
     result = operator.mul(*operands)
-    return Layout(tuple(result.shape), result.stride())
+    return TensorLayout(tuple(result.shape), result.stride())
 
 
 # ----------------------------------------------------------------------------------------------- the order

@@ -15,7 +15,7 @@ from core.formula import Explanation
 from core.limits import limit
 from core.products import elementwise_flop, matmul_flop
 from core.tensors.cost import tensor_bytes
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.named_axes.contraction import Names, Pair, align, best_order, contract
 from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.trace import load_torch
@@ -39,7 +39,7 @@ class EinsumPlan:
     summed: Names
     summed_alone: int
     pairs: tuple[Pair, ...]
-    layout: Layout
+    layout: TensorLayout
     element_size: int
     flop: int
     best_flop: int | None
@@ -117,7 +117,7 @@ class EinsumPlan:
 
 
 def explain_einsum(
-    equation: str, layouts: Sequence[Layout], *, words: bool = False, element_size: int = 4
+    equation: str, layouts: Sequence[TensorLayout], *, words: bool = False, element_size: int = 4
 ) -> EinsumPlan:
     """What ``torch.einsum(equation, …)`` does on operands of these layouts.
 
@@ -158,7 +158,7 @@ def explain_einsum(
 _DOTS = "..."
 
 
-def _check(equation: str, layouts: Sequence[Layout], words: bool) -> None:
+def _check(equation: str, layouts: Sequence[TensorLayout], words: bool) -> None:
     """Raise what torch, or einops, says of an equation that it refuses: on the meta device, which has no memory."""
     torch, einops = load_torch()
     tensors = [torch.empty(layout.shape, device="meta") for layout in layouts]
@@ -177,7 +177,7 @@ def _read(equation: str, words: bool) -> tuple[list[list[str]], list[str] | None
     return terms, re.findall(name, right) if arrow else None
 
 
-def _open(terms: Sequence[Sequence[str]], layouts: Sequence[Layout]) -> tuple[list[Names], int]:
+def _open(terms: Sequence[Sequence[str]], layouts: Sequence[TensorLayout]) -> tuple[list[Names], int]:
     """Names by dimension, each ellipsis opened; dimensions under an ellipsis are aligned at their right end."""
     covered = max((layout.rank - len(t) + 1 for t, layout in zip(terms, layouts, strict=True) if _DOTS in t), default=0)
     opened: list[Names] = []
@@ -195,7 +195,7 @@ def _output(output: list[str] | None, operands: Sequence[Names], covered: int) -
     return tuple(n for name in output for n in (dots if name == _DOTS else (name,)))
 
 
-def _sizes(operands: Sequence[Names], layouts: Sequence[Layout]) -> dict[str, int]:
+def _sizes(operands: Sequence[Names], layouts: Sequence[TensorLayout]) -> dict[str, int]:
     """Size of every name; size 1 broadcasts between operands."""
     sizes: dict[str, int] = {}
     for names, layout in zip(operands, layouts, strict=True):

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 from core.formula import Explanation
 from core.limits import limit
 from core.tensors.cost import merging_stride, tensor_bytes
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.operations.guards import check_size
 from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.trace import load_torch
@@ -34,7 +34,7 @@ _ELLIPSIS = "…"
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class NamedAxis:
     """One elementary axis: its name as typed (``…0`` for the first that an ellipsis stands for) and its size.
 
     key: unlike the name unique also among axes given as numbers.
@@ -46,10 +46,10 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class AxisGroup:
     """One dimension of a tensor and the axes it is composed of; none for a 1 in the pattern."""
 
-    axes: tuple[Axis, ...]
+    axes: tuple[NamedAxis, ...]
 
     @property
     def size(self) -> int:
@@ -63,7 +63,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class PatternStage:
     """One operation a pattern becomes; layouts in elements.
 
     call: as one would write it on a tensor, ``.permute(0, 2, 1)``. dims: what each dimension of the result is.
@@ -73,7 +73,7 @@ class Stage:
 
     operation: StageOperation
     call: str
-    layout: Layout
+    layout: TensorLayout
     dims: tuple[str, ...]
     effect: Effect
     bytes: int
@@ -88,18 +88,18 @@ class PatternPlan:
     function: str
     pattern: str
     reduction: str
-    inputs: tuple[Group, ...]
-    outputs: tuple[Group, ...]
-    stages: tuple[Stage, ...]
+    inputs: tuple[AxisGroup, ...]
+    outputs: tuple[AxisGroup, ...]
+    stages: tuple[PatternStage, ...]
 
     @property
-    def axes(self) -> tuple[Axis, ...]:
+    def axes(self) -> tuple[NamedAxis, ...]:
         """Every elementary axis once: those of the tensor, then new ones."""
         seen = {axis.key: axis for group in (*self.inputs, *self.outputs) for axis in group.axes}
         return tuple(seen.values())
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> TensorLayout:
         """Layout of the result."""
         return self.stages[-1].layout
 
@@ -138,7 +138,7 @@ class PatternPlan:
 _VERB: Mapping[Effect, str] = {"copy": "copies", "new": "allocates"}
 
 
-def _ordinal(stages: Sequence[Stage], stage: Stage) -> str:
+def _ordinal(stages: Sequence[PatternStage], stage: PatternStage) -> str:
     """``the reshape``, or ``the second reshape`` where there are two."""
     same = [other for other in stages if other.operation == stage.operation]
     if len(same) == 1:
@@ -149,7 +149,7 @@ def _ordinal(stages: Sequence[Stage], stage: Stage) -> str:
 def explain_pattern(
     function: str,
     pattern: str,
-    layout: Layout,
+    layout: TensorLayout,
     sizes: Mapping[str, int] | None = None,
     *,
     reduction: str = "",
@@ -170,7 +170,7 @@ def explain_pattern(
     _check(function, pattern, reduction, layout.shape, sizes or {})
     sides = _sides(pattern, layout.rank)
     axes = _resolve(sides, layout.shape, sizes or {})
-    inputs, outputs = (tuple(Group(tuple(axes[key] for key in group)) for group in side) for side in sides)
+    inputs, outputs = (tuple(AxisGroup(tuple(axes[key] for key in group)) for group in side) for side in sides)
     check_size([group.size for group in outputs], "The result")
     result = _Stages(layout, tuple(group.text for group in inputs), element_size)
     result.reduced_size = 1 if reduction in ("any", "all") else reduced_size or element_size
@@ -229,14 +229,14 @@ def _sides(pattern: str, rank: int) -> list[list[list[str]]]:
 
 def _resolve(
     sides: Sequence[Sequence[Sequence[str]]], shape: Sequence[int], sizes: Mapping[str, int]
-) -> dict[str, Axis]:
+) -> dict[str, NamedAxis]:
     """Every axis with its size, worked out from the tensor and the sizes given."""
     keys = [key for side in sides for group in side for key in group]
     known = {key: int(key.partition("#")[0]) for key in keys if "#" in key} | dict(sizes)
     for group, length in zip(sides[0], shape, strict=True):
         given = math.prod(known.get(key, 1) for key in group)
         known |= {key: length // given for key in group if key not in known}
-    return {key: Axis(key.partition("#")[0], known[key], key) for key in dict.fromkeys(keys)}
+    return {key: NamedAxis(key.partition("#")[0], known[key], key) for key in dict.fromkeys(keys)}
 
 
 # ------------------------------------------------------------------------------------------------- stages
@@ -245,16 +245,16 @@ def _resolve(
 class _Stages:
     """Collects the stages of one pattern; the last one holds the layout so far."""
 
-    def __init__(self, layout: Layout, dims: tuple[str, ...], element_size: int) -> None:
+    def __init__(self, layout: TensorLayout, dims: tuple[str, ...], element_size: int) -> None:
         self.element_size = element_size
         self.reduced_size = element_size
-        self.stages = [Stage("start", "x", layout, dims, "start", 0, "")]
+        self.stages = [PatternStage("start", "x", layout, dims, "start", 0, "")]
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> TensorLayout:
         return self.stages[-1].layout
 
-    def run(self, inputs: tuple[Group, ...], outputs: tuple[Group, ...], reduction: str) -> None:
+    def run(self, inputs: tuple[AxisGroup, ...], outputs: tuple[AxisGroup, ...], reduction: str) -> None:
         """The stages einops runs; those that would change nothing are left out, as einops does."""
         old = [axis for group in inputs for axis in group.axes]
         new = [axis for group in outputs for axis in group.axes]
@@ -277,34 +277,36 @@ class _Stages:
         call = f".reshape{_call(shape)}"
         before, edge = self.stages[-1].dims, verdict.boundary
         if edge is None:  # the numbers of elements agree, so only the strides could refuse
-            layout = Layout(shape, verdict.stride or (), self.layout.offset)
+            layout = TensorLayout(shape, verdict.stride or (), self.layout.offset)
             reason = _regrouped(self.layout, before, layout, dims)
-            self.stages.append(Stage("reshape", call, layout, dims, "view", 0, reason))
+            self.stages.append(PatternStage("reshape", call, layout, dims, "view", 0, reason))
             return
         reason = (
             f"{before[edge.left]} and {before[edge.right]} cannot merge: {edge.arithmetic}, "
             "so the elements are copied into the new order."
         )
-        layout = Layout.contiguous(shape)
-        self.stages.append(Stage("reshape", call, layout, dims, "copy", layout.numel * self.element_size, reason, edge))
+        layout = TensorLayout.contiguous(shape)
+        self.stages.append(
+            PatternStage("reshape", call, layout, dims, "copy", layout.numel * self.element_size, reason, edge)
+        )
 
     def permute(self, order: tuple[int, ...]) -> None:
         layout, dims = self.layout.permuted(order), tuple(self.stages[-1].dims[d] for d in order)
         reason = "A view: sizes and strides change places, no element moves."
-        self.stages.append(Stage("permute", f".permute{_call(order)}", layout, dims, "view", 0, reason))
+        self.stages.append(PatternStage("permute", f".permute{_call(order)}", layout, dims, "view", 0, reason))
 
-    def reduce(self, reduction: str, reduced: Sequence[Axis], dims: tuple[str, ...]) -> None:
+    def reduce(self, reduction: str, reduced: Sequence[NamedAxis], dims: tuple[str, ...]) -> None:
         rank = self.layout.rank
         over = tuple(range(rank - len(reduced), rank))
-        layout = Layout.contiguous(self.layout.shape[: rank - len(reduced)])
+        layout = TensorLayout.contiguous(self.layout.shape[: rank - len(reduced)])
         self.element_size = self.reduced_size
         size = layout.numel * self.element_size
         name = {"max": "amax", "min": "amin"}.get(reduction, reduction)
         call = f".{name}({over[0] if len(over) == 1 else over})"
         reason = f"New values: {reduction} over {' and '.join(axis.name for axis in reduced)}."
-        self.stages.append(Stage("reduce", call, layout, dims, "new", size, reason))
+        self.stages.append(PatternStage("reduce", call, layout, dims, "new", size, reason))
 
-    def expand(self, new: Sequence[Axis], axises: Sequence[Axis]) -> None:
+    def expand(self, new: Sequence[NamedAxis], axises: Sequence[NamedAxis]) -> None:
         shape, stride = list(self.layout.shape), list(self.layout.stride)
         for position, axis in enumerate(new):
             if axis not in axises:
@@ -312,13 +314,15 @@ class _Stages:
                 beside = shape[position] * stride[position] if position < len(shape) else 1
                 shape.insert(position, axis.size)
                 stride.insert(position, beside if axis.size == 1 else 0)
-        layout = Layout(tuple(shape), tuple(stride), self.layout.offset)
+        layout = TensorLayout(tuple(shape), tuple(stride), self.layout.offset)
         index = ", ".join(":" if axis in axises else "None" for axis in new)
         reason = "A view: a new axis has stride 0, so every step along it reads the same element."
-        self.stages.append(Stage("expand", f"[{index}].expand{_call(shape)}", layout, _names(new), "view", 0, reason))
+        self.stages.append(
+            PatternStage("expand", f"[{index}].expand{_call(shape)}", layout, _names(new), "view", 0, reason)
+        )
 
 
-def _names(axes: Sequence[Axis]) -> tuple[str, ...]:
+def _names(axes: Sequence[NamedAxis]) -> tuple[str, ...]:
     return tuple(axis.name for axis in axes)
 
 
@@ -326,7 +330,7 @@ def _call(numbers: Sequence[int]) -> str:
     return f"({', '.join(map(str, numbers))})" if numbers else "(())"
 
 
-def _regrouped(old: Layout, before: Sequence[str], new: Layout, after: Sequence[str]) -> str:
+def _regrouped(old: TensorLayout, before: Sequence[str], new: TensorLayout, after: Sequence[str]) -> str:
     """Why a reshape is a view, by the names of the dimensions that split or merge."""
     sentences: list[str] = []
     for dim, group in enumerate(before):

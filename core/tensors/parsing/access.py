@@ -22,7 +22,7 @@ from core.tensors.operations.values import (
     Slot,
 )
 from core.tensors.parsing.arguments import nested
-from core.tensors.parsing.evaluation import Evaluation
+from core.tensors.parsing.evaluation import Evaluator
 from core.tensors.parsing.facts import HELPERS
 from core.tensors.parsing.imports import MODULES
 from core.tensors.parsing.numbers import CONSTANTS, FUNCTIONS
@@ -50,7 +50,7 @@ _FINFO = ("min", "max", "eps", "tiny", "smallest_normal", "resolution", "bits")
 """What ``torch.finfo`` tells of a dtype."""
 
 
-class AccessReader(Evaluation):
+class AccessReader(Evaluator):
     """Finds what a name, brackets or a dot stand for."""
 
     def _name(self, node: ast.Name) -> Any:

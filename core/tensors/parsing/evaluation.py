@@ -15,7 +15,7 @@ from core.tensors.operations.lookup import OPERATIONS
 from core.tensors.operations.operation import Operation
 from core.tensors.operations.table import INDEXING, PICKING, PIECE
 from core.tensors.operations.values import DType, ExpressionError, Index, Slot
-from core.tensors.parsing.facts import MOST_SHOWN, Fact, Machine, written_value
+from core.tensors.parsing.facts import MOST_SHOWN, Fact, StatementRunner, written_value
 from core.tensors.parsing.objects import (
     Bound,
     Class,
@@ -40,13 +40,13 @@ class Refused(Exception):  # noqa: N818 (not wrong: torch's own error, on its wa
         self.problem = problem
 
 
-class Evaluation(ABC):
+class Evaluator(ABC):
     """Names, and the values of expressions. Step 0 is ``x``.
 
     facts: what lines said that are no tensors. notes: what was left out.
     """
 
-    def __init__(self, text: str, machine: Machine) -> None:
+    def __init__(self, text: str, machine: StatementRunner) -> None:
         self.text = text
         self.machine = machine
         self.frame = Frame()

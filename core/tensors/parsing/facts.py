@@ -28,7 +28,7 @@ class Fact:
     holds: bool | None = None
 
 
-class Machine(Protocol):
+class StatementRunner(Protocol):
     """What runs the steps that are read, one by one."""
 
     counted: bool

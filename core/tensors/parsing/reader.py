@@ -14,7 +14,7 @@ from core.tensors.operations.guards import TooLargeError
 from core.tensors.operations.values import Device, DType, ExpressionError
 from core.tensors.parsing.binding import BindingReader
 from core.tensors.parsing.evaluation import Refused
-from core.tensors.parsing.facts import HELPERS, Fact, Machine
+from core.tensors.parsing.facts import HELPERS, Fact, StatementRunner
 from core.tensors.parsing.imports import read_import
 from core.tensors.parsing.objects import Class, Frame, Function, Instance, Module, Named, PythonError, Ref, Storage
 from core.tensors.parsing.syntax import no_statement, parsed, uncalled
@@ -44,7 +44,7 @@ class _Return(Exception):  # noqa: N818
 class Reader(BindingReader):
     """Walks the statements, and runs each before the next one is read."""
 
-    def __init__(self, text: str, machine: Machine) -> None:
+    def __init__(self, text: str, machine: StatementRunner) -> None:
         super().__init__(text, machine)
         self.alone: set[str] = set()
         """Functions and classes that nothing calls: they run where they stand."""

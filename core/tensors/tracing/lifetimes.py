@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from core.tensors.parsing.plan import PlanStep
 from core.tensors.tracing.allocations import Allocated
-from core.tensors.tracing.steps import Step
+from core.tensors.tracing.steps import TraceStep
 
 Storages: TypeAlias = Mapping[int, int]
 """Identity of a storage → its bytes."""
@@ -19,7 +19,7 @@ Storages: TypeAlias = Mapping[int, int]
 
 def alive(
     planned: Sequence[PlanStep],
-    steps: Sequence[Step],
+    steps: Sequence[TraceStep],
     stored: Sequence[Storages],
     kept: Sequence[frozenset[int]],
     saved: Mapping[int, Sequence[tuple[int, int]]],

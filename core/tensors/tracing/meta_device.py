@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.operations.guards import TooLargeError, check_elements
 from core.tensors.operations.table import WRITING
 from core.tensors.operations.values import ExpressionError
@@ -17,12 +17,12 @@ from core.tensors.parsing.plan import PlanStep
 from core.tensors.tracing.allocations import PartsWitness, Witness
 from core.tensors.tracing.recording import layout_of, storage_identity
 from core.tensors.tracing.refusals import strided_bounds
-from core.tensors.tracing.run import Run
+from core.tensors.tracing.run import ProgramRun
 from core.tensors.tracing.steps import Scalar
 
 
-class CountedRun(Run):
-    """A `Run` on the meta device; every step has its layout and bytes, none has values."""
+class CountedRun(ProgramRun):
+    """A `ProgramRun` on the meta device; every step has its layout and bytes, none has values."""
 
     counted = True
     cap = "counted_elements"
@@ -96,7 +96,7 @@ class CountedRun(Run):
     def _touched(self, step: PlanStep, inputs: Sequence[Any]) -> None:
         """Which cells a mask or an index would pick is not worked out: it would take one number for each of them."""
 
-    def _cells_written(self, tensor: Any, index: Any) -> Layout | None:
+    def _cells_written(self, tensor: Any, index: Any) -> TensorLayout | None:
         """Where a write through square brackets goes: the view that they take."""
         part = tensor[index]
         if storage_identity(part) != storage_identity(tensor):
@@ -107,12 +107,12 @@ class CountedRun(Run):
         return layout_of(part)
 
     def _record_write(self, tensor: Any, cells: Any, basis: Mapping[str, Any]) -> None:
-        target = cells if isinstance(cells, Layout) else layout_of(tensor)
+        target = cells if isinstance(cells, TensorLayout) else layout_of(tensor)
         size = tensor.element_size()
         changed = self._seeing(tensor, lambda layout, item: _meet(target, size, layout, item))
         taken = [n if s or not n else 1 for n, s in zip(target.shape, target.stride, strict=True)]
         distinct = math.prod(taken)
-        if _overlaps(Layout(tuple(taken), target.stride)):
+        if _overlaps(TensorLayout(tuple(taken), target.stride)):
             raise ExpressionError("Which cells are written more than once is not worked out at this size.")
         self._record(
             tensor,
@@ -128,7 +128,7 @@ class CountedRun(Run):
         )
 
 
-def _meet(target: Layout, size: int, layout: Layout, item: int) -> bool:
+def _meet(target: TensorLayout, size: int, layout: TensorLayout, item: int) -> bool:
     """Whether two layouts of elements of these sizes share a byte."""
     try:
         return target.meets(layout) if size == item else _bytes(target, size).meets(_bytes(layout, item))
@@ -138,7 +138,7 @@ def _meet(target: Layout, size: int, layout: Layout, item: int) -> bool:
         ) from None
 
 
-def _overlaps(layout: Layout) -> bool:
+def _overlaps(layout: TensorLayout) -> bool:
     """Whether elements share a cell; where that would take long, they may."""
     try:
         return layout.overlaps
@@ -146,5 +146,5 @@ def _overlaps(layout: Layout) -> bool:
         return True
 
 
-def _bytes(layout: Layout, size: int) -> Layout:
-    return Layout((*layout.shape, size), (*(stride * size for stride in layout.stride), 1), layout.offset * size)
+def _bytes(layout: TensorLayout, size: int) -> TensorLayout:
+    return TensorLayout((*layout.shape, size), (*(stride * size for stride in layout.stride), 1), layout.offset * size)

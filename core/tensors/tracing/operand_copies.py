@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.tracing.recording import layout_of, storage_identity
 from core.tensors.tracing.trace import load_torch
 from core.tensors.view_rule import explain_view
@@ -25,7 +25,7 @@ class OperandCopy:
     reason: str
 
 
-def operand_copies(left: Layout, right: Layout) -> tuple[OperandCopy, ...]:
+def operand_copies(left: TensorLayout, right: TensorLayout) -> tuple[OperandCopy, ...]:
     """The operands of ``left @ right`` that are copied to have one batch dimension; none where torch stacks rows."""
     torch, _ = load_torch()
     from torch.utils._python_dispatch import TorchDispatchMode

@@ -6,18 +6,18 @@ import re
 from collections.abc import Sequence
 
 from core.limits import limit
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.operations.operation import PART, REPEATED
 from core.tensors.operations.table import PICKING, SHORT_CASTS
 from core.tensors.parsing.plan import PlanStep
-from core.tensors.tracing.steps import Fix, Kind, Step
+from core.tensors.tracing.steps import Kind, Remedy, TraceStep
 from core.tensors.view_rule import ViewVerdict, explain_view
 
 _REGROUPING = ("view", "view_as", "reshape", "reshape_as", "flatten", "ravel")
 _CASTS = ("to", "type_as", "contiguous", *SHORT_CASTS)
 
 
-def view_verdict(operation: str, inputs: Sequence[Step], shape: Sequence[int], dtype: str) -> ViewVerdict | None:
+def view_verdict(operation: str, inputs: Sequence[TraceStep], shape: Sequence[int], dtype: str) -> ViewVerdict | None:
     """What the layout algebra says of an operation that regroups dimensions, ``None`` for any other."""
     if operation not in _REGROUPING or dtype != inputs[0].dtype:
         return None
@@ -25,7 +25,12 @@ def view_verdict(operation: str, inputs: Sequence[Step], shape: Sequence[int], d
 
 
 def reason(
-    step: PlanStep, kind: Kind, inputs: Sequence[Step], layout: Layout, dtype: str, verdict: ViewVerdict | None
+    step: PlanStep,
+    kind: Kind,
+    inputs: Sequence[TraceStep],
+    layout: TensorLayout,
+    dtype: str,
+    verdict: ViewVerdict | None,
 ) -> str:
     """Why ``step`` gave the very same tensor, a view or a copy, as the end of a sentence."""
     name = step.operation.name
@@ -54,7 +59,7 @@ def reason(
     return step.operation.why
 
 
-def _cast_reason(name: str, kind: Kind, tried: Step, layout: Layout, dtype: str) -> str:
+def _cast_reason(name: str, kind: Kind, tried: TraceStep, layout: TensorLayout, dtype: str) -> str:
     if kind == "same":
         what = "contiguous" if name == "contiguous" else f"{dtype} laid out as asked"
         return f"it is already {what}, so it is the same tensor"
@@ -74,7 +79,7 @@ def _cast_reason(name: str, kind: Kind, tried: Step, layout: Layout, dtype: str)
     return f"strides {tried.layout.stride} become {layout.stride}: {how}"
 
 
-def _steps(layout: Layout) -> list[int]:
+def _steps(layout: TensorLayout) -> list[int]:
     """The strides of the dimensions that take a step at all."""
     return [stride for size, stride in zip(layout.shape, layout.stride, strict=True) if size != 1]
 
@@ -100,7 +105,7 @@ def _pattern_reason(step: PlanStep, kind: Kind) -> str:
     return "the pattern merges axes that do not lie in order, so the elements are rearranged"
 
 
-def fixes(text: str, step: PlanStep, tried: Step, verdict: ViewVerdict | None) -> tuple[Fix, ...]:
+def fixes(text: str, step: PlanStep, tried: TraceStep, verdict: ViewVerdict | None) -> tuple[Remedy, ...]:
     """Expressions that work instead of a refused ``.view(…)``, those that copy least first."""
     if verdict is None or verdict.boundary is None or step.form != "method" or step.operation.name != "view":
         return ()
@@ -110,13 +115,13 @@ def fixes(text: str, step: PlanStep, tried: Step, verdict: ViewVerdict | None) -
     as_shape = arguments.replace("size=", "shape=", 1)  # what the parameter is called in reshape
     whole = tried.layout.numel * tried.element_size
     result = [
-        Fix(f".reshape{as_shape}", f"{before}reshape{as_shape}{after}", whole),
-        Fix(f".contiguous().view{arguments}", f"{before}contiguous().view{arguments}{after}", whole),
+        Remedy(f".reshape{as_shape}", f"{before}reshape{as_shape}{after}", whole),
+        Remedy(f".contiguous().view{arguments}", f"{before}contiguous().view{arguments}{after}", whole),
     ]
     smaller = verdict.narrowed
     if smaller is not None:
         brackets = ", ".join(":1" if dim in smaller.dims else ":" for dim in range(max(smaller.dims) + 1))
         instead = f"[{brackets}].reshape{smaller.shape}.expand{verdict.shape}"
         dot = before.rstrip().removesuffix(".").rstrip()
-        result.insert(0, Fix(instead, f"{dot}{instead}{after}", smaller.elements * tried.element_size))
+        result.insert(0, Remedy(instead, f"{dot}{instead}{after}", smaller.elements * tried.element_size))
     return tuple(result)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.limits import limit
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.operations.table import WRITING
 from core.tensors.parsing.plan import PlanStep
 from core.tensors.tracing.allocations import Allocated, Witness
@@ -18,7 +18,7 @@ from core.tensors.tracing.gradients import SavedTensors
 from core.tensors.tracing.reasons import fixes
 from core.tensors.tracing.refusals import refusal_reason
 from core.tensors.tracing.several import first_of, opened, raw
-from core.tensors.tracing.steps import Kind, Piece, Scalar, Step
+from core.tensors.tracing.steps import Kind, Piece, Scalar, TraceStep
 
 
 class Recorder:
@@ -36,7 +36,7 @@ class Recorder:
         self.tensors: list[Any] = []
         """One per step: a tensor, or the tuple of all that a split made while none is picked."""
         self.storages: list[int] = []
-        self.steps: list[Step] = []
+        self.steps: list[TraceStep] = []
         self.worked: int = 0
         """Elements handled so far; see `guards.check_total`."""
         self.planned: list[PlanStep] = []
@@ -96,7 +96,7 @@ class Recorder:
             return step.device or there, 0
         return step.device, 1
 
-    def _inputs(self, step: PlanStep) -> list[Step]:
+    def _inputs(self, step: PlanStep) -> list[TraceStep]:
         return [self.steps[number] for number in step.inputs]
 
     def _kind(self, result: Any, inputs: Sequence[Any], step: PlanStep) -> Kind:
@@ -147,7 +147,7 @@ class Recorder:
         inside = max(used.total - kept, 0)
         self.tensors.append(tensor)
         self.steps.append(
-            Step(
+            TraceStep(
                 number=len(self.steps),
                 kind=kind,
                 layout=layout_of(tensor),
@@ -180,7 +180,7 @@ class Recorder:
         touched[: mark.size * size] = mark.repeat(size)
         cells_of: dict[int, Any] = {}  # element size → which cells of that size were touched
 
-        def sees(layout: Layout, width: int) -> bool:
+        def sees(layout: TensorLayout, width: int) -> bool:
             if width not in cells_of:
                 cells_of[width] = touched[: touched.size // width * width].reshape(-1, width).any(axis=1)
             return _any(cells_of[width], layout)
@@ -202,7 +202,7 @@ class Recorder:
             reason=WRITING.why,
         )
 
-    def _seeing(self, tensor: Any, sees: Callable[[Layout, int], bool]) -> list[int]:
+    def _seeing(self, tensor: Any, sees: Callable[[TensorLayout, int], bool]) -> list[int]:
         """The earlier steps on the storage of ``tensor`` that ``sees`` says see a write, each of their tensors once."""
         storage = self.storages.index(storage_identity(tensor))
         changed: list[int] = []
@@ -215,7 +215,7 @@ class Recorder:
                 changed.append(step.number)
         return changed
 
-    def _refuse(self, step: PlanStep, problem: Exception, target: Layout | None) -> None:
+    def _refuse(self, step: PlanStep, problem: Exception, target: TensorLayout | None) -> None:
         """A step that torch refused. target: what a write would have written to, where that is known."""
         tried = self.steps[step.inputs[0] if step.inputs else 0]
         used = self.witness.allocated()
@@ -223,7 +223,7 @@ class Recorder:
         verdict, why = refusal_reason(step, self._inputs(step), target)
         self.tensors.append(self.tensors[step.inputs[0] if step.inputs else 0])
         self.steps.append(
-            Step(
+            TraceStep(
                 number=len(self.steps),
                 kind="refused",
                 bytes_allocated=0,
@@ -264,11 +264,11 @@ def basis_of(step: PlanStep) -> dict[str, Any]:
     }
 
 
-def layout_of(tensor: Any) -> Layout:
-    return Layout(tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
+def layout_of(tensor: Any) -> TensorLayout:
+    return TensorLayout(tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
 
 
-def _any(cells: npt.NDArray[np.bool_], layout: Layout) -> bool:
+def _any(cells: npt.NDArray[np.bool_], layout: TensorLayout) -> bool:
     """Whether any element of ``layout`` lies in a cell that is True."""
     if not layout.numel:
         return False

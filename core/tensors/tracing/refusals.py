@@ -11,15 +11,15 @@ from itertools import zip_longest
 import numpy as np
 
 from core.limits import limit
-from core.tensors.layout import Bounds, Layout, bounds
+from core.tensors.layout import Bounds, TensorLayout, bounds
 from core.tensors.operations.values import DType, Index, Shape, Slot, integers
 from core.tensors.parsing.plan import PlanStep
-from core.tensors.tracing.steps import Step
+from core.tensors.tracing.steps import TraceStep
 from core.tensors.view_rule import ViewVerdict, explain_view
 
 
 def refusal_reason(
-    step: PlanStep, inputs: Sequence[Step], target: Layout | None = None
+    step: PlanStep, inputs: Sequence[TraceStep], target: TensorLayout | None = None
 ) -> tuple[ViewVerdict | None, str]:
     """The verdict on a refused ``view``, and why torch refused ``step``, as the end of a sentence, empty for unknown.
 
@@ -60,14 +60,14 @@ _RULES = {
 """What torch asks for; its own message says where it does not hold."""
 
 
-def strided_bounds(step: PlanStep, layout: Layout, cells: int) -> Bounds | None:
+def strided_bounds(step: PlanStep, layout: TensorLayout, cells: int) -> Bounds | None:
     """Whether as_strided of ``layout`` stays in a storage of so many cells; ``None`` for what torch refuses anyway."""
     given = step.given
     size, stride = integers((given.get("size"),)), integers((given.get("stride"),))
     offset = (*integers((given.get("storage_offset"),)), layout.offset)[0]
     if len(size) != len(stride) or min((*size, *stride, offset), default=0) < 0:
         return None
-    return bounds(Layout(size, stride, offset), cells)
+    return bounds(TensorLayout(size, stride, offset), cells)
 
 
 def _backwards(index: Index) -> str:
@@ -82,7 +82,7 @@ def _matmul(left: Shape, right: Shape) -> str:
     return f"a row of the left has {left[-1]} elements and a column of the right {right[-2:][0]}, and must have as many"
 
 
-def _write(step: PlanStep, inputs: Sequence[Step], target: Layout | None) -> str:
+def _write(step: PlanStep, inputs: Sequence[TraceStep], target: TensorLayout | None) -> str:
     """One cell written for several elements, or read after it was written; brackets or sizes that do not fit."""
     if target is None:
         return _backwards(step.index or ())

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.limits import limit
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.operations import guards
 from core.tensors.operations.guards import check_size
 from core.tensors.operations.table import SHORT_CASTS
@@ -27,10 +27,10 @@ from core.tensors.tracing.recording import basis_of, layout_of, name_of, storage
 from core.tensors.tracing.several import are_several, largest, lists, opened
 
 
-class Run(Answering):
+class ProgramRun(Answering):
     """The operations of one program, run one after the other."""
 
-    def start(self, layout: Layout, dtype: str) -> None:
+    def start(self, layout: TensorLayout, dtype: str) -> None:
         """Step 0: x over a fresh storage."""
         cells = 1 + (layout.span or (0, -1))[1]
         x = self.torch.arange(cells, dtype=getattr(self.torch, dtype)).as_strided(layout.shape, layout.stride)
@@ -295,7 +295,7 @@ class Run(Answering):
             raise ExpressionError(f"`{step.source[:60]}` gives no tensor.")
         return pieces[step.pick or 0], pieces
 
-    def _target(self, step: PlanStep) -> Layout | None:
+    def _target(self, step: PlanStep) -> TensorLayout | None:
         """What a refused write would have written to: the tensor, or the part that its brackets take as a view."""
         if step.form != "write" and not step.operation.writes:
             return None

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.operations.values import DType, MemoryFormat, Slot
 from core.tensors.parsing.facts import Fact
 from core.tensors.parsing.plan import PlanStep
@@ -74,10 +74,10 @@ def script(
     return f"{head}\ntry:\n{body}\nexcept Exception as error:\n    print(f'{{type(error).__name__}}: {{error}}')\n"
 
 
-def _start(layout: Layout, dtype: str) -> str:
+def _start(layout: TensorLayout, dtype: str) -> str:
     span = layout.span
     cells = layout.offset if span is None else span[1] + 1
-    if layout == Layout.contiguous(layout.shape):
+    if layout == TensorLayout.contiguous(layout.shape):
         return f"s0 = torch.arange({layout.numel}, dtype=torch.{dtype}).view({layout.shape})\n"
     return f"s0 = torch.arange({cells}, dtype=torch.{dtype}).as_strided({layout.shape}, {layout.stride})\n"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from core.limits import limit
-from core.tensors.tracing.steps import Scalar, Step, Trace
+from core.tensors.tracing.steps import Scalar, Trace, TraceStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def memories(trace: Trace, storage: int, most: int) -> dict[str, Memory]:
     return by_name
 
 
-def _seen(trace: Trace, write: Step, dtype: str, values: Sequence[Scalar]) -> list[Scalar]:
+def _seen(trace: Trace, write: TraceStep, dtype: str, values: Sequence[Scalar]) -> list[Scalar]:
     """``values`` with what the tensors of ``dtype`` show once ``write`` was done."""
     after = list(values)
     for number, scalars in zip(write.changed, write.after, strict=True):
@@ -65,7 +65,7 @@ def _seen(trace: Trace, write: Step, dtype: str, values: Sequence[Scalar]) -> li
     return after
 
 
-def written_cells(write: Step, item: int) -> list[int]:
+def written_cells(write: TraceStep, item: int) -> list[int]:
     """The cells, of ``item`` bytes each, that hold a byte which a step wrote."""
     size = write.element_size
     if item == size or not write.written:

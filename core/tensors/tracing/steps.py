@@ -1,4 +1,4 @@
-"""The record of a trace: one `Step` per operation, and what each did to memory."""
+"""The record of a trace: one `TraceStep` per operation, and what each did to memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, overload
 
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.parsing.asked import Asked
 from core.tensors.parsing.facts import Fact
 from core.tensors.parsing.plan import PlanStep
@@ -21,13 +21,13 @@ Scalar: TypeAlias = int | float | bool | complex
 class Piece:
     """One of the tensors that split, chunk or unbind made; all lie in the storage of their step."""
 
-    layout: Layout
+    layout: TensorLayout
     is_contiguous: bool
     values: tuple[Scalar, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Fix:
+class Remedy:
     """An expression that works instead of a refused one.
 
     instead: what replaces the refused step. source: the whole new text. bytes: what the replacement copies.
@@ -39,7 +39,7 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TraceStep:
     """One step of a trace; sizes, strides and offsets in elements, memory in bytes.
 
     kind: ``start`` (x itself), ``same`` (the very same tensor), ``view`` (another tensor on the same storage),
@@ -78,7 +78,7 @@ class Step:
     expression: str
     operation: str
     inputs: tuple[int, ...]
-    layout: Layout
+    layout: TensorLayout
     dtype: str
     element_size: int
     is_contiguous: bool
@@ -106,7 +106,7 @@ class Step:
     error_type: str = ""
     error_message: str = ""
     reason: str = ""
-    fixes: tuple[Fix, ...] = ()
+    fixes: tuple[Remedy, ...] = ()
     device: str = "cpu"
     moved: int = 0
     asks_gradient: bool = False
@@ -127,19 +127,19 @@ class Unread:
     why: str
 
 
-def origin(steps: Sequence[Step], step: Step) -> int:
+def origin(steps: Sequence[TraceStep], step: TraceStep) -> int:
     """The step that made this very tensor, which names, writes and operations with nothing to do hand on."""
     while step.kind == "write" or (step.kind == "same" and step.operation != "piece"):
         step = steps[step.inputs[0]]
     return step.number
 
 
-def is_old(steps: Sequence[Step], step: Step, at: int) -> bool:
+def is_old(steps: Sequence[TraceStep], step: TraceStep, at: int) -> bool:
     """Whether the tensor of ``step`` had a name, and by step ``at`` it has none that still stands for it."""
     return bool(step.name) and step.kind != "refused" and not names_of(steps, step, at)
 
 
-def label_of(steps: Sequence[Step], step: Step, at: int | None = None) -> str:
+def label_of(steps: Sequence[TraceStep], step: TraceStep, at: int | None = None) -> str:
     """What to call the tensor of ``step`` once step ``at`` was done, by default at the end.
 
     Its name while that still stands for it, else another one that does, else ``old y``; with the line that made it
@@ -163,7 +163,7 @@ def label_of(steps: Sequence[Step], step: Step, at: int | None = None) -> str:
     return f"old {step.name}{which}"
 
 
-def names_of(steps: Sequence[Step], step: Step, at: int) -> list[str]:
+def names_of(steps: Sequence[TraceStep], step: TraceStep, at: int) -> list[str]:
     """The names that stood for the tensor of ``step`` once step ``at`` was done; its own first."""
     number = origin(steps, step)
     names = steps[min(at, len(steps) - 1)].names
@@ -172,7 +172,7 @@ def names_of(steps: Sequence[Step], step: Step, at: int) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Trace(Sequence[Step]):
+class Trace(Sequence[TraceStep]):
     """All steps of one expression; the first is x itself, the last is the result or the refusal.
 
     planned: the operation of every step after the first, with its numbers worked out. notes: what was left out of the
@@ -183,7 +183,7 @@ class Trace(Sequence[Step]):
     """
 
     text: str
-    steps: tuple[Step, ...]
+    steps: tuple[TraceStep, ...]
     torch_version: str
     planned: tuple[PlanStep, ...] = ()
     notes: tuple[str, ...] = ()
@@ -196,25 +196,25 @@ class Trace(Sequence[Step]):
     at_once: tuple[int, ...] = ()
 
     @overload
-    def __getitem__(self, index: int) -> Step: ...
+    def __getitem__(self, index: int) -> TraceStep: ...
     @overload
-    def __getitem__(self, index: slice) -> tuple[Step, ...]: ...
-    def __getitem__(self, index: int | slice) -> Step | tuple[Step, ...]:
+    def __getitem__(self, index: slice) -> tuple[TraceStep, ...]: ...
+    def __getitem__(self, index: int | slice) -> TraceStep | tuple[TraceStep, ...]:
         return self.steps[index]
 
     def __len__(self) -> int:
         return len(self.steps)
 
-    def label(self, step: Step, at: int | None = None) -> str:
+    def label(self, step: TraceStep, at: int | None = None) -> str:
         """What to call the tensor of ``step`` once step ``at`` was done; see `label_of`."""
         return label_of(self.steps, step, at)
 
     @property
-    def last(self) -> Step:
+    def last(self) -> TraceStep:
         return self.steps[-1]
 
     @property
-    def refusal(self) -> Step | None:
+    def refusal(self) -> TraceStep | None:
         """The step torch refused, if any; it is then the last."""
         return self.last if self.last.kind == "refused" else None
 
@@ -223,7 +223,7 @@ class Trace(Sequence[Step]):
         """Whether the program reads x before it makes one of its own."""
         return self.steps[0].storage >= 0
 
-    def made_by(self, step: Step) -> dict[int, int]:
+    def made_by(self, step: TraceStep) -> dict[int, int]:
         """Bytes of each storage that ``step`` allocated, those of several results that later steps pick among them."""
         pieces = [item for item in self.steps if item.operation == "piece" and item.inputs == (step.number,)]
         return {item.storage: item.bytes_allocated for item in (step, *pieces) if item.bytes_allocated}
@@ -239,32 +239,32 @@ class Trace(Sequence[Step]):
         return sum(step.bytes_inside for step in self.steps)
 
     @property
-    def fullest(self) -> Step:
+    def fullest(self) -> TraceStep:
         """The first step during which the most memory was taken at once."""
         return self.steps[max(range(len(self.steps)), key=lambda number: self.at_once[number])]
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnTensor:
     """One tensor of the picture: that of a step, or one of the several that a split made."""
 
-    step: Step
-    layout: Layout
+    step: TraceStep
+    layout: TensorLayout
     is_contiguous: bool
     name: str
 
 
-def drawn(trace: Trace) -> list[Drawn]:
+def drawn(trace: Trace) -> list[DrawnTensor]:
     """Every tensor to draw: new ones, all pieces of a split, and the one that a refused view would have needed."""
-    figures: list[Drawn] = []
+    figures: list[DrawnTensor] = []
     for step in trace.steps:
         if step.pieces and step.picked is None and step.kind in ("view", "copy"):
             for number, piece in enumerate(step.pieces):
                 named = (s for s in trace.steps if s.name and s.inputs == (step.number,) and s.layout == piece.layout)
                 name = next(map(trace.label, named), f"{trace.label(step)}[{number}]")
-                figures.append(Drawn(step, piece.layout, piece.is_contiguous, name))
+                figures.append(DrawnTensor(step, piece.layout, piece.is_contiguous, name))
         elif (step.kind in ("start", "view", "copy") and step.storage >= 0) or (
             step.kind == "refused" and step.verdict is not None and step.verdict.hops is not None
         ):
-            figures.append(Drawn(step, step.layout, step.is_contiguous, trace.label(step)))
+            figures.append(DrawnTensor(step, step.layout, step.is_contiguous, trace.label(step)))
     return figures

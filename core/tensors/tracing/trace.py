@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.limits import limit
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.operations.guards import TooLargeError, check_elements, check_size
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.access import PYTHON
@@ -29,7 +29,7 @@ from core.tensors.parsing.text import code_of, tidy
 from core.tensors.tracing.allocations import QUIET
 from core.tensors.tracing.lifetimes import alive
 from core.tensors.tracing.meta_device import CountedRun
-from core.tensors.tracing.run import Run
+from core.tensors.tracing.run import ProgramRun
 from core.tensors.tracing.steps import Trace, Unread
 
 ELEMENT_DTYPES = ("float32", "int64", "bfloat16", "float64", "float16", "int32", "int16", "int8", "uint8")
@@ -47,7 +47,9 @@ def load_torch() -> tuple[Any, Any]:
     return torch, einops
 
 
-def start_layout(shape: Sequence[int], stride: Sequence[int] | None = None, cap: str = "tensor_elements") -> Layout:
+def start_layout(
+    shape: Sequence[int], stride: Sequence[int] | None = None, cap: str = "tensor_elements"
+) -> TensorLayout:
     """The layout of the start tensor: contiguous, or with the strides given, from storage cell 0.
 
     cap: the entry of core.limits that caps its elements.
@@ -60,7 +62,7 @@ def start_layout(shape: Sequence[int], stride: Sequence[int] | None = None, cap:
         raise ExpressionError(f"Shape {sizes} has a negative size.")
     check_size(sizes, "The start tensor", cap)
     if stride is None:
-        return Layout.contiguous(sizes)
+        return TensorLayout.contiguous(sizes)
     steps = tuple(stride)
     if len(steps) != len(sizes):
         raise ExpressionError(f"{len(steps)} strides for {len(sizes)} dimensions: one stride per dimension.")
@@ -68,7 +70,7 @@ def start_layout(shape: Sequence[int], stride: Sequence[int] | None = None, cap:
         raise ExpressionError(f"Stride {min(steps)} is negative; torch has only strides of 0 and above.")
     if max(steps, default=0) > limit("expression_integer"):
         raise ExpressionError(f"Strides are at most {limit('expression_integer'):,} here.")
-    layout = Layout(sizes, steps)
+    layout = TensorLayout(sizes, steps)
     check_elements(1 + (layout.span or (0, -1))[1], "The storage of the start tensor", cap)
     return layout
 
@@ -112,7 +114,7 @@ def follow(
     program = Program(source, layout, dtype, given or {})
     try:
         check_elements(1 + (layout.span or (0, -1))[1], "The start tensor")
-        done = program.run(Run)
+        done = program.run(ProgramRun)
     except TooLargeError as problem:
         if problem.count > limit("counted_elements"):
             check_elements(problem.count, problem.what, "counted_elements")  # which says what is followed
@@ -125,11 +127,11 @@ class Program:
     """A text and where it starts."""
 
     source: str
-    layout: Layout
+    layout: TensorLayout
     dtype: str
     given: Mapping[str, str]
 
-    def run(self, kind: type[Run]) -> Trace:
+    def run(self, kind: type[ProgramRun]) -> Trace:
         """The text run as far as it goes, on the meta device where it is only counted."""
         text, unread = _readable(self.source)
         names = _asked(text, self.layout.shape)
@@ -197,7 +199,7 @@ class Program:
             with suppress(ExpressionError):
                 if other == self.dtype:
                     continue
-                tried = replace(self, dtype=other).run(CountedRun if done.counted else Run)
+                tried = replace(self, dtype=other).run(CountedRun if done.counted else ProgramRun)
                 if any(step.number == last.number and step.kind != "refused" for step in tried.steps):
                     return other
         return ""

@@ -23,7 +23,7 @@ Sent: TypeAlias = Literal["", "tensor", "expert"]
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class LayerProduct:
     """One matrix product of a layer, per token: what is read, what comes out, and over which ranks that is spread.
 
     routed: of routed experts.  Where the output is "whole", each rank makes all of it, or one term of its sum.
@@ -42,7 +42,7 @@ class Product:
         return 2.0 * float(self.read * self.made)
 
 
-def products(spec: TransformerSpec, kind: LayerKind) -> Iterator[Product]:
+def products(spec: TransformerSpec, kind: LayerKind) -> Iterator[LayerProduct]:
     """The matrix products of one layer in the order in which they are made; those of activations left out.
 
     Where some layers have a state in place of attention, a mean layer has its share of either's.
@@ -52,8 +52,8 @@ def products(spec: TransformerSpec, kind: LayerKind) -> Iterator[Product]:
         inner, made = s.mixer.inner, 2 * s.mixer.inner + s.mixer.pairs + s.mixer.rates
         for product in _attention_products(s):
             yield replace(product, made=s.attending * product.made)
-        yield Product("state’s first projection", "attention", s.hidden, (1 - s.attending) * made, "tensor")
-        yield Product("state’s output", "attention", inner, (1 - s.attending) * s.hidden, "whole")
+        yield LayerProduct("state’s first projection", "attention", s.hidden, (1 - s.attending) * made, "tensor")
+        yield LayerProduct("state’s output", "attention", inner, (1 - s.attending) * s.hidden, "whole")
     else:
         yield from _attention_products(s)
     if s.experts is None or kind == "dense":
@@ -64,31 +64,33 @@ def products(spec: TransformerSpec, kind: LayerKind) -> Iterator[Product]:
         yield from _network(s, "shared experts’ ", s.experts.shared * (s.experts.shared_width or s.experts.width), 1)
 
 
-def _attention_products(s: TransformerSpec) -> Iterator[Product]:
+def _attention_products(s: TransformerSpec) -> Iterator[LayerProduct]:
     hidden = s.hidden
     queries, values = s.heads * s.score_dim, s.heads * s.value_dim
     if s.latent:
         low = s.latent
         if low.query_rank:
-            yield Product("query latent", "attention", hidden, low.query_rank, "whole")
-        yield Product("queries", "attention", low.query_rank or hidden, queries, "tensor")
-        yield Product("key/value latent", "attention", hidden, low.kv_rank + low.rope_dim, "whole")
+            yield LayerProduct("query latent", "attention", hidden, low.query_rank, "whole")
+        yield LayerProduct("queries", "attention", low.query_rank or hidden, queries, "tensor")
+        yield LayerProduct("key/value latent", "attention", hidden, low.kv_rank + low.rope_dim, "whole")
         both = s.heads * (low.nope_dim + low.value_dim)
-        yield Product("keys and values", "attention", low.kv_rank, both, "tensor")
+        yield LayerProduct("keys and values", "attention", low.kv_rank, both, "tensor")
     else:
         split: Split = "tensor" if s.kv_heads == s.heads else "key/value heads"
-        yield Product("queries", "attention", hidden, queries, "tensor")
-        yield Product("keys", "attention", hidden, s.kv_heads * s.head_dim, split)
-        yield Product("values", "attention", hidden, s.kv_heads * s.head_dim, split)
+        yield LayerProduct("queries", "attention", hidden, queries, "tensor")
+        yield LayerProduct("keys", "attention", hidden, s.kv_heads * s.head_dim, split)
+        yield LayerProduct("values", "attention", hidden, s.kv_heads * s.head_dim, split)
     if s.attention_gate:
-        yield Product("attention gate", "attention", hidden, queries, "tensor")
-    yield Product("attention’s output", "attention", values, hidden, "whole")
+        yield LayerProduct("attention gate", "attention", hidden, queries, "tensor")
+    yield LayerProduct("attention’s output", "attention", values, hidden, "whole")
 
 
-def _network(spec: TransformerSpec, owner: str, width: int, times: int, *, routed: bool = False) -> Iterator[Product]:
+def _network(
+    spec: TransformerSpec, owner: str, width: int, times: int, *, routed: bool = False
+) -> Iterator[LayerProduct]:
     for name in ("gate", "up") if spec.glu else ("up",):
-        yield Product(f"{owner}{name}", "feed-forward", spec.hidden, times * width, "tensor", routed)
-    yield Product(f"{owner}down", "feed-forward", width, times * spec.hidden, "whole", routed)
+        yield LayerProduct(f"{owner}{name}", "feed-forward", spec.hidden, times * width, "tensor", routed)
+    yield LayerProduct(f"{owner}down", "feed-forward", width, times * spec.hidden, "whole", routed)
 
 
 @dataclass(frozen=True, slots=True)

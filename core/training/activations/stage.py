@@ -35,7 +35,17 @@ from core.training.activations.tensors import (
     saved_tensors,
     ways,
 )
-from core.training.layout import Counts, Layout, Module, Recompute, layers_of, modules_of, pick, share_again, way_of
+from core.training.layout import (
+    Counts,
+    LayerModule,
+    Layout,
+    Recompute,
+    layers_of,
+    modules_of,
+    pick,
+    share_again,
+    way_of,
+)
 
 Amounts: TypeAlias = "float | npt.NDArray[Any]"
 """Numbers, whole or not, or arrays of them that broadcast."""
@@ -70,7 +80,7 @@ Widths: TypeAlias = tuple[int, "int | None"]
 """Bytes of an element of the format computed in, and of the residual stream: None where that is as wide."""
 
 
-_WHOLE = (Module.CORE, Module.NETWORK, Module.MIXTURE)
+_WHOLE = (LayerModule.CORE, LayerModule.NETWORK, LayerModule.MIXTURE)
 """Modules that are done again as a whole; of the others each output is, just before it is read."""
 
 

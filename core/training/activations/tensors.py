@@ -19,7 +19,7 @@ from core.models.mixer import Mixer
 from core.models.spec import Experts, LatentAttention, TransformerSpec, modelled
 from core.training.activations.formulas import MEGATRON_MEMORY
 from core.training.activations.partly import PartlyTrained
-from core.training.layout import Module
+from core.training.layout import LayerModule
 
 LayerKind: TypeAlias = Literal["dense", "experts"]
 """A layer's feed-forward part: one network, or a mixture of experts."""
@@ -40,7 +40,7 @@ logits (2 bytes per bf16 logit; 2.1 to 3.1 measured on an H100, 6.1 where torch 
 
 LOGITS_KEPT: Loss = "separate, logits kept"
 COMPILED_WHOLE: Loss = "compiled with the model"
-NOTHING = Module(0)
+NOTHING = LayerModule(0)
 FP32 = 4
 _INDEX = 8
 _MASK = 1
@@ -179,7 +179,7 @@ class SavedTensor:
     elements: Any
     each: float
     split: Split = "tensor"
-    by: Module = NOTHING
+    by: LayerModule = NOTHING
     kept: float = 0.0
     per_key: bool = False
     routed: bool = False
@@ -220,11 +220,11 @@ def saved_tensors(
     return (*_left(partly, tensors), *added)
 
 
-def _inside(target: str) -> Module:
+def _inside(target: str) -> LayerModule:
     """The module of the feed-forward part that a class of matrices is in; none of attention's."""
     if target.startswith(("expert ", "shared experts", "router")):
-        return Module.MIXTURE
-    return Module.NETWORK if target.startswith("feed-forward") else NOTHING
+        return LayerModule.MIXTURE
+    return LayerModule.NETWORK if target.startswith("feed-forward") else NOTHING
 
 
 def final_tensors(
@@ -294,7 +294,7 @@ class _Layer:
             yield SavedTensor("feed-forward dropout mask", "feed-forward", s.hidden, _MASK, "sequence")
 
     def _plain(
-        self, name: str, part: Part, elements: Any, split: Split = "tensor", by: Module = NOTHING
+        self, name: str, part: Part, elements: Any, split: Split = "tensor", by: LayerModule = NOTHING
     ) -> SavedTensor:
         return SavedTensor(name, part, elements, self.width, split, by)
 
@@ -308,7 +308,7 @@ class _Layer:
         return attended, 1 + (network + s.experts.shared_gate if s.experts.shared else 0)
 
     def _read(
-        self, name: str, part: Part, elements: Any, split: Split, readers: int, by: Module = NOTHING
+        self, name: str, part: Part, elements: Any, split: Split, readers: int, by: LayerModule = NOTHING
     ) -> SavedTensor:
         """What ``readers`` products read: one tensor; under autocast a cast for each of them, unless they share it."""
         if self._autocast and readers > 1 and not self.how.shares_casts:
@@ -334,13 +334,13 @@ class _Layer:
         given = self.width if inside else self.residual
         if self._upcasts():
             # A norm that is done again starts from its input as it was given.
-            yield SavedTensor(f"{name} input in fp32", part, elements, FP32, split, Module.NORMS, given / FP32)
+            yield SavedTensor(f"{name} input in fp32", part, elements, FP32, split, LayerModule.NORMS, given / FP32)
             if self.spec.norm_vectors:
-                yield SavedTensor(f"{name} before the gain", part, elements, given, split, Module.NORMS)
+                yield SavedTensor(f"{name} before the gain", part, elements, given, split, LayerModule.NORMS)
         elif fed:
             yield SavedTensor(f"{name} input", part, elements, given, split)
         if readers:
-            yield self._read(f"{name} output", part, elements, split, readers, Module.NORMS)
+            yield self._read(f"{name} output", part, elements, split, readers, LayerModule.NORMS)
 
     def _attention(self) -> Iterator[SavedTensor]:
         s = self.spec
@@ -354,14 +354,14 @@ class _Layer:
         yield self._plain("values", "attention", keys, split)
         if not self.how.flash and s.kv_heads != s.heads:
             repeated = 2 * (s.heads - s.kv_heads) * s.head_dim
-            yield SavedTensor("keys and values, repeated", "attention", repeated, self.width, by=Module.CORE)
+            yield SavedTensor("keys and values, repeated", "attention", repeated, self.width, by=LayerModule.CORE)
 
     def _latent_attention(self, low: LatentAttention) -> Iterator[SavedTensor]:
         s = self.spec
         if low.query_rank:
             yield from self.norm("query latent norm", low.query_rank, "attention", "sequence", inside=True)
         yield from self.norm("key/value latent norm", low.kv_rank, "attention", "sequence", inside=True)
-        up = Module.UP_PROJECTION
+        up = LayerModule.UP_PROJECTION
         yield self._plain("queries", "attention", s.heads * s.score_dim, by=up)
         yield self._plain("keys", "attention", s.heads * s.score_dim, by=up)
         # Written out, values are a view of a product that also holds the keys' unrotated part, and keep it alive.
@@ -371,20 +371,24 @@ class _Layer:
     def _core(self) -> Iterator[SavedTensor]:
         s, width = self.spec, self.width
         if self.how.flash:
-            yield SavedTensor("log-sum-exp", "attention", s.heads, FP32, by=Module.CORE)
+            yield SavedTensor("log-sum-exp", "attention", s.heads, FP32, by=LayerModule.CORE)
         else:
             # GPT-2's softmax is in the format of its scores, which autocast's mask turns into fp32.
             exact = self.how.written_out and (self._autocast or not self._gpt2) and width < FP32
             if exact:
-                yield SavedTensor("softmax in fp32", "attention", s.heads, FP32, by=Module.CORE, per_key=True)
-            yield SavedTensor("softmax", "attention", s.heads, width, by=Module.CORE, per_key=True)
+                yield SavedTensor("softmax in fp32", "attention", s.heads, FP32, by=LayerModule.CORE, per_key=True)
+            yield SavedTensor("softmax", "attention", s.heads, width, by=LayerModule.CORE, per_key=True)
             if self.how.dropout:
-                yield SavedTensor("weights’ dropout mask", "attention", s.heads, _MASK, by=Module.CORE, per_key=True)
-                yield SavedTensor("weights after dropout", "attention", s.heads, width, by=Module.CORE, per_key=True)
+                yield SavedTensor(
+                    "weights’ dropout mask", "attention", s.heads, _MASK, by=LayerModule.CORE, per_key=True
+                )
+                yield SavedTensor(
+                    "weights after dropout", "attention", s.heads, width, by=LayerModule.CORE, per_key=True
+                )
         if self.how.flash and self.how.written_out and s.latent:
             # Queries joined from two parts lie head by head, and so does the output, which is then copied token by
             # token for the next product.
-            yield self._plain("attention output by head", "attention", s.heads * s.value_dim, by=Module.CORE)
+            yield self._plain("attention output by head", "attention", s.heads * s.value_dim, by=LayerModule.CORE)
         yield self._plain("attention output", "attention", s.heads * s.value_dim)
         if s.attention_gate:
             yield self._plain("attention gate", "attention", s.heads * s.head_dim)
@@ -401,30 +405,30 @@ class _Layer:
         if mixer.kind == "delta":
             yield SavedTensor("state: products of keys in a chunk", "attention", DELTA_CHUNK * mixer.heads, self.width)
         yield self._plain("state: output", "attention", mixer.inner)
-        yield SavedTensor("state: gated output", "attention", mixer.inner, self.width, by=Module.ACTIVATION)
+        yield SavedTensor("state: gated output", "attention", mixer.inner, self.width, by=LayerModule.ACTIVATION)
 
     def _network(self, owner: str, ffn: Any, *, routed: bool = False) -> Iterator[SavedTensor]:
         """The hidden part of a feed-forward network, ``ffn`` wide."""
-        width, inside = self._grouped if routed else self.width, Module.MIXTURE if owner else Module.NETWORK
+        width, inside = self._grouped if routed else self.width, LayerModule.MIXTURE if owner else LayerModule.NETWORK
 
-        def made(name: str, elements: Any, by: Module = NOTHING) -> SavedTensor:
+        def made(name: str, elements: Any, by: LayerModule = NOTHING) -> SavedTensor:
             return SavedTensor(f"{owner}{name}", "feed-forward", elements, width, "tensor", inside | by, routed=routed)
 
         if self.spec.glu:
             yield made("gate", ffn)
             yield made("up", ffn)
             if self.how.written_out:
-                yield made("silu(gate)", ffn, Module.ACTIVATION)
-            yield made("product", ffn, Module.ACTIVATION)
+                yield made("silu(gate)", ffn, LayerModule.ACTIVATION)
+            yield made("product", ffn, LayerModule.ACTIVATION)
         else:
             steps = self._gpt2
             # The third power is taken of a cast, and all that follows from it is as wide.
             wide = FP32 if steps and self.how.autocasts else width
-            yield replace(made("activation input", ffn, Module.ACTIVATION), each=wide, kept=width / wide)
+            yield replace(made("activation input", ffn, LayerModule.ACTIVATION), each=wide, kept=width / wide)
             if steps:
-                yield made("half of GELU’s input", ffn, Module.ACTIVATION)
-                yield replace(made("steps of GELU", 2 * ffn, Module.ACTIVATION), each=wide)
-            yield made("activation output", ffn, Module.ACTIVATION)
+                yield made("half of GELU’s input", ffn, LayerModule.ACTIVATION)
+                yield replace(made("steps of GELU", 2 * ffn, LayerModule.ACTIVATION), each=wide)
+            yield made("activation output", ffn, LayerModule.ACTIVATION)
 
     @property
     def _grouped(self) -> int:
@@ -432,7 +436,7 @@ class _Layer:
         return self.residual if self.how.grouped_experts else self.width
 
     def _experts(self, experts: Experts) -> Iterator[SavedTensor]:
-        hidden, width, chosen, by = self.spec.hidden, self._grouped, experts.per_token, Module.MIXTURE
+        hidden, width, chosen, by = self.spec.hidden, self._grouped, experts.per_token, LayerModule.MIXTURE
         yield SavedTensor("router probabilities", "router", experts.count, FP32, "sequence", by)
         yield SavedTensor("weights of the chosen experts", "router", chosen, FP32, "sequence", by)
         yield SavedTensor("chosen experts", "router", chosen, _INDEX, "sequence", by)

@@ -16,7 +16,7 @@ from core.training.activations.operations import flop_again
 from core.training.activations.tensors import Implementation
 from core.training.device.setup import Setup
 from core.training.device.traffic import traffic_per_step
-from core.training.layout import Layout, Module, Recompute, modules_of, share_again, way_of
+from core.training.layout import LayerModule, Layout, Recompute, modules_of, share_again, way_of
 
 _NARAYANAN = Source(
     "Narayanan et al. 2021, Megatron-LM on GPU Clusters", "section 2.2", "https://arxiv.org/abs/2104.04473"
@@ -61,11 +61,11 @@ class StepCost:
     share: Any
 
 
-_REDONE: Mapping[Module, Callable[[FlopPart], bool]] = {
-    Module.CORE: lambda part: part.square and part.group == "attention",
-    Module.UP_PROJECTION: lambda part: part.id in ("queries", "keys_values"),
-    Module.NETWORK: lambda part: part.group == "feed-forward",
-    Module.MIXTURE: lambda part: part.group == "experts",
+_REDONE: Mapping[LayerModule, Callable[[FlopPart], bool]] = {
+    LayerModule.CORE: lambda part: part.square and part.group == "attention",
+    LayerModule.UP_PROJECTION: lambda part: part.id in ("queries", "keys_values"),
+    LayerModule.NETWORK: lambda part: part.group == "feed-forward",
+    LayerModule.MIXTURE: lambda part: part.group == "experts",
 }
 """Module → the products that are done again with it; those of the others are on single elements."""
 

@@ -239,7 +239,7 @@ def _is_logits(spec: TransformerSpec, base: ParameterTensor) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepSettings:
     """How one step is computed, as far as its activations depend on it.
 
     The fields are those of `stage_activation_bytes`.
@@ -254,7 +254,7 @@ class Step:
     capacity: Amounts = 0.0
     residual: int | None = None
 
-    def under(self, policy: PrecisionPolicy, trained: Trained = EVERYTHING) -> Step:
+    def under(self, policy: PrecisionPolicy, trained: Trained = EVERYTHING) -> StepSettings:
         """The same in the types of a policy, or in those that frozen weights are computed in."""
         if trained.everything:
             return replace(self, width=int(policy.activations.bytes), residual=int(policy.residual.bytes))
@@ -268,8 +268,8 @@ def usual(policy: PrecisionPolicy | None, optimizer: Optimizer | None) -> tuple[
 
 
 def in_parts(
-    layout: Layout, states: States, step: Step, most: int
-) -> tuple[tuple[int, ...], Iterator[tuple[Piece, Degrees, States, Step]]]:
+    layout: Layout, states: States, step: StepSettings, most: int
+) -> tuple[tuple[int, ...], Iterator[tuple[Piece, Degrees, States, StepSettings]]]:
     """The shape that all given numbers broadcast to, and the numbers of one piece after the other."""
     given: dict[tuple[str, str], Any] = {("states", "gathered"): states.gathered}
     degrees = degrees_of(layout)
@@ -286,7 +286,7 @@ def in_parts(
     def named(group: str, piece: Piece) -> dict[str, Any]:
         return {name: cut(value, piece) for (kind, name), value in ready.items() if kind == group}
 
-    def each() -> Iterator[tuple[Piece, Degrees, States, Step]]:
+    def each() -> Iterator[tuple[Piece, Degrees, States, StepSettings]]:
         for piece in pieces(size, most):
             kinds: dict[TensorClass, StateBytes] = {name: StateBytes(**named(name, piece)) for name in apart}
             classes = dict.fromkeys(states.of, kinds["layers"]) if states.same else kinds

@@ -27,7 +27,7 @@ from core.training.device.buffers import (
     sharded_bytes,
     waiting_bytes,
 )
-from core.training.device.inputs import States, Step, in_parts, states_of, usual, written_under
+from core.training.device.inputs import States, StepSettings, in_parts, states_of, usual, written_under
 from core.training.device.ranks import (
     RankParameters,
     Stage,
@@ -194,7 +194,7 @@ def memory_per_device(
     check(spec, layout, seq_len)
     policy, optimizer = usual(policy, optimizer)
     implementation = written_under(implementation, spec, policy, trained)
-    step = Step(seq_len, implementation, loss=loss, chunks=chunks, imbalance=imbalance, capacity=capacity)
+    step = StepSettings(seq_len, implementation, loss=loss, chunks=chunks, imbalance=imbalance, capacity=capacity)
     states = states_of(optimizer, policy, spec, trained, in_backward=in_backward, paged=paged)
     return memory_over(spec, layout, states, step.under(policy, trained), runtime=runtime, stage=stage)
 
@@ -208,7 +208,7 @@ def memory_over(
     spec: TransformerSpec,
     layout: Layout,
     states: States,
-    step: Step,
+    step: StepSettings,
     *,
     runtime: Runtime = MEASURED,
     stage: StageName | int | None = None,
@@ -226,7 +226,7 @@ def memory_over(
 
 
 def bytes_over(
-    spec: TransformerSpec, layout: Layout, states: States, step: Step, *, runtime: Runtime = MEASURED
+    spec: TransformerSpec, layout: Layout, states: States, step: StepSettings, *, runtime: Runtime = MEASURED
 ) -> npt.NDArray[np.float64]:
     """The total of `memory_over` alone, several times as fast where degrees and choices lie along axes of their own."""
     size, parts = in_parts(layout, states, step, _MANY)
@@ -254,7 +254,12 @@ def _runtime(tensors: Any, degrees: Degrees, runtime: Runtime) -> Any:
 
 
 def _fullest(
-    spec: TransformerSpec, degrees: Degrees, states: States, step: Step, runtime: Runtime, stage: StageName | int | None
+    spec: TransformerSpec,
+    degrees: Degrees,
+    states: States,
+    step: StepSettings,
+    runtime: Runtime,
+    stage: StageName | int | None,
 ) -> DeviceMemory:
     """Of one stage, or at every point of the one with the largest total, the first among equals."""
     names = _stages(degrees) if stage is None else (stage,)
@@ -277,7 +282,7 @@ def _fullest(
     return DeviceMemory(**{name: chosen(row) for name, row in rows.items()})
 
 
-def activations_of(spec: TransformerSpec, degrees: Degrees, step: Step, stage: Stage) -> StageActivations:
+def activations_of(spec: TransformerSpec, degrees: Degrees, step: StepSettings, stage: Stage) -> StageActivations:
     """Activations of stages, by what they are for."""
     return stage_activation_bytes(
         spec,
@@ -308,7 +313,7 @@ def parts_of(
     spec: TransformerSpec,
     degrees: Degrees,
     states: States,
-    step: Step,
+    step: StepSettings,
     runtime: Runtime,
     which: tuple[StageName | int, ...],
 ) -> StageParts:

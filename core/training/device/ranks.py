@@ -15,7 +15,7 @@ import numpy as np
 
 from core.models.parameter_formulas import joint_parameters, norm_parameters
 from core.models.parameters import MIXER_TERMS, TERMS, with_extra_layer
-from core.models.terms import Numbers, Term, both, derived, sum_of
+from core.models.terms import Numbers, ShapeTerm, both, derived, sum_of
 from core.training.layout import Degrees, pick
 
 StageName: TypeAlias = Literal["first", "middle", "last"]
@@ -46,7 +46,7 @@ _SHARED_LAYERS = (
 
 _STATE_WIDTHS = ("mixer_heads", "mixer_inner", "mixer_pairs", "mixer_rates")
 
-_AT: Mapping[str, tuple[Term, ...]] = {
+_AT: Mapping[str, tuple[ShapeTerm, ...]] = {
     place: tuple(term for term in TERMS if _PLACE[term.id] == place) for place in dict.fromkeys(_PLACE.values())
 }
 
@@ -245,4 +245,4 @@ def _outside_norms(numbers: Numbers, count: Any) -> Any:
 
 
 def _sum(place: str, numbers: Numbers) -> Any:
-    return sum_of(_AT[place], numbers, Term.values)
+    return sum_of(_AT[place], numbers, ShapeTerm.values)

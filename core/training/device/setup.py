@@ -13,7 +13,7 @@ from core.models.spec import TransformerSpec
 from core.training.activations.stage import Amounts
 from core.training.activations.tensors import FUSED, Implementation, Loss
 from core.training.device.buffers import MEASURED, Runtime
-from core.training.device.inputs import States, Step, states_of, written_under
+from core.training.device.inputs import States, StepSettings, states_of, written_under
 from core.training.device.memory import DeviceMemory, memory_over, memory_per_device
 from core.training.layout import Counts, Layout
 from core.training.optimizers import Optimizer, find_optimizer
@@ -78,9 +78,9 @@ class Setup:
         return bool(self.device_memory.total <= self.memory)
 
     @cached_property
-    def step(self) -> Step:
+    def step(self) -> StepSettings:
         """How its step is computed."""
-        return Step(
+        return StepSettings(
             self.seq_len,
             written_under(self.implementation, self.spec, self.policy, self.trained),
             loss=self.loss,

@@ -49,14 +49,14 @@ class Measured(Checked):
     size: Amount
 
 
-class Done(Checked):
+class Finished(Checked):
     """Everything is measured; how long it took."""
 
     event: Literal["done"] = "done"
     elapsed_s: Amount
 
 
-Event: TypeAlias = Began | Advance | Measured | Done
+Event: TypeAlias = Began | Advance | Measured | Finished
 
 _EVENTS: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 

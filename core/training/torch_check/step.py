@@ -23,13 +23,13 @@ from core.models.parameters import parameters
 from core.models.spec import TransformerSpec
 from core.training.activations.tensors import HF_SDPA
 from core.training.device.buffers import TENSORS_ONLY
-from core.training.device.inputs import Step, states_of, written_under
+from core.training.device.inputs import StepSettings, states_of, written_under
 from core.training.device.memory import parts_of
 from core.training.layout import Layout, degrees_of
 from core.training.memory import state_bytes, states_per_parameter
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, PrecisionPolicy, find_policy
-from core.training.torch_check.events import Advance, Began, Done, Measured, decode
+from core.training.torch_check.events import Advance, Began, Finished, Measured, decode
 from core.training.torch_optimizers import IN_TORCH
 from core.training.trained import EVERYTHING, Trained, parts_of_training
 
@@ -207,12 +207,12 @@ class Trial:
         return by_name
 
     @property
-    def _step(self) -> Step:
+    def _step(self) -> StepSettings:
         policy = find_policy(self.policy)
         how = written_under(HF_SDPA, self.shape, policy, self.trained)
         if self.device == "cpu":
             how = replace(how, autocasts=False, flash=HF_SDPA.flash)
-        return Step(self.length, how).under(policy, self.trained)
+        return StepSettings(self.length, how).under(policy, self.trained)
 
 
 def trial_of(
@@ -255,7 +255,7 @@ class TorchCheck:
 
 
 @dataclass
-class _Job(Job[Trial, TorchCheck]):
+class _CheckJob(Job[Trial, TorchCheck]):
     began: Began | None = None
     advance: Advance | None = None
     measured: dict[str, float] = field(default_factory=dict[str, float])
@@ -272,7 +272,7 @@ class _Job(Job[Trial, TorchCheck]):
                 self.advance = event
             case Measured() as event:
                 self.measured[event.part] = event.size
-            case Done():
+            case Finished():
                 self.done = True
             case None:
                 self.ignored_lines += bool(line.strip())
@@ -295,4 +295,4 @@ class TorchCheckRunner(ProcessRunner[Trial, TorchCheck]):
 
     def __init__(self, command: Any = worker_command, timeout_s: float | None = None) -> None:
         most = float(limit("witness_seconds")) if timeout_s is None else timeout_s
-        super().__init__(command, _Job, most, "step")
+        super().__init__(command, _CheckJob, most, "step")

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 
 from core.jobs.process import end_with_parent
 from core.training.precision import find_policy
-from core.training.torch_check.events import Advance, Began, Done, Event, Measured, encode
+from core.training.torch_check.events import Advance, Began, Event, Finished, Measured, encode
 from core.training.torch_check.step import BATCH, Trial
 from core.training.torch_optimizers import torch_optimizer
 from core.training.trained import Trained, active_share, names_tensor
@@ -228,7 +228,7 @@ def run(trial: Trial, say: Callable[[Event], None] = _say) -> None:
         del result
         gc.collect()  # what is still there then is the workspace of cuBLAS
         say(Measured(part="peak", size=peak - torch.cuda.memory_allocated()))
-    say(Done(elapsed_s=time.monotonic() - start))
+    say(Finished(elapsed_s=time.monotonic() - start))
 
 
 def main() -> None:

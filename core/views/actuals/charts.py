@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.planning.actuals.log import Array
-from core.planning.actuals.progress import Progress
+from core.planning.actuals.progress import JobProgress
 from core.units import format_count
 from core.views.common.chart import SANS, Figure, axis, figure, label, marks, rule
 from core.views.common.palette import Palette
@@ -27,7 +27,7 @@ def drawn_rows(days: Array) -> npt.NDArray[np.intp]:
     return np.unique(np.concatenate(([0], edges, edges + 1, [len(days) - 1])))
 
 
-def tokens_over_days(p: Progress, palette: Palette) -> Figure:
+def tokens_over_days(p: JobProgress, palette: Palette) -> Figure:
     """Tokens over days: the plan's P10 to P90, its middle, what was logged, and where it leads."""
     scale = scale_for("tokens", p.goal)
     goal, plan = p.goal / scale.size, p.planned

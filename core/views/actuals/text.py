@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from core.dates import format_day
-from core.planning.actuals.progress import Progress, own_run_text, tokens_each
+from core.planning.actuals.progress import JobProgress, own_run_text, tokens_each
 from core.planning.evaluation import Answer
 from core.units import format_count, format_duration, format_quantity
 from core.views.common.chart import as_typed
@@ -33,7 +33,7 @@ def _tokens(tokens: float) -> str:
     return format_count(tokens, 3)
 
 
-def _date(p: Progress, day: float) -> str:
+def _date(p: JobProgress, day: float) -> str:
     """The date of a day of the job; empty where no moments were logged."""
     seconds = p.log.began + 86400 * (day - p.lead)
     if not seconds < _LAST_DAY:  # unknown, or beyond any calendar
@@ -41,13 +41,13 @@ def _date(p: Progress, day: float) -> str:
     return format_day(datetime.fromtimestamp(seconds, UTC).date())
 
 
-def _at(p: Progress, day: float) -> str:
+def _at(p: JobProgress, day: float) -> str:
     """``12 Mar 2027 (day 92)``, or the day alone."""
     date = _date(p, day)
     return f"**{date}** (day {day:,.3g})" if date else f"**day {day:,.3g}**"
 
 
-def verdict(p: Progress) -> str:
+def verdict(p: JobProgress) -> str:
     """How far it is, how that stands against the plan's range, when it ends, and whether within the deadline."""
     behind = p.day - p.planned.mid * p.trained / p.goal
     side = f"{_days(abs(behind))} {'behind' if behind > 0 else 'ahead of'} the middle of the plan"
@@ -62,7 +62,7 @@ def verdict(p: Progress) -> str:
     return " ".join(filter(None, (said, _ending(p), _late(p))))
 
 
-def _ending(p: Progress) -> str:
+def _ending(p: JobProgress) -> str:
     first, last = p.ends
     if p.done:
         return f"It ended on {_at(p, first)}."
@@ -73,7 +73,7 @@ def _ending(p: Progress) -> str:
     return f"At this pace it ends between {_at(p, first)} and {_at(p, last)}."
 
 
-def _late(p: Progress) -> str:
+def _late(p: JobProgress) -> str:
     """Whether the deadline holds."""
     if math.isnan(p.deadline):
         return ""
@@ -92,7 +92,7 @@ def _apart(low: float, high: float) -> str:
     return _days(low) if _days(low) == _days(high) else span(_days(low), _days(high))
 
 
-def changed(p: Progress) -> list[tuple[str, ...]]:
+def changed(p: JobProgress) -> list[tuple[str, ...]]:
     """Paces against those of the plan, and days lost."""
     steps, whole = p.goal / p.steps_days, p.goal / p.planned.mid
     recent = _pace(p.recent) if p.recent > 0 else "none"
@@ -119,7 +119,7 @@ def _pace(pace: float) -> str:
     return f"{_tokens(pace)} tokens/day"
 
 
-def read(p: Progress) -> list[str]:
+def read(p: JobProgress) -> list[str]:
     """What was read of the file, what was left out, and what was taken for granted."""
     log = p.log
     when, what = (as_typed(name) for name in log.columns)
@@ -143,7 +143,7 @@ def read(p: Progress) -> list[str]:
     return lines
 
 
-def own(p: Progress) -> str:
+def own(p: JobProgress) -> str:
     """The job as a run of one's own, in words; else why it is none yet."""
     if p.why:
         return f"It cannot count among your own runs. {as_typed(p.why)}"
@@ -153,14 +153,14 @@ def own(p: Progress) -> str:
     return f"It reached {share} MFU over all hours of {_days(p.day)}, which can narrow the plan’s range."
 
 
-def with_own_run(p: Progress, before: str) -> str:
+def with_own_run(p: JobProgress, before: str) -> str:
     """The text of one's own runs with the job among them; as it was where it is already, or is none."""
     line = own_run_text(p.own) if p.own else ""
     lines = [*before.splitlines(), line] if line and line not in before.splitlines() else before.splitlines()
     return "\n".join(filter(None, lines))
 
 
-def chart_alt(p: Progress) -> str:
+def chart_alt(p: JobProgress) -> str:
     """What the chart shows."""
     plan = f"{_days(p.planned.low)} to {_days(p.planned.high)}"
     return f"Tokens against days: {_tokens(p.trained)} tokens by day {p.day:,.3g}, over the plan’s {plan}."

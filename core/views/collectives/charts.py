@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from core.benchmark.collectives import Collectives, Operation, Timing
+from core.benchmark.collectives import Collectives, CollectiveTiming, Operation
 from core.views.collectives.text import rate_text, size_text
 from core.views.common.chart import Figure, apart, axis, figure, label, marks, rule
 from core.views.common.palette import Palette
@@ -34,7 +34,7 @@ def bandwidths(result: Collectives, palette: Palette, link: float = math.nan) ->
 
     link: bytes per second, one way; NaN where unknown.
     """
-    lines: dict[Operation, list[Timing]] = {}
+    lines: dict[Operation, list[CollectiveTiming]] = {}
     for timing in sorted(result.timings, key=lambda timing: timing.bytes):
         lines.setdefault(timing.operation, []).append(timing)
     known = [link] if math.isfinite(link) else []
@@ -67,7 +67,7 @@ def bandwidths(result: Collectives, palette: Palette, link: float = math.nan) ->
     )
 
 
-def _line(result: Collectives, timings: Sequence[Timing], palette: Palette, scale: float) -> Figure:
+def _line(result: Collectives, timings: Sequence[CollectiveTiming], palette: Palette, scale: float) -> Figure:
     """One operation, its messages by size."""
     operation = timings[0].operation
     colour = palette.role(_ROLES[operation])

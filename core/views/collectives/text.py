@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from core.benchmark.collectives import LINK_PASSES, Collectives, Timing, algorithm_bandwidth, bus_bandwidth
+from core.benchmark.collectives import LINK_PASSES, Collectives, CollectiveTiming, algorithm_bandwidth, bus_bandwidth
 from core.formula import Explanation
 from core.units import format_bytes, format_duration, format_quantity
 from core.wording import listed, percent, plural
@@ -26,7 +26,7 @@ def rate_text(rate: float) -> str:
     return format_quantity(rate, "bytes_per_s", 3)
 
 
-def rows(result: Collectives, timings: Iterable[Timing]) -> list[tuple[str, ...]]:
+def rows(result: Collectives, timings: Iterable[CollectiveTiming]) -> list[tuple[str, ...]]:
     """The table of ``timings``, under `HEADINGS`."""
     return [
         (

@@ -22,7 +22,7 @@ from core.views.common.chart import (
 )
 from core.views.common.palette import Palette
 from core.views.comparison.text import problem_text, shown
-from core.views.plan.charts import Scale, scale_for
+from core.views.plan.charts import AxisScale, scale_for
 
 _ROW = 54
 _WIDE = 28
@@ -87,7 +87,7 @@ def bars(plans: Sequence[ComparedPlan], base: int, palette: Palette) -> Figure:
     )
 
 
-def _bars(name: str, at: str, rows: Sequence[Any], scale: Scale, colour: str, palette: Palette) -> dict[str, Any]:
+def _bars(name: str, at: str, rows: Sequence[Any], scale: AxisScale, colour: str, palette: Palette) -> dict[str, Any]:
     middle = [item.mid / scale.size for _, item in rows]
     return lying_bars(
         middle,

@@ -9,7 +9,7 @@ from core.dates import format_day
 from core.planning.calendar.pools import Pool
 from core.planning.calendar.schedule import Schedule
 from core.planning.cost import form
-from core.planning.cost.bill import CostOption, Line, Prices, energy_of, idle_of, peak_of
+from core.planning.cost.bill import BillLine, CostOption, Prices, energy_of, idle_of, peak_of
 from core.planning.cost.pool_bill import PoolCost, pool_costs
 from core.planning.form.plan_form import PRICE
 from core.units import format_count, format_quantity
@@ -124,7 +124,7 @@ def rows(ways: Sequence[CostOption]) -> list[tuple[tuple[str, str], ...]]:
     return [*result, (("**total**", ""), *(_amount(way.total, bold=True) for way in ways))]
 
 
-def _cell(way: CostOption, line: Line | None, id: str) -> tuple[str, str]:
+def _cell(way: CostOption, line: BillLine | None, id: str) -> tuple[str, str]:
     if line is None:
         return ("included" if (way.id, id) in _INSIDE else "–"), ""
     return _amount(line.amount)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from core.floats.arithmetic.operations import GUARDS, Cut, Operand, Operation, Register, take_in
+from core.floats.arithmetic.operations import GUARDS, Cut, FloatOperation, Operand, Register, take_in
 from core.floats.codec import floor_log2
 from core.floats.formats import FloatFormat
 
@@ -48,7 +48,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class CharacterGrid:
     """Rows of equal length under each other. stage: which of the operation's stages it shows, or what it is.
 
     sums: rows under a rule, as in a sum on paper.
@@ -82,7 +82,7 @@ class _Line:
         return self
 
 
-def _grid(stage: str, lines: Sequence[_Line], *, point: int | None = None, sums: Iterable[int] = ()) -> Grid:
+def _grid(stage: str, lines: Sequence[_Line], *, point: int | None = None, sums: Iterable[int] = ()) -> CharacterGrid:
     """Lines in one frame; a point behind the power ``point``, in lines that have bits on both sides of it."""
     places = sorted({place for line in lines for place in line.cells}, reverse=True)
     frame = range(places[0], places[-1] - 1, -1)
@@ -101,7 +101,7 @@ def _grid(stage: str, lines: Sequence[_Line], *, point: int | None = None, sums:
         )
         for i, line in enumerate(lines)
     )
-    return Grid(stage, rows, frozenset(sums))
+    return CharacterGrid(stage, rows, frozenset(sums))
 
 
 def _bits(line: _Line) -> bool:
@@ -124,11 +124,11 @@ def _squeezed(columns: list[list[tuple[str, str]]]) -> list[list[tuple[str, str]
     return rows
 
 
-def stages(operation: Operation) -> tuple[Grid, ...]:
+def stages(operation: FloatOperation) -> tuple[CharacterGrid, ...]:
     """The grids of an operation: codes first and last, between them, of all but special cases, how bits were added."""
     fmt = operation.fmt
     operands = tuple(_code("abc"[at], operand.code, fmt) for at, operand in enumerate(operation.operands))
-    grids = [Grid("Stored", operands)]
+    grids = [CharacterGrid("Stored", operands)]
     written = operation.operator == "multiply" or operation.fmt.fraction_bits < _LONG_MULTIPLICATION
     if operation.product is not None and written and not operation.special:
         grids.append(_multiplication(operation, operation.product))
@@ -136,7 +136,7 @@ def stages(operation: Operation) -> tuple[Grid, ...]:
         grids.append(_addition(operation, operation.register))
     if operation.cut is not None:
         grids.append(_rounding(operation, operation.cut))
-    return (*grids, Grid("Result", (_code("", operation.code, fmt),)))
+    return (*grids, CharacterGrid("Result", (_code("", operation.code, fmt),)))
 
 
 def _code(label: str, code: int, fmt: FloatFormat) -> Row:
@@ -152,7 +152,7 @@ def _minus(negative: bool) -> str:
     return "−" if negative else "+"
 
 
-def _multiplication(operation: Operation, product: Operand) -> Grid:
+def _multiplication(operation: FloatOperation, product: Operand) -> CharacterGrid:
     """Significands as whole numbers, a row for each bit of the second that is 1, and their product."""
     a, b = operation.operands[:2]
     width = operation.fmt.fraction_bits + 1
@@ -173,7 +173,7 @@ def _multiplication(operation: Operation, product: Operand) -> Grid:
     return _grid("Multiply", lines, sums=sums)
 
 
-def _addition(operation: Operation, register: Register) -> Grid:
+def _addition(operation: FloatOperation, register: Register) -> CharacterGrid:
     """Both addends as they lie in the register, and their sum."""
     fused, low = operation.operator == "fma", register.low
     names = ("a × b", "c") if fused else ("a", "b")
@@ -205,7 +205,7 @@ def _guards(line: _Line, low: int) -> _Line:
     return line.mark([low + 2], "g").mark([low + 1], "r").mark([low], "y")
 
 
-def _rounding(operation: Operation, cut: Cut) -> Grid:
+def _rounding(operation: FloatOperation, cut: Cut) -> CharacterGrid:
     """The exact magnitude with the format's last place and the three bits after it, and what becomes of it."""
     fmt, register = operation.fmt, operation.register
     total, low = (
@@ -232,13 +232,13 @@ def _rounding(operation: Operation, cut: Cut) -> Grid:
     return _grid("Round", [head, line, step, result], point=cut.last + fmt.fraction_bits, sums=[3])
 
 
-def _ending(operation: Operation, cut: Cut) -> str:
+def _ending(operation: FloatOperation, cut: Cut) -> str:
     if operation.overflowed:
         return "too large for the format"
     return "a carry: the exponent + 1" if cut.carried else ""
 
 
-def beside(exact: Fraction, stored: Sequence[tuple[FloatFormat, int]], remarks: Sequence[str]) -> Grid | None:
+def beside(exact: Fraction, stored: Sequence[tuple[FloatFormat, int]], remarks: Sequence[str]) -> CharacterGrid | None:
     """The digits of an exact number, and under them those that codes of several formats hold.
 
     remarks: one behind each format. None where the number is 0 or a code has no value, or nothing stands in line.

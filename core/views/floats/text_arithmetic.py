@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from core.floats.arithmetic.errors import Work, multiply_then_add, work
-from core.floats.arithmetic.operations import Cut, Operand, Operation, goes_up
+from core.floats.arithmetic.errors import TypedOperation, multiply_then_add, work
+from core.floats.arithmetic.operations import Cut, FloatOperation, Operand, goes_up
 from core.floats.codec import classify, decode_exact
 from core.floats.comparison import percent
 from core.floats.decimals import exact_decimal, rounded, shortest_decimal
@@ -32,7 +32,7 @@ _HALF_WORD: dict[Rounding, str] = {
 _THING = {"add": "sum", "multiply": "product", "fma": "a × b + c"}
 
 
-def operands_text(done: Work) -> str:
+def operands_text(done: TypedOperation) -> str:
     """The operation as typed: ``0.1 + 0.2``, ``1.01 − 1``, ``a × b + c``."""
     first, *rest = (_term(typed) for typed in done.typed)
     text = first
@@ -79,13 +79,13 @@ def exactly(value: Fraction, fmt: FloatFormat) -> str:
     return f"≈ {rounded(value, fmt.decimal_digits + 8)}"
 
 
-def answer(done: Work) -> str:
+def answer(done: TypedOperation) -> str:
     """The result in one sentence, and what decided it."""
     operation, fmt = done.operation, done.operation.fmt
     return f"**{operands_text(done)}** in {fmt.title} is **{operation_text(operation.code, fmt)}**: {_why(done)}"
 
 
-def _why(done: Work) -> str:
+def _why(done: TypedOperation) -> str:
     operation, fmt, cut = done.operation, done.operation.fmt, done.operation.cut
     lost = [i for i, typed in enumerate(done.typed) if typed.value and operation.operands[i].kind == "zero"]
     if lost and operation.special in ("", "zero", "zeros") and operation.operator != "fma":
@@ -115,7 +115,7 @@ def _why(done: Work) -> str:
     return f"{thing} is {exactly(exact, fmt)}; {_decision(cut, operation)}{over}."
 
 
-def _swallowed(operation: Operation) -> int | None:
+def _swallowed(operation: FloatOperation) -> int | None:
     """The addend that leaves no trace in the result."""
     if operation.operator != "add":
         return None
@@ -126,7 +126,7 @@ def _swallowed(operation: Operation) -> int | None:
     return None
 
 
-def _special(operation: Operation) -> str:
+def _special(operation: FloatOperation) -> str:
     kinds = [operand.kind for operand in operation.operands]
     if operation.special == "nan":
         return "an operand is NaN, and a NaN goes through every operation."
@@ -147,7 +147,7 @@ def _special(operation: Operation) -> str:
     return f"what is stored cancels exactly, and x − x is {other}."
 
 
-def _decision(cut: Cut, operation: Operation) -> str:
+def _decision(cut: Cut, operation: FloatOperation) -> str:
     return decision(cut, operation.rounding, (operation.exact or 0) < 0)
 
 
@@ -176,7 +176,7 @@ def _sentence(text: str) -> str:
 # ------------------------------------------------------------------------------------------ stages
 
 
-def stages(done: Work) -> tuple[tuple[str, str], ...]:
+def stages(done: TypedOperation) -> tuple[tuple[str, str], ...]:
     """Name and sentence of each stage, in the order in which hardware goes through them."""
     operation = done.operation
     rows = [("Stored", _stored(done))]
@@ -195,7 +195,7 @@ def stages(done: Work) -> tuple[tuple[str, str], ...]:
     return tuple(pair for pair in (*rows, ("Unfused", fused), ("Error", error)) if pair[1])
 
 
-def _stored(done: Work) -> str:
+def _stored(done: TypedOperation) -> str:
     operation = done.operation
     fmt = operation.fmt
     parts: list[str] = []
@@ -219,7 +219,7 @@ def _power(operand: Operand, fmt: FloatFormat) -> int:
     return operand.exponent + fmt.fraction_bits
 
 
-def _multiplied(operation: Operation, product: Operand) -> str:
+def _multiplied(operation: FloatOperation, product: Operand) -> str:
     fmt = operation.fmt
     a, b = operation.operands[:2]
     width = fmt.fraction_bits + 1
@@ -229,7 +229,7 @@ def _multiplied(operation: Operation, product: Operand) -> str:
     return f"Two significands of {width} bits give one of {2 * width}, exactly; exponents add, {exponents}; {sign}."
 
 
-def _aligned(operation: Operation) -> str:
+def _aligned(operation: FloatOperation) -> str:
     register, fmt = operation.register, operation.fmt
     if register is None:
         return ""
@@ -250,7 +250,7 @@ def _fell(count: int) -> str:
     return f" {count:,} of its bits share the sticky place, which is 1 if any of them is." * (count > 1)
 
 
-def _summed(done: Work) -> str:
+def _summed(done: TypedOperation) -> str:
     operation = done.operation
     text = f"Exactly {exactly(operation.exact or Fraction(0), operation.fmt)}."
     if not operation.cancelled or done.errors is None:
@@ -262,7 +262,7 @@ def _summed(done: Work) -> str:
     return text
 
 
-def is_sterbenz(operation: Operation) -> bool:
+def is_sterbenz(operation: FloatOperation) -> bool:
     """Whether Sterbenz's lemma says that an addition is exact: y/2 ≤ x ≤ 2y for x − y, in a format with subnormals.
 
     Source: Sterbenz 1974, Floating-Point Computation, 4.3.
@@ -273,7 +273,7 @@ def is_sterbenz(operation: Operation) -> bool:
     return max(values) <= 2 * min(values)
 
 
-def _shifted(operation: Operation, cut: Cut) -> str:
+def _shifted(operation: FloatOperation, cut: Cut) -> str:
     fmt = operation.fmt
     if fmt.twos_complement:
         return "Fixed point: the last place never moves."
@@ -290,7 +290,7 @@ def _shifted(operation: Operation, cut: Cut) -> str:
     return f"Leading bits are 0: {places} to the left.{exact}{end}"
 
 
-def _result(operation: Operation) -> str:
+def _result(operation: FloatOperation) -> str:
     fmt, cut = operation.fmt, operation.cut
     if operation.overflowed:
         fate = fmt.outcome(operation.overflow)
@@ -309,7 +309,7 @@ def _result(operation: Operation) -> str:
     return f"{exactly(operation.value, fmt)}, off by {off} ULP of the exact result."
 
 
-def _error(done: Work) -> str:
+def _error(done: TypedOperation) -> str:
     errors, operation = done.errors, done.operation
     if errors is None:
         return ""
@@ -350,7 +350,7 @@ def _signed(power: int) -> str:
     return str(power).replace("-", "−")
 
 
-def fused_or_not(done: Work) -> str:
+def fused_or_not(done: TypedOperation) -> str:
     """What multiplying and adding with two roundings gives, against one."""
     both = multiply_then_add(done)
     if both is None:
@@ -365,7 +365,7 @@ def fused_or_not(done: Work) -> str:
     return f"{head}. The product’s lower bits, which the fused operation keeps, are lost by then."
 
 
-def modes(done: Work) -> tuple[tuple[str, str, str], ...]:
+def modes(done: TypedOperation) -> tuple[tuple[str, str, str], ...]:
     """A row for each rounding mode: its name, what it decides, and the result."""
     operation, cut = done.operation, done.operation.cut
     if cut is None or not cut.inexact:
@@ -381,6 +381,6 @@ def modes(done: Work) -> tuple[tuple[str, str, str], ...]:
     return (*rows, (WORDS["stochastic"], f"+1 with {up} %, +0 with {down} %", either))
 
 
-def _in_mode(done: Work, mode: Rounding) -> Operation:
+def _in_mode(done: TypedOperation, mode: Rounding) -> FloatOperation:
     operation = done.operation
     return work(operation.operator, done.typed, operation.fmt, rounding=mode, overflow=operation.overflow).operation

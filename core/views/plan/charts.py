@@ -21,7 +21,7 @@ _ROW = 21
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class AxisScale:
     """How a quantity is drawn: divided by ``size``, its axis titled, its values written by ``show``."""
 
     size: float
@@ -44,16 +44,16 @@ _TIMES = (("years", 365.25, 1000.0), ("days", 1.0, 2.0), ("hours", 1 / 24, 1 / 2
 _COUNTS = (("trillion ", 1e12), ("billion ", 1e9), ("million ", 1e6), ("", 1.0))
 
 
-def scale_for(find: Find | Literal["cost"], middle: float) -> Scale:
+def scale_for(find: Find | Literal["cost"], middle: float) -> AxisScale:
     """The unit in which values around ``middle`` read well."""
     if find == "time":
         unit, size, _ = next(row for row in _TIMES if middle >= row[2])
-        return Scale(size, f"{unit} of training", find)
+        return AxisScale(size, f"{unit} of training", find)
     if find == "MFU":
-        return Scale(0.01, "MFU, %", find)
+        return AxisScale(0.01, "MFU, %", find)
     prefix, size = next((row for row in _COUNTS if middle >= row[1]), _COUNTS[-1])
     noun = {"cost": "dollars", "tokens": "tokens", "parameters": "parameters", "accelerators": "accelerators"}[find]
-    return Scale(size, f"{prefix}{noun}", find)
+    return AxisScale(size, f"{prefix}{noun}", find)
 
 
 def answer_strip(a: Answer, similar: Sequence[SimilarRun], palette: Palette) -> Figure:

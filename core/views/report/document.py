@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from core.data_version import data_version
-from core.formula import Explanation, Step, derivation
+from core.formula import DerivationStep, Explanation, derivation
 from core.planning.applied_layout import AppliedLayout
 from core.planning.comparison.comparison import ComparedPlan
 from core.planning.comparison.differences import differing_fields, effective_fields
@@ -205,7 +205,7 @@ def _explanations(plan: ComparedPlan, at: AppliedLayout | None) -> list[Explanat
     return [*step, *plan.answer.explain(), *(plan.memory.explain() if plan.memory else ())]
 
 
-def _remarks(step: Step) -> list[Markup]:
+def _remarks(step: DerivationStep) -> list[Markup]:
     """What is to be said of the uses of a formula, each once."""
     noted = [
         as_text(step.used_for(use)) + ": " + _rich(" ".join(remark.split()))

@@ -22,7 +22,7 @@ _ONCE = {"step": "per step", "model": "per model"}
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RooflineRow:
     """One operation, its phases together; per: the layer, or what it stands beside the layer for."""
 
     name: str
@@ -34,12 +34,12 @@ class Row:
     per: Literal["layer", "step", "model"]
 
 
-def rows_of(result: Sequence[LayerOperation]) -> list[Row]:
+def rows_of(result: Sequence[LayerOperation]) -> list[RooflineRow]:
     """Operations with forward and backward together; the intensity and the limit are those of the first phase."""
-    merged: dict[str, Row] = {}
+    merged: dict[str, RooflineRow] = {}
     for o in result:
         before = merged.get(o.id)
-        merged[o.id] = Row(
+        merged[o.id] = RooflineRow(
             o.name,
             o.kind == "matmul",
             float(o.flop) + (before.flop if before else 0.0),

@@ -17,7 +17,7 @@ from core.views.common.palette import Palette
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class RunPoint:
     """A published run, or the plan, as a point: size against MFU or hours per token. here: it is the plan."""
 
     name: str
@@ -28,12 +28,12 @@ class Point:
     here: bool = False
 
 
-def evidence_scatter(points: Sequence[Point], measure: Literal["MFU", "hours"], palette: Palette) -> Figure:
+def evidence_scatter(points: Sequence[RunPoint], measure: Literal["MFU", "hours"], palette: Palette) -> Figure:
     """Every published run by size: filled where comparable with the plan, hollow elsewhere; the plan as a cross."""
     unit = 0.01 if measure == "MFU" else 1.0
     title = "utilisation by 6ND, %" if measure == "MFU" else "accelerator-hours per billion tokens"
 
-    def cloud(chosen: list[Point], marker: Figure) -> Figure:
+    def cloud(chosen: list[RunPoint], marker: Figure) -> Figure:
         return marks(
             "markers",
             np.array([point.params for point in chosen]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.search.placement import Place, place_of, rank_at
+from core.search.placement import RankPlace, place_of, rank_at
 from core.training.layout import Layout
 from core.views.common.chart import MONO, SANS, Figure, axis, label, layout
 from core.views.common.palette import Palette
@@ -83,20 +83,20 @@ def device_grid(plan: Layout, node_size: int, palette: Palette) -> Figure:
     }
 
 
-def _at(plan: Layout, stage: int, column: int, node_size: int) -> Place:
+def _at(plan: Layout, stage: int, column: int, node_size: int) -> RankPlace:
     return place_of(plan, rank_at(plan, pipeline=stage) + column, node_size)
 
 
-def _shards(plan: Layout, place: Place) -> str:
+def _shards(plan: Layout, place: RankPlace) -> str:
     named = (("T", plan.tensor, place.tensor), ("C", plan.context, place.context), ("D", plan.data, place.data))
     return " ".join(f"{letter}{shard}" for letter, degree, shard in named if degree > 1) or "all"
 
 
-def _annotated(plan: Layout, place: Place) -> str:
+def _annotated(plan: Layout, place: RankPlace) -> str:
     return f"accelerator {place.rank:,} in node {place.node:,}: stage {place.pipeline + 1}, {_shards(plan, place)}"
 
 
-def _nodes(row: int, places: list[Place], palette: Palette) -> list[Figure]:
+def _nodes(row: int, places: list[RankPlace], palette: Palette) -> list[Figure]:
     """A frame around the neighbours of each node in one row."""
     figures: list[Figure] = []
     start = 0

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from core.hardware.accelerators import Accelerator
 from core.search.launch import Launch
 from core.search.neighbours import Neighbour
-from core.search.placement import Group
+from core.search.placement import ParallelGroup
 from core.search.result import LayoutResult
 from core.search.timeline import Timeline
 from core.step_time.parts import StepTime
@@ -68,7 +68,7 @@ GROUPS = (
 """Headings of the table of what is sent over which link."""
 
 
-def group_rows(groups: Sequence[Group]) -> list[tuple[str, ...]]:
+def group_rows(groups: Sequence[ParallelGroup]) -> list[tuple[str, ...]]:
     """Each kind of parallelism with its group, its link, what is sent, and what of it is waited for."""
     return [
         (
@@ -83,7 +83,7 @@ def group_rows(groups: Sequence[Group]) -> list[tuple[str, ...]]:
     ]
 
 
-def sent(groups: Sequence[Group]) -> str:
+def sent(groups: Sequence[ParallelGroup]) -> str:
     """Which kind of parallelism sends most, and over which links."""
     if not groups:
         return "**One accelerator alone sends nothing.**"

@@ -23,14 +23,14 @@ from core.views.common.chart import (
 )
 from core.views.common.palette import Palette
 from core.views.plan.charts import scale_for
-from core.views.sensitivity.text import Named
+from core.views.sensitivity.text import NamedSwing
 
 _ROW, _PLOT, _LINE = 46, 340, 14
 _ROUND = (1 / 24, 0.25, 1.0, 3.0, 7.0, 14.0, 30.0, 60.0, 90.0, 180.0, 365.25, 730.5, 1826.25, 3652.5, 36525.0)
 """Days that people plan in."""
 
 
-def tornado(swings: Sequence[Named], here: float, dollars: bool, palette: Palette) -> Figure:
+def tornado(swings: Sequence[NamedSwing], here: float, dollars: bool, palette: Palette) -> Figure:
     """One bar per input from the answer at its low end to that at its high end, the widest on top.
 
     swings: with their names and ranges in words; here: the answer at the middle of everything.

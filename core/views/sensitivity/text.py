@@ -22,7 +22,7 @@ _NAMES: Mapping[Input, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedSwing:
     """A swing with its input's name and its range in words."""
 
     swing: Swing
@@ -30,7 +30,7 @@ class Named:
     span: str
 
 
-def named(swings: Sequence[Swing], *, dollars: bool) -> tuple[Named, ...]:
+def named(swings: Sequence[Swing], *, dollars: bool) -> tuple[NamedSwing, ...]:
     """Those that move days, or dollars, at all, with their names; the widest first."""
 
     def size(swing: Swing) -> float:
@@ -39,7 +39,7 @@ def named(swings: Sequence[Swing], *, dollars: bool) -> tuple[Named, ...]:
     # Rounding of the last digits moves nothing.
     moving = [swing for swing in swings if swing.moved(dollars=dollars) > 1e-9 * size(swing)]
     ordered = sorted(moving, key=lambda swing: -swing.moved(dollars=dollars))
-    return tuple(Named(swing, _NAMES[swing.input], _span(swing)) for swing in ordered)
+    return tuple(NamedSwing(swing, _NAMES[swing.input], _span(swing)) for swing in ordered)
 
 
 def unrented(a: Answer) -> str:
@@ -57,7 +57,7 @@ def _span(swing: Swing) -> str:
     return f"{format_count(swing.low, 3)}–{format_count(swing.high, 3)}"
 
 
-def moved(ordered: Sequence[Named], *, dollars: bool) -> str:
+def moved(ordered: Sequence[NamedSwing], *, dollars: bool) -> str:
     """Takeaway of the tornado: what moves the answer most."""
     if not ordered:
         return "Nothing here moves the answer."

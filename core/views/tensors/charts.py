@@ -11,9 +11,9 @@ from typing import Any
 from core.limits import limit
 from core.tensors.cost import tensor_bytes
 from core.tensors.examples.surprises import NegativeStep
-from core.tensors.layout import Layout, Run
+from core.tensors.layout import StrideRun, TensorLayout
 from core.tensors.tracing.snapshots import Memory, are_kept, memories
-from core.tensors.tracing.steps import Drawn, Scalar, Step, Trace, Unread, drawn
+from core.tensors.tracing.steps import DrawnTensor, Scalar, Trace, TraceStep, Unread, drawn
 from core.tensors.view_rule import ViewVerdict
 from core.views.tensors.inside import inside, memory
 from core.views.tensors.sizes import bytes_text
@@ -69,7 +69,7 @@ class _Picture:
 
     def _steps(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
-        before: Step | None = None
+        before: TraceStep | None = None
         start = self.trace.steps[0].bytes_allocated
         for step in map(self.trace.steps.__getitem__, self.listed):
             end = self._named_by(step)
@@ -118,12 +118,12 @@ class _Picture:
             "tensors": [],
         }
 
-    def _named_by(self, step: Step) -> Step:
+    def _named_by(self, step: TraceStep) -> TraceStep:
         """The step after which all results of ``step`` have their names."""
         after = self.trace.steps[step.number + 1 :]
         return next((a for a, b in pairwise((step, *after)) if b.operation != "piece"), (step, *after)[-1])
 
-    def _names(self, step: Step) -> str:
+    def _names(self, step: TraceStep) -> str:
         """What the line binds this step's result to: ``y``, or ``q, k, v`` for the pieces of a split."""
         says_so = step.operation in ("name", "gradient") or (
             step.kind == "write" and step.expression.startswith(step.name)
@@ -133,14 +133,14 @@ class _Picture:
         pieces = [s.name for s in self.trace.steps if s.operation == "piece" and s.inputs == (step.number,)]
         return ", ".join(name for name in (step.name, *pieces) if name)
 
-    def _opened_by(self, step: Step) -> list[int]:
+    def _opened_by(self, step: TraceStep) -> list[int]:
         """The tensors to look at for this step: its own first, all pieces of a split, all that see a write."""
         numbers = [number for number, item in enumerate(self.drawn) if item.step.number == step.number]
         seen = [self._shown_at(self.trace.steps[number]) for number in step.changed]
         first = self._shown_at(step)
         return list(dict.fromkeys(number for number in (first, *numbers, *seen) if number >= 0))[:_MOST_OPENED]
 
-    def _shown_at(self, step: Step) -> int:
+    def _shown_at(self, step: TraceStep) -> int:
         """The tensor that shows this step: its own, or the one it wrote through, returned or was refused on."""
         while True:
             numbers = [number for number, item in enumerate(self.drawn) if item.step.number == step.number]
@@ -153,7 +153,7 @@ class _Picture:
             if step.pieces:
                 step = replace(step, layout=layout)
 
-    def _line_of(self, step: Step) -> int:
+    def _line_of(self, step: TraceStep) -> int:
         """The place of a step in the timeline."""
         return bisect_right(self.listed, step.number) - 1
 
@@ -198,7 +198,7 @@ class _Picture:
 
     # -------------------------------------------------------------------------------------------- tensors
 
-    def _tensor(self, item: Drawn) -> dict[str, Any]:
+    def _tensor(self, item: DrawnTensor) -> dict[str, Any]:
         step, layout = item.step, item.layout
         tensor: dict[str, Any] = {
             "name": item.name,
@@ -238,7 +238,7 @@ def _with_its_place(source: str) -> str:
     return f"{source} …" if source[-1:] and source[-1] in "+-*/@%&|^<>=" else source
 
 
-def _facts(layout: Layout, is_contiguous: bool, item: int) -> list[tuple[str, str]]:
+def _facts(layout: TensorLayout, is_contiguous: bool, item: int) -> list[tuple[str, str]]:
     """The small print of a tensor under shape, strides and offset: text, and ``no`` where it is worth a warning."""
     order = "contiguous" if is_contiguous else "channels last" if layout.is_channels_last else "not contiguous"
     sent = bytes_text(int(tensor_bytes(layout.numel, item)))  # torch sends the elements, not the storage
@@ -283,7 +283,7 @@ def _annotated(error: str) -> dict[str, Any]:
     return {"error": error, "breaks": -1, "runs": [], "between": [], "asked": [], "fixes": []}
 
 
-def _run(layout: Layout, run: Run) -> dict[str, Any]:
+def _run(layout: TensorLayout, run: StrideRun) -> dict[str, Any]:
     dims = _dims(layout, run)
     joints = [f"{layout.stride[a]} = {layout.stride[b]} × {layout.shape[b]}" for a, b in pairwise(dims)]
     merged = "merge: " if joints else ""
@@ -294,17 +294,17 @@ def _run(layout: Layout, run: Run) -> dict[str, Any]:
     }
 
 
-def _dims(layout: Layout, run: Run) -> list[int]:
+def _dims(layout: TensorLayout, run: StrideRun) -> list[int]:
     """The dimensions of a run that take a step at all."""
     return [dim for dim in range(run.first, run.last + 1) if layout.shape[dim] != 1]
 
 
-def _compare(layout: Layout, left: Run, right: Run) -> str:
+def _compare(layout: TensorLayout, left: StrideRun, right: StrideRun) -> str:
     a, b = _dims(layout, left)[-1], _dims(layout, right)[0]
     return f"{layout.stride[a]} ≠ {layout.stride[b]} × {layout.shape[b]}"
 
 
-def _asked(verdict: ViewVerdict, runs: Sequence[Run], copied: bool) -> list[dict[str, Any]]:
+def _asked(verdict: ViewVerdict, runs: Sequence[StrideRun], copied: bool) -> list[dict[str, Any]]:
     """The new dimensions, each with the runs that it draws on; one that draws on several cannot have one stride.
 
     copied: the step copied, so that its strides are those of the copy, and a view's are what might have been.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.tensors.tracing.steps import Step, Trace
+from core.tensors.tracing.steps import Trace, TraceStep
 from core.views.report.handout import Handout, HandoutTable
 from core.views.tensors.inside import memory
 from core.views.tensors.sizes import bytes_text
@@ -31,7 +31,7 @@ def tensors_handout(trace: Trace) -> Handout:
     )
 
 
-def _row(step: Step) -> tuple[str, ...]:
+def _row(step: TraceStep) -> tuple[str, ...]:
     shape, strides = layout_texts(step)
     name = step.source or "x"
     refused = step.kind == "refused"

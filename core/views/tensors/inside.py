@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.tensors.tracing.operand_copies import operand_copies
-from core.tensors.tracing.steps import Step, Trace
+from core.tensors.tracing.steps import Trace, TraceStep
 from core.views.tensors.sizes import bytes_text
 
 _WHAT = {
@@ -19,18 +19,18 @@ _WHAT = {
 """What a part of an operation makes, by torch's name for it: one, and several."""
 
 
-def inside(trace: Trace, step: Step) -> str:
+def inside(trace: Trace, step: TraceStep) -> str:
     """What the operation of ``step`` allocated besides its result, as a sentence in small markup; empty for nothing."""
     if not step.bytes_inside:
         return ""
     return _operands(trace, step) or f"{_code(step)} makes inside, and frees again: {_parts(step)}."
 
 
-def _code(step: Step) -> str:
+def _code(step: TraceStep) -> str:
     return f"`{step.source if len(step.source) <= 48 else f'{step.source[:47]}…'}`"
 
 
-def _parts(step: Step) -> str:
+def _parts(step: TraceStep) -> str:
     """Everything that was freed again, alike blocks together, largest first."""
     sizes: dict[str, list[int]] = {}
     for block in step.freed:
@@ -45,7 +45,7 @@ def _parts(step: Step) -> str:
     return "; ".join(texts)
 
 
-def _operands(trace: Trace, step: Step) -> str:
+def _operands(trace: Trace, step: TraceStep) -> str:
     """Which operands a product copies, and why; empty where something else is copied."""
     if step.operation not in ("matmul", "elementwise") or len(step.inputs) != 2:
         return ""

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from core.formula import Explanation
 from core.tensors.cost import matrix_cell, merging_stride, tensor_bytes
-from core.tensors.layout import Layout
+from core.tensors.layout import TensorLayout
 from core.tensors.operations.table import SHORT_CASTS
 from core.tensors.operations.values import MemoryFormat
-from core.tensors.tracing.steps import Kind, Step, Trace, is_old, names_of, origin
+from core.tensors.tracing.steps import Kind, Trace, TraceStep, is_old, names_of, origin
 from core.views.tensors.inside import most_inside
 from core.views.tensors.sizes import bytes_text
 
@@ -49,7 +49,7 @@ COPYING = frozenset(
 """Operations whose new storage holds the old elements, rearranged; the others compute new values."""
 
 
-def word(step: Step) -> str:
+def word(step: TraceStep) -> str:
     """What happened in ``step`` in a word or two; a new tensor with new values is no copy."""
     if step.moved:
         return f"moved to {step.device}"
@@ -163,7 +163,7 @@ def _gradients(trace: Trace) -> tuple[str, str]:
     return f"`{_short(started.expression)}` leaves {who}{said}.", detail
 
 
-def _refused(trace: Trace, step: Step) -> tuple[str, str]:
+def _refused(trace: Trace, step: TraceStep) -> tuple[str, str]:
     tried = trace.steps[step.inputs[0] if step.inputs else 0]
     verdict = step.verdict
     if verdict is not None and verdict.boundary is not None:
@@ -207,7 +207,7 @@ PARTLY = ("tril", "triu", "masked_", "scatter", "index_")
 """Operations in place that write only a part of their tensor; which cells is not known of one that is only counted."""
 
 
-def _written(trace: Trace, step: Step) -> tuple[str, str]:
+def _written(trace: Trace, step: TraceStep) -> tuple[str, str]:
     cells = f"storage cell **{step.written[0]}**" if len(step.written) == 1 else f"**{step.touched:,} cells**"
     if trace.counted and step.operation.startswith(PARTLY):
         cells = f"some of {cells}"
@@ -249,13 +249,13 @@ def _written(trace: Trace, step: Step) -> tuple[str, str]:
     return text, f"{' '.join(more) or _alone(trace, step)}{again}"
 
 
-def _moved_on(trace: Trace, step: Step, seen: Sequence[Step]) -> str:
+def _moved_on(trace: Trace, step: TraceStep, seen: Sequence[TraceStep]) -> str:
     """Which names of tensors that see a write stand for something else by then."""
     names = list(dict.fromkeys(s.name for s in seen if is_old(trace.steps, s, step.number)))
     return f" By then {_listed(names)} {'names' if len(names) == 1 else 'name'} something else." if names else ""
 
 
-def _alone(trace: Trace, step: Step) -> str:
+def _alone(trace: Trace, step: TraceStep) -> str:
     """What is not touched when nobody else sees a write."""
     tensors = [
         s for s in trace.steps[1 : step.number] if s.kind in ("view", "copy", "same") and s.number != step.inputs[0]
@@ -272,7 +272,7 @@ def _alone(trace: Trace, step: Step) -> str:
     return f"No other tensor reads these cells: {_listed(beside)} {verb} the storage but none of them."
 
 
-def _repeated(trace: Trace, step: Step) -> str:
+def _repeated(trace: Trace, step: TraceStep) -> str:
     """The hazard of elements that share a cell: it is written once for each."""
     if step.updates == step.touched:
         return ""
@@ -296,7 +296,7 @@ def _shows(labels: Sequence[str]) -> str:
     return "shows" if len(labels) == 1 else "show"
 
 
-def _start(step: Step) -> tuple[str, str]:
+def _start(step: TraceStep) -> tuple[str, str]:
     layout = step.layout
     cells = f"{step.storage_elements:,} cell" + ("" if step.storage_elements == 1 else "s")
     elements = f"{layout.numel:,} element" + ("" if layout.numel == 1 else "s")
@@ -351,7 +351,7 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _viewed(trace: Trace, last: Step) -> tuple[str, str]:
+def _viewed(trace: Trace, last: TraceStep) -> tuple[str, str]:
     tried = trace.steps[last.inputs[0] if last.inputs else 0]
     layout = tried.layout
     if last.operation == "indexing" and last.layout.rank == 0 and tried.kind == "start" and not trace.counted:
@@ -384,7 +384,7 @@ def _viewed(trace: Trace, last: Step) -> tuple[str, str]:
     )
 
 
-def layout_texts(step: Step) -> tuple[str, str]:
+def layout_texts(step: TraceStep) -> tuple[str, str]:
     """Shape and strides that a line of the timeline has room for: several tensors' together, the cells of a write."""
     if step.kind == "refused":
         return "", ""
@@ -422,7 +422,7 @@ def explanations(trace: Trace) -> tuple[Explanation, ...]:
     return tuple(result)
 
 
-def _indices(layout: Layout, cell: int) -> tuple[int, ...]:
+def _indices(layout: TensorLayout, cell: int) -> tuple[int, ...]:
     """Indices of the first element that lies in ``cell``."""
     number = layout.cells().tolist().index(cell)
     indices: list[int] = []
