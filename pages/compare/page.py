@@ -19,7 +19,7 @@ from core.store.locations import opened
 from core.views.comparison import text
 from core.views.comparison.charts import bars, days_against_dollars
 from core.views.comparison.time_parts import parts_bars, why_not_faster
-from core.views.plan import text as words_answer
+from core.views.plan import text as plan_text
 from core.wording import plain
 from pages.common import comparison_list, plan_sidebar, show
 from pages.common.inputs import Inputs
@@ -135,7 +135,7 @@ def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
             files([plan.entry for plan in plans_shown], inputs, base)
     show.how_each(
         lambda: [
-            show.DerivationPart(str(i + 1), plan.name, words_answer.sentence(plan.answer), plan.answer.explain())
+            show.DerivationPart(str(i + 1), plan.name, plan_text.sentence(plan.answer), plan.answer.explain())
             for i, plan in enumerate(plans_shown)
             if plan.answer
         ],

@@ -7,7 +7,7 @@ import streamlit as st
 from core.planning.evaluation import Answer
 from core.planning.plan import OWN
 from core.views.flops import text
-from core.views.hardware import text as words_device
+from core.views.hardware import text as hardware_text
 from core.wording import known
 from pages.common import show
 from pages.common.inputs import Inputs
@@ -27,11 +27,11 @@ def parts(inputs: Inputs, a: Answer) -> None:
         show.source(f"{model.source} ({known(model.confidence)})")
     with st.container(key=inputs.key("peaks")):
         show.small_table(
-            ("dtype", *words_device.PEAKS),
-            words_device.peaks(device),
+            ("dtype", *hardware_text.PEAKS),
+            hardware_text.peaks(device),
             caption=f"{device.name}: dense peaks, {known(device.confidence)}",
             here=[name for name, _ in device.peaks].index(a.dtype),
         )
-        for line in (*words_device.peak_origin(device, a.dtype), words_device.datasheet(device)):
+        for line in (*hardware_text.peak_origin(device, a.dtype), hardware_text.datasheet(device)):
             show.note(line)
         show.source(device.source)

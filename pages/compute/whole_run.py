@@ -22,7 +22,7 @@ from core.planning.form.whole_run import (
     WRITES,
 )
 from core.runs.goodput import failure_records
-from core.views.compute_optimal import text as words_split
+from core.views.compute_optimal import text as compute_optimal_text
 from core.views.compute_optimal.charts import loss_curves
 from core.views.runs import text_goodput
 from core.views.runs.charts_goodput import hours_of_the_run
@@ -71,14 +71,14 @@ def split(inputs: Inputs, a: Answer) -> None:
     except BudgetError as problem:
         show.error(str(problem))
         return
-    text = words_split.trained(a)
+    text = compute_optimal_text.trained(a)
     show.takeaway(text)
     show.chart(
         loss_curves(flop, m.parameters, allocations, TOKENS),
         alt=f"Loss against parameters for one budget, by two published laws. {plain(text)}",
         key="compute:loss",
     )
-    show.small_table(words_split.SPLITS, words_split.splits(allocations, a), here=len(allocations))
+    show.small_table(compute_optimal_text.SPLITS, compute_optimal_text.splits(allocations, a), here=len(allocations))
     show.note(
         "Both laws are fits of the same runs of dense models, the second one on points read off the first paper’s "
         "figure: where they differ, so much is uncertain. Their losses hold for that text and its tokeniser. With a "
@@ -87,7 +87,7 @@ def split(inputs: Inputs, a: Answer) -> None:
     show.how(
         lambda: [
             overtraining.explain(tokens=m.tokens, params=m.parameters).about("your plan"),
-            *words_split.explain_losses(a),
+            *compute_optimal_text.explain_losses(a),
             *(step for s in allocations for step in s.explanations),
         ],
         key="compute:split:how",

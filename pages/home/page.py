@@ -20,7 +20,7 @@ from core.planning.search_around import layout_texts
 from core.training.layout import LayoutError
 from core.training.trained import TrainedError
 from core.views.floats.text import as_read
-from core.views.plan import text as words_plan
+from core.views.plan import text as plan_text
 from core.views.plan import text_memory as words
 from core.views.plan.charts import answer_strip
 from core.views.training.charts_device import device_bars
@@ -50,18 +50,16 @@ def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
             show.input_errors(inputs)
         lit = plan_sidebar.bar(inputs.reading.texts)
         with place:
-            show.answer(words_plan.sentence(a), words_plan.assumptions(a))
+            show.answer(plan_text.sentence(a), plan_text.assumptions(a))
             plan_sidebar.limits(inputs)
             if lit == LECTURES:
                 show.note(REMARKS[LECTURE])
-            for problem in filter(None, (words_plan.impossible(a), words_plan.memory(a))):
+            for problem in filter(None, (plan_text.impossible(a), plan_text.memory(a))):
                 show.error(problem)
         with picture:
-            show.chart(
-                answer_strip(a, similar_runs(a, 6), TOKENS), alt=plain(words_plan.sentence(a)), key="home:answer"
-            )
-            show.note(words_plan.steps_and_whole(a))
-            if tight := words_plan.tight(a):
+            show.chart(answer_strip(a, similar_runs(a, 6), TOKENS), alt=plain(plan_text.sentence(a)), key="home:answer")
+            show.note(plan_text.steps_and_whole(a))
+            if tight := plan_text.tight(a):
                 show.note(tight)
         show.onwards(
             "Where the FLOPs go, what it costs, what published runs took", COMPUTE, link_texts(inputs.reading.texts)

@@ -20,7 +20,7 @@ from core.planning.cost.pool_bill import ways_to_pay
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_from
 from core.views.calendar import text as calendar_text
-from core.views.plan import text as words_answer
+from core.views.plan import text as plan_text
 from core.wording import rent
 from pages.calendar.form import FORM
 from pages.common.registry import CALENDAR, COMPARE, COMPUTE
@@ -177,7 +177,7 @@ def test_a_runs_name_leads_to_its_budget() -> None:
     for link, one in zip(links, s.runs, strict=True):
         fields = dict(parse_qsl(link.partition("?")[2], keep_blank_values=True))
         there = opened(COMPUTE, {name.partition("_")[2]: text for name, text in fields.items() if name != "v"})
-        assert told(there) == shown(words_answer.sentence(one.answer))
+        assert told(there) == shown(plan_text.sentence(one.answer))
 
 
 def said_raw(app: AppTest) -> str:

@@ -48,33 +48,33 @@ from core.search.timeline import timeline_of
 from core.step_time.layer_kinds import kinds_of
 from core.step_time.layer_roofline import ELEMENT_BYTES, layer_roofline, peaks_of, wide_dtype
 from core.training.layout import LayoutError
-from core.views.actuals import text as words_actuals
+from core.views.actuals import text as actuals_text
 from core.views.actuals.charts import tokens_over_days
 from core.views.common.palette import LIGHT
-from core.views.compute_optimal import text as words_split
+from core.views.compute_optimal import text as compute_optimal_text
 from core.views.compute_optimal.charts import loss_curves
 from core.views.flops import charts as figures_count
-from core.views.flops import text as words_count
-from core.views.hardware import text as words_device
+from core.views.flops import text as flops_text
+from core.views.hardware import text as hardware_text
 from core.views.plan import text as plan_text
 from core.views.plan import text_host, text_memory, text_rates
 from core.views.plan.charts import answer_strip
 from core.views.report.plan_table import plan_lines
 from core.views.report.tables import lines_csv
-from core.views.roofline import text as words_layer
+from core.views.roofline import text as roofline_text
 from core.views.roofline.charts import roofline
-from core.views.runs import text as words_runs
+from core.views.runs import text as runs_text
 from core.views.runs import text_goodput as words_whole
 from core.views.runs.charts import RunPoint, calibration, evidence_scatter, hours_of_a_run
 from core.views.runs.charts_goodput import hours_of_the_run
-from core.views.search import text as words_search
+from core.views.search import text as search_text
 from core.views.search import text_step
 from core.views.search.charts import cluster_sizes, space
 from core.views.search.charts_placement import device_grid
 from core.views.search.charts_step import pipeline, waterfall
-from core.views.sensitivity import text as words_moves
+from core.views.sensitivity import text as sensitivity_text
 from core.views.sensitivity.charts import days_around, iso_days_figure, tornado
-from core.views.training import text as states_words
+from core.views.training import text as training_text
 from core.views.training.charts_device import device_bars
 
 PRESETS_OF_BOTH = {**PRESETS, **MEMORY_PRESETS}
@@ -90,14 +90,14 @@ def _head(a: Answer) -> Iterator[Shown]:
     yield from (plan_text.sentence(a), plan_text.assumptions(a), plan_text.impossible(a), *plan_text.cautions(a))
     yield from (plan_text.memory(a), plan_text.tight(a), text_rates.rates_sentence(a.plan), text_rates.change(a.plan))
     peers = similar_runs(a)
-    yield words_runs.pace(a, peers)
-    yield from _cells(words_runs.near_rows(peers, {run.evidence: run.share for run in run_shares(timed=True)}))
+    yield runs_text.pace(a, peers)
+    yield from _cells(runs_text.near_rows(peers, {run.evidence: run.share for run in run_shares(timed=True)}))
 
 
 def _actuals(a: Answer) -> Iterator[Shown]:
-    p = progress(parse_log(words_actuals.example(a)), a)
-    yield from (words_actuals.verdict(p), words_actuals.own(p), words_actuals.chart_alt(p), *words_actuals.read(p))
-    yield from _cells(words_actuals.changed(p))
+    p = progress(parse_log(actuals_text.example(a)), a)
+    yield from (actuals_text.verdict(p), actuals_text.own(p), actuals_text.chart_alt(p), *actuals_text.read(p))
+    yield from _cells(actuals_text.changed(p))
     yield from (tokens_over_days(p, LIGHT), *p.explain())
 
 
@@ -111,22 +111,22 @@ def _whole(a: Answer) -> Iterator[Shown]:
 
 def _table(a: Answer) -> Iterator[Shown]:
     lines = plan_lines(a)
-    yield from (words_split.trained(a), *(cell for line in lines for cell in line.cells()))
+    yield from (compute_optimal_text.trained(a), *(cell for line in lines for cell in line.cells()))
 
 
 def _counted(a: Answer) -> Iterator[Shown]:
     counted, scale = _count(a), scale_of(a.shape.spec, a.middle.parameters)
-    yield from (words_count.where(counted, scale), words_count.gap(a.shape, a.plan.seq_len, a.plan.attention))
-    yield from words_count.cautions(a.shape, a.plan.seq_len)
+    yield from (flops_text.where(counted, scale), flops_text.gap(a.shape, a.plan.seq_len, a.plan.attention))
+    yield from flops_text.cautions(a.shape, a.plan.seq_len)
     if a.stands_in:
-        yield words_count.stand_in(a.shape, a.middle.parameters)
+        yield flops_text.stand_in(a.shape, a.middle.parameters)
 
 
 def look_for_sizes(plan: Plan) -> Iterator[Shown]:
     """What Parallel plan says of clusters of other sizes."""
     sized = cluster_results(plan)
-    yield words_search.scaling(sized, plan.limits.days)
-    yield from _cells(words_search.size_rows(sized) if sized else [])
+    yield search_text.scaling(sized, plan.limits.days)
+    yield from _cells(search_text.size_rows(sized) if sized else [])
     if sized:
         yield cluster_sizes(sized, int(plan.accelerators), plan.limits.days, LIGHT)
 
@@ -138,19 +138,19 @@ def look_for(plan: Plan) -> Iterator[Shown]:
         query, results = at.request, at.result
         result = search_layouts(query)
     except (BudgetError, LayoutError, SpaceError) as problem:
-        yield words_search.too_many(problem) if isinstance(problem, SpaceError) else str(problem)
+        yield search_text.too_many(problem) if isinstance(problem, SpaceError) else str(problem)
         return
-    yield words_search.front(result)
+    yield search_text.front(result)
     if result.best is None:
         ways = fitting_changes(query)
-        yield words_search.nothing_fits(plan, query, result, ways)
-        yield from map(words_search.way, ways)
-    yield words_search.sentence(at)
-    yield words_search.counted(at, result)
-    yield words_search.assumed_network(at)
-    yield words_search.little_free(plan.keeps.free, result, results)
-    yield words_search.against_best(plan, result, results)
-    yield from (text_step.goes_to(results), words_search.second(result))
+        yield search_text.nothing_fits(plan, query, result, ways)
+        yield from map(search_text.way, ways)
+    yield search_text.sentence(at)
+    yield search_text.counted(at, result)
+    yield search_text.assumed_network(at)
+    yield search_text.little_free(plan.keeps.free, result, results)
+    yield search_text.against_best(plan, result, results)
+    yield from (text_step.goes_to(results), search_text.second(result))
     yield waterfall(results.step, LIGHT, low=results.low, high=results.high)
     line = timeline_of(results.layout, results.step)
     yield text_step.waits(results.layout, line, results.step)
@@ -169,7 +169,7 @@ def look_for(plan: Plan) -> Iterator[Shown]:
     yield from explain(query, results, plan.tokens)
     if result.best:
         yield space(result.plans, result.pareto, results, results.usable, LIGHT)
-        yield from _cells(words_search.plan_rows(plan, query, result.plans, result.best, 15))
+        yield from _cells(search_text.plan_rows(plan, query, result.plans, result.best, 15))
 
 
 def _memory(plan: Plan) -> Iterator[Shown]:
@@ -177,9 +177,9 @@ def _memory(plan: Plan) -> Iterator[Shown]:
     h, device = memory_estimate(plan), plan.device
     yield from (text_memory.sentence(h), text_memory.counted(h), *text_memory.remarks(h))
     yield from (text_memory.states_alone(h), text_memory.checkpoint(h), text_host.host(h))
-    yield states_words.matrix_units(h.policy, device)
-    yield states_words.memory_read_as(device.memory_bytes, device.memory_unit, device.memory_note)
-    yield states_words.cited(h.optimizer, h.policy)
+    yield training_text.matrix_units(h.policy, device)
+    yield training_text.memory_read_as(device.memory_bytes, device.memory_unit, device.memory_note)
+    yield training_text.cited(h.optimizer, h.policy)
     yield device_bars([("", h.device_memory)], h.usable, LIGHT)
 
 
@@ -206,8 +206,8 @@ def _moves(a: Answer) -> Iterator[Shown]:
     for dollars in (False, True):
         if dollars and math.isnan(a.middle.dollars):
             continue
-        named = words_moves.named(result, dollars=dollars)
-        yield from (words_moves.moved(named, dollars=dollars), *(item.name + item.span for item in named))
+        named = sensitivity_text.named(result, dollars=dollars)
+        yield from (sensitivity_text.moved(named, dollars=dollars), *(item.name + item.span for item in named))
         if named:
             yield tornado(named, a.middle.dollars if dollars else a.middle.days, dollars, LIGHT)
     curves = iso_days(plan, days_around(a.middle.days))
@@ -221,23 +221,23 @@ def _runs(a: Answer) -> Iterator[Shown]:
     rows = evidence("whole")
     for measure, yours in (("MFU", m.mfu / a.scale * 6 / m.per_parameter), ("hours", m.hours / m.tokens * 1e9)):
         points = [
-            RunPoint(row.run.model, row.run.params, row.utilisation, words_runs.pointed(row, measure), row in near)
+            RunPoint(row.run.model, row.run.params, row.utilisation, runs_text.pointed(row, measure), row in near)
             for row in rows
         ]
         yield evidence_scatter([*points, RunPoint("yours", m.parameters, yours, "", here=True)], measure, LIGHT)  # type: ignore[arg-type]
-    yield words_runs.scored(score(), score())
-    yield words_runs.calibration_alt(score())
+    yield runs_text.scored(score(), score())
+    yield runs_text.calibration_alt(score())
     yield calibration(score(), LIGHT)
-    yield from _cells(words_runs.predicted(predictions()))
+    yield from _cells(runs_text.predicted(predictions()))
     if a.model is None or a.plan.model == OWN:
         return
     runs = compare_all(a.model, m.mfu * a.peak / base_peak(a.device.name), a.plan.seq_len, a.device.name)
     if not runs:
-        yield words_runs.no_run(a.model)
+        yield runs_text.no_run(a.model)
     for run in runs[:1]:
-        yield from words_runs.beside_headings(run, m.mfu, a.dtype)
-        yield from _cells(words_runs.beside(run, m.accelerators, m.steps))
-        yield from (words_runs.about_run(run), *words_runs.reasons(run), *words_runs.other_runs(runs[1:]))
+        yield from runs_text.beside_headings(run, m.mfu, a.dtype)
+        yield from _cells(runs_text.beside(run, m.accelerators, m.steps))
+        yield from (runs_text.about_run(run), *runs_text.reasons(run), *runs_text.other_runs(runs[1:]))
         yield explain_comparison(run)
         if run.evidence:
             yield hours_of_a_run(run, LIGHT)
@@ -248,7 +248,7 @@ def _flops(a: Answer) -> Iterator[Shown]:
     yield figures_count.flops_by_component(counted, LIGHT, scale)
     yield figures_count.flops_treemap(counted, LIGHT, scale)
     grown = growth(a.shape.spec, a.plan.seq_len, a.plan.attention)
-    yield words_count.growing(grown)
+    yield flops_text.growing(grown)
     yield figures_count.sequence_sweep(grown, LIGHT, scale)
     rate = a.middle.tokens_per_second
     scoreds = which_mfu(
@@ -259,9 +259,9 @@ def _flops(a: Answer) -> Iterator[Shown]:
         tokens_per_second=rate,
         scale=scale,
     )
-    yield words_count.scored_run(scoreds, rate)
+    yield flops_text.scored_run(scoreds, rate)
     yield figures_count.score_bars(scoreds, LIGHT)
-    yield from _cells(words_count.scores(scoreds))
+    yield from _cells(flops_text.scores(scoreds))
     yield from (*(scored.explanation for scored in scoreds), *grown.explain())
     yield from explain_count(
         a.shape.spec, a.plan.seq_len, a.plan.attention, params=a.middle.parameters, tokens=a.middle.tokens
@@ -287,8 +287,8 @@ def _roof(a: Answer) -> Iterator[Shown]:
         ]
         beside = (sheet, a.device.bandwidth) if rates else None
         yield roofline(operations, up, trail, peaks, vector, bandwidth, LIGHT, beside)
-        yield words_layer.layered(result, a.device.name, 8192)
-        yield from _cells(words_layer.operations(result))
+        yield roofline_text.layered(result, a.device.name, 8192)
+        yield from _cells(roofline_text.operations(result))
         yield from (
             step for operation in result if operation.id in ("up", "norms") for step in operation.placed.explanations
         )
@@ -303,21 +303,21 @@ def _split(a: Answer) -> Iterator[Shown]:
         yield str(refused)
         return
     yield loss_curves(flop, m.parameters, allocations, LIGHT)
-    yield from _cells(words_split.splits(allocations, a))
+    yield from _cells(compute_optimal_text.splits(allocations, a))
     yield overtraining.explain(tokens=m.tokens, params=m.parameters)
     yield from (
-        *words_split.explain_losses(a),
+        *compute_optimal_text.explain_losses(a),
         *(step for allocation in allocations for step in allocation.explanations),
     )
 
 
 def _parts(a: Answer) -> Iterator[Shown]:
-    yield from (words_count.active_counts(a.shape), words_count.model_origin(a.shape))
-    headings, rows = words_count.components(a.shape)
+    yield from (flops_text.active_counts(a.shape), flops_text.model_origin(a.shape))
+    headings, rows = flops_text.components(a.shape)
     assert all(len(row) == len(headings) for row in rows)
     yield from _cells(rows)
-    yield from _cells(words_device.peaks(a.device))
-    yield from (*words_device.peak_origin(a.device, a.dtype), words_device.datasheet(a.device))
+    yield from _cells(hardware_text.peaks(a.device))
+    yield from (*hardware_text.peak_origin(a.device, a.dtype), hardware_text.datasheet(a.device))
 
 
 def _take_away(a: Answer) -> Iterator[Shown]:

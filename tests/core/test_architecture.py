@@ -302,3 +302,15 @@ def test_every_class_has_a_name_of_its_own() -> None:
     )
     assert len(names) > 300
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_the_text_of_a_folder_of_views_has_one_name() -> None:
+    def names(path: Path) -> Iterator[tuple[str, str]]:
+        for node in ast.walk(ast.parse(text(path))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("core.views."):
+                folder = (node.module or "").rpartition(".")[2]
+                yield from ((folder, one.asname) for one in node.names if one.name == "text" and one.asname)
+
+    every = {pair for folder in ("core", "pages", "tests") for path in files(folder) for pair in names(path)}
+    assert len(every) > 10
+    assert [pair for pair in every if pair[1] != f"{pair[0]}_text"] == []

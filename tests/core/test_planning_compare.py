@@ -43,13 +43,13 @@ from core.planning.form.search import KEPT_FIELDS
 from core.planning.plan import FINDS, OWN_POLICY
 from core.planning.presets import MEMORY_PRESETS, PRESETS
 from core.units import QuantityText
-from core.views.calendar import text as words_calendar
+from core.views.calendar import text as calendar_text
 from core.views.common.markup import rich, safe_text
 from core.views.common.palette import LIGHT
 from core.views.comparison import text as comparison_text
 from core.views.comparison.charts import bars, days_against_dollars
-from core.views.plan import text as words_answer
-from core.views.sweep import text as words_board
+from core.views.plan import text as plan_text
+from core.views.sweep import text as sweep_text
 from core.wording import apart_as_shown, dollars, rent
 from pages.common.figures import wire
 from tests.core.sentence_facts import says
@@ -382,9 +382,9 @@ def test_what_a_plan_costs_reads_alike_wherever_it_stands() -> None:
     assert money.value == a.dollars.mid, "a table takes all of them away"
     fleet = schedule(Fleet(a.plan.accelerator, 64), [Run("Small", a.plan)], date(2027, 1, 15))
     results = (
-        words_answer.sentence(a),
-        words_board.own(a, a.plan.limits),
-        words_calendar.rows(fleet)[0][-1],
+        plan_text.sentence(a),
+        sweep_text.own(a, a.plan.limits),
+        calendar_text.rows(fleet)[0][-1],
         comparison_text.sentence([plan], 0),
         comparison_text.bars_alt([plan], 0),
     )

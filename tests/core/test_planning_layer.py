@@ -18,7 +18,7 @@ from core.models.spec import Experts, SlidingWindow, TransformerSpec
 from core.runs.conventions import which_mfu
 from core.step_time.layer_kinds import kinds_of
 from core.step_time.layer_roofline import LayerOperation, layer_roofline, matmul_share, wide_dtype
-from core.views.roofline import text as words_layer
+from core.views.roofline import text as roofline_text
 from core.views.roofline.text import kind_name, mixtures, windows
 from tests.core.palm import PALM
 
@@ -138,9 +138,9 @@ def test_below_16_bits_run_only_products_with_weights() -> None:
         "fp16",
         "tf32",
     )
-    assert "norms, the router and the output head stay in bf16" in words_layer.narrow("fp8", "bf16", mixture=True)
-    assert "norms and the output head stay in bf16" in words_layer.narrow("int8", "bf16", mixture=False)
-    assert not words_layer.narrow("bf16", "bf16", mixture=True)
+    assert "norms, the router and the output head stay in bf16" in roofline_text.narrow("fp8", "bf16", mixture=True)
+    assert "norms and the output head stay in bf16" in roofline_text.narrow("int8", "bf16", mixture=False)
+    assert not roofline_text.narrow("bf16", "bf16", mixture=True)
 
 
 def test_shared_experts_have_their_own_width_and_activation() -> None:
@@ -172,9 +172,9 @@ def test_fusing_attention_saves_its_traffic() -> None:
     spec = model_named("Llama 3.1 405B").spec
     fused, apart = (layer_roofline(spec, H100, seq_len=8192, tokens=8192, fused_attention=way) for way in (True, False))
     assert layer_roofline(spec, H100, seq_len=8192, tokens=8192) == fused
-    assert words_layer.attention_seconds(fused) == pytest.approx(7.78e-3, rel=1e-3)
-    assert words_layer.attention_seconds(apart) == pytest.approx(57.4e-3, rel=1e-3)
-    assert "**7.78 ms** fused and **57.4 ms** unfused" in words_layer.fused(fused, apart)
+    assert roofline_text.attention_seconds(fused) == pytest.approx(7.78e-3, rel=1e-3)
+    assert roofline_text.attention_seconds(apart) == pytest.approx(57.4e-3, rel=1e-3)
+    assert "**7.78 ms** fused and **57.4 ms** unfused" in roofline_text.fused(fused, apart)
 
 
 @pytest.mark.parametrize(("name", "seq_len"), [("GPT-3 175B", 2048), ("GPT-2 124M", 1024)])

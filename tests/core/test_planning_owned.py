@@ -18,14 +18,14 @@ from core.planning.sweep.axes import AXES
 from core.planning.sweep.choice import recommend
 from core.planning.sweep.quantities import RESULTS, scale_of
 from core.planning.sweep.sweep import SweptAxis, sweep_plan
-from core.views.calendar import text as words_calendar
+from core.views.calendar import text as calendar_text
 from core.views.common.palette import LIGHT
-from core.views.comparison import text as words_compare
+from core.views.comparison import text as comparison_text
 from core.views.comparison.charts import bars
 from core.views.plan import text as plan_text
 from core.views.report.plan_table import plan_lines
 from core.views.sensitivity.text import unrented
-from core.views.sweep import text as words_board
+from core.views.sweep import text as sweep_text
 from tests.core.sentence_facts import says
 
 TEXTS = {"n": "8B", "tokens": "2T", "count": "256"}
@@ -49,23 +49,23 @@ def test_the_answer_says_that_no_rent_is_counted() -> None:
 def test_a_comparison_does_not_rank_it_by_rent(others: tuple[str, ...]) -> None:
     plans = [of("mine", price="0"), *(of(f"at {price or 'an unknown price'}", price=price) for price in others)]
     for base in range(len(plans)):
-        rows = words_compare.result_rows(plans, base)
+        rows = comparison_text.result_rows(plans, base)
         (rents,) = (cells for (label, _), cells in rows if label == "Rent")
         assert rents[0][0] == plan_text.OWNED
         assert "least" not in rents[0][1]
         parts = [
-            words_compare.sentence(plans, base),
-            words_compare.beside(plans, base),
-            *words_compare.remarks(plans),
-            words_compare.frontier(plans),
-            words_compare.bars_alt(plans, base),
-            *map(words_compare.in_short, plans),
+            comparison_text.sentence(plans, base),
+            comparison_text.beside(plans, base),
+            *comparison_text.remarks(plans),
+            comparison_text.frontier(plans),
+            comparison_text.bars_alt(plans, base),
+            *map(comparison_text.in_short, plans),
             str(bars(plans, base, LIGHT)["layout"]["annotations"]),
         ]
         assert not any("$0.00" in text or "mine** is cheapest" in text or "and cheapest" in text for text in parts)
         says(" ".join(parts), "owned")
     if len(others) == 2 and "" not in others:
-        says(words_compare.sentence(plans, 0), "at 2 is cheapest to rent")
+        says(comparison_text.sentence(plans, 0), "at 2 is cheapest to rent")
 
 
 def test_a_board_of_prices_does_not_choose_it_as_the_cheapest() -> None:
@@ -83,11 +83,11 @@ def test_a_board_of_prices_does_not_choose_it_as_the_cheapest() -> None:
     assert chosen is not None
     assert chosen.by != "cheapest"
     rents = RESULTS["dollars"]
-    _, rows = words_board.table(own, rents)
+    _, rows = sweep_text.table(own, rents)
     parts = [
-        words_board.sentence(own, chosen),
-        words_board.own(OWNED, Limits(1e4)),
-        words_board.cell(own, (0, 0), scale_of(own, rents)),
+        sweep_text.sentence(own, chosen),
+        sweep_text.own(OWNED, Limits(1e4)),
+        sweep_text.cell(own, (0, 0), scale_of(own, rents)),
         *(text for row in rows for text in row),
     ]
     assert not any("$0.00" in text for text in parts)
@@ -98,9 +98,9 @@ def test_a_calendar_says_it_instead_of_a_rent() -> None:
     s = schedule(Fleet(plan.accelerator, 256), [Run("one", plan), Run("two", plan, after=0)], date(2027, 1, 15))
     rented = costs(s, Prices())[0]
     parts = [
-        words_calendar.sentence(s, rented),
-        words_calendar.detail(s, rented, ""),
-        *(text for row in words_calendar.rows(s) for text in row),
+        calendar_text.sentence(s, rented),
+        calendar_text.detail(s, rented, ""),
+        *(text for row in calendar_text.rows(s) for text in row),
     ]
     assert not any("$" in text for text in parts)
     says(" ".join(parts), plan_text.OWNED, "no rent")

@@ -28,14 +28,14 @@ from core.runs.utilisation import evidence
 from core.step_time.layer_roofline import layer_roofline
 from core.units import format_quantity, significant
 from core.views.common.palette import LIGHT
-from core.views.compute_optimal import text as words_split
+from core.views.compute_optimal import text as compute_optimal_text
 from core.views.compute_optimal.charts import loss_curves
-from core.views.flops import text as words_count
+from core.views.flops import text as flops_text
 from core.views.plan.charts import answer_strip
-from core.views.roofline import text as words_layer
-from core.views.runs import text as words_runs
+from core.views.roofline import text as roofline_text
+from core.views.runs import text as runs_text
 from core.views.runs.charts import RunPoint, evidence_scatter
-from core.views.sensitivity import text as words_moves
+from core.views.sensitivity import text as sensitivity_text
 from core.views.sensitivity.charts import days_around, iso_days_figure, tornado
 from core.wording import percent
 from tests.core.sentence_facts import says
@@ -62,7 +62,7 @@ def test_growth_is_level_in_weights_and_linear_in_attention() -> None:
     assert np.ptp(g.weights) == 0
     np.testing.assert_allclose(g.squares / g.lengths, g.squares[0] / g.lengths[0])
     assert g.share == pytest.approx(0.027, abs=0.002)
-    assert "6H = 73,728" in words_count.growing(g)
+    assert "6H = 73,728" in flops_text.growing(g)
 
 
 def test_windows_everywhere_never_let_attention_overtake() -> None:
@@ -95,7 +95,7 @@ def test_strip_puts_every_run_and_the_plan_in_their_places(find_: str, most: int
 @pytest.mark.parametrize("measure", ["MFU", "hours"])
 def test_evidence_scatter_shows_all_and_yours(measure: str) -> None:
     points = [
-        RunPoint(r.run.model, r.run.params, r.utilisation, words_runs.pointed(r, measure)) for r in evidence("whole")
+        RunPoint(r.run.model, r.run.params, r.utilisation, runs_text.pointed(r, measure)) for r in evidence("whole")
     ]
     figure = evidence_scatter([*points, RunPoint("yours", 7e10, 0.4, "", here=True)], measure, LIGHT)  # type: ignore[arg-type]
     assert sum(len(trace["x"]) for trace in figure["data"]) == len(points) + 1
@@ -135,7 +135,7 @@ def test_what_was_found_moves_like_what_was_typed(find_: str) -> None:
 def test_tornado_has_the_widest_on_top_and_the_plan_inside() -> None:
     a = answer(TYPED_PLAN)
     for dollars in (False, True):
-        rows = words_moves.named(swings(TYPED_PLAN, 0.2), dollars=dollars)
+        rows = sensitivity_text.named(swings(TYPED_PLAN, 0.2), dollars=dollars)
         here = a.middle.dollars if dollars else a.middle.days
         figure = tornado(rows, here, dollars, LIGHT)
         (bars,) = figure["data"]
@@ -146,13 +146,13 @@ def test_tornado_has_the_widest_on_top_and_the_plan_inside() -> None:
             low, high = sorted(row.swing.dollars if dollars else row.swing.days)
             assert low <= here * (1 + 1e-9)
             assert high >= here * (1 - 1e-9)
-        says(words_moves.moved(rows, dollars=dollars).lower(), rows[0].name.lower(), rows[0].span)
-    assert words_moves.moved((), dollars=False)
+        says(sensitivity_text.moved(rows, dollars=dollars).lower(), rows[0].name.lower(), rows[0].span)
+    assert sensitivity_text.moved((), dollars=False)
 
 
 def test_more_accelerators_move_no_dollars_and_a_mixture_has_one_size() -> None:
     """Twice the accelerators for half the time cost the same at one MFU, but for rounding of the last digits."""
-    by_dollars = words_moves.named(swings(TYPED_PLAN, 0.2), dollars=True)
+    by_dollars = sensitivity_text.named(swings(TYPED_PLAN, 0.2), dollars=True)
     assert "accelerators" not in {dollar.swing.input for dollar in by_dollars}
     mixture = swings(replace(TYPED_PLAN, model="Mixtral 8x7B"), 0.2)
     assert "parameters" not in {swing.input for swing in mixture}
@@ -206,11 +206,11 @@ def test_the_layers_shares_hold_neither_head_nor_update(name: str, seq_len: int)
     matmul = sum(float(o.placed.seconds) for o in inside if o.kind == "matmul") / seconds
     update = sum(float(o.placed.seconds) for o in operations if o.in_layer and o.phase == "update") / seconds
     head = sum(float(o.placed.seconds) for o in operations if not o.in_layer) / seconds
-    text = words_layer.layered(operations, H100.name, 8192)
+    text = roofline_text.layered(operations, H100.name, 8192)
     says(text, percent(matmul))
     says(text, percent(update), "once per step")
     says(text, f"{significant(head, 3)} such layers", "once in the model")
-    rows = words_layer.operations(operations)
+    rows = roofline_text.operations(operations)
     assert sum(float(row[6].split()[0]) for row in rows if row[6].endswith("%") and "under" not in row[6]) < 100.1
 
 
@@ -223,10 +223,10 @@ def test_a_stand_ins_counts_are_scaled_to_the_typed_parameters() -> None:
     assert scale == m.parameters / parameters(spec).active != 1
     causal = next(way for way in conventions(spec, 8192) if way.id == "causal")
     text = format_quantity(scale * causal.per_token, "flop")
-    says(words_count.where(flops_per_token(spec, 8192, "causal"), scale), text)
+    says(flops_text.where(flops_per_token(spec, 8192, "causal"), scale), text)
     cluster = {"accelerators": 1024, "peak": a.peak, "tokens_per_second": 6e5}
     scored, unscaled = (which_mfu(spec, 8192, scale=by, **cluster) for by in (scale, 1.0))
-    assert {row[1] for row in words_count.scores(scored)} >= {text, format_quantity(6 * 70e9, "flop")}
+    assert {row[1] for row in flops_text.scores(scored)} >= {text, format_quantity(6 * 70e9, "flop")}
     for item, other in zip(scored, unscaled, strict=True):
         assert item.utilisation == pytest.approx(scale * other.utilisation)
         assert item.per_rule == other.per_rule
@@ -238,11 +238,11 @@ def test_a_stand_ins_counts_are_scaled_to_the_typed_parameters() -> None:
 def test_every_split_and_the_plan_have_their_loss_by_either_law() -> None:
     a = answer(TYPED_PLAN)
     allocations = compute_optimal(6 * 70e9 * 15e12)
-    rows = words_split.splits(allocations, a)
-    assert {len(row) for row in rows} == {len(words_split.SPLITS)}
+    rows = compute_optimal_text.splits(allocations, a)
+    assert {len(row) for row in rows} == {len(compute_optimal_text.SPLITS)}
     for column, law in enumerate(LAWS, start=4):
         assert rows[-1][column] == f"{law.loss(70e9, 15e12):.4f}"
         own = next(row for row, split in zip(rows, allocations, strict=False) if split.id == law.id)
         assert float(own[column]) == min(float(row[column]) for row in rows)
-    assert [e.value for e in words_split.explain_losses(a)] == [law.loss(70e9, 15e12) for law in LAWS]
-    says(words_split.trained(a), "214", "10.7 times")
+    assert [e.value for e in compute_optimal_text.explain_losses(a)] == [law.loss(70e9, 15e12) for law in LAWS]
+    says(compute_optimal_text.trained(a), "214", "10.7 times")

@@ -22,13 +22,13 @@ from core.runs.scores import predictions, score
 from core.runs.share import published_shares
 from core.units import format_count, format_duration
 from core.views.common.palette import LIGHT
-from core.views.flops import text as words_count
+from core.views.flops import text as flops_text
 from core.views.flops.charts import flops_by_component, flops_treemap
-from core.views.hardware import text as words_device
+from core.views.hardware import text as hardware_text
 from core.views.plan import text as plan_text
 from core.views.plan import text_memory
 from core.views.report.plan_table import plan_lines
-from core.views.runs import text as words_runs
+from core.views.runs import text as runs_text
 from core.views.runs import text_goodput as words_whole
 from core.views.runs.charts import hours_of_a_run
 from core.views.search import text as search_text
@@ -133,13 +133,13 @@ def test_table_and_sentence_show_the_same_figures() -> None:
 
 
 def test_the_405b_beside_its_published_figures() -> None:
-    rows = {row[0]: row[1:] for row in words_runs.beside(comparison("Llama 3.1 405B"), 16_384, 0.41)}
+    rows = {row[0]: row[1:] for row in runs_text.beside(comparison("Llama 3.1 405B"), 16_384, 0.41)}
     assert rows["Training compute"] == ("3.799 × 10²⁵ FLOP", "3.8 × 10²⁵ FLOP", "−0.032 %")
     assert rows["Accelerator-hours"] == ("26.01M h", "30.84M h", "−15.7 %")
     assert rows["Time on 16,384 at once"] == ("66.15 days", "78.43 days", "")
     assert rows["MFU of steady steps"] == ("41 %", "38–43 %", "")
     assert rows["Utilisation over all these hours"] == ("41 %", "34.6 %", "+18.6 %")
-    says(" | ".join(words_runs.beside_headings(comparison("Llama 3.1 405B"), 0.41, "bf16")), "6ND at 41 %", "published")
+    says(" | ".join(runs_text.beside_headings(comparison("Llama 3.1 405B"), 0.41, "bf16")), "6ND at 41 %", "published")
 
 
 @every(
@@ -158,7 +158,7 @@ def test_the_405b_beside_its_published_figures() -> None:
 def test_reasons_hold_the_numbers_and_no_more_than_is_known(
     name: str, mfu: float, said: tuple[str, ...], unsaid: str
 ) -> None:
-    text = " ".join(words_runs.reasons(comparison(name, mfu))).replace("**", "")
+    text = " ".join(runs_text.reasons(comparison(name, mfu))).replace("**", "")
     assert [part for part in said if part not in text] == []
     assert unsaid not in text
 
@@ -166,10 +166,10 @@ def test_reasons_hold_the_numbers_and_no_more_than_is_known(
 @every("model", catalog(), ids=lambda m: m.name)
 def test_every_model_can_be_talked_about(model: object) -> None:
     for attention in ("causal", "full"):
-        assert attention in words_count.gap(model, 4096, attention)  # type: ignore[arg-type]
-    headings, rows = words_count.components(model)  # type: ignore[arg-type]
+        assert attention in flops_text.gap(model, 4096, attention)  # type: ignore[arg-type]
+    headings, rows = flops_text.components(model)  # type: ignore[arg-type]
     assert all(len(row) == len(headings) for row in rows)
-    assert "equals the" in words_count.model_origin(model)  # type: ignore[arg-type]
+    assert "equals the" in flops_text.model_origin(model)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("find_", ["tokens", "parameters", "MFU"])
@@ -184,8 +184,8 @@ def test_money_names_the_price_at_which_it_is_spent(find_: str) -> None:
 @every("device", accelerators(), ids=lambda d: d.name)
 def test_every_device_has_a_datasheet_line(device: object) -> None:
     dtype = device.usable("bf16")  # type: ignore[attr-defined]
-    assert len(words_device.peaks(device)) == len(device.peaks)  # type: ignore[attr-defined,arg-type]
-    text = words_device.datasheet(device) + "".join(words_device.peak_origin(device, dtype))  # type: ignore[arg-type]
+    assert len(hardware_text.peaks(device)) == len(device.peaks)  # type: ignore[attr-defined,arg-type]
+    text = hardware_text.datasheet(device) + "".join(hardware_text.peak_origin(device, dtype))  # type: ignore[arg-type]
     assert not re.search(r"\bnan\b", text)
     assert " W;" in text or "W (" in text or "power unknown" in text
 
@@ -265,34 +265,34 @@ def test_long_sequences_are_said_to_lengthen_it() -> None:
 def test_score_and_predictions_in_words() -> None:
     item = score()
     says(
-        words_runs.scored(item, item),
+        runs_text.scored(item, item),
         "Of ten labs",
         str(item.runs),
         percent(item.error),
         percent(item.half),
         "between P25",
     )
-    says(words_runs.calibration_alt(item), *map(percent, item.happened))
+    says(runs_text.calibration_alt(item), *map(percent, item.happened))
     for timed in (True, False):
         shares = published_shares(timed)
-        says(words_runs.share_of(shares, 42, timed=timed, early=not timed), percent(shares.ends[1]), str(shares.labs))
-    rows = words_runs.predicted(predictions())
+        says(runs_text.share_of(shares, 42, timed=timed, early=not timed), percent(shares.ends[1]), str(shares.labs))
+    rows = runs_text.predicted(predictions())
     assert len(rows) == item.runs
-    assert all(len(row) == len(words_runs.PREDICTED) for row in rows)
+    assert all(len(row) == len(runs_text.PREDICTED) for row in rows)
 
 
 def test_published_active_counts_stand_beside_the_exact_ones() -> None:
-    text = words_count.active_counts(model_named("DeepSeek-V3"))
+    text = flops_text.active_counts(model_named("DeepSeek-V3"))
     for part in ("37.55B", "36.63B without the input embedding", "Published: 37B", "36.7B", "+1.49 %"):
         assert part in text
-    assert words_count.active_counts(model_named("Llama 3 8B")) == ""
+    assert flops_text.active_counts(model_named("Llama 3 8B")) == ""
 
 
 def test_stand_in_is_scaled_and_called_rough_where_it_is() -> None:
-    near = words_count.stand_in(model_named("Llama 3 70B"), 70e9)
+    near = flops_text.stand_in(model_named("Llama 3 70B"), 70e9)
     assert "scaled by 70B / 70.55B" in near
     assert "rough" not in near
-    says(words_count.stand_in(model_named("Llama 3.1 405B"), 1.5e12), "rough", "1.5T")
+    says(flops_text.stand_in(model_named("Llama 3.1 405B"), 1.5e12), "rough", "1.5T")
 
 
 def test_another_peak_and_the_states_are_one_sentence() -> None:
@@ -306,14 +306,14 @@ def test_another_peak_and_the_states_are_one_sentence() -> None:
 
 
 def test_cautions() -> None:
-    (mixture,) = words_count.cautions(model_named("Mixtral 8x7B"), 4096)
+    (mixture,) = flops_text.cautions(model_named("Mixtral 8x7B"), 4096)
     assert "3.63 times as high" in mixture
-    assert "at most 1,024" in words_count.cautions(model_named("GPT-2 124M"), 2048)[0]
-    assert words_count.cautions(model_named("Llama 3.1 405B"), 8192) == []
+    assert "at most 1,024" in flops_text.cautions(model_named("GPT-2 124M"), 2048)[0]
+    assert flops_text.cautions(model_named("Llama 3.1 405B"), 8192) == []
 
 
 def test_clock_and_traps_of_the_h100() -> None:
-    text = " ".join(words_device.peak_origin(H100, "bf16"))
+    text = " ".join(hardware_text.peak_origin(H100, "bf16"))
     assert "1,830 MHz × 512 multiply-adds × 528 tensor cores = 989.4 TFLOP/s" in text
     says(text, "1,979", "3,958", "with sparsity", "989.4")
     assert "794.5 TFLOP/s" in text

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from core.planning.comparison.entry import Entry, entry_of
-from core.views.comparison import text as compare
+from core.views.comparison import text as comparison_text
 from core.views.plan import text as plan_text
 from core.views.plan import text_limits
 from core.views.report.document import as_html
@@ -119,11 +119,11 @@ def test_several_plans_are_told_beside_each_other() -> None:
     made = report(*entries)
     found = read(*entries)
     alone(found)
-    assert found.text("p.answer").startswith(shown(compare.sentence(made.plans, 0)))
+    assert found.text("p.answer").startswith(shown(comparison_text.sentence(made.plans, 0)))
     for entry in entries:
         assert shown(plan_text.sentence(entry.answer)) in found.text("p.answer")
         assert entry.name in found.text("th")
-    for _, cells in compare.result_rows(made.plans, 0):
+    for _, cells in comparison_text.result_rows(made.plans, 0):
         assert all(shown(text) in found.text("td") for text, _ in cells)
 
 

@@ -32,7 +32,7 @@ class Options:
     people: int = 150
     stay_s: float = 60.0
     soak_people: int = 100
-    replicas: int = 2
+    replicas: int = 3
     minutes: float = 60.0
     left_minutes: int = 3
     kill_minutes: float = 0.0

@@ -53,7 +53,7 @@ def test_the_proxy_knows_every_replica_and_they_are_alike() -> None:
     at = [service["networks"]["front"]["ipv4_address"] for service in REPLICAS.values()]
     [port] = of("EXPOSE")
     assert re.findall(r"server (\S+) ", settings()["NAPKIN_REPLICAS"]) == [f"{address}:{port}" for address in at]
-    assert len(set(at)) == len(at) == 2
+    assert len(set(at)) == len(at) == 3
     assert set(REPLICAS) <= set(PROXY["depends_on"])
     alike = [{**service, "networks": None} for service in REPLICAS.values()]
     assert all(service == alike[0] for service in alike)

@@ -43,7 +43,7 @@ from core.runs.coverage import unproven
 from core.units import format_bytes, format_count, format_duration, format_quantity
 from core.views.common.markup import unmarked
 from core.views.comparison import text_limits
-from core.views.plan import text as words_answer
+from core.views.plan import text as plan_text
 from core.views.plan.text_memory import gib, laid_out, refused
 from core.wording import apart_as_shown, listed, percent, plain, plural, rent_or_none, signed, span
 
@@ -92,7 +92,7 @@ def shown(quantity: str, value: float) -> str:
 
 def problem_text(plan: ComparedPlan, quantity: str, value: float) -> str:
     """The same of a plan that has such a result, or why it has none."""
-    return words_answer.OWNED if quantity == "dollars" and plan.owned else shown(quantity, value)
+    return plan_text.OWNED if quantity == "dollars" and plan.owned else shown(quantity, value)
 
 
 def ranged(quantity: str, interval: Interval) -> str:
@@ -172,7 +172,7 @@ def _alone(plan: ComparedPlan) -> str:
     money = plan.answer.dollars.mid
     cost = f" for **{shown('dollars', money)}**" if math.isfinite(money) else ", at an unknown price"
     if plan.owned:
-        cost = f", {words_answer.OWNED}"
+        cost = f", {plan_text.OWNED}"
     return f"**{plan_name(plan)}** takes **{shown('days', plan.answer.middle.days)}**{cost}."
 
 
@@ -285,7 +285,7 @@ def remarks(plans: Sequence[ComparedPlan]) -> list[str]:
             what = plan.layout_problem.field.replace("_", " ")
             sentences.append(f"{name} cannot be laid out so: {what} {refused(plan.layout_problem)}")
         if plan.answer.impossible:
-            sentences.append(f"{name}: {plain(words_answer.impossible(plan.answer))}")
+            sentences.append(f"{name}: {plain(plan_text.impossible(plan.answer))}")
         if text := since_kept(plan):
             sentences.append(f"{name}: {text}")
     return sentences
@@ -372,7 +372,7 @@ def _of(plan: ComparedPlan, name: str) -> str:
     if name == "mfu":
         return _mfu_of(a)
     if not a.published and name in ("days", "steps_days"):
-        return words_answer.steps_of(a) if name == "steps_days" else words_answer.DECIDES if a.typed else ""
+        return plan_text.steps_of(a) if name == "steps_days" else plan_text.DECIDES if a.typed else ""
     if name == "memory_bytes" and plan.memory:
         usable = plan.memory.usable
         fits = {"fits": "fits", "over": "does **not fit**", "unknown": ""}[plan.memory.fits]
@@ -447,7 +447,7 @@ def frontier(plans: Sequence[ComparedPlan]) -> str:
         text += f" {listed(lost)} cannot be placed: the price is unknown."
     own = [plan_name(plan) for plan in plans if plan.owned]
     if own:
-        text += f" {listed(own)} cannot be placed: {words_answer.OWNED}."
+        text += f" {listed(own)} cannot be placed: {plan_text.OWNED}."
     return text
 
 

@@ -24,7 +24,7 @@ from core.training.trained import TrainedError
 from core.units import QuantityText, format_bytes, format_count, format_exact, significant
 from core.views.plan.text_kernels import in_fp32
 from core.views.plan.text_recomputed import recomputed
-from core.views.training import text as states_words
+from core.views.training import text as training_text
 from core.wording import listed, percent, plural
 
 
@@ -173,13 +173,13 @@ def counted_parameter(h: MemoryEstimate) -> str:
 def each(h: MemoryEstimate) -> str:
     """The bytes of one parameter with what they are: ``16 bytes for each parameter: 2 parameters + ...``."""
     held, one = h.states_each, counted_parameter(h)
-    return f"{significant(held.total)} bytes for each {one}: {states_words.spelled(held, h.policy)}"
+    return f"{significant(held.total)} bytes for each {one}: {training_text.spelled(held, h.policy)}"
 
 
 def holding(item: Largest) -> str:
     """The largest model that the accelerators hold: ``8 × H100 SXM 80 GB hold a model of 40B parameters ...``."""
     h, count = item.memory, whole_accelerators(item.plan.accelerators)
-    device = states_words.device_name(item.plan.device.name, h.usable)
+    device = training_text.device_name(item.plan.device.name, h.usable)
     who, hold = (f"{count:,} × {device}", "hold") if count > 1 else (f"One {device}", "holds")
     how = f"under {h.optimizer.name} {h.policy.phrase}"
     if math.isnan(item.parameters):
@@ -217,14 +217,14 @@ def checkpoint(h: MemoryEstimate) -> str:
             f"**A checkpoint to resume from** takes **{gib(h.checkpoint)}**: weights and optimizer state of what is "
             "trained. What is frozen is in the model that one begins with."
         )
-    return states_words.checkpoint(h.parameters, plan_checkpoint(h.plan), h.policy)
+    return training_text.checkpoint(h.parameters, plan_checkpoint(h.plan), h.policy)
 
 
 def memory_read_as(h: MemoryEstimate) -> str:
     """How the card's memory is read: as the sheet prints it, or as its driver reports it."""
     device, display = h.plan.device, h.plan.compute_options.display
     if math.isnan(device.reported_mib) or h.usable != device.reported_bytes - display:
-        return states_words.memory_read_as(h.usable, device.memory_unit, device.memory_note)
+        return training_text.memory_read_as(h.usable, device.memory_unit, device.memory_note)
     less = f", less {gib(display)} for the display" if display else ""
     safe = ", to which plans that train everything keep, on the safe side" if h.usable > device.memory_bytes else ""
     return (
@@ -262,7 +262,7 @@ def optimizer_row(h: MemoryEstimate, *, measured: bool) -> tuple[str, ...]:
         gib(float(h.device_memory.states)),
         gib(h.total),
         left(h),
-        *((states_words.measured_state(optimizer),) if measured else ()),
+        *((training_text.measured_state(optimizer),) if measured else ()),
     )
 
 

@@ -12,7 +12,7 @@ from core.training.custom_policy import policy_rows
 from core.training.memory import states_per_parameter
 from core.units import significant
 from core.views.plan.text_memory import counted_parameter, gib, left
-from core.views.training import text as states_words
+from core.views.training import text as training_text
 
 WHY_SO_MANY = (
     "**Why 8, 12, 16, 18 or 20 bytes?** The same sum under Adam, which keeps two numbers. In bf16 throughout it is "
@@ -27,7 +27,7 @@ def adds_up(h: MemoryEstimate) -> str:
     states = states_per_parameter(h.optimizer, h.policy, h.spec)
     held = h.states_each.total
     gone = "" if held == states.total else f", and **{significant(held)}** as the plan keeps them on accelerators"
-    named = states_words.spelled(states, h.policy)
+    named = training_text.spelled(states, h.policy)
     return (
         f"**{named} = {significant(states.total)} bytes for each {counted_parameter(h)}** under {h.optimizer.name}, "
         f"before anything is shared{gone}; {gib(float(h.device_memory.states))} on each accelerator as it is laid out."
@@ -66,7 +66,7 @@ def total(h: MemoryEstimate) -> tuple[str, str, str]:
     return (
         f"Bytes for each {counted_parameter(h)}",
         f"**{significant(states.total)} B**",
-        f"{states_words.summed(states)} under {h.optimizer.name}{mean}",
+        f"{training_text.summed(states)} under {h.optimizer.name}{mean}",
     )
 
 
@@ -75,7 +75,7 @@ def policy_row(h: MemoryEstimate) -> tuple[str, ...]:
     states = states_per_parameter(h.optimizer, h.policy, h.spec)
     return (
         h.policy.id,
-        states_words.summed(states),
+        training_text.summed(states),
         significant(states.total),
         gib(h.total),
         left(h),

@@ -25,7 +25,7 @@ from core.planning.nearest_runs import similar_runs
 from core.search.derivation import explain
 from core.views.common import markup
 from core.views.common.chart import Figure
-from core.views.comparison import text as compare
+from core.views.comparison import text as comparison_text
 from core.views.comparison.charts import bars, days_against_dollars
 from core.views.plan import text as plan_text
 from core.views.plan import text_host, text_limits, text_memory
@@ -37,7 +37,7 @@ from core.views.report.style import style
 from core.views.report.svg import INK, svg
 from core.views.report.tables import address
 from core.views.runs.text import pace
-from core.views.search import text as search
+from core.views.search import text as search_text
 from core.views.search.text_step import launched
 from core.views.training.charts_device import device_bars
 from core.wording import plain
@@ -123,7 +123,7 @@ def _alone(report: Report, plan: ComparedPlan) -> Mapping[str, Any]:
     at, a, h = report.layout, plan.answer, plan.memory
     layout = runs = memory = None
     if at:
-        texts = {"sentence": search.sentence, "stepped": search.stepped}
+        texts = {"sentence": search_text.sentence, "stepped": search_text.stepped}
         layout = {name: write(at) for name, write in texts.items()}
         layout |= {"launched": launched(at.launches, at.plan.software, at.plan.device), "launches": at.launches}
     if a:
@@ -154,15 +154,15 @@ def _comparison(report: Report) -> Mapping[str, Any]:
     """What a report on several plans has besides their answers."""
     plans, base = report.plans, report.base
     differences = differing_fields([plan.reading for plan in plans])
-    rows = [*compare.result_rows(plans, base), *compare.input_rows(differences, base)]
+    rows = [*comparison_text.result_rows(plans, base), *comparison_text.input_rows(differences, base)]
     priced = sum(plan.answer is not None and not plan.price_unknown for plan in plans) > 1
-    frontier = compare.frontier(plans) if priced else ""
+    frontier = comparison_text.frontier(plans) if priced else ""
     return {
-        "sentence": compare.sentence(plans, base),
-        "beside": compare.beside(plans, base),
-        "remarks": compare.remarks(plans),
-        "bars": picture(bars(plans, base, INK), compare.bars_alt(plans, base)),
-        "inputs": compare.inputs_in_words(differences),
+        "sentence": comparison_text.sentence(plans, base),
+        "beside": comparison_text.beside(plans, base),
+        "remarks": comparison_text.remarks(plans),
+        "bars": picture(bars(plans, base, INK), comparison_text.bars_alt(plans, base)),
+        "inputs": comparison_text.inputs_in_words(differences),
         "names": ["", *(f"{plan.name}, baseline" if i == base else plan.name for i, plan in enumerate(plans))],
         "rows": [[remarked(*cell) for cell in (head, *row)] for head, row in rows],
         "frontier": frontier,

@@ -16,7 +16,7 @@ from core.planning.cost.calendar_form import CALENDAR_FORM
 from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Comment, Edit, PlanPage, SavedPlan
 from core.views.calendar import text as calendar_text
 from core.views.comparison.text import KEPT_AS, shown
-from core.views.plan import text as words_answer
+from core.views.plan import text as plan_text
 from core.wording import plural
 
 _BEGINS = 70
@@ -87,7 +87,7 @@ def since(plan: SavedPlan) -> Mapping[str, tuple[str, str]]:
 
 def answered(plan: ComparedPlan) -> str:
     """What the plan comes to now, in a sentence."""
-    return words_answer.sentence(plan.answer) if plan.answer else f"No answer: {plan.problem}"
+    return plan_text.sentence(plan.answer) if plan.answer else f"No answer: {plan.problem}"
 
 
 def calendar(plan: SavedPlan) -> str:
