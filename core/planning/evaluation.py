@@ -51,8 +51,8 @@ Bools = npt.NDArray[np.bool_]
 class Estimate:
     """The budget at one end of its range, or in its middle.
 
-    mfu: over all hours; steps: of the steps alone, as typed, or of the plan's layout and no slower than the whole run
-    needs them; steps_days: days that they take by themselves; running: MFU of the time that trains. hours:
+    mfu: over all hours; steps_mfu: of the steps alone, as typed, or of the plan's layout and no slower than the whole
+    run needs them; steps_days: days that they take by themselves; running_mfu: of the time that trains. hours:
     accelerator-hours. price: dollars per accelerator-hour, and dollars: NaN where unknown. tokens_per_second: of the
     whole cluster, over all hours. days: on the wall. peak_watts: most that the building draws for it at once, NaN where
     unknown.
@@ -68,9 +68,9 @@ class Estimate:
     flop: float
     per_parameter: float
     goodput: float
-    steps: float
+    steps_mfu: float
     steps_days: float
-    running: float
+    running_mfu: float
     dollars: float
     tokens_per_second: float
     peak_watts: float
@@ -144,21 +144,6 @@ class Answer:
         return memory_estimate(resolved_plan(self.plan, self.stored, self.middle.accelerators))
 
     @property
-    def published(self) -> bool:
-        """Whether the MFU is that of published runs."""
-        return self.plan.mfu is None and self.plan.find != "MFU"
-
-    @property
-    def typed(self) -> bool:
-        """Whether the MFU was typed."""
-        return self.plan.mfu is not None and self.plan.find != "MFU"
-
-    @property
-    def of_typed_steps(self) -> bool:
-        """Whether the MFU was typed as that of the steps alone."""
-        return self.typed and self.plan.pace == "steady steps"
-
-    @property
     def layout_mfu(self) -> float:
         """MFU that the steps of the plan's layout are estimated at, whatever was typed."""
         m = self.middle
@@ -187,7 +172,7 @@ class Answer:
     @property
     def impossible(self) -> bool:
         """Whether the steps would have to be faster than the accelerator's best matmul."""
-        return bool(too_fast(self.middle.running, self.ceiling))
+        return bool(too_fast(self.middle.running_mfu, self.ceiling))
 
     def explain(self) -> list[Explanation]:
         """Every number of the middle, from the answer down to what was given: the formulas that it was worked out by.
@@ -257,7 +242,7 @@ class Evaluation:
     def impossible(self) -> Bools:
         """Whether the steps would have to be faster than the accelerator's best matmul."""
         ceilings = np.array([ceiling_of(t.plan.device, t.dtype) for t in self.terms])
-        return np.asarray(too_fast(self.middle("running"), ceilings))
+        return np.asarray(too_fast(self.middle("running_mfu"), ceilings))
 
     def answer(self, row: int) -> Answer:
         """The answer of one plan. Raises its `BudgetError` where there is none."""
@@ -371,7 +356,7 @@ def _evaluate_group(terms: Terms, plans: Sequence[Plan]) -> Evaluation:
     beyond = BudgetError(terms.plan.find, "These numbers go beyond what can be counted.")
     problems = [problem or (None if fine else beyond) for problem, fine in zip(problems, countable, strict=True)]
     kept = terms.plan.own_layout or terms.plan.constraints != ANY_LAYOUT
-    if kept and terms.plan.mfu is None and terms.plan.find != "MFU" and terms.throughput.timed:
+    if kept and terms.plan.expects_mfu and terms.throughput.timed:
         middles = zip(columns["parameters"][:, 1], columns["accelerators"][:, 1], strict=True)
         laid = [_unlaid(terms, plan, *middle) for plan, middle in zip(plans, middles, strict=True)]
         problems = [problem or why for problem, why in zip(problems, laid, strict=True)]
@@ -410,20 +395,20 @@ def _shares(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
     of a range may, has steps that are faster than the layout's are estimated at.
     """
     goodput = terms.interruptions(run.parameters, run.accelerators).goodput
-    if terms.of_steps_alone:
+    if terms.plan.types_steps:
         typed = terms.typed_mfu(run)
         mfu = mfu_of_all_hours.over(steps=typed, goodput=goodput)
-        return {"goodput": goodput, "steps": typed, "mfu": mfu, "running": typed}
+        return {"goodput": goodput, "steps_mfu": typed, "mfu": mfu, "running_mfu": typed}
     steps, mfu = terms.steps_mfu(run.parameters, run.accelerators), run.mfu
     with np.errstate(divide="ignore", invalid="ignore"):  # no time that trains has no steps that are fast enough
-        if terms.plan.mfu is None and terms.plan.find != "MFU":
+        if terms.plan.expects_mfu:
             rest = mfu / steps / goodput
             mfu = whole_run_mfu.over(steps=steps, share=share_of_steps.over(goodput=goodput, rest=rest))
             steps = running = np.maximum(steps, mfu)
         else:
             running = mfu_of_steps.over(mfu=mfu, goodput=goodput)
             steps = np.maximum(steps, running)
-    return {"goodput": goodput, "steps": steps, "mfu": mfu, "running": running}
+    return {"goodput": goodput, "steps_mfu": steps, "mfu": mfu, "running_mfu": running}
 
 
 def _account(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
@@ -476,7 +461,7 @@ def _account(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
         "dollars": rent.over(hours=hours, price=run.price),
         "tokens_per_second": tokens_per_second.over(tokens=tokens, seconds=seconds),
         **shares,
-        "steps_days": days * shares["mfu"] / shares["steps"],
+        "steps_days": days * shares["mfu"] / shares["steps_mfu"],
     }
 
 

@@ -314,6 +314,21 @@ class Plan:
         return find_in_nodes(self.accelerator, self.per_node)
 
     @property
+    def typed_mfu(self) -> Interval | None:
+        """The MFU as typed; None where it is asked for, or where steps and published runs say it."""
+        return None if self.find == "MFU" else self.mfu
+
+    @property
+    def expects_mfu(self) -> bool:
+        """Whether steps and published runs say the MFU."""
+        return self.mfu is None and self.find != "MFU"
+
+    @property
+    def types_steps(self) -> bool:
+        """Whether the MFU is typed, and of the steps alone."""
+        return self.typed_mfu is not None and self.pace == "steady steps"
+
+    @property
     def sequences(self) -> int:
         """Sequences of a step."""
         return self.batch.sequences(self.seq_len)

@@ -109,17 +109,18 @@ def all_met(every: Sequence[Check]) -> bool | None:
 def nearest(a: Answer, check: Check) -> Answer | None:
     """The plan changed in one thing so that it keeps a limit that it misses, nothing else looked at: in more
     accelerators for a deadline, in fewer for power, in fewer tokens for money. None where no such change does."""
-    asked = _question(a.plan, check)
+    plan = _held_to(a.plan, check)
+    asked = _question(plan, check)
     if asked is None:
         return None
-    deadline, level = check.id == "deadline", a.plan.keeps.level
+    deadline, level = check.id == "deadline", plan.keeps.level
     try:
         if check.id == "power":
             return answer(asked)
         amount = answer(asked).result.quantile(level if deadline else 1 - level)
         for _ in range(_TRIES):
             changed = {"accelerators": float(math.ceil(amount))} if deadline else {"tokens": float(math.floor(amount))}
-            result = answer(replace(a.plan, **changed))
+            result = answer(replace(plan, **changed))
             if any(other.id == check.id and other.met for other in checks(result, None)):
                 return result
             amount *= 1 + _NUDGE if deadline else 1 - _NUDGE
@@ -128,19 +129,26 @@ def nearest(a: Answer, check: Check) -> Answer | None:
     return None
 
 
+def _held_to(plan: Plan, check: Check) -> Plan:
+    """The plan with a limit that may be that of a whole calendar."""
+    names = {"deadline": "days", "money": "dollars", "power": "watts"}
+    return replace(plan, keeps=replace(plan.keeps, **{names[check.id]: check.limit})) if check.id in names else plan
+
+
 SURE = "P90"
 """What most would call sure; a deadline that is kept with less than three in four can well be missed."""
 _DOUBTFUL = 0.75
 
 
-def surer(a: Answer, check: Check) -> Answer | None:
-    """The plan in so many more accelerators that a deadline holds with `SURE`, which is kept but can well be missed.
-    None where it is surer, or where no number is enough."""
-    plan = a.on_found.plan
+def surer(a: Answer, check: Check) -> tuple[Answer, Answer] | None:
+    """The plan held to `SURE`, and in so many more accelerators that its deadline holds, which is kept but can well be
+    missed. None where it is surer, or where no number is enough."""
     if check.id != "deadline" or not check.met or not check.probability < _DOUBTFUL:
         return None
+    plan = _held_to(a.on_found.plan, check)
     asked = answer(replace(plan, keeps=replace(plan.keeps, certainty=SURE)))
-    return next((nearest(asked, other) for other in checks(asked, None) if other.id == check.id), None)
+    found = next((nearest(asked, other) for other in checks(asked, None) if other.id == check.id), None)
+    return (asked, found) if found else None
 
 
 def _question(plan: Plan, check: Check) -> Plan | None:

@@ -83,11 +83,6 @@ class Terms:
         """Whether what a run may take is money."""
         return self.plan.find != "time" and self.plan.limits.in_money
 
-    @property
-    def of_steps_alone(self) -> bool:
-        """Whether the MFU is typed, and of the steps alone."""
-        return self.plan.find != "MFU" and self.plan.mfu is not None and self.plan.pace == "steady steps"
-
     def total(self, params: Array | float) -> Array | float:
         """Parameters that are stored, all experts included, where ``params`` work on each token."""
         return params * (self.model.parameters / self.model.active) if self.model else params
@@ -128,17 +123,17 @@ class Terms:
 
     def mfu(self, params: Array, accelerators: Array) -> Array:
         """MFU over all hours in each column (last axis); the arguments have a value for each, or one for all."""
-        typed = self.plan.mfu
+        typed = self.plan.typed_mfu
         if typed is None:
             return self.expected(params, accelerators)
         share = typed_ends(typed)
-        if self.of_steps_alone:
+        if self.plan.types_steps:
             return mfu_of_all_hours.over(steps=share, goodput=self.interruptions(params, accelerators).goodput)
         return share + 0 * params
 
     def typed_mfu(self, run: SolvedRuns) -> Array:
         """The MFU as typed, in each column or in the middle, for as many as ``run`` has."""
-        typed = self.plan.mfu or Interval.point(math.nan)
+        typed = self.plan.typed_mfu or Interval.point(math.nan)
         return np.array(typed.mid if np.ndim(run.mfu) == 0 else [typed.low, typed.mid, typed.high])
 
     def hours(self, params: Array, tokens: Array, accelerators: Array) -> Array:
@@ -209,7 +204,7 @@ def solve(terms: Terms, plans: Sequence[Plan]) -> tuple[SolvedRuns, list[BudgetE
             run = replace(run, mfu=terms.mfu(run.parameters, run.accelerators))
     run = SolvedRuns(*(np.broadcast_to(getattr(run, name), (len(plans), 3)) for name in run.__dataclass_fields__))
     stuck = np.zeros(len(plans), bool)
-    if terms.of_steps_alone or terms.plan.mfu is None:
+    if terms.plan.types_steps or terms.plan.typed_mfu is None:
         with np.errstate(all="ignore"):
             stuck = ~np.all(terms.interruptions(run.parameters, run.accelerators).goodput > LEAST_GOODPUT, axis=1)
     return run, [problem or _fault(terms, run, i, bool(stuck[i])) for i, problem in enumerate(problems)]
@@ -272,7 +267,7 @@ def _parameters(terms: Terms, run: SolvedRuns) -> Array:
     def gap(at: Array) -> Array:
         return np.log(terms.hours(np.exp(at), run.tokens, run.accelerators)) - np.log(available)
 
-    if terms.plan.mfu is not None:
+    if terms.plan.typed_mfu:
         start = np.zeros(run.price.shape)
         return np.exp(_zero(gap, start, start + 1.0))
     most = np.log(3600 * available * terms.peak / (6 * run.tokens)) + np.zeros(run.price.shape)
@@ -306,13 +301,13 @@ def _accelerators(terms: Terms, run: SolvedRuns) -> Array:
         return np.log(terms.hours(run.parameters, run.tokens, np.exp(at))) - np.log(24 * run.days) - at
 
     ones = np.ones(run.price.shape)
-    typed = terms.plan.mfu
+    typed = terms.plan.typed_mfu
     if typed is None:
         flop = terms.flop_by_6n(run.parameters) * run.tokens
         return terms.throughput.accelerators(run.parameters, flop / (86400 * run.days * terms.peak))
     start = np.log(terms.hours_at(typed_ends(typed) * ones, run.parameters, run.tokens) / (24 * run.days))
     # Failures grow with the cluster: from below, so that the smaller of two answers is found.
-    return np.exp(_zero(gap, start, -ones, steep=0.02 if terms.of_steps_alone else 0.3))
+    return np.exp(_zero(gap, start, -ones, steep=0.02 if terms.plan.types_steps else 0.3))
 
 
 def _zero(gap: Callable[[Array], Array], start: Array, slope: Array, *, steep: float = 0.3) -> Array:
@@ -343,9 +338,9 @@ def _fault(terms: Terms, run: SolvedRuns, row: int, stuck: bool) -> BudgetError 
         most, count = format_quantity(limit("accelerators"), "count"), float(accelerators[1])
         few = f"{format_quantity(count, 'count')} accelerators" if math.isfinite(count) else "more"
         why = ""
-        if terms.of_steps_alone:
+        if terms.plan.types_steps:
             why = " Failures grow with the cluster, and eat what more of it adds."
-        elif plan.mfu is None and not math.isfinite(count):
+        elif plan.expects_mfu and not math.isfinite(count):
             why = " With this batch, more of them stay idle or wait: take more sequences a step."
         return BudgetError(
             "within", f"Cannot be met: it would take {few}, and {most} are the most here.{why} Allow more days."

@@ -55,7 +55,7 @@ _STEEPEST = 0.5
 
 @lru_cache(maxsize=4096)
 def _steps_of_size(request: SearchRequest, batch: float, size: int, seq_len: int, peak: float) -> Array | None:
-    """`Throughput.steps` of the stand-in of this size."""
+    """The steps alone of the stand-in of this size: logarithms of accelerators times MFU, for each of `COUNTS`."""
     count = 2.0 ** (_OCTAVES * size)
     spec = stand_in(count, seq_len)
     try:

@@ -13,7 +13,7 @@ from core.step_time.formulas import exposed_seconds, latency_seconds, nodes_met,
 from core.step_time.links import Speeds
 from core.step_time.parts import GROUPED, Running
 from core.step_time.rank import Rank
-from core.step_time.work import WIDE
+from core.step_time.work import WIDE, Products
 from core.training.activations.formulas import rank_tokens
 from core.training.activations.tensors import Implementation
 from core.training.device.traffic import (
@@ -95,87 +95,116 @@ def layer_time(
     constants: Constants,
 ) -> LayerTime:
     """Seconds of a mean layer and one micro-batch under each layout."""
-    rank, c = Rank(spec, how, d, running, speeds, constants), constants
+    rank, c, partly = Rank(spec, how, d, running, speeds, constants), constants, how.partly
     work = rank.work
     tokens = rank_tokens.over(micro_batch=d.micro_batch, seq_len=np.asarray(seq_len), context=d.context)
-    each, once = rank.plain(work.plain, speeds.narrow)
-    if work.mixed:
-        for per_token, per_layer in (rank.routed(work.routed), rank.plain(work.router, speeds.wide)):
-            each, once = each + work.mixed * per_token, once + work.mixed * per_layer
+    matmul = _products(rank, tokens, work.plain, work.routed, router=True)
     core, core_back = rank.core(seq_len)
-    matmul, attention, elements = tokens * each + once, tokens * core, tokens * rank.elements()
-    whole = tokens * (core + core_back) if how.partly is None else tokens * (core + how.partly.active * core_back)
+    attention, elements = tokens * core, tokens * rank.elements()
+    whole = tokens * (core + core_back) if partly is None else tokens * (core + partly.active * core_back)
     merged, merged_back = rank.merged()
     forward = matmul + attention + elements + tokens * merged
-    way, some = way_of(d.recompute), share_again(d.recompute, work.layers / d.pipeline)
-    full, selective, by_one = (
-        (way == item) * some for item in (Recompute.FULL, Recompute.SELECTIVE, Recompute.PER_OPERATION)
-    )
-    repeated = _AGAIN * elements if how.flash else attention
-    head, head_once = rank.plain(work.head, speeds.wide)
-    each_logit = _LOGIT_BYTES_WRITTEN_OUT if how.written_out else _LOGIT_BYTES
-    logits = c.elementwise * each_logit * spec.vocab / d.tensor / speeds.memory
-    heads = 1.0 + spec.mtp_modules
-    again = forward
-    if np.any(running.stops_early):
-        last, last_once = rank.plain(work.last, speeds.narrow)
-        if work.mixed:
-            routed, routed_once = rank.routed(work.routed_last)
-            last, last_once = last + work.mixed * routed, last_once + work.mixed * routed_once
-        again = forward - running.stops_early * (tokens * last + last_once)
-    repeat = full * again + selective * repeated + by_one * (_SECOND * matmul + elements)
-    sent = dispatched = full
-    if np.any(way > Recompute.PER_OPERATION):
-        modules = modules_of(d.recompute, flash=how.flash) * (way > Recompute.PER_OPERATION)
-        here = {module: (modules & module > 0) * some for module in LayerModule}
-        repeat = repeat + here[LayerModule.CORE] * attention
-        for module in (item for item in LayerModule if item != LayerModule.CORE and np.any(here[item])):
-            redone, redone_once = rank.redone(module)
-            repeat = repeat + here[module] * (tokens * redone + redone_once)
-        # Of a layer's two blocks one gathers and scatters again.
-        dispatched = full + here[LayerModule.MIXTURE]
-        sent = full + 0.5 * ((1.0 - work.mixed) * here[LayerModule.NETWORK] + work.mixed * here[LayerModule.MIXTURE])
-    partly = how.partly
+    again = _computed_again(rank, tokens, forward, matmul, attention, elements)
     # Of the passes through a layer: all products are three where everything is trained, else as many as there are.
-    flows = partly.active if partly else 1.0
+    passes_back = partly.active if partly else 1.0
     products = partly.passes if partly else 3.0
-    head_products = 2.0 + partly.logits if partly else 3.0
-    repeat = repeat * flows if partly else repeat
+    added, added_back = rank.additions()
+    recompute = again.seconds * passes_back + tokens * again.full * added
+    elementwise = (1.0 + rank.traffic.back * passes_back) * elements
+    computing = products * matmul + elementwise + whole + recompute
+    passes = 1.0 + passes_back * (1.0 + again.full)
     copied: Any = 0.0
     if partly and partly.stored:
-        moved = (partly.stored + WIDE) * work.plain.parameters(d.tensor, rank.heads)
-        copied = (1.0 + flows * (1.0 + full)) * moved / speeds.memory
-    started = rank.experts * (running.software not in GROUPED)
-    fixed: Any = c.per_layer + work.mixed * c.per_expert * started
-    back = rank.traffic.back
-    beside, beside_back = rank.beside()
-    repeat = repeat + tokens * full * beside
-    if work.mixed and np.any(np.equal(running.graphs, 0)):
-        computing = products * matmul + (1.0 + back * flows) * elements + whole + repeat + fixed
-        fixed = fixed + work.mixed * (1 - running.graphs) * np.maximum(0.0, c.launches - computing)
-    if running.software == "eager":
-        starting = _PASS * (1.0 + flows * (1.0 + full))
-        if partly:
-            starting = starting * (1.0 + (_PASS_ADAPTER + _PASS_STORED * (partly.stored > 0)) * len(partly.adapters))
-        computing = products * matmul + (1.0 + back * flows) * elements + whole + repeat + fixed
-        fixed = fixed + (1.0 - work.mixed) * (started_seconds.over(starting=starting, computing=computing) - computing)
+        moved = (partly.stored + WIDE) * work.plain.parameters(d.tensor, rank.kv_ranks)
+        copied = passes * moved / speeds.memory
+    head, head_once = rank.plain(work.head, speeds.wide)
+    head_products = 2.0 + partly.logits if partly else 3.0
+    logit_bytes = _LOGIT_BYTES_WRITTEN_OUT if how.written_out else _LOGIT_BYTES
+    logits = c.elementwise * logit_bytes * spec.vocab / d.tensor / speeds.memory
+    outputs = 1.0 + spec.mtp_modules
     ring = (d.context > 1) * 1.0
+    early = running.stops_early
     return LayerTime(
         forward=forward - ring * attention,
         matmul=products * matmul,
         attention=whole,
-        elementwise=(1.0 + back * flows) * elements
-        + tokens * (merged + merged_back + beside + beside_back)
+        elementwise=elementwise
+        + tokens * (merged + merged_back + added + added_back)
         + (rank.added(matmul) if partly is None else copied),
-        recompute=repeat,
-        tensor=_tensor(rank, tokens, 2.0 + sent - full * 0.25 * running.stops_early),
-        context=_context(rank, tokens, 3.0 + full, whole),
-        expert=_expert(rank, tokens, 2.0 + dispatched - full * 0.5 * running.stops_early) if work.mixed else 0.0,
-        fixed=fixed,
-        head=head_products * heads * (tokens * head + head_once),
-        head_elementwise=heads * tokens * logits,
+        recompute=recompute,
+        tensor=_tensor(rank, tokens, 2.0 + again.gathered - again.full * 0.25 * early),
+        context=_context(rank, tokens, 3.0 + again.full, whole),
+        expert=_expert(rank, tokens, 2.0 + again.dispatched - again.full * 0.5 * early) if work.mixed else 0.0,
+        fixed=_fixed(rank, computing, passes),
+        head=head_products * outputs * (tokens * head + head_once),
+        head_elementwise=outputs * tokens * logits,
         ring=ring,
     )
+
+
+def _products(rank: Rank, tokens: Any, plain: Products, routed: Products, *, router: bool = False) -> Any:
+    """Seconds of a mean layer's products, those of routed experts by the share of layers that have any."""
+    work = rank.work
+    each, once = rank.plain(plain, rank.speeds.narrow)
+    if work.mixed:
+        parts = [rank.routed(routed)] + ([rank.plain(work.router, rank.speeds.wide)] if router else [])
+        for per_token, per_layer in parts:
+            each, once = each + work.mixed * per_token, once + work.mixed * per_layer
+    return tokens * each + once
+
+
+@dataclass(frozen=True, slots=True)
+class _ComputedAgain:
+    """What backward computes again. full: share of the layers that are computed again whole. gathered, dispatched: of
+    a layer's gathers along the sequence, and of its exchanges between experts, how many are done again."""
+
+    seconds: Any
+    full: Any
+    gathered: Any
+    dispatched: Any
+
+
+def _computed_again(
+    rank: Rank, tokens: Any, forward: Any, matmul: Any, attention: Any, elements: Any
+) -> _ComputedAgain:
+    """What backward computes again of a layer's forward, by each layout's recomputation."""
+    d, how, running, work = rank.d, rank.how, rank.running, rank.work
+    way, some = way_of(d.recompute), share_again(d.recompute, work.layers / d.pipeline)
+    full, selective, by_one = (
+        (way == item) * some for item in (Recompute.FULL, Recompute.SELECTIVE, Recompute.PER_OPERATION)
+    )
+    if np.any(running.stops_early):
+        forward = forward - running.stops_early * _products(rank, tokens, work.last, work.routed_last)
+    core = _AGAIN * elements if how.flash else attention
+    seconds = full * forward + selective * core + by_one * (_SECOND * matmul + elements)
+    if not np.any(way > Recompute.PER_OPERATION):
+        return _ComputedAgain(seconds, full, full, full)
+    modules = modules_of(d.recompute, flash=how.flash) * (way > Recompute.PER_OPERATION)
+    here = {module: (modules & module > 0) * some for module in LayerModule}
+    seconds = seconds + here[LayerModule.CORE] * attention
+    for module in (item for item in LayerModule if item != LayerModule.CORE and np.any(here[item])):
+        per_token, per_layer = rank.redone(module)
+        seconds = seconds + here[module] * (tokens * per_token + per_layer)
+    # Of a layer's two blocks one gathers and scatters again.
+    gathered = full + 0.5 * ((1.0 - work.mixed) * here[LayerModule.NETWORK] + work.mixed * here[LayerModule.MIXTURE])
+    return _ComputedAgain(seconds, full, gathered, full + here[LayerModule.MIXTURE])
+
+
+def _fixed(rank: Rank, computing: Any, passes: Any) -> Any:
+    """Seconds of a layer that no token adds to: what starts its kernels, as far as ``computing`` does not hide it."""
+    c, work, running, partly = rank.c, rank.work, rank.running, rank.how.partly
+    started = rank.experts * (running.software not in GROUPED)
+    fixed: Any = c.per_layer + work.mixed * c.per_expert * started
+    if work.mixed and np.any(np.equal(running.graphs, 0)):
+        hidden = computing + fixed
+        fixed = fixed + work.mixed * (1 - running.graphs) * np.maximum(0.0, c.launches - hidden)
+    if running.software == "eager":
+        starting = _PASS * passes
+        if partly:
+            starting = starting * (1.0 + (_PASS_ADAPTER + _PASS_STORED * (partly.stored > 0)) * len(partly.adapters))
+        hidden = computing + fixed
+        fixed = fixed + (1.0 - work.mixed) * (started_seconds.over(starting=starting, computing=hidden) - hidden)
+    return fixed
 
 
 def _tensor(rank: Rank, tokens: Any, passes: Any) -> Any:

@@ -81,7 +81,8 @@ class Rank:
         self.bits = BITS[running.dtype]
         self.work: LayerWork = layer_work(spec, how, self.bits / 8)
         self.traffic = traffic_of(how)
-        self.heads = np.minimum(d.tensor, spec.kv_heads)
+        # Tensor-parallel ranks that have key and value heads of their own; others have copies.
+        self.kv_ranks = np.minimum(d.tensor, spec.kv_heads)
         self.experts = spec.experts.count / d.expert if spec.experts else 0.0
         # Times the bytes of 16 bits that routed experts move: what autocast does not know stays in fp32.
         self.widened = FP32 / WIDE if how.grouped_experts and how.autocasts else 1.0
@@ -93,10 +94,12 @@ class Rank:
 
     def plain(self, products: Products, rate: float) -> tuple[Any, Any]:
         """Seconds per token and per layer of products that every token runs through."""
-        t, heads = self.d.tensor, self.heads
-        flop = products.flop.on(t, heads) + self.tail(products.number)
-        per_token = self.seconds(flop, products.moved.on(t, heads), rate)
-        return per_token, self.seconds(self.tail(products.sides.on(t, heads)), products.weights.on(t, heads), rate)
+        t, kv_ranks = self.d.tensor, self.kv_ranks
+        flop = products.flop.on(t, kv_ranks) + self.tail(products.number)
+        per_token = self.seconds(flop, products.moved.on(t, kv_ranks), rate)
+        return per_token, self.seconds(
+            self.tail(products.sides.on(t, kv_ranks)), products.weights.on(t, kv_ranks), rate
+        )
 
     def tail(self, sides: Any) -> Any:
         """Work lost at the ends of products with such sides: one for each of a token, the other two for a layer."""
@@ -128,7 +131,7 @@ class Rank:
         flop = square_flop(spec, seq_len, flash=how.flash) / t
         if how.flash:
             # Ring attention is as many kernels as ranks, each of which reads and writes its own.
-            moved = WIDE * self.d.context * self.work.qkvo.on(t, self.heads)
+            moved = WIDE * self.d.context * self.work.qkvo.on(t, self.kv_ranks)
             forward = flop / speeds.attention + moved / speeds.memory
             return forward + scan, _FLASH_BACK * forward + scan_back
         slow = 1.0 if spec.head_dim % 8 == 0 else self.c.odd_head**4
@@ -149,7 +152,7 @@ class Rank:
         """Seconds per token in which ring attention adds up its passes, as many as ranks, forward and backward."""
         d, work, spec = self.d, self.work, self.spec
         result = spec.attending * spec.heads * spec.value_dim / d.tensor
-        given = work.qkvo.on(d.tensor, self.heads) - result
+        given = work.qkvo.on(d.tensor, self.kv_ranks) - result
         passes, later = _MERGED * d.context * (d.context > 1), _HALVED * (d.context - 1)
         each = self.c.elementwise / self.speeds.memory
         return each * (passes * result + later * given), each * (passes * given + later * (given + 2.0 * result))
@@ -160,7 +163,7 @@ class Rank:
         product: seconds of their products, which add by themselves; torch and DeepSpeed add in kernels of their own.
         """
         work, moe, d = self.work, self.spec.experts, self.d
-        own = work.plain.parameters(d.tensor, self.heads)
+        own = work.plain.parameters(d.tensor, self.kv_ranks)
         if moe:
             own = own + work.mixed * self.experts * work.routed.parameters(self.d.expert_split, 1.0)
         each: Any = _ADDED_NARROW if self.running.dtype == "fp16" else _ADDED
@@ -202,7 +205,7 @@ class Rank:
         slow = self.c.written_out if self.how.written_out else 1.0
         return slow * self.c.elementwise * size / self.speeds.memory
 
-    def beside(self) -> tuple[Any, Any]:
+    def additions(self) -> tuple[Any, Any]:
         """Seconds per token, forward and backward, of what adapters add to results and to gradients of inputs, each in
         an operation of its own."""
         partly = self.how.partly
@@ -220,11 +223,11 @@ class Rank:
         work, d, c = self.work, self.d, self.c
         narrow = pick(d.sequence_parallel > 0, d.tensor, 1.0)
         again = (self.widened - 1.0) * work.gated_mixture / d.tensor
-        moved = c.elementwise * (work.norms / narrow + work.inner.on(d.tensor, self.heads) + again)
+        moved = c.elementwise * (work.norms / narrow + work.inner.on(d.tensor, self.kv_ranks) + again)
         slow = c.written_out if self.how.written_out else 1.0
         moe = self.spec.experts
         if self.bits < 16:
-            moved = moved + c.casts * _CAST_BYTES * work.plain.read.on(d.tensor, self.heads)
+            moved = moved + c.casts * _CAST_BYTES * work.plain.read.on(d.tensor, self.kv_ranks)
         if moe:
             chosen = work.mixed * moe.per_token / d.tensor
             moved = moved + c.permutation * self.widened * self.traffic.sorted * self.spec.hidden * chosen

@@ -46,7 +46,7 @@ def _choices(inputs: Inputs, a: CalendarInputs) -> None:
         show.note("Type a deadline: without one, the fewest accelerators are not known.")
         return
     plan, lines = found.plan, found.lines
-    show.takeaway(text.sentence(lines))
+    show.takeaway(text.sentence(lines, plan))
     show.chart(pools(lines, plan.keeps, found.days, TOKENS), alt=text.picture(lines), key="calendar:pools")
     headings = text.headings(plan)
     show.small_table(
@@ -87,13 +87,11 @@ def _compare(inputs: Inputs, ways: Sequence[PoolChoice]) -> None:
 
 
 def _take(inputs: Inputs, choice: PoolChoice) -> None:
-    """The plan on so many of a pool, as it is held, and every run on it. What is paid for whether it works or not is
-    no pool beside it any more."""
+    """The plan on so many of a pool, as it is held, and every run on it; what it takes is in no pool beside it."""
     pool = choice.pool
     texts = {**_texts(inputs, choice), **NO_POOL}
     if pool.holding == "owned" and not math.isnan(pool.capital):
         texts |= {CAPITAL.id: f"{pool.capital:,.0f}", YEARS.id: f"{pool.years:g}"}
-    if pool.holding != "rented":
-        texts |= {POOLS.id: without(inputs.now(POOLS.id), pool, choice.accelerators)}
+    texts |= {POOLS.id: without(inputs.now(POOLS.id), pool, choice.accelerators)}
     for name, typed in texts.items():
         inputs.put(name, typed)

@@ -371,7 +371,7 @@ class Inputs:
         return text
 
     def fail(self, problem: str, consequence: str = "") -> None:
-        """Collect a message about a bad input; `show_errors` prints them in one place."""
+        """Collect a message about a bad input; `show.input_errors` shows them in one place."""
         self.errors.append(f"{problem} {consequence}".strip())
 
     def query(self) -> str:

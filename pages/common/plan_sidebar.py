@@ -423,7 +423,10 @@ def limits(inputs: Inputs) -> None:
     with suppress(BudgetError):
         a = answer((plan_of if asks else named_plan)(inputs.reading))
         within = within_as_deadline(inputs.reading) if asks else {}
-        show.note(text_limits.line(a), which_pool(inputs, text_limits.limit_checks(a), within, a))
+        asked = bool(inputs.reading.texts.get(OWN_DEADLINE, "").strip())
+        line, way = text_limits.line(a, asked=asked), which_pool(inputs, text_limits.limit_checks(a), within, a)
+        if line or way:
+            show.note(line, way)
 
 
 def possible(inputs: Inputs, work: Callable[[ParsedForm], T], at_fault: str) -> tuple[T, str]:
@@ -451,7 +454,7 @@ def which_pool(
         return None
     texts = inputs.reading.texts if inputs.page == CALENDAR else link_texts(inputs.reading.texts, a)
     texts = {**texts, **(within or {}), WHICH_POOL: "true"}
-    return show.link("Which of ours would, or how many to rent?", CALENDAR, texts, at=WHICH_POOL)
+    return show.link("Which of our pools, or how many to rent?", CALENDAR, texts, at=WHICH_POOL)
 
 
 def _examples(now: Here) -> str | None:

@@ -58,7 +58,7 @@ def _compare(inputs: Inputs, a: Answer, log: LoggedRun) -> None:
     show.small_table(text.HEADINGS, text.changed(p), caption="What changed")
     for line in text.read(p):
         show.note(line)
-    if a.published:
+    if a.plan.expects_mfu:
         before = inputs.reading.texts[OWN_RUNS.id]
         after = text.with_own_run(p, before)
         show.note(text.own(p))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import streamlit as st
 
 from core.budget.errors import BudgetError
 from core.planning.evaluation import Answer, answer
 from core.planning.form.plan_form import FIND, WITHIN, plan_of
-from core.planning.plan import Find
 from core.views.plan import text as plan_text
 from pages.common import plan_sidebar
 from pages.common.inputs import Inputs
@@ -17,16 +14,8 @@ from pages.common.inputs import Inputs
 _GOOD = "compute:good"
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetInputs:
-    """What was asked for, and the answer in force: the last good one where the question has none."""
-
-    wanted: Find
-    answer: Answer
-
-
-def read_inputs(inputs: Inputs) -> BudgetInputs:
-    """The plan of the form, answered; where it cannot be, the last that could be stays."""
+def read_answer(inputs: Inputs) -> Answer:
+    """The answer of the form's plan; where it has none, the last that could be given stays."""
     plan = plan_of(inputs.reading)
     try:
         result = answer(plan)
@@ -40,7 +29,7 @@ def read_inputs(inputs: Inputs) -> BudgetInputs:
     why, instead = plan_text.other_peak(result)
     if why:
         inputs.fail(why, instead)
-    return BudgetInputs(plan.find, result)
+    return result
 
 
 def draw_question(inputs: Inputs) -> None:

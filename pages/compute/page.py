@@ -19,7 +19,7 @@ from pages.compute.actuals import actuals
 from pages.compute.assumptions import parts
 from pages.compute.flops import where
 from pages.compute.form import GROUPS
-from pages.compute.inputs import draw_question, read_inputs
+from pages.compute.inputs import draw_question, read_answer
 from pages.compute.layer import roof
 from pages.compute.runs import beside, comparisons, evidence_panel, paced
 from pages.compute.sensitivity import moves
@@ -57,7 +57,7 @@ def _notes(inputs: Inputs, a: Answer, preset: str | None) -> None:
 
 def page(inputs: Inputs) -> None:
     """The answer beside what published runs took, and the panels behind it."""
-    a = read_inputs(inputs).answer
+    a = read_answer(inputs)
     inputs.found({**solved_texts(a), FIND.id: "time"})
     draw_question(inputs)
     show.input_errors(inputs)

@@ -55,7 +55,7 @@ def beside(a: Answer) -> None:
     for published in runs[:1]:
         show.small_table(
             text.beside_headings(published, a.middle.mfu, a.dtype),
-            text.beside(published, a.middle.accelerators, a.middle.steps * a.peak / base_peak(a.device.name)),
+            text.beside(published, a.middle.accelerators, a.middle.steps_mfu * a.peak / base_peak(a.device.name)),
             caption=text.about_run(published),
         )
         with show.fold("Why the published hours and 6ND differ", key="compute:why") as panel:

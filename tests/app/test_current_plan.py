@@ -68,7 +68,7 @@ def test_a_plan_changed_on_one_page_shows_on_another(apart: int) -> None:
 
 def test_what_was_found_is_the_plan_elsewhere_and_is_asked_for_no_more() -> None:
     app = opened(COMPUTE, {"find": "accelerators", "within": "60 days"})
-    (pools,) = (body for body in bodies(app, "np-note") if "Which of ours would" in body)
+    (pools,) = (body for body in bodies(app, "np-note") if "Which of our pools" in body)
     assert "until=60+days" in pools
     assert "which=true" in pools
     go(app, MEMORY)

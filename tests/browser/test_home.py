@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from core.planning.form.plan_form import plan_from
 from core.planning.presets import FIRST_TUNING, MEMORY_PRESETS
-from pages.common.registry import HOME, MEMORY
+from pages.common.registry import FLOATS, HOME, MEMORY
 from tests.browser.conftest import settle
 
 pytestmark = pytest.mark.browser
@@ -48,3 +48,17 @@ def test_whether_a_model_can_be_fine_tuned_on_ones_card_is_a_click_away(open_pag
         assert 0 <= box["y"] <= box["y"] + box["height"] <= 800
     expect(taken).to_contain_text("$")
     assert page.problems == []  # type: ignore[attr-defined]
+
+
+def test_the_plans_sidebar_leaves_no_empty_place_on_a_page_without_a_plan(open_page: Callable[..., Page]) -> None:
+    page = open_page(HOME.url_path, width=1280)
+    begins = "main => main.getBoundingClientRect().left"
+    assert page.locator(".stMain").evaluate(begins) == 300
+    page.locator(".st-key-np-menu").get_by_role("link", name=FLOATS.name, exact=True).click()
+    page.wait_for_url(f"**/{FLOATS.url_path}*")
+    settle(page)
+    assert page.locator(".stMain").evaluate(begins) == 0
+    expect(page.get_by_role("img", name="Logo")).to_be_visible()
+    page.locator(".st-key-np-menu").get_by_role("link", name=HOME.name, exact=True).click()
+    expect(page.locator(".np-plan")).to_be_visible()
+    assert page.locator(".stMain").evaluate(begins) == 300

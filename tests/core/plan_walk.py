@@ -236,7 +236,7 @@ def _runs(a: Answer) -> Iterator[Shown]:
         yield runs_text.no_run(a.model)
     for run in runs[:1]:
         yield from runs_text.beside_headings(run, m.mfu, a.dtype)
-        yield from _cells(runs_text.beside(run, m.accelerators, m.steps))
+        yield from _cells(runs_text.beside(run, m.accelerators, m.steps_mfu))
         yield from (runs_text.about_run(run), *runs_text.reasons(run), *runs_text.other_runs(runs[1:]))
         yield explain_comparison(run)
         if run.evidence:

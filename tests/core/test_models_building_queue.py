@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 SERVER = """
 import json, sys
 from pathlib import Path
-from core.jobs.queue import Line
+from core.jobs.queue import WaitingLine
 from core.models.building.jobs import BuildRunner, build_key
 
 build = '''
@@ -40,7 +40,7 @@ while not os.path.exists(folder + "/go-" + model): time.sleep(0.01)
 note("ends")
 print(json.dumps({"refused": model}))
 '''
-runner = BuildRunner(Line(Path(sys.argv[1]) / "line"), [sys.executable, "-S", "-c", build, sys.argv[1]], 600)
+runner = BuildRunner(WaitingLine(Path(sys.argv[1]) / "line"), [sys.executable, "-S", "-c", build, sys.argv[1]], 600)
 for line in sys.stdin:
     seen = runner.submit(json.dumps({"model": line.strip()}), 8)
     print(seen.state, seen.ahead, flush=True)
@@ -141,10 +141,10 @@ def test_who_is_killed_loses_the_turn_and_the_places_once_the_build_has_ended(se
 STORM = """
 import contextlib, os, random, signal, sys, time
 from pathlib import Path
-from core.jobs.queue import Line
+from core.jobs.queue import WaitingLine
 
 folder = Path(sys.argv[1])
-line, chance = Line(folder / "line"), random.Random(1)
+line, chance = WaitingLine(folder / "line"), random.Random(1)
 turn = os.open(folder / "turn", os.O_RDWR | os.O_CREAT)
 
 def works(process):

@@ -85,8 +85,10 @@ def test_a_deadline_that_may_well_be_missed_says_how_many_are_sure_of_it(asked: 
     texts = {"until": "90 days", **asked}
     a, (deadline, _) = answer(plan_from(texts)), of(**texts).values()
     assert deadline.met
-    sure = surer(a, deadline)
-    assert sure
+    found = surer(a, deadline)
+    assert found
+    now, sure = found
+    assert now.count == a.count
     again = {"until": texts["until"], "sure": SURE}
     assert of(**again, count=str(sure.count))["deadline"].met
     assert not of(**again, count=str(sure.count - 16))["deadline"].met
@@ -95,6 +97,20 @@ def test_a_deadline_that_may_well_be_missed_says_how_many_are_sure_of_it(asked: 
         f"✓ Meets all 2 limits, {text_limits.likely(deadline.probability)}: {texts['until']}",
         f"{sure.count:,} H100 SXM would make {texts['until']} 90 % likely",
     )
+
+
+def test_the_calendars_own_deadline_takes_as_many_as_the_plans() -> None:
+    for days in ("90 days", "280 days"):
+        own, of_plan = (placed(**texts)[2] for texts in ({"due": days}, {"until": days}))
+        assert own == of_plan
+        assert f"{days} 90 % likely" in own or f"{days} would take" in own
+
+
+def test_no_deadline_is_missed_where_the_question_has_one() -> None:
+    free = "no deadline and no budget set"
+    assert free in text_limits.line(answer(plan_from({})))
+    assert free not in text_limits.line(answer(plan_from({})), asked=True)
+    assert free not in text_limits.line(answer(plan_from({"find": "accelerators", "within": "90 days"})))
 
 
 def test_what_is_sure_enough_or_missed_names_no_surer_number() -> None:
@@ -142,7 +158,7 @@ def test_a_report_says_which_pool_where_somebody_asked() -> None:
     assert compare_pools(CALENDAR_FORM.parse({"start": "2027-01-15"}), replace(asked, due=None)) is None
     ways = ways_to_pay(s, prices_of(reading))
     silent, saying = (CalendarReport("", reading, s, ways, "", date(2027, 1, 1), item) for item in (None, found))
-    said = text_pools.sentence(found.lines)
+    said = text_pools.sentence(found.lines, found.plan)
     for write in (calendar_markdown, calendar_html):
         assert "Which pool, and how many" in write(saying)
         assert "Which pool" not in write(silent)

@@ -85,7 +85,7 @@ def test_strip_puts_every_run_and_the_plan_in_their_places(find_: str, most: int
     reach = figure["layout"]["xaxis"]["range"][1]
     assert 0 < float(np.max(dots["x"])) <= reach
     go.Figure(figure)
-    if a.published:
+    if a.plan.expects_mfu:
         band = figure["layout"]["shapes"][0]
         drawn, array = (np.array(ends) for ends in ((band["x0"], band["x1"]), (a.result.low, a.result.high)))
         assert drawn / drawn[0] == pytest.approx(array / array[0]), "the band is the range of the sentence"

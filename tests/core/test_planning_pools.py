@@ -431,15 +431,15 @@ def test_without_a_pool_to_rent_the_best_of_the_catalogue_are_some() -> None:
 def test_a_limit_that_nothing_meets_names_the_nearest() -> None:
     for keeps in ({"dollars": 1.0}, {"due": START}, {"dollars": 1.0, "watts": 1.0, "due": START}):
         found = lines(**keeps)  # pyright: ignore[reportArgumentType]
-        assert text_pools.sentence(found).startswith("No pool meets every limit. The nearest is")
-    says(text_pools.sentence(lines()), "pools meet every limit", "the best is")
+        assert text_pools.sentence(found, PLAN).startswith("No pool meets every limit. The nearest is")
+    says(text_pools.sentence(lines(), PLAN), "pools meet every limit", "the best is")
     endless = replace(PLAN, tokens=PLAN.tokens * 200)
     far = choose_pools((Run("x", endless),), Fleet("H100 SXM", 512, pools=(BURST,)), START, DUE, Prices())
     some = [choice for line in far for choice in line.choices if choice.problem]
     assert some
     assert not any(line.nearest.problem for line in far if any(choice.schedule for choice in line.choices))
     pools(far, endless.keeps, WITHIN, LIGHT)
-    says(text_pools.terms(lines(), PLAN), "A week more", "In time with 60 %")
+    says(text_pools.terms(lines(), PLAN), "A week more", "In time with 90 %")
 
 
 @pytest.mark.parametrize("keeps", [{}, {"dollars": 9e6}, {"certainty": "P90"}, {"watts": 5e5, "dollars": 9e6}])

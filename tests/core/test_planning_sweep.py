@@ -87,8 +87,18 @@ def assert_cell(sweep: Sweep, cell: tuple[int, int], plan: Plan) -> None:
         assert not sweep.within[cell]
         return
     m = a.middle
-    alone = (m.days, a.dollars.mid, a.energy.mid, a.carbon.mid, m.hours, m.mfu, m.tokens_per_second, m.goodput, m.steps)
-    named = ("days", "dollars", "watt_hours", "kg_co2", "hours", "mfu", "tokens_per_second", "goodput", "steps")
+    alone = (
+        m.days,
+        a.dollars.mid,
+        a.energy.mid,
+        a.carbon.mid,
+        m.hours,
+        m.mfu,
+        m.tokens_per_second,
+        m.goodput,
+        m.steps_mfu,
+    )
+    named = ("days", "dollars", "watt_hours", "kg_co2", "hours", "mfu", "tokens_per_second", "goodput", "steps_mfu")
     for name, value in zip(named, alone, strict=True):
         assert same(float(getattr(sweep, name)[cell]), value), (name, cell)
     assert sweep.impossible[cell] == a.impossible

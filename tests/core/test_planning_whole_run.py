@@ -227,7 +227,7 @@ def test_the_whole_run_has_the_hours_of_the_answer(mfu: str, pace: str) -> None:
 def test_no_end_of_the_steps_is_faster_than_the_best_matmul(accelerators: str, dtype: str) -> None:
     a = answer(plan_from({"count": accelerators, "dtype": dtype}))
     assert a.middle.accelerators == float(accelerators)
-    assert a.low.steps == a.middle.steps <= a.high.steps <= a.ceiling
+    assert a.low.steps_mfu == a.middle.steps_mfu <= a.high.steps_mfu <= a.ceiling
     assert a.low.mfu < a.middle.mfu < a.high.mfu <= a.ceiling
     assert a.middle.steps_days < a.middle.days
 

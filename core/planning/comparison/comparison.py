@@ -159,7 +159,7 @@ def sooner_probability(plan: ComparedPlan, other: ComparedPlan) -> float:
     What a team reaches of its steps moves both alike; as far as like runs of one lab differ, they move apart.
     """
     a, b = plan.answer, other.answer
-    if a is None or b is None or not (a.published and b.published):
+    if a is None or b is None or not (a.plan.expects_mfu and b.plan.expects_mfu):
         return math.nan
     apart = math.log(b.middle.days / a.middle.days)
     return statistics.NormalDist(sigma=math.sqrt(2) * spread_of_like_runs()).cdf(apart)

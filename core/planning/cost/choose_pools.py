@@ -22,7 +22,7 @@ from core.planning.calendar.pools import OWN_CLUSTER, Pool, plan_on
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
 from core.planning.cost.bill import Prices
 from core.planning.cost.calendar_limits import memory_checks, shared_checks, unsure_memory
-from core.planning.cost.pool_bill import pool_costs
+from core.planning.cost.pool_bill import pool_cost, pool_costs, total_of
 from core.planning.evaluation import Answer, evaluate
 from core.planning.plan import Plan
 from core.planning.plan_limits import Check, holds
@@ -31,10 +31,10 @@ from core.planning.solving import units
 WEEK = 7
 """Days of a later deadline that is tried too."""
 
-POINTS, _SUREST = 0.1, 0.95
-"""How much surer a plan is asked to be, and the surest that is asked."""
+_SURE, _SURER = 0.9, 0.95
+"""What most would call sure, and what is asked of a plan that has to be so sure."""
 
-_UNKNOWN = Interval.point(math.nan)
+_UNKNOWN, _NOTHING = Interval.point(math.nan), Interval.point(0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,8 @@ class PoolLine:
     in_time: by the share of such runs that has to end by the deadline, the fewest of which it does; later: a week after
     it, at the plan's own share. None where no number does; more than the pool has may be. affordable, powered: the most
     that keep money and power; endless where any number does, NaN where that is unknown or there is no such limit.
-    best: the fewest that meet every limit, memory too; None where none does.
+    best: the fewest that meet every limit, memory too; None where none does. idle: dollars of what else is owned or
+    reserved, and works for none, until the `nearest` ends; not in its limit of money.
     """
 
     pool: Pool
@@ -107,6 +108,7 @@ class PoolLine:
     affordable: float
     powered: float
     best: PoolChoice | None
+    idle: Interval = _NOTHING
 
     @property
     def most(self) -> float:
@@ -200,6 +202,15 @@ class _Asked:
         dollars = pool_costs(s, self.prices)[0].total
         return PoolChoice(self.pool, count, s, dollars, shared_checks(s, dollars))
 
+    def idle_beside(self, choice: PoolChoice) -> Interval:
+        """What the rest of the fleet costs that is held whether it works or not, until the runs of a choice end."""
+        s, held = choice.schedule, [pool for pool in self.fleet.pools if pool.holding != "rented"]
+        if s is None:
+            return _UNKNOWN
+        taken = {self.pool.name: choice.accelerators}
+        rest = [replace(pool, accelerators=pool.accelerators - taken.get(pool.name, 0)) for pool in held]
+        return total_of([pool_cost(s, pool, self.prices).total for pool in rest if pool.accelerators > 0])
+
     def near(self, level: float, later: int = 0) -> tuple[int, int, int]:
         """About how many end by the deadline, or so many days later, between a node less and a node more."""
         node, most = self.node, limit("accelerators") // self.node
@@ -265,10 +276,9 @@ class _Asked:
 
 
 def levels_of(plan: Plan) -> tuple[float, ...]:
-    """Shares of such runs of which it is asked how many accelerators they take: the middle, the plan's own, and ten
-    points more."""
+    """Shares of such runs of which it is asked how many accelerators they take: half, the plan's own, a surer one."""
     level = plan.keeps.level
-    return tuple(sorted({0.5, level, min(level + POINTS, _SUREST)}))
+    return tuple(sorted({0.5, level, _SURE if level < _SURE else _SURER}))
 
 
 OF_CATALOGUE = 5
@@ -315,4 +325,5 @@ def _line(asked: _Asked) -> PoolLine:
     choices = tuple(asked.at(count) for count in counts)
     affordable, powered = (asked.most_that_keep(name, choices) for name in ("money", "power"))
     best = next((choice for choice in choices if choice.meets), None)
-    return PoolLine(asked.pool, choices, in_time, later, affordable, powered, best)
+    line = PoolLine(asked.pool, choices, in_time, later, affordable, powered, best)
+    return replace(line, idle=asked.idle_beside(line.nearest))

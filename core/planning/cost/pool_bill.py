@@ -90,7 +90,7 @@ def ways_to_pay(s: Schedule, p: Prices) -> tuple[CostOption, ...]:
 
 def pool_costs(s: Schedule, p: Prices) -> tuple[PoolCost, ...]:
     """What each pool of a schedule costs, in the order of its pools."""
-    return tuple(_cost(s, pool, p) for pool in s.pools)
+    return tuple(pool_cost(s, pool, p) for pool in s.pools)
 
 
 def _pool_lines(s: Schedule, p: Prices) -> tuple[BillLine, ...]:
@@ -136,7 +136,8 @@ def _hours(s: Schedule, pool: Pool, runs: Sequence[ScheduledRun]) -> PoolHours:
     return PoolHours(held, used, Interval(min(spare), spare[1], max(spare)), days)
 
 
-def _cost(s: Schedule, pool: Pool, p: Prices) -> PoolCost:
+def pool_cost(s: Schedule, pool: Pool, p: Prices) -> PoolCost:
+    """What a pool costs, which no run of the schedule need be on."""
     runs = s.runs_on(pool)
     hours = _hours(s, pool, runs)
     if pool == s.fleet.cluster and runs[0].answer.plan.owned:  # at a price of 0; its capital is asked with the bill

@@ -36,7 +36,7 @@ QUANTITIES = (
     "mfu",
     "tokens_per_second",
     "goodput",
-    "steps",
+    "steps_mfu",
     "peak_watts",
     "usable",
 )
@@ -62,8 +62,8 @@ class Sweep:
 
     base: the texts of the plan. limits: the time, endless for none, or the money that a cell has to keep to. Of the
     middle of its range each: days on the wall; dollars; watt_hours; kg_co2; hours: accelerator-hours; mfu: over all
-    hours; steps: of the steps alone; goodput; peak_watts; usable: bytes that an accelerator has. stored: parameters,
-    every expert included.
+    hours; steps_mfu: of the steps alone; goodput; peak_watts; usable: bytes that an accelerator has. stored:
+    parameters, every expert included.
     fits, leaves_free: whether an accelerator holds what it has to, and leaves as much free as the plan keeps; not
     where its memory is unknown, or no layout is. hosted: whether a node's host holds what is offloaded. impossible:
     whether the steps would have to be faster than the best matmul.
@@ -84,7 +84,7 @@ class Sweep:
     mfu: Array
     tokens_per_second: Array
     goodput: Array
-    steps: Array
+    steps_mfu: Array
     peak_watts: Array
     usable: Array
     stored: Array

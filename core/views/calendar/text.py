@@ -53,7 +53,7 @@ def ranged(s: Schedule) -> str:
     first, last = s.day(s.ends.low), s.day(s.ends.high)
     if first == last:
         return ""
-    named = f"{P10_P90}: " if all(run.answer.published for run in s.runs) else ""
+    named = f"{P10_P90}: " if all(run.answer.plan.expects_mfu for run in s.runs) else ""
     return f" ({named}{between(first, last)})"
 
 
@@ -74,7 +74,7 @@ def detail(s: Schedule, rented: CostOption, fleet: str) -> str:
     if wrong := unfit_count(s):
         parts.insert(0, wrong)
     if s.due and s.late(s.ends.low) <= 0 < s.late(s.ends.high):
-        worst = "at P90" if all(run.answer.published for run in s.runs) else "at the late end"
+        worst = "at P90" if all(run.answer.plan.expects_mfu for run in s.runs) else "at the late end"
         parts.insert(0, f"{worst} **{against(s.late(s.ends.high))}**")
     if rented.total.known and (message := missing(rented)):
         parts.append(f"{'cost' if s.fleet.pools else 'rent'} {message}")
@@ -119,7 +119,7 @@ def limits(s: Schedule, dollars: Interval) -> str:
     if not (first.plan.keeps.typed or s.due):
         return text_limits.in_memory(first, every)
     said = text_limits.counted(first, every)
-    if s.runs != (run,) or run.run.pool:
+    if s.runs != (run,) or s.fleet.pools:  # what idles beside it is in the dollars as well
         return said
     return f"{said} {text_limits.what_it_takes(first, every)}".rstrip()
 
@@ -190,7 +190,7 @@ def remarks(s: Schedule) -> list[tuple[str, ...]]:
         took = span(format_duration(86400 * days.low, 3), format_duration(86400 * days.high, 3))
         ends = between(first, last) if first < last else ""
         pool = f"{unmarked(run.run.pool.name)}, {run.run.pool.accelerator}" if run.run.pool else ""
-        decides = text.DECIDES if run.answer.typed else ""
+        decides = text.DECIDES if run.answer.plan.typed_mfu else ""
         trains = " · ".join(filter(None, (took if days.low < days.high else "", decides, text.own_steps(run.answer))))
         result.append((described(run.run), "", pool, fit(run)[1], "", ends, "", trains, "", ""))
     return result

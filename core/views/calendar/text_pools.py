@@ -120,17 +120,17 @@ def lacks(choice: PoolChoice) -> list[str]:
     return missed(choice.missed) or ["its pool ends before"]
 
 
-def sentence(lines: Sequence[PoolLine]) -> str:
+def sentence(lines: Sequence[PoolLine], plan: Plan) -> str:
     """On which pools the runs meet every limit, and what the nearest lacks where on none."""
-    good = sorted((best for line in lines if (best := line.best)), key=_price)
+    good = sorted((line for line in lines if line.best), key=lambda line: _price(line.nearest))
     if good:
-        best = good[0]
+        best = good[0].nearest
         cost = "" if math.isnan(best.dollars.mid) else f" for about **{rent(best.dollars.mid)}**"
         chance = together(best.limits)
         verb = "meet" if len(good) > 1 else "meets"
         return (
             f"**{len(good)} of {len(lines)}** pools {verb} every limit; the best is **{name(best)}**{cost}"
-            f"{f', {chance}' if chance else ''}{_idle_beside(best, lines)}. {unproven(best.pool.accelerator)}"
+            f"{f', {chance}' if chance else ''}{_idle_beside(good[0], plan)}. {unproven(best.pool.accelerator)}"
         ).rstrip()
     nearest = min(
         (line.nearest for line in lines), key=lambda choice: (bool(choice.problem), len(lacks(choice)), _price(choice))
@@ -138,10 +138,13 @@ def sentence(lines: Sequence[PoolLine]) -> str:
     return f"No pool meets every limit. The nearest is **{name(nearest)}**: {listed(lacks(nearest))}."
 
 
-def _idle_beside(best: PoolChoice, lines: Sequence[PoolLine]) -> str:
-    """That pools which are paid for whether they work or not are not in its price."""
-    beside = any(line.pool.holding != "rented" and line.pool != best.pool for line in lines)
-    return "; what other pools cost while they idle is in the bill" if beside else ""
+def _idle_beside(line: PoolLine, plan: Plan) -> str:
+    """What the rest of the fleet costs meanwhile, and whether that is too much."""
+    if not line.idle.mid > 0:
+        return ""
+    together = line.nearest.dollars.mid + line.idle.mid
+    much = f", together more than {dollars(plan.keeps.dollars)}" if together > plan.keeps.dollars else ""
+    return f"; what else is held idles meanwhile for **{rent(line.idle.mid)}**{much}"
 
 
 def _price(choice: PoolChoice) -> float:
@@ -149,8 +152,7 @@ def _price(choice: PoolChoice) -> float:
 
 
 def terms(lines: Sequence[PoolLine], plan: Plan) -> str:
-    """What a week more spares on the best pool, and what ten more points of probability cost; empty where none is in
-    time."""
+    """What a week more spares on the best pool, and what being surer costs; empty where none is in time."""
     line = min((line for line in lines if line.best), key=lambda line: _price(line.nearest), default=None)
     now = line.in_time[plan.keeps.level] if line else None
     if line is None or now is None:

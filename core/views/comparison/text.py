@@ -162,7 +162,7 @@ def _likely(plans: Sequence[ComparedPlan], sooner: Lead) -> str:
 
 def not_proven(plans: Sequence[ComparedPlan]) -> str:
     """Which accelerators no published run used, of plans whose days rest on published runs; mostly empty."""
-    names = dict.fromkeys(p.answer.device.name for p in plans if p.answer and p.answer.published)
+    names = dict.fromkeys(p.answer.device.name for p in plans if p.answer and p.answer.plan.expects_mfu)
     return " ".join(filter(None, map(unproven, names)))
 
 
@@ -371,8 +371,8 @@ def _of(plan: ComparedPlan, name: str) -> str:
         return ""
     if name == "mfu":
         return _mfu_of(a)
-    if not a.published and name in ("days", "steps_days"):
-        return plan_text.steps_of(a) if name == "steps_days" else plan_text.DECIDES if a.typed else ""
+    if not a.plan.expects_mfu and name in ("days", "steps_days"):
+        return plan_text.steps_of(a) if name == "steps_days" else plan_text.DECIDES if a.plan.typed_mfu else ""
     if name == "memory_bytes" and plan.memory:
         usable = plan.memory.usable
         fits = {"fits": "fits", "over": "does **not fit**", "unknown": ""}[plan.memory.fits]
@@ -382,9 +382,9 @@ def _of(plan: ComparedPlan, name: str) -> str:
 
 def _mfu_of(a: Answer) -> str:
     """Where the MFU is from, and of what it was typed."""
-    if a.of_typed_steps:
-        return f"typed as {percent(a.middle.steps)} of steady steps"
-    return "from published runs" if a.published else "found" if a.find == "MFU" else "typed, all hours"
+    if a.plan.types_steps:
+        return f"typed as {percent(a.middle.steps_mfu)} of steady steps"
+    return "from published runs" if a.plan.expects_mfu else "found" if a.find == "MFU" else "typed, all hours"
 
 
 def _layout(plan: ComparedPlan) -> Cell:

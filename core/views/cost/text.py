@@ -24,7 +24,7 @@ NAMES = {
     "rented_pools": "rented pools at work",
     "reserved_pools": "reserved pools at work",
     "idle": "idle accelerators",
-    "idle_pools": "pools while idle",
+    "idle_pools": "idle pools",
     "power": "power",
     "staff": "staff",
     "space": "space",
@@ -161,7 +161,7 @@ def compared(ways: Sequence[CostOption]) -> str:
 POOLED_BILL = (
     "Rented: while runs work, and idle hours where the pool says what they cost or “Pay for idle hours too” is on. "
     "Reserved: from its first to its last day, whatever runs. Owned: the part of the capital that these days use up, "
-    "by the hours that work and those that do not; power is that of the runs. Counted from the calendar’s start on"
+    "by the hours that work and those that do not; power is that of the runs. All from the calendar’s first day on"
 )
 OWNED = (
     "Owned: the part of the capital that these days use up, not the purchase; the fleet has years to come. Power is "

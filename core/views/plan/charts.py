@@ -68,7 +68,9 @@ def answer_strip(a: Answer, similar: Sequence[SimilarRun], palette: Palette) -> 
     named = len(ordered) <= _NAMED
     rows = np.arange(len(ordered), dtype=np.float64) if named else _piled(values)
     # A size or tokens that are found move the expected MFU in turn: the answer's own range has that inside.
-    ends = (a.result.low, a.result.high) if a.published else (at_mfu(a, a.expected.low), at_mfu(a, a.expected.high))
+    ends = (
+        (a.result.low, a.result.high) if a.plan.expects_mfu else (at_mfu(a, a.expected.low), at_mfu(a, a.expected.high))
+    )
     low, high = sorted(end / scale.size for end in ends)
     reach = float(max(values.max(), high, here / scale.size)) * 1.06
     top = float(rows.max()) + 1.0
@@ -117,7 +119,7 @@ def answer_strip(a: Answer, similar: Sequence[SimilarRun], palette: Palette) -> 
             annotations=[
                 label(
                     palette,
-                    "P10–P90" if a.published else "published P10–P90",
+                    "P10–P90" if a.plan.expects_mfu else "published P10–P90",
                     x=high,
                     y=1,
                     yref="paper",

@@ -101,7 +101,7 @@ def _range(a: Answer, name: str, write: Callable[[float], str]) -> str:
     result = a.range_of(name)
     if result.low == result.high:
         return ""
-    named = f"{P10_P90}: " if a.published else ""
+    named = f"{P10_P90}: " if a.plan.expects_mfu else ""
     return f" ({named}{span(write(result.low), write(result.high))})"
 
 
@@ -172,20 +172,20 @@ def _rented(a: Answer) -> str:
 def _mfu(a: Answer) -> str:
     """The MFU, what it is of, and where it is from."""
     m = a.middle
-    used, steps = a.range_of("mfu"), a.range_of("steps")
-    if a.of_typed_steps:
+    used, steps = a.range_of("mfu"), a.range_of("steps_mfu")
+    if a.plan.types_steps:
         ends = (steps.low, steps.high) if steps.low < steps.high else (steps.mid,)
         return f"MFU\u00a0**{interval(ends)}** of steady steps, typed, {percent(m.mfu)} over all hours,"
     text = f"**{percent(m.mfu)}**" + (f" ({interval((used.low, used.high))})" if used.low < used.high else "")
-    origin = "" if a.published else ", found," if a.find == "MFU" else ", typed,"
+    origin = "" if a.plan.expects_mfu else ", found," if a.find == "MFU" else ", typed,"
     return f"MFU\u00a0{text} over all hours{origin}"
 
 
 def steps_of(a: Answer) -> str:
     """What the steps alone are: typed, of the plan's layout, or, where no step is timed, of the best matmul."""
-    if a.of_typed_steps:
+    if a.plan.types_steps:
         return "typed"
-    if not a.published and _faster(a):
+    if not a.plan.expects_mfu and _faster(a):
         return "as the MFU over all hours needs them"
     if not a.terms.throughput.timed:
         return "best matmul, no step being timed"
@@ -194,12 +194,12 @@ def steps_of(a: Answer) -> str:
 
 def _faster(a: Answer) -> bool:
     """Whether the steps are faster than those of the layout are estimated at."""
-    return a.middle.steps > a.layout_mfu * (1 + 1e-9)
+    return a.middle.steps_mfu > a.layout_mfu * (1 + 1e-9)
 
 
 def by_6n(a: Answer) -> float:
     """MFU of the steps alone by 6 N, the work of long sequences not counted."""
-    return _by_6n(a, a.middle.steps)
+    return _by_6n(a, a.middle.steps_mfu)
 
 
 def _by_6n(a: Answer, mfu: float) -> float:
@@ -209,9 +209,9 @@ def _by_6n(a: Answer, mfu: float) -> float:
 def typed_elsewhere(plan: Plan, accelerators: Iterable[str]) -> str:
     """That the MFU which was typed is taken for other accelerators too; empty where none is."""
     others = [name for name in dict.fromkeys(accelerators) if name != plan.accelerator]
-    if plan.mfu is None or not others:
+    if plan.typed_mfu is None or not others:
         return ""
-    return f"The typed MFU, {percent(plan.mfu.mid)}, is taken for {listed(others)} too."
+    return f"The typed MFU, {percent(plan.typed_mfu.mid)}, is taken for {listed(others)} too."
 
 
 DECIDES = "the typed MFU decides the days"
@@ -222,13 +222,13 @@ def whole_run(a: Answer) -> str:
     """The days of a plan, which stand first wherever its two times do, and what decides them where steps do not."""
     days = a.on_found.range_of("days")
     spread = f" ({span(_days(days.low), _days(days.high))})" if days.low < days.high else ""
-    decides = f": {DECIDES}" if a.typed else ", as asked" if a.find == "MFU" else ""
+    decides = f": {DECIDES}" if a.plan.typed_mfu else ", as asked" if a.find == "MFU" else ""
     return f"**Whole run {_days(days.mid)}**{spread}{decides}"
 
 
 def own_steps(a: Answer) -> str:
     """Days of the steps alone, where those of its layout decide the days; else what these would take by themselves."""
-    if a.published:
+    if a.plan.expects_mfu:
         return f"steps alone {_days(a.middle.steps_days)}"
     return f"its layout’s own steps {_days(a.layout_days)}"
 
@@ -239,7 +239,7 @@ def steps_and_whole(a: Answer) -> str:
     Both MFUs count the same FLOPs.
     """
     m, timed = a.middle, a.terms.throughput.timed
-    mfu = m.steps if a.published else a.layout_mfu
+    mfu = m.steps_mfu if a.plan.expects_mfu else a.layout_mfu
     rule = rule_of(a.terms.work_share)
     rate = f"{percent(mfu)} MFU by {rule}"
     if a.token_work.long:
@@ -247,15 +247,17 @@ def steps_and_whole(a: Answer) -> str:
     if not timed:
         rate = f"{percent(mfu)} of peak, the best matmul, no step being timed"
     steps = f"**{own_steps(a)}** at {rate}" + (" in your own layout" if a.plan.own_layout and timed else "")
-    if a.published:
+    if a.plan.expects_mfu:
         own = len(a.plan.own_runs)
         who = f"your own {plural(own, 'run')} and published ones reach" if own else "published runs reach"
         new = " on an accelerator so new" if a.terms.throughput.early else ""
         early = a.on_found.range_of("days").low < m.steps_days <= m.days
         early = " At the early end the steps are faster than estimated." if early else ""
-        return f"{whole_run(a)}, {steps}: {who} {percent(m.mfu / m.steps)} of their steps{new}.{early}{_elsewhere(a)}"
-    if a.of_typed_steps:
-        pace = f"The typed steps take {_days(m.steps_days)}, at {percent(m.steps / mfu)} of that pace"
+        return (
+            f"{whole_run(a)}, {steps}: {who} {percent(m.mfu / m.steps_mfu)} of their steps{new}.{early}{_elsewhere(a)}"
+        )
+    if a.plan.types_steps:
+        pace = f"The typed steps take {_days(m.steps_days)}, at {percent(m.steps_mfu / mfu)} of that pace"
         return f"{whole_run(a)}, with what failures and checkpoints take; {steps}. {pace}."
     share = m.mfu / mfu
     reached = [run.share for run in run_shares(timed)]
@@ -289,7 +291,7 @@ def impossible(a: Answer) -> str:
     if math.isnan(best.share):
         bare = "the whole of it"
     because = ""
-    if not a.of_typed_steps:
+    if not a.plan.types_steps:
         because = (
             f" Over all hours it is {percent(m.mfu)}, but with a failure every "
             f"{format_duration(float(a.interruptions.mtbf), 3)} only {percent(m.goodput)} of them would train."
@@ -381,5 +383,5 @@ def swapped(a: Answer) -> str:
 
 def cautions(a: Answer) -> list[str]:
     """What is to be said beside the answer: beyond what was ever published, longer than was ever trained."""
-    beyond = beyond_evidence(run_features(a)) if a.published else ()
+    beyond = beyond_evidence(run_features(a)) if a.plan.expects_mfu else ()
     return [*filter(None, (swapped(a), *beyond, long_sequences(a)))]

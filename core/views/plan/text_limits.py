@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from core.planning.evaluation import Answer
-from core.planning.plan_limits import SURE, Check, Limited, all_checks, all_met, nearest, surer
+from core.planning.plan_limits import Check, Limited, all_checks, all_met, nearest, surer
 from core.units import format_count, format_duration, format_quantity
 from core.views.plan.text_memory import gib
 from core.wording import listed, percent, plural, rent
@@ -90,19 +90,21 @@ def free_memory(a: Answer, check: Check) -> str:
     return f"{gib(free)} free" + (f", {stays}" if kept else "")
 
 
-def _in_words(a: Answer, check: Check, told: bool = False) -> str:
-    """A limit in a sentence: ``120 days: ✗ 21 days over (P75: 141 days, 38 % likely)``. told: without its chance."""
+def _in_words(a: Answer, check: Check, told: str = "") -> str:
+    """A limit in a sentence: ``120 days: ✗ 21 days over (P75: 141 days, 38 % likely)``. told: said already."""
     if check.met is None or math.isinf(check.value):
         return f"{named(a, check)}: {outcome(check)}"
     if check.id == "memory":
         return f"memory {'✓' if check.met else '✗'} {free_memory(a, check)}"
     by = amount_of(check, abs(check.over))
+    if check.id == "deadline" and abs(check.over) < 1:
+        by = "under a day"
     details: list[str] = []
     if not math.isnan(check.probability):
         details = (
             [] if a.plan.keeps.certainty == "P50" else [f"{a.plan.keeps.certainty}: {amount_of(check, check.value)}"]
         )
-        details += [] if told else [likely(check.probability)]
+        details += [likely(check.probability)] if likely(check.probability) != told else []
     how = f"✓ {by} to spare" if check.met else f"✗ {by} over"
     return f"{named(a, check)}: {how}" + (f" ({', '.join(details)})" if details else "")
 
@@ -144,23 +146,24 @@ def counted(a: Answer, every: Sequence[Check]) -> str:
     """Limits of ``a``, or of a calendar of which it is a run, those that are missed first, and how likely all hold."""
     ranged = [check for check in every if not math.isnan(check.probability)]
     met = bool(all_met(every) and ranged)
-    chance, at_once = "", f"; **{together(every)}** all at once" if len(ranged) > 1 else ""
-    if met:
-        chance, at_once = f", {together(every)}", ""
+    chance = together(every)
+    at_once = f"; **{chance}** all at once" if len(ranged) > 1 and not met else ""
     ordered = sorted(every, key=lambda check: check.met is not False)
-    parts = "; ".join(_in_words(a, check, met and len(ranged) == 1) for check in ordered)
-    return f"**{verdict(every)}{chance}**: {parts}{at_once}."
+    parts = "; ".join(_in_words(a, check, chance if met else "") for check in ordered)
+    return f"**{verdict(every)}{f', {chance}' if met else ''}**: {parts}{at_once}."
 
 
-def line(a: Answer) -> str:
-    """The limits in a line under an answer: `sentence`, or whether it fits in memory where nobody typed any."""
-    return sentence(a) or in_memory(a, all_checks(a))
+def line(a: Answer, *, asked: bool = False) -> str:
+    """The limits in a line under an answer: `sentence`, or whether it fits in memory where nobody typed any. asked:
+    whether the question has a deadline of its own."""
+    return sentence(a) or in_memory(a, all_checks(a), asked=asked)
 
 
-def in_memory(a: Answer, every: Sequence[Check]) -> str:
+def in_memory(a: Answer, every: Sequence[Check], *, asked: bool = False) -> str:
     """The only limit where nobody typed any."""
     fits = [_in_words(a, check).replace("memory", "**Memory**", 1) for check in every if check.id == "memory"]
-    return "; ".join((*fits, "no deadline and no budget set")) + "."
+    sentences = (*fits, *(() if asked or a.find != "time" else ("no deadline and no budget set",)))
+    return f"{'; '.join(sentences)}." if sentences else ""
 
 
 def together(every: Sequence[Check]) -> str:
@@ -175,17 +178,15 @@ def what_it_takes(a: Answer, every: Sequence[Check]) -> str:
     deadline that can well be missed, the plan that is sure of it."""
     sentences: list[str] = []
     for check in every:
-        sure = surer(a, check)
-        result = sure or nearest(a, check)
+        if sure := surer(a, check):
+            sentences.append(_surely(a, check, *sure))
+            continue
+        result = nearest(a, check)
         if result is None:
             if check.met is False and check.id == "deadline" and a.find == "time":
                 sentences.append(f"No number of {a.device.name} keeps {named(a, check)}.")
             continue
-        others = [
-            named(result, other)
-            for other in limit_checks(result)
-            if other.met is False and other.id not in (check.id, "host", "memory")
-        ]
+        others = _others(result, check)
         still = f", which misses {listed(others)}" if others else ""
         count = f"**{format_count(result.count)}** {a.device.name}"
         match check.id:
@@ -196,9 +197,19 @@ def what_it_takes(a: Answer, every: Sequence[Check]) -> str:
             case "power":
                 days = format_duration(86400 * result.middle.days, 3)
                 sentences.append(f"{named(a, check)} is enough for {count}, in {days}{still}.")
-            case _ if sure:
-                still = f", but miss {listed(others)} at {SURE}" if others else ""
-                sentences.append(f"{count} would make {named(a, check)} 90 % likely{still}.")
             case _:
                 sentences.append(f"{named(a, check)} would take {count}{still}.")
     return " ".join(sentences)
+
+
+def _others(a: Answer, check: Check) -> list[str]:
+    """What a plan misses beside ``check``, memory apart."""
+    apart = (check.id, "host", "memory")
+    return [named(a, other) for other in limit_checks(a) if other.met is False and other.id not in apart]
+
+
+def _surely(a: Answer, check: Check, now: Answer, surer: Answer) -> str:
+    """How many accelerators are sure of a deadline, and what they would miss that these do not."""
+    lost = [name for name in _others(surer, check) if name not in _others(now, check)]
+    still = f", and surely miss {listed(lost)}" if lost else ""
+    return f"**{format_count(surer.count)}** {a.device.name} would make {named(a, check)} 90 % likely{still}."

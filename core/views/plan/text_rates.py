@@ -52,7 +52,7 @@ def change(plan: Plan) -> str:
     """What rates that count change, and what not; empty where none count."""
     if rates_origin(plan) not in ("own", "stands in"):
         return ""
-    if plan.find != "MFU" and not plan.mfu:
+    if plan.expects_mfu:
         return "**Measured rates are in every time here**: of the steps, and so of the whole run."
     whose = "that is asked for" if plan.find == "MFU" else "that is typed"
     return (

@@ -64,7 +64,7 @@ class CalendarReport:
         """On which pools the runs meet every limit; empty where nobody asked."""
         if not (found := self.compared):
             return ""
-        return f"{text_pools.sentence(found.lines)} {text_pools.terms(found.lines, found.plan)}".rstrip()
+        return f"{text_pools.sentence(found.lines, found.plan)} {text_pools.terms(found.lines, found.plan)}".rstrip()
 
     def concerns(self) -> list[str]:
         """What is wrong with the calendar, and who waits for whom."""

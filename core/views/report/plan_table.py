@@ -75,7 +75,7 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
     by_layer = counted[plan.attention].per_token / counted["rule"].per_token
     layers = f"layers of {a.shape.name}"
     whose = plan.measured.origin
-    origin = "published runs" if a.published else "found" if a.find == "MFU" else "typed"
+    origin = "published runs" if a.plan.expects_mfu else "found" if a.find == "MFU" else "typed"
     return (
         Line("asked for", a.find),
         *((Line("within", limited(plan.limits)),) if a.find != "time" else ()),
@@ -94,9 +94,11 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
         Line("dense peak of one", a.peak, "flop_per_s", note=a.dtype),
         *(Line(f"measured, {rate.name}", rate.measured, rate.kind, note=whose) for rate in replaced_rates(plan)),
         line("MFU over all hours", lambda estimate: estimate.mfu, "ratio", origin),
-        line("MFU of the steps alone", lambda estimate: estimate.steps, "ratio", steps_of(a)),
+        line("MFU of the steps alone", lambda estimate: estimate.steps_mfu, "ratio", steps_of(a)),
         line("days of the steps alone", lambda estimate: estimate.steps_days, "number", steps_of(a)),
-        line("MFU while it trains", lambda estimate: estimate.running, "ratio", "impossible" if a.impossible else ""),
+        line(
+            "MFU while it trains", lambda estimate: estimate.running_mfu, "ratio", "impossible" if a.impossible else ""
+        ),
         line("goodput", lambda estimate: estimate.goodput, "ratio", "share left by checkpoints, failures and restarts"),
         line("training compute, 6ND", rule, "flop"),
         *(

@@ -187,7 +187,7 @@ def pace(a: Answer, similar: Sequence[SimilarRun]) -> str:
         f"**Your run at the pace of the {len(similar)} published ones nearest to it**; the nearest is "
         f"{nearest.evidence.run.model}: {nearest.text}."
     )
-    if a.published:
+    if a.plan.expects_mfu:
         return text
     seen = a.expected
     yours = f" Yours is found: {percent(a.middle.mfu)}." if a.find == "MFU" else f" Yours comes to {_yours(a)}."

@@ -22,7 +22,7 @@ def whole(a: Answer) -> str:
     lost = f"checkpoints, failures and restarts take **{percent(1 - m.goodput)}**"
     if a.impossible:
         return f"Of the answer’s {days} {lost}, which leaves too little time for the work: no steps are that fast."
-    steps = f"the steps alone, at **{percent(m.steps)}** MFU, take **{format_duration(86400 * m.steps_days, 3)}**"
+    steps = f"the steps alone, at **{percent(m.steps_mfu)}** MFU, take **{format_duration(86400 * m.steps_days, 3)}**"
     if (rest := unexplained(a)) <= 1e-9:
         return f"Of the answer’s {days} {steps}; {lost}: **{percent(m.mfu)}** over all hours."
     return (
@@ -34,7 +34,7 @@ def whole(a: Answer) -> str:
 def unexplained(a: Answer) -> float:
     """Share of the wall time that neither the steps of the fastest layout nor failures and checkpoints explain."""
     m = a.middle
-    return max(0.0, m.goodput - m.mfu / m.steps)
+    return max(0.0, m.goodput - m.mfu / m.steps_mfu)
 
 
 def failing(a: Answer) -> str:
@@ -88,7 +88,7 @@ def shares(a: Answer) -> list[tuple[str, float, str]]:
     """The parts of the wall time with the roles whose colours they wear; those of no length are left out."""
     s = a.interruptions
     rest = unexplained(a)
-    steps = "steps" if a.impossible else f"steps at {percent(a.middle.steps if rest else a.middle.running)} MFU"
+    steps = "steps" if a.impossible else f"steps at {percent(a.middle.steps_mfu if rest else a.middle.running_mfu)} MFU"
     parts = [
         (steps, a.middle.goodput - rest, "parameters"),
         ("slower steps, evaluation and the rest", rest, "buffers"),

@@ -167,7 +167,7 @@ def own(a: Answer, limits: Limits) -> str:
     """What the plan itself comes to: time and money, memory, and the limit."""
     m = a.middle
     # What it rests on tells why the days of the same cluster are others where another MFU is assumed.
-    rests = f"{DECIDES if a.typed else own_steps(a)}, MFU {percent(m.mfu)} over all hours"
+    rests = f"{DECIDES if a.plan.typed_mfu else own_steps(a)}, MFU {percent(m.mfu)} over all hours"
     sentences = [f"**Yours** takes {_takes(m.days, a.dollars.mid)} ({rests})"]
     try:
         h = a.memory
