@@ -179,7 +179,7 @@ class Answer:
 
         The very functions that worked it out run again on its plain numbers, and are recorded.
         """
-        steps = [*reversed(explain_run(lambda: _account(self.terms, self.run), zeros=True))]
+        steps = [*reversed(explain_run(lambda: _quantities(self.terms, self.run), zeros=True))]
         answer_first = sorted(steps, key=lambda step: step.name != _FOUND[self.find][1].name)
         return [*answer_first, *explain_device(self.device, self.dtype)]
 
@@ -198,7 +198,7 @@ class Answer:
 
     def explain_mfu(self) -> list[Explanation]:
         """Where the MFU comes from: the steps, goodput and published runs; and what stops the run."""
-        return [*reversed(explain_run(lambda: _shares(self.terms, self.run), zeros=True))]
+        return [*reversed(explain_run(lambda: _goodput_and_mfus(self.terms, self.run), zeros=True))]
 
 
 def too_fast(steps: Array | float, ceiling: Array | float) -> Any:
@@ -347,7 +347,7 @@ def _evaluate_group(terms: Terms, plans: Sequence[Plan]) -> Evaluation:
     watts, share = np.array([drawn_power(device, plan.power.draw) for plan in plans]).T[..., None]
     most = np.array([[most_drawn(device, plan.power.draw)] for plan in plans])
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        columns = {name: np.broadcast_to(value, run.mfu.shape) for name, value in _account(terms, run).items()}
+        columns = {name: np.broadcast_to(value, run.mfu.shape) for name, value in _quantities(terms, run).items()}
         columns["peak_watts"] = peak_power.over(accelerators=columns["accelerators"], watts=most, pue=power["pue"])
         used = energy.over(hours=columns["hours"], watts=watts, share=share, pue=power["pue"])
         emitted = carbon.over(energy=used, intensity=power["grid"])
@@ -388,7 +388,7 @@ def _unlaid(terms: Terms, plan: Plan, params: float, accelerators: float) -> Bud
     return None
 
 
-def _shares(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
+def _goodput_and_mfus(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
     """Goodput, and the MFU over all hours, of the steps alone, and of the time that trains.
 
     A run is never faster than its steps: one that takes less than those of its layout, as a typed MFU or the early end
@@ -402,7 +402,7 @@ def _shares(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
     steps, mfu = terms.steps_mfu(run.parameters, run.accelerators), run.mfu
     with np.errstate(divide="ignore", invalid="ignore"):  # no time that trains has no steps that are fast enough
         if terms.plan.expects_mfu:
-            rest = mfu / steps / goodput
+            rest = mfu / steps / goodput  # what published runs lose beside, of which the MFU is made again as a formula
             mfu = whole_run_mfu.over(steps=steps, share=share_of_steps.over(goodput=goodput, rest=rest))
             steps = running = np.maximum(steps, mfu)
         else:
@@ -411,8 +411,9 @@ def _shares(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
     return {"goodput": goodput, "steps_mfu": steps, "mfu": mfu, "running_mfu": running}
 
 
-def _account(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
-    """Every quantity of `Estimate` of runs, as arrays or as the numbers of one column.
+def _quantities(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
+    """Every quantity of `Estimate` of runs, as arrays or as the numbers of one column: tokens times FLOPs of each, over
+    what the accelerators do in a second, are days.
 
     What was asked for comes from its own form of the budget equation, at the MFU that the root was found with.
     """
@@ -448,7 +449,7 @@ def _account(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
         case _:
             pass
     hours = accelerator_hours.over(accelerators=n, seconds=seconds)
-    shares = _shares(terms, replace(run, mfu=mfu))
+    shares = _goodput_and_mfus(terms, replace(run, mfu=mfu))
     return {
         "parameters": parameters,
         "tokens": tokens,

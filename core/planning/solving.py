@@ -110,16 +110,18 @@ class Terms:
     def expected(self, params: Array, accelerators: Array) -> Array:
         """MFU over all hours that steps and published runs lead one to expect, in each column (last axis)."""
         params, accelerators = np.maximum(params, 1.0), np.maximum(accelerators, 1e-9)
-        return self._counted(self.throughput.whole_mfu(params, accelerators), params)
+        return self._counted(self.throughput.whole_mfu_by_6n(params, accelerators), params)
 
     def steps_mfu(self, params: Array, accelerators: Array) -> Array:
         """MFU of the steps alone, of the plan's layout."""
         params, accelerators = np.maximum(params, 1.0), np.maximum(accelerators, 1e-9)
-        return self._counted(self.throughput.steps_mfu(params, accelerators), params)
+        return self._counted(self.throughput.steps_mfu_by_6n(params, accelerators), params)
 
     def steps_rate(self, params: Array, accelerators: Array) -> Array:
         """Tokens per second of the steps alone, under the plan's layout."""
-        return self.throughput.steps_mfu(params, accelerators) * accelerators * self.peak / self.flop_by_6n(params)
+        return (
+            self.throughput.steps_mfu_by_6n(params, accelerators) * accelerators * self.peak / self.flop_by_6n(params)
+        )
 
     def mfu(self, params: Array, accelerators: Array) -> Array:
         """MFU over all hours in each column (last axis); the arguments have a value for each, or one for all."""

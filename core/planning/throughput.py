@@ -43,7 +43,7 @@ _OCTAVES = 3
 _SMALLEST, _USUAL, _LARGEST = 8, 12, 15
 """The first of them, a usual one, and the last: 17M, 69B and 35T; beyond, MFU stays as there."""
 
-_LEAST_GOODPUT = 1e-9
+_TINY_GOODPUT = 1e-9
 """Keeps logarithms finite where failures leave no progress, which is said elsewhere."""
 
 _SAME_SIZE = 0.1
@@ -166,7 +166,7 @@ class Throughput:
         )
         other = Throughput(there, model if alike else None, self.checkpoint)
         size, count = np.array([run.parameters]), np.array([run.accelerators])
-        steps = float(other.steps_mfu(size, count)[0]) * other.peak / base_peak(run.accelerator)
+        steps = float(other.steps_mfu_by_6n(size, count)[0]) * other.peak / base_peak(run.accelerator)
         stored = model.parameters if alike and model else run.parameters
         left = interruptions(run.accelerators, self.checkpoint.of(stored), plan.reliability)
         return run.mfu / steps / (1.0 if run.steady else float(left.goodput))
@@ -208,7 +208,7 @@ class Throughput:
     def _with_goodput(self, steps: Array, parameters: float) -> Array:
         reliability: Reliability = self.plan.reliability
         goodput = interruptions(COUNTS, self.checkpoint.of(parameters), reliability).goodput
-        return np.maximum.accumulate(steps + np.log(np.maximum(goodput, _LEAST_GOODPUT)))
+        return np.maximum.accumulate(steps + np.log(np.maximum(goodput, _TINY_GOODPUT)))
 
     def _tables(self, ln_params: Array, columns: int) -> tuple[Array, Array]:
         """Steps alone, and steps times goodput, for parameters by their logarithms: a row each, or one for all."""
@@ -238,7 +238,7 @@ class Throughput:
         """Logarithms of the share beside goodput at the low end, the middle and the high end of the range."""
         return np.log(self.shares.ends)
 
-    def steps_mfu(self, params: Array, accelerators: Array) -> Array:
+    def steps_mfu_by_6n(self, params: Array, accelerators: Array) -> Array:
         """MFU of the steps alone, by 6 N. The arguments broadcast."""
         params, accelerators = np.broadcast_arrays(params, accelerators)
         ln_count = np.log(accelerators.ravel())
@@ -251,7 +251,7 @@ class Throughput:
         whole = [self._tables(ln_params, columns)[1] for ln_params in logs]
         return [np.minimum(whole[i % len(whole)] + end, self._most) for i, end in enumerate(self._ends)]
 
-    def whole_mfu(self, params: Array, accelerators: Array) -> Array:
+    def whole_mfu_by_6n(self, params: Array, accelerators: Array) -> Array:
         """MFU over all hours, by 6 N, at the low end, the middle and the high end of the range: the last axis, in which
         the arguments have a value for each or one for all."""
         shape = np.broadcast_shapes(params.shape[:-1], accelerators.shape[:-1])

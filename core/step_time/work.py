@@ -143,7 +143,8 @@ class Products:
 
 @dataclass(frozen=True, slots=True)
 class LayerWork:
-    """Work of one layer, the mean over all of them, prediction modules among them.
+    """Work of one layer, the mean over all of them, prediction modules among them: what only some layers have counts by
+    their share, but for ``routed``, ``routed_last`` and ``router``, which are of a layer that has experts.
 
     layers: how many. mixed: share of them with experts. plain: products with weights other than the routed experts’,
     which are in ``routed``, of a single expert. router, head: what is computed in 16 bits, the latter of the model.

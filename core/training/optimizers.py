@@ -112,15 +112,6 @@ class Optimizer:
             *((state, np.where(little, state.elements(rows, columns), 0)) for state in self.small),
         )
 
-    def tensor_bytes(
-        self, policy: PrecisionPolicy, kind: TensorKind, rows: Sizes, columns: Sizes
-    ) -> npt.NDArray[np.float64]:
-        """Bytes of state for one parameter tensor of each shape, counters left out."""
-        total = np.zeros(np.broadcast_shapes(np.shape(rows), np.shape(columns)))
-        for state, elements in self.elements(kind, rows, columns):
-            total = total + elements * state.each(policy).bytes
-        return total
-
     def formula(self, policy: PrecisionPolicy, kind: TensorKind = "matrix") -> str:
         """Bytes of state for one m × n tensor of this class, as text: "4mn + 4m + 4n"."""
         return as_formula(self.of_kind(kind), policy)

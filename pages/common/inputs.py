@@ -30,7 +30,7 @@ _MISSING = object()
 _LAST_PAGE = "inputs:last"
 """Where session state has the prefix of the page that was drawn last: who comes from another one may have a link."""
 
-_FIRST = "inputs:first"
+_FIRST_TEXTS = "inputs:first"
 """Where session state has, by key, what a widget began with, which is part of what it is."""
 
 HELD: Mapping[Kind, str] = {"plan": "plan:saved", "calendar": "calendar:saved"}
@@ -39,7 +39,7 @@ HELD: Mapping[Kind, str] = {"plan": "plan:saved", "calendar": "calendar:saved"}
 PLAN_TEXTS = "plan:texts"
 """Where session state has, by id, the texts of the plan that one is working on, the same on all pages."""
 
-_FOUND = "plan:found"
+_FOUND_TEXTS = "plan:found"
 """Where session state has what the page that is left has found, for the next one."""
 
 
@@ -101,7 +101,7 @@ class Inputs:
         opened: dict[str, str] = {}
         if arrived:
             state[_LAST_PAGE] = self.page.prefix
-            opened = dict(state.pop(_FOUND, {})) if shared else {}
+            opened = dict(state.pop(_FOUND_TEXTS, {})) if shared else {}
             opened |= (link := self._opened(now))
             self.linked = any(name in shared for name in link)
             left |= opened
@@ -186,7 +186,7 @@ class Inputs:
         content: object = st.session_state.get(self.key(name), _MISSING)
         return self.reading.texts[name] if content is _MISSING else widgets.text_of(self.form[name], content)
 
-    def take(self, texts: Mapping[str, str]) -> None:
+    def take_all(self, texts: Mapping[str, str]) -> None:
         """In a callback: these fields, and of every other its default, as a link opens them."""
         texts = {**texts, **self.form.imply(texts)}
         for field in self.form.fields:
@@ -209,7 +209,7 @@ class Inputs:
         """
         field, key = self.form[field.id], self.key(field.id)
         self.drawn.add(field.id)
-        first: dict[str, str] = st.session_state.setdefault(_FIRST, {})
+        first: dict[str, str] = st.session_state.setdefault(_FIRST_TEXTS, {})
         if field.id not in self._in_state:
             # Not by way of session state, which a browser obeys: where a server took over from another one, what was
             # typed in the meantime stands in the browser alone.
@@ -246,7 +246,7 @@ class Inputs:
         try:
             value = field.parse(text)
             if field.parse is not as_typed:
-                self.keep(field.id, text)
+                self.keep_good(field.id, text)
         except QuantityError as problem:
             text = self.last_good(field.id, field.default)
             value = field.parse(text)
@@ -312,9 +312,9 @@ class Inputs:
 
     def found(self, texts: Mapping[str, str]) -> None:
         """Texts by id that other pages get of the fields whose place the answer takes here."""
-        st.session_state[_FOUND] = dict(texts)
+        st.session_state[_FOUND_TEXTS] = dict(texts)
 
-    def leave(self) -> None:
+    def finish(self) -> None:
         """At the end of a run: fields that were not drawn leave session state, and the address carries all of them.
 
         What they hold stands in one place for the whole form. Streamlit goes through all of session state again and
@@ -360,7 +360,7 @@ class Inputs:
         with expander, guarded(title):
             yield expander
 
-    def keep(self, name: str, text: str) -> None:
+    def keep_good(self, name: str, text: str) -> None:
         """Remember ``text`` as the field's last good value."""
         st.session_state[f"{self.key(name)}:good"] = text
 

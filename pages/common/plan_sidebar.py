@@ -109,7 +109,7 @@ from pages.common.theme import projecting
 T = TypeVar("T")
 Rows: TypeAlias = tuple[Field | tuple[Field, ...], ...]
 
-_FIRST: Rows = (
+_TOP_ROWS: Rows = (
     MODEL_NAME,
     (PARAMETERS, TRAINED),
     (SEQ_LEN, BATCH),
@@ -168,7 +168,7 @@ _MORE: Mapping[str, tuple[str, Callable[[Plan], Rows]]] = {
 }  # fmt: skip
 """Fields that are asked less often: the name of a box over the page → its title and its rows."""
 
-_FOUND: Mapping[str, tuple[Field, ...]] = {
+_ANSWERED: Mapping[str, tuple[Field, ...]] = {
     "tokens": (TRAINED,),
     "parameters": (MODEL_NAME, PARAMETERS),
     "accelerators": (COUNT,),
@@ -217,7 +217,7 @@ def question() -> Iterator[None]:
         yield
 
 
-def asked(name: str) -> Any:
+def question_line(name: str) -> Any:
     """A line of fields over an answer that is not the page's first."""
     return st.container(key=f"np-question-{name}", horizontal=True, vertical_alignment="center", gap="xsmall")
 
@@ -252,7 +252,7 @@ def draw(page: PageSpec, head: show.Head) -> None:
 def _fields(inputs: Inputs, plan: Plan) -> None:
     said = st.container()
     with st.container(key="np-fields"):
-        _rows(inputs, _FIRST, plan)
+        _rows(inputs, _TOP_ROWS, plan)
         with st.container(key="np-more", horizontal=True, gap="xxsmall"):
             if plan.model == OWN:
                 with _box("shape", "Shape") as opened:
@@ -290,7 +290,7 @@ def _fields_of(row: Field | tuple[Field, ...]) -> tuple[Field, ...]:
 def _rows(inputs: Inputs, rows: Rows, plan: Plan) -> None:
     """Fields one under the other, those of a tuple side by side; none whose place the answer, the model or the layout
     takes."""
-    found = list(_FOUND.get(plan.find, ()) if inputs.page == COMPUTE else ())
+    found = list(_ANSWERED.get(plan.find, ()) if inputs.page == COMPUTE else ())
     found += [PARAMETERS] if plan.known else []
     found += [BATCH] if plan.own_layout and plan.layout.micro_batches else []  # which decide the batch
     for row in rows:
@@ -337,8 +337,8 @@ def _rates(inputs: Inputs, plan: Plan) -> None:
 
 def _measure_here(plan: Plan) -> None:
     """The way to measure the plan's accelerator, where this machine has one."""
-    here = device.machine()
-    if here.kind == "cuda" and is_here(plan.accelerator, here.gpus[0]):
+    machine = device.machine()
+    if machine.kind == "cuda" and is_here(plan.accelerator, machine.gpus[0]):
         show.onwards("Measure on this GPU", MEASURE, {})
 
 

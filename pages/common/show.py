@@ -444,7 +444,7 @@ def footer(inputs: Inputs) -> None:
     key, at = f"{inputs.page.id}:link", tours.landing(st.query_params)[: limit("number_chars")]
     if on_a_slide(inputs.page):
         inputs.found(typed_plan(inputs))  # other pages get what was typed
-    inputs.leave()
+    inputs.finish()
     slides = projector.bar(inputs)
     if slides:
         copy_link(inputs.query(), key=key, projector=True, take=slides.take)

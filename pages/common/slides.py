@@ -113,7 +113,7 @@ class Slides:
             step = self._steps[here - 1]
             parameters = {LANDS_AT: f"{page.prefix}_{step.at}"} if step.at else {}
             if isinstance(step, Stop):
-                self.inputs.take(step.fields)
+                self.inputs.take_all(step.fields)
                 parameters[TOUR] = str(1 + TOURS[page.id].index(step))
                 if page is COMPARE:
                     comparison_list.put(examples())

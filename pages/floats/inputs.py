@@ -141,7 +141,7 @@ def read_number(inputs: FloatInputs, field: Field, text: str, fmt: FloatFormat) 
     """What was typed into ``field``; a bad text is reported, and the last good one stays."""
     try:
         typed = _parsed(text, fmt)
-        inputs.keep(field.id, number_text(text, fmt))
+        inputs.keep_good(field.id, number_text(text, fmt))
     except FloatTextError as problem:
         good = inputs.last_good(field.id, field.default)
         try:
@@ -182,7 +182,7 @@ def _own(inputs: FloatInputs) -> FloatFormat:
         text = inputs.ask(_OWN)
     try:
         fmt = parse_custom(text)
-        inputs.keep("custom", text)
+        inputs.keep_good("custom", text)
     except FormatError as problem:
         good = inputs.last_good("custom", CUSTOM)
         fmt = parse_custom(good)

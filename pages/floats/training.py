@@ -171,7 +171,7 @@ def blocks(inputs: FloatInputs) -> None:
         own_row.button(f"Back to {source}", key="floats:block:back", on_click=_forget_own, args=(inputs,))
         try:
             values = block_example.read_block(text)
-            inputs.keep("own", text)
+            inputs.keep_good("own", text)
         except FormatError as problem:
             good = inputs.last_good("own", "")
             values = block_example.read_block(good) if good else values

@@ -90,7 +90,7 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
     values, texts = inputs.reading.values, inputs.reading.texts
     holder_plan = replace(plan, accelerator=values[HOLDER.id], accelerators=values[HELD.id])
     with show.question(HOW_LARGE, key=f"{HOME.prefix}_large"):
-        with plan_sidebar.asked("large"):
+        with plan_sidebar.question_line("large"):
             plan_sidebar.ask(inputs, "On", HELD, width=70)
             plan_sidebar.ask(inputs, "×", HOLDER, width=170)
             plan_sidebar.ask(inputs, "counting", COUNTED)
@@ -122,7 +122,7 @@ def how_exact(inputs: Inputs) -> tuple[Stored, ...] | None:
     number = parse(text, FORMATS["fp32"])
     stored_values = store_everywhere(number, [FORMATS[name] for name in SHOWN])
     with show.question(HOW_EXACT, key=f"{HOME.prefix}_exact"):
-        with plan_sidebar.asked("exact"):
+        with plan_sidebar.question_line("exact"):
             plan_sidebar.ask(inputs, "A number", NUMBER, width=170)
         place, picture = show.slot(), show.slot()
         show.input_errors(inputs)

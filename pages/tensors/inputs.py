@@ -187,7 +187,7 @@ def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:
             result = _trace(start, inputs.given)
     else:
         for name, text in start.items():
-            inputs.keep(name, text)
+            inputs.keep_good(name, text)
     inputs.shown = start
     if message := unread(result):
         inputs.fail(message)

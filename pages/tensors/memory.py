@@ -158,8 +158,8 @@ def overlap(inputs: Inputs, run: Trace) -> None:
     inputs.presets("Hazards", HAZARD_PRESETS, into=presets, key="hazards")
     try:
         hazard = replay(text, read_shape(sizes), method, amount)
-        inputs.keep("view", text)
-        inputs.keep("vshape", sizes)
+        inputs.keep_good("view", text)
+        inputs.keep_good("vshape", sizes)
     except ExpressionError as problem:
         text, sizes = inputs.last_good("view", _FIRST["view"]), inputs.last_good("vshape", _FIRST["vshape"])
         show.error(f"{problem} Still showing `{text}` on shape {sizes}.")

@@ -52,8 +52,8 @@ def named_axes(inputs: Inputs, run: Trace) -> None:
     lit = inputs.presets("Calls", PAGE_PRESETS, into=presets, key="calls")
     try:
         plan = _plan(text, shapes)
-        inputs.keep("call", text)
-        inputs.keep("sizes", shapes)
+        inputs.keep_good("call", text)
+        inputs.keep_good("sizes", shapes)
     except ExpressionError as problem:
         text, shapes = inputs.last_good("call", _FIRST["call"]), inputs.last_good("sizes", _FIRST["sizes"])
         show.error(f"{problem} Still showing `{text}` on {shapes}.")

@@ -211,5 +211,5 @@ def _others(a: Answer, check: Check) -> list[str]:
 def _surely(a: Answer, check: Check, now: Answer, surer: Answer) -> str:
     """How many accelerators are sure of a deadline, and what they would miss that these do not."""
     lost = [name for name in _others(surer, check) if name not in _others(now, check)]
-    still = f", and surely miss {listed(lost)}" if lost else ""
+    still = f", and keep {listed(lost)} less surely" if lost else ""
     return f"**{format_count(surer.count)}** {a.device.name} would make {named(a, check)} 90 % likely{still}."
