@@ -58,7 +58,8 @@ def _choices(inputs: Inputs, a: CalendarInputs) -> None:
         show.note(terms)
     show.note(text.notes(lines, plan))
     show.note("Make one the plan:")
-    ways = [line.nearest for line in lines if line.nearest.schedule]
+    first = sorted(lines, key=lambda line: line.best is None)
+    ways = [line.nearest for line in first if line.nearest.schedule]
     with st.container(horizontal=True):
         for i, choice in enumerate(ways):
             if choice.pool != a.question.fleet.cluster:

@@ -145,6 +145,18 @@ def test_steps_faster_than_any_matmul_are_impossible(texts: dict[str, str]) -> N
     assert {line.note for line in plan_lines(a) if line.name == "MFU while it trains"} == {"impossible"}
 
 
+@pytest.mark.parametrize("failing", [{}, {"rate1k": "400"}, {"rate1k": "9000", "count": "100000"}])
+@pytest.mark.parametrize("pace", ["all hours", "steady steps"])
+def test_an_mfu_that_is_asked_for_does_not_follow_from_one_typed_before(failing: dict[str, str], pace: str) -> None:
+    def found(**typed: str) -> object:
+        try:
+            return answer(plan_from({"find": "MFU", "within": "85 days", "pace": pace, **failing, **typed})).middle
+        except BudgetError as problem:
+            return str(problem)
+
+    assert found() == found(mfu="40%") == found(mfu="30-50%")
+
+
 def test_failures_that_leave_no_progress_are_refused() -> None:
     with pytest.raises(BudgetError, match="No progress") as refused:
         answer(plan_from({"mfu": "40%", "pace": "steady steps", "rate1k": "9000", "count": "100000"}))

@@ -25,8 +25,8 @@ _PATTERN = {
 }
 """Id of a line → its hatching, so that colour is never alone."""
 
-_WORD = 0.09
-"""A line of at least this share of the longest bar is named on it."""
+_CHARACTER = 0.009
+"""Share of the longest bar that a character of a name takes; a line that is too short for its name has none on it."""
 
 
 def bills(ways: Sequence[CostOption], palette: Palette) -> Figure:
@@ -43,7 +43,7 @@ def bills(ways: Sequence[CostOption], palette: Palette) -> Figure:
             "name": NAMES[which],
             "y": [way.id for way, _ in rows],
             "x": np.array([amount / scale.size for _, amount in rows]),
-            "text": [NAMES[which] if amount > _WORD * most else "" for _, amount in rows],
+            "text": [NAMES[which] if amount > _CHARACTER * len(NAMES[which]) * most else "" for _, amount in rows],
             "textposition": "inside",
             "insidetextanchor": "middle",
             "textangle": 0,
