@@ -6,15 +6,19 @@ import asyncio
 import errno
 import logging
 import socket
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from pages.common.registry import PAGES
 from pages.common.server.log import OncePer
 from pages.common.server.process import send_at_once, spare_the_log
 from tests.loops import run
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -75,3 +79,17 @@ def test_other_sockets_are_left_alone() -> None:
         before = datagram.getsockname()
         send_at_once()
         assert datagram.getsockname() == before
+
+
+@pytest.mark.process
+def test_a_replica_has_imported_what_its_pages_do_before_it_serves() -> None:
+    code = (
+        "import sys\nfrom pages.common.server.process import import_pages\nimport_pages()\n"
+        "print(*(name for name in sys.modules if name.startswith('pages.')), 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, cwd=ROOT)
+    *imported, torch = done.stdout.split()
+    own = {f"pages.{page.id}.{path.stem}" for page in PAGES for path in (ROOT / "pages" / page.id).glob("*.py")}
+    left = {name for name in own - {*imported} if not name.endswith((".page", ".__init__"))}
+    assert left <= {"pages.memory.torch_check"}, "which is imported where its panel is opened"
+    assert torch == "False"

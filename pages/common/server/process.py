@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import contextlib
 import gc
@@ -13,9 +14,11 @@ import stat
 import sys
 import threading
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 from streamlit.runtime.pages_manager import PagesManager
 
+from pages.common.registry import PAGES
 from pages.common.server.admission import clean_up_sessions, raise_limit
 from pages.common.server.log import OncePer
 from pages.streamlit_patches import apply
@@ -51,6 +54,16 @@ def prepare_process() -> None:
         _prepared.set()
 
 
+def import_pages() -> None:
+    """Import what every page imports: the pages themselves would draw."""
+    for page in PAGES:
+        for node in ast.parse(Path(page.path).read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ImportFrom) and node.module:
+                module = importlib.import_module(node.module)
+                for name in (one.name for one in node.names if not hasattr(module, one.name)):
+                    importlib.import_module(f"{node.module}.{name}")
+
+
 @contextlib.asynccontextmanager
 async def lifespan(_app: object) -> AsyncIterator[None]:
     """Around the server's life: make room, settle how pages are found, and warm up once it is up."""
@@ -61,6 +74,9 @@ async def lifespan(_app: object) -> AsyncIterator[None]:
     # A folder called pages makes Streamlit look for pages in it until some script has called st.navigation, and
     # greet the first deep link of a fresh process with "Page not found".
     PagesManager.uses_pages_directory = False
+    if os.environ.get("DATABASE_URL"):  # a replica of several: the others serve its visitors until it is ready
+        import_pages()
+        prepare_process()
     warm_up = threading.Timer(WARM_UP_AFTER_S, prepare_process)
     warm_up.daemon = True
     warm_up.start()
