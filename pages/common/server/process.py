@@ -18,7 +18,6 @@ from pathlib import Path
 
 from streamlit.runtime.pages_manager import PagesManager
 
-from pages.common.registry import PAGES
 from pages.common.server.admission import clean_up_sessions, raise_limit
 from pages.common.server.log import OncePer
 from pages.streamlit_patches import apply
@@ -56,8 +55,8 @@ def prepare_process() -> None:
 
 def import_pages() -> None:
     """Import what every page imports: the pages themselves would draw."""
-    for page in PAGES:
-        for node in ast.parse(Path(page.path).read_text(encoding="utf-8")).body:
+    for page in sorted(Path(__file__).parents[2].glob("*/page.py")):
+        for node in ast.parse(page.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ImportFrom) and node.module:
                 module = importlib.import_module(node.module)
                 for name in (one.name for one in node.names if not hasattr(module, one.name)):
