@@ -66,9 +66,9 @@ function entriesOfThisPage() {
   return here - navigation.entries().findLastIndex(other)
 }
 
-// Every request for a rerun says which answer the visitor had on screen (pages/streamlit_patches/echo.py), as one more of the
-// page's fields. Parts of a message that are put after it in protobuf's wire format are read as if they stood in it; a
-// request for a rerun begins with the number of its kind.
+// Every request for a rerun says which answer the visitor had on screen (pages/streamlit_patches/stale_values.py), as
+// one more of the page's fields. Parts of a message that are put after it in protobuf's wire format are read as if they
+// stood in it; a request for a rerun begins with the number of its kind.
 const RERUN = 11
 let seen = 0
 

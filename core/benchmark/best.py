@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from core.benchmark.points import Point
 
-WIDE = 1.5
+MOST_SPREAD = 1.5
 """Runs whose p90 rate is this many times their p10 rate did not have the device to themselves, or its clock moved."""
 
 
-def wide(point: Point) -> bool:
+def is_spread(point: Point) -> bool:
     """Whether its runs spread too widely to mean much."""
-    return point.p90_s >= WIDE * point.p10_s
+    return point.p90_s >= MOST_SPREAD * point.p10_s
 
 
 def is_square(point: Point) -> bool:
@@ -34,7 +34,7 @@ def sustained(points: Iterable[Point], dtype: str) -> tuple[Point, ...]:
 def fastest(points: Iterable[Point]) -> Point | None:
     """The fastest of those whose runs agree, or of all where none do; None for none."""
     result = tuple(points)
-    return max([p for p in result if not wide(p)] or result, key=lambda point: point.rate, default=None)
+    return max([p for p in result if not is_spread(p)] or result, key=lambda point: point.rate, default=None)
 
 
 def largest_copy(points: Iterable[Point]) -> Point | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from core.benchmark.best import WIDE, fastest, largest_copy, squares, sustained, wide
+from core.benchmark.best import MOST_SPREAD, fastest, is_spread, largest_copy, squares, sustained
 from core.benchmark.points import Point
 from core.benchmark.record import Record
 from core.hardware.rates import RateName, Rates
@@ -98,11 +98,11 @@ def _products(points: Sequence[Point], name: RateName, dtypes: Sequence[str], gp
     for dtype in dtypes:
         least = SQUARE if gpu else 0
         large = [p for p in (*squares(points, dtype), *sustained(points, dtype)) if p.shape[0] >= least]
-        used = [p for p in large if not wide(p)]
+        used = [p for p in large if not is_spread(p)]
         if point := fastest(p for p in used if p.item.regime == "sustained") or fastest(used):
             return Taken(name, point)
         if large:
-            return Taken(name, None, f"{dtype}: runs of its large squares differ by more than {WIDE:g} times.")
+            return Taken(name, None, f"{dtype}: runs of its large squares differ by more than {MOST_SPREAD:g} times.")
         why.append(f"{dtype}: no square {f'of {SQUARE:,} or more ' if gpu else ''}was measured.")
     return Taken(name, None, " ".join(why))
 
@@ -113,6 +113,6 @@ def _memory(points: Sequence[Point], gpu: bool) -> Taken:
     if point is None or (gpu and point.bytes < COPY_BYTES):
         large = f" that moves {format_bytes(COPY_BYTES, system='binary')} or more" if gpu else ""
         return Taken("memory", None, f"memory: no copy{large} was measured.")
-    if wide(point):
-        return Taken("memory", None, f"memory: runs of its largest copy differ by more than {WIDE:g} times.")
+    if is_spread(point):
+        return Taken("memory", None, f"memory: runs of its largest copy differ by more than {MOST_SPREAD:g} times.")
     return Taken("memory", point)

@@ -110,7 +110,7 @@ def choose_amount(
         (written(explanation.value), why),
         (
             *((written(value), reason) for value, reason in wrong),
-            *((written(explanation.value * n), said) for n, said in _FAR),
+            *((written(explanation.value * n), why_far) for n, why_far in _FAR),
         ),
         explanations=(explanation,),
         shown=shown,

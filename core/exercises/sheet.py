@@ -71,13 +71,13 @@ def sheet(seed: int, topics: tuple[str, ...]) -> Sheet:
         kinds[topic] = list(TOPICS[topic])
         _random(seed, topic).shuffle(kinds[topic])
     made: list[Exercise] = []
-    said: set[tuple[str, str]] = set()
+    asked: set[tuple[str, str]] = set()
     for number in range(LENGTH):
         topic = topics[number % len(topics)]
         maker = kinds[topic][number // len(topics) % len(kinds[topic])]
         drawn = (maker(_random(seed, topic, number, again)) for again in range(_DRAWS))
-        one = next(one for one in drawn if (one.prompt, one.code) not in said)
-        said.add((one.prompt, one.code))
+        one = next(one for one in drawn if (one.prompt, one.code) not in asked)
+        asked.add((one.prompt, one.code))
         made.append(one)
     return Sheet(seed, topics, tuple(made))
 

@@ -120,7 +120,7 @@ _KEPT = ("fp64", "fp32", "bf16", "fp16", "fp8_e4m3fn", "fp8_e5m2", "fp4_e2m1fn")
 """The formats that tensors are most often kept in."""
 
 
-def beside(typed: Typed, fmt: FloatFormat) -> FloatFormat:
+def comparable_format(typed: Typed, fmt: FloatFormat) -> FloatFormat:
     """The common format to compare ``fmt`` with on ``typed``: of as many bits, or as near to that as may be."""
     others = (FORMATS[name] for name in _KEPT if name != fmt.name and (FORMATS[name].has_nan or not typed.nan))
     return min(others, key=lambda o: (abs(o.bits - fmt.bits), o.exponent_bits != fmt.exponent_bits))

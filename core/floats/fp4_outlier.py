@@ -132,15 +132,15 @@ def stochastic_variance(value: float, below: float, above: float) -> float:
 class Treated:
     """A matrix that went through fp4, rounded to nearest, and back.
 
-    errors: rows × columns. own: the error of the outlier itself. rms: root mean square of all errors, and beside of
-    those of the values in the outlier's block. zeros: values that were not zero and are now. sqnr_db: of the matrix.
+    errors: rows × columns. own: the error of the outlier itself. rms: root mean square of all errors, and neighbours
+    that of the values in the outlier's block. zeros: values that were not zero and are now. sqnr_db: of the matrix.
     """
 
     sharing: Sharing
     rotated: bool
     errors: Values
     own: float
-    beside: float
+    neighbours: float
     rms: float
     zeros: int
     sqnr_db: float
@@ -197,13 +197,13 @@ def treat(outlier: float, sharing: str, width: int) -> Treated:
     back = through_fp4(values, how, width)
     errors = back - values
     top, left = AT[0] - AT[0] % how.rows, AT[1] - AT[1] % how.columns
-    beside = np.zeros(errors.shape, dtype=np.bool_)
-    beside[top : top + how.rows, left : left + how.columns] = True
-    beside[AT] = False
+    block = np.zeros(errors.shape, dtype=np.bool_)
+    block[top : top + how.rows, left : left + how.columns] = True
+    block[AT] = False
     # A value that came back as zero is exactly that only where nothing was rotated.
     zeros = int(((back == 0) & (values != 0)).sum())
     _, ratio = noise_of(values, back)
-    return Treated(how, width > 0, errors, float(errors[AT]), _rms(errors[beside]), _rms(errors), zeros, ratio)
+    return Treated(how, width > 0, errors, float(errors[AT]), _rms(errors[block]), _rms(errors), zeros, ratio)
 
 
 def _rms(errors: Values) -> float:

@@ -201,10 +201,10 @@ def single() -> Finding:
 def two_fixed() -> Finding:
     numbers = np.array([0.003, 0.3, 300.0])
     read = {f.title: decode(encode(numbers, f), f).tolist() for f in (E4M3, E5M2)}
-    said = "; ".join(f"{title} {', '.join(f'{value:,.4g}' for value in values)}" for title, values in read.items())
+    results = "; ".join(f"{title} {', '.join(f'{value:,.4g}' for value in values)}" for title, values in read.items())
     widths = [(f.exponent_bits, f.fraction_bits) for f in (E4M3, E5M2)]
     return Finding(
-        f"0.003, 0.3 and 300 become {said}",
+        f"0.003, 0.3 and 300 become {results}",
         widths == [(4, 3), (5, 2)],
         (
             *_valued("Largest value of E4M3", E4M3.max_finite, E4M3),

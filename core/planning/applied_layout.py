@@ -86,13 +86,13 @@ def applied_layout(plan: Plan) -> AppliedLayout:
     if a.terms.throughput.timed:
         tokens_per_second = float(a.terms.steps_rate(np.array(a.middle.parameters), np.array(whole.accelerators)))
         alone = float(request.step(layout, 1).total)
-        request = replace(request, pace=_rounded(batch * request.seq_len / tokens_per_second / alone))
+        request = replace(request, time_factor=_rounded(batch * request.seq_len / tokens_per_second / alone))
     result = evaluate_layout(request, layout)
     return AppliedLayout(
         whole, a, request, replace(result, mfu=result.mfu * int(layout.accelerators) / whole.accelerators)
     )
 
 
-def _rounded(pace: float) -> float:
+def _rounded(factor: float) -> float:
     """1 where a step is as long as its parts but for rounding."""
-    return 1.0 if abs(pace - 1) < 1e-9 else pace
+    return 1.0 if abs(factor - 1) < 1e-9 else factor

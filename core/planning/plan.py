@@ -40,10 +40,10 @@ Find: TypeAlias = Literal["time", "tokens", "parameters", "accelerators", "MFU"]
 
 FINDS: tuple[Find, ...] = ("time", "tokens", "parameters", "accelerators", "MFU")
 
-Pace: TypeAlias = Literal["all hours", "steady steps"]
+MfuKind: TypeAlias = Literal["all hours", "steady steps"]
 """What a typed MFU is of: everything billed from start to end, or the steps alone."""
 
-PACES: tuple[Pace, ...] = ("all hours", "steady steps")
+MFU_KINDS: tuple[MfuKind, ...] = ("all hours", "steady steps")
 
 TYPED = "Typed parameters"
 """The model of which only a number of parameters is known."""
@@ -248,7 +248,7 @@ class Plan:
     """Everything that is asked of a run; the field that ``find`` names is not looked at.
 
     model: a name of the catalogue, `TYPED` or `OWN`. shape: the text of an own shape. parameters: those typed.
-    mfu: None takes what published runs lead one to expect. pace: what a typed MFU is of. prices: dollars per
+    mfu: None takes what published runs lead one to expect. mfu_kind: what a typed MFU is of. prices: dollars per
     accelerator-hour, low and high; None takes the catalogue's. attention: how the count by layer takes it.
     optimizer, policy: of the model states, by name, as `core.training` has them; own: the types of `OWN_POLICY`.
     layout: one's own, all but its data-parallel degree, which is what the accelerators leave; micro-batches of 0 are
@@ -274,7 +274,7 @@ class Plan:
     dtype: str = "bf16"
     seq_len: int = 8192
     mfu: Interval | None = None
-    pace: Pace = "all hours"
+    mfu_kind: MfuKind = "all hours"
     attention: Attention = "causal"
     prices: tuple[float, float] | None = None
     optimizer: str = USUAL_OPTIMIZER
@@ -326,7 +326,7 @@ class Plan:
     @property
     def types_steps(self) -> bool:
         """Whether the MFU is typed, and of the steps alone."""
-        return self.typed_mfu is not None and self.pace == "steady steps"
+        return self.typed_mfu is not None and self.mfu_kind == "steady steps"
 
     @property
     def sequences(self) -> int:

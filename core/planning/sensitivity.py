@@ -43,7 +43,7 @@ def plan_as_answered(a: Answer) -> Plan:
     filled = replace(a.plan, find="time", tokens=m.tokens, accelerators=m.accelerators)
     if a.find == "parameters":
         filled = replace(filled, model=TYPED, parameters=m.parameters)
-    return replace(filled, mfu=Interval.point(m.mfu), pace="all hours") if a.find == "MFU" else filled
+    return replace(filled, mfu=Interval.point(m.mfu), mfu_kind="all hours") if a.find == "MFU" else filled
 
 
 @lru_cache(maxsize=256)
@@ -68,7 +68,7 @@ def swings(plan: Plan, share: float) -> tuple[Swing, ...]:
         ends["parameters"] = pair(low, high, {end: replace(plan, model=TYPED, parameters=end) for end in (low, high)})
     used, seen = here.range_of("mfu"), here.expected
     low, high = min(used.low, seen.low), max(used.high, seen.high)
-    all_hours = {end: replace(plan, mfu=Interval.point(end), pace="all hours") for end in (low, high)}
+    all_hours = {end: replace(plan, mfu=Interval.point(end), mfu_kind="all hours") for end in (low, high)}
     ends["MFU"] = pair(low, high, all_hours)  # type: ignore[arg-type]
     low, high = plan.price_range
     if low < high:

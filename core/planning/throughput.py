@@ -141,10 +141,10 @@ class Throughput:
     def shares(self) -> Shares:
         """What published runs reach of it, and the plan's own."""
         own = [self._own_share(run) for run in self.plan.own_runs]
-        return published_shares(self.timed, self.early).given(own)
+        return published_shares(self.timed, self.new_hardware).given(own)
 
     @property
-    def early(self) -> bool:
+    def new_hardware(self) -> bool:
         """Whether the accelerator counts as new."""
         maturity = self.plan.maturity
         return is_new(self.plan.accelerator) if maturity == BY_AGE else maturity == FIRST_RUN

@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from core.hardware.accelerators import find
 from core.runs.published import published_runs
-from core.runs.share import is_narrow
+from core.runs.share import is_low_precision
 from core.runs.utilisation import Evidence, Width, evidence
 from core.units import Kind, format_quantity
 
@@ -63,12 +63,12 @@ def _neighbour(row: Evidence, plan: RunFeatures) -> NearestRun:
     work = "active parameters" if plan.mixture or row.experts else "parameters"
     size, ratio = row.run.params / plan.params, row.ratio / (plan.tokens / plan.params)
     generations = other.generation - own.generation
-    narrow = is_narrow(row.run.accelerator, row.width)
+    narrow = is_low_precision(row.run.accelerator, row.width)
     differences = [
         f"{_STEPS[abs(generations)]} {'newer' if generations > 0 else 'older'}" if generations else "",
         f"another family of chip ({other.name})" if other.family != own.family else "",
         ("a mixture of experts" if row.experts else "dense") if row.experts != plan.mixture else "",
-        f"{row.width} products" if narrow != is_narrow(plan.accelerator, plan.width) else "",
+        f"{row.width} products" if narrow != is_low_precision(plan.accelerator, plan.width) else "",
     ]
     apart = [math.log10(size), math.log10(ratio), generations, *map(bool, differences[1:])]
     named = [text for text in differences if text] or ["same kind"]
@@ -125,7 +125,7 @@ def _links(plan: RunFeatures) -> tuple[str, ...]:
 def _width(plan: RunFeatures) -> tuple[str, ...]:
     if plan.width == "16-bit":
         return ()
-    if not is_narrow(plan.accelerator, plan.width):
+    if not is_low_precision(plan.accelerator, plan.width):
         return (f"{plan.accelerator} has no rate for {plan.width} products; it is taken to multiply in 16 bits.",)
     if any(row.width == plan.width for row in evidence("whole")):
         return ()

@@ -12,7 +12,7 @@ from core.budget.interval import Interval
 from core.budget.run import accelerator_hours, training_seconds
 from core.models.flops import train_flop_6nd
 from core.runs.published import run_hours
-from core.runs.share import RunShare, Shares, early_factor, factor_of, like_runs, run_shares, shares_of
+from core.runs.share import RunShare, Shares, factor_of, like_runs, new_hardware_factor, run_shares, shares_of
 from core.runs.utilisation import base_peak
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -58,7 +58,9 @@ class Prediction:
 
 def predictions_of(runs: Sequence[RunShare], known: Callable[[RunShare, RunShare], bool]) -> tuple[Prediction, ...]:
     """Each of ``runs`` predicted from those that are ``known(other, run)`` before it."""
-    return tuple(_predicted(run, shares_of([o for o in runs if known(o, run)], early=run.early)) for run in runs)
+    return tuple(
+        _predicted(run, shares_of([o for o in runs if known(o, run)], new_hardware=run.new_hardware)) for run in runs
+    )
 
 
 @lru_cache(maxsize=1)
@@ -81,8 +83,10 @@ def predictions_by_one_of_its_own() -> tuple[Prediction, ...]:
     for pair in like_runs(runs):
         others = [run for run in runs if run.lab != pair[0].lab]
         for run, known in (pair, pair[::-1]):
-            by = early_factor(others) ** (run.early - known.early)
-            result.append(_predicted(run, shares_of(others, early=run.early).given([known.rest * by])))
+            by = new_hardware_factor(others) ** (run.new_hardware - known.new_hardware)
+            result.append(
+                _predicted(run, shares_of(others, new_hardware=run.new_hardware).given([known.without_failures * by]))
+            )
     return tuple(result)
 
 
@@ -169,7 +173,9 @@ def traits() -> tuple[Trait, ...]:
         for run in runs:
             others = [other for other in runs if other.lab != run.lab]
             by = factor_of(others, trait)
-            levelled = shares_of([replace(o, steps=o.steps * by) if trait(o) else o for o in others], early=run.early)
+            levelled = shares_of(
+                [replace(o, steps=o.steps * by) if trait(o) else o for o in others], new_hardware=run.new_hardware
+            )
             guess = _predicted(replace(run, steps=run.steps * by) if trait(run) else run, levelled)
             result.append(replace(guess, run=run))
         having = [run for run in runs if trait(run)]

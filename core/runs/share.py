@@ -82,7 +82,7 @@ def best_8bit(accelerator: str) -> float:
 
 
 @lru_cache(maxsize=1)
-def narrow_gain() -> float:
+def low_precision_gain() -> float:
     """How much faster steps are with 8-bit products: the median of what sources measured of one model in both widths.
 
     Not twice, as the peaks say: only the matrix products are faster.
@@ -95,7 +95,7 @@ def narrow_gain() -> float:
     return statistics.median(statistics.median(pair["8-bit"]) / statistics.median(pair["16-bit"]) for pair in pairs)
 
 
-def is_narrow(accelerator: str, width: Width) -> bool:
+def is_low_precision(accelerator: str, width: Width) -> bool:
     """Whether products run faster than in 16 bits: 8 bits or fewer, on an accelerator that has a rate for them.
 
     4-bit products count as 8-bit ones: no published whole run used them.
@@ -108,9 +108,9 @@ def usable_matmul(accelerator: str, width: Width) -> float:
     """What stands for the steps where their time is not known: the best 16-bit matmul over the dense 16-bit peak, with
     the gain of narrower products, which is at most what the accelerator's own matmuls gain."""
     best = best_16bit(accelerator)
-    if not is_narrow(accelerator, width):
+    if not is_low_precision(accelerator, width):
         return best
-    return best * min(narrow_gain(), max(1.0, best_8bit(accelerator) / best))
+    return best * min(low_precision_gain(), max(1.0, best_8bit(accelerator) / best))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class RunShare:
         return self.evidence.utilisation / self.steps
 
     @property
-    def rest(self) -> float:
+    def without_failures(self) -> float:
         """The share beside the goodput."""
         return self.share / self.goodput
 
@@ -142,7 +142,7 @@ class RunShare:
         return self.evidence.run.accelerator
 
     @property
-    def early(self) -> bool:
+    def new_hardware(self) -> bool:
         """Whether its accelerator was new, its software with it."""
         return self.evidence.run.year - _out_since(self.accelerator) <= NEW_YEARS
 
@@ -170,7 +170,7 @@ class Shares:
         """Those of ``runs``, of two labs at least. A lab weighs as the root of its runs: more than one with fewer, but
         not in proportion."""
         labs = [run.lab for run in runs]
-        values = np.log([run.rest for run in runs])
+        values = np.log([run.without_failures for run in runs])
         weights = np.array([1 / math.sqrt(labs.count(lab)) for lab in labs])
         order = np.argsort(values, kind="stable")
         return Shares(values[order], weights[order] / weights.sum(), len(set(labs)))
@@ -228,22 +228,22 @@ def factor_of(runs: Sequence[RunShare], holds: Callable[[RunShare], bool]) -> fl
     return having / others
 
 
-def early_factor(runs: Sequence[RunShare]) -> float:
-    """Share of early runs over that of the others."""
-    return factor_of(runs, lambda run: run.early)
+def new_hardware_factor(runs: Sequence[RunShare]) -> float:
+    """Share of runs on new accelerators over that of the others."""
+    return factor_of(runs, lambda run: run.new_hardware)
 
 
-def shares_of(runs: Sequence[RunShare], *, early: bool) -> Shares:
-    """What ``runs`` say of an early run, or of one on a proven accelerator: all of them, early ones by their factor."""
-    by = early_factor(runs)
-    shares = Shares.of([replace(run, steps=run.steps * by) if run.early else run for run in runs])
-    return replace(shares, values=shares.values + math.log(by)) if early else shares
+def shares_of(runs: Sequence[RunShare], *, new_hardware: bool) -> Shares:
+    """What ``runs`` say of a run on a new accelerator, or a proven one: of all, those on new ones by their factor."""
+    by = new_hardware_factor(runs)
+    shares = Shares.of([replace(run, steps=run.steps * by) if run.new_hardware else run for run in runs])
+    return replace(shares, values=shares.values + math.log(by)) if new_hardware else shares
 
 
 @lru_cache(maxsize=4)
-def published_shares(timed: bool, early: bool = False) -> Shares:
+def published_shares(timed: bool, new_hardware: bool = False) -> Shares:
     """What all published runs say of a plan whose steps are timed, or of one that only its best matmul is known of."""
-    return shares_of(run_shares(timed), early=early)
+    return shares_of(run_shares(timed), new_hardware=new_hardware)
 
 
 @lru_cache(maxsize=256)
@@ -270,5 +270,5 @@ def spread_of_like_runs() -> float:
     same."""
     apart: dict[str, list[float]] = {}
     for one, other in like_runs(run_shares(timed=True)):
-        apart.setdefault(one.lab, []).append(math.log(one.rest / other.rest) ** 2 / 2)
+        apart.setdefault(one.lab, []).append(math.log(one.without_failures / other.without_failures) ** 2 / 2)
     return math.sqrt(statistics.mean(map(statistics.mean, apart.values())))

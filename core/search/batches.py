@@ -28,11 +28,11 @@ _DEGREES = ("tensor", "pipeline", "context", "expert", "data")
 class BlockSearch:
     """What is kept of the blocks: the front, the fastest, how many fit, and the plan that misses by least.
 
-    lean: the best plan is the one with most memory to spare, not the fastest.
+    most_free: the best plan is the one with most memory to spare, not the fastest.
     """
 
-    def __init__(self, request: SearchRequest, top: int, *, lean: bool) -> None:
-        self.request, self.lean = request, lean
+    def __init__(self, request: SearchRequest, top: int, *, most_free: bool) -> None:
+        self.request, self.most_free = request, most_free
         self.front, self.fastest, self.fitting = Front(), Fastest(top), 0
         self._missing = math.inf
         self._closest: tuple[Layout, Ints] | None = None
@@ -71,7 +71,7 @@ class BlockSearch:
         self.front.add(seconds, memory, self._next)
         self.fastest.add(seconds, memory, self._next)
         self._next += seconds.size
-        self._rows.append(np.where(fits, memory, np.inf).min(axis=(0, 1, 2, 3)) if self.lean else least)
+        self._rows.append(np.where(fits, memory, np.inf).min(axis=(0, 1, 2, 3)) if self.most_free else least)
 
     def _seconds(self, block: Group, layout: Layout, overlap: Ints, fits: npt.NDArray[np.bool_]) -> Floats:
         """Seconds of a block's plans, infinite where one does not fit."""
@@ -128,7 +128,7 @@ class BlockSearch:
         seconds = self._seconds(block, layout, overlap, memory <= self.request.budget)
         fitting_bytes = np.where(np.isfinite(seconds), memory, np.inf)
         keys = (seconds.reshape(-1), fitting_bytes.reshape(-1))
-        order = np.lexsort(keys if self.lean else keys[::-1])
+        order = np.lexsort(keys if self.most_free else keys[::-1])
         return self.request.found(*block.taken(order[:1]))[0]
 
     def _layouts(self, ids: Ints) -> tuple[Layout, Ints]:

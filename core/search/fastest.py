@@ -169,4 +169,4 @@ def fastest(request: SearchRequest, batch: float) -> Array | None:
 
 def normalised(request: SearchRequest) -> SearchRequest:
     """The request without what `fastest` does not look at, so that it is worked out once."""
-    return replace(request.on(1), batch=1, objective="time", pace=1.0)
+    return replace(request.on(1), batch=1, objective="time", time_factor=1.0)

@@ -46,7 +46,7 @@ class SearchRequest:
     communication overlaps is the layouts' own.  loss, chunks: how the loss is worked out, and in how many pieces.
     objective: what the best has least or most of. offloads, trained, in_backward, paged: what is trained, and what
     saves memory beside that. memory_bytes: of one accelerator, NaN for the catalogue's. keep_free: share of it that
-    a plan leaves free, where any does. host_bytes: of a node's host, NaN where nobody said. pace: seconds that a
+    a plan leaves free, where any does. host_bytes: of a node's host, NaN where nobody said. time_factor: seconds that a
     step is taken to last for each that its parts come to.
     Without slots, so that what follows from it is worked out once.
     """
@@ -72,7 +72,7 @@ class SearchRequest:
     memory_bytes: float = math.nan
     keep_free: float = 0.0
     host_bytes: float = math.nan
-    pace: float = 1.0
+    time_factor: float = 1.0
 
     def __post_init__(self) -> None:
         modelled(self.spec)
@@ -147,9 +147,9 @@ class SearchRequest:
             implementation=self.written,
             rates=self.rates,
         )
-        if self.pace == 1:
+        if self.time_factor == 1:
             return step
-        return StepTime(*(getattr(step, part.name) * self.pace for part in fields(StepTime)))
+        return StepTime(*(getattr(step, part.name) * self.time_factor for part in fields(StepTime)))
 
     def known(self, layout: Layout, overlap: Any) -> None:
         """Raise `BudgetError` where a peak or a bandwidth that the one plan given needs is not known."""

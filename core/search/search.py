@@ -80,7 +80,7 @@ def searched(request: SearchRequest, *, price: float | None = None, top: int = T
     of those that ask too much of the host where no other fits."""
     start = time.perf_counter()
     count, groups = groups_of(request)
-    sweep = BlockSearch(request, top, lean=request.objective == "memory headroom")
+    sweep = BlockSearch(request, top, most_free=request.objective == "memory headroom")
     for group in groups:
         sweep.walk(group)
     if request.keep_free and not sweep.fitting:
@@ -88,7 +88,7 @@ def searched(request: SearchRequest, *, price: float | None = None, top: int = T
     if not (sweep.fitting or math.isnan(request.host_bytes)):
         return searched(replace(request, host_bytes=math.nan), price=price, top=top)
     pareto = sweep.pareto
-    best = pareto[-1 if sweep.lean else 0] if pareto else None
+    best = pareto[-1 if sweep.most_free else 0] if pareto else None
     hours = accelerator_hours(request.cluster.count, best.seconds) if best else math.nan
     return SearchResult(
         best=best,

@@ -12,8 +12,8 @@ from core.step_time.constants import Constants
 from core.step_time.formulas import exposed_seconds, latency_seconds, nodes_met, started_seconds
 from core.step_time.links import Speeds
 from core.step_time.parts import GROUPED, Running
-from core.step_time.rank import Rank
-from core.step_time.work import WIDE, Products
+from core.step_time.rank import RankTimes
+from core.step_time.work import BYTES_16BIT, Products
 from core.training.activations.formulas import rank_tokens
 from core.training.activations.tensors import Implementation
 from core.training.device.traffic import (
@@ -95,7 +95,7 @@ def layer_time(
     constants: Constants,
 ) -> LayerTime:
     """Seconds of a mean layer and one micro-batch under each layout."""
-    rank, c, partly = Rank(spec, how, d, running, speeds, constants), constants, how.partly
+    rank, c, partly = RankTimes(spec, how, d, running, speeds, constants), constants, how.partly
     work = rank.work
     tokens = rank_tokens.over(micro_batch=d.micro_batch, seq_len=np.asarray(seq_len), context=d.context)
     matmul = _products(rank, tokens, work.plain, work.routed, router=True)
@@ -115,9 +115,9 @@ def layer_time(
     passes = 1.0 + passes_back * (1.0 + again.full)
     copied: Any = 0.0
     if partly and partly.stored:
-        moved = (partly.stored + WIDE) * work.plain.parameters(d.tensor, rank.kv_ranks)
+        moved = (partly.stored + BYTES_16BIT) * work.plain.parameters(d.tensor, rank.kv_ranks)
         copied = passes * moved / speeds.memory
-    head, head_once = rank.plain(work.head, speeds.wide)
+    head, head_once = rank.plain(work.head, speeds.half)
     head_products = 2.0 + partly.logits if partly else 3.0
     logit_bytes = _LOGIT_BYTES_WRITTEN_OUT if how.written_out else _LOGIT_BYTES
     logits = c.elementwise * logit_bytes * spec.vocab / d.tensor / speeds.memory
@@ -142,12 +142,12 @@ def layer_time(
     )
 
 
-def _products(rank: Rank, tokens: Any, plain: Products, routed: Products, *, router: bool = False) -> Any:
+def _products(rank: RankTimes, tokens: Any, plain: Products, routed: Products, *, router: bool = False) -> Any:
     """Seconds of a mean layer's products, those of routed experts by the share of layers that have any."""
     work = rank.work
-    each, once = rank.plain(plain, rank.speeds.narrow)
+    each, once = rank.plain(plain, rank.speeds.weights)
     if work.mixed:
-        parts = [rank.routed(routed)] + ([rank.plain(work.router, rank.speeds.wide)] if router else [])
+        parts = [rank.routed(routed)] + ([rank.plain(work.router, rank.speeds.half)] if router else [])
         for per_token, per_layer in parts:
             each, once = each + work.mixed * per_token, once + work.mixed * per_layer
     return tokens * each + once
@@ -165,7 +165,7 @@ class _ComputedAgain:
 
 
 def _computed_again(
-    rank: Rank, tokens: Any, forward: Any, matmul: Any, attention: Any, elements: Any
+    rank: RankTimes, tokens: Any, forward: Any, matmul: Any, attention: Any, elements: Any
 ) -> _ComputedAgain:
     """What backward computes again of a layer's forward, by each layout's recomputation."""
     d, how, running, work = rank.d, rank.how, rank.running, rank.work
@@ -190,7 +190,7 @@ def _computed_again(
     return _ComputedAgain(seconds, full, gathered, full + here[LayerModule.MIXTURE])
 
 
-def _fixed(rank: Rank, computing: Any, passes: Any) -> Any:
+def _fixed(rank: RankTimes, computing: Any, passes: Any) -> Any:
     """Seconds of a layer that no token adds to: what starts its kernels, as far as ``computing`` does not hide it."""
     c, work, running, partly = rank.c, rank.work, rank.running, rank.how.partly
     started = rank.experts * (running.software not in GROUPED)
@@ -207,7 +207,7 @@ def _fixed(rank: Rank, computing: Any, passes: Any) -> Any:
     return fixed
 
 
-def _tensor(rank: Rank, tokens: Any, passes: Any) -> Any:
+def _tensor(rank: RankTimes, tokens: Any, passes: Any) -> Any:
     """Reduce-scatters and all-gathers of a layer's two outputs that are waited for.
 
     Routed experts that are spread over some ranks gather their tokens there.
@@ -215,7 +215,7 @@ def _tensor(rank: Rank, tokens: Any, passes: Any) -> Any:
     d, spec, c, speeds, work = rank.d, rank.spec, rank.c, rank.speeds, rank.work
     t = d.tensor
     times = outputs_sent(spec, 1.0, work.mixed, d)
-    size = WIDE * spec.hidden
+    size = BYTES_16BIT * spec.hidden
     sent = ring_bytes.over(times=times * passes, size=size, ranks=t)
     hop = np.where(t <= speeds.domain, c.hop_inside, c.hop_between)
     per_token = sent / speeds.group(t, 1.0)
@@ -229,24 +229,24 @@ def _tensor(rank: Rank, tokens: Any, passes: Any) -> Any:
     return share * (tokens * per_token + late)
 
 
-def _context(rank: Rank, tokens: Any, passes: Any, attention: Any) -> Any:
+def _context(rank: RankTimes, tokens: Any, passes: Any, attention: Any) -> Any:
     """Keys and values that pass by every context-parallel rank, as far as attention does not hide them."""
     d, spec, speeds = rank.d, rank.spec, rank.speeds
     if not np.any(d.context > 1):
         return 0.0
-    size = tokens * (WIDE * kept_width(spec, d.tensor))
+    size = tokens * (BYTES_16BIT * kept_width(spec, d.tensor))
     sent = passed_bytes.over(passes=passes, size=size, ranks=d.context)
     time = sent / speeds.neighbour(d.context, d.tensor)
     share = 1.0 + rank.running.overlap * (rank.c.context_wait - 1.0)
     waited = exposed_seconds.over(time=time, share=share, behind=attention)
     if not spec.mixer:
         return waited
-    size = tokens * (WIDE * state_width(spec, d.tensor))
+    size = tokens * (BYTES_16BIT * state_width(spec, d.tensor))
     exchanged = ring_bytes.over(times=passes - 1.0, size=size, ranks=d.context)
     return waited + exchanged / speeds.group(d.context, d.tensor)
 
 
-def _expert(rank: Rank, tokens: Any, passes: Any) -> Any:
+def _expert(rank: RankTimes, tokens: Any, passes: Any) -> Any:
     """All-to-alls to the experts and back that are waited for.
 
     Beyond one domain the network carries one copy of a token to each node that its experts lie on, while the links
@@ -257,7 +257,7 @@ def _expert(rank: Rank, tokens: Any, passes: Any) -> Any:
     if moe is None or not np.any(d.expert > 1):
         return 0.0
     e, span = d.expert, d.expert * rank.d.expert_split
-    size = WIDE * spec.hidden / d.tensor * rank.running.imbalance
+    size = BYTES_16BIT * spec.hidden / d.tensor * rank.running.imbalance
     inside = ring_bytes.over(times=2.0, size=size * moe.per_token, ranks=e) / np.where(e > 1, speeds.inside, np.inf)
     nodes = np.maximum(1.0, span / speeds.domain)
     met = nodes_met.over(nodes=nodes, chosen=moe.per_token)

@@ -41,14 +41,14 @@ def check_peak(device: Accelerator, dtype: str) -> None:
 class Speeds:
     """Rates of one accelerator, FLOP/s and bytes per second, NaN when unknown.
 
-    narrow, wide, single: products with weights in the step's format, in 16 bits, and in fp32, whose peak is
+    weights, half, single: products with weights in the step's format, in 16 bits, and in fp32, whose peak is
     taken for that of 16 bits where nobody prints it.  peak16: of 16 bits.
     inside, between: collectives over the links of a node, or domain, and over the network.  domain: accelerators of a
     node.  host: of one accelerator, from its host's memory.
     """
 
-    narrow: float
-    wide: float
+    weights: float
+    half: float
     single: float
     attention: float
     peak16: float
@@ -63,8 +63,8 @@ class Speeds:
 
         What moves over memory and links stays counted as in 16 bits: a few percent of a step that is so slow.
         """
-        attention = self.single * (self.attention / self.wide)
-        return replace(self, narrow=self.single, wide=self.single, attention=attention)
+        attention = self.single * (self.attention / self.half)
+        return replace(self, weights=self.single, half=self.single, attention=attention)
 
     def group(self, ranks: Any, stride: Any) -> Any:
         """Bytes per second of one rank of a group whose ranks lie ``stride`` apart; without end where it is alone.
@@ -90,17 +90,17 @@ def speeds_of(cluster: Cluster, running: Running, constants: Constants, rates: R
     """What the cluster's accelerator reaches; ``rates`` replace what they have."""
     device, c, measured = cluster.accelerator, constants, rates or Rates()
     factor = _factor(device, c)
-    wide = wide_peak(device) * factor
+    half = wide_peak(device) * factor
     bits = BITS[running.dtype]
-    narrow = wide if bits == 16 else device.peak(running.dtype) * factor
+    weights = half if bits == 16 else device.peak(running.dtype) * factor
     share = {16: c.matmul16, 8: c.matmul8, 4: c.matmul4}
     attention = {"newest": c.attention, "fa2": c.attention_fa2, "triton": c.attention_triton}[running.attention]
     return Speeds(
-        narrow=measured.product(running.dtype, narrow * share[bits]),
-        wide=measured.product("bf16", wide * share[16]),
-        single=np.fmin(wide, device.peak("fp32") * factor) * share[16],
-        attention=wide * attention,
-        peak16=wide,
+        weights=measured.product(running.dtype, weights * share[bits]),
+        half=measured.product("bf16", half * share[16]),
+        single=np.fmin(half, device.peak("fp32") * factor) * share[16],
+        attention=half * attention,
+        peak16=half,
         memory=measured.of("memory", device.bandwidth * c.bandwidth),
         inside=measured.of("inside", cluster.link_inside * c.inside),
         between=measured.of("between", cluster.link_between * c.between),

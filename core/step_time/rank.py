@@ -12,8 +12,8 @@ from core.step_time.formulas import adding_seconds, padded_tokens, product_secon
 from core.step_time.links import BITS, Speeds
 from core.step_time.parts import Running
 from core.step_time.work import (
+    BYTES_16BIT,
     RESIDUALS,
-    WIDE,
     LayerWork,
     Products,
     layer_work,
@@ -46,12 +46,12 @@ _ADDED_NARROW = 2.0
 _ADDED_APART = 20.0
 """The same where DeepSpeed casts gradients, adds them to those it shards, and clears them, one after the other."""
 
-_MERGED = 3.0 * WIDE
+_MERGED = 3.0 * BYTES_16BIT
 """Bytes per element in which ring attention adds what a pass made to what earlier ones did: both read, the sum written.
 Its outputs forward, gradients of queries, keys and values backward, in kernels of their own [Transformer Engine,
 context_parallel.py]."""
 
-_HALVED = 2.0 * WIDE / 4.0
+_HALVED = 2.0 * BYTES_16BIT / 4.0
 """Bytes per element in which its later passes copy half of the queries, or of keys and values, so that they lie
 together: read and written, of each in half of the passes; backward outputs and their gradients go with the queries."""
 
@@ -65,7 +65,7 @@ _SCALED, _SUMMED = 2.0, 3.0
 _CAST_BYTES = 4.0
 
 
-class Rank:
+class RankTimes:
     """One rank's share of the work, as seconds per token and per layer."""
 
     def __init__(
@@ -85,7 +85,7 @@ class Rank:
         self.kv_ranks = np.minimum(d.tensor, spec.kv_heads)
         self.experts = spec.experts.count / d.expert if spec.experts else 0.0
         # Times the bytes of 16 bits that routed experts move: what autocast does not know stays in fp32.
-        self.widened = FP32 / WIDE if how.grouped_experts and how.autocasts else 1.0
+        self.widened = FP32 / BYTES_16BIT if how.grouped_experts and how.autocasts else 1.0
 
     def seconds(self, flop: Any, moved: Any, rate: float) -> Any:
         """Seconds of products."""
@@ -113,7 +113,7 @@ class Rank:
         c, spread = self.c, self.d.expert_split
         # TEGroupedMLP adds biases expert by expert, in fp32; NeMo AutoModel takes no longer for them.
         apart = self.spec.ffn_bias and self.running.software in ("", "mature")
-        rate = self.speeds.narrow * (c.expert_bias if apart else 1.0)
+        rate = self.speeds.weights * (c.expert_bias if apart else 1.0)
         if self.how.grouped_experts and (self.how.autocasts or self.how.in_fp32):
             rate = _ONE_BY_ONE * self.speeds.single
         routed = moe.per_token * self.running.imbalance * spread / self.d.tensor
@@ -131,12 +131,12 @@ class Rank:
         flop = square_flop(spec, seq_len, flash=how.flash) / t
         if how.flash:
             # Ring attention is as many kernels as ranks, each of which reads and writes its own.
-            moved = WIDE * self.d.context * self.work.qkvo.on(t, self.kv_ranks)
+            moved = BYTES_16BIT * self.d.context * self.work.qkvo.on(t, self.kv_ranks)
             forward = flop / speeds.attention + moved / speeds.memory
             return forward + scan, _FLASH_BACK * forward + scan_back
         slow = 1.0 if spec.head_dim % 8 == 0 else self.c.odd_head**4
         scores = _SCORE_BYTES * spec.attending * spec.heads * np.asarray(seq_len) / t / speeds.memory
-        products = flop * slow / (_SCORE_RATE * speeds.wide)
+        products = flop * slow / (_SCORE_RATE * speeds.half)
         return products + scores + scan, 2.0 * products + self.traffic.back * scores + scan_back
 
     def scan(self) -> tuple[Any, Any]:
@@ -183,12 +183,12 @@ class Rank:
         if module == LayerModule.ACTIVATION:
             return self._moved((work.gated + self.widened * work.gated_mixture) / t), 0.0
         if module == LayerModule.UP_PROJECTION:
-            return self.plain(work.up, self.speeds.narrow)
+            return self.plain(work.up, self.speeds.weights)
         if module == LayerModule.NETWORK:
-            each, once = self.plain(work.network, self.speeds.narrow)
+            each, once = self.plain(work.network, self.speeds.weights)
             return each + self._moved(work.gated / t), once
-        parts = (self.routed(work.routed), self.plain(work.router, self.speeds.wide))
-        shared, shared_once = self.plain(work.shared, self.speeds.narrow)
+        parts = (self.routed(work.routed), self.plain(work.router, self.speeds.half))
+        shared, shared_once = self.plain(work.shared, self.speeds.weights)
         each, once = (work.mixed * sum(part[i] for part in parts) for i in range(2))
         moved = self._moved(self.widened * work.gated_mixture / t) + self._sorted()
         return each + shared + moved, once + shared_once
@@ -211,7 +211,7 @@ class Rank:
         partly = self.how.partly
         if partly is None or not self.how.written_out:
             return 0.0, 0.0
-        t, size = self.d.tensor, partly.wide or WIDE
+        t, size = self.d.tensor, partly.element_bytes or BYTES_16BIT
         out, into = (sum(a.times * getattr(a, side) for a in partly.adapters) for side in ("out", "into"))
         added = _SCALED + _SUMMED
         return self._moved(size * added * out / t), partly.active * self._moved(

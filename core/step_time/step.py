@@ -17,7 +17,7 @@ from core.step_time.gradient_exchange import Exchange
 from core.step_time.layer import LayerTime, layer_time
 from core.step_time.links import BITS, Speeds, check_peak, speeds_of
 from core.step_time.parts import AS_USUAL, Running, StepTime, added_up
-from core.step_time.work import WIDE, layer_work
+from core.step_time.work import BYTES_16BIT, layer_work
 from core.training.activations.formulas import rank_tokens
 from core.training.activations.tensors import FUSED, Implementation
 from core.training.device.costs import bubble_seconds
@@ -190,6 +190,7 @@ def _transfer(
     tokens = rank_tokens.over(micro_batch=d.micro_batch, seq_len=np.asarray(seq_len), context=d.context)
     stride = d.tensor * d.context * d.data
     far = stride * d.pipeline > speeds.domain
-    sent = tokens * handed_on(d, WIDE * spec.hidden, running.scattered) / np.where(far, speeds.between, speeds.inside)
+    size = tokens * handed_on(d, BYTES_16BIT * spec.hidden, running.scattered)
+    sent = size / np.where(far, speeds.between, speeds.inside)
     hop = np.where(far, c.hop_between, c.hop_inside)
     return np.where(d.pipeline > 1, 2.0 * d.interleave * (sent + hop), 0.0)

@@ -23,7 +23,7 @@ from core.training.activations.tensors import DELTA_CHUNK, FP32, Implementation,
 Divided: TypeAlias = Literal["whole", "tensor", "heads"]
 """By nothing, by the tensor-parallel ranks, or by those of them that hold key/value heads of their own."""
 
-WIDE = 2.0
+BYTES_16BIT = 2.0
 """Bytes of what is computed in 16 bits."""
 
 
@@ -124,7 +124,7 @@ class Products:
         """
 
         def moved(m: float, n: float, k: float) -> float:
-            return product_bytes(m, n, k, 1, self.element, WIDE)
+            return product_bytes(m, n, k, 1, self.element, BYTES_16BIT)
 
         self.flop.add(by, matmul_flop(1, columns, inner))
         self.weights.add(by, moved(0, columns, inner))
@@ -223,8 +223,8 @@ def _scan(mixer: Mixer | None) -> tuple[float, float, float]:
     flop = scan_flop(mixer.operations, 1, mixer.inner, mixer.state)
     chunk = _CHUNK[mixer.kind]
     states = FP32 * (4 * mixer.inner * mixer.state / chunk + 2 * mixer.groups * chunk)
-    moved = WIDE * (3 * mixer.inner + 2 * (mixer.pairs + mixer.rates)) + states
-    beside = 2 * WIDE * (mixer.inner + mixer.pairs) + 3 * WIDE * mixer.inner
+    moved = BYTES_16BIT * (3 * mixer.inner + 2 * (mixer.pairs + mixer.rates)) + states
+    beside = 2 * BYTES_16BIT * (mixer.inner + mixer.pairs) + 3 * BYTES_16BIT * mixer.inner
     return flop, moved, beside
 
 
@@ -261,7 +261,7 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
         down.add(spec.ffn, spec.hidden, "tensor", row=True)
     _plus(last, down, 1 - mixed)
     routed_last.add(moe.width, spec.hidden, "tensor", row=True)
-    router, head = Products(WIDE), Products(WIDE)
+    router, head = Products(BYTES_16BIT), Products(BYTES_16BIT)
     router.add(spec.hidden, moe.count, "tensor")
     head.add(spec.table_width, spec.vocab, "tensor")
     each = traffic_of(implementation)
@@ -280,7 +280,7 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
         DividedAmount(tensor=turned * queries + gated + gated_mixture + single * (1 - attending) * beside),
         DividedAmount(tensor=queries + result),
     )
-    inner.add("tensor", single * 3 * WIDE * queries * spec.attention_gate)
+    inner.add("tensor", single * 3 * BYTES_16BIT * queries * spec.attention_gate)
     inner.add(by, turned * 2 * keys)
     qkvo.add(by, 2 * keys)
     return LayerWork(

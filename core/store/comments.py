@@ -44,10 +44,10 @@ class Comments:
 
     def add(self, plan: str, text: str, who: str = "") -> None:
         """Say something about a plan."""
-        said, most = cleaned(text, limit("comment_chars"), lines=True), limit("plan_comments")
-        if not said:
+        comment, most = cleaned(text, limit("comment_chars"), lines=True), limit("plan_comments")
+        if not comment:
             raise StoreError("The comment is empty.")
-        row = {"id": secrets.token_hex(8), "plan": plan, "made": self._clock(), "text": said}
+        row = {"id": secrets.token_hex(8), "plan": plan, "made": self._clock(), "text": comment}
         row["who"] = cleaned(who, limit("plan_owner"))
         with transaction(self._engine, writes=True) as connection:
             if connection.execute(select(PLANS.c.id).where(PLANS.c.id == plan)).first() is None:

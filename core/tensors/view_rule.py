@@ -15,6 +15,7 @@ import numpy as np
 
 from core.limits import limit
 from core.tensors.layout import StrideRun, TensorLayout, contiguous_strides
+from core.wording import listed
 
 _DRAWN_HOPS = 6
 """How many cells of the failing dimension are named; enough to see the hops change."""
@@ -219,8 +220,7 @@ def _merge_words(layout: TensorLayout, run: StrideRun) -> str:
     if len(dims) < 2:
         return ""
     pairs = ", ".join(f"stride {layout.stride[a]} = {layout.stride[b]} × {layout.shape[b]}" for a, b in pairwise(dims))
-    names = " and ".join([", ".join(map(str, dims[:-1])), str(dims[-1])])
-    return f"dimensions {names} merge: {pairs}"
+    return f"dimensions {listed([str(d) for d in dims])} merge: {pairs}"
 
 
 def _asked(shape: Sequence[int], known: int) -> str:

@@ -111,8 +111,8 @@ class Trained:
     rank, alpha, targets, dora, dropout: of adapters; targets are names of `TARGETS`. head: embedding and head are
     trained beside them. norms: norms and biases are. last: layers from the top. names: patterns with ``*`` over names
     such as ``layers.31.mlp.down_proj``, or parts of such names. frozen: how the rest is stored, by name of `FROZEN`.
-    wide: what is neither trained nor quantised is in fp32, and the residual stream with it. fused: queries, keys and
-    values are one matrix, whose adapters read one input after dropout, as litgpt's do; PEFT drops out for each.
+    frozen_fp32: what is neither trained nor quantised is in fp32, and the residual stream with it. fused: queries, keys
+    and values are one matrix, whose adapters read one input after dropout, as litgpt's do; PEFT drops out for each.
     """
 
     method: Method = "everything"
@@ -126,7 +126,7 @@ class Trained:
     last: int = 2
     names: tuple[str, ...] = ()
     frozen: str = "bf16"
-    wide: bool = False
+    frozen_fp32: bool = False
     fused: bool = False
 
     @property
@@ -145,7 +145,7 @@ class Trained:
     @property
     def computed(self) -> int:
         """Bytes of what frozen embedding, head and norms are in, and the residual stream."""
-        return 4 if self.wide else self.storage.computed
+        return 4 if self.frozen_fp32 else self.storage.computed
 
     @property
     def modules(self) -> frozenset[str]:

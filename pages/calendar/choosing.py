@@ -67,8 +67,8 @@ def _choices(inputs: Inputs, a: CalendarInputs) -> None:
                 st.button(label, key=inputs.key(f"choose_{i}"), on_click=_take, args=(inputs, choice))
         st.button("Compare them", key=inputs.key("choose_all"), on_click=_compare, args=(inputs, ways), type="tertiary")
         comparison_list.way_there()
-    if said := st.session_state.pop(_NOT_ADDED, ""):
-        show.error(said)
+    if problem := st.session_state.pop(_NOT_ADDED, ""):
+        show.error(problem)
 
 
 def _texts(inputs: Inputs, choice: PoolChoice, owned_price: float = 0.0) -> dict[str, str]:
@@ -83,8 +83,8 @@ def _compare(inputs: Inputs, ways: Sequence[PoolChoice]) -> None:
         entry_of(text.name(choice), {**inputs.reading.texts, **_texts(inputs, choice, choice.hourly)})
         for choice in ways
     ]
-    said = [comparison_list.offer(entry) for entry in entries]  # all of them, whatever is said of the first
-    st.session_state[_NOT_ADDED] = next(filter(None, said), "")
+    problems = [comparison_list.offer(entry) for entry in entries]  # all of them, whatever is said of the first
+    st.session_state[_NOT_ADDED] = next(filter(None, problems), "")
 
 
 def _take(inputs: Inputs, choice: PoolChoice) -> None:

@@ -117,6 +117,6 @@ def draw_runs(inputs: Inputs) -> None:
             cells = st.columns([*_WIDTHS, 1.0][: len(fields)], vertical_alignment="bottom")
             for cell, field in zip(cells, fields, strict=True):
                 with cell:
-                    said = field.label.removeprefix("Run ").replace(",", " ·")
-                    inputs.draw(field, label=said, changed=partial(_shape_of, inputs, field.id))
+                    label = field.label.removeprefix("Run ").replace(",", " ·")
+                    inputs.draw(field, label=label, changed=partial(_shape_of, inputs, field.id))
     show.input_errors(inputs)

@@ -98,8 +98,8 @@ def page(inputs: Inputs) -> None:
     )
     take_away(inputs, a)
     saved_calendars(inputs)
-    show.onwards("FLOPs, days and dollars of the plan alone", COMPUTE, link_texts(inputs.reading.texts))
-    show.onwards("What each accelerator has to hold", MEMORY, link_texts(inputs.reading.texts))
+    show.next_page("FLOPs, days and dollars of the plan alone", COMPUTE, link_texts(inputs.reading.texts))
+    show.next_page("What each accelerator has to hold", MEMORY, link_texts(inputs.reading.texts))
     show.footer(inputs)
 
 

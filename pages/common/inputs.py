@@ -52,7 +52,7 @@ class PresetButton:
 
     name: str
     put: Callable[[], None]
-    lit: Callable[[], bool]
+    is_current: Callable[[], bool]
     at: str = ""
     late: bool = False
 
@@ -91,7 +91,11 @@ class Inputs:
         return self.form.key(name)
 
     def _read(self) -> ParsedForm:
-        """The form's texts from its widgets, or from the link that opened the page, or as they were left."""
+        """The form's texts: of each field that of its widget, else as it was left here, or on another page of the plan.
+
+        Where the page has just been opened, by the address or with what the page before found, that goes before both;
+        an address that names a field of the plan is a plan of its own, whose other fields are as usual.
+        """
         state = st.session_state
         now: dict[str, Any] = state.to_dict()  # once: each look for a key that is not there is dear
         shared, fresh = self.form.shared, _LAST_PAGE not in now
@@ -271,7 +275,7 @@ class Inputs:
         at: str = "",
         replaces: Callable[[Mapping[str, str]], None] | None = None,
     ) -> str | None:
-        """Presets to click, which set fields of the form. One whose fields mean what the present ones do is lit.
+        """Presets to click, which set fields of the form. One whose fields mean what the present ones do is current.
 
         key: of a row of its own; rows of panels, which do not begin with “presets” and are of no part, are no slides.
         at: the part of the page that they are about. replaces: called before a preset's texts are put, with those of
@@ -295,12 +299,12 @@ class Inputs:
             contents = {self.key(name): self._content(name, text) for name, text in texts.items()}
             return all(st.session_state.get(key, _MISSING) == content for key, content in contents.items())
 
-        lit = next(filter(same, texts_by_preset), None)
+        current = next(filter(same, texts_by_preset), None)
         if at or key.startswith("presets"):
             self.preset_buttons.extend(
                 PresetButton(preset, partial(put, preset), partial(same, preset), at) for preset in texts_by_preset
             )
-        st.session_state[widget] = lit
+        st.session_state[widget] = current
         into.pills(
             label,
             list(texts_by_preset),
@@ -308,7 +312,7 @@ class Inputs:
             on_change=lambda: put(st.session_state.get(widget, "")),
             label_visibility="collapsed",
         )
-        return lit
+        return current
 
     def found(self, texts: Mapping[str, str]) -> None:
         """Texts by id that other pages get of the fields whose place the answer takes here."""

@@ -53,9 +53,9 @@ from core.planning.form.plan_form import (
     COUNT,
     DTYPE,
     MFU,
+    MFU_KIND,
     MODEL_NAME,
     OPTIMIZER,
-    PACE,
     PARAMETERS,
     PLAN_IDS,
     POLICY,
@@ -75,6 +75,7 @@ from core.planning.form.trained import (
     DISPLAY,
     DORA,
     DROPOUT,
+    FROZEN_FP32,
     FROZEN_TYPE,
     HEAD,
     IN_BACKWARD,
@@ -87,7 +88,6 @@ from core.planning.form.trained import (
     PAGED,
     RANK,
     TARGET,
-    WIDE,
 )
 from core.planning.plan import OWN, OWN_LAYOUT, Plan
 from core.planning.plan_limits import Check
@@ -126,7 +126,8 @@ _OF_METHOD: Mapping[str, Rows] = {
     "named tensors": (NAMES, FROZEN_TYPE),
 }
 _TUNING: Rows = (
-    (ALPHA, DORA), (DROPOUT, NORMS), HEAD, WIDE, IN_BACKWARD, PAGED, ACTIVATION_OFFLOAD, (MEAN, LONGEST), DISPLAY,
+    (ALPHA, DORA), (DROPOUT, NORMS), HEAD, FROZEN_FP32, IN_BACKWARD, PAGED, ACTIVATION_OFFLOAD, (MEAN, LONGEST),
+    DISPLAY,
 )  # fmt: skip
 
 
@@ -145,7 +146,7 @@ def _trained(plan: Plan) -> Rows:
 
 
 def _precision(plan: Plan) -> Rows:
-    return (OPTIMIZER, POLICY, DTYPE, *(() if plan.mfu is None else (PACE,)))
+    return (OPTIMIZER, POLICY, DTYPE, *(() if plan.mfu is None else (MFU_KIND,)))
 
 
 _HARDWARE = (*MEASURED_FIELDS[:4], PER_NODE, *MEASURED_FIELDS[4:])  # how many a node has, beside its links
@@ -250,7 +251,7 @@ def draw(page: PageSpec, head: show.Head) -> None:
 
 
 def _fields(inputs: Inputs, plan: Plan) -> None:
-    said = st.container()
+    messages = st.container()
     with st.container(key="np-fields"):
         _rows(inputs, _TOP_ROWS, plan)
         with st.container(key="np-more", horizontal=True, gap="xxsmall"):
@@ -271,7 +272,7 @@ def _fields(inputs: Inputs, plan: Plan) -> None:
         _rates(inputs, plan)
     here().wrong += [problem.message for problem in inputs.reading.problems if problem.field in inputs.form.shared]
     here().wrong += inputs.errors
-    with said:  # over the fields: under them, a window that is not high does not show it
+    with messages:  # over the fields: under them, a window that is not high does not show it
         show.problems(inputs, *PLAN_IDS)
         show.input_errors(inputs)
 
@@ -339,7 +340,7 @@ def _measure_here(plan: Plan) -> None:
     """The way to measure the plan's accelerator, where this machine has one."""
     machine = device.machine()
     if machine.kind == "cuda" and is_here(plan.accelerator, machine.gpus[0]):
-        show.onwards("Measure on this GPU", MEASURE, {})
+        show.next_page("Measure on this GPU", MEASURE, {})
 
 
 def _own_from(inputs: Inputs, plan: Plan) -> None:
@@ -374,16 +375,16 @@ def take(inputs: Inputs, texts: Mapping[str, str], saved: Held = None) -> None:
 
 
 def bar(texts: Mapping[str, str], kind: Kind = "plan") -> str | None:
-    """What can be done with the plan of ``texts``; the preset that is lit, each of which names every field of a plan.
+    """What can be done with the plan of ``texts``; the current preset, each of which names every field of a plan.
 
     kind: what “Save” keeps: the plan, or the calendar of the whole page.
     """
     now = here()
     inputs = now.inputs
     saved = held_on(inputs, kind)
-    lit = _examples(now)
+    preset = _examples(now)
     if projecting():
-        return lit
+        return preset
 
     def anew() -> None:
         take(inputs, {name: inputs.form[name].default for name in inputs.form.shared})
@@ -397,7 +398,7 @@ def bar(texts: Mapping[str, str], kind: Kind = "plan") -> str | None:
 
     error = ""
     with now.bar:
-        name = name_of(saved) or name_of(held()) or lit or ""
+        name = name_of(saved) or name_of(held()) or preset or ""
         summary = suggested(texts).removeprefix(f"{name} · ")
         bold = f"<b>{safe_text(name)}</b> " if name else ""
         marks = "".join(f'<i class="np-changed-{name}"></i>' for name in now.changed)
@@ -413,7 +414,7 @@ def bar(texts: Mapping[str, str], kind: Kind = "plan") -> str | None:
             comparison_list.way_there()
         if error:
             show.error(error)
-    return lit
+    return preset
 
 
 def limits(inputs: Inputs) -> None:
@@ -430,8 +431,9 @@ def limits(inputs: Inputs) -> None:
 
 
 def possible(inputs: Inputs, work: Callable[[ParsedForm], T], at_fault: str) -> tuple[T, str]:
-    """What ``work`` makes of a plan for which it raises ``ValueError``, and what to say: with the field at fault as it
-    usually is, with all of the model trained, in its fastest layout, both, or else of the plan as it begins."""
+    """What ``work`` makes of a plan for which it raises ``ValueError``, and what to say. The first of these that can be
+    worked out: with the field at fault as it usually is, with all of the model trained, in its fastest layout, with
+    both, and of the plan as every visitor's begins."""
     texts = inputs.reading.texts
     for names in ((at_fault,), (METHOD.id,), (LAYING.id,), (LAYING.id, METHOD.id)):
         usual = {name: inputs.form[name] for name in names if name in texts}
@@ -458,7 +460,7 @@ def which_pool(
 
 
 def _examples(now: Here) -> str | None:
-    """The presets, beside the page's title; the one that is lit."""
+    """The presets, beside the page's title; the current one."""
     with now.head.examples or st.container():
         into, at = st.container(), "long" if now.inputs.page == HOME else ""
         return now.inputs.presets("Presets", now.presets, into=into, at=at, replaces=lambda _: take(now.inputs, {}))

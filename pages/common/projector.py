@@ -46,7 +46,7 @@ PICTURES: Mapping[str, str] = {
     WHAT_IF.id: ".st-key-what_if-grid",
     COMPARE.id: ".st-key-compare-bars, .st-key-k_examples",
     CALENDAR.id: ".st-key-calendar-bars",
-    SAVED.id: ":has(.np-tabled), :has(.np-onwards)",
+    SAVED.id: ":has(.np-tabled), :has(.np-next-page)",
     MEASURE.id: ":has(.np-tabled), .st-key-measure-rates, .st-key-measure-live",
 }
 """Page → its picture, as a CSS selector among the page's elements that stand in no panel."""
@@ -72,7 +72,7 @@ _CHARTS = frozenset(
 """Keys of the charts that are a page's picture."""
 
 _PART = re.compile(r"[a-z]_[a-z0-9_]{1,16}")
-_DRAWN = ":has(.stHtml, .stPlotlyChart, .stBidiComponent, .stMarkdown, .stCode):not(:has(.np-onwards, .np-question))"
+_DRAWN = ":has(.stHtml, .stPlotlyChart, .stBidiComponent, .stMarkdown, .stCode):not(:has(.np-next-page, .np-question))"
 _AWAY = "position: absolute; visibility: hidden; height: 0; overflow: hidden;"
 """Neither seen nor read nor reached; a chart without any width would wait for one in vain."""
 

@@ -261,8 +261,8 @@ def put_several(inputs: Inputs, label: str, plans: Callable[[], Sequence[SavedPl
             st.session_state[key] = [one for one in st.session_state.get(key, ()) if one in known]
 
             def add() -> None:
-                said = [comparison_list.offer(known[one].entry) for one in st.session_state[key]]
-                st.session_state[f"{key}:said"] = tuple(dict.fromkeys(filter(None, said)))
+                problems = [comparison_list.offer(known[one].entry) for one in st.session_state[key]]
+                st.session_state[f"{key}:said"] = tuple(dict.fromkeys(filter(None, problems)))
                 st.session_state[key] = []
 
             st.multiselect("Saved plans", list(known), key=key, format_func=lambda one: known[one].entry.name)

@@ -253,13 +253,13 @@ def typed(text: str, remark: str = "") -> Html:
     return cell_of(text, markup.typed(text, remark))
 
 
-def onwards(label: str, page: PageSpec, fields: Mapping[str, str], at: str = "") -> None:
+def next_page(label: str, page: PageSpec, fields: Mapping[str, str], at: str = "") -> None:
     """A link into ``page`` with these inputs, which lands at its part ``at``.
 
     Not Streamlit's own page link, which puts an extra entry into the browser's history, and lets a field that the
     visitor changed on that page earlier win over the link's value.
     """
-    st.html(f'<p class="np-onwards">{link(label, page, fields, at=at)}</p>')
+    st.html(f'<p class="np-next-page">{link(label, page, fields, at=at)}</p>')
 
 
 @dataclass(frozen=True, slots=True)

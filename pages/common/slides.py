@@ -90,7 +90,7 @@ class Slides:
             return False
         texts, form = self.inputs.reading.texts, self.inputs.form
         changed = any(texts[name] != form[name].default for name in form.shared)
-        return changed and not any(preset.lit() for preset in self.inputs.preset_buttons if not preset.at)
+        return changed and not any(preset.is_current() for preset in self.inputs.preset_buttons if not preset.at)
 
     @property
     def name(self) -> str:
@@ -99,7 +99,7 @@ class Slides:
             return AS_TYPED
         step = self._steps[self.here - 1]
         name, still = (
-            (step.name, step.lit()) if isinstance(step, PresetButton) else (step.says, _shown(self.inputs, step))
+            (step.name, step.is_current()) if isinstance(step, PresetButton) else (step.says, _shown(self.inputs, step))
         )
         return name if still else f"{name}, changed"
 

@@ -179,7 +179,7 @@ def row(page: PageSpec, at: str = "") -> str:
     """
     if page in GROUPS["Learn"]:
         path = html.escape(address(EXERCISES, {"how": "follow the path"}), quote=True)
-        return f'<p class="np-onwards"><a href="{path}">The path: nine steps from a bit to 6ND</a></p>'
+        return f'<p class="np-next-page"><a href="{path}">The path: nine steps from a bit to 6ND</a></p>'
     items = [
         f'<li><a href="{html.escape(href, quote=True)}"{" aria-current=step" if at == str(number) else ""}>'
         f"{stop.says}</a></li>"

@@ -104,7 +104,7 @@ def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
     plans_shown = tuple(plans.values())
     base = min(inputs.reading.values[BASE.id], len(plans_shown)) - 1
     with show.guarded("The answer"):
-        show.answer(text.sentence(plans_shown, base), text.beside(plans_shown, base))
+        show.answer(text.sentence(plans_shown, base), text.against_baseline(plans_shown, base))
         for line in text.remarks(plans_shown):
             show.note(line)
         checks = [check for plan in plans_shown for check in plan.limits]

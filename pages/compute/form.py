@@ -60,7 +60,7 @@ BASIS = choice(
 )
 FAMILY = choice("fam", "Accelerators", ["all", *sorted({a.family for a in accelerators()})], "all", part=_SHOWN)
 MOVED = choice("moved", "Answer", ("days", "dollars"), "days", few=True, part=_SHOWN)
-SWAY = slider("sway", "Tokens, parameters, accelerators: ± %", 5, 50, 20, part=_SHOWN)
+SWING = slider("sway", "Tokens, parameters, accelerators: ± %", 5, 50, 20, part=_SHOWN)
 MICRO_BATCH = slider("mb", "Tokens at once: 2ᵏ, k", 0, 17, 13, part=_SHOWN, help="Tokens of one micro-batch.")
 FUSED = switch(
     "flash",
@@ -96,7 +96,7 @@ FORM = plan_form(
     BASIS,
     FAMILY,
     MOVED,
-    SWAY,
+    SWING,
     MICRO_BATCH,
     FUSED,
     WINDOWED,

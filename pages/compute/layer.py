@@ -72,9 +72,9 @@ def roof(inputs: Inputs, a: Answer) -> None:
         "Forward pass. Circles: limited by compute; diamonds: limited by memory. Dotted: the same matrix product from "
         "1 to 32,768 tokens at once." + (" Solid: as measured; dashed: the datasheet’s." if rates else "")
     )
-    if divided := text.narrow(dtype, wide, mixture=kind.mixture):
+    if divided := text.below_16bit(dtype, wide, mixture=kind.mixture):
         show.note(divided)
-        show.source(text.NARROW_SOURCE)
+        show.source(text.LOW_PRECISION_SOURCE)
     name = text.kind_name(kind, kinds_of(spec, seq_len))
     show.small_table(
         [show.Column(heading, numeric=i not in (0, 4)) for i, heading in enumerate(text.OPERATIONS)],

@@ -21,7 +21,7 @@ from pages.compute.flops import where
 from pages.compute.form import GROUPS
 from pages.compute.inputs import draw_question, read_answer
 from pages.compute.layer import roof
-from pages.compute.runs import beside, comparisons, evidence_panel, paced
+from pages.compute.runs import comparisons, evidence_panel, paced, published_run
 from pages.compute.sensitivity import moves
 from pages.compute.table import table
 from pages.compute.whole_run import split, whole
@@ -52,7 +52,7 @@ def _notes(inputs: Inputs, a: Answer, preset: str | None) -> None:
         show.note(line)
     if tight := text.tight(a):
         show.note(tight)
-        show.onwards("What fits, and on how many", MEMORY, link_texts(inputs.reading.texts, a))
+        show.next_page("What fits, and on how many", MEMORY, link_texts(inputs.reading.texts, a))
 
 
 def page(inputs: Inputs) -> None:
@@ -74,17 +74,17 @@ def page(inputs: Inputs) -> None:
         show.takeaway(message)
         _notes(inputs, a, preset)
     with show.guarded("The published run of this model"):
-        beside(a)
+        published_run(a)
 
     draw_panels(inputs, GROUPS, _PANELS, a)
 
     show.how(lambda: [*a.explain(), *comparisons(a)], key="compute:how", notes=[SCOPE])
-    show.onwards("What each accelerator has to hold", MEMORY, link_texts(inputs.reading.texts, a))
-    show.onwards("Which layout is fastest", PARALLEL, link_texts(inputs.reading.texts, a))
-    show.onwards(
+    show.next_page("What each accelerator has to hold", MEMORY, link_texts(inputs.reading.texts, a))
+    show.next_page("Which layout is fastest", PARALLEL, link_texts(inputs.reading.texts, a))
+    show.next_page(
         "When it ends, and what it costs to rent, reserve or own", CALENDAR, link_texts(inputs.reading.texts, a)
     )
-    show.onwards("Exercises on FLOPs and days: predict, then see", EXERCISES, {"topics": "FLOPs"})
+    show.next_page("Exercises on FLOPs and days: predict, then see", EXERCISES, {"topics": "FLOPs"})
     show.footer(inputs)
 
 

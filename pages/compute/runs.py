@@ -44,18 +44,20 @@ def comparisons(a: Answer) -> list[Explanation]:
 def paced(a: Answer, **most: int) -> tuple[str, dict[str, Any]]:
     """The pace of published runs in words, and the picture of it. Most reruns show the plan of the rerun before."""
     similar = similar_runs(a, **most)
-    return text.pace(a, similar), wire(answer_strip(a, similar, TOKENS))
+    return text.nearest_runs_sentence(a, similar), wire(answer_strip(a, similar, TOKENS))
 
 
-def beside(a: Answer) -> None:
+def published_run(a: Answer) -> None:
     """The published run of the same model beside the plan, and folded, why they differ."""
     runs = _runs(a)
     if a.model and a.plan.model != OWN and a.plan.trained.everything and not runs:
         show.note(text.no_run(a.model))
     for published in runs[:1]:
         show.small_table(
-            text.beside_headings(published, a.middle.mfu, a.dtype),
-            text.beside(published, a.middle.accelerators, a.middle.steps_mfu * a.peak / base_peak(a.device.name)),
+            text.published_headings(published, a.middle.mfu, a.dtype),
+            text.published_rows(
+                published, a.middle.accelerators, a.middle.steps_mfu * a.peak / base_peak(a.device.name)
+            ),
             caption=text.about_run(published),
         )
         with show.fold("Why the published hours and 6ND differ", key="compute:why") as panel:
@@ -74,9 +76,13 @@ def beside(a: Answer) -> None:
 
 def evidence_panel(inputs: Inputs, a: Answer) -> None:
     """Every published run, yours among them; the nearest with what sets them apart; each predicted from the others."""
-    timed, early = a.terms.throughput.timed, a.terms.throughput.early
+    timed, new_hardware = a.terms.throughput.timed, a.terms.throughput.new_hardware
     show.takeaway(text.scored(score(), score_of(predictions_by_one_of_its_own())))
-    show.note(text.share_of(published_shares(timed, early), len(run_shares(timed)), timed=timed, early=early))
+    show.note(
+        text.share_of(
+            published_shares(timed, new_hardware), len(run_shares(timed)), timed=timed, new_hardware=new_hardware
+        )
+    )
     show.chart(calibration(score(), TOKENS), alt=text.calibration_alt(score()), key="compute:calibration")
     show.note(printed_mfu().text)
     with st.container(horizontal=True):

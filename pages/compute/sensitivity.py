@@ -12,7 +12,7 @@ from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
-from pages.compute.form import MOVED, SWAY
+from pages.compute.form import MOVED, SWING
 
 
 def moves(inputs: Inputs, a: Answer) -> None:
@@ -20,13 +20,13 @@ def moves(inputs: Inputs, a: Answer) -> None:
     head = show.slot()
     with st.container(horizontal=True):
         inputs.draw(MOVED)
-        inputs.draw(SWAY)
+        inputs.draw(SWING)
     dollars = inputs.reading.values[MOVED.id] == "dollars"
     if dollars and unrented(a):
         show.note(unrented(a))
         dollars = False
     plan = plan_as_answered(a)
-    labels = named(swings(plan, inputs.reading.values[SWAY.id] / 100), dollars=dollars)
+    labels = named(swings(plan, inputs.reading.values[SWING.id] / 100), dollars=dollars)
     text = moved(labels, dollars=dollars)
     with head:
         show.takeaway(text)

@@ -105,7 +105,7 @@ def _practise(of: Sheet, titles: Sequence[str] = ()) -> None:
             if titles:
                 show.heading(titles[number])
                 page = PAGE[one.shown.page]
-                show.onwards(f"Look: {page.title}", page, one.shown.fields, at=one.shown.at)
+                show.next_page(f"Look: {page.title}", page, one.shown.fields, at=one.shown.at)
 
             def reveal(number: int = number, key: str = key) -> None:
                 choice = st.session_state.get(key)

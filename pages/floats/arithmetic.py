@@ -18,7 +18,7 @@ from core.floats.formats import FORMATS, FloatFormat, FormatError, Overflow
 from core.floats.rounding import Rounding
 from core.floats.typed_numbers import Typed
 from core.limits import limit
-from core.views.floats.charts_arithmetic import ROLES, CharacterGrid, Row, beside, stages
+from core.views.floats.charts_arithmetic import ROLES, CharacterGrid, Row, stages, stored_digits
 from core.views.floats.text_arithmetic import NAMES, answer, modes, representable_text
 from core.views.floats.text_arithmetic import stages as sentences
 from core.views.floats.text_expansion import answer as digits_answer
@@ -129,8 +129,8 @@ def _operand(inputs: FloatInputs, name: str, label: str, default: str, fmt: Floa
 def _staged(done: TypedOperation) -> str:
     """Every stage's sentence with its picture."""
     grids = {grid.stage: _drawn(grid) for grid in stages(done.operation)}
-    said = [(name, rich(sentence), "" if name in grids else " class=words") for name, sentence in sentences(done)]
-    parts = (f"<dt{kind}>{name}</dt><dd{kind}><p>{says}</p>{grids.get(name, '')}</dd>" for name, says, kind in said)
+    rows = [(name, rich(sentence), "" if name in grids else " class=words") for name, sentence in sentences(done)]
+    parts = (f"<dt{kind}>{name}</dt><dd{kind}><p>{says}</p>{grids.get(name, '')}</dd>" for name, says, kind in rows)
     return f'<dl class="np-stages">{"".join(parts)}</dl>'
 
 
@@ -169,7 +169,7 @@ def _compared(done: TypedOperation, fmt: FloatFormat, mode: Rounding) -> None:
     if done.errors is None:
         return
     both = (done.operation, other.operation)
-    drawn = beside(
+    drawn = stored_digits(
         done.errors.wanted,
         [(item.fmt, item.code) for item in both],
         [representable_text(item.code, item.fmt) for item in both],
@@ -194,7 +194,7 @@ def conversion(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
     pair = [(fmt, number_inputs.code)]
     if FORMATS[other] is not fmt:
         pair.append((FORMATS[other], encode_exact(value, FORMATS[other])))
-    drawn = beside(value, pair, [representable_text(code, item) for item, code in pair])
+    drawn = stored_digits(value, pair, [representable_text(code, item) for item, code in pair])
     if drawn is not None:
         st.html(_drawn(drawn))
 

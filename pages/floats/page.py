@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from core.floats.comparison import beside, store
+from core.floats.comparison import comparable_format, store
 from core.floats.typed_numbers import code_text
 from core.views.floats.handout import floats_handout
 from core.views.floats.latex import value_latex
@@ -78,7 +78,7 @@ def page() -> None:
             st.latex(row)
     if projecting():
         with st.container(key="floats_beside"), show.guarded("The same number in another format"):
-            bits.still_strip(store(typed, beside(typed, fmt)))
+            bits.still_strip(store(typed, comparable_format(typed, fmt)))
     bits.facts(stored, policies(fmt))
 
     for title, draw in (
@@ -94,7 +94,7 @@ def page() -> None:
     with errors:
         show.input_errors(inputs)
     handout_button(inputs, lambda: floats_handout(stored, overflow))
-    show.onwards("Exercises on floats: predict, then see", EXERCISES, {"topics": "floats"})
+    show.next_page("Exercises on floats: predict, then see", EXERCISES, {"topics": "floats"})
     show.footer(inputs)
 
 

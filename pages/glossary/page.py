@@ -52,8 +52,8 @@ def _picture(term: Term) -> str:
         return ""
     cells = {"1": "<b></b>", "0": "<i></i>", " ": "<s></s>"}
     rows = "".join(f"<span>{''.join(cells[cell] for cell in row)}</span>" for row in term.picture.split("/"))
-    said = f"{term.name}, 1 for a filled cell: {', '.join(term.picture.split('/'))}"
-    return f'<span class="np-cells" role="img" aria-label="{html.escape(said, quote=True)}">{rows}</span>'
+    text = f"{term.name}, 1 for a filled cell: {', '.join(term.picture.split('/'))}"
+    return f'<span class="np-cells" role="img" aria-label="{html.escape(text, quote=True)}">{rows}</span>'
 
 
 def _landing(term: Term) -> str:

@@ -61,7 +61,7 @@ def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
             show.note(plan_text.steps_and_whole(a))
             if tight := plan_text.tight(a):
                 show.note(tight)
-        show.onwards(
+        show.next_page(
             "Where the FLOPs go, what it costs, what published runs took", COMPUTE, link_texts(inputs.reading.texts)
         )
         return a
@@ -110,8 +110,8 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
         there = {"model": TYPED, "count": texts[HELD.id], "gpu": values[HOLDER.id]}
         there |= {"n": words.typed(result)} if words.typed(result) else {}
         there |= {} if holder_plan.own_layout else layout_texts(Plan().layout)
-        show.onwards("What fills it, byte by byte, and other layouts", MEMORY, {**link_texts(texts), **there})
-        show.onwards("Can I fine-tune Llama 3.1 8B on my 4090?", MEMORY, MEMORY_PRESETS[FIRST_TUNING])
+        show.next_page("What fills it, byte by byte, and other layouts", MEMORY, {**link_texts(texts), **there})
+        show.next_page("Can I fine-tune Llama 3.1 8B on my 4090?", MEMORY, MEMORY_PRESETS[FIRST_TUNING])
         return result
     return None
 
@@ -135,7 +135,7 @@ def how_exact(inputs: Inputs) -> tuple[Stored, ...] | None:
             )
         with picture:
             bit_rows(stored_values)
-        show.onwards(
+        show.next_page(
             "Flip its bits, and see it in every format",
             FLOATS,
             {"x": number_text(text, FORMATS["fp32"]), "fmt": "fp16"},

@@ -85,7 +85,7 @@ def _ways(name: str, slides: tuple[Slide, ...]) -> str:
     start = html.escape(slide_address(name, slides, 1), quote=True)
     notes = html.escape(f"{LECTURE.url_path}?l_deck=true&{DECK}={name}&at=l_deck", quote=True)
     return (
-        f'<p class="np-onwards"><a href="{start}" target="_blank">Start on the projector</a> · '
+        f'<p class="np-next-page"><a href="{start}" target="_blank">Start on the projector</a> · '
         f'<a href="{notes}" target="_blank">Notes in a second window</a></p>'
     )
 

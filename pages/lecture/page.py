@@ -193,7 +193,7 @@ def _example(claim: Claim, example: Example) -> None:
     st.code(example.output(), language=None, wrap_lines=True)
     show.note(claim.remark)
     if example.on_tensors:
-        show.onwards("Step by step in Tensor views", TENSORS, {"x": example.code})
+        show.next_page("Step by step in Tensor views", TENSORS, {"x": example.code})
 
 
 def _opens(claim: Claim) -> str:

@@ -127,8 +127,8 @@ def offered(texts: Mapping[str, str], lacking: Sequence[str] = ()) -> None:
     """Rates as a plan's texts, and the ways to it. lacking: why some are not there."""
     text = listed([f"{name} {text}" for name, text in named(texts)])
     show.note(" ".join((f"A plan can take {text} in place of a datasheet’s.", *lacking)))
-    show.onwards("Use these rates in Parallel plan", PARALLEL, texts)
-    show.onwards("Use these rates in Compute budget", COMPUTE, texts)
+    show.next_page("Use these rates in Parallel plan", PARALLEL, texts)
+    show.next_page("Use these rates in Compute budget", COMPUTE, texts)
 
 
 def _layer(record: Record) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.planning.fine_tuning.estimate import Fitting, largest_fitting, pace
+from core.planning.fine_tuning.estimate import Fitting, fine_tuning_time, largest_fitting
 from core.planning.form.layout import MICRO_BATCH
 from core.planning.memory_estimate import MemoryEstimate
 from core.planning.search_around import made_own
@@ -15,7 +15,7 @@ from pages.common.inputs import Inputs
 
 def finetuning(inputs: Inputs, h: MemoryEstimate) -> None:
     """Below the picture: minutes and money, then one button for each largest that fits."""
-    show.takeaway(text.taken(h, pace(h.plan)))
+    show.takeaway(text.taken(h, fine_tuning_time(h.plan)))
     for line in (text.likely(h), text.what_is_trained(h), text.not_stored(h)):
         if line:
             show.note(line)

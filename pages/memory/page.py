@@ -114,9 +114,9 @@ def page(inputs: Inputs) -> None:
         ],
         key="memory:how",
     )
-    show.onwards("Which layout is fastest", PARALLEL, link_texts(inputs.reading.texts))
-    show.onwards("How long it trains, and what that costs", COMPUTE, link_texts(inputs.reading.texts))
-    show.onwards("Exercises on memory: predict, then see", EXERCISES, {"topics": "memory"})
+    show.next_page("Which layout is fastest", PARALLEL, link_texts(inputs.reading.texts))
+    show.next_page("How long it trains, and what that costs", COMPUTE, link_texts(inputs.reading.texts))
+    show.next_page("Exercises on memory: predict, then see", EXERCISES, {"topics": "memory"})
     show.footer(inputs)
 
 

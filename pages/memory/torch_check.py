@@ -17,7 +17,7 @@ _COLUMNS = (
     show.Column("Part", whole=True),
     *(show.Column(name, numeric=True) for name in ("Counted", "Measured", "Measured / counted")),
 )
-_MINE = "memory:witness:mine"
+_MINE = "memory:torch_check:mine"
 
 
 @st.cache_resource
@@ -67,7 +67,7 @@ def torch_check(
     for text in (text_torch_check.instead(policy, trial), text_torch_check.instead_trained(trained, trial)):
         if text:
             show.note(text)
-    st.button("See it on torch", key="memory:witness:run", disabled=running, on_click=start, args=(runner, trial))
+    st.button("See it on torch", key="memory:torch_check:run", disabled=running, on_click=start, args=(runner, trial))
 
     @st.fragment(run_every=1 if running else None)
     def live(job_id: str) -> None:
@@ -77,7 +77,7 @@ def torch_check(
             st.rerun()
         bar, stop = st.columns([5, 1], vertical_alignment="center")
         bar.progress(now.advance.fraction if now.advance else 0.0, text=text_torch_check.progress(now))
-        stop.button("Cancel", key="memory:witness:cancel", on_click=cancel, args=(runner, job_id))
+        stop.button("Cancel", key="memory:torch_check:cancel", on_click=cancel, args=(runner, job_id))
         with show.guarded("The bytes so far"):
             findings(now)
 

@@ -93,8 +93,8 @@ def page(inputs: Inputs) -> None:
             notes=[note for note in (search_text.STEP_SUMS, a.at and search_text.joined(a.at)) if note],
         )
     texts = link_texts(a.texts)
-    show.onwards("Use this plan: what each accelerator has to hold", MEMORY, texts)
-    show.onwards("Use this plan: FLOPs, days and dollars of the whole run", COMPUTE, texts)
+    show.next_page("Use this plan: what each accelerator has to hold", MEMORY, texts)
+    show.next_page("Use this plan: FLOPs, days and dollars of the whole run", COMPUTE, texts)
     show.footer(inputs)
 
 

@@ -57,7 +57,7 @@ def _ask(inputs: Inputs, tags: Sequence[str]) -> None:
         )
 
 
-def _list(plans: Sequence[SavedPlan], heading: str, page: PageSpec, said: str) -> None:
+def _list(plans: Sequence[SavedPlan], heading: str, page: PageSpec, leads_to: str) -> None:
     """The plans of this page of the list, or the last calendars. page: where a name opens."""
 
     def result(plan: SavedPlan, name: str) -> show.Html:
@@ -76,7 +76,7 @@ def _list(plans: Sequence[SavedPlan], heading: str, page: PageSpec, said: str) -
             ]
             for plan in plans
         ],
-        caption=f"Each name opens its {said}",
+        caption=f"Each name opens its {leads_to}",
     )
 
 
@@ -120,7 +120,7 @@ def _choose(inputs: Inputs, plans: Sequence[SavedPlan]) -> None:
 def _nothing_yet() -> None:
     show.answer(store_text.NOTHING, store_text.HOW_TO)
     for page in (COMPUTE, MEMORY, PARALLEL):
-        show.onwards(page.title, page, {})
+        show.next_page(page.title, page, {})
 
 
 def _answer(inputs: Inputs) -> None:
@@ -135,15 +135,15 @@ def _answer(inputs: Inputs) -> None:
         show.answer(store_text.counted(result, text, tags, archived=archived))
     if result.plans:
         with st.container(key="saved_list"), show.guarded("The list"):
-            said = "plan on Compute budget. Results are those of when it was saved"
-            _list(result.plans, "Plan", COMPUTE, said)
+            leads_to = "plan on Compute budget. Results are those of when it was saved"
+            _list(result.plans, "Plan", COMPUTE, leads_to)
         _turn(inputs, result.total)
         if len(result.plans) > 1:
             put_several(inputs, "Compare several", lambda: result.plans)
     if calendars:
         with show.guarded("The calendars"):
-            said = "calendar. Results are those of when it was saved: days from its start to its end"
-            _list(calendars, "Calendar", CALENDAR, said)
+            leads_to = "calendar. Results are those of when it was saved: days from its start to its end"
+            _list(calendars, "Calendar", CALENDAR, leads_to)
     if result.plans or calendars or v[PLAN.id]:
         _choose(inputs, [*result.plans, *calendars])
     show.note(f"Saved plans are kept in `{store.where}`.")

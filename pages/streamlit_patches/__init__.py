@@ -15,7 +15,7 @@ LOG = logging.getLogger(__name__)
 
 VERSION = "1.67.0"
 SWITCH = "NAPKIN_PATCHES"
-PATCHES = ["echo", "lookup", "parcels", "rejoin", "turns"]
+PATCHES = ["batches", "rejoin", "stale_values", "turns"]
 """Modules of this folder, each with a function ``patch``. Another Streamlit may lack what they import."""
 
 applied: list[str] = []
@@ -35,4 +35,4 @@ def apply() -> None:
 
 def answered() -> int:
     """The number of the answer that ends here; every page draws it into its link. 0: nobody listens for it."""
-    return import_module(f"{__name__}.echo").answered() if "echo" in applied else 0
+    return import_module(f"{__name__}.stale_values").answered() if "stale_values" in applied else 0

@@ -22,7 +22,7 @@ from core.tensors.parsing.text import read_shape, read_stride
 from core.tensors.tracing.script import script
 from core.tensors.tracing.steps import Trace
 from core.tensors.tracing.trace import ELEMENT_DTYPES, follow, names_asked
-from core.views.tensors.text import said, unread
+from core.views.tensors.text import facts, unread
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.registry import PageSpec
@@ -200,12 +200,12 @@ def verdict(inputs: TensorInputs, run: Trace) -> dict[str, Any] | None:
     if tried.get("of") != inputs.program():
         st.session_state.pop(_TRIED, None)
         return None
-    if "told" not in tried:
-        tried["told"] = _told(tried["asked"], run)
-    return tried["told"]
+    if "verdict" not in tried:
+        tried["verdict"] = _verdict(tried["asked"], run)
+    return tried["verdict"]
 
 
-def _told(tried: Any, run: Trace) -> dict[str, Any] | None:
+def _verdict(tried: Any, run: Trace) -> dict[str, Any] | None:
     """The verdict on what the browser sent, which may be anything; ``None`` for what is no layout."""
     match tried:
         case {"tensor": int(number), "shape": [*shape], "stride": [*stride], "offset": int(offset)}:
@@ -243,7 +243,7 @@ def as_script(inputs: TensorInputs) -> str:
 
 def answers(run: Trace) -> None:
     """What lines said that are no tensors, and names that were given what they suggest."""
-    rows = said(run)
+    rows = facts(run)
     if rows:
         items = "".join(
             f"<li><small>{line}</small> {show.rich(f'`{_code(text)}`')} {mark} {show.rich(_code(value))}</li>"

@@ -89,7 +89,7 @@ def page() -> None:
                 operations()
     lecture_presets(inputs, presets)
     handout_button(inputs, lambda: tensors_handout(run))
-    show.onwards("Exercises: predict shape, strides, view or copy, then see", EXERCISES, {"topics": "views"})
+    show.next_page("Exercises: predict shape, strides, view or copy, then see", EXERCISES, {"topics": "views"})
     show.footer(inputs)
 
 

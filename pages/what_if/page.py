@@ -98,9 +98,9 @@ def page(inputs: Inputs) -> None:
 
     if own:
         show.how(lambda: _explained(own), key="what_if:how")
-    show.onwards("How long your plan trains, and what that costs", COMPUTE, texts)
-    show.onwards("What each accelerator has to hold under it", MEMORY, texts)
-    show.onwards("Which layout is fastest for it", PARALLEL, texts)
+    show.next_page("How long your plan trains, and what that costs", COMPUTE, texts)
+    show.next_page("What each accelerator has to hold under it", MEMORY, texts)
+    show.next_page("Which layout is fastest for it", PARALLEL, texts)
     show.footer(inputs)
 
 

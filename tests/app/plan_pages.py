@@ -65,9 +65,9 @@ def linked(app: AppTest) -> dict[str, str]:
     return dict(parse_qsl(query, keep_blank_values=True))
 
 
-def onwards(app: AppTest, page: PageSpec) -> list[dict[str, str]]:
+def next_pages(app: AppTest, page: PageSpec) -> list[dict[str, str]]:
     """The fields, without prefix, of every link to ``page`` in the text."""
-    links = re.findall(rf'href="{page.url_path}\?([^"]+)"', "\n".join(bodies(app, "np-onwards")))
+    links = re.findall(rf'href="{page.url_path}\?([^"]+)"', "\n".join(bodies(app, "np-next-page")))
     found = [dict(parse_qsl(html.unescape(link), keep_blank_values=True)) for link in links]
     return [{n.partition("_")[2] or n: t for n, t in one.items() if n != VERSION} for one in found]
 

@@ -24,7 +24,7 @@ from core.views.plan import text as plan_text
 from core.wording import rent
 from pages.calendar.form import FORM
 from pages.common.registry import CALENDAR, COMPARE, COMPUTE
-from tests.app.plan_pages import bodies, fold, linked, onwards, opened, opens_to_itself, shown, stripped
+from tests.app.plan_pages import bodies, fold, linked, next_pages, opened, opens_to_itself, shown, stripped
 from tests.app.plan_pages import words as said_on
 from tests.app.test_current_plan import go as gone_to
 from tests.core.plan_walk import NO_NUMBER
@@ -158,13 +158,13 @@ def test_the_last_calendar_stays_where_the_next_cannot_be_made() -> None:
 
 def test_one_run_is_compute_budgets_plan_with_its_days_and_dollars() -> None:
     a = answer(plan_from(SMALL))
-    (there,) = onwards(opened(COMPUTE, SMALL), CALENDAR)
+    (there,) = next_pages(opened(COMPUTE, SMALL), CALENDAR)
     app = opened(CALENDAR, there)
     s = calendar_request(FORM.parse(there)).schedule()
     assert s.runs[0].answer.dollars == a.dollars
     assert s.ends.mid == a.middle.days
     assert rent(a.dollars.mid) in told(app)
-    (back,) = onwards(app, COMPUTE)
+    (back,) = next_pages(app, COMPUTE)
     assert answer(plan_from(back)).dollars == a.dollars
 
 

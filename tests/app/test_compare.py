@@ -23,7 +23,7 @@ from pages.common.comparison_list import IN_LINK
 from pages.common.links import key_of
 from pages.common.registry import COMPARE, COMPUTE, HOME, MEMORY, PARALLEL, PageSpec
 from pages.compare.columns import COPY, EDIT, LEFT, PIN, REMOVE, RIGHT
-from tests.app.plan_pages import bodies, linked, onwards, opened, shown, stripped
+from tests.app.plan_pages import bodies, linked, next_pages, opened, shown, stripped
 from tests.app.plan_pages import words as said_on
 from tests.app.test_pages import APP
 from tests.patience import PATIENCE_S
@@ -90,7 +90,7 @@ def test_the_plan_on_screen_is_added_as_it_stands(page: PageSpec) -> None:
     assert IN_LINK not in linked(app)
     app.button(key=ADD[page]).click().run()
     (one,) = plans(app)
-    onward = onwards(app, COMPUTE if page is not COMPUTE else MEMORY)[-1]
+    onward = next_pages(app, COMPUTE if page is not COMPUTE else MEMORY)[-1]
     there = entry_of(one.name, link_texts({name: text for name, text in onward.items() if name != IN_LINK}))
     assert one.texts == there.reading.texts
     assert compare_plan(one).answer is compare_plan(there).answer
@@ -103,7 +103,7 @@ def test_a_plan_is_added_with_whose_layout_it_has() -> None:
     app = opened(PARALLEL, {})
     app.button(key=ADD[PARALLEL]).click().run()
     (one,) = plans(app)
-    assert one.texts["lay"] == onwards(app, MEMORY)[-1]["lay"] == "fastest"
+    assert one.texts["lay"] == next_pages(app, MEMORY)[-1]["lay"] == "fastest"
 
 
 def test_training_memory_adds_the_accelerators_that_it_names_whatever_another_page_finds() -> None:
@@ -126,7 +126,7 @@ def test_the_tray_stays_from_page_to_page_and_in_every_link() -> None:
     app.run()
     app.switch_page(HOME.path).run()
     assert IN_LINK not in linked(app)
-    assert unpack(onwards(app, COMPUTE)[0][IN_LINK])[0]
+    assert unpack(next_pages(app, COMPUTE)[0][IN_LINK])[0]
     for page in (*THREE, COMPARE):
         app.switch_page(page.path).run()
         assert len(plans(app)) == len(set(names(app))) == 2, "two pages have the same plan"

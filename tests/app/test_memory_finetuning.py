@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.planning.presets import FIRST_TUNING, MEMORY_PRESETS
 from pages.common.registry import MEMORY
-from tests.app.plan_pages import onwards, stripped, words
+from tests.app.plan_pages import next_pages, stripped, words
 from tests.app.test_memory import opened
 from tests.app.test_pages import APP
 from tests.patience import PATIENCE_S
@@ -54,7 +54,7 @@ def test_one_click_takes_the_largest_that_fits() -> None:
 
 def test_a_newcomer_gets_from_home_to_the_answer_in_one_click() -> None:
     app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run()
-    (link,) = (link for link in onwards(app, MEMORY) if link.get("ft") == "adapters")
+    (link,) = (link for link in next_pages(app, MEMORY) if link.get("ft") == "adapters")
     assert link["model"] == "Llama 3.1 8B"
     assert link["gpu"] == "RTX 4090"
     page = stripped(words(opened(**link)))

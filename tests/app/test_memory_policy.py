@@ -20,7 +20,7 @@ from core.views.report.tables import lines_csv
 from pages.common.registry import COMPUTE, MEMORY
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.memory.form import FORM
-from tests.app.plan_pages import bodies, downloads, fold, linked, onwards, opened, shown, stripped, words
+from tests.app.plan_pages import bodies, downloads, fold, linked, next_pages, opened, shown, stripped, words
 
 TYPES = {field.id for field in OWN_FIELDS.values()}
 
@@ -109,7 +109,7 @@ def test_a_link_carries_the_types_to_every_page_and_back() -> None:
     """To Compute budget, whose remark on memory and whose table count them, and from its own link again."""
     own = {"prec": OWN_POLICY, "pm": "none", "pw": "fp32", "ps2": "8-bit blocks", "n": "70B", "count": "8", "zero": "0"}
     app = opened(MEMORY, own)
-    (carried,) = onwards(app, COMPUTE)
+    (carried,) = next_pages(app, COMPUTE)
     assert carried.keys() >= TYPES
     plan = plan_of(COMPUTE_FORM.parse(carried))
     assert plan.own == plan_of(FORM.parse(own)).own

@@ -21,7 +21,7 @@ from core.views.search import text as search_text
 from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL, WHAT_IF
 from pages.parallel import search_space as panel
 from pages.parallel.form import FORM, PAGE_PRESETS, PANELS
-from tests.app.plan_pages import bodies, downloads, fold, linked, onwards, opened, opens_to_itself, shown, stripped
+from tests.app.plan_pages import bodies, downloads, fold, linked, next_pages, opened, opens_to_itself, shown, stripped
 from tests.app.plan_pages import words as said_on
 from tests.core.plan_walk import NO_NUMBER
 
@@ -142,15 +142,15 @@ def test_a_plan_goes_to_the_other_pages_and_comes_back() -> None:
     texts = {**SMALL, "ktp": "2", "gb": "256"}
     app = opened(PARALLEL, texts)
     best = applied_layout(plan_of(FORM.parse(texts))).result
-    (memory,) = onwards(app, MEMORY)
-    (compute,) = onwards(app, COMPUTE)
+    (memory,) = next_pages(app, MEMORY)
+    (compute,) = next_pages(app, COMPUTE)
     for there in (memory, compute):
         plan = plan_from(there)
         assert memory_estimate(plan).layout == best.layout
         assert memory_estimate(plan).total == pytest.approx(float(best.memory.total), rel=1e-9)
         assert search_request(plan) == search_request(plan_of(FORM.parse(texts)))
     for page in (MEMORY, COMPUTE):
-        sent = onwards(opened(page, memory), PARALLEL)[-1]
+        sent = next_pages(opened(page, memory), PARALLEL)[-1]
         assert search_request(plan_of(FORM.parse(sent))) == search_request(plan_from(memory))
     again = opened(PARALLEL, sent)
     assert shown(search_text.degrees(best.layout)) in answer(again)

@@ -36,7 +36,7 @@ from tests.app.plan_pages import (
     downloads,
     fold,
     linked,
-    onwards,
+    next_pages,
     opened,
     opens_to_itself,
     shown,
@@ -249,7 +249,7 @@ def test_the_largest_model_of_home_is_that_of_training_memory(name: str, counted
     """The link from Home's second answer opens Training memory at the same bytes: it fits, by states alone or all."""
     texts = {**PLANS[name], "of": counted, "k": "16"}
     app = opened(HOME, texts)
-    there = onwards(app, MEMORY)[-2]  # the last one fine-tunes
+    there = next_pages(app, MEMORY)[-2]  # the last one fine-tunes
     here = memory_estimate(plan_of(MEMORY_FORM.parse(there)))
     assert (here.fits if counted == "everything" else here.states_fit) == "fits"
     said = stripped(bodies(app, "np-answer")[1])
@@ -261,15 +261,15 @@ def test_the_largest_model_of_home_is_that_of_training_memory(name: str, counted
 @pytest.mark.parametrize("name", PLANS)
 def test_a_plan_survives_the_way_to_training_memory_and_back(name: str) -> None:
     texts = {**FOLDED_OF_PLAN, **SOUGHT, **PLANS[name]}
-    there = onwards(opened(COMPUTE, texts), MEMORY)[-1]
-    (back,) = onwards(opened(MEMORY, there), COMPUTE)
+    there = next_pages(opened(COMPUTE, texts), MEMORY)[-1]
+    (back,) = next_pages(opened(MEMORY, there), COMPUTE)
     model = plan_from(texts).model
     silent = {name for name, one in (("shape", OWN), ("n", TYPED)) if model != one}
     silent |= {field.id for field in OWN_FIELDS.values()} if plan_from(texts).policy != OWN_POLICY else set[str]()
     silent |= {field.id for field in TRAINED_FIELDS if texts.get(field.id, field.default) == field.default}
     assert set(there) == set(back) == (PLAN_IDS | {"node"}) - silent
     assert plan_from(back) == plan_from(there) == plan_from(texts)
-    (home,) = onwards(opened(HOME, texts), COMPUTE)
+    (home,) = next_pages(opened(HOME, texts), COMPUTE)
     assert plan_from(home) == plan_from(texts)
 
 
@@ -277,7 +277,7 @@ def test_a_plan_survives_the_way_to_training_memory_and_back(name: str) -> None:
 def test_what_was_found_is_what_has_to_be_held(find: str) -> None:
     texts = {"find": find, "tp": "8", "within": "60 days", "n": "8B", "tokens": "15T", "mfu": "40%"}
     a = answer(plan_from(texts))
-    there = onwards(opened(COMPUTE, texts), MEMORY)[-1]
+    there = next_pages(opened(COMPUTE, texts), MEMORY)[-1]
     here = memory_estimate(plan_of(MEMORY_FORM.parse(there)))
     assert here.layout == a.memory.layout
     assert here.total == pytest.approx(a.memory.total, rel=1e-6)
@@ -286,7 +286,7 @@ def test_what_was_found_is_what_has_to_be_held(find: str) -> None:
 def test_parameters_that_were_found_are_of_no_model_of_the_catalogue() -> None:
     texts = {"find": "parameters", "model": "Llama 3.1 405B", "count": "512"}
     found = answer(plan_from(texts)).middle.parameters
-    there = onwards(opened(COMPUTE, texts), MEMORY)[-1]
+    there = next_pages(opened(COMPUTE, texts), MEMORY)[-1]
     assert there["model"] == TYPED
     assert plan_from(there).parameters == pytest.approx(found, abs=1)
 

@@ -17,7 +17,7 @@ from core.views.search import text
 from pages.common.registry import COMPUTE, MEASURE, PARALLEL
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.parallel.form import FORM
-from tests.app.plan_pages import bodies, fold, linked, onwards, opened, shown, stripped
+from tests.app.plan_pages import bodies, fold, linked, next_pages, opened, shown, stripped
 from tests.app.plan_pages import words as said_on
 
 GIVEN = {"r16": "500 TFLOP/s", "rmem": "2.5 TB/s", "rof": "H100 80GB HBM3, 22 Nov 2026"}
@@ -40,7 +40,7 @@ def test_parallel_plan_times_steps_by_them_until_they_are_cleared() -> None:
     assert answer(app) != answer(plain)
     assert shown(text_rates.rates_sentence(plan)) in stripped(said_on(app))
     assert {f"p_{name}" for name in GIVEN} <= linked(app).keys()
-    assert GIVEN.items() <= onwards(app, COMPUTE)[0].items()
+    assert GIVEN.items() <= next_pages(app, COMPUTE)[0].items()
     clear(app, "s")
     assert answer(app) == answer(plain)
     assert linked(app) == linked(plain)
@@ -57,7 +57,7 @@ def test_compute_budget_says_what_they_change_and_draws_their_roof() -> None:
     assert shown(text_rates.change(plan)) in said
     assert f"{500e12 / 2.5e12:.0f} FLOP/B" in json.dumps(roof_of(app))
     assert roof_of(app) != roof_of(plain)
-    assert GIVEN.items() <= onwards(app, PARALLEL)[0].items()
+    assert GIVEN.items() <= next_pages(app, PARALLEL)[0].items()
     clear(app, "c")
     assert roof_of(app) == roof_of(plain)
     assert linked(app) == linked(plain)
@@ -75,8 +75,8 @@ def test_the_gpu_of_this_machine_can_be_measured(gpu: str, offered: bool, monkey
     monkeypatch.setattr(device, "machine", lambda: here)
     app = opened(COMPUTE, {"gpu": gpu})
     fold(app, "plan:known", open=True)
-    assert (f'href="{MEASURE.url_path}?' in "".join(bodies(app, "np-onwards"))) == offered
+    assert (f'href="{MEASURE.url_path}?' in "".join(bodies(app, "np-next-page"))) == offered
     monkeypatch.setattr(device, "machine", lambda: Machine((), cpu, "There is none."))
     app = opened(COMPUTE, {"gpu": gpu})
     fold(app, "plan:known", open=True)
-    assert f'href="{MEASURE.url_path}?' not in "".join(bodies(app, "np-onwards"))
+    assert f'href="{MEASURE.url_path}?' not in "".join(bodies(app, "np-next-page"))

@@ -213,7 +213,7 @@ def test_an_empty_list_says_how_to_begin(store: Store) -> None:
     (answer,) = bodies(app, "np-answer")
     assert "“Save”" in answer
     assert store.where in words(app)
-    assert len(bodies(app, "np-onwards")) == 3
+    assert len(bodies(app, "np-next-page")) == 3
 
 
 def test_a_plan_is_found_renamed_tagged_and_noted(store: Store) -> None:

@@ -23,7 +23,7 @@ from core.views.plan import text
 from core.views.report.data import read_json
 from pages.common.registry import COMPARE, COMPUTE, MEMORY, PARALLEL, PageSpec
 from pages.common.takeaway import stem_of
-from tests.app.plan_pages import downloads, linked, onwards, opened
+from tests.app.plan_pages import downloads, linked, next_pages, opened
 from tests.app.test_pages import APP
 from tests.core.report_cases import HOSTILE
 from tests.patience import PATIENCE_S
@@ -52,7 +52,7 @@ def test_a_page_offers_its_plan_in_every_format(page: PageSpec) -> None:
     assert set(made) == ENDINGS
     ((entry,), said) = read_json(made["json"]().decode())
     assert said == ()
-    assert entry.answer.plan == plan_from(PAGES[page] if page is COMPUTE else onwards(app, COMPUTE)[0])
+    assert entry.answer.plan == plan_from(PAGES[page] if page is COMPUTE else next_pages(app, COMPUTE)[0])
     assert entry.results == results_of(entry.answer)
     files = {ending: file().decode() for ending, file in made.items()}
     assert text.sentence(entry.answer) in files["md"]

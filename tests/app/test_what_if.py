@@ -18,7 +18,7 @@ from core.views.sweep import text as sweep_text
 from pages.common.comparison_list import IN_LINK
 from pages.common.registry import COMPUTE, MEMORY, PARALLEL, WHAT_IF, PageSpec
 from pages.what_if.form import FORM
-from tests.app.plan_pages import bodies, linked, onwards, opened, shown, stripped
+from tests.app.plan_pages import bodies, linked, next_pages, opened, shown, stripped
 from tests.app.plan_pages import words as said_on
 
 FIRST = next(iter(PRESETS))
@@ -149,13 +149,13 @@ def test_the_table_lists_every_cell() -> None:
 
 @pytest.mark.parametrize("page", [COMPUTE, MEMORY, PARALLEL], ids=lambda page: page.id)
 def test_the_plan_goes_on_to_other_pages(page: PageSpec) -> None:
-    (fields,) = onwards(opened(WHAT_IF, {"count": "2,048", "tokens": "9T", "find": "tokens"}), page)
+    (fields,) = next_pages(opened(WHAT_IF, {"count": "2,048", "tokens": "9T", "find": "tokens"}), page)
     assert (fields["count"], fields["tokens"], fields["find"]) == ("2,048", "9T", "time")
 
 
 def test_compute_budget_says_the_same_of_the_plan() -> None:
     app = opened(WHAT_IF, {})
-    (fields,) = onwards(app, COMPUTE)
+    (fields,) = next_pages(app, COMPUTE)
     days = re.findall(r"takes ([\d.,]+ days)", answered(app))
     assert days == re.findall(r"takes ([\d.,]+ days)", answered(opened(COMPUTE, fields)))
     assert len(days) == 1
@@ -172,6 +172,6 @@ def test_the_plan_of_the_board_goes_into_the_comparison() -> None:
     app.button(key="plan:add").click().run()
     assert not app.exception
     (one,) = unpack(linked(app)[IN_LINK])[0]
-    there = entry_of(one.name, {k: text for k, text in onwards(app, COMPUTE)[-1].items() if k != IN_LINK})
+    there = entry_of(one.name, {k: text for k, text in next_pages(app, COMPUTE)[-1].items() if k != IN_LINK})
     assert one.texts == there.reading.texts
     assert (one.texts["n"], one.texts["count"]) == ("8B", "512")

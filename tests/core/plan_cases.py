@@ -9,7 +9,7 @@ from core.budget.interval import Interval
 from core.hardware.accelerators import accelerators
 from core.models.catalog import catalog
 from core.planning.evaluation import Answer, Estimate
-from core.planning.plan import PACES, TYPED, Find, Limits, Plan
+from core.planning.plan import MFU_KINDS, TYPED, Find, Limits, Plan
 from core.runs.goodput import Failures, Reliability
 
 INVERSES: dict[Find, str] = {"tokens": "tokens", "parameters": "parameters", "accelerators": "accelerators"}
@@ -38,7 +38,7 @@ def random_plan(draw: random.Random, kind: str = "") -> Plan:
         dtype=draw.choice(("bf16", "fp8", "fp16")),
         seq_len=draw.choice((2048, 8192, 65_536, 1_048_576)),
         mfu=None if kind == "published" else Interval(low, (low + high) / 2, high),
-        pace=draw.choice(PACES),
+        mfu_kind=draw.choice(MFU_KINDS),
         prices=(2.0, 3.0),
         optimizer=draw.choice(("AdamW", "SGD")),
         reliability=Reliability(

@@ -90,7 +90,7 @@ def _head(a: Answer) -> Iterator[Shown]:
     yield from (plan_text.sentence(a), plan_text.assumptions(a), plan_text.impossible(a), *plan_text.cautions(a))
     yield from (plan_text.memory(a), plan_text.tight(a), text_rates.rates_sentence(a.plan), text_rates.change(a.plan))
     peers = similar_runs(a)
-    yield runs_text.pace(a, peers)
+    yield runs_text.nearest_runs_sentence(a, peers)
     yield from _cells(runs_text.near_rows(peers, {run.evidence: run.share for run in run_shares(timed=True)}))
 
 
@@ -235,8 +235,8 @@ def _runs(a: Answer) -> Iterator[Shown]:
     if not runs:
         yield runs_text.no_run(a.model)
     for run in runs[:1]:
-        yield from runs_text.beside_headings(run, m.mfu, a.dtype)
-        yield from _cells(runs_text.beside(run, m.accelerators, m.steps_mfu))
+        yield from runs_text.published_headings(run, m.mfu, a.dtype)
+        yield from _cells(runs_text.published_rows(run, m.accelerators, m.steps_mfu))
         yield from (runs_text.about_run(run), *runs_text.reasons(run), *runs_text.other_runs(runs[1:]))
         yield explain_comparison(run)
         if run.evidence:

@@ -32,14 +32,14 @@ def found_by(name: str) -> Found:
 
 
 def test_every_experiment_stands_on_a_page_and_has_words() -> None:
-    assert set(EXPERIMENTS) == set(text.SAID)
+    assert set(EXPERIMENTS) == set(text.EXPERIMENT_TEXTS)
     assert {one.where for one in EXPERIMENTS.values()} <= {page.id for page in PAGES}
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_what_was_found_is_told(name: str) -> None:
     """Sentence, table before and after, picture with its alt text, and the way over the pipe."""
-    said, found = text.SAID[name], found_by(name)
+    said, found = text.EXPERIMENT_TEXTS[name], found_by(name)
     before, after = said.rows(None), said.rows(found)
     assert [len(row) for row in before] == [len(row) for row in after] == [len(said.headings)] * len(after)
     assert before != after
@@ -109,8 +109,9 @@ def test_torch_holds_the_bytes_that_are_counted() -> None:
 def test_both_ways_onto_a_device_are_timed() -> None:
     numbers = found_by("send").numbers
     assert all(numbers[f"{side} {way}"] > 0 for side in transfer.SIDES for way in ("made", "sent"))
-    assert "no GPU" in text.SAID["send"].found(found_by("send")) or numbers["cuda"]
-    assert "times as long" in text.SAID["send"].found(replace(found_by("send"), numbers={**numbers, "cuda": 1.0}))
+    assert "no GPU" in text.EXPERIMENT_TEXTS["send"].found(found_by("send")) or numbers["cuda"]
+    on_gpu = replace(found_by("send"), numbers={**numbers, "cuda": 1.0})
+    assert "times as long" in text.EXPERIMENT_TEXTS["send"].found(on_gpu)
 
 
 @pytest.mark.process

@@ -16,7 +16,7 @@ from core.floats.codec import decode_exact, encode_exact
 from core.floats.custom import parse_custom
 from core.floats.formats import FORMATS, FloatFormat, FormatError
 from core.floats.typed_numbers import parse
-from core.views.floats.charts_arithmetic import GAP, ROLES, CharacterGrid, Row, beside, stages
+from core.views.floats.charts_arithmetic import GAP, ROLES, CharacterGrid, Row, stages, stored_digits
 from core.views.floats.text_arithmetic import answer, modes, operands_text, operation_text
 from core.views.floats.text_arithmetic import stages as sentences
 from tests.every import every
@@ -166,7 +166,7 @@ def test_a_told_value_is_read_back_as_its_code(fmt: FloatFormat, drawn: int) -> 
 def test_formats_stand_under_the_digits_at_their_places(value: Fraction, formats: list[FloatFormat]) -> None:
     """Each row spells the stored value, says where it differs, and ends with its last place."""
     codes = [encode_exact(value, fmt, "saturate") for fmt in formats]
-    drawn = beside(value, list(zip(formats, codes, strict=True)), [""] * len(formats))
+    drawn = stored_digits(value, list(zip(formats, codes, strict=True)), [""] * len(formats))
     stored = [decode_exact(code, fmt) for code, fmt in zip(codes, formats, strict=True)]
     if None in stored:
         assert drawn is None
@@ -186,7 +186,7 @@ def test_formats_stand_under_the_digits_at_their_places(value: Fraction, formats
 
 def test_long_runs_alike_are_cut_to_their_ends() -> None:
     fmt = FORMATS["fp64"]
-    drawn = beside(Fraction(1, 2**300), [(fmt, encode_exact(Fraction(1, 2**300), fmt))], [""])
+    drawn = stored_digits(Fraction(1, 2**300), [(fmt, encode_exact(Fraction(1, 2**300), fmt))], [""])
     assert drawn is not None
     assert all(len(row.text) < 100 for row in drawn.rows)
     assert all(GAP in row.text for row in drawn.rows)

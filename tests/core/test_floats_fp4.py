@@ -83,7 +83,7 @@ def test_the_more_values_share_a_scale_the_more_a_rotation_saves() -> None:
     for outlier in (10.0, 15.0, OUTLIER, 30.0):
         gain = {name: treat(outlier, name, 0).rms / treat(outlier, name, 16).rms for name in SHARINGS}
         assert gain["1x16"] < 1 < gain["row"] < gain["16x16"]
-        assert treat(outlier, "16x16", 0).beside > 1.8 * treat(outlier, "16x16", 16).beside
+        assert treat(outlier, "16x16", 0).neighbours > 1.8 * treat(outlier, "16x16", 16).neighbours
 
 
 @every("name", SHARINGS)

@@ -17,10 +17,10 @@ from core.benchmark.layer import default_layer, layer_flop, layer_parameters, sm
 from core.benchmark.points import Point, Refusal
 from core.benchmark.programme import SIZES, LayerShape
 from core.benchmark.timing import layer
+from core.benchmark.timing.accuracy import BF16 as BF16_FORMAT
+from core.benchmark.timing.accuracy import FP32 as FP32_FORMAT
+from core.benchmark.timing.accuracy import format_of
 from core.benchmark.timing.bench import SkippedError
-from core.benchmark.timing.narrow import BF16 as BF16_FORMAT
-from core.benchmark.timing.narrow import FP32 as FP32_FORMAT
-from core.benchmark.timing.narrow import format_of
 from tests.core.timing_bench import BF16, FP32, TINY, bench, measured, processor, programme, stand_in
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -218,7 +218,7 @@ def test_tokens_are_halved_sequences_first(micro_batch: int, seq_len: int) -> No
 def test_as_many_tokens_as_a_step_has_time_for(own: float, each: float) -> None:
     """Steps of a time of their own and one per token: the longest that fits is chosen, the next one's time told."""
     fed: list[LayerShape] = []
-    step = cast("layer.Step", SimpleNamespace(feed=fed.append, run=lambda: None))
+    step = cast("layer.LayerStep", SimpleNamespace(feed=fed.append, run=lambda: None))
 
     def timer(run: Any, count: int, *, flush: bool = True) -> list[float]:
         return [own + each * fed[-1].tokens] * count

@@ -115,7 +115,7 @@ def test_what_a_typed_mfu_is_of_decides_who_pays_for_failures() -> None:
     """At 400 failures per 1,000 accelerator-days steady steps take far longer, and all hours ask for faster steps."""
     calm, rough = (replace(TYPED_40, reliability=Reliability(failures=Failures(rate))) for rate in (0.0, 20.0))
     whole = [answer(plan) for plan in (calm, rough)]
-    steady = [answer(replace(plan, pace="steady steps")) for plan in (calm, rough)]
+    steady = [answer(replace(plan, mfu_kind="steady steps")) for plan in (calm, rough)]
     assert whole[0].middle.days == whole[1].middle.days == pytest.approx(steady[0].middle.days)
     goodput = steady[1].middle.goodput
     assert goodput < 0.85

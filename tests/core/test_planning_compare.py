@@ -78,7 +78,7 @@ def told(plans: list[ComparedPlan], base: int) -> list[str]:
     assert all(len(cells) == len(plans) for _, cells in rows)
     return [
         comparison_text.sentence(plans, base),
-        comparison_text.beside(plans, base),
+        comparison_text.against_baseline(plans, base),
         comparison_text.frontier(plans),
         comparison_text.inputs_in_words(differings),
         comparison_text.bars_alt(plans, base),

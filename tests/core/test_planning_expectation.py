@@ -27,7 +27,15 @@ from core.planning.search_texts import Batch
 from core.runs.coverage import RunFeatures, beyond_evidence, nearest_runs
 from core.runs.run_steps import run_steps, step_of_run
 from core.runs.scores import LEVELS, predictions, predictions_by_one_of_its_own, predictions_of, score, score_of, traits
-from core.runs.share import Shares, is_narrow, narrow_gain, published_shares, run_shares, shares_of, usable_matmul
+from core.runs.share import (
+    Shares,
+    is_low_precision,
+    low_precision_gain,
+    published_shares,
+    run_shares,
+    shares_of,
+    usable_matmul,
+)
 from core.runs.utilisation import evidence
 from core.search.fastest import COUNTS, fastest, normalised
 from core.units import QuantityError
@@ -90,7 +98,7 @@ def test_ranges_are_ordered_and_never_pass_the_best_matmul_or_the_best_run(seed:
     mfu, steps = result.columns["mfu"], result.columns["steps_mfu"]
     known = np.isfinite(mfu).all(axis=1) & (result.columns["goodput"] > 0).all(axis=1)
     mfu, steps = mfu[known], steps[known]
-    best = max(run.rest for timed in (True, False) for run in run_shares(timed))
+    best = max(run.without_failures for timed in (True, False) for run in run_shares(timed))
     assert np.all((mfu > 0) & (np.diff(mfu, axis=1, prepend=0) >= 0))
     assert np.all(mfu <= best * steps * 1.05)
     scale = result.columns["per_parameter"][known] / 6
@@ -163,7 +171,9 @@ def test_as_many_runs_end_within_a_limit_as_was_said(record_property: Note) -> N
     """With their lab left out, within ten points: of all runs in five bins, and at every level with labs weighing the
     same."""
     runs, levels = run_shares(timed=True), (0.2, 0.4, 0.6, 0.8)
-    others = [shares_of([other for other in runs if other.lab != run.lab], early=run.early) for run in runs]
+    others = [
+        shares_of([other for other in runs if other.lab != run.lab], new_hardware=run.new_hardware) for run in runs
+    ]
     happened = [
         np.mean([run.share <= run.goodput * known.at(level) for run, known in zip(runs, others, strict=True)])
         for level in levels
@@ -343,10 +353,10 @@ def test_a_typed_mfu_replaces_the_product_of_both() -> None:
 
 
 def test_narrow_products_gain_what_was_measured() -> None:
-    assert 1.05 < narrow_gain() < 2
+    assert 1.05 < low_precision_gain() < 2
     assert usable_matmul("H100 SXM", "8-bit") > usable_matmul("H100 SXM", "16-bit")
     assert usable_matmul("A100 SXM 80 GB", "8-bit") == usable_matmul("A100 SXM 80 GB", "16-bit")
-    assert not is_narrow("A100 SXM 80 GB", "8-bit")
+    assert not is_low_precision("A100 SXM 80 GB", "8-bit")
 
 
 def test_nearest_runs() -> None:

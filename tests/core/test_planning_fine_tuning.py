@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from core.models.catalog import CATALOG, catalog
 from core.planning.evaluation import answer
-from core.planning.fine_tuning.estimate import largest_fitting, pace
+from core.planning.fine_tuning.estimate import fine_tuning_time, largest_fitting
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
 from core.planning.presets import FIRST_TUNING, MEMORY_PRESETS
@@ -74,7 +74,7 @@ def test_more_memory_kept_free_never_allows_more() -> None:
 def test_a_step_that_mostly_waits_for_its_host_says_so() -> None:
     texts = {**TUNING[FIRST_TUNING], "gpu": "H100 SXM"}
     said = {
-        batch: taken(memory_estimate(plan), pace(plan))
+        batch: taken(memory_estimate(plan), fine_tuning_time(plan))
         for batch, plan in ((batch, plan_from({**texts, "mbs": batch})) for batch in ("1", "4"))
     }
     assert "waiting for the host" in said["1"]

@@ -138,9 +138,11 @@ def test_below_16_bits_run_only_products_with_weights() -> None:
         "fp16",
         "tf32",
     )
-    assert "norms, the router and the output head stay in bf16" in roofline_text.narrow("fp8", "bf16", mixture=True)
-    assert "norms and the output head stay in bf16" in roofline_text.narrow("int8", "bf16", mixture=False)
-    assert not roofline_text.narrow("bf16", "bf16", mixture=True)
+    assert "norms, the router and the output head stay in bf16" in roofline_text.below_16bit(
+        "fp8", "bf16", mixture=True
+    )
+    assert "norms and the output head stay in bf16" in roofline_text.below_16bit("int8", "bf16", mixture=False)
+    assert not roofline_text.below_16bit("bf16", "bf16", mixture=True)
 
 
 def test_shared_experts_have_their_own_width_and_activation() -> None:

@@ -123,7 +123,7 @@ def test_measured_rates_change_no_answer_where_the_mfu_is_typed() -> None:
     message = 0
     for _ in range(COUNT // 10):
         plan = replace(
-            plan_of(PLAN_FORM.parse(texts_of(draw))), find="time", mfu=Interval.point(0.3), pace="steady steps"
+            plan_of(PLAN_FORM.parse(texts_of(draw))), find="time", mfu=Interval.point(0.3), mfu_kind="steady steps"
         )
         with contextlib.suppress(BudgetError):
             a, b = answer(plan), answer(replace(plan, measured=CarriedRates()))

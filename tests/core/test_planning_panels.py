@@ -107,7 +107,7 @@ TYPED_PLAN = plan_from({"mfu": "35-45%", "price": "2-3"})
 
 
 def test_every_end_of_the_tornado_is_what_one_gets_by_typing_it() -> None:
-    plan = replace(TYPED_PLAN, pace="steady steps")
+    plan = replace(TYPED_PLAN, mfu_kind="steady steps")
     by_name = {swing.input: swing for swing in swings(plan, 0.2)}
     assert set(by_name) == {"tokens", "parameters", "accelerators", "MFU", "price"}
     for name in ("tokens", "parameters", "accelerators"):
@@ -178,7 +178,7 @@ def test_equal_days_pass_through_the_plan() -> None:
 
 
 def test_equal_days_that_none_can_keep_leave_a_gap() -> None:
-    plan = replace(TYPED_PLAN, tokens=1e16, accelerators=1e6, pace="steady steps")
+    plan = replace(TYPED_PLAN, tokens=1e16, accelerators=1e6, mfu_kind="steady steps")
     curves = iso_days(plan, days_around(answer(plan).middle.days))
     assert 0 < np.isnan(curves.accelerators).sum() < curves.accelerators.size
     figure = iso_days_figure(curves, plan.tokens, plan.accelerators, LIGHT)

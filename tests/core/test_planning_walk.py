@@ -101,7 +101,7 @@ def test_the_net_catches(planted: plan_walk.Shown, monkeypatch: pytest.MonkeyPat
     assert [re.search("ZeroDivisionError", fault) is not None for fault in walked.faults] == [True, True]
 
 
-def test_every_field_of_a_plan_can_be_swayed_without_harm() -> None:
+def test_every_field_of_a_plan_can_be_changed_without_harm() -> None:
     """Each field at the ends of what it takes, beside the usual rest."""
     walked = Walked()
     for name, texts in _ends(PLAN_FORM).items():

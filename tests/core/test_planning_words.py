@@ -133,13 +133,15 @@ def test_table_and_sentence_show_the_same_figures() -> None:
 
 
 def test_the_405b_beside_its_published_figures() -> None:
-    rows = {row[0]: row[1:] for row in runs_text.beside(comparison("Llama 3.1 405B"), 16_384, 0.41)}
+    rows = {row[0]: row[1:] for row in runs_text.published_rows(comparison("Llama 3.1 405B"), 16_384, 0.41)}
     assert rows["Training compute"] == ("3.799 × 10²⁵ FLOP", "3.8 × 10²⁵ FLOP", "−0.032 %")
     assert rows["Accelerator-hours"] == ("26.01M h", "30.84M h", "−15.7 %")
     assert rows["Time on 16,384 at once"] == ("66.15 days", "78.43 days", "")
     assert rows["MFU of steady steps"] == ("41 %", "38–43 %", "")
     assert rows["Utilisation over all these hours"] == ("41 %", "34.6 %", "+18.6 %")
-    says(" | ".join(runs_text.beside_headings(comparison("Llama 3.1 405B"), 0.41, "bf16")), "6ND at 41 %", "published")
+    says(
+        " | ".join(runs_text.published_headings(comparison("Llama 3.1 405B"), 0.41, "bf16")), "6ND at 41 %", "published"
+    )
 
 
 @every(
@@ -275,7 +277,11 @@ def test_score_and_predictions_in_words() -> None:
     says(runs_text.calibration_alt(item), *map(percent, item.happened))
     for timed in (True, False):
         shares = published_shares(timed)
-        says(runs_text.share_of(shares, 42, timed=timed, early=not timed), percent(shares.ends[1]), str(shares.labs))
+        says(
+            runs_text.share_of(shares, 42, timed=timed, new_hardware=not timed),
+            percent(shares.ends[1]),
+            str(shares.labs),
+        )
     rows = runs_text.predicted(predictions())
     assert len(rows) == item.runs
     assert all(len(row) == len(runs_text.PREDICTED) for row in rows)

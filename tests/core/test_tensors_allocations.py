@@ -15,7 +15,7 @@ from core.tensors.examples.presets import ATTENTION
 from core.tensors.operations.lookup import catalogue
 from core.tensors.operations.operation import Operation, Written
 from core.tensors.operations.table import ROWS, TRAINED
-from core.tensors.tracing.allocations import Block, Witness
+from core.tensors.tracing.allocations import AllocationMeter, Block
 from core.tensors.tracing.operand_copies import operand_copies
 from core.tensors.tracing.run import layout_of
 from core.tensors.tracing.trace import trace
@@ -163,7 +163,7 @@ def test_threads_do_not_see_each_others_memory() -> None:
 
 def test_cycles_that_python_frees_meanwhile_are_no_part_of_an_operation() -> None:
     """What a refused program leaves is in cycles, and freed whenever Python next looks for them."""
-    witness, often = Witness(torch), gc.get_threshold()
+    meter, often = AllocationMeter(torch), gc.get_threshold()
 
     def call() -> object:
         gc.set_threshold(1)
@@ -172,13 +172,13 @@ def test_cycles_that_python_frees_meanwhile_are_no_part_of_an_operation() -> Non
 
     gc.set_threshold(1_000_000)
     cycle = list[object]()
-    cycle += [cycle, witness.watch(partial(torch.zeros, 1_000))]
+    cycle += [cycle, meter.watch(partial(torch.zeros, 1_000))]
     del cycle
     try:
-        witness.watch(call)
+        meter.watch(call)
     finally:
         gc.set_threshold(*often)
-    assert (witness.last.peak, witness.last.kept) == (72, 4)  # the logits, classes, log-softmax, a weight and the loss
+    assert (meter.last.peak, meter.last.kept) == (72, 4)  # the logits, classes, log-softmax, a weight and the loss
     assert gc.isenabled()
 
 
@@ -201,12 +201,12 @@ def test_which_operands_a_product_copies_follows_from_their_layouts() -> None:
             [*batch[rng.randint(0, len(batch)) :], inner, columns],
         ]
         tensors = [_laid_out(rng, shape) for shape in shapes]
-        witness = Witness(torch)
-        product = witness.watch(partial(torch.matmul, *tensors))
+        meter = AllocationMeter(torch)
+        product = meter.watch(partial(torch.matmul, *tensors))
         if max(shape[:-2] == [] for shape in shapes) and product.dim() > 2:
             continue  # mm, which copies a matrix that BLAS reads in neither order
         copies = operand_copies(*(layout_of(tensor) for tensor in tensors))
-        freed = [block.bytes for block in witness.allocated().freed]
+        freed = [block.bytes for block in meter.allocated().freed]
         assert sorted(4 * copy.elements for copy in copies) == sorted(freed), shapes
         copied += bool(copies)
     assert copied > 60

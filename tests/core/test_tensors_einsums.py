@@ -14,7 +14,7 @@ from core.tensors.layout import TensorLayout
 from core.tensors.named_axes.contraction import OperandPlan
 from core.tensors.named_axes.einsums import EinsumPlan, explain_einsum
 from core.tensors.operations.values import ExpressionError
-from core.tensors.tracing.allocations import Witness
+from core.tensors.tracing.allocations import AllocationMeter
 from tests.every import every
 
 
@@ -35,12 +35,12 @@ def check(equation: str, *tensors: torch.Tensor, words: bool = False) -> EinsumP
         assert plan.layout.shape == operand.shape
         assert longer(plan.layout) == longer(operand)
     assert sum(plan.effect == "copy" for plan in plans) == recorder.copies
-    witness = Witness(torch)
-    again = witness.watch(lambda: einops.einsum(*tensors, equation) if words else torch.einsum(equation, *tensors))
+    meter = AllocationMeter(torch)
+    again = meter.watch(lambda: einops.einsum(*tensors, equation) if words else torch.einsum(equation, *tensors))
     shared = {tensor.untyped_storage()._cdata for tensor in tensors}
     kept = 0 if again.untyped_storage()._cdata in shared else again.untyped_storage().nbytes()
     if all(tensor.dtype == torch.float32 for tensor in tensors):
-        assert witness.allocated().total == kept + explained.bytes_inside
+        assert meter.allocated().total == kept + explained.bytes_inside
     if result.numel():
         assert longer(explained.layout) == longer(layout_of(result))
     return explained

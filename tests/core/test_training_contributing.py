@@ -20,7 +20,7 @@ MAKER = '    "AMSGrad again": ("torch", "torch", lambda lib, p, _: lib.optim.Ada
 def test_an_optimizer_is_added_by_the_steps_without_the_other_libraries(tmp_path: Path) -> None:
     recipe = Recipe.of("optimizer", tmp_path)
     insert(recipe.copy / "assets/data/optimizers.csv", "NAdam,", ROW)
-    missing = "test_every_optimizer_has_a_witness"
+    missing = "test_every_optimizer_is_compared_with_torch"
     assert f"FAILED tests/core/test_training_states.py::{missing}" in recipe.failures(alone=missing)
     insert(recipe.copy / "tests/tools/optimizer_states.py", '    "FP8 Adam":', MAKER)
     recipe.write_tables()

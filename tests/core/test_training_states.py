@@ -125,7 +125,7 @@ def test_other_libraries_keep_the_bytes_counted(row: dict[str, str]) -> None:
     assert counted.total + counted.counters == pytest.approx(float(row["bytes"]), rel=0.01, abs=8)
 
 
-def test_every_optimizer_has_a_witness() -> None:
+def test_every_optimizer_is_compared_with_torch() -> None:
     seen = {*TORCH, *(row["optimizer"] for row in MEASURED), "Muon", "LBFGS", "SparseAdam"}
     assert set(optimizers()) - seen == {"Sophia", "APOLLO, rank 128"}
 

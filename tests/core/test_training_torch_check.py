@@ -126,7 +126,7 @@ def test_torch_keeps_of_a_fine_tuning_step_what_is_counted(trained: Trained, pol
 
 def test_what_plain_torch_cannot_train_is_replaced_and_said_or_refused() -> None:
     bf16 = POLICIES[BF16]
-    plan = Trained("adapters", rank=4096, frozen="nf4", dora=True, dropout=True, wide=True)
+    plan = Trained("adapters", rank=4096, frozen="nf4", dora=True, dropout=True, frozen_fp32=True)
     trial = trial_of(LLAMA, "AdamW", bf16, "cpu", plan)
     assert trial.trained == Trained("adapters", rank=64)
     said = text_torch_check.instead_trained(plan, trial)
@@ -260,9 +260,9 @@ def test_optimizers_are_torchs_or_refused() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"config": json.dumps({**small_config(LLAMA), "hidden_size": 2 * limit("witness_width")})},
-        {"config": json.dumps({**small_config(LLAMA), "num_hidden_layers": limit("witness_layers") + 1})},
-        {"config": json.dumps({**small_config(LLAMA), "vocab_size": limit("witness_vocab") + 1})},
+        {"config": json.dumps({**small_config(LLAMA), "hidden_size": 2 * limit("torch_check_width")})},
+        {"config": json.dumps({**small_config(LLAMA), "num_hidden_layers": limit("torch_check_layers") + 1})},
+        {"config": json.dumps({**small_config(LLAMA), "vocab_size": limit("torch_check_vocab") + 1})},
         {"policy": "fp8 matmuls, fp32 master, bf16 states"},
         {"device": "tpu"},
     ],

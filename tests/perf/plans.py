@@ -39,7 +39,7 @@ def more_accelerators_are_no_slower(plan: Plan, draw: random.Random) -> Iterator
     """More accelerators never take more days, unless failures eat what they add to steps whose MFU is typed; where it
     is typed, nor fewer accelerator-hours."""
     by = 1 + 10 ** draw.uniform(-6, 0.5)
-    steady = plan.mfu is not None and plan.pace == "steady steps"
+    steady = plan.mfu is not None and plan.mfu_kind == "steady steps"
     more = replace(plan, accelerators=plan.accelerators * by)
     for before, after in zip(columns(answer(plan)), columns(answer(more)), strict=True):
         if after.days > before.days * (1 + 1e-12) and not steady:
@@ -81,7 +81,7 @@ def every_question_undoes_the_others(plan: Plan, draw: random.Random) -> Iterato
 
 def _fewest_in_time(plan: Plan, at: int, days: float, found: float, count: float) -> Iterator[str]:
     """Accelerators that were found keep the days, and one node of them less, or one less of a node, does not."""
-    steady = plan.mfu is not None and plan.pace == "steady steps"
+    steady = plan.mfu is not None and plan.mfu_kind == "steady steps"
     if found > days * (1 + CLOSE) and not steady:
         yield f"{count} accelerators take {found} days, not {days}"
     node = plan.device.node_size
@@ -117,7 +117,7 @@ def failures_cost_time(plan: Plan, draw: random.Random) -> Iterator[str]:
     rate = plan.reliability.failures.per_1000_days or 0.01
     worse = replace(plan.reliability, failures=Failures(rate * (1 + 10 ** draw.uniform(-3, 0.5))))
     rough = replace(plan, reliability=worse)
-    of_all = plan.mfu is not None and plan.pace == "all hours"
+    of_all = plan.mfu is not None and plan.mfu_kind == "all hours"
     for before, after in zip(columns(answer(plan)), columns(answer(rough)), strict=True):
         if after.days < before.days * (1 - 1e-12):
             yield f"{before.days} days become {after.days} with more failures"

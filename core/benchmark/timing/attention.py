@@ -14,8 +14,8 @@ from typing import Any
 from core.benchmark.device import DeviceKind
 from core.benchmark.points import Item
 from core.benchmark.programme import Programme
+from core.benchmark.timing.accuracy import checked, error_of, exact, format_of, picked
 from core.benchmark.timing.bench import Bench, PreparedItem
-from core.benchmark.timing.narrow import checked, error_of, exact, format_of, picked
 from core.hardware.operations import fused_attention_bytes
 from core.models.flop_formulas import square_flop_causal
 

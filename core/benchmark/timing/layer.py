@@ -20,8 +20,8 @@ from typing import Any
 from core.benchmark.layer import default_layer, layer_flop, layer_parameters, smaller
 from core.benchmark.points import Item
 from core.benchmark.programme import LayerShape, Programme
+from core.benchmark.timing.accuracy import FP32, Format, checked, error_of, exact, format_of
 from core.benchmark.timing.bench import Bench, PreparedItem, SkippedError
-from core.benchmark.timing.narrow import FP32, Format, checked, error_of, exact, format_of
 from core.benchmark.timing.operations import adamw
 from core.units import format_duration
 

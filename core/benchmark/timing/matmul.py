@@ -20,8 +20,8 @@ from typing import Any
 from core.benchmark.device import DeviceKind
 from core.benchmark.points import Item, Outcome, Point
 from core.benchmark.programme import LayerShape, Programme
+from core.benchmark.timing.accuracy import error_of, exact, picked
 from core.benchmark.timing.bench import MIN_RUNS, Bench, PreparedItem, RefusedError, SkippedError, WrongError
-from core.benchmark.timing.narrow import error_of, exact, picked
 from core.benchmark.timing.numerics import NUMERICS, KernelOperand, Numeric, rounded
 from core.hardware.operations import product_bytes
 from core.products import matmul_flop

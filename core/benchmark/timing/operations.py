@@ -13,8 +13,8 @@ from typing import Any
 from core.benchmark.device import DeviceKind
 from core.benchmark.points import Item
 from core.benchmark.programme import Programme
+from core.benchmark.timing.accuracy import FP32, checked, error_of, exact, format_of, picked
 from core.benchmark.timing.bench import Bench, PreparedItem
-from core.benchmark.timing.narrow import FP32, checked, error_of, exact, format_of, picked
 from core.hardware.elements import (
     ADAMW_BYTES,
     ADAMW_FLOP,

@@ -154,10 +154,10 @@ def shape_text(text: str) -> str:
     """An own shape as text, of such a text or of a config.json. Raises `QuantityError` where it is neither, and for a
     config.json with keys that may change the count."""
     if text.startswith("{"):
-        said = read_config(text)
-        if said.spec is None or not said.clean:
-            raise QuantityError(said.text.replace("**", "").removesuffix(" The shape stays as it was."))
-        return write_spec(said.spec)
+        config = read_config(text)
+        if config.spec is None or not config.clean:
+            raise QuantityError(config.text.replace("**", "").removesuffix(" The shape stays as it was."))
+        return write_spec(config.spec)
     try:
         read_model(text)
     except (SpecTextError, CountedTextError) as problem:

@@ -10,8 +10,8 @@ from core.planning.form.layout import LAYING, MICRO_BATCH, OWN_LAYOUT_FIELDS, RE
 from core.planning.form.plan_form import (
     COUNT,
     MFU,
+    MFU_KIND,
     MODEL_NAME,
-    PACE,
     PARAMETERS,
     PLAN_FORM,
     SHAPE,
@@ -57,7 +57,7 @@ def effective_fields(reading: ParsedForm) -> frozenset[str]:
     if find == "parameters" or model != OWN:
         silent.add(SHAPE.id)
     if find == "MFU" or values[MFU.id] is None:
-        silent.add(PACE.id)
+        silent.add(MFU_KIND.id)
     if values[POLICY.id] != OWN_POLICY:
         silent |= {item.id for item in OWN_FIELDS.values()}
     return frozenset(item.id for item in PLAN_FORM.fields if item.id not in silent)

@@ -24,14 +24,14 @@ from core.planning.cost.bill import Prices
 from core.planning.cost.calendar_limits import memory_checks, shared_checks, unsure_memory
 from core.planning.cost.pool_bill import pool_cost, pool_costs, total_of
 from core.planning.evaluation import Answer, evaluate
-from core.planning.plan import Plan
-from core.planning.plan_limits import Check, holds
+from core.planning.plan import CERTAINTIES, Plan
+from core.planning.plan_limits import SURE, Check, holds
 from core.planning.solving import units
 
 WEEK = 7
 """Days of a later deadline that is tried too."""
 
-_SURE, _SURER = 0.9, 0.95
+_SURE, _SURER = CERTAINTIES[SURE], 0.95
 """What most would call sure, and what is asked of a plan that has to be so sure."""
 
 _UNKNOWN, _NOTHING = Interval.point(math.nan), Interval.point(0.0)

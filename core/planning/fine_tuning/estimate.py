@@ -30,7 +30,7 @@ PRINTED_NF4 = (1.34, 1.57)
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class FineTuningTime:
     """seconds: of a step. tokens_per_second: of all accelerators, padding not counted. minutes: of the steps alone for
     the plan's tokens. dollars: of these, low and high, NaN without a price. per_hour: dollars of all accelerators for
     an hour. waiting: share of a step in which the accelerator waits for its host to start operations."""
@@ -44,7 +44,7 @@ class Pace:
 
 
 @lru_cache(maxsize=64)
-def pace(plan: Plan) -> Pace | None:
+def fine_tuning_time(plan: Plan) -> FineTuningTime | None:
     """How fast a plan's layout trains; None where the time of a step is not known."""
     with suppress(BudgetError, SpecError, LayoutError):
         length = min(plan.seq_len, plan.lengths.mean or plan.seq_len)
@@ -58,7 +58,7 @@ def pace(plan: Plan) -> Pace | None:
         hours = plan.tokens / rate / 3600
         low, high = (price * plan.accelerators for price in plan.price_range)
         waiting = float(step.fixed) / seconds
-        return Pace(seconds, rate, 60 * hours, (low * hours, high * hours), (low, high), waiting)
+        return FineTuningTime(seconds, rate, 60 * hours, (low * hours, high * hours), (low, high), waiting)
     return None
 
 

@@ -65,7 +65,7 @@ def _targets(h: MemoryEstimate) -> tuple[str, ...]:
 def _others(layout: Layout) -> tuple[str, ...]:
     """What of the layout is no setting of any of them."""
     group = int(layout.shard_group)
-    said = {
+    present = {
         "pipeline parallelism": layout.pipeline > 1,
         "context parallelism": layout.context > 1,
         "expert parallelism": layout.sends_tokens,
@@ -73,7 +73,7 @@ def _others(layout: Layout) -> tuple[str, ...]:
         "selective recomputation": way_of(layout.recompute) not in (Recompute.NONE, Recompute.FULL),
         "recomputation of some layers": layers_of(layout.recompute) != 0,
     }
-    return tuple(name for name, there in said.items() if there)
+    return tuple(name for name, there in present.items() if there)
 
 
 def launches_of(h: MemoryEstimate) -> tuple[FineTuningLaunch, ...]:

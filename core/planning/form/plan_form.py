@@ -39,10 +39,10 @@ from core.planning.form.whole_run import (
 )
 from core.planning.plan import (
     FINDS,
+    MFU_KINDS,
     OWN,
     OWN_LAYOUT,
     OWN_POLICY,
-    PACES,
     PUBLISHED,
     TYPED,
     ComputeOptions,
@@ -153,10 +153,10 @@ MFU = Field(
     help=f"{meaning('MFU')} “published” takes what published runs lead one to expect, as a range. Or type one: 0.4, "
     "40%, or a range, 35-45%.",
 )
-PACE = choice(
+MFU_KIND = choice(
     "pace",
     "A typed MFU is of",
-    PACES,
+    MFU_KINDS,
     "all hours",
     few=True,
     part=MORE,
@@ -223,7 +223,7 @@ PLAN_FIELDS: tuple[Field, ...] = (
     ACCELERATOR,
     COUNT,
     MFU,
-    PACE,
+    MFU_KIND,
     DTYPE,
     SEQ_LEN,
     ATTENTION,
@@ -327,7 +327,7 @@ def plan_of(reading: ParsedForm) -> Plan:
         dtype=v["dtype"],
         seq_len=int(v["seq"]),
         mfu=v["mfu"],
-        pace=v["pace"],
+        mfu_kind=v["pace"],
         attention=v["attn"],
         prices=v["price"],
         optimizer=v["opt"],

@@ -107,7 +107,7 @@ FROZEN_TYPE = choice(
     "bits. **int8**: a scale for each output. **fp8**: a scale for each block of 128 × 128. Embedding, head and norms "
     "stay in bf16, and products read one matrix at a time in bf16.",
 )
-WIDE = switch(
+FROZEN_FP32 = switch(
     "fwide",
     "Frozen norms, embedding, head in fp32",
     False,
@@ -176,7 +176,7 @@ TRAINED_FIELDS: tuple[Field, ...] = (
     LAST,
     NAMES,
     FROZEN_TYPE,
-    WIDE,
+    FROZEN_FP32,
     IN_BACKWARD,
     PAGED,
     ACTIVATION_OFFLOAD,
@@ -188,9 +188,9 @@ TRAINED_FIELDS: tuple[Field, ...] = (
 
 OF_METHOD: Mapping[str, tuple[Field, ...]] = {
     "everything": (),
-    "adapters": (RANK, ALPHA, TARGET, DORA, DROPOUT, HEAD, NORMS, FROZEN_TYPE, WIDE),
-    "last layers": (HEAD, NORMS, LAST, FROZEN_TYPE, WIDE),
-    "named tensors": (NAMES, FROZEN_TYPE, WIDE),
+    "adapters": (RANK, ALPHA, TARGET, DORA, DROPOUT, HEAD, NORMS, FROZEN_TYPE, FROZEN_FP32),
+    "last layers": (HEAD, NORMS, LAST, FROZEN_TYPE, FROZEN_FP32),
+    "named tensors": (NAMES, FROZEN_TYPE, FROZEN_FP32),
 }
 """The fields that only some methods have, and which."""
 
@@ -215,5 +215,5 @@ def trained_of(values: Mapping[str, Any]) -> Trained:
         last=int(values[LAST.id]),
         names=values[NAMES.id],
         frozen=values[FROZEN_TYPE.id],
-        wide=values[WIDE.id],
+        frozen_fp32=values[FROZEN_FP32.id],
     )

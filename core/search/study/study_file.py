@@ -48,10 +48,10 @@ _T = TypeVar("_T")
 
 def _wrong(field: str, value: object, rule: str) -> StudyError:
     """Names the field, what it is, what it must be, and an example."""
-    return _said(field, f"is {shown(value)}; {rule.removesuffix('.')}")
+    return _wrong_field(field, f"is {shown(value)}; {rule.removesuffix('.')}")
 
 
-def _said(field: str, what: str) -> StudyError:
+def _wrong_field(field: str, what: str) -> StudyError:
     name = next((part for part in reversed(field.split(".")) if part in _EXAMPLES), "")
     example = f'"{name}": {_EXAMPLES[name]}' if name else EXAMPLE
     return StudyError(f"{sendable(field)} {what}. For example: {example}", field)
@@ -94,7 +94,7 @@ def read_study(text: str) -> Study:
         first: Any = problem.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         if first["type"] == "missing":
-            raise _said(place, "is missing") from None
+            raise _wrong_field(place, "is missing") from None
         raise _wrong(place, first["input"], _rule(first["type"], first.get("ctx", {}))) from None
     sizes = sum(len(fields.accelerators) for fields in read.clusters)
     points = len(read.models) * sizes * len(read.global_batch_sequences) * len(read.seq_len)

@@ -67,7 +67,8 @@ def constant_mfu(runs: Sequence[StepRun]) -> Floats:
         flop = train_flop_by_layer(
             flops_per_token(run.spec, run.seq_len, "causal").forward, run.sequences * run.seq_len
         )
-        peak = run.cluster.accelerator.peak(run.running.dtype) if narrow(run) else wide_peak(run.cluster.accelerator)
+        device = run.cluster.accelerator
+        peak = device.peak(run.running.dtype) if below_16bit(run) else wide_peak(device)
         rates.append(flop / (run.seconds * run.cluster.count * peak))
     kinds = [(run.cluster.accelerator.family, BITS[run.running.dtype]) for run in runs]
     usual = {
@@ -77,7 +78,7 @@ def constant_mfu(runs: Sequence[StepRun]) -> Floats:
     return np.log(np.array(rates) / np.array([usual[kind] for kind in kinds]))
 
 
-def narrow(run: StepRun) -> bool:
+def below_16bit(run: StepRun) -> bool:
     """Whether its products run in fewer than 16 bits."""
     return BITS[run.running.dtype] < 16
 

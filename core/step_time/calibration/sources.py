@@ -236,9 +236,9 @@ _STOPS_EARLY = ("llm-foundry", "InternEvo", "PyTorch 2.11", "MaxText", *_COMPILE
 
 
 def _software(row: Mapping[str, str], stack: str) -> Software:
-    for said in GROUPED:
-        if row.get("software") == said:
-            return said
+    for name in GROUPED:
+        if row.get("software") == name:
+            return name
     # The ZeRO-3 rows of Narayanan's Table 2 are DeepSpeed's.
     if stack == "DeepSpeed-2021" or row.get("zero_fsdp") == "ZeRO-3":
         return "deepspeed 2021"

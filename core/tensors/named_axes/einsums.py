@@ -19,6 +19,7 @@ from core.tensors.layout import TensorLayout
 from core.tensors.named_axes.contraction import Names, Pair, align, best_order, contract
 from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.trace import load_torch
+from core.wording import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class EinsumPlan:
         """The answer as one sentence and a quieter line of detail, in small markup."""
         made = bool(self.pairs) or bool(self.summed)
         shape = f"result {self.shape}" + (f", {self.layout.numel * self.element_size:,} B" if made else "")
-        over = f"sums over **{_said(self.summed)}**" if self.summed else "sums over nothing"
+        over = f"sums over **{listed(self.summed)}**" if self.summed else "sums over nothing"
         pair = self.pairs[0] if self.pairs else None
         if pair is None:
             did = (
@@ -165,8 +166,8 @@ def _check(equation: str, layouts: Sequence[TensorLayout], words: bool) -> None:
     try:
         einops.einsum(*tensors, equation) if words else torch.einsum(equation, *tensors)
     except Exception as problem:
-        said = (str(problem).strip() or type(problem).__name__).splitlines()[0]
-        raise ExpressionError(f"`{equation[:60]}` is refused: {said[:200]}") from None
+        message = (str(problem).strip() or type(problem).__name__).splitlines()[0]
+        raise ExpressionError(f"`{equation[:60]}` is refused: {message[:200]}") from None
 
 
 def _read(equation: str, words: bool) -> tuple[list[list[str]], list[str] | None]:
@@ -222,10 +223,6 @@ def _torch_order(operands: Sequence[Names], words: bool) -> Callable[[str], tupl
 
 
 # --------------------------------------------------------------------------------------------------- words
-
-
-def _said(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
 def _operand_words(pair: Pair) -> str:

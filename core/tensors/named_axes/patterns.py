@@ -202,8 +202,8 @@ def _check(function: str, pattern: str, reduction: str, shape: Sequence[int], si
         call = getattr(einops, function)
         call(torch.empty(tuple(shape), device="meta"), pattern, *([reduction] if function == "reduce" else ()), **sizes)
     except Exception as problem:
-        said = str(problem).strip().splitlines() or [type(problem).__name__]
-        raise ExpressionError(f"einops refuses `{pattern[:60]}`: {said[-1].strip()[:200]}") from None
+        lines = str(problem).strip().splitlines() or [type(problem).__name__]
+        raise ExpressionError(f"einops refuses `{pattern[:60]}`: {lines[-1].strip()[:200]}") from None
 
 
 def _sides(pattern: str, rank: int) -> list[list[list[str]]]:

@@ -10,6 +10,7 @@ from core.limits import limit
 from core.tensors.operations.operation import Operation, Takes
 from core.tensors.operations.values import Device, DType, ExpressionError, MemoryFormat, Nested, Slot, Value
 from core.tensors.parsing.objects import Named, Ref
+from core.wording import listed
 
 Given: TypeAlias = "list[tuple[str, Any, str]]"
 """Arguments: the name, empty for one by its place; the value; and the text of it in backticks."""
@@ -140,9 +141,8 @@ class Arguments:
 
     def _no_argument(self, text: str) -> str:
         takes = list(dict.fromkeys(_TAKES[kind] for kind in self.operation.takes)) or ["nothing"]
-        words = " or ".join(part for part in (", ".join(takes[:-1]), takes[-1]) if part)
         return (
-            f"{text} is no argument of `{self.operation.name}`, which takes {words} here. For example: "
+            f"{text} is no argument of `{self.operation.name}`, which takes {listed(takes, 'or')} here. For example: "
             f"{self.operation.example}."
         )
 

@@ -69,7 +69,7 @@ class BindingReader(FunctionReader):
                 elif isinstance(value, Ref) and not self.machine.name(value.number):
                     self.machine.rename(value.number, name)
                 self._set(name, value)
-                self._said(name, value, source, node)
+                self._note_value(name, value, source, node)
             case ast.Attribute(value=owner, attr=name):
                 self._field(self.value(owner), name, value, target, node, before)
             case ast.Subscript():
@@ -96,12 +96,12 @@ class BindingReader(FunctionReader):
     def _set(self, name: str, value: Any) -> None:
         self.frame.names[name] = value
 
-    def _said(self, name: str, value: Any, source: ast.expr | None, node: ast.expr | ast.stmt) -> None:
+    def _note_value(self, name: str, value: Any, source: ast.expr | None, node: ast.expr | ast.stmt) -> None:
         """What a line worked out, where that is a number or a text of one's own."""
         plain = source is None or isinstance(source, ast.Constant | ast.Name | ast.List | ast.Dict | ast.Tuple)
         plain = plain or (isinstance(source, ast.UnaryOp) and isinstance(source.operand, ast.Constant))
-        told = isinstance(value, int | float | str | Device | DType | tuple | list) and not list(tensors_in(value))
-        if told and not plain and not self.open and not (isinstance(value, list) and not value):
+        is_value = isinstance(value, int | float | str | Device | DType | tuple | list) and not list(tensors_in(value))
+        if is_value and not plain and not self.open and not (isinstance(value, list) and not value):
             self.facts.append(Fact(self.line, name, self.shown(value)))
 
     def _check_name(self, name: str) -> None:
@@ -309,7 +309,7 @@ class BindingReader(FunctionReader):
             if isinstance(result, Ref):
                 self.machine.rename(result.number, target.id)
             self._set(target.id, result)
-            self._said(target.id, result, node.value if isinstance(node.value, ast.Constant) else target, node)
+            self._note_value(target.id, result, node.value if isinstance(node.value, ast.Constant) else target, node)
         elif isinstance(target, ast.Attribute):
             cast(Instance, self.value(target.value)).fields[target.attr] = result
         else:
@@ -352,9 +352,9 @@ class BindingReader(FunctionReader):
                 raise ExpressionError(f"{item.name} is a number, such as {suggested(item.name)}.")
         self._check_name(item.name)
         shape = read_shape(text, "counted_elements")
-        said = f"{item.name} = torch.randn{shape}"
+        line = f"{item.name} = torch.randn{shape}"
         named = (("dtype", DType(dtype if dtype.startswith(("float", "bfloat")) else "float32")),)
-        step = PlanStep(find("torch", "randn"), "torch", (), said, said, 0, (shape,), named, name=item.name)
+        step = PlanStep(find("torch", "randn"), "torch", (), line, line, 0, (shape,), named, name=item.name)
         self._set(item.name, self.add(step))
 
 

@@ -127,10 +127,10 @@ class Evaluator(ABC):
         except (ExpressionError, RecursionError):
             raise
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as problem:
-            said = next(iter(str(problem).splitlines()), "")[:200]
-            if "meta" in said.lower():  # values that are only counted are not there, which no `except` can mend
-                raise ExpressionError(f"{self.quote(node)}: {said}.") from None
-            raise PythonError(type(problem).__name__, f"{self.quote(node)}: {said}.") from None
+            message = next(iter(str(problem).splitlines()), "")[:200]
+            if "meta" in message.lower():  # values that are only counted are not there, which no `except` can mend
+                raise ExpressionError(f"{self.quote(node)}: {message}.") from None
+            raise PythonError(type(problem).__name__, f"{self.quote(node)}: {message}.") from None
 
     def settle(self) -> None:
         """Put down what the names stand for, now that the last step is done, and which tensors are held."""

@@ -97,8 +97,8 @@ class FunctionReader(CallReader):
                 dtype = str(tensor.dtype).removeprefix("torch.")
                 shape = tuple(tensor.shape)
                 wrong = annotated(ast.unparse(kind).split(".")[-1], dims, shape, dtype, self.frame.sizes)
-                said = wrong or f"shape {shape}"
-                self.facts.append(Fact(line, f"{name}: {ast.unparse(kind)}[{dims.strip()}]", said, not wrong))
+                found = wrong or f"shape {shape}"
+                self.facts.append(Fact(line, f"{name}: {ast.unparse(kind)}[{dims.strip()}]", found, not wrong))
             case _:
                 return
 

@@ -167,8 +167,8 @@ class Reader(BindingReader):
             if handler is None:
                 raise
             name = handler.name or kind
-            said = next(iter(str(problem).strip().splitlines()), "")[:200]
-            self.facts.append(Fact(self.line, f"caught as `{name}`", f"{kind}: {said}"))
+            message = next(iter(str(problem).strip().splitlines()), "")[:200]
+            self.facts.append(Fact(self.line, f"caught as `{name}`", f"{kind}: {message}"))
             if handler.name:
                 self._set(handler.name, problem)
             self._body(handler.body)

@@ -86,7 +86,7 @@ QUIET = Shared(lambda: warnings.catch_warnings(action="ignore"))
 """What torch warns of goes unheard meanwhile: it runs all the same, and nobody reads the console of a server."""
 
 
-class Witness:
+class AllocationMeter:
     """Watches the calls of one operation; ``allocated`` is what they allocated together, ``last`` the last of them."""
 
     def __init__(self, torch: Any) -> None:
@@ -154,7 +154,7 @@ def account(events: Iterable[Any]) -> Allocated:
     return Allocated(total, peak, now, tuple(freed))
 
 
-class PartsWitness(Witness):
+class PartsMeter(AllocationMeter):
     """The same on the meta device: the storages that the parts of an operation make, as long as they use them.
 
     What a kernel itself takes for working is not seen there, such as operands converted to one element type.

@@ -14,7 +14,7 @@ from core.tensors.operations.guards import TooLargeError, check_elements
 from core.tensors.operations.table import WRITING
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.plan import PlanStep
-from core.tensors.tracing.allocations import PartsWitness, Witness
+from core.tensors.tracing.allocations import AllocationMeter, PartsMeter
 from core.tensors.tracing.recording import layout_of, storage_identity
 from core.tensors.tracing.refusals import strided_bounds
 from core.tensors.tracing.run import ProgramRun
@@ -28,8 +28,8 @@ class CountedRun(ProgramRun):
     cap = "counted_elements"
     furthest = "counted_elements"
 
-    def _witness(self) -> Witness:
-        return PartsWitness(self.torch)
+    def _meter(self) -> AllocationMeter:
+        return PartsMeter(self.torch)
 
     def values(self, tensor: Any) -> tuple[Scalar, ...]:
         return ()

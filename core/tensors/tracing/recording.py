@@ -13,7 +13,7 @@ from core.limits import limit
 from core.tensors.layout import TensorLayout
 from core.tensors.operations.table import WRITING
 from core.tensors.parsing.plan import PlanStep
-from core.tensors.tracing.allocations import Allocated, Witness
+from core.tensors.tracing.allocations import Allocated, AllocationMeter
 from core.tensors.tracing.gradients import SavedTensors
 from core.tensors.tracing.reasons import fixes
 from core.tensors.tracing.refusals import refusal_reason
@@ -52,7 +52,7 @@ class Recorder:
         """What torch raised last."""
         self.left: list[Any] = []
         """The gradients that backward has just made."""
-        self.witness = self._witness()
+        self.meter = self._meter()
         self.stored: list[dict[int, int]] = []
         """For each step the storages that its tensors lie in, by their identity, and their bytes."""
         self.kept: list[frozenset[int]] = []
@@ -62,8 +62,8 @@ class Recorder:
         self.reads: dict[int, tuple[Allocated, ...]] = {}
         """For each update through square brackets, what reading, updating and writing the part allocated."""
 
-    def _witness(self) -> Witness:
-        return Witness(self.torch)
+    def _meter(self) -> AllocationMeter:
+        return AllocationMeter(self.torch)
 
     def nothing(self) -> None:
         """Step 0 of a program that never reads x: a place without a storage."""
@@ -129,7 +129,7 @@ class Recorder:
         """A step that gives ``tensor``. made: all that it gives, where that is more."""
         stored = {storage_identity(item): item.untyped_storage().nbytes() for item in (tensor, *made)}
         asked = kind not in ("start", "same") or rest["operation"] == "backward"
-        used = self.witness.allocated() if asked else Allocated()
+        used = self.meter.allocated() if asked else Allocated()
         seen = {number for numbers in self.stored for number in numbers}
         kept = sum(size for number, size in stored.items() if number not in seen)
         self.stored.append(stored)
@@ -218,7 +218,7 @@ class Recorder:
     def _refuse(self, step: PlanStep, problem: Exception, target: TensorLayout | None) -> None:
         """A step that torch refused. target: what a write would have written to, where that is known."""
         tried = self.steps[step.inputs[0] if step.inputs else 0]
-        used = self.witness.allocated()
+        used = self.meter.allocated()
         self.stored.append({})
         verdict, why = refusal_reason(step, self._inputs(step), target)
         self.tensors.append(self.tensors[step.inputs[0] if step.inputs else 0])

@@ -52,7 +52,7 @@ class ProgramRun(Answering):
         if step.operation.restrides:
             self._keep_layouts(inputs[0])
         written = self._touched(step, inputs) if step.operation.writes else None
-        self.witness.start()
+        self.meter.start()
         try:
             self._check_devices(step)
             with self.torch.set_grad_enabled(step.tracked), self._cast(step):
@@ -182,7 +182,7 @@ class ProgramRun(Answering):
 
     def _ran(self, step: PlanStep, inputs: Sequence[Any]) -> Any:
         args, keywords = self._given(step, inputs)
-        watch = self.witness.watch
+        watch = self.meter.watch
         match step.form:
             case "grad":
                 return inputs[0].grad if inputs[0].requires_grad else inputs[0]
@@ -215,7 +215,7 @@ class ProgramRun(Answering):
         leaves = [leaf for leaf in self.nodes.leaves(loss).values() if isinstance(leaf, self.torch.Tensor)]
         leaves += [tensor for tensor in self.tensors if isinstance(tensor, self.torch.Tensor) and tensor.retains_grad]
         without = [leaf for leaf in leaves if leaf.grad is None]
-        self.witness.watch(lambda: loss.backward(*args, **keywords))
+        self.meter.watch(lambda: loss.backward(*args, **keywords))
         self.left = [leaf.grad for leaf in without if leaf.grad is not None]
         return loss
 
@@ -256,21 +256,21 @@ class ProgramRun(Answering):
         update = None if step.symbol == "=" else operator_of(step.symbol)
         if step.index is None:
             if update is not None:
-                self.witness.watch(lambda: update(inputs[0], value))
+                self.meter.watch(lambda: update(inputs[0], value))
             return None
         index = self._index(step.index, inputs)
         cells = self._cells_written(inputs[0], index)
 
         if update is None:
-            self.witness.watch(lambda: inputs[0].__setitem__(index, value))
+            self.meter.watch(lambda: inputs[0].__setitem__(index, value))
             return cells
         # What Python does: read, update in place, write back.
-        part = [self.witness.watch(lambda: inputs[0][index])]
-        used = [self.witness.last]
-        part = [self.witness.watch(lambda: update(part.pop(), value))]
-        used.append(self.witness.last)
-        self.witness.watch(lambda: inputs[0].__setitem__(index, part.pop()))
-        self.reads[len(self.steps)] = (*used, self.witness.last)
+        part = [self.meter.watch(lambda: inputs[0][index])]
+        used = [self.meter.last]
+        part = [self.meter.watch(lambda: update(part.pop(), value))]
+        used.append(self.meter.last)
+        self.meter.watch(lambda: inputs[0].__setitem__(index, part.pop()))
+        self.reads[len(self.steps)] = (*used, self.meter.last)
         return cells
 
     def _cells_written(self, tensor: Any, index: Any) -> Any:

@@ -1,6 +1,6 @@
 """Runs an expression on real torch tensors, one operation at a time, and records what each did to memory.
 
-torch is the witness here: shapes, strides, errors are its own. Whether a step is a view is decided by asking whose
+torch itself is asked: shapes, strides, errors are its own. Whether a step is a view is decided by asking whose
 storage it uses, not by ``_is_view()``, which says True after ``.t().ravel()`` (a copy) and False after ``detach()``.
 """
 

@@ -71,18 +71,17 @@ class PartlyTrained:
     active: share of the layers through which a gradient flows; unfed: share of those whose input has none, being the
     lowest. weights: class of tensors and the share of active layers
     in which it is trained. adapters: beside which matrices; rank, dora, dropout: theirs; fused: those of queries, keys
-    and values have one input after dropout; wide: bytes of an element that
-    they compute in where that is not the layer's, else 0. dequantised: bytes of the largest weight that products read
-    as a copy. gradient: share of the weights' FLOPs that weight gradients take; beside: FLOPs of adapters in forward,
-    over those of the weights. logits: share of the head that is trained. stored: bytes of a quantised weight, which
-    each pass reads and writes anew, else 0.
+    and values have one input after dropout; element_bytes: of what they compute in where that is not the layer's, else
+    0. dequantised: bytes of the largest weight that products read as a copy. gradient: share of the weights' FLOPs that
+    weight gradients take; adapter_flop: FLOPs of adapters in forward, over those of the weights. logits: share of the
+    head that is trained. stored: bytes of a quantised weight, which each pass reads and writes anew, else 0.
     """
 
     @property
     def passes(self) -> float:
         """Products of the layers in forward and backward, over those of forward: 3 where all is trained, 2 where all
         is frozen and a gradient flows through it."""
-        return 1.0 + self.active + self.gradient + 3.0 * self.beside
+        return 1.0 + self.active + self.gradient + 3.0 * self.adapter_flop
 
     active: float = 1.0
     unfed: float = 0.0
@@ -92,10 +91,10 @@ class PartlyTrained:
     dora: bool = False
     dropout: bool = False
     fused: bool = False
-    wide: int = 0
+    element_bytes: int = 0
     dequantised: float = 0.0
     gradient: float = 0.0
-    beside: float = 0.0
+    adapter_flop: float = 0.0
     logits: float = 0.0
     stored: float = 0.0
 
@@ -104,7 +103,7 @@ class PartlyTrained:
 
     def _reads(self, name: str) -> bool:
         """Whether adapters of this class read the layer's own saved input."""
-        return not self.wide and not self.dropout and any(a.name == name for a in self.adapters)
+        return not self.element_bytes and not self.dropout and any(a.name == name for a in self.adapters)
 
     def kept(self, name: str, *, square: bool = False) -> float:
         """The share that stays of a saved tensor by its name; of one cast for each reader that of the casts.
@@ -127,8 +126,8 @@ class PartlyTrained:
             expert = adapter.name.startswith(("expert ", "shared", "router"))
             if (expert and not experts) or (adapter.name.startswith("feed-forward") and experts):
                 continue
-            each = self.wide or width
-            if self.wide and not self.dropout:
+            each = self.element_bytes or width
+            if self.element_bytes and not self.dropout:
                 yield f"{adapter.name}: adapter’s input", adapter.name, adapter.times * adapter.into, each
             if self.dropout and adapter.name not in one[1:]:
                 size = adapter.times * adapter.into

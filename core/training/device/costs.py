@@ -75,8 +75,8 @@ def flop_redone(spec: TransformerSpec, how: Implementation, layout: Layout, seq_
     counted, way = flops_per_token(spec, seq_len, recompute="full"), way_of(layout.recompute)
     modules = modules_of(layout.recompute, flash=how.flash)
     redone = (way == Recompute.FULL) * counted.recomputed
-    lean = 0.0 if how.flash else counted.squares
-    redone = redone + (way == Recompute.PER_OPERATION) * (flop_again(spec) + lean)
+    squares = 0.0 if how.flash else counted.squares
+    redone = redone + (way == Recompute.PER_OPERATION) * (flop_again(spec) + squares)
     for module, inside in _REDONE.items():
         redone = redone + (modules & module > 0) * sum(part.flop for part in counted.parts if inside(part))
     return redone * share_again(layout.recompute, spec.layers / np.asarray(layout.pipeline))

@@ -192,14 +192,14 @@ def partly_trained(spec: TransformerSpec, policy: PrecisionPolicy, trained: Trai
     storage = trained.storage
     active = active_share(spec, trained)
     weights: dict[str, float] = {}
-    flop = beside = alive = 0.0
+    flop = adapter_elements = alive = 0.0
     chosen = spec.experts.per_token / spec.experts.count if spec.experts else 1.0
     for part in parts:
         times = chosen if part.base.kind == "expert matrix" else 1.0
         matrix = part.base.kind in ("matrix", "expert matrix") or _is_logits(spec, part.base)
         size = part.tensor.elements * times * matrix
         if part.adapter:
-            beside += size
+            adapter_elements += size
             continue
         flop += size
         if part.trained:
@@ -225,10 +225,10 @@ def partly_trained(spec: TransformerSpec, policy: PrecisionPolicy, trained: Trai
         dora=trained.dora,
         dropout=trained.dropout,
         fused=trained.fused,
-        wide=int(computes) if computes != width else 0,
+        element_bytes=int(computes) if computes != width else 0,
         dequantised=float(largest * storage.computed) if storage.quantised else 0.0,
         gradient=alive / flop,
-        beside=beside / flop,
+        adapter_flop=adapter_elements / flop,
         logits=weights.get("output head", 0.0),
         stored=storage.each if storage.quantised else 0.0,
     )

@@ -56,10 +56,10 @@ def small_config(spec: TransformerSpec | None) -> dict[str, Any]:
     group = min(spec.heads // spec.kv_heads, 2 * _HEADS)
     kv_heads = max(_HEADS // group, 1)
     heads = group * kv_heads
-    hidden = min(_HEAD_DIM * heads, limit("witness_width"))
+    hidden = min(_HEAD_DIM * heads, limit("torch_check_width"))
     share = hidden / spec.hidden
-    same = {"vocab_size": limit("witness_vocab"), "tie_word_embeddings": spec.tied_head, "pad_token_id": 0}
-    layers = min(spec.layers, limit("witness_layers"))
+    same = {"vocab_size": limit("torch_check_vocab"), "tie_word_embeddings": spec.tied_head, "pad_token_id": 0}
+    layers = min(spec.layers, limit("torch_check_layers"))
     if spec.position_kind == "learned" and not spec.experts:
         return {
             **same,
@@ -68,7 +68,7 @@ def small_config(spec: TransformerSpec | None) -> dict[str, Any]:
             "n_embd": hidden,
             "n_head": heads,
             "n_inner": _near(spec.ffn * share),
-            "n_positions": limit("witness_length"),
+            "n_positions": limit("torch_check_length"),
             **dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0),
         }
     settings = {
@@ -115,7 +115,7 @@ def trained_run(trained: Trained, policy: PrecisionPolicy, shape: TransformerSpe
     frozen = "fp32" if policy.weights.bytes == POLICIES["fp32"].weights.bytes and not alone else "bf16"
     least = min(shape.hidden, shape.kv_heads * shape.head_dim, shape.ffn or shape.hidden)
     small = {"rank": min(trained.rank, least), "last": min(trained.last, shape.layers)}
-    return replace(trained, frozen=frozen, wide=False, dora=False, dropout=False, **small)
+    return replace(trained, frozen=frozen, frozen_fp32=False, dora=False, dropout=False, **small)
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Trial:
 
     def __post_init__(self) -> None:
         shape = self.shape
-        caps = {"witness_width": shape.hidden, "witness_layers": shape.layers, "witness_vocab": shape.vocab}
+        caps = {"torch_check_width": shape.hidden, "torch_check_layers": shape.layers, "torch_check_vocab": shape.vocab}
         for name, value in caps.items():
             if value > limit(name):
                 raise ValueError(f"{value:,} is beyond {name}, {limit(name):,}")
@@ -165,7 +165,7 @@ class Trial:
     @property
     def length(self) -> int:
         """Tokens of one sequence."""
-        return limit("witness_length")
+        return limit("torch_check_length")
 
     @cached_property
     def parameters(self) -> int:
@@ -294,5 +294,5 @@ class TorchCheckRunner(ProcessRunner[Trial, TorchCheck]):
     """Runs one step at a time for everybody. command: the process to run, that of this module by default."""
 
     def __init__(self, command: Any = worker_command, timeout_s: float | None = None) -> None:
-        most = float(limit("witness_seconds")) if timeout_s is None else timeout_s
+        most = float(limit("torch_check_seconds")) if timeout_s is None else timeout_s
         super().__init__(command, _CheckJob, most, "step")

@@ -1,4 +1,4 @@
-"""A witnessed step’s process: ``python -m core.training.torch_check.worker CONFIG OPTIMIZER POLICY DEVICE TRAINED``.
+"""A step on torch as a process: ``python -m core.training.torch_check.worker CONFIG OPTIMIZER POLICY DEVICE TRAINED``.
 
 Builds the model, runs forward, backward and one optimizer step, and prints one JSON event per line. Bytes are those of
 storages, each counted once: what a view shares costs nothing.

@@ -58,8 +58,8 @@ def verdict(p: JobProgress) -> str:
     else:
         place = "✓ within its P10–P90"
     share = "All" if p.done else f"**{percent(float(f'{p.trained / p.goal:.3g}'))}**"
-    said = f"{share} of {_tokens(p.goal)} tokens after {_days(p.day)}: **{side}**, {place}."
-    return " ".join(filter(None, (said, _ending(p), _late(p))))
+    sentence = f"{share} of {_tokens(p.goal)} tokens after {_days(p.day)}: **{side}**, {place}."
+    return " ".join(filter(None, (sentence, _ending(p), _late(p))))
 
 
 def _ending(p: JobProgress) -> str:

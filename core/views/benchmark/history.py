@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.benchmark.best import largest_copy, wide
+from core.benchmark.best import is_spread, largest_copy
 from core.benchmark.formulas import speed_ratio
 from core.benchmark.record import Record, Stage
 from core.units import significant
@@ -58,12 +58,12 @@ def _device(record: Record) -> str:
 
 def _headline(record: Record) -> str:
     top = headline(record)
-    return "–" if top is None or wide(top) else f"{rate_text(top.rate)} {top.item.name}"
+    return "–" if top is None or is_spread(top) else f"{rate_text(top.rate)} {top.item.name}"
 
 
 def _copy(record: Record) -> str:
     point = largest_copy(record.points)
-    return "–" if point is None or wide(point) else bandwidth_text(point.bandwidth)
+    return "–" if point is None or is_spread(point) else bandwidth_text(point.bandwidth)
 
 
 def compared(first: Record, second: Record) -> tuple[tuple[str, str, str, str], ...]:

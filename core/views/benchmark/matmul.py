@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.benchmark.best import fastest, squares, sustained, wide
+from core.benchmark.best import fastest, is_spread, squares, sustained
 from core.benchmark.datasheet import best_by_others, datasheet_of, peak_of
 from core.benchmark.formulas import achieved_rate, share_of_peak, speed_ratio
 from core.benchmark.points import Point, Refusal, clip
@@ -78,7 +78,7 @@ def answer(record: Record) -> tuple[str, str]:
     top, tops = headline(record), bests(record)
     assert top is not None  # noqa: S101 - the caller has looked
     who = subject(record)
-    if wide(top):
+    if is_spread(top):
         text = spread(top.p10_rate, top.rate, top.p90_rate)
         return (
             f"{who} ran **too unevenly to say how fast it is**: {top.item.name} at {_size(top)} went at {text} "
@@ -94,7 +94,7 @@ def answer(record: Record) -> tuple[str, str]:
         sentence += f", **{format_quantity(share, 'ratio', 3)}** of its datasheet peak"
     fast, slow = max(tops, key=lambda p: p.rate), min(tops, key=lambda p: p.rate)
     for other, word in ((fast, "as fast"), (slow, "slower")):
-        if other is top or wide(other):
+        if other is top or is_spread(other):
             continue
         if apart := _apart(max(top.rate, other.rate), min(top.rate, other.rate)):
             sentence += f"; {other.item.name} is **{apart} {word}**"
@@ -157,8 +157,8 @@ def _about(record: Record) -> list[str]:
 def warning(record: Record) -> str:
     """What casts doubt on the matmuls, empty when nothing does or when the answer says it already."""
     top = headline(record)
-    doubtful = [p for p in bests(record) if wide(p)]
-    if not doubtful or (top is not None and wide(top)):
+    doubtful = [p for p in bests(record) if is_spread(p)]
+    if not doubtful or (top is not None and is_spread(top)):
         return ""
     text = listed([f"{p.item.name} p10–p90 {spread(p.p10_rate, p.rate, p.p90_rate)}" for p in doubtful])
     return f"**The runs spread widely** ({text}): something else probably used this device meanwhile; measure again."
@@ -221,7 +221,7 @@ def rows(record: Record) -> tuple[tuple[str, ...], ...]:
 
 def _sure(point: Point, base: Point) -> bool:
     """Whether the runs of both agree well enough to be held against each other."""
-    return point is base or not (wide(point) or wide(base))
+    return point is base or not (is_spread(point) or is_spread(base))
 
 
 def remarks(record: Record) -> tuple[str, ...]:

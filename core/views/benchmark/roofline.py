@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from core.benchmark.best import is_square, wide
+from core.benchmark.best import is_spread, is_square
 from core.benchmark.points import Point
 from core.benchmark.record import Record
 from core.formula import Explanation
@@ -92,14 +92,14 @@ def picture(record: Record, roof: Roof, sheet: Roof, palette: Palette) -> Figure
 def _line(x: npt.NDArray[np.float64], slope: float, peak: float, dash: str, palette: Palette) -> Figure:
     text = "datasheet" if dash == "dash" else "measured"
     line = {"color": palette.muted if dash == "dash" else palette.text, "width": 1.5, "dash": dash}
-    said = f"{text}: {rate_text(peak)}, {bandwidth_text(slope)}"
-    return marks("lines", x, np.minimum(peak, x * slope), said, line=line)
+    hover = f"{text}: {rate_text(peak)}, {bandwidth_text(slope)}"
+    return marks("lines", x, np.minimum(peak, x * slope), hover, line=line)
 
 
 def _dots(points: Sequence[Point], symbol: str, colour: str, palette: Palette) -> Figure:
-    said = [f"{as_typed(name(p))}: {rate_text(p.rate)}, {bandwidth_text(p.bandwidth)}" for p in points]
+    hover = [f"{as_typed(name(p))}: {rate_text(p.rate)}, {bandwidth_text(p.bandwidth)}" for p in points]
     marker = {"size": 11, "symbol": symbol, "color": colour, "line": {"color": palette.background, "width": 1}}
-    return marks("markers", [p.flop / p.bytes for p in points], [p.rate for p in points], said, marker=marker)
+    return marks("markers", [p.flop / p.bytes for p in points], [p.rate for p in points], hover, marker=marker)
 
 
 def name(point: Point) -> str:
@@ -185,7 +185,7 @@ def explanations(record: Record, roof: Roof) -> tuple[Explanation, ...]:
 def measured(record: Record, bandwidth: float) -> Roof:
     """The roofline of what was measured: the best squares in 16 and 32 bits, and a bandwidth."""
     by_name = {dtype: best_square(record, dtype) for dtype in ("bf16", "fp16", "fp32")}
-    peaks = {dtype: point.rate for dtype, point in by_name.items() if point is not None and not wide(point)}
+    peaks = {dtype: point.rate for dtype, point in by_name.items() if point is not None and not is_spread(point)}
     if "bf16" in peaks:
         peaks.pop("fp16", None)
     return Roof(peaks, bandwidth)

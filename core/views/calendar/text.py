@@ -118,10 +118,11 @@ def limits(s: Schedule, dollars: Interval) -> str:
     first = run.answer
     if not (first.plan.keeps.typed or s.due):
         return text_limits.in_memory(first, every)
-    said = text_limits.counted(first, every)
-    if s.runs != (run,) or s.fleet.pools:  # what idles beside it is in the dollars as well
-        return said
-    return f"{said} {text_limits.what_it_takes(first, every)}".rstrip()
+    counted = text_limits.counted(first, every)
+    # What idles beside it is in the dollars as well; days in which it waits or rests are none of its plan's.
+    if s.runs != (run,) or s.fleet.pools or s.ends != first.range_of("days"):
+        return counted
+    return f"{counted} {text_limits.what_it_takes(first, every)}".rstrip()
 
 
 def queued(s: Schedule) -> list[str]:

@@ -14,7 +14,7 @@ from core.units import format_count
 from core.views.calendar.text import against, beyond
 from core.views.calendar.text_fit import fits
 from core.views.plan import text_limits
-from core.wording import dollars, listed, plural, rent
+from core.wording import apart_as_shown, listed, plural, rent
 
 CALENDARS = ("calendar", "ends", "deadline", "cost", "runs", "accelerators", "limits")
 
@@ -67,10 +67,10 @@ def _apart(item: ComparedCalendar, base: ComparedCalendar | None) -> str:
 
 def _dearer(item: ComparedCalendar, base: ComparedCalendar | None) -> str:
     """How much more or less a calendar costs than another."""
-    more = item.dollars - base.dollars if base else math.nan
-    if math.isnan(more):
+    if base is None or math.isnan(more := item.dollars - base.dollars):
         return ""
-    return f"{dollars(abs(more))} {'more' if more > 0 else 'less'}" if more else "the same"
+    by = rent(apart_as_shown(item.dollars, base.dollars))
+    return f"{by} {'more' if more > 0 else 'less'}" if more else "the same"
 
 
 def sentence(items: Sequence[tuple[str, ComparedCalendar]]) -> str:

@@ -15,7 +15,7 @@ from core.units import format_duration, format_quantity
 from core.views.common.markup import unmarked
 from core.views.plan.text import typed_elsewhere
 from core.views.plan.text_limits import missed, together
-from core.wording import dollars, listed, percent, rent
+from core.wording import apart_as_shown, dollars, listed, percent, rent
 
 _NOTE = (
     "All runs are on one pool here, one after the other, each on all of so many accelerators: no job mixes those of "
@@ -171,7 +171,8 @@ def _instead(now: PoolChoice, other: PoolChoice | None, terms: str) -> str:
         return f"{terms}: as many {accelerator}."
     more = other.dollars.mid - now.dollars.mid
     same = abs(more) < 1e-3 * now.dollars.mid
-    cost = "" if math.isnan(more) else f", {dollars(abs(more))} {'more' if more > 0 else 'less'}"
+    apart = rent(apart_as_shown(other.dollars.mid, now.dollars.mid))
+    cost = "" if math.isnan(more) else f", {apart} {'more' if more > 0 else 'less'}"
     cost = ", for the same money" if same else cost
     return f"{terms}: **{other.accelerators:,}** {accelerator} instead of {now.accelerators:,}{cost}."
 

@@ -100,22 +100,22 @@ def whiskers(
     }
 
 
-def marks(mode: str, x: Iterable[Any], y: Iterable[Any], said: str | Sequence[str], **options: Any) -> Figure:
-    """Points or a line. said: what a mouse is told: a template for all, a text for each, or nothing."""
-    return {"type": "scatter", "mode": mode, "x": x, "y": y, **_hover(said), **options}
+def marks(mode: str, x: Iterable[Any], y: Iterable[Any], hover: str | Sequence[str], **options: Any) -> Figure:
+    """Points or a line. hover: what a mouse is told: a template for all, a text for each, or nothing."""
+    return {"type": "scatter", "mode": mode, "x": x, "y": y, **_hover(hover), **options}
 
 
-def lying_bars(x: Iterable[Any], y: Iterable[Any], said: str | Sequence[str], **options: Any) -> Figure:
-    """Bars as long as ``x``, from left to right, in the rows ``y``. said: as of `marks`."""
-    return {"type": "bar", "orientation": "h", "x": x, "y": y, **_hover(said), **options}
+def lying_bars(x: Iterable[Any], y: Iterable[Any], hover: str | Sequence[str], **options: Any) -> Figure:
+    """Bars as long as ``x``, from left to right, in the rows ``y``. hover: as of `marks`."""
+    return {"type": "bar", "orientation": "h", "x": x, "y": y, **_hover(hover), **options}
 
 
-def _hover(said: str | Sequence[str]) -> Figure:
-    if not said:
+def _hover(hover: str | Sequence[str]) -> Figure:
+    if not hover:
         return {"hoverinfo": "skip"}
-    if isinstance(said, str):
-        return {"hovertemplate": f"{said}<extra></extra>"}
-    return {"hovertext": said, "hoverinfo": "text"}
+    if isinstance(hover, str):
+        return {"hovertemplate": f"{hover}<extra></extra>"}
+    return {"hovertext": hover, "hoverinfo": "text"}
 
 
 def rule(line: Figure, *, x: Any = None, y: Any = None, **options: Any) -> Figure:

@@ -260,7 +260,7 @@ def _instead(plan: ComparedPlan, base: ComparedPlan, name: str, noun: str = "") 
     return f"{here}{noun} instead of {number if number and here.endswith(f' {unit}') else there}"
 
 
-def beside(plans: Sequence[ComparedPlan], base: int) -> str:
+def against_baseline(plans: Sequence[ComparedPlan], base: int) -> str:
     """Every other plan beside the baseline, in one quieter line."""
     others = (plan for i, plan in enumerate(plans) if i != base)
     parts = [f"**{plan_name(plan)}**: {text}" for plan in others if (text := against(plan, plans[base]))]
@@ -401,7 +401,7 @@ def input_rows(differings: Sequence[Differing], base: int) -> list[tuple[Cell, l
         (
             (differing.field.label, PARTS.get(differing.field.part, "")),
             [
-                (_said(differing, text), "" if text == differing.texts[base] else "≠ baseline")
+                (_setting(differing, text), "" if text == differing.texts[base] else "≠ baseline")
                 for text in differing.texts
             ],
         )
@@ -409,7 +409,7 @@ def input_rows(differings: Sequence[Differing], base: int) -> list[tuple[Cell, l
     ]
 
 
-def _said(differing: Differing, text: str | None) -> str:
+def _setting(differing: Differing, text: str | None) -> str:
     if text is None:
         return "–"
     if differing.field.kind == "switch":

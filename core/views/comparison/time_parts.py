@@ -63,11 +63,11 @@ def _against(plan: ComparedPlan, part: TimeParts, base: ComparedPlan, short_of: 
     )
     expected = part.total - sum(short_of.over.values())
     changes = {"more": _named(short_of, part, 1), "less": _named(short_of, part, -1)}
-    said = listed([f"{named} {how}" for how, named in changes.items() if named])
-    if not said:
+    parts = listed([f"{named} {how}" for how, named in changes.items() if named])
+    if not parts:
         return f"{head}, as that lets expect."
     return (
-        f"{head}. By the peak alone it would take **{_days(expected)}**, and it takes **{_days(part.total)}**: {said}."
+        f"{head}. By the peak alone it would take **{_days(expected)}**, and it takes **{_days(part.total)}**: {parts}."
     )
 
 
@@ -86,16 +86,16 @@ def parts_bars(plans: Sequence[ComparedPlan], parts: Sequence[TimeParts | str], 
     most = max(part.total for part in shown.values())
     scale = scale_for("time", most)
     data: list[Figure] = []
-    for name, (said, role) in _NAMED.items():
+    for name, (title, role) in _NAMED.items():
         data.append(
             lying_bars(
                 [part.days[name] / scale.size for part in shown.values()],
                 [rows[i] for i in shown],
                 "%{customdata}",
-                name=said,
+                name=title,
                 width=0.5,
                 marker={"color": palette.role(role), "line": {"color": palette.background, "width": 1}},
-                customdata=[f"{said}: {_days(part.days[name])}" for part in shown.values()],
+                customdata=[f"{title}: {_days(part.days[name])}" for part in shown.values()],
             )
         )
     names = ["<br>".join(map(as_typed, textwrap.wrap(plans[i].short_name, 28, max_lines=2) or [""])) for i in shown]

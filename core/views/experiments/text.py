@@ -20,7 +20,7 @@ _UNKNOWN = "not yet"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ExperimentText:
     """An experiment in words. expected: true before it has run. headings, rows: of its table, None where not run.
 
     figures: whether its cells are.
@@ -218,8 +218,8 @@ def _send_found(found: Found) -> str:
     )
 
 
-SAID: Mapping[str, Said] = {
-    "init": Said(
+EXPERIMENT_TEXTS: Mapping[str, ExperimentText] = {
+    "init": ExperimentText(
         f"Outputs of x @ w with unit normal weights grow as the root of the width, to "
         f"**{_three(initialisation.predicted('unit normal', 1024))}** at 1,024; divided by that root they stay.",
         (
@@ -233,7 +233,7 @@ SAID: Mapping[str, Said] = {
             for way, draw in initialisation.DEVIATIONS.items()
         ],
     ),
-    "loop": Said(
+    "loop": ExperimentText(
         "½(x·w − 5)² at x = (1, 2, 3) and w = 1 has the gradient **(1, 2, 3)**; each step of 0.02 times that takes "
         f"**{1 - (1 - 14 * gradient.RATE):.0%}** of what x·w is off by.".replace("%", " %"),
         ("Tensor", ".grad after backward", "Why"),
@@ -242,14 +242,14 @@ SAID: Mapping[str, Said] = {
         lambda: [gradient.loss_after.explain(rate=gradient.RATE, step=gradient.STEPS - 1)],
         gradient.LOOP,
     ),
-    "disk": Said(
+    "disk": ExperimentText(
         _disk_expected(),
         ("Read as", "First four", "What that is"),
         _disk_rows,
         _disk_found,
         lambda: [token_bytes.explain(tokens=_LLAMA_TOKENS, each=each) for each in (2, 4)],
     ),
-    "seeds": Said(
+    "seeds": ExperimentText(
         "torch, numpy and random have a generator each: **a seed set in one moves no other**, so a program sets all "
         "three.",
         ("Set to 0 twice", *(f"a draw of {name}" for name in SEEDED)),
@@ -257,7 +257,7 @@ SAID: Mapping[str, Said] = {
         _seed_found,
         list,
     ),
-    "deep": Said(
+    "deep": ExperimentText(
         f"D = {linear_bytes.WIDTH}, L = {linear_bytes.LAYERS}, B = {linear_bytes.ROWS}: under AdaGrad "
         f"**{sum(linear_bytes.predicted('AdaGrad').values()):,.0f} B**, 4 for each of {linear_bytes.PARAMETERS} "
         f"parameters, gradients and sums of squares and of {linear_bytes.ACTIVATIONS} activations.",
@@ -270,7 +270,7 @@ SAID: Mapping[str, Said] = {
         ],
         figures=True,
     ),
-    "send": Said(
+    "send": ExperimentText(
         f"A 32 × 32 fp32 tensor is **{transfer.size_of(32):,.0f} B**: made on the device it needs no transfer; made on "
         "the CPU it crosses the bus, and each small one waits for its turn.",
         ("fp32 tensor", "Size", "Made there", "Sent there", "Rate of sending"),
@@ -283,9 +283,9 @@ SAID: Mapping[str, Said] = {
 """Experiment → what it says."""
 
 
-def alt(title: str, said: Said, found: Found) -> str:
+def alt(title: str, text: ExperimentText, found: Found) -> str:
     """What its picture shows, in plain words."""
-    return f"{title}. {said.found(found)}".replace("**", "")
+    return f"{title}. {text.found(found)}".replace("**", "")
 
 
 def waiting(seconds: float, *, queued: bool) -> str:

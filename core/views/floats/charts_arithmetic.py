@@ -238,7 +238,9 @@ def _ending(operation: FloatOperation, cut: Cut) -> str:
     return "a carry: the exponent + 1" if cut.carried else ""
 
 
-def beside(exact: Fraction, stored: Sequence[tuple[FloatFormat, int]], remarks: Sequence[str]) -> CharacterGrid | None:
+def stored_digits(
+    exact: Fraction, stored: Sequence[tuple[FloatFormat, int]], remarks: Sequence[str]
+) -> CharacterGrid | None:
     """The digits of an exact number, and under them those that codes of several formats hold.
 
     remarks: one behind each format. None where the number is 0 or a code has no value, or nothing stands in line.

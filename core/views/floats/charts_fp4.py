@@ -54,9 +54,9 @@ def error_maps(outlier: float, width: int, palette: Palette, ways: Sequence[str]
                     "hovertemplate": "row %{y}, column %{x}: %{z:.3f}σ off<extra></extra>",
                 }
             )
-            said = f"errors {sigmas(done.rms)}"
+            caption = f"errors {sigmas(done.rms)}"
             low = top - (1 - _GAP) / rows
-            notes.append(_note(palette, said, left, low, xanchor="left", yshift=-2))
+            notes.append(_note(palette, caption, left, low, xanchor="left", yshift=-2))
     for side, title in enumerate(("rounded as it is", f"rotated {width} at a time, rounded, turned back")):
         notes.append(_note(palette, title, 0.51 * side, 1, xanchor="left", yanchor="bottom", yshift=6))
     return figure(

@@ -16,14 +16,14 @@ _LONG = 60
 
 def floats_handout(stored: Stored, overflow: Overflow) -> Handout:
     """The handout of one number in one format."""
-    said, view = describe_outcome(stored), stored.view
+    outcome, view = describe_outcome(stored), stored.view
     name = as_read(stored.typed)
     name = name if len(name) <= _LONG else f"{name[:_LONG]}…"
     explained = (*code_description.explain(view), *explain_error(stored)) if code_description.explainable(view) else ()
     return Handout(
         f"{name} in {stored.fmt.title}",
-        said.answer,
-        said.detail,
+        outcome.answer,
+        outcome.detail,
         tables=(
             HandoutTable("Its bits", ("field", "bits", "as a number"), _fields(view)),
             HandoutTable(

@@ -30,8 +30,8 @@ def value_latex(view: CodeView, palette: Palette, *, in_symbols: bool = True) ->
     symbols = numbers | {name: wear(name, letter) for name, letter in letters.items() if name in values}
     if "bias" in values:
         symbols["bias"] = r"\mathrm{bias}"
-    said = rf"= {law.fill(**numbers)} {_result_latex(view)}"
-    return (rf"x = {law.fill(**symbols)}", rf"\phantom{{x}} {said}") if in_symbols else (f"x {said}",)
+    right = rf"= {law.fill(**numbers)} {_result_latex(view)}"
+    return (rf"x = {law.fill(**symbols)}", rf"\phantom{{x}} {right}") if in_symbols else (f"x {right}",)
 
 
 def _no_number_latex(view: CodeView, letters: dict[str, str], wear: Callable[[str, object], str]) -> str:

@@ -26,9 +26,9 @@ def takeaway(outlier: float, sharing: str, width: int, steps: int) -> str:
     verdict = "hardly changes that" if 0.9 < gain < 1.1 else "helps" if gain > 1 else "makes it worse"
     return (
         f"Under {SHARINGS[sharing].title}, an outlier of {sigmas(outlier)} leaves errors of **{sigmas(plain.rms)}**, "
-        f"and **{sigmas(plain.beside)}** where it sets the scale. A rotation first, which puts {part} of it into each "
-        f"of {width} values, {verdict}: **{sigmas(turned.rms)}**. The mean of {steps:,} stochastic roundings errs by "
-        f"**{sigmas(mean)}**, that of as many to nearest as one."
+        f"and **{sigmas(plain.neighbours)}** where it sets the scale. A rotation first, which puts {part} of it into "
+        f"each of {width} values, {verdict}: **{sigmas(turned.rms)}**. The mean of {steps:,} stochastic roundings errs "
+        f"by **{sigmas(mean)}**, that of as many to nearest as one."
     )
 
 

@@ -250,7 +250,7 @@ def steps_and_whole(a: Answer) -> str:
     if a.plan.expects_mfu:
         own = len(a.plan.own_runs)
         who = f"your own {plural(own, 'run')} and published ones reach" if own else "published runs reach"
-        new = " on an accelerator so new" if a.terms.throughput.early else ""
+        new = " on an accelerator so new" if a.terms.throughput.new_hardware else ""
         early = a.on_found.range_of("days").low < m.steps_days <= m.days
         early = " At the early end the steps are faster than estimated." if early else ""
         return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from core.formula import Explanation
-from core.planning.fine_tuning.estimate import PRINTED, PRINTED_NF4, Pace, trained_parameters
+from core.planning.fine_tuning.estimate import PRINTED, PRINTED_NF4, FineTuningTime, trained_parameters
 from core.planning.memory_estimate import MemoryEstimate
 from core.step_time.software import EAGER
 from core.training.device.updates import deepspeed_setup, deepspeed_update, foreach_update
@@ -52,7 +52,7 @@ def likely(h: MemoryEstimate) -> str:
     return f"{text}, and **the upper end is too much**." if h.fits == "fits" and high > h.usable else f"{text}."
 
 
-def taken(h: MemoryEstimate, found: Pace | None) -> str:
+def taken(h: MemoryEstimate, found: FineTuningTime | None) -> str:
     """Minutes for the data, tokens a second, and money; why not where the time of a step is not known."""
     if found is None:
         return "**How long it takes** is unknown: nobody measured a step on this accelerator."

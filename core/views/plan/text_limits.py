@@ -90,8 +90,8 @@ def free_memory(a: Answer, check: Check) -> str:
     return f"{gib(free)} free" + (f", {stays}" if kept else "")
 
 
-def _in_words(a: Answer, check: Check, told: str = "") -> str:
-    """A limit in a sentence: ``120 days: ✗ 21 days over (P75: 141 days, 38 % likely)``. told: said already."""
+def _in_words(a: Answer, check: Check, shown: str = "") -> str:
+    """A limit in a sentence: ``120 days: ✗ 21 days over (P75: 141 days, 38 % likely)``. shown: said already."""
     if check.met is None or math.isinf(check.value):
         return f"{named(a, check)}: {outcome(check)}"
     if check.id == "memory":
@@ -104,7 +104,7 @@ def _in_words(a: Answer, check: Check, told: str = "") -> str:
         details = (
             [] if a.plan.keeps.certainty == "P50" else [f"{a.plan.keeps.certainty}: {amount_of(check, check.value)}"]
         )
-        details += [likely(check.probability)] if likely(check.probability) != told else []
+        details += [likely(check.probability)] if likely(check.probability) != shown else []
     how = f"✓ {by} to spare" if check.met else f"✗ {by} over"
     return f"{named(a, check)}: {how}" + (f" ({', '.join(details)})" if details else "")
 

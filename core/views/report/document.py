@@ -36,7 +36,7 @@ from core.views.report.report import Report, concerns
 from core.views.report.style import style
 from core.views.report.svg import INK, svg
 from core.views.report.tables import address
-from core.views.runs.text import pace
+from core.views.runs.text import nearest_runs_sentence
 from core.views.search import text as search_text
 from core.views.search.text_step import launched
 from core.views.training.charts_device import device_bars
@@ -69,7 +69,7 @@ def _environment() -> Environment:
     return environment
 
 
-def rendered(template: str, title: str, date: datetime.date, link: str, **said: Any) -> str:
+def rendered(template: str, title: str, date: datetime.date, link: str, **values: Any) -> str:
     """A document of ``assets`` with what every one says, and the rest. link: the whole address that opens it again."""
     return (
         _environment()
@@ -80,7 +80,7 @@ def rendered(template: str, title: str, date: datetime.date, link: str, **said: 
             date=date.isoformat(),
             link=address(link),
             edition=data_version(),
-            **said,
+            **values,
         )
     )
 
@@ -128,7 +128,7 @@ def _alone(report: Report, plan: ComparedPlan) -> Mapping[str, Any]:
         layout |= {"launched": launched(at.launches, at.plan.software, at.plan.device), "launches": at.launches}
     if a:
         similar = similar_runs(a)
-        text = pace(a, similar)
+        text = nearest_runs_sentence(a, similar)
         runs = {"text": text, "picture": picture(answer_strip(a, similar, INK), plain(text))}
     if a and h:
         text = text_memory.sentence(h)
@@ -159,7 +159,7 @@ def _comparison(report: Report) -> Mapping[str, Any]:
     frontier = comparison_text.frontier(plans) if priced else ""
     return {
         "sentence": comparison_text.sentence(plans, base),
-        "beside": comparison_text.beside(plans, base),
+        "beside": comparison_text.against_baseline(plans, base),
         "remarks": comparison_text.remarks(plans),
         "bars": picture(bars(plans, base, INK), comparison_text.bars_alt(plans, base)),
         "inputs": comparison_text.inputs_in_words(differences),

@@ -146,7 +146,7 @@ class _Drawing:
             near, far = sorted((along.at(start), along.at(start + number)))
             middle = self.y.at(place)
             paint = f"fill:{_nth(marker.get('color', INK.parameters), i)};{_stroke(marker.get('line', {}))}"
-            yield _rect(near, middle - wide / 2, far - near, wide, paint, _said(trace, i, significant(number, 4)))
+            yield _rect(near, middle - wide / 2, far - near, wide, paint, _tooltip(trace, i, significant(number, 4)))
             if error:
                 low, high = along.at(number - error["arrayminus"][i]), along.at(number + error["array"][i])
                 up, whole = f"{middle - error['width']:.1f}v{2 * error['width']:g}", f"{middle:.1f}H{high:.1f}"
@@ -168,7 +168,7 @@ class _Drawing:
             radius = float(_nth(marker.get("size", 8), i)) / 2
             if marker.get("sizemode") == "area":
                 radius = math.sqrt(2 * radius / float(marker["sizeref"]))
-            yield _element("circle", _said(trace, i), cx=x, cy=y, r=radius, style=paint)
+            yield _element("circle", _tooltip(trace, i), cx=x, cy=y, r=radius, style=paint)
 
     def _shape(self, figure: Figure) -> str:
         x0, x1, y0, y1 = (self._place(figure, name) for name in ("x0", "x1", "y0", "y1"))
@@ -224,7 +224,7 @@ def _measure(text: str, size: float) -> float:
     return len(html.unescape(_TAG.sub("", text))) * size * _WIDE * (_BOLDER if "<b>" in text else 1)
 
 
-def _said(trace: Figure, i: int, number: str = "") -> str:
+def _tooltip(trace: Figure, i: int, number: str = "") -> str:
     """What a mouse that rests on a mark is told: its name, and what is known of it."""
     values = [trace.get(name, ()) for name in ("text", "customdata")]
     texts = [str(trace.get("name", "")), *(str(_nth(item, i)) for item in values if len(item)), number]
@@ -241,8 +241,8 @@ def _stroke(line: Mapping[str, Any]) -> str:
 def _element(tag: str, inside: str = "", **given: object) -> str:
     """An element of SVG; texts in it are safe."""
     values = {name: f"{value:.1f}" if isinstance(value, float) else value for name, value in given.items()}
-    said = "".join(f' {name.replace("_", "-")}="{value}"' for name, value in values.items() if value != "")
-    return f"<{tag}{said}>{inside}</{tag}>"
+    attributes = "".join(f' {name.replace("_", "-")}="{value}"' for name, value in values.items() if value != "")
+    return f"<{tag}{attributes}>{inside}</{tag}>"
 
 
 def _line(x0: float, y0: float, x1: float, y1: float, style: str) -> str:

@@ -167,7 +167,7 @@ def fused(with_fusion: Sequence[LayerOperation], without: Sequence[LayerOperatio
     )
 
 
-def narrow(dtype: str, wide: str, *, mixture: bool) -> str:
+def below_16bit(dtype: str, wide: str, *, mixture: bool) -> str:
     """What runs in a dtype below 16 bits and what does not; empty where there is no such division."""
     if dtype == wide:
         return ""
@@ -179,5 +179,5 @@ def narrow(dtype: str, wide: str, *, mixture: bool) -> str:
     )
 
 
-NARROW_SOURCE = DEEPSEEK_V3.at("section 3.3.1")
-"""Where the division of `narrow` is from."""
+LOW_PRECISION_SOURCE = DEEPSEEK_V3.at("section 3.3.1")
+"""Where the division of `below_16bit` is from."""

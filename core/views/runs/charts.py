@@ -125,7 +125,7 @@ def hours_of_a_run(comparison: Comparison, palette: Palette) -> Figure:
 
 def calibration(score: Score, palette: Palette) -> Figure:
     """What was said of labs that had not been seen, against what happened: on the line where both are the same."""
-    said, happened = 100 * np.array(LEVELS), 100 * np.array(score.happened)
+    predicted, happened = 100 * np.array(LEVELS), 100 * np.array(score.happened)
     ends = np.array([0.0, 100.0])
     return figure(
         palette,
@@ -133,7 +133,7 @@ def calibration(score: Score, palette: Palette) -> Figure:
             marks("lines", ends, ends, "", line={"color": palette.muted, "width": 1, "dash": "dot"}),
             marks(
                 "lines+markers",
-                said,
+                predicted,
                 happened,
                 "said %{x:.0f} %, happened %{y:.0f} %",
                 line={"color": palette.accent, "width": 2},
@@ -142,6 +142,6 @@ def calibration(score: Score, palette: Palette) -> Figure:
             ),
         ],
         height=300,
-        xaxis=axis(palette, "said: runs that take more hours, %", range=[0, 100], tickvals=said),
-        yaxis=axis(palette, "happened, %", range=[0, 100], tickvals=said),
+        xaxis=axis(palette, "said: runs that take more hours, %", range=[0, 100], tickvals=predicted),
+        yaxis=axis(palette, "happened, %", range=[0, 100], tickvals=predicted),
     )

@@ -29,7 +29,7 @@ def no_run(model: CatalogModel) -> str:
     )
 
 
-def beside_headings(c: Comparison, mfu: float, dtype: str) -> tuple[str, str, str, str]:
+def published_headings(c: Comparison, mfu: float, dtype: str) -> tuple[str, str, str, str]:
     """Headings of the table of `predicted_against_measured`. mfu: the plan's, of the peak of ``dtype``; the run is held
     against 16 bits."""
     text = f"{percent(c.mfu)} MFU"
@@ -38,7 +38,7 @@ def beside_headings(c: Comparison, mfu: float, dtype: str) -> tuple[str, str, st
     return "quantity", f"{c.run.model} by 6ND at {text}", "as published", "difference"
 
 
-def beside(c: Comparison, accelerators: float, steps: float) -> list[tuple[str, str, str, str]]:
+def published_rows(c: Comparison, accelerators: float, steps: float) -> list[tuple[str, str, str, str]]:
     """Rows of a published run beside 6ND for the same model, tokens and accelerator; differences from the published.
 
     steps: the plan's MFU of steady steps, of the peak that the run is held against.
@@ -180,7 +180,7 @@ def other_runs(others: Sequence[Comparison]) -> list[str]:
     return [f"Also published: {'; '.join(named)}."] if named else []
 
 
-def pace(a: Answer, similar: Sequence[SimilarRun]) -> str:
+def nearest_runs_sentence(a: Answer, similar: Sequence[SimilarRun]) -> str:
     """What the picture of the answer shows: the plan at the pace of the nearest runs, and what the model says."""
     nearest = similar[0].similarity
     text = (
@@ -226,11 +226,11 @@ def calibration_alt(score: Score) -> str:
     return f"What was said of labs not seen, and what happened: {listed}."
 
 
-def share_of(shares: Shares, runs: int, *, timed: bool, early: bool) -> str:
-    """What published runs reach of their steps. early: on an accelerator that is new."""
+def share_of(shares: Shares, runs: int, *, timed: bool, new_hardware: bool) -> str:
+    """What published runs reach of their steps."""
     low, mid, high = shares.ends
     what = "its fastest layout’s steps come to" if timed else "its accelerators’ best matmul comes to"
-    where = " on an architecture out for two years at most" if early else " on a proven accelerator"
+    where = " on an architecture out for two years at most" if new_hardware else " on a proven accelerator"
     return (
         f"**A run{where} reaches {percent(mid)} of what {what}** ({interval((low, high))}, P10–P90 of {runs} published "
         f"runs of {shares.labs} labs), failures and checkpoints apart."

@@ -86,12 +86,12 @@ def sentence(at: AppliedLayout) -> str:
 
 def joined(at: AppliedLayout) -> str:
     """How far the step that days rest on is off the sum of its parts, and why; mostly empty."""
-    apart = at.request.pace - 1
+    apart = at.request.time_factor - 1
     if abs(apart) < _JOINED:
         return ""
-    pace = longer(apart) if apart > 0 else f"{percent(-apart)} shorter"
+    how = longer(apart) if apart > 0 else f"{percent(-apart)} shorter"
     return (
-        f"The step shown is {pace} than its parts add up to when this layout is timed by itself, and each part is "
+        f"The step shown is {how} than its parts add up to when this layout is timed by itself, and each part is "
         "scaled by as much. Layouts are timed at clusters, batches and sizes that are powers of two, and days "
         "follow a line between these, so that a small change of the plan never makes the answer leap."
     )
@@ -130,9 +130,9 @@ def second(result: SearchResult) -> str:
     slower = other.seconds / best.seconds - 1
     less = float(best.memory.total) - float(other.memory.total)
     room = f"leaves {gib(abs(less))} {'more' if less > 0 else 'less'}" if abs(less) > 2**20 else "leaves as much memory"
-    pace = f"takes {longer(slower)}" if slower >= 0 else f"is {percent(-slower)} faster"
-    pace = "takes as long" if abs(slower) < 5e-4 else pace
-    return f"**Second:** {degrees(other.layout)}, {rest(other.layout)}; it {pace} and {room}."
+    how = f"takes {longer(slower)}" if slower >= 0 else f"is {percent(-slower)} faster"
+    how = "takes as long" if abs(slower) < 5e-4 else how
+    return f"**Second:** {degrees(other.layout)}, {rest(other.layout)}; it {how} and {room}."
 
 
 def nothing_fits(plan: Plan, request: SearchRequest, result: SearchResult, ways: Sequence[FittingChange]) -> str:
@@ -234,8 +234,8 @@ def against_best(plan: Plan, result: SearchResult, here: LayoutResult) -> str:
     fits = "" if here.spare >= 0 or math.isnan(here.spare) else ", and it does **not fit**"
     if not plan.own_layout:
         return f"**In the whole space {named}**, {percent(slower)} faster." if slower > _AS_FAST else ""
-    pace = f"{percent(slower)} slower than" if slower >= 0 else f"{percent(-slower)} faster than"
-    return f"This is your own layout, {pace} the best of the whole space{fits}: {named}."
+    how = f"{percent(slower)} slower than" if slower >= 0 else f"{percent(-slower)} faster than"
+    return f"This is your own layout, {how} the best of the whole space{fits}: {named}."
 
 
 _AS_FAST = 0.005

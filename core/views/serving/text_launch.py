@@ -22,5 +22,5 @@ def takeaway(plan: FineTuning, launches: Sequence[FineTuningLaunch], device: Acc
     name = f"**{plan.model}**" if plan.model else "the model"
     gpu = device.vendor in ("NVIDIA", "AMD")
     other = "" if gpu else f" These are settings for GPUs: whether they run on {device.name} is not known here."
-    said = f"Training {what} of {name}, as **{listed(able)}** have it; what a program does otherwise stands under it."
-    return said + other
+    programs = f"as **{listed(able)}** have it; what a program does otherwise stands under it."
+    return f"Training {what} of {name}, {programs}{other}"

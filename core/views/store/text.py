@@ -101,7 +101,7 @@ def calendar(plan: SavedPlan) -> str:
 def back_to(edits: Sequence[Edit]) -> tuple[tuple[str, str, str], ...]:
     """What has changed since a revision: the field, as it was then, as it is now."""
     asked = (e for e in edits if e.field != ARCHIVED and not e.field.startswith(RESULT))
-    return tuple((label(e.field), _said(e.old), _said(e.new)) for e in asked)
+    return tuple((label(e.field), _clipped(e.old), _clipped(e.new)) for e in asked)
 
 
 def no_way_back(revision: int) -> str:
@@ -119,7 +119,7 @@ def edit(item: Edit) -> str:
     if item.field.startswith(RESULT):
         name = item.field.removeprefix(RESULT)
         return f"{KEPT_AS.get(name, name)}: {_amount(name, item.old)} → {_amount(name, item.new)}"
-    return f"{label(item.field)}: {_said(item.old)} → {_said(item.new)}"
+    return f"{label(item.field)}: {_clipped(item.old)} → {_clipped(item.new)}"
 
 
 def change(item: Change) -> str:
@@ -151,7 +151,7 @@ def too_often() -> str:
     return f"More than {limit('saves_per_minute')} changes a minute: wait a few seconds, then try again."
 
 
-def _said(text: str) -> str:
+def _clipped(text: str) -> str:
     return clipped(text.replace("\n", " ")) or "empty"
 
 

@@ -12,6 +12,7 @@ from core.tensors.operations.values import MemoryFormat
 from core.tensors.tracing.steps import Kind, Trace, TraceStep, is_old, names_of, origin
 from core.views.tensors.inside import most_inside
 from core.views.tensors.sizes import bytes_text
+from core.wording import listed
 
 KIND_WORDS: dict[Kind, str] = {
     "start": "start",
@@ -80,7 +81,7 @@ def passed_over(trace: Trace) -> str:
     return " ".join(sentences)
 
 
-def said(trace: Trace) -> list[tuple[int, str, str, str]]:
+def facts(trace: Trace) -> list[tuple[int, str, str, str]]:
     """What lines said that are no tensors: the line, what was asked, the answer, and ✓ or ✗ of an assertion."""
     marks = {True: "✓", False: "✗", None: ""}
     return [
@@ -156,11 +157,11 @@ def _gradients(trace: Trace) -> tuple[str, str]:
     added = f", **{bytes_text(made)}**" if made else ", added to those that were there"
     who = f"a gradient at {_listed(names)}{added}" if names else "no gradient anywhere"
     detail = f"For it, the operations keep {bytes_text(kept_bytes(trace))} of tensors until then."
-    said = f", and None at {_listed(none)}" if len(none) <= _FEW and none else ""
+    without = f", and None at {_listed(none)}" if len(none) <= _FEW and none else ""
     if none:
-        whose = "Those with None" if said else f"`.grad` is None at {_listed(none)}: they"
+        whose = "Those with None" if without else f"`.grad` is None at {_listed(none)}: they"
         detail += f" {whose} are leaves that ask for none, and results in between."
-    return f"`{_short(started.expression)}` leaves {who}{said}.", detail
+    return f"`{_short(started.expression)}` leaves {who}{without}.", detail
 
 
 def _refused(trace: Trace, step: TraceStep) -> tuple[str, str]:
@@ -289,7 +290,7 @@ def _listed(labels: Sequence[str], most: int = 4) -> str:
     parts = [f"`{_short(label, 32)}`" for label in labels[:most]]
     if len(labels) > most:
         return f"{', '.join(parts)} and {len(labels) - most} more"
-    return " and ".join([part for part in (", ".join(parts[:-1]), parts[-1]) if part])
+    return listed(parts)
 
 
 def _shows(labels: Sequence[str]) -> str:

@@ -35,8 +35,8 @@ def fit_map(
     inside = -0.5 <= at_x <= columns - 0.5 and -0.5 <= at_y <= rows - 0.5
     corners = {"x0": at_x - 0.5, "x1": at_x + 0.5, "y0": at_y - 0.5, "y1": at_y + 0.5}
     yours = {"type": "rect", **corners, "line": {"color": palette.accent, "width": 3}}
-    said = ["GiB on one accelerator"]
-    said += ["beyond the dashed line it does not fit"] * (not math.isnan(usable)) + ["outlined: yours"] * inside
+    notes = ["GiB on one accelerator"]
+    notes += ["beyond the dashed line it does not fit"] * (not math.isnan(usable)) + ["outlined: yours"] * inside
     return figure(
         palette,
         [
@@ -74,7 +74,7 @@ def fit_map(
         margin={"l": 8, "r": 8, "t": 26, "b": 8},
         xaxis=_cells(palette, "sequence length, tokens", lengths),
         yaxis=_cells(palette, "micro-batch, sequences", batches),
-        annotations=[over(palette, f"<b>{'; '.join(said)}</b>", 4)],
+        annotations=[over(palette, f"<b>{'; '.join(notes)}</b>", 4)],
         shapes=[yours] if inside else [],
     )
 

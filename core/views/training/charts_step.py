@@ -31,7 +31,7 @@ def step_curve(curve: StepCurve, usable: float, palette: Palette) -> Figure:
     top = 1.15 * max(known, float(total.max()))
     starts = {phase: at for phase, at in curve.moments.items() if phase not in ("loss", "start")}
     at_limit = {"x": 0, "xref": "paper", "xanchor": "left", "y": known, "yanchor": "bottom", "yshift": 3}
-    said = f"<b>its memory: {significant(known, 3)} GiB</b>"
+    title = f"<b>its memory: {significant(known, 3)} GiB</b>"
     return figure(
         palette,
         [
@@ -76,7 +76,7 @@ def step_curve(curve: StepCurve, usable: float, palette: Palette) -> Figure:
                 " · ".join(f"<b style='color:{colour(role, palette)}'>{name}</b>" for _, role, name in CLASSES),
                 14,
             ),
-            *([label(palette, said, **at_limit, bgcolor=palette.background)] if known else []),
+            *([label(palette, title, **at_limit, bgcolor=palette.background)] if known else []),
         ],
         shapes=[rule({"color": palette.text, "width": 2, "dash": "dash"}, y=known)] if known else [],
     )

@@ -58,7 +58,7 @@ def instead_trained(trained: Trained, trial: Trial) -> str:
     if trained.everything or run == trained:
         return ""
     changes = [f"frozen weights in {run.frozen}, not {trained.frozen}"] * (run.frozen != trained.frozen)
-    changes += ["no fp32 for norms and embedding"] * trained.wide + ["no DoRA"] * trained.dora
+    changes += ["no fp32 for norms and embedding"] * trained.frozen_fp32 + ["no DoRA"] * trained.dora
     changes += ["no dropout"] * trained.dropout
     changes += [f"rank {run.rank}, not {trained.rank}"] * (run.rank != trained.rank and run.adapters)
     changes += [f"{run.last} last layers, not {trained.last}"] * (run.last != trained.last)

@@ -51,10 +51,10 @@ def _begin(runner: ExperimentRunner, one: Experiment) -> None:
 
 def experiment(inputs: Inputs, one: Experiment) -> None:
     """The panel's content."""
-    runner, said = shared_runner(), text.SAID[one.id]
-    show.takeaway(said.expected)
-    if said.code:
-        st.code(said.code, language="python", wrap_lines=True)
+    runner, words = shared_runner(), text.EXPERIMENT_TEXTS[one.id]
+    show.takeaway(words.expected)
+    if words.code:
+        st.code(words.code, language="python", wrap_lines=True)
     if runner.last(one.id) is None:
         _begin(runner, one)
     if why := st.session_state.pop(_REFUSED, ""):
@@ -77,13 +77,13 @@ def experiment(inputs: Inputs, one: Experiment) -> None:
         (show.note if now.state == "cancelled" else show.error)(now.message)
     found = now.found if now is not None else None
     if found is not None:
-        show.note(said.found(found))
+        show.note(words.found(found))
         drawn = charts.picture(one.id, found, TOKENS)
-        show.chart(drawn, alt=text.alt(one.title, said, found), key=f"{inputs.page.id}:{one.id}:chart")
-    show.small_table(said.headings, said.rows(found), words=1 if said.figures else None)
+        show.chart(drawn, alt=text.alt(one.title, words, found), key=f"{inputs.page.id}:{one.id}:chart")
+    show.small_table(words.headings, words.rows(found), words=1 if words.figures else None)
     if not underway:
         st.button("Run it again", key=f"{inputs.key(one.id)}:again", on_click=_begin, args=(runner, one))
-    if explained := said.explanations():
+    if explained := words.explanations():
         show.how(explained, key=f"{inputs.page.id}:{one.id}:how")
 
 

@@ -18,14 +18,14 @@ from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.state.session_state import SessionState
 
-from pages.streamlit_patches.echo import SEEN, patch
+from pages.streamlit_patches.stale_values import SEEN, patch
 from tests.app.serving import stop
 from tests.loops import run
 from tests.patience import PATIENCE_S
 
 SCRIPT = """
 import streamlit as st
-from pages.streamlit_patches.echo import answered
+from pages.streamlit_patches.stale_values import answered
 CHIPS = {"one": {"a": "1", "b": "1"}, "two": {"a": "2", "c": "2"}, "none": {"a": "-", "b": "-", "c": "-"}}
 def apply():
     st.session_state.update(CHIPS.get(st.session_state["chip"], {}))
@@ -106,7 +106,7 @@ class Browser:
 
 
 @pytest.fixture
-def echoes_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def stale_values_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put in place for this test alone."""
     monkeypatch.setattr(AppSession, "request_rerun", AppSession.request_rerun)
     for name in ("on_script_will_rerun", "on_script_finished"):
@@ -181,12 +181,12 @@ async def asked(server: Runtime, session: str, browser: Browser, request: BackMs
             await asyncio.sleep(0.001)
 
 
-@pytest.mark.usefixtures("echoes_told")
+@pytest.mark.usefixtures("stale_values_left_out")
 def test_nothing_is_lost_however_late_a_browser_sees_what_it_is_told(tmp_path: Path) -> None:
     walk(tmp_path, range(40))
 
 
-@pytest.mark.usefixtures("echoes_told")
+@pytest.mark.usefixtures("stale_values_left_out")
 def test_a_preset_that_waits_for_a_slow_run_outlives_the_news_of_that_run(tmp_path: Path) -> None:
     """The news empties the chip's box, and the next change says so before the server has read the chip."""
     path, closed = tmp_path / "script.py", tmp_path / "closed"

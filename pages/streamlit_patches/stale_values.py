@@ -1,4 +1,4 @@
-"""Changes made faster than the server answers: what a browser says of fields whose news it has not seen is an echo."""
+"""Changes made faster than the server answers: what a browser says of fields whose news it has not seen is stale."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def patch() -> None:
         rerun(self, client_state)
 
     def receive(self: SessionState, states: WidgetStates | None, **rest: Any) -> None:
-        """Before a run: believe what the browser says, but for its echoes."""
+        """Before a run: believe what the browser says, but for what is stale."""
         history, seen, kept = _history(self), _seen(states), {}
         due = history.answers + history.begun
         history.behind = seen is not None and seen < due and not rest.get("is_history_navigation")
         if history.behind and states is not None and seen is not None:
-            history.received, (states, kept) = states, _without_echoes(self, history, states, seen, due)
+            history.received, (states, kept) = states, _without_stale_values(self, history, states, seen, due)
             self.query_params._query_params = dict(history.address)
             self.query_params.set_initial_query_params_from_current()
         else:
@@ -103,10 +103,10 @@ def _seen(states: WidgetStates | None) -> int | None:
     return None
 
 
-def _without_echoes(
+def _without_stale_values(
     state: SessionState, history: SentAndReceived, states: WidgetStates, seen: int, due: int
 ) -> tuple[WidgetStates, dict[str, Any]]:
-    """What the browser says less its echoes, and what the fields hold whose news it has not seen, to be sent again.
+    """What the browser says less what is stale, and what the fields hold whose news it has not seen, to be sent again.
 
     A field holds what it was set to, unless a person has touched it since: then the browser says of it neither what it
     said before, nor what the answers seen since have put there, nor what the news on its way may have begun to put
@@ -125,15 +125,15 @@ def _without_echoes(
             if shown := [value for number, value in sets if number <= seen]:
                 (touched.discard if shown[-1] == now[widget.id] else touched.add)(widget.id)
     history.sets = {key: new for key, sets in history.sets.items() if (new := [s for s in sets if s[0] > seen])}
-    echoes: set[str] = set()
+    stale: set[str] = set()
     kept = {key: sets[-1][1] for key, sets in history.sets.items()}
     for key, sets in history.sets.items():
         name = ids.get_id_from_key(key, "")
         if name in touched and (len(touched) == 1 or all(now[name] != news for _, news in sets)):
             kept[key] = now[name]
         elif name in now:
-            echoes.add(name)
-    return WidgetStates(widgets=[widget for widget in states.widgets if widget.id not in echoes]), kept
+            stale.add(name)
+    return WidgetStates(widgets=[widget for widget in states.widgets if widget.id not in stale]), kept
 
 
 def _keep_waiting(state: SessionState, waiting: WidgetStates | None, states: WidgetStates) -> None:

@@ -15,7 +15,7 @@ from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 
-from pages.streamlit_patches.parcels import patch
+from pages.streamlit_patches.batches import patch
 from tests.app.serving import stop
 from tests.loops import run
 from tests.patience import PATIENCE_S, until

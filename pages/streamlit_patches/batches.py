@@ -14,7 +14,7 @@ from streamlit.runtime.session_manager import SessionClientDisconnectedError
 GATHER_S = 0.02
 """How long what a running script draws may wait for company: less than an eye notices, as long as most reruns."""
 
-PARCEL = 200
+MOST_AT_ONCE = 200
 """Messages sent in one turn; a connection may be given 500 before its sender has had one."""
 
 
@@ -26,17 +26,17 @@ def patch() -> None:
         """In the script's thread: keep what it draws for a moment; before it says anything else, hand that over."""
         message: ForwardMsg | None = details.get("forward_msg")
         if runner is None or message is None:
-            if runner is not None and (parcel := vars(runner).pop("_parcel", None)):
-                self._call_soon_on_event_loop(lambda: _send_parcel(self, runner, parcel))
+            if runner is not None and (batch := vars(runner).pop("_batch", None)):
+                self._call_soon_on_event_loop(lambda: _send_batch(self, runner, batch))
             on_event(self, runner, event, *args, **details)
             return
-        parcel = vars(runner).setdefault("_parcel", deque())
+        batch = vars(runner).setdefault("_batch", deque())
 
         def wait() -> None:
-            self._event_loop.call_later(GATHER_S, _send_parcel, self, runner, parcel)
+            self._event_loop.call_later(GATHER_S, _send_batch, self, runner, batch)
 
-        parcel.append(message)
-        if len(parcel) == 1:
+        batch.append(message)
+        if len(batch) == 1:
             self._call_soon_on_event_loop(wait)
 
     def enqueue(self: AppSession, message: ForwardMsg) -> None:
@@ -60,10 +60,10 @@ def patch() -> None:
     AppSession._clear_queue = clear  # type: ignore[method-assign]
 
 
-def _send_parcel(session: AppSession, runner: Any, parcel: deque[ForwardMsg]) -> None:
+def _send_batch(session: AppSession, runner: Any, batch: deque[ForwardMsg]) -> None:
     """Send what ``runner`` drew; of one that was replaced, nothing."""
-    while parcel:
-        message = parcel.popleft()
+    while batch:
+        message = batch.popleft()
         if runner is session._scriptrunner:
             session._browser_queue.enqueue(message)
     _send(session)
@@ -76,13 +76,13 @@ def _send(session: AppSession) -> None:
     if connection is None or session._browser_queue.is_empty():
         return  # gone; what there is waits for its return
     messages = session.flush_browser_queue()
-    for message in messages[:PARCEL]:
+    for message in messages[:MOST_AT_ONCE]:
         try:
             server._send_message(connection, message)
         except SessionClientDisconnectedError:
             server.disconnect_session(session.id, client=connection.client)
-    for message in messages[PARCEL:]:
+    for message in messages[MOST_AT_ONCE:]:
         session._browser_queue.enqueue(message)
-    if len(messages) > PARCEL:
+    if len(messages) > MOST_AT_ONCE:
         session._event_loop.call_soon(_send, session)
     session.on_flushed_messages_sent()
