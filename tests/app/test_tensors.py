@@ -132,23 +132,23 @@ def test_a_layout_that_is_tried_is_judged_whatever_the_browser_sends(page: AppTe
     page.text_area(key="t_x").set_value("y = x.t()").run()
     of = ("y = x.t()", "2, 3", "", "float32")
 
-    def told(**asked: object) -> dict[str, str] | None:
+    def verdict(**asked: object) -> dict[str, str] | None:
         page.session_state["t:tried"] = {"asked": asked or "no layout", "of": of}
         page.run()
         assert not page.exception
-        return page.session_state["t:tried"]["told"]
+        return page.session_state["t:tried"]["verdict"]
 
-    found = told(tensor=0, shape=[3, 2], stride=[1, 3], offset=0)
+    found = verdict(tensor=0, shape=[3, 2], stride=[1, 3], offset=0)
     assert found is not None
     assert (found["verdict"], found["code"]) == ("found", "x.t()")
     for tensor, shape in ((99, [3, 2]), (0, [10**9, 10**9])):
-        wrong = told(tensor=tensor, shape=shape, stride=[1, 1], offset=0)
+        wrong = verdict(tensor=tensor, shape=shape, stride=[1, 1], offset=0)
         assert wrong is not None
         assert (wrong["verdict"], wrong["source"]) == ("none", "")
-    assert told() is None
-    assert told(tensor=0, shape=[2], stride=[1, 1], offset=0) is None
-    assert told(tensor=0, shape=["2"], stride=[1], offset=0) is None
-    assert told(tensor=0, shape=[-2], stride=[1], offset=0) is None
+    assert verdict() is None
+    assert verdict(tensor=0, shape=[2], stride=[1, 1], offset=0) is None
+    assert verdict(tensor=0, shape=["2"], stride=[1], offset=0) is None
+    assert verdict(tensor=0, shape=[-2], stride=[1], offset=0) is None
     page.text_area(key="t_x").set_value("x").run()  # another program: nothing is tried on it
     assert "t:tried" not in page.session_state
 
