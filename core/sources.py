@@ -22,6 +22,6 @@ OCP_MX = Source(
     "section 5",
     "https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf",
 )
-OWN = Source("Napkin’s own construction")
+OWN_CONSTRUCTION = Source("Napkin’s own construction")
 PALM = Source("Chowdhery et al. 2022, PaLM", url="https://arxiv.org/abs/2204.02311")
 ZERO = Source("Rajbhandari et al. 2019, ZeRO", url="https://arxiv.org/abs/1910.02054")

@@ -8,7 +8,7 @@ import numpy as np
 
 from core.formula import Source, Symbol, formula
 from core.models.flops import train_flop_6nd
-from core.sources import DEEPSEEK_V3, OWN, PALM
+from core.sources import DEEPSEEK_V3, OWN_CONSTRUCTION, PALM
 
 _PALM = PALM.at("section 4.1 and appendix B")
 _NARAYANAN = Source("Narayanan et al. 2021, Megatron-LM", "section 5.1, eq. 4", "https://arxiv.org/abs/2104.04473")
@@ -103,7 +103,7 @@ def accelerators_needed(flop: float, peak: float, mfu: float, seconds: float) ->
         "needed": Symbol("n_0", "accelerators that would do, parts of one included", "number"),
         "unit": Symbol("g", "how many come at a time: a node, or a copy of the model as it is split", "count"),
     },
-    sources=(OWN.at("accelerators are rented, bought and wired in whole nodes"),),
+    sources=(OWN_CONSTRUCTION.at("accelerators are rented, bought and wired in whole nodes"),),
 )
 def whole_units(needed: float, unit: float) -> float:
     """Accelerators as they come: in whole nodes, or in whole copies of the model."""

@@ -14,7 +14,7 @@ from core.hardware.accelerators import find
 from core.hardware.operations import intensity, product_bytes
 from core.hardware.roofline import ridge_point
 from core.models.flop_formulas import train_flop_6nd
-from core.planning.plan import OWN
+from core.planning.plan import OWN_SHAPE
 from core.products import matmul_flop
 from core.runs.conventions import utilisation_of_rate
 from core.units import format_count, format_quantity
@@ -172,7 +172,7 @@ def _square_layer(power: int) -> dict[str, str]:
     """The fields of a model whose feed-forward products, of as many tokens at once, are square."""
     n, head = 2**power, 64
     shape = f"layers=1 hidden={n} heads={n // head} kv_heads={n // head} head_dim={head} ffn={n} vocab={n} "
-    return {"model": OWN, "shape": f"{shape}glu=no tied_head=no", "seq": str(n), "mb": str(power)}
+    return {"model": OWN_SHAPE, "shape": f"{shape}glu=no tied_head=no", "seq": str(n), "mb": str(power)}
 
 
 def _key(value: float) -> str:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from core.formula import Symbol, formula
 from core.hardware.accelerators import Accelerator, accelerators, find
 from core.rows import number, read_rows
-from core.sources import OWN
+from core.sources import OWN_CONSTRUCTION
 
 ASSUMED = "assumed"
 """Confidence of a node whose power nobody published."""
@@ -23,7 +23,7 @@ ASSUMED = "assumed"
         "watts": Symbol(r"w_\text{node}", "most that a node draws", "watts"),
         "accelerators": Symbol("m", "accelerators of a node", "count"),
     },
-    sources=(OWN.at("equal parts of what its maker says that a node draws at most"),),
+    sources=(OWN_CONSTRUCTION.at("equal parts of what its maker says that a node draws at most"),),
 )
 def part_of_node(watts: float, accelerators: float) -> float:
     """One accelerator's part of its node's power.

@@ -20,7 +20,7 @@ from core.training.memory import (
     token_bytes,
     token_width,
 )
-from core.training.optimizer_state import optimizer_bytes
+from core.training.optimizer_state import optimizer_bytes_per_parameter
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, find_policy
 from core.units import format_bytes, format_count, format_quantity
@@ -71,7 +71,7 @@ def kept() -> Finding:
         f"state tensors per parameter: {text}",
         counts == [1, 1, 1, 2],
         tuple(
-            titled(f"{name}, its state in fp32", optimizer_bytes.explain(tensors=count, each=4))
+            titled(f"{name}, its state in fp32", optimizer_bytes_per_parameter.explain(tensors=count, each=4))
             for name, count in zip(names, counts, strict=True)
         ),
         "The number of states is read from the table of optimizers that memory is computed with.",

@@ -6,7 +6,7 @@ from core.formula import Explanation, Symbol, formula
 from core.models.flops import Attention, flops_per_token, train_flop_by_layer
 from core.models.parameters import parameters
 from core.models.spec import TransformerSpec
-from core.sources import OWN
+from core.sources import OWN_CONSTRUCTION
 
 
 @formula(
@@ -17,7 +17,7 @@ from core.sources import OWN
         "params": Symbol("N", "parameters of the plan", "count"),
         "counted": Symbol(r"N_\ell", "parameters of the model whose layers were counted", "count"),
     },
-    sources=(OWN.at("in proportion to the parameters, as 6ND is"),),
+    sources=(OWN_CONSTRUCTION.at("in proportion to the parameters, as 6ND is"),),
 )
 def scaled_flop(flop: float, params: float, counted: float) -> float:
     """A count by layer carried over to another number of parameters.

@@ -75,7 +75,7 @@ def applied_layout(plan: Plan) -> AppliedLayout:
     follow from steps, it is that of the layers that stand in for it.
     """
     a = answer(plan)
-    whole = resolved_plan(plan, a.stored, a.middle.accelerators)
+    whole = resolved_plan(plan, a.stored_parameters, a.middle.accelerators)
     request = timed_request(whole)
     if request is None:
         search_request(whole)  # says what is unknown

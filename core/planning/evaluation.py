@@ -32,7 +32,7 @@ from core.hardware.node_power import node_power, part_of_node
 from core.hardware.roofline import explain_device
 from core.models.catalog import CatalogModel, nearest_dense
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
-from core.planning.plan import Find, Limits, Plan, Power, whole_accelerators
+from core.planning.plan import Find, Plan, Power, Within, whole_accelerators
 from core.planning.resolved_layout import FIELD_IDS, plan_layout
 from core.planning.solving import Array, SolvedRuns, Terms, solve, units
 from core.planning.throughput import WIDTHS, untrainable
@@ -80,11 +80,12 @@ class Estimate:
 class Answer:
     """What a plan comes to.
 
-    terms, run: what it was worked out from, `run` in plain numbers of the middle. low, middle, high: at the low end,
+    terms, run: what it was worked out from, `run` in plain numbers of the middle. scale: 16-bit peak over the peak that
+    counts, 1 where products are no narrower. low, middle, high: at the low end,
     the middle and the high end of the MFU. model: whose layers are known; None where only a number of parameters is.
     shape: that model, or the one whose layers stand in for it. expected: the MFU over all hours that published runs
-    lead one to expect of this plan, of its own peak. sizes: parameters and accelerators of all three. stored:
-    parameters of the middle, every expert included.
+    lead one to expect of this plan, of its own peak. sizes: parameters and accelerators of all three.
+    stored_parameters: of the middle, every expert included.
     """
 
     plan: Plan
@@ -102,7 +103,7 @@ class Answer:
     expected: Interval
     token_work: TokenWork
     sizes: tuple[Array, Array]
-    stored: float
+    stored_parameters: float
     energy: Interval
     carbon: Interval
     dollars: Interval
@@ -132,7 +133,7 @@ class Answer:
         return whole_accelerators(self.middle.accelerators)
 
     @cached_property
-    def on_found(self) -> Answer:
+    def on_found_accelerators(self) -> Answer:
         """The answer on the accelerators that were found, whose days have a range; itself where they were given."""
         if self.find != "accelerators":
             return self
@@ -141,7 +142,7 @@ class Answer:
     @property
     def memory(self) -> MemoryEstimate:
         """What the fullest accelerator holds. Raises `LayoutError` where the plan cannot be laid out."""
-        return memory_estimate(resolved_plan(self.plan, self.stored, self.middle.accelerators))
+        return memory_estimate(resolved_plan(self.plan, self.stored_parameters, self.middle.accelerators))
 
     @property
     def layout_mfu(self) -> float:
@@ -155,7 +156,7 @@ class Answer:
         return self.middle.days * self.middle.mfu / self.layout_mfu
 
     def range_of(self, name: str) -> Interval:
-        """The range of the column's quantity ``name``."""
+        """The range of a quantity of `Estimate`."""
         ends = sorted(float(getattr(end, name)) for end in (self.low, self.middle, self.high))
         return Interval(*ends)
 
@@ -218,25 +219,26 @@ _FOUND: dict[Find, tuple[str, Formula[...]]] = {
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Evaluation:
-    """What plans come to: a row each. Arrays of `columns` also have a column each for low end, middle and high end.
+    """What plans come to: a row each. Arrays of `quantities` also have a column each for low end, middle and high end.
 
-    terms: of each row. run: what was given and found. columns: every quantity of `Estimate`. expected: as in `Answer`.
-    energy in Wh, carbon in kg, stored: of the middle. problems: why a row has no answer, whose numbers are NaN then.
+    terms: of each row. run: what was given and found. quantities: all of `Estimate`. expected: as in `Answer`. energy
+    in Wh, carbon in kg, stored_parameters: of the middle. problems: why a row has no answer, whose numbers are NaN
+    then.
     """
 
     plans: tuple[Plan, ...]
     terms: tuple[Terms, ...]
     run: SolvedRuns
-    columns: dict[str, Array]
+    quantities: dict[str, Array]
     expected: Array
-    stored: Array
+    stored_parameters: Array
     energy: Array
     carbon: Array
     problems: tuple[BudgetError | None, ...]
 
     def middle(self, name: str) -> Array:
         """A quantity of `Estimate` in the middle of every row's range."""
-        return self.columns[name][:, 1]
+        return self.quantities[name][:, 1]
 
     @property
     def impossible(self) -> Bools:
@@ -250,15 +252,15 @@ class Evaluation:
             raise problem
         plan, terms = self.plans[row], self.terms[row]
         low, middle, high = (
-            Estimate(**{name: float(values[row, i]) for name, values in self.columns.items()}) for i in range(3)
+            Estimate(**{name: float(values[row, i]) for name, values in self.quantities.items()}) for i in range(3)
         )
-        known = terms.model if terms.model and not terms.model.counted else None
+        counted = terms.model if terms.model and not terms.model.counted else None
         return Answer(
             plan=plan,
             terms=terms,
-            run=self.run.column(row, 1),
+            run=self.run.at_end(row, 1),
             model=terms.model,
-            shape=known or nearest_dense(middle.parameters, plan.seq_len),
+            shape=counted or nearest_dense(middle.parameters, plan.seq_len),
             device=plan.device,
             dtype=terms.dtype,
             peak=terms.peak,
@@ -269,7 +271,7 @@ class Evaluation:
             expected=Interval(*map(float, self.expected[row])),
             token_work=terms.token_work,
             sizes=(self.run.parameters[row], self.run.accelerators[row]),
-            stored=float(self.stored[row]),
+            stored_parameters=float(self.stored_parameters[row]),
             energy=_ordered(self.energy[row]),
             carbon=_ordered(self.carbon[row]),
             dollars=_dollars(plan, low, middle, high),
@@ -290,10 +292,10 @@ def evaluate(plans: Sequence[Plan]) -> Evaluation:
     """What plans come to. Those that differ in numbers alone are worked out together, as arrays."""
     groups: dict[Plan, list[int]] = {}
     for i, plan in enumerate(plans):
-        groups.setdefault(_terms_of(plan), []).append(i)
+        groups.setdefault(_group_key(plan), []).append(i)
     parts: list[tuple[list[int], Evaluation]] = []
     for shared, rows in groups.items():
-        parts.append((rows, _evaluate_group(Terms(shared, shared.known), [plans[i] for i in rows])))
+        parts.append((rows, _evaluate_group(Terms(shared, shared.catalog_model), [plans[i] for i in rows])))
     return parts[0][1] if len(parts) == 1 else _concatenated(plans, parts)
 
 
@@ -302,7 +304,7 @@ def _concatenated(plans: Sequence[Plan], parts: Sequence[tuple[list[int], Evalua
     order: list[int] = np.argsort(np.concatenate([rows for rows, _ in parts])).tolist()
     every = [part for _, part in parts]
 
-    def joined(name: str, of: Callable[[Evaluation], Any] = lambda part: part) -> Array:
+    def concatenated(name: str, of: Callable[[Evaluation], Any] = lambda part: part) -> Array:
         return np.concatenate([getattr(of(part), name) for part in every])[order]
 
     terms = [term for part in every for term in part.terms]
@@ -310,21 +312,24 @@ def _concatenated(plans: Sequence[Plan], parts: Sequence[tuple[list[int], Evalua
     return Evaluation(
         plans=tuple(plans),
         terms=tuple(terms[i] for i in order),
-        run=SolvedRuns(**{field.name: joined(field.name, lambda part: part.run) for field in fields(SolvedRuns)}),
-        columns={name: np.concatenate([part.columns[name] for part in every])[order] for name in every[0].columns},
+        run=SolvedRuns(**{field.name: concatenated(field.name, lambda part: part.run) for field in fields(SolvedRuns)}),
+        quantities={
+            name: np.concatenate([part.quantities[name] for part in every])[order] for name in every[0].quantities
+        },
         problems=tuple(problems[i] for i in order),
-        **{name: joined(name) for name in ("expected", "stored", "energy", "carbon")},
+        **{name: concatenated(name) for name in ("expected", "stored_parameters", "energy", "carbon")},
     )
 
 
 _ANY = Plan()
 
 
-def _terms_of(plan: Plan) -> Plan:
-    """The plan without what its hours do not follow from, or follow from as arrays."""
+def _group_key(plan: Plan) -> Plan:
+    """What plans that are worked out together share: a plan without what its hours do not follow from, or follow from
+    as arrays."""
     return replace(
         plan,
-        limits=Limits(math.nan) if plan.find != "time" and plan.limits.in_money else _ANY.limits,
+        within=Within(math.nan) if plan.find != "time" and plan.within.in_money else _ANY.within,
         parameters=_ANY.parameters,
         tokens=_ANY.tokens,
         accelerators=_ANY.accelerators,
@@ -333,7 +338,7 @@ def _terms_of(plan: Plan) -> Plan:
         layout=plan.layout if plan.own_layout else _ANY.layout,
         power=Power(),
         objective=_ANY.objective,
-        keeps=_ANY.keeps,
+        limits=_ANY.limits,
     )
 
 
@@ -347,38 +352,40 @@ def _evaluate_group(terms: Terms, plans: Sequence[Plan]) -> Evaluation:
     watts, share = np.array([drawn_power(device, plan.power.draw) for plan in plans]).T[..., None]
     most = np.array([[most_drawn(device, plan.power.draw)] for plan in plans])
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        columns = {name: np.broadcast_to(value, run.mfu.shape) for name, value in _quantities(terms, run).items()}
-        columns["peak_watts"] = peak_power.over(accelerators=columns["accelerators"], watts=most, pue=power["pue"])
-        used = energy.over(hours=columns["hours"], watts=watts, share=share, pue=power["pue"])
+        quantities = {name: np.broadcast_to(value, run.mfu.shape) for name, value in _quantities(terms, run).items()}
+        quantities["peak_watts"] = peak_power.over(
+            accelerators=quantities["accelerators"], watts=most, pue=power["pue"]
+        )
+        used = energy.over(hours=quantities["hours"], watts=watts, share=share, pue=power["pue"])
         emitted = carbon.over(energy=used, intensity=power["grid"])
-    days = columns["days"]
+    days = quantities["days"]
     countable = np.all(np.isfinite(days) & (days > 0), axis=1)
     beyond = BudgetError(terms.plan.find, "These numbers go beyond what can be counted.")
     problems = [problem or (None if fine else beyond) for problem, fine in zip(problems, countable, strict=True)]
-    kept = terms.plan.own_layout or terms.plan.constraints != ANY_LAYOUT
-    if kept and terms.plan.expects_mfu and terms.throughput.timed:
-        middles = zip(columns["parameters"][:, 1], columns["accelerators"][:, 1], strict=True)
-        laid = [_unlaid(terms, plan, *middle) for plan, middle in zip(plans, middles, strict=True)]
-        problems = [problem or why for problem, why in zip(problems, laid, strict=True)]
+    has_constraints = terms.plan.own_layout or terms.plan.constraints != ANY_LAYOUT
+    if has_constraints and terms.plan.expects_mfu and terms.throughput.timed:
+        middles = zip(quantities["parameters"][:, 1], quantities["accelerators"][:, 1], strict=True)
+        layout_problems = [_layout_problem(terms, plan, *middle) for plan, middle in zip(plans, middles, strict=True)]
+        problems = [problem or why for problem, why in zip(problems, layout_problems, strict=True)]
     bad = np.array([problem is not None for problem in problems])
-    for name, values in columns.items():
-        columns[name] = np.where(bad[:, None], np.nan, values)
+    for name, values in quantities.items():
+        quantities[name] = np.where(bad[:, None], np.nan, values)
     sizes = (np.where(bad, 1.0, values[:, 1])[:, None] for values in (run.parameters, run.accelerators))
-    stored = np.asarray(terms.total(columns["parameters"][:, 1]))
+    stored = np.asarray(terms.total(quantities["parameters"][:, 1]))
     return Evaluation(
         plans=tuple(plans),
         terms=(terms,) * len(plans),
         run=run,
-        columns=columns,
+        quantities=quantities,
         expected=terms.expected(*sizes),
-        stored=np.where(bad, np.nan, np.maximum(1.0, stored)),
+        stored_parameters=np.where(bad, np.nan, np.maximum(1.0, stored)),
         energy=np.where(bad[:, None], np.nan, used),
         carbon=np.where(bad[:, None], np.nan, emitted),
         problems=tuple(problems),
     )
 
 
-def _unlaid(terms: Terms, plan: Plan, params: float, accelerators: float) -> BudgetError | None:
+def _layout_problem(terms: Terms, plan: Plan, params: float, accelerators: float) -> BudgetError | None:
     """Why a plan cannot have the layout that its days would follow from."""
     try:
         if math.isfinite(params + accelerators):
@@ -402,8 +409,8 @@ def _goodput_and_mfus(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
     steps, mfu = terms.steps_mfu(run.parameters, run.accelerators), run.mfu
     with np.errstate(divide="ignore", invalid="ignore"):  # no time that trains has no steps that are fast enough
         if terms.plan.expects_mfu:
-            rest = mfu / steps / goodput  # what published runs lose beside, of which the MFU is made again as a formula
-            mfu = whole_run_mfu.over(steps=steps, share=share_of_steps.over(goodput=goodput, rest=rest))
+            others = mfu / steps / goodput  # what published runs lose beside failures; the MFU again, as its formulas
+            mfu = whole_run_mfu.over(steps=steps, share=share_of_steps.over(goodput=goodput, without_failures=others))
             steps = running = np.maximum(steps, mfu)
         else:
             running = mfu_of_steps.over(mfu=mfu, goodput=goodput)
@@ -412,7 +419,7 @@ def _goodput_and_mfus(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
 
 
 def _quantities(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
-    """Every quantity of `Estimate` of runs, as arrays or as the numbers of one column: tokens times FLOPs of each, over
+    """Every quantity of `Estimate` of runs, as arrays or as the numbers of one end: tokens times FLOPs of each, over
     what the accelerators do in a second, are days.
 
     What was asked for comes from its own form of the budget equation, at the MFU that the root was found with.
@@ -420,10 +427,10 @@ def _quantities(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
     n, peak, mfu, find = run.accelerators, terms.peak, run.mfu, terms.plan.find
     per_parameter = terms.per_parameter(run.parameters)
     per_token = flop_of_a_token.over(per_parameter=per_parameter, parameters=run.parameters)
-    parameters, tokens, days = run.parameters, run.tokens, run.days
+    parameters, tokens, days = run.parameters, run.tokens, run.allowed_days
     seconds: Any = 86400 * days
     if terms.in_money:
-        hours = hours_affordable.over(dollars=run.dollars, price=run.price)
+        hours = hours_affordable.over(dollars=run.allowed_dollars, price=run.price)
         days = days_of.over(hours=hours, accelerators=n)
         seconds = 3600 * hours / n
     match find:
@@ -449,7 +456,7 @@ def _quantities(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
         case _:
             pass
     hours = accelerator_hours.over(accelerators=n, seconds=seconds)
-    shares = _goodput_and_mfus(terms, replace(run, mfu=mfu))
+    goodput_and_mfus = _goodput_and_mfus(terms, replace(run, mfu=mfu))
     return {
         "parameters": parameters,
         "tokens": tokens,
@@ -461,8 +468,8 @@ def _quantities(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
         "per_parameter": per_parameter,
         "dollars": rent.over(hours=hours, price=run.price),
         "tokens_per_second": tokens_per_second.over(tokens=tokens, seconds=seconds),
-        **shares,
-        "steps_days": days * shares["mfu"] / shares["steps_mfu"],
+        **goodput_and_mfus,
+        "steps_days": days * goodput_and_mfus["mfu"] / goodput_and_mfus["steps_mfu"],
     }
 
 
@@ -472,8 +479,8 @@ def _ordered(values: Array) -> Interval:
 
 def _dollars(plan: Plan, low: Estimate, middle: Estimate, high: Estimate) -> Interval:
     """Dollars over the range of the hours and that of the price."""
-    if plan.limits.in_money and plan.find != "time":
-        return Interval.point(plan.limits.dollars)
+    if plan.within.in_money and plan.find != "time":
+        return Interval.point(plan.within.dollars)
     least, most = plan.price_range
     hours = sorted((low.hours, middle.hours, high.hours))
     return Interval(hours[0] * least, middle.dollars, hours[2] * most)

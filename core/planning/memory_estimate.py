@@ -97,7 +97,7 @@ class MemoryEstimate:
     @property
     def room(self) -> float:
         """Bytes left beside those that the plan keeps free; negative where they are missing."""
-        return self.spare - self.plan.keeps.free * self.usable * (1 - 1e-9)
+        return self.spare - self.plan.limits.free * self.usable * (1 - 1e-9)
 
     @property
     def lacks(self) -> bool:
@@ -112,7 +112,7 @@ class MemoryEstimate:
     @property
     def host_holds(self) -> bool:
         """Whether the host's memory is enough, as far as somebody said how much there is."""
-        return bool(host_lacks(self.setup, self.plan.device.node_size, self.plan.keeps.host) <= 0)
+        return bool(host_lacks(self.setup, self.plan.device.node_size, self.plan.limits.host) <= 0)
 
     def tensors(self, kind: LayerKind) -> tuple[tuple[SavedTensor, float], ...]:
         """What forward keeps of one layer and micro-batch on one accelerator, tensor by tensor, in bytes."""
@@ -163,7 +163,7 @@ _USUAL = 70e9
 
 def plan_checkpoint(plan: Plan) -> CheckpointSize:
     """Bytes of a checkpoint for each parameter; the same for every size where only that is known, or asked for."""
-    model = plan.known
+    model = plan.catalog_model
     spec = model.spec if model and model.laid_out else stand_in(_USUAL)
     optimizer = find_optimizer(plan.optimizer)
     size = checkpoint_size(optimizer, plan.policy_under(optimizer), spec)
@@ -237,7 +237,7 @@ def memory_estimate(plan: Plan) -> MemoryEstimate:
 
     Raises `LayoutError` for a layout that cannot be.
     """
-    parameters = float(plan.known.parameters) if plan.known else plan.parameters
+    parameters = float(plan.catalog_model.parameters) if plan.catalog_model else plan.parameters
     spec, own = spec_of(plan, parameters)
     layout = plan_layout(plan)
     check_trained(plan, layout)

@@ -171,7 +171,7 @@ def _search(plan: Plan) -> _FixSearch:
 
 def _held_by_host(h: MemoryEstimate, layout: Layout) -> Any:
     """Which layouts leave the host no more than it has; all where the plan's own leaves it too much already."""
-    lacks = host_lacks(replace(h.setup, layout=layout), h.plan.device.node_size, h.plan.keeps.host)
+    lacks = host_lacks(replace(h.setup, layout=layout), h.plan.device.node_size, h.plan.limits.host)
     return np.broadcast_to(np.less_equal(lacks, 0) | (not h.host_holds), np.shape(layout.offload))
 
 
@@ -283,7 +283,7 @@ def larger_accelerators(h: MemoryEstimate) -> tuple[Accelerator, ...]:
         accelerator
         for accelerator in accelerators()
         if accelerator.vendor == h.plan.device.vendor
-        and replace(h.plan, accelerator=accelerator.name).usable_memory * (1 - h.plan.keeps.free) >= h.total
+        and replace(h.plan, accelerator=accelerator.name).usable_memory * (1 - h.plan.limits.free) >= h.total
     ]
     return tuple(
         sorted(

@@ -48,7 +48,7 @@ MFU_KINDS: tuple[MfuKind, ...] = ("all hours", "steady steps")
 TYPED = "Typed parameters"
 """The model of which only a number of parameters is known."""
 
-OWN = "Own (config.json)"
+OWN_SHAPE = "Own (config.json)"
 """The model whose shape is typed, or read from a config.json."""
 
 OWN_POLICY = "own"
@@ -69,8 +69,9 @@ _SPAN = re.compile(r"(?<=[\d%])\s*(?:-|–|to)\s*(?=[\d.])")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What a run must keep to: days on the wall, or dollars; the other one is NaN. typed: the duration's text."""
+class Within:
+    """The bound in the plan's question, such as *how many tokens within 90 days*: days on the wall, or dollars; the
+    other one is NaN. typed: the duration's text."""
 
     days: float
     dollars: float = math.nan
@@ -102,7 +103,7 @@ def _in_percent(share: str) -> bool:
     return share.endswith("%") or (re.fullmatch(r"\d+\.?\d*", share) is not None and float(share) >= IN_PERCENT)
 
 
-def parse_within(text: str) -> Limits:
+def parse_within(text: str) -> Within:
     """A typed limit: a duration such as ``90 days``, or money such as ``$5M``.
 
     Raises `QuantityError` with the rule and an example otherwise.
@@ -110,14 +111,14 @@ def parse_within(text: str) -> Limits:
     example, typed = "90 days, 6 weeks, 3 months or $5M", text.strip()
     refuse_day(text)
     if is_money(text):
-        return Limits(math.nan, parse_quantity(text, "usd", low=1.0, high=1e15, example=example))
+        return Within(math.nan, parse_quantity(text, "usd", low=1.0, high=1e15, example=example))
     if re.fullmatch(r"[\d.,]+", typed):
         raise QuantityError(f"“{typed}” has no unit. Did you mean {typed} days? For example: {example}.")
     if re.fullmatch(r"[\d.,]+\s*[kmb]", typed, re.IGNORECASE):
         months = f" or {typed[:-1].strip()} months" if typed[-1] in "mM" else ""
         raise QuantityError(f"“{typed}” is a time or money. Did you mean ${typed}{months}? For example: {example}.")
     seconds = parse_quantity(text, "seconds", low=60.0, high=LONGEST_DAYS * 86400, example=example)
-    return Limits(seconds / 86400, typed=" ".join(text.split()))
+    return Within(seconds / 86400, typed=" ".join(text.split()))
 
 
 _PRICES = re.compile(r"\s*[-–](?!hour|h\b)\s*|\s+to\s+", re.IGNORECASE)
@@ -151,7 +152,7 @@ def known_model(find: Find, model: str, shape: str) -> CatalogModel | None:
     """The model of this name, or of an own shape; None where only a number of parameters is known, or is asked for."""
     if find == "parameters" or model == TYPED:
         return None
-    return _own(shape) if model == OWN else model_named(model)
+    return _own(shape) if model == OWN_SHAPE else model_named(model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,18 +254,18 @@ class Plan:
     optimizer, policy: of the model states, by name, as `core.training` has them; own: the types of `OWN_POLICY`.
     layout: one's own, all but its data-parallel degree, which is what the accelerators leave; micro-batches of 0 are
     those that the batch leaves. own_layout: whether the plan has it; else it has the fastest that is found.
-    software: that trains, by name, as `core.step_time.software` has it; tuned: by whom, as there.
+    software: that trains, by name, as `core.step_time.software` has it; tuned_by: whom, as there.
     network: bytes per second that one accelerator has between nodes, one way; per_node: accelerators of a node; None
     takes the usual ones.
     batch, constraints: what the fastest layout keeps to; objective: what a search likes best.
     measured: rates of the accelerator; whether and where they count, `core.planning.rates` decides.
     own_runs: that the same people trained before. maturity: one of `MATURITIES`.
-    keeps: what the answer is held against, and does not depend on.
+    within: the bound in the question. limits: what the answer is held against, and does not depend on.
     trained: what of the model is. lengths: of the examples that it is trained on.
     """
 
     find: Find = "time"
-    limits: Limits = Limits(90.0)
+    within: Within = Within(90.0)
     model: str = TYPED
     shape: str = EXAMPLE
     parameters: float = 70e9
@@ -285,7 +286,7 @@ class Plan:
     )
     own_layout: bool = False
     software: str = USUAL_SOFTWARE
-    tuned: str = USUAL_TUNING
+    tuned_by: str = USUAL_TUNING
     network: float | None = None
     per_node: int | None = None
     compute_options: ComputeOptions = field(default_factory=ComputeOptions)
@@ -297,7 +298,7 @@ class Plan:
     measured: CarriedRates = field(default_factory=CarriedRates)
     own_runs: tuple[OwnRun, ...] = ()
     maturity: str = BY_AGE
-    keeps: PlanLimits = field(default_factory=PlanLimits)
+    limits: PlanLimits = field(default_factory=PlanLimits)
     trained: Trained = EVERYTHING
     lengths: Lengths = field(default_factory=Lengths)
 
@@ -344,7 +345,7 @@ class Plan:
         return reported - self.compute_options.display
 
     @property
-    def known(self) -> CatalogModel | None:
+    def catalog_model(self) -> CatalogModel | None:
         """The model whose layers are known; None where only a number of parameters is, or is asked for."""
         return known_model(self.find, self.model, self.shape)
 

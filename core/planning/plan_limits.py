@@ -12,7 +12,7 @@ from core.budget.errors import BudgetError
 from core.budget.interval import Interval
 from core.planning.evaluation import Answer, answer
 from core.planning.memory_estimate import MemoryEstimate
-from core.planning.plan import Limits, Plan
+from core.planning.plan import Plan, Within
 from core.training.layout import LayoutError
 
 Limited: TypeAlias = Literal["deadline", "money", "power", "host", "memory"]
@@ -41,18 +41,18 @@ class Check:
 
 def checks(a: Answer, memory: MemoryEstimate | None) -> tuple[Check, ...]:
     """Every limit of the plan of ``a``. memory: what its fullest accelerator holds; None where it has no layout."""
-    kept, a = a.plan.keeps, a.on_found
+    limits, a = a.plan.limits, a.on_found_accelerators
     every = (
-        _check(a, "deadline", kept.days, a.range_of("days")),
-        _check(a, "money", kept.dollars, _UNKNOWN if a.plan.owned else a.dollars),
-        _check(a, "power", kept.watts, a.range_of("peak_watts")),
+        _check(a, "deadline", limits.days, a.range_of("days")),
+        _check(a, "money", limits.dollars, _UNKNOWN if a.plan.owned else a.dollars),
+        _check(a, "power", limits.watts, a.range_of("peak_watts")),
     )
     typed = tuple(check for check in every if not math.isnan(check.limit))
-    return (*typed, *_host_check(memory), _memory_check(kept.free, memory)) if memory else typed
+    return (*typed, *_host_check(memory), _memory_check(limits.free, memory)) if memory else typed
 
 
 def all_checks(a: Answer) -> tuple[Check, ...]:
-    """The same, that of memory where the plan can be laid out."""
+    """Every limit of the plan of ``a``, that of memory among them where the plan has a layout."""
     try:
         return checks(a, a.memory)
     except LayoutError:
@@ -65,7 +65,7 @@ _UNKNOWN = Interval.point(math.nan)
 def _check(a: Answer, id: Limited, limit: float, value: Interval) -> Check:
     if a.impossible and value.known and id != "power":
         return Check(id, limit, math.inf, False, 0.0)
-    return check_of(id, limit, value, a.plan.keeps.level)
+    return check_of(id, limit, value, a.plan.limits.level)
 
 
 def check_of(id: Limited, limit: float, value: Interval, level: float) -> Check:
@@ -78,7 +78,7 @@ def check_of(id: Limited, limit: float, value: Interval, level: float) -> Check:
 
 
 def _host_check(memory: MemoryEstimate) -> tuple[Check, ...]:
-    most = memory.plan.keeps.host
+    most = memory.plan.limits.host
     if math.isnan(most):
         return ()
     return (Check("host", most, memory.on_host, memory.host_holds, math.nan),)
@@ -106,14 +106,14 @@ def all_met(every: Sequence[Check]) -> bool | None:
     return None if any(check.met is None for check in every) else True
 
 
-def nearest(a: Answer, check: Check) -> Answer | None:
+def changed_to_keep(a: Answer, check: Check) -> Answer | None:
     """The plan changed in one thing so that it keeps a limit that it misses, nothing else looked at: in more
     accelerators for a deadline, in fewer for power, in fewer tokens for money. None where no such change does."""
     plan = _held_to(a.plan, check)
-    asked = _question(plan, check)
+    asked = _plan_that_keeps(plan, check)
     if asked is None:
         return None
-    deadline, level = check.id == "deadline", plan.keeps.level
+    deadline, level = check.id == "deadline", plan.limits.level
     try:
         if check.id == "power":
             return answer(asked)
@@ -130,36 +130,43 @@ def nearest(a: Answer, check: Check) -> Answer | None:
 
 
 def _held_to(plan: Plan, check: Check) -> Plan:
-    """The plan with a limit that may be that of a whole calendar."""
+    """The plan with the limit of ``check``, which may be that of a whole calendar."""
     names = {"deadline": "days", "money": "dollars", "power": "watts"}
-    return replace(plan, keeps=replace(plan.keeps, **{names[check.id]: check.limit})) if check.id in names else plan
+    return replace(plan, limits=replace(plan.limits, **{names[check.id]: check.limit})) if check.id in names else plan
 
 
 SURE = "P90"
-"""What most would call sure; a deadline that is kept with less than three in four can well be missed."""
+"""The certainty that most would call sure."""
+
 _DOUBTFUL = 0.75
+"""A deadline that is kept with a lower probability can well be missed."""
 
 
-def surer(a: Answer, check: Check) -> tuple[Answer, Answer] | None:
-    """The plan held to `SURE`, and in so many more accelerators that its deadline holds, which is kept but can well be
-    missed. None where it is surer, or where no number is enough."""
-    if check.id != "deadline" or not check.met or not check.probability < _DOUBTFUL:
+def doubtful(check: Check) -> bool:
+    """Whether a deadline is kept, but can well be missed."""
+    return check.id == "deadline" and check.met is True and check.probability < _DOUBTFUL
+
+
+def surer_of_deadline(a: Answer, check: Check) -> tuple[Answer, Answer] | None:
+    """For a deadline that is kept but can well be missed: the plan held to `SURE`, and the same on as many accelerators
+    as that takes. None for any other limit, and where no number is enough."""
+    if not doubtful(check):
         return None
-    plan = _held_to(a.on_found.plan, check)
-    asked = answer(replace(plan, keeps=replace(plan.keeps, certainty=SURE)))
-    found = next((nearest(asked, other) for other in checks(asked, None) if other.id == check.id), None)
+    plan = _held_to(a.on_found_accelerators.plan, check)
+    asked = answer(replace(plan, limits=replace(plan.limits, certainty=SURE)))
+    found = next((changed_to_keep(asked, other) for other in checks(asked, None) if other.id == check.id), None)
     return (asked, found) if found else None
 
 
-def _question(plan: Plan, check: Check) -> Plan | None:
-    """What is to be found so that a limit is kept."""
+def _plan_that_keeps(plan: Plan, check: Check) -> Plan | None:
+    """The plan whose answer keeps a limit that is missed: by accelerators, by tokens, or on whole nodes; else None."""
     if check.met is not False or plan.find != "time":
         return None
     match check.id:
         case "deadline":
-            return replace(plan, find="accelerators", limits=Limits(check.limit))
+            return replace(plan, find="accelerators", within=Within(check.limit))
         case "money":
-            return replace(plan, find="tokens", limits=Limits(math.nan, check.limit))
+            return replace(plan, find="tokens", within=Within(math.nan, check.limit))
         case "power":
             nodes = math.floor(plan.accelerators * check.limit / check.value / plan.device.node_size)
             return replace(plan, accelerators=float(nodes * plan.device.node_size)) if nodes else None

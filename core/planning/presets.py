@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.planning.plan import FASTEST, OWN, OWN_LAYOUT, TYPED
+from core.planning.plan import FASTEST, OWN_LAYOUT, OWN_SHAPE, TYPED
 from core.training.precision import USUAL_POLICY
 
 _NEXT = (
@@ -52,7 +52,7 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
     ),
     "GPT-2 124M on one node": _preset("GPT-2 124M", "10B", "A100 SXM 80 GB", "8", "0.5", "1,024", gb="512"),
     "Our next model": _preset(
-        OWN, "15T", "H100 SXM", "512", "published", "8,192", find="tokens", within="60 days", shape=_NEXT
+        OWN_SHAPE, "15T", "H100 SXM", "512", "published", "8,192", find="tokens", within="60 days", shape=_NEXT
     ),
 }
 """The presets of Compute budget."""

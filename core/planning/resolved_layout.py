@@ -33,7 +33,7 @@ TYPED_NETWORK = "typed"
 
 def spec_of(plan: Plan, parameters: float) -> tuple[TransformerSpec, bool]:
     """The model's layers and True; where only a number of parameters is known, a shape as large, and False."""
-    model = plan.known
+    model = plan.catalog_model
     if model and model.laid_out:
         return model.spec, True
     return stand_in(max(1.0, parameters), plan.seq_len), False
@@ -66,7 +66,7 @@ def search_request(plan: Plan) -> SearchRequest:
 
     Raises `BudgetError` for a model without layers, and for an accelerator of which too little is known.
     """
-    spec = spec_of(plan, float(plan.known.parameters) if plan.known else plan.parameters)[0]
+    spec = spec_of(plan, float(plan.catalog_model.parameters) if plan.catalog_model else plan.parameters)[0]
     try:
         parts_of_training(spec, plan.trained)
     except TrainedError as problem:
@@ -87,9 +87,9 @@ def search_request(plan: Plan) -> SearchRequest:
         in_backward=how.in_backward,
         paged=how.paged,
         memory_bytes=math.nan if plan.usable_memory == device.memory_bytes else plan.usable_memory,
-        keep_free=plan.keeps.free,
-        host_bytes=math.nan if math.isnan(plan.keeps.host) else plan.keeps.host,
-        running=running_on(plan.software, spec, device, plan.peak_dtype, how.kernel, plan.tuned),
+        keep_free=plan.limits.free,
+        host_bytes=math.nan if math.isnan(plan.limits.host) else plan.limits.host,
+        running=running_on(plan.software, spec, device, plan.peak_dtype, how.kernel, plan.tuned_by),
         constraints=plan.constraints,
         runtime=replace(MEASURED, context=how.context, communicator=how.context, slack=how.slack),
         rates=rates_of(plan),
@@ -180,7 +180,7 @@ def _unsearched(plan: Plan) -> Layout | LayoutError:
 
 
 def _parameters(plan: Plan) -> float:
-    return float(plan.known.parameters) if plan.known else plan.parameters
+    return float(plan.catalog_model.parameters) if plan.catalog_model else plan.parameters
 
 
 def resolve_layout(layout: Layout, accelerators: int, batch: int) -> Layout:

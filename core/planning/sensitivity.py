@@ -16,7 +16,7 @@ import numpy.typing as npt
 from core.budget.errors import BudgetError
 from core.budget.interval import Interval
 from core.planning.evaluation import Answer, answer
-from core.planning.plan import TYPED, Limits, Plan
+from core.planning.plan import TYPED, Plan, Within
 
 Input: TypeAlias = Literal["tokens", "parameters", "accelerators", "MFU", "price"]
 
@@ -99,7 +99,7 @@ def iso_days(plan: Plan, days: Sequence[float], most: int = 9) -> IsoDays:
     tokens = np.geomspace(plan.tokens / 30, plan.tokens * 30, most)
 
     def needed(within: float, count: float) -> float:
-        varied = replace(plan, find="accelerators", limits=Limits(within), tokens=float(max(1.0, count)))
+        varied = replace(plan, find="accelerators", within=Within(within), tokens=float(max(1.0, count)))
         try:
             return answer(varied).middle.accelerators
         except BudgetError:

@@ -42,7 +42,7 @@ _LEAST_MFU, _TRIALS = 0.01, 32
 
 @dataclass(frozen=True)
 class Terms:
-    """All that a plan's hours follow from, beside parameters, tokens and accelerators. Arrays have three columns: the
+    """All that a plan's hours follow from, beside parameters, tokens and accelerators. The last axis of arrays is the
     low end, the middle and the high end of the MFU."""
 
     plan: Plan
@@ -81,7 +81,7 @@ class Terms:
     @property
     def in_money(self) -> bool:
         """Whether what a run may take is money."""
-        return self.plan.find != "time" and self.plan.limits.in_money
+        return self.plan.find != "time" and self.plan.within.in_money
 
     def total(self, params: Array | float) -> Array | float:
         """Parameters that are stored, all experts included, where ``params`` work on each token."""
@@ -108,7 +108,7 @@ class Terms:
         return mfu * self.token_work.per_parameter(params) / 6
 
     def expected(self, params: Array, accelerators: Array) -> Array:
-        """MFU over all hours that steps and published runs lead one to expect, in each column (last axis)."""
+        """MFU over all hours that steps and published runs lead one to expect, at each end (last axis)."""
         params, accelerators = np.maximum(params, 1.0), np.maximum(accelerators, 1e-9)
         return self._counted(self.throughput.whole_mfu_by_6n(params, accelerators), params)
 
@@ -124,7 +124,7 @@ class Terms:
         )
 
     def mfu(self, params: Array, accelerators: Array) -> Array:
-        """MFU over all hours in each column (last axis); the arguments have a value for each, or one for all."""
+        """MFU over all hours at each end (last axis); the arguments have a value for each, or one for all."""
         typed = self.plan.typed_mfu
         if typed is None:
             return self.expected(params, accelerators)
@@ -134,12 +134,12 @@ class Terms:
         return share + 0 * params
 
     def typed_mfu(self, run: SolvedRuns) -> Array:
-        """The MFU as typed, in each column or in the middle, for as many as ``run`` has."""
+        """The MFU as typed, at each end or in the middle, for as many as ``run`` has."""
         typed = self.plan.typed_mfu or Interval.point(math.nan)
         return np.array(typed.mid if np.ndim(run.mfu) == 0 else [typed.low, typed.mid, typed.high])
 
     def hours(self, params: Array, tokens: Array, accelerators: Array) -> Array:
-        """Accelerator-hours in each column."""
+        """Accelerator-hours at each end."""
         return self.hours_at(self.mfu(params, accelerators), params, tokens)
 
     def hours_at(self, mfu: Array, params: Array, tokens: Array) -> Array:
@@ -152,16 +152,16 @@ class Terms:
 
 
 def typed_ends(mfu: Interval) -> Array:
-    """A typed range in three columns."""
+    """The low end, the middle and the high end of a typed range."""
     return np.array([mfu.low, mfu.mid, mfu.high])
 
 
 @dataclass(frozen=True, slots=True)
 class SolvedRuns:
-    """Runs in each column (last axis); what is asked for is found among it. Arrays, or numbers of one column.
+    """Runs at each end of their ranges (last axis); what is asked for is found among it. Arrays, or numbers of one end.
 
-    mfu: over all hours. days, dollars: what the run may take at most, NaN where nothing is said. needed_mfu: of the
-    accelerators that would just do, before they are rounded up; NaN where they are given.
+    mfu: over all hours. allowed_days, allowed_dollars: what the run may take at most, NaN where nothing is said.
+    needed_mfu: of the accelerators that would just do, before they are rounded up; NaN where they are given.
     """
 
     parameters: Array
@@ -169,14 +169,14 @@ class SolvedRuns:
     accelerators: Array
     mfu: Array
     price: Array
-    days: Array
-    dollars: Array
+    allowed_days: Array
+    allowed_dollars: Array
     needed_mfu: Array
 
-    def column(self, row: int, column: int) -> SolvedRuns:
+    def at_end(self, row: int, end: int) -> SolvedRuns:
         """One run, in plain numbers, at one end of its range or in its middle."""
         names = self.__dataclass_fields__
-        return SolvedRuns(**{name: np.array(getattr(self, name)[row, column]) for name in names})
+        return SolvedRuns(**{name: np.array(getattr(self, name)[row, end]) for name in names})
 
 
 def solve(terms: Terms, plans: Sequence[Plan]) -> tuple[SolvedRuns, list[BudgetError | None]]:
@@ -213,7 +213,7 @@ def solve(terms: Terms, plans: Sequence[Plan]) -> tuple[SolvedRuns, list[BudgetE
 
 
 def _given(terms: Terms, plans: Sequence[Plan]) -> SolvedRuns:
-    """What the plans say; one column where all three are the same, so that it is worked out once."""
+    """What the plans say; one end where all three are the same, so that it is worked out once."""
 
     def row(value: Callable[[Plan], float]) -> Array:
         return np.array([[value(plan)] for plan in plans])
@@ -225,14 +225,14 @@ def _given(terms: Terms, plans: Sequence[Plan]) -> SolvedRuns:
         accelerators=row(lambda plan: plan.accelerators),
         mfu=np.full((len(plans), 3), math.nan),
         price=np.array([prices_of(plan) for plan in plans]),
-        days=row(lambda plan: math.nan if plan.find == "time" else plan.limits.days),
-        dollars=row(lambda plan: math.nan if plan.find == "time" else plan.limits.dollars),
+        allowed_days=row(lambda plan: math.nan if plan.find == "time" else plan.within.days),
+        allowed_dollars=row(lambda plan: math.nan if plan.find == "time" else plan.within.dollars),
         needed_mfu=np.full((len(plans), 3), math.nan),
     )
 
 
 def prices_of(plan: Plan) -> tuple[float, float, float]:
-    """Dollars per accelerator-hour in each column: the middle of the range, and at its ends the price that goes with
+    """Dollars per accelerator-hour at each end: the middle of the range, and at its ends the price that goes with
     them, since money buys least at the highest."""
     low, high = plan.price_range
     return high, (low + high) / 2, low
@@ -240,7 +240,7 @@ def prices_of(plan: Plan) -> tuple[float, float, float]:
 
 def _unanswerable(plan: Plan) -> BudgetError | None:
     """What is wrong with a question before anything is worked out."""
-    if plan.find == "time" or not plan.limits.in_money:
+    if plan.find == "time" or not plan.within.in_money:
         return None
     if plan.find == "accelerators":
         return BudgetError(
@@ -258,12 +258,12 @@ def _unanswerable(plan: Plan) -> BudgetError | None:
 
 def _hours(run: SolvedRuns) -> Array:
     """The accelerator-hours that there are: days of all accelerators, or what the money pays for."""
-    in_money = hours_affordable.over(dollars=run.dollars, price=run.price)
-    return np.where(np.isnan(run.days), in_money, 24 * run.days * run.accelerators)
+    in_money = hours_affordable.over(dollars=run.allowed_dollars, price=run.price)
+    return np.where(np.isnan(run.allowed_days), in_money, 24 * run.allowed_days * run.accelerators)
 
 
 def _parameters(terms: Terms, run: SolvedRuns) -> Array:
-    """The parameters at which the hours, which rise with them, are those there are, in each column."""
+    """The parameters at which the hours, which rise with them, are those there are, at each end."""
     available = _hours(run)
 
     def gap(at: Array) -> Array:
@@ -300,14 +300,14 @@ def _accelerators(terms: Terms, run: SolvedRuns) -> Array:
     """The fewest accelerators that keep the days, parts of one included; infinite where none do."""
 
     def gap(at: Array) -> Array:
-        return np.log(terms.hours(run.parameters, run.tokens, np.exp(at))) - np.log(24 * run.days) - at
+        return np.log(terms.hours(run.parameters, run.tokens, np.exp(at))) - np.log(24 * run.allowed_days) - at
 
     ones = np.ones(run.price.shape)
     typed = terms.plan.typed_mfu
     if typed is None:
         flop = terms.flop_by_6n(run.parameters) * run.tokens
-        return terms.throughput.accelerators(run.parameters, flop / (86400 * run.days * terms.peak))
-    start = np.log(terms.hours_at(typed_ends(typed) * ones, run.parameters, run.tokens) / (24 * run.days))
+        return terms.throughput.accelerators(run.parameters, flop / (86400 * run.allowed_days * terms.peak))
+    start = np.log(terms.hours_at(typed_ends(typed) * ones, run.parameters, run.tokens) / (24 * run.allowed_days))
     # Failures grow with the cluster: from below, so that the smaller of two answers is found.
     return np.exp(_zero(gap, start, -ones, steep=0.02 if terms.plan.types_steps else 0.3))
 

@@ -37,11 +37,12 @@ Array = npt.NDArray[np.float64]
 LN_COUNTS = np.log(COUNTS)
 WIDTHS: dict[str, Width] = {"fp8": "8-bit", "int8": "8-bit", "fp6": "8-bit", "fp4": "4-bit"}
 
-_OCTAVES = 3
-"""Sizes of stand-ins lie so many doublings apart: 1.1B, 8.6B, 69B, 550B."""
+_DOUBLINGS = 3
+"""Point i of the grid of sizes is a stand-in of 2 ** (3 i) parameters: so many doublings from one to the next, as 1.1B,
+8.6B, 69B, 550B."""
 
-_SMALLEST, _USUAL, _LARGEST = 8, 12, 15
-"""The first of them, a usual one, and the last: 17M, 69B and 35T; beyond, MFU stays as there."""
+_FIRST_POINT, _USUAL_POINT, _LAST_POINT = 8, 12, 15
+"""The first point of the grid, a usual one, and the last: 17M, 69B and 35T; beyond, MFU stays as there."""
 
 _TINY_GOODPUT = 1e-9
 """Keeps logarithms finite where failures leave no progress, which is said elsewhere."""
@@ -54,9 +55,10 @@ _STEEPEST = 0.5
 
 
 @lru_cache(maxsize=4096)
-def _steps_of_size(request: SearchRequest, batch: float, size: int, seq_len: int, peak: float) -> Array | None:
-    """The steps alone of the stand-in of this size: logarithms of accelerators times MFU, for each of `COUNTS`."""
-    count = 2.0 ** (_OCTAVES * size)
+def _steps_at_point(request: SearchRequest, batch: float, point: int, seq_len: int, peak: float) -> Array | None:
+    """The steps alone of the stand-in at a point of the grid: logarithms of accelerators times MFU, for each of
+    `COUNTS`."""
+    count = 2.0 ** (_DOUBLINGS * point)
     spec = stand_in(count, seq_len)
     try:
         rates = fastest(replace(request, spec=spec), batch)
@@ -115,14 +117,16 @@ class Throughput:
         return self.plan.device.peak(self.plan.peak_dtype)
 
     @cached_property
-    def _by_matmul(self) -> Array:
-        """The same where the time of a step is not known: every accelerator at the rate of its best matmul."""
+    def _best_matmul(self) -> Array:
+        """Logarithms of accelerators times MFU where no step is timed: every accelerator at the rate of its best
+        matmul."""
         dtype, name = self.plan.peak_dtype, self.plan.accelerator
         scale = min(1.0, base_peak(name) / self.peak) if dtype in WIDTHS else 1.0
         return LN_COUNTS + math.log(scale * usable_matmul(name, WIDTHS.get(dtype, "16-bit")))
 
     @cached_property
-    def _of_model(self) -> Array | None:
+    def _steps_of_model(self) -> Array | None:
+        """Logarithms of accelerators times MFU of the model's steps alone; None where they are not timed."""
         if self._request is None or self.model is None:
             return None
         rates = fastest(self._request, self._batch)
@@ -134,8 +138,8 @@ class Throughput:
     def timed(self) -> bool:
         """Whether the time of a step is known; else the best matmul stands for it."""
         if self.model:
-            return self._of_model is not None
-        return self._of_size(_USUAL) is not None
+            return self._steps_of_model is not None
+        return self._steps_at(_USUAL_POINT) is not None
 
     @cached_property
     def shares(self) -> Shares:
@@ -150,106 +154,111 @@ class Throughput:
         return is_new(self.plan.accelerator) if maturity == BY_AGE else maturity == FIRST_RUN
 
     def _own_share(self, run: OwnRun) -> float:
-        """What a run of one's own reached of its steps beside its goodput: of the plan's model where that is as large,
-        else of a stand-in, with the plan's batch and software."""
+        """The share of its steps that a run of one's own reached without failures: steps of the plan's model where
+        that is as large, else of a stand-in, with the plan's batch and software."""
         plan, model = self.plan, self.model
-        alike = model is not None and abs(model.active / run.parameters - 1) < _SAME_SIZE
-        there = replace(
+        same_model = model is not None and abs(model.active / run.parameters - 1) < _SAME_SIZE
+        its_plan = replace(
             plan,
             accelerator=run.accelerator,
-            model=plan.model if alike else TYPED,
+            model=plan.model if same_model else TYPED,
             measured=plan.measured if run.accelerator == plan.accelerator else CarriedRates(),
             find="time",
             own_runs=(),
             own_layout=False,
             trained=EVERYTHING,
         )
-        other = Throughput(there, model if alike else None, self.checkpoint)
+        other = Throughput(its_plan, model if same_model else None, self.checkpoint)
         size, count = np.array([run.parameters]), np.array([run.accelerators])
-        steps = float(other.steps_mfu_by_6n(size, count)[0]) * other.peak / base_peak(run.accelerator)
-        stored = model.parameters if alike and model else run.parameters
-        left = interruptions(run.accelerators, self.checkpoint.of(stored), plan.reliability)
-        return run.mfu / steps / (1.0 if run.steady else float(left.goodput))
+        steps_mfu = float(other.steps_mfu_by_6n(size, count)[0]) * other.peak / base_peak(run.accelerator)
+        parameters = model.parameters if same_model and model else run.parameters
+        lost = interruptions(run.accelerators, self.checkpoint.of(parameters), plan.reliability)
+        return run.mfu / steps_mfu / (1.0 if run.steady else float(lost.goodput))
 
-    def _of_size(self, size: int) -> Array | None:
+    def _steps_at(self, point: int) -> Array | None:
+        """The same of the stand-in at a point of the grid."""
         if self._request is None:
             return None
-        return _steps_of_size(self._request, self._batch, size, self.plan.seq_len, self.peak)
+        return _steps_at_point(self._request, self._batch, point, self.plan.seq_len, self.peak)
 
     @cached_property
-    def _kept(self) -> dict[tuple[int, int], tuple[Array, Array]]:
+    def _bounded_tables(self) -> dict[tuple[int, int], tuple[Array, Array]]:
         return {}
 
-    def _node(self, size: int, columns: int) -> tuple[Array, Array]:
-        """Steps alone, and steps times goodput, of the stand-in of a size, no steeper than they may be; valid in the
-        first so many columns.
+    def _bounded(self, point: int, counts: int) -> tuple[Array, Array]:
+        """Steps alone, and steps times goodput, of the stand-in at a point, no steeper than `_STEEPEST` from point to
+        point; right for the first so many of `COUNTS`.
 
-        Other sizes are looked at from the nearest outwards, as long as one that reached all of its peak would count.
+        Other points are looked at from the nearest outwards, as long as one that reached all of its peak would count.
         """
-        if (size, columns) not in self._kept:
-            steepest = _STEEPEST * _OCTAVES * math.log(2)
-            steps, whole = self._raw(size)
-            for apart in range(1, _LARGEST - _SMALLEST + 1):
-                if np.all(whole[:columns] >= LN_COUNTS[:columns] - steepest * apart):
+        if (point, counts) not in self._bounded_tables:
+            steepest = _STEEPEST * _DOUBLINGS * math.log(2)
+            steps, whole = self._unbounded(point)
+            for apart in range(1, _LAST_POINT - _FIRST_POINT + 1):
+                if np.all(whole[:counts] >= LN_COUNTS[:counts] - steepest * apart):
                     break
-                for other in {max(size - apart, _SMALLEST), min(size + apart, _LARGEST)} - {size}:
-                    less = steepest * abs(other - size)
+                for other in {max(point - apart, _FIRST_POINT), min(point + apart, _LAST_POINT)} - {point}:
+                    less = steepest * abs(other - point)
                     steps, whole = (
-                        np.maximum(a, b - less) for a, b in zip((steps, whole), self._raw(other), strict=True)
+                        np.maximum(a, b - less) for a, b in zip((steps, whole), self._unbounded(other), strict=True)
                     )
-            self._kept[size, columns] = steps, whole
-        return self._kept[size, columns]
+            self._bounded_tables[point, counts] = steps, whole
+        return self._bounded_tables[point, counts]
 
-    def _raw(self, size: int) -> tuple[Array, Array]:
-        table = self._of_size(size)
-        steps = self._by_matmul if table is None else table
-        return steps, self._with_goodput(steps, 2.0 ** (_OCTAVES * size))
+    def _unbounded(self, point: int) -> tuple[Array, Array]:
+        """Steps alone, and steps times goodput, of the stand-in at a point, as steep as they are."""
+        table = self._steps_at(point)
+        steps = self._best_matmul if table is None else table
+        return steps, self._with_goodput(steps, 2.0 ** (_DOUBLINGS * point))
 
     def _with_goodput(self, steps: Array, parameters: float) -> Array:
         reliability: Reliability = self.plan.reliability
         goodput = interruptions(COUNTS, self.checkpoint.of(parameters), reliability).goodput
         return np.maximum.accumulate(steps + np.log(np.maximum(goodput, _TINY_GOODPUT)))
 
-    def _tables(self, ln_params: Array, columns: int) -> tuple[Array, Array]:
+    def _tables(self, ln_params: Array, counts: int) -> tuple[Array, Array]:
         """Steps alone, and steps times goodput, for parameters by their logarithms: a row each, or one for all."""
         if self.model is not None:
-            steps = self._by_matmul if self._of_model is None else self._of_model
+            steps = self._best_matmul if self._steps_of_model is None else self._steps_of_model
             return steps[None], self._with_goodput(steps, self.model.parameters)[None]
         if not self.timed:
-            return self._by_matmul[None], self._with_goodput(self._by_matmul, 7e10)[None]
-        at = np.clip(np.nan_to_num(ln_params / (_OCTAVES * math.log(2))), _SMALLEST, _LARGEST)
-        below = np.minimum(np.floor(at).astype(int), _LARGEST - 1)
-        sizes, row = np.unique(below, return_inverse=True)
+            return self._best_matmul[None], self._with_goodput(self._best_matmul, 7e10)[None]
+        at = np.clip(np.nan_to_num(ln_params / (_DOUBLINGS * math.log(2))), _FIRST_POINT, _LAST_POINT)
+        below = np.minimum(np.floor(at).astype(int), _LAST_POINT - 1)
+        points, row = np.unique(below, return_inverse=True)
         part = (at - below)[:, None]
 
         def joined(which: int) -> Array:
-            low, high = (np.stack([self._node(size + up, columns)[which] for size in sizes.tolist()]) for up in (0, 1))
+            low, high = (
+                np.stack([self._bounded(size + up, counts)[which] for size in points.tolist()]) for up in (0, 1)
+            )
             return low[row] + part * (high - low)[row]
 
         return joined(0), joined(1)
 
     @cached_property
-    def _most(self) -> Array:
+    def _at_ceiling(self) -> Array:
         """Every accelerator at its best matmul, which no end of a range passes."""
         return LN_COUNTS + math.log(ceiling_of(self.plan.device, self.plan.peak_dtype))
 
     @cached_property
-    def _ends(self) -> Array:
-        """Logarithms of the share beside goodput at the low end, the middle and the high end of the range."""
+    def _ln_shares(self) -> Array:
+        """Logarithms of the share of the steps that runs reach without failures: low end, middle and high end."""
         return np.log(self.shares.ends)
 
     def steps_mfu_by_6n(self, params: Array, accelerators: Array) -> Array:
         """MFU of the steps alone, by 6 N. The arguments broadcast."""
         params, accelerators = np.broadcast_arrays(params, accelerators)
         ln_count = np.log(accelerators.ravel())
-        steps, _ = self._tables(np.log(np.maximum(params, 1.0)).ravel(), _columns_to(ln_count))
+        steps, _ = self._tables(np.log(np.maximum(params, 1.0)).ravel(), _counts_up_to(ln_count))
         return np.exp(_read(steps, ln_count) - ln_count).reshape(params.shape)
 
-    def _columns(self, params: Array, columns: int) -> list[Array]:
-        """The tables of the whole run in each column; ``params`` in the last axis has a value for each, or one."""
-        logs = [np.log(np.maximum(column, 1.0)).ravel() for column in np.moveaxis(params, -1, 0)]
-        whole = [self._tables(ln_params, columns)[1] for ln_params in logs]
-        return [np.minimum(whole[i % len(whole)] + end, self._most) for i, end in enumerate(self._ends)]
+    def _whole_tables(self, params: Array, counts: int) -> list[Array]:
+        """Logarithms of accelerators times MFU of the whole run, a table for each end of its range: rows are
+        parameters, of which the last axis has a value for each end, or one; columns the first of `COUNTS`."""
+        logs = [np.log(np.maximum(end, 1.0)).ravel() for end in np.moveaxis(params, -1, 0)]
+        whole = [self._tables(ln_params, counts)[1] for ln_params in logs]
+        return [np.minimum(whole[i % len(whole)] + share, self._at_ceiling) for i, share in enumerate(self._ln_shares)]
 
     def whole_mfu_by_6n(self, params: Array, accelerators: Array) -> Array:
         """MFU over all hours, by 6 N, at the low end, the middle and the high end of the range: the last axis, in which
@@ -257,24 +266,23 @@ class Throughput:
         shape = np.broadcast_shapes(params.shape[:-1], accelerators.shape[:-1])
         params = np.broadcast_to(params, (*shape, params.shape[-1]))
         ln_counts = np.moveaxis(np.log(np.broadcast_to(accelerators, (*shape, accelerators.shape[-1]))), -1, 0)
-        columns: list[Array] = []
-        for i, table in enumerate(self._columns(params, _columns_to(ln_counts))):
+        ends: list[Array] = []
+        for i, table in enumerate(self._whole_tables(params, _counts_up_to(ln_counts))):
             ln_count = ln_counts[i % len(ln_counts)].ravel()
-            columns.append(np.exp(_read(table, ln_count) - ln_count))
-        return np.stack(columns, axis=-1).reshape(*shape, 3)
+            ends.append(np.exp(_read(table, ln_count) - ln_count))
+        return np.stack(ends, axis=-1).reshape(*shape, 3)
 
     def accelerators(self, params: Array, needed: Array) -> Array:
-        """The fewest accelerators whose number times MFU, by 6 N over all hours, is ``needed``; infinite where none do.
-
-        In each column (last axis).
+        """The fewest accelerators whose number times MFU, by 6 N over all hours, is ``needed``, at each end of the
+        range (last axis); infinite where none do.
         """
         ln_needed = np.log(needed) + np.zeros((*params.shape[:-1], 3))
-        columns = [_inverse(table, ln_needed[:, i]) for i, table in enumerate(self._columns(params, len(COUNTS)))]
-        return np.exp(np.stack(columns, axis=-1))
+        ends = [_inverse(table, ln_needed[:, i]) for i, table in enumerate(self._whole_tables(params, len(COUNTS)))]
+        return np.exp(np.stack(ends, axis=-1))
 
 
-def _columns_to(ln_count: Array) -> int:
-    """How many columns are needed up to these logarithms of accelerators."""
+def _counts_up_to(ln_count: Array) -> int:
+    """How many of `COUNTS` are needed up to these logarithms of accelerators."""
     most = float(np.max(np.nan_to_num(ln_count)))
     return min(int(np.searchsorted(LN_COUNTS, most, side="right")) + 1, len(COUNTS))
 

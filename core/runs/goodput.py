@@ -18,7 +18,7 @@ import numpy.typing as npt
 from core.budget.errors import BudgetError
 from core.formula import Source, Symbol, formula
 from core.rows import number, read_rows
-from core.sources import OWN, PALM
+from core.sources import OWN_CONSTRUCTION, PALM
 from core.units import format_duration, parse_quantity
 
 _YOUNG = Source(
@@ -50,7 +50,7 @@ _BYTES = Symbol("S", "size of a checkpoint", "bytes")
 _GOODPUT = Symbol("g", "goodput, the share of the time on the wall that trains", "ratio")
 _ALL = Symbol("u", "MFU over all hours", "ratio")
 _STEPS = Symbol("u_s", "MFU of the steps themselves", "ratio")
-_DEFINED = (OWN.at("from MFU as PaLM defines it"), PALM.at("section 4.1"))
+_DEFINED = (OWN_CONSTRUCTION.at("from MFU as PaLM defines it"), PALM.at("section 4.1"))
 
 
 @formula(
@@ -93,7 +93,7 @@ MOST_TAKEN = 60.0
         "mtbf": _MTBF,
         "taken": Symbol(r"\kappa", "times an hour that the whole pool is taken away", "number"),
     },
-    sources=(OWN.at("rates of independent events add up"),),
+    sources=(OWN_CONSTRUCTION.at("rates of independent events add up"),),
 )
 def time_between_stops(mtbf: float, taken: float) -> float:
     """Mean time between stops where accelerators fail, and where spot capacity is taken away.

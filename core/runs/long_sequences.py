@@ -17,7 +17,7 @@ from core.formula import Explanation, Source, Symbol, formula
 from core.models.catalog import CatalogModel
 from core.models.flops import flops_per_token, train_flop_6nd
 from core.runs.utilisation import evidence
-from core.sources import OWN
+from core.sources import OWN_CONSTRUCTION
 
 _KAPLAN = Source("Kaplan et al. 2020, Scaling Laws", "sections 2.1 and 3.1", "https://arxiv.org/abs/2001.08361")
 _SEQ = Symbol("s", "sequence length", "count")
@@ -54,7 +54,7 @@ USUAL_ASPECT = 128.0
         "seq_len": _SEQ,
         "aspect": Symbol("a", "hidden width over layers, as usual", "number"),
     },
-    sources=(_KAPLAN, OWN.at("12·L·H² parameters at a usual H/L")),
+    sources=(_KAPLAN, OWN_CONSTRUCTION.at("12·L·H² parameters at a usual H/L")),
 )
 def flop_of_usual_shape(params: float, seq_len: float, aspect: float) -> float:
     """Training FLOPs per token of a dense model of which only the number of parameters is known.

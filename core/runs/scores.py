@@ -70,7 +70,7 @@ def predictions() -> tuple[Prediction, ...]:
 
 
 def _predicted(run: RunShare, shares: Shares) -> Prediction:
-    ends = [run.steps * run.goodput * shares.at(level) for level in LEVELS]
+    ends = [run.steps_mfu * run.goodput * shares.at(level) for level in LEVELS]
     below = tuple(run.evidence.utilisation <= end for end in ends)
     return Prediction(run, Interval(ends[0], ends[2], ends[-1]), below)
 
@@ -174,9 +174,10 @@ def traits() -> tuple[Trait, ...]:
             others = [other for other in runs if other.lab != run.lab]
             by = factor_of(others, trait)
             levelled = shares_of(
-                [replace(o, steps=o.steps * by) if trait(o) else o for o in others], new_hardware=run.new_hardware
+                [replace(o, steps_mfu=o.steps_mfu * by) if trait(o) else o for o in others],
+                new_hardware=run.new_hardware,
             )
-            guess = _predicted(replace(run, steps=run.steps * by) if trait(run) else run, levelled)
+            guess = _predicted(replace(run, steps_mfu=run.steps_mfu * by) if trait(run) else run, levelled)
             result.append(replace(guess, run=run))
         having = [run for run in runs if trait(run)]
         labs = len({run.lab for run in having})

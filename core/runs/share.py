@@ -24,7 +24,7 @@ from core.hardware.matmul import best_matmul
 from core.runs.published import PublishedRun
 from core.runs.run_steps import run_steps
 from core.runs.utilisation import Evidence, Width, base_peak, evidence
-from core.sources import OWN
+from core.sources import OWN_CONSTRUCTION
 
 Array = npt.NDArray[np.float64]
 
@@ -33,18 +33,18 @@ _VOVK = Source("Vovk, Gammerman and Shafer 2005, Algorithmic Learning in a Rando
 _SHARE = Symbol("s", "share of the steps that whole runs reach", "ratio")
 _UTILISATION = Symbol("u", "MFU over all billed hours", "ratio")
 
-NEW_YEARS = 2
+YEARS_AS_NEW = 2
 """Years after an accelerator came out in which its software is still made ready, and runs reach less of their steps."""
 
-TENTHS = (0.1, 0.5, 0.9)
-"""The range holds all but a tenth on either side."""
+RANGE_LEVELS = (0.1, 0.5, 0.9)
+"""Levels of the low end, the middle and the high end of a range: it holds all but a tenth on either side."""
 
 
 @formula(
     r"\v{steps} \cdot \v{share}",
     result=_UTILISATION,
     symbols={"steps": Symbol(r"u_\text{steps}", "MFU of the steps alone", "ratio"), "share": _SHARE},
-    sources=(OWN,),
+    sources=(OWN_CONSTRUCTION,),
 )
 def whole_run_mfu(steps: float, share: float) -> float:
     """MFU over all billed hours: that of the steps alone, times the share of it that whole runs reach."""
@@ -52,21 +52,21 @@ def whole_run_mfu(steps: float, share: float) -> float:
 
 
 @formula(
-    r"\v{goodput} \cdot \v{rest}",
+    r"\v{goodput} \cdot \v{without_failures}",
     result=_SHARE,
     symbols={
         "goodput": Symbol("G", "goodput: what failures, restarts and checkpoints leave", "ratio"),
-        "rest": Symbol("r", "what published runs reach beside that", "ratio"),
+        "without_failures": Symbol("r", "what published runs reach beside that", "ratio"),
     },
-    sources=(_VOVK, OWN),
+    sources=(_VOVK, OWN_CONSTRUCTION),
 )
-def share_of_steps(goodput: float, rest: float) -> float:
+def share_of_steps(goodput: float, without_failures: float) -> float:
     """Share of the steps that a whole run reaches.
 
-    The rest is the middle of the published runs' own: slower layouts and software than the fastest, evaluation,
-    ramp-up, and whatever else was billed.
+    Without failures it is the middle of the published runs' own: slower layouts and software than the fastest,
+    evaluation, ramp-up, and whatever else was billed.
     """
-    return goodput * rest
+    return goodput * without_failures
 
 
 @lru_cache(maxsize=256)
@@ -115,25 +115,25 @@ def usable_matmul(accelerator: str, width: Width) -> float:
 
 @dataclass(frozen=True, slots=True)
 class RunShare:
-    """A whole run beside its steps.
+    """A published whole run, and what its steps alone are estimated at.
 
-    steps: their MFU, 6 N over the dense 16-bit peak; where their time is not known that of the best matmul. timed:
-    whether it is known. goodput: that failures and checkpoints leave at their usual rates.
+    steps_mfu: 6 N over the dense 16-bit peak; where no step is timed that of the best matmul. timed: whether one is.
+    goodput: that failures and checkpoints leave at their usual rates.
     """
 
     evidence: Evidence
-    steps: float
+    steps_mfu: float
     goodput: float
     timed: bool
 
     @property
     def share(self) -> float:
         """MFU over all billed hours, over that of the steps."""
-        return self.evidence.utilisation / self.steps
+        return self.evidence.utilisation / self.steps_mfu
 
     @property
     def without_failures(self) -> float:
-        """The share beside the goodput."""
+        """The share of the steps that it would have reached with a goodput of 1."""
         return self.share / self.goodput
 
     @property
@@ -144,7 +144,7 @@ class RunShare:
     @property
     def new_hardware(self) -> bool:
         """Whether its accelerator was new, its software with it."""
-        return self.evidence.run.year - _out_since(self.accelerator) <= NEW_YEARS
+        return self.evidence.run.year - _out_since(self.accelerator) <= YEARS_AS_NEW
 
     @property
     def lab(self) -> str:
@@ -159,7 +159,7 @@ def lab_of(run: PublishedRun) -> str:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Shares:
-    """Shares of runs beside their goodput, as logarithms, sorted, with weights that add up to 1."""
+    """Shares of the steps that runs reach without failures, as logarithms, sorted, with weights that add up to 1."""
 
     values: Array
     weights: Array
@@ -187,7 +187,7 @@ class Shares:
     @property
     def ends(self) -> Array:
         """The shares that a tenth, half and nine tenths of runs stay below."""
-        return np.array([self.at(level) for level in TENTHS])
+        return np.array([self.at(level) for level in RANGE_LEVELS])
 
     def given(self, own: Sequence[float]) -> Shares:
         """What they say of a lab that has runs of its own with these shares: nearer to them, and closer together.
@@ -236,7 +236,7 @@ def new_hardware_factor(runs: Sequence[RunShare]) -> float:
 def shares_of(runs: Sequence[RunShare], *, new_hardware: bool) -> Shares:
     """What ``runs`` say of a run on a new accelerator, or a proven one: of all, those on new ones by their factor."""
     by = new_hardware_factor(runs)
-    shares = Shares.of([replace(run, steps=run.steps * by) if run.new_hardware else run for run in runs])
+    shares = Shares.of([replace(run, steps_mfu=run.steps_mfu * by) if run.new_hardware else run for run in runs])
     return replace(shares, values=shares.values + math.log(by)) if new_hardware else shares
 
 
@@ -249,7 +249,7 @@ def published_shares(timed: bool, new_hardware: bool = False) -> Shares:
 @lru_cache(maxsize=256)
 def is_new(accelerator: str) -> bool:
     """Whether an accelerator was new to the latest published runs."""
-    return max(row.run.year for row in evidence("whole")) - _out_since(accelerator) <= NEW_YEARS
+    return max(row.run.year for row in evidence("whole")) - _out_since(accelerator) <= YEARS_AS_NEW
 
 
 def _out_since(accelerator: str) -> int:

@@ -23,7 +23,7 @@ from core.models.parameter_formulas import HIDDEN, count
 from core.models.spec import TransformerSpec
 from core.serving.cache import CACHE_TYPES, Cache, CacheType, cache_of
 from core.serving.weights import WEIGHT_TYPES, ServedWeights, WeightType, weights_of
-from core.sources import OWN
+from core.sources import OWN_CONSTRUCTION
 
 _VLLM = Source(
     "vLLM",
@@ -100,7 +100,7 @@ def workspace_bytes(tokens: float, hidden: float, width: float) -> float:
         "room": Symbol("R", "bytes for caches on one accelerator", "bytes"),
         "cache": Symbol("K", "bytes of one user’s cache on it", "bytes"),
     },
-    sources=(OWN,),
+    sources=(OWN_CONSTRUCTION,),
 )
 def users_at_once(room: float, cache: float) -> float:
     """Users whose caches fit beside each other, all of them at their full context."""

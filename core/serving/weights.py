@@ -19,7 +19,7 @@ from core.models.parameter_formulas import count
 from core.models.spec import TransformerSpec
 from core.models.terms import shape_of
 from core.serving.cache import without_prediction
-from core.sources import OWN
+from core.sources import OWN_CONSTRUCTION
 from core.training.device.ranks import RankParameters, narrowed, pieces_of, rank_parameters, stages_of
 from core.training.layout import Degrees
 from core.training.trained import FROZEN, QLORA
@@ -52,7 +52,7 @@ WEIGHT_TYPES: Mapping[str, WeightType] = MappingProxyType(
     {
         item.name: item
         for item in (
-            WeightType("bf16", 2.0, "bf16", "as trained", OWN),
+            WeightType("bf16", 2.0, "bf16", "as trained", OWN_CONSTRUCTION),
             WeightType("fp8", 1.0, "fp8", "E4M3, one scale for a matrix", _FP8),
             WeightType("int8", 1.0, "int8", "a scale for each row", _INT8),
             WeightType("int4", 0.5 + 2.5 / 128, "bf16", "AWQ, GPTQ: groups of 128 with scale and zero point", _AWQ),
@@ -89,7 +89,7 @@ def weight_bytes(matrices: float, bytes: float, others: float) -> float:
         "per_token": count("k", "routed experts that each token runs"),
         "tokens": count("B", "tokens of one pass"),
     },
-    sources=(OWN.at("every expert equally likely, tokens independent"),),
+    sources=(OWN_CONSTRUCTION.at("every expert equally likely, tokens independent"),),
 )
 def touched_experts(experts: float, per_token: float, tokens: float) -> float:
     """Routed experts whose weights one pass has to read.

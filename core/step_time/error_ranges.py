@@ -81,7 +81,7 @@ def range_of(spec: TransformerSpec, cluster: Cluster, running: Running) -> Error
     one that comes next may lie outside of all.
     """
     kind = str(int(spec.experts is not None)), family_of(cluster.accelerator), BITS[running.dtype]
-    return _range(*kind, running.software, running.tuned)
+    return _range(*kind, running.software, running.tuned_by)
 
 
 @lru_cache(maxsize=256)

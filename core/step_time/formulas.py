@@ -6,7 +6,7 @@ import numpy as np
 
 from core.formula import Source, Symbol, formula
 from core.models.parameter_formulas import count
-from core.sources import DEEPSEEK_V3, OWN, ZERO
+from core.sources import DEEPSEEK_V3, OWN_CONSTRUCTION, ZERO
 
 _ROOFLINE = Source(
     "Williams, Waterman and Patterson 2009, Roofline",
@@ -42,7 +42,7 @@ _MEMORY = Symbol(r"\beta", "bytes per second that memory streams", "bytes_per_s"
         "bytes": Symbol("Q", "bytes of both factors and of the result", "bytes"),
         "bandwidth": _MEMORY,
     },
-    sources=(_ROOFLINE, OWN),
+    sources=(_ROOFLINE, OWN_CONSTRUCTION),
 )
 def product_seconds(flop: float, rate: float, weight: float, bytes: float, bandwidth: float) -> float:
     """Time of matrix products: arithmetic and memory traffic added.
@@ -60,7 +60,7 @@ def product_seconds(flop: float, rate: float, weight: float, bytes: float, bandw
         "sides": count(r"\Sigma", "sides of products, M + N + K of each, as many as are there for a token, or a layer"),
         "tail": count("a", "elements of half a wave of tiles"),
     },
-    sources=(_WAVES, OWN),
+    sources=(_WAVES, OWN_CONSTRUCTION),
 )
 def tail_flop(sides: float, tail: float) -> float:
     """Work lost at the end of a product, where fewer tiles are left than a chip has multiprocessors.
@@ -72,20 +72,20 @@ def tail_flop(sides: float, tail: float) -> float:
 
 
 @formula(
-    r"\v{experts} \cdot \v{half}",
+    r"\v{experts} \cdot \v{half_rate_tokens}",
     result=Symbol("T'", "tokens by which the experts’ products take longer", "count"),
     symbols={
         "experts": count("E_r", "experts of the rank"),
-        "half": count("M_0", "tokens per expert at which half the rate is reached"),
+        "half_rate_tokens": count("M_0", "tokens per expert at which half the rate is reached"),
     },
-    sources=(OWN,),
+    sources=(OWN_CONSTRUCTION,),
 )
-def padded_tokens(experts: float, half: float) -> float:
+def padded_tokens(experts: float, half_rate_tokens: float) -> float:
     """Tokens by which a grouped product takes longer: each expert costs as if it had so many more.
 
     With M tokens per expert that is an efficiency of M / (M + M₀).
     """
-    return experts * half
+    return experts * half_rate_tokens
 
 
 @formula(
@@ -95,7 +95,7 @@ def padded_tokens(experts: float, half: float) -> float:
         "product": Symbol("t", "time of the product", "seconds"),
         "added": Symbol(r"t_\text{w}", "time of reading and writing what it adds to", "seconds"),
     },
-    sources=(_MEGATRON, OWN),
+    sources=(_MEGATRON, OWN_CONSTRUCTION),
 )
 def adding_seconds(product: float, added: float) -> float:
     """Time that a product of gradients takes longer for adding its result to that of earlier micro-batches.
@@ -127,7 +127,7 @@ def latency_seconds(times: float, hop: float, ranks: float) -> float:
         "starting": Symbol(r"t_\text{h}", "time in which the host starts the layer’s operations", "seconds"),
         "computing": Symbol(r"t_\text{c}", "time in which the accelerator computes them", "seconds"),
     },
-    sources=(OWN,),
+    sources=(OWN_CONSTRUCTION,),
 )
 def started_seconds(starting: float, computing: float) -> float:
     """The longer of what the host and the accelerator take, and a little more where they take as long: then some
@@ -144,7 +144,7 @@ def started_seconds(starting: float, computing: float) -> float:
         "share": Symbol("x", "share that nothing hides", "ratio"),
         "behind": Symbol(r"t_\text{c}", "computing that it runs beside", "seconds"),
     },
-    sources=(_FSDP, OWN),
+    sources=(_FSDP, OWN_CONSTRUCTION),
 )
 def exposed_seconds(time: float, share: float, behind: float) -> float:
     """Communication that is waited for: a share always, and all that is longer than the computing beside it.
@@ -196,7 +196,7 @@ def update_bytes(kept: float, gradients: float, weights: float) -> float:
         "share": Symbol("j", "share per doubling", "ratio"),
         "nodes": Symbol("n", "accelerators over those of one node, at least 1", "number"),
     },
-    sources=(_LLAMA, OWN),
+    sources=(_LLAMA, OWN_CONSTRUCTION),
 )
 def jitter_share(share: float, nodes: float) -> float:
     """Stragglers and contention: a share for each doubling beyond one node."""
@@ -210,7 +210,7 @@ def jitter_share(share: float, nodes: float) -> float:
         "share": Symbol("k", "share among many", "ratio"),
         "accelerators": count("n", "accelerators"),
     },
-    sources=(OWN,),
+    sources=(OWN_CONSTRUCTION,),
 )
 def contention_share(share: float, accelerators: float) -> float:
     """What computing loses to collectives beside it, which take multiprocessors, memory bandwidth and power: nothing

@@ -98,27 +98,27 @@ def layer_time(
     rank, c, partly = RankTimes(spec, how, d, running, speeds, constants), constants, how.partly
     work = rank.work
     tokens = rank_tokens.over(micro_batch=d.micro_batch, seq_len=np.asarray(seq_len), context=d.context)
-    matmul = _products(rank, tokens, work.plain, work.routed, router=True)
-    core, core_back = rank.core(seq_len)
-    attention, elements = tokens * core, tokens * rank.elements()
-    whole = tokens * (core + core_back) if partly is None else tokens * (core + partly.active * core_back)
-    merged, merged_back = rank.merged()
-    forward = matmul + attention + elements + tokens * merged
+    matmul = _products(rank, tokens, work.dense, work.routed, router=True)
+    core, core_back = rank.core_attention(seq_len)
+    attention, elements = tokens * core, tokens * rank.elementwise()
+    whole = tokens * (core + core_back) if partly is None else tokens * (core + partly.active_share * core_back)
+    merging, merging_back = rank.ring_merges()
+    forward = matmul + attention + elements + tokens * merging
     again = _computed_again(rank, tokens, forward, matmul, attention, elements)
     # Of the passes through a layer: all products are three where everything is trained, else as many as there are.
-    passes_back = partly.active if partly else 1.0
+    passes_back = partly.active_share if partly else 1.0
     products = partly.passes if partly else 3.0
-    added, added_back = rank.additions()
-    recompute = again.seconds * passes_back + tokens * again.full * added
+    adapters, adapters_back = rank.adapter_additions()
+    recompute = again.seconds * passes_back + tokens * again.full * adapters
     elementwise = (1.0 + rank.traffic.back * passes_back) * elements
     computing = products * matmul + elementwise + whole + recompute
     passes = 1.0 + passes_back * (1.0 + again.full)
     copied: Any = 0.0
-    if partly and partly.stored:
-        moved = (partly.stored + BYTES_16BIT) * work.plain.parameters(d.tensor, rank.kv_ranks)
+    if partly and partly.quantised_bytes:
+        moved = (partly.quantised_bytes + BYTES_16BIT) * work.dense.parameters(d.tensor, rank.kv_ranks)
         copied = passes * moved / speeds.memory
-    head, head_once = rank.plain(work.head, speeds.half)
-    head_products = 2.0 + partly.logits if partly else 3.0
+    head, head_once = rank.dense(work.head, speeds.matmul16)
+    head_products = 2.0 + partly.head_share if partly else 3.0
     logit_bytes = _LOGIT_BYTES_WRITTEN_OUT if how.written_out else _LOGIT_BYTES
     logits = c.elementwise * logit_bytes * spec.vocab / d.tensor / speeds.memory
     outputs = 1.0 + spec.mtp_modules
@@ -129,8 +129,8 @@ def layer_time(
         matmul=products * matmul,
         attention=whole,
         elementwise=elementwise
-        + tokens * (merged + merged_back + added + added_back)
-        + (rank.added(matmul) if partly is None else copied),
+        + tokens * (merging + merging_back + adapters + adapters_back)
+        + (rank.accumulation(matmul) if partly is None else copied),
         recompute=recompute,
         tensor=_tensor(rank, tokens, 2.0 + again.gathered - again.full * 0.25 * early),
         context=_context(rank, tokens, 3.0 + again.full, whole),
@@ -142,12 +142,12 @@ def layer_time(
     )
 
 
-def _products(rank: RankTimes, tokens: Any, plain: Products, routed: Products, *, router: bool = False) -> Any:
+def _products(rank: RankTimes, tokens: Any, dense: Products, routed: Products, *, router: bool = False) -> Any:
     """Seconds of a mean layer's products, those of routed experts by the share of layers that have any."""
     work = rank.work
-    each, once = rank.plain(plain, rank.speeds.weights)
+    each, once = rank.dense(dense, rank.speeds.weight_matmul)
     if work.mixed:
-        parts = [rank.routed(routed)] + ([rank.plain(work.router, rank.speeds.half)] if router else [])
+        parts = [rank.routed_experts(routed)] + ([rank.dense(work.router, rank.speeds.matmul16)] if router else [])
         for per_token, per_layer in parts:
             each, once = each + work.mixed * per_token, once + work.mixed * per_layer
     return tokens * each + once
@@ -183,7 +183,7 @@ def _computed_again(
     here = {module: (modules & module > 0) * some for module in LayerModule}
     seconds = seconds + here[LayerModule.CORE] * attention
     for module in (item for item in LayerModule if item != LayerModule.CORE and np.any(here[item])):
-        per_token, per_layer = rank.redone(module)
+        per_token, per_layer = rank.recomputed(module)
         seconds = seconds + here[module] * (tokens * per_token + per_layer)
     # Of a layer's two blocks one gathers and scatters again.
     gathered = full + 0.5 * ((1.0 - work.mixed) * here[LayerModule.NETWORK] + work.mixed * here[LayerModule.MIXTURE])
@@ -201,7 +201,9 @@ def _fixed(rank: RankTimes, computing: Any, passes: Any) -> Any:
     if running.software == "eager":
         starting = _PASS * passes
         if partly:
-            starting = starting * (1.0 + (_PASS_ADAPTER + _PASS_STORED * (partly.stored > 0)) * len(partly.adapters))
+            starting = starting * (
+                1.0 + (_PASS_ADAPTER + _PASS_STORED * (partly.quantised_bytes > 0)) * len(partly.adapters)
+            )
         hidden = computing + fixed
         fixed = fixed + (1.0 - work.mixed) * (started_seconds.over(starting=starting, computing=hidden) - hidden)
     return fixed

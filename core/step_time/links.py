@@ -41,15 +41,14 @@ def check_peak(device: Accelerator, dtype: str) -> None:
 class Speeds:
     """Rates of one accelerator, FLOP/s and bytes per second, NaN when unknown.
 
-    weights, half, single: products with weights in the step's format, in 16 bits, and in fp32, whose peak is
-    taken for that of 16 bits where nobody prints it.  peak16: of 16 bits.
-    inside, between: collectives over the links of a node, or domain, and over the network.  domain: accelerators of a
-    node.  host: of one accelerator, from its host's memory.
-    """
+    weight_matmul, matmul16, matmul32: products with weights in the step's format, in 16 bits, and in fp32, whose peak
+    is taken for that of 16 bits where nobody prints it.  peak16: of 16 bits. inside, between: collectives over the
+    links of a node, or domain, and over the network.  domain: accelerators of a node.  host: of one accelerator, from
+    its host's memory."""
 
-    weights: float
-    half: float
-    single: float
+    weight_matmul: float
+    matmul16: float
+    matmul32: float
     attention: float
     peak16: float
     memory: float
@@ -63,8 +62,8 @@ class Speeds:
 
         What moves over memory and links stays counted as in 16 bits: a few percent of a step that is so slow.
         """
-        attention = self.single * (self.attention / self.half)
-        return replace(self, weights=self.single, half=self.single, attention=attention)
+        attention = self.matmul32 * (self.attention / self.matmul16)
+        return replace(self, weight_matmul=self.matmul32, matmul16=self.matmul32, attention=attention)
 
     def group(self, ranks: Any, stride: Any) -> Any:
         """Bytes per second of one rank of a group whose ranks lie ``stride`` apart; without end where it is alone.
@@ -96,9 +95,9 @@ def speeds_of(cluster: Cluster, running: Running, constants: Constants, rates: R
     share = {16: c.matmul16, 8: c.matmul8, 4: c.matmul4}
     attention = {"newest": c.attention, "fa2": c.attention_fa2, "triton": c.attention_triton}[running.attention]
     return Speeds(
-        weights=measured.product(running.dtype, weights * share[bits]),
-        half=measured.product("bf16", half * share[16]),
-        single=np.fmin(half, device.peak("fp32") * factor) * share[16],
+        weight_matmul=measured.product(running.dtype, weights * share[bits]),
+        matmul16=measured.product("bf16", half * share[16]),
+        matmul32=np.fmin(half, device.peak("fp32") * factor) * share[16],
         attention=half * attention,
         peak16=half,
         memory=measured.of("memory", device.bandwidth * c.bandwidth),

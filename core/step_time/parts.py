@@ -34,17 +34,14 @@ Kernel: TypeAlias = Literal["newest", "fa2", "triton"]
 class Running:
     """How a step is run, as far as its layout does not say.
 
-    dtype: format of the products with weights; attention's own products, router and head stay in 16 bits.
-    overlap: share of tensor- and data-parallel communication that runs beside computing; a number or an array.
-    overlap_tensor: the same of tensor parallelism alone, where it differs.
-    attention: see `Kernel`.  software: see `Software`.
+    dtype: format of the products with weights; attention's own products, router and head stay in 16 bits. overlap:
+    share of tensor- and data-parallel communication that runs beside computing; a number or an array. overlap_tensor:
+    the same of tensor parallelism alone, where it differs. attention: see `Kernel`.  software: see `Software`.
     imbalance: tokens of the busiest rank's experts over their even share.  graphs: 0 where the host launches every
     kernel of a layer with experts by itself, as dropless routing without CUDA graphs makes it.  stops_early: 1 where
     full recomputation ends with the last tensor that backward reads, so that a layer's last product, and what experts
-    send back, is not done again, as torch's non-reentrant checkpoints do; Megatron's repeat the layer.
-    scattered: see `handed_on`.  tuned: see `Tuning`; it decides how far off a step may be, not how long it is said to
-    take.
-    """
+    send back, is not done again, as torch's non-reentrant checkpoints do; Megatron's repeat the layer. scattered: see
+    `handed_on`.  tuned_by: see `Tuning`; it decides how far off a step may be, not how long it is said to take."""
 
     dtype: str = "bf16"
     overlap: Counts | float = 1
@@ -55,7 +52,7 @@ class Running:
     graphs: Counts = 1
     stops_early: Counts = 0
     scattered: Counts = 0
-    tuned: Tuning = "users"
+    tuned_by: Tuning = "users"
 
     def __post_init__(self) -> None:
         """Raise `BudgetError` for a kernel or software that is not known."""

@@ -1,4 +1,5 @@
-"""One rank's share of a layer's work, as seconds per token and per layer: it is linear in the tokens, adding apart."""
+"""One rank's share of a layer's work, as seconds per token and per layer: all but the accumulation of gradients is
+linear in the tokens."""
 
 from __future__ import annotations
 
@@ -36,24 +37,26 @@ _SCAN_BACK = 3.0
 _SCORE_RATE = 0.6
 """Share of a large product's rate that products of one head's scores reach."""
 
-_ADDED = 6.0
-"""Bytes per weight and micro-batch of adding its gradient in fp32, read and written where the product does it, beyond
-the two that are counted as the product's result."""
+_ACCUMULATED = 6.0
+"""Bytes per weight and micro-batch of accumulating its gradient in fp32, read and written by the product itself, beyond
+the two bytes that are counted as the product's result."""
 
-_ADDED_NARROW = 2.0
-"""The same in 16 bits, as training in fp16 does it."""
+_ACCUMULATED_16BIT = 2.0
+"""Bytes per weight and micro-batch of accumulating its gradient in 16 bits, as training in fp16 does it."""
 
-_ADDED_APART = 20.0
-"""The same where DeepSpeed casts gradients, adds them to those it shards, and clears them, one after the other."""
+_ACCUMULATED_DEEPSPEED = 20.0
+"""Bytes per weight and micro-batch where DeepSpeed casts gradients, adds them to those it shards, and clears them, one
+after the other."""
 
-_MERGED = 3.0 * BYTES_16BIT
+_RING_MERGED = 3.0 * BYTES_16BIT
 """Bytes per element in which ring attention adds what a pass made to what earlier ones did: both read, the sum written.
 Its outputs forward, gradients of queries, keys and values backward, in kernels of their own [Transformer Engine,
 context_parallel.py]."""
 
-_HALVED = 2.0 * BYTES_16BIT / 4.0
-"""Bytes per element in which its later passes copy half of the queries, or of keys and values, so that they lie
-together: read and written, of each in half of the passes; backward outputs and their gradients go with the queries."""
+_RING_COPIED = 2.0 * BYTES_16BIT / 4.0
+"""Bytes per element in which later passes of ring attention copy half of the queries, or of keys and values, so that
+they lie together: read and written, of each in half of the passes; backward outputs and their gradients go with the
+queries."""
 
 _ONE_BY_ONE = 0.64
 """Speed of experts in fp32, one after another as PyTorch has no grouped kernel for it, over that of large products
@@ -92,8 +95,8 @@ class RankTimes:
         c, memory = self.c, self.speeds.memory
         return product_seconds.over(flop=flop, rate=rate, weight=c.operands, bytes=moved, bandwidth=memory)
 
-    def plain(self, products: Products, rate: float) -> tuple[Any, Any]:
-        """Seconds per token and per layer of products that every token runs through."""
+    def dense(self, products: Products, rate: float) -> tuple[Any, Any]:
+        """Seconds per token and per layer of products that every token runs through, routed to none."""
         t, kv_ranks = self.d.tensor, self.kv_ranks
         flop = products.flop.on(t, kv_ranks) + self.tail(products.number)
         per_token = self.seconds(flop, products.moved.on(t, kv_ranks), rate)
@@ -105,26 +108,26 @@ class RankTimes:
         """Work lost at the ends of products with such sides: one for each of a token, the other two for a layer."""
         return tail_flop.over(sides=sides, tail=self.c.tail)
 
-    def routed(self, products: Products) -> tuple[Any, Any]:
-        """The same of products of the routed experts, of a layer that has them."""
+    def routed_experts(self, products: Products) -> tuple[Any, Any]:
+        """Seconds per token and per layer of products of the routed experts, of a layer that has them."""
         moe = self.spec.experts
         if moe is None:
             return 0.0, 0.0
         c, spread = self.c, self.d.expert_split
         # TEGroupedMLP adds biases expert by expert, in fp32; NeMo AutoModel takes no longer for them.
-        apart = self.spec.ffn_bias and self.running.software in ("", "mature")
-        rate = self.speeds.weights * (c.expert_bias if apart else 1.0)
+        adds_biases = self.spec.ffn_bias and self.running.software in ("", "mature")
+        rate = self.speeds.weight_matmul * (c.expert_bias if adds_biases else 1.0)
         if self.how.grouped_experts and (self.how.autocasts or self.how.in_fp32):
-            rate = _ONE_BY_ONE * self.speeds.single
+            rate = _ONE_BY_ONE * self.speeds.matmul32
         routed = moe.per_token * self.running.imbalance * spread / self.d.tensor
-        half = c.expert_half16 if self.bits == 16 else c.expert_half8
+        half_rate_tokens = c.expert_half16 if self.bits == 16 else c.expert_half8
         flop, moved = products.flop.on(spread, 1.0), products.moved.on(spread, 1.0)
         per_token = self.seconds(routed * flop, routed * moved, rate)
         # What reading an expert's weights costs is in the tokens that it is padded by: both are one amount per expert.
-        idle = padded_tokens.over(experts=self.experts, half=half)
+        idle = padded_tokens.over(experts=self.experts, half_rate_tokens=half_rate_tokens)
         return per_token, self.seconds(idle * flop + self.tail(products.sides.on(spread, 1.0)), 0.0, rate)
 
-    def core(self, seq_len: Any) -> tuple[Any, Any]:
+    def core_attention(self, seq_len: Any) -> tuple[Any, Any]:
         """Seconds per token of attention's products of activations, forward and backward."""
         spec, t, speeds, how = self.spec, self.d.tensor, self.speeds, self.how
         scan, scan_back = self.scan()
@@ -136,7 +139,7 @@ class RankTimes:
             return forward + scan, _FLASH_BACK * forward + scan_back
         slow = 1.0 if spec.head_dim % 8 == 0 else self.c.odd_head**4
         scores = _SCORE_BYTES * spec.attending * spec.heads * np.asarray(seq_len) / t / speeds.memory
-        products = flop * slow / (_SCORE_RATE * speeds.half)
+        products = flop * slow / (_SCORE_RATE * speeds.matmul16)
         return products + scores + scan, 2.0 * products + self.traffic.back * scores + scan_back
 
     def scan(self) -> tuple[Any, Any]:
@@ -148,47 +151,47 @@ class RankTimes:
         forward = products + work.scan_bytes / t / self.speeds.memory
         return forward, _SCAN_BACK * forward
 
-    def merged(self) -> tuple[Any, Any]:
+    def ring_merges(self) -> tuple[Any, Any]:
         """Seconds per token in which ring attention adds up its passes, as many as ranks, forward and backward."""
         d, work, spec = self.d, self.work, self.spec
         result = spec.attending * spec.heads * spec.value_dim / d.tensor
         given = work.qkvo.on(d.tensor, self.kv_ranks) - result
-        passes, later = _MERGED * d.context * (d.context > 1), _HALVED * (d.context - 1)
+        passes, later = _RING_MERGED * d.context * (d.context > 1), _RING_COPIED * (d.context - 1)
         each = self.c.elementwise / self.speeds.memory
         return each * (passes * result + later * given), each * (passes * given + later * (given + 2.0 * result))
 
-    def added(self, product: Any) -> Any:
-        """Seconds of a layer in which gradients of weights are added to those of earlier micro-batches.
+    def accumulation(self, product: Any) -> Any:
+        """Seconds of a layer in which gradients of weights are accumulated over micro-batches.
 
-        product: seconds of their products, which add by themselves; torch and DeepSpeed add in kernels of their own.
-        """
+        product: seconds of the products that make them, whose kernels add as well; torch and DeepSpeed add in kernels
+        of their own."""
         work, moe, d = self.work, self.spec.experts, self.d
-        own = work.plain.parameters(d.tensor, self.kv_ranks)
+        own = work.dense.parameters(d.tensor, self.kv_ranks)
         if moe:
             own = own + work.mixed * self.experts * work.routed.parameters(self.d.expert_split, 1.0)
-        each: Any = _ADDED_NARROW if self.running.dtype == "fp16" else _ADDED
+        each: Any = _ACCUMULATED_16BIT if self.running.dtype == "fp16" else _ACCUMULATED
         if self.running.software == "deepspeed 2021":
-            each = np.where(d.zero >= 1, _ADDED_APART, each)
+            each = np.where(d.zero >= 1, _ACCUMULATED_DEEPSPEED, each)
         time = each * (d.micro_batches > 1) * own / self.speeds.memory
-        apart = self.running.software in ("eager", "deepspeed 2021")
-        return time if apart else adding_seconds.over(product=product, added=time)
+        in_own_kernels = self.running.software in ("eager", "deepspeed 2021")
+        return time if in_own_kernels else adding_seconds.over(product=product, added=time)
 
-    def redone(self, module: LayerModule) -> tuple[Any, Any]:
-        """Seconds per token and per layer of what computing one of a layer's modules again takes; of the core of
-        attention its operations alone are not here."""
+    def recomputed(self, module: LayerModule) -> tuple[Any, Any]:
+        """Seconds per token and per layer of computing one of a layer's modules again; that of attention's core is
+        in `core_attention`."""
         work, t = self.work, self.d.tensor
         if module == LayerModule.NORMS:
-            narrow = pick(self.d.sequence_parallel > 0, t, 1.0)
-            return self._moved((1.0 - RESIDUALS / norm_traffic(self.spec, self.how)) * work.norms / narrow), 0.0
+            divided = pick(self.d.sequence_parallel > 0, t, 1.0)
+            return self._moved((1.0 - RESIDUALS / norm_traffic(self.spec, self.how)) * work.norms / divided), 0.0
         if module == LayerModule.ACTIVATION:
             return self._moved((work.gated + self.widened * work.gated_mixture) / t), 0.0
         if module == LayerModule.UP_PROJECTION:
-            return self.plain(work.up, self.speeds.weights)
+            return self.dense(work.up, self.speeds.weight_matmul)
         if module == LayerModule.NETWORK:
-            each, once = self.plain(work.network, self.speeds.weights)
+            each, once = self.dense(work.network, self.speeds.weight_matmul)
             return each + self._moved(work.gated / t), once
-        parts = (self.routed(work.routed), self.plain(work.router, self.speeds.half))
-        shared, shared_once = self.plain(work.shared, self.speeds.weights)
+        parts = (self.routed_experts(work.routed), self.dense(work.router, self.speeds.matmul16))
+        shared, shared_once = self.dense(work.shared, self.speeds.weight_matmul)
         each, once = (work.mixed * sum(part[i] for part in parts) for i in range(2))
         moved = self._moved(self.widened * work.gated_mixture / t) + self._sorted()
         return each + shared + moved, once + shared_once
@@ -205,29 +208,29 @@ class RankTimes:
         slow = self.c.written_out if self.how.written_out else 1.0
         return slow * self.c.elementwise * size / self.speeds.memory
 
-    def additions(self) -> tuple[Any, Any]:
+    def adapter_additions(self) -> tuple[Any, Any]:
         """Seconds per token, forward and backward, of what adapters add to results and to gradients of inputs, each in
         an operation of its own."""
         partly = self.how.partly
         if partly is None or not self.how.written_out:
             return 0.0, 0.0
         t, size = self.d.tensor, partly.element_bytes or BYTES_16BIT
-        out, into = (sum(a.times * getattr(a, side) for a in partly.adapters) for side in ("out", "into"))
-        added = _SCALED + _SUMMED
-        return self._moved(size * added * out / t), partly.active * self._moved(
-            size * (_SCALED * out + _SUMMED * into) / t
+        width_out, width_in = (
+            sum(a.times * getattr(a, side) for a in partly.adapters) for side in ("width_out", "width_in")
         )
+        forward = self._moved(size * (_SCALED + _SUMMED) * width_out / t)
+        return forward, partly.active_share * self._moved(size * (_SCALED * width_out + _SUMMED * width_in) / t)
 
-    def elements(self) -> Any:
+    def elementwise(self) -> Any:
         """Seconds per token of operations on single elements, casts and the sorting of tokens."""
         work, d, c = self.work, self.d, self.c
-        narrow = pick(d.sequence_parallel > 0, d.tensor, 1.0)
+        divided = pick(d.sequence_parallel > 0, d.tensor, 1.0)
         again = (self.widened - 1.0) * work.gated_mixture / d.tensor
-        moved = c.elementwise * (work.norms / narrow + work.inner.on(d.tensor, self.kv_ranks) + again)
+        moved = c.elementwise * (work.norms / divided + work.inner.on(d.tensor, self.kv_ranks) + again)
         slow = c.written_out if self.how.written_out else 1.0
         moe = self.spec.experts
         if self.bits < 16:
-            moved = moved + c.casts * _CAST_BYTES * work.plain.read.on(d.tensor, self.kv_ranks)
+            moved = moved + c.casts * _CAST_BYTES * work.dense.read.on(d.tensor, self.kv_ranks)
         if moe:
             chosen = work.mixed * moe.per_token / d.tensor
             moved = moved + c.permutation * self.widened * self.traffic.sorted * self.spec.hidden * chosen

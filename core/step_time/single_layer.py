@@ -15,7 +15,7 @@ from core.budget.errors import BudgetError
 from core.formula import Explanation, Symbol, explain_run, formula
 from core.hardware.accelerators import Accelerator, find
 from core.hardware.cluster import Cluster
-from core.sources import OWN
+from core.sources import OWN_CONSTRUCTION
 from core.step_time.constants import constants_of, family_of
 from core.step_time.parts import Running, StepTime
 from core.step_time.software import COMPILED, EAGER, usual_kernel
@@ -38,7 +38,7 @@ _LIKE = "H100 SXM"
         "two": Symbol("t_2", "step of a model of two such layers", "seconds"),
         "one": Symbol("t_1", "step of a model of one", "seconds"),
     },
-    sources=(OWN,),
+    sources=(OWN_CONSTRUCTION,),
 )
 def layer_seconds(two: float, one: float) -> float:
     """Time of one layer alone: what a model of two takes longer than a model of one."""

@@ -63,7 +63,7 @@ MEGATRON = TrainingSoftware(
     weighs_inside=True,
     regathers=True,
 )
-TUNED = TrainingSoftware(
+MEGATRON_TUNED = TrainingSoftware(
     id="Megatron-Core, tuned",
     meaning="As NVIDIA tuned it from release 26.06 on: CUDA graphs capture a mixture’s whole step, experts’ products "
     "are fused, and their exchange runs beside other work. All such steps were published on Blackwell; dense models "
@@ -128,7 +128,7 @@ JAX = TrainingSoftware(
 )
 
 SOFTWARE: Mapping[str, TrainingSoftware] = MappingProxyType(
-    {software.id: software for software in (MEGATRON, TUNED, COMPILED, EAGER, INTERNEVO, JAX)}
+    {software.id: software for software in (MEGATRON, MEGATRON_TUNED, COMPILED, EAGER, INTERNEVO, JAX)}
 )
 """Every software by its name."""
 
@@ -178,11 +178,11 @@ def running_on(
     accelerator: Accelerator,
     dtype: str,
     kernel: str = "",
-    tuned: str = USUAL_TUNING,
+    tuned_by: str = USUAL_TUNING,
 ) -> Running:
     """How a software runs a step of ``spec`` on an accelerator, its products in ``dtype``.
 
-    kernel: of attention, by its name in `KERNELS`; the software's usual one where it is empty. tuned: by whom, by its
+    kernel: of attention, by its name in `KERNELS`; the software's usual one where it is empty. tuned_by: whom, by a
     name in `TUNED_BY`.
     """
     item = SOFTWARE[software]
@@ -195,5 +195,5 @@ def running_on(
         software=item.mixture if mixed else item.dense,
         graphs=launches_hidden(item.captured, accelerator.name) if mixed else 1,
         stops_early=item.stops_early,
-        tuned=TUNED_BY[tuned],
+        tuned_by=TUNED_BY[tuned_by],
     )

@@ -31,19 +31,19 @@ _CHUNK: Mapping[MixerKind, float] = {"mamba": 1.0, "mamba2": 128.0, "delta": DEL
 """Tokens of a chunk, after each of which a kernel writes the state: those of Nemotron-H's Mamba-2, and of
 flash-linear-attention."""
 
-_SINGLE = 2.0
+_SINGLE_OPERATIONS = 2.0
 """Traffic of gates and norms of a mixer written out in single operations over that of one kernel each."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElementTraffic:
     """Bytes per element that operations on single elements move forward: of the hidden width by a layer's two norms
-    and residuals, of a gated product and a plain one by its activation, of queries and keys by rotary positions, of
+    and residuals, of a gated product and an ungated one by its activation, of queries and keys by rotary positions, of
     the hidden width by sorting a token to one expert and back. back: those of backward over forward."""
 
     norms: float
     gated: float
-    plain: float
+    ungated: float
     rotary: float
     sorted: float
     back: float
@@ -52,11 +52,11 @@ class ElementTraffic:
 RESIDUALS = 12.0
 """Bytes per element of those of norms and residuals that a layer's two residuals take: two read, one written."""
 
-_ONE_KERNEL = ElementTraffic(norms=20.0, gated=6.0, plain=4.0, rotary=6.0, sorted=8.0, back=1.5)
+_ONE_KERNEL = ElementTraffic(norms=20.0, gated=6.0, ungated=4.0, rotary=6.0, sorted=8.0, back=1.5)
 """One kernel each: a norm reads its input beside the gradient, a gate both of its inputs; dropout, rotary and the
 residual move no more backward than forward [Korthikanti et al. 2022, section 4.2]."""
 
-_WRITTEN_OUT = ElementTraffic(norms=85.0, gated=10.0, plain=8.0, rotary=20.0, sorted=12.0, back=2.2)
+_WRITTEN_OUT = ElementTraffic(norms=85.0, gated=10.0, ungated=8.0, rotary=20.0, sorted=12.0, back=2.2)
 """As transformers writes layers: inputs and results of every operation of its Llama and Qwen3-MoE layers on bf16 that
 is no product, view or attention, forward and backward, added up [transformers 5.23, torch 2.13]."""
 
@@ -79,7 +79,7 @@ def _activation(spec: TransformerSpec, implementation: Implementation) -> float:
     each = traffic_of(implementation)
     if written_as_gpt2(spec, implementation):
         return _GELU_IN_STEPS[implementation.autocasts] / (1 + each.back)
-    return each.gated if spec.glu else each.plain
+    return each.gated if spec.glu else each.ungated
 
 
 @dataclass(slots=True)
@@ -146,11 +146,11 @@ class LayerWork:
     """Work of one layer, the mean over all of them, prediction modules among them: what only some layers have counts by
     their share, but for ``routed``, ``routed_last`` and ``router``, which are of a layer that has experts.
 
-    layers: how many. mixed: share of them with experts. plain: products with weights other than the routed experts’,
+    layers: how many. mixed: share of them with experts. dense: products with weights other than the routed experts’,
     which are in ``routed``, of a single expert. router, head: what is computed in 16 bits, the latter of the model.
-    network, shared, up: of the plain ones those of dense layers' feed-forward network, of shared experts, and of the
+    network, shared, up: of the dense ones those of dense layers' feed-forward network, of shared experts, and of the
     projection up from latents. gated, gated_mixture: bytes per token of activation functions in dense layers, and in
-    those with experts. last, routed_last: the product that dense layers, or an expert, end with, in ``plain``, or
+    those with experts. last, routed_last: the product that dense layers, or an expert, end with, in ``dense``, or
     ``routed``, too. norms: bytes per token of what sequence parallelism divides; inner: of the other operations on
     single elements. qkvo: elements per token that the attention core reads and writes. scan_flop, scan_bytes: per
     token, of moving a state on.
@@ -158,7 +158,7 @@ class LayerWork:
 
     layers: float
     mixed: float
-    plain: Products
+    dense: Products
     routed: Products
     router: Products
     head: Products
@@ -242,18 +242,18 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
     mixed = (spec.moe_layers + (spec.mtp_modules if spec.moe_layers else 0)) / layers
     moe = spec.experts or Experts(1, 1, 1)
     shared = moe.shared * (moe.shared_width or moe.width)
-    attending, plain = spec.attending, Products(element)
+    attending, dense = spec.attending, Products(element)
     if attending:
-        _plus(plain, _projections(Products(element), spec), attending)
+        _plus(dense, _projections(Products(element), spec), attending)
     if spec.mixer:
-        _plus(plain, _state_projections(Products(element), spec, spec.mixer), 1 - attending)
+        _plus(dense, _state_projections(Products(element), spec, spec.mixer), 1 - attending)
     network, beside_routed, up = Products(element), Products(element), Products(element)
     if mixed < 1 and spec.ffn:
         _plus(network, _network(Products(element), spec, spec.ffn), 1 - mixed)
     if mixed and shared:
         _plus(beside_routed, _network(Products(element), spec, shared), mixed)
     for part in (network, beside_routed):
-        _plus(plain, part, 1.0)
+        _plus(dense, part, 1.0)
     if spec.latent:
         _plus(up, _up(Products(element), spec, spec.latent), attending)
     last, down, routed_last = Products(element), Products(element), Products(element)
@@ -266,7 +266,7 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
     head.add(spec.table_width, spec.vocab, "tensor")
     each = traffic_of(implementation)
     turned = each.rotary if spec.position_kind == "rotary" else 4.0
-    single = _SINGLE if implementation.written_out else 1.0
+    single = _SINGLE_OPERATIONS if implementation.written_out else 1.0
     moved_each = _activation(spec, implementation)
     gated = moved_each * (1 - mixed) * spec.ffn
     gated_mixture = moved_each * mixed * (moe.per_token * moe.width + shared)
@@ -286,7 +286,7 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
     return LayerWork(
         layers=layers,
         mixed=mixed,
-        plain=plain,
+        dense=dense,
         routed=_network(Products(element), spec, moe.width),
         router=router,
         head=head,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from core.sources import OWN
+from core.sources import OWN_CONSTRUCTION
 from core.training.optimizers import Optimizer
 from core.training.precision import STORAGE_TYPES, PrecisionPolicy, StorageType
 from core.wording import plural
@@ -89,7 +89,7 @@ def _under(own: OwnPolicy, names: tuple[str, ...]) -> PrecisionPolicy:
         states=usual,
         phrase=f"with {', '.join(words)}",
         note="A precision of one’s own.",
-        sources=(OWN,),
+        sources=(OWN_CONSTRUCTION,),
         gradient_copy=_copy("the copy of gradients", own.gradient_copy),
         special_states=special,
         autocast=None if multiplies is weights else multiplies,

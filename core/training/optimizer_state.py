@@ -29,7 +29,7 @@ _STATE = Symbol("o", "optimizer state", "bytes_per_parameter")
     },
     sources=(_TORCH,),
 )
-def optimizer_bytes(tensors: float, each: float) -> float:
+def optimizer_bytes_per_parameter(tensors: float, each: float) -> float:
     """Optimizer state per parameter.
 
     A step counter of 4 bytes per tensor is left out.
@@ -46,7 +46,7 @@ def optimizer_bytes(tensors: float, each: float) -> float:
     },
     sources=(_TORCH,),
 )
-def kept_bytes(elements: float, each: float) -> float:
+def state_tensor_bytes(elements: float, each: float) -> float:
     """Bytes of one state."""
     return elements * each
 
@@ -69,7 +69,7 @@ def mean_state_bytes(total: float, parameters: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptState:
+class SavedState:
     """One state on all tensors of one class."""
 
     name: str
@@ -79,21 +79,21 @@ class KeptState:
 
     @property
     def bytes(self) -> float:
-        return kept_bytes(self.elements, self.type.bytes)
+        return state_tensor_bytes(self.elements, self.type.bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
     """What an optimizer keeps for a model. counters: bytes of step counters and such, which ``total`` leaves out."""
 
-    kept: tuple[KeptState, ...]
+    states: tuple[SavedState, ...]
     parameters: int
     counters: float
 
     @property
     def total(self) -> float:
         """Bytes of all states on all tensors."""
-        return sum(state.bytes for state in self.kept)
+        return sum(state.bytes for state in self.states)
 
     @property
     def per_parameter(self) -> float:
@@ -103,11 +103,11 @@ class ModelState:
     @property
     def by_kind(self) -> dict[TensorKind, float]:
         """Bytes of each class of tensors over all states."""
-        kinds: list[TensorKind] = list(dict.fromkeys(state.kind for state in self.kept))
-        return {kind: sum(state.bytes for state in self.kept if state.kind == kind) for kind in kinds}
+        kinds: list[TensorKind] = list(dict.fromkeys(state.kind for state in self.states))
+        return {kind: sum(state.bytes for state in self.states if state.kind == kind) for kind in kinds}
 
 
-def optimizer_state_bytes(
+def optimizer_state(
     model: TransformerSpec | Iterable[ParameterTensor], optimizer: Optimizer, policy: PrecisionPolicy
 ) -> ModelState:
     """What ``optimizer`` keeps for a model, or for the tensors given, under ``policy``."""
@@ -122,7 +122,7 @@ def _state(tensors: tuple[ParameterTensor, ...], optimizer: Optimizer, policy: P
             key = (state.name, tensor.kind, state.each(policy))
             elements[key] = elements.get(key, 0) + int(each) * tensor.count
     return ModelState(
-        tuple(KeptState(name, kind, size, selected) for (name, kind, selected), size in elements.items() if size),
+        tuple(SavedState(name, kind, size, selected) for (name, kind, selected), size in elements.items() if size),
         sum(tensor.elements for tensor in tensors),
         sum(tensor.count for tensor in tensors) * sum(c.each(policy).bytes for c in optimizer.per_tensor),
     )
@@ -134,23 +134,23 @@ def mean_state(optimizer: Optimizer, policy: PrecisionPolicy, spec: TransformerS
     Raises ``ValueError`` without a ``spec`` where they depend on the shapes of its tensors.
     """
     if optimizer.uniform:
-        return optimizer_bytes(**_full_size(optimizer, policy))
+        return optimizer_bytes_per_parameter(**_full_size(optimizer, policy))
     if spec is None:
         raise ValueError(f"the state of {optimizer.name} depends on the shapes of a model’s tensors")
-    return optimizer_state_bytes(spec, optimizer, policy).per_parameter
+    return optimizer_state(spec, optimizer, policy).per_parameter
 
 
 def explain_mean_state(optimizer: Optimizer, policy: PrecisionPolicy, spec: TransformerSpec) -> tuple[Explanation, ...]:
     """The bytes per parameter of `mean_state`, with the sum they come from where there is one."""
     if optimizer.uniform:
-        return (optimizer_bytes.explain(**_full_size(optimizer, policy)),)
-    state = optimizer_state_bytes(spec, optimizer, policy)
+        return (optimizer_bytes_per_parameter.explain(**_full_size(optimizer, policy)),)
+    state = optimizer_state(spec, optimizer, policy)
     return (
         *(
-            kept_bytes.explain(elements=selected.elements, each=selected.type.bytes).about(
+            state_tensor_bytes.explain(elements=selected.elements, each=selected.type.bytes).about(
                 f"{selected.name}, {selected.kind}"
             )
-            for selected in state.kept
+            for selected in state.states
         ),
         mean_state_bytes.explain(total=state.total, parameters=state.parameters),
     )

@@ -47,7 +47,7 @@ def _choices(inputs: Inputs, a: CalendarInputs) -> None:
         return
     plan, lines = found.plan, found.lines
     show.takeaway(text.sentence(lines, plan))
-    show.chart(pools(lines, plan.keeps, found.days, TOKENS), alt=text.picture(lines), key="calendar:pools")
+    show.chart(pools(lines, plan.limits, found.days, TOKENS), alt=text.picture(lines), key="calendar:pools")
     headings = text.headings(plan)
     show.small_table(
         [show.Column(heading, numeric=0 < i < len(headings) - 1) for i, heading in enumerate(headings)],

@@ -77,7 +77,7 @@ def _instead(inputs: Inputs, at_fault: str) -> tuple[Question, str]:
     with suppress(BudgetError):
         alone.schedule()
         return alone, "Showing the plan on its own cluster."
-    return plan_sidebar.possible(inputs, _made, at_fault)
+    return plan_sidebar.first_possible(inputs, _made, at_fault)
 
 
 def _made(reading: ParsedForm) -> Question:

@@ -62,7 +62,7 @@ def page(inputs: Inputs) -> None:
     a = read_inputs(inputs)
     draw_question(inputs)
     show.input_errors(inputs)
-    preset = plan_sidebar.bar(named_texts(inputs.reading.texts), "calendar")
+    preset = plan_sidebar.draw_actions(named_texts(inputs.reading.texts), "calendar")
     s, rented = a.schedule, a.ways[0]
 
     with show.guarded("The answer"):
@@ -103,4 +103,4 @@ def page(inputs: Inputs) -> None:
     show.footer(inputs)
 
 
-plan_sidebar.body(page)
+plan_sidebar.draw_page(page)

@@ -20,7 +20,7 @@ from core.planning.comparison.comparison import with_saved_results
 from core.planning.comparison.entry import Kind, entry_of
 from core.planning.comparison.names import suggested
 from core.planning.evaluation import Answer, answer
-from core.planning.form.known import MATURITY, OWN_RUNS
+from core.planning.form.experience import MATURITY, OWN_RUNS
 from core.planning.form.layout import (
     CHUNKS,
     CONTEXT,
@@ -44,7 +44,7 @@ from core.planning.form.layout import (
     SLACK,
     TENSOR,
     TRAINING_SOFTWARE,
-    TUNED,
+    TUNING,
     ZERO,
 )
 from core.planning.form.limits import CERTAINTY, DEADLINE, FREE, HOST, MOST_DOLLARS, MOST_WATTS, OWN_DEADLINE
@@ -89,8 +89,8 @@ from core.planning.form.trained import (
     RANK,
     TARGET,
 )
-from core.planning.plan import OWN, OWN_LAYOUT, Plan
-from core.planning.plan_limits import Check
+from core.planning.plan import OWN_LAYOUT, OWN_SHAPE, Plan
+from core.planning.plan_limits import Check, doubtful
 from core.planning.rates import is_here, rates_origin
 from core.planning.search_around import made_own
 from core.training.layout import Layout, LayoutError, named_modules
@@ -125,7 +125,7 @@ _OF_METHOD: Mapping[str, Rows] = {
     "last layers": (LAST, FROZEN_TYPE),
     "named tensors": (NAMES, FROZEN_TYPE),
 }
-_TUNING: Rows = (
+_FINE_TUNING: Rows = (
     (ALPHA, DORA), (DROPOUT, NORMS), HEAD, FROZEN_FP32, IN_BACKWARD, PAGED, ACTIVATION_OFFLOAD, (MEAN, LONGEST),
     DISPLAY,
 )  # fmt: skip
@@ -142,7 +142,7 @@ def _own_layout(layout: Layout) -> Rows:
 
 
 def _trained(plan: Plan) -> Rows:
-    return (METHOD, *_OF_METHOD[plan.trained.method], *_TUNING)
+    return (METHOD, *_OF_METHOD[plan.trained.method], *_FINE_TUNING)
 
 
 def _precision(plan: Plan) -> Rows:
@@ -156,13 +156,13 @@ _MORE: Mapping[str, tuple[str, Callable[[Plan], Rows]]] = {
     "layout": (
         "Layout",
         lambda plan: (
-            LAYING, *(_own_layout(plan.layout) if plan.own_layout else ()), TUNED, IMPLEMENTATION, (KERNEL, LOSS),
+            LAYING, *(_own_layout(plan.layout) if plan.own_layout else ()), TUNING, IMPLEMENTATION, (KERNEL, LOSS),
             (CHUNKS, OVERHEAD, SLACK),
         ),
     ),
     "trained": ("What is trained", _trained),
     "limits": ("Limits", lambda _: (MOST_WATTS, (FREE, HOST), CERTAINTY)),
-    "known": (
+    "experience": (
         "Node, rates, own runs",
         lambda _: (MATURITY, OWN_RUNS, *(_HARDWARE[i : i + 2] for i in range(0, len(_HARDWARE), 2))),
     ),
@@ -181,7 +181,7 @@ _PAST, _NOW = "plan:past", "plan:now"
 """Where session state has the plans before this one, and this one: texts, the saved plan that it is, and deadlines that
 pages had of their own and *New* took away."""
 
-Past: TypeAlias = "tuple[Mapping[str, str], Held, Mapping[str, str]]"
+PastPlan: TypeAlias = "tuple[Mapping[str, str], Held, Mapping[str, str]]"
 
 _MOST_PAST = 50
 
@@ -255,7 +255,7 @@ def _fields(inputs: Inputs, plan: Plan) -> None:
     with st.container(key="np-fields"):
         _rows(inputs, _TOP_ROWS, plan)
         with st.container(key="np-more", horizontal=True, gap="xxsmall"):
-            if plan.model == OWN:
+            if plan.model == OWN_SHAPE:
                 with _box("shape", "Shape") as opened:
                     if opened:
                         own_shape(inputs)
@@ -266,7 +266,7 @@ def _fields(inputs: Inputs, plan: Plan) -> None:
                 with _box(name, title) as opened:
                     if opened:
                         _rows(inputs, asked, plan)
-                        if name == "known":
+                        if name == "experience":
                             _measure_here(plan)
         building(inputs)
         _rates(inputs, plan)
@@ -292,7 +292,7 @@ def _rows(inputs: Inputs, rows: Rows, plan: Plan) -> None:
     """Fields one under the other, those of a tuple side by side; none whose place the answer, the model or the layout
     takes."""
     found = list(_ANSWERED.get(plan.find, ()) if inputs.page == COMPUTE else ())
-    found += [PARAMETERS] if plan.known else []
+    found += [PARAMETERS] if plan.catalog_model else []
     found += [BATCH] if plan.own_layout and plan.layout.micro_batches else []  # which decide the batch
     for row in rows:
         asked = [one for one in _fields_of(row) if one not in found]
@@ -357,15 +357,15 @@ def _own_from(inputs: Inputs, plan: Plan) -> None:
 def _remember(inputs: Inputs) -> None:
     """Keep the plan of the run before where this one is another."""
     state = st.session_state
-    now: Past = (dict(state[PLAN_TEXTS]), held(), {})
-    past: list[Past] = state.setdefault(_PAST, [])
+    now: PastPlan = (dict(state[PLAN_TEXTS]), held(), {})
+    past: list[PastPlan] = state.setdefault(_PAST, [])
     if _NOW in state and (state[_NOW][0] != now[0] or state[_NOW][2]):
         past.append(state[_NOW])
         del past[:-_MOST_PAST]
     state[_NOW] = now
 
 
-def take(inputs: Inputs, texts: Mapping[str, str], saved: Held = None) -> None:
+def replace_plan(inputs: Inputs, texts: Mapping[str, str], saved: Held = None) -> None:
     """In a callback: another plan, which is the saved one ``saved`` or none."""
     st.session_state[show.TAKEN] = st.session_state.get(show.TAKEN, 0) + 1
     for each in get_args(Kind):
@@ -374,7 +374,7 @@ def take(inputs: Inputs, texts: Mapping[str, str], saved: Held = None) -> None:
         inputs.put(name, text)
 
 
-def bar(texts: Mapping[str, str], kind: Kind = "plan") -> str | None:
+def draw_actions(texts: Mapping[str, str], kind: Kind = "plan") -> str | None:
     """What can be done with the plan of ``texts``; the current preset, each of which names every field of a plan.
 
     kind: what “Save” keeps: the plan, or the calendar of the whole page.
@@ -387,12 +387,12 @@ def bar(texts: Mapping[str, str], kind: Kind = "plan") -> str | None:
         return preset
 
     def anew() -> None:
-        take(inputs, {name: inputs.form[name].default for name in inputs.form.shared})
+        replace_plan(inputs, {name: inputs.form[name].default for name in inputs.form.shared})
         st.session_state[_NOW] = (*st.session_state[_NOW][:2], inputs.exchange(OWN_DEADLINE, {}))
 
     def undo() -> None:
         texts, saved, deadlines = st.session_state[_NOW] = st.session_state[_PAST].pop()
-        take(inputs, texts, saved)
+        replace_plan(inputs, texts, saved)
         if deadlines:
             inputs.exchange(OWN_DEADLINE, deadlines)
 
@@ -417,7 +417,7 @@ def bar(texts: Mapping[str, str], kind: Kind = "plan") -> str | None:
     return preset
 
 
-def limits(inputs: Inputs) -> None:
+def draw_limits(inputs: Inputs) -> None:
     """The line under an answer: which limits the plan keeps and misses, and how likely; where it misses one that other
     accelerators may keep, or asks how many it needs, the way to them."""
     asks = inputs.page in (COMPUTE, HOME)  # elsewhere the answers are of the accelerators in the sidebar
@@ -430,7 +430,7 @@ def limits(inputs: Inputs) -> None:
             show.note(line, way)
 
 
-def possible(inputs: Inputs, work: Callable[[ParsedForm], T], at_fault: str) -> tuple[T, str]:
+def first_possible(inputs: Inputs, work: Callable[[ParsedForm], T], at_fault: str) -> tuple[T, str]:
     """What ``work`` makes of a plan for which it raises ``ValueError``, and what to say. The first of these that can be
     worked out: with the field at fault as it usually is, with all of the model trained, in its fastest layout, with
     both, and of the plan as every visitor's begins."""
@@ -450,9 +450,11 @@ WHICH_POOL = "which"
 def which_pool(
     inputs: Inputs, checks: Iterable[Check], within: Mapping[str, str] | None = None, a: Answer | None = None
 ) -> show.Html | None:
-    """A link to the pools of the team held against each other for the plan, where it misses what others may keep, or
-    asks how many accelerators it needs ``within`` a limit; a: its answer, of which what was found is linked."""
-    if not within and not any(check.met is False and check.id not in ("memory", "host") for check in checks):
+    """A link to the pools of the team held against each other for the plan, where it misses what others may keep, can
+    well miss its deadline, or asks how many accelerators it needs ``within`` a limit; a: its answer, of which what was
+    found is linked."""
+    asks = (doubtful(check) or (check.met is False and check.id not in ("memory", "host")) for check in checks)
+    if not within and not any(asks):
         return None
     texts = inputs.reading.texts if inputs.page == CALENDAR else link_texts(inputs.reading.texts, a)
     texts = {**texts, **(within or {}), WHICH_POOL: "true"}
@@ -463,10 +465,12 @@ def _examples(now: Here) -> str | None:
     """The presets, beside the page's title; the current one."""
     with now.head.examples or st.container():
         into, at = st.container(), "long" if now.inputs.page == HOME else ""
-        return now.inputs.presets("Presets", now.presets, into=into, at=at, replaces=lambda _: take(now.inputs, {}))
+        return now.inputs.presets(
+            "Presets", now.presets, into=into, at=at, replaces=lambda _: replace_plan(now.inputs, {})
+        )
 
 
-def body(draw: Callable[[Inputs], None]) -> None:
+def draw_page(draw: Callable[[Inputs], None]) -> None:
     """Draw a page that answers for the plan: all of it in every run, since its fields stand outside of the page."""
 
     def page() -> None:

@@ -87,7 +87,7 @@ def header(page: PageSpec) -> Head:
     return Head(examples, question)
 
 
-def body(draw: Callable[[], None]) -> None:
+def draw_page(draw: Callable[[], None]) -> None:
     """Draw a page under its header, as one fragment: a changed input redraws the page, and not the frame around it.
 
     Menu, logo and stylesheet are a third of what a rerun costs the server, and a crowd feels it.

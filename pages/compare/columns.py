@@ -93,7 +93,7 @@ def _rename(key: str, number: int) -> None:
 def choose(inputs: Inputs, number: int) -> None:
     """In a callback: have the sidebar hold this plan."""
     st.session_state[_CHOSEN] = number
-    plan_sidebar.take(inputs, comparison_list.held()[number].texts)
+    plan_sidebar.replace_plan(inputs, comparison_list.held()[number].texts)
 
 
 def _do(inputs: Inputs, key: str, number: int) -> None:

@@ -148,7 +148,7 @@ def page(inputs: Inputs) -> None:
     follow(inputs)
     with plan_sidebar.question():
         where(comparison_list.held())
-    plan_sidebar.bar(inputs.reading.texts)
+    plan_sidebar.draw_actions(inputs.reading.texts)
     entries = comparison_list.held()
     plans = dict(zip(entries, compare_plans(tuple(entries.values())), strict=True))
     if plans:
@@ -160,4 +160,4 @@ def page(inputs: Inputs) -> None:
     show.footer(inputs)
 
 
-plan_sidebar.body(page)
+plan_sidebar.draw_page(page)

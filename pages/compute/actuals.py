@@ -10,7 +10,7 @@ from core.budget.errors import BudgetError
 from core.planning.actuals.log import LoggedRun, parse_log
 from core.planning.actuals.progress import progress
 from core.planning.evaluation import Answer
-from core.planning.form.known import OWN_RUNS
+from core.planning.form.experience import OWN_RUNS
 from core.units import QuantityError
 from core.views.actuals import text
 from core.views.actuals.charts import tokens_over_days

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.planning.evaluation import Answer
-from core.planning.plan import OWN
+from core.planning.plan import OWN_SHAPE
 from core.views.flops import text
 from core.views.hardware import text as hardware_text
 from core.wording import known
@@ -22,7 +22,7 @@ def parts(inputs: Inputs, a: Answer) -> None:
         show.note(counted)
     headings, rows = text.components(model)
     show.small_table(headings, rows, caption=f"Parameters of {model.name} by component")
-    if a.stands_in or a.plan.model != OWN:
+    if a.stands_in or a.plan.model != OWN_SHAPE:
         show.note(text.model_origin(model))
         show.source(f"{model.source} ({known(model.confidence)})")
     with st.container(key=inputs.key("peaks")):

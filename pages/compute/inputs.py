@@ -24,7 +24,7 @@ def read_answer(inputs: Inputs) -> Answer:
         if last := st.session_state.get(_GOOD):
             result, instead = answer(last), "Still showing the last answer."
         else:
-            result, instead = plan_sidebar.possible(inputs, lambda it: answer(plan_of(it)), problem.field)
+            result, instead = plan_sidebar.first_possible(inputs, lambda it: answer(plan_of(it)), problem.field)
         inputs.fail(str(problem), instead)
     why, instead = plan_text.other_peak(result)
     if why:

@@ -21,7 +21,7 @@ from pages.compute.flops import where
 from pages.compute.form import GROUPS
 from pages.compute.inputs import draw_question, read_answer
 from pages.compute.layer import roof
-from pages.compute.runs import comparisons, evidence_panel, paced, published_run
+from pages.compute.runs import comparisons, evidence_panel, mfu_beside_runs, published_run
 from pages.compute.sensitivity import moves
 from pages.compute.table import table
 from pages.compute.whole_run import split, whole
@@ -61,15 +61,15 @@ def page(inputs: Inputs) -> None:
     inputs.found({**solved_texts(a), FIND.id: "time"})
     draw_question(inputs)
     show.input_errors(inputs)
-    preset = plan_sidebar.bar(inputs.reading.texts)
+    preset = plan_sidebar.draw_actions(inputs.reading.texts)
 
     with show.guarded("The answer"):
         show.answer(text.sentence(a), text.assumptions(a))
         for wrong in filter(None, (text.impossible(a), text.memory(a))):
             show.error(wrong)
-        plan_sidebar.limits(inputs)
+        plan_sidebar.draw_limits(inputs)
     with show.guarded("The picture of published runs"):
-        message, strip = paced(a, most=6)
+        message, strip = mfu_beside_runs(a, most=6)
         show.chart(strip, alt=plain(message), key="compute:answer")
         show.takeaway(message)
         _notes(inputs, a, preset)
@@ -88,4 +88,4 @@ def page(inputs: Inputs) -> None:
     show.footer(inputs)
 
 
-plan_sidebar.body(page)
+plan_sidebar.draw_page(page)

@@ -11,7 +11,7 @@ import streamlit as st
 from core.formula import Explanation
 from core.planning.evaluation import Answer
 from core.planning.nearest_runs import similar_runs
-from core.planning.plan import OWN
+from core.planning.plan import OWN_SHAPE
 from core.runs.published import Comparison, compare_all, explain_comparison, printed_mfu
 from core.runs.scores import predictions, predictions_by_one_of_its_own, score, score_of
 from core.runs.share import published_shares, run_shares
@@ -29,7 +29,7 @@ from pages.compute.form import BASIS, FAMILY, MEASURE
 
 def _runs(a: Answer) -> list[Comparison]:
     """The published runs of the very model, held against 6ND at the plan's MFU of the dense 16-bit peak."""
-    if a.model is None or a.plan.model == OWN or not a.plan.trained.everything:
+    if a.model is None or a.plan.model == OWN_SHAPE or not a.plan.trained.everything:
         return []
     mfu = a.middle.mfu * a.peak / base_peak(a.device.name)
     return compare_all(a.model, mfu, a.plan.seq_len, a.device.name)
@@ -41,7 +41,7 @@ def comparisons(a: Answer) -> list[Explanation]:
 
 
 @lru_cache(maxsize=128)
-def paced(a: Answer, **most: int) -> tuple[str, dict[str, Any]]:
+def mfu_beside_runs(a: Answer, **most: int) -> tuple[str, dict[str, Any]]:
     """The pace of published runs in words, and the picture of it. Most reruns show the plan of the rerun before."""
     similar = similar_runs(a, **most)
     return text.nearest_runs_sentence(a, similar), wire(answer_strip(a, similar, TOKENS))
@@ -50,7 +50,7 @@ def paced(a: Answer, **most: int) -> tuple[str, dict[str, Any]]:
 def published_run(a: Answer) -> None:
     """The published run of the same model beside the plan, and folded, why they differ."""
     runs = _runs(a)
-    if a.model and a.plan.model != OWN and a.plan.trained.everything and not runs:
+    if a.model and a.plan.model != OWN_SHAPE and a.plan.trained.everything and not runs:
         show.note(text.no_run(a.model))
     for published in runs[:1]:
         show.small_table(

@@ -222,4 +222,4 @@ def _check(inputs: Inputs) -> None:
         )
 
 
-show.body(page)
+show.draw_page(page)

@@ -61,4 +61,4 @@ def _landing(term: Term) -> str:
     return f"{GLOSSARY.prefix}_{term.id}"
 
 
-show.body(page)
+show.draw_page(page)

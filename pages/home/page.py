@@ -44,14 +44,14 @@ def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
         try:
             a = answer(plan)
         except BudgetError as problem:
-            a, instead = plan_sidebar.possible(inputs, lambda it: answer(plan_of(it)), problem.field)
+            a, instead = plan_sidebar.first_possible(inputs, lambda it: answer(plan_of(it)), problem.field)
             inputs.fail(str(problem), instead)
         with wrong:
             show.input_errors(inputs)
-        lit = plan_sidebar.bar(inputs.reading.texts)
+        lit = plan_sidebar.draw_actions(inputs.reading.texts)
         with place:
             show.answer(plan_text.sentence(a), plan_text.assumptions(a))
-            plan_sidebar.limits(inputs)
+            plan_sidebar.draw_limits(inputs)
             if lit == LECTURES:
                 show.note(REMARKS[LECTURE])
             for problem in filter(None, (plan_text.impossible(a), plan_text.memory(a))):
@@ -165,4 +165,4 @@ def page(inputs: Inputs) -> None:
     show.footer(inputs)
 
 
-plan_sidebar.body(page)
+plan_sidebar.draw_page(page)

@@ -204,4 +204,4 @@ def _opens(claim: Claim) -> str:
     return show.link(page.title, page, claim.link.fields, at=claim.link.at)
 
 
-show.body(page)
+show.draw_page(page)

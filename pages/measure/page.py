@@ -132,4 +132,4 @@ def page() -> None:
     show.footer(inputs)
 
 
-show.body(page)
+show.draw_page(page)

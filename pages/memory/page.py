@@ -71,7 +71,9 @@ def read_inputs(inputs: Inputs) -> MemoryEstimate:
         if last := st.session_state.get(_GOOD):
             estimate, instead = memory_estimate(last), "Still showing the last plan that can be."
         else:
-            estimate, instead = plan_sidebar.possible(inputs, lambda it: memory_estimate(named_plan(it)), field.id)
+            estimate, instead = plan_sidebar.first_possible(
+                inputs, lambda it: memory_estimate(named_plan(it)), field.id
+            )
         inputs.fail(f"{field.label}: {text_memory.refused(problem)}", instead)
     return estimate
 
@@ -80,12 +82,12 @@ def page(inputs: Inputs) -> None:
     """The answer, the bar, and the panels behind it."""
     h = read_inputs(inputs)
     show.input_errors(inputs)
-    plan_sidebar.bar(named_texts(inputs.reading.texts))
+    plan_sidebar.draw_actions(named_texts(inputs.reading.texts))
 
     with show.guarded("The answer"):
         message = text_memory.sentence(h)
         show.answer(text_memory.verdict(h), text_memory.counted(h))
-        plan_sidebar.limits(inputs)
+        plan_sidebar.draw_limits(inputs)
     with show.guarded("The picture"):
         show.chart(device_bars([("", h.device_memory)], h.usable, TOKENS), alt=plain(message), key="memory:bars")
     if not h.plan.trained.everything or text_memory.tunes(h):
@@ -120,4 +122,4 @@ def page(inputs: Inputs) -> None:
     show.footer(inputs)
 
 
-plan_sidebar.body(page)
+plan_sidebar.draw_page(page)

@@ -46,7 +46,7 @@ FIELDS = (WEIGHTS, STORED, ON, CARDS, CONTEXT, USERS)
 
 def _served(inputs: Inputs, h: MemoryEstimate) -> tuple[Serving, str]:
     """The model served as the fields say, and why not where they cannot be."""
-    v, known = inputs.reading.values, h.plan.known
+    v, known = inputs.reading.values, h.plan.catalog_model
     spec = cached_spec(known) if known and not known.counted else h.spec
     device = h.plan.device if v[ON.id] == _SAME else find(v[ON.id])
     cards = None if v[CARDS.id] == _FEWEST else int(v[CARDS.id])
@@ -72,7 +72,7 @@ def served(inputs: Inputs, h: MemoryEstimate) -> None:
     s, refused = _served(inputs, h)
     if refused:
         show.error(refused)
-    known = h.plan.known
+    known = h.plan.catalog_model
     name = plain(text_memory.model_of(h))
     fits, fast = text.answer(s, name), text.times(s)
     with head:

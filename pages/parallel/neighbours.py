@@ -39,7 +39,7 @@ def how_many(_: Inputs, a: SearchInputs) -> None:
     """The plan at each size of cluster."""
     price = a.plan.price_range[0]
     results = cluster_results(a.plan)
-    deadline, count = a.plan.keeps.days, whole_accelerators(a.plan.accelerators)
+    deadline, count = a.plan.limits.days, whole_accelerators(a.plan.accelerators)
     message = text.scaling(results, deadline)
     show.takeaway(message)
     if not results:

@@ -56,7 +56,7 @@ def page(inputs: Inputs) -> None:
     a = read_inputs(inputs)
     draw_question(inputs)
     show.input_errors(inputs)
-    plan_sidebar.bar(named_texts(a.texts))
+    plan_sidebar.draw_actions(named_texts(a.texts))
 
     here = a.in_force
     with show.guarded("The answer"):
@@ -66,7 +66,7 @@ def page(inputs: Inputs) -> None:
             _apply(inputs, ways)
         else:
             show.answer(search_text.sentence(a.at), plan_text.steps_and_whole(a.at.answer))
-        plan_sidebar.limits(inputs)
+        plan_sidebar.draw_limits(inputs)
     with show.guarded("The picture"):
         left, right = (st.container(), st.container()) if projecting() else st.columns([1.25, 1])
         with left:
@@ -78,7 +78,7 @@ def page(inputs: Inputs) -> None:
             lines = (
                 search_text.counted(a.at, a.result),
                 search_text.assumed_network(a.at),
-                search_text.little_free(a.plan.keeps.free, a.result, here),
+                search_text.little_free(a.plan.limits.free, a.result, here),
                 search_text.against_best(a.plan, a.result, here),
             )
             for line in filter(None, lines):
@@ -98,4 +98,4 @@ def page(inputs: Inputs) -> None:
     show.footer(inputs)
 
 
-plan_sidebar.body(page)
+plan_sidebar.draw_page(page)

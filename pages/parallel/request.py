@@ -64,7 +64,7 @@ def read_inputs(inputs: Inputs) -> SearchInputs:
             result = _searched(plan)
         else:
             field = field_of(problem) if isinstance(problem, LayoutError) else problem.field
-            (plan, texts, result), instead = plan_sidebar.possible(inputs, _read, field)
+            (plan, texts, result), instead = plan_sidebar.first_possible(inputs, _read, field)
         inputs.fail(message.replace("**", ""), instead)
     return SearchInputs(plan, texts, *result)
 

@@ -164,4 +164,4 @@ def page() -> None:
     show.footer(inputs)
 
 
-show.body(page)
+show.draw_page(page)

@@ -15,7 +15,7 @@ from core.planning.plan import Plan
 from core.planning.sweep.axes import AXES, Axis, default_values, parse_values, same_field
 from core.planning.sweep.form import DUE, RESULT, X_VALUES, Y_VALUES, X, Y
 from core.planning.sweep.quantities import RESULTS, Result
-from core.planning.sweep.sweep import Sweep, SweptAxis, plan_of_texts, sweep_limits, sweep_plan
+from core.planning.sweep.sweep import Sweep, SweptAxis, plan_of_texts, sweep_plan, sweep_within
 from core.units import QuantityError
 from core.views.plan.text import limited
 from core.views.sweep.text import clashing
@@ -43,14 +43,14 @@ def read_inputs(inputs: Inputs) -> SweepInputs:
         y = next(axis for axis in AXES.values() if not same_field(x, axis))
         inputs.fail(clashing(x), f"Using {y.name} instead.")
     across, up = _swept_axis(inputs, x, X_VALUES, plan), _swept_axis(inputs, y, Y_VALUES, plan)
-    result = sweep_plan(texts, across, up, sweep_limits(values[DUE.id], plan))
+    result = sweep_plan(texts, across, up, sweep_within(values[DUE.id], plan))
     if not result.answered:
         try:
             answer(plan)
         except BudgetError as problem:
-            texts, instead = plan_sidebar.possible(inputs, _answered, problem.field)
+            texts, instead = plan_sidebar.first_possible(inputs, _answered, problem.field)
             inputs.fail(str(problem), instead)
-            plan, result = plan_of_texts(texts), sweep_plan(texts, across, up, result.limits)
+            plan, result = plan_of_texts(texts), sweep_plan(texts, across, up, result.within)
     return SweepInputs(plan, result, RESULTS[values[RESULT.id]])
 
 
@@ -78,7 +78,7 @@ def _swept_axis(inputs: Inputs, axis: Axis, field: Field, plan: Plan) -> SweptAx
 
 def draw_question(inputs: Inputs, a: SweepInputs) -> None:
     """The two sides, what the cells show, and what they keep to."""
-    deadline = sweep_limits(None, a.plan)
+    deadline = sweep_within(None, a.plan)
     own = "no limit" if math.isinf(deadline.days) else limited(deadline)
     with plan_sidebar.question():
         for word, axis, values in (("Across", X, X_VALUES), ("up", Y, Y_VALUES)):

@@ -77,13 +77,13 @@ def page(inputs: Inputs) -> None:
     texts = link_texts({**inputs.reading.texts, FIND.id: "time"})
     draw_question(inputs, a)
     show.input_errors(inputs)
-    plan_sidebar.bar(texts)
+    plan_sidebar.draw_actions(texts)
 
     picked = recommend(a.sweep)
     text = sweep_text.sentence(a.sweep, picked)
     with show.guarded("The answer"):
-        show.answer(text, sweep_text.own(own, a.sweep.limits) if own else "")
-        plan_sidebar.limits(inputs)
+        show.answer(text, sweep_text.own(own, a.sweep.within) if own else "")
+        plan_sidebar.draw_limits(inputs)
     with show.guarded("The sweep"):
         _picture(inputs, a, picked, text)
         if picked and picked.cell != a.sweep.plan_cell:
@@ -104,4 +104,4 @@ def page(inputs: Inputs) -> None:
     show.footer(inputs)
 
 
-plan_sidebar.body(page)
+plan_sidebar.draw_page(page)

@@ -10,6 +10,7 @@ from core.planning.comparison.entry import entry_of
 from core.store.locations import opened as store_opened
 from core.store.opened_plan import on_page, with_changes
 from core.store.plans import SavedPlan
+from core.units import parse_quantity
 from core.views.calendar import text_compared
 from pages.calendar.form import FORM
 from pages.common.registry import CALENDAR, SAVED
@@ -102,6 +103,15 @@ def test_every_row_of_a_comparison_has_its_cells() -> None:
     for item in items:
         assert len(text_compared.row("x", item, items[0])) == len(text_compared.CALENDARS)
     assert "✗ deadline" in text_compared.row("x", items[1], None)[-1][0]
+
+
+def test_what_a_calendar_costs_more_is_apart_as_what_is_shown() -> None:
+    less, more = (compare_calendar(entry_of("", {**SMALL, "r2t": tokens}, "calendar")) for tokens in ("2T", "3T"))
+    _, _, _, (cost, apart), *_ = text_compared.row("x", more, less)
+    (shown, _) = text_compared.row("x", less, None)[3]
+    assert apart.endswith(" more")
+    usd = [parse_quantity(text.split()[0], "usd") for text in (apart, cost, shown)]
+    assert usd[0] == pytest.approx(usd[1] - usd[2], rel=1e-9)
 
 
 def test_an_earlier_revision_of_a_calendar_comes_back() -> None:

@@ -13,7 +13,7 @@ from core.planning import plan_search
 from core.planning.applied_layout import applied_layout
 from core.planning.form.plan_form import plan_from, plan_of
 from core.planning.memory_estimate import memory_estimate
-from core.planning.plan import OWN as OWN_MODEL
+from core.planning.plan import OWN_SHAPE as OWN_MODEL
 from core.planning.plan_search import search_layouts
 from core.planning.resolved_layout import search_request
 from core.planning.search_around import layout_texts

@@ -17,7 +17,7 @@ from core.planning.form.plan_form import PLAN_FIELDS, plan_from, plan_of
 from core.planning.form.precision import OWN_FIELDS
 from core.planning.form.trained import TRAINED_FIELDS
 from core.planning.memory_estimate import memory_estimate
-from core.planning.plan import FINDS, OWN, OWN_POLICY, TYPED, Plan
+from core.planning.plan import FINDS, OWN_POLICY, OWN_SHAPE, TYPED, Plan
 from core.planning.presets import MEMORY_PRESETS, PRESETS
 from core.views.plan import text as plan_text
 from core.views.plan import text_memory
@@ -264,7 +264,7 @@ def test_a_plan_survives_the_way_to_training_memory_and_back(name: str) -> None:
     there = next_pages(opened(COMPUTE, texts), MEMORY)[-1]
     (back,) = next_pages(opened(MEMORY, there), COMPUTE)
     model = plan_from(texts).model
-    silent = {name for name, one in (("shape", OWN), ("n", TYPED)) if model != one}
+    silent = {name for name, one in (("shape", OWN_SHAPE), ("n", TYPED)) if model != one}
     silent |= {field.id for field in OWN_FIELDS.values()} if plan_from(texts).policy != OWN_POLICY else set[str]()
     silent |= {field.id for field in TRAINED_FIELDS if texts.get(field.id, field.default) == field.default}
     assert set(there) == set(back) == (PLAN_IDS | {"node"}) - silent

@@ -74,9 +74,9 @@ def test_the_gpu_of_this_machine_can_be_measured(gpu: str, offered: bool, monkey
     here = Machine((Gpu("NVIDIA H100 80GB HBM3", 85_045_968_896.0, 700.0),), cpu, "")
     monkeypatch.setattr(device, "machine", lambda: here)
     app = opened(COMPUTE, {"gpu": gpu})
-    fold(app, "plan:known", open=True)
+    fold(app, "plan:experience", open=True)
     assert (f'href="{MEASURE.url_path}?' in "".join(bodies(app, "np-next-page"))) == offered
     monkeypatch.setattr(device, "machine", lambda: Machine((), cpu, "There is none."))
     app = opened(COMPUTE, {"gpu": gpu})
-    fold(app, "plan:known", open=True)
+    fold(app, "plan:experience", open=True)
     assert f'href="{MEASURE.url_path}?' not in "".join(bodies(app, "np-next-page"))

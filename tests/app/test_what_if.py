@@ -13,7 +13,7 @@ from core.planning.evaluation import answer
 from core.planning.sweep.axes import AXES, default_values, parse_values
 from core.planning.sweep.choice import recommend
 from core.planning.sweep.presets import SWEEP_PRESETS as PRESETS
-from core.planning.sweep.sweep import Sweep, SweptAxis, plan_of_texts, sweep_limits, sweep_plan
+from core.planning.sweep.sweep import Sweep, SweptAxis, plan_of_texts, sweep_plan, sweep_within
 from core.views.sweep import text as sweep_text
 from pages.common.comparison_list import IN_LINK
 from pages.common.registry import COMPUTE, MEMORY, PARALLEL, WHAT_IF, PageSpec
@@ -35,12 +35,12 @@ def of_form(texts: Mapping[str, str]) -> Sweep:
         sides.append(
             SweptAxis(axis, parse_values(axis, reading.texts[values]) or default_values(axis, plan, reading.texts))
         )
-    return sweep_plan(reading.texts, *sides, sweep_limits(reading.values["due"], plan))
+    return sweep_plan(reading.texts, *sides, sweep_within(reading.values["due"], plan))
 
 
 def told(made: Sweep) -> str:
     said = sweep_text.sentence(made, recommend(made))
-    return shown(said) + shown(sweep_text.own(answer(plan_of_texts(made.base)), made.limits))
+    return shown(said) + shown(sweep_text.own(answer(plan_of_texts(made.base)), made.within))
 
 
 def answered(app: AppTest) -> str:

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from core.planning.comparison.comparison import compare_plan
-from core.planning.plan import OWN
+from core.planning.plan import OWN_SHAPE
 from core.views.plan.text import sentence
 from core.wording import plain
 from pages.common.registry import CALENDAR, COMPARE, COMPUTE, MEMORY, PARALLEL, SAVED
@@ -165,7 +165,7 @@ def test_a_team_decides_between_models_and_pools_with_every_stage_in_forty_click
     visitor.enter("Most power", "1 MW")
     page.keyboard.press("Escape")
     visitor.press("Compare")
-    visitor.choose("Model", OWN)
+    visitor.choose("Model", OWN_SHAPE)
     visitor.open("Shape")
     visitor.enter("The whole shape as text", MIXTURE)
     page.keyboard.press("Escape")

@@ -9,7 +9,7 @@ from core.budget.interval import Interval
 from core.hardware.accelerators import accelerators
 from core.models.catalog import catalog
 from core.planning.evaluation import Answer, Estimate
-from core.planning.plan import MFU_KINDS, TYPED, Find, Limits, Plan
+from core.planning.plan import MFU_KINDS, TYPED, Find, Plan, Within
 from core.runs.goodput import Failures, Reliability
 
 INVERSES: dict[Find, str] = {"tokens": "tokens", "parameters": "parameters", "accelerators": "accelerators"}
@@ -52,4 +52,4 @@ def random_plan(draw: random.Random, kind: str = "") -> Plan:
 
 def asked(plan: Plan, find: Find, days: float) -> Plan:
     """The same plan with ``find`` asked for, within ``days``."""
-    return replace(plan, find=find, limits=Limits(days))
+    return replace(plan, find=find, within=Within(days))

@@ -29,7 +29,7 @@ from core.planning.form.plan_form import plan_from
 from core.planning.largest_model import Counted, largest
 from core.planning.memory_estimate import memory_estimate, under_each_optimizer
 from core.planning.nearest_runs import similar_runs
-from core.planning.plan import FINDS, OWN, Plan
+from core.planning.plan import FINDS, OWN_SHAPE, Plan
 from core.planning.plan_search import launch_settings, search_layouts, stages, traffic
 from core.planning.presets import MEMORY_PRESETS, PRESETS
 from core.planning.rates import rates_of
@@ -125,10 +125,10 @@ def _counted(a: Answer) -> Iterator[Shown]:
 def look_for_sizes(plan: Plan) -> Iterator[Shown]:
     """What Parallel plan says of clusters of other sizes."""
     sized = cluster_results(plan)
-    yield search_text.scaling(sized, plan.limits.days)
+    yield search_text.scaling(sized, plan.within.days)
     yield from _cells(search_text.size_rows(sized) if sized else [])
     if sized:
-        yield cluster_sizes(sized, int(plan.accelerators), plan.limits.days, LIGHT)
+        yield cluster_sizes(sized, int(plan.accelerators), plan.within.days, LIGHT)
 
 
 def look_for(plan: Plan) -> Iterator[Shown]:
@@ -148,7 +148,7 @@ def look_for(plan: Plan) -> Iterator[Shown]:
     yield search_text.sentence(at)
     yield search_text.counted(at, result)
     yield search_text.assumed_network(at)
-    yield search_text.little_free(plan.keeps.free, result, results)
+    yield search_text.little_free(plan.limits.free, result, results)
     yield search_text.against_best(plan, result, results)
     yield from (text_step.goes_to(results), search_text.second(result))
     yield waterfall(results.step, LIGHT, low=results.low, high=results.high)
@@ -229,7 +229,7 @@ def _runs(a: Answer) -> Iterator[Shown]:
     yield runs_text.calibration_alt(score())
     yield calibration(score(), LIGHT)
     yield from _cells(runs_text.predicted(predictions()))
-    if a.model is None or a.plan.model == OWN:
+    if a.model is None or a.plan.model == OWN_SHAPE:
         return
     runs = compare_all(a.model, m.mfu * a.peak / base_peak(a.device.name), a.plan.seq_len, a.device.name)
     if not runs:

@@ -251,7 +251,7 @@ def test_a_page_is_drawn_by_one_call() -> None:
     allowed = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.Assign, ast.AnnAssign)
     for spec in PAGES:
         *defined, last = ast.parse(text(ROOT / spec.path)).body
-        assert ast.unparse(last) == f"{'plan_sidebar' if spec.plans else 'show'}.body(page)", spec.path
+        assert ast.unparse(last) == f"{'plan_sidebar' if spec.plans else 'show'}.draw_page(page)", spec.path
         assert [ast.unparse(node) for node in defined[1:] if not isinstance(node, allowed)] == [], spec.path
 
 

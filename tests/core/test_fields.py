@@ -29,7 +29,7 @@ from core.planning.form.search import SEARCH
 from core.planning.form.whole_run import WHOLE
 from core.planning.memory_estimate import memory_estimate
 from core.planning.own_runs import EXAMPLE as RUN_EXAMPLE
-from core.planning.plan import OWN, OWN_POLICY, TYPED
+from core.planning.plan import OWN_POLICY, OWN_SHAPE, TYPED
 from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
 from core.step_time.software import EAGER
 from core.training.custom_policy import own_like
@@ -130,12 +130,12 @@ def another(field: Field) -> str:
 @every("field", PLAN_FIELDS, ids=lambda field: field.id)
 def test_every_field_of_a_plan_shapes_the_plan(field: Field) -> None:
     """A shape does where it is the model's, a type where the precision is one's own."""
-    given = {"model": OWN} if field.id == "shape" else {"prec": OWN_POLICY} if field.id in TYPES else {}
+    given = {"model": OWN_SHAPE} if field.id == "shape" else {"prec": OWN_POLICY} if field.id in TYPES else {}
     given |= {"rc": "modules"} if field.id == "rcm" else {"sw": EAGER.id} if field.id == "impl" else {}
     assert plan_of(PLAN_FORM.parse({**given, field.id: another(field)})) != plan_of(PLAN_FORM.parse(given))
 
 
-@every("model", [OWN, "Llama 3 8B", TYPED])
+@every("model", [OWN_SHAPE, "Llama 3 8B", TYPED])
 @every("name", FORMS)
 def test_links_to_other_pages_carry_the_plan_without_what_says_nothing(name: str, model: str) -> None:
     """The whole plan arrives on every page, with each field at its default and at another text."""
@@ -144,7 +144,7 @@ def test_links_to_other_pages_carry_the_plan_without_what_says_nothing(name: str
             texts = FORMS[name].parse({changed.id: another(changed), "model": model}).texts
             sent = link_texts(texts)
             assert plan_of(form.parse(sent)) == plan_of(form.parse(texts))
-            assert ("shape" in sent) == (model == OWN)
+            assert ("shape" in sent) == (model == OWN_SHAPE)
             assert {item.id for item in PLAN_FIELDS if item.part in (WHOLE, SEARCH, LIMITS)} & sent.keys() <= {
                 changed.id
             }

@@ -21,7 +21,7 @@ from core.models.stand_in import stand_in
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate, resolved_plan
-from core.planning.plan import OWN
+from core.planning.plan import OWN_SHAPE
 from core.planning.resolved_layout import search_request
 from core.search.search import search_plans
 from core.search.study.study import StudyError
@@ -83,11 +83,11 @@ def test_a_dense_model_stands_in_for_memory_and_steps_and_says_so() -> None:
     """The run takes the model's own FLOPs; what it holds and its step are those of a dense model as large."""
     spec = JAMBA
     total = parameters(spec).total
-    plan = plan_from({"model": OWN, "shape": write_spec(spec), "count": "64", "seq": "4096"})
+    plan = plan_from({"model": OWN_SHAPE, "shape": write_spec(spec), "count": "64", "seq": "4096"})
     a = answer(plan)
     assert (a.shape.spec, a.stands_in) == (spec, False)
     assert a.middle.parameters == parameters(spec).active
-    h = memory_estimate(resolved_plan(plan, a.stored, 64))
+    h = memory_estimate(resolved_plan(plan, a.stored_parameters, 64))
     assert h.stands_in
     assert h.spec == stand_in(total, 4096) == search_request(plan).spec
     assert spec.unmodelled in text_memory.stood_in(h)

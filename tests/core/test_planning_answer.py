@@ -14,7 +14,7 @@ from core.hardware.accelerators import accelerators
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_from
 from core.planning.nearest_runs import at_mfu, similar_runs
-from core.planning.plan import FINDS, OWN, TYPED, Limits
+from core.planning.plan import FINDS, OWN_SHAPE, TYPED, Within
 from core.planning.presets import LECTURE, PRESETS
 from core.runs.energy import footprint
 from core.runs.goodput import Failures, Reliability, mfu_of_all_hours, mfu_of_steps
@@ -54,7 +54,7 @@ def test_the_lecture_takes_143_9_days() -> None:
 
 def test_deepseek_v3s_dollars_are_its_hours() -> None:
     """arXiv:2412.19437 table 1: 2,664K H800-hours at two dollars are $5.328 M."""
-    a = answer(replace(plan_from(PRESETS["DeepSeek-V3"]), find="MFU", limits=Limits(math.nan, 5.328e6), prices=(2, 2)))
+    a = answer(replace(plan_from(PRESETS["DeepSeek-V3"]), find="MFU", within=Within(math.nan, 5.328e6), prices=(2, 2)))
     assert a.middle.hours == pytest.approx(2.664e6)
     assert a.middle.mfu == pytest.approx(6 * 37_552_282_624 * 14.8e12 / (2.664e6 * 3600 * a.peak))
     assert a.dollars == Interval.point(5.328e6)
@@ -233,7 +233,7 @@ def test_published_ranges_are_of_the_peak_that_was_asked_for() -> None:
 
 def test_an_own_shape_counts_like_the_model_it_describes() -> None:
     shape = "layers=32 hidden=4096 heads=32 kv_heads=8 head_dim=128 ffn=14336 vocab=128256 glu=yes tied_head=no"
-    own, listed = (answer(plan_from({"model": model, "shape": shape})) for model in (OWN, "Llama 3 8B"))
+    own, listed = (answer(plan_from({"model": model, "shape": shape})) for model in (OWN_SHAPE, "Llama 3 8B"))
     assert own.middle == listed.middle
     typed = answer(plan_from({"model": TYPED, "n": f"{listed.middle.parameters:.0f}"}))
     assert typed.middle.days == pytest.approx(listed.middle.days, rel=0.15)
@@ -259,7 +259,7 @@ def test_memory_is_that_of_the_accelerators_which_were_found() -> None:
     small = answer(plan_from({"model": "DeepSeek-V3", "gpu": "T4", "count": "8"}))
     assert small.memory.states_fit == small.memory.fits == "over"
     assert small.interruptions.checkpoint == pytest.approx(small.memory.checkpoint, rel=1e-12)
-    assert small.stored == small.shape.parameters
+    assert small.stored_parameters == small.shape.parameters
     split = answer(plan_from({"find": "accelerators", "mfu": "40%", "within": "90 days", "tp": "8", "pp": "5"}))
     assert int(split.memory.layout.accelerators) == 40 * math.ceil(split.middle.accelerators / 40)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from core.budget import equations
 from core.budget.run import accelerator_hours, effective_utilisation, rent, tokens_per_second, training_seconds
 from core.hardware.accelerators import find
-from core.planning.plan import Limits, parse_mfu, parse_price, parse_within, whole_accelerators
+from core.planning.plan import Within, parse_mfu, parse_price, parse_within, whole_accelerators
 from core.units import QuantityError
 from core.wording import dollars, price
 from tests.every import every
@@ -138,7 +138,7 @@ def test_limits_of_time_as_typed(text: str, days: float) -> None:
 def test_limits_of_money_as_typed() -> None:
     assert parse_within("$5M").dollars == 5e6
     assert parse_within("$5M").in_money
-    assert not Limits(90.0).in_money
+    assert not Within(90.0).in_money
 
 
 @every("text", ["", "cheap", "1-2-3", "-", "2-", "-2", "–2", "1e9", "nan"])

@@ -290,12 +290,12 @@ def test_a_run_has_a_shape_of_its_own() -> None:
     reading = FORM.parse({**ONE, "runs": "3", "r1m": own, "r2m": config})
     assert not reading.problems
     first, second, third = calendar_request(reading).runs
-    assert first.plan.known
-    assert second.plan.known
-    assert (first.plan.known, second.plan.known.parameters) == (read_model(own), 8_030_261_248)
+    assert first.plan.catalog_model
+    assert second.plan.catalog_model
+    assert (first.plan.catalog_model, second.plan.catalog_model.parameters) == (read_model(own), 8_030_261_248)
     assert third.plan.parameters == 1e9
-    assert described(first).startswith(f"{NAME} ({first.plan.known.sized}), ")
-    assert plan_from(texts_of(reading, first)).known == first.plan.known
+    assert described(first).startswith(f"{NAME} ({first.plan.catalog_model.sized}), ")
+    assert plan_from(texts_of(reading, first)).catalog_model == first.plan.catalog_model
     for text in (own.replace("64", "0"), config.replace("llama", "unheard of"), '{"model_type": 1', "a=b"):
         (problem,) = FORM.parse({"r1m": text}).problems
         assert problem.field == "r1m"

@@ -20,7 +20,7 @@ from core.planning.evaluation import Answer, answer, evaluate
 from core.planning.form.plan_form import plan_from
 from core.planning.nearest_runs import run_features
 from core.planning.own_runs import parse_own_runs
-from core.planning.plan import BY_AGE, FIRST_RUN, PROVEN, TYPED, Find, Limits, Plan
+from core.planning.plan import BY_AGE, FIRST_RUN, PROVEN, TYPED, Find, Plan, Within
 from core.planning.plan_search import search_layouts
 from core.planning.resolved_layout import search_request
 from core.planning.search_texts import Batch
@@ -80,7 +80,7 @@ def test_more_work_never_takes_less_and_slopes_stay_near_one(seed: int) -> None:
     moved = [replace(p, **{n: getattr(p, n) * f}) for n in names for p, f in zip(plans, factors, strict=True)]
     result = evaluate([*plans, *moved])
     for quantity in ("days", "steps_days"):
-        values = np.log(result.columns[quantity].reshape(1 + len(names), PER_KIND, 3))
+        values = np.log(result.quantities[quantity].reshape(1 + len(names), PER_KIND, 3))
         for i, name in enumerate(names):
             slope = (values[i + 1] - values[0]) / np.log(factors)[:, None]
             known = np.isfinite(slope)
@@ -95,13 +95,13 @@ def test_ranges_are_ordered_and_never_pass_the_best_matmul_or_the_best_run(seed:
     rng = random.Random(1000 + seed)
     kind = any_kind(rng)
     result = evaluate([any_size(rng, kind) for _ in range(PER_KIND)])
-    mfu, steps = result.columns["mfu"], result.columns["steps_mfu"]
-    known = np.isfinite(mfu).all(axis=1) & (result.columns["goodput"] > 0).all(axis=1)
+    mfu, steps = result.quantities["mfu"], result.quantities["steps_mfu"]
+    known = np.isfinite(mfu).all(axis=1) & (result.quantities["goodput"] > 0).all(axis=1)
     mfu, steps = mfu[known], steps[known]
     best = max(run.without_failures for timed in (True, False) for run in run_shares(timed))
     assert np.all((mfu > 0) & (np.diff(mfu, axis=1, prepend=0) >= 0))
     assert np.all(mfu <= best * steps * 1.05)
-    scale = result.columns["per_parameter"][known] / 6
+    scale = result.quantities["per_parameter"][known] / 6
     assert np.all(mfu <= ceiling_of(kind.device, kind.peak_dtype) * scale * (1 + 1e-9))
 
 
@@ -111,7 +111,7 @@ def test_ranges_are_ordered_and_never_pass_the_best_matmul_or_the_best_run(seed:
 def test_every_question_is_the_inverse_of_time(seed: int, find: Find) -> None:
     rng = random.Random(2000 + seed)
     kind = replace(any_kind(rng), model=TYPED)
-    plan = replace(any_size(rng, kind), find=find, limits=Limits(10 ** rng.uniform(1, 2.5)))
+    plan = replace(any_size(rng, kind), find=find, within=Within(10 ** rng.uniform(1, 2.5)))
     try:
         result = answer(plan).middle
     except BudgetError:
@@ -119,7 +119,7 @@ def test_every_question_is_the_inverse_of_time(seed: int, find: Find) -> None:
     back = answer(replace(plan, find="time", **{find: getattr(result, find)})).middle
     assert back.days == pytest.approx(result.days, rel=1e-6)
     if find != "accelerators":  # these come whole
-        assert back.days == pytest.approx(plan.limits.days, rel=1e-6)
+        assert back.days == pytest.approx(plan.within.days, rel=1e-6)
 
 
 @every("model", ["Llama 3.1 8B", "Llama 3 70B", "Llama 3.1 405B", "Mixtral 8x7B", "DeepSeek-V3"])
@@ -200,7 +200,7 @@ def test_mixtures_and_the_newest_end_inside(record_property: Note) -> None:
 def test_a_prediction_never_saw_its_lab() -> None:
     """However long a run is said to have taken, what is predicted of its lab stays the same."""
     runs = run_shares(timed=True)
-    slow = [replace(run, steps=run.steps * 9) if run.lab == "Meta" else run for run in runs]
+    slow = [replace(run, steps_mfu=run.steps_mfu * 9) if run.lab == "Meta" else run for run in runs]
     before, after = predictions(), predictions_of(slow, lambda other, run: other.lab != run.lab)
     for old, new in zip(before, after, strict=True):
         if old.run.lab == "Meta":

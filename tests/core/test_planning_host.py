@@ -19,7 +19,7 @@ from core.planning.plan_search import search_layouts
 from core.planning.resolved_layout import search_request
 from core.planning.sweep.axes import AXES
 from core.planning.sweep.quantities import RESULTS
-from core.planning.sweep.sweep import SweptAxis, sweep_limits, sweep_plan
+from core.planning.sweep.sweep import SweptAxis, sweep_plan, sweep_within
 from core.training.device.host import host_memory, node_bytes
 from core.training.layout import Layout
 from core.views.plan import text_finetuning, text_host, text_limits
@@ -102,7 +102,7 @@ def test_the_search_offloads_what_the_host_holds_only() -> None:
         best = search_layouts(search_request(plan)).best
         assert best
         setup = replace(memory_estimate(plan).setup, layout=best.layout)
-        return int(best.layout.offload), node_bytes(setup.layout, host_memory(setup), 8) <= plan.keeps.host
+        return int(best.layout.offload), node_bytes(setup.layout, host_memory(setup), 8) <= plan.limits.host
 
     for texts, least in ((roomiest, 0), (alone, 1)):
         offload, holds = found(texts, "4 TB")
@@ -117,7 +117,7 @@ def test_a_swept_cell_keeps_to_the_hosts_memory() -> None:
     texts = {**OFFLOADED, "ram": "64 GiB"}
     models = ("Llama 3.2 1B", "Qwen2.5 7B")
     x, y = SweptAxis(AXES["model"], models), SweptAxis(AXES["micro-batch"], ("1", "2"))
-    sweep = sweep_plan(texts, x, y, sweep_limits(None, plan_from(texts)))
+    sweep = sweep_plan(texts, x, y, sweep_within(None, plan_from(texts)))
     alone = [[of(**texts | {"model": model, "mbs": size})["host"].met for model in models] for size in y.texts]
     assert sweep.hosted.tolist() == alone == [[True, False]] * 2
     assert not (sweep.satisfies & ~sweep.hosted).any()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from datetime import date
 
@@ -25,13 +26,13 @@ from core.planning.form.limits import DEADLINE, MOST_DOLLARS, MOST_WATTS
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import CERTAINTIES, PlanLimits
-from core.planning.plan_limits import SURE, Check, all_met, checks, nearest, surer
+from core.planning.plan_limits import SURE, Check, all_met, changed_to_keep, checks, surer_of_deadline
 from core.planning.plan_search import search_layouts
 from core.planning.resolved_layout import search_request
 from core.planning.sweep.axes import AXES
 from core.planning.sweep.choice import recommend
 from core.planning.sweep.quantities import RESULTS
-from core.planning.sweep.sweep import Sweep, SweptAxis, sweep_limits, sweep_plan
+from core.planning.sweep.sweep import Sweep, SweptAxis, sweep_plan, sweep_within
 from core.search.result import SearchResult
 from core.units import QuantityError
 from core.views.calendar import text as calendar_text
@@ -85,7 +86,7 @@ def test_a_deadline_that_may_well_be_missed_says_how_many_are_sure_of_it(asked: 
     texts = {"until": "90 days", **asked}
     a, (deadline, _) = answer(plan_from(texts)), of(**texts).values()
     assert deadline.met
-    found = surer(a, deadline)
+    found = surer_of_deadline(a, deadline)
     assert found
     now, sure = found
     assert now.count == a.count
@@ -106,6 +107,16 @@ def test_the_calendars_own_deadline_takes_as_many_as_the_plans() -> None:
         assert f"{days} 90 % likely" in own or f"{days} would take" in own
 
 
+def test_of_days_that_are_not_the_plans_alone_no_number_is_said() -> None:
+    """Runs that wait or pause end later than their plan, so a number that keeps its deadline would not keep theirs."""
+    for days in ("90 days", "280 days"):
+        for more in ({"mhours": "24"}, {"closed": "2027-02-01 to 2027-02-05"}, {"r1d": "2027-02-01"}):
+            words = placed(until=days, **more)[2]
+            assert days in words
+            assert "likely" in words
+            assert not re.search("would (make|take)", words), more
+
+
 def test_no_deadline_is_missed_where_the_question_has_one() -> None:
     free = "no deadline and no budget set"
     assert free in text_limits.line(answer(plan_from({})))
@@ -116,7 +127,7 @@ def test_no_deadline_is_missed_where_the_question_has_one() -> None:
 def test_what_is_sure_enough_or_missed_names_no_surer_number() -> None:
     for texts in ({"until": "2 years"}, {"until": "90 days"}, {"spend": "$23 M"}):
         a = answer(plan_from(texts))
-        assert not any(surer(a, check) for check in checks(a, a.memory))
+        assert not any(surer_of_deadline(a, check) for check in checks(a, a.memory))
         assert "would make" not in text_limits.sentence(a)
 
 
@@ -199,7 +210,7 @@ def test_a_quantile_is_the_inverse_of_its_probability(low: float, high: float, l
 def test_the_nearest_plan_keeps_the_limit(sure: str) -> None:
     a = answer(plan_from({**MEETING, "sure": sure}))
     for check in checks(a, None):
-        result = nearest(a, check)
+        result = changed_to_keep(a, check)
         assert result is not None
         (again,) = (other for other in checks(result, None) if other.id == check.id)
         assert again.met
@@ -246,7 +257,7 @@ def test_training_memory_says_when_too_little_stays_free() -> None:
     plan = plan_from({"free": "0%", "lay": "own"})
     free = memory_estimate(plan).spare / plan.device.memory_bytes
     for share, enough in ((0.0, True), (free - 1e-6, True), (free + 1e-6, False)):
-        h = memory_estimate(replace(plan, keeps=PlanLimits(free=share)))
+        h = memory_estimate(replace(plan, limits=PlanLimits(free=share)))
         assert h.fits == "fits"
         assert h.lacks != enough
         assert ("that you keep free" in text_memory.sentence(h)) != enough
@@ -255,7 +266,7 @@ def test_training_memory_says_when_too_little_stays_free() -> None:
 def swept(**texts: str) -> Sweep:
     across = SweptAxis(AXES["accelerators"], ("512", "1024", "2048"))
     up = SweptAxis(AXES["accelerator kind"], ("H100 SXM", "B200"))
-    return sweep_plan(texts, across, up, sweep_limits(None, plan_from(texts)))
+    return sweep_plan(texts, across, up, sweep_within(None, plan_from(texts)))
 
 
 @every("sure", CERTAINTIES)
@@ -266,9 +277,9 @@ def test_a_cell_of_a_sweep_keeps_the_limits_that_its_plan_does(sure: str) -> Non
         for column, plan in enumerate(plans):
             a = answer(plan)
             met = {check.id: check.met for check in checks(a, a.memory)}
-            assert result.within[row, column] == all(met[name] for name in ("deadline", "money", "power"))
+            assert result.meets_limits[row, column] == all(met[name] for name in ("deadline", "money", "power"))
             assert result.leaves_free[row, column] == met["memory"]
-    assert 0 < result.within.sum() < 6
+    assert 0 < result.meets_limits.sum() < 6
     surely = "" if sure == "P50" else f" at {sure}"
     says(sweep_text.sentence(result, recommend(result)), f"400 days, $60 M and 2 MW{surely}")
     assert sweep_text.counted(result).endswith("leave 8 % of memory free.")
@@ -278,7 +289,7 @@ def test_a_cell_that_leaves_too_little_memory_is_not_enough() -> None:
     free = swept(free="0%", lay="own")
     share = 1 - float((free.memory / free.usable)[0, 0])
     tight = swept(free=f"{share + 0.001:.4f}", lay="own")
-    assert free.satisfies[0, 0] == free.within[0, 0]
+    assert free.satisfies[0, 0] == free.meets_limits[0, 0]
     assert tight.fits[0, 0]
     assert not tight.satisfies[0, 0]
     assert any("little free" in row[-1] for row in sweep_text.table(tight, RESULTS["power"])[1])
@@ -319,7 +330,7 @@ def test_days_rest_on_the_layouts_that_leave_memory_free(free: str) -> None:
 
 def test_a_deadline_and_a_cap_change_no_answer() -> None:
     plain = plan_from({})
-    limited = replace(plain, keeps=plan_from({**MEETING, "sure": "P90"}).keeps)
+    limited = replace(plain, limits=plan_from({**MEETING, "sure": "P90"}).limits)
     assert answer(limited).middle == answer(plain).middle
 
 

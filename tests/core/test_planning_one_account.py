@@ -28,7 +28,7 @@ from core.planning.form.layout import OWN_LAYOUT_FIELDS
 from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_from, plan_of, solved_texts
 from core.planning.largest_model import largest
 from core.planning.memory_estimate import memory_estimate
-from core.planning.plan import FINDS, TYPED, CarriedRates, Limits, Plan, whole_accelerators
+from core.planning.plan import FINDS, TYPED, CarriedRates, Plan, Within, whole_accelerators
 from core.planning.plan_limits import all_checks
 from core.planning.presets import MEMORY_PRESETS
 from core.planning.rates import rates_of
@@ -49,7 +49,7 @@ from core.views.sweep import text as sweep_text
 from tests.core.sentence_facts import says
 
 COUNT = 250
-NINETY = Limits(90.0)
+NINETY = Within(90.0)
 
 
 def texts_of(draw: random.Random) -> dict[str, str]:
@@ -174,7 +174,7 @@ def test_a_typed_mfu_decides_the_days_in_the_same_words_on_every_page(pace: str)
     assert text.steps_and_whole(a).startswith(f"**Whole run {days}**: {text.DECIDES}")
     assert a.layout_days == pytest.approx(at.days(at.result.seconds))
     assert f"own steps {format_duration(86400 * a.layout_days, 3)}" in text.own_steps(a)
-    says(sweep_text.own(a, Limits(90)), days, text.DECIDES)
+    says(sweep_text.own(a, Within(90)), days, text.DECIDES)
     planned = schedule(Fleet(plan.accelerator, 1024), [Run("run", plan)], date(2027, 1, 4))
     rented = ways_to_pay(planned, Prices())[0]
     assert f"**Whole run {days}**: {text.DECIDES}" in calendar_text.detail(planned, rented, "")
@@ -299,7 +299,7 @@ def test_one_layout_has_one_step_days_and_memory_wherever_it_is_asked(seed: int)
         assert at.result.seconds > 0
         assert a.memory.total == h.total == pytest.approx(float(at.result.memory.total), rel=1e-9)
         assert at.days(at.result.seconds) == pytest.approx(a.middle.steps_days, rel=1e-9)
-        close = 1e-9 if plan.known else 1e-3  # a stand-in has nearly as many parameters
+        close = 1e-9 if plan.catalog_model else 1e-3  # a stand-in has nearly as many parameters
         assert at.request.by_6n(at.result.mfu) == pytest.approx(text.by_6n(a), rel=close)
         (held,) = [check for check in all_checks(a) if check.id == "memory"]
         assert held.value == h.total
@@ -449,7 +449,7 @@ def test_one_accelerator_is_found_where_more_of_them_are_no_faster() -> None:
 def test_a_calendar_needs_the_accelerators_that_a_budget_finds(texts: dict[str, str]) -> None:
     """Of the plan's own cluster, in the middle, for one run without a day to spare."""
     plan = plan_from(texts)
-    a = answer(replace(plan, find="accelerators", limits=Limits(60.0)))
+    a = answer(replace(plan, find="accelerators", within=Within(60.0)))
     start, due = date(2027, 1, 1), date(2027, 3, 1)
     fleet = Fleet(plan.accelerator, a.count + 4 * plan.device.node_size)
     own, *_ = choose_pools((Run("", plan),), fleet, start, due, Prices())

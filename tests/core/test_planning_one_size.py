@@ -16,7 +16,7 @@ from core.planning.comparison.entry import entry_of, pack, unpack
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_from, plan_of
 from core.planning.memory_estimate import memory_estimate
-from core.planning.plan import OWN, TYPED
+from core.planning.plan import OWN_SHAPE, TYPED
 from core.planning.plan_search import search_layouts
 from core.units import format_count
 from core.views.plan import text_memory
@@ -43,17 +43,17 @@ BESIDE = {"n": "30B", "count": "512", "tokens": "15T", "gb": "4M tokens", "zero"
 def test_a_model_by_name_has_its_own_size(model: str) -> None:
     reading = PLAN_FORM.parse({"model": model, "n": "30B"})
     plan = plan_of(reading)
-    assert plan.known is not None
-    assert plan.parameters == plan.known.active == PLAN_FORM["n"].parse(reading.texts["n"])
+    assert plan.catalog_model is not None
+    assert plan.parameters == plan.catalog_model.active == PLAN_FORM["n"].parse(reading.texts["n"])
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_config_beside_a_typed_number(shape: str) -> None:
-    texts = {**BESIDE, "model": OWN, "shape": SHAPES[shape]}
+    texts = {**BESIDE, "model": OWN_SHAPE, "shape": SHAPES[shape]}
     plan = plan_from(texts)
-    assert plan.known is not None
-    assert plan.parameters == plan.known.active
-    size = format_count(plan.known.parameters)
+    assert plan.catalog_model is not None
+    assert plan.parameters == plan.catalog_model.active
+    size = format_count(plan.catalog_model.parameters)
     assert size != "30B"
     at = applied_layout(plan)
     headline, result = search_text.sentence(at), search_layouts(at.request)
@@ -73,14 +73,14 @@ def test_a_config_beside_a_typed_number(shape: str) -> None:
 @every("result", [as_json, as_python, as_csv, as_markdown, as_html], ids=lambda result: result.__name__)
 @every("shape", SHAPES)
 def test_no_export_says_the_typed_number(result: Callable[[Report], str], shape: str) -> None:
-    texts = {**BESIDE, "model": OWN, "shape": SHAPES[shape]}
+    texts = {**BESIDE, "model": OWN_SHAPE, "shape": SHAPES[shape]}
     assert "30B" not in result(report(entry_of("Ours", texts)))
     assert "30B" in as_python(report(entry_of("Ours", {**BESIDE, "model": TYPED}))), "which alone is the size"
 
 
 def test_older_links_files_and_saved_plans_open_to_the_size_of_the_config() -> None:
-    texts = {**PLAN_FORM.parse({}).texts, **BESIDE, "model": OWN, "shape": DENSE}
-    wanted = f"{plan_from(texts).known.active:,}"  # pyright: ignore[reportOptionalMemberAccess]
+    texts = {**PLAN_FORM.parse({}).texts, **BESIDE, "model": OWN_SHAPE, "shape": DENSE}
+    wanted = f"{plan_from(texts).catalog_model.active:,}"  # pyright: ignore[reportOptionalMemberAccess]
     address = {PLAN_FORM.key(name): (text,) for name, text in texts.items()} | {VERSION: (str(LINK_VERSION),)}
     given, _ = PLAN_FORM.from_address(address)
     assert PLAN_FORM.parse(given).texts["n"] == wanted
@@ -91,5 +91,5 @@ def test_older_links_files_and_saved_plans_open_to_the_size_of_the_config() -> N
 
 
 def test_parameters_that_are_asked_for_are_not_those_of_a_model() -> None:
-    assert PLAN_FORM.parse({"find": "parameters", "model": OWN, "shape": DENSE, "n": "30B"}).texts["n"] == "30B"
+    assert PLAN_FORM.parse({"find": "parameters", "model": OWN_SHAPE, "shape": DENSE, "n": "30B"}).texts["n"] == "30B"
     assert PLAN_FORM.parse({"n": "30B"}).texts["n"] == "30B"

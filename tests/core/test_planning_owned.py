@@ -13,7 +13,7 @@ from core.planning.comparison.entry import entry_of
 from core.planning.cost.bill import Prices, costs
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_from
-from core.planning.plan import Limits
+from core.planning.plan import Within
 from core.planning.sweep.axes import AXES
 from core.planning.sweep.choice import recommend
 from core.planning.sweep.quantities import RESULTS, scale_of
@@ -71,13 +71,13 @@ def test_a_comparison_does_not_rank_it_by_rent(others: tuple[str, ...]) -> None:
 def test_a_board_of_prices_does_not_choose_it_as_the_cheapest() -> None:
     x, y = SweptAxis(AXES["price"], ("0", "2", "3")), SweptAxis(AXES["optimizer"], ("AdamW",))
     texts = dict(entry_of("", TEXTS).texts)
-    sweep = sweep_plan(texts, x, y, Limits(1e4))
+    sweep = sweep_plan(texts, x, y, Within(1e4))
     assert sweep.satisfies.all()
     picked = recommend(sweep)
     assert picked is not None
     assert (picked.cell, picked.by) == ((0, 1), "cheapest")
     own = sweep_plan(
-        texts, SweptAxis(AXES["price"], ("0",)), SweptAxis(AXES["optimizer"], ("AdamW", "Adam")), Limits(1e4)
+        texts, SweptAxis(AXES["price"], ("0",)), SweptAxis(AXES["optimizer"], ("AdamW", "Adam")), Within(1e4)
     )
     chosen = recommend(own)
     assert chosen is not None
@@ -86,7 +86,7 @@ def test_a_board_of_prices_does_not_choose_it_as_the_cheapest() -> None:
     _, rows = sweep_text.table(own, rents)
     parts = [
         sweep_text.sentence(own, chosen),
-        sweep_text.own(OWNED, Limits(1e4)),
+        sweep_text.own(OWNED, Within(1e4)),
         sweep_text.cell(own, (0, 0), scale_of(own, rents)),
         *(text for row in rows for text in row),
     ]

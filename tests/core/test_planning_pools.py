@@ -25,14 +25,14 @@ from core.planning.cost.form import MONEY_FIELDS
 from core.planning.cost.pool_bill import PoolCost, pool_costs, ways_to_pay
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_form, plan_from
-from core.units import QuantityError
+from core.units import QuantityError, parse_quantity
 from core.views.calendar import text as calendar_text
 from core.views.calendar import text_fit, text_pools
 from core.views.calendar.pool_chart import pools
 from core.views.common.palette import LIGHT
 from core.views.cost import text as cost_text
 from core.views.plan.text_memory import gib, laid_out
-from core.wording import amount
+from core.wording import amount, rent
 from tests.core.sentence_facts import says
 from tests.every import every
 
@@ -340,7 +340,7 @@ OPEN = tuple(replace(pool, events=(), first=None, last=None) for pool in (OURS, 
 
 def lines(fleet: Fleet | None = None, due: date = DUE, **keeps: Any) -> tuple[PoolLine, ...]:
     fleet = fleet or Fleet("H100 SXM", 512, pools=OPEN)
-    plan = replace(PLAN, keeps=replace(PLAN.keeps, **keeps))
+    plan = replace(PLAN, limits=replace(PLAN.limits, **keeps))
     return choose_pools((Run("", plan),), fleet, START, due, replace(Prices(), kwh=0.08))
 
 
@@ -367,7 +367,7 @@ def test_every_choice_is_the_plan_on_so_many_of_its_pool_and_own_ones_come_first
 
 @pytest.mark.parametrize("sure", ["P50", "P75", "P90"])
 def test_the_fewest_of_each_term_are_the_least_nodes_that_keep_it(sure: str) -> None:
-    level = PLAN.keeps.level if sure == "P50" else int(sure[1:]) / 100
+    level = PLAN.limits.level if sure == "P50" else int(sure[1:]) / 100
     for line in lines(certainty=sure):
 
         def chance(accelerators: int, days: float, pool: Pool = line.pool) -> float:
@@ -438,27 +438,36 @@ def test_a_limit_that_nothing_meets_names_the_nearest() -> None:
     some = [choice for line in far for choice in line.choices if choice.problem]
     assert some
     assert not any(line.nearest.problem for line in far if any(choice.schedule for choice in line.choices))
-    pools(far, endless.keeps, WITHIN, LIGHT)
-    says(text_pools.terms(lines(), PLAN), "A week more", "In time with 90 %")
+    pools(far, endless.limits, WITHIN, LIGHT)
+    sentences = text_pools.terms(lines(), PLAN)
+    says(sentences, "A week more", "In time with 90 %")
+    line = min((line for line in lines() if line.best), key=lambda line: line.nearest.dollars.mid)
+    now = line.in_time[PLAN.limits.level]
+    assert now
+    parts = zip(sentences.split("**: ")[1:], (line.later, line.in_time[max(line.in_time)]), strict=True)
+    for words, other in parts:
+        assert other
+        usd = [parse_quantity(rent(choice.dollars.mid), "usd") for choice in (now, other)]
+        assert f", {rent(abs(usd[0] - usd[1]))} {'more' if usd[1] > usd[0] else 'less'}." in words
 
 
 @pytest.mark.parametrize("keeps", [{}, {"dollars": 9e6}, {"certainty": "P90"}, {"watts": 5e5, "dollars": 9e6}])
 def test_a_choice_meets_all_where_its_checks_say_so(keeps: dict[str, Any]) -> None:
     """Deadline, money, power and memory kept free, all of them with its own dollars."""
-    plan = replace(PLAN, keeps=replace(PLAN.keeps, **keeps))
+    plan = replace(PLAN, limits=replace(PLAN.limits, **keeps))
     found = lines(**keeps)
     for line, row in zip(found, text_pools.rows(found, plan), strict=True):
         assert len(row) == len(text_pools.headings(plan))
         for choice in line.choices:
             assert {"deadline", "memory"} <= {check.id for check in choice.checks}
             assert choice.meets == all(check.met is not False for check in choice.checks)
-            assert choice.in_time(plan.keeps.level) == choice.keeps("deadline")
+            assert choice.in_time(plan.limits.level) == choice.keeps("deadline")
         assert row[-1][0].startswith("✓" if any(choice.meets for choice in line.choices) else "✗")
 
 
 def test_the_picture_marks_what_no_other_pool_beats() -> None:
     found = lines(dollars=9e6, watts=5e5)
-    figure = pools(found, replace(PLAN.keeps, dollars=9e6, watts=5e5), WITHIN, LIGHT)
+    figure = pools(found, replace(PLAN.limits, dollars=9e6, watts=5e5), WITHIN, LIGHT)
     every = [
         (x, y, symbol)
         for trace in figure["data"]

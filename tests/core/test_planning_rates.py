@@ -53,7 +53,9 @@ def reached(plan: Plan) -> Rates:
     speeds = speeds_of(cluster(device, 8), Running(plan.peak_dtype), constants_of(family_of(device)), None)
     narrow = {"fp8": "matmul8", "fp4": "matmul4"}.get(plan.peak_dtype)
     links = {"inside": speeds.inside, "between": speeds.between}
-    return Rates(matmul16=speeds.half, memory=speeds.memory, **links, **({narrow: speeds.weights} if narrow else {}))
+    return Rates(
+        matmul16=speeds.matmul16, memory=speeds.memory, **links, **({narrow: speeds.weight_matmul} if narrow else {})
+    )
 
 
 # ------------------------------------------------------------------------------------------ texts and links

@@ -26,8 +26,8 @@ from core.step_time.software import (
     INTERNEVO,
     JAX,
     MEGATRON,
+    MEGATRON_TUNED,
     SOFTWARE,
-    TUNED,
     TUNED_BY,
     USUAL_TUNING,
     running_on,
@@ -67,7 +67,7 @@ def test_launches_show_where_no_graphs_hide_them() -> None:
     by_name = {name: [running_on(name, MIXTURE, chip, "bf16").graphs for chip in chips] for name in SOFTWARE}
     assert by_name == {
         MEGATRON.id: [0, 1],
-        TUNED.id: [1, 1],
+        MEGATRON_TUNED.id: [1, 1],
         COMPILED.id: [1, 1],
         EAGER.id: [0, 0],
         INTERNEVO.id: [0, 0],
@@ -77,8 +77,10 @@ def test_launches_show_where_no_graphs_hide_them() -> None:
 
 
 def test_tuning_makes_mixtures_faster_and_dense_models_as_fast() -> None:
-    assert seconds("Qwen3 30B-A3B", TUNED.id, expert=8) < 0.85 * seconds("Qwen3 30B-A3B", MEGATRON.id, expert=8)
-    assert seconds("Llama 3.1 8B", TUNED.id) == seconds("Llama 3.1 8B", MEGATRON.id)
+    assert seconds("Qwen3 30B-A3B", MEGATRON_TUNED.id, expert=8) < 0.85 * seconds(
+        "Qwen3 30B-A3B", MEGATRON.id, expert=8
+    )
+    assert seconds("Llama 3.1 8B", MEGATRON_TUNED.id) == seconds("Llama 3.1 8B", MEGATRON.id)
 
 
 def test_what_is_compiled_is_faster_than_what_is_not() -> None:
@@ -97,13 +99,13 @@ def _off(run: StepRun, software: str) -> float:
 
 
 @pytest.mark.parametrize(
-    ("software", "releases"), [(TUNED.id, ("26.06", "26.08")), (MEGATRON.id, ("25.11", "26.02", "26.04"))]
+    ("software", "releases"), [(MEGATRON_TUNED.id, ("26.06", "26.08")), (MEGATRON.id, ("25.11", "26.02", "26.04"))]
 )
 def test_mixtures_are_predicted_by_the_name_of_their_software(software: str, releases: tuple[str, ...]) -> None:
     """What a plan knows, without the recipe of a row: the median is not off, and the other software's would be."""
     rows = [run for run in step_runs() if run.mixture and run.release in releases]
     assert len(rows) > 15
-    other = TUNED.id if software == MEGATRON.id else MEGATRON.id
+    other = MEGATRON_TUNED.id if software == MEGATRON.id else MEGATRON.id
     own, wrong = (np.median([_off(run, name) for run in rows]) for name in (software, other))
     assert abs(own) < 0.06
     assert abs(wrong) > 0.15

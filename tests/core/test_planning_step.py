@@ -374,7 +374,7 @@ def test_ranges_are_wider_for_mixtures() -> None:
 
 def test_users_own_steps_widen_ranges_and_move_no_constant(calibration: Calibration) -> None:
     rows = read_rows("step_errors")[len(calibration.runs) :]
-    assert [(row["name"], row["tuned"]) for row in rows] == [(run.name, run.running.tuned) for run in user_runs()]
+    assert [(row["name"], row["tuned"]) for row in rows] == [(run.name, run.running.tuned_by) for run in user_runs()]
     assert [float(row["error"]) for row in rows] == pytest.approx(
         errors_of(user_runs(), calibration.constants), abs=2e-3
     )
@@ -382,7 +382,7 @@ def test_users_own_steps_widen_ranges_and_move_no_constant(calibration: Calibrat
     for run in user_runs():
         check(run.spec, run.layout, run.seq_len, run.cluster.count)
         assert run.layout.accelerators == run.cluster.count
-    assert {run.running.tuned for run in calibration.runs} == set(TUNINGS)
+    assert {run.running.tuned_by for run in calibration.runs} == set(TUNINGS)
 
 
 def test_the_range_is_that_of_steps_which_the_same_people_tuned() -> None:
@@ -393,6 +393,6 @@ def test_the_range_is_that_of_steps_which_the_same_people_tuned() -> None:
     assert min(held[tuned].inside for tuned in TUNINGS) > 0.65
     assert held["writers"].usual.high < held["nobody"].usual.high
     for spec in (LLAMA, MIXTRAL):
-        writers, users, nobody = (range_of(spec, H100, Running(tuned=tuned)) for tuned in TUNINGS)
+        writers, users, nobody = (range_of(spec, H100, Running(tuned_by=tuned)) for tuned in TUNINGS)
         assert writers.high < users.high <= nobody.high
         assert nobody.low <= users.low < writers.low or spec is MIXTRAL

@@ -37,7 +37,7 @@ from core.search.study.run import StudyProgress, run_study
 from core.search.study.study import Study, StudyError
 from core.search.study.study_fields import ConstraintFields, MostFields
 from core.search.study.study_file import EXAMPLE, load_study, read_study
-from core.step_time.software import TUNED, running_on
+from core.step_time.software import MEGATRON_TUNED, running_on
 from core.training.optimizers import find_optimizer
 from core.training.precision import find_policy
 from tests.core import study_cases
@@ -237,13 +237,15 @@ def test_a_real_search_is_asked_for_what_the_point_says() -> None:
     fp8 = "fp8 matmuls, fp32 master, bf16 states"
     clusters = [{"accelerator": "H100 SXM", "accelerators": [64]}]
     item = study(models=["Qwen3 30B-A3B"], clusters=clusters, global_batch_sequences=[128], seq_len=[4096],
-                policies=["mixed bf16, fp32 master", fp8], constraints={"zero": [1]}, software=TUNED.id)  # fmt: skip
+                policies=["mixed bf16, fp32 master", fp8], constraints={"zero": [1]},
+                 software=MEGATRON_TUNED.id)  # fmt: skip
     wide, narrow = points(item, search=search_plans)
     for result, policy in ((wide, item.policies[0]), (narrow, fp8)):
         point = item.point(result.point)
         plain = search_plans(
             point.spec, point.cluster, 128, 4096, policy=find_policy(policy), optimizer=find_optimizer("AdamW"),
-            running=running_on(TUNED.id, point.spec, point.cluster.accelerator, "fp8" if policy == fp8 else "bf16"),
+            running=running_on(
+                MEGATRON_TUNED.id, point.spec, point.cluster.accelerator, "fp8" if policy == fp8 else "bf16"),
             constraints=Constraints(zero=1),
         )  # fmt: skip
         assert plain.best

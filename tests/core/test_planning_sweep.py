@@ -14,7 +14,7 @@ from core.limits import limit
 from core.planning.evaluation import Answer, answer
 from core.planning.form.plan_form import PLAN_FORM
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
-from core.planning.plan import Limits, Plan, PlanLimits
+from core.planning.plan import Plan, PlanLimits, Within
 from core.planning.presets import PRESETS
 from core.planning.resolved_layout import plan_layouts
 from core.planning.sweep import sweep as sweep_module
@@ -24,7 +24,7 @@ from core.planning.sweep.form import SWEEP_FIELDS, X_VALUES, Y_VALUES, X, Y
 from core.planning.sweep.frontier import edges, frontier_end
 from core.planning.sweep.presets import SWEEP_PRESETS
 from core.planning.sweep.quantities import RESULTS, scale_of
-from core.planning.sweep.sweep import Sweep, SweptAxis, plan_of_texts, sweep_limits, sweep_plan
+from core.planning.sweep.sweep import Sweep, SweptAxis, plan_of_texts, sweep_plan, sweep_within
 from core.training.layout import LayoutError
 from core.units import QuantityError, format_duration
 from core.views.sweep import text as sweep_text
@@ -35,7 +35,7 @@ from tests.every import every
 
 PAIRS = [(x, y) for x, y in combinations(AXES.values(), 2) if not same_field(x, y)]
 STARTS = {**PRESETS, **SWEEP_PRESETS}
-LIMITS = Limits(90.0)
+LIMITS = Within(90.0)
 
 
 def texts_of(preset: str) -> dict[str, str]:
@@ -72,7 +72,7 @@ def asked_alone(plan: Plan) -> tuple[Answer | None, MemoryEstimate | None, str]:
     except BudgetError as problem:
         return None, None, str(problem)
     try:
-        return a, memory_estimate(resolved_plan(plan, a.stored, a.middle.accelerators)), ""
+        return a, memory_estimate(resolved_plan(plan, a.stored_parameters, a.middle.accelerators)), ""
     except LayoutError as problem:
         return a, None, str(problem)
 
@@ -84,7 +84,7 @@ def assert_cell(sweep: Sweep, cell: tuple[int, int], plan: Plan) -> None:
     if a is None:
         assert all(math.isnan(float(result.of(sweep)[cell])) for result in RESULTS.values())
         assert not sweep.fits[cell]
-        assert not sweep.within[cell]
+        assert not sweep.meets_limits[cell]
         return
     m = a.middle
     alone = (
@@ -102,8 +102,8 @@ def assert_cell(sweep: Sweep, cell: tuple[int, int], plan: Plan) -> None:
     for name, value in zip(named, alone, strict=True):
         assert same(float(getattr(sweep, name)[cell]), value), (name, cell)
     assert sweep.impossible[cell] == a.impossible
-    holds = a.dollars.mid <= sweep.limits.dollars if sweep.limits.in_money else m.days <= sweep.limits.days
-    assert sweep.within[cell] == (holds and not a.impossible)
+    holds = a.dollars.mid <= sweep.within.dollars if sweep.within.in_money else m.days <= sweep.within.days
+    assert sweep.meets_limits[cell] == (holds and not a.impossible)
     assert same(float(sweep.memory[cell]), h.total if h else math.nan)
     assert same(float(sweep.usable[cell]), plan.device.memory_bytes)
     assert sweep.fits[cell] == (h is not None and h.fits == "fits")
@@ -159,9 +159,9 @@ def test_every_pair_of_axes_says_of_each_cell_what_its_plan_comes_to(part: int) 
 
 def test_money_as_the_limit() -> None:
     sweep = of_story("H100, H200 or B200, and how many")
-    other = sweep_plan(sweep.base, sweep.x, sweep.y, Limits(math.nan, 10e6))
+    other = sweep_plan(sweep.base, sweep.x, sweep.y, Within(math.nan, 10e6))
     assert_cells(other)
-    assert np.array_equal(other.within, other.dollars <= 10e6)
+    assert np.array_equal(other.meets_limits, other.dollars <= 10e6)
 
 
 def test_plans_without_an_answer_keep_their_reason() -> None:
@@ -199,7 +199,7 @@ def test_more_accelerators_are_quicker_and_more_tokens_take_longer(preset: str) 
     assert np.all(np.diff(sweep.days[:, known], axis=1) < 0)
     assert np.all(np.diff(sweep.days[:, known], axis=0) > 0)
     assert np.all(np.diff(sweep.hours[:, known], axis=0) > 0)
-    assert np.array_equal(sweep.within, (sweep.days <= 90) & ~sweep.impossible)
+    assert np.array_equal(sweep.meets_limits, (sweep.days <= 90) & ~sweep.impossible)
 
 
 @pytest.mark.sweep(4)
@@ -242,34 +242,34 @@ def test_a_sweep_of_a_layout_says_that_the_plan_has_another() -> None:
     sweep = sweep_plan(texts, *sides, LIMITS)
     assert sweep.plan_cell is None
     says(sweep_text.apart(sweep), "No cell is your plan", "the fastest layout")
-    free = sweep_plan(texts, SweptAxis(sides[0].axis, ("1", "3")), sides[1], Limits(math.inf))
+    free = sweep_plan(texts, SweptAxis(sides[0].axis, ("1", "3")), sides[1], Within(math.inf))
     assert any(why for row in free.reasons for why in row)
     assert [line["kind"] for line in grid(free, RESULTS["days"], None)["lines"]] == ["fits"]
     assert not sweep_text.apart(sweep_plan(texts | {"lay": "own"}, *sides, LIMITS))
 
 
 def test_the_limit_is_what_was_asked_for_else_the_plans_deadline() -> None:
-    assert sweep_limits(Limits(30), Plan(keeps=PlanLimits(60))).days == 30
-    assert sweep_limits(None, Plan(keeps=PlanLimits(60))).days == 60
-    assert sweep_limits(None, Plan(limits=Limits(60))).days == math.inf
+    assert sweep_within(Within(30), Plan(limits=PlanLimits(60))).days == 30
+    assert sweep_within(None, Plan(limits=PlanLimits(60))).days == 60
+    assert sweep_within(None, Plan(within=Within(60))).days == math.inf
 
 
 def test_without_a_limit_none_is_held_against_the_plan() -> None:
     limited = of_story("70B: accelerators × MFU")
-    free = sweep_plan(limited.base, limited.x, limited.y, Limits(math.inf))
+    free = sweep_plan(limited.base, limited.x, limited.y, Within(math.inf))
     assert not free.limited
     assert recommend(free) is None
-    days = [*sweep_text.kept(limited.limits), "within", "misses", "meets", "inf"]
+    days = [*sweep_text.stays(limited.within), "within", "misses", "meets", "inf"]
     told = [
         sweep_text.sentence(free, None),
         sweep_text.counted(free),
-        sweep_text.own(answer(plan_of_texts(free.base)), free.limits),
+        sweep_text.own(answer(plan_of_texts(free.base)), free.within),
     ]
     told += [cell["label"] for row in grid(free, RESULTS["days"], None)["rows"] for cell in row]
     told += sweep_text.table(free, RESULTS["days"])[0]
     assert not [text for text in told for word in days if word in text]
     says(told[0], "combinations fit", "The soonest is")
-    assert sweep_plan(limited.base | {"spend": "$9M"}, limited.x, limited.y, Limits(math.inf)).limited
+    assert sweep_plan(limited.base | {"spend": "$9M"}, limited.x, limited.y, Within(math.inf)).limited
 
 
 # ------------------------------------------------------------------------------------------ typed lists
@@ -360,7 +360,7 @@ def test_the_fewest_accelerators_that_are_enough() -> None:
 def test_within_a_sum_of_money_the_soonest_is_picked() -> None:
     """Any number of accelerators costs the same, so the fewest would take years."""
     by_days = of_story("70B: accelerators × MFU")
-    sweep = sweep_plan(by_days.base, by_days.x, by_days.y, Limits(math.nan, 15e6))
+    sweep = sweep_plan(by_days.base, by_days.x, by_days.y, Within(math.nan, 15e6))
     picked = recommend(sweep)
     assert picked is not None
     assert picked.by == "soonest"
@@ -399,10 +399,10 @@ def test_a_frontier_parts_what_holds_from_what_does_not(seed: int) -> None:
 def test_names_of_frontiers_say_what_holds_where_they_stand() -> None:
     sweep = of_story("Tokens × size in 90 days")
     for line in grid(sweep, RESULTS["days"], recommend(sweep))["lines"]:
-        holds = {"fits": sweep.fits, "within": sweep.within}[line["kind"]][::-1]
+        holds = {"fits": sweep.fits, "within": sweep.meets_limits}[line["kind"]][::-1]
         rim = {"top": holds[0], "right": holds[:, -1], "bottom": holds[-1], "left": holds[:, 0]}[line["side"]]
         there = bool(rim[line["at"] - 1 if line["before"] else line["at"]])
-        yes, no = {"fits": ("fits", "does not fit"), "within": sweep_text.kept(LIMITS)}[line["kind"]]
+        yes, no = {"fits": ("fits", "does not fit"), "within": sweep_text.stays(LIMITS)}[line["kind"]]
         assert line["name"] == (yes if there else no)
 
 
@@ -467,6 +467,6 @@ def test_the_plan_itself_is_told_as_its_answer_has_it() -> None:
     late = plan_of_texts({**sweep.base, "sure": "P90"})
     by = format_duration(86400 * (a.range_of("days").quantile(0.9) - 90), 3)
     assert f"misses 90 days by {by} at P90" in sweep_text.own(answer(late), LIMITS)
-    assert f"misses $1,000 by {rent(a.dollars.mid - 1000)}" in sweep_text.own(a, Limits(math.nan, 1000))
+    assert f"misses $1,000 by {rent(a.dollars.mid - 1000)}" in sweep_text.own(a, Within(math.nan, 1000))
     assert f"MFU {percent(a.middle.mfu)} over all hours" in text
-    assert "meets 200 days" in sweep_text.own(a, Limits(200.0))
+    assert "meets 200 days" in sweep_text.own(a, Within(200.0))

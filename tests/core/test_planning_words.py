@@ -15,7 +15,7 @@ from core.planning.applied_layout import applied_layout
 from core.planning.evaluation import Answer, answer
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
-from core.planning.plan import OWN
+from core.planning.plan import OWN_SHAPE
 from core.planning.presets import LECTURE, PRESETS
 from core.runs.published import Comparison, compare, full_runs
 from core.runs.scores import predictions, score
@@ -92,9 +92,9 @@ def test_accelerators_come_in_whole_nodes() -> None:
 
 def test_a_shape_of_ones_own_is_called_the_same_everywhere() -> None:
     shape = f"{EXAMPLE} experts.count=64 experts.per_token=4 experts.width=2560"
-    plan = plan_from({"model": OWN, "shape": shape, "tokens": "3T", "count": "256"})
-    assert plan.known
-    name = f"{plan.known.name} ({plan.known.sized})"
+    plan = plan_from({"model": OWN_SHAPE, "shape": shape, "tokens": "3T", "count": "256"})
+    assert plan.catalog_model
+    name = f"{plan.catalog_model.name} ({plan.catalog_model.sized})"
     assert " active of " in name
     says(plan_text.sentence(answer(plan)), name)
     says(text_memory.sentence(memory_estimate(plan)), name)

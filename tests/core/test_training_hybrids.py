@@ -74,7 +74,7 @@ def test_products_are_those_of_the_count_of_flops(name: str) -> None:
     """All products with weights but the short convolution and a gate of one row, which are no matrix products."""
     spec = SPECS[name]
     work, moe = layer_work(spec, FUSED, 2.0), spec.experts
-    layer = work.plain.flop.on(1, 1)
+    layer = work.dense.flop.on(1, 1)
     if moe:
         layer += work.mixed * (moe.per_token * work.routed.flop.on(1, 1) + work.router.flop.on(1, 1))
     parts = {part.id: part.flop for part in flops_per_token(spec, 4096).parts}
@@ -88,7 +88,7 @@ def test_products_that_recomputation_spares_are_the_same(name: str) -> None:
     spec, work = SPECS[name], layer_work(SPECS[name], FUSED, 2.0)
     kinds = (("dense", spec.dense_layers), ("experts", spec.moe_layers))
     flop = sum(layers * each.flop for kind, layers in kinds for each in products(spec, kind) if not each.routed)
-    assert flop == pytest.approx(work.layers * work.plain.flop.on(1, 1))
+    assert flop == pytest.approx(work.layers * work.dense.flop.on(1, 1))
 
 
 def test_a_layer_keeps_what_its_kernels_read_by_hand() -> None:

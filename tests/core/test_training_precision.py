@@ -9,7 +9,7 @@ import pytest
 
 from core.models.catalog import model_named
 from core.training.memory import states_per_parameter
-from core.training.optimizer_state import optimizer_state_bytes
+from core.training.optimizer_state import optimizer_state
 from core.training.optimizers import ALIKE, HEADLINE, find_optimizer, headline, optimizers, row_names
 from core.training.precision import BF16, FP32, POLICIES, PrecisionPolicy, find_policy
 from core.training.tensors import ParameterTensor
@@ -89,7 +89,7 @@ MATRIX = (ParameterTensor("one matrix", 512, 256, 1, "matrix"),)
 def test_state_is_what_was_measured(name: str) -> None:
     """On one 512 × 256 fp32 matrix: but for counters, and the tables of codes that quantised states share."""
     optimizer = find_optimizer(name)
-    state = optimizer_state_bytes(MATRIX, optimizer, find_policy("fp32"))
+    state = optimizer_state(MATRIX, optimizer, find_policy("fp32"))
     tables = 2 * 256 * 4 if "8-bit" in name else 2 * 16 * 4 if "4-bit" in name else 0
     assert optimizer.measured == pytest.approx((state.total + state.counters + tables) / (512 * 256), abs=0.0081)
     if not tables:

@@ -15,7 +15,7 @@ from transformers.optimization import Adafactor
 
 from core.models.catalog import catalog, model_named
 from core.training.memory import states_per_parameter
-from core.training.optimizer_state import optimizer_state_bytes
+from core.training.optimizer_state import optimizer_state
 from core.training.optimizers import find_optimizer, optimizers
 from core.training.precision import POLICIES, find_policy
 from core.training.states import parse_states
@@ -67,14 +67,14 @@ def kept(value: object) -> Iterator[torch.Tensor]:
 def test_torch_keeps_the_bytes_counted_with_its_counters(name: str, precision: str) -> None:
     weights = [parameter(t, torch.float32 if precision == "fp32" else torch.bfloat16) for t in MODULE]
     optimizer = stepped(TORCH[name], weights)
-    counted = optimizer_state_bytes(MODULE, find_optimizer(name), find_policy(precision))
+    counted = optimizer_state(MODULE, find_optimizer(name), find_policy(precision))
     assert nbytes(kept(dict(optimizer.state))) == counted.total + counted.counters
 
 
 def test_adafactor_of_transformers() -> None:
     weights = [parameter(t, torch.float32) for t in MODULE]
     optimizer = stepped(TORCH["Adafactor with momentum"], weights)
-    counted = optimizer_state_bytes(MODULE, find_optimizer("Adafactor with momentum"), FP32)
+    counted = optimizer_state(MODULE, find_optimizer("Adafactor with momentum"), FP32)
     scalars = [t for t in kept(dict(optimizer.state)) if t.numel() == 1]  # root mean squares, of no lasting use
     assert nbytes(kept(dict(optimizer.state))) - nbytes(scalars) == counted.total
     assert len(scalars) <= len(MODULE)
@@ -85,7 +85,7 @@ def test_muon_trains_matrices_and_adamw_the_rest() -> None:
     ones = stepped(torch.optim.Muon, [w for t, w in weights.items() if t.kind == "matrix"])
     rest = stepped(torch.optim.AdamW, [w for t, w in weights.items() if t.kind != "matrix"])
     found = [t for optimizer in (ones, rest) for t in kept(dict(optimizer.state)) if t.numel() > 1]
-    assert nbytes(found) == optimizer_state_bytes(MODULE, find_optimizer("Muon"), FP32).total
+    assert nbytes(found) == optimizer_state(MODULE, find_optimizer("Muon"), FP32).total
 
 
 def test_lbfgs_with_its_history_full() -> None:
@@ -102,7 +102,7 @@ def test_lbfgs_with_its_history_full() -> None:
 
     optimizer.step(closure)  # type: ignore[arg-type]
     found = [t for t in kept(dict(optimizer.state)) if t.numel() > 1]
-    assert nbytes(found) == optimizer_state_bytes(MODULE[1:2], find_optimizer("LBFGS"), FP32).total
+    assert nbytes(found) == optimizer_state(MODULE[1:2], find_optimizer("LBFGS"), FP32).total
 
 
 def test_sparse_adam_keeps_dense_moments() -> None:
@@ -110,7 +110,7 @@ def test_sparse_adam_keeps_dense_moments() -> None:
     optimizer = torch.optim.SparseAdam(table.parameters())
     table(torch.tensor([1, 7])).sum().backward()
     optimizer.step()
-    counted = optimizer_state_bytes(MODULE[:1], find_optimizer("SparseAdam"), FP32)
+    counted = optimizer_state(MODULE[:1], find_optimizer("SparseAdam"), FP32)
     assert nbytes(kept(dict(optimizer.state))) == counted.total + counted.counters
 
 
@@ -121,7 +121,7 @@ MEASURED = list(csv.DictReader(TABLE.read_text(encoding="utf-8").splitlines()))
 @every("row", MEASURED, ids=lambda row: f"{row['optimizer']}, {row['kind']} {row['rows']}")
 def test_other_libraries_keep_the_bytes_counted(row: dict[str, str]) -> None:
     tensor: Any = ParameterTensor("one", int(row["rows"]), int(row["columns"]), 1, row["kind"])  # type: ignore[arg-type]
-    counted = optimizer_state_bytes((tensor,), find_optimizer(row["optimizer"]), FP32)
+    counted = optimizer_state((tensor,), find_optimizer(row["optimizer"]), FP32)
     assert counted.total + counted.counters == pytest.approx(float(row["bytes"]), rel=0.01, abs=8)
 
 
@@ -139,8 +139,8 @@ SIZES = st.integers(1, 20_000)
 def test_tensors_are_counted_together_as_one_by_one(name: str, kind: Any, shapes: list[tuple[int, int]]) -> None:
     optimizer = find_optimizer(name)
     tensors = tuple(ParameterTensor(str(i), m, n, 1, kind) for i, (m, n) in enumerate(shapes))
-    singly = sum(optimizer_state_bytes((tensor,), optimizer, FP32).total for tensor in tensors)
-    assert optimizer_state_bytes(tensors, optimizer, FP32).total == pytest.approx(singly, rel=1e-12)
+    singly = sum(optimizer_state((tensor,), optimizer, FP32).total for tensor in tensors)
+    assert optimizer_state(tensors, optimizer, FP32).total == pytest.approx(singly, rel=1e-12)
 
 
 @every("model", ["GPT-2 (124M)", "Llama 3 8B", "DeepSeek-V3"])
@@ -148,7 +148,7 @@ def test_tensors_are_counted_together_as_one_by_one(name: str, kind: Any, shapes
 def test_bytes_of_a_model_are_a_sum_by_class(name: str, model: str) -> None:
     spec = model_named(model).spec
     for policy in POLICIES.values():
-        state = optimizer_state_bytes(spec, find_optimizer(name), policy)
+        state = optimizer_state(spec, find_optimizer(name), policy)
         assert sum(state.by_kind.values()) == pytest.approx(state.total, rel=1e-12)
         assert state.per_parameter * state.parameters == pytest.approx(state.total, rel=1e-12)
         assert states_per_parameter(find_optimizer(name), policy, spec).optimizer == pytest.approx(state.per_parameter)
@@ -159,7 +159,7 @@ def test_an_optimizer_of_full_size_states_keeps_the_same_for_every_model() -> No
     assert {"Adam", "AdamW", "SGD", "Lion", "Prodigy"} <= {optimizer.name for optimizer in constant}
     for optimizer in constant:
         for model in catalog()[::7]:
-            found = optimizer_state_bytes(model.spec, optimizer, FP32)
+            found = optimizer_state(model.spec, optimizer, FP32)
             assert found.total == states_per_parameter(optimizer, FP32).optimizer * found.parameters
 
 
@@ -168,7 +168,7 @@ def test_a_model_by_hand() -> None:
     spec = model_named("Llama 3 8B").spec
     tables, vectors = 2 * 128_256 * 4096, 65 * 4096
     total = sum(tensor.elements for tensor in tensors_of(spec))
-    muon = optimizer_state_bytes(spec, find_optimizer("Muon"), FP32)
+    muon = optimizer_state(spec, find_optimizer("Muon"), FP32)
     assert muon.by_kind == {
         "embedding": 8 * tables / 2,
         "matrix": 4 * (total - tables - vectors),
@@ -178,9 +178,9 @@ def test_a_model_by_hand() -> None:
     galore = find_optimizer("GaLore, rank 128").ranked(1024)
     assert galore.name == "GaLore, rank 1024"
     wide = (ParameterTensor("up", 4096, 14_336, 1, "matrix"),)
-    assert optimizer_state_bytes(wide, galore, FP32).total == 4 * 1024 * (4096 + 2 * 14_336)
+    assert optimizer_state(wide, galore, FP32).total == 4 * 1024 * (4096 + 2 * 14_336)
     soap = find_optimizer("SOAP")
-    assert optimizer_state_bytes(wide, soap, FP32).total == 8 * 4096 * 14_336 + 8 * 4096**2
+    assert optimizer_state(wide, soap, FP32).total == 8 * 4096 * 14_336 + 8 * 4096**2
 
 
 @pytest.mark.parametrize(

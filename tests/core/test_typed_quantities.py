@@ -12,7 +12,7 @@ from core.fields import Field, Form
 from core.planning.calendar.form import DUE
 from core.planning.form.limits import DEADLINE, MOST_DOLLARS
 from core.planning.form.plan_form import COUNT, PARAMETERS, PLAN_FORM, PRICE, SEQ_LEN, TRAINED, WITHIN
-from core.planning.plan import Limits
+from core.planning.plan import Within
 from core.planning.search_texts import parse_batch
 from core.units import Kind, QuantityError, format_quantity, parse_quantity
 from tests.every import every
@@ -137,7 +137,7 @@ def test_a_limit_is_a_time_or_money() -> None:
         limits = WITHIN.parse(text)
         assert limits.dollars == 6e6
         assert math.isnan(limits.days)
-    assert WITHIN.parse("90,0 days") == Limits(90.0, typed="90,0 days")
+    assert WITHIN.parse("90,0 days") == Within(90.0, typed="90,0 days")
     for text, meant in (("6M", r"\$6M or 6 months"), ("8B", r"\$8B"), ("90", "90 days")):
         with pytest.raises(QuantityError, match=meant):
             WITHIN.parse(text)

@@ -14,7 +14,7 @@ from core.planning.evaluation import Answer, answer
 from core.planning.own_runs import OwnRun, parse_own_runs
 from core.planning.plan import Plan
 from core.planning.sensitivity import plan_as_answered
-from core.sources import OWN
+from core.sources import OWN_CONSTRUCTION
 from core.units import QuantityError, format_count, significant
 
 _RECENT = 0.25
@@ -31,7 +31,7 @@ _TRAINED = Symbol("T", "tokens trained by then", "tokens")
     r"\frac{\v{tokens}}{\v{days}}",
     result=Symbol("p", "tokens per day", "tokens"),
     symbols={"tokens": _TRAINED, "days": _DAYS},
-    sources=(OWN,),
+    sources=(OWN_CONSTRUCTION,),
 )
 def mean_pace(tokens: float, days: float) -> float:
     """Tokens per day over all days, stops and repeated work included."""
@@ -47,7 +47,7 @@ def mean_pace(tokens: float, days: float) -> float:
         "tokens": _TRAINED,
         "pace": Symbol("p", "tokens per day", "tokens"),
     },
-    sources=(OWN,),
+    sources=(OWN_CONSTRUCTION,),
 )
 def end_at_pace(days: float, goal: float, tokens: float, pace: float) -> float:
     """Day at which the rest is trained, at a pace that stays as it is."""
@@ -150,9 +150,9 @@ def progress(log: LoggedRun, a: Answer) -> JobProgress:
     recent = (trained - float(np.interp(window, days, tokens))) / (day - window)
     steady = _steady(days, tokens) or overall
     back = np.minimum(np.diff(tokens), 0)
-    deadline = a.plan.keeps.days
+    deadline = a.plan.limits.days
     if math.isnan(deadline) and a.find != "time":
-        deadline = a.plan.limits.days
+        deadline = a.plan.within.days
     own, why = _own_run(whole, trained, day)
     return JobProgress(
         log=log,

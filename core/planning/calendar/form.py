@@ -38,7 +38,7 @@ from core.planning.form.plan_form import (
     named_plan,
 )
 from core.planning.form.search import NETWORK, PER_NODE
-from core.planning.plan import OWN, TYPED
+from core.planning.plan import OWN_SHAPE, TYPED
 from core.suggest import suggestions
 from core.units import QuantityError, format_count, parse_quantity
 from core.wording import cleaned
@@ -168,7 +168,7 @@ def shape_text(text: str) -> str:
 def _model(text: str) -> Model:
     stripped = text.strip()
     if "=" in stripped or stripped.startswith("{"):
-        return {"model": OWN, "shape": shape_text(stripped)}
+        return {"model": OWN_SHAPE, "shape": shape_text(stripped)}
     names = {m.name.lower(): m.name for m in catalog()}
     if stripped.lower() in names:
         return {"model": names[stripped.lower()]}
@@ -298,8 +298,8 @@ def calendar_request(reading: ParsedForm) -> CalendarRequest:
         here = replace(plan, **own)
         runs.append(Run(name, plan_on(pool, here) if pool else here, after, given["earliest"], pool))
     due: date | float | None = v[DUE.id]
-    if due is None and not math.isnan(plan.keeps.days):
-        due = plan.keeps.days
+    if due is None and not math.isnan(plan.limits.days):
+        due = plan.limits.days
     last = due if due is None or isinstance(due, date) else last_day(v[START.id], due)
     return CalendarRequest(fleet, tuple(runs), v[START.id], last)
 
@@ -360,7 +360,7 @@ def pool_texts(pool: Pool, accelerator: str, owned_price: float = 0.0) -> dict[s
 def described(run: Run) -> str:
     """What a run trains: ``Llama 3.1 405B, 15.6T tokens of 8,192``."""
     plan = run.plan
-    shape = plan.known if plan.model == OWN else None
+    shape = plan.catalog_model if plan.model == OWN_SHAPE else None
     size = f"{format_count(plan.parameters)} parameters" if plan.model == TYPED else plan.model
     size = f"{shape.name} ({shape.sized})" if shape else size
     return f"{size}, {format_count(plan.tokens)} tokens at {plan.seq_len:,}"

@@ -24,7 +24,7 @@ from core.planning.calendar.dates import Closed, Pauses, day_of, pauses_from, qu
 from core.planning.calendar.pools import OWN_CLUSTER, Pool
 from core.planning.evaluation import Answer, answer
 from core.planning.plan import Plan
-from core.sources import OWN
+from core.sources import OWN_CONSTRUCTION
 
 _YEAR_DAYS = 365.25
 
@@ -38,7 +38,7 @@ _NONE_KNOWN: Mapping[Plan, Answer] = MappingProxyType({})
         "work": Symbol("d", "days of training, the plan’s answer", "days"),
         "paused": Symbol("m", "days in which the cluster was closed for maintenance", "days"),
     },
-    sources=(OWN.at("a run trains in all hours but those of maintenance"),),
+    sources=(OWN_CONSTRUCTION.at("a run trains in all hours but those of maintenance"),),
 )
 def days_on_the_calendar(work: float, paused: float) -> float:
     """Days on the calendar.

@@ -67,7 +67,7 @@ class ComparedPlan:
     @property
     def limits(self) -> tuple[Check, ...]:
         """Its limits, each kept or missed; none where nobody typed any, or it has no answer."""
-        return checks(self.answer, self.memory) if self.answer and self.answer.plan.keeps.typed else ()
+        return checks(self.answer, self.memory) if self.answer and self.answer.plan.limits.typed else ()
 
 
 def compare_plan(entry: Entry) -> ComparedPlan:
@@ -126,7 +126,7 @@ def _memory(_: Answer, h: MemoryEstimate | None) -> Interval:
 
 
 QUANTITIES: tuple[Quantity, ...] = (
-    Quantity("days", "Whole run", lambda a, _: a.on_found.range_of("days"), True),
+    Quantity("days", "Whole run", lambda a, _: a.on_found_accelerators.range_of("days"), True),
     Quantity("steps_days", "Steps alone", lambda a, _: a.range_of("steps_days"), True),
     Quantity("dollars", "Rent", _rent, True),
     Quantity("accelerators", "Accelerators", _counted),

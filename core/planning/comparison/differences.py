@@ -21,7 +21,7 @@ from core.planning.form.plan_form import (
 from core.planning.form.precision import OWN_FIELDS, POLICY
 from core.planning.form.search import AIM, KEPT_FIELDS
 from core.planning.form.trained import METHOD, not_of
-from core.planning.plan import OWN, OWN_LAYOUT, OWN_POLICY, TYPED
+from core.planning.plan import OWN_LAYOUT, OWN_POLICY, OWN_SHAPE, TYPED
 
 _FOUND = {"tokens": TRAINED.id, "parameters": PARAMETERS.id, "accelerators": COUNT.id, "MFU": MFU.id}
 
@@ -54,7 +54,7 @@ def effective_fields(reading: ParsedForm) -> frozenset[str]:
         silent.add(MODEL_NAME.id)
     if find == "parameters" or model != TYPED:
         silent.add(PARAMETERS.id)
-    if find == "parameters" or model != OWN:
+    if find == "parameters" or model != OWN_SHAPE:
         silent.add(SHAPE.id)
     if find == "MFU" or values[MFU.id] is None:
         silent.add(MFU_KIND.id)

@@ -10,7 +10,7 @@ from core.models.configs.custom import NAME
 from core.planning.comparison.differences import effective_fields, same_value
 from core.planning.comparison.entry import Entry
 from core.planning.form.plan_form import PLAN_FORM, plan_of
-from core.planning.plan import OWN, TYPED, Plan
+from core.planning.plan import OWN_SHAPE, TYPED, Plan
 from core.units import format_count, format_duration, format_money
 
 _BETWEEN = " · "
@@ -39,9 +39,9 @@ def suggested(texts: Mapping[str, str], among: Collection[Entry] = ()) -> str:
 
 
 def _named(plan: Plan) -> str:
-    within = plan.limits
+    within = plan.within
     limited = format_money(within.dollars) if within.in_money else format_duration(86400 * within.days, 3)
-    model = {TYPED: format_count(plan.parameters), OWN: NAME}.get(plan.model, plan.model)
+    model = {TYPED: format_count(plan.parameters), OWN_SHAPE: NAME}.get(plan.model, plan.model)
     count = "" if plan.find == "accelerators" else f"{format_count(plan.accelerators)} × "
     parts = (
         "" if plan.find == "parameters" else model,

@@ -15,7 +15,7 @@ from core.budget.interval import Interval
 from core.budget.run import rent
 from core.formula import Explanation, Formula, Source, Symbol, formula
 from core.planning.calendar.schedule import Schedule, ScheduledRun
-from core.sources import OWN
+from core.sources import OWN_CONSTRUCTION
 
 AMAZON = Source(
     "Amazon.com, Form 10-K for 2022",
@@ -37,7 +37,7 @@ SAVINGS = Source(
     "terms of one or three years",
     "https://docs.aws.amazon.com/cli/latest/reference/savingsplans/index.html",
 )
-_STRAIGHT = OWN.at("straight-line depreciation over the years of use")
+_STRAIGHT = OWN_CONSTRUCTION.at("straight-line depreciation over the years of use")
 
 _DAYS = Symbol("T", "days from the fleet’s start to the last end", "days")
 _COUNT = Symbol("n", "accelerators of the fleet, spares included", "count")
@@ -49,7 +49,7 @@ _IDLE = Symbol("H_i", "accelerator-hours in which no run works: spares, maintena
     r"\v{held} - \v{used}",
     result=_IDLE,
     symbols={"held": _HELD, "used": Symbol("H", "accelerator-hours of all runs", "accelerator_hours")},
-    sources=(OWN.at("what is held and not used"),),
+    sources=(OWN_CONSTRUCTION.at("what is held and not used"),),
 )
 def idle_hours(held: float, used: float) -> float:
     """Idle accelerator-hours of a fleet that is held throughout."""
@@ -115,7 +115,7 @@ def power_bill(energy: float, price: float) -> float:
     r"\v{yearly} \cdot \frac{\v{days}}{365.25}",
     result=Symbol(r"\text{share}", "share of a yearly cost", "usd"),
     symbols={"yearly": Symbol("a", "cost of a year", "usd"), "days": _DAYS},
-    sources=(OWN.at("a yearly cost, by the days"),),
+    sources=(OWN_CONSTRUCTION.at("a yearly cost, by the days"),),
 )
 def share_of_years(yearly: float, days: float) -> float:
     """A yearly cost over the days of the calendar."""
@@ -129,7 +129,7 @@ def share_of_years(yearly: float, days: float) -> float:
         "kept": Symbol("c", "checkpoints kept of each run", "number"),
         "size": Symbol("s", "one checkpoint of the run", "bytes"),
     },
-    sources=(OWN.at("so many of each run"),),
+    sources=(OWN_CONSTRUCTION.at("so many of each run"),),
 )
 def checkpoints_kept(kept: float, size: float) -> float:
     """Bytes of the checkpoints that are kept of a run."""
@@ -161,7 +161,7 @@ def storage(size: float, days: float, price: float) -> float:
         "size": Symbol("B", "bytes sent out", "bytes"),
         "price": Symbol("o", "price, dollars per GB sent out", "number"),
     },
-    sources=(OWN.at("a price by the gigabyte"),),
+    sources=(OWN_CONSTRUCTION.at("a price by the gigabyte"),),
 )
 def network(size: float, price: float) -> float:
     """Data sent out of the cloud or data centre."""

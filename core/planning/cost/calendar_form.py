@@ -35,9 +35,9 @@ def compare_pools(reading: ParsedForm, request: CalendarRequest) -> ComparedPool
     if not request.due:
         return None
     plan, most = named_plan(reading), reading.values[MOST.id]
-    keeps = plan.keeps if math.isnan(most) else replace(plan.keeps, dollars=most)
+    limits = plan.limits if math.isnan(most) else replace(plan.limits, dollars=most)
     anywhere = calendar_request(CALENDAR_FORM.parse({**reading.texts, **NO_POOL})).runs
-    runs = tuple(replace(run, plan=replace(run.plan, keeps=keeps)) for run in anywhere)
+    runs = tuple(replace(run, plan=replace(run.plan, limits=limits)) for run in anywhere)
     lines = choose_pools(runs, request.fleet, request.start, request.due, prices_of(reading))
     days = float((request.due - request.start).days + 1)
-    return ComparedPools(replace(plan, keeps=keeps), request.due, days, lines)
+    return ComparedPools(replace(plan, limits=limits), request.due, days, lines)

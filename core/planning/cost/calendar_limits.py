@@ -24,13 +24,13 @@ def calendar_checks(s: Schedule, dollars: Interval) -> tuple[Check, ...]:
 
 def shared_checks(s: Schedule, dollars: Interval) -> tuple[Check, ...]:
     """The same without memory, for which layouts are searched."""
-    keeps = s.runs[0].answer.plan.keeps
+    limits = s.runs[0].answer.plan.limits
     days = float((s.due - s.start).days + 1) if s.due else math.nan
-    days = keeps.days if math.ceil(keeps.days if keeps.days > 0 else 0) == days else days
+    days = limits.days if math.ceil(limits.days if limits.days > 0 else 0) == days else days
     every = (
-        check_of("deadline", days, s.ends, keeps.level),
-        check_of("money", keeps.dollars, dollars, keeps.level),
-        check_of("power", keeps.watts, Interval.point(peak_of(s)), keeps.level),
+        check_of("deadline", days, s.ends, limits.level),
+        check_of("money", limits.dollars, dollars, limits.level),
+        check_of("power", limits.watts, Interval.point(peak_of(s)), limits.level),
     )
     return tuple(check for check in every if not math.isnan(check.limit))
 
@@ -46,9 +46,9 @@ def memory_checks(s: Schedule) -> tuple[Check, ...]:
 def unsure_memory(s: Schedule) -> tuple[Check, ...]:
     """The same; none where the beginning of the search for layouts says already that every run keeps it."""
     answers = [run.answer for run in s.runs]
-    if any(not math.isnan(a.plan.keeps.host) for a in answers):
+    if any(not math.isnan(a.plan.limits.host) for a in answers):
         return memory_checks(s)
-    sure = all(_surely_fits(resolved_plan(a.plan, a.stored, a.middle.accelerators)) for a in answers)
+    sure = all(_surely_fits(resolved_plan(a.plan, a.stored_parameters, a.middle.accelerators)) for a in answers)
     return () if sure else memory_checks(s)
 
 

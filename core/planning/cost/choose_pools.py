@@ -277,7 +277,7 @@ class _Asked:
 
 def levels_of(plan: Plan) -> tuple[float, ...]:
     """Shares of such runs of which it is asked how many accelerators they take: half, the plan's own, a surer one."""
-    level = plan.keeps.level
+    level = plan.limits.level
     return tuple(sorted({0.5, level, _SURE if level < _SURE else _SURER}))
 
 
@@ -295,7 +295,7 @@ def choose_pools(runs: tuple[Run, ...], fleet: Fleet, start: date, due: date, pr
     asked = [_Asked(runs, fleet, start, due, prices, pool) for pool in pools]
     if all(math.isfinite(_most(pool)) for pool in pools):
         some = [_Asked(runs, fleet, start, due, prices, pool) for pool in rentable(fleet.accelerators)]
-        in_time = ((one, one.fewest(plan.keeps.level)) for one in some)
+        in_time = ((one, one.fewest(plan.limits.level)) for one in some)
         ranked = sorted(
             (sum(check.met is False for check in choice.limits), choice.dollars.mid, i, one)
             for i, (one, choice) in enumerate(in_time)
@@ -311,7 +311,7 @@ _FEWER, _POINTS = 8, 7
 
 def _line(asked: _Asked) -> PoolLine:
     plan = asked.runs[0].plan
-    levels, level = levels_of(plan), plan.keeps.level
+    levels, level = levels_of(plan), plan.limits.level
     asked.ready(count for term in (*((share, 0) for share in levels), (level, WEEK)) for count in asked.near(*term))
     in_time = {share: asked.fewest(share) for share in levels}
     later = asked.fewest(level, WEEK)

@@ -114,7 +114,7 @@ def _largest_rank(h: MemoryEstimate, most: int) -> int:
     def room(rank: int) -> float:
         try:
             setup = replace(h.setup, trained=replace(h.plan.trained, rank=rank))
-            held = host_lacks(setup, h.plan.device.node_size, h.plan.keeps.host) <= 0
+            held = host_lacks(setup, h.plan.device.node_size, h.plan.limits.host) <= 0
             return h.total + h.room - float(setup.account(h.layout).total) if held else -math.inf
         except LayoutError:
             return -math.inf
@@ -143,7 +143,7 @@ _TRIES = 10
 
 def _hosted(h: MemoryEstimate, most: int, changed: Callable[[int], Setup]) -> int:
     """The largest number up to ``most`` of which the host holds what is offloaded."""
-    node, there = h.plan.device.node_size, h.plan.keeps.host
+    node, there = h.plan.device.node_size, h.plan.limits.host
     return _most(lambda number: host_lacks(changed(number), node, there) <= 0, most)
 
 

@@ -14,7 +14,7 @@ from core.training.trained import module_of
 def fine_tuning_of(h: MemoryEstimate) -> FineTuning:
     """What the plan trains and how, in the words of these programs."""
     plan, layout, policy = h.plan, h.layout, h.policy
-    known = plan.known
+    known = plan.catalog_model
     named = known is not None and not known.counted and "(" not in known.hf_id
     # A master copy in fp32 is what programs keep alone, casting it for the products.
     wide = policy.weights is FP32 or (policy.master is not None and policy.master is FP32)

@@ -105,7 +105,7 @@ class PostTraining:
 
 def _engine(h: MemoryEstimate) -> Serving | None:
     """The copy that writes answers, on the fewest accelerators on which it keeps to its share of their memory."""
-    known = h.plan.known
+    known = h.plan.catalog_model
     spec = known.spec if known and not known.counted else h.spec
     many = int(h.layout.accelerators)
     tried = [

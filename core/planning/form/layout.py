@@ -192,7 +192,7 @@ TRAINING_SOFTWARE = choice(
     help="What runs the steps; step times are like those published for it.\n\n"
     + "\n\n".join(f"**{software.id}**: {software.meaning}" for software in SOFTWARE.values()),
 )
-TUNED = choice(
+TUNING = choice(
     "tun",
     "Tuned",
     tuple(TUNED_BY),
@@ -283,7 +283,7 @@ LAYOUT_FIELDS: tuple[Field, ...] = (
     LAYING,
     *OWN_LAYOUT_FIELDS,
     TRAINING_SOFTWARE,
-    TUNED,
+    TUNING,
     IMPLEMENTATION,
     KERNEL,
     LOSS,
@@ -302,8 +302,10 @@ def implied_layout(texts: Mapping[str, str]) -> dict[str, str]:
         return {OFFLOAD.id: switched, **implied_layout({**texts, OFFLOAD.id: switched})}
     if LAYING.id in texts or not texts:
         return {}
-    tuned = texts.get("ft", "everything") != "everything"
+    fine_tuned = texts.get("ft", "everything") != "everything"
     typed = any(texts.get(field.id, field.default) != field.default for field in OWN_LAYOUT_FIELDS)
-    if texts["look"] != "own layout" if "look" in texts else not (tuned or typed):
+    if texts["look"] != "own layout" if "look" in texts else not (fine_tuned or typed):
         return {}
-    return {LAYING.id: OWN_LAYOUT} | ({MICRO_BATCHES.id: texts.get("acc") or texts.get("pp", "1")} if tuned else {})
+    return {LAYING.id: OWN_LAYOUT} | (
+        {MICRO_BATCHES.id: texts.get("acc") or texts.get("pp", "1")} if fine_tuned else {}
+    )

@@ -17,7 +17,7 @@ from core.models.configs.custom import read_model
 from core.models.counts_only import CountedTextError
 from core.models.spec_text import EXAMPLE, SpecTextError
 from core.planning.evaluation import Answer
-from core.planning.form.known import MATURITY, OWN_RUNS
+from core.planning.form.experience import MATURITY, OWN_RUNS
 from core.planning.form.layout import AS_LAYERS, LAYING, LAYOUT_FIELDS, USUAL, implied_layout, recompute_of
 from core.planning.form.limits import DEADLINE, LIMIT_FIELDS, LIMITS
 from core.planning.form.precision import OWN_FIELDS, POLICY, STATES, derived_texts, own_of
@@ -40,9 +40,9 @@ from core.planning.form.whole_run import (
 from core.planning.plan import (
     FINDS,
     MFU_KINDS,
-    OWN,
     OWN_LAYOUT,
     OWN_POLICY,
+    OWN_SHAPE,
     PUBLISHED,
     TYPED,
     ComputeOptions,
@@ -93,7 +93,7 @@ WITHIN = Field(
 MODEL_NAME = choice(
     "model",
     "Model",
-    (TYPED, OWN, *(m.name for m in catalog())),
+    (TYPED, OWN_SHAPE, *(m.name for m in catalog())),
     TYPED,
     part=MODEL,
     help=f"With a published full run to compare with: {', '.join(models_with_runs())}.",
@@ -317,9 +317,9 @@ def plan_of(reading: ParsedForm) -> Plan:
     v: Mapping[str, Any] = reading.values
     return Plan(
         find=v["find"],
-        limits=v["within"],
+        within=v["within"],
         model=v["model"],
-        shape=v["shape"] if v["model"] == OWN else EXAMPLE,
+        shape=v["shape"] if v["model"] == OWN_SHAPE else EXAMPLE,
         parameters=v["n"],
         tokens=v["tokens"],
         accelerator=v["gpu"],
@@ -350,7 +350,7 @@ def plan_of(reading: ParsedForm) -> Plan:
         ),
         own_layout=v[LAYING.id] == OWN_LAYOUT,
         software=v["sw"],
-        tuned=v["tun"],
+        tuned_by=v["tun"],
         network=v["net"],
         per_node=v["node"],
         compute_options=ComputeOptions(
@@ -396,7 +396,7 @@ def plan_of(reading: ParsedForm) -> Plan:
         measured=measured_of(v),
         own_runs=v["ownruns"],
         maturity=v["ready"],
-        keeps=PlanLimits(*(v[field.id] for field in LIMIT_FIELDS)),
+        limits=PlanLimits(*(v[field.id] for field in LIMIT_FIELDS)),
         trained=trained_of(v),
         lengths=Lengths(int(v["mean"]), int(v["longest"])),
     )
@@ -446,7 +446,7 @@ def link_texts(texts: Mapping[str, str], a: Answer | None = None) -> dict[str, s
     a: their answer, of which what was found stands where it was asked for.
     """
     model = texts.get(MODEL_NAME.id, TYPED)
-    silent = {name for name, text in ((SHAPE.id, OWN), (PARAMETERS.id, TYPED)) if model != text}
+    silent = {name for name, text in ((SHAPE.id, OWN_SHAPE), (PARAMETERS.id, TYPED)) if model != text}
     silent |= set() if texts.get(POLICY.id) == OWN_POLICY else {field.id for field in OWN_FIELDS.values()}
     silent |= {
         field.id

@@ -115,13 +115,13 @@ class Axis:
 
     def changes(self, text: str, plan: Plan) -> dict[str, str]:
         """The texts that a value sets in ``plan``: none where it is the size of its model, whose layers it keeps."""
-        known = plan.known if self.id == PARAMETERS.id else None
+        known = plan.catalog_model if self.id == PARAMETERS.id else None
         return {} if known and text == format_count(known.active) else self.sets(text)
 
     def own(self, plan: Plan, texts: Mapping[str, str]) -> str:
         """The text that the plan has: of a known model's parameters, their number."""
-        if self.id == PARAMETERS.id and plan.known:
-            return format_count(plan.known.active)
+        if self.id == PARAMETERS.id and plan.catalog_model:
+            return format_count(plan.catalog_model.active)
         return texts[self.id]
 
     def format_value(self, text: str) -> str:
@@ -162,7 +162,7 @@ AXES: Mapping[str, Axis] = {
             PARAMETERS,
             "parameters",
             "{} parameters",
-            lambda p: float(p.known.active) if p.known else p.parameters,
+            lambda p: float(p.catalog_model.active) if p.catalog_model else p.parameters,
             "more",
         ),
         _numbers(TRAINED, "tokens", "{} tokens", lambda p: p.tokens, "more"),
@@ -328,7 +328,7 @@ def _options(axis: Axis, plan: Plan, own: str) -> tuple[str, ...]:
         names = sorted(CATALOG, key=lambda name: CATALOG[name].parameters)
         if own not in names:
             first = (own,)
-            size = float(plan.known.parameters) if plan.known else plan.parameters
+            size = float(plan.catalog_model.parameters) if plan.catalog_model else plan.parameters
             at = min(names, key=lambda name: abs(math.log(CATALOG[name].parameters / size)))
     elif axis.id == POLICY.id and own != OWN_POLICY:
         names.remove(OWN_POLICY)

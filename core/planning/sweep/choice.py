@@ -55,7 +55,7 @@ def recommend(sweep: Sweep) -> Recommendation | None:
         if counts and sweep.plan_cell:
             work = [place for place, axis in enumerate(axes) if axis.want == "more"]
             cells = [cell for cell in cells if all(cell[place] >= middle[place] for place in work)] or cells
-        if counts and sweep.limits.in_money:
+        if counts and sweep.within.in_money:
             return Recommendation(
                 min(cells, key=lambda cell: (asks(cell)[1], _rounded(float(sweep.days[cell])))), "soonest"
             )

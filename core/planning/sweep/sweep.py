@@ -18,7 +18,7 @@ from core.limits import limit
 from core.planning.evaluation import evaluate
 from core.planning.form.plan_form import FIND, PLAN_FORM, plan_of
 from core.planning.memory_estimate import resolved_plan, setup_of
-from core.planning.plan import Limits, Plan, PlanLimits
+from core.planning.plan import Plan, PlanLimits, Within
 from core.planning.resolved_layout import plan_layouts, spec_of, surely_fit
 from core.planning.solving import Array
 from core.planning.sweep.axes import AXES, Axis
@@ -60,21 +60,21 @@ class SweptAxis:
 class Sweep:
     """A plan swept over two of its fields; arrays have a row for each value of ``y`` and a column for each of ``x``.
 
-    base: the texts of the plan. limits: the time, endless for none, or the money that a cell has to keep to. Of the
+    base: the texts of the plan. within: the time, endless for none, or the money that the question allows. Of the
     middle of its range each: days on the wall; dollars; watt_hours; kg_co2; hours: accelerator-hours; mfu: over all
-    hours; steps_mfu: of the steps alone; goodput; peak_watts; usable: bytes that an accelerator has. stored:
-    parameters, every expert included.
+    hours; steps_mfu: of the steps alone; goodput; peak_watts; usable: bytes that an accelerator has.
+    stored_parameters: every expert included.
     fits, leaves_free: whether an accelerator holds what it has to, and leaves as much free as the plan keeps; not
     where its memory is unknown, or no layout is. hosted: whether a node's host holds what is offloaded. impossible:
     whether the steps would have to be faster than the best matmul.
     reasons: why there is no answer, or no layout; else empty.
-    keeps: what the plan itself has to keep to. reached: days, dollars and peak_watts at the probability that asks for.
+    limits: of the plan itself. reached: days, dollars and peak_watts at the probability that asks for.
     """
 
     base: Mapping[str, str]
     x: SweptAxis
     y: SweptAxis
-    limits: Limits
+    within: Within
     plans: tuple[tuple[Plan, ...], ...]
     days: Array
     dollars: Array
@@ -87,13 +87,13 @@ class Sweep:
     steps_mfu: Array
     peak_watts: Array
     usable: Array
-    stored: Array
+    stored_parameters: Array
     fits: Bools
     leaves_free: Bools
     hosted: Bools
     impossible: Bools
     reasons: tuple[tuple[str, ...], ...]
-    keeps: PlanLimits
+    limits: PlanLimits
     reached: Mapping[str, Array]
 
     @property
@@ -104,23 +104,23 @@ class Sweep:
     @cached_property
     def memory(self) -> Array:
         """Bytes on the fullest accelerator of every cell, NaN where there are none; every layout is searched for it."""
-        totals, *_ = _memory([plan for row in self.plans for plan in row], self.stored.ravel())
+        totals, *_ = _memory([plan for row in self.plans for plan in row], self.stored_parameters.ravel())
         return totals.reshape(self.shape)
 
     @cached_property
-    def within(self) -> Bools:
+    def meets_limits(self) -> Bools:
         """Whether the time, or the money, and the plan's own limits are kept by steps that can be."""
-        return np.logical_and.reduce([~self.impossible, *self.kept.values()])
+        return np.logical_and.reduce([~self.impossible, *self.limits_met.values()])
 
     @cached_property
-    def kept(self) -> dict[str, Bools]:
+    def limits_met(self) -> dict[str, Bools]:
         """Whether each thing that is limited is kept: days, dollars, peak_watts, host."""
         typed = {
-            "days": (self.limits.days, self.keeps.days),
-            "dollars": (self.limits.dollars, self.keeps.dollars),
-            "peak_watts": (self.keeps.watts,),
+            "days": (self.within.days, self.limits.days),
+            "dollars": (self.within.dollars, self.limits.dollars),
+            "peak_watts": (self.limits.watts,),
         }
-        host = {} if np.isnan(self.keeps.host) else {"host": self.hosted}
+        host = {} if np.isnan(self.limits.host) else {"host": self.hosted}
         kept = {name: self.reached[name] <= np.nanmin(most) for name, most in typed.items() if not np.isnan(most).all()}
         return kept | host
 
@@ -132,12 +132,12 @@ class Sweep:
     @property
     def limited(self) -> bool:
         """Whether anything but memory is limited."""
-        return self.keeps.typed or not np.isinf(self.limits.days)
+        return self.limits.typed or not np.isinf(self.within.days)
 
     @property
     def satisfies(self) -> Bools:
         """Whether it fits, leaves enough memory free, and keeps the limits."""
-        return self.fits & self.leaves_free & self.within
+        return self.fits & self.leaves_free & self.meets_limits
 
     @cached_property
     def plan_cell(self) -> tuple[int, int] | None:
@@ -164,20 +164,20 @@ def plan_of_texts(texts: Mapping[str, str]) -> Plan:
     return plan_of(PLAN_FORM.parse({**texts, FIND.id: "time"}))
 
 
-def sweep_limits(limits: Limits | None, plan: Plan) -> Limits:
+def sweep_within(within: Within | None, plan: Plan) -> Within:
     """What the cells have to keep to: what was asked for, else the plan's deadline; endless days where it has none."""
-    return limits or Limits(np.inf if np.isnan(plan.keeps.days) else plan.keeps.days)
+    return within or Within(np.inf if np.isnan(plan.limits.days) else plan.limits.days)
 
 
-def sweep_plan(texts: Mapping[str, str], x: SweptAxis, y: SweptAxis, limits: Limits) -> Sweep:
+def sweep_plan(texts: Mapping[str, str], x: SweptAxis, y: SweptAxis, within: Within) -> Sweep:
     """The sweep of the plan of ``texts``; one that was asked for lately is remembered."""
     rows = tuple((field.id, texts.get(field.id, field.default)) for field in PLAN_FORM.fields)
-    return _sweep(rows, (x.axis.name, x.texts), (y.axis.name, y.texts), limits)
+    return _sweep(rows, (x.axis.name, x.texts), (y.axis.name, y.texts), within)
 
 
 @lru_cache(maxsize=limit("sweeps_kept"))
 def _sweep(
-    texts: tuple[tuple[str, str], ...], x: tuple[str, tuple[str, ...]], y: tuple[str, tuple[str, ...]], limits: Limits
+    texts: tuple[tuple[str, str], ...], x: tuple[str, tuple[str, ...]], y: tuple[str, tuple[str, ...]], within: Within
 ) -> Sweep:
     base = dict(texts)
     reading = PLAN_FORM.parse({**base, FIND.id: "time"})
@@ -188,31 +188,31 @@ def _sweep(
     flat = [plan for row in plans for plan in row]
     shape = (len(down.texts), len(across.texts))
     evaluation = evaluate(flat)
-    fits, leaves_free, hosted, unlaid = _room(flat, evaluation.stored)
-    by_name = {name: evaluation.middle(name) for name in QUANTITIES if name in evaluation.columns} | {
+    fits, leaves_free, hosted, unlaid = _room(flat, evaluation.stored_parameters)
+    by_name = {name: evaluation.middle(name) for name in QUANTITIES if name in evaluation.quantities} | {
         "watt_hours": np.sort(evaluation.energy, axis=1)[:, 1],
         "kg_co2": np.sort(evaluation.carbon, axis=1)[:, 1],
         "usable": np.array([plan.usable_memory for plan in flat]),
     }
-    impossible, keeps = evaluation.impossible, own.keeps
-    ranges = {name: np.sort(evaluation.columns[name], axis=1) for name in ("days", "dollars", "peak_watts")}
+    impossible, limits = evaluation.impossible, own.limits
+    ranges = {name: np.sort(evaluation.quantities[name], axis=1) for name in ("days", "dollars", "peak_watts")}
     why = [str(problem or "") or other for problem, other in zip(evaluation.problems, unlaid, strict=True)]
     return Sweep(
         base,
         across,
         down,
-        limits,
+        within,
         tuple(map(tuple, plans)),
         **{name: by_name[name].reshape(shape) for name in QUANTITIES},
-        stored=evaluation.stored.reshape(shape),
+        stored_parameters=evaluation.stored_parameters.reshape(shape),
         fits=fits.reshape(shape),
         leaves_free=leaves_free.reshape(shape),
         hosted=hosted.reshape(shape),
         impossible=impossible.reshape(shape),
         reasons=tuple(tuple(why[i * shape[1] : (i + 1) * shape[1]]) for i in range(shape[0])),
-        keeps=keeps,
+        limits=limits,
         reached={
-            name: np.asarray(quantile(ends[:, 0], ends[:, 1], ends[:, 2], keeps.level)).reshape(shape)
+            name: np.asarray(quantile(ends[:, 0], ends[:, 1], ends[:, 2], limits.level)).reshape(shape)
             for name, ends in ranges.items()
         },
     )
@@ -230,7 +230,7 @@ def _room(plans: Sequence[Plan], stored: Array) -> tuple[Bools, Bools, Bools, li
     totals[left], hosted[left], why = _memory([plans[i] for i in left], stored[left])
     for i, reason in zip(left, why, strict=True):
         reasons[i] = reason
-    free = np.array([plan.keeps.free for plan in plans])
+    free = np.array([plan.limits.free for plan in plans])
     with np.errstate(invalid="ignore"):
         return totals <= usable, totals <= usable * (1 - free), hosted, reasons
 
@@ -249,14 +249,14 @@ def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, Bools, list[st
         if isinstance(layout, LayoutError):
             reasons[i] = str(layout)
             continue
-        spec, _ = spec_of(plan, float(plan.known.parameters) if plan.known else plan.parameters)
+        spec, _ = spec_of(plan, float(plan.catalog_model.parameters) if plan.catalog_model else plan.parameters)
         how = replace(plan.compute_options, chunks=1)
         groups.setdefault((spec, plan.optimizer, plan.policy, plan.own, how, plan.trained), []).append(
             (i, plan, layout)
         )
     for some in groups.values():
         first = some[0][1]
-        spec, _ = spec_of(first, float(first.known.parameters) if first.known else first.parameters)
+        spec, _ = spec_of(first, float(first.catalog_model.parameters) if first.catalog_model else first.parameters)
         layouts = Layout(
             **{field.name: _row([getattr(layout, field.name) for *_, layout in some]) for field in fields(Layout)}
         )
@@ -272,7 +272,7 @@ def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, Bools, list[st
                     reasons[i] = str(problem)
                 continue
             node = _row([plan.device.node_size for _, plan, _ in some])
-            lacks = host_lacks(setup, node, np.array([plan.keeps.host for _, plan, _ in some]))
+            lacks = host_lacks(setup, node, np.array([plan.limits.host for _, plan, _ in some]))
         each = (good, *(np.broadcast_to(part, len(some)) for part in (memory, lacks)))
         for (i, plan, layout), fine, total, lack in zip(some, *each, strict=True):
             if fine:
@@ -288,7 +288,7 @@ def _row(values: Sequence[int]) -> npt.NDArray[np.int64]:
 
 def _layout_problem(plan: Plan, layout: Layout) -> str:
     """Why a layout cannot be."""
-    spec, _ = spec_of(plan, float(plan.known.parameters) if plan.known else plan.parameters)
+    spec, _ = spec_of(plan, float(plan.catalog_model.parameters) if plan.catalog_model else plan.parameters)
     try:
         check(spec, layout, plan.seq_len)
     except LayoutError as problem:

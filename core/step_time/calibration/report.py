@@ -113,7 +113,7 @@ def write(calibration: Calibration) -> None:
     errors = (
         (
             *(run.name, run.group, family_of(run.cluster.accelerator), run.running.dtype),
-            *(int(run.mixture), run.running.software, run.running.tuned, f"{error:.4f}"),
+            *(int(run.mixture), run.running.software, run.running.tuned_by, f"{error:.4f}"),
         )
         for run, error in [*zip(calibration.runs, calibration.left, strict=True), *of_users]
     )

@@ -276,7 +276,7 @@ def running_of(row: Mapping[str, str], source: StepSource) -> Running:
         attention=source.attention,
         graphs=_graphs(row),
         software=_software(row, source.stack),
-        tuned=source.tuned,
+        tuned_by=source.tuned,
     )
 
 

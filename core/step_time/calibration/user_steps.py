@@ -70,7 +70,7 @@ def _read(row: Mapping[str, str]) -> StepRun:
         layout=layout,
         seq_len=seq_len,
         format=row["precision"],
-        running=replace(running, tuned=next(kind for kind in TUNINGS if kind == row["tuned"])),
+        running=replace(running, tuned_by=next(kind for kind in TUNINGS if kind == row["tuned"])),
         implementation=_written(row, spec),
         seconds=seconds,
         how="time of a step" if row["step_time_s"] else "FLOP/s, full count",

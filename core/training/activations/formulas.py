@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.formula import Source, Symbol, formula
 from core.models.parameter_formulas import VOCAB, count
-from core.sources import OWN
+from core.sources import OWN_CONSTRUCTION
 
 MEGATRON_MEMORY = Source(
     "Korthikanti et al. 2022, Reducing Activation Recomputation", url="https://arxiv.org/abs/2205.05198"
@@ -33,7 +33,7 @@ _SAVED = Symbol("A", "bytes saved for backward", "bytes")
         "seq_len": count("s", "sequence length"),
         "context": count("c", "context-parallel ranks"),
     },
-    sources=(MEGATRON_MEMORY.at("section 3"), OWN),
+    sources=(MEGATRON_MEMORY.at("section 3"), OWN_CONSTRUCTION),
 )
 def rank_tokens(micro_batch: float, seq_len: float, context: float) -> float:
     """Tokens that one rank works on at a time."""
@@ -109,7 +109,7 @@ def stage_bytes(layers: float, in_flight: float, layer: float) -> float:
         "tensor": count("t", "tensor-parallel ranks"),
         "chunks": count("n", "pieces in which the loss is worked out, one after the other"),
     },
-    sources=(MEGATRON_MEMORY.at("section 4.3"), OWN),
+    sources=(MEGATRON_MEMORY.at("section 4.3"), OWN_CONSTRUCTION),
 )
 def logits_bytes(tokens: float, vocab: float, each: float, tensor: float, chunks: float) -> float:
     """Logits and what cross-entropy makes of them."""

@@ -55,12 +55,12 @@ _FUSED = ("queries", "keys", "values")
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """Adapters beside one class of matrices ``into`` → ``out``: per token so many of them are run in a layer that has
-    them. ways: by name how the target's output is split."""
+    """Adapters beside one class of matrices ``width_in`` → ``width_out``; a token runs through ``times`` of them in a
+    layer that has them."""
 
     name: str
-    into: int
-    out: int
+    width_in: int
+    width_out: int
     times: float = 1.0
 
 
@@ -68,70 +68,77 @@ class Adapter:
 class PartlyTrained:
     """Which weights of a layer have gradients.
 
-    active: share of the layers through which a gradient flows; unfed: share of those whose input has none, being the
-    lowest. weights: class of tensors and the share of active layers
-    in which it is trained. adapters: beside which matrices; rank, dora, dropout: theirs; fused: those of queries, keys
-    and values have one input after dropout; element_bytes: of what they compute in where that is not the layer's, else
-    0. dequantised: bytes of the largest weight that products read as a copy. gradient: share of the weights' FLOPs that
-    weight gradients take; adapter_flop: FLOPs of adapters in forward, over those of the weights. logits: share of the
-    head that is trained. stored: bytes of a quantised weight, which each pass reads and writes anew, else 0.
+    active_share: of the layers, those through which a gradient flows; unfed_share: of these, those whose input has
+    none, being the lowest. trained_shares: class of tensors and the share of active layers in which it is trained.
+    adapters: beside which matrices; rank, dora, dropout: theirs; fused: those of queries, keys and values have one
+    input after dropout; element_bytes: of what they compute in where that is not the layer's, else 0.
+    dequantised_bytes: of the largest weight that products read as a copy. weight_gradient_share: of the weights' FLOPs,
+    those of weight gradients; adapter_flop_share: FLOPs of adapters in forward, over those of the weights. head_share:
+    of the head, what is trained. quantised_bytes: of one weight, which each pass reads and writes anew; 0 where weights
+    are not quantised.
     """
 
     @property
     def passes(self) -> float:
         """Products of the layers in forward and backward, over those of forward: 3 where all is trained, 2 where all
         is frozen and a gradient flows through it."""
-        return 1.0 + self.active + self.gradient + 3.0 * self.adapter_flop
+        return 1.0 + self.active_share + self.weight_gradient_share + 3.0 * self.adapter_flop_share
 
-    active: float = 1.0
-    unfed: float = 0.0
-    weights: tuple[tuple[str, float], ...] = ()
+    active_share: float = 1.0
+    unfed_share: float = 0.0
+    trained_shares: tuple[tuple[str, float], ...] = ()
     adapters: tuple[Adapter, ...] = ()
     rank: int = 0
     dora: bool = False
     dropout: bool = False
     fused: bool = False
     element_bytes: int = 0
-    dequantised: float = 0.0
-    gradient: float = 0.0
-    adapter_flop: float = 0.0
-    logits: float = 0.0
-    stored: float = 0.0
+    dequantised_bytes: float = 0.0
+    weight_gradient_share: float = 0.0
+    adapter_flop_share: float = 0.0
+    head_share: float = 0.0
+    quantised_bytes: float = 0.0
 
-    def _share(self, name: str) -> float:
-        return dict(self.weights).get(name, 0.0)
+    def _trained_share(self, name: str) -> float:
+        return dict(self.trained_shares).get(name, 0.0)
 
     def _reads(self, name: str) -> bool:
         """Whether adapters of this class read the layer's own saved input."""
         return not self.element_bytes and not self.dropout and any(a.name == name for a in self.adapters)
 
-    def kept(self, name: str, *, square: bool = False) -> float:
-        """The share that stays of a saved tensor by its name; of one cast for each reader that of the casts.
+    def kept_share(self, name: str, *, square: bool = False) -> float:
+        """The share that stays of a saved tensor by its name; of one that is cast for each reader, the share of its
+        casts.
 
         square: attention materialises its scores.
         """
         if name == "norm 1 input in fp32":  # written out, a norm reads it for the gradient of its input alone
-            return 1.0 - self.unfed
-        plain, _, casts = name.partition(", a cast for each of ")
-        readers = ("attention output",) if square and plain == "attention output" else _READERS.get(plain)
+            return 1.0 - self.unfed_share
+        tensor, _, casts = name.partition(", a cast for each of ")
+        readers = ("attention output",) if square and tensor == "attention output" else _READERS.get(tensor)
         if readers is None:
             return 1.0
-        shares = [1.0 if self._reads(reader) else self._share(reader) for reader in readers]
+        shares = [1.0 if self._reads(reader) else self._trained_share(reader) for reader in readers]
         return sum(shares) / float(casts.split()[0]) if casts else max(shares)
 
-    def added(self, width: int, experts: bool) -> Iterator[tuple[str, str, float, float]]:
-        """What adapters keep beside: name, its target, elements per token, bytes of an element."""
-        one = [adapter.name for adapter in self.adapters if adapter.name in _FUSED] if self.fused else []
+    def adapter_tensors(self, width: int, experts: bool) -> Iterator[tuple[str, str, float, float]]:
+        """What adapters keep for backward: name, its target, elements per token, bytes of an element."""
+        sharing = [adapter.name for adapter in self.adapters if adapter.name in _FUSED] if self.fused else []
         for adapter in self.adapters:
             expert = adapter.name.startswith(("expert ", "shared", "router"))
             if (expert and not experts) or (adapter.name.startswith("feed-forward") and experts):
                 continue
             each = self.element_bytes or width
             if self.element_bytes and not self.dropout:
-                yield f"{adapter.name}: adapter’s input", adapter.name, adapter.times * adapter.into, each
-            if self.dropout and adapter.name not in one[1:]:
-                size = adapter.times * adapter.into
+                yield f"{adapter.name}: adapter’s input", adapter.name, adapter.times * adapter.width_in, each
+            if self.dropout and adapter.name not in sharing[1:]:
+                size = adapter.times * adapter.width_in
                 yield f"{adapter.name}: adapter’s input after dropout, and its mask", adapter.name, size, each + 1
             yield f"{adapter.name}: adapter’s middle", adapter.name, adapter.times * self.rank, each
             if self.dora:
-                yield f"{adapter.name}: DoRA’s two outputs", adapter.name, adapter.times * adapter.out, width + each
+                yield (
+                    f"{adapter.name}: DoRA’s two outputs",
+                    adapter.name,
+                    adapter.times * adapter.width_out,
+                    width + each,
+                )

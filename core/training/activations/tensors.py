@@ -215,7 +215,7 @@ def saved_tensors(
         return tensors
     added = (
         SavedTensor(name, "feed-forward" if _inside(target) else "attention", elements, each, by=_inside(target))
-        for name, target, elements, each in partly.added(width, kind == "experts")
+        for name, target, elements, each in partly.adapter_tensors(width, kind == "experts")
     )
     return (*_left(partly, tensors), *added)
 
@@ -240,7 +240,7 @@ def _left(partly: PartlyTrained, tensors: tuple[SavedTensor, ...]) -> tuple[Save
     """What stays of tensors where only some weights are trained."""
     # Without a flash kernel only the next product reads what attention gives.
     square = any(tensor.per_key for tensor in tensors)
-    scaled = (_scaled(tensor, partly.kept(tensor.name, square=square)) for tensor in tensors)
+    scaled = (_scaled(tensor, partly.kept_share(tensor.name, square=square)) for tensor in tensors)
     return tuple(tensor for tensor in scaled if tensor.elements)
 
 

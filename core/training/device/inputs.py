@@ -20,7 +20,7 @@ from core.training.device.blocks import Piece, aligned, cut, pieces
 from core.training.device.ranks import TensorClass
 from core.training.layout import Counts, Degrees, Layout, degrees_of
 from core.training.memory import StateBytes, states_per_parameter
-from core.training.optimizer_state import optimizer_state_bytes
+from core.training.optimizer_state import optimizer_state
 from core.training.optimizers import USUAL_OPTIMIZER, Optimizer, find_optimizer
 from core.training.precision import USUAL_POLICY, PrecisionPolicy, find_policy
 from core.training.tensors import ParameterTensor, TensorKind, tensors_of
@@ -94,7 +94,7 @@ def states_of(
     }
     if optimizer.uniform or paged:
         return States(dict.fromkeys(_KINDS, item), *read, **one)
-    table = optimizer_state_bytes(spec, optimizer, policy).by_kind
+    table = optimizer_state(spec, optimizer, policy).by_kind
     elements: dict[TensorKind, int] = {}
     for tensor in tensors_of(spec):
         elements[tensor.kind] = elements.get(tensor.kind, 0) + tensor.elements
@@ -143,7 +143,7 @@ def _partly_trained(
         if not part.trained:
             row[1] += size * stored_bytes(trained, part.base)
             continue
-        state = 0.0 if paged else optimizer_state_bytes((part.tensor,), optimizer, policy).total
+        state = 0.0 if paged else optimizer_state((part.tensor,), optimizer, policy).total
         alive += size
         for i, each in enumerate(kept):
             row[1 + i] += size * each
@@ -217,20 +217,20 @@ def partly_trained(spec: TransformerSpec, policy: PrecisionPolicy, trained: Trai
         weights["output head"] = 1.0
     unfed = trained.method == "last layers" and not trained.head
     return PartlyTrained(
-        active=active,
-        unfed=unfed / trained.last,
-        weights=tuple(weights.items()),
+        active_share=active,
+        unfed_share=unfed / trained.last,
+        trained_shares=tuple(weights.items()),
         adapters=adapters,
         rank=trained.rank,
         dora=trained.dora,
         dropout=trained.dropout,
         fused=trained.fused,
         element_bytes=int(computes) if computes != width else 0,
-        dequantised=float(largest * storage.computed) if storage.quantised else 0.0,
-        gradient=alive / flop,
-        adapter_flop=adapter_elements / flop,
-        logits=weights.get("output head", 0.0),
-        stored=storage.each if storage.quantised else 0.0,
+        dequantised_bytes=float(largest * storage.computed) if storage.quantised else 0.0,
+        weight_gradient_share=alive / flop,
+        adapter_flop_share=adapter_elements / flop,
+        head_share=weights.get("output head", 0.0),
+        quantised_bytes=storage.each if storage.quantised else 0.0,
     )
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 
 from core.formula import Formula, Source, Symbol, formula
-from core.sources import OWN
+from core.sources import OWN_CONSTRUCTION
 
 _HEIGHT = Symbol("f", "the loss", "number")
 _WEIGHTS = {"x": Symbol("x", "first weight", "number"), "y": Symbol("y", "second weight", "number")}
@@ -35,7 +35,7 @@ _SEED, _DRAWN = 34, 1024
     r"\frac{400 \cdot (\v{x} - 0.5)^{2} + (\v{y} - 1)^{2}}{2}",
     result=_HEIGHT,
     symbols=_WEIGHTS,
-    sources=(OWN,),
+    sources=(OWN_CONSTRUCTION,),
 )
 def two_scales(x: float, y: float) -> float:
     """Curvatures 400 and 1.
@@ -49,7 +49,7 @@ def two_scales(x: float, y: float) -> float:
     r"\frac{(\v{x} - 0.5)^{2} + (\v{y} - 1)^{2}}{2}",
     result=_HEIGHT,
     symbols=_WEIGHTS,
-    sources=(OWN,),
+    sources=(OWN_CONSTRUCTION,),
 )
 def bowl(x: float, y: float) -> float:
     """A round bowl, of which each step sees one gradient with noise.
@@ -63,7 +63,7 @@ def bowl(x: float, y: float) -> float:
     r"\frac{20 \cdot (\v{x} - 0.5)^{2} + 0.05 \cdot (\v{y} - 1)^{2}}{2}",
     result=_HEIGHT,
     symbols=_WEIGHTS,
-    sources=(OWN,),
+    sources=(OWN_CONSTRUCTION,),
 )
 def rare_feature(x: float, y: float) -> float:
     """A weight in every example, and one that few use, as the embedding of a rare word.
@@ -77,7 +77,7 @@ def rare_feature(x: float, y: float) -> float:
     r"\frac{13 \cdot (\v{x} - 0.5)^{2} - 24 \cdot (\v{x} - 0.5) \cdot (\v{y} - 0.5) + 13 \cdot (\v{y} - 0.5)^{2}}{2}",
     result=_HEIGHT,
     symbols=_WEIGHTS,
-    sources=(OWN,),
+    sources=(OWN_CONSTRUCTION,),
 )
 def valley(x: float, y: float) -> float:
     """A valley 25 times as steep across as along.
@@ -92,7 +92,7 @@ def valley(x: float, y: float) -> float:
     r"15 \cdot (\v{x} + \v{y})^{2} - \frac{(\v{x} - \v{y})^{2}}{2} + \frac{(\v{x} - \v{y})^{4}}{16}",
     result=_HEIGHT,
     symbols=_WEIGHTS,
-    sources=(OWN,),
+    sources=(OWN_CONSTRUCTION,),
 )
 def saddle(x: float, y: float) -> float:
     """A saddle between two valleys, askew.

@@ -30,7 +30,7 @@ _WIDTH, _LETTER = 800, 7
 """Pixels of the plot, and of a letter: so much room a name has before its point."""
 
 
-def pools(lines: Sequence[PoolLine], keeps: PlanLimits, due: float, palette: Palette) -> Figure:
+def pools(lines: Sequence[PoolLine], limits: PlanLimits, due: float, palette: Palette) -> Figure:
     """Every number of every pool by its days and dollars. Those that no other beats in both are filled, the rest are
     hollow; those that draw too much power are crosses. due: days to the deadline."""
     soonest = [min(choice.days for choice in line.choices) for line in lines]
@@ -39,7 +39,7 @@ def pools(lines: Sequence[PoolLine], keeps: PlanLimits, due: float, palette: Pal
     best = front([(choice.days, choice.dollars.mid) for some in drawn for choice in some])
     on = iter(best)
     top = max((choice.dollars.mid for some in drawn for choice in some), default=1.0)
-    top = max(top, 0.0 if math.isnan(keeps.dollars) else keeps.dollars)
+    top = max(top, 0.0 if math.isnan(limits.dollars) else limits.dollars)
     scale = scale_for("cost", top)
     data = [
         _line(some, [next(on) for _ in some], palette.role(_ROLES[i % len(_ROLES)]), scale.size)
@@ -54,10 +54,10 @@ def pools(lines: Sequence[PoolLine], keeps: PlanLimits, due: float, palette: Pal
             margin={"l": 8, "r": 8, "t": 30, "b": 8},
             xaxis=axis(palette, "days from the start to the end", range=[0, reach], tickformat=",~r"),
             yaxis=axis(palette, scale.title, range=[0, high], tickformat=",~r"),
-            shapes=_limits(keeps, due, scale.size, palette),
+            shapes=_limits(limits, due, scale.size, palette),
             annotations=[
                 *_names(lines, drawn, reach, scale.size, high, palette),
-                *_limit_names(keeps, due, scale.size, palette),
+                *_limit_names(limits, due, scale.size, palette),
             ],
         ),
     }
@@ -94,23 +94,23 @@ def _kept(choice: PoolChoice) -> str:
     return f"{listed([NAMES[check.id] for check in choice.limits if check.met])} kept"
 
 
-def _limits(keeps: PlanLimits, due: float, size: float, palette: Palette) -> list[dict[str, Any]]:
+def _limits(limits: PlanLimits, due: float, size: float, palette: Palette) -> list[dict[str, Any]]:
     line = {"color": palette.memory_bound, "width": 2, "dash": "dash"}
     shapes = [{"type": "line", "x0": due, "x1": due, "y0": 0, "y1": 1, "yref": "paper", "line": line}]
-    if not math.isnan(keeps.dollars):
-        at = keeps.dollars / size
+    if not math.isnan(limits.dollars):
+        at = limits.dollars / size
         shapes.append({"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": at, "y1": at, "line": line})
     return shapes
 
 
-def _limit_names(keeps: PlanLimits, due: float, size: float, palette: Palette) -> list[dict[str, Any]]:
+def _limit_names(limits: PlanLimits, due: float, size: float, palette: Palette) -> list[dict[str, Any]]:
     text = f"<b>deadline {format_duration(86400 * due, 3)}</b>"
     rows = [label(palette, text, x=due, y=1, yref="paper", yanchor="bottom")]
-    if not math.isnan(keeps.dollars):
-        text, at = f"<b>{rent(keeps.dollars)}</b>", keeps.dollars / size
+    if not math.isnan(limits.dollars):
+        text, at = f"<b>{rent(limits.dollars)}</b>", limits.dollars / size
         rows.append(label(palette, text, x=1, xref="paper", xanchor="right", y=at, yanchor="bottom"))
     quiet = {"size": 12, "color": palette.muted}
-    words = "filled: no other is sooner and cheaper" + ("" if math.isnan(keeps.watts) else " · ×: too much power")
+    words = "filled: no other is sooner and cheaper" + ("" if math.isnan(limits.watts) else " · ×: too much power")
     where = {"xref": "paper", "xanchor": "right", "yref": "paper", "yanchor": "bottom"}
     return [*rows, label(palette, words, x=1, y=1, font=quiet, **where)]
 

@@ -116,7 +116,7 @@ def limits(s: Schedule, dollars: Interval) -> str:
     its limits would take. dollars: what the calendar costs."""
     run, every = s.runs[0], calendar_checks(s, dollars)
     first = run.answer
-    if not (first.plan.keeps.typed or s.due):
+    if not (first.plan.limits.typed or s.due):
         return text_limits.in_memory(first, every)
     counted = text_limits.counted(first, every)
     # What idles beside it is in the dollars as well; days in which it waits or rests are none of its plan's.

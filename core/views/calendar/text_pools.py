@@ -46,9 +46,9 @@ def caption(due: date) -> str:
 def headings(plan: Plan) -> tuple[str, ...]:
     """Of the table: a column for each limit, and for all."""
     first, *others = (f"P{round(100 * level)}" for level in levels_of(plan))
-    week = f"up to {WEEK} days late" + ("" if plan.keeps.certainty == first else f", {plan.keeps.certainty}")
-    money = () if math.isnan(plan.keeps.dollars) else (f"≤ {dollars(plan.keeps.dollars)}",)
-    power = () if math.isnan(plan.keeps.watts) else (f"≤ {format_quantity(plan.keeps.watts, 'watts', 3)}",)
+    week = f"up to {WEEK} days late" + ("" if plan.limits.certainty == first else f", {plan.limits.certainty}")
+    money = () if math.isnan(plan.limits.dollars) else (f"≤ {dollars(plan.limits.dollars)}",)
+    power = () if math.isnan(plan.limits.watts) else (f"≤ {format_quantity(plan.limits.watts, 'watts', 3)}",)
     return ("pool", "all of it", f"in time, {first}", *others, week, *money, *power, "meets all")
 
 
@@ -68,7 +68,7 @@ def rows(lines: Sequence[PoolLine], plan: Plan) -> list[tuple[tuple[str, str], .
 
 
 def _row(line: PoolLine, plan: Plan) -> tuple[tuple[str, str], ...]:
-    pool, keeps = line.pool, plan.keeps
+    pool, limits = line.pool, plan.limits
     whole = next((choice for choice in line.choices if choice.accelerators == pool.usable), None)
     catalogued = pool.name == pool.accelerator
     holding = "owned" if pool.name == OWN_CLUSTER and plan.owned else pool.holding
@@ -77,8 +77,8 @@ def _row(line: PoolLine, plan: Plan) -> tuple[tuple[str, str], ...]:
         (unmarked(pool.name), "to rent" if catalogued else f"{pool.usable:,} {pool.accelerator}, {holding}"),
         all_of_it,
         *(_fewest(line, choice) for choice in (*line.in_time.values(), line.later)),
-        *(() if math.isnan(keeps.dollars) else (_up_to(line.affordable),)),
-        *(() if math.isnan(keeps.watts) else (_up_to(line.powered),)),
+        *(() if math.isnan(limits.dollars) else (_up_to(line.affordable),)),
+        *(() if math.isnan(limits.watts) else (_up_to(line.powered),)),
         _verdict(line),
     )
 
@@ -143,7 +143,7 @@ def _idle_beside(line: PoolLine, plan: Plan) -> str:
     if not line.idle.mid > 0:
         return ""
     together = line.nearest.dollars.mid + line.idle.mid
-    much = f", together more than {dollars(plan.keeps.dollars)}" if together > plan.keeps.dollars else ""
+    much = f", together more than {dollars(plan.limits.dollars)}" if together > plan.limits.dollars else ""
     return f"; what else is held idles meanwhile for **{rent(line.idle.mid)}**{much}"
 
 
@@ -154,7 +154,7 @@ def _price(choice: PoolChoice) -> float:
 def terms(lines: Sequence[PoolLine], plan: Plan) -> str:
     """What a week more spares on the best pool, and what being surer costs; empty where none is in time."""
     line = min((line for line in lines if line.best), key=lambda line: _price(line.nearest), default=None)
-    now = line.in_time[plan.keeps.level] if line else None
+    now = line.in_time[plan.limits.level] if line else None
     if line is None or now is None:
         return ""
     surest = max(line.in_time)

@@ -229,7 +229,7 @@ def against(plan: ComparedPlan, base: ComparedPlan) -> str:
 def _parameters(plan: ComparedPlan, base: ComparedPlan) -> str:
     """What works on a token, and beside a mixture of experts also what is stored."""
     sides = [one.answer for one in (plan, base) if one.answer]
-    stored = [max(side.stored, side.middle.parameters) for side in sides]
+    stored = [max(side.stored_parameters, side.middle.parameters) for side in sides]
     mixture = any(all_of > (1 + _NEAR) * side.middle.parameters for all_of, side in zip(stored, sides, strict=True))
     kind = "active parameters" if mixture else "parameters"
     active = _relative(plan, base, "parameters", f"fewer {kind}", f"more {kind}", _NEAR)

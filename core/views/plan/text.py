@@ -12,7 +12,7 @@ from core.models.catalog import CatalogModel
 from core.planning.evaluation import Answer
 from core.planning.memory_fixes import fewest_accelerators, fixes
 from core.planning.nearest_runs import run_features
-from core.planning.plan import Limits, Plan, whole_accelerators
+from core.planning.plan import Plan, Within, whole_accelerators
 from core.runs.coverage import beyond_evidence
 from core.runs.share import run_shares
 from core.step_time.software import JAX
@@ -33,9 +33,9 @@ OWNED = "owned, no rent counted"
 
 def dollars_over(a: Answer) -> str:
     """Of what the dollars are a range: of hours, of prices, or both; empty where they are one amount."""
-    if not a.on_found.dollars.low < a.on_found.dollars.high:
+    if not a.on_found_accelerators.dollars.low < a.on_found_accelerators.dollars.high:
         return ""
-    hours = a.on_found.range_of("hours")
+    hours = a.on_found_accelerators.range_of("hours")
     over = ["hours"] if hours.low < hours.high else []
     over += ["prices"] if a.plan.price_range[0] < a.plan.price_range[1] else []
     return f"over the range of {' and '.join(over)}"
@@ -57,7 +57,7 @@ def sentence(a: Answer) -> str:
 _NUMBER = re.compile(r"[\d.,]+")
 
 
-def limited(limits: Limits) -> str:
+def limited(limits: Within) -> str:
     """A limit as it was typed, ``3 months (91.3 days)``, or as amounts are shown where that says the same."""
     if limits.in_money:
         return format_money(limits.dollars)
@@ -79,7 +79,7 @@ def _sentence(a: Answer) -> str:
     if a.find == "time":
         days = f"**{format_duration(86400 * m.days, 3)}**{_range(a, 'days', _days)}"
         return f"Training {trained} on {text} takes {days} on {count}{money}."
-    limit = f"in {format_duration(86400 * m.days, 3)}" if a.plan.limits.in_money else f"within {limited(a.plan.limits)}"
+    limit = f"in {format_duration(86400 * m.days, 3)}" if a.plan.within.in_money else f"within {limited(a.plan.within)}"
     if a.find in ("tokens", "parameters"):
         return f"{count} train {trained} on {text} {limit}{money}."
     if a.find == "accelerators":
@@ -107,11 +107,11 @@ def _range(a: Answer, name: str, write: Callable[[float], str]) -> str:
 
 def _cost(a: Answer) -> str:
     """Dollars in the middle with their range: ``about **$11.5 M** ($10.6–12.4 M)``; empty without a price or rent."""
-    usd = a.on_found.dollars
+    usd = a.on_found_accelerators.dollars
     if math.isnan(usd.mid) or a.plan.owned:
         return ""
     low, middle, high = (rent(value) for value in (usd.low, usd.mid, usd.high))
-    if a.find != "time" and a.plan.limits.in_money:
+    if a.find != "time" and a.plan.within.in_money:
         return f"**{middle}** at {price(a.middle.price, a.middle.price)}"
     return f"**{middle}**" if low == high else f"about **{middle}** ({span(low, high)})"
 
@@ -164,7 +164,7 @@ def _rented(a: Answer) -> str:
         return OWNED
     over = dollars_over(a)
     ranged = f" (dollars {over})" if over else ""
-    if a.find != "time" and a.plan.limits.in_money and low < high:
+    if a.find != "time" and a.plan.within.in_money and low < high:
         ranged = " (the answer’s range holds these prices)"
     return f"rented at {price(low, high)}{ranged}"
 
@@ -220,7 +220,7 @@ DECIDES = "the typed MFU decides the days"
 
 def whole_run(a: Answer) -> str:
     """The days of a plan, which stand first wherever its two times do, and what decides them where steps do not."""
-    days = a.on_found.range_of("days")
+    days = a.on_found_accelerators.range_of("days")
     spread = f" ({span(_days(days.low), _days(days.high))})" if days.low < days.high else ""
     decides = f": {DECIDES}" if a.plan.typed_mfu else ", as asked" if a.find == "MFU" else ""
     return f"**Whole run {_days(days.mid)}**{spread}{decides}"
@@ -251,7 +251,7 @@ def steps_and_whole(a: Answer) -> str:
         own = len(a.plan.own_runs)
         who = f"your own {plural(own, 'run')} and published ones reach" if own else "published runs reach"
         new = " on an accelerator so new" if a.terms.throughput.new_hardware else ""
-        early = a.on_found.range_of("days").low < m.steps_days <= m.days
+        early = a.on_found_accelerators.range_of("days").low < m.steps_days <= m.days
         early = " At the early end the steps are faster than estimated." if early else ""
         return (
             f"{whole_run(a)}, {steps}: {who} {percent(m.mfu / m.steps_mfu)} of their steps{new}.{early}{_elsewhere(a)}"

@@ -122,7 +122,7 @@ def _time(minutes: float) -> str:
 
 def fitting(h: MemoryEstimate) -> str:
     """What is offered beside the largest that may be."""
-    host = ", if the host’s memory is enough" if math.isnan(h.plan.keeps.host) and h.on_host else ""
+    host = ", if the host’s memory is enough" if math.isnan(h.plan.limits.host) and h.on_host else ""
     return f"Largest that fits{kept_free(h)}, all else as it is{host}"
 
 

@@ -34,7 +34,7 @@ def host(h: MemoryEstimate) -> str:
     text = f"**The host’s memory** takes {most}**{gib(held.total)}**{every}: {parts}."
     if not h.layout.offload:
         return text
-    most = h.plan.keeps.host
+    most = h.plan.limits.host
     short = "" if h.host_holds else f", which is **more than the {gib(most)}** that there are"
     buffers = f"DeepSpeed reckons with half as much again for buffers, {gib(h.on_host)}{short}."
     return f"{text} {buffers}{_time(h)}"

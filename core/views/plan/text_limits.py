@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 
 from core.planning.evaluation import Answer
-from core.planning.plan_limits import Check, Limited, all_checks, all_met, nearest, surer
+from core.planning.plan import CERTAINTIES
+from core.planning.plan_limits import SURE, Check, Limited, all_checks, all_met, changed_to_keep, surer_of_deadline
 from core.units import format_count, format_duration, format_quantity
 from core.views.plan.text_memory import gib
 from core.wording import listed, percent, plural, rent
@@ -33,7 +34,7 @@ _AS_GOOD_AS_SURE = 0.995
 
 def limit_checks(a: Answer) -> tuple[Check, ...]:
     """The limits of an answered plan, that of memory where it can be laid out; none where nobody typed any."""
-    return all_checks(a) if a.plan.keeps.typed else ()
+    return all_checks(a) if a.plan.limits.typed else ()
 
 
 def amount_of(check: Check, value: float) -> str:
@@ -76,22 +77,23 @@ def reached(a: Answer, check: Check) -> str:
     text = amount_of(check, check.value)
     if math.isnan(check.probability):
         return text
-    return f"{a.plan.keeps.certainty}: {text}, {likely(check.probability)} to hold"
+    return f"{a.plan.limits.certainty}: {text}, {likely(check.probability)} to hold"
 
 
 def free_memory(a: Answer, check: Check) -> str:
     """What is free of an accelerator's memory, once, and how much of it is to stay so."""
-    kept = a.plan.keeps.free
-    usable = check.limit / (1 - kept)
+    share = a.plan.limits.free
+    usable = check.limit / (1 - share)
     free = usable - check.value
     if free < 0:
         return f"{gib(-free)} too much"
-    stays = f"{gib(kept * usable)}{' of it' if check.met else ''} ({percent(kept)}) to stay free"
-    return f"{gib(free)} free" + (f", {stays}" if kept else "")
+    stays = f"{gib(share * usable)}{' of it' if check.met else ''} ({percent(share)}) to stay free"
+    return f"{gib(free)} free" + (f", {stays}" if share else "")
 
 
 def _in_words(a: Answer, check: Check, shown: str = "") -> str:
-    """A limit in a sentence: ``120 days: ✗ 21 days over (P75: 141 days, 38 % likely)``. shown: said already."""
+    """A limit in a sentence: ``120 days: ✗ 21 days over (P75: 141 days, 38 % likely)``. shown: the chance that the
+    sentence before it has told, which is not repeated."""
     if check.met is None or math.isinf(check.value):
         return f"{named(a, check)}: {outcome(check)}"
     if check.id == "memory":
@@ -102,7 +104,7 @@ def _in_words(a: Answer, check: Check, shown: str = "") -> str:
     details: list[str] = []
     if not math.isnan(check.probability):
         details = (
-            [] if a.plan.keeps.certainty == "P50" else [f"{a.plan.keeps.certainty}: {amount_of(check, check.value)}"]
+            [] if a.plan.limits.certainty == "P50" else [f"{a.plan.limits.certainty}: {amount_of(check, check.value)}"]
         )
         details += [likely(check.probability)] if likely(check.probability) != shown else []
     how = f"✓ {by} to spare" if check.met else f"✗ {by} over"
@@ -119,7 +121,7 @@ def likely(probability: float) -> str:
 def named(a: Answer, check: Check) -> str:
     """A limit by its amount: ``120 days``, ``$12 M``, ``8 % of memory free``."""
     if check.id == "memory":
-        return f"{percent(a.plan.keeps.free)} of memory free"
+        return f"{percent(a.plan.limits.free)} of memory free"
     return amount_of(check, check.limit) + (" of host memory" if check.id == "host" else "")
 
 
@@ -130,8 +132,8 @@ def verdict(every: Sequence[Check]) -> str:
         case True:
             return f"✓ Meets all {count}" if len(every) > 1 else "✓ Meets its limit"
         case False:
-            missed = sum(check.met is False for check in every)
-            return f"✗ Misses {missed} of {count}" if len(every) > 1 else "✗ Misses its limit"
+            count_missed = sum(check.met is False for check in every)
+            return f"✗ Misses {count_missed} of {count}" if len(every) > 1 else "✗ Misses its limit"
         case None:
             return f"? Misses none of {count} that is known"
 
@@ -178,10 +180,10 @@ def what_it_takes(a: Answer, every: Sequence[Check]) -> str:
     deadline that can well be missed, the plan that is sure of it."""
     sentences: list[str] = []
     for check in every:
-        if sure := surer(a, check):
+        if sure := surer_of_deadline(a, check):
             sentences.append(_surely(a, check, *sure))
             continue
-        result = nearest(a, check)
+        result = changed_to_keep(a, check)
         if result is None:
             if check.met is False and check.id == "deadline" and a.find == "time":
                 sentences.append(f"No number of {a.device.name} keeps {named(a, check)}.")
@@ -208,8 +210,9 @@ def _others(a: Answer, check: Check) -> list[str]:
     return [named(a, other) for other in limit_checks(a) if other.met is False and other.id not in apart]
 
 
-def _surely(a: Answer, check: Check, now: Answer, surer: Answer) -> str:
+def _surely(a: Answer, check: Check, now: Answer, sure: Answer) -> str:
     """How many accelerators are sure of a deadline, and what they would miss that these do not."""
-    lost = [name for name in _others(surer, check) if name not in _others(now, check)]
+    lost = [name for name in _others(sure, check) if name not in _others(now, check)]
     still = f", and keep {listed(lost)} less surely" if lost else ""
-    return f"**{format_count(surer.count)}** {a.device.name} would make {named(a, check)} 90 % likely{still}."
+    how = likely(CERTAINTIES[SURE])
+    return f"**{format_count(sure.count)}** {a.device.name} would make {named(a, check)} {how}{still}."

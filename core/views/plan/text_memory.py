@@ -10,7 +10,7 @@ from core.hardware.accelerators import Accelerator
 from core.planning.largest_model import Largest, largest_by_states
 from core.planning.memory_estimate import Grid, MemoryEstimate, plan_checkpoint
 from core.planning.memory_fixes import Fix, fewest_accelerators, fixes, largest, on_host
-from core.planning.plan import OWN, whole_accelerators
+from core.planning.plan import OWN_SHAPE, whole_accelerators
 from core.planning.resolved_layout import FIELD_IDS, TRAINED_IDS, timed_request
 from core.training.activations.tensors import SavedTensor
 from core.training.device.largest import largest_micro_batch, largest_seq_len
@@ -35,9 +35,9 @@ def gib(value: float) -> str:
 
 def model_of(h: MemoryEstimate) -> str:
     """What is trained: the model's name, or a model of so many parameters."""
-    known = h.plan.known
+    known = h.plan.catalog_model
     if known:
-        return f"**{known.name}** ({known.sized})" if h.plan.model == OWN else f"**{known.name}**"
+        return f"**{known.name}** ({known.sized})" if h.plan.model == OWN_SHAPE else f"**{known.name}**"
     count = format_count(h.parameters)
     return f"A model of **{count}** {plural(h.parameters, 'parameter')}"
 
@@ -59,7 +59,7 @@ def sentence(h: MemoryEstimate) -> str:
     if h.fits == "fits":
         spare = f"**{gib(h.spare)}** free"
         if h.lacks:
-            spare = f"but leaves **{gib(h.spare)}**, less than the {percent(h.plan.keeps.free)} that you keep free"
+            spare = f"but leaves **{gib(h.spare)}**, less than the {percent(h.plan.limits.free)} that you keep free"
         return f"{model_of(h)} **fits** on {where(h)}: {each} {gib(h.total)} of {gib(h.usable)}, {spare}."
     return (
         f"{model_of(h)} does **not fit** on {where(h)}: {each} {gib(h.total)}, **{gib(-h.spare)} over** its "
@@ -108,7 +108,7 @@ def stood_in(h: MemoryEstimate) -> str:
     """Whose layers are counted where those of the model have no account, or nobody knows them; else empty."""
     if not h.stands_in:
         return ""
-    s, model = h.spec, h.plan.known
+    s, model = h.spec, h.plan.catalog_model
     layers = (
         f"so the layers are those of a usual dense model as large: {s.layers:,} of width {s.hidden:,}, feed-forward "
         f"{s.ffn:,}."
@@ -328,7 +328,7 @@ def frontier(h: MemoryEstimate, grid: Grid) -> str:
 
 def kept_free(h: MemoryEstimate) -> str:
     """`` with 8 % free``: what the largest of anything leaves; empty where the plan keeps nothing free."""
-    return f" with {percent(h.plan.keeps.free)} free" if h.plan.keeps.free else ""
+    return f" with {percent(h.plan.limits.free)} free" if h.plan.limits.free else ""
 
 
 def kept(h: MemoryEstimate, tensors: Sequence[tuple[SavedTensor, float]]) -> str:

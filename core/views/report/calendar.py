@@ -107,7 +107,7 @@ def calendar_html(report: CalendarReport) -> str:
     """The whole file, which needs nothing else."""
     s, found = report.schedule, report.compared
     drawn = (
-        [picture(pools(found.lines, found.plan.keeps, found.days, INK), text_pools.picture(found.lines))]
+        [picture(pools(found.lines, found.plan.limits, found.days, INK), text_pools.picture(found.lines))]
         if found
         else []
     )

@@ -18,7 +18,7 @@ from core.formula import DerivationStep, Explanation, derivation
 from core.planning.applied_layout import AppliedLayout
 from core.planning.comparison.comparison import ComparedPlan
 from core.planning.comparison.differences import differing_fields, effective_fields
-from core.planning.form.known import OWN_RUNS
+from core.planning.form.experience import OWN_RUNS
 from core.planning.form.plan_form import PLAN_FORM
 from core.planning.form.rates import ORIGIN
 from core.planning.nearest_runs import similar_runs

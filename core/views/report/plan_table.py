@@ -78,7 +78,7 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
     origin = "published runs" if a.plan.expects_mfu else "found" if a.find == "MFU" else "typed"
     return (
         Line("asked for", a.find),
-        *((Line("within", limited(plan.limits)),) if a.find != "time" else ()),
+        *((Line("within", limited(plan.within)),) if a.find != "time" else ()),
         Line("model", model.name if model else "typed parameters"),
         line("parameters that work on each token", lambda estimate: estimate.parameters, "count"),
         *((Line("parameters in all", float(model.parameters), "count"),) if model else ()),

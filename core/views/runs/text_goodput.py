@@ -61,7 +61,7 @@ def failures(a: Answer) -> tuple[float, ...]:
 
 def whole_rows(a: Answer) -> list[tuple[str, str]]:
     """Rows of the table of the whole run, each with its range where what was found has one."""
-    s, per = a.all_interruptions, float(a.interruptions.checkpoint) / a.stored
+    s, per = a.all_interruptions, float(a.interruptions.checkpoint) / a.stored_parameters
     rows = [
         (f"checkpoint, {significant(per)} bytes per parameter", _scenarios(s.checkpoint, "bytes", 4)),
         ("training stands still for one", _scenarios(s.write, "seconds")),
@@ -110,7 +110,7 @@ def failure_rows(records: Sequence[FailureRecord]) -> list[tuple[str, ...]]:
 
 def used(a: Answer) -> str:
     """Energy, carbon and the most power at once in sentences, with their ranges on what was found."""
-    a = a.on_found
+    a = a.on_found_accelerators
     if not a.energy.known:
         given = f": {power(a.device)}" if a.device.tdp_note else ""
         return f"**Energy: unknown**, because no single power is published for this accelerator{given}."

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from core.limits import limit
 from core.planning.applied_layout import AppliedLayout, days_for
 from core.planning.form.search import KEPT_FIELDS
-from core.planning.plan import OWN, Plan
+from core.planning.plan import OWN_SHAPE, Plan
 from core.planning.resolved_layout import TYPED_NETWORK
 from core.planning.search_around import ClusterResult, FittingChange
 from core.search.constraints import SpaceError
@@ -51,9 +51,9 @@ def again(value: int) -> str:
 
 
 def _model(plan: Plan) -> str:
-    known = plan.known
+    known = plan.catalog_model
     if known:
-        return f"**{known.name}** ({known.sized})" if plan.model == OWN else f"**{known.name}**"
+        return f"**{known.name}** ({known.sized})" if plan.model == OWN_SHAPE else f"**{known.name}**"
     return f"**{format_count(plan.parameters)}**"
 
 
@@ -114,7 +114,7 @@ def stepped(at: AppliedLayout) -> str:
     request = at.request
     tokens = format_count(request.batch * request.seq_len, 3)
     batch = f"{request.batch:,} {plural(request.batch, 'sequence')} of {request.seq_len:,} tokens a step ({tokens})"
-    return f"{batch} · {rest(at.result.layout)} · {at.plan.software}, tuned {at.plan.tuned}"
+    return f"{batch} · {rest(at.result.layout)} · {at.plan.software}, tuned {at.plan.tuned_by}"
 
 
 def longer(share: float) -> str:
@@ -343,9 +343,9 @@ def scaling(results: Sequence[ClusterResult], deadline: float) -> str:
     )
     if math.isnan(deadline):
         return text
-    keeps = first.answer.plan.keeps
-    sure = "" if keeps.level == 0.5 else f" at {keeps.certainty}"
-    enough = next((one for one in results if one.answer.range_of("days").quantile(keeps.level) <= deadline), None)
+    limits = first.answer.plan.limits
+    sure = "" if limits.level == 0.5 else f" at {limits.certainty}"
+    enough = next((one for one in results if one.answer.range_of("days").quantile(limits.level) <= deadline), None)
     within = f"{format_duration(86400 * deadline, 3)}{sure}"
     if enough is None:
         return f"{text} All of them take longer than {within}."

@@ -24,12 +24,12 @@ def takeaway(h: MemoryEstimate, rows: Sequence[PostTraining]) -> str:
     if math.isnan(h.usable):
         verdict = "how much memory there is, is unknown"
     else:
-        room = h.usable * (1 - h.plan.keeps.free)
+        room = h.usable * (1 - h.plan.limits.free)
         fits = [row.method.method for row in rows if row.total <= room]
         none = "none of them fits" if len(rows) > len(fits) == 0 else ""
         verdict = none or ("all of them fit" if len(fits) == len(rows) else f"{listed(fits)} fits beside it")
         verdict = verdict.replace(" fits beside it", " fit") if len(fits) > 1 else verdict
-    kept = "" if math.isnan(h.usable) or not h.plan.keeps.free else f" with {percent(h.plan.keeps.free)} to stay free"
+    kept = "" if math.isnan(h.usable) or not h.plan.limits.free else f" with {percent(h.plan.limits.free)} to stay free"
     return f"Beside the {gib(h.total)} of this plan each accelerator holds for {listed(more)}; {verdict}{kept}."
 
 

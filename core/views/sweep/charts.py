@@ -63,8 +63,8 @@ def grid(sweep: Sweep, result: Result, picked: Recommendation | None) -> dict[st
 
 def _lines(sweep: Sweep) -> list[dict[str, Any]]:
     """The frontiers that there are; names on one side of the sweep lie in lanes of their own."""
-    within = sweep_text.kept(sweep.limits, sweep.keeps)
-    rows = [("fits", sweep.fits, "fits", "does not fit"), ("within", sweep.within, *within)]
+    within = sweep_text.stays(sweep.within, sweep.limits)
+    rows = [("fits", sweep.fits, "fits", "does not fit"), ("within", sweep.meets_limits, *within)]
     if not sweep.limited:
         rows[1] = ("within", ~sweep.impossible, *within)
     result = [line for kind, holds, yes, no in rows if (line := _line(kind, holds[::-1], yes, no))]

@@ -10,7 +10,7 @@ import numpy as np
 from core.planning.evaluation import Answer
 from core.planning.form.layout import OWN_LAYOUT_FIELDS
 from core.planning.form.plan_form import ACCELERATOR, COUNT
-from core.planning.plan import Limits, PlanLimits
+from core.planning.plan import PlanLimits, Within
 from core.planning.plan_limits import check_of
 from core.planning.sweep.axes import AXES, Axis
 from core.planning.sweep.choice import By, Recommendation
@@ -45,20 +45,20 @@ def clashing(axis: Axis) -> str:
     return f"Across and Up both set {axis.name}." if axis.name != "model" else "Across and Up both set the model."
 
 
-def kept(limits: Limits, keeps: PlanLimits = _ONLY_MEMORY) -> tuple[str, str]:
-    """That a cell keeps the limits, and that it does not; where there are none, whether its steps can be that fast.
-    keeps: the plan's own."""
+def stays(within: Within, limits: PlanLimits = _ONLY_MEMORY) -> tuple[str, str]:
+    """That a cell stays ``within`` what the question allows and keeps the plan's ``limits``, and that it does not;
+    where there are neither, whether its steps can be that fast."""
     others: list[str] = []
-    if not math.isnan(keeps.days) and keeps.days != limits.days:
-        others.append(limited(Limits(keeps.days)))
-    if not math.isnan(keeps.dollars) and keeps.dollars != limits.dollars:
-        others.append(format_money(keeps.dollars))
-    if not math.isnan(keeps.watts):
-        others.append(format_quantity(keeps.watts, "watts", 3))
-    if not math.isnan(keeps.host):
-        others.append(f"{text_memory.gib(keeps.host)} of host memory")
-    sure = "" if keeps.level == _ONLY_MEMORY.level else f" at {keeps.certainty}"
-    every = others if math.isinf(limits.days) else [limited(limits), *others]
+    if not math.isnan(limits.days) and limits.days != within.days:
+        others.append(limited(Within(limits.days)))
+    if not math.isnan(limits.dollars) and limits.dollars != within.dollars:
+        others.append(format_money(limits.dollars))
+    if not math.isnan(limits.watts):
+        others.append(format_quantity(limits.watts, "watts", 3))
+    if not math.isnan(limits.host):
+        others.append(f"{text_memory.gib(limits.host)} of host memory")
+    sure = "" if limits.level == _ONLY_MEMORY.level else f" at {limits.certainty}"
+    every = others if math.isinf(within.days) else [limited(within), *others]
     if not every:
         return "possible", "impossible"
     text = f"{listed(every)}{sure}"
@@ -90,7 +90,7 @@ def named(sweep: Sweep, cell: tuple[int, int], *, bold: bool = True) -> str:
 
 def sentence(sweep: Sweep, picked: Recommendation | None) -> str:
     """The least that is enough, and that one step less is not."""
-    what = f"fit and stay {kept(sweep.limits, sweep.keeps)[0]}"
+    what = f"fit and stay {stays(sweep.within, sweep.limits)[0]}"
     if picked is None:
         return _nothing(sweep) if sweep.limited or not sweep.fits.any() else _unlimited(sweep)
     takes = _takes(float(sweep.days[picked.cell]), float(sweep.dollars[picked.cell]))
@@ -123,7 +123,7 @@ def _nothing(sweep: Sweep) -> str:
     """That no cell is enough, and which of those that fit comes nearest."""
     if not sweep.fits.any():
         return "**Nothing here fits** an accelerator."
-    text, nearest = f"**Nothing here fits and stays {kept(sweep.limits, sweep.keeps)[0]}.**", _least(sweep)
+    text, nearest = f"**Nothing here fits and stays {stays(sweep.within, sweep.limits)[0]}.**", _least(sweep)
     return f"{text} Nearest is {nearest}." if nearest else text
 
 
@@ -137,7 +137,7 @@ def _unlimited(sweep: Sweep) -> str:
 def _least(sweep: Sweep) -> str:
     """The cell of those that fit which takes the least time, or the least money where that is the limit; empty where
     none has an answer."""
-    by = sweep.dollars if sweep.limits.in_money else sweep.days
+    by = sweep.dollars if sweep.within.in_money else sweep.days
     left = np.where(sweep.fits & ~sweep.impossible & np.isfinite(by), by, np.inf)
     at = np.unravel_index(int(np.argmin(left)), sweep.shape)
     cell = (int(at[0]), int(at[1]))
@@ -163,7 +163,7 @@ def _less(sweep: Sweep, picked: Recommendation) -> str:
     return f"**{fewer}** do not, at any {other.axis.name} {over}."
 
 
-def own(a: Answer, limits: Limits) -> str:
+def own(a: Answer, within: Within) -> str:
     """What the plan itself comes to: time and money, memory, and the limit."""
     m = a.middle
     # What it rests on tells why the days of the same cluster are others where another MFU is assumed.
@@ -176,24 +176,24 @@ def own(a: Answer, limits: Limits) -> str:
     else:
         text = f"holds {text_memory.gib(h.total)} of {text_memory.gib(h.usable)}"
         sentences.append({"fits": f"fits ({text})", "over": f"does not fit ({text})", "unknown": text}[h.fits])
-    money = limits.in_money
-    asked = ("money", limits.dollars, a.dollars) if money else ("deadline", limits.days, a.range_of("days"))
-    check = check_of(*asked, a.plan.keeps.level)
+    money = within.in_money
+    asked = ("money", within.dollars, a.dollars) if money else ("deadline", within.days, a.range_of("days"))
+    check = check_of(*asked, a.plan.limits.level)
     if a.impossible:
         sentences.append("needs steps faster than the accelerator multiplies")
     elif check.met is not None and math.isfinite(check.limit):
-        at = "" if a.plan.keeps.level == _ONLY_MEMORY.level else f" at {a.plan.keeps.certainty}"
+        at = "" if a.plan.limits.level == _ONLY_MEMORY.level else f" at {a.plan.limits.certainty}"
         by = text_limits.amount_of(check, abs(check.over))
-        sentences.append(f"{'meets' if check.met else 'misses'} {limited(limits)} by {by}{at}")
+        sentences.append(f"{'meets' if check.met else 'misses'} {limited(within)} by {by}{at}")
     return listed(sentences) + "."
 
 
 def counted(sweep: Sweep) -> str:
     """How many cells are enough."""
     total = sweep.days.size
-    yes = kept(sweep.limits, sweep.keeps)[0]
-    fits, within, both = (int(mask.sum()) for mask in (sweep.fits, sweep.within, sweep.satisfies))
-    free = f"leave {percent(sweep.keeps.free)} of memory free" if sweep.keeps.free else ""
+    yes = stays(sweep.within, sweep.limits)[0]
+    fits, within, both = (int(mask.sum()) for mask in (sweep.fits, sweep.meets_limits, sweep.satisfies))
+    free = f"leave {percent(sweep.limits.free)} of memory free" if sweep.limits.free else ""
     if not sweep.limited:
         leaving = int((sweep.fits & sweep.leaves_free).sum())
         return f"Of {total} cells **{fits}** fit" + (f", **{leaving}** {free}." if free else ".")
@@ -203,7 +203,7 @@ def counted(sweep: Sweep) -> str:
 def apart(sweep: Sweep) -> str:
     """What the cells have that the plan has not, where that is more than the two values; empty where it is not."""
     plan, axes = plan_of_texts(sweep.base), [sweep.x.axis, sweep.y.axis]
-    known, sentences = plan.known, list[str]()
+    known, sentences = plan.catalog_model, list[str]()
     if known and AXES["parameters"] in axes:
         active = f", a mixture that has {format_count(known.active)} of {format_count(known.parameters)} active"
         sentences.append(
@@ -244,7 +244,7 @@ def cell(sweep: Sweep, at: tuple[int, int], scale: Scale) -> str:
         sentences.append(
             "impossible: faster than the best matmul"
             if sweep.impossible[at]
-            else kept(sweep.limits, sweep.keeps)[not sweep.within[at]]
+            else stays(sweep.within, sweep.limits)[not sweep.meets_limits[at]]
         )
     return "; ".join(sentences)
 
@@ -268,7 +268,7 @@ def _verdict(sweep: Sweep, at: tuple[int, int]) -> str:
         (not sweep.fits[at], "too large"),
         (sweep.fits[at] and not sweep.leaves_free[at], "little free"),
         (sweep.impossible[at], "impossible"),
-        *((not kept[at], _TOO_MUCH[name]) for name, kept in sweep.kept.items()),
+        *((not kept[at], _TOO_MUCH[name]) for name, kept in sweep.limits_met.items()),
     )
     return "no: " + ", ".join(word for misses, word in missed if misses)
 
@@ -296,7 +296,7 @@ def table(sweep: Sweep, result: Result) -> tuple[list[str], list[list[str]]]:
         sweep.y.axis.name,
         sweep.x.axis.name,
         *(result.name for result in results),
-        f"fits {kept(sweep.limits, sweep.keeps)[0]}" if sweep.limited else "fits",
+        f"fits {stays(sweep.within, sweep.limits)[0]}" if sweep.limited else "fits",
     ]
 
     def text(item: Result, at: tuple[int, int]) -> str:
