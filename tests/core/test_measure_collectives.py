@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.benchmark.collectives import LINK_PASSES, Collectives
+from core.benchmark.collectives import LINK_BYTES, LINK_PASSES, Collectives
 from core.benchmark.nccl_tests import command, read_output
 from core.hardware.rates import Rates
 from core.limits import limit
@@ -204,11 +204,16 @@ def test_over_nodes_it_is_the_share_of_the_network() -> None:
         (timing("all-reduce", SMALL, 1e-4),),
         (timing("all-reduce", LARGE, 0.005, wrong=1),),
         (*awaited()[:1], timing("all-gather", SMALL, 1e-4)),
+        (timing("all-reduce", LINK_BYTES - 4, 1e-3),),
     ],
 )
 def test_nothing_is_taken_from_small_messages_or_wrong_results(timings: tuple[dict[str, Any], ...]) -> None:
     assert made(timings=timings).link_rates.known == ()
     assert collectives_text.link_line(made(timings=timings)) == ""
+
+
+def test_the_smallest_of_large_messages_is_enough() -> None:
+    assert made(timings=(timing("all-reduce", LINK_BYTES, 1e-3),)).link_rates.known
 
 
 def test_wrong_results_are_said() -> None:

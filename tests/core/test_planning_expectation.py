@@ -213,6 +213,13 @@ def test_a_share_for_all_beats_the_best_matmul() -> None:
     assert score().error < score_of(plain).error
 
 
+def test_the_error_of_a_score_is_that_of_the_lab_in_the_middle() -> None:
+    one_of_each = list({item.run.lab: item for item in predictions()}.values())[:5]
+    errors = [item.error for item in one_of_each]
+    found = score_of(one_of_each)
+    assert (found.bias, found.error) == pytest.approx((sorted(errors)[2], sorted(map(abs, errors))[2]))
+
+
 def test_one_run_of_its_own_narrows_by_a_quarter(record_property: Note) -> None:
     """Or nearly."""
     one = score_of(predictions_by_one_of_its_own())

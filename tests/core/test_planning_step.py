@@ -114,6 +114,17 @@ def test_without_parallelism_nothing_is_sent() -> None:
     assert sent == (0, 0, 0, 0, 0, 0, 0)
 
 
+@every("data", [2, 8, 64])
+def test_sharding_over_one_rank_waits_as_long_as_copies(data: int) -> None:
+    """Groups of one rank shard nothing: what is left is the all-reduce of plain data parallelism."""
+    copies, alone = (
+        step_time(SMALL, cluster(find("H100 SXM"), data), layout, seq_len=SEQ, running=Running(overlap=0)).data
+        for layout in (Layout(data=data), Layout(data=data, zero=1, shard_group=1))
+    )
+    assert alone == pytest.approx(copies, rel=1e-9)
+    assert copies > 0
+
+
 def test_twice_the_micro_batch_computes_about_twice_as_long() -> None:
     time, two = (
         step_time(SMALL, cluster(find("H100 SXM"), 8), Layout(data=8, micro_batch=b, micro_batches=4), seq_len=SEQ)

@@ -6,6 +6,7 @@ import csv
 import io
 import math
 import re
+from dataclasses import replace
 
 from core.planning.comparison.entry import Entry, entry_of
 from core.views.common.markup import markdown_text
@@ -66,6 +67,12 @@ def test_no_cell_is_a_formula(name: str) -> None:
                 if not re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", cell):
                     assert not cell.lstrip().startswith(("=", "+", "-", "@")), cell
                     assert not cell.startswith(("\t", "\r")), cell
+
+
+def test_no_reason_is_a_formula() -> None:
+    made = report(ODD["no answer"])
+    made = replace(made, plans=(replace(made.plans[0], problem="=HYPERLINK(1)"),))
+    assert rows_of(as_csv(made))[-1][-1] == "'=HYPERLINK(1)"
 
 
 def test_limits_are_rows_that_say_whether_they_are_kept() -> None:

@@ -280,6 +280,18 @@ def test_more_of_what_saves_memory_never_takes_more(name: str, how: Implementati
             assert total(replace(plain, offload=1)) <= most
 
 
+def test_zero_2_sends_its_gradients_bucket_by_bucket() -> None:
+    """DeepSpeed's reduce_bucket_size is in parameters; ZeRO-1 reduces all at once, after the last micro-batch."""
+
+    def total(zero: int, bucket: float) -> float:
+        runtime = replace(TENSORS_ONLY, bucket=bucket)
+        layout = Layout(data=8, zero=zero)  # of sequences so short that nothing else is in the way
+        return float(account(LLAMA, layout, policy=ZERO_PAPER, runtime=runtime, seq_len=8).total)
+
+    assert total(2, 3e8) - total(2, 1e8) == pytest.approx(2e8 * 2)
+    assert total(1, 3e8) == total(1, 1e8)
+
+
 @every("offload", [0, 1])
 @every("pipeline", [1, 8])
 @every("name", ["GPT-3 175B", "Llama 3.1 8B", "Mixtral 8x7B"])
