@@ -35,18 +35,20 @@ power drawn was that of the accelerators alone, no memory had to stay free, the 
 without a unit was one of sequences."""
 
 _LISTED = 8
-_UNREAD = object()
 """A message lists up to this many of a field's options."""
+
+_UNREAD = object()
+"""Stands for a text that was not read yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
     """One thing that can be asked.
 
-    id: short and stable, unique in its form; links and rows carry it. default: a text that ``read`` takes. parse: text
-    → value, raising `QuantityError` with rule and example. shown: how the value in force is named after a refusal.
-    part: the part of a form that it belongs to, such as a panel. low, high: of a slider. quiet: links leave it out
-    while it is empty. short: the options as a menu names them, where that is not as they are called.
+    id: short and stable, unique in its form; links and rows carry it. default: a text that ``parse`` takes. parse: text
+    → value, raising `QuantityError` with rule and example. part: the part of a form that it belongs to, such as a
+    panel. low, high: of a slider. quiet: links leave it out while it is empty. short: the options as a menu names them,
+    where that is not as they are called.
     """
 
     id: str
@@ -191,7 +193,7 @@ def slider(id: str, label: str, low: int, high: int, default: int, *, part: str 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A text that could not be read: the field's id, what is wrong, and the text in force instead."""
+    """A text that could not be read: the field's id, what is wrong, and which text counts instead."""
 
     field: str
     message: str
@@ -333,12 +335,12 @@ class Form:
             if step in self.older:
                 texts = self.older[step](texts)
         texts |= self.imply(texts)
-        parts = {item.id for item in self.fields}
-        unknown = sorted(set(texts) - parts - self.gone)
+        known_ids = {item.id for item in self.fields}
+        unknown = sorted(set(texts) - known_ids - self.gone)
         if unknown and self.fields and version <= self.version:
             names = ", ".join(f"“{clipped(named.get(name, self.key(name)))}”" for name in unknown[:_LISTED])
             sentences.append(f"The link has fields that are not known here and were left aside: {names}.")
-        return {name: text for name, text in texts.items() if name in parts}, tuple(sentences)
+        return {name: text for name, text in texts.items() if name in known_ids}, tuple(sentences)
 
 
 def newer(version: int) -> str:

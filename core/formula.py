@@ -286,8 +286,8 @@ class Formula(Generic[P]):
 def _substituted(latex: str, texts: Mapping[str, str]) -> str:
     """``latex`` with ``texts`` for its placeholders, in parentheses where the sum would otherwise be another one.
 
-    In front of a power that is everything but a plain number (``6 \\times 10^{9}^{2}`` is no LaTeX at all), and after
-    anything but an opening bracket it is a number with a sign (``2 \\cdot -3``).
+    Parentheses are put around whatever is raised to a power but a plain number (``6 \\times 10^{9}^{2}`` is no LaTeX),
+    and around a negative number that follows anything but an opening bracket (``2 \\cdot -3``).
     """
 
     def put(match: re.Match[str]) -> str:
@@ -300,13 +300,13 @@ def _substituted(latex: str, texts: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(put, latex)
 
 
-def _result(value: float, kind: Kind, given: bool) -> str:
+def _result(value: float, kind: Kind, all_in_full: bool) -> str:
     """The result in its base unit, and for long durations once more in the unit people use.
 
-    In full where it is short and ``given``, all that it was calculated from, stands there in full. What is not all
+    In full where it is short and ``all_in_full``: all that it was calculated from stands there in full. What is not all
     of a number follows “≈”.
     """
-    latex, exact = latex_exact(value, kind, most=_FOUND) if given else (latex_quantity(value, kind), False)
+    latex, exact = latex_exact(value, kind, most=_FOUND) if all_in_full else (latex_quantity(value, kind), False)
     known = math.isfinite(value)
     latex = f"{'=' if exact or not known else _ABOUT} {latex}"
     number, _, unit = format_quantity(value, kind).partition(" ")

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, Json, ValidationError
 
 from core.fields import LINK_VERSION, VERSION, quoted
 from core.limits import limit
-from core.planning.comparison.entry import FORMS, RESULTS, Entry, Kind, entry_of
+from core.planning.comparison.entry import FORMS, RESULTS, Entry, EntryKind, entry_of
 from core.planning.form.plan_form import ACCELERATOR, MODEL_NAME
 from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Edit, SavedPlan
 from core.wording import cleaned
@@ -40,7 +40,7 @@ class _PlanRow(BaseModel):
     texts: Json[dict[str, str]] = Field(default_factory=dict[str, str])
     form_version: Annotated[int, Field(ge=1)] = LINK_VERSION
     results: Json[dict[str, float]] = Field(default_factory=dict[str, float])
-    kind: Kind = "plan"
+    kind: EntryKind = "plan"
     knowledge: RowText = ""
     made: Moment = 0
     changed: Moment = 0

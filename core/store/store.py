@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from core.data_version import data_version
 from core.limits import limit
-from core.planning.comparison.entry import Entry, Kind
+from core.planning.comparison.entry import Entry, EntryKind
 from core.store.comments import Comments
 from core.store.engine import in_database, make_engine, place_of
 from core.store.errors import Conflict, StoreError
@@ -86,7 +86,7 @@ class Store:
         archived: bool = False,
         page: int = 1,
         per_page: int = 20,
-        kind: Kind = "plan",
+        kind: EntryKind = "plan",
     ) -> PlanPage:
         """Plans, or calendars, that have every word of ``text`` and every tag, newest change first. page: from 1."""
         c, tagged = PLANS.c, tags_of(tags)

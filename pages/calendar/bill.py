@@ -11,7 +11,7 @@ from core.planning.cost.pool_bill import pool_costs
 from core.views.cost import text
 from core.views.cost.charts import bills
 from core.wording import plain
-from pages.calendar.inputs import CalendarInputs
+from pages.calendar.inputs import CalendarAnswer
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
@@ -21,11 +21,11 @@ _OWNED = (form.CAPITAL, form.YEARS, form.STAFF, form.SPACE, form.KWH)
 _STORED = (form.KEPT, form.DATASET, form.GB_MONTH, form.SENT, form.GB_OUT)
 
 
-def bill(inputs: Inputs, a: CalendarInputs) -> None:
+def bill(inputs: Inputs, a: CalendarAnswer) -> None:
     """Prices, the bars, and the table of lines."""
     pooled = bool(a.schedule.fleet.pools)
     _row(inputs, (form.HELD,) if pooled else _RENTED)
-    show.problems(inputs, *(field.id for field in _RENTED))
+    show.draw_problems(inputs, *(field.id for field in _RENTED))
     with show.more(inputs, "More: what owning takes, storage and traffic", *_OWNED, *_STORED, key="fold_bill") as more:
         if more.open:
             _row(inputs, (form.STAFF, form.SPACE, form.KWH) if pooled and not _cluster_owned(a) else _OWNED)
@@ -53,7 +53,7 @@ def bill(inputs: Inputs, a: CalendarInputs) -> None:
     )
 
 
-def _cluster_owned(a: CalendarInputs) -> bool:
+def _cluster_owned(a: CalendarAnswer) -> bool:
     """Whether a run is on the plan's own cluster, at a price of 0."""
     return any(run.pool is None and run.plan.owned for run in a.question.runs)
 

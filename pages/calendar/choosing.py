@@ -20,7 +20,7 @@ from core.views.calendar.pool_chart import pools
 from core.views.common.markup import markdown_text
 from core.wording import dollars
 from pages.calendar.form import WHICH
-from pages.calendar.inputs import CalendarInputs
+from pages.calendar.inputs import CalendarAnswer
 from pages.common import comparison_list, show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
@@ -29,15 +29,15 @@ _NOT_ADDED = "calendar:not_added"
 """Where session state has why a pool was not put into the comparison."""
 
 
-def choosing(inputs: Inputs, a: CalendarInputs) -> None:
+def choosing(inputs: Inputs, a: CalendarAnswer) -> None:
     """The fold. Nothing is worked out before it is opened."""
     with inputs.panel(WHICH.id, WHICH.label) as panel:
         if panel.open:
             _choices(inputs, a)
-    show.problems(inputs, MOST.id)
+    show.draw_problems(inputs, MOST.id)
 
 
-def _choices(inputs: Inputs, a: CalendarInputs) -> None:
+def _choices(inputs: Inputs, a: CalendarAnswer) -> None:
     limit = inputs.reading.values[MOST_DOLLARS.id]
     with st.columns([1, 3])[0]:
         inputs.draw(MOST, placeholder="any" if math.isnan(limit) else dollars(limit))

@@ -19,16 +19,16 @@ from core.planning.calendar.form import (
     RUN_FIELDS,
     SPARE,
     START,
+    CalendarRequest,
     calendar_request,
     shape_text,
 )
-from core.planning.calendar.form import CalendarRequest as Question
 from core.planning.calendar.schedule import Schedule
 from core.planning.cost.bill import CostOption
 from core.planning.cost.form import prices_of
 from core.planning.cost.pool_bill import ways_to_pay
 from core.planning.form.limits import DEADLINE
-from core.planning.form.plan_form import named_texts
+from core.planning.form.plan_form import texts_as_given
 from core.planning.form.whole_run import DRAW, PUE
 from core.units import QuantityError
 from core.views.plan import text
@@ -42,15 +42,15 @@ _WIDTHS = [1.5, 1.05, 0.95, 1.05, 1.1, 1.05, 1.1]
 
 
 @dataclass(frozen=True, slots=True)
-class CalendarInputs:
+class CalendarAnswer:
     """What was asked, its calendar, and what it costs each way."""
 
-    question: Question
+    question: CalendarRequest
     schedule: Schedule
     ways: tuple[CostOption, ...]
 
 
-def read_inputs(inputs: Inputs) -> CalendarInputs:
+def read_calendar(inputs: Inputs) -> CalendarAnswer:
     """The calendar of the form; where there is none, the last that could be made stays."""
     try:
         question = calendar_request(inputs.reading)
@@ -65,22 +65,22 @@ def read_inputs(inputs: Inputs) -> CalendarInputs:
     why, instead = text.other_peak(schedule.runs[0].answer)
     if why:
         inputs.fail(why, instead)
-    return CalendarInputs(question, schedule, ways_to_pay(schedule, prices_of(inputs.reading)))
+    return CalendarAnswer(question, schedule, ways_to_pay(schedule, prices_of(inputs.reading)))
 
 
-def _instead(inputs: Inputs, at_fault: str) -> tuple[Question, str]:
+def _instead(inputs: Inputs, at_fault: str) -> tuple[CalendarRequest, str]:
     """What is shown where a calendar cannot be: the last that could, the plan without pools and runs, or what can be of
     it."""
     if last := st.session_state.get(_GOOD):
         return last, "Still showing the last calendar."
-    alone = calendar_request(FORM.parse(named_texts(inputs.reading.texts)))
+    alone = calendar_request(FORM.parse(texts_as_given(inputs.reading.texts)))
     with suppress(BudgetError):
         alone.schedule()
         return alone, "Showing the plan on its own cluster."
     return plan_sidebar.first_possible(inputs, _made, at_fault)
 
 
-def _made(reading: ParsedForm) -> Question:
+def _made(reading: ParsedForm) -> CalendarRequest:
     """What is asked of a calendar that can be."""
     question = calendar_request(reading)
     question.schedule()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from core.planning.calendar.form import texts_of
 from core.views.calendar import text_fit as text
-from pages.calendar.inputs import CalendarInputs
+from pages.calendar.inputs import CalendarAnswer
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.registry import PARALLEL
 
 
-def layouts(inputs: Inputs, a: CalendarInputs) -> None:
+def layouts(inputs: Inputs, a: CalendarAnswer) -> None:
     """The fold. Nothing is searched before it is opened."""
     with show.fold("Does each run fit? Memory, and its layout", key=inputs.key("fold_layouts")) as fold:
         if not fold.open:

@@ -9,7 +9,7 @@ from core.planning.calendar.presets import SOURCES
 from core.planning.cost.bill import explain
 from core.planning.cost.calendar_limits import calendar_checks
 from core.planning.cost.form import prices_of
-from core.planning.form.plan_form import link_texts, named_plan, named_texts
+from core.planning.form.plan_form import link_texts, plan_as_given, texts_as_given
 from core.views.calendar import text
 from core.views.calendar.charts import calendar
 from core.views.calendar.ics import as_ics
@@ -18,7 +18,7 @@ from core.views.cost.text import fleet_text
 from core.views.plan.text import typed_elsewhere
 from pages.calendar.bill import bill
 from pages.calendar.choosing import choosing
-from pages.calendar.inputs import CalendarInputs, draw_question, draw_runs, read_inputs
+from pages.calendar.inputs import CalendarAnswer, draw_question, draw_runs, read_calendar
 from pages.calendar.layouts import layouts
 from pages.calendar.saved import saved_calendars
 from pages.calendar.take import take_away
@@ -28,7 +28,7 @@ from pages.common.registry import COMPUTE, MEMORY, PARALLEL
 from pages.common.theme import TOKENS
 
 
-def _runs(inputs: Inputs, a: CalendarInputs) -> None:
+def _runs(inputs: Inputs, a: CalendarAnswer) -> None:
     """The table of runs, each with a link to its budget, and the calendar as a file."""
     s = a.schedule
     rows = [
@@ -59,10 +59,10 @@ def _runs(inputs: Inputs, a: CalendarInputs) -> None:
 
 def page(inputs: Inputs) -> None:
     """The answer, the calendar, and the bill."""
-    a = read_inputs(inputs)
+    a = read_calendar(inputs)
     draw_question(inputs)
     show.input_errors(inputs)
-    preset = plan_sidebar.draw_actions(named_texts(inputs.reading.texts), "calendar")
+    preset = plan_sidebar.draw_actions(texts_as_given(inputs.reading.texts), "calendar")
     s, rented = a.schedule, a.ways[0]
 
     with show.guarded("The answer"):
@@ -73,7 +73,7 @@ def page(inputs: Inputs) -> None:
         show.note(text.limits(s, rented.total), plan_sidebar.which_pool(inputs, calendar_checks(s, rented.total)))
     with show.guarded("The calendar"):
         show.chart(calendar(s, TOKENS), alt=text.picture(s), key="calendar:bars")
-        typed = typed_elsewhere(named_plan(inputs.reading), (run.run.plan.accelerator for run in s.runs))
+        typed = typed_elsewhere(plan_as_given(inputs.reading), (run.run.plan.accelerator for run in s.runs))
         for line in filter(None, (typed, *text.unfitting(s)[1], *text.beyond(s)[1], *text.queued(s))):
             show.note(line)
         for source in SOURCES.get(preset or "", ()):

@@ -14,7 +14,7 @@ from core.planning.cost.calendar_form import compare_pools
 from core.views.report.calendar import CalendarReport, calendar_html, calendar_markdown
 from core.wording import cleaned
 from pages.calendar.form import WHICH
-from pages.calendar.inputs import CalendarInputs
+from pages.calendar.inputs import CalendarAnswer
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.takeaway import stem_of
@@ -25,7 +25,7 @@ _FILES: tuple[tuple[str, str, str, Callable[[CalendarReport], str]], ...] = (
 )
 
 
-def take_away(inputs: Inputs, a: CalendarInputs) -> None:
+def take_away(inputs: Inputs, a: CalendarAnswer) -> None:
     """The fold."""
     with show.fold("Take it away: report, Markdown", key=inputs.key("fold_take"), icon=":material/download:") as fold:
         if not fold.open:

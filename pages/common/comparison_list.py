@@ -25,16 +25,16 @@ IN_LINK = "plans"
 _PLANS, _PACKED, _NEXT = "tray:plans", "tray:packed", "tray:next"
 
 
-def opened() -> tuple[str, ...]:
+def take_up_link() -> tuple[str, ...]:
     """Take up the comparison list of the link that opened the session, once; what is to be said about it."""
     if _PLANS in st.session_state or IN_LINK not in st.query_params:
         return ()
     address = {name: st.query_params.get_all(name) for name in (VERSION, IN_LINK)}
     version = read_version(address)
-    entries, parts = unpack(address[IN_LINK][-1], version)
+    entries, sentences = unpack(address[IN_LINK][-1], version)
     put(entries)
-    results = (line for line in parts if not line.endswith(newer(version)))  # which the page's own form says
-    return (*results, *problems(entries))
+    of_the_list = (line for line in sentences if not line.endswith(newer(version)))  # which the page's own form says
+    return (*of_the_list, *problems(entries))
 
 
 def problems(entries: Iterable[Entry]) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ def way_there() -> None:
 
 
 def insert(entry: Entry, at: int) -> bool:
-    """The same at the place ``at``."""
+    """Add a plan in front of the one at the place ``at``; whether there was room."""
     if full():
         return False
     order = list(held().items())

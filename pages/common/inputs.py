@@ -20,7 +20,7 @@ from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 from core.fields import SHARED, Field, Form, ParsedForm, as_typed, query_of, switch
 from core.limits import limit
-from core.planning.comparison.entry import Kind
+from core.planning.comparison.entry import EntryKind
 from core.units import QuantityError
 from pages.common import comparison_list, widgets
 from pages.common.guard import guarded
@@ -33,7 +33,7 @@ _LAST_PAGE = "inputs:last"
 _FIRST_TEXTS = "inputs:first"
 """Where session state has, by key, what a widget began with, which is part of what it is."""
 
-HELD: Mapping[Kind, str] = {"plan": "plan:saved", "calendar": "calendar:saved"}
+HELD: Mapping[EntryKind, str] = {"plan": "plan:saved", "calendar": "calendar:saved"}
 """Where session state has the saved plan that one works on, which is the same on all pages, and the saved calendar."""
 
 PLAN_TEXTS = "plan:texts"
@@ -66,7 +66,7 @@ class Inputs:
     def __init__(self, page: PageSpec, form: Form | None = None) -> None:
         self.page = page
         self.form = form or Form(page.prefix, ())
-        self.fields: dict[str, str] = {}
+        self.address_texts: dict[str, str] = {}
         self.errors: list[str] = []
         self.drawn: set[str] = set()
         self.linked = False
@@ -82,9 +82,9 @@ class Inputs:
         self._texts_key = f"{page.prefix}:texts"
         """Where session state has the texts of the page's own fields, as the last run left them."""
         self._drawn_all = self._outdated = False
-        self.errors.extend(comparison_list.opened())
+        self.errors.extend(comparison_list.take_up_link())
         self.reading = self._read()
-        self.fields.update(self.form.address_texts(self.reading.texts))
+        self.address_texts.update(self.form.address_texts(self.reading.texts))
 
     def key(self, name: str) -> str:
         """The query parameter and widget key of the field ``name``."""
@@ -255,7 +255,7 @@ class Inputs:
             text = self.last_good(field.id, field.default)
             value = field.parse(text)
             self.fail(problem.about(field.label), f"Still using {text}.")
-        self.fields[key] = text
+        self.address_texts[key] = text
         return value
 
     def problems(self, *names: str) -> list[str]:
@@ -314,8 +314,8 @@ class Inputs:
         )
         return current
 
-    def found(self, texts: Mapping[str, str]) -> None:
-        """Texts by id that other pages get of the fields whose place the answer takes here."""
+    def hand_on(self, texts: Mapping[str, str]) -> None:
+        """Give the next page what was found: texts, by id, of the fields whose place the answer takes here."""
         st.session_state[_FOUND_TEXTS] = dict(texts)
 
     def finish(self) -> None:
@@ -360,7 +360,7 @@ class Inputs:
         elif name not in self._in_state and self._left[name] != self.form[name].default:
             self.put(name, self._left[name])  # it was not drawn in the last run
         expander = st.expander(title, key=key, on_change="rerun", bind=None if of_form else "query-params")
-        self.fields[key] = "true" if expander.open else "false"
+        self.address_texts[key] = "true" if expander.open else "false"
         with expander, guarded(title):
             yield expander
 
@@ -371,7 +371,7 @@ class Inputs:
     def last_good(self, name: str, default: str) -> str:
         """The field's last good value (or ``default``), which the permalink then carries as well."""
         text: str = st.session_state.get(f"{self.key(name)}:good", default)
-        self.fields[self.key(name)] = text
+        self.address_texts[self.key(name)] = text
         return text
 
     def fail(self, problem: str, consequence: str = "") -> None:
@@ -380,4 +380,4 @@ class Inputs:
 
     def query(self) -> str:
         """The query string that spells out every field, the version, and the plans to compare."""
-        return query_of(self.fields | comparison_list.in_link(self.page))
+        return query_of(self.address_texts | comparison_list.in_link(self.page))

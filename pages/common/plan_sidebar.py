@@ -17,7 +17,7 @@ from core.benchmark import device
 from core.budget.errors import BudgetError
 from core.fields import Field, ParsedForm
 from core.planning.comparison.comparison import with_saved_results
-from core.planning.comparison.entry import Kind, entry_of
+from core.planning.comparison.entry import EntryKind, entry_of
 from core.planning.comparison.names import suggested
 from core.planning.evaluation import Answer, answer
 from core.planning.form.experience import MATURITY, OWN_RUNS
@@ -63,7 +63,7 @@ from core.planning.form.plan_form import (
     SEQ_LEN,
     TRAINED,
     link_texts,
-    named_plan,
+    plan_as_given,
     plan_of,
     within_as_deadline,
 )
@@ -96,13 +96,13 @@ from core.planning.search_around import made_own
 from core.training.layout import Layout, LayoutError, named_modules
 from core.views.common.markup import safe_text
 from core.views.plan import text_limits
-from core.views.plan.text import FIRST
+from core.views.plan.text import EXAMPLE_SHOWN
 from core.views.plan.text_rates import rates_sentence, usual_network, usual_node
 from core.wording import listed, price
 from pages.common import comparison_list, show
 from pages.common.inputs import PLAN_TEXTS, Inputs
 from pages.common.registry import CALENDAR, COMPUTE, HOME, MEASURE, PageSpec
-from pages.common.saving import Held, held, held_on, hold, name_of, saving
+from pages.common.saving import Held, held, hold, name_of, saving, take_up_held
 from pages.common.shape import adopt_built, building, own_shape
 from pages.common.theme import projecting
 
@@ -273,7 +273,7 @@ def _fields(inputs: Inputs, plan: Plan) -> None:
     here().wrong += [problem.message for problem in inputs.reading.problems if problem.field in inputs.form.shared]
     here().wrong += inputs.errors
     with messages:  # over the fields: under them, a window that is not high does not show it
-        show.problems(inputs, *PLAN_IDS)
+        show.draw_problems(inputs, *PLAN_IDS)
         show.input_errors(inputs)
 
 
@@ -303,7 +303,7 @@ def _rows(inputs: Inputs, rows: Rows, plan: Plan) -> None:
             with beside or nullcontext():
                 for one in asked:
                     _field(inputs, one, plan)
-            show.problems(inputs, *(one.id for one in asked))
+            show.draw_problems(inputs, *(one.id for one in asked))
 
 
 def _field(inputs: Inputs, field: Field, plan: Plan) -> None:
@@ -368,20 +368,20 @@ def _remember(inputs: Inputs) -> None:
 def replace_plan(inputs: Inputs, texts: Mapping[str, str], saved: Held = None) -> None:
     """In a callback: another plan, which is the saved one ``saved`` or none."""
     st.session_state[show.TAKEN] = st.session_state.get(show.TAKEN, 0) + 1
-    for each in get_args(Kind):
+    for each in get_args(EntryKind):
         hold(saved if each == "plan" else None, each)
     for name, text in texts.items():
         inputs.put(name, text)
 
 
-def draw_actions(texts: Mapping[str, str], kind: Kind = "plan") -> str | None:
+def draw_actions(texts: Mapping[str, str], kind: EntryKind = "plan") -> str | None:
     """What can be done with the plan of ``texts``; the current preset, each of which names every field of a plan.
 
     kind: what “Save” keeps: the plan, or the calendar of the whole page.
     """
     now = here()
     inputs = now.inputs
-    saved = held_on(inputs, kind)
+    saved = take_up_held(inputs, kind)
     preset = _examples(now)
     if projecting():
         return preset
@@ -422,7 +422,7 @@ def draw_limits(inputs: Inputs) -> None:
     accelerators may keep, or asks how many it needs, the way to them."""
     asks = inputs.page in (COMPUTE, HOME)  # elsewhere the answers are of the accelerators in the sidebar
     with suppress(BudgetError):
-        a = answer((plan_of if asks else named_plan)(inputs.reading))
+        a = answer((plan_of if asks else plan_as_given)(inputs.reading))
         within = within_as_deadline(inputs.reading) if asks else {}
         asked = bool(inputs.reading.texts.get(OWN_DEADLINE, "").strip())
         line, way = text_limits.line(a, asked=asked), which_pool(inputs, text_limits.limit_checks(a), within, a)
@@ -440,7 +440,7 @@ def first_possible(inputs: Inputs, work: Callable[[ParsedForm], T], at_fault: st
         with suppress(ValueError):
             result = work(inputs.form.parse({**texts, **{name: one.default for name, one in usual.items()}}))
             return result, f"Showing it with {listed([f'“{one.label}”' for one in usual.values()])} as usual."
-    return work(inputs.form.parse({})), FIRST
+    return work(inputs.form.parse({})), EXAMPLE_SHOWN
 
 
 WHICH_POOL = "which"
@@ -475,7 +475,7 @@ def draw_page(draw: Callable[[Inputs], None]) -> None:
 
     def page() -> None:
         with st.container(key="np-sidebar-shut"):  # where the sidebar is shut, as it is on a phone
-            show.as_typed(here().wrong, "np-again np-error")
+            show.alerts(here().wrong, "np-again np-error")
         draw(here().inputs)
 
-    show.whole(page)()
+    show.guarded_draw(page)()

@@ -14,7 +14,7 @@ import streamlit as st
 from core.limits import limit
 from core.planning.comparison.calendars import with_results
 from core.planning.comparison.comparison import with_saved_results
-from core.planning.comparison.entry import Entry, Kind, entry_of
+from core.planning.comparison.entry import Entry, EntryKind, entry_of
 from core.planning.comparison.names import suggested
 from core.store.errors import Conflict, StoreError
 from core.store.locations import opened
@@ -39,7 +39,7 @@ just changed."""
 def link_to(page: PageSpec, plan: SavedPlan, label: str = "") -> show.Html:
     """A link that opens a saved plan on ``page``, where its changes can then be saved; the page's title is its label
     unless another one is given."""
-    texts = on_page(plan.entry, named=page != COMPUTE)
+    texts = on_page(plan.entry, as_given=page != COMPUTE)
     return show.link(label or page.title, page, texts, {_ID: plan.id, _REVISION: str(plan.revision)})
 
 
@@ -49,12 +49,12 @@ Held: TypeAlias = tuple[str, int] | None
 _NAME = "plan:name"
 
 
-def held(kind: Kind = "plan") -> Held:
+def held(kind: EntryKind = "plan") -> Held:
     """The saved plan or calendar that one works on."""
     return st.session_state.get(HELD[kind])
 
 
-def hold(saved: Held, kind: Kind = "plan") -> None:
+def hold(saved: Held, kind: EntryKind = "plan") -> None:
     """Work on this saved plan or calendar from now on, or on none, also where the page is loaded again."""
     st.session_state[HELD[kind]] = saved
     if saved:
@@ -64,15 +64,15 @@ def hold(saved: Held, kind: Kind = "plan") -> None:
         st.query_params.pop(_REVISION, None)
 
 
-def held_on(inputs: Inputs, kind: Kind) -> Held:
+def take_up_held(inputs: Inputs, kind: EntryKind) -> Held:
     """The saved plan or calendar that one works on when a page begins: that of the link that opened it, else the same
     as before."""
     if inputs.linked or HELD[kind] not in st.session_state:
         # Taken up once: the address goes on saying what the page was opened with.
         plan, revision = st.query_params.get(_ID, ""), st.query_params.get(_REVISION, "")
         known = revision.isascii() and revision.isdigit() and len(revision) < 10
-        content = (plan[: limit("plan_id")], int(revision) if known else 0) if plan else None
-        st.session_state[HELD[kind]] = content
+        linked = (plan[: limit("plan_id")], int(revision) if known else 0) if plan else None
+        st.session_state[HELD[kind]] = linked
     saved = held(kind)
     if saved and st.query_params.get(_ID) != saved[0]:
         hold(saved, kind)
@@ -111,7 +111,7 @@ def allowed(changes: int = 1) -> None:
     st.session_state[_BUCKET] = left
 
 
-def saving(inputs: Inputs, texts: Mapping[str, str], kind: Kind = "plan") -> None:
+def saving(inputs: Inputs, texts: Mapping[str, str], kind: EntryKind = "plan") -> None:
     """The button that saves the plan or calendar of ``texts``, or its changes where one works on a saved one."""
     box = _SaveBox(inputs, texts, kind)
     with show.popover("Save", key=f"{inputs.page.id}:saving", icon=":material/bookmark:") as drawn:
@@ -140,10 +140,10 @@ def saving_all(inputs: Inputs, entries: Sequence[Entry]) -> None:
 def _keep_all(entries: Sequence[Entry]) -> list[SavedPlan]:
     """The saved plans that are as ``entries``, in their order, new where there was none."""
     store = opened()
-    results = [store.like(entry) for entry in entries]
-    allowed(results.count(None))
+    existing = [store.like(entry) for entry in entries]
+    allowed(existing.count(None))
     return [
-        old or store.save(with_saved_results(entry), owner=who()) for entry, old in zip(entries, results, strict=True)
+        old or store.save(with_saved_results(entry), owner=who()) for entry, old in zip(entries, existing, strict=True)
     ]
 
 
@@ -164,36 +164,36 @@ def conflict(
 class _SaveBox:
     """What “Save” opens, in one run."""
 
-    def __init__(self, inputs: Inputs, texts: Mapping[str, str], kind: Kind) -> None:
+    def __init__(self, inputs: Inputs, texts: Mapping[str, str], kind: EntryKind) -> None:
         self.inputs, self.texts = inputs, texts
-        self.kind: Kind = kind
-        self.named = inputs.page != COMPUTE
-        self.asked, self.held = f"{inputs.page.id}:asked", HELD[kind]
-        self.name, self.note = inputs.key("save_name"), inputs.key("save_note")
-        self.now = st.session_state.pop(self.asked, "")
+        self.kind: EntryKind = kind
+        self.as_given = inputs.page != COMPUTE
+        self.action_key, self.held_key = f"{inputs.page.id}:asked", HELD[kind]
+        self.name_key, self.note_key = inputs.key("save_name"), inputs.key("save_note")
+        self.action = st.session_state.pop(self.action_key, "")
         self.plan: SavedPlan | None = None
         """The plan that this run has saved."""
 
     def act(self) -> None:
         """Do what a button has asked for."""
-        if not self.now:
+        if not self.action:
             return
         allowed()
         store = opened()
-        if self.now == _NEW:
-            name = st.session_state.get(self.name) or suggested(self.texts)
+        if self.action == _NEW:
+            name = st.session_state.get(self.name_key) or suggested(self.texts)
             entry = with_results(entry_of(name, self.texts, self.kind))
-            self._hold(store.save(entry, st.session_state.get(self.note) or "", owner=who()))
-            st.session_state[self.name] = st.session_state[self.note] = ""
+            self._hold(store.save(entry, st.session_state.get(self.note_key) or "", owner=who()))
+            st.session_state[self.name_key] = st.session_state[self.note_key] = ""
             return
-        content, revision = st.session_state[self.held]
-        plan = store.get(content)
+        plan_id, revision = st.session_state[self.held_key]
+        plan = store.get(plan_id)
         own = with_results(self._mine(plan))
-        if self.now == _COPY:
+        if self.action == _COPY:
             name = f"{plan.entry.name[: limit('plan_name') - 7]} (mine)"
             self._hold(store.save(replace(own, name=name), plan.note, plan.tags, who()))
         else:
-            self._hold(store.change(content, revision, entry=own, who=who()))
+            self._hold(store.change(plan_id, revision, entry=own, who=who()))
 
     def draw(self) -> None:
         """The saved plan that the page shows, and the fields to save a new one."""
@@ -202,8 +202,8 @@ class _SaveBox:
             with refusals():
                 self._changes(self.plan or opened().get(saved[0]))
         proposed = suggested(self.texts)
-        st.text_input("Name", key=self.name, max_chars=limit("plan_name"), placeholder=proposed)
-        st.text_input("Note, if any", key=self.note, max_chars=limit("plan_note"))
+        st.text_input("Name", key=self.name_key, max_chars=limit("plan_name"), placeholder=proposed)
+        st.text_input("Note, if any", key=self.note_key, max_chars=limit("plan_note"))
         ask_name(self.inputs.key("save_who"))
         label = "Save as new" if saved else "Save"
         st.button(label, key=self.inputs.key("save"), on_click=self._ask(_NEW))
@@ -215,7 +215,7 @@ class _SaveBox:
         for line in plan.problems:
             show.error(line)
         edits = store_text.differences(plan.entry, self._mine(plan))
-        if edits and plan.revision != st.session_state[self.held][1]:
+        if edits and plan.revision != st.session_state[self.held_key][1]:
             conflict(
                 self.inputs,
                 plan,
@@ -230,7 +230,7 @@ class _SaveBox:
             st.button("Save changes", key=self.inputs.key("save_changes"), type="primary", on_click=save)
 
     def _mine(self, plan: SavedPlan) -> Entry:
-        return with_changes(plan.entry, self.texts, named=self.named)
+        return with_changes(plan.entry, self.texts, as_given=self.as_given)
 
     def _hold(self, plan: SavedPlan) -> None:
         self.plan = plan
@@ -238,10 +238,10 @@ class _SaveBox:
 
     def _ask(self, what: str, seen: SavedPlan | None = None) -> partial[None]:
         """A callback that asks for something; ``seen`` is the plan that a visitor who asks has before their eyes."""
-        return partial(_put, {self.asked: what} | ({self.held: (seen.id, seen.revision)} if seen else {}))
+        return partial(_put, {self.action_key: what} | ({self.held_key: (seen.id, seen.revision)} if seen else {}))
 
     def _take(self, plan: SavedPlan) -> None:
-        for name, text in on_page(plan.entry, named=self.named).items():
+        for name, text in on_page(plan.entry, as_given=self.as_given).items():
             self.inputs.put(name, text)
         self._hold(plan)
 

@@ -92,10 +92,10 @@ def draw_page(draw: Callable[[], None]) -> None:
 
     Menu, logo and stylesheet are a third of what a rerun costs the server, and a crowd feels it.
     """
-    st.fragment(whole(draw))()
+    st.fragment(guarded_draw(draw))()
 
 
-def whole(draw: Callable[[], None]) -> Callable[[], None]:
+def guarded_draw(draw: Callable[[], None]) -> Callable[[], None]:
     """A page of which what raises outside its parts leaves title, menu and a link."""
 
     @wraps(draw)
@@ -165,8 +165,8 @@ def _alert(safe: str, kind: str = "np-error") -> None:
 
 def input_errors(inputs: Inputs) -> None:
     """The messages about bad inputs since the last call; call it next to the inputs that they are about."""
-    problems(inputs, *(field.id for field in inputs.form.fields if field.id in inputs.drawn))
-    as_typed(inputs.errors)
+    draw_problems(inputs, *(field.id for field in inputs.form.fields if field.id in inputs.drawn))
+    alerts(inputs.errors)
     inputs.errors.clear()
 
 
@@ -182,12 +182,12 @@ def errors_under(inputs: Inputs) -> Iterator[None]:
         inputs.errors[:0] = earlier
 
 
-def problems(inputs: Inputs, *fields: str) -> None:
+def draw_problems(inputs: Inputs, *fields: str) -> None:
     """The messages about these fields of the page's form, beside them; each is said once."""
-    as_typed(inputs.problems(*fields))
+    alerts(inputs.problems(*fields))
 
 
-def as_typed(messages: Iterable[str], kind: str = "np-error") -> None:
+def alerts(messages: Iterable[str], kind: str = "np-error") -> None:
     """Messages about inputs, in which nothing is markup."""
     for message in messages:
         _alert(literal(message), kind)
@@ -376,7 +376,7 @@ def more(inputs: Inputs, label: str, *fields: Field, key: str) -> Iterator[Expan
     them is said under it."""
     with fold(label, key=inputs.key(key)) as made:
         yield made
-    problems(inputs, *(field.id for field in fields))
+    draw_problems(inputs, *(field.id for field in fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,10 +440,10 @@ def derive(explanations: Iterable[Explanation]) -> None:
 
 def footer(inputs: Inputs) -> None:
     """The permalink button: copies a link that spells out every field and a version."""
-    problems(inputs, *(problem.field for problem in inputs.reading.problems))  # of fields that are folded away
+    draw_problems(inputs, *(problem.field for problem in inputs.reading.problems))  # of fields that are folded away
     key, at = f"{inputs.page.id}:link", tours.landing(st.query_params)[: limit("number_chars")]
     if on_a_slide(inputs.page):
-        inputs.found(typed_plan(inputs))  # other pages get what was typed
+        inputs.hand_on(typed_plan(inputs))  # other pages get what was typed
     inputs.finish()
     slides = projector.bar(inputs)
     if slides:

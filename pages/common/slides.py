@@ -42,7 +42,7 @@ class TypedPage:
     @classmethod
     def on(cls, inputs: Inputs) -> TypedPage:
         """``inputs.page`` as it stands."""
-        page, keys = inputs.page, {*inputs.fields, *(inputs.key(field.id) for field in inputs.form.fields)}
+        page, keys = inputs.page, {*inputs.address_texts, *(inputs.key(field.id) for field in inputs.form.fields)}
         prefixes = (f"{page.prefix}_", f"{page.prefix}:", f"{page.id}:")
         good = {str(key) for key in st.session_state if str(key).startswith(prefixes) and str(key).endswith(_GOOD)}
         return cls(
@@ -169,7 +169,7 @@ def _preset_buttons(inputs: Inputs) -> tuple[list[PresetButton], list[PresetButt
 
 
 def _shown(inputs: Inputs, stop: Stop) -> bool:
-    return all(inputs.fields.get(inputs.key(name), "") == text for name, text in stop.fields.items())
+    return all(inputs.address_texts.get(inputs.key(name), "") == text for name, text in stop.fields.items())
 
 
 def steps(where: str, ways: Sequence[str], says: str) -> str:

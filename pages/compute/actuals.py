@@ -28,7 +28,7 @@ def actuals(inputs: Inputs, a: Answer) -> None:
     """The panel's content."""
     in_link: LoggedRun | None = inputs.reading.values[LOG.id]
     log: LoggedRun | None = in_link or st.session_state.get(_KEPT)
-    show.problems(inputs, LOG.id)
+    show.draw_problems(inputs, LOG.id)
     if log is None:
         show.note(text.INVITATION)
         _ask(inputs, a)

@@ -52,7 +52,7 @@ def where(inputs: Inputs, a: Answer) -> None:
             show.note(line)
         show.small_table(text.RULE, text.rule(attention))
     inputs.draw(RATE, placeholder=f"the plan’s: {a.middle.tokens_per_second:,.0f}")
-    show.problems(inputs, RATE.id)
+    show.draw_problems(inputs, RATE.id)
     rate = inputs.reading.values[RATE.id] or a.middle.tokens_per_second
     cluster = {"accelerators": a.middle.accelerators, "peak": a.peak}
     scores = which_mfu(spec, seq_len, tokens_per_second=rate, scale=scale, **cluster)

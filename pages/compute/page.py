@@ -58,7 +58,7 @@ def _notes(inputs: Inputs, a: Answer, preset: str | None) -> None:
 def page(inputs: Inputs) -> None:
     """The answer beside what published runs took, and the panels behind it."""
     a = read_answer(inputs)
-    inputs.found({**solved_texts(a), FIND.id: "time"})
+    inputs.hand_on({**solved_texts(a), FIND.id: "time"})
     draw_question(inputs)
     show.input_errors(inputs)
     preset = plan_sidebar.draw_actions(inputs.reading.texts)

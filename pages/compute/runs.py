@@ -41,9 +41,10 @@ def comparisons(a: Answer) -> list[Explanation]:
 
 
 @lru_cache(maxsize=128)
-def mfu_beside_runs(a: Answer, **most: int) -> tuple[str, dict[str, Any]]:
-    """The pace of published runs in words, and the picture of it. Most reruns show the plan of the rerun before."""
-    similar = similar_runs(a, **most)
+def mfu_beside_runs(a: Answer, most: int = 12) -> tuple[str, dict[str, Any]]:
+    """The MFU beside that of published runs, in words and as a picture; so many of them at ``most``. Most reruns show
+    the plan of the rerun before."""
+    similar = similar_runs(a, most)
     return text.nearest_runs_sentence(a, similar), wire(answer_strip(a, similar, TOKENS))
 
 

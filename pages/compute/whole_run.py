@@ -41,7 +41,7 @@ def whole(inputs: Inputs, a: Answer) -> None:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             for field in fields:
                 inputs.draw(field)
-    show.problems(inputs, *(field.id for field in inputs.form.part(WHOLE)))
+    show.draw_problems(inputs, *(field.id for field in inputs.form.part(WHOLE)))
     show.takeaway(text_goodput.failing(a))
     show.small_table(("of the whole run", ""), text_goodput.whole_rows(a))
     show.takeaway(text_goodput.used(a))

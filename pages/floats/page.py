@@ -70,8 +70,8 @@ def page() -> None:
     typed, fmt, overflow = number_inputs.typed, number_inputs.fmt, number_inputs.overflow
     stored = store(typed, fmt, overflow)
     with show.guarded("The answer in words"):
-        preset = describe_outcome(stored)
-        show.answer(preset.answer, preset.detail)
+        description = describe_outcome(stored)
+        show.answer(description.answer, description.detail)
     bits.bit_strip(stored.view, take_flip)
     with st.container(key="floats_formula"), show.guarded("The formula of the value"):
         for row in value_latex(stored.view, TOKENS, in_symbols=not projecting()):

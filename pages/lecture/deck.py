@@ -73,7 +73,7 @@ def deck(inputs: Inputs) -> None:
 def _in_address(inputs: Inputs, name: str) -> None:
     """Have the address of the page, and the link that is copied, carry a deck that is not the lecture's own."""
     if name != STANDARD:
-        inputs.fields[DECK] = name
+        inputs.address_texts[DECK] = name
         if st.query_params.get(DECK) != name:
             st.query_params[DECK] = name
     elif DECK in st.query_params:

@@ -51,7 +51,7 @@ def linear(inputs: Inputs) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         for field in FIELDS:
             inputs.draw(field)
-    show.problems(inputs, *(field.id for field in FIELDS))
+    show.draw_problems(inputs, *(field.id for field in FIELDS))
     *sizes, x_gradient = (inputs.reading.values[field.id] for field in FIELDS)
     model = TwoLayers(*map(int, sizes), x_gradient=x_gradient)
     with head:

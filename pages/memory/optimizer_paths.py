@@ -74,7 +74,7 @@ def motion(inputs: Inputs) -> None:
             inputs.draw(field)
     inputs.draw(CHOSEN)
     inputs.draw(STEP)
-    show.problems(inputs, *(field.id for field in FIELDS))
+    show.draw_problems(inputs, *(field.id for field in FIELDS))
     values = inputs.reading.values
     surface, chosen, step = values[SURFACE.id], values[CHOSEN.id], values[STEP.id]
     typed, start = values[RATE.id], values[START.id] or SURFACES[surface].start

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from core.planning.form.plan_form import link_texts, named_plan, named_texts
+from core.planning.form.plan_form import link_texts, plan_as_given, texts_as_given
 from core.planning.largest_model import explain_by_states
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate, plan_checkpoint
 from core.training.layout import LayoutError
@@ -55,14 +55,14 @@ _PANELS: dict[str, Callable[[Inputs, MemoryEstimate], None]] = {
     "serve": served,
     "torch": lambda _, h: _torch_check(h),
     "motion": lambda inputs, _: motion(inputs),
-    TAKE.id: lambda inputs, _: take_away(inputs, named_texts(inputs.reading.texts)),
+    TAKE.id: lambda inputs, _: take_away(inputs, texts_as_given(inputs.reading.texts)),
 }
 
 
-def read_inputs(inputs: Inputs) -> MemoryEstimate:
+def read_estimate(inputs: Inputs) -> MemoryEstimate:
     """What the plan of the form holds; where it cannot be laid out, the last that could be stays, or what can be of
     it."""
-    plan = named_plan(inputs.reading)
+    plan = plan_as_given(inputs.reading)
     try:
         estimate = memory_estimate(plan)
         st.session_state[_GOOD] = plan
@@ -72,7 +72,7 @@ def read_inputs(inputs: Inputs) -> MemoryEstimate:
             estimate, instead = memory_estimate(last), "Still showing the last plan that can be."
         else:
             estimate, instead = plan_sidebar.first_possible(
-                inputs, lambda it: memory_estimate(named_plan(it)), field.id
+                inputs, lambda it: memory_estimate(plan_as_given(it)), field.id
             )
         inputs.fail(f"{field.label}: {text_memory.refused(problem)}", instead)
     return estimate
@@ -80,9 +80,9 @@ def read_inputs(inputs: Inputs) -> MemoryEstimate:
 
 def page(inputs: Inputs) -> None:
     """The answer, the bar, and the panels behind it."""
-    h = read_inputs(inputs)
+    h = read_estimate(inputs)
     show.input_errors(inputs)
-    plan_sidebar.draw_actions(named_texts(inputs.reading.texts))
+    plan_sidebar.draw_actions(texts_as_given(inputs.reading.texts))
 
     with show.guarded("The answer"):
         message = text_memory.sentence(h)

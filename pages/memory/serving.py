@@ -68,7 +68,7 @@ def served(inputs: Inputs, h: MemoryEstimate) -> None:
     with st.container(horizontal=True, key="memory_serving"):
         for field in FIELDS:
             inputs.draw(field)
-    show.problems(inputs, *(field.id for field in FIELDS))
+    show.draw_problems(inputs, *(field.id for field in FIELDS))
     s, refused = _served(inputs, h)
     if refused:
         show.error(refused)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
-from core.planning.form.plan_form import link_texts, named_texts
+from core.planning.form.plan_form import link_texts, texts_as_given
 from core.planning.search_around import FittingChange, fitting_changes
 from core.search.derivation import explain
 from core.views.plan import text as plan_text
@@ -33,7 +33,7 @@ _PANELS: dict[str, Callable[[Inputs, SearchInputs], None]] = {
     "sizes": how_many,
     "proof": proof,
     "launch": launch,
-    TAKE.id: lambda inputs, a: take_away(inputs, named_texts(a.texts), of_layout=a.in_force is not None),
+    TAKE.id: lambda inputs, a: take_away(inputs, texts_as_given(a.texts), of_layout=a.in_force is not None),
 }
 
 
@@ -56,7 +56,7 @@ def page(inputs: Inputs) -> None:
     a = read_inputs(inputs)
     draw_question(inputs)
     show.input_errors(inputs)
-    plan_sidebar.draw_actions(named_texts(a.texts))
+    plan_sidebar.draw_actions(texts_as_given(a.texts))
 
     here = a.in_force
     with show.guarded("The answer"):

@@ -31,7 +31,7 @@ def proof(inputs: Inputs, _: SearchInputs) -> None:
     """Every published step, predicted and measured."""
     head = show.slot()
     inputs.draw(SOURCE)
-    show.problems(inputs, SOURCE.id)
+    show.draw_problems(inputs, SOURCE.id)
     source = inputs.reading.values[SOURCE.id]
     every = kept()
     calibration = every if source == "all" else words.of_source(every, source)

@@ -11,7 +11,7 @@ import streamlit as st
 from core.budget.errors import BudgetError
 from core.fields import ParsedForm
 from core.planning.applied_layout import AppliedLayout, applied_layout
-from core.planning.form.plan_form import named_plan
+from core.planning.form.plan_form import plan_as_given
 from core.planning.plan import Plan
 from core.planning.plan_search import search_layouts
 from core.planning.resolved_layout import search_request
@@ -51,7 +51,7 @@ class SearchInputs:
 
 def read_inputs(inputs: Inputs) -> SearchInputs:
     """The plan of the form, searched; where it cannot be, the last that could be stays."""
-    plan, texts = named_plan(inputs.reading), inputs.reading.texts
+    plan, texts = plan_as_given(inputs.reading), inputs.reading.texts
     try:
         result = _searched(plan)
         st.session_state[_GOOD] = plan, texts
@@ -71,7 +71,7 @@ def read_inputs(inputs: Inputs) -> SearchInputs:
 
 def _read(reading: ParsedForm) -> tuple[Plan, Mapping[str, str], Searched]:
     """The plan of a form, its texts, and what is found of it."""
-    plan = named_plan(reading)
+    plan = plan_as_given(reading)
     return plan, reading.texts, _searched(plan)
 
 

@@ -58,7 +58,7 @@ def whole_space(inputs: Inputs, a: SearchInputs) -> None:
     for cell, field in zip(st.columns([1.6, 1, 1, 1, 1, 1]), (SLOWER, *ONLY.values()), strict=True):
         with cell:
             inputs.draw(field)
-    show.problems(inputs, *(field.id for field in inputs.form.part(NARROW)))
+    show.draw_problems(inputs, *(field.id for field in inputs.form.part(NARROW)))
     plans, _ = _drawn(inputs, a, best)
     show.note(search_text.kept(plans, a.result))
     if not len(plans.seconds):

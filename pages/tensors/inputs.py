@@ -73,17 +73,17 @@ def preset_texts(code: str, shape: str = SHAPE, dtype: str = DTYPE, stride: str 
     return {"x": code, "shape": shape, "stride": stride, "dtype": dtype}
 
 
-def _preset_buttons(*presets: Preset) -> dict[str, dict[str, str]]:
+def _preset_texts(*presets: Preset) -> dict[str, dict[str, str]]:
     return {
         preset.label: preset_texts(preset.source, ", ".join(map(str, preset.shape)), preset.dtype) for preset in presets
     }
 
 
 def _claimed(claims: tuple[str, ...]) -> dict[str, dict[str, str]]:
-    return _preset_buttons(*(preset for preset in LECTURE if preset.claim in claims))
+    return _preset_texts(*(preset for preset in LECTURE if preset.claim in claims))
 
 
-_PRESETS = {**{group: _claimed(claims) for group, claims in GROUPS.items()}, "Programs": _preset_buttons(ATTENTION)}
+_PRESETS = {**{group: _claimed(claims) for group, claims in GROUPS.items()}, "Programs": _preset_texts(ATTENTION)}
 _MORE = _claimed(MORE)
 
 
@@ -108,7 +108,7 @@ class TensorInputs(Inputs):
         if isinstance(code, str):
             self.type_in(code[: limit("expression_chars")])
 
-    def try_layout(self) -> None:
+    def remember_layout(self) -> None:
         """In the picture's callback: the sizes, strides and offset that are tried on one of its tensors."""
         tried: Any = getattr(st.session_state.get(PICTURE), "tried", None)
         st.session_state[_TRIED] = {"asked": tried, "of": self.program()}

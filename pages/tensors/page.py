@@ -52,7 +52,7 @@ def page() -> None:
                 data={**storage_picture(run), "verdict": verdict(inputs, run), "slide": projecting()},
                 key=PICTURE,
                 on_fix_change=inputs.take_fix,
-                on_tried_change=inputs.try_layout,
+                on_tried_change=inputs.remember_layout,
             )
 
     PANELS = {

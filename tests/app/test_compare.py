@@ -13,7 +13,7 @@ from core.planning.comparison.comparison import compare_plan, compare_plans, wit
 from core.planning.comparison.entry import Entry, entry_of, pack, unpack
 from core.planning.comparison.examples import examples
 from core.planning.comparison.names import suggested
-from core.planning.form.plan_form import PLAN_FORM, link_texts, named_texts
+from core.planning.form.plan_form import PLAN_FORM, link_texts, texts_as_given
 from core.planning.presets import MEMORY_PRESETS, PRESETS
 from core.views.comparison import text as comparison_text
 from core.views.report.data import PlansFileError, as_json, read_json
@@ -111,7 +111,7 @@ def test_training_memory_adds_the_accelerators_that_it_names_whatever_another_pa
     app.button(key=ADD[MEMORY]).click().run()
     (one,) = plans(app)
     assert (one.texts["find"], one.texts["count"]) == ("time", "64")
-    assert named_texts(dict(one.texts))["find"] == "time"
+    assert texts_as_given(dict(one.texts))["find"] == "time"
 
 
 def test_the_tray_stays_from_page_to_page_and_in_every_link() -> None:

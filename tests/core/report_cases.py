@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from core.planning.comparison.entry import Entry, entry_of
-from core.planning.form.plan_form import named_texts
+from core.planning.form.plan_form import texts_as_given
 from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
 from core.views.report.report import Report, report_of
 
@@ -48,7 +48,7 @@ HOSTILE = (
 
 def about_a_layout(preset: str) -> Report:
     """A report of Parallel plan on one of its presets."""
-    return report_of([entry_of(preset, named_texts(SEARCH_PRESETS[preset]))], LINK, DAY, of_layout=True)
+    return report_of([entry_of(preset, texts_as_given(SEARCH_PRESETS[preset]))], LINK, DAY, of_layout=True)
 
 
 def report(*entries: Entry, link: str = LINK) -> Report:

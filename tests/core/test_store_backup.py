@@ -15,7 +15,7 @@ from unittest.mock import patch
 import pytest
 
 from core.limits import limit
-from core.planning.comparison.entry import Kind, entry_of
+from core.planning.comparison.entry import EntryKind, entry_of
 from core.store.__main__ import main
 from core.store.backup import back_up, restore
 from core.store.errors import StoreError
@@ -62,7 +62,7 @@ def wait_for(confirmed: Sequence[SavedPlan], count: int, savers: Sequence[Future
 
 def all_of(store: Store) -> object:
     """All that people see of a store."""
-    kinds: tuple[Kind, ...] = ("plan", "calendar")
+    kinds: tuple[EntryKind, ...] = ("plan", "calendar")
     plans = [
         plan
         for kind in kinds

@@ -35,7 +35,7 @@ from core.planning.form.plan_form import (
     TAKEN,
     TRAINED,
     link_texts,
-    named_plan,
+    plan_as_given,
 )
 from core.planning.form.search import NETWORK, PER_NODE
 from core.planning.plan import OWN_SHAPE, TYPED
@@ -275,7 +275,7 @@ def calendar_request(reading: ParsedForm) -> CalendarRequest:
     """What the values of a form over the plan's fields and `CALENDAR_FIELDS` describe. Raises `BudgetError` for a run
     on a pool that is none."""
     v: Mapping[str, Any] = reading.values
-    plan = named_plan(reading)
+    plan = plan_as_given(reading)
     fleet = Fleet(
         accelerator=plan.accelerator,
         accelerators=int(plan.accelerators),

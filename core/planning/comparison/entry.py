@@ -28,10 +28,10 @@ _QUIET = frozenset(item.id for item in PLAN_FORM.fields if item.quiet)
 _ESCAPES = (("!", "!e"), ("~", "!t"))
 
 
-Kind: TypeAlias = Literal["plan", "calendar"]
+EntryKind: TypeAlias = Literal["plan", "calendar"]
 """What a named entry is: one plan, or a calendar of several runs of it."""
 
-FORMS: Mapping[Kind, Form] = {"plan": PLAN_FORM, "calendar": CALENDAR_FORM}
+FORMS: Mapping[EntryKind, Form] = {"plan": PLAN_FORM, "calendar": CALENDAR_FORM}
 """Kind → the form that its texts are of."""
 
 
@@ -43,7 +43,7 @@ class Entry:
     name: str
     texts: Mapping[str, str]
     results: Mapping[str, float] = field(default_factory=dict[str, float])
-    kind: Kind = "plan"
+    kind: EntryKind = "plan"
 
     @cached_property
     def reading(self) -> ParsedForm:
@@ -56,7 +56,7 @@ class Entry:
         return answer(plan_of(self.reading))
 
 
-def entry_of(name: str, texts: Mapping[str, str], kind: Kind = "plan") -> Entry:
+def entry_of(name: str, texts: Mapping[str, str], kind: EntryKind = "plan") -> Entry:
     """A plan of ``texts`` by id, or a calendar: those of no field of its form are left aside, missing ones are
     defaults, and those that others decide are what these say."""
     texts = {**texts, **FORMS[kind].imply(texts)}

@@ -10,7 +10,7 @@ from core.fields import ParsedForm
 from core.planning.calendar.form import CALENDAR_FIELDS, MOST, RUN_FIELDS, CalendarRequest, calendar_request
 from core.planning.cost.choose_pools import PoolLine, choose_pools
 from core.planning.cost.form import MONEY_FIELDS, prices_of
-from core.planning.form.plan_form import named_plan, plan_form
+from core.planning.form.plan_form import plan_as_given, plan_form
 from core.planning.plan import Plan
 
 CALENDAR_FORM = plan_form("y", *CALENDAR_FIELDS, *MONEY_FIELDS)
@@ -34,7 +34,7 @@ def compare_pools(reading: ParsedForm, request: CalendarRequest) -> ComparedPool
     answered. Raises `BudgetError` where the runs cannot be."""
     if not request.due:
         return None
-    plan, most = named_plan(reading), reading.values[MOST.id]
+    plan, most = plan_as_given(reading), reading.values[MOST.id]
     limits = plan.limits if math.isnan(most) else replace(plan.limits, dollars=most)
     anywhere = calendar_request(CALENDAR_FORM.parse({**reading.texts, **NO_POOL})).runs
     runs = tuple(replace(run, plan=replace(run.plan, limits=limits)) for run in anywhere)

@@ -402,12 +402,12 @@ def plan_of(reading: ParsedForm) -> Plan:
     )
 
 
-def named_plan(reading: ParsedForm) -> Plan:
+def plan_as_given(reading: ParsedForm) -> Plan:
     """The plan where nothing is to be found: of the model, parameters and accelerators that the form names."""
     return replace(plan_of(reading), find="time")
 
 
-def named_texts(texts: Mapping[str, str]) -> dict[str, str]:
+def texts_as_given(texts: Mapping[str, str]) -> dict[str, str]:
     """The texts of `named_plan`, for a link or to keep."""
     return link_texts(texts) | {FIND.id: "time"}
 

@@ -32,7 +32,7 @@ METHOD = (
 )
 
 
-def _days(count: int) -> str:
+def _whole_days(count: int) -> str:
     return f"{count:,} {plural(count, 'day')}"
 
 
@@ -40,7 +40,7 @@ def against(late: int) -> str:
     """Where a day stands to the deadline."""
     if late == 0:
         return "on the day of the deadline"
-    return f"{_days(late)} after the deadline" if late > 0 else f"{_days(-late)} before the deadline"
+    return f"{_whole_days(late)} after the deadline" if late > 0 else f"{_whole_days(-late)} before the deadline"
 
 
 def _subject(s: Schedule) -> str:
@@ -106,7 +106,7 @@ def missed(s: Schedule) -> str:
     names = listed([f"“{name}”" for name in late])
     verb = "ends" if len(late) == 1 else "end"
     return (
-        f"**The deadline, {format_day(s.due)}, is missed by {_days(s.late(s.ends.mid))}**: {names} {verb} after "
+        f"**The deadline, {format_day(s.due)}, is missed by {_whole_days(s.late(s.ends.mid))}**: {names} {verb} after "
         f"it.{even}"
     )
 
@@ -152,10 +152,12 @@ def beyond(s: Schedule) -> tuple[list[str], list[str]]:
         place = f"“{_name(run)}” on “{unmarked(pool.name)}”, which ends on {format_day(pool.last)}"
         if days:
             early = s.days_beyond(run, run.low.end)
-            even = f", and even at the early end {_days(early)}" if early else ""
-            late.append(f"**It does not fit before its pool ends:** {place}, would need {_days(days)} more{even}.")
+            even = f", and even at the early end {_whole_days(early)}" if early else ""
+            late.append(
+                f"**It does not fit before its pool ends:** {place}, would need {_whole_days(days)} more{even}."
+            )
         else:
-            perhaps.append(f"{place}: at the late end it would need {_days(worst)} more.")
+            perhaps.append(f"{place}: at the late end it would need {_whole_days(worst)} more.")
     return late, perhaps
 
 

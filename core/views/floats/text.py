@@ -72,7 +72,7 @@ def _describe_outcome(stored: Stored) -> Description:
         why = f"The code of −0 is its NaN, `{code}`." if fmt.nan == "negative_zero" else "No code says −0."
         return Description(f"−0 becomes **0** in {fmt.title}, which has only one zero.", why)
     if fate in ("no sign", "no zero"):
-        return _no_place(stored, text)
+        return _not_in_format(stored, text)
     if fate == "overflow":
         return _overflow(stored, text)
     if fate == "clipped":
@@ -183,7 +183,7 @@ def _infinity(stored: Stored, text: str) -> Description:
     return Description(f"{text} becomes **{stored.text}** in {fmt.title}, clipped to {_extreme(stored)}.", why)
 
 
-def _no_place(stored: Stored, text: str) -> Description:
+def _not_in_format(stored: Stored, text: str) -> Description:
     """A negative number in a format without sign, or zero in one without zero."""
     fmt = stored.fmt
     missing = "zero" if stored.fate == "no zero" else "sign"

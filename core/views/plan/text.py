@@ -22,7 +22,7 @@ from core.units import QuantityText, format_count, format_duration, format_money
 from core.views.plan import text_memory
 from core.wording import amount, interval, listed, percent, plural, price, rent, share_of, span
 
-FIRST = "This is not your plan but the first example, 70B parameters on 15T tokens."
+EXAMPLE_SHOWN = "This is not your plan but the first example, 70B parameters on 15T tokens."
 """What is said where a question cannot be answered and nothing was answered before it."""
 
 P10_P90 = "P10–P90"
@@ -57,14 +57,14 @@ def sentence(a: Answer) -> str:
 _NUMBER = re.compile(r"[\d.,]+")
 
 
-def limited(limits: Within) -> str:
+def bound(within: Within) -> str:
     """A limit as it was typed, ``3 months (91.3 days)``, or as amounts are shown where that says the same."""
-    if limits.in_money:
-        return format_money(limits.dollars)
-    text = format_duration(86400 * limits.days, 3)
-    if _NUMBER.findall(limits.typed) in ([], _NUMBER.findall(text)):
+    if within.in_money:
+        return format_money(within.dollars)
+    text = format_duration(86400 * within.days, 3)
+    if _NUMBER.findall(within.typed) in ([], _NUMBER.findall(text)):
         return text
-    return QuantityText(f"{limits.typed} ({text})", 86400 * limits.days, "s")
+    return QuantityText(f"{within.typed} ({text})", 86400 * within.days, "s")
 
 
 def _sentence(a: Answer) -> str:
@@ -79,7 +79,7 @@ def _sentence(a: Answer) -> str:
     if a.find == "time":
         days = f"**{format_duration(86400 * m.days, 3)}**{_range(a, 'days', _days)}"
         return f"Training {trained} on {text} takes {days} on {count}{money}."
-    limit = f"in {format_duration(86400 * m.days, 3)}" if a.plan.within.in_money else f"within {limited(a.plan.within)}"
+    limit = f"in {format_duration(86400 * m.days, 3)}" if a.plan.within.in_money else f"within {bound(a.plan.within)}"
     if a.find in ("tokens", "parameters"):
         return f"{count} train {trained} on {text} {limit}{money}."
     if a.find == "accelerators":
@@ -141,7 +141,8 @@ def _products(a: Answer) -> str:
 
 
 def rule_of(work_share: float) -> str:
-    """FLOPs of a token by its N parameters: ``6N``, or less where some are frozen. work_share: of all that would be."""
+    """FLOPs of a token by its N parameters: ``6N``, or less where some are frozen. work_share: FLOPs over those of one
+    that trains everything."""
     return "6N" if work_share == 1 else f"{significant(6 * work_share, 2)}N"
 
 
@@ -193,7 +194,7 @@ def steps_of(a: Answer) -> str:
 
 
 def _faster(a: Answer) -> bool:
-    """Whether the steps are faster than those of the layout are estimated at."""
+    """Whether the answer needs faster steps than its layout is estimated at."""
     return a.middle.steps_mfu > a.layout_mfu * (1 + 1e-9)
 
 

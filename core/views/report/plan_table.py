@@ -16,7 +16,7 @@ from core.planning.rates import replaced_rates
 from core.training.layout import LayoutError
 from core.units import UNIT, Kind, format_quantity
 from core.views.plan import text_limits, text_memory
-from core.views.plan.text import OWNED, dollars_over, limited, rule_of, steps_of
+from core.views.plan.text import OWNED, bound, dollars_over, rule_of, steps_of
 from core.views.runs.text_goodput import failures, power_basis
 from core.views.search.text import degrees, stepped
 
@@ -78,7 +78,7 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
     origin = "published runs" if a.plan.expects_mfu else "found" if a.find == "MFU" else "typed"
     return (
         Line("asked for", a.find),
-        *((Line("within", limited(plan.within)),) if a.find != "time" else ()),
+        *((Line("within", bound(plan.within)),) if a.find != "time" else ()),
         Line("model", model.name if model else "typed parameters"),
         line("parameters that work on each token", lambda estimate: estimate.parameters, "count"),
         *((Line("parameters in all", float(model.parameters), "count"),) if model else ()),

@@ -19,7 +19,7 @@ from core.planning.sweep.sweep import Sweep, plan_of_texts
 from core.training.layout import LayoutError
 from core.units import format_count, format_duration, format_money, format_quantity
 from core.views.plan import text_limits, text_memory
-from core.views.plan.text import DECIDES, limited, own_steps, typed_elsewhere
+from core.views.plan.text import DECIDES, bound, own_steps, typed_elsewhere
 from core.wording import listed, percent, plural, rent
 
 _UNITS: Mapping[str, str] = {
@@ -50,7 +50,7 @@ def stays(within: Within, limits: PlanLimits = _ONLY_MEMORY) -> tuple[str, str]:
     where there are neither, whether its steps can be that fast."""
     others: list[str] = []
     if not math.isnan(limits.days) and limits.days != within.days:
-        others.append(limited(Within(limits.days)))
+        others.append(bound(Within(limits.days)))
     if not math.isnan(limits.dollars) and limits.dollars != within.dollars:
         others.append(format_money(limits.dollars))
     if not math.isnan(limits.watts):
@@ -58,7 +58,7 @@ def stays(within: Within, limits: PlanLimits = _ONLY_MEMORY) -> tuple[str, str]:
     if not math.isnan(limits.host):
         others.append(f"{text_memory.gib(limits.host)} of host memory")
     sure = "" if limits.level == _ONLY_MEMORY.level else f" at {limits.certainty}"
-    every = others if math.isinf(within.days) else [limited(within), *others]
+    every = others if math.isinf(within.days) else [bound(within), *others]
     if not every:
         return "possible", "impossible"
     text = f"{listed(every)}{sure}"
@@ -184,7 +184,7 @@ def own(a: Answer, within: Within) -> str:
     elif check.met is not None and math.isfinite(check.limit):
         at = "" if a.plan.limits.level == _ONLY_MEMORY.level else f" at {a.plan.limits.certainty}"
         by = text_limits.amount_of(check, abs(check.over))
-        sentences.append(f"{'meets' if check.met else 'misses'} {limited(within)} by {by}{at}")
+        sentences.append(f"{'meets' if check.met else 'misses'} {bound(within)} by {by}{at}")
     return listed(sentences) + "."
 
 
