@@ -34,7 +34,7 @@ from core.models.catalog import CatalogModel, nearest_dense
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
 from core.planning.plan import Find, Plan, Power, Within, whole_accelerators
 from core.planning.resolved_layout import FIELD_IDS, plan_layout
-from core.planning.solving import Array, SolvedRuns, Terms, solve, units
+from core.planning.solving import Array, SolvedRuns, Terms, allocation_units, solve
 from core.planning.throughput import WIDTHS, untrainable
 from core.runs.energy import carbon, drawn_power, energy, footprint, most_drawn, peak_power
 from core.runs.goodput import Interruptions, mfu_of_all_hours, mfu_of_steps
@@ -51,11 +51,11 @@ Bools = npt.NDArray[np.bool_]
 class Estimate:
     """The budget at one end of its range, or in its middle.
 
-    mfu: over all hours; steps_mfu: of the steps alone, as typed, or of the plan's layout and no slower than the whole
-    run needs them; steps_days: days that they take by themselves; running_mfu: of the time that trains. hours:
-    accelerator-hours. price: dollars per accelerator-hour, and dollars: NaN where unknown. tokens_per_second: of the
-    whole cluster, over all hours. days: on the wall. peak_watts: most that the building draws for it at once, NaN where
-    unknown.
+    parameters: those that work on each token. mfu: over all hours; steps_mfu: of the steps alone, as typed, or of the
+    plan's layout and no slower than the whole run needs them; steps_days: days that they take by themselves;
+    productive_mfu: of the time that trains. hours: accelerator-hours. price: dollars per accelerator-hour, and dollars:
+    NaN where unknown. tokens_per_second: of the whole cluster, over all hours. days: on the wall. peak_watts: most that
+    the building draws for it at once, NaN where unknown.
     """
 
     parameters: float
@@ -70,7 +70,7 @@ class Estimate:
     goodput: float
     steps_mfu: float
     steps_days: float
-    running_mfu: float
+    productive_mfu: float
     dollars: float
     tokens_per_second: float
     peak_watts: float
@@ -80,8 +80,8 @@ class Estimate:
 class Answer:
     """What a plan comes to.
 
-    terms, run: what it was worked out from, `run` in plain numbers of the middle. scale: 16-bit peak over the peak that
-    counts, 1 where products are no narrower. low, middle, high: at the low end,
+    terms, run: what it was worked out from, `run` in plain numbers of the middle. peak_ratio: 16-bit peak over the peak
+    that counts, 1 where products are no narrower. low, middle, high: at the low end,
     the middle and the high end of the MFU. model: whose layers are known; None where only a number of parameters is.
     shape: that model, or the one whose layers stand in for it. expected: the MFU over all hours that published runs
     lead one to expect of this plan, of its own peak. sizes: parameters and accelerators of all three.
@@ -96,7 +96,7 @@ class Answer:
     device: Accelerator
     dtype: str
     peak: float
-    scale: float
+    peak_ratio: float
     low: Estimate
     middle: Estimate
     high: Estimate
@@ -148,7 +148,7 @@ class Answer:
     def layout_mfu(self) -> float:
         """MFU that the steps of the plan's layout are estimated at, whatever was typed."""
         m = self.middle
-        return float(self.terms.steps_mfu(np.array(m.parameters), np.array(m.accelerators)))
+        return float(self.terms.layout_mfu(np.array(m.parameters), np.array(m.accelerators)))
 
     @property
     def layout_days(self) -> float:
@@ -173,7 +173,7 @@ class Answer:
     @property
     def impossible(self) -> bool:
         """Whether the steps would have to be faster than the accelerator's best matmul."""
-        return bool(too_fast(self.middle.running_mfu, self.ceiling))
+        return bool(too_fast(self.middle.productive_mfu, self.ceiling))
 
     def explain(self) -> list[Explanation]:
         """Every number of the middle, from the answer down to what was given: the formulas that it was worked out by.
@@ -244,7 +244,7 @@ class Evaluation:
     def impossible(self) -> Bools:
         """Whether the steps would have to be faster than the accelerator's best matmul."""
         ceilings = np.array([ceiling_of(t.plan.device, t.dtype) for t in self.terms])
-        return np.asarray(too_fast(self.middle("running_mfu"), ceilings))
+        return np.asarray(too_fast(self.middle("productive_mfu"), ceilings))
 
     def answer(self, row: int) -> Answer:
         """The answer of one plan. Raises its `BudgetError` where there is none."""
@@ -254,17 +254,17 @@ class Evaluation:
         low, middle, high = (
             Estimate(**{name: float(values[row, i]) for name, values in self.quantities.items()}) for i in range(3)
         )
-        counted = terms.model if terms.model and not terms.model.counted else None
+        with_layers = terms.model if terms.model and not terms.model.counted else None
         return Answer(
             plan=plan,
             terms=terms,
             run=self.run.at_end(row, 1),
             model=terms.model,
-            shape=counted or nearest_dense(middle.parameters, plan.seq_len),
+            shape=with_layers or nearest_dense(middle.parameters, plan.seq_len),
             device=plan.device,
             dtype=terms.dtype,
             peak=terms.peak,
-            scale=min(1.0, base_peak(plan.accelerator) / terms.peak) if terms.dtype in WIDTHS else 1.0,
+            peak_ratio=min(1.0, base_peak(plan.accelerator) / terms.peak) if terms.dtype in WIDTHS else 1.0,
             low=low,
             middle=middle,
             high=high,
@@ -371,7 +371,7 @@ def _evaluate_group(terms: Terms, plans: Sequence[Plan]) -> Evaluation:
     for name, values in quantities.items():
         quantities[name] = np.where(bad[:, None], np.nan, values)
     sizes = (np.where(bad, 1.0, values[:, 1])[:, None] for values in (run.parameters, run.accelerators))
-    stored = np.asarray(terms.total(quantities["parameters"][:, 1]))
+    stored = np.asarray(terms.stored_parameters(quantities["parameters"][:, 1]))
     return Evaluation(
         plans=tuple(plans),
         terms=(terms,) * len(plans),
@@ -389,7 +389,7 @@ def _layout_problem(terms: Terms, plan: Plan, params: float, accelerators: float
     """Why a plan cannot have the layout that its days would follow from."""
     try:
         if math.isfinite(params + accelerators):
-            plan_layout(resolved_plan(plan, float(terms.total(params)), float(accelerators)))
+            plan_layout(resolved_plan(plan, float(terms.stored_parameters(params)), float(accelerators)))
     except LayoutError as problem:
         return BudgetError(FIELD_IDS.get(problem.field, problem.field), f"The layout cannot be: {problem}")
     return None
@@ -402,11 +402,11 @@ def _goodput_and_mfus(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
     of a range may, has steps that are faster than the layout's are estimated at.
     """
     goodput = terms.interruptions(run.parameters, run.accelerators).goodput
-    if terms.plan.types_steps:
+    if terms.plan.mfu_is_of_steps:
         typed = terms.typed_mfu(run)
         mfu = mfu_of_all_hours.over(steps=typed, goodput=goodput)
-        return {"goodput": goodput, "steps_mfu": typed, "mfu": mfu, "running_mfu": typed}
-    steps, mfu = terms.steps_mfu(run.parameters, run.accelerators), run.mfu
+        return {"goodput": goodput, "steps_mfu": typed, "mfu": mfu, "productive_mfu": typed}
+    steps, mfu = terms.layout_mfu(run.parameters, run.accelerators), run.mfu
     with np.errstate(divide="ignore", invalid="ignore"):  # no time that trains has no steps that are fast enough
         if terms.plan.expects_mfu:
             others = mfu / steps / goodput  # what published runs lose beside failures; the MFU again, as its formulas
@@ -415,7 +415,7 @@ def _goodput_and_mfus(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
         else:
             running = mfu_of_steps.over(mfu=mfu, goodput=goodput)
             steps = np.maximum(steps, running)
-    return {"goodput": goodput, "steps_mfu": steps, "mfu": mfu, "running_mfu": running}
+    return {"goodput": goodput, "steps_mfu": steps, "mfu": mfu, "productive_mfu": running}
 
 
 def _quantities(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
@@ -447,8 +447,8 @@ def _quantities(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
             seconds = training_seconds.over(flop=flop, accelerators=n, peak=peak, mfu=mfu)
             days = seconds / 86400
         case "accelerators":
-            needed = accelerators_needed.over(flop=flop, peak=peak, mfu=run.needed_mfu, seconds=seconds)
-            n = whole_units.over(needed=needed, unit=units(terms.plan, needed))
+            needed = accelerators_needed.over(flop=flop, peak=peak, mfu=run.mfu_before_rounding, seconds=seconds)
+            n = whole_units.over(needed=needed, unit=allocation_units(terms.plan, needed))
             seconds = training_seconds.over(flop=flop, accelerators=n, peak=peak, mfu=mfu)
             days = seconds / 86400
         case "MFU":

@@ -38,7 +38,7 @@ def run_features(a: Answer) -> RunFeatures:
 def similar_runs(a: Answer, most: int = 12) -> tuple[SimilarRun, ...]:
     """The plan's steps at the share that each of the nearest runs reached of its own, the nearest first."""
     shares = {run.evidence: run.share for run in run_shares(a.terms.throughput.timed)}
-    steps = a.terms.steps_mfu(np.array(a.middle.parameters), np.array(a.middle.accelerators))
+    steps = a.terms.layout_mfu(np.array(a.middle.parameters), np.array(a.middle.accelerators))
     runs: list[SimilarRun] = []
     for near in nearest_runs(run_features(a), tuple(shares), most):
         mfu = float(steps) * shares[near.evidence]

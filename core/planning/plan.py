@@ -104,7 +104,7 @@ def _in_percent(share: str) -> bool:
 
 
 def parse_within(text: str) -> Within:
-    """A typed limit: a duration such as ``90 days``, or money such as ``$5M``.
+    """The bound of a question as typed: a duration such as ``90 days``, or money such as ``$5M``.
 
     Raises `QuantityError` with the rule and an example otherwise.
     """
@@ -190,8 +190,8 @@ class PlanLimits:
         return CERTAINTIES[self.certainty]
 
     @property
-    def typed(self) -> bool:
-        """Whether there is a limit beside that of an accelerator's memory."""
+    def has_limits(self) -> bool:
+        """Whether there is a limit but that of an accelerator's memory, which every plan has."""
         return not all(map(math.isnan, (self.days, self.dollars, self.watts, self.host)))
 
 
@@ -248,10 +248,10 @@ class CarriedRates:
 class Plan:
     """Everything that is asked of a run; the field that ``find`` names is not looked at.
 
-    model: a name of the catalogue, `TYPED` or `OWN`. shape: the text of an own shape. parameters: those typed.
+    model: a name of the catalogue, `TYPED` or `OWN_SHAPE`. shape: the text of an own shape. parameters: those typed.
     mfu: None takes what published runs lead one to expect. mfu_kind: what a typed MFU is of. prices: dollars per
     accelerator-hour, low and high; None takes the catalogue's. attention: how the count by layer takes it.
-    optimizer, policy: of the model states, by name, as `core.training` has them; own: the types of `OWN_POLICY`.
+    optimizer, policy: of the model states, by name, as `core.training` has them; own_policy: the types of `OWN_POLICY`.
     layout: one's own, all but its data-parallel degree, which is what the accelerators leave; micro-batches of 0 are
     those that the batch leaves. own_layout: whether the plan has it; else it has the fastest that is found.
     software: that trains, by name, as `core.step_time.software` has it; tuned_by: whom, as there.
@@ -280,7 +280,7 @@ class Plan:
     prices: tuple[float, float] | None = None
     optimizer: str = USUAL_OPTIMIZER
     policy: str = USUAL_POLICY
-    own: OwnPolicy = field(default_factory=OwnPolicy)
+    own_policy: OwnPolicy = field(default_factory=OwnPolicy)
     layout: Layout = field(
         default_factory=lambda: Layout(micro_batches=0, zero=3, sequence_parallel=1, recompute=Recompute.FULL)
     )
@@ -325,7 +325,7 @@ class Plan:
         return self.mfu is None and self.find != "MFU"
 
     @property
-    def types_steps(self) -> bool:
+    def mfu_is_of_steps(self) -> bool:
         """Whether the MFU is typed, and of the steps alone."""
         return self.typed_mfu is not None and self.mfu_kind == "steady steps"
 
@@ -351,7 +351,7 @@ class Plan:
 
     def policy_under(self, optimizer: Optimizer) -> PrecisionPolicy:
         """The precision of the model states under an optimizer, such as the plan's own."""
-        return self.own.under(optimizer) if self.policy == OWN_POLICY else find_policy(self.policy)
+        return self.own_policy.under(optimizer) if self.policy == OWN_POLICY else find_policy(self.policy)
 
     @property
     def peak_dtype(self) -> str:

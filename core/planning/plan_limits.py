@@ -74,7 +74,7 @@ def check_of(id: Limited, limit: float, value: Interval, level: float) -> Check:
         return Check(id, limit, math.nan, None, math.nan)
     reached = value.quantile(level)
     certain = value.low == value.high
-    return Check(id, limit, reached, holds(reached, limit), math.nan if certain else value.below(limit))
+    return Check(id, limit, reached, keeps_limit(reached, limit), math.nan if certain else value.below(limit))
 
 
 def _host_check(memory: MemoryEstimate) -> tuple[Check, ...]:
@@ -86,11 +86,11 @@ def _host_check(memory: MemoryEstimate) -> tuple[Check, ...]:
 
 def _memory_check(free: float, memory: MemoryEstimate) -> Check:
     most = memory.usable * (1 - free)
-    met = None if math.isnan(most) else holds(memory.total, most)
+    met = None if math.isnan(most) else keeps_limit(memory.total, most)
     return Check("memory", most, memory.total, met, math.nan)
 
 
-def holds(value: float, limit: float) -> bool:
+def keeps_limit(value: float, limit: float) -> bool:
     """Whether a value keeps a limit, beyond rounding."""
     return value <= limit * (1 + 1e-9)
 
@@ -109,15 +109,15 @@ def all_met(every: Sequence[Check]) -> bool | None:
 def changed_to_keep(a: Answer, check: Check) -> Answer | None:
     """The plan changed in one thing so that it keeps a limit that it misses, nothing else looked at: in more
     accelerators for a deadline, in fewer for power, in fewer tokens for money. None where no such change does."""
-    plan = _held_to(a.plan, check)
-    asked = _plan_that_keeps(plan, check)
-    if asked is None:
+    plan = _with_limit(a.plan, check)
+    solved = _plan_that_keeps(plan, check)
+    if solved is None:
         return None
     deadline, level = check.id == "deadline", plan.limits.level
     try:
         if check.id == "power":
-            return answer(asked)
-        amount = answer(asked).result.quantile(level if deadline else 1 - level)
+            return answer(solved)
+        amount = answer(solved).result.quantile(level if deadline else 1 - level)
         for _ in range(_TRIES):
             changed = {"accelerators": float(math.ceil(amount))} if deadline else {"tokens": float(math.floor(amount))}
             result = answer(replace(plan, **changed))
@@ -129,7 +129,7 @@ def changed_to_keep(a: Answer, check: Check) -> Answer | None:
     return None
 
 
-def _held_to(plan: Plan, check: Check) -> Plan:
+def _with_limit(plan: Plan, check: Check) -> Plan:
     """The plan with the limit of ``check``, which may be that of a whole calendar."""
     names = {"deadline": "days", "money": "dollars", "power": "watts"}
     return replace(plan, limits=replace(plan.limits, **{names[check.id]: check.limit})) if check.id in names else plan
@@ -152,10 +152,10 @@ def surer_of_deadline(a: Answer, check: Check) -> tuple[Answer, Answer] | None:
     as that takes. None for any other limit, and where no number is enough."""
     if not doubtful(check):
         return None
-    plan = _held_to(a.on_found_accelerators.plan, check)
-    asked = answer(replace(plan, limits=replace(plan.limits, certainty=SURE)))
-    found = next((changed_to_keep(asked, other) for other in checks(asked, None) if other.id == check.id), None)
-    return (asked, found) if found else None
+    plan = _with_limit(a.on_found_accelerators.plan, check)
+    sure = answer(replace(plan, limits=replace(plan.limits, certainty=SURE)))
+    found = next((changed_to_keep(sure, other) for other in checks(sure, None) if other.id == check.id), None)
+    return (sure, found) if found else None
 
 
 def _plan_that_keeps(plan: Plan, check: Check) -> Plan | None:

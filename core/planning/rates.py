@@ -37,7 +37,7 @@ def rows_of(device: str) -> tuple[str, ...]:
     return tuple(row.name for row in sized or match(device, None, None).rows)
 
 
-def is_here(accelerator: str, gpu: Gpu) -> bool:
+def is_this_machine(accelerator: str, gpu: Gpu) -> bool:
     """Whether a GPU may be an accelerator of the catalogue."""
     return accelerator in {row.name for row in match(gpu.name, gpu.memory_bytes, gpu.power_limit_w).rows}
 

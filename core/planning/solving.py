@@ -83,25 +83,27 @@ class Terms:
         """Whether what a run may take is money."""
         return self.plan.find != "time" and self.plan.within.in_money
 
-    def total(self, params: Array | float) -> Array | float:
+    def stored_parameters(self, params: Array | float) -> Array | float:
         """Parameters that are stored, all experts included, where ``params`` work on each token."""
         return params * (self.model.parameters / self.model.active) if self.model else params
 
     def interruptions(self, params: Array | float, accelerators: Array | float) -> Interruptions:
         """What checkpoints, failures and restarts leave of the time."""
-        return interruptions(accelerators, self.checkpoint_size.of(self.total(params)), self.plan.reliability)
+        return interruptions(
+            accelerators, self.checkpoint_size.of(self.stored_parameters(params)), self.plan.reliability
+        )
 
     @cached_property
     def throughput(self) -> Throughput:
         """What the cluster trains at, of the steps alone and of the whole run."""
         return Throughput(self.plan, self.model, self.checkpoint_size)
 
-    def flop_by_6n(self, params: Array) -> Array:
+    def flop_per_token(self, params: Array) -> Array:
         """FLOPs of a token that the throughput is counted in: 6 N; where no step is timed, all that are counted, at
         which the MFU is taken to hold."""
         return (6.0 * self.work_share if self.throughput.timed else self.per_parameter(params)) * params
 
-    def _counted(self, mfu: Array, params: Array) -> Array:
+    def _of_all_flop(self, mfu: Array, params: Array) -> Array:
         """An MFU of the throughput's FLOPs as one of all that are counted."""
         if not self.throughput.timed or not self.token_work.long:
             return mfu
@@ -110,17 +112,20 @@ class Terms:
     def expected(self, params: Array, accelerators: Array) -> Array:
         """MFU over all hours that steps and published runs lead one to expect, at each end (last axis)."""
         params, accelerators = np.maximum(params, 1.0), np.maximum(accelerators, 1e-9)
-        return self._counted(self.throughput.whole_mfu_by_6n(params, accelerators), params)
+        return self._of_all_flop(self.throughput.whole_mfu_by_6n(params, accelerators), params)
 
-    def steps_mfu(self, params: Array, accelerators: Array) -> Array:
+    def layout_mfu(self, params: Array, accelerators: Array) -> Array:
         """MFU of the steps alone, of the plan's layout."""
         params, accelerators = np.maximum(params, 1.0), np.maximum(accelerators, 1e-9)
-        return self._counted(self.throughput.steps_mfu_by_6n(params, accelerators), params)
+        return self._of_all_flop(self.throughput.steps_mfu_by_6n(params, accelerators), params)
 
     def steps_rate(self, params: Array, accelerators: Array) -> Array:
         """Tokens per second of the steps alone, under the plan's layout."""
         return (
-            self.throughput.steps_mfu_by_6n(params, accelerators) * accelerators * self.peak / self.flop_by_6n(params)
+            self.throughput.steps_mfu_by_6n(params, accelerators)
+            * accelerators
+            * self.peak
+            / self.flop_per_token(params)
         )
 
     def mfu(self, params: Array, accelerators: Array) -> Array:
@@ -129,7 +134,7 @@ class Terms:
         if typed is None:
             return self.expected(params, accelerators)
         share = typed_ends(typed)
-        if self.plan.types_steps:
+        if self.plan.mfu_is_of_steps:
             return mfu_of_all_hours.over(steps=share, goodput=self.interruptions(params, accelerators).goodput)
         return share + 0 * params
 
@@ -160,8 +165,9 @@ def typed_ends(mfu: Interval) -> Array:
 class SolvedRuns:
     """Runs at each end of their ranges (last axis); what is asked for is found among it. Arrays, or numbers of one end.
 
-    mfu: over all hours. allowed_days, allowed_dollars: what the run may take at most, NaN where nothing is said.
-    needed_mfu: of the accelerators that would just do, before they are rounded up; NaN where they are given.
+    parameters: those that work on each token. mfu: over all hours. allowed_days, allowed_dollars: what the run may take
+    at most, NaN where nothing is said. mfu_before_rounding: of the accelerators that would just do, before they are
+    rounded up; NaN where they are given.
     """
 
     parameters: Array
@@ -171,7 +177,7 @@ class SolvedRuns:
     price: Array
     allowed_days: Array
     allowed_dollars: Array
-    needed_mfu: Array
+    mfu_before_rounding: Array
 
     def at_end(self, row: int, end: int) -> SolvedRuns:
         """One run, in plain numbers, at one end of its range or in its middle."""
@@ -190,8 +196,8 @@ def solve(terms: Terms, plans: Sequence[Plan]) -> tuple[SolvedRuns, list[BudgetE
         match find:
             case "accelerators":
                 needed = _accelerators(terms, given)
-                whole = whole_units.over(needed=needed, unit=units(terms.plan, needed))
-                run = replace(given, accelerators=whole, needed_mfu=terms.mfu(given.parameters, needed))
+                whole = whole_units.over(needed=needed, unit=allocation_units(terms.plan, needed))
+                run = replace(given, accelerators=whole, mfu_before_rounding=terms.mfu(given.parameters, needed))
             case "tokens":
                 run = replace(
                     given, tokens=_hours(given) / terms.hours(given.parameters, np.ones(1), given.accelerators)
@@ -206,7 +212,7 @@ def solve(terms: Terms, plans: Sequence[Plan]) -> tuple[SolvedRuns, list[BudgetE
             run = replace(run, mfu=terms.mfu(run.parameters, run.accelerators))
     run = SolvedRuns(*(np.broadcast_to(getattr(run, name), (len(plans), 3)) for name in run.__dataclass_fields__))
     stuck = np.zeros(len(plans), bool)
-    if terms.plan.types_steps or terms.plan.typed_mfu is None:
+    if terms.plan.mfu_is_of_steps or terms.plan.typed_mfu is None:
         with np.errstate(all="ignore"):
             stuck = ~np.all(terms.interruptions(run.parameters, run.accelerators).goodput > LEAST_GOODPUT, axis=1)
     return run, [problem or _fault(terms, run, i, bool(stuck[i])) for i, problem in enumerate(problems)]
@@ -227,7 +233,7 @@ def _given(terms: Terms, plans: Sequence[Plan]) -> SolvedRuns:
         price=np.array([prices_of(plan) for plan in plans]),
         allowed_days=row(lambda plan: math.nan if plan.find == "time" else plan.within.days),
         allowed_dollars=row(lambda plan: math.nan if plan.find == "time" else plan.within.dollars),
-        needed_mfu=np.full((len(plans), 3), math.nan),
+        mfu_before_rounding=np.full((len(plans), 3), math.nan),
     )
 
 
@@ -286,7 +292,7 @@ def _near(gap: Callable[[Array], Array], least: Array, most: Array) -> tuple[Arr
     return np.take_along_axis(np.broadcast_to(trials, values.shape), after, axis=0)[0] - behind / slope, slope
 
 
-def units(plan: Plan, needed: Array | float) -> Array:
+def allocation_units(plan: Plan, needed: Array | float) -> Array:
     """How many accelerators come at a time where so many are needed: whole nodes, single ones inside of the first.
 
     Under one's own layout copies of the model, of which no part is of use; in whole nodes where one divides the other.
@@ -305,11 +311,11 @@ def _accelerators(terms: Terms, run: SolvedRuns) -> Array:
     ones = np.ones(run.price.shape)
     typed = terms.plan.typed_mfu
     if typed is None:
-        flop = terms.flop_by_6n(run.parameters) * run.tokens
+        flop = terms.flop_per_token(run.parameters) * run.tokens
         return terms.throughput.accelerators(run.parameters, flop / (86400 * run.allowed_days * terms.peak))
     start = np.log(terms.hours_at(typed_ends(typed) * ones, run.parameters, run.tokens) / (24 * run.allowed_days))
     # Failures grow with the cluster: from below, so that the smaller of two answers is found.
-    return np.exp(_zero(gap, start, -ones, steep=0.02 if terms.plan.types_steps else 0.3))
+    return np.exp(_zero(gap, start, -ones, steep=0.02 if terms.plan.mfu_is_of_steps else 0.3))
 
 
 def _zero(gap: Callable[[Array], Array], start: Array, slope: Array, *, steep: float = 0.3) -> Array:
@@ -340,7 +346,7 @@ def _fault(terms: Terms, run: SolvedRuns, row: int, stuck: bool) -> BudgetError 
         most, count = format_quantity(limit("accelerators"), "count"), float(accelerators[1])
         few = f"{format_quantity(count, 'count')} accelerators" if math.isfinite(count) else "more"
         why = ""
-        if terms.plan.types_steps:
+        if terms.plan.mfu_is_of_steps:
             why = " Failures grow with the cluster, and eat what more of it adds."
         elif plan.expects_mfu and not math.isfinite(count):
             why = " With this batch, more of them stay idle or wait: take more sequences a step."

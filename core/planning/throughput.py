@@ -44,6 +44,9 @@ _DOUBLINGS = 3
 _FIRST_POINT, _USUAL_POINT, _LAST_POINT = 8, 12, 15
 """The first point of the grid, a usual one, and the last: 17M, 69B and 35T; beyond, MFU stays as there."""
 
+_USUAL_PARAMETERS = 7e10
+"""Parameters whose checkpoint the goodput is of where no step is timed, one number for all sizes."""
+
 _TINY_GOODPUT = 1e-9
 """Keeps logarithms finite where failures leave no progress, which is said elsewhere."""
 
@@ -58,13 +61,13 @@ _STEEPEST = 0.5
 def _steps_at_point(request: SearchRequest, batch: float, point: int, seq_len: int, peak: float) -> Array | None:
     """The steps alone of the stand-in at a point of the grid: logarithms of accelerators times MFU, for each of
     `COUNTS`."""
-    count = 2.0 ** (_DOUBLINGS * point)
-    spec = stand_in(count, seq_len)
+    parameters = 2.0 ** (_DOUBLINGS * point)
+    spec = stand_in(parameters, seq_len)
     try:
         rates = fastest(replace(request, spec=spec), batch)
     except TrainedError:  # a rank above its width, say
         return None
-    return None if rates is None else rates + math.log(6 * count * request.work_share_of(spec) / peak)
+    return None if rates is None else rates + math.log(6 * parameters * request.work_share_of(spec) / peak)
 
 
 def untrainable(plan: Plan) -> BudgetError | None:
@@ -143,7 +146,7 @@ class Throughput:
 
     @cached_property
     def shares(self) -> Shares:
-        """What published runs reach of it, and the plan's own."""
+        """What published runs, and the plan's own, reach of their steps."""
         own = [self._own_share(run) for run in self.plan.own_runs]
         return published_shares(self.timed, self.new_hardware).given(own)
 
@@ -176,7 +179,8 @@ class Throughput:
         return run.mfu / steps_mfu / (1.0 if run.steady else float(lost.goodput))
 
     def _steps_at(self, point: int) -> Array | None:
-        """The same of the stand-in at a point of the grid."""
+        """Logarithms of accelerators times MFU of the steps alone of the stand-in at a point; None where they are not
+        timed."""
         if self._request is None:
             return None
         return _steps_at_point(self._request, self._batch, point, self.plan.seq_len, self.peak)
@@ -193,16 +197,17 @@ class Throughput:
         """
         if (point, counts) not in self._bounded_tables:
             steepest = _STEEPEST * _DOUBLINGS * math.log(2)
-            steps, whole = self._unbounded(point)
+            steps, with_goodput = self._unbounded(point)
             for apart in range(1, _LAST_POINT - _FIRST_POINT + 1):
-                if np.all(whole[:counts] >= LN_COUNTS[:counts] - steepest * apart):
+                if np.all(with_goodput[:counts] >= LN_COUNTS[:counts] - steepest * apart):
                     break
                 for other in {max(point - apart, _FIRST_POINT), min(point + apart, _LAST_POINT)} - {point}:
                     less = steepest * abs(other - point)
-                    steps, whole = (
-                        np.maximum(a, b - less) for a, b in zip((steps, whole), self._unbounded(other), strict=True)
+                    steps, with_goodput = (
+                        np.maximum(a, b - less)
+                        for a, b in zip((steps, with_goodput), self._unbounded(other), strict=True)
                     )
-            self._bounded_tables[point, counts] = steps, whole
+            self._bounded_tables[point, counts] = steps, with_goodput
         return self._bounded_tables[point, counts]
 
     def _unbounded(self, point: int) -> tuple[Array, Array]:
@@ -222,7 +227,7 @@ class Throughput:
             steps = self._best_matmul if self._steps_of_model is None else self._steps_of_model
             return steps[None], self._with_goodput(steps, self.model.parameters)[None]
         if not self.timed:
-            return self._best_matmul[None], self._with_goodput(self._best_matmul, 7e10)[None]
+            return self._best_matmul[None], self._with_goodput(self._best_matmul, _USUAL_PARAMETERS)[None]
         at = np.clip(np.nan_to_num(ln_params / (_DOUBLINGS * math.log(2))), _FIRST_POINT, _LAST_POINT)
         below = np.minimum(np.floor(at).astype(int), _LAST_POINT - 1)
         points, row = np.unique(below, return_inverse=True)
@@ -230,7 +235,7 @@ class Throughput:
 
         def joined(which: int) -> Array:
             low, high = (
-                np.stack([self._bounded(size + up, counts)[which] for size in points.tolist()]) for up in (0, 1)
+                np.stack([self._bounded(point + up, counts)[which] for point in points.tolist()]) for up in (0, 1)
             )
             return low[row] + part * (high - low)[row]
 

@@ -212,9 +212,9 @@ def run_shares(timed: bool) -> tuple[RunShare, ...]:
     runs: list[RunShare] = []
     for row in evidence("whole"):
         step = steps[row.run.model, row.run.accelerator]
-        reached = step.mfu if timed else usable_matmul(row.run.accelerator, row.width)
-        if not math.isnan(reached):
-            runs.append(RunShare(row, reached, step.goodput, timed))
+        steps_mfu = step.mfu if timed else usable_matmul(row.run.accelerator, row.width)
+        if not math.isnan(steps_mfu):
+            runs.append(RunShare(row, steps_mfu, step.goodput, timed))
     return tuple(runs)
 
 
@@ -234,7 +234,8 @@ def new_hardware_factor(runs: Sequence[RunShare]) -> float:
 
 
 def shares_of(runs: Sequence[RunShare], *, new_hardware: bool) -> Shares:
-    """What ``runs`` say of a run on a new accelerator, or a proven one: of all, those on new ones by their factor."""
+    """What ``runs`` say of a run on a new accelerator, or a proven one: from all runs, those on new accelerators moved
+    by their factor."""
     by = new_hardware_factor(runs)
     shares = Shares.of([replace(run, steps_mfu=run.steps_mfu * by) if run.new_hardware else run for run in runs])
     return replace(shares, values=shares.values + math.log(by)) if new_hardware else shares

@@ -33,24 +33,24 @@ _MEMORY = Symbol(r"\beta", "bytes per second that memory streams", "bytes_per_s"
 
 
 @formula(
-    r"\frac{\v{flop}}{\v{rate}} + \v{weight} \cdot \frac{\v{bytes}}{\v{bandwidth}}",
+    r"\frac{\v{flop}}{\v{rate}} + \v{traffic_factor} \cdot \frac{\v{bytes}}{\v{bandwidth}}",
     result=_TIME,
     symbols={
         "flop": Symbol("W", "work", "flop"),
         "rate": _RATE,
-        "weight": Symbol(r"\rho", "weight of the traffic", "number"),
+        "traffic_factor": Symbol(r"\rho", "weight of the traffic", "number"),
         "bytes": Symbol("Q", "bytes of both factors and of the result", "bytes"),
         "bandwidth": _MEMORY,
     },
     sources=(_ROOFLINE, OWN_CONSTRUCTION),
 )
-def product_seconds(flop: float, rate: float, weight: float, bytes: float, bandwidth: float) -> float:
+def product_seconds(flop: float, rate: float, traffic_factor: float, bytes: float, bandwidth: float) -> float:
     """Time of matrix products: arithmetic and memory traffic added.
 
     The sum makes narrow shards, short micro-batches and small experts slower without a table of shapes: it is an
     efficiency that falls with 1/M + 1/N + 1/K.
     """
-    return flop / rate + weight * bytes / bandwidth
+    return flop / rate + traffic_factor * bytes / bandwidth
 
 
 @formula(

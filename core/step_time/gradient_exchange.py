@@ -49,7 +49,7 @@ class Exchange:
         self.updated = states.updated or states.of["layers"]
         pieces = pieces_of(narrowed(shape_of(spec), d.tensor), d)
         self.layers = np.ceil(work.layers / d.pipeline)
-        mixed = work.mixed
+        mixed = work.moe_share
         layer = pieces.every + pieces.norms + (1 - mixed) * pieces.dense + mixed * pieces.mixed
         self.dense = self.layers * layer + np.maximum(pieces.embedding, pieces.head)
         self.shards, self.groups = d.shards, d.replicas / d.shards

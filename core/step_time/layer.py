@@ -29,14 +29,14 @@ from core.training.layout import Degrees, LayerModule, Recompute, modules_of, sh
 _AGAIN = 0.7
 """Share of the operations on single elements that selective recomputation does again, with fused attention."""
 
-_SECOND = 0.5
+_EVERY_SECOND = 0.5
 """Share of a layer's products that recomputation per operation does again: every second one."""
 
 _LOGIT_BYTES, _LOGIT_BYTES_WRITTEN_OUT = 12.0, 32.0
 """Moved for each logit by cross-entropy, forward and backward: in one kernel, and where logits are copied into fp32,
 their log-softmax is written, and both have gradients."""
 
-_PASS, _PASS_ADAPTER, _PASS_STORED = 1.6e-3, 0.08, 0.11
+_PASS, _PASS_ADAPTER, _PASS_QUANTISED = 1.6e-3, 0.08, 0.11
 """Seconds in which a host starts one pass of a layer operation by operation; what each adapter adds to that, and one
 beside a weight in few bits. Measured on three hosts of an H100 or H200: 1.3 to 2.5 ms a pass of a Llama layer."""
 
@@ -106,17 +106,17 @@ def layer_time(
     forward = matmul + attention + elements + tokens * merging
     again = _computed_again(rank, tokens, forward, matmul, attention, elements)
     # Of the passes through a layer: all products are three where everything is trained, else as many as there are.
-    passes_back = partly.active_share if partly else 1.0
-    products = partly.passes if partly else 3.0
+    backward_passes = partly.active_share if partly else 1.0
+    products = partly.flop_over_forward if partly else 3.0
     adapters, adapters_back = rank.adapter_additions()
-    recompute = again.seconds * passes_back + tokens * again.full * adapters
-    elementwise = (1.0 + rank.traffic.back * passes_back) * elements
+    recompute = again.seconds * backward_passes + tokens * again.full * adapters
+    elementwise = (1.0 + rank.traffic.back * backward_passes) * elements
     computing = products * matmul + elementwise + whole + recompute
-    passes = 1.0 + passes_back * (1.0 + again.full)
-    copied: Any = 0.0
-    if partly and partly.quantised_bytes:
-        moved = (partly.quantised_bytes + BYTES_16BIT) * work.dense.parameters(d.tensor, rank.kv_ranks)
-        copied = passes * moved / speeds.memory
+    host_passes = 1.0 + backward_passes * (1.0 + again.full)
+    dequantising: Any = 0.0
+    if partly and partly.quantised_bytes_per_parameter:
+        moved = (partly.quantised_bytes_per_parameter + BYTES_16BIT) * work.dense.parameters(d.tensor, rank.kv_ranks)
+        dequantising = host_passes * moved / speeds.memory
     head, head_once = rank.dense(work.head, speeds.matmul16)
     head_products = 2.0 + partly.head_share if partly else 3.0
     logit_bytes = _LOGIT_BYTES_WRITTEN_OUT if how.written_out else _LOGIT_BYTES
@@ -130,12 +130,12 @@ def layer_time(
         attention=whole,
         elementwise=elementwise
         + tokens * (merging + merging_back + adapters + adapters_back)
-        + (rank.accumulation(matmul) if partly is None else copied),
+        + (rank.accumulation(matmul) if partly is None else dequantising),
         recompute=recompute,
         tensor=_tensor(rank, tokens, 2.0 + again.gathered - again.full * 0.25 * early),
         context=_context(rank, tokens, 3.0 + again.full, whole),
-        expert=_expert(rank, tokens, 2.0 + again.dispatched - again.full * 0.5 * early) if work.mixed else 0.0,
-        fixed=_fixed(rank, computing, passes),
+        expert=_expert(rank, tokens, 2.0 + again.dispatched - again.full * 0.5 * early) if work.moe_share else 0.0,
+        fixed=_fixed(rank, computing, host_passes),
         head=head_products * outputs * (tokens * head + head_once),
         head_elementwise=outputs * tokens * logits,
         ring=ring,
@@ -146,10 +146,10 @@ def _products(rank: RankTimes, tokens: Any, dense: Products, routed: Products, *
     """Seconds of a mean layer's products, those of routed experts by the share of layers that have any."""
     work = rank.work
     each, once = rank.dense(dense, rank.speeds.weight_matmul)
-    if work.mixed:
+    if work.moe_share:
         parts = [rank.routed_experts(routed)] + ([rank.dense(work.router, rank.speeds.matmul16)] if router else [])
         for per_token, per_layer in parts:
-            each, once = each + work.mixed * per_token, once + work.mixed * per_layer
+            each, once = each + work.moe_share * per_token, once + work.moe_share * per_layer
     return tokens * each + once
 
 
@@ -176,7 +176,7 @@ def _computed_again(
     if np.any(running.stops_early):
         forward = forward - running.stops_early * _products(rank, tokens, work.last, work.routed_last)
     core = _AGAIN * elements if how.flash else attention
-    seconds = full * forward + selective * core + by_one * (_SECOND * matmul + elements)
+    seconds = full * forward + selective * core + by_one * (_EVERY_SECOND * matmul + elements)
     if not np.any(way > Recompute.PER_OPERATION):
         return _ComputedAgain(seconds, full, full, full)
     modules = modules_of(d.recompute, flash=how.flash) * (way > Recompute.PER_OPERATION)
@@ -186,7 +186,9 @@ def _computed_again(
         per_token, per_layer = rank.recomputed(module)
         seconds = seconds + here[module] * (tokens * per_token + per_layer)
     # Of a layer's two blocks one gathers and scatters again.
-    gathered = full + 0.5 * ((1.0 - work.mixed) * here[LayerModule.NETWORK] + work.mixed * here[LayerModule.MIXTURE])
+    gathered = full + 0.5 * (
+        (1.0 - work.moe_share) * here[LayerModule.NETWORK] + work.moe_share * here[LayerModule.MIXTURE]
+    )
     return _ComputedAgain(seconds, full, gathered, full + here[LayerModule.MIXTURE])
 
 
@@ -194,18 +196,19 @@ def _fixed(rank: RankTimes, computing: Any, passes: Any) -> Any:
     """Seconds of a layer that no token adds to: what starts its kernels, as far as ``computing`` does not hide it."""
     c, work, running, partly = rank.c, rank.work, rank.running, rank.how.partly
     started = rank.experts * (running.software not in GROUPED)
-    fixed: Any = c.per_layer + work.mixed * c.per_expert * started
-    if work.mixed and np.any(np.equal(running.graphs, 0)):
+    fixed: Any = c.per_layer + work.moe_share * c.per_expert * started
+    if work.moe_share and np.any(np.equal(running.graphs, 0)):
         hidden = computing + fixed
-        fixed = fixed + work.mixed * (1 - running.graphs) * np.maximum(0.0, c.launches - hidden)
+        fixed = fixed + work.moe_share * (1 - running.graphs) * np.maximum(0.0, c.launches - hidden)
     if running.software == "eager":
         starting = _PASS * passes
         if partly:
             starting = starting * (
-                1.0 + (_PASS_ADAPTER + _PASS_STORED * (partly.quantised_bytes > 0)) * len(partly.adapters)
+                1.0
+                + (_PASS_ADAPTER + _PASS_QUANTISED * (partly.quantised_bytes_per_parameter > 0)) * len(partly.adapters)
             )
         hidden = computing + fixed
-        fixed = fixed + (1.0 - work.mixed) * (started_seconds.over(starting=starting, computing=hidden) - hidden)
+        fixed = fixed + (1.0 - work.moe_share) * (started_seconds.over(starting=starting, computing=hidden) - hidden)
     return fixed
 
 
@@ -216,7 +219,7 @@ def _tensor(rank: RankTimes, tokens: Any, passes: Any) -> Any:
     """
     d, spec, c, speeds, work = rank.d, rank.spec, rank.c, rank.speeds, rank.work
     t = d.tensor
-    times = outputs_sent(spec, 1.0, work.mixed, d)
+    times = outputs_sent(spec, 1.0, work.moe_share, d)
     size = BYTES_16BIT * spec.hidden
     sent = ring_bytes.over(times=times * passes, size=size, ranks=t)
     hop = np.where(t <= speeds.domain, c.hop_inside, c.hop_between)
@@ -224,7 +227,7 @@ def _tensor(rank: RankTimes, tokens: Any, passes: Any) -> Any:
     late = latency_seconds.over(times=times * passes, hop=hop, ranks=t)
     if rank.running.software in GROUPED:
         per_token = per_token + (t > 1) * d.sequence_parallel * times * passes * _COPIED * size / speeds.memory
-    gathered = gathered_tokens(spec, work.mixed * passes, size, d)
+    gathered = gathered_tokens(spec, work.moe_share * passes, size, d)
     per_token = per_token + gathered / speeds.group(rank.d.expert_split, 1.0)
     beside = rank.running.overlap if rank.running.overlap_tensor is None else rank.running.overlap_tensor
     share = 1.0 + beside * (c.tensor_overlap - 1.0)  # without overlap all of it is waited for
@@ -268,7 +271,7 @@ def _expert(rank: RankTimes, tokens: Any, passes: Any) -> Any:
     across = np.where(nodes > 1, between / speeds.between, 0.0)
     hop = np.where(nodes > 1, c.hop_between, c.hop_inside)
     late = latency_seconds.over(times=2.0, hop=hop, ranks=e)
-    share = c.expert_wait * rank.work.mixed * passes
+    share = c.expert_wait * rank.work.moe_share * passes
     return share * (tokens * np.maximum(inside, across) + late)
 
 

@@ -44,7 +44,8 @@ class Speeds:
     weight_matmul, matmul16, matmul32: products with weights in the step's format, in 16 bits, and in fp32, whose peak
     is taken for that of 16 bits where nobody prints it.  peak16: of 16 bits. inside, between: collectives over the
     links of a node, or domain, and over the network.  domain: accelerators of a node.  host: of one accelerator, from
-    its host's memory."""
+    its host's memory.
+    """
 
     weight_matmul: float
     matmul16: float

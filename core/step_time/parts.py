@@ -41,7 +41,8 @@ class Running:
     kernel of a layer with experts by itself, as dropless routing without CUDA graphs makes it.  stops_early: 1 where
     full recomputation ends with the last tensor that backward reads, so that a layer's last product, and what experts
     send back, is not done again, as torch's non-reentrant checkpoints do; Megatron's repeat the layer. scattered: see
-    `handed_on`.  tuned_by: see `Tuning`; it decides how far off a step may be, not how long it is said to take."""
+    `handed_on`.  tuned_by: see `Tuning`; it decides how far off a step may be, not how long it is said to take.
+    """
 
     dtype: str = "bf16"
     overlap: Counts | float = 1

@@ -93,7 +93,7 @@ class RankTimes:
     def seconds(self, flop: Any, moved: Any, rate: float) -> Any:
         """Seconds of products."""
         c, memory = self.c, self.speeds.memory
-        return product_seconds.over(flop=flop, rate=rate, weight=c.operands, bytes=moved, bandwidth=memory)
+        return product_seconds.over(flop=flop, rate=rate, traffic_factor=c.operands, bytes=moved, bandwidth=memory)
 
     def dense(self, products: Products, rate: float) -> tuple[Any, Any]:
         """Seconds per token and per layer of products that every token runs through, routed to none."""
@@ -164,11 +164,12 @@ class RankTimes:
         """Seconds of a layer in which gradients of weights are accumulated over micro-batches.
 
         product: seconds of the products that make them, whose kernels add as well; torch and DeepSpeed add in kernels
-        of their own."""
+        of their own.
+        """
         work, moe, d = self.work, self.spec.experts, self.d
         own = work.dense.parameters(d.tensor, self.kv_ranks)
         if moe:
-            own = own + work.mixed * self.experts * work.routed.parameters(self.d.expert_split, 1.0)
+            own = own + work.moe_share * self.experts * work.routed.parameters(self.d.expert_split, 1.0)
         each: Any = _ACCUMULATED_16BIT if self.running.dtype == "fp16" else _ACCUMULATED
         if self.running.software == "deepspeed 2021":
             each = np.where(d.zero >= 1, _ACCUMULATED_DEEPSPEED, each)
@@ -192,14 +193,14 @@ class RankTimes:
             return each + self._moved(work.gated / t), once
         parts = (self.routed_experts(work.routed), self.dense(work.router, self.speeds.matmul16))
         shared, shared_once = self.dense(work.shared, self.speeds.weight_matmul)
-        each, once = (work.mixed * sum(part[i] for part in parts) for i in range(2))
+        each, once = (work.moe_share * sum(part[i] for part in parts) for i in range(2))
         moved = self._moved(self.widened * work.gated_mixture / t) + self._sorted()
         return each + shared + moved, once + shared_once
 
     def _sorted(self) -> Any:
         """Seconds per token of sorting tokens to their experts and back."""
         moe, slow = self.spec.experts, self.c.written_out if self.how.written_out else 1.0
-        chosen = self.work.mixed * moe.per_token / self.d.tensor if moe else 0.0
+        chosen = self.work.moe_share * moe.per_token / self.d.tensor if moe else 0.0
         size = self.widened * self.traffic.sorted * self.spec.hidden
         return slow * self.c.permutation * size * chosen / self.speeds.memory
 
@@ -232,7 +233,7 @@ class RankTimes:
         if self.bits < 16:
             moved = moved + c.casts * _CAST_BYTES * work.dense.read.on(d.tensor, self.kv_ranks)
         if moe:
-            chosen = work.mixed * moe.per_token / d.tensor
+            chosen = work.moe_share * moe.per_token / d.tensor
             moved = moved + c.permutation * self.widened * self.traffic.sorted * self.spec.hidden * chosen
             if self.bits < 16:
                 read = work.routed.read.on(self.d.expert_split, 1.0) * self.d.expert_split

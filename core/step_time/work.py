@@ -146,18 +146,18 @@ class LayerWork:
     """Work of one layer, the mean over all of them, prediction modules among them: what only some layers have counts by
     their share, but for ``routed``, ``routed_last`` and ``router``, which are of a layer that has experts.
 
-    layers: how many. mixed: share of them with experts. dense: products with weights other than the routed experts’,
-    which are in ``routed``, of a single expert. router, head: what is computed in 16 bits, the latter of the model.
-    network, shared, up: of the dense ones those of dense layers' feed-forward network, of shared experts, and of the
-    projection up from latents. gated, gated_mixture: bytes per token of activation functions in dense layers, and in
-    those with experts. last, routed_last: the product that dense layers, or an expert, end with, in ``dense``, or
+    layers: how many. moe_share: of them, those with experts. dense: products with weights other than the routed
+    experts’, which are in ``routed``, of a single expert. router, head: what is computed in 16 bits, the latter of the
+    model. network, shared, up: of the dense ones those of dense layers' feed-forward network, of shared experts, and of
+    the projection up from latents. gated, gated_mixture: bytes per token of activation functions in dense layers, and
+    in those with experts. last, routed_last: the product that dense layers, or an expert, end with, in ``dense``, or
     ``routed``, too. norms: bytes per token of what sequence parallelism divides; inner: of the other operations on
     single elements. qkvo: elements per token that the attention core reads and writes. scan_flop, scan_bytes: per
     token, of moving a state on.
     """
 
     layers: float
-    mixed: float
+    moe_share: float
     dense: Products
     routed: Products
     router: Products
@@ -239,7 +239,7 @@ def _plus(into: Products, other: Products, times: float) -> None:
 def layer_work(spec: TransformerSpec, implementation: Implementation, element: float) -> LayerWork:
     """The work of a mean layer of ``spec``, its products of ``element`` bytes."""
     layers = modelled(spec).layers + spec.mtp_modules
-    mixed = (spec.moe_layers + (spec.mtp_modules if spec.moe_layers else 0)) / layers
+    moe_share = (spec.moe_layers + (spec.mtp_modules if spec.moe_layers else 0)) / layers
     moe = spec.experts or Experts(1, 1, 1)
     shared = moe.shared * (moe.shared_width or moe.width)
     attending, dense = spec.attending, Products(element)
@@ -248,10 +248,10 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
     if spec.mixer:
         _plus(dense, _state_projections(Products(element), spec, spec.mixer), 1 - attending)
     network, beside_routed, up = Products(element), Products(element), Products(element)
-    if mixed < 1 and spec.ffn:
-        _plus(network, _network(Products(element), spec, spec.ffn), 1 - mixed)
-    if mixed and shared:
-        _plus(beside_routed, _network(Products(element), spec, shared), mixed)
+    if moe_share < 1 and spec.ffn:
+        _plus(network, _network(Products(element), spec, spec.ffn), 1 - moe_share)
+    if moe_share and shared:
+        _plus(beside_routed, _network(Products(element), spec, shared), moe_share)
     for part in (network, beside_routed):
         _plus(dense, part, 1.0)
     if spec.latent:
@@ -259,7 +259,7 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
     last, down, routed_last = Products(element), Products(element), Products(element)
     if spec.ffn:
         down.add(spec.ffn, spec.hidden, "tensor", row=True)
-    _plus(last, down, 1 - mixed)
+    _plus(last, down, 1 - moe_share)
     routed_last.add(moe.width, spec.hidden, "tensor", row=True)
     router, head = Products(BYTES_16BIT), Products(BYTES_16BIT)
     router.add(spec.hidden, moe.count, "tensor")
@@ -268,13 +268,13 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
     turned = each.rotary if spec.position_kind == "rotary" else 4.0
     single = _SINGLE_OPERATIONS if implementation.written_out else 1.0
     moved_each = _activation(spec, implementation)
-    gated = moved_each * (1 - mixed) * spec.ffn
-    gated_mixture = moved_each * mixed * (moe.per_token * moe.width + shared)
+    gated = moved_each * (1 - moe_share) * spec.ffn
+    gated_mixture = moved_each * moe_share * (moe.per_token * moe.width + shared)
     queries, keys = attending * spec.heads * spec.score_dim, attending * spec.kv_heads * spec.head_dim
     result = attending * spec.heads * spec.value_dim
     flop, moved, beside = _scan(spec.mixer)
     # Two norms a layer, one where there is no feed-forward network.
-    blocks = 1.0 if spec.ffn else (1.0 + mixed) / 2
+    blocks = 1.0 if spec.ffn else (1.0 + moe_share) / 2
     by: Divided = "tensor" if spec.latent else "heads"
     inner, qkvo = (
         DividedAmount(tensor=turned * queries + gated + gated_mixture + single * (1 - attending) * beside),
@@ -285,7 +285,7 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
     qkvo.add(by, 2 * keys)
     return LayerWork(
         layers=layers,
-        mixed=mixed,
+        moe_share=moe_share,
         dense=dense,
         routed=_network(Products(element), spec, moe.width),
         router=router,

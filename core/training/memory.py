@@ -13,7 +13,7 @@ from typing import Any
 from core.formula import Explanation, Source, Symbol, formula
 from core.models.spec import TransformerSpec
 from core.sources import CS336, MEGATRON_OPTIMIZER, ZERO
-from core.training.optimizer_state import mean_state
+from core.training.optimizer_state import state_bytes_per_parameter
 from core.training.optimizers import Optimizer
 from core.training.precision import PrecisionPolicy
 
@@ -140,7 +140,7 @@ def states_per_parameter(
         parameters=policy.weights.bytes,
         gradients=0.0 if in_backward else policy.gradient_bytes,
         master=policy.master_bytes,
-        optimizer=0.0 if paged else mean_state(optimizer, policy, spec),
+        optimizer=0.0 if paged else state_bytes_per_parameter(optimizer, policy, spec),
     )
 
 
@@ -164,4 +164,4 @@ def checkpoint_size(
     optimizer: Optimizer, policy: PrecisionPolicy, spec: TransformerSpec | None = None
 ) -> CheckpointSize:
     """What a checkpoint keeps; ``spec`` as in `states_per_parameter`."""
-    return CheckpointSize((policy.master or policy.weights).bytes, mean_state(optimizer, policy, spec))
+    return CheckpointSize((policy.master or policy.weights).bytes, state_bytes_per_parameter(optimizer, policy, spec))

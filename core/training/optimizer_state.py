@@ -69,8 +69,8 @@ def mean_state_bytes(total: float, parameters: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class SavedState:
-    """One state on all tensors of one class."""
+class StateOfKind:
+    """One of an optimizer's states, on all tensors of one class."""
 
     name: str
     kind: TensorKind
@@ -83,10 +83,11 @@ class SavedState:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelState:
-    """What an optimizer keeps for a model. counters: bytes of step counters and such, which ``total`` leaves out."""
+class OptimizerState:
+    """What an optimizer keeps for a model. states: on each class of tensors. counters: bytes of step counters and such,
+    which ``total`` leaves out."""
 
-    states: tuple[SavedState, ...]
+    states: tuple[StateOfKind, ...]
     parameters: int
     counters: float
 
@@ -109,26 +110,26 @@ class ModelState:
 
 def optimizer_state(
     model: TransformerSpec | Iterable[ParameterTensor], optimizer: Optimizer, policy: PrecisionPolicy
-) -> ModelState:
+) -> OptimizerState:
     """What ``optimizer`` keeps for a model, or for the tensors given, under ``policy``."""
     return _state(tensors_of(model) if isinstance(model, TransformerSpec) else tuple(model), optimizer, policy)
 
 
 @lru_cache(maxsize=256)
-def _state(tensors: tuple[ParameterTensor, ...], optimizer: Optimizer, policy: PrecisionPolicy) -> ModelState:
+def _state(tensors: tuple[ParameterTensor, ...], optimizer: Optimizer, policy: PrecisionPolicy) -> OptimizerState:
     elements: dict[tuple[str, TensorKind, StorageType], int] = {}
     for tensor in tensors:
         for state, each in optimizer.elements(tensor.kind, tensor.rows, tensor.columns):
             key = (state.name, tensor.kind, state.each(policy))
             elements[key] = elements.get(key, 0) + int(each) * tensor.count
-    return ModelState(
-        tuple(SavedState(name, kind, size, selected) for (name, kind, selected), size in elements.items() if size),
+    return OptimizerState(
+        tuple(StateOfKind(name, kind, size, selected) for (name, kind, selected), size in elements.items() if size),
         sum(tensor.elements for tensor in tensors),
         sum(tensor.count for tensor in tensors) * sum(c.each(policy).bytes for c in optimizer.per_tensor),
     )
 
 
-def mean_state(optimizer: Optimizer, policy: PrecisionPolicy, spec: TransformerSpec | None) -> float:
+def state_bytes_per_parameter(optimizer: Optimizer, policy: PrecisionPolicy, spec: TransformerSpec | None) -> float:
     """Bytes of optimizer state per parameter.
 
     Raises ``ValueError`` without a ``spec`` where they depend on the shapes of its tensors.

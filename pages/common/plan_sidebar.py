@@ -91,7 +91,7 @@ from core.planning.form.trained import (
 )
 from core.planning.plan import OWN_LAYOUT, OWN_SHAPE, Plan
 from core.planning.plan_limits import Check, doubtful
-from core.planning.rates import is_here, rates_origin
+from core.planning.rates import is_this_machine, rates_origin
 from core.planning.search_around import made_own
 from core.training.layout import Layout, LayoutError, named_modules
 from core.views.common.markup import safe_text
@@ -181,13 +181,13 @@ _PAST, _NOW = "plan:past", "plan:now"
 """Where session state has the plans before this one, and this one: texts, the saved plan that it is, and deadlines that
 pages had of their own and *New* took away."""
 
-PastPlan: TypeAlias = "tuple[Mapping[str, str], Held, Mapping[str, str]]"
+Snapshot: TypeAlias = "tuple[Mapping[str, str], Held, Mapping[str, str]]"
 
 _MOST_PAST = 50
 
 
 @dataclass
-class Here:
+class PageRun:
     """The page in one run: its inputs, and the places that the page fills when it has an answer.
 
     wrong: what is wrong with the plan's fields, as the sidebar says it.
@@ -203,10 +203,10 @@ class Here:
     changed: list[str] = field(default_factory=list[str])
 
 
-_HERE: ContextVar[Here] = ContextVar("the page in this run")
+_HERE: ContextVar[PageRun] = ContextVar("the page in this run")
 
 
-def here() -> Here:
+def page_run() -> PageRun:
     """The page in this run."""
     return _HERE.get()
 
@@ -214,7 +214,7 @@ def here() -> Here:
 @contextmanager
 def question() -> Iterator[None]:
     """The page's own question, in the line of its title."""
-    with here().head.question or st.container():
+    with page_run().head.question or st.container():
         yield
 
 
@@ -242,7 +242,7 @@ def draw(page: PageSpec, head: show.Head) -> None:
         bar = st.container(key="np-plan", gap=None)
         adopt_built()
         inputs = Inputs(page, form.FORM)
-        _HERE.set(Here(inputs, head, bar, getattr(form, "PAGE_PRESETS", {})))
+        _HERE.set(PageRun(inputs, head, bar, getattr(form, "PAGE_PRESETS", {})))
         if projecting():
             return
         _remember(inputs)
@@ -262,7 +262,7 @@ def _fields(inputs: Inputs, plan: Plan) -> None:
             for name, (title, rows) in _MORE.items():
                 asked = rows(plan)
                 if any(inputs.reading.texts[one.id] != one.default for row in asked for one in _fields_of(row)):
-                    here().changed.append(name)
+                    page_run().changed.append(name)
                 with _box(name, title) as opened:
                     if opened:
                         _rows(inputs, asked, plan)
@@ -270,8 +270,8 @@ def _fields(inputs: Inputs, plan: Plan) -> None:
                             _measure_here(plan)
         building(inputs)
         _rates(inputs, plan)
-    here().wrong += [problem.message for problem in inputs.reading.problems if problem.field in inputs.form.shared]
-    here().wrong += inputs.errors
+    page_run().wrong += [problem.message for problem in inputs.reading.problems if problem.field in inputs.form.shared]
+    page_run().wrong += inputs.errors
     with messages:  # over the fields: under them, a window that is not high does not show it
         show.draw_problems(inputs, *PLAN_IDS)
         show.input_errors(inputs)
@@ -291,11 +291,11 @@ def _fields_of(row: Field | tuple[Field, ...]) -> tuple[Field, ...]:
 def _rows(inputs: Inputs, rows: Rows, plan: Plan) -> None:
     """Fields one under the other, those of a tuple side by side; none whose place the answer, the model or the layout
     takes."""
-    found = list(_ANSWERED.get(plan.find, ()) if inputs.page == COMPUTE else ())
-    found += [PARAMETERS] if plan.catalog_model else []
-    found += [BATCH] if plan.own_layout and plan.layout.micro_batches else []  # which decide the batch
+    hidden = list(_ANSWERED.get(plan.find, ()) if inputs.page == COMPUTE else ())
+    hidden += [PARAMETERS] if plan.catalog_model else []
+    hidden += [BATCH] if plan.own_layout and plan.layout.micro_batches else []  # which decide the batch
     for row in rows:
-        asked = [one for one in _fields_of(row) if one not in found]
+        asked = [one for one in _fields_of(row) if one not in hidden]
         if not asked:
             continue
         with st.container():  # of its own, so that fields below keep their places when a message comes
@@ -339,7 +339,7 @@ def _rates(inputs: Inputs, plan: Plan) -> None:
 def _measure_here(plan: Plan) -> None:
     """The way to measure the plan's accelerator, where this machine has one."""
     machine = device.machine()
-    if machine.kind == "cuda" and is_here(plan.accelerator, machine.gpus[0]):
+    if machine.kind == "cuda" and is_this_machine(plan.accelerator, machine.gpus[0]):
         show.next_page("Measure on this GPU", MEASURE, {})
 
 
@@ -357,12 +357,12 @@ def _own_from(inputs: Inputs, plan: Plan) -> None:
 def _remember(inputs: Inputs) -> None:
     """Keep the plan of the run before where this one is another."""
     state = st.session_state
-    now: PastPlan = (dict(state[PLAN_TEXTS]), held(), {})
-    past: list[PastPlan] = state.setdefault(_PAST, [])
-    if _NOW in state and (state[_NOW][0] != now[0] or state[_NOW][2]):
+    snapshot: Snapshot = (dict(state[PLAN_TEXTS]), held(), {})
+    past: list[Snapshot] = state.setdefault(_PAST, [])
+    if _NOW in state and (state[_NOW][0] != snapshot[0] or state[_NOW][2]):
         past.append(state[_NOW])
         del past[:-_MOST_PAST]
-    state[_NOW] = now
+    state[_NOW] = snapshot
 
 
 def replace_plan(inputs: Inputs, texts: Mapping[str, str], saved: Held = None) -> None:
@@ -379,7 +379,7 @@ def draw_actions(texts: Mapping[str, str], kind: EntryKind = "plan") -> str | No
 
     kind: what “Save” keeps: the plan, or the calendar of the whole page.
     """
-    now = here()
+    now = page_run()
     inputs = now.inputs
     saved = take_up_held(inputs, kind)
     preset = _examples(now)
@@ -461,7 +461,7 @@ def which_pool(
     return show.link("Which of our pools, or how many to rent?", CALENDAR, texts, at=WHICH_POOL)
 
 
-def _examples(now: Here) -> str | None:
+def _examples(now: PageRun) -> str | None:
     """The presets, beside the page's title; the current one."""
     with now.head.examples or st.container():
         into, at = st.container(), "long" if now.inputs.page == HOME else ""
@@ -475,7 +475,7 @@ def draw_page(draw: Callable[[Inputs], None]) -> None:
 
     def page() -> None:
         with st.container(key="np-sidebar-shut"):  # where the sidebar is shut, as it is on a phone
-            show.alerts(here().wrong, "np-again np-error")
-        draw(here().inputs)
+            show.alerts(page_run().wrong, "np-again np-error")
+        draw(page_run().inputs)
 
     show.guarded_draw(page)()

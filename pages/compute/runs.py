@@ -131,5 +131,5 @@ def _points(rows: Sequence[Evidence], a: Answer, measure: str, near: set[Evidenc
         value = row.utilisation if measure == "MFU" else hours
         points.append(RunPoint(row.run.model, row.run.params, value, text.pointed(row, measure), row in near))
     m = a.middle
-    yours = m.mfu / a.scale * 6 / m.per_parameter if measure == "MFU" else m.hours / m.tokens * 1e9
+    yours = m.mfu / a.peak_ratio * 6 / m.per_parameter if measure == "MFU" else m.hours / m.tokens * 1e9
     return [*points, RunPoint("yours", m.parameters, yours, "Your plan", here=True)]

@@ -56,13 +56,13 @@ def test_editing_begins_from_the_chosen_precision(prec: str) -> None:
     after = texts_of(app)
     assert after["prec"] == OWN_POLICY
     plan = plan_of(FORM.parse(after))
-    assert plan.own == own_like(plan.own.under(find_optimizer("Adam")), find_optimizer("Adam"))
-    assert (plan.own.weights, plan.own.master, plan.own.states[:2]) == (
+    assert plan.own_policy == own_like(plan.own_policy.under(find_optimizer("Adam")), find_optimizer("Adam"))
+    assert (plan.own_policy.weights, plan.own_policy.master, plan.own_policy.states[:2]) == (
         before.weights,
         before.master,
         before.states[:2],
     )
-    assert plan.own.gradients == other
+    assert plan.own_policy.gradients == other
     assert sum_of(app) == shown(text_precision.adds_up(memory_estimate(plan)))
     assert shown(text_memory.verdict(memory_estimate(plan))) in stripped(bodies(app, "np-answer")[0])
 
@@ -112,7 +112,7 @@ def test_a_link_carries_the_types_to_every_page_and_back() -> None:
     (carried,) = next_pages(app, COMPUTE)
     assert carried.keys() >= TYPES
     plan = plan_of(COMPUTE_FORM.parse(carried))
-    assert plan.own == plan_of(FORM.parse(own)).own
+    assert plan.own_policy == plan_of(FORM.parse(own)).own_policy
     with downloads() as made:
         compute = opened(COMPUTE, {**carried, "take": "true"})
     assert "fp32 weights, no master" in made["csv"]().decode()

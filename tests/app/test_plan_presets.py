@@ -69,7 +69,7 @@ def test_a_preset_names_every_field_of_a_plan() -> None:
 def test_every_page_begins_with_one_precision() -> None:
     """A plan has the same bytes whether a page is opened by itself or by the link of another one."""
     begun = {page.id: plan_of(form.parse({})) for page, (form, _) in PAGES.items()}
-    assert {(plan.policy, plan.own, plan.optimizer, plan.compute_options) for plan in begun.values()} == {
+    assert {(plan.policy, plan.own_policy, plan.optimizer, plan.compute_options) for plan in begun.values()} == {
         (USUAL_POLICY, OwnPolicy(), USUAL_OPTIMIZER, ComputeOptions())
     }
     for form, _ in PAGES.values():

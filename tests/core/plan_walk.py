@@ -219,7 +219,7 @@ def _runs(a: Answer) -> Iterator[Shown]:
     near = {peer.similarity.evidence for peer in peers}
     m = a.middle
     rows = evidence("whole")
-    for measure, yours in (("MFU", m.mfu / a.scale * 6 / m.per_parameter), ("hours", m.hours / m.tokens * 1e9)):
+    for measure, yours in (("MFU", m.mfu / a.peak_ratio * 6 / m.per_parameter), ("hours", m.hours / m.tokens * 1e9)):
         points = [
             RunPoint(row.run.model, row.run.params, row.utilisation, runs_text.pointed(row, measure), row in near)
             for row in rows

@@ -276,7 +276,7 @@ def test_an_older_link_means_the_precision_that_it_names(version: str, prec: str
         assert (plan_of(reading), sentences, reading.problems) == (named, (), ())
         own = plan_of(COMPUTE_FORM.parse({**reading.texts, "prec": OWN_POLICY}))
         optimizer = find_optimizer(own.optimizer)
-        assert own.own == own_like(find_policy(prec), optimizer)
+        assert own.own_policy == own_like(find_policy(prec), optimizer)
         assert memory_estimate(own).total == memory_estimate(named).total
 
 

@@ -356,7 +356,7 @@ def test_a_typed_mfu_replaces_the_product_of_both() -> None:
     a = timed(mfu=parse_mfu("45%"))
     assert a.middle.mfu == pytest.approx(0.45)
     assert a.layout_mfu == pytest.approx(timed().middle.steps_mfu)
-    assert a.middle.steps_mfu == pytest.approx(max(a.layout_mfu, a.middle.running_mfu))
+    assert a.middle.steps_mfu == pytest.approx(max(a.layout_mfu, a.middle.productive_mfu))
 
 
 def test_narrow_products_gain_what_was_measured() -> None:

@@ -67,7 +67,7 @@ class ComparedPlan:
     @property
     def limits(self) -> tuple[Check, ...]:
         """Its limits, each kept or missed; none where nobody typed any, or it has no answer."""
-        return checks(self.answer, self.memory) if self.answer and self.answer.plan.limits.typed else ()
+        return checks(self.answer, self.memory) if self.answer and self.answer.plan.limits.has_limits else ()
 
 
 def compare_plan(entry: Entry) -> ComparedPlan:

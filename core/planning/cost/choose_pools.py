@@ -25,8 +25,8 @@ from core.planning.cost.calendar_limits import memory_checks, shared_checks, uns
 from core.planning.cost.pool_bill import pool_cost, pool_costs, total_of
 from core.planning.evaluation import Answer, evaluate
 from core.planning.plan import CERTAINTIES, Plan
-from core.planning.plan_limits import SURE, Check, holds
-from core.planning.solving import units
+from core.planning.plan_limits import SURE, Check, keeps_limit
+from core.planning.solving import allocation_units
 
 WEEK = 7
 """Days of a later deadline that is tried too."""
@@ -66,7 +66,7 @@ class PoolChoice:
         if s is None or s.due is None or s.days_beyond(s.runs[0], s.ends.mid):
             return False
         within = next(check.limit for check in self.limits if check.id == "deadline")
-        return holds(s.ends.quantile(level), within + later)
+        return keeps_limit(s.ends.quantile(level), within + later)
 
     def keeps(self, name: str) -> bool:
         """Whether it can be, and does not miss the limit of this name."""
@@ -154,12 +154,12 @@ class _Asked:
     @cached_property
     def node(self) -> int:
         """How many come at a time."""
-        return max(int(units(plan, math.inf)) for plan in self._placed)
+        return max(int(allocation_units(plan, math.inf)) for plan in self._placed)
 
     @cached_property
     def _part(self) -> int:
         """How many come at a time inside of the first node."""
-        return max(int(units(plan, 1)) for plan in self._placed)
+        return max(int(allocation_units(plan, 1)) for plan in self._placed)
 
     @cached_property
     def _placed(self) -> tuple[Plan, ...]:

@@ -332,7 +332,7 @@ def plan_of(reading: ParsedForm) -> Plan:
         prices=v["price"],
         optimizer=v["opt"],
         policy=v["prec"],
-        own=own_of(v),
+        own_policy=own_of(v),
         layout=Layout(
             tensor=int(v["tp"]),
             pipeline=int(v["pp"]),

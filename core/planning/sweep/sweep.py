@@ -68,7 +68,7 @@ class Sweep:
     where its memory is unknown, or no layout is. hosted: whether a node's host holds what is offloaded. impossible:
     whether the steps would have to be faster than the best matmul.
     reasons: why there is no answer, or no layout; else empty.
-    limits: of the plan itself. reached: days, dollars and peak_watts at the probability that asks for.
+    limits: of the plan itself. at_certainty: days, dollars and peak_watts at the certainty that the limits ask for.
     """
 
     base: Mapping[str, str]
@@ -94,7 +94,7 @@ class Sweep:
     impossible: Bools
     reasons: tuple[tuple[str, ...], ...]
     limits: PlanLimits
-    reached: Mapping[str, Array]
+    at_certainty: Mapping[str, Array]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -121,7 +121,9 @@ class Sweep:
             "peak_watts": (self.limits.watts,),
         }
         host = {} if np.isnan(self.limits.host) else {"host": self.hosted}
-        kept = {name: self.reached[name] <= np.nanmin(most) for name, most in typed.items() if not np.isnan(most).all()}
+        kept = {
+            name: self.at_certainty[name] <= np.nanmin(most) for name, most in typed.items() if not np.isnan(most).all()
+        }
         return kept | host
 
     @property
@@ -132,7 +134,7 @@ class Sweep:
     @property
     def limited(self) -> bool:
         """Whether anything but memory is limited."""
-        return self.limits.typed or not np.isinf(self.within.days)
+        return self.limits.has_limits or not np.isinf(self.within.days)
 
     @property
     def satisfies(self) -> Bools:
@@ -211,7 +213,7 @@ def _sweep(
         impossible=impossible.reshape(shape),
         reasons=tuple(tuple(why[i * shape[1] : (i + 1) * shape[1]]) for i in range(shape[0])),
         limits=limits,
-        reached={
+        at_certainty={
             name: np.asarray(quantile(ends[:, 0], ends[:, 1], ends[:, 2], limits.level)).reshape(shape)
             for name, ends in ranges.items()
         },
@@ -240,8 +242,8 @@ def _resolved(plan: Plan, stored: float) -> Plan:
 
 
 def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, Bools, list[str]]:
-    """What `held` says that the fullest accelerator holds under every plan, whether its host holds the rest, and why
-    one cannot be laid out."""
+    """Bytes on the fullest accelerator under every plan, whether its host holds the rest, and why one cannot be laid
+    out."""
     totals, hosted, reasons = np.full(len(plans), np.nan), np.full(len(plans), True), [""] * len(plans)
     groups: dict[object, list[tuple[int, Plan, Layout]]] = {}
     resolved = {i: _resolved(plan, stored[i]) for i, plan in enumerate(plans) if not np.isnan(stored[i])}
@@ -251,7 +253,7 @@ def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, Bools, list[st
             continue
         spec, _ = spec_of(plan, float(plan.catalog_model.parameters) if plan.catalog_model else plan.parameters)
         how = replace(plan.compute_options, chunks=1)
-        groups.setdefault((spec, plan.optimizer, plan.policy, plan.own, how, plan.trained), []).append(
+        groups.setdefault((spec, plan.optimizer, plan.policy, plan.own_policy, how, plan.trained), []).append(
             (i, plan, layout)
         )
     for some in groups.values():

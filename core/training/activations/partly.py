@@ -72,14 +72,14 @@ class PartlyTrained:
     none, being the lowest. trained_shares: class of tensors and the share of active layers in which it is trained.
     adapters: beside which matrices; rank, dora, dropout: theirs; fused: those of queries, keys and values have one
     input after dropout; element_bytes: of what they compute in where that is not the layer's, else 0.
-    dequantised_bytes: of the largest weight that products read as a copy. weight_gradient_share: of the weights' FLOPs,
-    those of weight gradients; adapter_flop_share: FLOPs of adapters in forward, over those of the weights. head_share:
-    of the head, what is trained. quantised_bytes: of one weight, which each pass reads and writes anew; 0 where weights
-    are not quantised.
+    largest_dequantised_bytes: of the largest matrix that products read as a copy. weight_gradient_share: of the
+    weights' FLOPs, those of weight gradients; adapter_flop_share: FLOPs of adapters in forward, over those of the
+    weights. head_share: of the head, what is trained. quantised_bytes_per_parameter: which each pass reads and writes
+    anew; 0 where weights are not quantised.
     """
 
     @property
-    def passes(self) -> float:
+    def flop_over_forward(self) -> float:
         """Products of the layers in forward and backward, over those of forward: 3 where all is trained, 2 where all
         is frozen and a gradient flows through it."""
         return 1.0 + self.active_share + self.weight_gradient_share + 3.0 * self.adapter_flop_share
@@ -93,11 +93,11 @@ class PartlyTrained:
     dropout: bool = False
     fused: bool = False
     element_bytes: int = 0
-    dequantised_bytes: float = 0.0
+    largest_dequantised_bytes: float = 0.0
     weight_gradient_share: float = 0.0
     adapter_flop_share: float = 0.0
     head_share: float = 0.0
-    quantised_bytes: float = 0.0
+    quantised_bytes_per_parameter: float = 0.0
 
     def _trained_share(self, name: str) -> float:
         return dict(self.trained_shares).get(name, 0.0)

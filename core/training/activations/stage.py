@@ -307,7 +307,7 @@ def stage_activation_bytes(
     once = largest = topmost = most = np.zeros(())
     dense, mixed = shared_out(spec, layout) if layers is None else layers
     partly = implementation.partly
-    copied = partly.dequantised_bytes if partly else 0.0
+    copied = partly.largest_dequantised_bytes if partly else 0.0
     if partly:
         dense, mixed = dense * partly.active_share, mixed * partly.active_share
     share = share_again(layout.recompute, dense + mixed)

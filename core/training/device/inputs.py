@@ -226,11 +226,11 @@ def partly_trained(spec: TransformerSpec, policy: PrecisionPolicy, trained: Trai
         dropout=trained.dropout,
         fused=trained.fused,
         element_bytes=int(computes) if computes != width else 0,
-        dequantised_bytes=float(largest * storage.computed) if storage.quantised else 0.0,
+        largest_dequantised_bytes=float(largest * storage.computed) if storage.quantised else 0.0,
         weight_gradient_share=alive / flop,
         adapter_flop_share=adapter_elements / flop,
         head_share=weights.get("output head", 0.0),
-        quantised_bytes=storage.each if storage.quantised else 0.0,
+        quantised_bytes_per_parameter=storage.each if storage.quantised else 0.0,
     )
 
 

@@ -18,5 +18,9 @@ def work_share(spec: TransformerSpec, partly: PartlyTrained | None, seq_len: int
     counted = flops_per_token(spec, seq_len)
     head = sum(part.flop for part in counted.parts if part.group == "head")
     layers = counted.weights - head
-    done = layers * partly.passes + counted.squares * (1 + 2 * partly.active_share) + head * (2 + partly.head_share)
+    done = (
+        layers * partly.flop_over_forward
+        + counted.squares * (1 + 2 * partly.active_share)
+        + head * (2 + partly.head_share)
+    )
     return done / counted.training

@@ -116,9 +116,9 @@ def limits(s: Schedule, dollars: Interval) -> str:
     its limits would take. dollars: what the calendar costs."""
     run, every = s.runs[0], calendar_checks(s, dollars)
     first = run.answer
-    if not (first.plan.limits.typed or s.due):
+    if not (first.plan.limits.has_limits or s.due):
         return text_limits.in_memory(first, every)
-    counted = text_limits.counted(first, every)
+    counted = text_limits.limits_sentence(first, every)
     # What idles beside it is in the dollars as well; days in which it waits or rests are none of its plan's.
     if s.runs != (run,) or s.fleet.pools or s.ends != first.range_of("days"):
         return counted

@@ -382,7 +382,7 @@ def _of(plan: ComparedPlan, name: str) -> str:
 
 def _mfu_of(a: Answer) -> str:
     """Where the MFU is from, and of what it was typed."""
-    if a.plan.types_steps:
+    if a.plan.mfu_is_of_steps:
         return f"typed as {percent(a.middle.steps_mfu)} of steady steps"
     return "from published runs" if a.plan.expects_mfu else "found" if a.find == "MFU" else "typed, all hours"
 

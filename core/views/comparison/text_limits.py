@@ -77,5 +77,5 @@ def _cell(plan: ComparedPlan, check: Check | None) -> tuple[str, str]:
         return "–", ""
     if check.id == "memory" and check.met is not None:
         return text_limits.mark(check), text_limits.free_memory(plan.answer, check)
-    remark = (text_limits.named(plan.answer, check), text_limits.reached(plan.answer, check))
+    remark = (text_limits.named(plan.answer, check), text_limits.value_text(plan.answer, check))
     return text_limits.outcome(check), " · ".join(filter(None, remark))

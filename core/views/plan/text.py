@@ -174,7 +174,7 @@ def _mfu(a: Answer) -> str:
     """The MFU, what it is of, and where it is from."""
     m = a.middle
     used, steps = a.range_of("mfu"), a.range_of("steps_mfu")
-    if a.plan.types_steps:
+    if a.plan.mfu_is_of_steps:
         ends = (steps.low, steps.high) if steps.low < steps.high else (steps.mid,)
         return f"MFU\u00a0**{interval(ends)}** of steady steps, typed, {percent(m.mfu)} over all hours,"
     text = f"**{percent(m.mfu)}**" + (f" ({interval((used.low, used.high))})" if used.low < used.high else "")
@@ -184,7 +184,7 @@ def _mfu(a: Answer) -> str:
 
 def steps_of(a: Answer) -> str:
     """What the steps alone are: typed, of the plan's layout, or, where no step is timed, of the best matmul."""
-    if a.plan.types_steps:
+    if a.plan.mfu_is_of_steps:
         return "typed"
     if not a.plan.expects_mfu and _faster(a):
         return "as the MFU over all hours needs them"
@@ -257,7 +257,7 @@ def steps_and_whole(a: Answer) -> str:
         return (
             f"{whole_run(a)}, {steps}: {who} {percent(m.mfu / m.steps_mfu)} of their steps{new}.{early}{_elsewhere(a)}"
         )
-    if a.plan.types_steps:
+    if a.plan.mfu_is_of_steps:
         pace = f"The typed steps take {_days(m.steps_days)}, at {percent(m.steps_mfu / mfu)} of that pace"
         return f"{whole_run(a)}, with what failures and checkpoints take; {steps}. {pace}."
     share = m.mfu / mfu
@@ -292,7 +292,7 @@ def impossible(a: Answer) -> str:
     if math.isnan(best.share):
         bare = "the whole of it"
     because = ""
-    if not a.plan.types_steps:
+    if not a.plan.mfu_is_of_steps:
         because = (
             f" Over all hours it is {percent(m.mfu)}, but with a failure every "
             f"{format_duration(float(a.interruptions.mtbf), 3)} only {percent(m.goodput)} of them would train."

@@ -34,7 +34,7 @@ _AS_GOOD_AS_SURE = 0.995
 
 def limit_checks(a: Answer) -> tuple[Check, ...]:
     """The limits of an answered plan, that of memory where it can be laid out; none where nobody typed any."""
-    return all_checks(a) if a.plan.limits.typed else ()
+    return all_checks(a) if a.plan.limits.has_limits else ()
 
 
 def amount_of(check: Check, value: float) -> str:
@@ -70,7 +70,7 @@ def missed(every: Sequence[Check]) -> list[str]:
     return [f"{NAMES[check.id]} {outcome(check).removeprefix('✗ ')}" for check in every if check.met is False]
 
 
-def reached(a: Answer, check: Check) -> str:
+def value_text(a: Answer, check: Check) -> str:
     """What the plan comes to, at which probability, and how likely the limit holds; empty where that is unknown."""
     if not math.isfinite(check.value):
         return ""
@@ -141,10 +141,10 @@ def verdict(every: Sequence[Check]) -> str:
 def sentence(a: Answer) -> str:
     """Every limit, kept or missed, those that are missed first; empty where nobody typed any."""
     every = limit_checks(a)
-    return " ".join(filter(None, (counted(a, every), what_it_takes(a, every)))) if every else ""
+    return " ".join(filter(None, (limits_sentence(a, every), what_it_takes(a, every)))) if every else ""
 
 
-def counted(a: Answer, every: Sequence[Check]) -> str:
+def limits_sentence(a: Answer, every: Sequence[Check]) -> str:
     """Limits of ``a``, or of a calendar of which it is a run, those that are missed first, and how likely all hold."""
     ranged = [check for check in every if not math.isnan(check.probability)]
     met = bool(all_met(every) and ranged)

@@ -97,7 +97,10 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
         line("MFU of the steps alone", lambda estimate: estimate.steps_mfu, "ratio", steps_of(a)),
         line("days of the steps alone", lambda estimate: estimate.steps_days, "number", steps_of(a)),
         line(
-            "MFU while it trains", lambda estimate: estimate.running_mfu, "ratio", "impossible" if a.impossible else ""
+            "MFU while it trains",
+            lambda estimate: estimate.productive_mfu,
+            "ratio",
+            "impossible" if a.impossible else "",
         ),
         line("goodput", lambda estimate: estimate.goodput, "ratio", "share left by checkpoints, failures and restarts"),
         line("training compute, 6ND", rule, "flop"),

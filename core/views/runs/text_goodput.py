@@ -88,7 +88,9 @@ def shares(a: Answer) -> list[tuple[str, float, str]]:
     """The parts of the wall time with the roles whose colours they wear; those of no length are left out."""
     s = a.interruptions
     rest = unexplained(a)
-    steps = "steps" if a.impossible else f"steps at {percent(a.middle.steps_mfu if rest else a.middle.running_mfu)} MFU"
+    steps = (
+        "steps" if a.impossible else f"steps at {percent(a.middle.steps_mfu if rest else a.middle.productive_mfu)} MFU"
+    )
     parts = [
         (steps, a.middle.goodput - rest, "parameters"),
         ("slower steps, evaluation and the rest", rest, "buffers"),
