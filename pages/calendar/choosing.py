@@ -10,8 +10,8 @@ import streamlit as st
 from core.planning.calendar.form import MOST, POOLS, pool_texts
 from core.planning.calendar.pools import without
 from core.planning.comparison.entry import entry_of
-from core.planning.cost.calendar_form import NO_POOL, compare_pools
 from core.planning.cost.choose_pools import PoolChoice
+from core.planning.cost.compared_pools import NO_POOL, compare_pools
 from core.planning.cost.form import CAPITAL, YEARS
 from core.planning.form.limits import MOST_DOLLARS
 from core.planning.form.plan_form import ACCELERATOR, COUNT

@@ -10,7 +10,7 @@ import streamlit as st
 
 from core.limits import limit
 from core.planning.comparison.names import suggested
-from core.planning.cost.calendar_form import compare_pools
+from core.planning.cost.compared_pools import compare_pools
 from core.views.report.calendar import CalendarReport, calendar_html, calendar_markdown
 from core.wording import cleaned
 from pages.calendar.form import WHICH

@@ -15,8 +15,8 @@ from core.fields import VERSION, clipped, newer, read_version
 from core.limits import limit
 from core.planning.comparison.entry import Entry, pack, unpack
 from core.planning.comparison.names import distinct
-from core.views.comparison.text import already_in
-from core.views.comparison.text import full as no_more
+from core.views.comparison.text_list import already_in
+from core.views.comparison.text_list import full as no_more
 from pages.common.registry import COMPARE, GROUPS, PageSpec
 
 IN_LINK = "plans"

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.limits import limit
 from core.planning.comparison.entry import Entry
-from core.views.comparison import text as comparison_text
+from core.views.comparison import text_list
 from core.views.report.data import PlansFileError, read_json
 from pages.common import comparison_list
 from pages.common.inputs import Inputs
@@ -37,7 +37,7 @@ def _taken(text: str) -> tuple[str, ...]:
     for entry in entries:
         there = comparison_list.same(entry)
         if there:
-            parts.append(comparison_text.already_in(there))
+            parts.append(text_list.already_in(there))
         elif not comparison_list.add(entry):
             left.append(entry)
-    return tuple(filter(None, (*parts, comparison_text.no_room(left))))
+    return tuple(filter(None, (*parts, text_list.no_room(left))))

@@ -16,7 +16,7 @@ from core.planning.form.plan_form import link_texts
 from core.planning.plan_limits import all_met
 from core.planning.presets import PRESETS
 from core.store.locations import opened
-from core.views.comparison import text
+from core.views.comparison import text, text_list
 from core.views.comparison.charts import bars, days_against_dollars
 from core.views.comparison.time_parts import parts_bars, why_not_faster
 from core.views.plan import text as plan_text
@@ -47,7 +47,7 @@ def _more_plans(inputs: Inputs) -> None:
     for line in sentences:
         show.error(line)
     if comparison_list.full():
-        show.note(text.full())
+        show.note(text_list.full())
 
 
 def _nothing_yet(inputs: Inputs) -> None:

@@ -16,6 +16,7 @@ from core.planning.comparison.names import suggested
 from core.planning.form.plan_form import PLAN_FORM, link_texts, texts_as_given
 from core.planning.presets import MEMORY_PRESETS, PRESETS
 from core.views.comparison import text as comparison_text
+from core.views.comparison import text_list
 from core.views.report.data import PlansFileError, as_json, read_json
 from core.views.report.report import report_of
 from pages.common import show
@@ -150,7 +151,7 @@ def test_a_seventh_plan_is_refused_and_nothing_is_lost() -> None:
     app = with_plans(six, COMPUTE, n="3B")
     assert not bodies(app, "np-error")
     app.button(key=ADD[COMPUTE]).click().run()
-    assert stripped(bodies(app, "np-error")[0]).strip() == shown(comparison_text.full())
+    assert stripped(bodies(app, "np-error")[0]).strip() == shown(text_list.full())
     assert texts_of(plans(app)) == texts_of(six)
     app.switch_page(COMPARE.path).run()
     assert app.button(key="k_add_it").disabled

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from core.formula import derivation
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
-from core.planning.cost.bill import COST_OPTIONS, CostOption, Prices, costs, energy_of, explain, idle_of, peak_of
+from core.planning.cost.bill import COST_OPTIONS, CostOption, costs, energy_of, explain, idle_of, peak_of
 from core.planning.cost.form import MONEY_FIELDS, prices_of
+from core.planning.cost.prices import Prices
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_form, plan_from
 from core.views.common.palette import LIGHT

@@ -17,8 +17,9 @@ from core.planning.calendar.schedule import Schedule
 from core.planning.comparison.calendars import compare_calendar
 from core.planning.comparison.comparison import compare_plan
 from core.planning.comparison.entry import entry_of
-from core.planning.cost.calendar_form import CALENDAR_FORM, compare_pools
+from core.planning.cost.calendar_form import CALENDAR_FORM
 from core.planning.cost.calendar_limits import calendar_checks
+from core.planning.cost.compared_pools import compare_pools
 from core.planning.cost.form import prices_of
 from core.planning.cost.pool_bill import ways_to_pay
 from core.planning.evaluation import answer

@@ -20,9 +20,9 @@ from core.planning.applied_layout import applied_layout
 from core.planning.calendar.schedule import Fleet, Run, schedule
 from core.planning.comparison.comparison import QUANTITY, compare_plan, result
 from core.planning.comparison.entry import Entry, entry_of, results_of
-from core.planning.cost.bill import Prices
 from core.planning.cost.choose_pools import choose_pools
 from core.planning.cost.pool_bill import ways_to_pay
+from core.planning.cost.prices import Prices
 from core.planning.evaluation import answer, evaluate
 from core.planning.form.layout import OWN_LAYOUT_FIELDS
 from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_from, plan_of, solved_texts

@@ -10,7 +10,8 @@ import pytest
 from core.planning.calendar.schedule import Fleet, Run, schedule
 from core.planning.comparison.comparison import ComparedPlan, compare_plan
 from core.planning.comparison.entry import entry_of
-from core.planning.cost.bill import Prices, costs
+from core.planning.cost.bill import costs
+from core.planning.cost.prices import Prices
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_from
 from core.planning.plan import Within

@@ -19,10 +19,10 @@ from core.planning.calendar.dates import Closed
 from core.planning.calendar.form import CALENDAR_FIELDS, calendar_request, texts_of
 from core.planning.calendar.pools import EXAMPLES, Pool, PoolEvent, parse_pools, plan_on, pool_line, without
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
-from core.planning.cost.bill import Prices
 from core.planning.cost.choose_pools import PoolLine, choose_pools
 from core.planning.cost.form import MONEY_FIELDS
 from core.planning.cost.pool_bill import PoolCost, pool_costs, ways_to_pay
+from core.planning.cost.prices import Prices
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_form, plan_from
 from core.units import QuantityError, parse_quantity

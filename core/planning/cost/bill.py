@@ -15,6 +15,7 @@ from core.budget.interval import Interval
 from core.budget.run import rent
 from core.formula import Explanation, Formula, Source, Symbol, formula
 from core.planning.calendar.schedule import Schedule, ScheduledRun
+from core.planning.cost.prices import Prices
 from core.sources import OWN_CONSTRUCTION
 
 AMAZON = Source(
@@ -166,29 +167,6 @@ def storage(size: float, days: float, price: float) -> float:
 def network(size: float, price: float) -> float:
     """Data sent out of the cloud or data centre."""
     return size / 1e9 * price
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """What money depends on beside the plan's own price; NaN wherever nothing was given.
-
-    held: whether a rented fleet is paid for from its start to the last end, or only while runs work. reserved: per
-    accelerator-hour. term: days. capital: per accelerator. staff, space: a year. kwh, gb_month, gb_out: dollars.
-    """
-
-    held: bool = False
-    reserved: float = math.nan
-    term: float = math.nan
-    capital: float = math.nan
-    years: float = math.nan
-    kwh: float = math.nan
-    staff: float = math.nan
-    space: float = math.nan
-    kept: float = math.nan
-    dataset: float = math.nan
-    gb_month: float = math.nan
-    sent: float = math.nan
-    gb_out: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,9 @@ from core.hardware.accelerators import accelerators
 from core.limits import limit
 from core.planning.calendar.pools import OWN_CLUSTER, Pool, plan_on
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
-from core.planning.cost.bill import Prices
 from core.planning.cost.calendar_limits import memory_checks, shared_checks, unsure_memory
 from core.planning.cost.pool_bill import pool_cost, pool_costs, total_of
+from core.planning.cost.prices import Prices
 from core.planning.evaluation import Answer, evaluate
 from core.planning.plan import CERTAINTIES, Plan
 from core.planning.plan_limits import SURE, Check, keeps_limit

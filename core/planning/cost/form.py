@@ -6,7 +6,7 @@ import math
 
 from core.fields import Field, ParsedForm, optional, switch
 from core.limits import limit
-from core.planning.cost.bill import Prices
+from core.planning.cost.prices import Prices
 from core.planning.cost.tariff import TARIFF, mean_of_tariff
 from core.units import Kind, QuantityError, parse_quantity
 

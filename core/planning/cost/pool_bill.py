@@ -20,7 +20,6 @@ from core.planning.calendar.schedule import Schedule, ScheduledRun
 from core.planning.cost.bill import (
     BillLine,
     CostOption,
-    Prices,
     capital_used,
     costs,
     idle_hours,
@@ -28,6 +27,7 @@ from core.planning.cost.bill import (
     power_bill,
     yearly_lines,
 )
+from core.planning.cost.prices import Prices
 
 _SIDES = ("low", "mid", "high")
 _UNKNOWN = Interval(math.nan, math.nan, math.nan)

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from core.budget.interval import Interval
 from core.fields import clipped
-from core.limits import limit
 from core.planning.comparison.comparison import (
     QUANTITIES,
     QUANTITY,
@@ -25,7 +24,6 @@ from core.planning.comparison.comparison import (
     sooner_probability,
 )
 from core.planning.comparison.differences import Differing
-from core.planning.comparison.entry import Entry
 from core.planning.evaluation import Answer
 from core.planning.form.layout import LAYOUT
 from core.planning.form.limits import LIMITS
@@ -451,20 +449,6 @@ def frontier(plans: Sequence[ComparedPlan]) -> str:
     return text
 
 
-def full() -> str:
-    """That no more plans fit, and that nothing is lost."""
-    return (
-        f"The comparison already holds {limit('compared_plans')} plans, as many as can be read side by side. "
-        "Remove one on Compare first; these stay as they are."
-    )
-
-
-def no_room(entries: Sequence[Entry]) -> str:
-    """Which plans of a file are left out of a comparison that is full; empty where none is."""
-    names = ", ".join(f"“{clipped(entry.name)}”" for entry in entries)
-    return f"Left out of the comparison: {names}. {full()}" if entries else ""
-
-
 def bars_alt(plans: Sequence[ComparedPlan], base: int) -> str:
     """What the bars show, for who does not see them."""
     parts = [
@@ -476,8 +460,3 @@ def bars_alt(plans: Sequence[ComparedPlan], base: int) -> str:
         f"Days and dollars of each plan, with their ranges; the baseline is {plan_name(plans[base])}. "
         f"{'; '.join(parts)}."
     )
-
-
-def already_in(entry: Entry) -> str:
-    """That a plan is in the comparison already."""
-    return f"This very plan is in the comparison already, as “{clipped(entry.name)}”."

@@ -1,0 +1,29 @@
+"""What money depends on beside a plan: prices and yearly sums, any of which may be unknown."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What money depends on beside the plan's own price; NaN wherever nothing was given.
+
+    held: whether a rented fleet is paid for from its start to the last end, or only while runs work. reserved: per
+    accelerator-hour. term: days. capital: per accelerator. staff, space: a year. kwh, gb_month, gb_out: dollars.
+    """
+
+    held: bool = False
+    reserved: float = math.nan
+    term: float = math.nan
+    capital: float = math.nan
+    years: float = math.nan
+    kwh: float = math.nan
+    staff: float = math.nan
+    space: float = math.nan
+    kept: float = math.nan
+    dataset: float = math.nan
+    gb_month: float = math.nan
+    sent: float = math.nan
+    gb_out: float = math.nan
