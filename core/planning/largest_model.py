@@ -16,7 +16,7 @@ from core.planning.resolved_layout import own_layout, resolve_layout
 from core.training.device.memory import DeviceMemory
 from core.training.device.states_only import explain_largest
 from core.training.layout import LayoutError
-from core.training.optimizer_state import explain_mean_state
+from core.training.optimizer_state import explain_state_bytes
 
 Counted: TypeAlias = Literal["everything", "model states alone"]
 """What has to fit."""
@@ -62,7 +62,7 @@ class Largest:
 def explain_by_states(h: MemoryEstimate) -> tuple[Explanation, ...]:
     """The steps to the largest model by states alone, as if it were split evenly over its accelerators."""
     return (
-        *(() if h.plan.compute_options.paged else explain_mean_state(h.optimizer, h.policy, h.spec)),
+        *(() if h.plan.compute_options.paged else explain_state_bytes(h.optimizer, h.policy, h.spec)),
         *explain_largest(h.states_each, h.layout, h.usable),
     )
 

@@ -85,7 +85,7 @@ def megatron(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtyp
         notes.append("It offloads the state of Adam alone.")
     if want.multiplies == "fp8":
         arguments["fp8-format"] = "hybrid"
-    selected = replace(
+    given = replace(
         want,
         weights=weights,
         master=master,
@@ -95,7 +95,7 @@ def megatron(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtyp
         multiplies="fp8" if want.multiplies == "fp8" else weights,
         states=states,
     )
-    return Precision(arguments, selected, (*_unlike(want, selected, optimizer), *notes))
+    return Precision(arguments, given, (*_unlike(want, given, optimizer), *notes))
 
 
 _MOMENTS = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "8-bit blocks": "fp8"}
@@ -120,7 +120,7 @@ def torchtitan(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dt
     if want.multiplies == "fp8":
         notes.append("Matrix products in fp8 are a choice of the model’s configuration, not of these.")
     fields: dict[str, Any] = {"dtype": _LONG[stored], "mixed_precision_param": _LONG[products]}
-    selected = replace(
+    given = replace(
         want,
         weights=stored,
         master=ABSENT,
@@ -132,15 +132,15 @@ def torchtitan(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dt
     )
     if stored == "fp32" and want.master != ABSENT and products == "bf16":
         # What it casts is the weights of the plan, and what it keeps is their master.
-        selected = replace(selected, weights="bf16", master="fp32")
+        given = replace(given, weights="bf16", master="fp32")
         if layout.zero == 3:
             notes.append("It keeps sharded fp32 weights alone: 2 bytes a parameter less than are counted.")
     if stored == "fp32" and want.states[:2] == ("bf16", "bf16") and optimizer.name in _ADAM:
         fields["implementation"] = "fused_opt_states_bf16"
-        selected = replace(selected, states=("bf16", "bf16", "fp32"))
+        given = replace(given, states=("bf16", "bf16", "fp32"))
     if optimizer.name not in (*_ADAM, "Muon"):
         notes.append(f"It has no {optimizer.name}, only Adam, AdamW and Muon.")
-    return Precision(fields, selected, (*_unlike(want, selected, optimizer), *notes))
+    return Precision(fields, given, (*_unlike(want, given, optimizer), *notes))
 
 
 _LONG = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -170,7 +170,7 @@ def deepspeed(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dty
     copied = gradients in _HALF and master == "fp32"
     if weights == "bf16" and gradients == "fp32" and layout.zero == 1 and not layout.offload:
         gradients, accumulation = "bf16", "fp32"  # its optimizer for this case keeps both
-    selected = replace(
+    given = replace(
         want,
         weights=weights,
         master=master,
@@ -181,7 +181,7 @@ def deepspeed(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dty
         states=(states, states, states),
     )
     notes = ("Matrix products in fp8 are not among these settings.",) if fp8 else ()
-    return Precision(keys, selected, (*_unlike(want, selected, optimizer), *notes))
+    return Precision(keys, given, (*_unlike(want, given, optimizer), *notes))
 
 
 def _wanted(policy: PrecisionPolicy, optimizer: Optimizer, dtype: str) -> OwnPolicy:

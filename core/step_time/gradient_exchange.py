@@ -112,11 +112,9 @@ class Exchange:
 
     def update(self) -> Any:
         """Seconds of the optimizer, in the accelerator's memory or the host's."""
-        d, selected = self.d, self.updated
+        d, states = self.d, self.updated
         each = float(
-            update_bytes(
-                kept=selected.master + selected.optimizer, gradients=selected.gradients, weights=selected.parameters
-            )
+            update_bytes(kept=states.master + states.optimizer, gradients=states.gradients, weights=states.parameters)
         )
         divided = d.zero >= 1
         updated = self.dense / pick(divided, self.shards, 1.0)

@@ -108,16 +108,16 @@ def read_cells(model: type[_Model], row: Mapping[str, Any]) -> tuple[_Model, tup
 
 def columns(entry: Entry, knowledge: str) -> dict[str, Any]:
     """A plan as columns of its row. Raises ``ValueError`` for one without a name or too long."""
-    selected = entry_of(entry.name, entry.texts, entry.kind)
+    stored = entry_of(entry.name, entry.texts, entry.kind)
     # Half of a surrogate pair, which no browser sends, is no text for a database.
-    texts = json.dumps({name: text.encode("utf-8", "replace").decode("utf-8") for name, text in selected.texts.items()})
-    if not selected.name:
+    texts = json.dumps({name: text.encode("utf-8", "replace").decode("utf-8") for name, text in stored.texts.items()})
+    if not stored.name:
         raise ValueError("A plan needs a name to be found by.")
     if len(texts) > limit("saved_chars"):
         raise ValueError(f"This plan’s fields have {len(texts):,} characters; {limit('saved_chars'):,} can be saved.")
     results = json.dumps(_finite(entry.results))
     return {
-        "name": selected.name,
+        "name": stored.name,
         "texts": texts,
         "form_version": LINK_VERSION,
         "results": results,

@@ -149,8 +149,8 @@ def policy_rows(policy: PrecisionPolicy, optimizer: Optimizer) -> tuple[PolicyRo
         ("gradient_copy", "gradient copy", policy.gradient_copy, "a precise one that the optimizer reads"),
     )
     rows = [
-        PolicyRow(chosen, tensors, selected.name if selected else ABSENT, selected.bytes if selected else 0.0, why)
-        for chosen, tensors, selected, why in classes
+        PolicyRow(chosen, tensors, storage.name if storage else ABSENT, storage.bytes if storage else 0.0, why)
+        for chosen, tensors, storage, why in classes
     ]
     names, nan = state_names(optimizer), float("nan")
     for state in optimizer.matrix:

@@ -123,7 +123,7 @@ def _state(tensors: tuple[ParameterTensor, ...], optimizer: Optimizer, policy: P
             key = (state.name, tensor.kind, state.each(policy))
             elements[key] = elements.get(key, 0) + int(each) * tensor.count
     return OptimizerState(
-        tuple(StateOfKind(name, kind, size, selected) for (name, kind, selected), size in elements.items() if size),
+        tuple(StateOfKind(name, kind, size, storage) for (name, kind, storage), size in elements.items() if size),
         sum(tensor.elements for tensor in tensors),
         sum(tensor.count for tensor in tensors) * sum(c.each(policy).bytes for c in optimizer.per_tensor),
     )
@@ -141,17 +141,17 @@ def state_bytes_per_parameter(optimizer: Optimizer, policy: PrecisionPolicy, spe
     return optimizer_state(spec, optimizer, policy).per_parameter
 
 
-def explain_mean_state(optimizer: Optimizer, policy: PrecisionPolicy, spec: TransformerSpec) -> tuple[Explanation, ...]:
-    """The bytes per parameter of `mean_state`, with the sum they come from where there is one."""
+def explain_state_bytes(
+    optimizer: Optimizer, policy: PrecisionPolicy, spec: TransformerSpec
+) -> tuple[Explanation, ...]:
+    """Those bytes per parameter, with the sum they come from where there is one."""
     if optimizer.uniform:
         return (optimizer_bytes_per_parameter.explain(**_full_size(optimizer, policy)),)
     state = optimizer_state(spec, optimizer, policy)
     return (
         *(
-            state_tensor_bytes.explain(elements=selected.elements, each=selected.type.bytes).about(
-                f"{selected.name}, {selected.kind}"
-            )
-            for selected in state.states
+            state_tensor_bytes.explain(elements=one.elements, each=one.type.bytes).about(f"{one.name}, {one.kind}")
+            for one in state.states
         ),
         mean_state_bytes.explain(total=state.total, parameters=state.parameters),
     )

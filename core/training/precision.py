@@ -109,7 +109,7 @@ class PrecisionPolicy:
     @property
     def fp32_states(self) -> bool:
         """Whether the optimizer keeps all its own tensors in fp32."""
-        return all(selected is FP32 for selected in (self.states, *dict(self.special_states).values()))
+        return all(storage is FP32 for storage in (self.states, *dict(self.special_states).values()))
 
     def state(self, name: str) -> StorageType:
         """The type of the optimizer state ``name`` (torch's name, such as ``exp_avg``)."""

@@ -98,10 +98,10 @@ def parse_states(text: str) -> tuple[StateTensor, ...]:
         piece = _PIECE.fullmatch(part)
         if piece is None or not piece[2] + piece[3] or (piece[6] and piece[6] not in STORAGE_TYPES):
             raise ValueError(f"{part!r} is no state tensor such as 'exp_avg = mn' or 'absmax = mn/256 as fp32'")
-        name, times, of, per, most, selected = piece.groups()
+        name, times, of, per, most, storage = piece.groups()
         tensors.append(
             StateTensor(
-                name, of, int(times or 1), int(per or 1), int(most or 0), STORAGE_TYPES[selected] if selected else None
+                name, of, int(times or 1), int(per or 1), int(most or 0), STORAGE_TYPES[storage] if storage else None
             )
         )
     return tuple(tensors)

@@ -33,7 +33,7 @@ def forget() -> None:
 
 
 def stored_measurements() -> Sequence[StoredMeasurement]:
-    """The newest measurements of the database; none where it cannot be read, which `why_none` then says."""
+    """The newest measurements of the database; none where it cannot be read, which the panel then says."""
     read_at, result = st.session_state.get(_CACHE, (0.0, ()))
     if time.monotonic() - read_at > _FRESH_S or not read_at:
         try:

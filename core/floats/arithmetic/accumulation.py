@@ -288,8 +288,8 @@ def own_exact(start: float, addend: float, run: SummationRun) -> tuple[float, fl
     return (first, run.addend) if _coarse(start, first) or _coarse(addend, run.addend) else None
 
 
-def _coarse(value: float, selected: float) -> bool:
-    return not math.isclose(value, selected, rel_tol=_COARSE)
+def _coarse(value: float, stored: float) -> bool:
+    return not math.isclose(value, stored, rel_tol=_COARSE)
 
 
 def drawn(

@@ -221,10 +221,10 @@ def _parts(model: Any, seen: _Seen, known: bool) -> list[dict[str, Any]]:
         before = counts_by_module.get(_module_of(name), (0, 0))
         counts_by_module[_module_of(name)] = (before[0] + total, before[1] + run)
     rows = [(name[:TEXT_CHARS], *counts) for name, counts in counts_by_module.items()]
-    selected, remaining = rows[: MOST_PARTS - 1], rows[MOST_PARTS - 1 :]
+    shown, remaining = rows[: MOST_PARTS - 1], rows[MOST_PARTS - 1 :]
     if remaining:
-        selected.append(("…", sum(row[1] for row in remaining), sum(row[2] for row in remaining)))
-    return [{"module": name, "total": total, "active": run} for name, total, run in selected]
+        shown.append(("…", sum(row[1] for row in remaining), sum(row[2] for row in remaining)))
+    return [{"module": name, "total": total, "active": run} for name, total, run in shown]
 
 
 def count(torch: Any, moe: Any, model: Any, config: Any, seq_len: int) -> dict[str, Any]:

@@ -408,7 +408,7 @@ def plan_as_given(reading: ParsedForm) -> Plan:
 
 
 def texts_as_given(texts: Mapping[str, str]) -> dict[str, str]:
-    """The texts of `named_plan`, for a link or to keep."""
+    """The texts of `plan_as_given`, for a link or to keep."""
     return link_texts(texts) | {FIND.id: "time"}
 
 

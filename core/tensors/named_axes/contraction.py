@@ -105,17 +105,17 @@ _LOOPED = 400
 
 
 def contract(
-    ready: list[TensorLayout], order: Names, selected: int, element_size: int
+    ready: list[TensorLayout], order: Names, outer: int, element_size: int
 ) -> tuple[list[Pair], TensorLayout, int, int]:
     """Multiply from left to right; returns the pairs, the final layout, the FLOPs of sums over one operand, and the
     elements of those sums and of the products that are not the last.
     """
-    summed = range(selected, len(order))
+    summed = range(outer, len(order))
     if len(ready) == 1:
         (only,) = ready
-        if selected == len(order):
+        if outer == len(order):
             return [], only, 0, 0
-        return [], TensorLayout.contiguous(only.shape[:selected]), only.numel, 0
+        return [], TensorLayout.contiguous(only.shape[:outer]), only.numel, 0
     counts = {dim: sum(layout.shape[dim] != 1 for layout in ready) for dim in summed}
     pairs: list[Pair] = []
     left, number, sum_flop, between = ready[0], 0, 0, 0
@@ -136,9 +136,9 @@ def contract(
         between += sum(side.numel for side, dims in zip((left, right), first, strict=True) if dims)
         pairs.append(_pair(left, right, order, inner, (number, right_number), element_size))
         left, number = pairs[-1].layout, len(ready) + len(pairs) - 1
-    shape = left.shape[:selected]
+    shape = left.shape[:outer]
     between += sum(pair.layout.numel for pair in pairs[:-1])
-    return pairs, TensorLayout(shape, left.stride[:selected], left.offset), sum_flop, between
+    return pairs, TensorLayout(shape, left.stride[:outer], left.offset), sum_flop, between
 
 
 def _summed(layout: TensorLayout, dims: Sequence[int]) -> TensorLayout:

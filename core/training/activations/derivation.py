@@ -64,8 +64,8 @@ def _kept(
     """The tensors that the layout's recomputation leaves, at the size in which it leaves them."""
     recompute, (width, residual) = int(way_of(layout.recompute)), widths
     if recompute == Recompute.PER_OPERATION:
-        selected = kept_by_operation(spec, implementation, kind, *widths)
-        there = ((tensor.tensor, tensor.present(layout)) for tensor in selected)
+        per_operation = kept_by_operation(spec, implementation, kind, *widths)
+        there = ((tensor.tensor, tensor.present(layout)) for tensor in per_operation)
         return tuple(replace(tensor, elements=tensor.elements * many) for tensor, many in there if np.any(many))
     if recompute == Recompute.FULL:
         together = max(1, -int(layers_of(layout.recompute)))

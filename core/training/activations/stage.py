@@ -212,12 +212,12 @@ def _left_per_token(
     together = np.maximum(1, -layers_of(layout.recompute))
     left = pick(recompute == Recompute.FULL, _input_per_token(spec, layout, residual or width) / together, saved)
     if np.any(recompute == Recompute.PER_OPERATION):
-        selected: Any = 0.0
+        per_operation: Any = 0.0
         for tensor in kept_by_operation(spec, implementation, kind, *widths):
             size = tensor.present(layout) * float(tensor.tensor.elements * tensor.tensor.each)
             spread = ways(tensor.tensor.split, layout.tensor, layout.sequence_parallel, spec.kv_heads)
-            selected = selected + size * (load if tensor.tensor.routed else 1) / spread
-        left = pick(recompute == Recompute.PER_OPERATION, selected, left)
+            per_operation = per_operation + size * (load if tensor.tensor.routed else 1) / spread
+        left = pick(recompute == Recompute.PER_OPERATION, per_operation, left)
     return np.asarray(left, dtype=np.float64)
 
 

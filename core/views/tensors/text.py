@@ -232,8 +232,8 @@ def _written(trace: Trace, step: TraceStep) -> tuple[str, str]:
         result = maker.source if maker.source.startswith(".") else maker.expression
         rest = [label for label in bold if label != "x"]
         also = f" {_listed(rest)} {_shows(rest)} it too." if rest else ""
-        selected = trace.label(trace.steps[0], step.number) if writer == "x" else "x"
-        outcome = "x shows it too" if "x" in bold else f"{selected} keeps its values"
+        other = trace.label(trace.steps[0], step.number) if writer == "x" else "x"
+        outcome = "x shows it too" if "x" in bold else f"{other} keeps its values"
         return (
             f"`{_short(step.expression)}` writes {cells} of {what}, so **{outcome}**.",
             f"`{_short(result)}` made it, with a storage of its own.{also}{again}",
