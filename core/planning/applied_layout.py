@@ -14,7 +14,7 @@ from core.planning.evaluation import Answer, answer
 from core.planning.memory_estimate import resolved_plan
 from core.planning.plan import Plan, whole_accelerators
 from core.planning.plan_search import evaluate_layout, launch_settings
-from core.planning.resolved_layout import plan_layout, search_request, timed_request
+from core.planning.resolved_layout import estimable_request, plan_layout, search_request
 from core.search.launch import Launch
 from core.search.request import SearchRequest
 from core.search.result import LayoutResult
@@ -76,14 +76,14 @@ def applied_layout(plan: Plan) -> AppliedLayout:
     """
     a = answer(plan)
     whole = resolved_plan(plan, a.stored_parameters, a.middle.accelerators)
-    request = timed_request(whole)
+    request = estimable_request(whole)
     if request is None:
         search_request(whole)  # says what is unknown
         raise BudgetError("gpu", f"How long a step takes on {plan.accelerator} is not known.")
     layout = plan_layout(whole)
     batch = int(layout.data * layout.micro_batch * layout.micro_batches)
     request = replace(request, batch=batch, constraints=plan.constraints).on(int(layout.accelerators))
-    if a.terms.throughput.timed:
+    if a.terms.throughput.has_step_estimate:
         tokens_per_second = float(a.terms.steps_rate(np.array(a.middle.parameters), np.array(whole.accelerators)))
         alone = float(request.step(layout, 1).total)
         request = replace(request, time_factor=_rounded(batch * request.seq_len / tokens_per_second / alone))

@@ -40,7 +40,7 @@ from core.runs.energy import carbon, drawn_power, energy, footprint, most_drawn,
 from core.runs.goodput import Interruptions, mfu_of_all_hours, mfu_of_steps
 from core.runs.long_sequences import TokenWork
 from core.runs.share import share_of_steps, whole_run_mfu
-from core.runs.utilisation import base_peak
+from core.runs.utilisation import peak_16bit
 from core.search.constraints import ANY_LAYOUT
 from core.training.layout import LayoutError
 
@@ -53,10 +53,9 @@ class Estimate:
 
     parameters: those that work on each token. mfu: over all hours; steps_mfu: of the steps alone, as typed, or of the
     plan's layout and no slower than the whole run needs them; steps_days: days that they take by themselves;
-    productive_mfu: of the time that trains. hours: accelerator-hours. price: dollars per accelerator-hour, and dollars:
-    NaN where unknown. tokens_per_second: of the whole cluster, over all hours. days: on the wall. peak_watts: most that
-    the building draws for it at once, NaN where unknown.
-    """
+    mfu_while_training: over the hours that lose and write nothing. hours: accelerator-hours. price: dollars per
+    accelerator-hour, and dollars: NaN where unknown. tokens_per_second: of the whole cluster, over all hours. days: on
+    the wall. peak_watts: most that the building draws for it at once, NaN where unknown."""
 
     parameters: float
     tokens: float
@@ -70,7 +69,7 @@ class Estimate:
     goodput: float
     steps_mfu: float
     steps_days: float
-    productive_mfu: float
+    mfu_while_training: float
     dollars: float
     tokens_per_second: float
     peak_watts: float
@@ -173,7 +172,7 @@ class Answer:
     @property
     def impossible(self) -> bool:
         """Whether the steps would have to be faster than the accelerator's best matmul."""
-        return bool(too_fast(self.middle.productive_mfu, self.ceiling))
+        return bool(too_fast(self.middle.mfu_while_training, self.ceiling))
 
     def explain(self) -> list[Explanation]:
         """Every number of the middle, from the answer down to what was given: the formulas that it was worked out by.
@@ -202,9 +201,9 @@ class Answer:
         return [*reversed(explain_run(lambda: _goodput_and_mfus(self.terms, self.run), zeros=True))]
 
 
-def too_fast(steps: Array | float, ceiling: Array | float) -> Any:
+def too_fast(steps_mfu: Array | float, ceiling: Array | float) -> Any:
     """Whether steps of this MFU are faster than the best matmul, beyond rounding."""
-    return np.greater(steps, ceiling * (1 + 1e-9))
+    return np.greater(steps_mfu, ceiling * (1 + 1e-9))
 
 
 _FOUND: dict[Find, tuple[str, Formula[...]]] = {
@@ -244,7 +243,7 @@ class Evaluation:
     def impossible(self) -> Bools:
         """Whether the steps would have to be faster than the accelerator's best matmul."""
         ceilings = np.array([ceiling_of(t.plan.device, t.dtype) for t in self.terms])
-        return np.asarray(too_fast(self.middle("productive_mfu"), ceilings))
+        return np.asarray(too_fast(self.middle("mfu_while_training"), ceilings))
 
     def answer(self, row: int) -> Answer:
         """The answer of one plan. Raises its `BudgetError` where there is none."""
@@ -264,7 +263,7 @@ class Evaluation:
             device=plan.device,
             dtype=terms.dtype,
             peak=terms.peak,
-            peak_ratio=min(1.0, base_peak(plan.accelerator) / terms.peak) if terms.dtype in WIDTHS else 1.0,
+            peak_ratio=min(1.0, peak_16bit(plan.accelerator) / terms.peak) if terms.dtype in WIDTHS else 1.0,
             low=low,
             middle=middle,
             high=high,
@@ -363,7 +362,7 @@ def _evaluate_group(terms: Terms, plans: Sequence[Plan]) -> Evaluation:
     beyond = BudgetError(terms.plan.find, "These numbers go beyond what can be counted.")
     problems = [problem or (None if fine else beyond) for problem, fine in zip(problems, countable, strict=True)]
     has_constraints = terms.plan.own_layout or terms.plan.constraints != ANY_LAYOUT
-    if has_constraints and terms.plan.expects_mfu and terms.throughput.timed:
+    if has_constraints and terms.plan.expects_mfu and terms.throughput.has_step_estimate:
         middles = zip(quantities["parameters"][:, 1], quantities["accelerators"][:, 1], strict=True)
         layout_problems = [_layout_problem(terms, plan, *middle) for plan, middle in zip(plans, middles, strict=True)]
         problems = [problem or why for problem, why in zip(problems, layout_problems, strict=True)]
@@ -396,26 +395,28 @@ def _layout_problem(terms: Terms, plan: Plan, params: float, accelerators: float
 
 
 def _goodput_and_mfus(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
-    """Goodput, and the MFU over all hours, of the steps alone, and of the time that trains.
+    """Goodput, and the MFU over all hours, of the steps alone, and while it trains.
 
-    A run is never faster than its steps: one that takes less than those of its layout, as a typed MFU or the early end
-    of a range may, has steps that are faster than the layout's are estimated at.
+    Typed of the steps: that is both the steps' and the one while it trains. Typed over all hours: while it trains it is
+    that over the goodput, and the steps' no lower. Expected: the layout's is both. A run is never faster than its
+    steps: where its MFU is above the layout's, as one that is typed or the early end of a range may be, its steps are
+    faster than the layout's are estimated at.
     """
     goodput = terms.interruptions(run.parameters, run.accelerators).goodput
     if terms.plan.mfu_is_of_steps:
         typed = terms.typed_mfu(run)
         mfu = mfu_of_all_hours.over(steps=typed, goodput=goodput)
-        return {"goodput": goodput, "steps_mfu": typed, "mfu": mfu, "productive_mfu": typed}
+        return {"goodput": goodput, "steps_mfu": typed, "mfu": mfu, "mfu_while_training": typed}
     steps, mfu = terms.layout_mfu(run.parameters, run.accelerators), run.mfu
     with np.errstate(divide="ignore", invalid="ignore"):  # no time that trains has no steps that are fast enough
         if terms.plan.expects_mfu:
             others = mfu / steps / goodput  # what published runs lose beside failures; the MFU again, as its formulas
             mfu = whole_run_mfu.over(steps=steps, share=share_of_steps.over(goodput=goodput, without_failures=others))
-            steps = running = np.maximum(steps, mfu)
+            steps = while_training = np.maximum(steps, mfu)
         else:
-            running = mfu_of_steps.over(mfu=mfu, goodput=goodput)
-            steps = np.maximum(steps, running)
-    return {"goodput": goodput, "steps_mfu": steps, "mfu": mfu, "productive_mfu": running}
+            while_training = mfu_of_steps.over(mfu=mfu, goodput=goodput)
+            steps = np.maximum(steps, while_training)
+    return {"goodput": goodput, "steps_mfu": steps, "mfu": mfu, "mfu_while_training": while_training}
 
 
 def _quantities(terms: Terms, run: SolvedRuns) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class Largest:
 def explain_by_states(h: MemoryEstimate) -> tuple[Explanation, ...]:
     """The steps to the largest model by states alone, as if it were split evenly over its accelerators."""
     return (
-        *(() if h.plan.compute_options.paged else explain_state_bytes(h.optimizer, h.policy, h.spec)),
+        *(() if h.plan.runtime_options.paged else explain_state_bytes(h.optimizer, h.policy, h.spec)),
         *explain_largest(h.states_each, h.layout, h.usable),
     )
 

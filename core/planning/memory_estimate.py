@@ -67,7 +67,7 @@ class MemoryEstimate:
     @property
     def states_each(self) -> StateBytes:
         """Bytes of one parameter's states as the plan holds them on accelerators, before anything is shared."""
-        how = self.plan.compute_options
+        how = self.plan.runtime_options
         return states_per_parameter(
             self.optimizer, self.policy, self.spec, in_backward=how.in_backward, paged=how.paged
         )
@@ -202,7 +202,7 @@ def resolved_plan(plan: Plan, parameters: float, accelerators: float) -> Plan:
 
 def setup_of(plan: Plan, spec: TransformerSpec, layout: Layout) -> Setup:
     """The plan at its longest as a setup under a layout, or several of them."""
-    how, optimizer = plan.compute_options, find_optimizer(plan.optimizer)
+    how, optimizer = plan.runtime_options, find_optimizer(plan.optimizer)
     written = written_with(plan.software, IMPLEMENTATIONS[how.implementation])
     return Setup(
         spec=spec,
@@ -214,7 +214,7 @@ def setup_of(plan: Plan, spec: TransformerSpec, layout: Layout) -> Setup:
         implementation=replace(written, offloads=how.offload_activations),
         loss=how.loss,
         chunks=how.chunks,
-        runtime=replace(MEASURED, context=how.context, communicator=how.context, slack=how.slack),
+        runtime=replace(MEASURED, context=how.runtime_bytes, communicator=how.runtime_bytes, slack=how.slack),
         trained=plan.trained,
         in_backward=how.in_backward,
         paged=how.paged,
@@ -223,7 +223,7 @@ def setup_of(plan: Plan, spec: TransformerSpec, layout: Layout) -> Setup:
 
 def check_trained(plan: Plan, layout: Layout) -> None:
     """Raise `LayoutError` where a layout and what is trained cannot go together."""
-    if plan.compute_options.in_backward and int(layout.micro_batches) > 1:
+    if plan.runtime_options.in_backward and int(layout.micro_batches) > 1:
         rule = "an optimizer step in backward cannot add up the gradients of several micro-batches."
         raise LayoutError("micro_batches", int(layout.micro_batches), rule, 1)
     if plan.trained.method in ("last layers", "named tensors") and int(layout.pipeline) > 1:

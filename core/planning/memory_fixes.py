@@ -98,7 +98,7 @@ def _choices(h: MemoryEstimate) -> dict[str, tuple[int, ...]]:
         "tp": doubled(int(layout.tensor), node if whole else 1),
         "pp": doubled(int(layout.pipeline), 64 if whole else 1),
         "off": tuple(range(int(layout.offload), max(1, int(layout.offload)) + 1)),
-        "chunks": tuple(dict.fromkeys((h.plan.compute_options.chunks, max(h.plan.compute_options.chunks, PIECES)))),
+        "chunks": tuple(dict.fromkeys((h.plan.runtime_options.chunks, max(h.plan.runtime_options.chunks, PIECES)))),
     }
 
 
@@ -222,7 +222,7 @@ def with_fix(h: MemoryEstimate, fix: Fix) -> tuple[Fix, ...]:
     names = list(fix.texts)
     subsets = np.arange(1 << len(names))  # bit i: the change of names[i] is in it
     before = {name: getattr(h.layout, field) for name, field in _FIELDS.items()}
-    before["chunks"] = h.plan.compute_options.chunks
+    before["chunks"] = h.plan.runtime_options.chunks
     values = {
         name: np.where(subsets >> i & 1, _value(name, fix.texts[name]), before[name]) for i, name in enumerate(names)
     }

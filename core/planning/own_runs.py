@@ -15,7 +15,7 @@ from core.hardware.accelerators import find as find_accelerator
 from core.hardware.matmul import ceiling_of
 from core.limits import limit
 from core.models.flops import train_flop_6nd
-from core.runs.utilisation import base_peak
+from core.runs.utilisation import peak_16bit
 from core.suggest import suggestions
 from core.units import QuantityError, format_quantity, parse_quantity
 
@@ -45,7 +45,7 @@ class OwnRun:
     def mfu(self) -> float:
         """6 N D over the hours and the dense 16-bit peak."""
         flop = train_flop_6nd(self.parameters, self.tokens)
-        return effective_utilisation(flop, self.hours, base_peak(self.accelerator))
+        return effective_utilisation(flop, self.hours, peak_16bit(self.accelerator))
 
 
 def _count(text: str, most: str) -> float:

@@ -196,10 +196,10 @@ class PlanLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class ComputeOptions:
+class RuntimeOptions:
     """What memory depends on beside a layout: how layers and loss are written, and what the runtime keeps.
 
-    implementation: by name, as `core.training` has them. chunks: pieces of the loss. context: bytes of the runtime.
+    implementation: by name, as `core.training` has them. chunks: pieces of the loss. runtime_bytes: of its own.
     slack: share that the allocator holds beyond the tensors. in_backward: each tensor is updated as its gradient
     comes. paged: optimizer state may move to the host. offload_activations: what layers keep waits there. display:
     bytes that a desktop takes. kernel: of attention, by name; the software's usual one where it is empty.
@@ -208,7 +208,7 @@ class ComputeOptions:
     implementation: str = FUSED.id
     loss: Loss = FUSED.loss
     chunks: int = 1
-    context: float = MEASURED.context
+    runtime_bytes: float = MEASURED.context
     slack: float = MEASURED.slack
     in_backward: bool = False
     paged: bool = False
@@ -289,7 +289,7 @@ class Plan:
     tuned_by: str = USUAL_TUNING
     network: float | None = None
     per_node: int | None = None
-    compute_options: ComputeOptions = field(default_factory=ComputeOptions)
+    runtime_options: RuntimeOptions = field(default_factory=RuntimeOptions)
     reliability: Reliability = field(default_factory=Reliability)
     power: Power = field(default_factory=Power)
     batch: Batch = field(default_factory=Batch)
@@ -342,7 +342,7 @@ class Plan:
         reported = device.reported_bytes
         if self.trained.everything:
             reported = min(reported, device.memory_bytes)
-        return reported - self.compute_options.display
+        return reported - self.runtime_options.display
 
     @property
     def catalog_model(self) -> CatalogModel | None:

@@ -71,7 +71,7 @@ def search_request(plan: Plan) -> SearchRequest:
         parts_of_training(spec, plan.trained)
     except TrainedError as problem:
         raise BudgetError(TRAINED_IDS[problem.field], problem.message) from None
-    device, how, optimizer = plan.device, plan.compute_options, find_optimizer(plan.optimizer)
+    device, how, optimizer = plan.device, plan.runtime_options, find_optimizer(plan.optimizer)
     if plan.network is not None:
         device = replace(device, network=plan.network, network_confidence=TYPED_NETWORK, network_source="")
     return SearchRequest(
@@ -91,7 +91,7 @@ def search_request(plan: Plan) -> SearchRequest:
         host_bytes=math.nan if math.isnan(plan.limits.host) else plan.limits.host,
         running=running_on(plan.software, spec, device, plan.peak_dtype, how.kernel, plan.tuned_by),
         constraints=plan.constraints,
-        runtime=replace(MEASURED, context=how.context, communicator=how.context, slack=how.slack),
+        runtime=replace(MEASURED, context=how.runtime_bytes, communicator=how.runtime_bytes, slack=how.slack),
         rates=rates_of(plan),
         loss=how.loss,
         chunks=how.chunks,
@@ -99,9 +99,9 @@ def search_request(plan: Plan) -> SearchRequest:
     )
 
 
-def timed_request(plan: Plan) -> SearchRequest | None:
-    """What the plan's layout is timed by: the search for it, which has one's own layout alone where the plan has one;
-    None where the time of a step is not known."""
+def estimable_request(plan: Plan) -> SearchRequest | None:
+    """The search that estimates the step of the plan's layout, with one's own layout alone in it where the plan has
+    one; None where no step can be estimated."""
     try:
         request = search_request(plan)
     except (BudgetError, SpecError, TrainedError):
@@ -110,14 +110,14 @@ def timed_request(plan: Plan) -> SearchRequest | None:
         return None
     if plan.own_layout:
         return replace(request, constraints=only(own_layout(plan)))
-    if plan.compute_options.in_backward:
+    if plan.runtime_options.in_backward:
         return replace(request, constraints=replace(plan.constraints, micro_batches=1))
     return request
 
 
 def own_layout(plan: Plan) -> Layout:
     """The layout as typed; an optimizer that steps in backward cannot add up micro-batches, so that one is a step."""
-    if plan.compute_options.in_backward and not int(plan.layout.micro_batches):
+    if plan.runtime_options.in_backward and not int(plan.layout.micro_batches):
         return replace(plan.layout, micro_batches=1)
     return plan.layout
 
@@ -152,7 +152,7 @@ def _over_searches(
     """What ``search`` says of each plan by its place; nothing of those whose layout is not searched for."""
     places: dict[SearchRequest, dict[int, list[int]]] = {}
     for i, plan in enumerate(plans):
-        request = None if plan.own_layout else timed_request(plan)
+        request = None if plan.own_layout else estimable_request(plan)
         if request is not None:
             same = places.setdefault(replace(request.on(1), objective="time"), {})
             same.setdefault(request.cluster.count, []).append(i)

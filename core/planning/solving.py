@@ -101,11 +101,11 @@ class Terms:
     def flop_per_token(self, params: Array) -> Array:
         """FLOPs of a token that the throughput is counted in: 6 N; where no step is timed, all that are counted, at
         which the MFU is taken to hold."""
-        return (6.0 * self.work_share if self.throughput.timed else self.per_parameter(params)) * params
+        return (6.0 * self.work_share if self.throughput.has_step_estimate else self.per_parameter(params)) * params
 
     def _of_all_flop(self, mfu: Array, params: Array) -> Array:
         """An MFU of the throughput's FLOPs as one of all that are counted."""
-        if not self.throughput.timed or not self.token_work.long:
+        if not self.throughput.has_step_estimate or not self.token_work.long:
             return mfu
         return mfu * self.token_work.per_parameter(params) / 6
 
@@ -287,9 +287,9 @@ def _near(gap: Callable[[Array], Array], least: Array, most: Array) -> tuple[Arr
     trials = np.linspace(least, most, _TRIALS)
     values = gap(trials)
     after = np.clip((values < 0).sum(axis=0), 1, _TRIALS - 1)[None]
-    before, behind = (np.take_along_axis(values, after + i, axis=0)[0] for i in (-1, 0))
-    slope = (behind - before) / (trials[1] - trials[0])
-    return np.take_along_axis(np.broadcast_to(trials, values.shape), after, axis=0)[0] - behind / slope, slope
+    before, after_value = (np.take_along_axis(values, after + i, axis=0)[0] for i in (-1, 0))
+    slope = (after_value - before) / (trials[1] - trials[0])
+    return np.take_along_axis(np.broadcast_to(trials, values.shape), after, axis=0)[0] - after_value / slope, slope
 
 
 def allocation_units(plan: Plan, needed: Array | float) -> Array:
@@ -335,7 +335,7 @@ def _zero(gap: Callable[[Array], Array], start: Array, slope: Array, *, steep: f
     return np.where(np.abs(value) < 1e-9, at, math.inf)
 
 
-_LABELS = {"parameters": ("n", "parameters"), "tokens": ("tokens", "tokens")}
+_FIELD_AND_LIMIT = {"parameters": ("n", "parameters"), "tokens": ("tokens", "tokens")}
 
 
 def _fault(terms: Terms, run: SolvedRuns, row: int, stuck: bool) -> BudgetError | None:
@@ -355,7 +355,7 @@ def _fault(terms: Terms, run: SolvedRuns, row: int, stuck: bool) -> BudgetError 
         )
     if stuck:
         return no_progress(terms.interruptions(parameters, accelerators).at(0))
-    for name, (field, cap) in _LABELS.items():
+    for name, (field, cap) in _FIELD_AND_LIMIT.items():
         value = getattr(run, name)[row]
         if not np.all(np.isfinite(value)) or value.max() > limit(cap):
             most = format_quantity(limit(cap), "count")

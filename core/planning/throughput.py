@@ -22,10 +22,10 @@ from core.models.spec import SpecError
 from core.models.stand_in import stand_in
 from core.planning.own_runs import OwnRun
 from core.planning.plan import BY_AGE, FIRST_RUN, TYPED, CarriedRates, Plan
-from core.planning.resolved_layout import search_request, timed_request
+from core.planning.resolved_layout import estimable_request, search_request
 from core.runs.goodput import Reliability, interruptions
 from core.runs.share import Shares, is_new, published_shares, usable_matmul
-from core.runs.utilisation import Width, base_peak
+from core.runs.utilisation import Width, peak_16bit
 from core.search.fastest import COUNTS, fastest, normalised
 from core.search.request import SearchRequest
 from core.training.layout import LayoutError
@@ -64,10 +64,10 @@ def _steps_at_point(request: SearchRequest, batch: float, point: int, seq_len: i
     parameters = 2.0 ** (_DOUBLINGS * point)
     spec = stand_in(parameters, seq_len)
     try:
-        rates = fastest(replace(request, spec=spec), batch)
+        ln_rates = fastest(replace(request, spec=spec), batch)
     except TrainedError:  # a rank above its width, say
         return None
-    return None if rates is None else rates + math.log(6 * parameters * request.work_share_of(spec) / peak)
+    return None if ln_rates is None else ln_rates + math.log(6 * parameters * request.work_share_of(spec) / peak)
 
 
 def untrainable(plan: Plan) -> BudgetError | None:
@@ -107,7 +107,7 @@ class Throughput:
     @cached_property
     def _request(self) -> SearchRequest | None:
         """What the fastest layout is searched for; None where the time of a step is not known."""
-        request = None if self.model and not self.model.laid_out else timed_request(self.plan)
+        request = None if self.model and not self.model.laid_out else estimable_request(self.plan)
         return normalised(request) if request else None
 
     @cached_property
@@ -124,7 +124,7 @@ class Throughput:
         """Logarithms of accelerators times MFU where no step is timed: every accelerator at the rate of its best
         matmul."""
         dtype, name = self.plan.peak_dtype, self.plan.accelerator
-        scale = min(1.0, base_peak(name) / self.peak) if dtype in WIDTHS else 1.0
+        scale = min(1.0, peak_16bit(name) / self.peak) if dtype in WIDTHS else 1.0
         return LN_COUNTS + math.log(scale * usable_matmul(name, WIDTHS.get(dtype, "16-bit")))
 
     @cached_property
@@ -132,14 +132,16 @@ class Throughput:
         """Logarithms of accelerators times MFU of the model's steps alone; None where they are not timed."""
         if self._request is None or self.model is None:
             return None
-        rates = fastest(self._request, self._batch)
+        ln_rates = fastest(self._request, self._batch)
         return (
-            None if rates is None else rates + math.log(6 * self.model.active * plan_work_share(self.plan) / self.peak)
+            None
+            if ln_rates is None
+            else ln_rates + math.log(6 * self.model.active * plan_work_share(self.plan) / self.peak)
         )
 
     @cached_property
-    def timed(self) -> bool:
-        """Whether the time of a step is known; else the best matmul stands for it."""
+    def has_step_estimate(self) -> bool:
+        """Whether the time of a step can be estimated; else the best matmul stands for it."""
         if self.model:
             return self._steps_of_model is not None
         return self._steps_at(_USUAL_POINT) is not None
@@ -148,7 +150,7 @@ class Throughput:
     def shares(self) -> Shares:
         """What published runs, and the plan's own, reach of their steps."""
         own = [self._own_share(run) for run in self.plan.own_runs]
-        return published_shares(self.timed, self.new_hardware).given(own)
+        return published_shares(self.has_step_estimate, self.new_hardware).given(own)
 
     @property
     def new_hardware(self) -> bool:
@@ -173,7 +175,7 @@ class Throughput:
         )
         other = Throughput(its_plan, model if same_model else None, self.checkpoint)
         size, count = np.array([run.parameters]), np.array([run.accelerators])
-        steps_mfu = float(other.steps_mfu_by_6n(size, count)[0]) * other.peak / base_peak(run.accelerator)
+        steps_mfu = float(other.steps_mfu_by_6n(size, count)[0]) * other.peak / peak_16bit(run.accelerator)
         parameters = model.parameters if same_model and model else run.parameters
         lost = interruptions(run.accelerators, self.checkpoint.of(parameters), plan.reliability)
         return run.mfu / steps_mfu / (1.0 if run.steady else float(lost.goodput))
@@ -189,17 +191,17 @@ class Throughput:
     def _bounded_tables(self) -> dict[tuple[int, int], tuple[Array, Array]]:
         return {}
 
-    def _bounded(self, point: int, counts: int) -> tuple[Array, Array]:
+    def _bounded(self, point: int, used_counts: int) -> tuple[Array, Array]:
         """Steps alone, and steps times goodput, of the stand-in at a point, no steeper than `_STEEPEST` from point to
         point; right for the first so many of `COUNTS`.
 
         Other points are looked at from the nearest outwards, as long as one that reached all of its peak would count.
         """
-        if (point, counts) not in self._bounded_tables:
+        if (point, used_counts) not in self._bounded_tables:
             steepest = _STEEPEST * _DOUBLINGS * math.log(2)
             steps, with_goodput = self._unbounded(point)
             for apart in range(1, _LAST_POINT - _FIRST_POINT + 1):
-                if np.all(with_goodput[:counts] >= LN_COUNTS[:counts] - steepest * apart):
+                if np.all(with_goodput[:used_counts] >= LN_COUNTS[:used_counts] - steepest * apart):
                     break
                 for other in {max(point - apart, _FIRST_POINT), min(point + apart, _LAST_POINT)} - {point}:
                     less = steepest * abs(other - point)
@@ -207,8 +209,8 @@ class Throughput:
                         np.maximum(a, b - less)
                         for a, b in zip((steps, with_goodput), self._unbounded(other), strict=True)
                     )
-            self._bounded_tables[point, counts] = steps, with_goodput
-        return self._bounded_tables[point, counts]
+            self._bounded_tables[point, used_counts] = steps, with_goodput
+        return self._bounded_tables[point, used_counts]
 
     def _unbounded(self, point: int) -> tuple[Array, Array]:
         """Steps alone, and steps times goodput, of the stand-in at a point, as steep as they are."""
@@ -221,12 +223,12 @@ class Throughput:
         goodput = interruptions(COUNTS, self.checkpoint.of(parameters), reliability).goodput
         return np.maximum.accumulate(steps + np.log(np.maximum(goodput, _TINY_GOODPUT)))
 
-    def _tables(self, ln_params: Array, counts: int) -> tuple[Array, Array]:
+    def _tables(self, ln_params: Array, used_counts: int) -> tuple[Array, Array]:
         """Steps alone, and steps times goodput, for parameters by their logarithms: a row each, or one for all."""
         if self.model is not None:
             steps = self._best_matmul if self._steps_of_model is None else self._steps_of_model
             return steps[None], self._with_goodput(steps, self.model.parameters)[None]
-        if not self.timed:
+        if not self.has_step_estimate:
             return self._best_matmul[None], self._with_goodput(self._best_matmul, _USUAL_PARAMETERS)[None]
         at = np.clip(np.nan_to_num(ln_params / (_DOUBLINGS * math.log(2))), _FIRST_POINT, _LAST_POINT)
         below = np.minimum(np.floor(at).astype(int), _LAST_POINT - 1)
@@ -235,7 +237,7 @@ class Throughput:
 
         def joined(which: int) -> Array:
             low, high = (
-                np.stack([self._bounded(point + up, counts)[which] for point in points.tolist()]) for up in (0, 1)
+                np.stack([self._bounded(point + up, used_counts)[which] for point in points.tolist()]) for up in (0, 1)
             )
             return low[row] + part * (high - low)[row]
 
@@ -258,11 +260,11 @@ class Throughput:
         steps, _ = self._tables(np.log(np.maximum(params, 1.0)).ravel(), _counts_up_to(ln_count))
         return np.exp(_read(steps, ln_count) - ln_count).reshape(params.shape)
 
-    def _whole_tables(self, params: Array, counts: int) -> list[Array]:
+    def _whole_tables(self, params: Array, used_counts: int) -> list[Array]:
         """Logarithms of accelerators times MFU of the whole run, a table for each end of its range: rows are
         parameters, of which the last axis has a value for each end, or one; columns the first of `COUNTS`."""
         logs = [np.log(np.maximum(end, 1.0)).ravel() for end in np.moveaxis(params, -1, 0)]
-        whole = [self._tables(ln_params, counts)[1] for ln_params in logs]
+        whole = [self._tables(ln_params, used_counts)[1] for ln_params in logs]
         return [np.minimum(whole[i % len(whole)] + share, self._at_ceiling) for i, share in enumerate(self._ln_shares)]
 
     def whole_mfu_by_6n(self, params: Array, accelerators: Array) -> Array:

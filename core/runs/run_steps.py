@@ -20,7 +20,7 @@ from core.models.spec import TransformerSpec
 from core.models.stand_in import stand_in
 from core.rows import number, read_rows, write_rows
 from core.runs.goodput import Reliability, interruptions
-from core.runs.utilisation import Evidence, base_peak, evidence
+from core.runs.utilisation import Evidence, evidence, peak_16bit
 from core.search.fastest import COUNTS, fastest
 from core.search.request import SearchRequest
 from core.step_time.software import USUAL_SOFTWARE, running_on
@@ -61,7 +61,7 @@ def utilisation_of_fastest(request: SearchRequest, accelerators: float, batch: f
     if rates is None:
         return math.nan
     rate = math.exp(float(np.interp(math.log(accelerators), np.log(COUNTS), rates)))
-    return 6 * active * rate / (accelerators * base_peak(request.cluster.accelerator.name))
+    return 6 * active * rate / (accelerators * peak_16bit(request.cluster.accelerator.name))
 
 
 def _shape(row: Evidence) -> tuple[TransformerSpec, float, str]:
@@ -93,7 +93,7 @@ def step_of_run(row: Evidence) -> RunStep:
     seq_len = run.seq_len or (2048 if run.year < 2023 else 4096)
     tokens = run.batch_tokens if run.batch_tokens > 0 else _BATCH_TOKENS
     sequences = max(1, 2 ** round(math.log2(tokens / seq_len)))
-    hours = 6 * run.params * run.tokens / (3600 * row.utilisation * base_peak(device.name))
+    hours = 6 * run.params * run.tokens / (3600 * row.utilisation * peak_16bit(device.name))
     count = run.accelerators if run.accelerators > 0 else _usual_count(hours)
     dtype = device.usable("fp8" if row.width != "16-bit" else "bf16")
     spec, active, shape = _shape(row)

@@ -13,7 +13,7 @@ from core.budget.run import accelerator_hours, training_seconds
 from core.models.flops import train_flop_6nd
 from core.runs.published import run_hours
 from core.runs.share import RunShare, Shares, factor_of, like_runs, new_hardware_factor, run_shares, shares_of
-from core.runs.utilisation import base_peak
+from core.runs.utilisation import peak_16bit
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Levels at which what was said is held against what happened."""
@@ -33,7 +33,7 @@ class Prediction:
     def _hours_at(self, mfu: float) -> float:
         run = self.run.evidence.run
         flop = train_flop_6nd(run.params, run.tokens)
-        return accelerator_hours(1.0, training_seconds(flop, 1.0, base_peak(run.accelerator), mfu))
+        return accelerator_hours(1.0, training_seconds(flop, 1.0, peak_16bit(run.accelerator), mfu))
 
     @property
     def published_hours(self) -> float:
@@ -66,7 +66,7 @@ def predictions_of(runs: Sequence[RunShare], known: Callable[[RunShare, RunShare
 @lru_cache(maxsize=1)
 def predictions() -> tuple[Prediction, ...]:
     """Every whole run whose steps are timed, predicted with all of its lab left out; in the table's order."""
-    return predictions_of(run_shares(timed=True), lambda other, run: other.lab != run.lab)
+    return predictions_of(run_shares(has_step_estimate=True), lambda other, run: other.lab != run.lab)
 
 
 def _predicted(run: RunShare, shares: Shares) -> Prediction:
@@ -78,7 +78,7 @@ def _predicted(run: RunShare, shares: Shares) -> Prediction:
 @lru_cache(maxsize=1)
 def predictions_by_one_of_its_own() -> tuple[Prediction, ...]:
     """Every run whose lab has a like one, predicted from other labs and each of these by itself."""
-    runs = run_shares(timed=True)
+    runs = run_shares(has_step_estimate=True)
     result: list[Prediction] = []
     for pair in like_runs(runs):
         others = [run for run in runs if run.lab != pair[0].lab]
@@ -166,7 +166,7 @@ TRAITS: Mapping[str, Callable[[RunShare], bool]] = {
 @lru_cache(maxsize=1)
 def traits() -> tuple[Trait, ...]:
     """What was tried to predict shares better, and how well it does on labs that are left out."""
-    runs = run_shares(timed=True)
+    runs = run_shares(has_step_estimate=True)
     tried: list[Trait] = []
     for name, trait in TRAITS.items():
         result: list[Prediction] = []

@@ -23,7 +23,7 @@ from core.hardware.accelerators import accelerators, find
 from core.hardware.matmul import best_matmul
 from core.runs.published import PublishedRun
 from core.runs.run_steps import run_steps
-from core.runs.utilisation import Evidence, Width, base_peak, evidence
+from core.runs.utilisation import Evidence, Width, evidence, peak_16bit
 from core.sources import OWN_CONSTRUCTION
 
 Array = npt.NDArray[np.float64]
@@ -72,13 +72,13 @@ def share_of_steps(goodput: float, without_failures: float) -> float:
 @lru_cache(maxsize=256)
 def best_16bit(accelerator: str) -> float:
     """The best 16-bit matmul as a share of the dense 16-bit peak."""
-    return best_matmul(accelerator, find(accelerator).usable("bf16")).rate / base_peak(accelerator)
+    return best_matmul(accelerator, find(accelerator).usable("bf16")).rate / peak_16bit(accelerator)
 
 
 @lru_cache(maxsize=256)
 def best_8bit(accelerator: str) -> float:
     """The best 8-bit matmul as a share of the dense 16-bit peak; NaN where the accelerator has no fp8 rate."""
-    return best_matmul(accelerator, "fp8").rate / base_peak(accelerator)
+    return best_matmul(accelerator, "fp8").rate / peak_16bit(accelerator)
 
 
 @lru_cache(maxsize=1)
@@ -117,14 +117,15 @@ def usable_matmul(accelerator: str, width: Width) -> float:
 class RunShare:
     """A published whole run, and what its steps alone are estimated at.
 
-    steps_mfu: 6 N over the dense 16-bit peak; where no step is timed that of the best matmul. timed: whether one is.
+    steps_mfu: 6 N over the dense 16-bit peak; of the best matmul where no step can be estimated.
+    has_step_estimate: whether one can.
     goodput: that failures and checkpoints leave at their usual rates.
     """
 
     evidence: Evidence
     steps_mfu: float
     goodput: float
-    timed: bool
+    has_step_estimate: bool
 
     @property
     def share(self) -> float:
@@ -206,15 +207,15 @@ class Shares:
 
 
 @lru_cache(maxsize=2)
-def run_shares(timed: bool) -> tuple[RunShare, ...]:
+def run_shares(has_step_estimate: bool) -> tuple[RunShare, ...]:
     """Every whole run that is evidence and whose steps are timed; or every one beside its best matmul."""
     steps = run_steps()
     runs: list[RunShare] = []
     for row in evidence("whole"):
         step = steps[row.run.model, row.run.accelerator]
-        steps_mfu = step.mfu if timed else usable_matmul(row.run.accelerator, row.width)
+        steps_mfu = step.mfu if has_step_estimate else usable_matmul(row.run.accelerator, row.width)
         if not math.isnan(steps_mfu):
-            runs.append(RunShare(row, steps_mfu, step.goodput, timed))
+            runs.append(RunShare(row, steps_mfu, step.goodput, has_step_estimate))
     return tuple(runs)
 
 
@@ -242,9 +243,9 @@ def shares_of(runs: Sequence[RunShare], *, new_hardware: bool) -> Shares:
 
 
 @lru_cache(maxsize=4)
-def published_shares(timed: bool, new_hardware: bool = False) -> Shares:
+def published_shares(has_step_estimate: bool, new_hardware: bool = False) -> Shares:
     """What all published runs say of a plan whose steps are timed, or of one that only its best matmul is known of."""
-    return shares_of(run_shares(timed), new_hardware=new_hardware)
+    return shares_of(run_shares(has_step_estimate), new_hardware=new_hardware)
 
 
 @lru_cache(maxsize=256)
@@ -270,6 +271,6 @@ def spread_of_like_runs() -> float:
     """How far one lab's like runs lie from its own middle: a standard deviation of logarithms, each lab weighing the
     same."""
     apart: dict[str, list[float]] = {}
-    for one, other in like_runs(run_shares(timed=True)):
+    for one, other in like_runs(run_shares(has_step_estimate=True)):
         apart.setdefault(one.lab, []).append(math.log(one.without_failures / other.without_failures) ** 2 / 2)
     return math.sqrt(statistics.mean(map(statistics.mean, apart.values())))

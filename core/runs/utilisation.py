@@ -84,7 +84,7 @@ def width_of(precision: str) -> Width:
     return "8-bit" if "fp8" in precision and "storage" not in precision else "16-bit"
 
 
-def base_peak(accelerator: str) -> float:
+def peak_16bit(accelerator: str) -> float:
     """Dense 16-bit peak: bf16, or fp16 where there is no bf16."""
     device = find(accelerator)
     bf16 = device.peak("bf16")
@@ -113,7 +113,7 @@ def _whole(run: PublishedRun) -> Evidence | LeftOut:
         return LeftOut(run, "its hours follow from a number of accelerators that the source assumes")
     if hours.basis == "more":
         return LeftOut(run, "its hours hold post-training and evaluation too, and the source does not separate them")
-    used = effective_utilisation(train_flop_6nd(run.params, run.tokens), hours.value, base_peak(run.accelerator))
+    used = effective_utilisation(train_flop_6nd(run.params, run.tokens), hours.value, peak_16bit(run.accelerator))
     if used > 1:
         return LeftOut(run, f"its hours are impossible: they come to {used:.0%} of the peak")
     return Evidence(run, "whole", used, f"accelerator-hours {hours.origin}")
@@ -137,7 +137,7 @@ def _steady_flop_rate(run: PublishedRun) -> tuple[float, str] | str:
             return "only hardware FLOPs are given, by a formula that is not named"
         hardware = hardware_flop_narayanan(run.layers, run.hidden, run.seq_len, run.vocab)
         return six * run.flop_per_s / hardware, "hardware FLOPs by the source’s formula"
-    achieved = run.flop_per_s if not math.isnan(run.flop_per_s) else run.mfu * base_peak(run.accelerator)
+    achieved = run.flop_per_s if not math.isnan(run.flop_per_s) else run.mfu * peak_16bit(run.accelerator)
     if math.isnan(achieved):
         return "no rate, MFU or time of a step is given"
     if not shaped:
@@ -155,7 +155,7 @@ def _steady(run: PublishedRun) -> Evidence | LeftOut:
     if isinstance(result, str):
         return LeftOut(run, result)
     rate, how = result
-    return Evidence(run, "steady", rate / base_peak(run.accelerator), how)
+    return Evidence(run, "steady", rate / peak_16bit(run.accelerator), how)
 
 
 def _one_per_sweep(rows: Iterable[Evidence]) -> list[Evidence]:

@@ -32,6 +32,10 @@ _AGAIN = 0.7
 _EVERY_SECOND = 0.5
 """Share of a layer's products that recomputation per operation does again: every second one."""
 
+_LAST_SCATTER, _SENT_BACK = 0.25, 0.5
+"""What recomputation that stops early leaves out: the last of a layer's two gathers and two scatters along the
+sequence, and of what goes to experts and back the way back."""
+
 _LOGIT_BYTES, _LOGIT_BYTES_WRITTEN_OUT = 12.0, 32.0
 """Moved for each logit by cross-entropy, forward and backward: in one kernel, and where logits are copied into fp32,
 their log-softmax is written, and both have gradients."""
@@ -101,17 +105,19 @@ def layer_time(
     matmul = _products(rank, tokens, work.dense, work.routed, router=True)
     core, core_back = rank.core_attention(seq_len)
     attention, elements = tokens * core, tokens * rank.elementwise()
-    whole = tokens * (core + core_back) if partly is None else tokens * (core + partly.active_share * core_back)
+    both_attentions = (
+        tokens * (core + core_back) if partly is None else tokens * (core + partly.active_share * core_back)
+    )
     merging, merging_back = rank.ring_merges()
     forward = matmul + attention + elements + tokens * merging
     again = _computed_again(rank, tokens, forward, matmul, attention, elements)
     # Of the passes through a layer: all products are three where everything is trained, else as many as there are.
     backward_passes = partly.active_share if partly else 1.0
-    products = partly.flop_over_forward if partly else 3.0
+    matmul_passes = partly.flop_over_forward if partly else 3.0
     adapters, adapters_back = rank.adapter_additions()
     recompute = again.seconds * backward_passes + tokens * again.full * adapters
     elementwise = (1.0 + rank.traffic.back * backward_passes) * elements
-    computing = products * matmul + elementwise + whole + recompute
+    computing = matmul_passes * matmul + elementwise + both_attentions + recompute
     host_passes = 1.0 + backward_passes * (1.0 + again.full)
     dequantising: Any = 0.0
     if partly and partly.quantised_bytes_per_parameter:
@@ -126,15 +132,17 @@ def layer_time(
     early = running.stops_early
     return LayerTime(
         forward=forward - ring * attention,
-        matmul=products * matmul,
-        attention=whole,
+        matmul=matmul_passes * matmul,
+        attention=both_attentions,
         elementwise=elementwise
         + tokens * (merging + merging_back + adapters + adapters_back)
         + (rank.accumulation(matmul) if partly is None else dequantising),
         recompute=recompute,
-        tensor=_tensor(rank, tokens, 2.0 + again.gathered - again.full * 0.25 * early),
-        context=_context(rank, tokens, 3.0 + again.full, whole),
-        expert=_expert(rank, tokens, 2.0 + again.dispatched - again.full * 0.5 * early) if work.moe_share else 0.0,
+        tensor=_tensor(rank, tokens, 2.0 + again.gathered - again.full * _LAST_SCATTER * early),
+        context=_context(rank, tokens, 3.0 + again.full, both_attentions),
+        expert=_expert(rank, tokens, 2.0 + again.dispatched - again.full * _SENT_BACK * early)
+        if work.moe_share
+        else 0.0,
         fixed=_fixed(rank, computing, host_passes),
         head=head_products * outputs * (tokens * head + head_once),
         head_elementwise=outputs * tokens * logits,
@@ -169,18 +177,18 @@ def _computed_again(
 ) -> _ComputedAgain:
     """What backward computes again of a layer's forward, by each layout's recomputation."""
     d, how, running, work = rank.d, rank.how, rank.running, rank.work
-    way, some = way_of(d.recompute), share_again(d.recompute, work.layers / d.pipeline)
+    mode, recomputed_share = way_of(d.recompute), share_again(d.recompute, work.layers / d.pipeline)
     full, selective, by_one = (
-        (way == item) * some for item in (Recompute.FULL, Recompute.SELECTIVE, Recompute.PER_OPERATION)
+        (mode == item) * recomputed_share for item in (Recompute.FULL, Recompute.SELECTIVE, Recompute.PER_OPERATION)
     )
     if np.any(running.stops_early):
         forward = forward - running.stops_early * _products(rank, tokens, work.last, work.routed_last)
     core = _AGAIN * elements if how.flash else attention
     seconds = full * forward + selective * core + by_one * (_EVERY_SECOND * matmul + elements)
-    if not np.any(way > Recompute.PER_OPERATION):
+    if not np.any(mode > Recompute.PER_OPERATION):
         return _ComputedAgain(seconds, full, full, full)
-    modules = modules_of(d.recompute, flash=how.flash) * (way > Recompute.PER_OPERATION)
-    here = {module: (modules & module > 0) * some for module in LayerModule}
+    modules = modules_of(d.recompute, flash=how.flash) * (mode > Recompute.PER_OPERATION)
+    here = {module: (modules & module > 0) * recomputed_share for module in LayerModule}
     seconds = seconds + here[LayerModule.CORE] * attention
     for module in (item for item in LayerModule if item != LayerModule.CORE and np.any(here[item])):
         per_token, per_layer = rank.recomputed(module)

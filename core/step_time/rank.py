@@ -1,9 +1,9 @@
-"""One rank's share of a layer's work, as seconds per token and per layer: all but the accumulation of gradients is
-linear in the tokens."""
+"""One rank's share of a layer's work, as seconds for each token and once for the layer: all but the accumulation of
+gradients is linear in the tokens."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -67,9 +67,15 @@ _SCALED, _SUMMED = 2.0, 3.0
 
 _CAST_BYTES = 4.0
 
+TokenAndLayer: TypeAlias = tuple[Any, Any]
+"""Seconds for each token, and those that a layer takes once, however many tokens it has."""
+
+BothPasses: TypeAlias = tuple[Any, Any]
+"""Seconds forward, and backward."""
+
 
 class RankTimes:
-    """One rank's share of the work, as seconds per token and per layer."""
+    """One rank's share of the work, in seconds."""
 
     def __init__(
         self,
@@ -95,8 +101,8 @@ class RankTimes:
         c, memory = self.c, self.speeds.memory
         return product_seconds.over(flop=flop, rate=rate, traffic_factor=c.operands, bytes=moved, bandwidth=memory)
 
-    def dense(self, products: Products, rate: float) -> tuple[Any, Any]:
-        """Seconds per token and per layer of products that every token runs through, routed to none."""
+    def dense(self, products: Products, rate: float) -> TokenAndLayer:
+        """Products that every token runs through, routed to none."""
         t, kv_ranks = self.d.tensor, self.kv_ranks
         flop = products.flop.on(t, kv_ranks) + self.tail(products.number)
         per_token = self.seconds(flop, products.moved.on(t, kv_ranks), rate)
@@ -105,30 +111,31 @@ class RankTimes:
         )
 
     def tail(self, sides: Any) -> Any:
-        """Work lost at the ends of products with such sides: one for each of a token, the other two for a layer."""
+        """FLOPs lost in the last tiles of products with such sides: that of the tokens grows by one with each token and
+        product, the inner and the outer one are there once a layer."""
         return tail_flop.over(sides=sides, tail=self.c.tail)
 
-    def routed_experts(self, products: Products) -> tuple[Any, Any]:
-        """Seconds per token and per layer of products of the routed experts, of a layer that has them."""
+    def routed_experts(self, products: Products) -> TokenAndLayer:
+        """Products of the routed experts, of a layer that has them."""
         moe = self.spec.experts
         if moe is None:
             return 0.0, 0.0
-        c, spread = self.c, self.d.expert_split
+        c, expert_split = self.c, self.d.expert_split
         # TEGroupedMLP adds biases expert by expert, in fp32; NeMo AutoModel takes no longer for them.
         adds_biases = self.spec.ffn_bias and self.running.software in ("", "mature")
         rate = self.speeds.weight_matmul * (c.expert_bias if adds_biases else 1.0)
         if self.how.grouped_experts and (self.how.autocasts or self.how.in_fp32):
             rate = _ONE_BY_ONE * self.speeds.matmul32
-        routed = moe.per_token * self.running.imbalance * spread / self.d.tensor
+        routed = moe.per_token * self.running.imbalance * expert_split / self.d.tensor
         half_rate_tokens = c.expert_half16 if self.bits == 16 else c.expert_half8
-        flop, moved = products.flop.on(spread, 1.0), products.moved.on(spread, 1.0)
+        flop, moved = products.flop.on(expert_split, 1.0), products.moved.on(expert_split, 1.0)
         per_token = self.seconds(routed * flop, routed * moved, rate)
         # What reading an expert's weights costs is in the tokens that it is padded by: both are one amount per expert.
         idle = padded_tokens.over(experts=self.experts, half_rate_tokens=half_rate_tokens)
-        return per_token, self.seconds(idle * flop + self.tail(products.sides.on(spread, 1.0)), 0.0, rate)
+        return per_token, self.seconds(idle * flop + self.tail(products.sides.on(expert_split, 1.0)), 0.0, rate)
 
-    def core_attention(self, seq_len: Any) -> tuple[Any, Any]:
-        """Seconds per token of attention's products of activations, forward and backward."""
+    def core_attention(self, seq_len: Any) -> BothPasses:
+        """Per token: attention's products of activations."""
         spec, t, speeds, how = self.spec, self.d.tensor, self.speeds, self.how
         scan, scan_back = self.scan()
         flop = square_flop(spec, seq_len, flash=how.flash) / t
@@ -142,8 +149,8 @@ class RankTimes:
         products = flop * slow / (_SCORE_RATE * speeds.matmul16)
         return products + scores + scan, 2.0 * products + self.traffic.back * scores + scan_back
 
-    def scan(self) -> tuple[Any, Any]:
-        """Seconds per token of moving states on, forward and backward."""
+    def scan(self) -> BothPasses:
+        """Per token: moving states on."""
         work, t = self.work, self.d.tensor
         if not work.scan_flop:
             return 0.0, 0.0
@@ -151,8 +158,8 @@ class RankTimes:
         forward = products + work.scan_bytes / t / self.speeds.memory
         return forward, _SCAN_BACK * forward
 
-    def ring_merges(self) -> tuple[Any, Any]:
-        """Seconds per token in which ring attention adds up its passes, as many as ranks, forward and backward."""
+    def ring_merges(self) -> BothPasses:
+        """Per token: ring attention adding up its passes, as many as ranks."""
         d, work, spec = self.d, self.work, self.spec
         result = spec.attending * spec.heads * spec.value_dim / d.tensor
         given = work.qkvo.on(d.tensor, self.kv_ranks) - result
@@ -177,9 +184,8 @@ class RankTimes:
         in_own_kernels = self.running.software in ("eager", "deepspeed 2021")
         return time if in_own_kernels else adding_seconds.over(product=product, added=time)
 
-    def recomputed(self, module: LayerModule) -> tuple[Any, Any]:
-        """Seconds per token and per layer of computing one of a layer's modules again; that of attention's core is
-        in `core_attention`."""
+    def recomputed(self, module: LayerModule) -> TokenAndLayer:
+        """Computing one of a layer's modules again; that of attention's core is in `core_attention`."""
         work, t = self.work, self.d.tensor
         if module == LayerModule.NORMS:
             divided = pick(self.d.sequence_parallel > 0, t, 1.0)
@@ -209,9 +215,8 @@ class RankTimes:
         slow = self.c.written_out if self.how.written_out else 1.0
         return slow * self.c.elementwise * size / self.speeds.memory
 
-    def adapter_additions(self) -> tuple[Any, Any]:
-        """Seconds per token, forward and backward, of what adapters add to results and to gradients of inputs, each in
-        an operation of its own."""
+    def adapter_additions(self) -> BothPasses:
+        """Per token: what adapters add to results and to gradients of inputs, each in an operation of its own."""
         partly = self.how.partly
         if partly is None or not self.how.written_out:
             return 0.0, 0.0

@@ -24,7 +24,7 @@ def address() -> str | Path:
     return os.environ.get("DATABASE_URL") or data_folder() / "napkin.db"
 
 
-def opened() -> Store:
+def plan_store() -> Store:
     """The store of this process, opened when it is first needed. Raises `StoreError`, and tries anew the next time.
 
     One thread imports the database's library, which half a second of processor time is spent on, and the others wait.

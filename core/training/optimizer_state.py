@@ -119,9 +119,9 @@ def optimizer_state(
 def _state(tensors: tuple[ParameterTensor, ...], optimizer: Optimizer, policy: PrecisionPolicy) -> OptimizerState:
     elements: dict[tuple[str, TensorKind, StorageType], int] = {}
     for tensor in tensors:
-        for state, each in optimizer.elements(tensor.kind, tensor.rows, tensor.columns):
+        for state, count in optimizer.elements(tensor.kind, tensor.rows, tensor.columns):
             key = (state.name, tensor.kind, state.each(policy))
-            elements[key] = elements.get(key, 0) + int(each) * tensor.count
+            elements[key] = elements.get(key, 0) + int(count) * tensor.count
     return OptimizerState(
         tuple(StateOfKind(name, kind, size, storage) for (name, kind, storage), size in elements.items() if size),
         sum(tensor.elements for tensor in tensors),

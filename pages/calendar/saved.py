@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.planning.comparison.calendars import compare_calendar
 from core.planning.comparison.entry import entry_of
-from core.store.locations import opened
+from core.store.locations import plan_store
 from core.views.calendar import text_compared as text
 from core.views.common.markup import unmarked
 from pages.common import show
@@ -26,7 +26,7 @@ def saved_calendars(inputs: Inputs) -> None:
 
 
 def _compare(inputs: Inputs) -> None:
-    plans = opened().find(kind="calendar", per_page=_MOST).plans
+    plans = plan_store().find(kind="calendar", per_page=_MOST).plans
     if not plans:
         show.note("No calendar is saved yet: “Save” keeps this one, for everybody who uses this Napkin.")
         return

@@ -67,6 +67,9 @@ class Inputs:
         self.page = page
         self.form = form or Form(page.prefix, ())
         self.address_texts: dict[str, str] = {}
+        """Key in the address → text, of every field."""
+        self._field_texts: dict[str, str] = {}
+        """Id → text of every field of the form, as the next run finds it."""
         self.errors: list[str] = []
         self.drawn: set[str] = set()
         self.linked = False
@@ -148,7 +151,7 @@ class Inputs:
     def _keep(self, texts: Mapping[str, str]) -> None:
         """The texts of all fields, those of the plan in one place for all pages."""
         shared = self.form.shared
-        self._left = dict(texts)
+        self._field_texts = dict(texts)
         st.session_state[self._texts_key] = {name: text for name, text in texts.items() if name not in shared}
         if shared:
             st.session_state[PLAN_TEXTS] = {name: text for name, text in texts.items() if name in shared}
@@ -156,14 +159,14 @@ class Inputs:
     def put(self, name: str, text: str) -> None:
         """Give the form's field ``name`` a text, as a click on a preset does. Before its widget is drawn."""
         if not self._drawn_all and name not in self._alone:  # a callback's text is read by the next run
-            self._left[name] = text
+            self._field_texts[name] = text
             st.session_state[PLAN_TEXTS if name in self.form.shared else self._texts_key][name] = text
         st.session_state[self.key(name)] = self._content(name, text)
 
-    def exchange(self, name: str, texts: Mapping[str, str]) -> dict[str, str]:
-        """In a callback: on every page, its own field ``name`` as ``texts`` has it by prefix, else as it begins. What
-        it was, by prefix."""
-        if name in self._left:
+    def set_everywhere(self, name: str, texts: Mapping[str, str]) -> dict[str, str]:
+        """In a callback: give each page's own field ``name`` the text that ``texts`` has for its prefix, or its
+        default. Returns what the pages had before, by prefix."""
+        if name in self._field_texts:
             self.put(name, texts.get(self.page.prefix, self.form[name].default))
         before: dict[str, str] = {}
         for prefix in (page.prefix for page in PAGES):
@@ -180,7 +183,7 @@ class Inputs:
     def folded(self) -> dict[str, object]:
         """Key → what the widget would hold, of the form's fields that are not drawn."""
         return {
-            self.key(field.id): widgets.content(field, self._left[field.id])
+            self.key(field.id): widgets.content(field, self._field_texts[field.id])
             for field in self.form.fields
             if field.id not in self.drawn
         }
@@ -217,7 +220,7 @@ class Inputs:
         if field.id not in self._in_state:
             # Not by way of session state, which a browser obeys: where a server took over from another one, what was
             # typed in the meantime stands in the browser alone.
-            first[key] = self._left[field.id][: field.max_chars]
+            first[key] = self._field_texts[field.id][: field.max_chars]
         field = replace(
             field,
             default=first.get(key, field.default),
@@ -328,7 +331,7 @@ class Inputs:
         for name in self._in_state - self.drawn:
             st.session_state.pop(self.key(name), None)
         # By their widgets, the address would lose what stands in a fold when it is closed.
-        there, left = st.query_params.to_dict(), self._left
+        there, left = st.query_params.to_dict(), self._field_texts
         follow = self.form.derive(self.reading.values)
         changed = {field.id for field in self.form.fields if left[field.id] != field.default and field.id not in follow}
         changed |= self.form.imply({name: left[name] for name in changed}).keys()  # a default that has to be said
@@ -353,12 +356,12 @@ class Inputs:
 
         Use as ``with inputs.panel(...) as panel: if panel.open: ...``. What raises in it takes only the panel.
         """
-        key, of_form = self.key(name), name in self._left
+        key, of_form = self.key(name), name in self._field_texts
         self.drawn.add(name)
         if not of_form:
             self._alone[name] = switch(name, title, False)
-        elif name not in self._in_state and self._left[name] != self.form[name].default:
-            self.put(name, self._left[name])  # it was not drawn in the last run
+        elif name not in self._in_state and self._field_texts[name] != self.form[name].default:
+            self.put(name, self._field_texts[name])  # it was not drawn in the last run
         expander = st.expander(title, key=key, on_change="rerun", bind=None if of_form else "query-params")
         self.address_texts[key] = "true" if expander.open else "false"
         with expander, guarded(title):

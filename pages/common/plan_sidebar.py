@@ -388,13 +388,13 @@ def draw_actions(texts: Mapping[str, str], kind: EntryKind = "plan") -> str | No
 
     def anew() -> None:
         replace_plan(inputs, {name: inputs.form[name].default for name in inputs.form.shared})
-        st.session_state[_NOW] = (*st.session_state[_NOW][:2], inputs.exchange(OWN_DEADLINE, {}))
+        st.session_state[_NOW] = (*st.session_state[_NOW][:2], inputs.set_everywhere(OWN_DEADLINE, {}))
 
     def undo() -> None:
         texts, saved, deadlines = st.session_state[_NOW] = st.session_state[_PAST].pop()
         replace_plan(inputs, texts, saved)
         if deadlines:
-            inputs.exchange(OWN_DEADLINE, deadlines)
+            inputs.set_everywhere(OWN_DEADLINE, deadlines)
 
     error = ""
     with now.bar:

@@ -17,7 +17,7 @@ from core.planning.comparison.comparison import with_saved_results
 from core.planning.comparison.entry import Entry, EntryKind, entry_of
 from core.planning.comparison.names import suggested
 from core.store.errors import Conflict, StoreError
-from core.store.locations import opened
+from core.store.locations import plan_store
 from core.store.opened_plan import on_page, with_changes
 from core.store.plans import SavedPlan
 from core.store.rate_limit import taken
@@ -87,7 +87,7 @@ def name_of(saved: Held) -> str:
     if known != saved:
         name = ""
         with suppress(StoreError):
-            name = opened().get(saved[0]).entry.name
+            name = plan_store().get(saved[0]).entry.name
         st.session_state[_NAME] = (saved, name)
     return name
 
@@ -139,7 +139,7 @@ def saving_all(inputs: Inputs, entries: Sequence[Entry]) -> None:
 
 def _keep_all(entries: Sequence[Entry]) -> list[SavedPlan]:
     """The saved plans that are as ``entries``, in their order, new where there was none."""
-    store = opened()
+    store = plan_store()
     existing = [store.like(entry) for entry in entries]
     allowed(existing.count(None))
     return [
@@ -179,7 +179,7 @@ class _SaveBox:
         if not self.action:
             return
         allowed()
-        store = opened()
+        store = plan_store()
         if self.action == _NEW:
             name = st.session_state.get(self.name_key) or suggested(self.texts)
             entry = with_results(entry_of(name, self.texts, self.kind))
@@ -200,7 +200,7 @@ class _SaveBox:
         saved = held(self.kind)
         if saved:
             with refusals():
-                self._changes(self.plan or opened().get(saved[0]))
+                self._changes(self.plan or plan_store().get(saved[0]))
         proposed = suggested(self.texts)
         st.text_input("Name", key=self.name_key, max_chars=limit("plan_name"), placeholder=proposed)
         st.text_input("Note, if any", key=self.note_key, max_chars=limit("plan_note"))

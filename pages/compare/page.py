@@ -15,7 +15,7 @@ from core.planning.comparison.time_parts import known_parts, time_parts
 from core.planning.form.plan_form import link_texts
 from core.planning.plan_limits import all_met
 from core.planning.presets import PRESETS
-from core.store.locations import opened
+from core.store.locations import plan_store
 from core.views.comparison import text, text_list
 from core.views.comparison.charts import bars, days_against_dollars
 from core.views.comparison.time_parts import parts_bars, why_not_faster
@@ -42,7 +42,7 @@ def _more_plans(inputs: Inputs) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         inputs.draw(ADD)
         st.button("Add it", key=inputs.key("add_it"), on_click=add, disabled=comparison_list.full())
-        put_several(inputs, "Saved plans", lambda: opened().find(per_page=limit("plans_listed")).plans)
+        put_several(inputs, "Saved plans", lambda: plan_store().find(per_page=limit("plans_listed")).plans)
         sentences = file_of_plans(inputs)
     for line in sentences:
         show.error(line)

@@ -50,7 +50,7 @@ def _notes(inputs: Inputs, a: Answer, preset: str | None) -> None:
     )
     for line in filter(None, lines):
         show.note(line)
-    if tight := text.tight(a):
+    if tight := text.too_large_as_laid_out(a):
         show.note(tight)
         show.next_page("What fits, and on how many", MEMORY, link_texts(inputs.reading.texts, a))
 

@@ -15,7 +15,7 @@ from core.planning.plan import OWN_SHAPE
 from core.runs.published import Comparison, compare_all, explain_comparison, printed_mfu
 from core.runs.scores import predictions, predictions_by_one_of_its_own, score, score_of
 from core.runs.share import published_shares, run_shares
-from core.runs.utilisation import Basis, Evidence, base_peak, evidence, left_out
+from core.runs.utilisation import Basis, Evidence, evidence, left_out, peak_16bit
 from core.views.plan.charts import answer_strip
 from core.views.runs import text
 from core.views.runs.charts import RunPoint, calibration, evidence_scatter, hours_of_a_run
@@ -31,7 +31,7 @@ def _runs(a: Answer) -> list[Comparison]:
     """The published runs of the very model, held against 6ND at the plan's MFU of the dense 16-bit peak."""
     if a.model is None or a.plan.model == OWN_SHAPE or not a.plan.trained.everything:
         return []
-    mfu = a.middle.mfu * a.peak / base_peak(a.device.name)
+    mfu = a.middle.mfu * a.peak / peak_16bit(a.device.name)
     return compare_all(a.model, mfu, a.plan.seq_len, a.device.name)
 
 
@@ -57,7 +57,7 @@ def published_run(a: Answer) -> None:
         show.small_table(
             text.published_headings(published, a.middle.mfu, a.dtype),
             text.published_rows(
-                published, a.middle.accelerators, a.middle.steps_mfu * a.peak / base_peak(a.device.name)
+                published, a.middle.accelerators, a.middle.steps_mfu * a.peak / peak_16bit(a.device.name)
             ),
             caption=text.about_run(published),
         )
@@ -77,11 +77,14 @@ def published_run(a: Answer) -> None:
 
 def evidence_panel(inputs: Inputs, a: Answer) -> None:
     """Every published run, yours among them; the nearest with what sets them apart; each predicted from the others."""
-    timed, new_hardware = a.terms.throughput.timed, a.terms.throughput.new_hardware
+    timed, new_hardware = a.terms.throughput.has_step_estimate, a.terms.throughput.new_hardware
     show.takeaway(text.scored(score(), score_of(predictions_by_one_of_its_own())))
     show.note(
         text.share_of(
-            published_shares(timed, new_hardware), len(run_shares(timed)), timed=timed, new_hardware=new_hardware
+            published_shares(timed, new_hardware),
+            len(run_shares(timed)),
+            has_step_estimate=timed,
+            new_hardware=new_hardware,
         )
     )
     show.chart(calibration(score(), TOKENS), alt=text.calibration_alt(score()), key="compute:calibration")
@@ -106,7 +109,7 @@ def evidence_panel(inputs: Inputs, a: Answer) -> None:
         if panel.open:
             show.small_table(
                 text.NEAREST,
-                text.near_rows(similar, {run.evidence: run.share for run in run_shares(timed=True)}),
+                text.near_rows(similar, {run.evidence: run.share for run in run_shares(has_step_estimate=True)}),
                 words=3,
             )
     with show.fold(f"Predicted against published, all {len(predictions())} whole runs", key="compute:pred") as panel:

@@ -59,7 +59,7 @@ def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
         with picture:
             show.chart(answer_strip(a, similar_runs(a, 6), TOKENS), alt=plain(plan_text.sentence(a)), key="home:answer")
             show.note(plan_text.steps_and_whole(a))
-            if tight := plan_text.tight(a):
+            if tight := plan_text.too_large_as_laid_out(a):
                 show.note(tight)
         show.next_page(
             "Where the FLOPs go, what it costs, what published runs took", COMPUTE, link_texts(inputs.reading.texts)

@@ -11,7 +11,7 @@ from core.benchmark.nccl_tests import command, read_output
 from core.benchmark.record import Record
 from core.planning.form.measured_rates import promised, with_measured_links
 from core.store.errors import StoreError
-from core.store.locations import opened
+from core.store.locations import plan_store
 from core.views.benchmark.plain_text import in_sentences
 from core.views.collectives import charts, text
 from pages.common import show
@@ -70,7 +70,7 @@ def _chosen() -> str:
     """The id of the kept result that is shown, empty for none; a list to choose from where there are several."""
     names: dict[str, str] = {}
     try:
-        names = {links.id: links.name for links in opened().links.all()}
+        names = {links.id: links.name for links in plan_store().links.all()}
     except StoreError as problem:
         show.error(str(problem))
     here, result = st.session_state.get(_READ, ("", None))
@@ -93,7 +93,7 @@ def _result(wanted: str) -> Collectives | None:
     here, result = st.session_state.get(_READ, ("", None))
     if wanted and here != wanted:
         try:
-            result = opened().links.get(wanted)
+            result = plan_store().links.get(wanted)
             st.session_state[_READ] = (wanted, result)
         except StoreError as problem:
             show.error(str(problem))
@@ -113,7 +113,7 @@ def _bring(output: str) -> None:
         return
     key = ""
     try:
-        key = opened().links.keep(result, text.named(result))
+        key = plan_store().links.keep(result, text.named(result))
     except StoreError as problem:
         st.session_state[_WRONG] = f"It is shown, and not kept. {problem}"
     st.session_state[_READ], st.session_state[_SHOWN] = (key, result), key
@@ -121,7 +121,7 @@ def _bring(output: str) -> None:
 
 def _remove(wanted: str) -> None:
     try:
-        opened().links.remove(wanted)
+        plan_store().links.remove(wanted)
     except StoreError as problem:
         st.session_state[_WRONG] = str(problem)
     for item in (_SHOWN, _READ):

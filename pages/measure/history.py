@@ -13,7 +13,7 @@ from core.benchmark.exchange import read_record, written
 from core.benchmark.record import Record
 from core.limits import limit
 from core.store.errors import StoreError
-from core.store.locations import opened
+from core.store.locations import plan_store
 from core.store.measured import StoredMeasurement, seen_from
 from core.views.benchmark import history
 from core.views.benchmark.plain_text import in_sentences
@@ -37,7 +37,7 @@ def stored_measurements() -> Sequence[StoredMeasurement]:
     read_at, result = st.session_state.get(_CACHE, (0.0, ()))
     if time.monotonic() - read_at > _FRESH_S or not read_at:
         try:
-            result = opened().measurements.history(per_page=limit("plans_listed")).measurements
+            result = plan_store().measurements.history(per_page=limit("plans_listed")).measurements
             st.session_state.pop(_WHY, None)
         except StoreError as problem:
             st.session_state[_WHY] = str(problem)
@@ -104,7 +104,7 @@ def past(record: Record | None) -> None:
 
 def _remove(id: str) -> None:
     try:
-        opened().measurements.remove(id)
+        plan_store().measurements.remove(id)
     except StoreError as problem:
         st.session_state[_WHY] = str(problem)
     _show("")
@@ -148,7 +148,7 @@ def _imported() -> None:
         return
     try:
         record = read_record(file.getvalue(), file.name)
-        opened().measurements.keep(record)
+        plan_store().measurements.keep(record)
         _show(record.id)
     except (ValueError, StoreError) as problem:
         st.session_state[_WRONG] = str(problem)

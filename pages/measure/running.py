@@ -8,7 +8,7 @@ from core.benchmark.programme import Programme
 from core.benchmark.running.jobs import Runner, Snapshot
 from core.benchmark.timing.kinds import items
 from core.jobs.process import NotStartedError
-from core.store.locations import opened
+from core.store.locations import plan_store
 from core.store.measurement_writer import MeasurementWriter
 from core.views.benchmark import charts, matmul, state
 from pages.common import show
@@ -22,7 +22,7 @@ _REFUSAL = "measure:refusal"
 @st.cache_resource
 def measurement_writer() -> MeasurementWriter:
     """What writes down all that is measured in this process."""
-    return MeasurementWriter(lambda: opened().measurements)
+    return MeasurementWriter(lambda: plan_store().measurements)
 
 
 @st.cache_resource

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.store.locations import opened
+from core.store.locations import plan_store
 from core.store.plans import SavedPlan
 from core.views.common.markup import markdown_text
 from core.views.store import text as store_text
@@ -102,7 +102,7 @@ def _choose(inputs: Inputs, plans: Sequence[SavedPlan]) -> None:
     known = {plan.id: plan for plan in plans}
     if wanted and wanted not in known:
         with refusals():
-            known = {wanted: opened().get(wanted), **known}
+            known = {wanted: plan_store().get(wanted), **known}
     if not known:
         return
     key = inputs.key("chosen")
@@ -125,7 +125,7 @@ def _nothing_yet() -> None:
 
 def _answer(inputs: Inputs) -> None:
     """What was found, the plan that is looked at, and where all of them lie."""
-    v, store = inputs.reading.values, opened()
+    v, store = inputs.reading.values, plan_store()
     text, tags, archived = v[SEARCH.id], v[TAGS.id], v[ARCHIVED.id]
     result = store.find(text, tags, archived=archived, page=int(v[PAGE.id]), per_page=PER_PAGE)
     calendars = store.find(text, tags, archived=archived, kind="calendar", per_page=PER_PAGE).plans
@@ -155,7 +155,7 @@ def page() -> None:
     messages(inputs)
     tags: Sequence[str] | None = None
     with refusals():
-        tags = opened().tags(archived=inputs.reading.values[ARCHIVED.id])
+        tags = plan_store().tags(archived=inputs.reading.values[ARCHIVED.id])
     _ask(inputs, tags or ())
     show.input_errors(inputs)
     if tags is not None:

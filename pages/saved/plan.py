@@ -11,7 +11,7 @@ from core.limits import limit
 from core.planning.comparison.calendars import with_results
 from core.planning.comparison.comparison import compare_plan
 from core.store.errors import Conflict, StoreError
-from core.store.locations import opened
+from core.store.locations import plan_store
 from core.store.plans import NAME, NOTE, TAGS, Comment, SavedPlan
 from core.store.rows import as_of, edits_between, tags_of
 from core.units import format_exact
@@ -123,7 +123,7 @@ def _details(inputs: Inputs, plan: SavedPlan) -> None:
 
 def _comments_of(plan: SavedPlan) -> tuple[Comment, ...]:
     with refusals():
-        return opened().comments.of(plan.id)
+        return plan_store().comments.of(plan.id)
     return ()
 
 
@@ -142,7 +142,7 @@ def _comments(inputs: Inputs, plan: SavedPlan, comments: tuple[Comment, ...]) ->
     key = inputs.key(f"comment_{plan.id}")
 
     def add() -> None:
-        opened().comments.add(plan.id, str(st.session_state.get(key) or ""), who())
+        plan_store().comments.add(plan.id, str(st.session_state.get(key) or ""), who())
         st.session_state[key] = ""
 
     st.text_area("Comment", key=key, max_chars=limit("comment_chars"), height=80)
@@ -153,7 +153,7 @@ def _comments(inputs: Inputs, plan: SavedPlan, comments: tuple[Comment, ...]) ->
 
 def _history(inputs: Inputs, plan: SavedPlan) -> None:
     """All changes, and the way back to what the plan was before any of them."""
-    history = opened().history(plan.id)
+    history = plan_store().history(plan.id)
     columns = (show.Column("Revision", numeric=True), show.Column("When", whole=True), "By", "What")
     rows = [
         [
@@ -198,7 +198,7 @@ def _do(what: Callable[[], None]) -> None:
 
 def _change(id: str, revision: int, fields: dict[str, str]) -> None:
     try:
-        changed = opened().change(
+        changed = plan_store().change(
             id, revision, name=fields[NAME], note=fields[NOTE], tags=tags_of(fields[TAGS]), who=who()
         )
     except Conflict:
@@ -209,7 +209,7 @@ def _change(id: str, revision: int, fields: dict[str, str]) -> None:
 
 
 def _go_back(plan: SavedPlan, then: SavedPlan) -> None:
-    now = opened().change(
+    now = plan_store().change(
         plan.id, plan.revision, entry=with_results(then.entry), note=then.note, tags=then.tags, who=who()
     )
     text = f"“{now.entry.name}” is as it was at revision {then.revision}, and at revision {now.revision} now."
@@ -217,12 +217,12 @@ def _go_back(plan: SavedPlan, then: SavedPlan) -> None:
 
 
 def _remove_comment(item: Comment) -> None:
-    opened().comments.remove(item.id)
+    plan_store().comments.remove(item.id)
     st.session_state[_SAID] = f"The comment of {store_text.comment(item)}, is deleted: “{item.text}”"
 
 
 def _copy(inputs: Inputs, id: str, fields: dict[str, str]) -> None:
-    copy = opened().duplicate(id, who())
+    copy = plan_store().duplicate(id, who())
     _change(copy.id, copy.revision, {**fields, "id": copy.id})
     inputs.put(PLAN.id, copy.id)
 
@@ -236,21 +236,21 @@ def _compare(plan: SavedPlan) -> None:
 
 
 def _duplicate(inputs: Inputs, id: str) -> None:
-    inputs.put(PLAN.id, opened().duplicate(id, who()).id)
+    inputs.put(PLAN.id, plan_store().duplicate(id, who()).id)
 
 
 def _archive(inputs: Inputs, id: str) -> None:
-    st.session_state[_UNDO] = opened().archive(id, who())
+    st.session_state[_UNDO] = plan_store().archive(id, who())
     inputs.put(PLAN.id, "")
 
 
 def _restore(inputs: Inputs, id: str) -> None:
-    restored = opened().restore(id, who())
+    restored = plan_store().restore(id, who())
     inputs.put(PLAN.id, id)
     st.session_state[_SAID] = f"“{restored.entry.name}” is back on the list."
 
 
 def _forget(inputs: Inputs, plan: SavedPlan) -> None:
-    opened().forget(plan.id)
+    plan_store().forget(plan.id)
     inputs.put(PLAN.id, "")
     st.session_state[_SAID] = f"“{plan.entry.name}” is deleted."

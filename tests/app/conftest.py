@@ -48,5 +48,5 @@ def nothing_fails(failures: list[logging.LogRecord], request: pytest.FixtureRequ
 def store(tmp_path: Path) -> Iterator[Store]:
     """An empty store, which the app under test uses."""
     with patch.dict(os.environ, {"NAPKIN_DATA": str(tmp_path)}):
-        yield locations.opened()
+        yield locations.plan_store()
         locations._stores.pop(locations.address()).close()

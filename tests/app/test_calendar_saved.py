@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.planning.comparison.calendars import compare_calendar, with_results
 from core.planning.comparison.entry import entry_of
-from core.store.locations import opened as store_opened
+from core.store.locations import plan_store as store_opened
 from core.store.opened_plan import on_page, with_changes
 from core.store.plans import SavedPlan
 from core.units import parse_quantity

@@ -19,7 +19,7 @@ from core.benchmark.record import Record
 from core.benchmark.running.events import Progress
 from core.benchmark.running.jobs import Snapshot
 from core.jobs.process import NotStartedError
-from core.store.locations import opened
+from core.store.locations import plan_store
 from pages.common.registry import MEASURE
 from pages.measure import running
 from tests.app.plan_pages import fold
@@ -272,7 +272,7 @@ def test_collectives_are_kept_shown_and_offered_to_a_plan(open_page: Open, datab
     few, many = collectives(), collectives(nodes=2)
     app = open_page(StillRunner(on_gpu()), WITH_GPU, d_several="true")
     assert not [one for one in app.selectbox if one.label == "Shown"]
-    ids = [opened().links.keep(one, f"{one.nodes} nodes") for one in (few, many)]
+    ids = [plan_store().links.keep(one, f"{one.nodes} nodes") for one in (few, many)]
     app = open_page(StillRunner(on_gpu()), WITH_GPU, d_several="true")
     (shown,) = [one for one in app.selectbox if one.label == "Shown"]
     assert shown.value == ids[1]
@@ -286,13 +286,13 @@ def test_collectives_are_kept_shown_and_offered_to_a_plan(open_page: Open, datab
     assert "p_rin=" in said
     button(app, "Remove it").click().run()
     assert "<b>16 ranks on 2 nodes</b>" in words(app)
-    assert [one.id for one in opened().links.all()] == [ids[1]]
+    assert [one.id for one in plan_store().links.all()] == [ids[1]]
     assert not app.exception
 
 
 def test_what_is_chosen_stays_when_its_panel_is_folded(open_page: Open, database: Path) -> None:
     """A measurement of another machine is shown until another one is chosen, or it is removed."""
-    opened().measurements.keep(on_gpu().model_copy(update={"origin": "there.json"}))
+    plan_store().measurements.keep(on_gpu().model_copy(update={"origin": "there.json"}))
     app = open_page(StillRunner(), d_past="true")
     (choice,) = [one for one in app.selectbox if one.label == "Shown above"]
     choice.set_value(on_gpu().id).run()
@@ -318,5 +318,5 @@ def test_pasted_output_of_nccl_tests_is_kept_or_refused_with_words(open_page: Op
     assert "no row of results" not in words(app)
     assert "<b>8 ranks on one node</b>" in words(app)
     assert "A plan can take links 375.8 GB/s" in words(app)
-    assert len(opened().links.all()) == 1
+    assert len(plan_store().links.all()) == 1
     assert not app.exception

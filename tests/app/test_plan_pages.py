@@ -361,4 +361,4 @@ def test_what_would_make_it_fit_is_the_same_on_both_pages() -> None:
 def test_every_story_of_the_compute_budget_fits_as_it_is_laid_out() -> None:
     for name, preset in {"": {}, **PRESETS}.items():
         a = answer(plan_from(preset))
-        assert (plan_text.memory(a), plan_text.tight(a)) == ("", ""), name
+        assert (plan_text.memory(a), plan_text.too_large_as_laid_out(a)) == ("", ""), name

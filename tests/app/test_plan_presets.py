@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.fields import Form
 from core.planning.form.plan_form import PLAN_FIELDS, link_texts, plan_of
-from core.planning.plan import ComputeOptions
+from core.planning.plan import RuntimeOptions
 from core.store.store import Store
 from core.training.custom_policy import OwnPolicy
 from core.training.optimizers import USUAL_OPTIMIZER
@@ -69,8 +69,8 @@ def test_a_preset_names_every_field_of_a_plan() -> None:
 def test_every_page_begins_with_one_precision() -> None:
     """A plan has the same bytes whether a page is opened by itself or by the link of another one."""
     begun = {page.id: plan_of(form.parse({})) for page, (form, _) in PAGES.items()}
-    assert {(plan.policy, plan.own_policy, plan.optimizer, plan.compute_options) for plan in begun.values()} == {
-        (USUAL_POLICY, OwnPolicy(), USUAL_OPTIMIZER, ComputeOptions())
+    assert {(plan.policy, plan.own_policy, plan.optimizer, plan.runtime_options) for plan in begun.values()} == {
+        (USUAL_POLICY, OwnPolicy(), USUAL_OPTIMIZER, RuntimeOptions())
     }
     for form, _ in PAGES.values():
         for other, _ in PAGES.values():

@@ -51,7 +51,7 @@ def server_with_plans(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
     """A server in whose database others have left such texts."""
     folder = tmp_path_factory.mktemp("typed")
     with patch.dict(os.environ, {"NAPKIN_DATA": str(folder)}):
-        store = locations.opened()
+        store = locations.plan_store()
         for kind, one in zip(KINDS, (*plans(), *plans()), strict=False):
             store.save(one, kind, tags(), kind)
         store.save(entry_of(LONG, plans()[0].texts), LONG, (LONG,), LONG)

@@ -39,7 +39,7 @@ from core.runs.conventions import which_mfu
 from core.runs.published import compare_all, explain_comparison
 from core.runs.scores import predictions, score
 from core.runs.share import run_shares
-from core.runs.utilisation import base_peak, evidence
+from core.runs.utilisation import evidence, peak_16bit
 from core.search.constraints import SpaceError
 from core.search.derivation import explain
 from core.search.neighbours import neighbours
@@ -88,10 +88,17 @@ Shown = str | Explanation | Mapping[str, Any]
 
 def _head(a: Answer) -> Iterator[Shown]:
     yield from (plan_text.sentence(a), plan_text.assumptions(a), plan_text.impossible(a), *plan_text.cautions(a))
-    yield from (plan_text.memory(a), plan_text.tight(a), text_rates.rates_sentence(a.plan), text_rates.change(a.plan))
+    yield from (
+        plan_text.memory(a),
+        plan_text.too_large_as_laid_out(a),
+        text_rates.rates_sentence(a.plan),
+        text_rates.change(a.plan),
+    )
     peers = similar_runs(a)
     yield runs_text.nearest_runs_sentence(a, peers)
-    yield from _cells(runs_text.near_rows(peers, {run.evidence: run.share for run in run_shares(timed=True)}))
+    yield from _cells(
+        runs_text.near_rows(peers, {run.evidence: run.share for run in run_shares(has_step_estimate=True)})
+    )
 
 
 def _actuals(a: Answer) -> Iterator[Shown]:
@@ -231,7 +238,7 @@ def _runs(a: Answer) -> Iterator[Shown]:
     yield from _cells(runs_text.predicted(predictions()))
     if a.model is None or a.plan.model == OWN_SHAPE:
         return
-    runs = compare_all(a.model, m.mfu * a.peak / base_peak(a.device.name), a.plan.seq_len, a.device.name)
+    runs = compare_all(a.model, m.mfu * a.peak / peak_16bit(a.device.name), a.plan.seq_len, a.device.name)
     if not runs:
         yield runs_text.no_run(a.model)
     for run in runs[:1]:

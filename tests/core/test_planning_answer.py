@@ -122,7 +122,7 @@ def test_what_a_typed_mfu_is_of_decides_who_pays_for_failures() -> None:
     assert steady[1].middle.days == pytest.approx(steady[0].middle.days / goodput)
     assert steady[1].middle.dollars == pytest.approx(steady[0].middle.dollars / goodput)
     assert steady[1].energy.mid == pytest.approx(steady[0].energy.mid / goodput)
-    assert whole[1].middle.productive_mfu == pytest.approx(mfu_of_steps(0.4, goodput))
+    assert whole[1].middle.mfu_while_training == pytest.approx(mfu_of_steps(0.4, goodput))
     shares = [share for _, share, _ in words_whole.shares(steady[1])]
     assert sum(shares) == pytest.approx(1)
     assert words_whole.failures(steady[1])[1] == pytest.approx(steady[1].middle.days * 1024 / 1000 * 20, rel=1e-6)
@@ -140,7 +140,7 @@ def test_what_a_typed_mfu_is_of_decides_who_pays_for_failures() -> None:
 def test_steps_faster_than_any_matmul_are_impossible(texts: dict[str, str]) -> None:
     a = answer(plan_from(texts))
     assert a.impossible
-    assert a.middle.productive_mfu > a.ceiling
+    assert a.middle.mfu_while_training > a.ceiling
     assert not answer(plan_from({"mfu": "40%"})).impossible
     assert {line.note for line in plan_lines(a) if line.name == "MFU while it trains"} == {"impossible"}
 

@@ -12,7 +12,7 @@ from core.hardware.accelerators import find
 from core.models.catalog import model_named
 from core.models.flop_formulas import hardware_flop_narayanan
 from core.runs.published import published_runs
-from core.runs.utilisation import base_peak, evidence, left_out, width_of
+from core.runs.utilisation import evidence, left_out, peak_16bit, width_of
 
 RUNS = published_runs()
 
@@ -61,7 +61,7 @@ def test_a_model_mfu_is_scaled_to_the_rule() -> None:
     """Llama 3.1's 41 % at 8,192 tokens holds 4 to 8 % of attention that 6N leaves out."""
     (row,) = [r for r in evidence("steady") if r.run.model.startswith("Llama-3.1 405B stage")]
     assert row.rows == 2
-    assert row.run.flop_per_s / base_peak(row.run.accelerator) / row.utilisation == pytest.approx(1.06, abs=0.01)
+    assert row.run.flop_per_s / peak_16bit(row.run.accelerator) / row.utilisation == pytest.approx(1.06, abs=0.01)
     assert any("attention is more" in out.reason or "long" in out.reason for out in left_out("steady"))
 
 
@@ -84,7 +84,7 @@ def test_widths() -> None:
         "4-bit",
         "16-bit",
     ]
-    assert base_peak("V100 SXM 32 GB") == find("V100 SXM 32 GB").peak("fp16")
+    assert peak_16bit("V100 SXM 32 GB") == find("V100 SXM 32 GB").peak("fp16")
 
 
 def test_catalogue_models_have_the_evidence_of_their_runs() -> None:

@@ -158,7 +158,7 @@ def test_labs_that_were_not_seen_end_inside(record_property: Note) -> None:
     result = score()
     for name in ("inside", "half", "bias", "error", "ratio"):
         record_property(name, round(getattr(result, name), 3))
-    assert result.runs == len(run_shares(timed=True))
+    assert result.runs == len(run_shares(has_step_estimate=True))
     assert 0.7 <= result.inside <= 0.9
     assert 0.35 <= result.half <= 0.65
     assert abs(result.bias) <= 0.12
@@ -170,7 +170,7 @@ def test_labs_that_were_not_seen_end_inside(record_property: Note) -> None:
 def test_as_many_runs_end_within_a_limit_as_was_said(record_property: Note) -> None:
     """With their lab left out, within ten points: of all runs in five bins, and at every level with labs weighing the
     same."""
-    runs, levels = run_shares(timed=True), (0.2, 0.4, 0.6, 0.8)
+    runs, levels = run_shares(has_step_estimate=True), (0.2, 0.4, 0.6, 0.8)
     others = [
         shares_of([other for other in runs if other.lab != run.lab], new_hardware=run.new_hardware) for run in runs
     ]
@@ -189,7 +189,7 @@ def test_mixtures_and_the_newest_end_inside(record_property: Note) -> None:
     mixed = [p.inside for p in predictions() if p.run.evidence.experts]
     record_property("mixtures inside", f"{sum(mixed)} of {len(mixed)}")
     assert np.mean(mixed) >= 0.5
-    runs = run_shares(timed=True)
+    runs = run_shares(has_step_estimate=True)
     year = {run: run.evidence.run.year for run in runs}
     before = predictions_of(runs, lambda other, run: other.lab != run.lab and (year[other] < 2025 or year[run] < 2025))
     newest = [p.inside for p in before if year[p.run] >= 2025]
@@ -199,7 +199,7 @@ def test_mixtures_and_the_newest_end_inside(record_property: Note) -> None:
 
 def test_a_prediction_never_saw_its_lab() -> None:
     """However long a run is said to have taken, what is predicted of its lab stays the same."""
-    runs = run_shares(timed=True)
+    runs = run_shares(has_step_estimate=True)
     slow = [replace(run, steps_mfu=run.steps_mfu * 9) if run.lab == "Meta" else run for run in runs]
     before, after = predictions(), predictions_of(slow, lambda other, run: other.lab != run.lab)
     for old, new in zip(before, after, strict=True):
@@ -209,7 +209,7 @@ def test_a_prediction_never_saw_its_lab() -> None:
 
 def test_a_share_for_all_beats_the_best_matmul() -> None:
     """Steps carry what differs between runs: without them the same model errs more."""
-    plain = predictions_of(run_shares(timed=False), lambda other, run: other.lab != run.lab)
+    plain = predictions_of(run_shares(has_step_estimate=False), lambda other, run: other.lab != run.lab)
     assert score().error < score_of(plain).error
 
 
@@ -267,14 +267,14 @@ def test_a_larger_accelerator_of_one_architecture_takes_no_longer() -> None:
 
 def test_own_runs_move_the_range_towards_themselves() -> None:
     """More of them move it further and leave less; one that did as expected moves nothing but the ends."""
-    shares = published_shares(timed=True)
+    shares = published_shares(has_step_estimate=True)
     low, mid, high = shares.ends
     for own in ([0.4], [0.4] * 5):
         moved = shares.given(own).ends
         assert 0.4 < moved[1] < mid
         assert math.log(moved[2] / moved[0]) < math.log(high / low)
         low, mid, high = moved
-    assert published_shares(timed=True).given([shares.at(0.5)]).at(0.5) == pytest.approx(shares.at(0.5))
+    assert published_shares(has_step_estimate=True).given([shares.at(0.5)]).at(0.5) == pytest.approx(shares.at(0.5))
     usual, slow = timed(), timed(own_runs=parse_own_runs("70B, 1T tokens, 512 H100 SXM, 40 days"))
     assert slow.middle.days > 1.1 * usual.middle.days
     assert slow.middle.steps_days == pytest.approx(usual.middle.steps_days)
@@ -315,11 +315,11 @@ def test_own_runs_that_cannot_be_are_refused(text: str, says: str) -> None:
 
 
 def test_quantiles_of_shares() -> None:
-    shares = published_shares(timed=True)
+    shares = published_shares(has_step_estimate=True)
     levels = [shares.at(level) for level in np.linspace(0.01, 0.99, 50)]
     assert levels == sorted(levels)
     assert shares.ends[1] == pytest.approx(shares.at(0.5))
-    few = Shares.of(run_shares(timed=True)[:20])
+    few = Shares.of(run_shares(has_step_estimate=True)[:20])
     assert few.labs < shares.labs
 
 
@@ -345,7 +345,7 @@ def test_what_moves_the_steps_moves_the_whole_run() -> None:
 
 def test_accelerators_that_no_step_is_timed_on_go_by_their_best_matmul() -> None:
     a = answer(Plan(dtype="fp32"))
-    assert not a.terms.throughput.timed
+    assert not a.terms.throughput.has_step_estimate
     assert a.middle.days > 2 * answer(Plan()).middle.days
     assert a.high.days < a.middle.days < a.low.days
 
@@ -356,7 +356,7 @@ def test_a_typed_mfu_replaces_the_product_of_both() -> None:
     a = timed(mfu=parse_mfu("45%"))
     assert a.middle.mfu == pytest.approx(0.45)
     assert a.layout_mfu == pytest.approx(timed().middle.steps_mfu)
-    assert a.middle.steps_mfu == pytest.approx(max(a.layout_mfu, a.middle.productive_mfu))
+    assert a.middle.steps_mfu == pytest.approx(max(a.layout_mfu, a.middle.mfu_while_training))
 
 
 def test_narrow_products_gain_what_was_measured() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from core.planning.form.plan_form import plan_from
 from core.planning.plan_search import evaluate_layout
-from core.planning.resolved_layout import plan_layout, plan_layouts, timed_request
+from core.planning.resolved_layout import estimable_request, plan_layout, plan_layouts
 from core.search.constraints import SpaceError
 from core.search.search import searched
 
@@ -26,7 +26,7 @@ def lost(model: str, count: int, device: str, seq_len: str) -> float:
     """By what share of its time the fastest layout is slower than the best of the whole space, on as many accelerators
     and with as many sequences as it has; 0 where none fits at all or there are too many to walk through."""
     plan = plan_from({"model": model, "count": f"{count}", "gpu": device, "seq": seq_len})
-    request, layout = timed_request(plan), plan_layout(plan)
+    request, layout = estimable_request(plan), plan_layout(plan)
     assert request is not None
     batch = int(layout.data * layout.micro_batch * layout.micro_batches)
     request = replace(request, batch=batch).on(int(layout.accelerators))

@@ -112,7 +112,7 @@ def test_compute_and_training_memory_have_one_account() -> None:
         assert lines["checkpoint"] == pytest.approx(here.checkpoint, rel=rel)
         assert bool(text.memory(a)) == (here.states_fit == "over")
         message = text_memory.sentence(here).replace("**", "")
-        assert bool(text.memory(a) or text.tight(a)) == (here.fits == "over") == ("not fit" in message)
+        assert bool(text.memory(a) or text.too_large_as_laid_out(a)) == (here.fits == "over") == ("not fit" in message)
         met[here.fits] += 1
     assert min(met.values()) >= 20, met
 
@@ -155,7 +155,7 @@ def test_no_run_is_faster_than_its_steps(seed: int) -> None:
         for end in (a.low, a.middle, a.high):
             assert end.mfu <= end.steps_mfu * (1 + 1e-12), plan
             assert end.steps_days <= end.days * (1 + 1e-12), plan
-            assert end.steps_mfu == pytest.approx(end.productive_mfu) or end.steps_mfu > end.productive_mfu
+            assert end.steps_mfu == pytest.approx(end.mfu_while_training) or end.steps_mfu > end.mfu_while_training
         kind = (
             "published" if a.plan.expects_mfu else "faster" if a.middle.steps_mfu > a.layout_mfu * 1.001 else "slower"
         )
@@ -173,14 +173,14 @@ def test_a_typed_mfu_decides_the_days_in_the_same_words_on_every_page(pace: str)
     assert days in text.sentence(a)
     assert text.steps_and_whole(a).startswith(f"**Whole run {days}**: {text.DECIDES}")
     assert a.layout_days == pytest.approx(at.days(at.result.seconds))
-    assert f"own steps {format_duration(86400 * a.layout_days, 3)}" in text.own_steps(a)
+    assert f"own steps {format_duration(86400 * a.layout_days, 3)}" in text.steps_alone(a)
     says(sweep_text.own(a, Within(90)), days, text.DECIDES)
     planned = schedule(Fleet(plan.accelerator, 1024), [Run("run", plan)], date(2027, 1, 4))
     rented = ways_to_pay(planned, Prices())[0]
     assert f"**Whole run {days}**: {text.DECIDES}" in calendar_text.detail(planned, rented, "")
     trains = calendar_text.TABLE.index("trains")
     assert calendar_text.rows(planned)[0][trains] == days
-    assert calendar_text.remarks(planned)[0][trains] == f"{text.DECIDES} · {text.own_steps(a)}"
+    assert calendar_text.remarks(planned)[0][trains] == f"{text.DECIDES} · {text.steps_alone(a)}"
 
 
 def test_the_largest_model_fits_and_a_slightly_larger_one_does_not() -> None:
@@ -217,12 +217,12 @@ def fits(plan: Plan) -> bool:
 
 def test_the_loss_of_a_plan_is_written_as_its_layers_are_unless_it_says_otherwise() -> None:
     def loss(**texts: str) -> str:
-        return plan_of(PLAN_FORM.parse(texts)).compute_options.loss
+        return plan_of(PLAN_FORM.parse(texts)).runtime_options.loss
 
     for name, how in IMPLEMENTATIONS.items():
         assert loss(impl=name) == how.loss
         assert (loss(impl=name, loss="separate"), loss(impl=name, loss="fused")) == ("separate", "fused")
-    assert loss() == Plan().compute_options.loss == "fused"
+    assert loss() == Plan().runtime_options.loss == "fused"
     assert loss(impl="Hugging Face SDPA") == "separate"
 
 

@@ -278,7 +278,7 @@ def test_score_and_predictions_in_words() -> None:
     for timed in (True, False):
         shares = published_shares(timed)
         says(
-            runs_text.share_of(shares, 42, timed=timed, new_hardware=not timed),
+            runs_text.share_of(shares, 42, has_step_estimate=timed, new_hardware=not timed),
             percent(shares.ends[1]),
             str(shares.labs),
         )

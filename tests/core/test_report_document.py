@@ -99,7 +99,8 @@ def test_a_preset_is_reported_whole(name: str) -> None:
     assert shown(plan_text.assumptions(a)) in found.text()
     assert shown(text_limits.line(a)) in found.text()
     assert all(
-        shown(line) in found.text() for line in (*plan_text.cautions(a), plan_text.tight(a), plan_text.memory(a))
+        shown(line) in found.text()
+        for line in (*plan_text.cautions(a), plan_text.too_large_as_laid_out(a), plan_text.memory(a))
     )
     explained = [*a.explain(), *a.memory.explain()]
     assert all(one.title.partition(":")[0] in found.text("h3") for one in explained)

@@ -277,7 +277,7 @@ def test_nobody_waits_for_the_connection_of_another(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("DATABASE_URL", cases.address(tmp_path))
     monkeypatch.setattr(Store, "open", opening)
     with ThreadPoolExecutor(2) as visitors:
-        one, other = visitors.map(lambda _: locations.opened(), range(2))
+        one, other = visitors.map(lambda _: locations.plan_store(), range(2))
     assert one is other
     locations._stores.pop(locations.address()).close()
 
@@ -286,7 +286,7 @@ def test_a_folder_of_any_name_holds_the_database(tmp_path: Path, monkeypatch: py
     folder = tmp_path / "what? 100% #1 & ü:memory:"
     monkeypatch.delenv("DATABASE_URL", raising=False)
     monkeypatch.setenv("NAPKIN_DATA", str(folder))
-    store = locations.opened()
+    store = locations.plan_store()
     store.save(PLAIN)
     assert store.where == str(folder / "napkin.db")
     assert (folder / "napkin.db").stat().st_size > 0

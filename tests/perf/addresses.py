@@ -38,7 +38,7 @@ from core.planning.comparison.comparison import with_saved_results
 from core.planning.comparison.entry import Entry, entry_of, pack
 from core.planning.form.plan_form import PLAN_FIELDS
 from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
-from core.store.locations import opened
+from core.store.locations import plan_store
 from pages.common import guard
 from pages.common.comparison_list import IN_LINK
 from pages.common.links import LANDS_AT
@@ -278,7 +278,7 @@ def new_visitor(page: PageSpec, address: Address) -> AppTest:
 
 def save_stories() -> list[str]:
     """Save a plan of every preset; their ids."""
-    return [opened().save(with_saved_results(entry_of(name, texts))).id for name, texts in ALL_STORIES.items()]
+    return [plan_store().save(with_saved_results(entry_of(name, texts))).id for name, texts in ALL_STORIES.items()]
 
 
 def main(options: Options = FULL) -> None:

@@ -39,8 +39,8 @@ def fine_tuning_of(h: MemoryEstimate) -> FineTuning:
         stored="fp32" if wide else "bf16",
         autocast=wide and policy.multiplies is not FP32,
         optimizer=h.optimizer.name,
-        paged=plan.compute_options.paged,
-        in_backward=plan.compute_options.in_backward,
+        paged=plan.runtime_options.paged,
+        in_backward=plan.runtime_options.in_backward,
         seq_len=plan.seq_len,
         packed=not plan.lengths.mean,
         micro_batch=int(layout.micro_batch),
@@ -51,8 +51,8 @@ def fine_tuning_of(h: MemoryEstimate) -> FineTuning:
         others=_others(layout),
         offload=int(layout.offload),
         recompute=int(way_of(layout.recompute)) == Recompute.FULL,
-        activations=plan.compute_options.offload_activations,
-        chunks=plan.compute_options.chunks,
+        activations=plan.runtime_options.offload_activations,
+        chunks=plan.runtime_options.chunks,
     )
 
 

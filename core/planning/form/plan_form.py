@@ -45,11 +45,11 @@ from core.planning.plan import (
     OWN_SHAPE,
     PUBLISHED,
     TYPED,
-    ComputeOptions,
     Lengths,
     Plan,
     PlanLimits,
     Power,
+    RuntimeOptions,
     known_model,
     parse_mfu,
     parse_price,
@@ -353,7 +353,7 @@ def plan_of(reading: ParsedForm) -> Plan:
         tuned_by=v["tun"],
         network=v["net"],
         per_node=v["node"],
-        compute_options=ComputeOptions(
+        runtime_options=RuntimeOptions(
             layers_with(v["sw"], v["impl"]),
             loss_with(v["sw"], IMPLEMENTATIONS[layers_with(v["sw"], v["impl"])])
             if v["loss"] == AS_LAYERS

@@ -185,7 +185,7 @@ AXES: Mapping[str, Axis] = {
         Axis(OFFLOAD, "offload optimizer", "offload {}"),
         Axis(IMPLEMENTATION, "layers written as", "{} layers"),
         Axis(LOSS, "loss", "a {} loss"),
-        _numbers(CHUNKS, "loss in pieces", "a loss in {}", lambda p: float(p.compute_options.chunks)),
+        _numbers(CHUNKS, "loss in pieces", "a loss in {}", lambda p: float(p.runtime_options.chunks)),
         Axis(OVERHEAD, "runtime", "a runtime of {}", ("0 GB", "1 GB", "2 GB", "4 GB", "8 GB")),
         Axis(SLACK, "fragmentation", "{} fragmentation", ("0%", "3%", "5%", "10%", "15%", "20%")),
         Axis(FAILURES, "failures", "{} failures", ("0", "0.1", "0.25", "1", "2.5", "5", "10")),

@@ -252,7 +252,7 @@ def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, Bools, list[st
             reasons[i] = str(layout)
             continue
         spec, _ = spec_of(plan, float(plan.catalog_model.parameters) if plan.catalog_model else plan.parameters)
-        how = replace(plan.compute_options, chunks=1)
+        how = replace(plan.runtime_options, chunks=1)
         groups.setdefault((spec, plan.optimizer, plan.policy, plan.own_policy, how, plan.trained), []).append(
             (i, plan, layout)
         )
@@ -263,7 +263,7 @@ def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, Bools, list[st
             **{field.name: _row([getattr(layout, field.name) for *_, layout in some]) for field in fields(Layout)}
         )
         lengths = _row([plan.longest for _, plan, _ in some])
-        chunks = _row([plan.compute_options.chunks for _, plan, _ in some])
+        chunks = _row([plan.runtime_options.chunks for _, plan, _ in some])
         setup = replace(setup_of(first, spec, layouts), seq_len=lengths, chunks=chunks)
         good = np.broadcast_to(allowed(spec, layouts, lengths), len(some))
         with np.errstate(all="ignore"):

@@ -121,14 +121,14 @@ class PartlyTrained:
         shares = [1.0 if self._reads(reader) else self._trained_share(reader) for reader in readers]
         return sum(shares) / float(casts.split()[0]) if casts else max(shares)
 
-    def adapter_tensors(self, width: int, experts: bool) -> Iterator[tuple[str, str, float, float]]:
+    def adapter_tensors(self, layer_element_bytes: int, experts: bool) -> Iterator[tuple[str, str, float, float]]:
         """What adapters keep for backward: name, its target, elements per token, bytes of an element."""
         sharing = [adapter.name for adapter in self.adapters if adapter.name in _FUSED] if self.fused else []
         for adapter in self.adapters:
             expert = adapter.name.startswith(("expert ", "shared", "router"))
             if (expert and not experts) or (adapter.name.startswith("feed-forward") and experts):
                 continue
-            each = self.element_bytes or width
+            each = self.element_bytes or layer_element_bytes
             if self.element_bytes and not self.dropout:
                 yield f"{adapter.name}: adapter’s input", adapter.name, adapter.times * adapter.width_in, each
             if self.dropout and adapter.name not in sharing[1:]:
@@ -140,5 +140,5 @@ class PartlyTrained:
                     f"{adapter.name}: DoRA’s two outputs",
                     adapter.name,
                     adapter.times * adapter.width_out,
-                    width + each,
+                    layer_element_bytes + each,
                 )

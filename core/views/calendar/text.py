@@ -194,7 +194,7 @@ def remarks(s: Schedule) -> list[tuple[str, ...]]:
         ends = between(first, last) if first < last else ""
         pool = f"{unmarked(run.run.pool.name)}, {run.run.pool.accelerator}" if run.run.pool else ""
         decides = text.DECIDES if run.answer.plan.typed_mfu else ""
-        trains = " · ".join(filter(None, (took if days.low < days.high else "", decides, text.own_steps(run.answer))))
+        trains = " · ".join(filter(None, (took if days.low < days.high else "", decides, text.steps_alone(run.answer))))
         result.append((described(run.run), "", pool, fit(run)[1], "", ends, "", trains, "", ""))
     return result
 
@@ -219,7 +219,7 @@ def about(run: ScheduledRun) -> str:
 
 def unfit(run: ScheduledRun) -> str:
     """That an accelerator does not hold a run as it is laid out, and the cheapest change; empty where it does."""
-    return text.memory(run.answer) or text.tight(run.answer)
+    return text.memory(run.answer) or text.too_large_as_laid_out(run.answer)
 
 
 def unfitting(s: Schedule) -> tuple[list[str], list[str]]:

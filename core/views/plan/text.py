@@ -188,8 +188,8 @@ def steps_of(a: Answer) -> str:
         return "typed"
     if not a.plan.expects_mfu and _faster(a):
         return "as the MFU over all hours needs them"
-    if not a.terms.throughput.timed:
-        return "best matmul, no step being timed"
+    if not a.terms.throughput.has_step_estimate:
+        return "best matmul, as no step can be estimated"
     return "own layout" if a.plan.own_layout else "fastest layout"
 
 
@@ -227,7 +227,7 @@ def whole_run(a: Answer) -> str:
     return f"**Whole run {_days(days.mid)}**{spread}{decides}"
 
 
-def own_steps(a: Answer) -> str:
+def steps_alone(a: Answer) -> str:
     """Days of the steps alone, where those of its layout decide the days; else what these would take by themselves."""
     if a.plan.expects_mfu:
         return f"steps alone {_days(a.middle.steps_days)}"
@@ -239,15 +239,17 @@ def steps_and_whole(a: Answer) -> str:
 
     Both MFUs count the same FLOPs.
     """
-    m, timed = a.middle, a.terms.throughput.timed
+    m, has_step_estimate = a.middle, a.terms.throughput.has_step_estimate
     mfu = m.steps_mfu if a.plan.expects_mfu else a.layout_mfu
     rule = rule_of(a.terms.work_share)
     rate = f"{percent(mfu)} MFU by {rule}"
     if a.token_work.long:
         rate = f"{percent(mfu)} MFU ({percent(_by_6n(a, mfu))} by {rule}, without the work of long sequences)"
-    if not timed:
-        rate = f"{percent(mfu)} of peak, the best matmul, no step being timed"
-    steps = f"**{own_steps(a)}** at {rate}" + (" in your own layout" if a.plan.own_layout and timed else "")
+    if not has_step_estimate:
+        rate = f"{percent(mfu)} of peak, the best matmul, as no step can be estimated"
+    steps = f"**{steps_alone(a)}** at {rate}" + (
+        " in your own layout" if a.plan.own_layout and has_step_estimate else ""
+    )
     if a.plan.expects_mfu:
         own = len(a.plan.own_runs)
         who = f"your own {plural(own, 'run')} and published ones reach" if own else "published runs reach"
@@ -261,7 +263,7 @@ def steps_and_whole(a: Answer) -> str:
         pace = f"The typed steps take {_days(m.steps_days)}, at {percent(m.steps_mfu / mfu)} of that pace"
         return f"{whole_run(a)}, with what failures and checkpoints take; {steps}. {pace}."
     share = m.mfu / mfu
-    reached = [run.share for run in run_shares(timed)]
+    reached = [run.share for run in run_shares(has_step_estimate)]
     better = sum(one >= share for one in reached)
     ever = f"{better} of {len(reached)} published runs reached" if better else "no published run ever reached"
     needed = f"; steps alone would have to take {_days(m.steps_days)}" if _faster(a) else ""
@@ -270,7 +272,7 @@ def steps_and_whole(a: Answer) -> str:
 
 def _elsewhere(a: Answer) -> str:
     """That no step of the plan's software was published on TPUs; empty elsewhere."""
-    foreign = a.device.family == "TPU" and a.plan.software != JAX.id and a.terms.throughput.timed
+    foreign = a.device.family == "TPU" and a.plan.software != JAX.id and a.terms.throughput.has_step_estimate
     return f" On TPUs only steps of {JAX.id} were published." if foreign else ""
 
 
@@ -332,7 +334,7 @@ def memory(a: Answer) -> str:
     )
 
 
-def tight(a: Answer) -> str:
+def too_large_as_laid_out(a: Answer) -> str:
     """That the states fit and all that one accelerator would hold does not, and the cheapest change; else empty."""
     try:
         h = a.memory

@@ -98,7 +98,7 @@ def explain_update(h: MemoryEstimate) -> tuple[Explanation, ...]:
 
 def _outside(h: MemoryEstimate) -> dict[str, Explanation]:
     """What of it there is, by what happens then; nothing where the step is fuller."""
-    how, memory, layout = h.plan.compute_options, h.device_memory, h.layout
+    how, memory, layout = h.plan.runtime_options, h.device_memory, h.layout
     if how.in_backward or how.paged or layout.offload or h.plan.software != EAGER.id:
         return {}
     found: dict[str, Explanation] = {}

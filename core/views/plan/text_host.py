@@ -30,7 +30,7 @@ def host(h: MemoryEstimate) -> str:
     }
     parts = listed([f"{name} {gib(size)}" for name, size in what.items() if size])
     every = f" for each accelerator, **{gib(node * held.total)}** for the {node:,} of a node" if node > 1 else ""
-    most = "up to " if h.plan.compute_options.paged and not h.layout.offload else ""
+    most = "up to " if h.plan.runtime_options.paged and not h.layout.offload else ""
     text = f"**The host’s memory** takes {most}**{gib(held.total)}**{every}: {parts}."
     if not h.layout.offload:
         return text

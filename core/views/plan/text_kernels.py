@@ -16,7 +16,7 @@ def in_fp32(h: MemoryEstimate) -> Iterator[str]:
             "**Autocast leaves routed experts in fp32:** PyTorch multiplies them one after another, several times "
             "slower, and keeps twice the bytes. Weights stored in bf16 avoid both."
         )
-    if not how.flash and IMPLEMENTATIONS[h.plan.compute_options.implementation].flash:
+    if not how.flash and IMPLEMENTATIONS[h.plan.runtime_options.implementation].flash:
         yield (
             "**In fp32 attention keeps its square of scores:** PyTorch’s fused kernels share no keys among heads then. "
             "Autocast or bf16 avoids it."

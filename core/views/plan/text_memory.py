@@ -11,7 +11,7 @@ from core.planning.largest_model import Largest, largest_by_states
 from core.planning.memory_estimate import Grid, MemoryEstimate, plan_checkpoint
 from core.planning.memory_fixes import Fix, fewest_accelerators, fixes, largest, on_host
 from core.planning.plan import OWN_SHAPE, whole_accelerators
-from core.planning.resolved_layout import FIELD_IDS, TRAINED_IDS, timed_request
+from core.planning.resolved_layout import FIELD_IDS, TRAINED_IDS, estimable_request
 from core.training.activations.tensors import SavedTensor
 from core.training.device.largest import largest_micro_batch, largest_seq_len
 from core.training.device.memory import DeviceMemory
@@ -82,8 +82,8 @@ def which_layout(h: MemoryEstimate) -> str:
     """Whose layout it is."""
     if h.plan.own_layout:
         return "own layout"
-    if timed_request(h.plan) is None:
-        return "usual layout, none timed"
+    if estimable_request(h.plan) is None:
+        return "usual layout, as no step can be estimated"
     return "layout that holds least, as none fits" if h.fits == "over" else "fastest layout"
 
 
@@ -125,7 +125,7 @@ def field_of(problem: LayoutError) -> str:
 
 def tunes(h: MemoryEstimate) -> bool:
     """Whether a plan that trains everything is about fine-tuning: by what saves memory, or few tokens on few cards."""
-    how = h.plan.compute_options
+    how = h.plan.runtime_options
     few = h.plan.tokens <= _FEW_TOKENS and int(h.layout.accelerators) <= 8
     return how.in_backward or how.paged or how.offload_activations or h.plan.trained.storage.quantised or few
 
@@ -222,7 +222,7 @@ def checkpoint(h: MemoryEstimate) -> str:
 
 def memory_read_as(h: MemoryEstimate) -> str:
     """How the card's memory is read: as the sheet prints it, or as its driver reports it."""
-    device, display = h.plan.device, h.plan.compute_options.display
+    device, display = h.plan.device, h.plan.runtime_options.display
     if math.isnan(device.reported_mib) or h.usable != device.reported_bytes - display:
         return training_text.memory_read_as(h.usable, device.memory_unit, device.memory_note)
     less = f", less {gib(display)} for the display" if display else ""

@@ -98,7 +98,7 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
         line("days of the steps alone", lambda estimate: estimate.steps_days, "number", steps_of(a)),
         line(
             "MFU while it trains",
-            lambda estimate: estimate.productive_mfu,
+            lambda estimate: estimate.mfu_while_training,
             "ratio",
             "impossible" if a.impossible else "",
         ),

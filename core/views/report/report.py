@@ -82,7 +82,7 @@ def concerns(plan: ComparedPlan) -> list[tuple[str, bool]]:
         f"{why} {instead}".strip(),
         plan_text.impossible(a),
         plan_text.memory(a),
-        plan_text.tight(a),
+        plan_text.too_large_as_laid_out(a),
         *plan_text.cautions(a),
     ]
     return [*rows, *((text, True) for text in ours if text)]

@@ -16,7 +16,7 @@ from core.planning.nearest_runs import SimilarRun
 from core.runs.published import AS_PUBLISHED, Comparison, models_with_runs
 from core.runs.scores import LEVELS, Prediction, Score
 from core.runs.share import Shares
-from core.runs.utilisation import Evidence, base_peak
+from core.runs.utilisation import Evidence, peak_16bit
 from core.units import Kind, format_count, format_duration, format_quantity, significant
 from core.wording import amount, interval, percent, signed
 
@@ -226,10 +226,10 @@ def calibration_alt(score: Score) -> str:
     return f"What was said of labs not seen, and what happened: {listed}."
 
 
-def share_of(shares: Shares, runs: int, *, timed: bool, new_hardware: bool) -> str:
+def share_of(shares: Shares, runs: int, *, has_step_estimate: bool, new_hardware: bool) -> str:
     """What published runs reach of their steps."""
     low, mid, high = shares.ends
-    what = "its fastest layout’s steps come to" if timed else "its accelerators’ best matmul comes to"
+    what = "its fastest layout’s steps come to" if has_step_estimate else "its accelerators’ best matmul comes to"
     where = " on an architecture out for two years at most" if new_hardware else " on a proven accelerator"
     return (
         f"**A run{where} reaches {percent(mid)} of what {what}** ({interval((low, high))}, P10–P90 of {runs} published "
@@ -294,4 +294,4 @@ def _wrapped(text: str, width: int = 70) -> str:
 def hours_per_billion(row: Evidence) -> float:
     """Accelerator-hours per billion tokens at the row's utilisation, by 6ND."""
     flop = train_flop_6nd(row.run.params, 1e9)
-    return accelerator_hours(1, training_seconds(flop, 1, base_peak(row.run.accelerator), row.utilisation))
+    return accelerator_hours(1, training_seconds(flop, 1, peak_16bit(row.run.accelerator), row.utilisation))

@@ -89,7 +89,9 @@ def shares(a: Answer) -> list[tuple[str, float, str]]:
     s = a.interruptions
     rest = unexplained(a)
     steps = (
-        "steps" if a.impossible else f"steps at {percent(a.middle.steps_mfu if rest else a.middle.productive_mfu)} MFU"
+        "steps"
+        if a.impossible
+        else f"steps at {percent(a.middle.steps_mfu if rest else a.middle.mfu_while_training)} MFU"
     )
     parts = [
         (steps, a.middle.goodput - rest, "parameters"),

@@ -19,7 +19,7 @@ from core.planning.sweep.sweep import Sweep, plan_of_texts
 from core.training.layout import LayoutError
 from core.units import format_count, format_duration, format_money, format_quantity
 from core.views.plan import text_limits, text_memory
-from core.views.plan.text import DECIDES, bound, own_steps, typed_elsewhere
+from core.views.plan.text import DECIDES, bound, steps_alone, typed_elsewhere
 from core.wording import listed, percent, plural, rent
 
 _UNITS: Mapping[str, str] = {
@@ -167,7 +167,7 @@ def own(a: Answer, within: Within) -> str:
     """What the plan itself comes to: time and money, memory, and the limit."""
     m = a.middle
     # What it rests on tells why the days of the same cluster are others where another MFU is assumed.
-    rests = f"{DECIDES if a.plan.typed_mfu else own_steps(a)}, MFU {percent(m.mfu)} over all hours"
+    rests = f"{DECIDES if a.plan.typed_mfu else steps_alone(a)}, MFU {percent(m.mfu)} over all hours"
     sentences = [f"**Yours** takes {_takes(m.days, a.dollars.mid)} ({rests})"]
     try:
         h = a.memory
