@@ -34,7 +34,7 @@ from core.models.catalog import CatalogModel, nearest_dense
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
 from core.planning.plan import Find, Plan, Power, Within, whole_accelerators
 from core.planning.resolved_layout import FIELD_IDS, plan_layout
-from core.planning.solving import Array, SolvedRuns, Terms, allocation_units, solve
+from core.planning.solving import Array, SolvedRuns, Terms, allocation_units, problems_of, solve
 from core.planning.throughput import WIDTHS, untrainable
 from core.runs.energy import carbon, drawn_power, energy, footprint, most_drawn, peak_power
 from core.runs.goodput import Interruptions, mfu_of_all_hours, mfu_of_steps
@@ -80,11 +80,10 @@ class Answer:
     """What a plan comes to.
 
     terms, run: what it was worked out from, `run` in plain numbers of the middle. peak_ratio: 16-bit peak over the peak
-    that counts, 1 where products are no narrower. low, middle, high: at the low end,
-    the middle and the high end of the MFU. model: whose layers are known; None where only a number of parameters is.
-    shape: that model, or the one whose layers stand in for it. expected: the MFU over all hours that published runs
-    lead one to expect of this plan, of its own peak. sizes: parameters and accelerators of all three.
-    stored_parameters: of the middle, every expert included.
+    that counts, 1 where products are no narrower. low, middle, high: at the low end, the middle and the high end of the
+    MFU. model: whose layers are known; None where only a number of parameters is. shape: that model, or the one whose
+    layers stand in for it. sizes: parameters and accelerators of all three. stored_parameters: of the middle, every
+    expert included.
     """
 
     plan: Plan
@@ -99,7 +98,6 @@ class Answer:
     low: Estimate
     middle: Estimate
     high: Estimate
-    expected: Interval
     token_work: TokenWork
     sizes: tuple[Array, Array]
     stored_parameters: float
@@ -111,6 +109,11 @@ class Answer:
     def all_interruptions(self) -> Interruptions:
         """What interrupts the run: of the low end, the middle and the high end, in a row."""
         return self.terms.interruptions(*self.sizes)
+
+    @cached_property
+    def expected(self) -> Interval:
+        """MFU over all hours that published runs lead one to expect of this plan, of its own peak."""
+        return Interval(*map(float, self.terms.expected(*(size[1:2] for size in self.sizes))))
 
     @property
     def interruptions(self) -> Interruptions:
@@ -220,16 +223,14 @@ _FOUND: dict[Find, tuple[str, Formula[...]]] = {
 class Evaluation:
     """What plans come to: a row each. Arrays of `quantities` also have a column each for low end, middle and high end.
 
-    terms: of each row. run: what was given and found. quantities: all of `Estimate`. expected: as in `Answer`. energy
-    in Wh, carbon in kg, stored_parameters: of the middle. problems: why a row has no answer, whose numbers are NaN
-    then.
+    terms: of each row. run: what was given and found. quantities: all of `Estimate`. energy in Wh, carbon in kg.
+    stored_parameters: of the middle. problems: why a row has no answer, whose numbers are NaN then.
     """
 
     plans: tuple[Plan, ...]
     terms: tuple[Terms, ...]
     run: SolvedRuns
     quantities: dict[str, Array]
-    expected: Array
     stored_parameters: Array
     energy: Array
     carbon: Array
@@ -267,7 +268,6 @@ class Evaluation:
             low=low,
             middle=middle,
             high=high,
-            expected=Interval(*map(float, self.expected[row])),
             token_work=terms.token_work,
             sizes=(self.run.parameters[row], self.run.accelerators[row]),
             stored_parameters=float(self.stored_parameters[row]),
@@ -316,7 +316,7 @@ def _concatenated(plans: Sequence[Plan], parts: Sequence[tuple[list[int], Evalua
             name: np.concatenate([part.quantities[name] for part in every])[order] for name in every[0].quantities
         },
         problems=tuple(problems[i] for i in order),
-        **{name: concatenated(name) for name in ("expected", "stored_parameters", "energy", "carbon")},
+        **{name: concatenated(name) for name in ("stored_parameters", "energy", "carbon")},
     )
 
 
@@ -343,10 +343,7 @@ def _group_key(plan: Plan) -> Plan:
 
 def _evaluate_group(terms: Terms, plans: Sequence[Plan]) -> Evaluation:
     """Plans that share ``terms``."""
-    run, problems = solve(terms, plans)
-    if why := untrainable(terms.plan):
-        problems = [problem or why for problem in problems]
-    device = terms.plan.device
+    run, device = solve(terms, plans), terms.plan.device
     power = {name: np.array([[getattr(plan.power, name)] for plan in plans]) for name in ("pue", "grid")}
     watts, share = np.array([drawn_power(device, plan.power.draw) for plan in plans]).T[..., None]
     most = np.array([[most_drawn(device, plan.power.draw)] for plan in plans])
@@ -359,8 +356,11 @@ def _evaluate_group(terms: Terms, plans: Sequence[Plan]) -> Evaluation:
         emitted = carbon.over(energy=used, intensity=power["grid"])
     days = quantities["days"]
     countable = np.all(np.isfinite(days) & (days > 0), axis=1)
-    beyond = BudgetError(terms.plan.find, "These numbers go beyond what can be counted.")
-    problems = [problem or (None if fine else beyond) for problem, fine in zip(problems, countable, strict=True)]
+    why, beyond = untrainable(terms.plan), BudgetError(terms.plan.find, "These numbers go beyond what can be counted.")
+    problems = [
+        problem or why or (None if fine else beyond)
+        for problem, fine in zip(problems_of(terms, plans, run, quantities["goodput"]), countable, strict=True)
+    ]
     has_constraints = terms.plan.own_layout or terms.plan.constraints != ANY_LAYOUT
     if has_constraints and terms.plan.expects_mfu and terms.throughput.has_step_estimate:
         middles = zip(quantities["parameters"][:, 1], quantities["accelerators"][:, 1], strict=True)
@@ -369,14 +369,12 @@ def _evaluate_group(terms: Terms, plans: Sequence[Plan]) -> Evaluation:
     bad = np.array([problem is not None for problem in problems])
     for name, values in quantities.items():
         quantities[name] = np.where(bad[:, None], np.nan, values)
-    sizes = (np.where(bad, 1.0, values[:, 1])[:, None] for values in (run.parameters, run.accelerators))
     stored = np.asarray(terms.stored_parameters(quantities["parameters"][:, 1]))
     return Evaluation(
         plans=tuple(plans),
         terms=(terms,) * len(plans),
         run=run,
         quantities=quantities,
-        expected=terms.expected(*sizes),
         stored_parameters=np.where(bad, np.nan, np.maximum(1.0, stored)),
         energy=np.where(bad[:, None], np.nan, used),
         carbon=np.where(bad[:, None], np.nan, emitted),

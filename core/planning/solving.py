@@ -185,13 +185,9 @@ class SolvedRuns:
         return SolvedRuns(**{name: np.array(getattr(self, name)[row, end]) for name in names})
 
 
-def solve(terms: Terms, plans: Sequence[Plan]) -> tuple[SolvedRuns, list[BudgetError | None]]:
-    """What plans that share ``terms`` ask for, filled in: a row each, and why one has no answer.
-
-    An error names the field at fault.
-    """
+def solve(terms: Terms, plans: Sequence[Plan]) -> SolvedRuns:
+    """What plans that share ``terms`` ask for, filled in: a row each."""
     given, find = _given(terms, plans), terms.plan.find
-    problems: list[BudgetError | None] = [_unanswerable(plan) for plan in plans]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         match find:
             case "accelerators":
@@ -210,12 +206,15 @@ def solve(terms: Terms, plans: Sequence[Plan]) -> tuple[SolvedRuns, list[BudgetE
             run = replace(run, mfu=terms.hours_at(np.ones_like(run.price), run.parameters, run.tokens) / _hours(run))
         else:
             run = replace(run, mfu=terms.mfu(run.parameters, run.accelerators))
-    run = SolvedRuns(*(np.broadcast_to(getattr(run, name), (len(plans), 3)) for name in run.__dataclass_fields__))
+    return SolvedRuns(*(np.broadcast_to(getattr(run, name), (len(plans), 3)) for name in run.__dataclass_fields__))
+
+
+def problems_of(terms: Terms, plans: Sequence[Plan], run: SolvedRuns, goodput: Array) -> list[BudgetError | None]:
+    """Why rows of ``run`` are no answer; an error names the field at fault."""
     stuck = np.zeros(len(plans), bool)
     if terms.plan.mfu_is_of_steps or terms.plan.typed_mfu is None:
-        with np.errstate(all="ignore"):
-            stuck = ~np.all(terms.interruptions(run.parameters, run.accelerators).goodput > LEAST_GOODPUT, axis=1)
-    return run, [problem or _fault(terms, run, i, bool(stuck[i])) for i, problem in enumerate(problems)]
+        stuck = ~np.all(goodput > LEAST_GOODPUT, axis=1)
+    return [_unanswerable(plan) or _fault(terms, run, i, bool(stuck[i])) for i, plan in enumerate(plans)]
 
 
 def _given(terms: Terms, plans: Sequence[Plan]) -> SolvedRuns:
