@@ -36,8 +36,8 @@ from pages.calendar.form import FORM
 from pages.calendar.pools import pools
 from pages.common import plan_sidebar, show
 from pages.common.inputs import Inputs
+from pages.common.plan_page.instead import first_possible, worked_out
 
-_GOOD = "calendar:good"
 _WIDTHS = [1.5, 1.05, 0.95, 1.05, 1.1, 1.05, 1.1]
 
 
@@ -52,14 +52,7 @@ class CalendarAnswer:
 
 def read_calendar(inputs: Inputs) -> CalendarAnswer:
     """The calendar of the form; where there is none, the last that could be made stays."""
-    try:
-        question = calendar_request(inputs.reading)
-        schedule = question.schedule()
-        st.session_state[_GOOD] = question
-    except BudgetError as problem:
-        question, instead = _instead(inputs, problem.field)
-        inputs.fail(str(problem), instead)
-        schedule = question.schedule()
+    question, schedule = worked_out(inputs, _made, "calendar", partial(_on_its_own, inputs))
     for problem in inputs.reading.values[POOLS.id].problems:
         inputs.fail(problem)
     why, instead = text.other_peak(schedule.runs[0].answer)
@@ -68,23 +61,17 @@ def read_calendar(inputs: Inputs) -> CalendarAnswer:
     return CalendarAnswer(question, schedule, ways_to_pay(schedule, prices_of(inputs.reading)))
 
 
-def _instead(inputs: Inputs, at_fault: str) -> tuple[CalendarRequest, str]:
-    """What is shown where a calendar cannot be: the last that could, the plan without pools and runs, or what can be of
-    it."""
-    if last := st.session_state.get(_GOOD):
-        return last, "Still showing the last calendar."
-    alone = calendar_request(FORM.parse(texts_as_given(inputs.reading.texts)))
+def _on_its_own(inputs: Inputs, at_fault: str) -> tuple[tuple[CalendarRequest, Schedule], str]:
+    """What is shown where no calendar could be made before: the plan without pools and runs, or what can be of it."""
     with suppress(BudgetError):
-        alone.schedule()
-        return alone, "Showing the plan on its own cluster."
-    return plan_sidebar.first_possible(inputs, _made, at_fault)
+        return _made(FORM.parse(texts_as_given(inputs.reading.texts))), "Showing the plan on its own cluster."
+    return first_possible(inputs, _made, at_fault)
 
 
-def _made(reading: ParsedForm) -> CalendarRequest:
-    """What is asked of a calendar that can be."""
+def _made(reading: ParsedForm) -> tuple[CalendarRequest, Schedule]:
+    """What is asked of a calendar that can be, and the calendar."""
     question = calendar_request(reading)
-    question.schedule()
-    return question
+    return question, question.schedule()
 
 
 def draw_question(inputs: Inputs) -> None:

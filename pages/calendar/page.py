@@ -70,7 +70,8 @@ def page(inputs: Inputs) -> None:
         for wrong in (text.missed(s), *text.beyond(s)[0], *text.impossible(s), *text.unfitting(s)[0]):
             if wrong:
                 show.error(wrong)
-        show.note(text.limits(s, rented.total), plan_sidebar.which_pool(inputs, calendar_checks(s, rented.total)))
+        checks = calendar_checks(s, rented.total)
+        show.note(text.limits(s, checks), plan_sidebar.which_pool(inputs, checks))
     with show.guarded("The calendar"):
         show.chart(calendar(s, TOKENS), alt=text.picture(s), key="calendar:bars")
         typed = typed_elsewhere(plan_as_given(inputs.reading), (run.run.plan.accelerator for run in s.runs))

@@ -9,13 +9,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from typing import Any, TypeAlias, TypeVar, get_args
+from typing import Any, TypeAlias, get_args
 
 import streamlit as st
 
 from core.benchmark import device
 from core.budget.errors import BudgetError
-from core.fields import Field, ParsedForm
+from core.fields import Field
 from core.planning.comparison.comparison import with_saved_results
 from core.planning.comparison.entry import EntryKind, entry_of
 from core.planning.comparison.names import suggested
@@ -96,9 +96,8 @@ from core.planning.search_around import made_own
 from core.training.layout import Layout, LayoutError, named_modules
 from core.views.common.markup import safe_text
 from core.views.plan import text_limits
-from core.views.plan.text import EXAMPLE_SHOWN
 from core.views.plan.text_rates import rates_sentence, usual_network, usual_node
-from core.wording import listed, price
+from core.wording import price
 from pages.common import comparison_list, show
 from pages.common.inputs import PLAN_TEXTS, Inputs
 from pages.common.registry import CALENDAR, COMPUTE, HOME, MEASURE, PageSpec
@@ -106,7 +105,6 @@ from pages.common.saving import Held, held, hold, name_of, saving, take_up_held
 from pages.common.shape import adopt_built, building, own_shape
 from pages.common.theme import projecting
 
-T = TypeVar("T")
 Rows: TypeAlias = tuple[Field | tuple[Field, ...], ...]
 
 _TOP_ROWS: Rows = (
@@ -428,19 +426,6 @@ def draw_limits(inputs: Inputs) -> None:
         line, way = text_limits.line(a, asked=asked), which_pool(inputs, text_limits.limit_checks(a), within, a)
         if line or way:
             show.note(line, way)
-
-
-def first_possible(inputs: Inputs, work: Callable[[ParsedForm], T], at_fault: str) -> tuple[T, str]:
-    """What ``work`` makes of a plan for which it raises ``ValueError``, and what to say. The first of these that can be
-    worked out: with the field at fault as it usually is, with all of the model trained, in its fastest layout, with
-    both, and of the plan as every visitor's begins."""
-    texts = inputs.reading.texts
-    for names in ((at_fault,), (METHOD.id,), (LAYING.id,), (LAYING.id, METHOD.id)):
-        usual = {name: inputs.form[name] for name in names if name in texts}
-        with suppress(ValueError):
-            result = work(inputs.form.parse({**texts, **{name: one.default for name, one in usual.items()}}))
-            return result, f"Showing it with {listed([f'“{one.label}”' for one in usual.values()])} as usual."
-    return work(inputs.form.parse({})), EXAMPLE_SHOWN
 
 
 WHICH_POOL = "which"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from functools import partial
+from typing import TypeAlias, TypeVar
 
 import streamlit as st
 
@@ -27,7 +28,11 @@ from pages.common.inputs import Inputs
 TAKE = switch("take", "Take it away: report, table, Markdown, JSON, Python", False, part="panels")
 """The panel, for the form of a page."""
 
-_FILES: tuple[tuple[str, str, str, Callable[[Report], str]], ...] = (
+T = TypeVar("T")
+FileKind: TypeAlias = tuple[str, str, str, Callable[[T], str]]
+"""A button's label, a file's ending and MIME type, and how it is written."""
+
+_FILES: tuple[FileKind[Report], ...] = (
     ("Report as HTML", "html", "text/html", as_html),
     ("Table as CSV", "csv", "text/csv", as_csv),
     ("Markdown", "md", "text/markdown", as_markdown),
@@ -46,29 +51,39 @@ _STEM_CHARS = 60
 def take_away(inputs: Inputs, texts: Mapping[str, str], *, of_layout: bool = False) -> None:
     """The panel's content for the plan of ``texts``, under a name of its own. of_layout: whether it is about the layout
     that they name."""
-    likely = suggested(texts)
-    typed = st.text_input(
-        "Name of the plan", key=inputs.key("take_name"), max_chars=limit("plan_name"), placeholder=likely
-    )
-    name = cleaned(typed or "", limit("plan_name")) or likely
-    files([entry_of(name, texts)], inputs, of_layout=of_layout)
+    files([entry_of(typed_name(inputs, "plan", suggested(texts)), texts)], inputs, of_layout=of_layout)
+
+
+def typed_name(inputs: Inputs, what: str, likely: str) -> str:
+    """The name under which ``what`` is taken away, asked for; ``likely`` where nothing is typed."""
+    most = limit("plan_name")
+    typed = st.text_input(f"Name of the {what}", key=inputs.key("take_name"), max_chars=most, placeholder=likely)
+    return cleaned(typed or "", most) or likely
 
 
 def files(entries: Sequence[Entry], inputs: Inputs, base: int = 0, *, of_layout: bool = False) -> None:
     """What plans can be taken away as; each file is made when its button is pressed. base: which is the baseline."""
     show.note(_SAID)
-    link = page_link(inputs)
-    stem = stem_of(entries[0].name if len(entries) == 1 else f"{len(entries)} plans")
+    made = partial(_report, tuple(entries), page_link(inputs), base, of_layout)
+    downloads(inputs, entries[0].name if len(entries) == 1 else f"{len(entries)} plans", _FILES, made)
+
+
+def downloads(inputs: Inputs, name: str, kinds: Iterable[FileKind[T]], made: Callable[[], T]) -> None:
+    """A button for each kind of file. made: called when one is pressed, and not before."""
     with st.container(horizontal=True):
-        for label, ending, kind, result in _FILES:
+        for label, ending, mime, text in kinds:
             st.download_button(
                 label,
-                partial(_made, result, tuple(entries), link, base, of_layout),
-                f"{stem}.{ending}",
-                kind,
+                partial(_written, text, made),
+                f"{stem_of(name)}.{ending}",
+                mime,
                 key=inputs.key(f"take_{ending}"),
                 on_click="ignore",
             )
+
+
+def _written(text: Callable[[T], str], made: Callable[[], T]) -> bytes:
+    return text(made()).encode()
 
 
 def handout_button(inputs: Inputs, made: Callable[[], Handout]) -> None:
@@ -90,8 +105,8 @@ def page_link(inputs: Inputs) -> str:
     return f"{(st.context.url or inputs.page.url_path).partition('?')[0]}?{inputs.query()}"
 
 
-def _made(result: Callable[[Report], str], entries: tuple[Entry, ...], link: str, base: int, of_layout: bool) -> bytes:
-    return result(report_of(entries, link, date.today(), base, of_layout=of_layout)).encode()
+def _report(entries: tuple[Entry, ...], link: str, base: int, of_layout: bool) -> Report:
+    return report_of(entries, link, date.today(), base, of_layout=of_layout)
 
 
 def stem_of(name: str) -> str:

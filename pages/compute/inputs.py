@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
-from core.budget.errors import BudgetError
 from core.planning.evaluation import Answer, answer
 from core.planning.form.plan_form import FIND, WITHIN, plan_of
 from core.views.plan import text as plan_text
 from pages.common import plan_sidebar
 from pages.common.inputs import Inputs
-
-_GOOD = "compute:good"
+from pages.common.plan_page.instead import worked_out
 
 
 def read_answer(inputs: Inputs) -> Answer:
     """The answer of the form's plan; where it has none, the last that could be given stays."""
-    plan = plan_of(inputs.reading)
-    try:
-        result = answer(plan)
-        st.session_state[_GOOD] = plan
-    except BudgetError as problem:
-        if last := st.session_state.get(_GOOD):
-            result, instead = answer(last), "Still showing the last answer."
-        else:
-            result, instead = plan_sidebar.first_possible(inputs, lambda it: answer(plan_of(it)), problem.field)
-        inputs.fail(str(problem), instead)
+    result = worked_out(inputs, lambda reading: answer(plan_of(reading)), "answer")
     why, instead = plan_text.other_peak(result)
     if why:
         inputs.fail(why, instead)

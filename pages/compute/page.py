@@ -12,7 +12,7 @@ from core.views.plan import text, text_rates
 from core.wording import plain
 from pages.common import plan_sidebar, show
 from pages.common.inputs import Inputs
-from pages.common.panels import draw_panels
+from pages.common.plan_page.panels import draw_panels
 from pages.common.registry import CALENDAR, EXERCISES, MEMORY, PARALLEL
 from pages.common.takeaway import TAKE, take_away
 from pages.compute.actuals import actuals

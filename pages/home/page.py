@@ -28,6 +28,7 @@ from core.wording import plain
 from pages.common import plan_sidebar, show
 from pages.common.bits import bit_rows
 from pages.common.inputs import Inputs
+from pages.common.plan_page.instead import first_possible
 from pages.common.registry import COMPUTE, FLOATS, HOME, MEMORY
 from pages.common.theme import TOKENS
 from pages.home.form import COUNTED, COUNTED_PRESETS, HELD, HOLDER, LECTURES, NUMBER
@@ -44,7 +45,7 @@ def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
         try:
             a = answer(plan)
         except BudgetError as problem:
-            a, instead = plan_sidebar.first_possible(inputs, lambda it: answer(plan_of(it)), problem.field)
+            a, instead = first_possible(inputs, lambda it: answer(plan_of(it)), problem.field)
             inputs.fail(str(problem), instead)
         with wrong:
             show.input_errors(inputs)

@@ -6,7 +6,7 @@ from core.fields import choice
 from core.planning.form.plan_form import complete_presets, plan_form
 from core.planning.presets import MEMORY_PRESETS
 from pages.common.experiments.panel import switches as switches_of_experiments
-from pages.common.panels import Groups, switches
+from pages.common.plan_page.panels import Groups, switches
 from pages.common.registry import MEMORY
 from pages.common.takeaway import TAKE
 from pages.memory import optimizer_paths, serving

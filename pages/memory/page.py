@@ -9,7 +9,6 @@ import streamlit as st
 from core.planning.form.plan_form import link_texts, plan_as_given, texts_as_given
 from core.planning.largest_model import explain_by_states
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate, plan_checkpoint
-from core.training.layout import LayoutError
 from core.views.plan import text_finetuning, text_host, text_memory
 from core.views.training import text
 from core.views.training.charts_device import device_bars
@@ -17,14 +16,15 @@ from core.wording import plain
 from pages.common import plan_sidebar, show
 from pages.common.experiments.panel import draw_experiments
 from pages.common.inputs import Inputs
-from pages.common.panels import draw_panels
+from pages.common.plan_page.instead import worked_out
+from pages.common.plan_page.panels import draw_panels
 from pages.common.registry import COMPUTE, EXERCISES, PARALLEL
 from pages.common.takeaway import TAKE, take_away
 from pages.common.theme import TOKENS
 from pages.memory.activations import activations
 from pages.memory.finetuning import finetuning
 from pages.memory.fixes import why
-from pages.memory.form import FORM, GROUPS
+from pages.memory.form import GROUPS
 from pages.memory.launch import launch
 from pages.memory.optimizer_paths import motion
 from pages.memory.optimizers import side_by_side
@@ -33,8 +33,6 @@ from pages.memory.policy import policy
 from pages.memory.post_training import after
 from pages.memory.serving import served
 from pages.memory.step import step
-
-_GOOD = "memory:good"
 
 
 def _torch_check(h: MemoryEstimate) -> None:
@@ -59,28 +57,9 @@ _PANELS: dict[str, Callable[[Inputs, MemoryEstimate], None]] = {
 }
 
 
-def read_estimate(inputs: Inputs) -> MemoryEstimate:
-    """What the plan of the form holds; where it cannot be laid out, the last that could be stays, or what can be of
-    it."""
-    plan = plan_as_given(inputs.reading)
-    try:
-        estimate = memory_estimate(plan)
-        st.session_state[_GOOD] = plan
-    except LayoutError as problem:
-        field = FORM[text_memory.field_of(problem)]
-        if last := st.session_state.get(_GOOD):
-            estimate, instead = memory_estimate(last), "Still showing the last plan that can be."
-        else:
-            estimate, instead = plan_sidebar.first_possible(
-                inputs, lambda it: memory_estimate(plan_as_given(it)), field.id
-            )
-        inputs.fail(f"{field.label}: {text_memory.refused(problem)}", instead)
-    return estimate
-
-
 def page(inputs: Inputs) -> None:
     """The answer, the bar, and the panels behind it."""
-    h = read_estimate(inputs)
+    h = worked_out(inputs, lambda reading: memory_estimate(plan_as_given(reading)), "plan that can be")
     show.input_errors(inputs)
     plan_sidebar.draw_actions(texts_as_given(inputs.reading.texts))
 

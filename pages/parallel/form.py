@@ -7,7 +7,7 @@ from core.planning.form.plan_form import complete_presets, plan_form
 from core.planning.presets import SEARCH_PRESETS
 from core.planning.search_texts import parse_range
 from core.step_time.calibration.measured_steps import step_runs
-from pages.common.panels import Groups, switches
+from pages.common.plan_page.panels import Groups, switches
 from pages.common.takeaway import TAKE
 
 _SHOWN, NARROW = "shown", "narrow"

@@ -13,7 +13,7 @@ from core.views.plan import text as plan_text
 from core.views.search import text as search_text
 from pages.common import plan_sidebar, show
 from pages.common.inputs import Inputs
-from pages.common.panels import draw_panels
+from pages.common.plan_page.panels import draw_panels
 from pages.common.registry import COMPUTE, MEMORY
 from pages.common.takeaway import TAKE, take_away
 from pages.common.theme import projecting

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import streamlit as st
-
 from core.budget.errors import BudgetError
 from core.fields import ParsedForm
 from core.planning.applied_layout import AppliedLayout, applied_layout
@@ -15,17 +13,11 @@ from core.planning.form.plan_form import plan_as_given
 from core.planning.plan import Plan
 from core.planning.plan_search import search_layouts
 from core.planning.resolved_layout import search_request
-from core.search.constraints import SpaceError
 from core.search.request import SearchRequest
 from core.search.result import LayoutResult, SearchResult
 from core.training.layout import LayoutError
-from core.views.plan.text_memory import field_of, refused
-from core.views.search import text
-from pages.common import plan_sidebar
 from pages.common.inputs import Inputs
-from pages.parallel.form import FORM
-
-_GOOD = "parallel:good"
+from pages.common.plan_page.instead import worked_out
 
 Searched: TypeAlias = tuple[AppliedLayout | None, SearchRequest, SearchResult]
 
@@ -51,28 +43,13 @@ class SearchInputs:
 
 def read_inputs(inputs: Inputs) -> SearchInputs:
     """The plan of the form, searched; where it cannot be, the last that could be stays."""
-    plan, texts = plan_as_given(inputs.reading), inputs.reading.texts
-    try:
-        result = _searched(plan)
-        st.session_state[_GOOD] = plan, texts
-    except (BudgetError, SpaceError, LayoutError) as problem:
-        message = text.too_many(problem) if isinstance(problem, SpaceError) else str(problem)
-        if isinstance(problem, LayoutError):
-            message = f"{FORM[field_of(problem)].label}: {refused(problem)}"
-        if last := st.session_state.get(_GOOD):
-            (plan, texts), instead = last, "Still showing the last plan."
-            result = _searched(plan)
-        else:
-            field = field_of(problem) if isinstance(problem, LayoutError) else problem.field
-            (plan, texts, result), instead = plan_sidebar.first_possible(inputs, _read, field)
-        inputs.fail(message.replace("**", ""), instead)
-    return SearchInputs(plan, texts, *result)
+    return worked_out(inputs, _read, "plan")
 
 
-def _read(reading: ParsedForm) -> tuple[Plan, Mapping[str, str], Searched]:
+def _read(reading: ParsedForm) -> SearchInputs:
     """The plan of a form, its texts, and what is found of it."""
     plan = plan_as_given(reading)
-    return plan, reading.texts, _searched(plan)
+    return SearchInputs(plan, reading.texts, *_searched(plan))
 
 
 def _searched(plan: Plan) -> Searched:

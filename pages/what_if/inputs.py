@@ -21,6 +21,7 @@ from core.views.plan.text import bound
 from core.views.sweep.text import clashing
 from pages.common import plan_sidebar
 from pages.common.inputs import Inputs
+from pages.common.plan_page.instead import first_possible
 
 _GOOD = "what_if:good"
 
@@ -48,7 +49,7 @@ def read_inputs(inputs: Inputs) -> SweepInputs:
         try:
             answer(plan)
         except BudgetError as problem:
-            texts, instead = plan_sidebar.first_possible(inputs, _answered, problem.field)
+            texts, instead = first_possible(inputs, _answered, problem.field)
             inputs.fail(str(problem), instead)
             plan, result = plan_of_texts(texts), sweep_plan(texts, across, up, result.within)
     return SweepInputs(plan, result, RESULTS[values[RESULT.id]])

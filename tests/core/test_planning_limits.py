@@ -69,8 +69,8 @@ def placed(**texts: str) -> tuple[Schedule, dict[str, Check], str]:
     """A calendar with its limits, and the same in words."""
     reading = CALENDAR_FORM.parse({"start": "2027-01-15", **texts})
     s = calendar_request(reading).schedule()
-    dollars = ways_to_pay(s, prices_of(reading))[0].total
-    return s, {check.id: check for check in calendar_checks(s, dollars)}, calendar_text.limits(s, dollars)
+    checks = calendar_checks(s, ways_to_pay(s, prices_of(reading))[0].total)
+    return s, {check.id: check for check in checks}, calendar_text.limits(s, checks)
 
 
 @pytest.mark.parametrize("sure", CERTAINTIES)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from core.budget.interval import Interval
+from collections.abc import Sequence
+
 from core.dates import format_day
 from core.planning.calendar.dates import between, lasting
 from core.planning.calendar.form import described, not_before
 from core.planning.calendar.schedule import RunPeriod, Schedule, ScheduledRun
 from core.planning.cost.bill import CostOption
-from core.planning.cost.calendar_limits import calendar_checks
 from core.planning.memory_fixes import fixes
+from core.planning.plan_limits import Check
 from core.training.layout import LayoutError
 from core.units import format_count, format_duration
 from core.views.calendar.text_fit import fit, unfit_count
@@ -111,11 +112,10 @@ def missed(s: Schedule) -> str:
     )
 
 
-def limits(s: Schedule, dollars: Interval) -> str:
+def limits(s: Schedule, every: Sequence[Check]) -> str:
     """The plan's limits for all runs together, stages and pools included; of a run that is the whole plan, also what
-    its limits would take. dollars: what the calendar costs."""
-    run, every = s.runs[0], calendar_checks(s, dollars)
-    first = run.answer
+    its limits would take. every: what is checked of the calendar."""
+    run, first = s.runs[0], s.runs[0].answer
     if not (first.plan.limits.has_limits or s.due):
         return text_limits.in_memory(first, every)
     counted = text_limits.limits_sentence(first, every)

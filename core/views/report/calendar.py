@@ -10,6 +10,7 @@ from core.data_version import data_version
 from core.fields import ParsedForm
 from core.planning.calendar.schedule import Schedule
 from core.planning.cost.bill import CostOption
+from core.planning.cost.calendar_limits import calendar_checks
 from core.planning.cost.compared_pools import ComparedPools
 from core.planning.cost.form import prices_of
 from core.planning.cost.pool_bill import pool_costs
@@ -57,7 +58,7 @@ class CalendarReport:
     @property
     def limits(self) -> str:
         """Which limits it keeps, by how much and how likely."""
-        return text.limits(self.schedule, self.ways[0].total)
+        return text.limits(self.schedule, calendar_checks(self.schedule, self.ways[0].total))
 
     @property
     def choice(self) -> str:

@@ -1,0 +1,64 @@
+"""What a page shows for a plan that cannot be worked out: the last one that could, or what of it can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeAlias, TypeVar
+
+import streamlit as st
+
+from core.budget.errors import BudgetError
+from core.fields import Form, ParsedForm
+from core.planning.form.layout import LAYING
+from core.planning.form.trained import METHOD
+from core.search.constraints import SpaceError
+from core.training.layout import LayoutError
+from core.views.plan.text import EXAMPLE_SHOWN
+from core.views.plan.text_memory import field_of, refused
+from core.views.search.text import too_many
+from core.wording import listed, plain
+from pages.common.inputs import Inputs
+
+T = TypeVar("T")
+Instead: TypeAlias = Callable[[str], tuple[T, str]]
+"""What is shown instead, and the sentence on it, by the field at fault."""
+
+
+def worked_out(inputs: Inputs, work: Callable[[ParsedForm], T], what: str, otherwise: Instead[T] | None = None) -> T:
+    """What ``work`` makes of the form. Where it cannot: what it made of the last form that it could, which is called
+    the last ``what``, else ``otherwise``, by default the first that is possible; and the problem is shown."""
+    key = f"{inputs.page.prefix}:worked_out"
+    try:
+        result = work(inputs.reading)
+        st.session_state[key] = inputs.reading
+        return result
+    except (BudgetError, LayoutError, SpaceError) as problem:
+        message, at_fault = _told(inputs.form, problem)
+    if last := st.session_state.get(key):
+        result, instead = work(last), f"Still showing the last {what}."
+    else:
+        result, instead = otherwise(at_fault) if otherwise else first_possible(inputs, work, at_fault)
+    inputs.fail(message, instead)
+    return result
+
+
+def _told(form: Form, problem: BudgetError | LayoutError | SpaceError) -> tuple[str, str]:
+    """A problem's message and the id of the field at fault."""
+    if isinstance(problem, LayoutError):
+        field = form[field_of(problem)]
+        return f"{field.label}: {refused(problem)}", field.id
+    return plain(too_many(problem)) if isinstance(problem, SpaceError) else str(problem), problem.field
+
+
+def first_possible(inputs: Inputs, work: Callable[[ParsedForm], T], at_fault: str) -> tuple[T, str]:
+    """What ``work`` makes of a plan for which it raises ``ValueError``, and what to say. The first of these that can be
+    worked out: with the field at fault as it usually is, with all of the model trained, in its fastest layout, with
+    both, and of the plan as every visitor's begins."""
+    texts = inputs.reading.texts
+    for names in ((at_fault,), (METHOD.id,), (LAYING.id,), (LAYING.id, METHOD.id)):
+        usual = {name: inputs.form[name] for name in names if name in texts}
+        with suppress(ValueError):
+            result = work(inputs.form.parse({**texts, **{name: one.default for name, one in usual.items()}}))
+            return result, f"Showing it with {listed([f'“{one.label}”' for one in usual.values()])} as usual."
+    return work(inputs.form.parse({})), EXAMPLE_SHOWN
