@@ -70,7 +70,7 @@ def search_request(plan: Plan) -> SearchRequest:
     try:
         parts_of_training(spec, plan.trained)
     except TrainedError as problem:
-        raise BudgetError(TRAINED_IDS[problem.field], problem.message) from None
+        raise BudgetError(TRAINED_IDS[problem.field], str(problem)) from None
     device, how, optimizer = plan.device, plan.runtime_options, find_optimizer(plan.optimizer)
     if plan.network is not None:
         device = replace(device, network=plan.network, network_confidence=TYPED_NETWORK, network_source="")

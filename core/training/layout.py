@@ -178,8 +178,8 @@ class Layout:
 class LayoutError(ValueError):
     """A layout that cannot be.
 
-    field, value, rule: what is wrong, what it was, and what it must be. The message names all three.
-    example: a value that would do beside the others, None where no single one suggests itself.
+    field, value, rule: what is wrong, what it was, and what it must be. example: a value that would do beside the
+    others, None where no single one suggests itself. The message names all four, values as forms have them.
     """
 
     def __init__(self, field: str, value: int, rule: str, example: int | None = None) -> None:
@@ -187,10 +187,15 @@ class LayoutError(ValueError):
         self.value = value
         self.rule = rule
         self.example = example
-        super().__init__(
-            f"{field.replace('_', ' ')} is {value:,}; {rule}"
-            + (f" For example: {example}." if example is not None else "")
-        )
+        instead = "" if example is None else f" For example: {_value_name(field, example)}."
+        super().__init__(f"{field.replace('_', ' ')} is {_value_name(field, value)}; {rule}{instead}")
+
+
+def _value_name(field: str, value: int) -> str:
+    """A value of a layout's field as forms have it."""
+    if field == "recompute":
+        return recompute_name(value)
+    return OFFLOAD_NAMES[value] if field == "offload" and 0 <= value < len(OFFLOAD_NAMES) else f"{value:,}"
 
 
 def pick(where: Any, yes: Any, no: Any) -> Any:

@@ -96,12 +96,11 @@ TARGETS: tuple[str, ...] = (*GROUPS, *dict.fromkeys(name for group in GROUPS.val
 
 
 class TrainedError(LayoutError):
-    """A choice of what is trained that cannot be. field: of `Trained`; message: what is wrong and what would do."""
+    """A choice of what is trained that cannot be. field: of `Trained`. The message: what is wrong and what would do."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(field, 0, message)
         self.args = (message,)
-        self.message = message
 
 
 @dataclass(frozen=True, slots=True)

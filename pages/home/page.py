@@ -77,12 +77,12 @@ def _largest(inputs: Inputs, plan: Plan, texts: Mapping[str, str]) -> tuple[Larg
     except TrainedError as problem:
         if plan.trained.everything:
             raise
-        inputs.fail(words.refused(problem), "Counted with all of the model trained.")
+        inputs.fail(str(problem), "Counted with all of the model trained.")
         return _largest(inputs, replace(plan, trained=Plan().trained), {**texts, METHOD.id: METHOD.default})
     except LayoutError as problem:
         if not plan.own_layout:
             raise
-        inputs.fail(f"The layout cannot be: {words.refused(problem)}", "Counted as without splitting the model.")
+        inputs.fail(f"The layout cannot be: {problem}", "Counted as without splitting the model.")
         return _largest(inputs, replace(plan, own_layout=False), {**texts, LAYING.id: LAYING.default})
 
 

@@ -9,7 +9,7 @@ from core.training.layout import LayoutError
 from core.units import format_duration
 from core.views.common.markup import unmarked
 from core.views.plan.text import DECIDES
-from core.views.plan.text_memory import gib, laid_out, refused, which_layout
+from core.views.plan.text_memory import gib, laid_out, which_layout
 from core.wording import plural
 
 LAYOUTS = ("run", "layout", "its step", "holds")
@@ -25,7 +25,7 @@ def fit(run: ScheduledRun) -> tuple[str, str]:
     try:
         h = run.answer.memory
     except LayoutError as problem:
-        return "✗ no layout", f"{problem.field.replace('_', ' ')} {refused(problem)}"
+        return "✗ no layout", str(problem)
     match h.fits:
         case "fits":
             return f"✓ {gib(h.spare)}", "free"

@@ -42,7 +42,7 @@ from core.units import format_bytes, format_count, format_duration, format_quant
 from core.views.common.markup import unmarked
 from core.views.comparison import text_limits
 from core.views.plan import text as plan_text
-from core.views.plan.text_memory import gib, laid_out, refused
+from core.views.plan.text_memory import gib, laid_out
 from core.wording import apart_as_shown, listed, percent, plain, plural, rent_or_none, signed, span
 
 _NEAR = 0.01
@@ -280,8 +280,7 @@ def remarks(plans: Sequence[ComparedPlan]) -> list[str]:
         if plan.owned:
             sentences.append(f"{name} has a price of 0: its accelerators are owned, and it is not compared by rent.")
         if plan.layout_problem:
-            what = plan.layout_problem.field.replace("_", " ")
-            sentences.append(f"{name} cannot be laid out so: {what} {refused(plan.layout_problem)}")
+            sentences.append(f"{name} cannot be laid out so: {plan.layout_problem}")
         if plan.answer.impossible:
             sentences.append(f"{name}: {plain(plan_text.impossible(plan.answer))}")
         if text := since_kept(plan):

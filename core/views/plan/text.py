@@ -323,7 +323,7 @@ def memory(a: Answer) -> str:
     try:
         h = a.memory
     except LayoutError as problem:
-        return f"**It cannot be laid out so:** {problem.field.replace('_', ' ')} {text_memory.refused(problem)}"
+        return f"**It cannot be laid out so:** {problem}"
     if h.states_fit != "over":
         return ""
     return (

@@ -17,7 +17,7 @@ from core.training.device.largest import largest_micro_batch, largest_seq_len
 from core.training.device.memory import DeviceMemory
 from core.training.device.peak import StepCurve
 from core.training.device.traffic import Traffic
-from core.training.layout import OFFLOAD_NAMES, Layout, LayoutError, recompute_name
+from core.training.layout import Layout, LayoutError
 from core.training.memory import states_per_parameter
 from core.training.optimizers import find_optimizer
 from core.training.trained import TrainedError
@@ -131,21 +131,6 @@ def tunes(h: MemoryEstimate) -> bool:
 
 
 _FEW_TOKENS = 1e9
-
-
-def refused(problem: LayoutError) -> str:
-    """Why a layout cannot be, and what would do."""
-    if isinstance(problem, TrainedError):
-        return problem.message
-    example = f" For example: {_named(problem.field, problem.example)}." if problem.example is not None else ""
-    return f"{_named(problem.field, problem.value)} cannot be: {problem.rule}{example}"
-
-
-def _named(field: str, value: int) -> str:
-    """A value of a layout's field as a form has it."""
-    if field == "recompute":
-        return recompute_name(value)
-    return OFFLOAD_NAMES[value] if field == "offload" else f"{value:,}"
 
 
 def remarks(h: MemoryEstimate) -> list[str]:

@@ -172,7 +172,7 @@ def own(a: Answer, within: Within) -> str:
     try:
         h = a.memory
     except LayoutError as problem:
-        sentences.append(f"cannot be laid out: {problem.field.replace('_', ' ')} {text_memory.refused(problem)}")
+        sentences.append(f"cannot be laid out: {problem}")
     else:
         text = f"holds {text_memory.gib(h.total)} of {text_memory.gib(h.usable)}"
         sentences.append({"fits": f"fits ({text})", "over": f"does not fit ({text})", "unknown": text}[h.fits])

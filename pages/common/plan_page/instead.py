@@ -14,8 +14,9 @@ from core.planning.form.layout import LAYING
 from core.planning.form.trained import METHOD
 from core.search.constraints import SpaceError
 from core.training.layout import LayoutError
+from core.training.trained import TrainedError
 from core.views.plan.text import EXAMPLE_SHOWN
-from core.views.plan.text_memory import field_of, refused
+from core.views.plan.text_memory import field_of
 from core.views.search.text import too_many
 from core.wording import listed, plain
 from pages.common.inputs import Inputs
@@ -34,7 +35,7 @@ def worked_out(inputs: Inputs, work: Callable[[ParsedForm], T], what: str, other
         st.session_state[key] = inputs.reading
         return result
     except (BudgetError, LayoutError, SpaceError) as problem:
-        message, at_fault = _told(inputs.form, problem)
+        message, at_fault = _message_and_field(inputs.form, problem)
     if last := st.session_state.get(key):
         result, instead = work(last), f"Still showing the last {what}."
     else:
@@ -43,11 +44,13 @@ def worked_out(inputs: Inputs, work: Callable[[ParsedForm], T], what: str, other
     return result
 
 
-def _told(form: Form, problem: BudgetError | LayoutError | SpaceError) -> tuple[str, str]:
+def _message_and_field(form: Form, problem: BudgetError | LayoutError | SpaceError) -> tuple[str, str]:
     """A problem's message and the id of the field at fault."""
-    if isinstance(problem, LayoutError):
+    if isinstance(problem, TrainedError):
         field = form[field_of(problem)]
-        return f"{field.label}: {refused(problem)}", field.id
+        return f"{field.label}: {problem}", field.id
+    if isinstance(problem, LayoutError):
+        return f"The layout cannot be: {problem}", field_of(problem)
     return plain(too_many(problem)) if isinstance(problem, SpaceError) else str(problem), problem.field
 
 
