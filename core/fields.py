@@ -47,7 +47,7 @@ class Field:
 
     id: short and stable, unique in its form; links and rows carry it. default: a text that ``parse`` takes. parse: text
     → value, raising `QuantityError` with rule and example. part: the part of a form that it belongs to, such as a
-    panel. low, high: of a slider. quiet: links leave it out while it is empty. short: the options as a menu names them,
+    panel. low, high: of a slider. omit_if_empty: links leave it out. short: the options as a menu names them,
     where that is not as they are called.
     """
 
@@ -63,7 +63,7 @@ class Field:
     help: str = ""
     placeholder: str = ""
     max_chars: int = 64
-    quiet: bool = False
+    omit_if_empty: bool = False
     short: tuple[str, ...] = ()
 
     def with_default(self, default: str) -> Field:
@@ -310,8 +310,8 @@ class Form:
         }
 
     def address_texts(self, texts: Mapping[str, str]) -> dict[str, str]:
-        """The texts of this form's fields under the names of an address, but for quiet ones that are empty."""
-        return {self.key(item.id): texts[item.id] for item in self.fields if texts[item.id] or not item.quiet}
+        """The texts of this form's fields under the names of an address, but for those omitted if empty."""
+        return {self.key(item.id): texts[item.id] for item in self.fields if texts[item.id] or not item.omit_if_empty}
 
     def from_address(self, address: Mapping[str, Sequence[str]]) -> tuple[dict[str, str], tuple[str, ...]]:
         """What an address says of this form's fields, by id, and what is to be said about the address itself.

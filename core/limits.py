@@ -131,7 +131,7 @@ LIMITS: Mapping[str, Limit] = {
     "dollars": Limit(10**13, "dollars", "a price or a yearly sum as typed; the whole industry's capital is below it"),
     "stored_bytes": Limit(10**21, "bytes", "of a dataset or of what is sent; a thousand times all text there is"),
     "answers_kept": Limit(512, "plans", "compared plans whose answers a server keeps; its visitors share them"),
-    "tray_chars": Limit(12_000, "characters", "six plans spelled out in a link; they have about 4,000"),
+    "compared_plans_chars": Limit(12_000, "characters", "six plans spelled out in a link; they have about 4,000"),
     "sweep_values": Limit(16, "values", "along one side of a sweep; more than 256 cells are read by nobody"),
     "sweep_chars": Limit(400, "characters", "the values of one side as typed; sixteen precisions have about so many"),
     "sweeps_kept": Limit(32, "boards", "answered last, about 30 kB each; a rerun of a page asks for the same again"),

@@ -249,7 +249,7 @@ class TransformerSpec:
         return NAMES[self.mixer.kind] if self.mixer else "a gate on attention" if self.attention_gate else ""
 
     @property
-    def attending(self) -> float:
+    def attention_share(self) -> float:
         """Share of its layers that have attention; the others have a state."""
         return self.attention_layers / self.layers
 

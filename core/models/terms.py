@@ -119,8 +119,8 @@ def derived(shape: Numbers) -> dict[str, Any]:
     s = shape
     latent, mixture = s["latent"], (s["experts"] > 0) * 1
     mixed = both(mixture, s["layers"] - s["dense_among"])
-    attending = s["layers"] - s["mixer_layers"]
-    latent_layers = both(attending, latent)
+    attention_layers = s["layers"] - s["mixer_layers"]
+    latent_layers = both(attention_layers, latent)
     ranked = both(latent_layers, (s["query_rank"] > 0) * 1)
     narrow = both((s["embedding_width"] > 0) * 1, (s["embedding_width"] != s["hidden"]) * 1)
     gain = both(s["qk_head"], s["head_dim"])
@@ -140,10 +140,10 @@ def derived(shape: Numbers) -> dict[str, Any]:
         "head_rows": both(1 - s["tied_head"], s["vocab"]),
         "inner_first": s["query_rank"] + gain + both(both(s["qk_full"], s["heads"]), s["head_dim"]),
         "inner_second": s["kv_rank"] + gain + both(both(s["qk_full"], s["kv_heads"]), s["head_dim"]),
-        "attention_layers": attending,
-        "sink_layers": both(attending, s["attention_sinks"]),
-        "gate_layers": both(attending, s["attention_gate"]),
-        "plain_layers": attending - latent_layers,
+        "attention_layers": attention_layers,
+        "sink_layers": both(attention_layers, s["attention_sinks"]),
+        "gate_layers": both(attention_layers, s["attention_gate"]),
+        "plain_layers": attention_layers - latent_layers,
         "latent_layers": latent_layers,
         "ranked_layers": ranked,
         "unranked_layers": both(latent_layers, (s["query_rank"] == 0) * 1),

@@ -71,7 +71,7 @@ class Constants:
     odd_head: float
     eager: float
     deepspeed: float
-    mature: float
+    megatron_tuned: float
     internevo: float
     broadcast: float
     scan: float

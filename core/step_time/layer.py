@@ -33,7 +33,7 @@ _EVERY_SECOND = 0.5
 """Share of a layer's products that recomputation per operation does again: every second one."""
 
 _LAST_SCATTER, _SENT_BACK = 0.25, 0.5
-"""What recomputation that stops early leaves out: the last of a layer's two gathers and two scatters along the
+"""What recomputation without each last product leaves out: the last of a layer's two gathers and two scatters along the
 sequence, and of what goes to experts and back the way back."""
 
 _LOGIT_BYTES, _LOGIT_BYTES_WRITTEN_OUT = 12.0, 32.0
@@ -129,7 +129,7 @@ def layer_time(
     logits = c.elementwise * logit_bytes * spec.vocab / d.tensor / speeds.memory
     outputs = 1.0 + spec.mtp_modules
     ring = (d.context > 1) * 1.0
-    early = running.stops_early
+    skipped = running.skips_last_product
     return LayerTime(
         forward=forward - ring * attention,
         matmul=matmul_passes * matmul,
@@ -138,9 +138,9 @@ def layer_time(
         + tokens * (merging + merging_back + adapters + adapters_back)
         + (rank.accumulation(matmul) if partly is None else dequantising),
         recompute=recompute,
-        tensor=_tensor(rank, tokens, 2.0 + again.gathered - again.full * _LAST_SCATTER * early),
+        tensor=_tensor(rank, tokens, 2.0 + again.gathered - again.full * _LAST_SCATTER * skipped),
         context=_context(rank, tokens, 3.0 + again.full, both_attentions),
-        expert=_expert(rank, tokens, 2.0 + again.dispatched - again.full * _SENT_BACK * early)
+        expert=_expert(rank, tokens, 2.0 + again.dispatched - again.full * _SENT_BACK * skipped)
         if work.moe_share
         else 0.0,
         fixed=_fixed(rank, computing, host_passes),
@@ -181,8 +181,8 @@ def _computed_again(
     full, selective, by_one = (
         (mode == item) * recomputed_share for item in (Recompute.FULL, Recompute.SELECTIVE, Recompute.PER_OPERATION)
     )
-    if np.any(running.stops_early):
-        forward = forward - running.stops_early * _products(rank, tokens, work.last, work.routed_last)
+    if np.any(running.skips_last_product):
+        forward = forward - running.skips_last_product * _products(rank, tokens, work.last, work.routed_last)
     core = _AGAIN * elements if how.flash else attention
     seconds = full * forward + selective * core + by_one * (_EVERY_SECOND * matmul + elements)
     if not np.any(mode > Recompute.PER_OPERATION):

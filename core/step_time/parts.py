@@ -12,7 +12,7 @@ import numpy as np
 from core.budget.errors import BudgetError
 from core.training.layout import Counts
 
-Software: TypeAlias = Literal["", "compiled", "eager", "deepspeed 2021", "mature", "internevo", "jax"]
+Software: TypeAlias = Literal["megatron", "compiled", "eager", "deepspeed 2021", "megatron tuned", "internevo", "jax"]
 """Whose steps are counted: Megatron’s; those of torch’s own sharding with compiled or hand-fused layers; of torch
 operation by operation; of DeepSpeed as measured in 2021; of Megatron-Core for mixtures of experts from mid 2026; of
 InternEvo, with kernels of its own; of MaxText, one program that XLA compiled."""
@@ -38,20 +38,20 @@ class Running:
     share of tensor- and data-parallel communication that runs beside computing; a number or an array. overlap_tensor:
     the same of tensor parallelism alone, where it differs. attention: see `Kernel`.  software: see `Software`.
     imbalance: tokens of the busiest rank's experts over their even share.  graphs: 0 where the host launches every
-    kernel of a layer with experts by itself, as dropless routing without CUDA graphs makes it.  stops_early: 1 where
-    full recomputation ends with the last tensor that backward reads, so that a layer's last product, and what experts
-    send back, is not done again, as torch's non-reentrant checkpoints do; Megatron's repeat the layer. scattered: see
-    `handed_on`.  tuned_by: see `Tuning`; it decides how far off a step may be, not how long it is said to take.
+    kernel of a layer with experts by itself, as dropless routing without CUDA graphs makes it.  skips_last_product: 1
+    where full recomputation ends with the last tensor that backward reads, so that a layer's last product, and what
+    experts send back, is not done again, as torch's non-reentrant checkpoints do; Megatron's repeat the layer.
+    scattered: see `handed_on`.  tuned_by: see `Tuning`; it decides how far off a step may be, not how long it takes.
     """
 
     dtype: str = "bf16"
     overlap: Counts | float = 1
     overlap_tensor: Counts | None = None
     attention: Kernel = "newest"
-    software: Software = ""
+    software: Software = "megatron"
     imbalance: float = 1.0
     graphs: Counts = 1
-    stops_early: Counts = 0
+    skips_last_product: Counts = 0
     scattered: Counts = 0
     tuned_by: Tuning = "users"
 

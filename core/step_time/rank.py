@@ -122,7 +122,7 @@ class RankTimes:
             return 0.0, 0.0
         c, expert_split = self.c, self.d.expert_split
         # TEGroupedMLP adds biases expert by expert, in fp32; NeMo AutoModel takes no longer for them.
-        adds_biases = self.spec.ffn_bias and self.running.software in ("", "mature")
+        adds_biases = self.spec.ffn_bias and self.running.software in ("megatron", "megatron tuned")
         rate = self.speeds.weight_matmul * (c.expert_bias if adds_biases else 1.0)
         if self.how.grouped_experts and (self.how.autocasts or self.how.in_fp32):
             rate = _ONE_BY_ONE * self.speeds.matmul32
@@ -145,7 +145,7 @@ class RankTimes:
             forward = flop / speeds.attention + moved / speeds.memory
             return forward + scan, _FLASH_BACK * forward + scan_back
         slow = 1.0 if spec.head_dim % 8 == 0 else self.c.odd_head**4
-        scores = _SCORE_BYTES * spec.attending * spec.heads * np.asarray(seq_len) / t / speeds.memory
+        scores = _SCORE_BYTES * spec.attention_share * spec.heads * np.asarray(seq_len) / t / speeds.memory
         products = flop * slow / (_SCORE_RATE * speeds.matmul16)
         return products + scores + scan, 2.0 * products + self.traffic.back * scores + scan_back
 
@@ -161,7 +161,7 @@ class RankTimes:
     def ring_merges(self) -> BothPasses:
         """Per token: ring attention adding up its passes, as many as ranks."""
         d, work, spec = self.d, self.work, self.spec
-        result = spec.attending * spec.heads * spec.value_dim / d.tensor
+        result = spec.attention_share * spec.heads * spec.value_dim / d.tensor
         given = work.qkvo.on(d.tensor, self.kv_ranks) - result
         passes, later = _RING_MERGED * d.context * (d.context > 1), _RING_COPIED * (d.context - 1)
         each = self.c.elementwise / self.speeds.memory

@@ -26,13 +26,13 @@ class TrainingSoftware:
     """One way to train. id: its name, which links carry.
 
     meaning: what it does, and what was published of it.  dense, mixture: whose steps those of dense models and of
-    mixtures of experts are like.  attention: its fused kernel on Hopper.  overlap, overlap_tensor, stops_early: as in
-    `Running`.  weighs_inside: as in `Implementation`; Megatron-Core does since 2025 [megatron/core/transformer/moe/
-    experts.py, permuted_probs].  regathers: as there. Megatron's FSDP gathers and reduces on all micro-batches
-    [megatron/core/distributed/fsdp/mcore_fsdp_adapter.py, fsdp_unit_modules]; torchtitan and NeMo AutoModel keep them
-    under a pipeline [reshard_after_forward], torch itself after each backward [torch/distributed/pipelining/stage.py,
-    backward_maybe_with_nosync].  layers: how they are written unless one says otherwise.  loss: how it computes
-    cross-entropy, where not as its layers are written.
+    mixtures of experts are like.  attention: its fused kernel on Hopper.  overlap, overlap_tensor, skips_last_product:
+    as in `Running`.  weighs_inside: as in `Implementation`; Megatron-Core does since 2025
+    [megatron/core/transformer/moe/experts.py, permuted_probs].  regathers: as there. Megatron's FSDP gathers and
+    reduces on all micro-batches [megatron/core/distributed/fsdp/mcore_fsdp_adapter.py, fsdp_unit_modules]; torchtitan
+    and NeMo AutoModel keep them under a pipeline [reshard_after_forward], torch itself after each backward
+    [torch/distributed/pipelining/stage.py, backward_maybe_with_nosync].  layers: how they are written unless one says
+    otherwise.  loss: how it computes cross-entropy, where not as its layers are written.
     """
 
     id: str
@@ -41,7 +41,7 @@ class TrainingSoftware:
     mixture: Software
     attention: Kernel
     overlap_tensor: int | None
-    stops_early: int
+    skips_last_product: int
     captured: Captured
     overlap: float = 1
     weighs_inside: bool = False
@@ -54,11 +54,11 @@ MEGATRON = TrainingSoftware(
     id="Megatron-Core",
     meaning="As NVIDIA’s containers published it up to release 26.04: communication overlaps; of a mixture’s step CUDA "
     "graphs capture parts at most, so that on hosts other than Grace small layers wait for their launches.",
-    dense="",
-    mixture="",
+    dense="megatron",
+    mixture="megatron",
     attention="newest",
     overlap_tensor=None,
-    stops_early=0,
+    skips_last_product=0,
     captured="parts",
     weighs_inside=True,
     regathers=True,
@@ -68,11 +68,11 @@ MEGATRON_TUNED = TrainingSoftware(
     meaning="As NVIDIA tuned it from release 26.06 on: CUDA graphs capture a mixture’s whole step, experts’ products "
     "are fused, and their exchange runs beside other work. All such steps were published on Blackwell; dense models "
     "take no less than before.",
-    dense="",
-    mixture="mature",
+    dense="megatron",
+    mixture="megatron tuned",
     attention="newest",
     overlap_tensor=None,
-    stops_early=0,
+    skips_last_product=0,
     captured="step",
     weighs_inside=True,
     regathers=True,
@@ -85,7 +85,7 @@ COMPILED = TrainingSoftware(
     mixture="compiled",
     attention="newest",
     overlap_tensor=0,
-    stops_early=1,
+    skips_last_product=1,
     captured="step",
 )
 EAGER = TrainingSoftware(
@@ -96,7 +96,7 @@ EAGER = TrainingSoftware(
     mixture="eager",
     attention="newest",
     overlap_tensor=0,
-    stops_early=1,
+    skips_last_product=1,
     captured="none",
     layers=HF_SDPA,
     loss="separate",
@@ -110,7 +110,7 @@ INTERNEVO = TrainingSoftware(
     mixture="internevo",
     attention="fa2",
     overlap_tensor=0,
-    stops_early=1,
+    skips_last_product=1,
     captured="none",
     overlap=0.5,
 )
@@ -123,7 +123,7 @@ JAX = TrainingSoftware(
     mixture="jax",
     attention="newest",
     overlap_tensor=None,
-    stops_early=1,
+    skips_last_product=1,
     captured="step",
 )
 
@@ -194,6 +194,6 @@ def running_on(
         attention=KERNELS[kernel] if kernel else usual_kernel(item, accelerator),
         software=item.mixture if mixed else item.dense,
         graphs=launches_hidden(item.captured, accelerator.name) if mixed else 1,
-        stops_early=item.stops_early,
+        skips_last_product=item.skips_last_product,
         tuned_by=TUNED_BY[tuned_by],
     )

@@ -162,8 +162,12 @@ def _step(
         "optimizer": update,
         "fixed": each * layer.fixed + c.per_step,
     }
-    factors = {"eager": 1.0 if how.written_out else c.eager, "deepspeed 2021": c.deepspeed, "mature": c.mature}
-    factors["internevo"] = c.internevo
+    factors = {
+        "eager": 1.0 if how.written_out else c.eager,
+        "deepspeed 2021": c.deepspeed,
+        "megatron tuned": c.megatron_tuned,
+        "internevo": c.internevo,
+    }
     factor = factors.get(running.software)
     if factor is not None:
         parts = {name: factor * value for name, value in parts.items()}

@@ -242,11 +242,11 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
     moe_share = (spec.moe_layers + (spec.mtp_modules if spec.moe_layers else 0)) / layers
     moe = spec.experts or Experts(1, 1, 1)
     shared = moe.shared * (moe.shared_width or moe.width)
-    attending, dense = spec.attending, Products(element)
-    if attending:
-        _plus(dense, _projections(Products(element), spec), attending)
+    attention_share, dense = spec.attention_share, Products(element)
+    if attention_share:
+        _plus(dense, _projections(Products(element), spec), attention_share)
     if spec.mixer:
-        _plus(dense, _state_projections(Products(element), spec, spec.mixer), 1 - attending)
+        _plus(dense, _state_projections(Products(element), spec, spec.mixer), 1 - attention_share)
     network, beside_routed, up = Products(element), Products(element), Products(element)
     if moe_share < 1 and spec.ffn:
         _plus(network, _network(Products(element), spec, spec.ffn), 1 - moe_share)
@@ -255,7 +255,7 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
     for part in (network, beside_routed):
         _plus(dense, part, 1.0)
     if spec.latent:
-        _plus(up, _up(Products(element), spec, spec.latent), attending)
+        _plus(up, _up(Products(element), spec, spec.latent), attention_share)
     last, down, routed_last = Products(element), Products(element), Products(element)
     if spec.ffn:
         down.add(spec.ffn, spec.hidden, "tensor", row=True)
@@ -270,14 +270,14 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
     moved_each = _activation(spec, implementation)
     gated = moved_each * (1 - moe_share) * spec.ffn
     gated_mixture = moved_each * moe_share * (moe.per_token * moe.width + shared)
-    queries, keys = attending * spec.heads * spec.score_dim, attending * spec.kv_heads * spec.head_dim
-    result = attending * spec.heads * spec.value_dim
+    queries, keys = attention_share * spec.heads * spec.score_dim, attention_share * spec.kv_heads * spec.head_dim
+    result = attention_share * spec.heads * spec.value_dim
     flop, moved, beside = _scan(spec.mixer)
     # Two norms a layer, one where there is no feed-forward network.
     blocks = 1.0 if spec.ffn else (1.0 + moe_share) / 2
     by: Divided = "tensor" if spec.latent else "heads"
     inner, qkvo = (
-        DividedAmount(tensor=turned * queries + gated + gated_mixture + single * (1 - attending) * beside),
+        DividedAmount(tensor=turned * queries + gated + gated_mixture + single * (1 - attention_share) * beside),
         DividedAmount(tensor=queries + result),
     )
     inner.add("tensor", single * 3 * BYTES_16BIT * queries * spec.attention_gate)
@@ -298,8 +298,8 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
         norms=(norm_traffic(spec, implementation) + 2.0 * implementation.dropout) * spec.hidden * blocks,
         inner=inner,
         qkvo=qkvo,
-        scan_flop=(1 - attending) * flop,
-        scan_bytes=(1 - attending) * moved,
+        scan_flop=(1 - attention_share) * flop,
+        scan_bytes=(1 - attention_share) * moved,
         gated=gated,
         gated_mixture=gated_mixture,
     )

@@ -21,7 +21,7 @@ from pages.calendar.choosing import choosing
 from pages.calendar.inputs import CalendarAnswer, draw_question, draw_runs, read_calendar
 from pages.calendar.layouts import layouts
 from pages.calendar.saved import saved_calendars
-from pages.calendar.take import take_away
+from pages.calendar.take import download_panel
 from pages.common import plan_sidebar, show
 from pages.common.inputs import Inputs
 from pages.common.registry import COMPUTE, MEMORY, PARALLEL
@@ -97,7 +97,7 @@ def page(inputs: Inputs) -> None:
         key="calendar:how",
         notes=[text.METHOD],
     )
-    take_away(inputs, a)
+    download_panel(inputs, a)
     saved_calendars(inputs)
     show.next_page("FLOPs, days and dollars of the plan alone", COMPUTE, link_texts(inputs.reading.texts))
     show.next_page("What each accelerator has to hold", MEMORY, link_texts(inputs.reading.texts))

@@ -19,7 +19,7 @@ _FILES: tuple[FileKind[CalendarReport], ...] = (
 )
 
 
-def take_away(inputs: Inputs, a: CalendarAnswer) -> None:
+def download_panel(inputs: Inputs, a: CalendarAnswer) -> None:
     """The fold."""
     with show.fold("Take it away: report, Markdown", key=inputs.key("fold_take"), icon=":material/download:") as fold:
         if not fold.open:

@@ -22,7 +22,7 @@ from pages.common.registry import COMPARE, GROUPS, PageSpec
 IN_LINK = "plans"
 """The parameter of a link that carries the comparison list."""
 
-_PLANS, _PACKED, _NEXT = "tray:plans", "tray:packed", "tray:next"
+_PLANS, _PACKED, _NEXT = "compared:plans", "compared:packed", "compared:next"
 
 
 def take_up_link() -> tuple[str, ...]:

@@ -39,7 +39,7 @@ just changed."""
 def link_to(page: PageSpec, plan: SavedPlan, label: str = "") -> show.Html:
     """A link that opens a saved plan on ``page``, where its changes can then be saved; the page's title is its label
     unless another one is given."""
-    texts = on_page(plan.entry, as_given=page != COMPUTE)
+    texts = on_page(plan.entry, fill_answer=page != COMPUTE)
     return show.link(label or page.title, page, texts, {_ID: plan.id, _REVISION: str(plan.revision)})
 
 
@@ -167,7 +167,7 @@ class _SaveBox:
     def __init__(self, inputs: Inputs, texts: Mapping[str, str], kind: EntryKind) -> None:
         self.inputs, self.texts = inputs, texts
         self.kind: EntryKind = kind
-        self.as_given = inputs.page != COMPUTE
+        self.fill_answer = inputs.page != COMPUTE
         self.action_key, self.held_key = f"{inputs.page.id}:asked", HELD[kind]
         self.name_key, self.note_key = inputs.key("save_name"), inputs.key("save_note")
         self.action = st.session_state.pop(self.action_key, "")
@@ -230,7 +230,7 @@ class _SaveBox:
             st.button("Save changes", key=self.inputs.key("save_changes"), type="primary", on_click=save)
 
     def _mine(self, plan: SavedPlan) -> Entry:
-        return with_changes(plan.entry, self.texts, as_given=self.as_given)
+        return with_changes(plan.entry, self.texts, fill_answer=self.fill_answer)
 
     def _hold(self, plan: SavedPlan) -> None:
         self.plan = plan
@@ -241,7 +241,7 @@ class _SaveBox:
         return partial(_put, {self.action_key: what} | ({self.held_key: (seen.id, seen.revision)} if seen else {}))
 
     def _take(self, plan: SavedPlan) -> None:
-        for name, text in on_page(plan.entry, as_given=self.as_given).items():
+        for name, text in on_page(plan.entry, fill_answer=self.fill_answer).items():
             self.inputs.put(name, text)
         self._hold(plan)
 

@@ -34,7 +34,7 @@ from pages.common.inputs import Inputs
 from pages.common.server.visitor import visitor
 
 _TROUBLE = "shape:trouble"
-_SAID = "shape:config"
+_CONFIG = "shape:config"
 _BUILDING, _BUILT, _TAKEN = "shape:building", "shape:built", "shape:taken"
 _SWITCHES = {"glu": "Gated FFN", "tied_head": "Tied head", "mtp_modules": "MTP"}
 _SWITCH_HELP = {
@@ -94,7 +94,7 @@ def _config(inputs: Inputs) -> None:
 
     def take(text: str) -> None:
         config = read_config(text) if text.strip() else None
-        st.session_state[_SAID] = config
+        st.session_state[_CONFIG] = config
         st.session_state.pop(_BUILDING, None)
         if config and config.spec:
             st.session_state[inputs.key(SHAPE.id)] = write_spec(config.spec)
@@ -119,7 +119,7 @@ def _config(inputs: Inputs) -> None:
         with right:
             most, key = limit("upload_bytes") >> 20, inputs.key("upload")
             st.file_uploader("or choose the file", type="json", max_upload_size=most, key=key, on_change=uploaded)
-        sentence: ConfigSaid | None = st.session_state.get(_SAID)
+        sentence: ConfigSaid | None = st.session_state.get(_CONFIG)
         if sentence:
             (show.good if sentence.clean else show.error)(sentence.text)
 
@@ -129,7 +129,7 @@ def building(inputs: Inputs) -> None:
     if _BUILDING in st.session_state:
         job = builder().poll(st.session_state[_BUILDING])
         run_every = 1.0 if job and job.under_way else None
-        st.fragment(_watch, run_every=run_every)(inputs.key(SHAPE.id), st.session_state.get(_SAID))
+        st.fragment(_watch, run_every=run_every)(inputs.key(SHAPE.id), st.session_state.get(_CONFIG))
 
 
 @st.cache_resource

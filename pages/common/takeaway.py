@@ -25,7 +25,7 @@ from core.wording import cleaned
 from pages.common import show
 from pages.common.inputs import Inputs
 
-TAKE = switch("take", "Take it away: report, table, Markdown, JSON, Python", False, part="panels")
+DOWNLOADS = switch("take", "Take it away: report, table, Markdown, JSON, Python", False, part="panels")
 """The panel, for the form of a page."""
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ _FILES: tuple[FileKind[Report], ...] = (
     ("Python", "py", "text/x-python", as_python),
 )
 
-_SAID = (
+_ABOUT_FILES = (
     "The report is one file that opens without a network and prints: answer, pictures, quantities, each formula with "
     "its values and source. CSV has plain numbers in base units, Markdown is for a pull request, JSON has every "
     "field, and the program, run in the folder of Napkin, works the numbers out anew with `core` alone."
@@ -48,7 +48,7 @@ _SAID = (
 _STEM_CHARS = 60
 
 
-def take_away(inputs: Inputs, texts: Mapping[str, str], *, of_layout: bool = False) -> None:
+def download_panel(inputs: Inputs, texts: Mapping[str, str], *, of_layout: bool = False) -> None:
     """The panel's content for the plan of ``texts``, under a name of its own. of_layout: whether it is about the layout
     that they name."""
     files([entry_of(typed_name(inputs, "plan", suggested(texts)), texts)], inputs, of_layout=of_layout)
@@ -63,7 +63,7 @@ def typed_name(inputs: Inputs, what: str, likely: str) -> str:
 
 def files(entries: Sequence[Entry], inputs: Inputs, base: int = 0, *, of_layout: bool = False) -> None:
     """What plans can be taken away as; each file is made when its button is pressed. base: which is the baseline."""
-    show.note(_SAID)
+    show.note(_ABOUT_FILES)
     made = partial(_report, tuple(entries), page_link(inputs), base, of_layout)
     downloads(inputs, entries[0].name if len(entries) == 1 else f"{len(entries)} plans", _FILES, made)
 

@@ -25,7 +25,7 @@ from pages.common import comparison_list, plan_sidebar, show
 from pages.common.inputs import Inputs
 from pages.common.registry import COMPUTE
 from pages.common.saving import put_several, saving_all
-from pages.common.takeaway import TAKE, files
+from pages.common.takeaway import DOWNLOADS, files
 from pages.common.theme import TOKENS
 from pages.compare.columns import choose, columns, follow, where
 from pages.compare.form import ADD, BASE, PARTS
@@ -130,7 +130,7 @@ def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
             )
             show.chart(days_against_dollars(plans_shown, base, TOKENS), alt=plain(message), key="compare:front")
     saving_all(inputs, [plan.entry for plan in plans_shown])
-    with inputs.panel(TAKE.id, TAKE.label) as panel:
+    with inputs.panel(DOWNLOADS.id, DOWNLOADS.label) as panel:
         if panel.open:
             files([plan.entry for plan in plans_shown], inputs, base)
     show.how_each(

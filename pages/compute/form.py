@@ -10,7 +10,7 @@ from core.planning.form.plan_form import complete_presets, plan_form
 from core.planning.presets import PRESETS
 from core.units import parse_quantity
 from pages.common.plan_page.panels import Groups, switches
-from pages.common.takeaway import TAKE
+from pages.common.takeaway import DOWNLOADS
 
 _SHOWN = "shown"
 
@@ -33,7 +33,7 @@ GROUPS: Groups = {
     },
     "To take along": {
         "table": "The plan as a table",
-        TAKE.id: TAKE.label,
+        DOWNLOADS.id: DOWNLOADS.label,
     },
 }
 """Heading → the panels under it, in the order in which they are asked for."""
@@ -84,7 +84,7 @@ LOG = Field(
     "lines",
     part=_SHOWN,
     max_chars=limit("spec_chars"),
-    quiet=True,
+    omit_if_empty=True,
 )
 """A log that is short enough for a link."""
 

@@ -14,7 +14,7 @@ from pages.common import plan_sidebar, show
 from pages.common.inputs import Inputs
 from pages.common.plan_page.panels import draw_panels
 from pages.common.registry import CALENDAR, EXERCISES, MEMORY, PARALLEL
-from pages.common.takeaway import TAKE, take_away
+from pages.common.takeaway import DOWNLOADS, download_panel
 from pages.compute.actuals import actuals
 from pages.compute.assumptions import parts
 from pages.compute.flops import where
@@ -36,7 +36,7 @@ _PANELS: dict[str, Callable[[Inputs, Answer], None]] = {
     "split": split,
     "parts": parts,
     "table": table,
-    TAKE.id: lambda inputs, _: take_away(inputs, inputs.reading.texts),
+    DOWNLOADS.id: lambda inputs, _: download_panel(inputs, inputs.reading.texts),
 }
 
 

@@ -8,7 +8,7 @@ from core.planning.presets import MEMORY_PRESETS
 from pages.common.experiments.panel import switches as switches_of_experiments
 from pages.common.plan_page.panels import Groups, switches
 from pages.common.registry import MEMORY
-from pages.common.takeaway import TAKE
+from pages.common.takeaway import DOWNLOADS
 from pages.memory import optimizer_paths, serving
 
 PAGE_PRESETS = complete_presets(MEMORY_PRESETS)
@@ -32,7 +32,7 @@ GROUPS: Groups = {
     "What comes next": {
         "launch": "Launch settings: torchtune, TRL, Axolotl, LLaMA-Factory, Unsloth",
         "serve": "Serving it: users that fit, and the least time of a token",
-        TAKE.id: TAKE.label,
+        DOWNLOADS.id: DOWNLOADS.label,
     },
 }
 """Heading → the panels under it, in the order in which they are asked for."""

@@ -19,7 +19,7 @@ from pages.common.inputs import Inputs
 from pages.common.plan_page.instead import worked_out
 from pages.common.plan_page.panels import draw_panels
 from pages.common.registry import COMPUTE, EXERCISES, PARALLEL
-from pages.common.takeaway import TAKE, take_away
+from pages.common.takeaway import DOWNLOADS, download_panel
 from pages.common.theme import TOKENS
 from pages.memory.activations import activations
 from pages.memory.finetuning import finetuning
@@ -53,7 +53,7 @@ _PANELS: dict[str, Callable[[Inputs, MemoryEstimate], None]] = {
     "serve": served,
     "torch": lambda _, h: _torch_check(h),
     "motion": lambda inputs, _: motion(inputs),
-    TAKE.id: lambda inputs, _: take_away(inputs, texts_as_given(inputs.reading.texts)),
+    DOWNLOADS.id: lambda inputs, _: download_panel(inputs, texts_as_given(inputs.reading.texts)),
 }
 
 

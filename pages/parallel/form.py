@@ -8,7 +8,7 @@ from core.planning.presets import SEARCH_PRESETS
 from core.planning.search_texts import parse_range
 from core.step_time.calibration.measured_steps import step_runs
 from pages.common.plan_page.panels import Groups, switches
-from pages.common.takeaway import TAKE
+from pages.common.takeaway import DOWNLOADS
 
 _SHOWN, NARROW = "shown", "narrow"
 
@@ -27,7 +27,7 @@ GROUPS: Groups = {
         "proof": "Evidence: predicted against measured steps",
     },
     "To take along": {
-        TAKE.id: TAKE.label,
+        DOWNLOADS.id: DOWNLOADS.label,
     },
 }
 """Heading → the panels under it, in the order in which they are asked for."""

@@ -15,7 +15,7 @@ from pages.common import plan_sidebar, show
 from pages.common.inputs import Inputs
 from pages.common.plan_page.panels import draw_panels
 from pages.common.registry import COMPUTE, MEMORY
-from pages.common.takeaway import TAKE, take_away
+from pages.common.takeaway import DOWNLOADS, download_panel
 from pages.common.theme import projecting
 from pages.parallel.evidence import parts, why
 from pages.parallel.form import GROUPS
@@ -33,7 +33,7 @@ _PANELS: dict[str, Callable[[Inputs, SearchInputs], None]] = {
     "sizes": how_many,
     "proof": proof,
     "launch": launch,
-    TAKE.id: lambda inputs, a: take_away(inputs, texts_as_given(a.texts), of_layout=a.in_force is not None),
+    DOWNLOADS.id: lambda inputs, a: download_panel(inputs, texts_as_given(a.texts), of_layout=a.in_force is not None),
 }
 
 

@@ -24,12 +24,12 @@ from pages.common.saving import allowed, conflict, link_to, refusals
 from pages.common.server.sign_in import ask_name, who
 from pages.saved.form import PLAN
 
-_SAID, _UNDO, _WRONG, _MINE = "saved:said", "saved:undo", "saved:wrong", "saved:mine"
+_MESSAGE, _UNDO, _WRONG, _MINE = "saved:message", "saved:undo", "saved:wrong", "saved:mine"
 
 
 def messages(inputs: Inputs) -> None:
     """What came of the last click, once, with the way back from an archived plan."""
-    if text := st.session_state.pop(_SAID, ""):
+    if text := st.session_state.pop(_MESSAGE, ""):
         show.note(show.typed(text))
     if wrong := st.session_state.pop(_WRONG, ""):
         show.error(wrong)
@@ -205,7 +205,7 @@ def _change(id: str, revision: int, fields: dict[str, str]) -> None:
         st.session_state[_MINE] = fields
         return
     _forget_mine()
-    st.session_state[_SAID] = f"“{changed.entry.name}” is saved, at revision {changed.revision}."
+    st.session_state[_MESSAGE] = f"“{changed.entry.name}” is saved, at revision {changed.revision}."
 
 
 def _go_back(plan: SavedPlan, then: SavedPlan) -> None:
@@ -213,12 +213,12 @@ def _go_back(plan: SavedPlan, then: SavedPlan) -> None:
         plan.id, plan.revision, entry=with_results(then.entry), note=then.note, tags=then.tags, who=who()
     )
     text = f"“{now.entry.name}” is as it was at revision {then.revision}, and at revision {now.revision} now."
-    st.session_state[_SAID] = text
+    st.session_state[_MESSAGE] = text
 
 
 def _remove_comment(item: Comment) -> None:
     plan_store().comments.remove(item.id)
-    st.session_state[_SAID] = f"The comment of {store_text.comment(item)}, is deleted: “{item.text}”"
+    st.session_state[_MESSAGE] = f"The comment of {store_text.comment(item)}, is deleted: “{item.text}”"
 
 
 def _copy(inputs: Inputs, id: str, fields: dict[str, str]) -> None:
@@ -247,10 +247,10 @@ def _archive(inputs: Inputs, id: str) -> None:
 def _restore(inputs: Inputs, id: str) -> None:
     restored = plan_store().restore(id, who())
     inputs.put(PLAN.id, id)
-    st.session_state[_SAID] = f"“{restored.entry.name}” is back on the list."
+    st.session_state[_MESSAGE] = f"“{restored.entry.name}” is back on the list."
 
 
 def _forget(inputs: Inputs, plan: SavedPlan) -> None:
     plan_store().forget(plan.id)
     inputs.put(PLAN.id, "")
-    st.session_state[_SAID] = f"“{plan.entry.name}” is deleted."
+    st.session_state[_MESSAGE] = f"“{plan.entry.name}” is deleted."

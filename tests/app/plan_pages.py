@@ -99,7 +99,7 @@ def opens_to_itself(page: PageSpec, form: Form, texts: Mapping[str, str]) -> Non
     """The page's link names every field of its form, and opens to the same link and answer."""
     app = opened(page, texts)
     link = linked(app)
-    assert set(link) == {"v", *(form.key(field.id) for field in form.fields if not field.quiet)}
+    assert set(link) == {"v", *(form.key(field.id) for field in form.fields if not field.omit_if_empty)}
     again = opened(page, {name.partition("_")[2]: text for name, text in link.items() if name != "v"})
     assert linked(again) == link
     assert bodies(again, "np-answer") == bodies(app, "np-answer")

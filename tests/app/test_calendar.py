@@ -267,17 +267,17 @@ def test_a_way_of_the_choice_becomes_the_plan() -> None:
     fold(app, "y_which", open=True)
     assert "meets every limit; the best is 144 H200 SXM (burst)" in stripped("\n".join(bodies(app, "np-takeaway")))
     app.button(key="y_choose_all").click().run()
-    (owned,) = (entry for entry in app.session_state["tray:plans"].values() if "ours" in entry.name)
+    (owned,) = (entry for entry in app.session_state["compared:plans"].values() if "ours" in entry.name)
     assert rent(owned.answer.dollars.mid) in stripped(said_on(app)), "what it costs there is what it costs here"
     said = stripped(said_on(gone_to(app, COMPARE)))
     assert "144 H200 SXM (burst)" in said
     assert rent(owned.answer.dollars.mid) in said
     gone_to(app, CALENDAR)
     fold(app, "y_which", open=True)
-    held = app.session_state["tray:plans"]
-    app.session_state["tray:plans"] = dict(list(held.items())[:1])
+    held = app.session_state["compared:plans"]
+    app.session_state["compared:plans"] = dict(list(held.items())[:1])
     app.button(key="y_choose_all").click().run()  # the first is there already, and the others are put beside it
-    assert len(app.session_state["tray:plans"]) == len(held) > 1
+    assert len(app.session_state["compared:plans"]) == len(held) > 1
     assert "144 H200 SXM (burst)" in stripped(said_on(app))
     button = next(button for button in app.button if button.label == "144 H200 SXM (burst)")
     button.click().run()

@@ -42,7 +42,7 @@ def test_a_calendar_is_saved_with_all_its_texts_and_opens_to_them() -> None:
     assert (plan.entry.name, plan.entry.kind) == ("Ours", "calendar")
     assert {name: plan.entry.texts[name] for name in SMALL} == SMALL
     assert store_opened().find().total == 0  # no list of plans has it
-    again = opened(CALENDAR, on_page(plan.entry, as_given=True))
+    again = opened(CALENDAR, on_page(plan.entry, fill_answer=True))
     assert bodies(again, "np-answer") == bodies(app, "np-answer")
     assert {name: linked(again)[FORM.key(name)] for name in SMALL} == SMALL
     item = compare_calendar(plan.entry)
@@ -59,7 +59,7 @@ def test_its_changes_are_saved_as_a_revision() -> None:
     app.button(key="y_save_changes").click().run()
     (plan,) = saved()
     assert (plan.revision, plan.entry.texts["r2t"]) == (2, "2T")
-    assert with_changes(plan.entry, plan.entry.texts, as_given=True) == plan.entry
+    assert with_changes(plan.entry, plan.entry.texts, fill_answer=True) == plan.entry
 
 
 def test_saved_calendars_are_held_against_the_one_shown() -> None:

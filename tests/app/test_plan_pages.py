@@ -45,7 +45,7 @@ from tests.app.plan_pages import (
 from tests.app.plan_pages import words as said_on
 from tests.core.plan_walk import NO_NUMBER
 
-PLAN_IDS = {field.id for field in PLAN_FIELDS if not field.quiet}
+PLAN_IDS = {field.id for field in PLAN_FIELDS if not field.omit_if_empty}
 LECTURE = {
     f"{claim.id} to {claim.link.page}": claim.link
     for claim in CLAIMS.values()

@@ -69,7 +69,7 @@ def test_a_plan_saved_on_a_page_is_the_plan_of_its_link(store: Store, page: Page
     save(app, page)
     plan = only(store)
     link = {name.partition("_")[2]: text for name, text in linked(app).items()}
-    mine = with_changes(plan.entry, link, as_given=page != COMPUTE).texts
+    mine = with_changes(plan.entry, link, fill_answer=page != COMPUTE).texts
     laid = {"tp", "pp", "cp", "ep", "vpp", "mbs", "acc", "zero", "rc", "sp", "off", "hsdp"}
     other = {name for name, text in plan.entry.texts.items() if text != mine[name]}
     assert other <= (laid if page == PARALLEL else set())
@@ -106,8 +106,8 @@ def test_a_plan_that_finds_something_is_not_changed_by_looking_at_it(store: Stor
     assert "Finds" in words(app)
     if page != PARALLEL:  # which lays the plan out anew
         assert "c_save_changes" not in {button.key for button in app.button}
-        now = on_page(plan.entry, as_given=page != COMPUTE)
-        assert with_changes(plan.entry, {**now, "seq": "2048"}, as_given=page != COMPUTE).texts == {
+        now = on_page(plan.entry, fill_answer=page != COMPUTE)
+        assert with_changes(plan.entry, {**now, "seq": "2048"}, fill_answer=page != COMPUTE).texts == {
             **plan.entry.texts,
             "seq": "2048",
         }
@@ -370,7 +370,7 @@ def test_several_saved_plans_go_into_the_comparison_under_their_names(store: Sto
     for _ in range(2):
         app.multiselect(key=f"{page.prefix}_several").set_value(ids[:2]).run()
         press(app, f"{page.prefix}_several_add")
-        held = app.session_state["tray:plans"].values()
+        held = app.session_state["compared:plans"].values()
         assert [(one.name, one.texts["n"]) for one in held] == [("Plan 7B", "7B"), ("Plan 8B", "8B")]
     assert any("already" in body for body in bodies(app, "np-error"))
 

@@ -78,7 +78,7 @@ def test_every_story_comes_back_from_its_link(name: str) -> None:
         texts, sentences = opened(form, urlencode(form.write(preset)))
         assert sentences == ()
         assert plan_of(form.parse(texts)) == plan_of(form.parse(preset))
-        assert set(texts) == {field.id for field in form.fields if not field.quiet}
+        assert set(texts) == {field.id for field in form.fields if not field.omit_if_empty}
     assert plan_from(preset) == plan_of(PLAN_FORM.parse(preset))
 
 

@@ -58,11 +58,11 @@ def test_more_plans_than_fit_are_said() -> None:
 
 def test_of_a_link_that_is_too_long_no_plan_is_changed_in_silence() -> None:
     many = [entry_of(f"p{i}", {"shape": str(i) * 3_000}) for i in range(limit("compared_plans"))]
-    assert len(pack(many)) > limit("tray_chars")
+    assert len(pack(many)) > limit("compared_plans_chars")
     entries, sentences = unpack(pack(many))
     assert 1 < len(entries) < len(many)
     assert entries == tuple(many[: len(entries)])
-    assert any(f"{limit('tray_chars'):,}" in line for line in sentences)
+    assert any(f"{limit('compared_plans_chars'):,}" in line for line in sentences)
 
 
 @every("field", PLAN_FIELDS, ids=lambda field: field.id)

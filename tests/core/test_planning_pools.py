@@ -492,10 +492,9 @@ def test_a_run_that_its_accelerators_do_not_hold_is_marked_with_by_how_much() ->
     assert text_fit.fit(s.runs[1]) == (f"✗ {gib(h.total - h.usable)}", "too much")
     assert text_fit.unfit_count(s) == "**✗ 1 of 2 runs does not fit as laid out**"
     assert text_fit.unfit_count(s) in calendar_text.detail(s, ways_to_pay(s, Prices())[0], "")
-    for run in s.runs:
-        row = text_fit.layout_row(run)
-        assert len(row) == len(text_fit.LAYOUTS)
-        assert row[1] == (laid_out(run.answer.memory.layout), "own layout")
+    assert [text_fit.layout_row(run)[1] for run in s.runs] == [
+        (laid_out(run.answer.memory.layout), "own layout") for run in s.runs
+    ]
     held = calendar_request(read({**texts, "tp": "8"})).schedule()
     assert text_fit.unfit_count(held) == ""
     refused = calendar_request(read({**texts, "tp": "7", "mfu": "40%"})).schedule()

@@ -140,9 +140,8 @@ def test_full_recomputation_repeats_what_forward_computes() -> None:
     )
     assert none.recompute == 0
     assert full.recompute == pytest.approx(full.matmul / 3 + full.attention / 3.5 + full.elementwise / 2.5, rel=0.1)
-    stops = step_time(
-        SMALL, cluster(find("H100 SXM"), 8), Layout(data=8, recompute=2), seq_len=SEQ, running=Running(stops_early=1)
-    )
+    running = Running(skips_last_product=1)
+    stops = step_time(SMALL, cluster(find("H100 SXM"), 8), Layout(data=8, recompute=2), seq_len=SEQ, running=running)
     assert none.total < stops.total < full.total
 
 
@@ -151,7 +150,9 @@ def test_torch_leaves_out_what_experts_end_with() -> None:
 
     def step(stops: int, recompute: int = 2) -> StepTime:
         layout = Layout(data=8, expert=8, recompute=recompute, micro_batches=4)
-        return step_time(MIXTRAL, cluster(find("H100 SXM"), 8), layout, seq_len=SEQ, running=Running(stops_early=stops))
+        return step_time(
+            MIXTRAL, cluster(find("H100 SXM"), 8), layout, seq_len=SEQ, running=Running(skips_last_product=stops)
+        )
 
     time, whole, stopped = step(0, 0), step(0), step(1)
     assert stopped.expert - time.expert == pytest.approx((whole.expert - time.expert) / 2)

@@ -237,8 +237,8 @@ def test_recipes_say_how_every_row_of_a_release_was_run() -> None:
     settings = {(row["model"], row["source"]) for row in read_rows("step_settings")}
     bridge = of_group("Megatron-Bridge")
     assert {(run.name, run.source) for run in bridge} <= settings
-    assert {run.release for run in bridge if run.running.software == "mature"} == {"26.06", "26.08"}
-    assert any(run.release == "26.06" and run.running.software != "mature" and run.mixture for run in bridge)
+    assert {run.release for run in bridge if run.running.software == "megatron tuned"} == {"26.06", "26.08"}
+    assert any(run.release == "26.06" and run.running.software != "megatron tuned" and run.mixture for run in bridge)
 
 
 def test_memory_readings_carry_their_unit() -> None:

@@ -118,7 +118,7 @@ POOLS = Field(
     part=CALENDAR,
     placeholder="\n".join(EXAMPLES),
     max_chars=limit("spec_chars"),
-    quiet=True,
+    omit_if_empty=True,
     help="Name, how many, accelerator, and owned, rented, reserved or spot. Then in any order: **$30,000 over 4 "
     "years** of each that is owned, **$2.60/h**, **idle $0.40/h**, **from** and **to** a day, **2 spare nodes**, **64 "
     "out from 2027-05-01 to 2027-05-03** (or **2 nodes out**), **0.05 interruptions/h**, **in** a place. A run uses "
@@ -134,7 +134,7 @@ MOST = replace(
         part=CALENDAR,
         help="What the plan may cost on the pool that it runs on, such as $12M. Empty: the plan’s most money.",
     ),
-    quiet=True,
+    omit_if_empty=True,
 )
 COUNTED = slider("runs", "Runs", 1, limit("calendar_runs"), 1, part=RUNS)
 
@@ -236,7 +236,7 @@ def _run(k: int) -> dict[str, Field]:
         "earliest": field("d", "not before", parse_day, "any day", "The first day on which it may start."),
         "pool": replace(
             field("p", "pool", _name, "the plan’s", "A run uses one pool: no job mixes accelerators of two."),
-            quiet=True,
+            omit_if_empty=True,
         ),
     }
 

@@ -1,6 +1,6 @@
 """A plan with a name, as a comparison, a saved row and a report hold it, and as a link carries several of them.
 
-The first plan of a link spells every field but quiet ones that are empty, so that the link opens to the same plans
+The first plan of a link spells every field but those omitted if empty, so that the link opens to the same plans
 after a default has changed; the others spell what differs from the first.
 """
 
@@ -24,7 +24,7 @@ RESULTS = ("days", "dollars", "accelerators", "mfu", "memory_bytes", "watt_hours
 """What is kept of an answer beside its plan, in base units, so that a later one can be held against it."""
 
 _ITEM, _PLAN, _VALUE, _RESULT = "~", "~~", ".", "_"
-_QUIET = frozenset(item.id for item in PLAN_FORM.fields if item.quiet)
+_OMITTED_IF_EMPTY = frozenset(item.id for item in PLAN_FORM.fields if item.omit_if_empty)
 _ESCAPES = (("!", "!e"), ("~", "!t"))
 
 
@@ -83,7 +83,11 @@ def pack(entries: Sequence[Entry]) -> str:
     packed: list[str] = []
     for i, entry in enumerate(entries):
         texts = entry.texts.items()
-        changed = {name: text for name, text in texts if (text != first.get(name) if i else text or name not in _QUIET)}
+        changed = {
+            name: text
+            for name, text in texts
+            if (text != first.get(name) if i else text or name not in _OMITTED_IF_EMPTY)
+        }
         parts = [_escaped(entry.name)]
         parts += [f"{name}{_VALUE}{_escaped(text)}" for name, text in changed.items()]
         parts += [f"{_RESULT}{name}{_VALUE}{value:.6g}" for name, value in entry.results.items()]
@@ -100,7 +104,7 @@ def unpack(text: str, version: int = LINK_VERSION) -> tuple[tuple[Entry, ...], t
     sentences: list[str] = []
     entries: list[Entry] = []
     first: dict[str, str] = {}
-    most = limit("tray_chars")
+    most = limit("compared_plans_chars")
     plans = text[:most].split(_PLAN) if text else []
     if len(text) > most and len(plans) > 1:
         plans.pop()  # its end is missing, so what it says of itself would be another plan

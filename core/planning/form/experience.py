@@ -26,7 +26,7 @@ OWN_RUNS = Field(
     part="more",
     placeholder=EXAMPLE,
     max_chars=limit("spec_chars"),
-    quiet=True,
+    omit_if_empty=True,
     help="What the same people trained before: parameters, tokens, accelerators, and how long, in days, hours or "
     "accelerator-hours; or tokens/s of the whole cluster. The cells of a table are read as well. What they reached of "
     "their steps moves and narrows the range.",

@@ -55,7 +55,7 @@ def _limit(id: str, label: str, read: Callable[[str], float], help: str) -> Fiel
         return math.nan if text.strip().lower() in ("none", "no limit") else read(text)
 
     field = optional(id, label, take, nothing=math.nan, placeholder="none", part=LIMITS, help=help)
-    return replace(field, quiet=True)
+    return replace(field, omit_if_empty=True)
 
 
 DEADLINE = _limit("until", "Deadline", _days, "Days on the wall that the whole run may take, such as 120 days.")

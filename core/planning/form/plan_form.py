@@ -453,7 +453,7 @@ def link_texts(texts: Mapping[str, str], a: Answer | None = None) -> dict[str, s
         for field in PLAN_FIELDS
         if field.part in (WHOLE, SEARCH, LIMITS, TRAINED_PART) and texts.get(field.id) == field.default
     }
-    silent |= {field.id for field in PLAN_FIELDS if field.quiet and not texts.get(field.id)}
+    silent |= {field.id for field in PLAN_FIELDS if field.omit_if_empty and not texts.get(field.id)}
     linked = {field.id: texts[field.id] for field in PLAN_FIELDS if field.id in texts and field.id not in silent}
     if a and a.find == "parameters":
         linked.pop(SHAPE.id, None)

@@ -39,7 +39,7 @@ def _rate(id: str, label: str, kind: Kind, high: float, example: str, more: str 
         part=RATES,
         help=_MEANT + more,
     )
-    return replace(field, quiet=True)
+    return replace(field, omit_if_empty=True)
 
 
 _FLOP_PER_S, _BYTES_PER_S = float(limit("measured_flop_per_s")), float(limit("measured_bytes_per_s"))
@@ -83,7 +83,7 @@ ORIGIN = Field(
     max_chars=limit("rates_origin"),
     help="The device by the name it gives itself, a comma, and when. Rates of an accelerator of the catalogue count "
     "for that accelerator alone.",
-    quiet=True,
+    omit_if_empty=True,
 )
 
 MEASURED_FIELDS: tuple[Field, ...] = (*RATE_FIELDS.values(), ORIGIN)

@@ -89,7 +89,7 @@ NETWORK = replace(
         help="Bandwidth between nodes that one accelerator has for itself, one way: 400 Gb/s where a node of eight has "
         "eight adapters of 400 Gb/s. Empty: that of the system in which the accelerator usually comes.",
     ),
-    quiet=True,
+    omit_if_empty=True,
 )
 
 PER_NODE = replace(
@@ -103,7 +103,7 @@ PER_NODE = replace(
         help="Accelerators that fast links of their own join: those of a server, or of a rack. Empty: as many as the "
         "accelerator’s usual system joins. How fast these links are: **Measured, links**.",
     ),
-    quiet=True,
+    omit_if_empty=True,
 )
 
 KEPT_FIELDS = (

@@ -94,7 +94,7 @@ NAMES = Field(
     part=TRAINED_PART,
     placeholder="layers.31.mlp.down_proj",
     max_chars=limit("spec_chars"),
-    quiet=True,
+    omit_if_empty=True,
     help="Patterns with * over names such as layers.31.mlp.down_proj, or parts of names: norm, v_proj, embed_tokens.",
 )
 FROZEN_TYPE = choice(

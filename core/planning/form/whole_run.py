@@ -91,7 +91,7 @@ TAKEN = replace(
         help="How often an hour all accelerators are taken away at once, as spot capacity is. Each time is a failure: "
         "work since the last checkpoint is lost, and a restart.",
     ),
-    quiet=True,
+    omit_if_empty=True,
 )
 DRAW = optional(
     "draw",

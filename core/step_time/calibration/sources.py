@@ -231,7 +231,7 @@ _UNCOMPILED = ("(FSDP)", "(FSDP 128 GPUs)")
 _COMPILED = ("torchtitan", "NeMo AutoModel", "fms-fsdp")
 """Stacks of torch's own sharding whose layers are compiled or fused by hand."""
 
-_STOPS_EARLY = ("llm-foundry", "InternEvo", "PyTorch 2.11", "MaxText", *_COMPILED)
+_SKIPS_LAST_PRODUCT = ("llm-foundry", "InternEvo", "PyTorch 2.11", "MaxText", *_COMPILED)
 """Stacks whose checkpoints are torch's non-reentrant ones, or done again by a compiler that knows what is read."""
 
 
@@ -249,7 +249,7 @@ def _software(row: Mapping[str, str], stack: str) -> Software:
     if stack in ("InternEvo", "MaxText"):
         return "internevo" if stack == "InternEvo" else "jax"
     # Recipes that capture a whole step fuse the experts' products and run their exchange beside other work as well.
-    return "mature" if row.get("dispatch") and row.get("graphs") == "step" else ""
+    return "megatron tuned" if row.get("dispatch") and row.get("graphs") == "step" else "megatron"
 
 
 def _graphs(row: Mapping[str, str]) -> int:
@@ -270,7 +270,7 @@ def running_of(row: Mapping[str, str], source: StepSource) -> Running:
         dtype=next((dtype for part, dtype in _DTYPES if part in row["precision"]), "bf16"),
         overlap=0 if is_baseline(row, source) else source.overlap,
         overlap_tensor=1 if "AsyncTP" in row["model"] else source.overlap_tensor,
-        stops_early=int(source.stack in _STOPS_EARLY),
+        skips_last_product=int(source.stack in _SKIPS_LAST_PRODUCT),
         scattered=int(not source.parallel),
         imbalance=_DROPPED if "dropped" in row["model"] else 1.0,
         attention=source.attention,

@@ -51,9 +51,9 @@ def products(spec: TransformerSpec, kind: LayerKind) -> Iterator[LayerProduct]:
     if s.mixer:
         inner, made = s.mixer.inner, 2 * s.mixer.inner + s.mixer.pairs + s.mixer.rates
         for product in _attention_products(s):
-            yield replace(product, made=s.attending * product.made)
-        yield LayerProduct("state’s first projection", "attention", s.hidden, (1 - s.attending) * made, "tensor")
-        yield LayerProduct("state’s output", "attention", inner, (1 - s.attending) * s.hidden, "whole")
+            yield replace(product, made=s.attention_share * product.made)
+        yield LayerProduct("state’s first projection", "attention", s.hidden, (1 - s.attention_share) * made, "tensor")
+        yield LayerProduct("state’s output", "attention", inner, (1 - s.attention_share) * s.hidden, "whole")
     else:
         yield from _attention_products(s)
     if s.experts is None or kind == "dense":
@@ -120,8 +120,8 @@ def kept_by_operation(
     s = spec
     tensors = [KeptTensor(SavedTensor("layer input", "norms", s.hidden, residual or width, "sequence"))]
     if implementation.flash:
-        tensors.append(KeptTensor(SavedTensor("log-sum-exp", "attention", s.attending * s.heads, FP32)))
-        given = s.attending * s.heads * s.value_dim
+        tensors.append(KeptTensor(SavedTensor("log-sum-exp", "attention", s.attention_share * s.heads, FP32)))
+        given = s.attention_share * s.heads * s.value_dim
         tensors.append(KeptTensor(one("attention kernel’s output", "attention", given, "tensor")))
     plain = [product for product in products(s, kind) if not product.routed]
     tensors += [KeptTensor(one(each.name, each.part, each.made, each.split)) for each in plain[::2]]

@@ -236,7 +236,7 @@ def _ring_per_token(spec: TransformerSpec, implementation: Implementation, layou
     if not implementation.ring_gathers:
         return 0.0
     context = np.asarray(layout.context)
-    keys = (spec.attending > 0) * spec.kv_heads * (spec.score_dim + spec.value_dim)
+    keys = (spec.attention_share > 0) * spec.kv_heads * (spec.score_dim + spec.value_dim)
     return (context > 1) * context * (width * keys / np.minimum(layout.tensor, spec.kv_heads))
 
 

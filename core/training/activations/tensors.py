@@ -277,9 +277,9 @@ class _Layer:
         else:
             yield self._read("attention input", "attention", s.hidden, "sequence", both)
         attention = (*(self._latent_attention(s.latent) if s.latent else self._attention()), *self._core())
-        yield from (_scaled(tensor, s.attending) for tensor in attention) if s.mixer else attention
+        yield from (_scaled(tensor, s.attention_share) for tensor in attention) if s.mixer else attention
         if s.mixer:
-            yield from (_scaled(tensor, 1 - s.attending) for tensor in self._state(s.mixer))
+            yield from (_scaled(tensor, 1 - s.attention_share) for tensor in self._state(s.mixer))
         if kind == "dense" and not s.ffn:
             return
         if s.norms_per_layer > 1:

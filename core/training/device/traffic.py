@@ -90,8 +90,8 @@ def kept_width(spec: TransformerSpec, tensor: Any) -> Any:
     """
     low = spec.latent
     if low:
-        return spec.attending * (low.kv_rank + low.rope_dim)
-    return spec.attending * 2 * spec.kv_heads * spec.head_dim / np.minimum(tensor, spec.kv_heads)
+        return spec.attention_share * (low.kv_rank + low.rope_dim)
+    return spec.attention_share * 2 * spec.kv_heads * spec.head_dim / np.minimum(tensor, spec.kv_heads)
 
 
 def state_width(spec: TransformerSpec, tensor: Any) -> Any:
@@ -102,7 +102,7 @@ def state_width(spec: TransformerSpec, tensor: Any) -> Any:
     """
     if not (mixer := spec.mixer):
         return 0.0
-    return (1 - spec.attending) * (3 * mixer.inner + mixer.pairs + mixer.rates) / tensor
+    return (1 - spec.attention_share) * (3 * mixer.inner + mixer.pairs + mixer.rates) / tensor
 
 
 def handed_on(d: Degrees, hidden: Any, scattered: Counts = 0) -> Any:
