@@ -51,7 +51,7 @@ def seconds_text(value: float, digits: int = 3) -> QuantityText:
     return QuantityText(f"{significant(value, digits)} s", value, "s")
 
 
-def share_of(share: float) -> str:
+def percent_of_whole(share: float) -> str:
     """A part of a whole in percent, to two decimals."""
     shown = share >= 5e-5
     return QuantityText(f"{100 * share:.2f} %" if shown else "under 0.01 %", share if shown else 1e-4, bound=not shown)

@@ -24,7 +24,7 @@ from pages.compute.form import LOG
 _WRONG, _KEPT = "compute:log:wrong", "compute:log:kept"
 
 
-def actuals(inputs: Inputs, a: Answer) -> None:
+def actuals_panel(inputs: Inputs, a: Answer) -> None:
     """The panel's content."""
     in_link: LoggedRun | None = inputs.reading.values[LOG.id]
     log: LoggedRun | None = in_link or st.session_state.get(_KEPT)

@@ -13,7 +13,7 @@ from pages.common import show
 from pages.common.inputs import Inputs
 
 
-def parts(inputs: Inputs, a: Answer) -> None:
+def assumptions_panel(inputs: Inputs, a: Answer) -> None:
     """The panel's content."""
     model, device = a.shape, a.device
     if a.stands_in:

@@ -23,7 +23,7 @@ from pages.common.theme import TOKENS
 from pages.compute.form import PICTURE, RATE
 
 
-def where(inputs: Inputs, a: Answer) -> None:
+def flops_panel(inputs: Inputs, a: Answer) -> None:
     """The panel's content."""
     spec, seq_len, attention, m = a.shape.spec, a.plan.seq_len, a.plan.attention, a.middle
     scale = scale_of(spec, m.parameters)

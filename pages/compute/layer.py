@@ -26,7 +26,7 @@ _TRAIL = np.exp2(np.arange(16, dtype=np.float64))
 _TRAILED = ("up", "shared_up")
 
 
-def roof(inputs: Inputs, a: Answer) -> None:
+def layer_panel(inputs: Inputs, a: Answer) -> None:
     """The panel's content."""
     device, spec, dtype, seq_len = a.device, a.shape.spec, a.dtype, a.plan.seq_len
     if spec.unlisted:

@@ -15,27 +15,27 @@ from pages.common.inputs import Inputs
 from pages.common.plan_page.panels import draw_panels
 from pages.common.registry import CALENDAR, EXERCISES, MEMORY, PARALLEL
 from pages.common.takeaway import DOWNLOADS, download_panel
-from pages.compute.actuals import actuals
-from pages.compute.assumptions import parts
-from pages.compute.flops import where
+from pages.compute.actuals import actuals_panel
+from pages.compute.assumptions import assumptions_panel
+from pages.compute.flops import flops_panel
 from pages.compute.form import GROUPS
 from pages.compute.inputs import draw_question, read_answer
-from pages.compute.layer import roof
+from pages.compute.layer import layer_panel
 from pages.compute.runs import comparisons, evidence_panel, mfu_beside_runs, published_run
-from pages.compute.sensitivity import moves
-from pages.compute.table import table
-from pages.compute.whole_run import split, whole
+from pages.compute.sensitivity import sensitivity_panel
+from pages.compute.table import table_panel
+from pages.compute.whole_run import split_panel, whole_run_panel
 
 _PANELS: dict[str, Callable[[Inputs, Answer], None]] = {
-    "whole": whole,
-    "moves": moves,
-    "actuals": actuals,
+    "whole": whole_run_panel,
+    "moves": sensitivity_panel,
+    "actuals": actuals_panel,
     "runs": evidence_panel,
-    "flops": where,
-    "roof": roof,
-    "split": split,
-    "parts": parts,
-    "table": table,
+    "flops": flops_panel,
+    "roof": layer_panel,
+    "split": split_panel,
+    "parts": assumptions_panel,
+    "table": table_panel,
     DOWNLOADS.id: lambda inputs, _: download_panel(inputs, inputs.reading.texts),
 }
 

@@ -15,7 +15,7 @@ from pages.common.theme import TOKENS
 from pages.compute.form import MOVED, SWING
 
 
-def moves(inputs: Inputs, a: Answer) -> None:
+def sensitivity_panel(inputs: Inputs, a: Answer) -> None:
     """The panel's content."""
     head = show.slot()
     with st.container(horizontal=True):

@@ -8,7 +8,7 @@ from pages.common import show
 from pages.common.inputs import Inputs
 
 
-def table(_: Inputs, a: Answer) -> None:
+def table_panel(_: Inputs, a: Answer) -> None:
     """The panel's content."""
     show.small_table(
         ("quantity", *HEADINGS[1:4]),

@@ -32,7 +32,7 @@ from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 
 
-def whole(inputs: Inputs, a: Answer) -> None:
+def whole_run_panel(inputs: Inputs, a: Answer) -> None:
     """The panel's content."""
     text = text_goodput.whole(a)
     show.takeaway(text)
@@ -62,7 +62,7 @@ def whole(inputs: Inputs, a: Answer) -> None:
     show.how(lambda: [*a.explain_power(), *a.explain_mfu()], key="compute:whole:how")
 
 
-def split(inputs: Inputs, a: Answer) -> None:
+def split_panel(inputs: Inputs, a: Answer) -> None:
     """The best split of the plan's compute between parameters and tokens, by each published law."""
     m = a.middle
     flop = train_flop_6nd(m.parameters, m.tokens)

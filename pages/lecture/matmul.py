@@ -45,7 +45,7 @@ FIELDS = (
 )
 
 
-def linear(inputs: Inputs) -> None:
+def matmul_panel(inputs: Inputs) -> None:
     """The panel's content."""
     head = show.slot()
     with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -15,7 +15,7 @@ from pages.common.inputs import Inputs, PresetButton
 from pages.common.registry import LECTURE, PAGE, TENSORS
 from pages.common.theme import projecting
 from pages.lecture.deck import deck
-from pages.lecture.matmul import FIELDS, linear
+from pages.lecture.matmul import FIELDS, matmul_panel
 
 ALL = "All"
 ROLE = {
@@ -85,7 +85,7 @@ def page() -> None:
         _examples(claims)
     with inputs.panel(PANEL.id, PANEL.label) as opened:
         if opened.open:
-            linear(inputs)
+            matmul_panel(inputs)
     draw_experiments(inputs)
     with inputs.panel(GIVE.id, GIVE.label) as opened:
         if opened.open:

@@ -14,7 +14,7 @@ from pages.common.theme import TOKENS
 from pages.memory.form import LAYER
 
 
-def activations(inputs: Inputs, h: MemoryEstimate) -> None:
+def activations_panel(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     grid = over_batch_and_length(h)
     text = text_memory.frontier(h, grid)

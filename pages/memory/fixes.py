@@ -17,7 +17,7 @@ from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 
 
-def why(inputs: Inputs, h: MemoryEstimate) -> None:
+def fixes_panel(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     result, near = fixes(h), smallest_fix(h)
     more, others = (fewest_accelerators(h), larger_accelerators(h)) if h.lacks else (None, ())

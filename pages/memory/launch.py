@@ -11,7 +11,7 @@ from pages.common import show
 from pages.common.inputs import Inputs
 
 
-def launch(_: Inputs, h: MemoryEstimate) -> None:
+def launch_panel(_: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     launches = launches_of(h)
     show.takeaway(text.takeaway(fine_tuning_of(h), launches, h.plan.device))

@@ -66,7 +66,7 @@ def _walks(surface: str, start: tuple[float, float], typed: float | None) -> lis
     return [optimizer_path(name, surface, start, rate_of(name, surface, typed)) for name in MOVING]
 
 
-def motion(inputs: Inputs) -> None:
+def optimizer_paths_panel(inputs: Inputs) -> None:
     """The panel's content."""
     head = show.slot()
     with st.container(horizontal=True):

@@ -17,7 +17,7 @@ from pages.common.theme import TOKENS, projecting
 _ON_A_WALL = 5  # rows that stand apart on a wall
 
 
-def side_by_side(inputs: Inputs, h: MemoryEstimate) -> None:
+def optimizers_panel(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     rows = under_each_optimizer(h)
     named = headline(h.optimizer.name)

@@ -21,18 +21,18 @@ from pages.common.plan_page.panels import draw_panels
 from pages.common.registry import COMPUTE, EXERCISES, PARALLEL
 from pages.common.takeaway import DOWNLOADS, download_panel
 from pages.common.theme import TOKENS
-from pages.memory.activations import activations
+from pages.memory.activations import activations_panel
 from pages.memory.finetuning import finetuning
-from pages.memory.fixes import why
+from pages.memory.fixes import fixes_panel
 from pages.memory.form import GROUPS
-from pages.memory.launch import launch
-from pages.memory.optimizer_paths import motion
-from pages.memory.optimizers import side_by_side
-from pages.memory.parallel import parallel
-from pages.memory.policy import policy
-from pages.memory.post_training import after
-from pages.memory.serving import served
-from pages.memory.step import step
+from pages.memory.launch import launch_panel
+from pages.memory.optimizer_paths import optimizer_paths_panel
+from pages.memory.optimizers import optimizers_panel
+from pages.memory.parallel import parallel_panel
+from pages.memory.policy import precision_panel
+from pages.memory.post_training import post_training_panel
+from pages.memory.serving import serving_panel
+from pages.memory.step import step_panel
 
 
 def _torch_check(h: MemoryEstimate) -> None:
@@ -42,17 +42,17 @@ def _torch_check(h: MemoryEstimate) -> None:
 
 
 _PANELS: dict[str, Callable[[Inputs, MemoryEstimate], None]] = {
-    "why": why,
-    "optims": side_by_side,
-    "policy": policy,
-    "zeros": parallel,
-    "post": after,
-    "step": step,
-    "acts": activations,
-    "launch": launch,
-    "serve": served,
+    "why": fixes_panel,
+    "optims": optimizers_panel,
+    "policy": precision_panel,
+    "zeros": parallel_panel,
+    "post": post_training_panel,
+    "step": step_panel,
+    "acts": activations_panel,
+    "launch": launch_panel,
+    "serve": serving_panel,
     "torch": lambda _, h: _torch_check(h),
-    "motion": lambda inputs, _: motion(inputs),
+    "motion": lambda inputs, _: optimizer_paths_panel(inputs),
     DOWNLOADS.id: lambda inputs, _: download_panel(inputs, texts_as_given(inputs.reading.texts)),
 }
 

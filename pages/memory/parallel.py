@@ -13,7 +13,7 @@ from pages.common.theme import TOKENS, projecting
 from pages.memory.form import GROWN
 
 
-def parallel(inputs: Inputs, h: MemoryEstimate) -> None:
+def parallel_panel(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     text = text_memory.zero_stages(h, stages(h))
     show.takeaway(text)

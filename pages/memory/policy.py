@@ -14,7 +14,7 @@ from pages.common.inputs import Inputs
 _WIDTHS = [6.4, 0.8, 3.6]
 
 
-def policy(inputs: Inputs, h: MemoryEstimate) -> None:
+def precision_panel(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     show.takeaway(text_precision.adds_up(h))
     with st.container(key="memory_policy", gap=None):

@@ -12,7 +12,7 @@ from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 
 
-def after(_: Inputs, h: MemoryEstimate) -> None:
+def post_training_panel(_: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     rows = post_training(h)
     message = text.takeaway(h, rows)

@@ -62,7 +62,7 @@ def _served(inputs: Inputs, h: MemoryEstimate) -> tuple[Serving, str]:
         return serving(spec, device, **how), f"{CARDS.label}: {refused} Shown are the fewest on which a user fits."
 
 
-def served(inputs: Inputs, h: MemoryEstimate) -> None:
+def serving_panel(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     head = show.slot()
     with st.container(horizontal=True, key="memory_serving"):

@@ -12,7 +12,7 @@ from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 
 
-def step(_: Inputs, h: MemoryEstimate) -> None:
+def step_panel(_: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     curve = through_one_step(h.setup)
     text = text_memory.over_a_step(h, curve)

@@ -20,7 +20,7 @@ from pages.parallel.request import SearchInputs
 _STAGES = 16
 
 
-def parts(here: LayoutResult) -> None:
+def draw_parts(here: LayoutResult) -> None:
     """What a step of the plan in force goes to."""
     show.chart(
         waterfall(here.step, TOKENS, low=here.low, high=here.high),
@@ -29,7 +29,7 @@ def parts(here: LayoutResult) -> None:
     )
 
 
-def why(_: Inputs, a: SearchInputs) -> None:
+def evidence_panel(_: Inputs, a: SearchInputs) -> None:
     """The panel's content."""
     if a.in_force is None:
         show.note("Nothing fits, so there is no layout to take apart. Choose one of your own under “Layout”.")

@@ -21,7 +21,7 @@ from pages.parallel.request import SearchInputs
 _NONE = "Nothing fits, so there is no layout to look around from. Choose one of your own under “Layout”."
 
 
-def near(_: Inputs, a: SearchInputs) -> None:
+def neighbours_panel(_: Inputs, a: SearchInputs) -> None:
     """What one step in each direction changes."""
     if a.in_force is None:
         show.note(_NONE)
@@ -35,7 +35,7 @@ def near(_: Inputs, a: SearchInputs) -> None:
     )
 
 
-def how_many(_: Inputs, a: SearchInputs) -> None:
+def cluster_sizes_panel(_: Inputs, a: SearchInputs) -> None:
     """The plan at each size of cluster."""
     price = a.plan.price_range[0]
     results = cluster_results(a.plan)
@@ -61,7 +61,7 @@ def how_many(_: Inputs, a: SearchInputs) -> None:
         show.note(f"The price of {a.request.cluster.accelerator.name} is unknown: type yours in the sidebar.")
 
 
-def launch(_: Inputs, a: SearchInputs) -> None:
+def launch_panel(_: Inputs, a: SearchInputs) -> None:
     """The settings of three systems."""
     if a.in_force is None:
         show.note(_NONE)

@@ -17,22 +17,22 @@ from pages.common.plan_page.panels import draw_panels
 from pages.common.registry import COMPUTE, MEMORY
 from pages.common.takeaway import DOWNLOADS, download_panel
 from pages.common.theme import projecting
-from pages.parallel.evidence import parts, why
+from pages.parallel.evidence import draw_parts, evidence_panel
 from pages.parallel.form import GROUPS
 from pages.parallel.inputs import draw_question
-from pages.parallel.neighbours import how_many, launch, near
-from pages.parallel.published import proof, published
+from pages.parallel.neighbours import cluster_sizes_panel, launch_panel, neighbours_panel
+from pages.parallel.published import measured_steps_panel, published_layouts_panel
 from pages.parallel.request import SearchInputs, read_inputs
-from pages.parallel.search_space import picture, whole_space
+from pages.parallel.search_space import picture, search_space_panel
 
 _PANELS: dict[str, Callable[[Inputs, SearchInputs], None]] = {
-    "space": whole_space,
-    "why": why,
-    "near": near,
-    "runs": published,
-    "sizes": how_many,
-    "proof": proof,
-    "launch": launch,
+    "space": search_space_panel,
+    "why": evidence_panel,
+    "near": neighbours_panel,
+    "runs": published_layouts_panel,
+    "sizes": cluster_sizes_panel,
+    "proof": measured_steps_panel,
+    "launch": launch_panel,
     DOWNLOADS.id: lambda inputs, a: download_panel(inputs, texts_as_given(a.texts), of_layout=a.in_force is not None),
 }
 
@@ -73,7 +73,7 @@ def page(inputs: Inputs) -> None:
             picture(inputs, a)
         with right:
             if here is not None:
-                parts(here)
+                draw_parts(here)
         if a.at is not None and here is not None:
             lines = (
                 search_text.counted(a.at, a.result),

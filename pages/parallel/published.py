@@ -14,7 +14,7 @@ from pages.parallel.form import SOURCE
 from pages.parallel.request import SearchInputs
 
 
-def published(_: Inputs, __: SearchInputs) -> None:
+def published_layouts_panel(_: Inputs, __: SearchInputs) -> None:
     """Published layouts, as they were measured, as they are timed here, and where the search would have gone."""
     comparisons = compare_published()
     show.takeaway(words.published(comparisons))
@@ -27,7 +27,7 @@ def published(_: Inputs, __: SearchInputs) -> None:
         show.source(source)
 
 
-def proof(inputs: Inputs, _: SearchInputs) -> None:
+def measured_steps_panel(inputs: Inputs, _: SearchInputs) -> None:
     """Every published step, predicted and measured."""
     head = show.slot()
     inputs.draw(SOURCE)

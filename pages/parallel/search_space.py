@@ -48,7 +48,7 @@ def picture(inputs: Inputs, a: SearchInputs) -> None:
         )
 
 
-def whole_space(inputs: Inputs, a: SearchInputs) -> None:
+def search_space_panel(inputs: Inputs, a: SearchInputs) -> None:
     """The panel's content."""
     best = a.result.best
     if best is None:

@@ -13,7 +13,7 @@ from core.views.common.palette import Palette
 from core.views.comparison.text import plan_name
 from core.views.plan.charts import scale_for
 from core.views.search.names import short
-from core.wording import listed, share_of
+from core.wording import listed, percent_of_whole
 
 _NAMED: dict[str, tuple[str, str]] = {
     "computing": ("matrix products", "fraction"),
@@ -46,9 +46,9 @@ def why_not_faster(plans: Sequence[ComparedPlan], parts: Sequence[TimeParts | st
             most = max(PARTS, key=lambda name, part=part: part.days[name] if name != "computing" else 0.0)
             lines.append(
                 f"**{plan_name(plan)}**, as {short(part.layout)}: of **{_days(part.total)}**, matrix products "
-                f"take {share_of(part.days['computing'] / part.total)}, {_NAMED[most][0]} "
-                f"{share_of(part.days[most] / part.total)}, and what lies outside its layout’s steps "
-                f"{share_of(part.days[BESIDE] / part.total)}."
+                f"take {percent_of_whole(part.days['computing'] / part.total)}, {_NAMED[most][0]} "
+                f"{percent_of_whole(part.days[most] / part.total)}, and what lies outside its layout’s steps "
+                f"{percent_of_whole(part.days[BESIDE] / part.total)}."
             )
         else:
             lines.append(_against(plan, part, plans[base], shortfall(first, part)))

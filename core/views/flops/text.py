@@ -12,7 +12,7 @@ from core.models.parameters import parameters
 from core.models.rule_of_six import MODELS, rule_error
 from core.runs.conventions import Scored
 from core.units import format_count, format_exact, format_quantity
-from core.wording import amount, known, percent, share_of, signed, strong
+from core.wording import amount, known, percent, percent_of_whole, signed, strong
 
 
 def where(counted: FlopCount, scale: float = 1.0) -> str:
@@ -208,7 +208,7 @@ def components(model: CatalogModel) -> tuple[list[str], list[list[str]]]:
     """The table of parameters by component: headings and rows, the sum last; active ones only with experts."""
     counted = parameters(model.spec)
     rows = [
-        [part.name, format_exact(part.total), share_of(part.total / counted.total), format_exact(part.active)]
+        [part.name, format_exact(part.total), percent_of_whole(part.total / counted.total), format_exact(part.active)]
         for part in counted.components
     ]
     rows.append(["**Sum**", strong(format_exact(counted.total)), "", strong(format_exact(counted.active))])

@@ -20,7 +20,7 @@ from core.training.layout import LayoutError
 from core.training.optimizers import find_optimizer
 from core.units import QuantityText, format_count, format_duration, format_money, format_quantity, significant
 from core.views.plan import text_memory
-from core.wording import amount, interval, listed, percent, plural, price, rent, share_of, span
+from core.wording import amount, interval, listed, percent, percent_of_whole, plural, price, rent, span
 
 EXAMPLE_SHOWN = "This is not your plan but the first example, 70B parameters on 15T tokens."
 """What is said where a question cannot be answered and nothing was answered before it."""
@@ -135,7 +135,7 @@ def _products(a: Answer) -> str:
     with suppress(LayoutError):
         if a.memory.step.implementation.in_fp32:
             share = a.device.peak("fp32") / a.peak
-            most = f", at most {share_of(share)} of that" if share < 1 else ""
+            most = f", at most {percent_of_whole(share)} of that" if share < 1 else ""
             return f" · **matrix products in fp32**{most}, as its precision says; TF32 would be several times faster"
     return ""
 

@@ -11,7 +11,7 @@ from core.sources import DEEPSEEK_V3
 from core.step_time.layer_kinds import LayerKind
 from core.step_time.layer_roofline import LayerOperation, matmul_share
 from core.units import format_duration, format_quantity, significant
-from core.wording import percent, share_of
+from core.wording import percent, percent_of_whole
 
 OPERATIONS = ("operation", "FLOP", "share of FLOPs", "FLOP/B forward", "limit", "time at best", "share of time")
 """Headings of the table of `operations`."""
@@ -59,11 +59,11 @@ def operations(result: Sequence[LayerOperation]) -> list[tuple[str, ...]]:
         (
             r.name,
             format_quantity(r.flop, "flop"),
-            _ONCE.get(r.per) or share_of(r.flop / flop),
+            _ONCE.get(r.per) or percent_of_whole(r.flop / flop),
             significant(r.intensity, 3),
             "compute" if r.bound == "compute" else "**memory**",
             format_duration(r.seconds, 3),
-            _ONCE.get(r.per) or share_of(r.seconds / seconds),
+            _ONCE.get(r.per) or percent_of_whole(r.seconds / seconds),
         )
         for r in rows
     ]

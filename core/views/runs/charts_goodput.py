@@ -8,7 +8,7 @@ import numpy as np
 
 from core.views.common.chart import MONO, Figure, axis, figure, lying_bars, rows_axis
 from core.views.common.palette import Palette
-from core.wording import share_of
+from core.wording import percent_of_whole
 
 _ROW = 38
 
@@ -22,7 +22,8 @@ def hours_of_the_run(parts: Sequence[tuple[str, float, str]], palette: Palette) 
     starts = np.concatenate([[0.0], np.cumsum(shares)[:-1]])
     names = [name for name, _, _ in parts]
     ticks = [
-        f"{name} <span style='font-family:{MONO};font-size:12px'> {share_of(share)}</span>" for name, share, _ in parts
+        f"{name} <span style='font-family:{MONO};font-size:12px'> {percent_of_whole(share)}</span>"
+        for name, share, _ in parts
     ]
     return figure(
         palette,
@@ -33,7 +34,7 @@ def hours_of_the_run(parts: Sequence[tuple[str, float, str]], palette: Palette) 
                 "%{y}: %{customdata}",
                 base=starts[::-1],
                 marker={"color": [palette.role(role) for _, _, role in parts][::-1]},
-                customdata=[share_of(share) for _, share, _ in parts][::-1],
+                customdata=[percent_of_whole(share) for _, share, _ in parts][::-1],
             )
         ],
         height=_ROW * len(parts) + 64,

@@ -13,7 +13,7 @@ from core.views.common.chart import MONO, Figure, axis, label, layout
 from core.views.common.palette import Palette
 from core.views.search.charts import colour
 from core.views.search.names import NAMES, PARTS
-from core.wording import share_of
+from core.wording import percent_of_whole
 
 _ROW = 27
 _SLIVER = 1e-4
@@ -35,7 +35,7 @@ def waterfall(step: StepTime, palette: Palette, *, low: float, high: float) -> F
     names = [PARTS[name][0] for name, _ in parts]
     ticks = [
         f"{PARTS[name][0]} <span style='font-family:{MONO};font-size:12px'> "
-        f"{format_duration(value, 3)}, {share_of(value / whole)}</span>"
+        f"{format_duration(value, 3)}, {percent_of_whole(value / whole)}</span>"
         for name, value in parts
     ]
     ranged = high > 0  # of a step without comparable readings nobody knows the range
@@ -49,7 +49,7 @@ def waterfall(step: StepTime, palette: Palette, *, low: float, high: float) -> F
                 "x": seconds[::-1],
                 "base": starts[::-1],
                 "marker": {"color": [colour(name, palette) for name, _ in parts][::-1]},
-                "customdata": [share_of(value / whole) for _, value in parts][::-1],
+                "customdata": [percent_of_whole(value / whole) for _, value in parts][::-1],
                 "hovertemplate": "%{y}: %{x:.3~f} s, %{customdata}<extra></extra>",
             }
         ],

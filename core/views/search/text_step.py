@@ -20,7 +20,7 @@ from core.units import QuantityText, format_duration, format_exact, significant
 from core.views.plan.text_memory import gib
 from core.views.search.names import NAMES, PARTS
 from core.views.search.text import again
-from core.wording import listed, percent, plural, seconds_text, share_of
+from core.wording import listed, percent, percent_of_whole, plural, seconds_text
 
 _COMPUTING = ("matmul", "attention", "elementwise")
 
@@ -36,8 +36,8 @@ def goes_to(result: LayoutResult) -> str:
     computing = sum(float(getattr(step, name)) for name in _COMPUTING)
     most = bound_of(step)
     return (
-        f"**{share_of(computing / whole)} of a step computes**; most of the rest is "
-        f"{PARTS[most][0]}, {share_of(float(getattr(step, most)) / whole)}."
+        f"**{percent_of_whole(computing / whole)} of a step computes**; most of the rest is "
+        f"{PARTS[most][0]}, {percent_of_whole(float(getattr(step, most)) / whole)}."
     )
 
 
@@ -46,12 +46,12 @@ def waits(layout: Layout, line: Timeline, step: StepTime) -> str:
     stages, many = int(layout.pipeline), int(layout.micro_batches)
     if stages == 1:
         return f"**No pipeline:** every accelerator has all layers, and {many:,} {plural(many, 'micro-batch')} a step."
-    share = share_of(float(step.bubble) / float(step.total))
+    share = percent_of_whole(float(step.bubble) / float(step.total))
     text = f"**{stages} stages wait {share} of the step** for each other and for the fullest of them."
     if line.micro_batches < many:
         text += (
             f" Drawn are {line.micro_batches:,} of {many:,} micro-batches; with so few the stages wait "
-            f"{share_of(line.waiting)} of the time."
+            f"{percent_of_whole(line.waiting)} of the time."
         )
     return text
 

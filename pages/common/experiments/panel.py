@@ -30,7 +30,7 @@ def draw_experiments(inputs: Inputs) -> None:
     for one in standing_on(inputs.page.id):
         with inputs.panel(one.id, one.title) as opened:
             if opened.open:
-                experiment(inputs, one)
+                experiment_panel(inputs, one)
 
 
 @st.cache_resource
@@ -49,7 +49,7 @@ def _begin(runner: ExperimentRunner, one: Experiment) -> None:
         st.session_state[_REFUSED] = str(problem)
 
 
-def experiment(inputs: Inputs, one: Experiment) -> None:
+def experiment_panel(inputs: Inputs, one: Experiment) -> None:
     """The panel's content."""
     runner, words = shared_runner(), text.EXPERIMENT_TEXTS[one.id]
     show.takeaway(words.expected)
