@@ -77,7 +77,12 @@ def placed(**texts: str) -> tuple[Schedule, dict[str, Check], str]:
 def test_a_calendar_of_the_plan_alone_has_the_limits_of_the_plan(sure: str) -> None:
     _, found, said = placed(**MEETING, sure=sure)
     assert found == of(**MEETING, sure=sure)
-    assert said == text_limits.line(answer(plan_from({**MEETING, "sure": sure})))
+    a = answer(plan_from({**MEETING, "sure": sure}))
+    counted = text_limits.limits_sentence(a, text_limits.limit_checks(a), dated=True)
+    assert said == f"{counted} {text_limits.what_it_takes(a, text_limits.limit_checks(a))}"
+    # How many days past the deadline stands above it, in days of the calendar.
+    assert "days over" not in said
+    assert "days over" in text_limits.line(a)
 
 
 @pytest.mark.parametrize(

@@ -106,10 +106,7 @@ def missed(s: Schedule) -> str:
     )
     names = listed([f"“{name}”" for name in late])
     verb = "ends" if len(late) == 1 else "end"
-    return (
-        f"**The deadline, {format_day(s.due)}, is missed by {_whole_days(s.late(s.ends.mid))}**: {names} {verb} after "
-        f"it.{even}"
-    )
+    return f"**The deadline, {format_day(s.due)}, is missed**: {names} {verb} after it.{even}"
 
 
 def limits(s: Schedule, every: Sequence[Check]) -> str:
@@ -118,7 +115,7 @@ def limits(s: Schedule, every: Sequence[Check]) -> str:
     run, first = s.runs[0], s.runs[0].answer
     if not (first.plan.limits.has_limits or s.due):
         return text_limits.in_memory(first, every)
-    counted = text_limits.limits_sentence(first, every)
+    counted = text_limits.limits_sentence(first, every, dated=True)
     # What idles beside it is in the dollars as well; days in which it waits or rests are none of its plan's.
     if s.runs != (run,) or s.fleet.pools or s.ends != first.range_of("days"):
         return counted

@@ -91,9 +91,9 @@ def free_memory(a: Answer, check: Check) -> str:
     return f"{gib(free)} free" + (f", {stays}" if share else "")
 
 
-def _in_words(a: Answer, check: Check, shown: str = "") -> str:
+def _in_words(a: Answer, check: Check, shown: str = "", *, dated: bool = False) -> str:
     """A limit in a sentence: ``120 days: ✗ 21 days over (P75: 141 days, 38 % likely)``. shown: the chance that the
-    sentence before it has told, which is not repeated."""
+    sentence before it has told, which is not repeated. dated: as in `limits_sentence`."""
     if check.met is None or math.isinf(check.value):
         return f"{named(a, check)}: {outcome(check)}"
     if check.id == "memory":
@@ -108,6 +108,7 @@ def _in_words(a: Answer, check: Check, shown: str = "") -> str:
         )
         details += [likely(check.probability)] if likely(check.probability) != shown else []
     how = f"✓ {by} to spare" if check.met else f"✗ {by} over"
+    how = mark(check) if dated and check.id == "deadline" else how
     return f"{named(a, check)}: {how}" + (f" ({', '.join(details)})" if details else "")
 
 
@@ -144,14 +145,15 @@ def sentence(a: Answer) -> str:
     return " ".join(filter(None, (limits_sentence(a, every), what_it_takes(a, every)))) if every else ""
 
 
-def limits_sentence(a: Answer, every: Sequence[Check]) -> str:
-    """Limits of ``a``, or of a calendar of which it is a run, those that are missed first, and how likely all hold."""
+def limits_sentence(a: Answer, every: Sequence[Check], *, dated: bool = False) -> str:
+    """Limits of ``a``, or of a calendar of which it is a run, those that are missed first, and how likely all hold.
+    dated: the deadline is a day, and how far the end is from it is known already, in days of the calendar."""
     ranged = [check for check in every if not math.isnan(check.probability)]
     met = bool(all_met(every) and ranged)
     chance = together(every)
     at_once = f"; **{chance}** all at once" if len(ranged) > 1 and not met else ""
     ordered = sorted(every, key=lambda check: check.met is not False)
-    parts = "; ".join(_in_words(a, check, chance if met else "") for check in ordered)
+    parts = "; ".join(_in_words(a, check, chance if met else "", dated=dated) for check in ordered)
     return f"**{verdict(every)}{f', {chance}' if met else ''}**: {parts}{at_once}."
 
 
