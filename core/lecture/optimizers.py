@@ -115,7 +115,7 @@ def grown_outputs() -> Finding:
     spread: dict[int, float] = {}
     for width in (64, 1024, 16384):
         rng = np.random.default_rng(0)
-        outputs = rng.standard_normal(width) @ rng.standard_normal((width, 64))
+        outputs = rng.standard_normal((64, width)) @ rng.standard_normal((width, 64))
         spread[width] = float(np.sqrt(np.mean(outputs**2)))
     text = ", ".join(f"{width:,} wide {size:.3g}" for width, size in spread.items())
     ratios = [size / width**0.5 for width, size in spread.items()]

@@ -76,7 +76,7 @@ def largest_by_states(h: MemoryEstimate) -> float:
 def largest(plan: Plan, counted: Counted = "everything") -> Largest:
     """The largest dense model that the plan's accelerators hold, all else as it asks.
 
-    Unless it has a layout of one's own, it is sharded as ZeRO-3 does, which holds most.
+    Unless it has a layout of one's own, it is sharded as ZeRO-3 does, which asks nothing of a model's shape.
     A larger one may fit again where shapes change, such as to a smaller vocabulary. Raises `LayoutError` where the
     accelerators cannot be laid out.
     """
@@ -95,9 +95,11 @@ def largest(plan: Plan, counted: Counted = "everything") -> Largest:
 
 
 def _fits(plan: Plan, parameters: float) -> bool:
-    """Whether a model of so many parameters fits; not where its layers cannot be split so."""
+    """Whether a model of so many parameters fits and leaves what the plan keeps free; not where its layers cannot be
+    split so."""
     try:
-        return memory_estimate(_typed_plan(plan, parameters)).fits == "fits"
+        h = memory_estimate(_typed_plan(plan, parameters))
+        return h.fits == "fits" and not h.lacks
     except LayoutError:
         return False
 

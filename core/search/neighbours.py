@@ -21,18 +21,15 @@ class Neighbour:
     """A plan one step away.
 
     field: of `Layout`, or "overlap".  value: what it is there; ``found.layout`` may differ in what follows from it.
-    found: the plan, None where it breaks a rule.  rule: the rule that it breaks, else empty.
+    found: the plan, None where it breaks a rule.  rule: the rule that it breaks, else empty.  fits: whether an
+    accelerator holds it, and leaves what is to stay free.
     """
 
     field: str
     value: int
     found: LayoutResult | None
     rule: str
-
-    @property
-    def fits(self) -> bool:
-        """Whether an accelerator holds it."""
-        return self.found is not None and self.found.spare >= 0
+    fits: bool = False
 
 
 def neighbours(result: LayoutResult, request: SearchRequest) -> tuple[Neighbour, ...]:
@@ -53,9 +50,10 @@ def neighbours(result: LayoutResult, request: SearchRequest) -> tuple[Neighbour,
     sound = [(layout, overlap) for _, _, layout, overlap, _ in tried if layout is not None]
     columns = {field.name: np.array([getattr(layout, field.name) for layout, _ in sound]) for field in fields(Layout)}
     plans = iter(request.found(Layout(**columns), np.array([overlap for _, overlap in sound])) if sound else ())
+    found = [(field, value, None if layout is None else next(plans), rule) for field, value, layout, _, rule in tried]
     return tuple(
-        Neighbour(field, value, None if layout is None else next(plans), rule)
-        for field, value, layout, _, rule in tried
+        Neighbour(field, value, plan, rule, plan is not None and not float(plan.memory.total) > request.budget)
+        for field, value, plan, rule in found
     )
 
 

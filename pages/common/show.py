@@ -238,13 +238,18 @@ def badge(word: str, role: str) -> Html:
 
 
 def link(
-    label: str, page: PageSpec, fields: Mapping[str, str], others: Mapping[str, str] | None = None, at: str = ""
+    label: str,
+    page: PageSpec,
+    fields: Mapping[str, str],
+    others: Mapping[str, str] | None = None,
+    at: str = "",
+    *,
+    beside: bool = False,
 ) -> Html:
-    """A table cell that links into ``page``, sets its fields and lands at its part ``at``."""
+    """A table cell that links into ``page``, sets its fields and lands at its part ``at``; ``beside`` in a new tab."""
     there = address(page, fields, others, at)
-    inside = (
-        ' class="np-in"' if page.plans else ""
-    )  # opened without loading the app again: assets/components/copylink.js
+    # Pages of planning are opened without loading the app again: assets/components/copylink.js.
+    inside = ' target="_blank"' if beside else ' class="np-in"' if page.plans else ""
     return Html(f'<a href="{html.escape(there, quote=True)}"{inside}>{html.escape(label)}</a>')
 
 

@@ -61,12 +61,14 @@ def in_link() -> dict[str, str]:
     return {PROJECTOR: "true"} if projecting() else {}
 
 
-@lru_cache(maxsize=2)
-def _stylesheet(projector: bool) -> str:
+@lru_cache(maxsize=6)
+def _stylesheet(projector: bool, scheme: str) -> str:
     names = ("napkin.css", "projector.css") if projector else ("napkin.css",)
     css = " ".join(" ".join((_ASSETS / name).read_text(encoding="utf-8").split()) for name in names)
     # On one line, since Streamlit looks through the lines of what it is given in every run.
-    return f"<style>.stApp {{ {css_variables()} }} {css}</style>"
+    # A box over the page stands outside of the app, which is what Streamlit gives its colour scheme to.
+    boxes = '[data-testid="stPopoverBody"]'
+    return f"<style>.stApp, {boxes} {{ {css_variables()} }} {boxes} {{ color-scheme: {scheme}; }} {css}</style>"
 
 
 _DRAWN = "app:theme"
@@ -81,7 +83,7 @@ def install_theme() -> None:
     """Logo and stylesheet; called by ``app.py`` on every run of the whole app."""
     st.session_state[_DRAWN] = st.context.theme.type or ""
     st.logo(f"/app/static/{_logo()}", size="large", link=None)  # by its address, which no run reads
-    st.html(_stylesheet(projecting()))
+    st.html(_stylesheet(projecting(), drawn_theme() or "light dark"))
 
 
 def _logo() -> str:

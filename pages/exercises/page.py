@@ -38,6 +38,7 @@ _PRESETS = (
     | {"Does it stand?": {"topics": "lecture"}}
 )
 _CHOSEN, _HANDED, _STEPS = "e:chosen", "e:handed", "steps"
+_NAME = "Your name, as it shall stand on the sheet"
 _KEPT = 20  # sheets whose answers a session keeps
 
 
@@ -144,29 +145,37 @@ def _ask(one: Exercise, number: int, key: str, chosen: int | None = None) -> Non
 
 
 def _results(answers: list[tuple[int, Exercise, int | None]]) -> None:
-    """Right or wrong, the right answer, why, and where to see it."""
+    """Right or wrong, the answer given where it is not right, the right one, why, and where to see it."""
     rows = [
         (
             str(number + 1),
             show.badge("right", "optimizer") if one.right(choice) else show.badge("wrong", "gradients"),
+            "" if choice is None or one.right(choice) else one.options[choice],
             f"**{one.options[one.answer]}**",
             one.why(choice),
-            show.link(PAGE[one.shown.page].title, PAGE[one.shown.page], one.shown.fields, at=one.shown.at),
+            show.link(PAGE[one.shown.page].title, PAGE[one.shown.page], one.shown.fields, at=one.shown.at, beside=True),
         )
         for number, one, choice in answers
     ]
-    show.small_table(("", "", "Answer", "Why", "See it"), rows, words=None)
+    show.small_table(("", "", "Yours", "Answer", "Why", "See it in a new tab"), rows, words=None)
 
 
 def _hand_in(inputs: Inputs, of: Sheet) -> None:
     """All exercises at once, and the text of a sheet that was handed in."""
     given = _kept(_HANDED, of)
     keys = [_key(of, number, "h") for number in range(LENGTH)]
+    name_key = f"{inputs.key('name')}:given"
     if given:
         choices = [given.get(number) for number in range(LENGTH)]
         show.answer(handed_in(of, choices), "Hand in the two lines below as they stand.")
-        name = str(st.session_state.get(f"{inputs.key('name')}:given", ""))
         with st.container(key="exercises-questions"):
+            name = st.text_input(
+                _NAME,
+                str(st.session_state.get(name_key, "")),
+                key=f"{name_key}:after",
+                max_chars=limit("plan_name"),
+            )
+            st.session_state[name_key] = name
             st.code(hand_in(name, of.seed, of.topics, choices), language=None)
             _results([(number, of.exercises[number], choices[number]) for number in range(LENGTH)])
             show.how([each for one in of.exercises for each in one.explanations], key="e:how")
@@ -184,13 +193,11 @@ def _hand_in(inputs: Inputs, of: Sheet) -> None:
             if len(found) < LENGTH:
                 st.session_state[f"{inputs.key('name')}:missing"] = LENGTH - len(found)
                 return
-            st.session_state[f"{inputs.key('name')}:given"] = st.session_state.get(inputs.key("name"), "")
+            st.session_state[name_key] = st.session_state.get(inputs.key("name"), "")
             given.update(found)
 
         with st.form(f"{keys[0]}:form", border=False):
-            st.text_input(
-                "Your name, as it shall stand on the sheet", key=inputs.key("name"), max_chars=limit("plan_name")
-            )
+            st.text_input(_NAME, key=inputs.key("name"), max_chars=limit("plan_name"))
             for number, (one, key) in enumerate(zip(of.exercises, keys, strict=True)):
                 _ask(one, number, key)
             st.form_submit_button("Hand in", on_click=take, type="primary")

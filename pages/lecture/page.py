@@ -56,11 +56,11 @@ FORM = Form("l", (TOPIC, VERDICT, CLAIM, WRONG, PANEL, GIVE, *FIELDS, *switches(
 def page() -> None:
     """Filters, the verdicts in one sentence, and the table of claims."""
     inputs = Inputs(LECTURE, FORM)
-    inputs.draw(TOPIC)
+    inputs.draw(TOPIC, changed=partial(inputs.put, CLAIM.id, ALL))
     cells = st.columns([1, 2, 1], vertical_alignment="bottom")
     for cell, field in zip(cells, (VERDICT, CLAIM, WRONG), strict=True):
         with cell:
-            inputs.draw(field, changed=None if field is VERDICT else partial(inputs.put, TOPIC.id, ALL))
+            inputs.draw(field, changed=partial(inputs.put, CLAIM.id if field is VERDICT else TOPIC.id, ALL))
     show.input_errors(inputs)
 
     group, verdict, wanted, wrong = (inputs.reading.values[field.id] for field in (TOPIC, VERDICT, CLAIM, WRONG))

@@ -67,13 +67,13 @@ def test_a_preset_is_told_by_the_form_alone(preset: str) -> None:
 def test_a_bad_list_says_so_and_the_last_good_one_stays(field: str, text: str, named: str) -> None:
     app = opened(WHAT_IF, TYPED)
     before = answered(app)
-    app.text_area(key=f"w_{field}").set_value(text).run()
+    app.text_input(key=f"w_{field}").set_value(text).run()
     (said,) = errors(app)
     assert FORM[field].label in said
     assert named in said
     assert f"Still using {TYPED[field]}." in said
     assert answered(app) == before
-    app.text_area(key=f"w_{field}").set_value("").run()
+    app.text_input(key=f"w_{field}").set_value("").run()
     assert errors(app) == []
 
 
@@ -88,7 +88,7 @@ def test_a_list_of_one_axis_is_not_kept_for_another() -> None:
     app.selectbox(key="w_x").set_value("accelerator kind").run()
     (said,) = errors(app)
     assert "Values across" in said
-    app.text_area(key="w_xs").set_value("H100 SXM, B200").run()
+    app.text_input(key="w_xs").set_value("H100 SXM, B200").run()
     assert errors(app) == []
     assert answered(app) == told(of_form({**TYPED, "x": "accelerator kind", "xs": "H100 SXM, B200"}))
 

@@ -370,7 +370,7 @@ def test_limits_are_said_with_signs_and_words_and_what_it_would_take() -> None:
         "days over",
         "2 MW: ✗ 154 kW over",
         "memory ✓",
-        "GiB of it (8 %) to stay free",
+        "GiB free (the plan keeps",
         "2 MW is enough for 1,424 H200 SXM",
     )
     says(text_limits.sentence(answer(plan_from({"until": "2 years", "sure": "P90"}))), "✓ Meets all 2 limits", "P90")

@@ -342,7 +342,7 @@ def test_a_faster_change_that_does_not_fit_is_not_called_better() -> None:
     assert "% faster**" in text
     assert "No single change" not in text
     tight = [
-        replace(neighbour, found=replace(neighbour.found, usable=0.0))
+        replace(neighbour, found=replace(neighbour.found, usable=0.0), fits=False)
         if neighbour in faster and neighbour.found
         else neighbour
         for neighbour in around
@@ -352,6 +352,17 @@ def test_a_faster_change_that_does_not_fit_is_not_called_better() -> None:
     assert "% faster" not in text
     rows = [text_step.neighbour_row(slower, neighbour) for neighbour in tight if neighbour.found and not neighbour.fits]
     assert any(row[2].startswith("−") and " over" in row[3] for row in rows), "it is still listed, as faster and over"
+
+
+def test_a_change_that_leaves_less_free_than_the_plan_keeps_is_marked_and_not_called_better() -> None:
+    here = best()
+    around = neighbours(here, query())
+    held = max(float(one.found.memory.total) for one in around if one.found and one.fits)
+    tight = neighbours(here, replace(query(), keep_free=1 - (held - 1) / query().usable))
+    (marked,) = (one for one in tight if one.found and float(one.found.memory.total) == held)
+    assert not marked.fits
+    assert text_step.neighbour_row(here, marked)[3].endswith("leaves too little free")
+    assert text_step._step(here, marked) not in text_step.around(here, tight)
 
 
 @pytest.mark.parametrize(

@@ -277,7 +277,7 @@ def _about_master(start: float, addend: float, steps: int, fmt: FloatFormat) -> 
     copy = master_copy(start, addend, steps, fmt)
     if copy.stalled == 0:
         return " Nor does an fp32 master copy: even there it is at most half a step."
-    return f" An fp32 master copy does: it reaches {_number(copy.final)}."
+    return f" An fp32 master copy of it does: adding the same rounded number it reaches {_number(copy.final)}."
 
 
 def own_exact(start: float, addend: float, run: SummationRun) -> tuple[float, float] | None:

@@ -27,7 +27,6 @@ def _values(id: str, label: str) -> Field:
         label,
         "",
         _list,
-        kind="lines",
         part=SWEEP,
         placeholder="near yours",
         max_chars=limit("sweep_chars"),

@@ -95,7 +95,7 @@ def _pattern_reason(step: PlanStep, kind: Kind) -> str:
         terms = [re.findall(r"[A-Za-z]" if step.form == "torch" else r"\w+", term) for term in left.split(",")]
         if any(len(set(term)) < len(term) for term in terms):
             return "a name that stands twice reads the diagonal: one step is one in both dimensions, so strides add up"
-        return "the pattern only permutes, splits or repeats axes, which strides can say"
+        return "the pattern permutes, splits, repeats or merges axes in a way that strides can say"
     if step.operation.name in ("einsum", "reduce"):
         return "computed values need cells of their own"
     known = set(re.findall(r"\w+", left))

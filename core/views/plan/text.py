@@ -255,10 +255,9 @@ def steps_and_whole(a: Answer) -> str:
         who = f"your own {plural(own, 'run')} and published ones reach" if own else "published runs reach"
         new = " on an accelerator so new" if a.terms.throughput.new_hardware else ""
         early = a.on_found_accelerators.range_of("days").low < m.steps_days <= m.days
-        early = " At the early end the steps are faster than estimated." if early else ""
-        return (
-            f"{whole_run(a)}, {steps}: {who} {percent(m.mfu / m.steps_mfu)} of their steps{new}.{early}{_elsewhere(a)}"
-        )
+        early = " The early end takes steps faster than these." if early else ""
+        reached = f"{percent(m.mfu / m.steps_mfu)} of the MFU of their steps"
+        return f"{whole_run(a)}, {steps}: {who} {reached}{new}.{early}{_elsewhere(a)}"
     if a.plan.mfu_is_of_steps:
         pace = f"The typed steps take {_days(m.steps_days)}, at {percent(m.steps_mfu / mfu)} of that pace"
         return f"{whole_run(a)}, with what failures and checkpoints take; {steps}. {pace}."

@@ -59,7 +59,7 @@ def taken(h: MemoryEstimate, found: FineTuningTime | None) -> str:
     tokens = format_quantity(h.plan.tokens, "count")
     text = (
         f"**About {_time(found.minutes)}** for {tokens} tokens as it is laid out here, at "
-        f"{format_count(found.tokens_per_second)} tokens/s, steps alone"
+        f"{format_count(found.tokens_per_second)} tokens/s, steps alone: loading, evaluation and stops come on top"
     )
     low, high = found.dollars
     slack = (
@@ -72,7 +72,7 @@ def taken(h: MemoryEstimate, found: FineTuningTime | None) -> str:
         return f"{text}; what the card costs an hour is unknown.{slack}"
     per_hour = " to ".join(dict.fromkeys(f"${price:,.2f}" for price in found.per_hour))
     money = " to ".join(dict.fromkeys(f"${price:,.2f}" for price in (low, high)))
-    return f"{text}: **{money}** at {per_hour} an hour.{slack}"
+    return f"{text}. That is **{money}** at {per_hour} an hour.{slack}"
 
 
 def update(h: MemoryEstimate) -> str:

@@ -87,13 +87,12 @@ def free_memory(a: Answer, check: Check) -> str:
     free = usable - check.value
     if free < 0:
         return f"{gib(-free)} too much"
-    stays = f"{gib(share * usable)}{' of it' if check.met else ''} ({percent(share)}) to stay free"
-    return f"{gib(free)} free" + (f", {stays}" if share else "")
+    return f"{gib(free)} free" + (f" (the plan keeps {gib(share * usable)}, {percent(share)})" if share else "")
 
 
 def _in_words(a: Answer, check: Check, shown: str = "", *, dated: bool = False) -> str:
-    """A limit in a sentence: ``120 days: ✗ 21 days over (P75: 141 days, 38 % likely)``. shown: the chance that the
-    sentence before it has told, which is not repeated. dated: as in `limits_sentence`."""
+    """A limit in a sentence: ``120 days: ✗ 21 days over (P75: 141 days, 38 % likely to hold)``. shown: the chance that
+    the sentence before it has told, which is not repeated. dated: as in `limits_sentence`."""
     if check.met is None or math.isinf(check.value):
         return f"{named(a, check)}: {outcome(check)}"
     if check.id == "memory":
@@ -106,7 +105,7 @@ def _in_words(a: Answer, check: Check, shown: str = "", *, dated: bool = False) 
         details = (
             [] if a.plan.limits.certainty == "P50" else [f"{a.plan.limits.certainty}: {amount_of(check, check.value)}"]
         )
-        details += [likely(check.probability)] if likely(check.probability) != shown else []
+        details += [f"{likely(check.probability)} to hold"] if likely(check.probability) != shown else []
     how = f"✓ {by} to spare" if check.met else f"✗ {by} over"
     how = mark(check) if dated and check.id == "deadline" else how
     return f"{named(a, check)}: {how}" + (f" ({', '.join(details)})" if details else "")

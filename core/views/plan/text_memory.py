@@ -181,10 +181,11 @@ def what_is_counted(item: Largest, everything: Largest) -> str:
     h = item.memory
     if item.counted == "everything":
         rest = float(h.device_memory.activations + h.device_memory.buffers + h.device_memory.runtime)
+        own = item.plan.own_layout
         return (
-            f"On each {gib(float(h.device_memory.states))} of model states, {each(h)}; {gib(rest)} of "
-            f"activations, buffers and "
-            f"runtime. {counted(h, which_layout(h) if item.plan.own_layout else 'sharded')}"
+            f"On each {gib(float(h.device_memory.states))} of model states, {each(h)}; {gib(rest)} of activations, "
+            f"buffers and runtime; {gib(h.spare)} free. {counted(h, which_layout(h) if own else 'sharded')}"
+            f"{'' if own else '. Split in other ways they may hold more.'}"
         )
     rest = "an unknown number" if math.isnan(everything.parameters) else format_count(everything.parameters)
     return f"{each(h)}. Activations, buffers and the runtime come on top: with them it is **{rest}** parameters."

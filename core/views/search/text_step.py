@@ -155,7 +155,8 @@ def neighbour_row(here: LayoutResult, neighbour: Neighbour) -> tuple[str, ...]:
         return _step(here, neighbour), "", "", "", f"cannot be: {neighbour.rule}"
     longer = neighbour.found.seconds / here.seconds - 1
     memory = float(neighbour.found.memory.total)
-    over = f", {gib(-neighbour.found.spare)} over" if neighbour.found.spare < 0 else ""
+    over = "" if neighbour.fits else ", leaves too little free"
+    over = f", {gib(-neighbour.found.spare)} over" if neighbour.found.spare < 0 else over
     return (
         _step(here, neighbour),
         seconds_text(neighbour.found.seconds, 4),
@@ -178,11 +179,7 @@ def moved(before: StepTime, after: StepTime) -> str:
 
 def around(here: LayoutResult, neighbours: Sequence[Neighbour]) -> str:
     """Whether any step from here is better, and what the worst costs."""
-    times = {
-        neighbour: neighbour.found.seconds
-        for neighbour in neighbours
-        if neighbour.found and not neighbour.found.spare < 0
-    }
+    times = {neighbour: neighbour.found.seconds for neighbour in neighbours if neighbour.found and neighbour.fits}
     if not times:
         return "**No neighbour fits.**"
     best, worst = min(times, key=times.__getitem__), max(times, key=times.__getitem__)

@@ -99,7 +99,7 @@ def sentence(sweep: Sweep, picked: Recommendation | None) -> str:
 
 
 _SUPERLATIVES: Mapping[By, str] = {
-    "fewest": "are the fewest",
+    "fewest": "are the fewest here",
     "soonest": "are the soonest",
     "most": "are the most",
     "least": "are the least",
@@ -137,9 +137,10 @@ def _unlimited(sweep: Sweep) -> str:
 def _least(sweep: Sweep) -> str:
     """The cell of those that fit which takes the least time, or the least money where that is the limit; empty where
     none has an answer."""
-    by = sweep.dollars if sweep.within.in_money else sweep.days
+    by, then = (sweep.dollars, sweep.days) if sweep.within.in_money else (sweep.days, sweep.dollars)
     left = np.where(sweep.fits & ~sweep.impossible & np.isfinite(by), by, np.inf)
-    at = np.unravel_index(int(np.argmin(left)), sweep.shape)
+    alike = left <= left.min() * (1 + 1e-9)
+    at = np.unravel_index(int(np.argmin(np.where(alike, np.nan_to_num(then), np.inf))), sweep.shape)
     cell = (int(at[0]), int(at[1]))
     if not np.isfinite(left[cell]):
         return ""

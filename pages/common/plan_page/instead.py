@@ -10,7 +10,7 @@ import streamlit as st
 
 from core.budget.errors import BudgetError
 from core.fields import Form, ParsedForm
-from core.planning.form.layout import LAYING
+from core.planning.form.layout import LAYING, OWN_LAYOUT_FIELDS
 from core.planning.form.trained import METHOD
 from core.search.constraints import SpaceError
 from core.training.layout import LayoutError
@@ -25,10 +25,13 @@ T = TypeVar("T")
 Instead: TypeAlias = Callable[[str], tuple[T, str]]
 """What is shown instead, and the sentence on it, by the field at fault."""
 
+_OF_LAYOUT = {field.id for field in OWN_LAYOUT_FIELDS}
+
 
 def worked_out(inputs: Inputs, work: Callable[[ParsedForm], T], what: str, otherwise: Instead[T] | None = None) -> T:
     """What ``work`` makes of the form. Where it cannot: what it made of the last form that it could, which is called
-    the last ``what``, else ``otherwise``, by default the first that is possible; and the problem is shown."""
+    the last ``what``, else ``otherwise``, by default the first that is possible; and the problem is shown. A layout
+    that cannot be gives way to the fastest, so that every page shows the same plan."""
     key = f"{inputs.page.prefix}:worked_out"
     try:
         result = work(inputs.reading)
@@ -36,7 +39,8 @@ def worked_out(inputs: Inputs, work: Callable[[ParsedForm], T], what: str, other
         return result
     except (BudgetError, LayoutError, SpaceError) as problem:
         message, at_fault = _message_and_field(inputs.form, problem)
-    if last := st.session_state.get(key):
+    last = st.session_state.get(key)
+    if last and at_fault not in _OF_LAYOUT:
         result, instead = work(last), f"Still showing the last {what}."
     else:
         result, instead = otherwise(at_fault) if otherwise else first_possible(inputs, work, at_fault)
@@ -56,12 +60,13 @@ def _message_and_field(form: Form, problem: BudgetError | LayoutError | SpaceErr
 
 def first_possible(inputs: Inputs, work: Callable[[ParsedForm], T], at_fault: str) -> tuple[T, str]:
     """What ``work`` makes of a plan for which it raises ``ValueError``, and what to say. The first of these that can be
-    worked out: with the field at fault as it usually is, with all of the model trained, in its fastest layout, with
-    both, and of the plan as every visitor's begins."""
+    worked out: with the field at fault as it usually is, of a layout the fastest, with all of the model trained, in its
+    fastest layout, with both, and of the plan as every visitor's begins."""
     texts = inputs.reading.texts
-    for names in ((at_fault,), (METHOD.id,), (LAYING.id,), (LAYING.id, METHOD.id)):
+    first = LAYING.id if at_fault in _OF_LAYOUT else at_fault
+    for names in ((first,), (METHOD.id,), (LAYING.id,), (LAYING.id, METHOD.id)):
         usual = {name: inputs.form[name] for name in names if name in texts}
         with suppress(ValueError):
             result = work(inputs.form.parse({**texts, **{name: one.default for name, one in usual.items()}}))
-            return result, f"Showing it with {listed([f'“{one.label}”' for one in usual.values()])} as usual."
+            return result, f"Showing it with {listed([f'{one.label} “{one.default}”' for one in usual.values()])}."
     return work(inputs.form.parse({})), EXAMPLE_SHOWN
