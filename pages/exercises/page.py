@@ -157,7 +157,7 @@ def _results(answers: list[tuple[int, Exercise, int | None]]) -> None:
         )
         for number, one, choice in answers
     ]
-    show.small_table(("", "", "Yours", "Answer", "Why", "See it in a new tab"), rows, words=None)
+    show.small_table(("", "", "Yours", "Answer", "Why", "See it ↗"), rows, words=None)
 
 
 def _hand_in(inputs: Inputs, of: Sheet) -> None:

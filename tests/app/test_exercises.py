@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,9 @@ def test_an_exercise_is_revealed_after_a_choice_and_the_first_one_counts() -> No
     press(app, "Reveal")
     assert "<b>0 of 1</b>" in said(app)
     assert one.reasons[one.answer] in said(app)
+    (row,) = re.findall("<tbody>.*?</tbody>", said(app), re.DOTALL)
+    given, right = (row.index(one.options[choice]) for choice in (wrong, one.answer))
+    assert given < right < row.index('target="_blank"'), "the answer given, the right one, and the way to see it"
     assert not app.exception
 
 
@@ -63,6 +67,8 @@ def test_a_sheet_is_handed_in_whole_and_once() -> None:
     assert app.code[0].value == hand_in("Ada *L*", 11, NUMBERS, answers)
     assert "9 of 10" in said(app)
     assert not app.radio
+    app.text_input(key="e_name:given:after").set_value("Ada L").run()
+    assert app.code[0].value == hand_in("Ada L", 11, NUMBERS, answers)
     assert not app.exception
 
 

@@ -341,3 +341,25 @@ def test_switching_the_theme_redraws_charts_and_logo(open_page: Callable[..., Pa
     page.wait_for_selector(".np-answer")
     page.emulate_media(color_scheme="dark")
     expect(page.locator(LOGO).first).to_have_attribute("src", dark)
+
+
+IN_A_BOX = """box => {
+  const painted = (place, name) => {
+    const probe = place.appendChild(document.createElement('i'))
+    probe.style.color = `var(--np-${name})`
+    const { color } = getComputedStyle(probe)
+    probe.remove()
+    return color
+  }
+  return [painted(box, 'accent'), painted(document.querySelector('.stApp'), 'accent')]
+}"""
+
+
+@pytest.mark.journey
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_box_over_the_page_has_the_colours_of_the_page(open_page: Callable[..., Page], theme: str) -> None:
+    """It stands outside of the app, where neither the palette nor the colour scheme would reach it."""
+    page = open_page(COMPUTE.url_path, theme=theme)
+    page.get_by_role("button", name="Save").first.click()
+    inside, outside = page.locator("[data-testid=stPopoverBody]").evaluate(IN_A_BOX)
+    assert inside == outside

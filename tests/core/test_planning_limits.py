@@ -85,6 +85,13 @@ def test_a_calendar_of_the_plan_alone_has_the_limits_of_the_plan(sure: str) -> N
     assert "days over" in text_limits.line(a)
 
 
+def test_a_calendar_says_where_its_own_day_stands_for_the_plans_deadline() -> None:
+    own = "stands here for the plan’s deadline, 30 days"
+    assert f"20 Feb 2027 {own}" in placed(until="30 days", due="2027-02-20")[2]
+    for texts in ({"until": "30 days"}, {"due": "2027-02-20"}, {"until": "30 days", "due": "2027-02-13"}):
+        assert "stands here" not in placed(**texts)[2], texts
+
+
 @pytest.mark.parametrize(
     "asked", [{"count": "1,024", "until": "280 days"}, {"find": "accelerators", "within": "90 days"}]
 )
@@ -370,7 +377,7 @@ def test_limits_are_said_with_signs_and_words_and_what_it_would_take() -> None:
         "days over",
         "2 MW: ✗ 154 kW over",
         "memory ✓",
-        "GiB free (the plan keeps",
+        "GiB free (the plan reserves",
         "2 MW is enough for 1,424 H200 SXM",
     )
     says(text_limits.sentence(answer(plan_from({"until": "2 years", "sure": "P90"}))), "✓ Meets all 2 limits", "P90")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from core.dates import format_day
@@ -116,6 +117,9 @@ def limits(s: Schedule, every: Sequence[Check]) -> str:
     if not (first.plan.limits.has_limits or s.due):
         return text_limits.in_memory(first, every)
     counted = text_limits.limits_sentence(first, every, dated=True)
+    own = first.plan.limits.days
+    if s.due and math.ceil(own if own > 0 else 0) not in (0, (s.due - s.start).days + 1):
+        counted += f" {format_day(s.due)} stands here for the plan’s deadline, {format_duration(86400 * own, 3)}."
     # What idles beside it is in the dollars as well; days in which it waits or rests are none of its plan's.
     if s.runs != (run,) or s.fleet.pools or s.ends != first.range_of("days"):
         return counted

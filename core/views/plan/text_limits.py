@@ -87,7 +87,7 @@ def free_memory(a: Answer, check: Check) -> str:
     free = usable - check.value
     if free < 0:
         return f"{gib(-free)} too much"
-    return f"{gib(free)} free" + (f" (the plan keeps {gib(share * usable)}, {percent(share)})" if share else "")
+    return f"{gib(free)} free" + (f" (the plan reserves {gib(share * usable)}, {percent(share)})" if share else "")
 
 
 def _in_words(a: Answer, check: Check, shown: str = "", *, dated: bool = False) -> str:

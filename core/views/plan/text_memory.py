@@ -465,11 +465,13 @@ _MOMENTS = {
 
 def over_a_step(h: MemoryEstimate, curve: StepCurve) -> str:
     """Where a step needs most memory, and how much is held between steps."""
-    total = curve.total
+    total, peak = curve.total, curve.peak
+    last = curve.phases[peak] == "steady" and curve.phases[peak + 1] != "steady"
+    moment = "where the last backward begins" if last else _MOMENTS[curve.phases[peak]]
     many = curve.in_flight
     held_at_once = f", {significant(many, 3)} micro-batches held at once" if many > 1 else ""
     return (
-        f"**Most is held {_MOMENTS[curve.phases[curve.peak]]}**, {gib(float(total[curve.peak]))}{held_at_once}; "
+        f"**Most is held {moment}**, {gib(float(total[peak]))}{held_at_once}; "
         f"between steps it is {gib(float(total[0]))}."
     )
 
