@@ -22,6 +22,7 @@ from core.views.plan import text as plan_text
 from core.views.plan import text_memory
 from core.views.report.plan_table import plan_lines
 from core.views.report.tables import lines_csv
+from pages.common.inputs import PLAN_TEXTS
 from pages.common.registry import CALENDAR, COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF, PageSpec
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.compute.form import PANELS
@@ -52,6 +53,17 @@ LECTURE = {
 }
 
 # ------------------------------------------------------------------------------------------ from the form alone
+
+
+@pytest.mark.parametrize("page", [COMPUTE, MEMORY], ids=lambda page: page.id)
+def test_where_no_layout_keeps_to_what_is_asked_the_last_answer_stays(page: PageSpec) -> None:
+    """The fastest layout cannot be shown instead, since it is the one that is not there."""
+    app = opened(page, {"model": "Llama 3.1 8B", "tokens": "2T", "count": "64"})
+    before = bodies(app, "np-answer")
+    app.session_state[PLAN_TEXTS] = {**app.session_state[PLAN_TEXTS], "ktp": "7"}
+    app.run()
+    assert bodies(app, "np-answer") == before
+    assert "Still showing the last" in stripped("\n".join(bodies(app, "np-error")))
 
 
 @pytest.mark.parametrize("page", [HOME, COMPUTE, MEMORY, PARALLEL, WHAT_IF, CALENDAR], ids=lambda page: page.id)

@@ -40,7 +40,7 @@ def worked_out(inputs: Inputs, work: Callable[[ParsedForm], T], what: str, other
     except (BudgetError, LayoutError, SpaceError) as problem:
         message, at_fault = _message_and_field(inputs.form, problem)
     last = st.session_state.get(key)
-    if last and at_fault not in _OF_LAYOUT:
+    if last and not _of_own_layout(inputs, at_fault):
         result, instead = work(last), f"Still showing the last {what}."
     else:
         result, instead = otherwise(at_fault) if otherwise else first_possible(inputs, work, at_fault)
@@ -58,12 +58,16 @@ def _message_and_field(form: Form, problem: BudgetError | LayoutError | SpaceErr
     return plain(too_many(problem)) if isinstance(problem, SpaceError) else str(problem), problem.field
 
 
+def _of_own_layout(inputs: Inputs, at_fault: str) -> bool:
+    return at_fault in _OF_LAYOUT and inputs.reading.texts.get(LAYING.id, LAYING.default) != LAYING.default
+
+
 def first_possible(inputs: Inputs, work: Callable[[ParsedForm], T], at_fault: str) -> tuple[T, str]:
     """What ``work`` makes of a plan for which it raises ``ValueError``, and what to say. The first of these that can be
     worked out: with the field at fault as it usually is, of a layout the fastest, with all of the model trained, in its
     fastest layout, with both, and of the plan as every visitor's begins."""
     texts = inputs.reading.texts
-    first = LAYING.id if at_fault in _OF_LAYOUT else at_fault
+    first = LAYING.id if _of_own_layout(inputs, at_fault) else at_fault
     for names in ((first,), (METHOD.id,), (LAYING.id,), (LAYING.id, METHOD.id)):
         usual = {name: inputs.form[name] for name in names if name in texts}
         with suppress(ValueError):
