@@ -77,6 +77,9 @@ ALWAYS = {
 }
 """What pages say of every plan; of others more of them say it."""
 
+DEADLINE = re.compile(r"(days: )(✓|✗) [^;(]*? (?:to spare|over)")
+"""By how much a deadline is kept or missed, which a calendar says in whole days and elsewhere."""
+
 A_CENTURY = 36_500
 """Days beyond which the calendar does not go."""
 
@@ -85,7 +88,9 @@ HOMES_OWN_QUESTION = "How large a model fits?"
 
 def facts_of(text: str) -> dict[str, set[tuple[str, ...]]]:
     """What a page says of the plan, by kind; a kind that it says nothing of is left out."""
-    text = text.partition(HOMES_OWN_QUESTION)[0]
+    text = DEADLINE.sub(
+        lambda kept: f"{kept[1]}{'✓ kept' if kept[2] == '✓' else '✗ missed'}", text.partition(HOMES_OWN_QUESTION)[0]
+    )
     found = {fact: re.findall(pattern, text, re.MULTILINE) for fact, pattern in FACTS.items()}
     return {
         fact: {tuple(filter(None, one)) if isinstance(one, tuple) else (one.strip(" ·"),) for one in values}
