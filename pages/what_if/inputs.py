@@ -83,7 +83,7 @@ def draw_question(inputs: Inputs, a: SweepInputs) -> None:
     own = "no limit" if math.isinf(deadline.days) else bound(deadline)
     with plan_sidebar.question():
         for word, axis, values in (("Across", X, X_VALUES), ("up", Y, Y_VALUES)):
-            plan_sidebar.ask(inputs, word, axis, width=134)
-            plan_sidebar.ask(inputs, "", values, width=130)
-        plan_sidebar.ask(inputs, "show", RESULT, width=100)
-        plan_sidebar.ask(inputs, "within", DUE, width=74, placeholder=own)
+            plan_sidebar.ask(inputs, word, axis, width=164)
+            plan_sidebar.ask(inputs, "", values, width=90)
+        plan_sidebar.ask(inputs, "show", RESULT, width=112)
+        plan_sidebar.ask(inputs, "within", DUE, width=78, placeholder=own)
