@@ -40,7 +40,8 @@ WRITTEN = """() => {
     if (!(e instanceof HTMLElement) || e.closest('.katex, .js-plotly-plot, [data-testid=stSkipToContent]')) return
     if (!seen(e)) return
     const own = [...e.childNodes].some(n => n.nodeType === Node.TEXT_NODE && /[^\\s\\u200b]/.test(n.textContent))
-    if (e instanceof HTMLInputElement && e.type === 'text') {
+    const onAxes = e.closest('.st-key-w_xs, .st-key-w_ys') // lists whose values all stand on the axes under them
+    if (e instanceof HTMLInputElement && e.type === 'text' && !onAxes) {
       const text = e.value || e.placeholder
       if (text.length <= long && e.clientWidth && e.scrollWidth > e.clientWidth) found.push(`${e.ariaLabel}: ${text}`)
     }
