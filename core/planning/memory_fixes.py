@@ -23,8 +23,9 @@ from core.training.device.memory import DeviceMemory
 from core.training.layout import OFFLOADS, RECOMPUTES, Layout, allowed, filled
 
 ORDER = (
-    "The first costs a step least: FLOPs computed again, bytes sent, and the pipeline’s wait, with a byte over the "
-    "network taken as 10,000 FLOPs and one inside a node, as tensor parallelism sends it, as 1,000. They only order."
+    "The first costs a step least: FLOPs computed again, bytes sent, and the pipeline’s wait. For this order "
+    "alone a byte over the network is taken as 10,000 FLOPs, and one inside a node, as tensor parallelism sends it, as "
+    "1,000."
 )
 """On what the order of the fixes rests."""
 

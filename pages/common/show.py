@@ -244,12 +244,12 @@ def link(
     others: Mapping[str, str] | None = None,
     at: str = "",
     *,
-    beside: bool = False,
+    new_tab: bool = False,
 ) -> Html:
-    """A table cell that links into ``page``, sets its fields and lands at its part ``at``; ``beside`` in a new tab."""
+    """A table cell that links into ``page``, sets its fields and lands at its part ``at``."""
     there = address(page, fields, others, at)
     # Pages of planning are opened without loading the app again: assets/components/copylink.js.
-    inside = ' target="_blank"' if beside else ' class="np-in"' if page.plans else ""
+    inside = ' target="_blank"' if new_tab else ' class="np-in"' if page.plans else ""
     return Html(f'<a href="{html.escape(there, quote=True)}"{inside}>{html.escape(label)}</a>')
 
 

@@ -153,7 +153,9 @@ def _results(answers: list[tuple[int, Exercise, int | None]]) -> None:
             "" if choice is None or one.right(choice) else one.options[choice],
             f"**{one.options[one.answer]}**",
             one.why(choice),
-            show.link(PAGE[one.shown.page].title, PAGE[one.shown.page], one.shown.fields, at=one.shown.at, beside=True),
+            show.link(
+                PAGE[one.shown.page].title, PAGE[one.shown.page], one.shown.fields, at=one.shown.at, new_tab=True
+            ),
         )
         for number, one, choice in answers
     ]

@@ -185,7 +185,7 @@ def what_is_counted(item: Largest, everything: Largest) -> str:
         return (
             f"On each {gib(float(h.device_memory.states))} of model states, {each(h)}; {gib(rest)} of activations, "
             f"buffers and runtime; {gib(h.spare)} free. {counted(h, which_layout(h) if own else 'sharded')}"
-            f"{'' if own else '. Split in other ways they may hold more.'}"
+            f"{'' if own or item.plan.accelerators <= 1 else '. Split in other ways they may hold more.'}"
         )
     rest = "an unknown number" if math.isnan(everything.parameters) else format_count(everything.parameters)
     return f"{each(h)}. Activations, buffers and the runtime come on top: with them it is **{rest}** parameters."
