@@ -12,7 +12,6 @@ from core.planning.cost.form import prices_of
 from core.planning.form.plan_form import link_texts, plan_as_given, texts_as_given
 from core.views.calendar import text
 from core.views.calendar.charts import calendar
-from core.views.calendar.ics import as_ics
 from core.views.calendar.text_fit import fits
 from core.views.cost.text import fleet_text
 from core.views.plan.text import typed_elsewhere
@@ -47,14 +46,6 @@ def _runs(inputs: Inputs, a: CalendarAnswer) -> None:
             rows,
             caption="Days in UTC. A run’s name leads to its budget, where its days and dollars are the same",
         )
-    st.download_button(
-        "Download the calendar (.ics)",
-        lambda: as_ics(s).encode(),
-        "calendar.ics",
-        "text/calendar",
-        on_click="ignore",
-        key="y:ics",
-    )
 
 
 def page(inputs: Inputs) -> None:

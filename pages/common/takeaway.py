@@ -1,4 +1,4 @@
-"""Files to take away, made when somebody asks for one: plans as report, table, data and program; handouts of pages."""
+"""Export of plans: HTML report, CSV, Markdown, and JSON, each written when its button is pressed."""
 
 from __future__ import annotations
 
@@ -17,15 +17,13 @@ from core.planning.comparison.entry import Entry, entry_of
 from core.planning.comparison.names import suggested
 from core.views.report.data import as_json
 from core.views.report.document import as_html
-from core.views.report.handout import Handout, handout_html
-from core.views.report.program import as_python
 from core.views.report.report import Report, report_of
 from core.views.report.tables import as_csv, as_markdown
 from core.wording import cleaned
 from pages.common import show
 from pages.common.inputs import Inputs
 
-DOWNLOADS = switch("take", "Take it away: report, table, Markdown, JSON, Python", False, part="panels")
+DOWNLOADS = switch("take", "Export: HTML report, CSV, Markdown, JSON", False, part="panels")
 """The panel, for the form of a page."""
 
 T = TypeVar("T")
@@ -37,13 +35,11 @@ _FILES: tuple[FileKind[Report], ...] = (
     ("Table as CSV", "csv", "text/csv", as_csv),
     ("Markdown", "md", "text/markdown", as_markdown),
     ("JSON", "json", "application/json", as_json),
-    ("Python", "py", "text/x-python", as_python),
 )
 
 _ABOUT_FILES = (
-    "The report is one file that opens without a network and prints: answer, pictures, quantities, each formula with "
-    "its values and source. CSV has plain numbers in base units, Markdown is for a pull request, JSON has every "
-    "field, and the program, run in the folder of Napkin, works the numbers out anew with `core` alone."
+    "The HTML report opens and prints without a network. It has the answer, the charts, all quantities, and each "
+    "formula with its values and source. CSV has all digits in base units. JSON has every field, and Compare reads it."
 )
 _STEM_CHARS = 60
 
@@ -84,20 +80,6 @@ def downloads(inputs: Inputs, name: str, kinds: Iterable[FileKind[T]], made: Cal
 
 def _written(text: Callable[[T], str], made: Callable[[], T]) -> bytes:
     return text(made()).encode()
-
-
-def handout_button(inputs: Inputs, made: Callable[[], Handout]) -> None:
-    """The button that makes a handout of the page. made: called when it is pressed, and not before."""
-    link = page_link(inputs)
-    st.download_button(
-        "Handout as HTML",
-        lambda: handout_html(made(), link, date.today()).encode(),
-        f"{stem_of(inputs.page.title)}.html",
-        "text/html",
-        key=inputs.key("handout"),
-        on_click="ignore",
-        help="One file that opens without a network and prints: the answer, its tables, each formula with its source.",
-    )
 
 
 def page_link(inputs: Inputs) -> str:

@@ -12,12 +12,10 @@ from core.exercises.sheet import LENGTH, TOPICS, Sheet, hand_in, read_handed_in,
 from core.fields import Field, choice, quantity
 from core.limits import limit
 from core.views.exercises.text import TEACHING, handed_in, headline, progress, received
-from core.views.report.handout import Handout
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.registry import EXERCISES, PAGE
 from pages.common.server.torch_import import torch_ready
-from pages.common.takeaway import handout_button
 
 PRACTISE, HAND_IN, PATH = "practise", "hand in", "follow the path"
 _ALL = ", ".join(TOPICS)
@@ -67,8 +65,6 @@ def page() -> None:
         _practise(of)
     else:
         _hand_in(inputs, of)
-    title = "Exercises, the path" if mode == PATH else f"Exercises, sheet {of.seed:,}"
-    handout_button(inputs, lambda: Handout(title, headline(of), questions=of.exercises))
     with inputs.panel("check", "For lecturers: give a sheet, and check those that were handed in") as opened:
         if opened.open:
             _check(inputs)

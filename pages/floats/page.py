@@ -4,12 +4,10 @@ import streamlit as st
 
 from core.floats.comparison import comparable_format, store
 from core.floats.typed_numbers import code_text
-from core.views.floats.handout import floats_handout
 from core.views.floats.latex import value_latex
 from core.views.floats.text import describe_outcome
 from pages.common import bits, show
 from pages.common.registry import EXERCISES, FLOATS
-from pages.common.takeaway import handout_button
 from pages.common.theme import TOKENS, projecting
 from pages.floats.arithmetic import arithmetic
 from pages.floats.inputs import FloatInputs, choice_of, policies, read_inputs
@@ -93,7 +91,6 @@ def page() -> None:
             draw()
     with errors:
         show.input_errors(inputs)
-    handout_button(inputs, lambda: floats_handout(stored, overflow))
     show.next_page("Exercises on floats: predict, then see", EXERCISES, {"topics": "floats"})
     show.footer(inputs)
 

@@ -9,12 +9,12 @@ import streamlit as st
 
 from core.lecture.deck import DeckError, Slide, deck_text, lecture_slides, pack_deck, read_deck, unpack_deck
 from core.limits import limit
-from core.views.lecture.deck import handout, headline, markdown
+from core.views.lecture.deck import headline, markdown
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.registry import LECTURE
 from pages.common.slides import DECK, PLACES, STANDARD, slide_address
-from pages.common.takeaway import handout_button, page_link
+from pages.common.takeaway import page_link
 
 _TEXT, _KEPT = "l:deck", "l:deck:kept"
 _HELP = (
@@ -55,7 +55,6 @@ def deck(inputs: Inputs) -> None:
         st.html(_ways(name, slides))
         st.html(_notes(name, slides))
     with st.container(horizontal=True):
-        handout_button(inputs, lambda: handout(slides))
         base = page_link(inputs).partition("?")[0].rpartition("/")[0]
         st.download_button(
             "Markdown",
@@ -64,9 +63,6 @@ def deck(inputs: Inputs) -> None:
             "text/markdown",
             key="l:deck:md",
             on_click="ignore",
-        )
-        st.download_button(
-            "Deck as a file", (text or "").encode(), "lecture.txt", "text/plain", key="l:deck:file", on_click="ignore"
         )
 
 

@@ -3,13 +3,11 @@
 import streamlit as st
 
 from core.views.tensors.charts import storage_picture
-from core.views.tensors.handout import tensors_handout
 from core.views.tensors.text import explanations, headline, passed_over
 from pages.common import show
 from pages.common.components import component
 from pages.common.registry import EXERCISES, TENSORS
 from pages.common.server.torch_import import torch_ready
-from pages.common.takeaway import handout_button
 from pages.common.theme import projecting
 from pages.tensors.cases import odd
 from pages.tensors.inputs import (
@@ -88,7 +86,6 @@ def page() -> None:
             if panel.open:
                 operations()
     lecture_presets(inputs, presets)
-    handout_button(inputs, lambda: tensors_handout(run))
     show.next_page("Exercises: predict shape, strides, view or copy, then see", EXERCISES, {"topics": "views"})
     show.footer(inputs)
 

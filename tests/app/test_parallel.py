@@ -177,7 +177,6 @@ def test_files_are_about_the_plan_on_the_page(texts: dict[str, str]) -> None:
     for ending in ("html", "md"):
         assert "a step takes" in made[ending]().decode()
     assert b"a step," in made["csv"]()
-    assert b"--tensor-model-parallel-size" in made["py"]()
 
 
 def test_files_of_a_plan_that_fits_nowhere_are_about_no_layout() -> None:
@@ -193,7 +192,7 @@ def test_a_typed_number_beside_a_config_is_nowhere() -> None:
         app = opened(PARALLEL, {**SMALL, "model": OWN_MODEL, "shape": SHAPE, "n": "31.4B", "count": "512", **OPEN})
         assert answer(app).startswith("Your model (111.7B parameters) on 512 × H100 SXM")
         assert "31.4B" not in stripped(said_on(app))
-        for ending in ("html", "csv", "md", "json", "py"):
+        for ending in ("html", "csv", "md", "json"):
             assert b"31.4B" not in made[ending]()
     assert linked(app)["p_n"].startswith("111,")
     assert "p_n" not in app.query_params, "nor does the address go on saying it"

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -28,20 +24,12 @@ from tests.app.test_pages import APP
 from tests.core.report_cases import HOSTILE
 from tests.patience import PATIENCE_S
 
-ENDINGS = {"html", "csv", "md", "json", "py"}
+ENDINGS = {"html", "csv", "md", "json"}
 PAGES = {
     COMPUTE: next(iter(PRESETS.values())),
     MEMORY: MEMORY_PRESETS["8B on one node"],
     PARALLEL: SEARCH_PRESETS["13B on one node"],
 }
-
-ROOT = Path(__file__).parents[2]
-PROGRAMS = [
-    pytest.param(page, texts, id=f"{page.id}, {name}")
-    for page, presets in {COMPUTE: PRESETS, MEMORY: MEMORY_PRESETS, PARALLEL: SEARCH_PRESETS}.items()
-    for name, texts in list(presets.items())[::2]
-]
-"""Every other preset of each page that offers one plan."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.id)
@@ -104,42 +92,6 @@ def test_compare_offers_its_plans() -> None:
     assert all({one.id: e.texts[one.id] for one in PLAN_FORM.fields if one.id in texts} == dict(texts)
                for e, texts in zip(entries, three.values(), strict=True))  # fmt: skip
     assert all(text.sentence(one.answer) in files["md"] for one in entries)
-
-
-def worked_out(program: str) -> list[tuple[str, float]]:
-    """The numbers that a program prints, pasted as it is into the Python of the repository's root."""
-    env = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
-    env |= {"PYTHONIOENCODING": "utf-8", "PYTHONWARNINGS": "error"}
-    done = subprocess.run(
-        [sys.executable, "-"],
-        input=program,
-        cwd=ROOT,
-        env=env,
-        capture_output=True,
-        timeout=PATIENCE_S,
-        encoding="utf-8",
-    )
-    assert done.returncode == 0, done.stderr
-    return [(name, float(now)) for name, now in re.findall(r"  (\w+) = (\S+) \(then", done.stdout)]
-
-
-@pytest.mark.process
-@pytest.mark.parametrize(("page", "texts"), PROGRAMS)
-def test_the_program_of_a_page_finds_the_numbers_of_the_page(page: PageSpec, texts: Mapping[str, str]) -> None:
-    with downloads() as made:
-        opened(page, {**texts, "take": "true"})
-    ((entry,), _) = read_json(made["json"]().decode())
-    numbers = worked_out(made["py"]().decode())
-    wanted = list(results_of(entry.answer).items()) if entry.answer else []
-    assert numbers[: len(wanted)] == wanted
-    assert numbers
-
-
-@pytest.mark.process
-def test_the_program_of_compare_finds_the_numbers_of_every_plan() -> None:
-    files = compared(dict(list(PRESETS.items())[:3]))
-    entries, _ = read_json(files["json"])
-    assert worked_out(files["py"]) == [pair for entry in entries for pair in results_of(entry.answer).items()]
 
 
 @given(st.text(max_size=limit("plan_name")) | st.sampled_from(HOSTILE))

@@ -29,7 +29,6 @@ from core.planning.plan import Plan
 from core.units import QuantityError
 from core.views.calendar import text as calendar_text
 from core.views.calendar.charts import calendar
-from core.views.calendar.ics import as_ics
 from core.views.common.markup import rich
 from core.views.common.palette import LIGHT
 from core.views.cost.text import fleet_text
@@ -349,51 +348,16 @@ def test_llama_pauses_for_its_two_closed_days() -> None:
     assert [run.middle.paused for run in s.runs] == pytest.approx([2, 0])
 
 
-def test_the_calendar_file_says_every_day_and_keeps_to_its_lines() -> None:
-    name = "A; b, c\\d é" * 3
-    request = replaced({**ONE, "due": "2027-12-24", "closed": "2027-07-05 to 2027-07-09", "r1n": name})
-    s = request.schedule()
-    text = as_ics(s)
-    assert all(len(line.encode()) <= 75 for line in text.split("\r\n"))
-    lines = text.replace("\r\n ", "").split("\r\n")
-    assert lines[0] == "BEGIN:VCALENDAR"
-    assert lines.count("BEGIN:VEVENT") == lines.count("END:VEVENT") == 3
-    assert "DTSTART;VALUE=DATE:20270705" in lines
-    assert "DTEND;VALUE=DATE:20270710" in lines
-    message = next(line for line in lines if line.startswith("SUMMARY:A")).removeprefix("SUMMARY:")
-    plain = message.replace("\\;", ";").replace("\\,", ",").replace("\\\\", "\\")
-    assert plain == s.runs[0].run.name
-
-
-def _events(s: Schedule) -> dict[str, str]:
-    """What a calendar file says of each run, by its name."""
-    text = as_ics(s).replace("\r\n ", "").replace("\\,", ",").replace("\\;", ";").split("BEGIN:VEVENT")[1:]
-    parts = [dict(line.split(":", 1) for line in event.strip().split("\r\n") if ":" in line) for event in text]
-    return {part["SUMMARY"]: part.get("DESCRIPTION", "") for part in parts}
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_the_calendar_file_says_when_each_run_ends(name: str) -> None:
-    s = calendar_request(FORM.parse(PRESETS[name])).schedule()
-    by_name = _events(s)
-    for run in s.runs:
-        first, last = s.day(run.low.end), s.day(run.high.end)
-        assert f"Ends {when(first, last)}." in by_name[run.run.name]
-        assert (" and " in when(first, last)) == (first < last)
-
-
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_run_that_an_accelerator_does_not_hold_is_said(name: str) -> None:
-    """Every stage of a preset that extends the context, by its own length; in the page and in the file."""
+    """Every stage of a preset that extends the context, by its own length."""
     s = calendar_request(FORM.parse(PRESETS[name])).schedule()
     lost, saved = calendar_text.unfitting(s)
-    by_name, over = _events(s), {run.run.name: run.answer.memory for run in s.runs if run.answer.memory.fits == "over"}
+    over = {run.run.name: run.answer.memory for run in s.runs if run.answer.memory.fits == "over"}
     assert not lost  # on the same accelerators another layout holds each of them
     assert [line.split("”")[0].strip("“") for line in saved] == list(over)
     for line, (run, held_) in zip(saved, over.items(), strict=True):
         says(line, run, "does not fit", gib(held_.total), gib(held_.usable), "It would with")
-        says(by_name[run], "does not fit", gib(held_.total), gib(held_.usable), "It would with")
-    assert not any("does not fit" in by_name[run.run.name] for run in s.runs if run.run.name not in over)
 
 
 @pytest.mark.parametrize(
@@ -405,17 +369,6 @@ def test_a_run_that_no_layout_of_its_accelerators_holds_is_said(changed: dict[st
     assert not saved
     assert len(lost) == 1
     says(lost[0], "Run 1", text)
-
-
-def test_two_calendars_of_one_start_do_not_overwrite_each_other() -> None:
-    def names(**changed: str) -> list[str]:
-        text = as_ics(replaced({**ONE, "due": "2027-12-24", **changed}).schedule())
-        return [line for line in text.split("\r\n") if line.startswith("UID:")]
-
-    assert names() == names()
-    for changed in ({"tokens": "1T"}, {"gpu": "H200 SXM"}, {"n": "9B"}):
-        assert not set(names()) & set(names(**changed))
-    assert not set(names()) & set(names(r1n="other"))
 
 
 def test_a_run_has_a_field_for_each_of_its_parts() -> None:

@@ -1,4 +1,4 @@
-"""A deck in words: how long it takes, its slides with what was worked out, as Markdown and as a handout."""
+"""The lecture deck as text: its length, and its slides as Markdown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from core.lecture.catalogue import CLAIMS
 from core.lecture.deck import Slide, spent
-from core.views.report.handout import Handout, HandoutPart
 
 DECK_TITLE = "Resource accounting, a lecture"
 
@@ -25,12 +24,6 @@ def code(slide: Slide) -> str:
     """Lines of code that show the claim of a slide; empty where there are none."""
     example = CLAIMS[slide.claim].example if slide.claim else None
     return example.code if example else slide.link.fields.get("x", "") if slide.link.page == "tensors" else ""
-
-
-def handout(slides: Sequence[Slide]) -> Handout:
-    """The slides as a handout that prints."""
-    parts = tuple(HandoutPart(one.headline, one.say, value(one), code(one)) for one in slides)
-    return Handout(DECK_TITLE, headline(slides), parts=parts)
 
 
 def markdown(slides: Sequence[Slide], address: Callable[[int], str]) -> str:

@@ -18,10 +18,10 @@ from core.views.calendar import text, text_fit, text_pools
 from core.views.calendar.charts import timeline
 from core.views.calendar.pool_chart import pools
 from core.views.common.markup import markdown_text, unlinked
+from core.views.common.palette import LIGHT
 from core.views.cost import text as cost_text
 from core.views.cost.charts import bills
 from core.views.report.document import picture, remarked, rendered
-from core.views.report.svg import INK
 from core.views.report.tables import address
 from core.wording import plain
 
@@ -108,7 +108,7 @@ def calendar_html(report: CalendarReport) -> str:
     """The whole file, which needs nothing else."""
     s, found = report.schedule, report.compared
     drawn = (
-        [picture(pools(found.lines, found.plan.limits, found.days, INK), text_pools.picture(found.lines))]
+        [picture(pools(found.lines, found.plan.limits, found.days, LIGHT), text_pools.picture(found.lines))]
         if found
         else []
     )
@@ -123,9 +123,9 @@ def calendar_html(report: CalendarReport) -> str:
         choice=report.choice,
         concerns=report.concerns(),
         pictures=[
-            picture(timeline(s, INK), text.picture(s)),
+            picture(timeline(s, LIGHT), text.picture(s)),
             *drawn,
-            picture(bills(report.ways, INK), plain(cost_text.compared(report.ways))),
+            picture(bills(report.ways, LIGHT), plain(cost_text.compared(report.ways))),
         ],
         tables=[
             {"title": title, "heads": heads, "rows": [[remarked(*cell) for cell in row] for row in rows]}

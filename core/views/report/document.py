@@ -1,11 +1,10 @@
-"""A report as one HTML file that needs nothing else, no network, script or font; for the screen and for paper.
-
-``assets/report.html`` is the document; here is what stands in it.
-"""
+"""Reports as single HTML files that open and print without a network. The templates are ``assets/*report.html``."""
 
 from __future__ import annotations
 
+import base64
 import datetime
+import hashlib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -25,16 +24,16 @@ from core.planning.nearest_runs import similar_runs
 from core.search.derivation import explain
 from core.views.common import markup
 from core.views.common.chart import Figure
+from core.views.common.palette import LIGHT
 from core.views.comparison import text as comparison_text
 from core.views.comparison.charts import bars, days_against_dollars
 from core.views.plan import text as plan_text
 from core.views.plan import text_host, text_limits, text_memory
 from core.views.plan.charts import answer_strip
-from core.views.report.mathml import mathml
+from core.views.report.formula_text import formula_text
 from core.views.report.plan_table import HEADINGS
 from core.views.report.report import Report, concerns
 from core.views.report.style import style
-from core.views.report.svg import INK, svg
 from core.views.report.tables import address
 from core.views.runs.text import nearest_runs_sentence
 from core.views.search import text as search_text
@@ -54,7 +53,37 @@ def _safe(write: Callable[..., str]) -> Callable[..., Markup]:
 
 
 _rich, as_text, _typed, remarked = map(_safe, (markup.rich, markup.safe_text, markup.typed, markup.remarked))
-picture: Callable[[Figure, str], Markup] = _safe(svg)
+
+_DRAW = """for (const place of document.querySelectorAll("[data-figure]")) {
+  const figure = JSON.parse(place.dataset.figure)
+  Plotly.newPlot(place, figure.data, figure.layout, { staticPlot: true })
+}"""
+"""Draws every picture of a document with plotly.js."""
+
+WIDTH = 670
+"""Pixels of a picture: what a page of A4 has between its margins."""
+
+
+def picture(figure: Figure, alt: str) -> Markup:
+    """Return a figure, made with the palette `LIGHT`, for `rendered`; ``alt`` says what it shows."""
+    from plotly import io  # pyright: ignore[reportMissingTypeStubs] - where a report is made and not before
+
+    layout = figure["layout"]
+    room = {"l": 96, "r": 56}  # for labels that begin or end outside the axes
+    sized = {**figure, "layout": {**layout, "width": WIDTH, "margin": {**layout["margin"], **room}}}
+    text = str(io.to_json(sized, validate=False))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    return Markup('<div class=picture role=img aria-label="{}" data-figure="{}"></div>').format(alt, text)
+
+
+@lru_cache(maxsize=1)
+def _scripts() -> tuple[Markup, str]:
+    """Return plotly.js and what draws with it as HTML, and their hashes for the document's policy."""
+    from plotly.offline import get_plotlyjs  # pyright: ignore[reportMissingTypeStubs]
+
+    scripts = [get_plotlyjs().replace("</script", r"<\/script"), _DRAW]
+    digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    html = Markup("").join(Markup("<script>{}</script>").format(Markup(script)) for script in scripts)  # noqa: S704
+    return html, " ".join(f"'sha256-{digest}'" for digest in digests)
 
 
 @lru_cache(maxsize=1)
@@ -64,18 +93,21 @@ def _environment() -> Environment:
 
     environment = Environment(loader=FileSystemLoader(_ASSETS), autoescape=True, undefined=StrictUndefined)
     filters: dict[str, Any] = environment.filters  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    filters |= {"rich": _rich, "text": as_text, "literal": _safe(markup.literal), "mathml": _safe(mathml)}
+    filters |= {"rich": _rich, "text": as_text, "literal": _safe(markup.literal), "formula": formula_text}
     filters["remarks"] = _remarks
     return environment
 
 
 def rendered(template: str, title: str, date: datetime.date, link: str, **values: Any) -> str:
-    """A document of ``assets`` with what every one says, and the rest. link: the whole address that opens it again."""
+    """Return a document of ``assets``. link: the whole address that opens it again."""
+    scripts, hashes = _scripts()
     return (
         _environment()
         .get_template(template)
         .render(
             style=Markup(style()),  # noqa: S704 - our own sheet
+            scripts=scripts,
+            hashes=hashes,
             title=title,
             date=date.isoformat(),
             link=address(link),
@@ -129,12 +161,12 @@ def _alone(report: Report, plan: ComparedPlan) -> Mapping[str, Any]:
     if a:
         similar = similar_runs(a)
         text = nearest_runs_sentence(a, similar)
-        runs = {"text": text, "picture": picture(answer_strip(a, similar, INK), plain(text))}
+        runs = {"text": text, "picture": picture(answer_strip(a, similar, LIGHT), plain(text))}
     if a and h:
         text = text_memory.sentence(h)
         memory = {
             "text": text,
-            "picture": picture(device_bars([("", h.device_memory)], h.usable, INK), plain(text)),
+            "picture": picture(device_bars([("", h.device_memory)], h.usable, LIGHT), plain(text)),
             "notes": [
                 note
                 for note in (
@@ -161,12 +193,12 @@ def _comparison(report: Report) -> Mapping[str, Any]:
         "sentence": comparison_text.sentence(plans, base),
         "beside": comparison_text.against_baseline(plans, base),
         "remarks": comparison_text.remarks(plans),
-        "bars": picture(bars(plans, base, INK), comparison_text.bars_alt(plans, base)),
+        "bars": picture(bars(plans, base, LIGHT), comparison_text.bars_alt(plans, base)),
         "inputs": comparison_text.inputs_in_words(differences),
         "names": ["", *(f"{plan.name}, baseline" if i == base else plan.name for i, plan in enumerate(plans))],
         "rows": [[remarked(*cell) for cell in (head, *row)] for head, row in rows],
         "frontier": frontier,
-        "frontier_picture": picture(days_against_dollars(plans, base, INK), plain(frontier)) if frontier else "",
+        "frontier_picture": picture(days_against_dollars(plans, base, LIGHT), plain(frontier)) if frontier else "",
         "quantity_heads": ["quantity", *(plan.name for plan in plans)],
         "quantities": [
             [as_text(name), *(_quantity(report, plan, name) for plan in plans)] for name in report.quantities()
