@@ -1,4 +1,4 @@
-"""Compare: a file of plans, as “Take it away” made it, opened beside the plans that are there."""
+"""Compare: a file of plans, as Export wrote it, opened beside the plans that are there."""
 
 from __future__ import annotations
 

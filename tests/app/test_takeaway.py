@@ -1,4 +1,4 @@
-"""Take it away: on every page of planning the same files of the plan in force, made when somebody asks for one."""
+"""Export: on every page of planning the same files of the plan in force, made when somebody asks for one."""
 
 from __future__ import annotations
 
