@@ -99,7 +99,7 @@ def test_a_meeting_ends_with_saved_plans_and_a_report(
     download.value.save_as(file)
     shown, said = days(page), answer(page)
     assert len(shown) == 3
-    with opened(browser, file, "light", 1280) as report:
+    with opened(browser, file, 1280) as report:
         assert days(report) == shown
         assert told(after, 1) in said
         assert told(after, 1) in report.locator(".answer").first.inner_text().replace(NO_BREAK, " ")
@@ -214,7 +214,7 @@ def test_a_team_decides_between_models_and_pools_with_every_stage_in_forty_click
     assert visitor.actions <= 40, visitor.actions
     file = tmp_path / download.value.suggested_filename
     download.value.save_as(file)
-    with opened(browser, file, "light", 1280) as report:
+    with opened(browser, file, 1280) as report:
         assert agreed.partition(".")[0] in report.locator(".answer").first.inner_text().replace(NO_BREAK, " ")
     other = open_page(f"{CALENDAR.url_path}?{urlsplit(link).query}")
     assert answer(other) == agreed
