@@ -11,7 +11,6 @@ from core.tensors.cost import tensor_bytes
 from core.training.memory import states_per_parameter
 from core.training.optimizers import find_optimizer
 from core.training.precision import find_policy
-from core.training.torch_optimizers import torch_optimizer
 
 WIDTH, LAYERS, ROWS = 4, 2, 2
 """D, L and B of the lecture's own example."""
@@ -20,7 +19,8 @@ PARAMETERS = WIDTH * WIDTH * LAYERS + WIDTH
 ACTIVATIONS = ROWS * WIDTH * LAYERS
 """Outputs of the layers, which backward needs."""
 
-OPTIMIZERS = ("SGD", "AdaGrad", "Adam")
+OPTIMIZERS = {"SGD": "SGD", "AdaGrad": "Adagrad", "Adam": "Adam"}
+"""Name → class of torch.optim."""
 PARTS = ("parameters", "activations", "gradients", "optimizer state")
 
 
@@ -48,11 +48,11 @@ def work() -> Found:
     the step left out."""
     torch: Any = importlib.import_module("torch")
     numbers: dict[str, float] = {}
-    for name in OPTIMIZERS:
+    for name, kind in OPTIMIZERS.items():
         torch.manual_seed(0)
         shapes = [(WIDTH, WIDTH)] * LAYERS + [(WIDTH, 1)]
         weights = [torch.nn.Parameter(torch.randn(shape) / WIDTH**0.5) for shape in shapes]
-        optimizer = torch_optimizer(name, weights, lr=0.01)
+        optimizer = getattr(torch.optim, kind)(weights, lr=0.01)
         x = torch.randn(ROWS, WIDTH)
         known = {tensor.data_ptr() for tensor in (x, *weights)}
         saved: dict[int, Any] = {}

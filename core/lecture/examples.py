@@ -166,6 +166,26 @@ def mfu_without_communication(print: Show) -> None:
             print(name, "alone:", f"{best_matmul(find(name).name, 'bf16').share:.1%} of its peak")
 
 
+def first_step_of_adam(print: Show) -> None:
+    import torch
+
+    for gradient in (4.0, 0.004):
+        w = torch.ones(1, requires_grad=True)
+        w.grad = torch.tensor([gradient])
+        torch.optim.Adam([w], lr=0.1).step()
+        print("gradient", gradient, "leads from 1 to", round(w.item(), 4))
+
+
+def steps_along_two_slopes(print: Show) -> None:
+    import torch
+
+    for kind, rate in ((torch.optim.SGD, 0.001), (torch.optim.RMSprop, 0.01)):
+        w = torch.ones(2, requires_grad=True)
+        w.grad = torch.tensor([100.0, 1.0])
+        kind([w], lr=rate).step()
+        print(kind.__name__, [round(1 - x, 4) for x in w.tolist()])
+
+
 def adagrad_sums(print: Show) -> None:
     import torch
 

@@ -6,9 +6,7 @@ import numpy as np
 
 from core.experiments.initialisation import output_scale
 from core.lecture.claims import Finding, titled
-from core.training.memory import token_bytes
-from core.training.optimizer_paths.path import by_formulas
-from core.training.optimizer_paths.rules import (
+from core.lecture.optimizer_rules import (
     decayed,
     plain_step,
     running_mean,
@@ -18,17 +16,9 @@ from core.training.optimizer_paths.rules import (
     unbiased_mean,
     unbiased_square,
 )
-from core.units import scientific
+from core.training.memory import token_bytes
 
 _RATE, _BETA_1, _BETA_2 = 0.1, 0.9, 0.999
-
-
-def _made(optimizer: str, steps: int, *names: str) -> tuple[str, ...]:
-    """What the last step of a walk makes of the second weight, on the first surface of Optimizers in motion."""
-    (_, flat), _ = by_formulas(optimizer, "scales", steps)
-    return tuple(
-        update.rule.explain(**update.values).text.replace("-", "−") for update in flat if update.makes in names
-    )
 
 
 def adams_equations() -> Finding:
@@ -42,8 +32,6 @@ def adams_equations() -> Finding:
         f"the first step from 1, gradient 4, rate 0.1, leads to {step.value:.6g}: by the rate, whatever the gradient",
         abs(step.value - 0.9) < 1e-8,
         (mean, square, first, second, step),
-        "Optimizers in motion takes these steps beside torch.optim.Adam and shows the difference.",
-        shown=_made("Adam", 1, "exp_avg", "exp_avg_sq"),
     )
 
 
@@ -62,7 +50,6 @@ def steep_and_flat() -> Finding:
             scaled_step.explain(weight=1.0, rate=0.1, direction=100.0, square=1e4, epsilon=1e-8),
         ),
         "Beside its own slope a step of RMSProp or Adam is small where it is steep and large where it is flat.",
-        shown=tuple(scientific(by_formulas(name, "scales", 30)[1], 3) for name in ("RMSProp", "AdaGrad")),
     )
 
 
@@ -96,7 +83,6 @@ def sums_of_squares() -> Finding:
             titled("AdaGrad, the third step", squares_summed.explain(total=8.0, slope=2.0)),
             titled("RMSProp, the first step", running_square.explain(beta=0.99, square=0.0, slope=2.0)),
         ),
-        shown=_made("AdaGrad", 3, "sum"),
     )
 
 
@@ -106,7 +92,6 @@ def decay() -> Finding:
         f"with a gradient of 0 Adam leaves a weight of 1 as it is; AdamW makes it {shrunk.value:g}",
         shrunk.value == 0.999,
         (shrunk,),
-        shown=_made("AdamW", 1, "decayed"),
         how="At torch’s usual decay of 0.01 and a rate of 0.1. The five equations have no term of it.",
     )
 

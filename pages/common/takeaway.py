@@ -23,7 +23,7 @@ from core.wording import cleaned
 from pages.common import show
 from pages.common.inputs import Inputs
 
-DOWNLOADS = switch("take", "Export: HTML report, CSV, Markdown, JSON", False, part="panels")
+DOWNLOADS = switch("take", "Export: report, table, Markdown, JSON", False, part="panels")
 """The panel, for the form of a page."""
 
 T = TypeVar("T")

@@ -104,7 +104,7 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
         _panel("The whole run: failures, checkpoints, energy", "whole", _LLAMA),
     ),
     MEMORY.id: (
-        _panel("Optimizers in motion: what their state buys", "motion", _HELD_70B),
+        _panel("Optimizers side by side", "optims", _HELD_70B),
         _panel("70B on one node: what fills it, and what would help", "why", _HELD_70B),
         _panel("Serving it: users that fit, and the least time of a token", "serve", _HELD_70B),
         _panel("ZeRO and parallelism: what each degree saves", "zeros", _HELD_405B),

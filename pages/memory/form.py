@@ -9,7 +9,7 @@ from pages.common.experiments.panel import switches as switches_of_experiments
 from pages.common.plan_page.panels import Groups, switches
 from pages.common.registry import MEMORY
 from pages.common.takeaway import DOWNLOADS
-from pages.memory import optimizer_paths, serving
+from pages.memory import serving
 
 PAGE_PRESETS = complete_presets(MEMORY_PRESETS)
 
@@ -26,8 +26,6 @@ GROUPS: Groups = {
     },
     "See it happen": {
         "step": "Through one step: when memory rises and falls",
-        "torch": "See it on torch: one real step on this machine",
-        "motion": "Optimizers in motion: what the state buys",
     },
     "What comes next": {
         "launch": "Launch settings: torchtune, TRL, Axolotl, LLaMA-Factory, Unsloth",
@@ -42,6 +40,4 @@ PANELS = switches(GROUPS)
 GROWN = choice("grow", "Growing", ("data", "tensor", "pipeline", "context"), "data", few=True, part="shown")
 LAYER = choice("layer", "Layer", ("with experts", "dense"), "with experts", few=True, part="shown")
 
-FORM = plan_form(
-    "m", GROWN, LAYER, *optimizer_paths.FIELDS, *serving.FIELDS, *PANELS.values(), *switches_of_experiments(MEMORY.id)
-)
+FORM = plan_form("m", GROWN, LAYER, *serving.FIELDS, *PANELS.values(), *switches_of_experiments(MEMORY.id))

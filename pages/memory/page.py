@@ -26,20 +26,12 @@ from pages.memory.finetuning import finetuning
 from pages.memory.fixes import fixes_panel
 from pages.memory.form import GROUPS
 from pages.memory.launch import launch_panel
-from pages.memory.optimizer_paths import optimizer_paths_panel
 from pages.memory.optimizers import optimizers_panel
 from pages.memory.parallel import parallel_panel
 from pages.memory.policy import precision_panel
 from pages.memory.post_training import post_training_panel
 from pages.memory.serving import serving_panel
 from pages.memory.step import step_panel
-
-
-def _torch_check(h: MemoryEstimate) -> None:
-    from pages.memory.torch_check import torch_check  # what checks a process's words takes long to load
-
-    torch_check(None if h.stands_in else h.spec, h.optimizer, h.policy, h.plan.trained)
-
 
 _PANELS: dict[str, Callable[[Inputs, MemoryEstimate], None]] = {
     "why": fixes_panel,
@@ -51,8 +43,6 @@ _PANELS: dict[str, Callable[[Inputs, MemoryEstimate], None]] = {
     "acts": activations_panel,
     "launch": launch_panel,
     "serve": serving_panel,
-    "torch": lambda _, h: _torch_check(h),
-    "motion": lambda inputs, _: optimizer_paths_panel(inputs),
     DOWNLOADS.id: lambda inputs, _: download_panel(inputs, texts_as_given(inputs.reading.texts)),
 }
 

@@ -91,5 +91,5 @@ def test_a_replica_has_imported_what_its_pages_do_before_it_serves() -> None:
     *imported, torch = done.stdout.split()
     own = {f"pages.{page.id}.{path.stem}" for page in PAGES for path in (ROOT / "pages" / page.id).glob("*.py")}
     left = {name for name in own - {*imported} if not name.endswith((".page", ".__init__"))}
-    assert left <= {"pages.memory.torch_check"}, "which is imported where its panel is opened"
+    assert not left
     assert torch == "False"

@@ -91,7 +91,7 @@ def test_a_meeting_ends_with_saved_plans_and_a_report(
     assert plain(sentence(expected)).replace(NO_BREAK, " ") in answer(other)
     expect(other.get_by_label("How many", exact=True)).to_have_value("4096")
 
-    page.get_by_text("Export: HTML report").click()
+    page.get_by_text("Export: report").click()
     settle(page)
     with page.expect_download() as download:
         page.get_by_role("button", name="Report as HTML").click()
@@ -208,7 +208,7 @@ def test_a_team_decides_between_models_and_pools_with_every_stage_in_forty_click
     page.keyboard.press("Escape")
     agreed = answer(page)
     link = page.get_by_role("button", name="Copy link").get_attribute("data-link") or ""
-    visitor.click(page.get_by_text("Export: HTML report").first)
+    visitor.click(page.get_by_text("Export: report").first)
     with page.expect_download() as download:
         visitor.press("Report as HTML")
     assert visitor.actions <= 40, visitor.actions

@@ -179,7 +179,7 @@ def _deep(found: Found, palette: Palette) -> Figure:
     totals = [sum(values[row] for values in parts.values()) for row in range(len(linear_bytes.OPTIMIZERS))]
     colours = (palette.parameters, palette.activations, palette.gradients, palette.optimizer)
     texts = [f"{total:,.0f} B" for total in totals]
-    return _bars(palette, linear_bytes.OPTIMIZERS, parts, colours, "bytes that torch holds", texts)
+    return _bars(palette, tuple(linear_bytes.OPTIMIZERS), parts, colours, "bytes that torch holds", texts)
 
 
 def _send(found: Found, palette: Palette) -> Figure:

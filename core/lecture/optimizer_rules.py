@@ -1,4 +1,4 @@
-"""What SGD, momentum, AdaGrad, RMSProp, Adam and AdamW do to one weight in one step, as torch.optim does it."""
+"""Update rules of SGD, AdaGrad, RMSProp, Adam, and AdamW for one weight, as in torch.optim."""
 
 from __future__ import annotations
 
@@ -57,24 +57,6 @@ def decayed(weight: float, rate: float, decay: float) -> float:
     AdamW shrinks the weight itself and leaves its gradient and moments alone.
     """
     return weight * (1 - rate * decay)
-
-
-@formula(
-    r"\v{momentum} \cdot \v{buffer} + \v{slope}",
-    result=_number("b_t", "momentum buffer"),
-    symbols={
-        "momentum": _number(r"\mu", "momentum"),
-        "buffer": _number("b_{t-1}", "momentum buffer before"),
-        "slope": _SLOPE,
-    },
-    sources=(_torch("SGD"),),
-)
-def heavy_ball(momentum: float, buffer: float, slope: float) -> float:
-    """Momentum.
-
-    torch adds the whole gradient, so a lasting slope makes steps 1 / (1 − μ) times as long.
-    """
-    return momentum * buffer + slope
 
 
 @formula(

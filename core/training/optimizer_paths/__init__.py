@@ -1,1 +1,0 @@
-"""Optimizers in motion: torch.optim on surfaces of two weights."""

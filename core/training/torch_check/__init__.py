@@ -1,1 +1,0 @@
-"""A real training step of a small model on this machine, beside what is counted."""
