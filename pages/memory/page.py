@@ -84,6 +84,7 @@ def page(inputs: Inputs) -> None:
             *("A checkpoint", plan_checkpoint(h.plan).explain(h.parameters)),
         ],
         key="memory:how",
+        notes=(text.CHECKED,),
     )
     show.next_page("Which layout is fastest", PARALLEL, link_texts(inputs.reading.texts))
     show.next_page("How long it trains, and what that costs", COMPUTE, link_texts(inputs.reading.texts))
