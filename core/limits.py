@@ -33,7 +33,6 @@ LIMITS: Mapping[str, Limit] = {
     "series_terms": Limit(1_000_000, "terms", "of a series that is added up: 50 ms an order, 0.6 s at worst"),
     "series_chars": Limit(200, "characters", "of a typed series; a list of 40 numbers, and no deep nesting"),
     "scaled_steps": Limit(5_000, "steps", "of training whose scales follow one from another: 20 ms, and a full line"),
-    "rounded_steps": Limit(256, "steps", "of stochastic rounding of 1,024 values each, whose mean is drawn: 15 ms"),
     "block_chars": Limit(600, "characters", "32 typed values of up to 18 characters"),
     "pasted_chars": Limit(20_000, "characters", "kept of a paste: it is in the address, and servers refuse 128 kB"),
     "deck_slides": Limit(60, "slides", "of a lecture; three hours of it"),

@@ -1,4 +1,4 @@
-"""Float formats, panels about scales over a run: GradScaler's for the loss, and those of tensors in fp8."""
+"""Float formats, the panel on loss scaling."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ import streamlit as st
 
 from core.fields import choice, slider
 from core.floats.formats import FORMATS, FloatFormat
-from core.floats.scaling import fp8_scaling as scaling_fp8_scaling
 from core.floats.scaling import loss_scaling as scaling_loss_scaling
-from core.floats.scaling.fp8_scaling import ALGORITHMS, RULES, Recipe
 from core.floats.scaling.gradients import SPIKES, Course
 from core.floats.scaling.loss_scaling import Scaler
 from core.limits import limit
-from core.views.floats.charts_scaling import fitted, followed, gradients
+from core.views.floats.charts_scaling import followed, gradients
 from core.wording import plain
 from pages.common import show
 from pages.common.figures import wire
@@ -26,8 +24,6 @@ _MOST_POWER = 40
 _MOST_INTERVAL = _MOST_SEED = 1_000_000
 _TARGETS = ("fp16", "bf16", "fp8_e5m2", "fp8_e4m3fn")
 _WIDTHS = (0.9, 1.5, 1.5, 1.2, 1.1, 1.2, 0.9)
-_FP8 = ("fp8_e5m2", "fp8_e4m3fn")
-_RULES = {rule.title: name for name, rule in RULES.items()}
 _TORCHS = {"every": "2000", "least": "0", "hys": "1"}
 _FIXED = {"k": "0", **_TORCHS, "n": "600", "med": "-24", "end": "-30", "spike": "6", "to": "fp16"}
 LOSS = {
@@ -38,14 +34,6 @@ LOSS = {
     "Starts too high": {**_FIXED, "k": "32", "every": "100"},
     "Spikes of 2¹²": {**_FIXED, "k": "16", "every": "100", "spike": "12"},
     "bf16 needs none": {**_FIXED, "to": "bf16"},
-}
-FP8 = {
-    "Delayed, 16 steps": {"how": RULES["delayed"].title, "hist": "16", "which": "max", "margin": "0"},
-    "TE’s default": {"how": RULES["delayed"].title, "hist": "1024", "which": "max", "margin": "0"},
-    "Only the step before": {"how": RULES["delayed"].title, "hist": "16", "which": "most_recent", "margin": "0"},
-    "With a margin of 2²": {"how": RULES["delayed"].title, "hist": "16", "which": "max", "margin": "2"},
-    "Current": {"how": RULES["current"].title},
-    "Current, powers of two": {"how": RULES["current2"].title},
 }
 POWER_HELP = "Its power of two: −24 is 2⁻²⁴, about 6 × 10⁻⁸. Half of a step’s gradients are smaller in magnitude."
 GROWTH_HELP = "The scale is multiplied by it after as many steps without overflow as the growth interval says."
@@ -59,8 +47,6 @@ HYSTERESIS_HELP = (
 SPREAD_HELP = "Standard deviation of log₂ of the magnitudes of a step: 4 is a factor of 2⁴ up or down."
 SPIKE_HELP = f"A power of two: 6 makes about one step in {1 / SPIKES:.0f} 2⁶ times as large as the others. 0: none."
 COUNT_HELP = "In each step. The more there are, the further the largest lies from the median."
-HISTORY_HELP = "Steps whose largest values are remembered. Transformer Engine: 1,024."
-MARGIN_HELP = "Powers of two left free above the largest value remembered. Transformer Engine: 0."
 
 
 def loss_scaling(inputs: FloatInputs) -> None:
@@ -95,28 +81,6 @@ def loss_scaling(inputs: FloatInputs) -> None:
         key="floats:scaling:how",
         notes=scaling_loss_scaling.model_notes(),
     )
-
-
-def fp8_scaling(inputs: FloatInputs) -> None:
-    """A tensor's scale over the steps, by the rule of one library or another."""
-    head = show.slot()
-    with show.errors_under(inputs):
-        rule = _RULES[inputs.ask(choice("how", "Scale", list(_RULES), RULES["delayed"].title, few=True))]
-    with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
-        fmt = FORMATS[inputs.ask(choice("qto", "Kept in", _FP8, "fp8_e5m2", few=True))]
-        length = inputs.count("hist", "History", "16", 1, limit("scaled_steps"), HISTORY_HELP)
-        which: Any = inputs.ask(choice("which", "of which", list(ALGORITHMS), "max", few=True))
-        margin = inputs.count("margin", "Margin", "0", 0, 16, MARGIN_HELP)
-    course = _course(inputs, "q")
-    recipe = Recipe(rule, length, which, margin)
-    run = scaling_fp8_scaling.fit(course, recipe, fmt)
-    with head:
-        show.takeaway(scaling_fp8_scaling.takeaway(run))
-    inputs.presets("Recipes", FP8, into=head, key="recipes")
-    show.chart(_fitted(course, recipe, fmt), alt=plain(scaling_fp8_scaling.takeaway(run)), key="floats:fitted")
-    marks = "amax is the largest magnitude of a step; a cross marks a step that saturates."
-    show.note(f"{marks} {scaling_fp8_scaling.scale_line(run)}")
-    show.how(lambda: scaling_fp8_scaling.explain(run), key="floats:fp8:how", notes=scaling_loss_scaling.model_notes())
 
 
 def _course(inputs: FloatInputs, prefix: str) -> Course:
@@ -157,11 +121,6 @@ def _followed(course: Course, scaler: Scaler, fmt: FloatFormat) -> dict[str, Any
 @lru_cache(maxsize=32)
 def _histogram(course: Course, scaler: Scaler, fmt: FloatFormat, step: int) -> dict[str, Any]:
     return wire(gradients(scaling_loss_scaling.follow(course, scaler, fmt).at(step - 1), TOKENS))
-
-
-@lru_cache(maxsize=32)
-def _fitted(course: Course, recipe: Recipe, fmt: FloatFormat) -> dict[str, Any]:
-    return wire(fitted(scaling_fp8_scaling.fit(course, recipe, fmt), TOKENS))
 
 
 def _typed_power(inputs: FloatInputs, power: int) -> None:

@@ -22,10 +22,9 @@ from pages.common import show
 from pages.common.components import component
 from pages.common.figures import wire
 from pages.common.theme import TOKENS, projecting
-from pages.floats.fp4 import fp4
 from pages.floats.inputs import FloatInputs
 from pages.floats.rounding import two_lines
-from pages.floats.scaling import fp8_scaling, loss_scaling
+from pages.floats.scaling import loss_scaling
 
 _BLOCK = "floats:block"
 _SEEN, _ANSWERED = "floats:block:seen", "floats:block:seq"
@@ -72,9 +71,7 @@ def training(inputs: FloatInputs) -> None:
     for name, title, panel in (
         ("sums", "Accumulation: a small number many times, or a series in several orders", accumulating),
         ("loss", "Loss scaling: which gradients fp16 loses, and the factor that follows them", loss_scaling),
-        ("fp8", "fp8 scaling: one scale for a tensor, from its own largest value or from those before", fp8_scaling),
         ("block", "Block formats: many values under one scale, and what an outlier does to them", blocks),
-        ("rot", "fp4 against one outlier: 16 × 16 scales, a random rotation, stochastic rounding", fp4),
     ):
         with inputs.panel(name, title) as opened:
             if opened.open:
@@ -111,7 +108,7 @@ def adding(inputs: FloatInputs, head: DeltaGenerator) -> None:
         [[two_lines(*cell) for cell in row] for row in accumulation.table(start, addend, times)],
         caption=accumulation.of_what(start, addend, times) + " Stochastic: mean and deviation of "
         f"{accumulation.REPLICAS} sums, which walk "
-        "through a table of all values; fp32 has too many for one.",
+        "through a table of all values; fp32 and tf32 have too many values for one.",
         here=_SUMS.index(fmt.name),
     )
     show.how(lambda: accumulation.explain(start, addend, times, fmt), key="floats:adding:how")

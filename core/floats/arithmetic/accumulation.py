@@ -22,10 +22,8 @@ REPLICAS = 256
 """Stochastic sums run side by side, for their mean and spread."""
 
 TABLE_BITS = 16
-"""Formats up to this many bits walk a table of all their sums; wider ones leap from binade to binade."""
-
-SPREAD_BITS = 19
-"""Stochastic sums always walk a table, and only formats up to this many bits have them."""
+"""Formats up to this many bits walk a table of all their sums; wider ones leap from binade to
+binade and have no stochastic sums."""
 
 SHOWN = ("fp32", "tf32", "fp16", "bf16", "fp8_e4m3fn", "fp8_e5m2")
 """The formats compared."""
@@ -155,10 +153,10 @@ def _all_sums(start: float, addend: float, steps: int, fmt: FloatFormat, roundin
 def spread(start: float, addend: float, steps: int, fmt: FloatFormat) -> Spread:
     """Mean and deviation of `REPLICAS` sums under stochastic rounding, always with the same seed.
 
-    Raises ``ValueError`` for a format of more than `SPREAD_BITS` bits and for steps out of range.
+    Raises ``ValueError`` for a format of more than `TABLE_BITS` bits and for steps out of range.
     """
     _check(steps)
-    if fmt.bits > SPREAD_BITS:
+    if fmt.bits > TABLE_BITS:
         raise ValueError(f"{fmt.title} is too wide for a table of its sums")
     first, small = stored(start, fmt), stored(addend, fmt)
     at = _steps(steps)
@@ -307,7 +305,7 @@ def drawn(
     ]
     if fmt.name != "fp32":
         runs.append(("fp32 master copy", "master", master_copy(start, addend, steps, fmt)))
-    return tuple(runs), spread(start, addend, steps, fmt) if fmt.bits <= SPREAD_BITS else None
+    return tuple(runs), spread(start, addend, steps, fmt) if fmt.bits <= TABLE_BITS else None
 
 
 @lru_cache(maxsize=32)
@@ -316,7 +314,7 @@ def table(start: float, addend: float, steps: int) -> tuple[tuple[tuple[str, str
     rows: list[tuple[tuple[str, str], ...]] = []
     for fmt, runs in compare(start, addend, steps):
         lots = ("—", "too wide")
-        if fmt.bits <= SPREAD_BITS:
+        if fmt.bits <= TABLE_BITS:
             drawn_lots = spread(start, addend, steps, fmt)
             lots = (_short(float(drawn_lots.mean[-1]), 5), f"± {_short(float(drawn_lots.deviation[-1]), 3)}")
             if drawn_lots.overflowed:

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from core.floats.decimals import raised
 from core.floats.range_and_precision import reach
-from core.floats.scaling.fp8_scaling import Fitted
 from core.floats.scaling.gradients import Floats
 from core.floats.scaling.loss_scaling import Followed, Scaled, borders, factor, percent
 from core.views.common.chart import Figure, axis, figure, label, marks, part_labels, power, rule
@@ -85,22 +84,6 @@ def followed(run: Followed, palette: Palette) -> Figure:
         _marks(steps, run.powers, run.skipped, "skipped", palette),
     ]
     return _stacked(upper, [_lost(steps, run.zero, palette)], "scale", palette)
-
-
-def fitted(run: Fitted, palette: Palette) -> Figure:
-    """amax of each step beside the largest value that fits under its scale, and what saturates and becomes zero."""
-    steps = np.arange(1.0, run.scales.size + 1)
-    over = run.saturated > 0
-    reached = _line(steps, run.reach, "fits under the scale", palette.accent, 2.5, shape="hv")
-    upper = [
-        _line(steps, run.drawn.largest, "amax", palette.muted, 1),
-        {**reached, "customdata": run.scales, "hovertemplate": "step %{x}: scale %{customdata:.6~g}<extra></extra>"},
-        _marks(steps, run.drawn.largest, over, "saturated", palette),
-    ]
-    clamped = _marks(steps, _log10(run.saturated), over, "saturate", palette)
-    return _stacked(
-        upper, [_lost(steps, run.zero, palette), _annotated(clamped, run.saturated[over])], "magnitude", palette
-    )
 
 
 def _lost(steps: Floats, zero: Floats, palette: Palette) -> dict[str, Any]:
