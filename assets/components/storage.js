@@ -7,14 +7,11 @@ const FEW = 2 // a program of so many steps after the start is shown with all it
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
   root.fix = (code) => setTriggerValue("fix", code)
-  root.ask = (layout) => setTriggerValue("tried", layout)
-  const { verdict, ...picture } = data
-  const drawn = JSON.stringify(picture)
+  const drawn = JSON.stringify(data)
   if (root.drawn !== drawn) {
     root.drawn = drawn
-    root.picture = new Picture(root, picture)
+    root.picture = new Picture(root, data)
   }
-  root.picture.judge(verdict)
   if (!root.watching) {
     root.watching = new ResizeObserver(() => root.picture.fit())
     root.watching.observe(root)
@@ -28,7 +25,6 @@ class Picture extends Tensors {
     this.steps = data.steps
     this.kept = data.kept
     this.most = data.most
-    this.tries = data.tries
     this.storages = data.storages.map((storage, number) => ({ ...storage, number, strips: [], tensors: [] }))
     for (const { readings } of this.storages)
       for (const reading of readings) reading.widest = longest([...reading.values, ...reading.writes.flatMap((write) => write.before)])

@@ -1,4 +1,4 @@
-// For storage.js: shape, strides and offset of a drawn tensor as fields, and what torch has that gives what is tried.
+// For storage.js: shape, strides, and offset of a drawn tensor as fields that redraw it.
 
 const DRAG = 10 // pixels of dragging for one more
 const NAMES = { shape: "size", stride: "stride" }
@@ -22,11 +22,10 @@ function layoutFields(tensor, picture) {
     const input = make("input")
     input.type = "number"
     input.value = value
-    input.min = name === "stride" ? -999 : 0
+    input.min = 0
     input.max = 99999
-    input.disabled = !picture.tries
     input.setAttribute("aria-label", `${NAMES[name] || name}${dim === undefined ? "" : ` of dimension ${dim}`} of ${tensor.name}`)
-    input.title = "Type, drag sideways, or arrow up and down: drawn at once"
+    input.title = "Type, drag sideways, or press the up and down arrows to redraw the tensor"
     input.oninput = () => {
       input.style.width = `${Math.max(1, input.value.length) + 0.3}ch`
       tried()
@@ -73,16 +72,12 @@ function draggable(input) {
   input.onpointerup = input.onpointercancel = () => (from = null)
 }
 
-// Whether torch has it: a word with its mark, the reason, the code, and buttons that take it or go back.
-function judged({ verdict, word, why, code, source }, use, back) {
-  const line = make("p", `say ${verdict}`, icon({ found: "view", strided: "write", none: "refused" }[verdict]), make("b", "", word), ` ${why}`)
-  const actions = make("p", "actions")
-  if (code) actions.append(make("code", "", code))
-  for (const [label, act] of [source && ["Put into the code", () => use(source)], ["Back", back]].filter(Boolean)) {
-    const button = make("button", "fix", label)
-    button.type = "button"
-    button.onclick = act
-    actions.append(button)
-  }
-  return [line, actions]
+// The call that makes the tried layout in torch, and the way back.
+function tried(tensor, { shape, stride, offset }) {
+  const tuple = (numbers) => `(${numbers.join(", ")}${numbers.length === 1 ? "," : ""})`
+  const back = make("button", "fix", "Back")
+  back.type = "button"
+  back.onclick = () => tensor.back()
+  const call = `as_strided(${tuple(shape)}, ${tuple(stride)}, ${offset})`
+  return [make("p", "say", "Drawn as another layout of the same storage: ", make("code", "", call)), make("p", "actions", back)]
 }

@@ -44,7 +44,7 @@ class Tensors extends Strips {
     if (tensor.word) title.append(make("span", `badge ${tensor.kind}`, icon(tensor.kind), tensor.word))
     const facts = make("div", "facts")
     for (const [text, strong] of tensor.facts) facts.append(make("span", strong || "", make("b", "", text)))
-    tensor.told = make("div", "verdict")
+    tensor.told = make("div", "tried")
     tensor.told.setAttribute("role", "status")
     tensor.box = make("div", "scroll")
     tensor.rest = make("p", "rest")
@@ -75,7 +75,7 @@ class Tensors extends Strips {
     tensor.rest.textContent = drawn && drawn < total ? `first ${drawn.toLocaleString("en")} of ${total.toLocaleString("en")} elements are drawn` : ""
   }
 
-  // Draw a tensor as another layout would read its storage, and ask what torch has that gives it.
+  // Draw a tensor as another layout would read its storage.
   attempt(tensor, layout) {
     tensor.real ||= { shape: tensor.shape, stride: tensor.stride, offset: tensor.offset }
     const total = layout.shape.reduce((product, size) => product * size, 1)
@@ -89,15 +89,7 @@ class Tensors extends Strips {
     this.active = -1
     this.home = tensor.number
     this.go(this.at)
-    clearTimeout(this.asking)
-    tensor.told.replaceChildren()
-    if (tensor.trying) this.asking = setTimeout(() => this.root.ask({ tensor: tensor.number, ...layout }), 150)
-  }
-
-  // What core says of the layout that is tried.
-  judge(verdict) {
-    const tensor = verdict && this.tensors[verdict.tensor]
-    if (tensor?.trying && same(tensor, verdict)) tensor.told.replaceChildren(...judged(verdict, (code) => this.root.fix(code), () => tensor.back()))
+    tensor.told.replaceChildren(...(tensor.trying ? tried(tensor, layout) : []))
   }
 
   // Dimensions from the right: columns, rows, then blocks side by side, blocks of those one below the other, and so on.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Any
 
 import streamlit as st
@@ -13,8 +12,6 @@ from streamlit.delta_generator import DeltaGenerator
 from core.fields import choice, text
 from core.limits import limit
 from core.tensors.examples.presets import ATTENTION, LECTURE, Preset
-from core.tensors.examples.typed_layout import LayoutAttempt, try_layout
-from core.tensors.layout import TensorLayout
 from core.tensors.operations.lookup import REFUSED, topics
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.asked import Asked
@@ -39,7 +36,6 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 MORE = ("T2", "T9", "T10", "T11", "T12", "T13")
 """Those behind “More”."""
 
-_TRIED = "t:tried"
 
 PICTURE = "t:storage"
 """Key of the component that draws storages and tensors."""
@@ -94,9 +90,6 @@ class TensorInputs(Inputs):
         super().__init__(page)
         self.shown: Mapping[str, str] = FIELDS
         self.given: Mapping[str, str] = {}
-        # Negative steps had a panel of their own; links that open it open the one that has them now.
-        if self.key("odd") not in st.session_state and st.query_params.get(self.key("back")) == "true":
-            st.session_state[self.key("odd")] = True
 
     def type_in(self, code: str) -> None:
         """In a callback: make ``code`` the expression."""
@@ -107,11 +100,6 @@ class TensorInputs(Inputs):
         code: Any = getattr(st.session_state.get(PICTURE), "fix", None)
         if isinstance(code, str):
             self.type_in(code[: limit("expression_chars")])
-
-    def remember_layout(self) -> None:
-        """In the picture's callback: the sizes, strides and offset that are tried on one of its tensors."""
-        tried: Any = getattr(st.session_state.get(PICTURE), "tried", None)
-        st.session_state[_TRIED] = {"asked": tried, "of": self.program()}
 
     def program(self) -> tuple[object, ...]:
         """What stands in the first row, as it was typed."""
@@ -192,34 +180,6 @@ def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:
     if message := unread(result):
         inputs.fail(message)
     return result
-
-
-def verdict(inputs: TensorInputs, run: Trace) -> dict[str, Any] | None:
-    """What torch has for the layout that is tried in the picture; ``None`` for nothing tried on this program."""
-    tried: dict[str, Any] = st.session_state.get(_TRIED) or {}
-    if tried.get("of") != inputs.program():
-        st.session_state.pop(_TRIED, None)
-        return None
-    if "verdict" not in tried:
-        tried["verdict"] = _verdict(tried["asked"], run)
-    return tried["verdict"]
-
-
-def _verdict(tried: Any, run: Trace) -> dict[str, Any] | None:
-    """The verdict on what the browser sent, which may be anything; ``None`` for what is no layout."""
-    match tried:
-        case {"tensor": int(number), "shape": [*shape], "stride": [*stride], "offset": int(offset)}:
-            numbers = [*shape, *stride]
-            if len(shape) != len(stride) or not all(isinstance(n, int) for n in numbers) or min(shape, default=0) < 0:
-                return None
-            layout = TensorLayout(tuple(shape), tuple(stride), offset)
-        case _:
-            return None
-    try:
-        attempt = try_layout(run, number, layout)
-    except ExpressionError as problem:
-        attempt = LayoutAttempt("none", "beyond what is drawn", str(problem))
-    return {"tensor": number, "shape": shape, "stride": stride, "offset": offset, **asdict(attempt)}
 
 
 def _trace(typed: Mapping[str, str], given: Mapping[str, str]) -> Trace:

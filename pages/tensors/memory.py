@@ -1,8 +1,7 @@
-"""Tensor views, panels on memory: cache lines of a row walk and a column walk, and elements that overlap."""
+"""Tensor views, the panel on elements that overlap in memory."""
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import streamlit as st
@@ -10,21 +9,15 @@ import streamlit as st
 from core import fields
 from core.fields import choice, quantity
 from core.limits import limit
-from core.tensors.examples.cache_walk import Walk, WalkBusyError, WalkTiming, explanations, headline, time_walks, walks
 from core.tensors.examples.overlap import HAZARDS, METHODS, Hazard, overlap_of, replay
 from core.tensors.layout import TensorLayout
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.text import read_shape
 from core.tensors.tracing.steps import Trace, TraceStep
-from core.units import QuantityText, format_exact
-from core.views.tensors.charts_cache_walk import walk_picture
-from core.views.tensors.sizes import bytes_text
 from core.views.tensors.text import shape_text
 from pages.common import show
 from pages.common.components import component
-from pages.common.figures import wire
 from pages.common.inputs import Inputs
-from pages.common.theme import TOKENS
 
 RESULT, MATRIX, TRANSPOSE = "the result above", "1024 × 64 float32", "its transpose"
 _EXAMPLES = {MATRIX: TensorLayout((1024, 64), (64, 1)), TRANSPOSE: TensorLayout((64, 1024), (1, 64))}
@@ -37,86 +30,7 @@ def _result(run: Trace) -> TraceStep:
     return run.steps[step.inputs[0] if step.inputs else 0] if step.kind == "refused" else step
 
 
-def memory_walk(inputs: Inputs, run: Trace) -> None:
-    """Which cache lines both walks touch in a model of the cache, and how long both take on this machine."""
-    head = show.slot()
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        which = inputs.ask(choice("walk", "Tensor to walk through", [MATRIX, TRANSPOSE, RESULT], MATRIX, few=True))
-        clicked = st.button("Time both walks on this machine", key=f"{_TIMED}:button", help="One second on one core.")
-    step = _result(run)
-    layout, item = (step.layout, step.element_size) if which == RESULT else (_EXAMPLES[which], 4)
-    name = f"`{run.label(step)}`" if which == RESULT else which[:1].upper() + which[1:]
-    if clicked:
-        _time()
-    timed: WalkTiming | str | None = st.session_state.get(_TIMED)
-    if isinstance(timed, str):
-        show.error(timed)
-    elif timed is not None:
-        text, how = timed.headline
-        show.good(f"{text} {how}")
-    with head:
-        try:
-            row, column = _walks(layout, item)
-        except ValueError as problem:
-            show.takeaway(f"{name}: {problem}")
-            return
-        sentence, detail = headline(row, column)
-        show.takeaway(f"{sentence} {detail}")
-    if not row.accesses:
-        return
-    show.chart(
-        _picture(layout, item),
-        alt=f"Cache line against access, row by row and column by column. {_plain(sentence)}",
-        key="t:walk:chart",
-    )
-    show.small_table(
-        [show.Column("Walk"), *(show.Column(name, numeric=True) for name in _COLUMNS)],
-        [_row("Row by row", row), _row("Column by column", column)],
-        caption=f"{name}: shape {shape_text(layout.shape)}, strides {shape_text(layout.stride)}, {item} B each; "
-        "lines of 64 B",
-    )
-    show.how(
-        lambda: [*explanations(row, column), *(timed.explanations if isinstance(timed, WalkTiming) else ())],
-        key="t:walk:how",
-        label="How lines are counted",
-    )
-
-
 _COLUMNS = ("Elements", "Lines touched", "Lines fetched", "Bytes fetched", "Bytes used", "Fetched with a 32 KiB cache")
-
-
-def _row(name: str, walk: Walk) -> tuple[str, ...]:
-    return (
-        name,
-        *map(format_exact, (walk.accesses, walk.touched, walk.single.fetched)),
-        bytes_text(walk.single.fetched_bytes),
-        QuantityText(
-            f"{bytes_text(walk.single.used_bytes)} ({100 * walk.single.use:.3g} %)", walk.single.used_bytes, "B"
-        ),
-        format_exact(walk.cache.fetched),
-    )
-
-
-def _time() -> None:
-    with st.spinner("Timing both walks …"):
-        try:
-            st.session_state[_TIMED] = time_walks()
-        except WalkBusyError as busy:
-            st.session_state[_TIMED] = str(busy)
-
-
-@lru_cache(maxsize=64)
-def _walks(layout: TensorLayout, item: int) -> tuple[Walk, Walk]:
-    return walks(layout, item)
-
-
-@lru_cache(maxsize=64)
-def _picture(layout: TensorLayout, item: int) -> dict[str, Any]:
-    return wire(walk_picture(*_walks(layout, item), TOKENS))
-
-
-def _plain(text: str) -> str:
-    return text.replace("**", "").replace("`", "")
 
 
 # --------------------------------------------------------------------------------------------------- overlap

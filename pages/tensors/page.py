@@ -9,7 +9,6 @@ from pages.common.components import component
 from pages.common.registry import EXERCISES, TENSORS
 from pages.common.server.torch_import import torch_ready
 from pages.common.theme import projecting
-from pages.tensors.cases import odd
 from pages.tensors.inputs import (
     PICTURE,
     TensorInputs,
@@ -19,10 +18,9 @@ from pages.tensors.inputs import (
     operations,
     read_inputs,
     traced,
-    verdict,
 )
 from pages.tensors.lecture import program, where_it_stands
-from pages.tensors.memory import memory_walk, overlap
+from pages.tensors.memory import overlap
 from pages.tensors.named import named_axes
 
 
@@ -47,20 +45,14 @@ def page() -> None:
     with show.guarded("The picture of the storage"):
         if len(run) > 1 or run.starts_with_x:
             component("storage")(
-                data={**storage_picture(run), "verdict": verdict(inputs, run), "slide": projecting()},
+                data={**storage_picture(run), "slide": projecting()},
                 key=PICTURE,
                 on_fix_change=inputs.take_fix,
-                on_tried_change=inputs.remember_layout,
             )
 
     PANELS = {
         "named": ("Named axes: what einops and einsum do to memory", lambda: named_axes(inputs, run)),
-        "lines": ("Memory walk: cache lines of rows and of columns", lambda: memory_walk(inputs, run)),
         "shared": ("Overlap: elements that share memory, and writing in place", lambda: overlap(inputs, run)),
-        "odd": (
-            "Looks wrong but isn’t: results that surprise, and negative steps",
-            lambda: odd(inputs),
-        ),
         "program": ("The lecture’s program, line by line", program),
     }
     with st.container(gap=None, key="t_panels"):

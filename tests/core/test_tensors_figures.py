@@ -5,18 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import plotly.graph_objects as go
 import pytest
 
 from core.limits import limit
-from core.tensors.examples.cache_walk import walks
-from core.tensors.examples.surprises import NEGATIVE, negative_step
 from core.tensors.layout import TensorLayout
 from core.tensors.tracing.steps import Trace
 from core.tensors.tracing.trace import trace
-from core.views.common.palette import LIGHT
-from core.views.tensors.charts import negative_picture, reason, storage_picture
-from core.views.tensors.charts_cache_walk import walk_picture
+from core.views.tensors.charts import reason, storage_picture
 from core.views.tensors.text import headline, letter
 
 
@@ -145,27 +140,6 @@ def test_large_pictures_stay_within_the_caps(source: str, shape: tuple[int, ...]
 @pytest.mark.parametrize(("number", "name"), [(0, "A"), (25, "Z"), (26, "AA"), (27, "AB"), (51, "AZ"), (52, "BA")])
 def test_letters(number: int, name: str) -> None:
     assert letter(number) == name
-
-
-def test_numpys_negative_stride_lies_on_the_storage_of_x() -> None:
-    preset = NEGATIVE[1]
-    picture = negative_picture(negative_step(preset))
-    view = picture["tensors"][picture["active"]]
-    assert (view["stride"], view["offset"], view["storage"]) == ((3, -1), 2, 0)
-    assert values(picture, picture["active"]) == ["2", "1", "0", "5", "4", "3"]
-    assert picture["why"]["error"] == "torch: ValueError: step must be greater than zero"
-    assert [s["letter"] for s in picture["storages"]] == ["A", "B"]  # flip copies
-
-
-@pytest.mark.parametrize(
-    "layout", [TensorLayout((64, 64), (1, 64)), TensorLayout((2, 3), (3, 1)), TensorLayout((1,), (1,))]
-)
-def test_the_walk_is_a_plotly_figure(layout: TensorLayout) -> None:
-    row, column = walks(layout, 4)
-    figure = go.Figure(walk_picture(row, column, LIGHT))
-    drawn = [len(trace.x) for trace in figure.data]
-    assert sum(drawn) == 2 * min(layout.numel, 192)
-    assert drawn[1] == int(row.single.missed[:192].sum())
 
 
 def test_a_picture_of_the_largest_tensors_marks_every_drawn_cell() -> None:

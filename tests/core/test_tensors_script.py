@@ -17,7 +17,6 @@ import pytest
 from core.tensors.examples.overlap import HAZARDS
 from core.tensors.examples.presets import ATTENTION, LECTURE
 from core.tensors.examples.quiz import items
-from core.tensors.examples.surprises import CASES
 from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.script import script
 from core.tensors.tracing.trace import trace
@@ -130,9 +129,7 @@ def test_scripts_of_the_presets_and_of_the_quiz() -> None:
         check(item.source, item.shape, item.dtype)
 
 
-def test_scripts_of_other_examples() -> None:
-    for case in CASES:
-        check(case.source, case.shape, case.dtype)
+def test_scripts_of_overlapping_views() -> None:
     for hazard in HAZARDS:
         check(f"{hazard.view}.{hazard.method}({hazard.value})", hazard.shape, "int64")
 

@@ -17,7 +17,7 @@ class Options:
     minutes, one of them killed every kill_minutes (0: none), then left_minutes without any people; of team those of
     both replicas; beside a measurement as many, for beside_s.
     Walks: steps of each, round of one visitor of the walk over pages, seed of the first.
-    Checks: plans that laws are tried on, layouts, chains, calls and programs of tensors, pairs of floats.
+    Checks: plans that laws are tried on, layouts, calls and programs of tensors, pairs of floats.
     Timings: floats encoded, shapes counted, saved_plans listed, study_plans searched, measurements of a matmul for
     measured_s each with turns of other clocks between them, and rounds of everything that is timed for a median.
     """
@@ -44,7 +44,6 @@ class Options:
     seed: int = 1
     plans: int = 100_000
     layouts: int = 200_000
-    chains: int = 100_000
     calls: int = 100_000
     programs: int = 1_000_000
     pairs: int = 100_000
@@ -80,7 +79,6 @@ QUICK = Options(
     round=2,
     plans=60,
     layouts=1_000,
-    chains=1_000,
     calls=1_000,
     programs=1_000,
     pairs=100,

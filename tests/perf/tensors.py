@@ -1,6 +1,6 @@
 """Traces of tensors: how long a chain of ten steps takes, and the full-size checks that the tests run in small.
 
-200,000 layouts, 100,000 chains of views and 100,000 calls of every operation of the table against torch, and a million
+200,000 layouts and 100,000 calls of every operation of the table against torch, and a million
 random programs; each stops at the first thing that is wrong.
 """
 
@@ -26,7 +26,6 @@ from pages.common.registry import TENSORS
 from tests.core.tensors_calls import agreement, random_call
 from tests.core.tensors_random import DTYPES, SHAPES, compare_views, random_program, survives
 from tests.core.test_tensors_hostile import HOSTILE, UNREADABLE
-from tests.core.test_tensors_reach import compare_chains
 from tests.perf.client import Session, spawned, until_up
 from tests.perf.options import FULL, Options
 from tests.perf.visitors import ROOT
@@ -135,13 +134,6 @@ def main(options: Options = FULL) -> None:
     taken = time.perf_counter() - start
     print(
         f"explain_view against torch: {options.layouts:,} layouts agree, {worked:,} of them views, in {taken:.0f} s",
-        flush=True,
-    )
-    start = time.perf_counter()
-    named = compare_chains(options.chains, seed=1)
-    taken = time.perf_counter() - start
-    print(
-        f"chains of views named: {named:,} of {options.chains:,} layouts, each as torch makes it, in {taken:.0f} s",
         flush=True,
     )
     print(operations(options.calls), flush=True)

@@ -10,7 +10,6 @@ from typing import Any
 
 from core.limits import limit
 from core.tensors.cost import tensor_bytes
-from core.tensors.examples.surprises import NegativeStep
 from core.tensors.layout import StrideRun, TensorLayout
 from core.tensors.tracing.snapshots import Memory, are_kept, memories
 from core.tensors.tracing.steps import DrawnTensor, Scalar, Trace, TraceStep, Unread, drawn
@@ -62,7 +61,6 @@ class _Picture:
             "active": self._shown_at(self.trace.last),
             "kept": self.kept,
             "most": self.most,
-            "tries": True,
         }
 
     # ------------------------------------------------------------------------------------------- timeline
@@ -338,30 +336,3 @@ def _value(value: Scalar) -> str:
 
 
 # ------------------------------------------------------------------------------------------------ negative steps
-
-
-def negative_picture(step: NegativeStep) -> dict[str, Any]:
-    """numpy's view with a negative stride on the storage it shares with x, beside what torch does instead."""
-    picture = storage_picture(step.instead)
-    view = {
-        **picture["tensors"][0],
-        "name": step.source,
-        "word": "view in numpy",
-        "kind": "view",
-        "shape": step.layout.shape,
-        "stride": step.layout.stride,
-        "offset": step.layout.offset,
-        "total": step.layout.numel,
-        "drawn": step.layout.numel,
-        "facts": _facts(step.layout, step.layout.is_contiguous, step.refusal.element_size),
-    }
-    error = f"{step.refusal.error_type}: {step.refusal.error_message}"
-    return {
-        **picture,
-        "steps": [],
-        "memory": "",
-        "tries": False,
-        "tensors": [*picture["tensors"], view],
-        "why": _annotated(f"torch: {error}"),
-        "active": len(picture["tensors"]),
-    }
