@@ -6,7 +6,8 @@ values back, and translates what an older version of it wrote. A field that cann
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
@@ -26,13 +27,14 @@ SHARED = "p"
 VERSION = "v"
 """The name under which texts carry the version of their form."""
 
-LINK_VERSION = 4
+LINK_VERSION = 5
 """Of what the fields of every page mean; raised when one changes its meaning, and the older texts are translated.
 
 In version 1 cost was a question of its own, and an MFU typed on Home or Compute budget was always of all hours. In
 version 2 model states were spread in one of four ways, and a layout of the step was not asked for. In version 3 the
 power drawn was that of the accelerators alone, no memory had to stay free, the k of a length was 1,000, and a batch
-without a unit was one of sequences."""
+without a unit was one of sequences. In version 4 that k was 1,000 in lengths of examples, served contexts, and measured
+layers, and a custom shape was never empty."""
 
 _LISTED = 8
 """A message lists up to this many of a field's options."""
@@ -341,6 +343,16 @@ class Form:
             names = ", ".join(f"“{clipped(named.get(name, self.key(name)))}”" for name in unknown[:_LISTED])
             sentences.append(f"The link has fields that are not known here and were left aside: {names}.")
         return {name: text for name, text in texts.items() if name in known_ids}, tuple(sentences)
+
+
+def with_decimal_lengths(texts: Mapping[str, str], ids: Iterable[str]) -> dict[str, str]:
+    """Return older ``texts`` by id, in which the k of the lengths ``ids`` was 1,000, in full digits."""
+    full = dict(texts)
+    for name in ids:
+        if full.get(name, "")[-1:].isalpha():
+            with suppress(QuantityError):
+                full[name] = f"{parse_quantity(full[name], 'count'):,.0f}"
+    return full
 
 
 def newer(version: int) -> str:

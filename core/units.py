@@ -251,7 +251,8 @@ def format_quantity(value: float, kind: Kind, digits: int = 4) -> str:
 def _written(value: float, kind: Kind, digits: int) -> str:
     """A finite value of a kind that has a way of its own to be written."""
     if kind in ("parameters", "accelerators", "tokens", "length", "days", "tokens_per_s"):
-        text = scientific(value) if 0 < abs(value) < 1e-4 else format_count(value, digits)
+        exact = kind == "length" and float(value).is_integer()
+        text = f"{value:,.0f}" if exact else scientific(value) if 0 < abs(value) < 1e-4 else format_count(value, digits)
         return f"{text} {singular(UNIT[kind]) if text == '1' else UNIT[kind]}"
     if kind == "ratio":
         return f"{significant(100 * value, max(digits - 1, 1))} %"
@@ -311,6 +312,9 @@ def _counted(*units: str) -> dict[str, Fraction]:
 
 
 _LENGTH_SUFFIXES = _counted("tokens")
+
+LENGTHS = "4k means 4,096 tokens, 96k means 98,304, and 10k means 10,000."
+"""The rule of `_binary_length`, for the help of every field that is a length or a context."""
 
 
 _FLOP_SUFFIXES = _si("FLOP", "FLOPs", "")

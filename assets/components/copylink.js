@@ -2,6 +2,8 @@
 // keeps the browser's history to one entry a page, redraws the page when the theme is switched, serves the tables, tells
 // the server which of its answers is on screen, and remembers how far one came on the path of exercises.
 
+const isAside = (event) => event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey
+
 // Streamlit pushes a history entry for every single field that changes, so that Back would undo a preset field by
 // field. Pushes that stay on the page replace its entry instead: Back then leaves the page, and finds the inputs of
 // the page before as they were. On leaving, Streamlit first drops a page's fields from its address, and goes on once
@@ -45,8 +47,7 @@ function oneEntryAPage() {
   // A link to another page of planning opens it as Back does, in this session and without loading the app again.
   addEventListener("click", (event) => {
     const link = event.target.closest?.("a.np-in")
-    const aside = event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey
-    if (!link || aside || event.defaultPrevented || link.pathname === location.pathname) return
+    if (!link || isAside(event) || event.defaultPrevented || link.pathname === location.pathname) return
     event.preventDefault()
     if (left) history.replaceState(left.state, "", left.href)
     left = null
@@ -57,6 +58,28 @@ function oneEntryAPage() {
     inside = false
     document.querySelector("[data-testid=stMain]")?.scrollTo(0, 0)
   })
+}
+
+// Streamlit closes an open box, and sends what was typed last, after a click has reached its link, and requests a rerun
+// of the page that is left. That request would follow the one for the next page and undo it. So a link waits for both.
+const BOX = "[data-testid=stPopoverBody]"
+
+function linksWait() {
+  if (window.napkinLinksWait) return
+  window.napkinLinksWait = true
+  let followed = null
+  addEventListener("click", (event) => {
+    const link = event.target.closest?.("a[href]:not([target=_blank], [download])")
+    if (!link || link === followed || isAside(event)) return
+    event.preventDefault()
+    event.stopImmediatePropagation()
+    if (!link.closest(BOX)) document.dispatchEvent(new MouseEvent("click")) // which closes a box
+    setTimeout(() => {
+      followed = link
+      link.click()
+      followed = null
+    })
+  }, true)
 }
 
 function entriesOfThisPage() {
@@ -115,6 +138,20 @@ function toTheAnswer() {
   addEventListener("click", ({ target }) => target.closest?.(button) && document.querySelector("[data-testid=stMain]").scrollTo(0, 0))
 }
 
+// An answer may put another text into a box whose whole text a person has just selected. It is selected again: what is
+// typed next would be put behind it.
+function keepSelected() {
+  if (document.napkinSelected) return
+  document.napkinSelected = true
+  let all = null
+  document.addEventListener("selectionchange", () => {
+    const box = document.activeElement
+    if (all && all.box === box && box.value !== all.text) box.select()
+    all = box.selectionStart === 0 && box.selectionEnd === box.value.length ? { box, text: box.value } : null
+  })
+  document.addEventListener("input", () => (all = null), true)
+}
+
 // How far a visitor has come on the path of exercises stands in the address; the browser keeps it for the next visit.
 const STEPS = "napkin:steps"
 
@@ -131,6 +168,7 @@ function keepSteps() {
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
+  linksWait()
   oneEntryAPage()
   sayWhatIsOnScreen()
   landAt(data.at)
@@ -138,6 +176,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   sortAndDownloadTables()
   markTerms()
   toTheAnswer()
+  keepSelected()
   stepWithKeys(data.projector, (index) => setTriggerValue("step", index))
   // The app's own style follows a moment after this call. Asking once per theme is enough, and cannot go in circles.
   setTimeout(() => {

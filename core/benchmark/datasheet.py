@@ -86,7 +86,7 @@ def match(name: str, memory_bytes: float | None, power_limit_w: float | None) ->
     if given.form:
         rows = [row for row in rows if _row_form(row) == given.form]
     if memory_bytes is not None:
-        rows = [row for row in rows if _MEMORY_LOW <= memory_bytes / row.memory_bytes <= _MEMORY_HIGH]
+        rows = [row for row in rows if _MEMORY_LOW <= memory_bytes / row.sheet_bytes <= _MEMORY_HIGH]
     if given.memory_type:
         rows = _narrow(rows, lambda row: row.memory_type.upper().split()[0] == given.memory_type)
     if power_limit_w is not None:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from core.benchmark.choices import CHOICES, LARGEST, usual_seconds
 from core.benchmark.device import DeviceKind
-from core.fields import Field, Form, choice, quantity, switch
+from core.fields import Field, Form, choice, quantity, switch, with_decimal_lengths
 from core.limits import limit
 from core.models.catalog import catalog
+from core.units import LENGTHS
 
 MIN_N = 64
 MIN_SECONDS = 0.02
@@ -21,7 +22,9 @@ MODEL = choice(
     "Llama 3 8B",
     part="layer",
 )
-LENGTH = quantity("seq", "Sequence length", "4096", "count", low=16, high=131_072, whole=True, part="layer")
+LENGTH = quantity(
+    "seq", "Sequence length", "4096", "length", low=16, high=131_072, whole=True, part="layer", help=LENGTHS
+)
 MICRO_BATCH = quantity("mb", "Micro-batch", "1", "count", low=1, high=256, whole=True, part="layer")
 NODES = quantity("nodes", "Nodes", "1", "count", low=1, high=1024, whole=True, part="several")
 GPUS = quantity("gpus", "Devices each", "8", "count", low=1, high=72, whole=True, part="several")
@@ -54,6 +57,5 @@ def measure_form(device: DeviceKind, prefix: str, others: Sequence[Field] = ()) 
     model, length = MODEL, LENGTH
     if device == "cpu":
         model, length = model.with_default("GPT-2 124M"), length.with_default("512")
-    return Form(
-        prefix, (WHAT, largest(device), each(device), model, length, MICRO_BATCH, NODES, GPUS, *PANELS, *others)
-    )
+    fields = (WHAT, largest(device), each(device), model, length, MICRO_BATCH, NODES, GPUS, *PANELS, *others)
+    return Form(prefix, fields, older={4: lambda texts: with_decimal_lengths(texts, (LENGTH.id,))})

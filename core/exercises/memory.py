@@ -22,7 +22,7 @@ from core.training.memory import (
 )
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, find_policy
-from core.units import format_count
+from core.units import format_bytes, format_count
 
 _SIZES = (1e9, 3e9, 7e9, 8e9, 13e9, 34e9, 70e9, 405e9)
 _TYPES = {"fp32": (4, "x.clone()"), "bf16": (2, "x.to(torch.bfloat16)"), "fp8": (1, "x.to(torch.float8_e4m3fn)")}
@@ -117,13 +117,14 @@ def fits(rng: random.Random) -> Exercise:
     chip, count = rng.choice(("A100 SXM 80 GB", "H100 SXM", "H200 SXM", "B200")), rng.choice((1, 4, 8, 16, 64))
     optimizer, policy, states = _states(rng)
     memory = find(chip).memory_bytes
+    size = format_bytes(memory, system="binary", digits=3)
     each = bytes_per_parameter.explain(
         parameters=states.parameters, gradients=states.gradients, master=states.master, optimizer=states.optimizer
     )
     right = largest_model.explain(memory=memory, ways=float(count), each=states.total)
     made = choose_amount(
         rng,
-        f"How many parameters fill **{count} × {chip}** ({memory / 1e9:g} GB each) with their states alone, shared "
+        f"How many parameters fill **{count} × {chip}** ({size} each) with their states alone, shared "
         f"evenly, under **{optimizer}**, **{policy}**?",
         "parameters",
         (right, f"All their bytes over {states.total:g} for each parameter: an upper bound, with no activations."),

@@ -1,7 +1,7 @@
 """Accelerators: one row of ``assets/data/accelerators.csv`` each, with source, confidence and known traps.
 
-Peaks are dense rates in FLOP/s (int8: operations per second); a rate the sources do not give is NaN. Memory is what
-the sheet prints, in bytes; its unit is a column, GB (10⁹ bytes) or GiB. The bandwidth of a link counts both directions.
+Peaks are dense rates in FLOP/s (int8: operations per second); a rate the sources do not give is NaN. The unit of the
+datasheet's memory is a column, GB (10⁹ bytes) or GiB. The bandwidth of a link counts both directions.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Accelerator:
     H100, TPU v5 and v6, MI300X, Gaudi 2 and 3, 3 with B200, TPU7x and MI355X. ``node_size`` is how many come as one
     unit, joined by the fastest links they have: a server (8 cards or modules as a rule), the rack of an NVL72, the host
     of TPUs, which are cut to slices of any number of hosts. ``pcie`` is the slot, the link of cards that have no other.
-    ``reported_mib`` is what the driver reports of its memory, NaN where nobody noted it.
+    ``memory_bytes`` is the memory capacity on every page: the driver's figure, ``reported_mib``, or where that is NaN,
+    the figure of the datasheet, ``sheet_bytes``.
     ``network`` is the bandwidth to other nodes, one way, of one accelerator in the system that it usually comes in,
     which ``network_source`` names; ``network_confidence`` may also be "assumed", where no such system is known.
     """
@@ -59,6 +60,7 @@ class Accelerator:
     peaks: tuple[tuple[str, float], ...]
     measured: tuple[tuple[str, float], ...]
     memory_bytes: float
+    sheet_bytes: float
     memory_type: str
     memory_unit: str
     memory_note: str
@@ -84,11 +86,6 @@ class Accelerator:
     node_size: int
     clock: Clock | None
     reported_mib: float
-
-    @property
-    def reported_bytes(self) -> float:
-        """Memory as the driver reports it; that of the sheet where nobody noted it."""
-        return self.memory_bytes if math.isnan(self.reported_mib) else self.reported_mib * 2**20
 
     @property
     def half_rate(self) -> bool:
@@ -151,6 +148,7 @@ def _known(row: Mapping[str, str], columns: Mapping[str, str]) -> tuple[tuple[st
 
 def _accelerator(row: Mapping[str, str], clock: Clock | None) -> Accelerator:
     low, high = _interval(row["cloud_usd_per_h"])
+    sheet, reported = number(row["memory"]) * _UNIT_BYTES[row["memory_unit"]], number(row["reported_mib"])
     return Accelerator(
         id=slug(row["label"]),
         name=row["label"],
@@ -160,7 +158,8 @@ def _accelerator(row: Mapping[str, str], clock: Clock | None) -> Accelerator:
         year=int(row["year"]),
         peaks=_known(row, {dtype: dtype for dtype in DTYPES}),
         measured=_known(row, {"bf16": "measured_mamf_bf16", "fp8": "measured_mamf_fp8"}),
-        memory_bytes=number(row["memory"]) * _UNIT_BYTES[row["memory_unit"]],
+        memory_bytes=sheet if math.isnan(reported) else reported * 2**20,
+        sheet_bytes=sheet,
         memory_type=row["memory_type"],
         memory_unit=row["memory_unit"],
         memory_note=row["memory_note"],
@@ -185,7 +184,7 @@ def _accelerator(row: Mapping[str, str], clock: Clock | None) -> Accelerator:
         generation=int(row["generation"]),
         node_size=int(row["node_size"]),
         clock=clock,
-        reported_mib=number(row["reported_mib"]),
+        reported_mib=reported,
     )
 
 

@@ -41,14 +41,16 @@ def _explained(policy: str, optimizer: str = "AdamW") -> tuple[Explanation, ...]
 
 
 def largest(policy: str = "fp32") -> Finding:
-    steps = explain_largest(_states(policy), Layout(data=8, zero=3), find(H100).memory_bytes)
+    sheet = find(H100).sheet_bytes
+    steps = explain_largest(_states(policy), Layout(data=8, zero=3), sheet)
     found = steps[-1].value
+    size = format_bytes(sheet, system="decimal")
     return Finding(
-        f"{format_count(found)} parameters",
+        f"{format_count(found)} parameters on the datasheet’s {size} each",
         found == 40e9,
         steps,
         compared=(40e9, found),
-        shown=(f"{format_count(found)} parameters",),
+        shown=(f"{size} would hold {format_count(found)}",),
     )
 
 

@@ -15,7 +15,7 @@ from core.units import format_bytes
 def kilobyte() -> Finding:
     sizes = [format_bytes(1024**2, system="decimal"), format_bytes(1024**2, system="binary")]
     size = tensor_bytes.explain(elements=1024**2, element_bytes=1)
-    memory = find("H100 SXM").memory_bytes
+    memory = find("H100 SXM").sheet_bytes
     card = [format_bytes(memory, system=system) for system in ("decimal", "binary")]
     return Finding(
         f"1,024 × 1,024 B is {sizes[1]}, which is {sizes[0]}; an H100’s {card[0]} are {card[1]}",

@@ -38,7 +38,8 @@ class Experts:
     wide (0: as wide as a routed one). shared_gate: one learned row that weighs the shared experts' sum.
     dense_layers: layers that keep an ordinary feed-forward network of the spec's ``ffn`` width; which ones they are
     changes no count. router_bias: one learned offset per expert; balancing offsets that no gradient reaches are
-    buffers and do not count.
+    buffers and do not count. route_groups: equal groups of routed experts, ``groups_per_token`` of which contain all
+    experts of one token (node-limited routing). With one group every expert can be chosen.
     """
 
     count: int
@@ -49,13 +50,20 @@ class Experts:
     router_bias: bool = False
     shared_width: int = 0
     shared_gate: bool = False
+    route_groups: int = 1
+    groups_per_token: int = 1
 
     def __post_init__(self) -> None:
-        whole(self, 1, "count", "per_token", "width")
+        whole(self, 1, "count", "per_token", "width", "route_groups", "groups_per_token")
         whole(self, 0, "shared", "dense_layers", "shared_width")
         if self.per_token > self.count:
             rule = f"each token cannot run {self.per_token} of {self.count} experts."
             raise SpecError("per_token", self.per_token, rule)
+        if self.route_groups > self.count:
+            raise SpecError("route_groups", self.route_groups, f"there are only {self.count} experts.", 1)
+        if self.groups_per_token > self.route_groups:
+            rule = f"there are only {self.route_groups} groups of experts."
+            raise SpecError("groups_per_token", self.groups_per_token, rule, self.route_groups)
         if self.shared_gate and not self.shared:
             raise SpecError("shared_gate", True, "there are no shared experts that it could weigh.")
 

@@ -11,10 +11,11 @@ import numpy as np
 from core.budget.equations import days_of_steps
 from core.budget.errors import BudgetError
 from core.planning.evaluation import Answer, answer
-from core.planning.memory_estimate import resolved_plan
+from core.planning.memory_estimate import memory_estimate, resolved_plan
 from core.planning.plan import Plan, whole_accelerators
 from core.planning.plan_search import evaluate_layout, launch_settings
-from core.planning.resolved_layout import estimable_request, plan_layout, search_request
+from core.planning.resolved_layout import constraints_of, estimable_request, plan_layout, search_request
+from core.planning.trl import trl
 from core.search.launch import Launch
 from core.search.request import SearchRequest
 from core.search.result import LayoutResult
@@ -41,7 +42,9 @@ class AppliedLayout:
 
     @property
     def launches(self) -> tuple[Launch, ...]:
-        """The settings of three systems."""
+        """The lines that run it: of programs that pre-train, or of TRL where a part of the model is trained."""
+        if not self.plan.trained.everything:
+            return (trl(memory_estimate(self.plan)),)
         return launch_settings(self.request, self.result)
 
     @property
@@ -62,7 +65,7 @@ class AppliedLayout:
 
 def days_for(tokens: float, request: SearchRequest, seconds: float) -> float:
     """Days of steps alone that all tokens take."""
-    return days_of_steps(tokens, seconds, request.batch, request.seq_len)
+    return days_of_steps(tokens, seconds, request.batch, request.timed_length)
 
 
 @lru_cache(maxsize=64)
@@ -82,11 +85,11 @@ def applied_layout(plan: Plan) -> AppliedLayout:
         raise BudgetError("gpu", f"How long a step takes on {plan.accelerator} is not known.")
     layout = plan_layout(whole)
     batch = int(layout.data * layout.micro_batch * layout.micro_batches)
-    request = replace(request, batch=batch, constraints=plan.constraints).on(int(layout.accelerators))
+    request = replace(request, batch=batch, constraints=constraints_of(plan)).on(int(layout.accelerators))
     if a.terms.throughput.has_step_estimate:
         tokens_per_second = float(a.terms.steps_rate(np.array(a.middle.parameters), np.array(whole.accelerators)))
         alone = float(request.step(layout, 1).total)
-        request = replace(request, time_factor=_rounded(batch * request.seq_len / tokens_per_second / alone))
+        request = replace(request, time_factor=_rounded(batch * request.timed_length / tokens_per_second / alone))
     result = evaluate_layout(request, layout)
     return AppliedLayout(
         whole, a, request, replace(result, mfu=result.mfu * int(layout.accelerators) / whole.accelerators)

@@ -33,7 +33,7 @@ from core.hardware.roofline import explain_device
 from core.models.catalog import CatalogModel, nearest_dense
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
 from core.planning.plan import Find, Plan, Power, Within, whole_accelerators
-from core.planning.resolved_layout import FIELD_IDS, plan_layout
+from core.planning.resolved_layout import FIELD_IDS, constraints_of, plan_layout
 from core.planning.solving import Array, SolvedRuns, Terms, allocation_units, problems_of, solve
 from core.planning.throughput import WIDTHS, untrainable
 from core.runs.energy import carbon, drawn_power, energy, footprint, most_drawn, peak_power
@@ -361,7 +361,7 @@ def _evaluate_group(terms: Terms, plans: Sequence[Plan]) -> Evaluation:
         problem or why or (None if fine else beyond)
         for problem, fine in zip(problems_of(terms, plans, run, quantities["goodput"]), countable, strict=True)
     ]
-    has_constraints = terms.plan.own_layout or terms.plan.constraints != ANY_LAYOUT
+    has_constraints = terms.plan.own_layout or constraints_of(terms.plan) != ANY_LAYOUT
     if has_constraints and terms.plan.expects_mfu and terms.throughput.has_step_estimate:
         middles = zip(quantities["parameters"][:, 1], quantities["accelerators"][:, 1], strict=True)
         layout_problems = [_layout_problem(terms, plan, *middle) for plan, middle in zip(plans, middles, strict=True)]

@@ -12,15 +12,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from core.budget.errors import BudgetError
 from core.hardware.accelerators import Accelerator, accelerators
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan, whole_accelerators
+from core.planning.plan_limits import missed_limits
 from core.planning.resolved_layout import own_layout
+from core.search.constraints import FREE, with_fsdp
 from core.training.device.costs import FLOP_PER_BYTE, INSIDE_FLOP_PER_BYTE, StepCost, step_cost
 from core.training.device.host import host_lacks, host_memory
 from core.training.device.largest import largest_micro_batch, largest_of_family, largest_seq_len
 from core.training.device.memory import DeviceMemory
-from core.training.layout import OFFLOADS, RECOMPUTES, Layout, allowed, filled
+from core.training.layout import OFFLOADS, RECOMPUTES, Layout, LayoutError, allowed, filled
 
 ORDER = (
     "The first costs a step least: FLOPs computed again, bytes sent, and the pipeline’s wait. For this order "
@@ -91,15 +94,22 @@ def _choices(h: MemoryEstimate) -> dict[str, tuple[int, ...]]:
     halves = tuple(dict.fromkeys((batch, max(1, batch // 2), max(1, batch // 4), 1)))
     node = max(1, h.plan.device.node_size)
     whole = h.plan.trained.everything  # what trains a part of a model splits no weights
-    return {
+    choices = {
         "rc": again,
         "mbs": halves,
         "zero": tuple(stages),
         "cp": doubled(int(layout.context), 64),
         "tp": doubled(int(layout.tensor), node if whole else 1),
         "pp": doubled(int(layout.pipeline), 64 if whole else 1),
-        "off": tuple(range(int(layout.offload), max(1, int(layout.offload)) + 1)),
+        "off": tuple(dict.fromkeys((int(layout.offload), max(1, int(layout.offload))))),
         "chunks": tuple(dict.fromkeys((h.plan.runtime_options.chunks, max(h.plan.runtime_options.chunks, PIECES)))),
+    }
+    if not h.plan.trains_with_trl:
+        return choices
+    choices["off"] = tuple(dict.fromkeys((int(layout.offload), 2)))
+    runs = with_fsdp(replace(FREE, offload=None))
+    return choices | {
+        name: (choices[name][0], *runs.choices(field, choices[name][1:]).tolist()) for name, field in _FIELDS.items()
     }
 
 
@@ -136,16 +146,19 @@ def _search(plan: Plan) -> _FixSearch:
     layout, count = _changed(h, values(places)), whole_accelerators(plan.accelerators)
     whole = count % (layout.tensor * layout.pipeline * layout.context) <= count - int(h.layout.accelerators)
     places = places[:, whole & allowed(h.spec, layout, plan.seq_len, count)]
-    places = places[:, _held_by_host(h, _changed(h, values(places)))]
+    held = _held_by_host(h, _changed(h, values(places)))
+    if h.host_holds:
+        places, held = places[:, held], held[held]
     tried = values(places)
     memory = h.over_layouts(_changed(h, tried), chunks=tried["chunks"])
     total = np.asarray(memory.total)
     lowest = float(total.min(initial=math.inf))
-    # With as much free as the plan keeps, or else without, where it does not fit.
+    # With as much free as the plan keeps, or else without, where it does not fit; and of what the host holds, or else
+    # of all, where it does not hold the plan.
     limits = (h.total + h.room, h.usable) if h.fits == "over" else (h.total + h.room,)
-    fit = lowest <= limits[-1]
-    most = next((most for most in limits if lowest <= most), lowest * (1 + _SAME))
-    kept_in = np.flatnonzero(total <= most)
+    fitting = [(total <= most) & host for host in (held, np.ones_like(held)) for most in limits]
+    fit = any(bool(one.any()) for one in fitting)
+    kept_in = np.flatnonzero(next((one for one in fitting if one.any()), total <= lowest * (1 + _SAME)))
     places = places[:, kept_in]
     cost = _cost(h, _changed(h, values(places)))
     again, sent, wait = _more(h, cost, kept_in.shape)
@@ -171,9 +184,9 @@ def _search(plan: Plan) -> _FixSearch:
 
 
 def _held_by_host(h: MemoryEstimate, layout: Layout) -> Any:
-    """Which layouts leave the host no more than it has; all where the plan's own leaves it too much already."""
+    """Which layouts leave the host no more than it has."""
     lacks = host_lacks(replace(h.setup, layout=layout), h.plan.device.node_size, h.plan.limits.host)
-    return np.broadcast_to(np.less_equal(lacks, 0) | (not h.host_holds), np.shape(layout.offload))
+    return np.broadcast_to(np.less_equal(lacks, 0), np.shape(layout.offload))
 
 
 def _cost(h: MemoryEstimate, layout: Layout) -> StepCost:
@@ -200,13 +213,39 @@ def _value(name: str, text: str) -> int:
     return int(_NAMED[name][text]) if name in _NAMED else int(text)
 
 
+def fixed_plan(h: MemoryEstimate, fix: Fix) -> Plan:
+    """The plan of ``h`` with a change, as its own layout."""
+    values = {name: _value(name, text) for name, text in fix.texts.items()}
+    layout = h.plan.layout if h.plan.own_layout else replace(h.layout, micro_batches=0)
+    how = h.plan.runtime_options
+    return replace(
+        h.plan,
+        own_layout=True,
+        layout=replace(layout, **{field: values[name] for name, field in _FIELDS.items() if name in values}),
+        runtime_options=replace(how, chunks=values.get("chunks", how.chunks)),
+    )
+
+
+def _misses(h: MemoryEstimate, fix: Fix) -> bool:
+    try:
+        return bool(missed_limits(fixed_plan(h, fix)))
+    except (BudgetError, LayoutError):
+        return True
+
+
 def fixes(h: MemoryEstimate) -> tuple[Fix, ...]:
-    """Changes of the layout on the same accelerators that fit, the cheapest first; none of one that fits already and
-    leaves free what it keeps.
+    """Changes of the layout on the same accelerators that fit, those first that miss no limit of the plan, the cheapest
+    first; none of one that fits already and leaves free what it keeps.
 
     Each changes other fields than those before it, or fewer.
     """
-    return _search(h.plan).fixes if h.lacks else ()
+    return tuple(sorted(_search(h.plan).fixes, key=lambda fix: _misses(h, fix))) if h.lacks else ()
+
+
+def cheapest_fix(h: MemoryEstimate) -> Fix | None:
+    """The first of `fixes`."""
+    found = _search(h.plan).fixes if h.lacks else ()
+    return next((fix for fix in found if not _misses(h, fix)), found[0] if found else None)
 
 
 def smallest_fix(h: MemoryEstimate) -> Fix | None:
@@ -284,7 +323,7 @@ def larger_accelerators(h: MemoryEstimate) -> tuple[Accelerator, ...]:
         accelerator
         for accelerator in accelerators()
         if accelerator.vendor == h.plan.device.vendor
-        and replace(h.plan, accelerator=accelerator.name).usable_memory * (1 - h.plan.limits.free) >= h.total
+        and h.plan.on_accelerator(accelerator.name).usable_memory * (1 - h.plan.limits.free) >= h.total
     ]
     return tuple(
         sorted(

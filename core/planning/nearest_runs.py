@@ -1,4 +1,4 @@
-"""The answer at the pace of each of the published runs that are nearest to the plan."""
+"""The published runs that the plan is, and the answer at the pace of each of those that are nearest to it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,41 @@ from functools import lru_cache
 
 import numpy as np
 
+from core.hardware.accelerators import find
+from core.models.catalog import catalog
 from core.planning.evaluation import Answer
+from core.planning.plan import OWN_SHAPE
 from core.planning.throughput import WIDTHS
 from core.runs.coverage import NearestRun, RunFeatures, nearest_runs
-from core.runs.published import PublishedRun
+from core.runs.published import PublishedRun, full_runs
 from core.runs.share import run_shares
+
+_SAME = 0.05
+"""Largest difference in tokens, and in accelerators where they are published, of a plan that is a published run."""
+
+
+def _is_same(planned: float, published: float) -> bool:
+    return not abs(published / planned - 1) > _SAME  # NaN: not published
+
+
+def repeated_runs(a: Answer) -> tuple[PublishedRun, ...]:
+    """Return the published whole runs that the plan repeats: same model, tokens, accelerator, and number of them.
+
+    A custom shape is the same model where all of its fields are.
+    """
+    if a.model is None or a.model.counted or not a.plan.trained.everything:
+        return ()
+    m, spec = a.middle, a.model.spec
+    custom = a.plan.model == OWN_SHAPE
+    names = [model.name for model in catalog() if model.spec == spec] if custom else [a.model.name]
+    return tuple(
+        run
+        for name in names
+        for run in full_runs(name)
+        if find(run.accelerator) is a.device
+        and _is_same(m.tokens, run.tokens)
+        and _is_same(m.accelerators, run.accelerators)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,10 @@ _SLOWEST = 0.02
 """MFU below which a run is taken to be mistyped: the slowest published one reached more than twice as much."""
 
 _COMMA = re.compile(r"[;\t]|(?<!\d),|,(?!\d{3}(?:\D|$))")
-_CLUSTER = re.compile(r"([\d.,]+\s*[kM]?)\s*(?:×|x|\*)?\s*(\D.*)", re.IGNORECASE)
-_RATE = re.compile(r"(.+?)\s*tok(?:en)?s?\s*(?:/|per)\s*s(?:ec(?:ond)?)?\s*", re.IGNORECASE)
-_BILLED = re.compile(r"(.+?)\s*(?:gpu|accelerator|device)s?[-\s]*h(?:ou)?rs?\s*", re.IGNORECASE)
+_CLUSTER = re.compile(r"([\d.,]+ ?[kM]?) ?(?:×|x|\*)? ?(\D.*)", re.IGNORECASE)
+_RATE = re.compile(r"(.+?) ?tok(?:en)?s? ?(?:/|per) ?s(?:ec(?:ond)?)?", re.IGNORECASE)
+_BILLED = re.compile(r"(.+?) ?(?:gpu|accelerator|device)s?[- ]{0,3}h(?:ou)?rs?", re.IGNORECASE)
+"""Of cells with single blanks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +81,11 @@ def _hours(text: str, tokens: float, count: float) -> tuple[float, bool]:
 
 
 def _run(line: str) -> OwnRun:
-    cells = [cell.strip() for cell in _COMMA.split(line)]
+    cells = [" ".join(cell.split()) for cell in _COMMA.split(line)]
     if len(cells) not in (4, 5):
         raise QuantityError(f"It has {len(cells)} cells, and a run has 4. For example: {EXAMPLE}.")
     parameters = _count(cells[0], "parameters")
-    tokens = _count(re.sub(r"(?i)\s*tokens?$", "", cells[1]), "tokens")
+    tokens = _count(re.sub(r"(?i) ?tokens?$", "", cells[1]), "tokens")
     count, name = _cluster(cells[2:-1])
     run = OwnRun(parameters, tokens, name, count, *_hours(cells[-1], tokens, count))
     device = find_accelerator(name)

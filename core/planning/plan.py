@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -17,7 +17,6 @@ from core.limits import limit
 from core.models.catalog import CatalogModel, model_named
 from core.models.configs.custom import read_model
 from core.models.flops import Attention
-from core.models.spec_text import EXAMPLE
 from core.number_text import is_money
 from core.planning.own_runs import OwnRun
 from core.planning.search_texts import Batch
@@ -25,7 +24,7 @@ from core.runs.energy import US_GRID, USUAL_PUE
 from core.runs.goodput import Reliability
 from core.search.constraints import ANY_LAYOUT, Constraints, Objective
 from core.search.request import FREE_MEMORY
-from core.step_time.software import USUAL_SOFTWARE, USUAL_TUNING
+from core.step_time.software import EAGER, USUAL_SOFTWARE, USUAL_TUNING
 from core.training.activations.tensors import FUSED, Loss
 from core.training.custom_policy import OwnPolicy
 from core.training.device.buffers import MEASURED
@@ -149,10 +148,13 @@ def _own(shape: str) -> CatalogModel:
 
 
 def known_model(find: Find, model: str, shape: str) -> CatalogModel | None:
-    """The model of this name, or of an own shape; None where only a number of parameters is known, or is asked for."""
+    """The model of this name, or of an own shape that was read; None where no layers are known, or parameters are asked
+    for."""
     if find == "parameters" or model == TYPED:
         return None
-    return _own(shape) if model == OWN_SHAPE else model_named(model)
+    if model == OWN_SHAPE:
+        return _own(shape) if shape else None
+    return model_named(model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +250,8 @@ class CarriedRates:
 class Plan:
     """Everything that is asked of a run; the field that ``find`` names is not looked at.
 
-    model: a name of the catalogue, `TYPED` or `OWN_SHAPE`. shape: the text of an own shape. parameters: those typed.
+    model: a name of the catalogue, `TYPED` or `OWN_SHAPE`. shape: the text of an own shape, empty until one is read.
+    parameters: those typed.
     mfu: None takes what published runs lead one to expect. mfu_kind: what a typed MFU is of. prices: dollars per
     accelerator-hour, low and high; None takes the catalogue's. attention: how the count by layer takes it.
     optimizer, policy: of the model states, by name, as `core.training` has them; own_policy: the types of `OWN_POLICY`.
@@ -267,7 +270,7 @@ class Plan:
     find: Find = "time"
     within: Within = Within(90.0)
     model: str = TYPED
-    shape: str = EXAMPLE
+    shape: str = ""
     parameters: float = 70e9
     tokens: float = 15e12
     accelerator: str = "H100 SXM"
@@ -308,6 +311,11 @@ class Plan:
         return min(self.seq_len, self.lengths.longest or self.seq_len)
 
     @property
+    def mean_length(self) -> int:
+        """Tokens of a sequence on average."""
+        return min(self.longest, self.lengths.mean or self.longest)
+
+    @property
     def device(self) -> Accelerator:
         """The accelerator, in nodes of as many as the plan says."""
         if self.per_node is None:
@@ -336,18 +344,24 @@ class Plan:
 
     @property
     def usable_memory(self) -> float:
-        """Bytes that a step can have of one accelerator: of one that fine-tunes, what its driver reports where that is
-        known, and never more, as where a processor shares its memory; NaN where nothing is."""
-        device = self.device
-        reported = device.reported_bytes
-        if self.trained.everything:
-            reported = min(reported, device.memory_bytes)
-        return reported - self.runtime_options.display
+        """Bytes of one accelerator that a step can use: its memory capacity without that of a desktop's display."""
+        return self.device.memory_bytes - self.runtime_options.display
+
+    @property
+    def trains_with_trl(self) -> bool:
+        """Whether TRL runs the plan, as PyTorch’s only software here that trains a part of a model: its FSDP shards,
+        and splits no layer."""
+        return not self.trained.everything and self.software == EAGER.id
 
     @property
     def catalog_model(self) -> CatalogModel | None:
         """The model whose layers are known; None where only a number of parameters is, or is asked for."""
         return known_model(self.find, self.model, self.shape)
+
+    @property
+    def lacks_model(self) -> bool:
+        """Whether it is of an own shape, and none has been read."""
+        return self.model == OWN_SHAPE and not self.shape and self.find != "parameters"
 
     def policy_under(self, optimizer: Optimizer) -> PrecisionPolicy:
         """The precision of the model states under an optimizer, such as the plan's own."""
@@ -367,3 +381,9 @@ class Plan:
     def owned(self) -> bool:
         """Whether its accelerators are owned: a price of 0, so that no rent is counted, and none compared."""
         return self.price_range[1] == 0
+
+    def on_accelerator(self, accelerator: str) -> Plan:
+        """Return the plan on another accelerator, without what was entered for its own."""
+        if accelerator == self.accelerator:
+            return self
+        return replace(self, accelerator=accelerator, prices=None, network=None, per_node=None, maturity=BY_AGE)

@@ -6,12 +6,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from core.budget.errors import BudgetError
 from core.budget.interval import Interval
 from core.planning.evaluation import Answer, answer
-from core.planning.memory_estimate import MemoryEstimate
+from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan, Within
 from core.training.layout import LayoutError
 
@@ -24,7 +25,8 @@ class Check:
     """One limit of a plan, and what the plan comes to.
 
     In days, dollars, watts or bytes held. value: at the probability that has to hold. met: None where unknown.
-    probability: that it is kept; NaN where it is known for certain, or not at all.
+    probability: that it is kept; NaN where it is known for certain, or not at all. capacity: that of an accelerator's
+    memory, of which the limit leaves a part free; NaN for every other limit.
     """
 
     id: Limited
@@ -32,6 +34,7 @@ class Check:
     value: float
     met: bool | None
     probability: float
+    capacity: float = math.nan
 
     @property
     def over(self) -> float:
@@ -51,12 +54,28 @@ def checks(a: Answer, memory: MemoryEstimate | None) -> tuple[Check, ...]:
     return (*typed, *_host_check(memory), _memory_check(limits.free, memory)) if memory else typed
 
 
+MEMORY_UNKNOWN = Check("memory", math.nan, math.nan, None, math.nan)
+"""The limit of memory of a plan without a layout."""
+
+
 def all_checks(a: Answer) -> tuple[Check, ...]:
-    """Every limit of the plan of ``a``, that of memory among them where the plan has a layout."""
+    """Every limit of the plan of ``a``, that of memory among them, which is unknown where the plan has no layout."""
     try:
         return checks(a, a.memory)
     except LayoutError:
-        return checks(a, None)
+        return (*checks(a, None), MEMORY_UNKNOWN)
+
+
+@lru_cache(maxsize=256)
+def missed_limits(plan: Plan) -> tuple[Check, ...]:
+    """The limits that a plan is known to miss. Raises `LayoutError` and `BudgetError` where it has no answer."""
+    limits = plan.limits
+    if all(map(math.isnan, (limits.days, limits.dollars, limits.watts))):  # which memory does not depend on
+        memory = memory_estimate(plan)
+        every = (*_host_check(memory), _memory_check(limits.free, memory))
+    else:
+        every = all_checks(answer(plan))
+    return tuple(check for check in every if check.met is False)
 
 
 _UNKNOWN = Interval.point(math.nan)
@@ -87,7 +106,7 @@ def _host_check(memory: MemoryEstimate) -> tuple[Check, ...]:
 def _memory_check(free: float, memory: MemoryEstimate) -> Check:
     most = memory.usable * (1 - free)
     met = None if math.isnan(most) else keeps_limit(memory.total, most)
-    return Check("memory", most, memory.total, met, math.nan)
+    return Check("memory", most, memory.total, met, math.nan, memory.usable)
 
 
 def keeps_limit(value: float, limit: float) -> bool:

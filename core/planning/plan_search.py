@@ -35,14 +35,15 @@ def evaluate_layout(request: SearchRequest, layout: Layout) -> LayoutResult:
 def stages(request: SearchRequest, layout: Layout, most: int) -> tuple[tuple[int, DeviceMemory], ...]:
     """What the accelerators of pipeline stages hold, from 0: of up to ``most`` of them, the ends among them."""
     count = int(layout.pipeline)
-    names = ("policy", "optimizer", "seq_len", "loss", "chunks", "runtime", "trained", "in_backward", "paged")
+    names = ("policy", "optimizer", "loss", "chunks", "runtime", "trained", "in_backward", "paged")
     setup: dict[str, Any] = {name: getattr(request, name) for name in names} | {"implementation": request.written}
+    setup["seq_len"] = request.longest or request.seq_len
     places = sorted({round(float(at)) for at in np.linspace(0, count - 1, min(most, count))})
     return tuple((place, memory_per_device(request.spec, layout, stage=place, **setup)) for place in places)
 
 
 def launch_settings(request: SearchRequest, here: LayoutResult) -> tuple[Launch, ...]:
-    """A plan as the settings of three systems."""
+    """A plan as the settings of programs that pre-train."""
     return launches(
         request.spec,
         here.layout,
@@ -58,4 +59,4 @@ def launch_settings(request: SearchRequest, here: LayoutResult) -> tuple[Launch,
 def traffic(request: SearchRequest, layout: Layout) -> Traffic:
     """What an accelerator of a middle stage sends in a step."""
     again = request.implementation.regathers
-    return traffic_per_step(request.spec, layout, policy=request.policy, seq_len=request.seq_len, regathers=again)
+    return traffic_per_step(request.spec, layout, policy=request.policy, seq_len=request.timed_length, regathers=again)

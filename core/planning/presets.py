@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from core.planning.plan import FASTEST, OWN_LAYOUT, OWN_SHAPE, TYPED
+from core.planning.search_texts import FINE_TUNING_BATCH
 from core.training.precision import USUAL_POLICY
 
 _NEXT = (
@@ -74,6 +75,7 @@ def _tuned(model: str, gpu: str, count: str, **more: str) -> Mapping[str, str]:
     """Fine-tuning on 10M tokens, adapters beside every matrix unless others are named, layers computed again."""
     usual = {"model": model, "gpu": gpu, "count": count, "tokens": "10M", "ft": "adapters", "target": "all-linear"}
     usual |= {"rank": "16", "frozen": "bf16", "prec": "bf16 throughout", "rc": "full", "seq": "2,048", "mbs": "1"}
+    usual |= {"gb": FINE_TUNING_BATCH}  # once the layout no longer decides it
     usual |= {"lay": OWN_LAYOUT, "acc": "1", "sw": "PyTorch, eager", "opt": "AdamW", "ctx": "0.6 GB"}
     return {**_WHOLE, **usual, **more}
 

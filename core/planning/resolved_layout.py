@@ -15,7 +15,7 @@ from core.models.spec import SpecError, TransformerSpec
 from core.models.stand_in import stand_in
 from core.planning.plan import Plan, whole_accelerators
 from core.planning.rates import rates_of
-from core.search.constraints import only
+from core.search.constraints import Constraints, only, with_fsdp
 from core.search.fastest_layout import fastest_layouts, surely_fitting
 from core.search.request import SearchRequest
 from core.step_time.software import running_on, written_with
@@ -86,11 +86,13 @@ def search_request(plan: Plan) -> SearchRequest:
         trained=plan.trained,
         in_backward=how.in_backward,
         paged=how.paged,
-        memory_bytes=math.nan if plan.usable_memory == device.memory_bytes else plan.usable_memory,
+        mean_length=plan.mean_length,
+        longest=plan.longest,
+        memory_bytes=plan.usable_memory,
         keep_free=plan.limits.free,
         host_bytes=math.nan if math.isnan(plan.limits.host) else plan.limits.host,
         running=running_on(plan.software, spec, device, plan.peak_dtype, how.kernel, plan.tuned_by),
-        constraints=plan.constraints,
+        constraints=constraints_of(plan),
         runtime=replace(MEASURED, context=how.runtime_bytes, communicator=how.runtime_bytes, slack=how.slack),
         rates=rates_of(plan),
         loss=how.loss,
@@ -111,8 +113,13 @@ def estimable_request(plan: Plan) -> SearchRequest | None:
     if plan.own_layout:
         return replace(request, constraints=only(own_layout(plan)))
     if plan.runtime_options.in_backward:
-        return replace(request, constraints=replace(plan.constraints, micro_batches=1))
+        return replace(request, constraints=replace(request.constraints, micro_batches=1))
     return request
+
+
+def constraints_of(plan: Plan) -> Constraints:
+    """What the layouts of a plan have to keep to: its own constraints, and those of the program that runs it."""
+    return with_fsdp(plan.constraints) if plan.trains_with_trl else plan.constraints
 
 
 def own_layout(plan: Plan) -> Layout:
@@ -143,7 +150,7 @@ def surely_fit(plans: Sequence[Plan]) -> list[bool]:
     """Whether each plan fits, and leaves as much free as it keeps, as far as the beginning of the search for its layout
     says; False where only all of the search does."""
     sure = _over_searches(plans, surely_fitting)
-    return [sure.get(i, False) and plan.longest == plan.seq_len for i, plan in enumerate(plans)]
+    return [sure.get(i, False) for i in range(len(plans))]
 
 
 def _over_searches(

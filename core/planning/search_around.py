@@ -12,10 +12,12 @@ from core.limits import limit
 from core.planning.evaluation import Answer, answer
 from core.planning.memory_fixes import PIECES
 from core.planning.plan import OWN_LAYOUT, Plan, whole_accelerators
+from core.planning.plan_limits import missed_limits
 from core.planning.plan_search import search_layouts
-from core.planning.resolved_layout import FIELD_IDS
+from core.planning.resolved_layout import FIELD_IDS, search_request
+from core.planning.search_texts import Batch
 from core.search.cluster_sizes import sizes_with_plans
-from core.search.constraints import Pin, Range, SpaceError
+from core.search.constraints import SpaceError, is_free
 from core.search.request import SearchRequest
 from core.search.result import LayoutResult
 from core.training.layout import OFFLOAD_NAMES, Layout, LayoutError, layers_of, named_modules, recompute_name
@@ -54,59 +56,68 @@ def _best(request: SearchRequest) -> LayoutResult | None:
 
 @dataclass(frozen=True, slots=True)
 class FittingChange:
-    """A change of the question under which a plan fits: the fields' texts by id, and the best plan then."""
+    """A change of the question under which a plan fits: the fields' texts by id, the plan, and the best layout then."""
 
     texts: tuple[tuple[str, str], ...]
+    plan: Plan
     best: LayoutResult
+
+    @property
+    def misses(self) -> bool:
+        """Whether the plan then misses one of its limits."""
+        return bool(missed_limits(self.plan))
 
 
 @lru_cache(maxsize=32)
-def fitting_changes(request: SearchRequest) -> tuple[FittingChange, ...]:
-    """What would make a plan fit, the cheapest first: fewer constraints, offload, the loss in pieces, another cluster.
+def fitting_changes(plan: Plan) -> tuple[FittingChange, ...]:
+    """What would make a plan fit, those first that miss no limit of it, the cheapest first: fewer constraints, offload,
+    the loss in pieces, another cluster.
 
     No more than one of each kind.
     """
-    here = request.constraints
-    free = {name: None for name in FIELD_OF if not _is_free(getattr(here, name))}
+    here, request, how = plan.constraints, search_request(plan), plan.runtime_options
+    free = {name: None for name in FIELD_OF if not is_free(getattr(here, name))}
     if here.expert_tensor == 0:
         del free["expert_tensor"]
-    tried: list[list[tuple[tuple[tuple[str, str], ...], SearchRequest]]] = []
+    tried: list[list[tuple[tuple[tuple[str, str], ...], Plan]]] = []
 
-    def changed(**pins: Any) -> SearchRequest:
-        return replace(request, constraints=replace(here, **pins))
+    def changed(**pins: Any) -> Plan:
+        return replace(plan, constraints=replace(here, **pins))
 
     if free:
         texts = tuple((FIELD_OF[name], "any" if name in ("zero", "recompute") else "") for name in free)
         tried.append([(texts, changed(**free, tensor_in_node=True))])
     if here.offload is not None:
         tried.append([((("koff", "true"),), changed(offload=None))])
-    if request.chunks < PIECES:
-        pieces, less = ("chunks", f"{PIECES}"), replace(request, chunks=PIECES)
-        both = replace(changed(offload=None), chunks=PIECES)
-        tried.append([((pieces,), less), ((pieces, ("koff", "true")), both)])
+    if how.chunks < PIECES:
+        pieces, less = ("chunks", f"{PIECES}"), replace(how, chunks=PIECES)
+        both = replace(changed(offload=None), runtime_options=less)
+        tried.append([((pieces,), replace(plan, runtime_options=less)), ((pieces, ("koff", "true")), both)])
     if here.tensor_in_node:
         tried.append([((("knode", "false"),), changed(tensor_in_node=False))])
     count = request.cluster.count
     fewer = [int(size) for size in sizes_with_plans(request, count)[::-1] if size < count][:3]
     more = [count * 2**power for power in range(1, 8)]
-    tried += [[((("count", f"{size:,}"),), request.on(size)) for size in counts] for counts in (fewer, more)]
+    tried += [
+        [((("count", f"{size:,}"),), replace(plan, accelerators=float(size))) for size in counts]
+        for counts in (fewer, more)
+    ]
     rounder = 2 ** max(0, request.batch.bit_length() - 1)
     if rounder != request.batch:
-        tried.append([((("gb", f"{rounder:,}"),), replace(request, batch=rounder))])
+        tried.append([((("gb", f"{rounder:,}"),), replace(plan, batch=Batch(rounder, in_tokens=False)))])
     changes: list[FittingChange] = []
     for kind in tried:
+        fitting: list[FittingChange] = []
         for texts, other in kind:
             if any(set(change.texts) < set(texts) for change in changes):
                 continue  # less is enough
-            best = _best(other)
+            best = _best(search_request(other))
             if best:
-                changes.append(FittingChange(texts, best))
-                break
-    return tuple(changes)
-
-
-def _is_free(pin: Pin) -> bool:
-    return pin is None or (isinstance(pin, Range) and pin.free)
+                fitting.append(FittingChange(texts, other, best))
+                if not fitting[-1].misses:
+                    break
+        changes += sorted(fitting, key=lambda change: change.misses)[:1]
+    return tuple(sorted(changes, key=lambda change: change.misses))
 
 
 FIELD_OF = {

@@ -18,6 +18,21 @@ _SURELY_TOKENS = 500_000
 _BATCH = re.compile(r"(.*?)\s*(tokens?|sequences?|seqs?)?", re.IGNORECASE | re.DOTALL)
 
 
+PRE_TRAINING_BATCH = "16M tokens"
+"""The batch that a plan begins with."""
+
+FINE_TUNING_BATCH = "64 sequences"
+"""The batch that a plan begins with where a part of a model is trained: that of Llama 2's fine-tuning [Touvron et al.
+2023, arXiv:2307.09288, section 3.1]."""
+
+
+def begun_batch(text: str, *, everything: bool) -> str:
+    """The batch once a plan goes over to training everything, or a part of a model: the one that such plans begin with
+    in the place of the one that the others begin with, else ``text``."""
+    before, after = (FINE_TUNING_BATCH, PRE_TRAINING_BATCH) if everything else (PRE_TRAINING_BATCH, FINE_TUNING_BATCH)
+    return after if text == before else text
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """A global batch as typed: so many sequences, or about so many tokens."""

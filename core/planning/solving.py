@@ -61,7 +61,7 @@ class Terms:
     @cached_property
     def token_work(self) -> TokenWork:
         """What a token costs at the plan's sequence length."""
-        return token_work(self.model, self.plan.seq_len)
+        return token_work(self.model, self.plan.mean_length)
 
     @cached_property
     def work_share(self) -> float:
@@ -245,6 +245,8 @@ def prices_of(plan: Plan) -> tuple[float, float, float]:
 
 def _unanswerable(plan: Plan) -> BudgetError | None:
     """What is wrong with a question before anything is worked out."""
+    if plan.lacks_model:
+        return BudgetError("shape", "No model has been read. Paste a config.json under “Model”.")
     if plan.find == "time" or not plan.within.in_money:
         return None
     if plan.find == "accelerators":

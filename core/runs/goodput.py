@@ -82,10 +82,6 @@ def time_between_failures(rate: float, accelerators: float) -> float:
     return 1000 * 86400 / (rate * accelerators)
 
 
-MOST_TAKEN = 60.0
-"""Interruptions an hour beyond which nothing could train: one a minute."""
-
-
 @formula(
     r"\frac{1}{\frac{1}{\v{mtbf}} + \frac{\v{taken}}{3600}}",
     result=Symbol("M'", "mean time between stops of the run, of either kind", "seconds"),
@@ -264,7 +260,7 @@ class Failures:
     between: float = math.nan
 
 
-_PER_DAY = re.compile(r"\s*(.+?)\s*(?:/\s*|per\s+|a\s+)days?\s*", re.IGNORECASE)
+_PER_DAY = re.compile(r"(.+?) ?(?:/ ?|per |a )days?", re.IGNORECASE)
 
 
 def parse_failures(text: str) -> Failures:
@@ -272,12 +268,13 @@ def parse_failures(text: str) -> Failures:
 
     Raises `QuantityError` with the rule and an example otherwise.
     """
+    text = " ".join(text.split())
     example = "0.474 per 1,000 accelerator-days, 8 per day, or an MTBF such as 3 h"
     if match := _PER_DAY.fullmatch(text):
         a_day = parse_quantity(match[1], "number", low=0.0, high=1e5, example=example)
         return Failures(math.nan, 86400 / a_day) if a_day else Failures(0.0)
-    mtbf = re.sub(r"(?i)^\s*mtbf\s*(?:of|=|:)?\s*", "", text)
-    if re.search(r"[a-z]", mtbf, re.IGNORECASE) and not re.fullmatch(r"\s*[\d.]+e[-+]?\d+\s*", mtbf, re.IGNORECASE):
+    mtbf = re.sub(r"(?i)^mtbf ?(?:of|=|:)? ?", "", text)
+    if re.search(r"[a-z]", mtbf, re.IGNORECASE) and not re.fullmatch(r"[\d.]+e[-+]?\d+", mtbf, re.IGNORECASE):
         return Failures(math.nan, parse_quantity(mtbf, "seconds", low=1.0, high=1e10, example=example))
     return Failures(parse_quantity(mtbf, "number", low=0.0, high=1e4, example=example))
 

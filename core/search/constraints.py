@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from core.training.layout import Layout
+from core.training.layout import Layout, Recompute
 
 Objective: TypeAlias = Literal["time", "dollars", "memory headroom"]
 """What the best layout has least or most of. On one cluster the cheapest is the fastest."""
@@ -111,6 +112,27 @@ FREE = Constraints()
 
 ANY_LAYOUT = Constraints(overlap=1)
 """The same of a plan, whose communication overlaps: waiting never helps."""
+
+
+FSDP: Mapping[str, Pin] = {
+    **dict.fromkeys(("tensor", "pipeline", "interleave", "context", "expert"), 1),
+    "zero": (0, 2, 3),
+    "recompute": (Recompute.NONE, Recompute.FULL),
+    "offload": (0, 2),
+}
+"""Values of a layout's fields that PyTorch's FSDP runs by itself. It offloads the optimizer with the parameters only,
+which no search tries."""
+
+
+def with_fsdp(pins: Constraints) -> Constraints:
+    """The same constraints, and those of `FSDP` where a field is free."""
+    free = {name: pin for name, pin in FSDP.items() if is_free(getattr(pins, name))}
+    return replace(pins, **free)  # pyright: ignore[reportArgumentType]
+
+
+def is_free(pin: Pin) -> bool:
+    """Whether a pin allows every value."""
+    return pin is None or (isinstance(pin, Range) and pin.free)
 
 
 class SpaceError(ValueError):

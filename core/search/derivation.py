@@ -12,11 +12,12 @@ from core.search.result import LayoutResult
 def explain(request: SearchRequest, result: LayoutResult, tokens: float) -> list[Explanation]:
     """From the days of all steps down to the formulas of one, each with all the numbers that it was used with."""
     device = request.cluster.accelerator
-    batch = request.batch * request.seq_len
-    flop = float(flops_per_token(request.spec, request.seq_len, "causal").training) * batch
+    length = request.timed_length
+    batch = request.batch * length
+    flop = float(flops_per_token(request.spec, length, "causal").training) * batch
     peak = device.peak(request.running.dtype)
     return [
-        days_of_steps.explain(tokens=tokens, seconds=result.seconds, sequences=request.batch, seq_len=request.seq_len),
+        days_of_steps.explain(tokens=tokens, seconds=result.seconds, sequences=request.batch, seq_len=length),
         mfu_needed.explain(flop=flop, accelerators=request.cluster.count, peak=peak, seconds=result.seconds),
         *explain_run(lambda: request.step(result.layout, result.running.overlap)),
     ]

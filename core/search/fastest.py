@@ -128,7 +128,7 @@ def _rates(request: SearchRequest, layout: Layout, possible: Any, batch: Any) ->
     asked for comes before what does not. A layout of one's own need not fit."""
     seconds, memory = request.step(layout, 1).total, request.bytes_of(layout)
     with np.errstate(divide="ignore", invalid="ignore"):
-        rate = np.where(possible & (seconds > 0), batch * request.seq_len / seconds, 0.0)
+        rate = np.where(possible & (seconds > 0), batch * request.timed_length / seconds, 0.0)
     return rate if request.constraints.one_layout else np.where(memory > request.usable, 0.0, rate), memory
 
 

@@ -90,7 +90,7 @@ def _score(request: SearchRequest, columns: Columns, least: Any = -np.inf) -> Fl
     seconds, pinned = request.step(layout, 1).total, request.constraints.micro_batches
     batch = layout.data * layout.micro_batch * pinned if pinned else request.batch
     with np.errstate(divide="ignore", invalid="ignore"):
-        rate = np.where(seconds > 0, batch * request.seq_len / seconds, 0.0)
+        rate = np.where(seconds > 0, batch * request.timed_length / seconds, 0.0)
     asked = possible & (rate > least)
     # Rounded, so that of layouts as fast the first stays first whatever else is asked beside them.
     score = np.full(asked.shape, -np.inf, np.float32)

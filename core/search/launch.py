@@ -1,4 +1,4 @@
-"""A plan as the settings of Megatron-LM, torchtitan and DeepSpeed, and what of it they cannot do or are not known to.
+"""A plan as the settings of Megatron-LM and torchtitan, and what of it they cannot do or are not known to.
 
 Every setting was read in the projects' own sources of August 2026. What a project has no setting for is said, never
 guessed.
@@ -29,19 +29,19 @@ TORCHTITAN = Source(
     "torchtitan/config/configs.py and trainer.py, August 2026",
     "https://github.com/pytorch/torchtitan/blob/b5bcd76c66d0acb1a08b176d9639425bc55e0b2a/torchtitan/config/configs.py",
 )
-DEEPSPEED = Source(
-    "DeepSpeed",
-    "docs/_pages/config-json.md, August 2026",
-    "https://github.com/deepspeedai/DeepSpeed/blob/edaa7221267243c7be7fb49c5d5f5c4fb97b4641/docs/_pages/config-json.md",
-)
+
+
+TRL = "TRL"
+"""The program that fine-tunes, whose lines name a model as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Settings of one system. notes: what they leave out, do otherwise, or are not known to do; empty where nothing."""
+    """Settings of one program. text: empty where it cannot run the plan, as the first note then says. notes: what they
+    leave out, do otherwise, or are not known to do; empty where nothing."""
 
     system: str
-    language: Literal["bash", "python", "json"]
+    language: Literal["bash", "python"]
     text: str
     notes: tuple[str, ...]
     source: Source
@@ -57,20 +57,16 @@ def launches(
     policy: PrecisionPolicy,
     optimizer: Optimizer,
 ) -> tuple[Launch, ...]:
-    """The layout's settings in each of three systems. dtype: of the matrix products."""
+    """The layout's settings in both programs. dtype: of the matrix products."""
     precise = (policy, optimizer, layout, dtype)
     return (
         megatron(spec, layout, launch_precision.megatron(*precise), seq_len=seq_len, dtype=dtype, overlap=overlap),
         torchtitan(spec, layout, launch_precision.torchtitan(*precise), seq_len=seq_len, dtype=dtype),
-        deepspeed(layout, launch_precision.deepspeed(*precise), overlap=overlap, dtype=dtype),
     )
 
 
 _USUAL_PRODUCTS = ("bf16", "fp16", "fp8", "fp32", "tf32")
 """What `launch_precision` speaks of."""
-
-
-_NO_SPLIT = "Over how many ranks one expert is split is no setting of it."
 
 
 def _batch(layout: Layout) -> int:
@@ -104,7 +100,8 @@ def megatron(
         arguments["sequence-parallel"] = True
     arguments |= {"micro-batch-size": item.micro_batch, "global-batch-size": _batch(item), "seq-length": seq_len}
     if item.context > 1 and seq_len % (2 * item.context):
-        notes.append(f"**It refuses {seq_len:,} tokens**, which do not divide by twice the context-parallel degree.")
+        why = f"**It rejects {seq_len:,} tokens**, which do not divide by twice the context-parallel degree."
+        return Launch("Megatron-LM", "bash", "", (why,), MEGATRON)
     arguments |= _megatron_sharding(item, notes)
     if overlap:
         arguments["overlap-grad-reduce"] = True
@@ -197,7 +194,7 @@ def torchtitan(spec: TransformerSpec, layout: Layout, precision: Precision, *, s
         "expert_parallel_degree": item.expert,
     }
     if item.expert_tensor:
-        notes.append(_NO_SPLIT)
+        notes.append("Over how many ranks one expert is split is no setting of it.")
     if item.tensor > 1:
         parallel["enable_sequence_parallel"] = bool(item.sequence_parallel)
     if item.pipeline > 1:
@@ -229,7 +226,8 @@ def torchtitan(spec: TransformerSpec, layout: Layout, precision: Precision, *, s
         notes.append("It recomputes in every layer, each from its own input.")
     parts = int(item.tensor if item.sequence_parallel else 1) * int(2 * item.context if item.context > 1 else 1)
     if training["num_tokens_per_microbatch_per_dp_rank"] % parts:
-        notes.append(f"**It refuses this micro-batch**: its tokens do not divide by {parts:,}.")
+        why = f"**It rejects this micro-batch**: its tokens do not divide by {parts:,}."
+        return Launch("torchtitan", "python", "", (why,), TORCHTITAN)
     if dtype not in _USUAL_PRODUCTS:
         notes.append(f"Matrix products in {dtype} are a choice of the model’s configuration, not of these.")
     rows = [
@@ -261,49 +259,3 @@ def _torchtitan_chunks(layers: int, layout: Layout, notes: list[str]) -> dict[st
 def _python(head: str, fields: dict[str, Any]) -> str:
     rows = [f"    {name}={json.dumps(v) if isinstance(v, str) else v}," for name, v in fields.items()]
     return "\n".join((f"{head}(", *rows, "),"))
-
-
-def deepspeed(layout: Layout, precision: Precision, *, overlap: bool, dtype: str) -> Launch:
-    """DeepSpeed's ``ds_config.json``, and what its models are given in code."""
-    item, notes = layout, list[str]()
-    zero: dict[str, Any] = {"stage": int(item.zero)}
-    if overlap:
-        zero["overlap_comm"] = True
-    if item.offload:
-        zero["offload_optimizer"] = {"device": "cpu", "pin_memory": True}
-    if item.offload > 1:
-        zero["offload_param"] = {"device": "cpu", "pin_memory": True}
-    ranks = int(item.data * item.context)
-    if item.zero and item.shard_group and item.shard_group < ranks:
-        notes.append(
-            f"Sharding over {item.shard_group:,} of {ranks:,} ranks is not among its documented settings; "
-            "`zero_hpz_partition_size` keeps a second copy of the weights within a node, which is another thing."
-        )
-    config: dict[str, Any] = {
-        "train_batch_size": _batch(item),
-        "train_micro_batch_size_per_gpu": int(item.micro_batch),
-        "gradient_accumulation_steps": int(item.micro_batches),
-        "zero_optimization": zero,
-        **precision.arguments,
-    }
-    if item.tensor > 1:
-        config["tensor_parallel"] = {"autotp_size": int(item.tensor)}
-    if item.expert > 1:
-        config["expert_parallel"] = {"enabled": True, "autoep_size": int(item.expert)}
-    if item.expert_tensor:
-        notes.append(_NO_SPLIT)
-    if item.expert > 1 and item.tensor > 1:
-        notes.append("It does not combine expert with tensor parallelism in these settings.")
-    if item.pipeline > 1:
-        notes.append(f"The pipeline is made in code: `PipelineModule(…, num_stages={item.pipeline})`.")
-    if item.pipeline > 1 and item.zero >= 2:
-        notes.append(f"**It refuses ZeRO-{item.zero} with a pipeline**; ZeRO-1 is the most it takes.")
-    if item.interleave > 1:
-        notes.append("It has no interleaved schedule.")
-    if item.context > 1:
-        notes.append("Sequences are split in code, by Ulysses, which sends other bytes than ring attention does.")
-    if item.recompute:
-        notes.append("What is recomputed is chosen in the model’s code.")
-    if dtype not in _USUAL_PRODUCTS:
-        notes.append(f"Matrix products in {dtype} are not among these settings.")
-    return Launch("DeepSpeed", "json", json.dumps(config, indent=2), (*precision.notes, *notes), DEEPSPEED)

@@ -1,6 +1,6 @@
-"""The precision of a plan as settings of Megatron-LM, torchtitan and DeepSpeed, and what each keeps otherwise.
+"""The precision of a plan as settings of Megatron-LM, torchtitan and transformers, and what each keeps otherwise.
 
-What is kept under which settings was read in the sources that `core.search.launch` names.
+What is kept under which settings was read in the sources that the lines of each name.
 """
 
 from __future__ import annotations
@@ -110,31 +110,13 @@ _MEGATRON_OPTIMIZERS: Mapping[str, Mapping[str, Any]] = {
 
 
 def torchtitan(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtype: str) -> Precision:
-    """Fields of torchtitan's ``TrainingConfig``; ``implementation`` is one of ``OptimizersContainer.Config``.
-
-    It keeps one copy of the weights, and casts those of a layer for its products.
-    """
-    want, notes = _wanted(policy, optimizer, dtype), list[str]()
-    stored = "bf16" if (want.master if want.master != ABSENT else want.weights) == "bf16" else "fp32"
-    products = "fp32" if stored == want.multiplies == "fp32" else "bf16"
+    """Fields of torchtitan's ``TrainingConfig``; ``implementation`` is one of ``OptimizersContainer.Config``."""
+    want = _wanted(policy, optimizer, dtype)
+    stored, products, given, notes = _one_copy(want, layout, "bf16")
     if want.multiplies == "fp8":
         notes.append("Matrix products in fp8 are a choice of the model’s configuration, not of these.")
-    fields: dict[str, Any] = {"dtype": _LONG[stored], "mixed_precision_param": _LONG[products]}
-    given = replace(
-        want,
-        weights=stored,
-        master=ABSENT,
-        gradients=stored,
-        accumulation=ABSENT,
-        gradient_copy=ABSENT,
-        multiplies="fp8" if want.multiplies == "fp8" else products,
-        states=(stored, stored, stored),
-    )
-    if stored == "fp32" and want.master != ABSENT and products == "bf16":
-        # What it casts is the weights of the plan, and what it keeps is their master.
-        given = replace(given, weights="bf16", master="fp32")
-        if layout.zero == 3:
-            notes.append("It keeps sharded fp32 weights alone: 2 bytes a parameter less than are counted.")
+        given = replace(given, multiplies="fp8")
+    fields: dict[str, Any] = {"dtype": LONG[stored], "mixed_precision_param": LONG[products]}
     if stored == "fp32" and want.states[:2] == ("bf16", "bf16") and optimizer.name in _ADAM:
         fields["implementation"] = "fused_opt_states_bf16"
         given = replace(given, states=("bf16", "bf16", "fp32"))
@@ -143,45 +125,47 @@ def torchtitan(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dt
     return Precision(fields, given, (*_unlike(want, given, optimizer), *notes))
 
 
-_LONG = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+def trainer(
+    policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtype: str, *, paged: bool = False
+) -> Precision:
+    """The types of transformers' Trainer and of the plan: that of the weights that are updated, and that of products.
+
+    paged: whether bitsandbytes has the optimizer's state, in fp32 where it is not quantised.
+    """
+    want = _wanted(policy, optimizer, dtype)
+    stored, products, given, notes = _one_copy(want, layout, "fp16" if dtype == "fp16" else "bf16")
+    if optimizer.name not in (*_ADAM, "SGD", "AdaGrad", "RMSProp"):  # what quantises its state has its own types
+        given = replace(given, states=want.states)
+    elif paged:
+        given = replace(given, states=("fp32", "fp32", "fp32"))
+    updated = want.weights if want.master == ABSENT else want.master
+    types = {"weights": (stored, updated), "products": (products, want.multiplies)}
+    return Precision(types, given, (*_unlike(want, given, optimizer), *notes))
 
 
-def deepspeed(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtype: str) -> Precision:
-    """Keys of DeepSpeed's ``ds_config.json``."""
-    want, keys = _wanted(policy, optimizer, dtype), dict[str, Any]()
-    fp8 = want.multiplies == "fp8"
-    weights, gradients = _stored(want), _summed(want)
-    master, accumulation, states, products = "fp32", ABSENT, "fp32", weights
-    if weights == "fp32":
-        # ZeRO-1 and 2 update a clone of their part of the weights, ZeRO-3 the weights themselves.
-        master = "fp32" if 1 <= layout.zero <= 2 else ABSENT
-        if want.multiplies in _HALF:
-            products = want.multiplies
-            keys["torch_autocast"] = {"enabled": True, "dtype": _LONG[products]}
-    else:
-        keys[weights] = {"enabled": True}
-        # Without ZeRO it adds up gradients in no other type than that of the weights.
-        gradients = gradients if layout.zero else weights
-        keys |= {"data_types": {"grad_accum_dtype": gradients}} if layout.zero else {}
-    in_bf16 = weights == gradients == "bf16" and want.master in (ABSENT, "bf16") and set(want.states[:2]) == {"bf16"}
-    if in_bf16 and layout.zero and not layout.offload:
-        keys["bf16"] |= {"bf16_master_weights_and_grads": True, "bf16_optimizer_states": True}
-        master, states = (ABSENT if layout.zero == 3 else "bf16"), "bf16"
-    copied = gradients in _HALF and master == "fp32"
-    if weights == "bf16" and gradients == "fp32" and layout.zero == 1 and not layout.offload:
-        gradients, accumulation = "bf16", "fp32"  # its optimizer for this case keeps both
+def _one_copy(want: OwnPolicy, layout: Layout, half: str) -> tuple[str, str, OwnPolicy, list[str]]:
+    """What keeps one copy of the weights and casts those of a layer for its products: the type of the copy, that of
+    the products, all types that are kept then, and what is to be said."""
+    stored = "bf16" if (want.master if want.master != ABSENT else want.weights) == "bf16" else "fp32"
+    products = "fp32" if stored == want.multiplies == "fp32" else half
+    copied = stored == "fp32" and want.master != ABSENT and products != "fp32"
     given = replace(
         want,
-        weights=weights,
-        master=master,
-        gradients=gradients,
-        accumulation=accumulation,
-        gradient_copy="fp32" if copied else ABSENT,
-        multiplies="fp8" if fp8 else products,
-        states=(states, states, states),
+        # What it casts is the weights of the plan, and what it keeps is their master.
+        weights=products if copied else stored,
+        master="fp32" if copied else ABSENT,
+        gradients=stored,
+        accumulation=ABSENT,
+        gradient_copy=ABSENT,
+        multiplies=products,
+        states=(stored, stored, stored),
     )
-    notes = ("Matrix products in fp8 are not among these settings.",) if fp8 else ()
-    return Precision(keys, given, (*_unlike(want, given, optimizer), *notes))
+    only_shards = copied and layout.zero == 3
+    less = "It keeps sharded fp32 weights alone: 2 bytes a parameter less than are counted."
+    return stored, products, given, [less] * only_shards
+
+
+LONG = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
 def _wanted(policy: PrecisionPolicy, optimizer: Optimizer, dtype: str) -> OwnPolicy:

@@ -43,11 +43,12 @@ class SearchRequest:
     """Which layouts are searched, and what is best.
 
     batch: sequences of a step, exactly micro_batch · micro_batches · data.  running: how steps are run; whether
-    communication overlaps is the layouts' own.  loss, chunks: how the loss is worked out, and in how many pieces.
+    communication overlaps is the layouts' own. loss, chunks: how the loss is worked out, and in how many pieces.
     objective: what the best has least or most of. offloads, trained, in_backward, paged: what is trained, and what
-    saves memory beside that. memory_bytes: of one accelerator, NaN for the catalogue's. keep_free: share of it that
-    a plan leaves free, where any does. host_bytes: of a node's host, NaN where nobody said. time_factor: seconds that a
-    step is taken to last for each that its parts come to.
+    saves memory beside that. mean_length: tokens that a sequence has on average, whose time counts; longest: tokens of
+    the longest one, whose memory counts; both 0 where every sequence has ``seq_len``. memory_bytes: of one accelerator,
+    NaN for the catalogue's. keep_free: share of it that a plan leaves free, where any does. host_bytes: of a node's
+    host, NaN where nobody said. time_factor: seconds that a step is taken to last for each that its parts come to.
     Without slots, so that what follows from it is worked out once.
     """
 
@@ -73,6 +74,8 @@ class SearchRequest:
     keep_free: float = 0.0
     host_bytes: float = math.nan
     time_factor: float = 1.0
+    mean_length: int = 0
+    longest: int = 0
 
     def __post_init__(self) -> None:
         modelled(self.spec)
@@ -81,6 +84,11 @@ class SearchRequest:
     def on(self, accelerators: int) -> SearchRequest:
         """The same on so many accelerators."""
         return replace(self, cluster=replace(self.cluster, count=accelerators))
+
+    @property
+    def timed_length(self) -> int:
+        """Tokens of a sequence on average: what a step takes, and what it trains."""
+        return self.mean_length or self.seq_len
 
     @property
     def usable(self) -> float:
@@ -105,7 +113,7 @@ class SearchRequest:
             layout=Layout(),
             policy=self.policy,
             optimizer=self.optimizer,
-            seq_len=self.seq_len,
+            seq_len=self.longest or self.seq_len,
             implementation=self.written,
             loss=self.loss,
             chunks=self.chunks,
@@ -120,7 +128,7 @@ class SearchRequest:
         """FLOPs of a step of ``spec`` over those of one that trains everything."""
         if self.trained.everything:
             return 1.0
-        return work_share(spec, partly_trained(spec, self.policy, self.trained), self.seq_len)
+        return work_share(spec, partly_trained(spec, self.policy, self.trained), self.timed_length)
 
     def bytes_of(self, layout: Layout) -> npt.NDArray[np.float64]:
         """Bytes that the fullest accelerator has to hold under each layout, and what a node's host lacks beside them:
@@ -142,7 +150,7 @@ class SearchRequest:
             self.cluster,
             layout,
             self._setup.states,
-            seq_len=self.seq_len,
+            seq_len=self.timed_length,
             running=replace(self.running, overlap=overlap),
             implementation=self.written,
             rates=self.rates,
@@ -157,7 +165,7 @@ class SearchRequest:
             self.spec,
             self.cluster,
             Layout(**{field.name: int(np.ravel(getattr(layout, field.name))[0]) for field in fields(Layout)}),
-            seq_len=self.seq_len,
+            seq_len=self.timed_length,
             running=replace(self.running, overlap=int(np.ravel(overlap)[0])),
             implementation=self.written,
             policy=self.policy,
@@ -168,8 +176,8 @@ class SearchRequest:
     def mfu(self, seconds: float) -> float:
         """Share of the dense peak that the model FLOPs of a step of so many seconds are; NaN where it is unknown."""
         device = self.cluster.accelerator
-        tokens = self.batch * self.seq_len
-        flop = float(flops_per_token(self.spec, self.seq_len, "causal").training) * tokens
+        tokens = self.batch * self.timed_length
+        flop = float(flops_per_token(self.spec, self.timed_length, "causal").training) * tokens
         flop *= self.work_share_of(self.spec)
         peak = device.peak(self.running.dtype)
         if math.isnan(peak) or not seconds > 0:
@@ -178,7 +186,7 @@ class SearchRequest:
 
     def by_6n(self, mfu: float) -> float:
         """An MFU of `mfu`, attention counted, by 6 N of the parameters that work on each token."""
-        return mfu_by_6n(self.spec, self.seq_len, mfu)
+        return mfu_by_6n(self.spec, self.timed_length, mfu)
 
     def found(self, layout: Layout, overlap: Any) -> tuple[LayoutResult, ...]:
         """Plans one by one, of a layout whose fields are arrays of one length."""

@@ -63,7 +63,7 @@ LONGEST = 2**30
     result=Symbol("R", "bytes for caches on one accelerator", "bytes"),
     symbols={
         "share": Symbol("u", "share of its memory that the engine takes", "ratio"),
-        "memory": Symbol("M", "memory of one accelerator, as its driver reports it where that is known", "bytes"),
+        "memory": Symbol("M", "memory capacity of one accelerator", "bytes"),
         "weights": Symbol("W", "bytes of weights on it", "bytes"),
         "workspace": Symbol("A", "bytes of one pass at work", "bytes"),
     },
@@ -168,7 +168,7 @@ class Serving:
     @property
     def pass_tokens(self) -> int:
         """Tokens that one pass reads."""
-        large = self.device.reported_bytes >= LARGE_MEMORY and not self.device.name.startswith("A100")
+        large = self.device.memory_bytes >= LARGE_MEMORY and not self.device.name.startswith("A100")
         return LARGE_PASS_TOKENS if large else PASS_TOKENS
 
     @property
@@ -192,7 +192,7 @@ class Serving:
 
     @property
     def _room(self) -> dict[str, float]:
-        memory, held = self.device.reported_bytes, self.weights.held
+        memory, held = self.device.memory_bytes, self.weights.held
         return {"share": self.share, "memory": memory, "weights": held, "workspace": self.workspace}
 
     @property

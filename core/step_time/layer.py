@@ -49,9 +49,6 @@ _COPIED = 2.0
 one after the other, and `torch.cat` reads and writes them for each sequence [torch.distributed._functional_collectives;
 eleven copies a layer with full recomputation, counted under DTensor on torch 2.13]."""
 
-_ROUTED_NODES = 4.0
-"""Nodes that a token's experts may lie on under node-limited routing, as DeepSeek-V3 limits it."""
-
 
 @dataclass(frozen=True, slots=True)
 class LayerTime:
@@ -274,15 +271,11 @@ def _expert(rank: RankTimes, tokens: Any, passes: Any) -> Any:
     inside = ring_bytes.over(times=2.0, size=size * moe.per_token, ranks=e) / np.where(e > 1, speeds.inside, np.inf)
     nodes = np.maximum(1.0, span / speeds.domain)
     met = nodes_met.over(nodes=nodes, chosen=moe.per_token)
-    met = np.minimum(met, _ROUTED_NODES) if _limited(spec) else met
+    # A group of experts that several nodes share reaches all of them.
+    met = np.minimum(met, moe.groups_per_token * np.maximum(1.0, nodes / moe.route_groups))
     between = ring_bytes.over(times=2.0, size=size * met, ranks=nodes)
     across = np.where(nodes > 1, between / speeds.between, 0.0)
     hop = np.where(nodes > 1, c.hop_between, c.hop_inside)
     late = latency_seconds.over(times=2.0, hop=hop, ranks=e)
     share = c.expert_wait * rank.work.moe_share * passes
     return share * (tokens * np.maximum(inside, across) + late)
-
-
-def _limited(spec: TransformerSpec) -> bool:
-    """Whether the router limits the nodes of a token: models of DeepSeek's make, by their latent attention."""
-    return spec.latent is not None and spec.experts is not None

@@ -54,8 +54,9 @@ def bill(inputs: Inputs, a: CalendarAnswer) -> None:
 
 
 def _cluster_owned(a: CalendarAnswer) -> bool:
-    """Whether a run is on the plan's own cluster, at a price of 0."""
-    return any(run.pool is None and run.plan.owned for run in a.question.runs)
+    """Whether a run is on a cluster of the plan's own, at a price of 0."""
+    runs = () if a.schedule.fleet.source else a.question.runs
+    return any(run.pool is None and run.plan.owned for run in runs)
 
 
 def _row(inputs: Inputs, fields: tuple[Field, ...]) -> None:

@@ -7,23 +7,25 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.planning.calendar.form import MOST, POOLS, pool_texts
-from core.planning.calendar.pools import without
+from core.planning.calendar.form import CLUSTER_POOL, MOST, pool_texts
 from core.planning.comparison.entry import entry_of
 from core.planning.cost.choose_pools import PoolChoice
 from core.planning.cost.compared_pools import NO_POOL, compare_pools
-from core.planning.cost.form import CAPITAL, YEARS
 from core.planning.form.limits import MOST_DOLLARS
 from core.planning.form.plan_form import ACCELERATOR, COUNT
+from core.units import parse_quantity
 from core.views.calendar import text_pools as text
-from core.views.calendar.pool_chart import pools
+from core.views.calendar.pool_chart import left_out, pools
 from core.views.common.markup import markdown_text
 from core.wording import dollars
 from pages.calendar.form import WHICH
 from pages.calendar.inputs import CalendarAnswer
-from pages.common import comparison_list, show
+from pages.common import comparison_list, field_changes, plan_sidebar, show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
+
+_MOVED = "calendar:moved"
+"""Where session state has what the last choice of a pool changed, in words and as texts."""
 
 _NOT_ADDED = "calendar:not_added"
 """Where session state has why a pool was not put into the comparison."""
@@ -48,6 +50,8 @@ def _choices(inputs: Inputs, a: CalendarAnswer) -> None:
     plan, lines = found.plan, found.lines
     show.takeaway(text.sentence(lines, plan))
     show.chart(pools(lines, plan.limits, found.days, TOKENS), alt=text.picture(lines), key="calendar:pools")
+    if missing := left_out(lines, found.days):
+        show.note(missing)
     headings = text.headings(plan)
     show.small_table(
         [show.Column(heading, numeric=0 < i < len(headings) - 1) for i, heading in enumerate(headings)],
@@ -71,6 +75,12 @@ def _choices(inputs: Inputs, a: CalendarAnswer) -> None:
         show.error(problem)
 
 
+def moved(inputs: Inputs) -> str:
+    """What the last choice of a pool changed; empty once something of that is another."""
+    said, texts = st.session_state.get(_MOVED, ("", {}))
+    return said if all(inputs.reading.texts[name] == typed for name, typed in texts.items()) else ""
+
+
 def _texts(inputs: Inputs, choice: PoolChoice, owned_price: float = 0.0) -> dict[str, str]:
     """What a plan on so many of a pool has otherwise."""
     texts = pool_texts(choice.pool, inputs.now(ACCELERATOR.id), owned_price)
@@ -88,11 +98,11 @@ def _compare(inputs: Inputs, ways: Sequence[PoolChoice]) -> None:
 
 
 def _take(inputs: Inputs, choice: PoolChoice) -> None:
-    """The plan on so many of a pool, as it is held, and every run on it; what it takes is in no pool beside it."""
-    pool = choice.pool
-    texts = {**_texts(inputs, choice), **NO_POOL}
-    if pool.holding == "owned" and not math.isnan(pool.capital):
-        texts |= {CAPITAL.id: f"{pool.capital:,.0f}", YEARS.id: f"{pool.years:g}"}
-    texts |= {POOLS.id: without(inputs.now(POOLS.id), pool, choice.accelerators)}
-    for name, typed in texts.items():
-        inputs.put(name, typed)
+    """In a callback: the plan, and every run, on so many of a pool. The list of pools stays, and Undo brings back the
+    plan before and the pools of its runs."""
+    before = text.cluster(int(parse_quantity(inputs.now(COUNT.id), "accelerators")), inputs.now(ACCELERATOR.id))
+    source = "" if choice.pool.in_catalogue else choice.pool.name
+    texts = {**_texts(inputs, choice), **NO_POOL, CLUSTER_POOL.id: source}
+    field_changes.replaced(inputs, texts)
+    plan_sidebar.take_with_undo(inputs, texts)
+    st.session_state[_MOVED] = (text.moved(choice, before), texts)

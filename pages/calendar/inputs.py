@@ -53,7 +53,7 @@ class CalendarAnswer:
 def read_calendar(inputs: Inputs) -> CalendarAnswer:
     """The calendar of the form; where there is none, the last that could be made stays."""
     question, schedule = worked_out(inputs, _made, "calendar", partial(_on_its_own, inputs))
-    for problem in inputs.reading.values[POOLS.id].problems:
+    if problem := inputs.reading.values[POOLS.id].problem:
         inputs.fail(problem)
     why, instead = text.other_peak(schedule.runs[0].answer)
     if why:
@@ -94,7 +94,7 @@ def _shape_of(inputs: Inputs, name: str) -> None:
 
 def draw_runs(inputs: Inputs) -> None:
     """The pools of the fleet, and a row of fields for each run."""
-    several = bool(inputs.reading.values[POOLS.id].pools)
+    several = bool(inputs.reading.values[POOLS.id].offers)
     pools(inputs)
     with st.columns([1, 2])[0]:
         inputs.draw(COUNTED)

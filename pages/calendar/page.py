@@ -16,13 +16,14 @@ from core.views.calendar.text_fit import fits
 from core.views.cost.text import fleet_text
 from core.views.plan.text import typed_elsewhere
 from pages.calendar.bill import bill
-from pages.calendar.choosing import choosing
+from pages.calendar.choosing import choosing, moved
 from pages.calendar.inputs import CalendarAnswer, draw_question, draw_runs, read_calendar
 from pages.calendar.layouts import layouts
 from pages.calendar.saved import saved_calendars
 from pages.calendar.take import download_panel
 from pages.common import plan_sidebar, show
 from pages.common.inputs import Inputs
+from pages.common.plan_page.published import draw_repeated_runs
 from pages.common.registry import COMPUTE, MEMORY, PARALLEL
 from pages.common.theme import TOKENS
 
@@ -58,11 +59,14 @@ def page(inputs: Inputs) -> None:
 
     with show.guarded("The answer"):
         show.answer(text.sentence(s, rented), text.detail(s, rented, fleet_text(s, prices_of(inputs.reading))))
+        draw_repeated_runs(run.answer for run in s.runs)
         for wrong in (text.missed(s), *text.beyond(s)[0], *text.impossible(s), *text.unfitting(s)[0]):
             if wrong:
                 show.error(wrong)
         checks = calendar_checks(s, rented.total)
         show.note(text.limits(s, checks), plan_sidebar.which_pool(inputs, checks))
+        if said := moved(inputs):
+            show.note(said)
     with show.guarded("The calendar"):
         show.chart(calendar(s, TOKENS), alt=text.picture(s), key="calendar:bars")
         typed = typed_elsewhere(plan_as_given(inputs.reading), (run.run.plan.accelerator for run in s.runs))

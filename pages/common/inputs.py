@@ -25,6 +25,7 @@ from core.units import QuantityError
 from pages.common import comparison_list, widgets
 from pages.common.guard import guarded
 from pages.common.registry import PAGES, PageSpec
+from pages.streamlit_patches import uninterrupted
 
 _MISSING = object()
 _LAST_PAGE = "inputs:last"
@@ -86,7 +87,8 @@ class Inputs:
         """Where session state has the texts of the page's own fields, as the last run left them."""
         self._drawn_all = self._outdated = False
         self.errors.extend(comparison_list.take_up_link())
-        self.reading = self._read()
+        with uninterrupted():  # what it takes out of session state is in its place again
+            self.reading = self._read()
         self.address_texts.update(self.form.address_texts(self.reading.texts))
 
     def key(self, name: str) -> str:
@@ -270,29 +272,27 @@ class Inputs:
 
     def presets(
         self,
-        label: str,
         texts_by_preset: Mapping[str, Mapping[str, str]],
         *,
         into: DeltaGenerator,
         key: str = "presets",
         at: str = "",
-        replaces: Callable[[Mapping[str, str]], None] | None = None,
+        replaces: Callable[[], None] | None = None,
     ) -> str | None:
         """Presets to click, which set fields of the form. One whose fields mean what the present ones do is current.
 
         key: of a row of its own; rows of panels, which do not begin with “presets” and are of no part, are no slides.
-        at: the part of the page that they are about. replaces: called before a preset's texts are put, with those of
-        all fields that any preset sets. Fields in no form are drawn before this is called.
+        at: the part of the page that they are about. replaces: called before a preset's texts are put. Fields in no
+        form are drawn before this is called.
         """
         if not texts_by_preset:
             return None
-        widget = f"{self.page.prefix}:{key}"
+        row = f"{self.page.prefix}:{key}"
 
         def put(preset: str) -> None:
-            texts = texts_by_preset.get(preset, {})
-            if replaces and texts:
-                replaces({name: self.now(name) for texts in texts_by_preset.values() for name in texts})
-            for name, text in texts.items():
+            if replaces:
+                replaces()
+            for name, text in texts_by_preset[preset].items():
                 self.put(name, text)
 
         def same(preset: str) -> bool:
@@ -307,14 +307,11 @@ class Inputs:
             self.preset_buttons.extend(
                 PresetButton(preset, partial(put, preset), partial(same, preset), at) for preset in texts_by_preset
             )
-        st.session_state[widget] = current
-        into.pills(
-            label,
-            list(texts_by_preset),
-            key=widget,
-            on_change=lambda: put(st.session_state.get(widget, "")),
-            label_visibility="collapsed",
-        )
+        with into, st.container(horizontal=True, gap="xxsmall", key=f"np-presets-{row}"):
+            for preset in texts_by_preset:
+                # A button holds nothing. A choice that is not on screen would keep what it held, and send it again.
+                kind = "primary" if preset == current else "secondary"
+                st.button(preset, key=f"{row}:{preset}", type=kind, on_click=put, args=(preset,))
         return current
 
     def hand_on(self, texts: Mapping[str, str]) -> None:

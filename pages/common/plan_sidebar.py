@@ -89,20 +89,20 @@ from core.planning.form.trained import (
     RANK,
     TARGET,
 )
-from core.planning.plan import OWN_LAYOUT, OWN_SHAPE, Plan
+from core.planning.plan import OWN_SHAPE, Plan
 from core.planning.plan_limits import Check, doubtful
 from core.planning.rates import is_this_machine, rates_origin
-from core.planning.search_around import made_own
-from core.training.layout import Layout, LayoutError, named_modules
+from core.training.layout import Layout, named_modules
 from core.views.common.markup import safe_text
+from core.views.plan import text as plan_text
 from core.views.plan import text_limits
 from core.views.plan.text_rates import rates_sentence, usual_network, usual_node
 from core.wording import price
-from pages.common import comparison_list, show
+from pages.common import comparison_list, field_changes, show
 from pages.common.inputs import PLAN_TEXTS, Inputs
-from pages.common.registry import CALENDAR, COMPUTE, HOME, MEASURE, PageSpec
+from pages.common.registry import CALENDAR, COMPARE, COMPUTE, HOME, MEASURE, PageSpec
 from pages.common.saving import Held, held, hold, name_of, saving, take_up_held
-from pages.common.shape import adopt_built, building, own_shape
+from pages.common.shape import adopt_built, own_model, own_shape, read_pasted
 from pages.common.theme import projecting
 
 Rows: TypeAlias = tuple[Field | tuple[Field, ...], ...]
@@ -176,10 +176,10 @@ _ANSWERED: Mapping[str, tuple[Field, ...]] = {
 """What can be found → the fields whose place the answer takes."""
 
 _PAST, _NOW = "plan:past", "plan:now"
-"""Where session state has the plans before this one, and this one: texts, the saved plan that it is, and deadlines that
-pages had of their own and *New* took away."""
+"""Where session state has the plans before this one, and this one: texts, the saved plan that it is, and what pages had
+of their own, by field and prefix, that a click took away with the plan."""
 
-Snapshot: TypeAlias = "tuple[Mapping[str, str], Held, Mapping[str, str]]"
+Snapshot: TypeAlias = "tuple[Mapping[str, str], Held, Mapping[str, Mapping[str, str]]]"
 
 _MOST_PAST = 50
 
@@ -266,7 +266,6 @@ def _fields(inputs: Inputs, plan: Plan) -> None:
                         _rows(inputs, asked, plan)
                         if name == "experience":
                             _measure_here(plan)
-        building(inputs)
         _rates(inputs, plan)
     page_run().wrong += [problem.message for problem in inputs.reading.problems if problem.field in inputs.form.shared]
     page_run().wrong += inputs.errors
@@ -290,7 +289,7 @@ def _rows(inputs: Inputs, rows: Rows, plan: Plan) -> None:
     """Fields one under the other, those of a tuple side by side; none whose place the answer, the model or the layout
     takes."""
     hidden = list(_ANSWERED.get(plan.find, ()) if inputs.page == COMPUTE else ())
-    hidden += [PARAMETERS] if plan.catalog_model else []
+    hidden += [PARAMETERS] if plan.catalog_model or plan.lacks_model else []
     hidden += [BATCH] if plan.own_layout and plan.layout.micro_batches else []  # which decide the batch
     for row in rows:
         asked = [one for one in _fields_of(row) if one not in hidden]
@@ -302,10 +301,20 @@ def _rows(inputs: Inputs, rows: Rows, plan: Plan) -> None:
                 for one in asked:
                     _field(inputs, one, plan)
             show.draw_problems(inputs, *(one.id for one in asked))
+            if row == MODEL_NAME and plan.model == OWN_SHAPE:
+                own_model(inputs)
+            if row == ACCELERATOR:
+                field_changes.say(inputs)
 
 
 def _field(inputs: Inputs, field: Field, plan: Plan) -> None:
     """A field of a plan; price, network and deadline show those that hold where nothing is typed."""
+    changed = {
+        LAYING.id: partial(field_changes.own_layout_from, inputs, plan),
+        METHOD.id: partial(field_changes.begin_batch, inputs, plan),
+        ACCELERATOR.id: partial(field_changes.changed, inputs),
+        MODEL_NAME.id: partial(read_pasted, inputs),
+    }
     placeholder = ""
     if field == PRICE:
         unpriced = plan.prices is None and math.isnan(plan.price_range[0])
@@ -314,7 +323,7 @@ def _field(inputs: Inputs, field: Field, plan: Plan) -> None:
         placeholder = usual_network(plan) if field == NETWORK else usual_node(plan)
     elif field == DEADLINE:
         placeholder = inputs.reading.texts.get(OWN_DEADLINE, "").strip()  # which the page goes by
-    inputs.draw(field, placeholder=placeholder, changed=partial(_own_from, inputs, plan) if field == LAYING else None)
+    inputs.draw(field, placeholder=placeholder, changed=changed.get(field.id))
 
 
 def _rates(inputs: Inputs, plan: Plan) -> None:
@@ -341,14 +350,6 @@ def _measure_here(plan: Plan) -> None:
         show.next_page("Measure on this GPU", MEASURE, {})
 
 
-def _own_from(inputs: Inputs, plan: Plan) -> None:
-    """In a callback: a layout of one's own begins as the one that the plan had."""
-    if inputs.now(LAYING.id) == OWN_LAYOUT:
-        with suppress(BudgetError, LayoutError):
-            for name, text in made_own(plan, answer(plan).memory.layout).items():
-                inputs.put(name, text)
-
-
 # ------------------------------------------------------------------------------ what can be done with it
 
 
@@ -365,11 +366,20 @@ def _remember(inputs: Inputs) -> None:
 
 def replace_plan(inputs: Inputs, texts: Mapping[str, str], saved: Held = None) -> None:
     """In a callback: another plan, which is the saved one ``saved`` or none."""
+    field_changes.replaced(inputs, texts, whole=True)
     st.session_state[show.TAKEN] = st.session_state.get(show.TAKEN, 0) + 1
     for each in get_args(EntryKind):
         hold(saved if each == "plan" else None, each)
     for name, text in texts.items():
         inputs.put(name, text)
+
+
+def take_with_undo(inputs: Inputs, texts: Mapping[str, str]) -> None:
+    """In a callback: give fields of the plan and of the page these texts; “Undo” brings back both."""
+    own = {name: {inputs.page.prefix: inputs.now(name)} for name in texts if name not in inputs.form.shared}
+    for name, text in texts.items():
+        inputs.put(name, text)
+    st.session_state[_NOW] = (*st.session_state[_NOW][:2], own)
 
 
 def draw_actions(texts: Mapping[str, str], kind: EntryKind = "plan") -> str | None:
@@ -386,13 +396,15 @@ def draw_actions(texts: Mapping[str, str], kind: EntryKind = "plan") -> str | No
 
     def anew() -> None:
         replace_plan(inputs, {name: inputs.form[name].default for name in inputs.form.shared})
-        st.session_state[_NOW] = (*st.session_state[_NOW][:2], inputs.set_everywhere(OWN_DEADLINE, {}))
+        deadlines = inputs.set_everywhere(OWN_DEADLINE, {})
+        st.session_state[_NOW] = (*st.session_state[_NOW][:2], {OWN_DEADLINE: deadlines} if deadlines else {})
 
     def undo() -> None:
-        texts, saved, deadlines = st.session_state[_NOW] = st.session_state[_PAST].pop()
+        texts, saved, own = st.session_state[_PAST].pop()
+        st.session_state[_NOW] = (texts, saved, {})
         replace_plan(inputs, texts, saved)
-        if deadlines:
-            inputs.set_everywhere(OWN_DEADLINE, deadlines)
+        for name, by_page in own.items():
+            inputs.set_everywhere(name, by_page)
 
     error = ""
     with now.bar:
@@ -450,9 +462,7 @@ def _examples(now: PageRun) -> str | None:
     """The presets, beside the page's title; the current one."""
     with now.head.examples or st.container():
         into, at = st.container(), "long" if now.inputs.page == HOME else ""
-        return now.inputs.presets(
-            "Presets", now.presets, into=into, at=at, replaces=lambda _: replace_plan(now.inputs, {})
-        )
+        return now.inputs.presets(now.presets, into=into, at=at, replaces=partial(replace_plan, now.inputs, {}))
 
 
 def draw_page(draw: Callable[[Inputs], None]) -> None:
@@ -461,6 +471,16 @@ def draw_page(draw: Callable[[Inputs], None]) -> None:
     def page() -> None:
         with st.container(key="np-sidebar-shut"):  # where the sidebar is shut, as it is on a phone
             show.alerts(page_run().wrong, "np-again np-error")
-        draw(page_run().inputs)
+        inputs = page_run().inputs
+        asks = inputs.page in (COMPUTE, HOME)
+        lacks_model = (plan_of if asks else plan_as_given)(inputs.reading).lacks_model
+        (_without_model if lacks_model and inputs.page != COMPARE else draw)(inputs)
 
     show.guarded_draw(page)()
+
+
+def _without_model(inputs: Inputs) -> None:
+    """A page whose plan has a model of its own that has not been read: what to do."""
+    draw_actions(link_texts(inputs.reading.texts), "calendar" if inputs.page == CALENDAR else "plan")
+    show.answer(*plan_text.NO_MODEL)
+    show.footer(inputs)

@@ -26,12 +26,13 @@ from pages.common import comparison_list, show
 from pages.common.inputs import HELD, Inputs
 from pages.common.registry import COMPUTE, SAVED, PageSpec
 from pages.common.server.sign_in import ask_name, who
+from pages.streamlit_patches import uninterrupted
 
 _ID, _REVISION = "r_plan", "r_rev"
 """Parameters of a link to a saved plan: which, and at what revision it was seen."""
 
 _BUCKET = "saving:bucket"
-_NEW, _SAVE, _COPY = "new", "save", "copy"
+_NEW, _SAVE, _OVER, _COPY = "new", "save", "over", "copy"
 """What a button asks for. It is done where the row is drawn: a callback would have the plan of before a field that was
 just changed."""
 
@@ -115,7 +116,7 @@ def saving(inputs: Inputs, texts: Mapping[str, str], kind: EntryKind = "plan") -
     """The button that saves the plan or calendar of ``texts``, or its changes where one works on a saved one."""
     box = _SaveBox(inputs, texts, kind)
     with show.popover("Save", key=f"{inputs.page.id}:saving", icon=":material/bookmark:") as drawn:
-        if drawn.open:
+        if drawn.open or box.is_asked:
             with refusals(), suppress(Conflict):  # what is drawn now shows it
                 box.act()
             box.draw()
@@ -148,8 +149,8 @@ def _keep_all(entries: Sequence[Entry]) -> list[SavedPlan]:
 
 
 def conflict(
-    inputs: Inputs, plan: SavedPlan, rows: Sequence[Sequence[str]], *, copy: partial[None], take: Callable[[], None],
-    over: partial[None],
+    inputs: Inputs, plan: SavedPlan, rows: Sequence[Sequence[str]], *, copy: Callable[[], None],
+    take: Callable[[], None], over: Callable[[], None],
 ) -> None:  # fmt: skip
     """That somebody else has changed ``plan``, both sides, and the three ways on. rows: what differs, theirs, mine."""
     show.error(store_text.changed_meanwhile(plan))
@@ -168,48 +169,63 @@ class _SaveBox:
         self.inputs, self.texts = inputs, texts
         self.kind: EntryKind = kind
         self.fill_answer = inputs.page != COMPUTE
-        self.action_key, self.held_key = f"{inputs.page.id}:asked", HELD[kind]
+        self.asked_key, self.held_key = f"saving:{kind}", HELD[kind]
         self.name_key, self.note_key = inputs.key("save_name"), inputs.key("save_note")
-        self.action = st.session_state.pop(self.action_key, "")
         self.plan: SavedPlan | None = None
         """The plan that this run has saved."""
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether a button has asked for something that is not done yet."""
+        return self.asked_key in st.session_state
+
     def act(self) -> None:
-        """Do what a button has asked for."""
-        if not self.action:
-            return
-        allowed()
+        """Do what a button has asked for, as one piece: an interruption would lose it, or save it twice."""
+        with uninterrupted():
+            if self.is_asked:
+                asked = st.session_state.pop(self.asked_key)
+                allowed()
+                self._save(*asked)
+
+    def _save(self, action: str, name: str, note: str, seen: Held) -> None:
+        if seen != held(self.kind):  # a click right after this one has put another plan here
+            raise StoreError(store_text.REPLACED)
         store = plan_store()
-        if self.action == _NEW:
-            name = st.session_state.get(self.name_key) or suggested(self.texts)
-            entry = with_results(entry_of(name, self.texts, self.kind))
-            self._hold(store.save(entry, st.session_state.get(self.note_key) or "", owner=who()))
-            st.session_state[self.name_key] = st.session_state[self.note_key] = ""
-            return
-        plan_id, revision = st.session_state[self.held_key]
-        plan = store.get(plan_id)
-        own = with_results(self._mine(plan))
-        if self.action == _COPY:
-            name = f"{plan.entry.name[: limit('plan_name') - 7]} (mine)"
-            self._hold(store.save(replace(own, name=name), plan.note, plan.tags, who()))
+        saved = store.get(seen[0]) if seen and action != _NEW else None
+        if not saved or not seen or (action == _SAVE and _is_renamed(saved, name)):
+            entry = with_results(entry_of(name or suggested(self.texts), self.texts, self.kind))
+            self._hold(store.save(entry, note, owner=who()))
         else:
-            self._hold(store.change(plan_id, revision, entry=own, who=who()))
+            own, notes = with_results(self._mine(saved)), "\n".join(filter(None, (saved.note, note)))
+            if action == _COPY:
+                copy = replace(own, name=name or f"{saved.entry.name[: limit('plan_name') - 7]} (mine)")
+                self._hold(store.save(copy, notes, saved.tags, who()))
+            else:
+                self._hold(store.change(*seen, entry=own, note=notes, who=who()))
+        st.session_state[self.name_key] = st.session_state[self.note_key] = ""
+
+    def _typed(self, key: str) -> str:
+        return str(st.session_state.get(key) or "").strip()
 
     def draw(self) -> None:
         """The saved plan that the page shows, and the fields to save a new one."""
         saved = held(self.kind)
+        save_changes: Callable[[], None] | None = None
         if saved:
             with refusals():
-                self._changes(self.plan or plan_store().get(saved[0]))
+                save_changes = self._changes(self.plan or plan_store().get(saved[0]))
         proposed = suggested(self.texts)
-        st.text_input("Name", key=self.name_key, max_chars=limit("plan_name"), placeholder=proposed)
+        # While a name is typed, the buttons follow it.
+        st.text_input("Name", key=self.name_key, max_chars=limit("plan_name"), placeholder=proposed, live=True)
         st.text_input("Note, if any", key=self.note_key, max_chars=limit("plan_note"))
         ask_name(self.inputs.key("save_who"))
-        label = "Save as new" if saved else "Save"
-        st.button(label, key=self.inputs.key("save"), on_click=self._ask(_NEW))
+        with st.container(horizontal=True):
+            st.button("Save as new" if saved else "Save", key=self.inputs.key("save"), on_click=self._ask(_NEW))
+            if save_changes:
+                st.button("Save changes", key=self.inputs.key("save_changes"), type="primary", on_click=save_changes)
 
-    def _changes(self, plan: SavedPlan) -> None:
-        """What was changed of a saved plan on the page, and whether somebody else has changed it."""
+    def _changes(self, plan: SavedPlan) -> Callable[[], None] | None:
+        """What was changed of a saved plan on the page, and whether somebody else has changed it; how to save that."""
         there = show.link("Saved plans", SAVED, {"plan": plan.id})
         show.note(show.typed(f"Saved as “{plan.entry.name}”, revision {plan.revision}."), show.Html(f"Open {there}."))
         for line in plan.problems:
@@ -222,12 +238,12 @@ class _SaveBox:
                 [(store_text.label(edit.field), edit.old, edit.new) for edit in edits],
                 copy=self._ask(_COPY),
                 take=partial(self._take, plan),
-                over=self._ask(_SAVE, plan),
+                over=self._ask(_OVER, plan),
             )
         elif edits:
             show.note(show.typed(f"Changed here: {'; '.join(store_text.edit(edit) for edit in edits)}."))
-            save = self._ask(_SAVE, plan)
-            st.button("Save changes", key=self.inputs.key("save_changes"), type="primary", on_click=save)
+            return None if _is_renamed(plan, self._typed(self.name_key)) else self._ask(_SAVE, plan)
+        return None
 
     def _mine(self, plan: SavedPlan) -> Entry:
         return with_changes(plan.entry, self.texts, fill_answer=self.fill_answer)
@@ -236,9 +252,16 @@ class _SaveBox:
         self.plan = plan
         hold((plan.id, plan.revision), self.kind)
 
-    def _ask(self, what: str, seen: SavedPlan | None = None) -> partial[None]:
+    def _ask(self, what: str, seen: SavedPlan | None = None) -> Callable[[], None]:
         """A callback that asks for something; ``seen`` is the plan that a visitor who asks has before their eyes."""
-        return partial(_put, {self.action_key: what} | ({self.held_key: (seen.id, seen.revision)} if seen else {}))
+
+        def ask() -> None:
+            if seen:
+                st.session_state[self.held_key] = (seen.id, seen.revision)
+            texts = (self._typed(self.name_key), self._typed(self.note_key))
+            st.session_state[self.asked_key] = (what, *texts, held(self.kind))
+
+        return ask
 
     def _take(self, plan: SavedPlan) -> None:
         for name, text in on_page(plan.entry, fill_answer=self.fill_answer).items():
@@ -246,8 +269,9 @@ class _SaveBox:
         self._hold(plan)
 
 
-def _put(state: Mapping[str, object]) -> None:
-    st.session_state.update(state)
+def _is_renamed(plan: SavedPlan, name: str) -> bool:
+    """Whether ``name`` is another one, which asks for a new plan: the saved one is not to be changed then."""
+    return name not in ("", plan.entry.name)
 
 
 def put_several(inputs: Inputs, label: str, plans: Callable[[], Sequence[SavedPlan]]) -> None:

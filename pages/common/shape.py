@@ -25,16 +25,20 @@ from core.models.configs.custom import (
 )
 from core.models.counts_only import counted, write_counted
 from core.models.spec import SpecError, TransformerSpec
-from core.models.spec_text import write_spec
-from core.planning.form.plan_form import SEQ_LEN, SHAPE
+from core.models.spec_text import EXAMPLE, write_spec
+from core.planning.form.plan_form import MODEL_NAME, SEQ_LEN, SHAPE
+from core.planning.plan import OWN_SHAPE
 from core.store.locations import data_folder
 from core.wording import plural
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.server.visitor import visitor
+from pages.streamlit_patches import uninterrupted
 
 _TROUBLE = "shape:trouble"
 _CONFIG = "shape:config"
+_PASTED = "shape:pasted"
+"""Where session state has the text that was pasted last: its box is not always drawn."""
 _BUILDING, _BUILT, _TAKEN = "shape:building", "shape:built", "shape:taken"
 _SWITCHES = {"glu": "Gated FFN", "tied_head": "Tied head", "mtp_modules": "MTP"}
 _SWITCH_HELP = {
@@ -45,21 +49,38 @@ _SWITCH_HELP = {
 
 def adopt_built() -> None:
     """Take over a model that was built since the last run; call it before the page's fields are read."""
-    if text := st.session_state.pop(_BUILT, ""):
-        st.session_state[f"{SHARED}_{SHAPE.id}"] = text
+    with uninterrupted():
+        if text := st.session_state.pop(_BUILT, ""):
+            st.session_state[f"{SHARED}_{SHAPE.id}"] = text
+
+
+def own_model(inputs: Inputs) -> None:
+    """Draw what stands under the model's field: a box for a config.json until one is read, then what it was read as."""
+    text, config = inputs.reading.values[SHAPE.id], st.session_state.get(_CONFIG)
+    if not text:
+        _config(inputs)
+    elif config and config.spec and write_spec(config.spec) == text:
+        _say(config)
+    _building(inputs)
 
 
 def own_shape(inputs: Inputs) -> None:
     """Draw the shape's fields; the line of text, which is in the link, decides."""
     with st.container(key="own_shape"):
-        model = read_model(inputs.reading.values[SHAPE.id])
-        if not model.counted:
+        text = inputs.reading.values[SHAPE.id]
+        model = read_model(text) if text else None
+        if model is None:
+            st.button("Start from Llama 3 8B", key="plan:start", on_click=inputs.put, args=(SHAPE.id, EXAMPLE))
+        elif not model.counted:
             _numbers(inputs, model.spec)
         inputs.draw(SHAPE)
-        _config(inputs)
-        if trouble := st.session_state.pop(_TROUBLE, ""):
-            inputs.fail(trouble, "The shape stays as it was.")
-        show.note(about_counted(model.counted) if model.counted else about(model.spec))
+        if model:
+            with show.fold("Read a Hugging Face config.json", key=inputs.key("fold_config")) as opened:
+                if opened.open:
+                    _config(inputs)
+            if trouble := st.session_state.pop(_TROUBLE, ""):
+                inputs.fail(trouble, "The shape stays as it was.")
+            show.note(about_counted(model.counted) if model.counted else about(model.spec))
 
 
 def _numbers(inputs: Inputs, spec: TransformerSpec) -> None:
@@ -89,43 +110,54 @@ def _numbers(inputs: Inputs, spec: TransformerSpec) -> None:
                     st.toggle(label, key=key, on_change=change, args=(field,), help=_SWITCH_HELP.get(field))
 
 
-def _config(inputs: Inputs) -> None:
-    """A config.json, pasted or uploaded, becomes the shape; what no formula counts is built and counted."""
+def _take(inputs: Inputs, text: str) -> None:
+    """In a callback: a config.json becomes the shape; what no formula counts is built and counted."""
+    config = read_config(text) if text.strip() else None
+    st.session_state[_CONFIG] = config
+    for name in (_BUILDING, _TAKEN):
+        st.session_state.pop(name, None)
+    if config and config.spec:
+        inputs.put(SHAPE.id, write_spec(config.spec))
+    if config and config.buildable:
+        tokens = int(inputs.reading.values[SEQ_LEN.id])
+        st.session_state[_BUILDING] = builder().submit(text, tokens, visitor()).key
 
-    def take(text: str) -> None:
-        config = read_config(text) if text.strip() else None
-        st.session_state[_CONFIG] = config
-        st.session_state.pop(_BUILDING, None)
-        if config and config.spec:
-            st.session_state[inputs.key(SHAPE.id)] = write_spec(config.spec)
-        if config and config.buildable:
-            tokens = int(inputs.reading.values[SEQ_LEN.id])
-            st.session_state[_BUILDING] = builder().submit(text, tokens, visitor()).key
+
+def read_pasted(inputs: Inputs) -> None:
+    """In a callback: read again what was pasted, where a model of one's own is chosen that has no shape."""
+    if inputs.now(MODEL_NAME.id) == OWN_SHAPE and not inputs.now(SHAPE.id) and _PASTED in st.session_state:
+        _take(inputs, st.session_state[_PASTED])
+
+
+def _config(inputs: Inputs) -> None:
+    """Where a config.json is pasted or uploaded, and what became of it."""
+    key, upload = "plan:config", "plan:upload"
 
     def pasted() -> None:
-        take(st.session_state.get(inputs.key("config")) or "")
+        text = st.session_state.get(key) or ""
+        if len(text) <= limit("config_chars"):
+            st.session_state[_PASTED] = text
+        _take(inputs, text)
 
     def uploaded() -> None:
-        if file := st.session_state.get(inputs.key("upload")):
-            take(file.getvalue().decode("utf-8", errors="replace"))
+        if file := st.session_state.get(upload):
+            _take(inputs, file.getvalue().decode("utf-8", errors="replace"))
 
-    with show.fold("Read a Hugging Face config.json", key=inputs.key("fold_config")) as opened:
-        if not opened.open:
-            return
-        left, right = st.columns([2, 1])
-        with left:
-            # Any length is taken, since a box with a most empties itself: the reader says what is too long.
-            st.text_area("Paste it here", key=inputs.key("config"), height=120, on_change=pasted, placeholder=PASTE)
-        with right:
-            most, key = limit("upload_bytes") >> 20, inputs.key("upload")
-            st.file_uploader("or choose the file", type="json", max_upload_size=most, key=key, on_change=uploaded)
-        sentence: ConfigSaid | None = st.session_state.get(_CONFIG)
-        if sentence:
-            (show.good if sentence.clean else show.error)(sentence.text)
+    # Any length is taken, since a box with a most empties itself: the reader says what is too long.
+    st.session_state.setdefault(key, st.session_state.get(_PASTED, ""))
+    st.text_area("Paste a config.json", key=key, height=100, on_change=pasted, placeholder=PASTE)
+    most = limit("upload_bytes") >> 20
+    st.file_uploader("or choose the file", type="json", max_upload_size=most, key=upload, on_change=uploaded)
+    if config := st.session_state.get(_CONFIG):
+        _say(config)
 
 
-def building(inputs: Inputs) -> None:
-    """How a model that is being built goes, wherever its field is."""
+def _say(config: ConfigSaid) -> None:
+    (show.good if config.clean else show.error)(config.text)
+
+
+def _building(inputs: Inputs) -> None:
+    """How a model that is being built goes."""
     if _BUILDING in st.session_state:
         job = builder().poll(st.session_state[_BUILDING])
         run_every = 1.0 if job and job.under_way else None

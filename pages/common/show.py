@@ -145,13 +145,14 @@ def takeaway(text: str) -> None:
     st.html(f'<p class="np-takeaway">{rich(text)}</p>')
 
 
-def source(of: str | Source) -> None:
-    """Where something comes from, with its arXiv numbers, web addresses and GitHub repositories as links."""
+def source(of: str | Source, *, after: str = "") -> None:
+    """Where something comes from, with its arXiv numbers, web addresses and GitHub repositories as links. after: what
+    it is the source of, in the markup of `rich`."""
     text = of if isinstance(of, str) else f"{of}; {of.url.removeprefix('https://')}"
     safe = _ARXIV.sub(r'<a href="https://arxiv.org/abs/\1">arXiv:\1</a>', rich(text))
     safe = _SITE.sub(r'<a href="https://\1">\1</a>', safe)
     safe = _REPOSITORY.sub(r'<a href="https://github.com/\1">\1</a>', safe)
-    st.html(f'<p class="np-note">Source: {safe}</p>')
+    st.html(f'<p class="np-note">{f"{rich(after)} " if after else ""}Source: {safe}</p>')
 
 
 def error(text: str) -> None:

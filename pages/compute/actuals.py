@@ -7,7 +7,8 @@ from functools import partial
 import streamlit as st
 
 from core.budget.errors import BudgetError
-from core.planning.actuals.log import LoggedRun, parse_log
+from core.planning.actuals.log import parse_log
+from core.planning.actuals.logged_run import LoggedRun
 from core.planning.actuals.progress import progress
 from core.planning.evaluation import Answer
 from core.planning.form.experience import OWN_RUNS
@@ -72,9 +73,9 @@ def _compare(inputs: Inputs, a: Answer, log: LoggedRun) -> None:
 def _ask(inputs: Inputs, a: Answer) -> None:
     """Where a log is pasted, chosen, or made up."""
     bring_text(
-        "Paste the CSV of its logger",
+        "Paste its log, or the CSV of its logger",
         "Or choose the file",
-        ("csv", "tsv", "txt"),
+        ("csv", "tsv", "txt", "log", "out", "err", "json", "jsonl"),
         partial(_bring, inputs),
         key="compute:log",
         placeholder="days,tokens\n1.5,90B",

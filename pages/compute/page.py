@@ -13,6 +13,7 @@ from core.wording import plain
 from pages.common import plan_sidebar, show
 from pages.common.inputs import Inputs
 from pages.common.plan_page.panels import draw_panels
+from pages.common.plan_page.published import draw_repeated_runs
 from pages.common.registry import CALENDAR, EXERCISES, MEMORY, PARALLEL
 from pages.common.takeaway import DOWNLOADS, download_panel
 from pages.compute.actuals import actuals_panel
@@ -65,6 +66,7 @@ def page(inputs: Inputs) -> None:
 
     with show.guarded("The answer"):
         show.answer(text.sentence(a), text.assumptions(a))
+        draw_repeated_runs([a])
         for wrong in filter(None, (text.impossible(a), text.memory(a))):
             show.error(wrong)
         plan_sidebar.draw_limits(inputs)

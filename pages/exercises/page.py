@@ -53,7 +53,7 @@ def page() -> None:
     if mode == PATH:  # the same for everybody; what was typed is kept for the sheets
         st.html("<style>.st-key-e_topics, .st-key-e_sheet { display: none; }</style>")
     else:
-        inputs.presets("Topics", _PRESETS, into=presets)
+        inputs.presets(_PRESETS, into=presets)
     if "views" in topics or mode == PATH:
         torch_ready()
     of = path() if mode == PATH else sheet(seed, topics)

@@ -86,7 +86,7 @@ def operation(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
                 for name, default in zip(NAMES[: 3 if operator == "fma" else 2], DEFAULTS, strict=False)
             )
     with head:
-        inputs.presets("Operations", PRESETS, into=show.slot(), key="arith")
+        inputs.presets(PRESETS, into=show.slot(), key="arith")
     overflow: Overflow = number_inputs.overflow if number_inputs.overflow in fmt.overflows else "format"
     try:
         done = work(operator, typed, fmt, rounding=mode, overflow=overflow)

@@ -63,7 +63,7 @@ def page() -> None:
         for number, (group, presets) in enumerate(PRESETS.items()):
             with st.container(width="content", gap=None):
                 st.html(f'<p class="np-note">{group}</p>')
-                inputs.presets(group, presets, into=show.slot(), key=f"presets{number}")
+                inputs.presets(presets, into=show.slot(), key=f"presets{number}")
 
     typed, fmt, overflow = number_inputs.typed, number_inputs.fmt, number_inputs.overflow
     stored = store(typed, fmt, overflow)

@@ -202,9 +202,10 @@ def everywhere(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
             "zero.",
         )
         whole = inputs.ask(switch("all", f"All {len(everyone)} formats", False))
-        with st.popover("Sort", type="tertiary"):  # as the table's headings do
-            order = inputs.ask(choice("sort", "Sorted by", SORTS, "format", few=True))
-            down = inputs.ask(switch("desc", "Largest first", False))
+        down = inputs.ask(switch("desc", "Largest first", False))
+        # Not in a popover: the headings of the table set it too, which a field that is not on screen does not hear.
+        with st.container(width=150):
+            order = inputs.ask(choice("sort", "Sorted by", SORTS, "format"))
     policy = {
         "format": "",
         "saturate": ", clipped at the largest value",

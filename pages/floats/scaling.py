@@ -66,7 +66,7 @@ def loss_scaling(inputs: FloatInputs) -> None:
     run = scaling_loss_scaling.follow(course, scaler, fmt)
     with head:
         show.takeaway(scaling_loss_scaling.takeaway(run))
-    inputs.presets("Scales", LOSS, into=head, key="scaling")
+    inputs.presets(LOSS, into=head, key="scaling")
     show.chart(_followed(course, scaler, fmt), alt=plain(scaling_loss_scaling.takeaway(run)), key="floats:followed")
     sentence_place, step_place = st.columns([6, 1], vertical_alignment="bottom")
     with step_place, show.errors_under(inputs):

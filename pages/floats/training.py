@@ -97,7 +97,7 @@ def adding(inputs: FloatInputs, head: DeltaGenerator) -> None:
     text = accumulation.takeaway(start, addend, times, fmt)
     with head:
         show.takeaway(text)
-    inputs.presets("Sums", ADDING, into=head, key="adding")
+    inputs.presets(ADDING, into=head, key="adding")
     show.chart(
         _sums(start, addend, times, fmt),
         alt=f"Sum against additions in {fmt.title}: {plain(text)}",
@@ -129,7 +129,7 @@ def series(inputs: FloatInputs, head: DeltaGenerator) -> None:
         return
     with head:
         show.takeaway(sums_of.takeaway(text, count, fmt, size))
-    inputs.presets("Series", SERIES, into=head, key="adding")
+    inputs.presets(SERIES, into=head, key="adding")
     shown = [
         *((row.name, sums_of.number(row.value), sums_of.off(row), row.how) for row in rows),
         ("exactly", sums_of.number(exact), "", "the terms as typed, rounded once"),

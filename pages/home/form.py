@@ -11,6 +11,7 @@ from core.limits import limit
 from core.planning.form.layout import LAYING, RECOMPUTE, ZERO
 from core.planning.form.plan_form import (
     ACCELERATOR,
+    ACCELERATOR_FIELDS,
     COUNT,
     MFU,
     MODEL_NAME,
@@ -41,10 +42,11 @@ NUMBER = Field("x", "A number", "1e-8", _number, max_chars=limit("float_box_char
 COUNTED = choice("of", "Counted", get_args(Counted), "everything", few=True)
 FORM = plan_form("h", HELD, HOLDER, COUNTED, NUMBER)
 _ASKED = (PARAMETERS, TRAINED, COUNT, ACCELERATOR, MFU)
+_BARE = {field.id: field.default for field in ACCELERATOR_FIELDS}
 LECTURES = "The lecture’s"
 PAGE_PRESETS = {
-    "As published runs did": {field.id: field.default for field in (MODEL_NAME, *_ASKED)},
-    LECTURES: {item.id: PRESETS[LECTURE][item.id] for item in (MODEL_NAME, *_ASKED)},
+    "As published runs did": _BARE | {field.id: field.default for field in (MODEL_NAME, *_ASKED)},
+    LECTURES: _BARE | {item.id: PRESETS[LECTURE][item.id] for item in (MODEL_NAME, *_ASKED)},
 }
 ASKED_OF_MEMORY = (HELD, HOLDER, COUNTED)
 _OF_MEMORY = (*ASKED_OF_MEMORY, LAYING, RECOMPUTE, OPTIMIZER, POLICY, ZERO)

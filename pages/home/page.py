@@ -10,7 +10,7 @@ from core.floats.formats import FORMATS
 from core.floats.typed_numbers import number_text, parse
 from core.planning.evaluation import Answer, answer
 from core.planning.form.layout import LAYING
-from core.planning.form.plan_form import link_texts, plan_of
+from core.planning.form.plan_form import changes_on, link_texts, plan_of
 from core.planning.form.trained import METHOD
 from core.planning.largest_model import Largest, largest
 from core.planning.nearest_runs import similar_runs
@@ -29,6 +29,7 @@ from pages.common import plan_sidebar, show
 from pages.common.bits import bit_rows
 from pages.common.inputs import Inputs
 from pages.common.plan_page.instead import first_possible
+from pages.common.plan_page.published import draw_repeated_runs
 from pages.common.registry import COMPUTE, FLOATS, HOME, MEMORY
 from pages.common.theme import TOKENS
 from pages.home.form import COUNTED, COUNTED_PRESETS, HELD, HOLDER, LECTURES, NUMBER
@@ -52,6 +53,7 @@ def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
         lit = plan_sidebar.draw_actions(inputs.reading.texts)
         with place:
             show.answer(plan_text.sentence(a), plan_text.assumptions(a))
+            draw_repeated_runs([a])
             plan_sidebar.draw_limits(inputs)
             if lit == LECTURES:
                 show.note(REMARKS[LECTURE])
@@ -89,7 +91,7 @@ def _largest(inputs: Inputs, plan: Plan, texts: Mapping[str, str]) -> tuple[Larg
 def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
     """The largest model that fits, as on Training memory; nothing where that failed."""
     values, texts = inputs.reading.values, inputs.reading.texts
-    holder_plan = replace(plan, accelerator=values[HOLDER.id], accelerators=values[HELD.id])
+    holder_plan = replace(plan.on_accelerator(values[HOLDER.id]), accelerators=values[HELD.id])
     with show.question(HOW_LARGE, key=f"{HOME.prefix}_large"):
         with plan_sidebar.question_line("large"):
             plan_sidebar.ask(inputs, "On", HELD, width=70)
@@ -99,7 +101,7 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
         result, holder_plan, texts = _largest(inputs, holder_plan, texts)
         with wrong:
             show.input_errors(inputs)
-        inputs.presets("What is counted", COUNTED_PRESETS, into=presets, key="held", at="large")
+        inputs.presets(COUNTED_PRESETS, into=presets, key="held", at="large")
         with place:
             show.answer(words.holding(result), words.what_is_counted(result, largest(holder_plan)))
         with picture:
@@ -109,6 +111,7 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
                 key="home:memory",
             )
         there = {"model": TYPED, "count": texts[HELD.id], "gpu": values[HOLDER.id]}
+        there = changes_on(plan.accelerator, there)
         there |= {"n": words.typed(result)} if words.typed(result) else {}
         there |= {} if holder_plan.own_layout else layout_texts(Plan().layout)
         show.next_page("What fills it, byte by byte, and other layouts", MEMORY, {**link_texts(texts), **there})

@@ -56,7 +56,7 @@ def matmul_panel(inputs: Inputs) -> None:
     model = TwoLayers(*map(int, sizes), x_gradient=x_gradient)
     with head:
         show.takeaway(text.two_layers(model))
-    inputs.presets("Sizes", SIZES, into=head, key="sizes")
+    inputs.presets(SIZES, into=head, key="sizes")
     show.small_table(
         text.PER_WEIGHT,
         [[show.remarked(*cell) if cell[1] else cell[0] for cell in row] for row in text.per_weight(model)],

@@ -9,7 +9,7 @@ import streamlit as st
 from core.planning.memory_estimate import MemoryEstimate
 from core.planning.memory_fixes import ORDER, fewest_accelerators, fixes, larger_accelerators, smallest_fix, with_fix
 from core.planning.search_around import made_own
-from core.views.plan import text_memory
+from core.views.plan import text_fixes
 from core.views.training.charts_waterfall import waterfall
 from core.wording import plain
 from pages.common import show
@@ -21,20 +21,20 @@ def fixes_panel(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     result, near = fixes(h), smallest_fix(h)
     more, others = (fewest_accelerators(h), larger_accelerators(h)) if h.lacks else (None, ())
-    show.takeaway(text_memory.why(h, result, more, others))
+    show.takeaway(text_fixes.why(h, result, more, others))
     way = result[0] if result else near
     if way is None:
         return
     steps = with_fix(h, way)
-    show.note(text_memory.cheapest(h, way))
+    show.note(text_fixes.cheapest(h, way))
     show.chart(
         waterfall(
             h.device_memory,
-            [(text_memory.change(step), text_memory.costs(step), step.device_memory) for step in steps],
+            [(text_fixes.change(step), text_fixes.costs(step), step.device_memory) for step in steps],
             h.usable,
             TOKENS,
         ),
-        alt=f"What one accelerator holds, falling with each change. {plain(text_memory.fall(h, steps))}",
+        alt=f"What one accelerator holds, falling with each change. {plain(text_fixes.fall(h, steps))}",
         key="memory:fall",
     )
     if not result:
@@ -48,5 +48,5 @@ def fixes_panel(inputs: Inputs, h: MemoryEstimate) -> None:
         button, place = st.columns([1, 8], vertical_alignment="center")
         button.button("Apply", key=inputs.key(f"fix{i}"), on_click=apply, args=(fix.texts,))
         with place:
-            show.note(text_memory.priced(h, fix))
+            show.note(text_fixes.priced(h, fix))
     show.note(ORDER)

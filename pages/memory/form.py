@@ -28,7 +28,7 @@ GROUPS: Groups = {
         "step": "Through one step: when memory rises and falls",
     },
     "What comes next": {
-        "launch": "Launch settings: torchtune, TRL, Axolotl, LLaMA-Factory, Unsloth",
+        "launch": "Launch settings: TRL",
         "serve": "Serving it: users that fit, and the least time of a token",
         DOWNLOADS.id: DOWNLOADS.label,
     },

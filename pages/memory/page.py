@@ -9,7 +9,7 @@ import streamlit as st
 from core.planning.form.plan_form import link_texts, plan_as_given, texts_as_given
 from core.planning.largest_model import explain_by_states
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate, plan_checkpoint
-from core.views.plan import text_finetuning, text_host, text_memory
+from core.views.plan import text_finetuning, text_fixes, text_host, text_memory
 from core.views.training import text
 from core.views.training.charts_device import device_bars
 from core.wording import plain
@@ -55,7 +55,7 @@ def page(inputs: Inputs) -> None:
 
     with show.guarded("The answer"):
         message = text_memory.sentence(h)
-        show.answer(text_memory.verdict(h), text_memory.counted(h))
+        show.answer(text_fixes.verdict(h), text_memory.counted(h))
         plan_sidebar.draw_limits(inputs)
     with show.guarded("The picture"):
         show.chart(device_bars([("", h.device_memory)], h.usable, TOKENS), alt=plain(message), key="memory:bars")
@@ -71,7 +71,7 @@ def page(inputs: Inputs) -> None:
         if alone := text_memory.states_alone(h):
             show.note(alone)
         show.note(text_memory.checkpoint(h))
-        show.note(text_memory.memory_read_as(h))
+        show.note(text.memory_read_as(h.plan.device, h.plan.runtime_options.display))
         show.source(text.cited(h.optimizer, h.policy))
 
     draw_panels(inputs, GROUPS, _PANELS, h)

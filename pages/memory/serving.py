@@ -13,6 +13,7 @@ from core.planning.memory_estimate import MemoryEstimate
 from core.serving.cache import CACHE_TYPES, cached_spec
 from core.serving.serving import DEGREES, Serving, serving
 from core.serving.weights import WEIGHT_TYPES
+from core.units import LENGTHS
 from core.views.plan import text_memory
 from core.views.serving import text
 from core.views.serving.charts import token_time, users_over_context
@@ -31,12 +32,12 @@ CONTEXT = quantity(
     "svctx",
     "Context, tokens",
     "8,192",
-    "count",
+    "length",
     low=1,
     high=limit("model_dimension"),
     whole=True,
     part=_SHOWN,
-    help="Of each user, prompt and answer together.",
+    help=f"Tokens of each user, prompt and answer together. {LENGTHS}",
 )
 USERS = quantity("svusers", "Users at once", "1", "count", low=1, high=100_000, whole=True, part=_SHOWN)
 

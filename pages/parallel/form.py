@@ -16,7 +16,7 @@ GROUPS: Groups = {
     "This layout": {
         "why": "Why this one? Its step, pipeline, stages and devices",
         "near": "Neighbours: one step in each direction",
-        "launch": "Launch line: Megatron-LM, torchtitan, DeepSpeed",
+        "launch": "Launch settings: Megatron-LM, torchtitan, TRL",
     },
     "Other layouts and clusters": {
         "space": "The whole space: narrow it, and the fastest as a table",

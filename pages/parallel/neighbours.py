@@ -7,7 +7,6 @@ import math
 import streamlit as st
 
 from core.planning.plan import whole_accelerators
-from core.planning.plan_search import launch_settings
 from core.planning.search_around import cluster_results
 from core.search.neighbours import neighbours
 from core.views.search import text, text_step
@@ -15,6 +14,7 @@ from core.views.search.charts import cluster_sizes
 from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
+from pages.common.plan_page.launch import draw_launch
 from pages.common.theme import TOKENS
 from pages.parallel.request import SearchInputs
 
@@ -62,15 +62,12 @@ def cluster_sizes_panel(_: Inputs, a: SearchInputs) -> None:
 
 
 def launch_panel(_: Inputs, a: SearchInputs) -> None:
-    """The settings of three systems."""
-    if a.in_force is None:
+    """The lines of each program."""
+    if a.in_force is None or a.at is None:
         show.note(_NONE)
         return
-    launches = launch_settings(a.request, a.in_force)
+    launches = a.at.launches
     show.takeaway(text_step.launched(launches, a.plan.software, a.plan.device))
     for tab, item in zip(st.tabs([item.system for item in launches]), launches, strict=True):
         with tab:
-            st.code(item.text, language=item.language)
-            for remark in item.notes:
-                show.note(remark)
-            show.source(item.source)
+            draw_launch(item)

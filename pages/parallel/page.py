@@ -61,7 +61,7 @@ def page(inputs: Inputs) -> None:
     here = a.in_force
     with show.guarded("The answer"):
         if a.at is None or here is None:
-            ways = fitting_changes(a.request)
+            ways = fitting_changes(a.plan)
             show.answer(search_text.nothing_fits(a.plan, a.request, a.result, ways))
             _apply(inputs, ways)
         else:

@@ -1,23 +1,36 @@
-"""Changes made faster than the server answers: what a browser says of fields whose news it has not seen is stale."""
+"""Changes made faster than the server answers: each is applied in its order, and none undoes another.
+
+What a browser says of fields whose news it has not seen is stale. Changes that wait for a run to end are applied one by
+one, each with its callbacks. No change interrupts the callbacks of another.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
-from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
-from streamlit.runtime.app_session import AppSession
-from streamlit.runtime.scriptrunner_utils.script_requests import ScriptRequestType
+from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
+from streamlit.runtime.scriptrunner_utils import script_requests
 from streamlit.runtime.state import query_params
 from streamlit.runtime.state.common import unpack_widget_state_value
+from streamlit.runtime.state.safe_session_state import SafeSessionState
 from streamlit.runtime.state.session_state import SessionState
+
+from core.limits import limit
 
 SEEN = "napkin:seen"
 """Comes among the fields: the number of the answer that the browser had on screen."""
 
+_EARLIER = "napkin:earlier"
+"""Stands among the fields: the whole of a change that was made before this one and has not been applied yet."""
+
 _KEY = "napkin:history"
+_WHOLE: ContextVar[bool] = ContextVar("what may not be interrupted", default=False)
 
 
 @dataclass
@@ -44,20 +57,36 @@ def answered() -> int:
     return history.answers
 
 
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let no other change interrupt the script inside: what belongs together is done whole."""
+    before = _WHOLE.set(True)
+    try:
+        yield
+    finally:
+        _WHOLE.reset(before)
+
+
 def patch() -> None:
     """Put this in place, for all sessions."""
     will_rerun, finished = SessionState.on_script_will_rerun, SessionState.on_script_finished
-    rerun = AppSession.request_rerun
-
-    def ask(self: AppSession, client_state: ClientState | None) -> None:
-        """Before a change joins one that waits for the run under way to end: keep what a person did in that one."""
-        requests = self._scriptrunner._requests if self._scriptrunner is not None else None
-        if client_state is not None and requests is not None and requests._state is ScriptRequestType.RERUN:
-            _keep_waiting(self._session_state, requests._rerun_data.widget_states, client_state.widget_states)
-        rerun(self, client_state)
+    safely = SafeSessionState.on_script_will_rerun
+    yield_to_others = ScriptRunner._maybe_handle_execution_control_request
 
     def receive(self: SessionState, states: WidgetStates | None, **rest: Any) -> None:
-        """Before a run: believe what the browser says, but for what is stale."""
+        """Before a run: apply the changes that waited, then this one."""
+        states, *earlier = [states] if states is None else _in_order(states)
+        for change in earlier:
+            apply(self, change)
+            # The callbacks have run. The script may ask for the click itself.
+            clicks = self._filter_active_trigger_widget_states(change)
+            rest["replay_trigger_states"] = script_requests._coalesce_replay_trigger_states(
+                rest.get("replay_trigger_states"), clicks
+            )
+        apply(self, states, **rest)
+
+    def apply(self: SessionState, states: WidgetStates | None, **rest: Any) -> None:
+        """Believe what the browser says, but for what is stale, and call the callbacks."""
         history, seen, kept = _history(self), _seen(states), {}
         due = history.answers + history.begun
         history.behind = seen is not None and seen < due and not rest.get("is_history_navigation")
@@ -84,9 +113,40 @@ def patch() -> None:
             self.query_params._send_query_param_msg()
         history.address = dict(self.query_params._query_params)
 
-    AppSession.request_rerun = ask  # type: ignore[method-assign]
+    def receive_whole(self: SafeSessionState, states: WidgetStates | None, **rest: Any) -> None:
+        """Apply a change that has come before the next one interrupts: it, or half of its callback, would be lost."""
+        with uninterrupted():
+            safely(self, states, **rest)
+
+    def go_on(self: ScriptRunner) -> None:
+        """Let another change interrupt the script, where it may be interrupted."""
+        if not _WHOLE.get():
+            yield_to_others(self)
+
+    script_requests._coalesce_widget_states = _in_line  # type: ignore[assignment]
     SessionState.on_script_will_rerun = receive  # type: ignore[method-assign, assignment]
+    SafeSessionState.on_script_will_rerun = receive_whole  # type: ignore[method-assign, assignment]
     SessionState.on_script_finished = finish  # type: ignore[method-assign]
+    ScriptRunner._maybe_handle_execution_control_request = go_on  # type: ignore[method-assign]
+
+
+def _in_line(waiting: WidgetStates | None, new: WidgetStates | None) -> WidgetStates | None:
+    """Return ``new`` with the change that waits for the run under way, and those before it, among its fields."""
+    if waiting is None or new is None:
+        return waiting if new is None else new
+    last, *earlier = _in_order(waiting)
+    both = WidgetStates()
+    both.CopyFrom(new)
+    for change in [*earlier, last][-limit("waiting_changes") :]:
+        both.widgets.add(id=_EARLIER, bytes_value=change.SerializeToString())
+    return both
+
+
+def _in_order(states: WidgetStates) -> list[WidgetStates]:
+    """Return the newest change, then those before it from the oldest on."""
+    earlier = [WidgetStates.FromString(one.bytes_value) for one in states.widgets if one.id == _EARLIER]
+    own = [one for one in states.widgets if one.id != _EARLIER] if earlier else states.widgets
+    return [WidgetStates(widgets=own) if earlier else states, *earlier]
 
 
 def _history(state: SessionState) -> SentAndReceived:
@@ -134,19 +194,6 @@ def _without_stale_values(
         elif name in now:
             stale.add(name)
     return WidgetStates(widgets=[widget for widget in states.widgets if widget.id not in stale]), kept
-
-
-def _keep_waiting(state: SessionState, waiting: WidgetStates | None, states: WidgetStates) -> None:
-    """Of fields that were touched in the change that waits: undo what the news of the run under way made of them."""
-    ids, kinds = state._key_id_mapper, state._new_widget_state.widget_metadata
-    before = {widget.id: widget for widget in _history(state).received.widgets}
-    touched = {widget.id: widget for widget in (waiting.widgets if waiting else ()) if widget != before.get(widget.id)}
-    for widget in states.widgets:
-        key, kind = ids._id_key_mapping.get(widget.id, ""), kinds.get(widget.id)
-        if widget.id not in touched or kind is None or key not in state._new_session_state:
-            continue
-        if kind.deserializer(unpack_widget_state_value(widget)) == state._new_session_state.get(key):
-            widget.CopyFrom(touched[widget.id])
 
 
 def _correct_address(state: SessionState, drawn: frozenset[str]) -> None:

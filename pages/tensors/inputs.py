@@ -148,15 +148,12 @@ def _given(inputs: TensorInputs, names: Sequence[Asked]) -> dict[str, str]:
 def lecture_presets(inputs: TensorInputs, into: DeltaGenerator) -> None:
     """The lecture's claims as presets in their groups, the last ones behind “More”; call this after all widgets."""
     with into, st.container(horizontal=True, key="t_presets"):
-        for number, (group, presets) in enumerate(_PRESETS.items()):
-            inputs.presets(group, presets, into=st.container(width="content"), key=f"presets{number}")
+        for number, presets in enumerate(_PRESETS.values()):
+            inputs.presets(presets, into=st.container(width="content"), key=f"presets{number}")
         now = {name: st.session_state.get(inputs.key(name)) for name in FIELDS}
         lit = next((label for label, fields in _MORE.items() if fields == now), "More")
-        # With another label it is another popover, so that a choice closes it and stays in sight; and other presets, as
-        # a closed popover does not hear that its choice was given up, and would choose it again with the next change.
-        inputs.presets(
-            "More", _MORE, into=st.popover(lit, type="tertiary", key=f"t_more_{lit}"), key=f"presets more {lit}"
-        )
+        # With another label it is another popover, so that a choice closes it and stays in sight.
+        inputs.presets(_MORE, into=st.popover(lit, type="tertiary", key=f"t_more_{lit}"), key="presets more")
 
 
 def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:

@@ -69,7 +69,7 @@ def overlap(inputs: Inputs, run: Trace) -> None:
             method = inputs.ask(choice("verb", "In place", METHODS, _FIRST["verb"]))
         with by:
             amount = int(inputs.ask(quantity("by", "By", _FIRST["by"], "count", low=0, high=1000, whole=True)))
-    inputs.presets("Hazards", HAZARD_PRESETS, into=presets, key="hazards")
+    inputs.presets(HAZARD_PRESETS, into=presets, key="hazards")
     try:
         hazard = replay(text, read_shape(sizes), method, amount)
         inputs.keep_good("view", text)

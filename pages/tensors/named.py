@@ -49,7 +49,7 @@ def named_axes(inputs: Inputs, run: Trace) -> None:
                 "sizes", "Shape of each tensor, with ; between", _FIRST["sizes"], max_chars=limit("float_chars")
             )
         )
-    lit = inputs.presets("Calls", PAGE_PRESETS, into=presets, key="calls")
+    lit = inputs.presets(PAGE_PRESETS, into=presets, key="calls")
     try:
         plan = _plan(text, shapes)
         inputs.keep_good("call", text)

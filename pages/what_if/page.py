@@ -16,7 +16,7 @@ from core.training.layout import LayoutError
 from core.views.sweep import text as sweep_text
 from core.views.sweep.charts import grid
 from core.wording import plain
-from pages.common import plan_sidebar, show
+from pages.common import field_changes, plan_sidebar, show
 from pages.common.components import component
 from pages.common.inputs import Inputs
 from pages.common.registry import COMPUTE, MEMORY, PARALLEL
@@ -28,7 +28,9 @@ _GRID = "what_if:grid"
 
 def _load(inputs: Inputs, a: SweepInputs, cell: tuple[int, int]) -> None:
     """Make a cell the plan. The sweep's values are written out, so that it stays as it is around it."""
-    for name, text in a.sweep.sets(*cell).items():
+    sets = a.sweep.sets(*cell)
+    field_changes.replaced(inputs, sets)
+    for name, text in sets.items():
         inputs.put(name, text)
     inputs.put(X_VALUES.id, a.sweep.x.written)
     inputs.put(Y_VALUES.id, a.sweep.y.written)

@@ -23,6 +23,13 @@ from tests.patience import PATIENCE_S
 OPEN, CLOSED = dict.fromkeys(PANELS, "true"), dict.fromkeys(PANELS, "false")
 
 
+CONFIG = (
+    '{"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, '
+    '"intermediate_size": 128, "vocab_size": 100}'
+)
+"""A config.json of a small model, all of which is read."""
+
+
 def opened(page: PageSpec, texts: Mapping[str, str], *, version: int = LINK_VERSION) -> AppTest:
     """``page`` by a link with these fields."""
     app = AppTest.from_file(APP, default_timeout=PATIENCE_S)
@@ -70,6 +77,18 @@ def next_pages(app: AppTest, page: PageSpec) -> list[dict[str, str]]:
     links = re.findall(rf'href="{page.url_path}\?([^"]+)"', "\n".join(bodies(app, "np-next-page")))
     found = [dict(parse_qsl(html.unescape(link), keep_blank_values=True)) for link in links]
     return [{n.partition("_")[2] or n: t for n, t in one.items() if n != VERSION} for one in found]
+
+
+def take_preset(app: AppTest, row: str, name: str) -> None:
+    """Click a preset. row: the prefix of its page and the key of its row."""
+    app.button(key=f"{row}:{name}").click().run()
+    assert not app.exception
+
+
+def current_preset(app: AppTest, row: str) -> str | None:
+    """The name of the preset that the page marks as its own."""
+    marked = [one.label for one in app.button if (one.key or "").startswith(f"{row}:") and one.proto.type == "primary"]
+    return marked[0] if marked else None
 
 
 def fold(app: AppTest, key: str, *, open: bool) -> None:

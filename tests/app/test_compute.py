@@ -15,8 +15,8 @@ from core.jobs.queue import WaitingLine
 from core.models.building.jobs import BuildRunner
 from core.models.spec_text import EXAMPLE
 from pages.common import shape
-from pages.common.registry import COMPUTE
-from tests.app.plan_pages import CLOSED, OPEN, bodies, fold, opened, stripped
+from pages.common.registry import CALENDAR, COMPUTE, HOME, PageSpec
+from tests.app.plan_pages import CLOSED, CONFIG, OPEN, bodies, fold, opened, stripped
 
 MIXTURE = f"{EXAMPLE} experts.count=64 experts.per_token=6 experts.width=1408 latent.query_rank=0 latent.kv_rank=512 "
 MIXTURE += "latent.nope_dim=128 latent.rope_dim=64 latent.value_dim=128"
@@ -95,16 +95,15 @@ def test_bad_input_is_said_and_an_answer_stays(fields: dict[str, str], said: str
 
 def test_a_config_becomes_the_shape_and_a_bad_one_does_not() -> None:
     app = opened(COMPUTE, {"model": OWN})
-    config = '{"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, '
-    config += '"intermediate_size": 128, "vocab_size": 100}'
+    app.text_area(key="plan:config").set_value(CONFIG).run()
+    assert "Read as LLaMA" in bodies(app, "np-good")[0]
     fold(app, "plan:shape", open=True)
     fold(app, "c_fold_config", open=True)
-    app.text_area(key="c_config").set_value(config).run()
     assert "layers=2 hidden=64" in app.text_input(key="p_shape").value
-    assert "Read as LLaMA" in bodies(app, "np-good")[0]
-    app.text_area(key="c_config").set_value("x" * 100_001).run()
+    assert app.text_area(key="plan:config").value == CONFIG
+    app.text_area(key="plan:config").set_value("x" * 100_001).run()
     assert any("100,001 characters" in message for message in bodies(app, "np-error"))
-    app.text_area(key="c_config").set_value("[" * 10_000 + "]" * 10_000).run()
+    app.text_area(key="plan:config").set_value("[" * 10_000 + "]" * 10_000).run()
     assert "layers=2 hidden=64" in app.text_input(key="p_shape").value
     assert any("nested 10,000 deep" in message for message in bodies(app, "np-error"))
     app.number_input(key="c_e_heads").set_value(8).run()
@@ -126,6 +125,20 @@ def test_fields_that_were_hidden_come_back_with_their_text() -> None:
         app.button_group(key="p_find").set_value(wanted).run()
         assert not app.exception
     assert app.text_input(key="p_tokens").value == "3T"
+
+
+@pytest.mark.parametrize("page", [COMPUTE, HOME, CALENDAR], ids=lambda page: page.id)
+def test_a_plan_that_repeats_a_published_run_says_what_it_took(page: PageSpec) -> None:
+    texts = {"model": "DeepSeek-V3", "tokens": "14.8T", "gpu": "H800 SXM", "count": "2,048"}
+
+    def said(**other: str) -> list[str]:
+        notes = bodies(opened(page, texts | other), "np-note")
+        return [note for body in notes if "was trained in" in (note := stripped(body))]
+
+    (note,) = said()
+    assert "54.2 days on 2,048 H800 SXM (2.66M accelerator-hours" in note
+    assert "arXiv:2412.19437" in note
+    assert said(tokens="18T") == []
 
 
 def test_a_link_that_cannot_be_answered_says_whose_answer_it_shows() -> None:
@@ -179,9 +192,7 @@ def test_who_waits_for_a_model_to_be_built_sees_the_place_in_line(
     runner = BuildRunner(line, ["echo", '{"refused": "It was only a test."}'])
     monkeypatch.setattr(shape, "builder", lambda: runner)
     app = opened(COMPUTE, {"model": OWN})
-    fold(app, "plan:shape", open=True)
-    fold(app, "c_fold_config", open=True)
-    app.text_area(key="c_config").set_value('{"model_type": "brand_new"}').run()
+    app.text_area(key="plan:config").set_value('{"model_type": "brand_new"}').run()
     assert in_line(app) == "In line to be built without weights, one at a time: 2 models before it."
     for other, said in zip(others, ("1 model before it.", ""), strict=True):
         assert other

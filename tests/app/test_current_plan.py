@@ -9,10 +9,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.planning.form.plan_form import FIND, PLAN_FIELDS, PLAN_FORM
+from core.planning.plan import OWN_SHAPE
 from core.store.store import Store
-from pages.common.registry import CALENDAR, COMPUTE, HOME, MEMORY, PAGES, PARALLEL, WHAT_IF, PageSpec
+from core.views.plan.text import NO_MODEL
+from pages.common.registry import CALENDAR, COMPARE, COMPUTE, HOME, MEMORY, PAGES, PARALLEL, WHAT_IF, PageSpec
 from pages.compute.form import PAGE_PRESETS
-from tests.app.plan_pages import bodies, fold, linked, opened, stripped
+from tests.app.plan_pages import CONFIG, bodies, fold, linked, next_pages, opened, shown, stripped
 from tests.app.test_saved import only, save
 
 PLAN_PAGES = tuple(page for page in PAGES if page.plans)
@@ -168,3 +170,38 @@ def test_a_box_stays_open_when_its_first_field_changes(box: str, field: str, val
     assert linked(app)[field] == value
     assert app.button_group(key=field)  # drawn only while it is open
     assert f"np-changed-{box}" in bodies(app, "np-plan")[0]
+
+
+@pytest.mark.parametrize("page", PLAN_PAGES, ids=lambda page: page.id)
+def test_page_without_a_model_has_no_answer_and_a_box_for_its_config(page: PageSpec) -> None:
+    app = opened(page, {"model": OWN_SHAPE})
+    assert app.text_area(key="plan:config").value == ""
+    assert not app.get("plotly_chart")
+    (said,) = bodies(app, "np-answer")
+    assert (shown(NO_MODEL[0]) in said) == (page != COMPARE)
+    app.button(key="plan:add").click().run()
+    fold(app, f"{page.id}:saving", open=True)
+    assert not app.exception
+    go(app, COMPARE)
+    assert app.text_input(key="k_name_1").value
+    app.text_area(key="plan:config").set_value(CONFIG).run()
+    assert bodies(go(app, page), "np-answer") != [said]
+    assert plan_on(app, page)["shape"].startswith("layers=2 hidden=64")
+
+
+def test_calendars_prices_stay_with_the_accelerator_they_were_entered_for() -> None:
+    entered = {"gpu": "H200 SXM", "capital": "35,000", "rprice": "1.90"}
+    app = opened(CALENDAR, entered)
+    for page, name, wanted in (
+        (COMPUTE, "B200", {"y_capital": "", "y_rprice": ""}),
+        (CALENDAR, "H200 SXM", {"y_capital": "35,000", "y_rprice": "1.90"}),
+        (CALENDAR, "MI355X", {"y_capital": "", "y_rprice": ""}),
+    ):
+        go(app, page).selectbox(key="p_gpu").set_value(name).run()
+        assert linked(go(app, CALENDAR)).items() >= wanted.items()
+
+
+def test_link_to_another_accelerators_memory_leaves_the_price_behind() -> None:
+    app = opened(HOME, {"gpu": "H200 SXM", "price": "2.80", "mem": "MI355X"})
+    (link,) = (link for link in next_pages(app, MEMORY) if link["gpu"] == "MI355X")
+    assert link["price"] == ""

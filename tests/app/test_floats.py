@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.floats.formats import FORMATS
 from pages.floats.inputs import COMMON
+from tests.app.plan_pages import current_preset, take_preset
 from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
@@ -169,10 +170,10 @@ def test_bad_operands_are_refused_under_their_fields(fields: dict[str, str], sai
 
 def test_a_preset_sets_the_operation_and_closed_panels_draw_nothing() -> None:
     app = page(arith="true")
-    next(preset for preset in app.get("button_group") if preset.key == "f:arith").set_value("0.1 + 0.2").run()
+    take_preset(app, "f:arith", "0.1 + 0.2")
     assert app.text_input(key="f_aa").value == "0.1"
     assert "0.30000000000000004" in html(app)
-    assert next(preset for preset in app.get("button_group") if preset.key == "f:arith").value == "0.1 + 0.2"
+    assert current_preset(app, "f:arith") == "0.1 + 0.2"
     assert 'class="np-stages"' not in html(page())
 
 
@@ -205,9 +206,9 @@ def bits(app: AppTest) -> int:
 def test_a_preset_says_what_it_is_of() -> None:
     app = page(x="65520", fmt="fp16", over="saturate")
     assert "clipped to the largest finite value" in answer(app)
-    app.button_group(key="f:presets2").set_value("65520 does not").run()
+    take_preset(app, "f:presets2", "65520 does not")
     assert "65520 becomes infinity in fp16: the largest finite value is 65504." in answer(app)
-    app.button_group(key="f:presets1").set_value("1e-8 in fp16").run()
+    take_preset(app, "f:presets1", "1e-8 in fp16")
     assert "1e-8 becomes 0 in fp16" in answer(app)
 
 

@@ -14,7 +14,7 @@ from core.training.custom_policy import own_like
 from core.training.optimizers import find_optimizer, optimizers
 from core.training.precision import POLICIES
 from core.units import significant
-from core.views.plan import text_memory, text_precision
+from core.views.plan import text_fixes, text_memory, text_precision
 from core.views.report.plan_table import plan_lines
 from core.views.report.tables import lines_csv
 from pages.common.registry import COMPUTE, MEMORY
@@ -64,7 +64,7 @@ def test_editing_begins_from_the_chosen_precision(prec: str) -> None:
     )
     assert plan.own_policy.gradients == other
     assert sum_of(app) == shown(text_precision.adds_up(memory_estimate(plan)))
-    assert shown(text_memory.verdict(memory_estimate(plan))) in stripped(bodies(app, "np-answer")[0])
+    assert shown(text_fixes.verdict(memory_estimate(plan))) in stripped(bodies(app, "np-answer")[0])
 
 
 def test_bytes_add_up_live() -> None:

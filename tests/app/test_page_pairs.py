@@ -30,23 +30,24 @@ FACTS = {
     "days": rf"(?:tokens takes|[Ww]hole run|Yours takes|^\S.* takes(?= [^·]* for \$)) ?{TIME}",
     "days, early and late": rf"(?:tokens takes|[Ww]hole run) ?{TIME} ?\(?(?:P10–P90: )?({NUMBER}(?: \w+)?–{TIME})",
     "days of the steps": rf"[Ss]teps alone(?: would have to take)? ?{TIME}",
-    "days beyond the deadline": rf"90 days(?: ✗| by) {TIME}",
+    "days from the deadline": rf"90 days(?:: ✗|: ✓| by) {TIME}",
     "dollars": rf"(?:for about|Yours takes [^$\n]* for|takes [^$\n]* for|Rent) ?(\${NUMBER}(?: [kMB])?)",
     "MFU over all hours": rf"MFU (?:over all hours)?({NUMBER} %)(?: \([^)]*\))?(?: over all hours|\)|typed|[\d.]+)",
     "MFU of the steps": rf"(?:at |\()({NUMBER} %) (?:MFU )?by [\d.]+N",
-    "held": rf"(?:holds|[Hh]eld by the fullest accelerator) ?({NUMBER} [KMGT]iB) ?of ({NUMBER} [KMGT]iB)",
+    "held": rf"(?:holds|Peak memory per accelerator) ?({NUMBER} [KMGT]iB) ?of ({NUMBER} [KMGT]iB)",
     "too much": rf"({NUMBER} [KMGT]iB) ?(?:too much|over)",
     "layout": rf"(?:(?:fastest|own) layout: |Layout|, under ){DEGREES}(?=:| · |Open)",
     "idle": rf"({NUMBER}) of (?:them|{NUMBER}) idle",
     "accelerator-hours": rf"({NUMBER}[kMBT]?) accelerator-hours",
     "energy": rf"(?:Energy({NUMBER} [kMGT]?Wh)|({NUMBER} [kMGT]?Wh) of energy)",
-    "power": rf"(?:({NUMBER} [kMG]?W) at most at once|Most power at once({NUMBER} [kMG]?W))",
+    "power": rf"(?:({NUMBER} [kMG]?W) of peak power|Peak power({NUMBER} [kMG]?W))",
     "limits": r"^((?:Memory|✓|✗|\?)[^\n]*(?:limits|budget|deadline)[^\n]*)$",
 }
 
 
 def random_texts(draw: random.Random, model: str) -> dict[str, str]:
-    """A plan at random of a model, or of typed parameters, that can be laid out; with limits of its own or without."""
+    """A plan at random of a model, or of typed parameters, that can be laid out: with limits of its own or without, of
+    all of the model trained or of adapters, of packed sequences or of examples with lengths."""
     while True:
         texts = laid_texts(draw) | {
             "model": model,
@@ -54,6 +55,8 @@ def random_texts(draw: random.Random, model: str) -> dict[str, str]:
             "until": draw.choice(["", "", "90 days"]),
             "spend": draw.choice(["", "", "$6M"]),
             "sure": draw.choice(["P50", "P90"]),
+            "ft": draw.choice(["everything", "everything", "adapters"]),
+            "mean": draw.choice(["", "", "700"]),
         }
         plan = plan_of(PLAN_FORM.parse(texts))
         try:
@@ -77,9 +80,6 @@ ALWAYS = {
 }
 """What pages say of every plan; of others more of them say it."""
 
-DEADLINE = re.compile(r"(days: )(✓|✗) [^;(]*? (?:to spare|over)")
-"""By how much a deadline is kept or missed, which a calendar says in whole days and elsewhere."""
-
 A_CENTURY = 36_500
 """Days beyond which the calendar does not go."""
 
@@ -88,9 +88,7 @@ HOMES_OWN_QUESTION = "How large a model fits?"
 
 def facts_of(text: str) -> dict[str, set[tuple[str, ...]]]:
     """What a page says of the plan, by kind; a kind that it says nothing of is left out."""
-    text = DEADLINE.sub(
-        lambda kept: f"{kept[1]}{'✓ kept' if kept[2] == '✓' else '✗ missed'}", text.partition(HOMES_OWN_QUESTION)[0]
-    )
+    text = text.partition(HOMES_OWN_QUESTION)[0]
     found = {fact: re.findall(pattern, text, re.MULTILINE) for fact, pattern in FACTS.items()}
     return {
         fact: {tuple(filter(None, one)) if isinstance(one, tuple) else (one.strip(" ·"),) for one in values}

@@ -19,7 +19,7 @@ from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import FINDS, OWN_POLICY, OWN_SHAPE, TYPED, Plan
 from core.planning.presets import MEMORY_PRESETS, PRESETS
 from core.views.plan import text as plan_text
-from core.views.plan import text_memory
+from core.views.plan import text_fixes, text_memory
 from core.views.report.plan_table import plan_lines
 from core.views.report.tables import lines_csv
 from pages.common.inputs import PLAN_TEXTS
@@ -112,7 +112,7 @@ def test_a_preset_of_training_memory_is_told_by_the_form_alone(name: str) -> Non
 
 
 def told_of_memory(plan: Plan) -> str:
-    return shown(text_memory.verdict(memory_estimate(plan)))
+    return shown(text_fixes.verdict(memory_estimate(plan)))
 
 
 def told_by_memory(texts: dict[str, str]) -> str:
@@ -244,8 +244,8 @@ def test_training_memory_has_the_bytes_of_compute(name: str) -> None:
     here = memory_estimate(plan)
     assert lines["checkpoint"] == pytest.approx(here.checkpoint, rel=1e-12)
     assert lines["model states on one accelerator"] == pytest.approx(float(here.device_memory.states), rel=1e-12)
-    assert lines["all that one accelerator holds"] == pytest.approx(here.total, rel=1e-12)
-    assert lines["memory of one accelerator"] == here.usable
+    assert lines["peak memory per accelerator"] == pytest.approx(here.total, rel=1e-12)
+    assert lines["memory capacity"] == here.usable
     said = stripped(said_on(opened(MEMORY, texts)))
     assert stripped(shown(text_memory.checkpoint(here))) in said
     assert text_memory.gib(here.total) in said
@@ -365,7 +365,7 @@ def test_the_address_keeps_what_stands_in_a_closed_fold() -> None:
 
 def test_what_would_make_it_fit_is_the_same_on_both_pages() -> None:
     a = answer(plan_from({"n": "70B", "count": "8"}))
-    verdict = text_memory.verdict(a.memory)
+    verdict = text_fixes.verdict(a.memory)
     assert a.memory.states_fit == "over"
     assert plan_text.memory(a).endswith(verdict[verdict.index("It would") :])
 

@@ -16,16 +16,17 @@ from core.training.optimizers import USUAL_OPTIMIZER
 from core.training.precision import USUAL_POLICY
 from pages.calendar.form import FORM as CALENDAR_FORM
 from pages.calendar.form import PAGE_PRESETS as CALENDAR_PRESETS
-from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL, WHAT_IF, PageSpec
+from pages.common.registry import CALENDAR, COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF, PageSpec
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.compute.form import PAGE_PRESETS as COMPUTE_PRESETS
+from pages.home.form import PAGE_PRESETS as HOME_PRESETS
 from pages.memory.form import FORM as MEMORY_FORM
 from pages.memory.form import PAGE_PRESETS as MEMORY_PRESETS
 from pages.parallel.form import FORM as SEARCH_FORM
 from pages.parallel.form import PAGE_PRESETS as SEARCH_PRESETS
 from pages.what_if.form import FORM as WHAT_IF_FORM
 from pages.what_if.form import PAGE_PRESETS as WHAT_IF_PRESETS
-from tests.app.plan_pages import bodies, fold, linked, opened
+from tests.app.plan_pages import bodies, current_preset, fold, linked, opened, take_preset
 from tests.app.test_saved import only, press, save
 
 PAGES: dict[PageSpec, tuple[Form, Mapping[str, Mapping[str, str]]]] = {
@@ -53,8 +54,15 @@ def plan_on(app: AppTest, page: PageSpec) -> dict[str, str]:
 
 
 def choose(app: AppTest, page: PageSpec, preset: str) -> None:
-    app.button_group(key=f"{page.prefix}:presets").set_value(preset).run()
-    assert not app.exception
+    take_preset(app, f"{page.prefix}:presets", preset)
+
+
+@pytest.mark.parametrize("preset", HOME_PRESETS)
+def test_preset_of_home_takes_no_price_of_another_accelerator(preset: str) -> None:
+    app = opened(HOME, {"gpu": "H200 SXM", "price": "2.80"})
+    choose(app, HOME, preset)
+    plan = plan_on(app, HOME)
+    assert (plan["gpu"], plan["price"]) == (HOME_PRESETS[preset]["gpu"], "")
 
 
 def test_a_preset_names_every_field_of_a_plan() -> None:
@@ -89,7 +97,7 @@ def test_a_preset_takes_nothing_of_the_plan_before(page: PageSpec) -> None:
         assert plan_on(used, page) == plan_on(fresh, page) == {one.id: presets[name][one.id] for one in PLAN_FIELDS}
         assert bodies(used, "np-answer") == bodies(fresh, "np-answer")
         assert not any("cannot be laid out" in said for said in bodies(used, "np-error"))
-        assert used.button_group(key=f"{page.prefix}:presets").value == name
+        assert current_preset(used, f"{page.prefix}:presets") == name
 
 
 @EACH

@@ -16,6 +16,9 @@ from streamlit.runtime import Runtime, RuntimeConfig
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
+from streamlit.runtime.scriptrunner_utils import script_requests
+from streamlit.runtime.state.safe_session_state import SafeSessionState
 from streamlit.runtime.state.session_state import SessionState
 
 from pages.streamlit_patches.stale_values import SEEN, patch
@@ -35,6 +38,8 @@ def page():
     held = {key: st.session_state[key] for key in "abc"}
     st.session_state["chip"] = next((chip for chip in ("one", "two") if CHIPS[chip].items() <= held.items()), "")
     st.text_input("chip", key="chip", on_change=apply)
+    for chip in CHIPS:
+        st.button(chip, key=chip, on_click=st.session_state.update, args=(CHIPS[chip],))
     if held["a"] == "2":
         st.text_input("d", "-", key="d", bind="query-params")
     st.text(repr(held))
@@ -73,6 +78,8 @@ class Browser:
                 self.ids[box.label], self.fragment = box.id, msg.delta.fragment_id
                 if box.set_value or box.label not in self.fields:
                     self.fields[box.label] = box.value if box.set_value else box.default
+            elif kind == "delta" and msg.delta.new_element.WhichOneof("type") == "button":
+                self.ids[msg.delta.new_element.button.label] = msg.delta.new_element.button.id
             elif kind == "delta" and msg.delta.new_element.WhichOneof("type") == "text":
                 said = msg.delta.new_element.text.body
                 if said.startswith("answer"):
@@ -85,6 +92,12 @@ class Browser:
         """How many messages to see next: those of none, some or all of the answers that have come."""
         ends = [i + 1 for i, msg in enumerate(self.waiting) if msg.WhichOneof("type") == "script_finished"]
         return chance.choice((0, 0, *ends))
+
+    def click(self, label: str) -> BackMsg:
+        """A person clicks a button; the message that this sends, which alone says so."""
+        request = self.ask()
+        request.rerun_script.widget_states.widgets.add(id=self.ids[label], trigger_value=True)
+        return request
 
     def change(self, label: str, text: str) -> BackMsg:
         """A person types; the message that this sends."""
@@ -108,21 +121,31 @@ class Browser:
 @pytest.fixture
 def stale_values_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put in place for this test alone."""
-    monkeypatch.setattr(AppSession, "request_rerun", AppSession.request_rerun)
-    for name in ("on_script_will_rerun", "on_script_finished"):
-        monkeypatch.setattr(SessionState, name, getattr(SessionState, name))
-    monkeypatch.setattr(Runtime, "_instance", None)
+    for owner, name in (
+        (script_requests, "_coalesce_widget_states"),
+        (ScriptRunner, "_maybe_handle_execution_control_request"),
+        (SafeSessionState, "on_script_will_rerun"),
+        (SessionState, "on_script_will_rerun"),
+        (SessionState, "on_script_finished"),
+        (Runtime, "_instance"),
+    ):
+        monkeypatch.setattr(owner, name, getattr(owner, name))
     patch()
 
 
-def walk(tmp_path: Path, seeds: range) -> None:
-    """Visitors who type and click at random while what they are told comes late."""
+WHOLE = SCRIPT.replace("st.fragment(page)()", "page()")
+"""The page as a whole script, which the next change interrupts."""
+
+
+def walk(tmp_path: Path, seeds: range, script: str = SCRIPT, *, waits: bool = True) -> None:
+    """Users who type and click at random while what they are told comes late. waits: for a run to end before the next
+    change; else any number of changes come while one runs."""
     path = tmp_path / "script.py"
-    path.write_text(SCRIPT)
+    path.write_text(script)
 
     async def visits(server: Runtime) -> None:
         for seed in seeds:
-            await visit(server, random.Random(seed), f"seed {seed}")
+            await visit(server, random.Random(seed), f"seed {seed}", waits=waits)
 
     served(path, visits)
 
@@ -140,10 +163,17 @@ def served(path: Path, visits: Callable[[Runtime], Awaitable[None]]) -> None:
     run(serve())
 
 
+def session_of(server: Runtime, id: str) -> AppSession:
+    info = server._session_mgr.get_active_session_info(id)
+    assert info is not None
+    return info.session
+
+
 async def opened(server: Runtime) -> tuple[Browser, str]:
     """A browser that has seen the first answer, and its session."""
     browser = Browser()
     session = server.connect_session(browser, {})
+    session_of(server, session).track_settling()
     first = BackMsg()
     first.rerun_script.query_string = ""
     await asked(server, session, browser, first)
@@ -151,19 +181,28 @@ async def opened(server: Runtime) -> tuple[Browser, str]:
     return browser, session
 
 
-async def visit(server: Runtime, chance: random.Random, name: str) -> None:
+async def visit(server: Runtime, chance: random.Random, name: str, *, waits: bool) -> None:
     browser, session = await opened(server)
     wanted = dict.fromkeys("abc", "-")
     did: list[str] = []
     for step in range(chance.randint(2, 5)):
-        label = chance.choice(("a", "b", "c", "chip"))
-        text = chance.choice(list(CHIPS)) if label == "chip" else chance.choice(("-", f"typed {step}"))
-        if text == browser.fields[label]:
+        label = chance.choice(("a", "b", "c", "chip", *CHIPS))
+        # Of a run that was interrupted a browser may have seen a part: a text that was there before it would be stale.
+        texts = ("-", f"typed {step}") if waits else (f"typed {step}",)
+        text = chance.choice(list(CHIPS) if label == "chip" else texts)
+        if text == browser.fields.get(label):
             continue
         did.append(f"{label} = {text}, seen {browser.answer}")
-        wanted |= CHIPS[text] if label == "chip" else {label: text}
-        await asked(server, session, browser, browser.change(label, text))
+        wanted |= CHIPS.get(label) or (CHIPS[text] if label == "chip" else {label: text})
+        request = browser.click(label) if label in CHIPS else browser.change(label, text)
+        if waits or chance.random() < 0.4:
+            await asked(server, session, browser, request)
+        else:
+            server.handle_backmsg(session, request)
+            await asyncio.sleep(chance.choice((0, 0, 0.002, 0.005)))
         browser.see(browser.some(chance))
+    async with asyncio.timeout(PATIENCE_S):
+        await session_of(server, session).wait_until_settled()
     browser.see(len(browser.waiting))
     told = f"{name}: {did}"
     assert browser.script_held == repr(wanted), told
@@ -184,6 +223,12 @@ async def asked(server: Runtime, session: str, browser: Browser, request: BackMs
 @pytest.mark.usefixtures("stale_values_left_out")
 def test_nothing_is_lost_however_late_a_browser_sees_what_it_is_told(tmp_path: Path) -> None:
     walk(tmp_path, range(40))
+
+
+@pytest.mark.usefixtures("stale_values_left_out")
+@pytest.mark.parametrize("script", [SCRIPT, WHOLE], ids=["fragment", "whole"])
+def test_nothing_is_lost_of_changes_that_come_while_one_runs(tmp_path: Path, script: str) -> None:
+    walk(tmp_path, range(40), script, waits=False)
 
 
 @pytest.mark.usefixtures("stale_values_left_out")

@@ -33,10 +33,10 @@ FLAGS = [
 
 
 @contextmanager
-def running_server(log: Path, script: str = "app.py") -> Iterator[str]:
+def running_server(log: Path, script: str = "app.py", module: str = "streamlit") -> Iterator[str]:
     """A fresh server of the app, or of another script, on a free port; gives its base URL without trailing slash."""
     with free_port() as port, log.open("w") as out:
-        command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
+        command = [sys.executable, "-m", module, "run", script, "--server.port", str(port)]
         command += ["--server.address", "127.0.0.1"]
         process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, env=os.environ.copy())
         try:
@@ -173,8 +173,32 @@ STILL = """async (patience) => {
 
 def choose(page: Page, name: str) -> None:
     """Click a preset, or one of the options that stand side by side."""
-    preset = page.get_by_role("radio", name=name, exact=True)
-    preset.or_(page.get_by_role("button", name=name, exact=True)).first.click()
+    option = page.get_by_role("radio", name=name, exact=True)
+    option.or_(page.get_by_role("button", name=name, exact=True)).first.click()
+
+
+def enter(page: Page, key: str, text: str) -> None:
+    """Make ``text`` what the field of this key holds, as a person does: choose it, or type it and press Enter."""
+    field = page.locator(f".st-key-{key}")
+    option = field.get_by_role("radio", name=text, exact=True)
+    if option.count():
+        option.click()
+        return
+    box = field.locator("input, textarea").first
+    box.fill(text)
+    if box.get_attribute("role") == "combobox":
+        page.get_by_role("option", name=text, exact=True).click()
+    else:
+        box.press("Control+Enter")
+
+
+def select(page: Page, label: str, option: str) -> None:
+    """Choose an option of a list."""
+    box = page.get_by_label(label, exact=True).first
+    box.click()
+    box.fill(option)
+    page.get_by_role("option", name=option, exact=True).click()
+    settle(page)
 
 
 def open_preset(page: Page, name: str) -> None:

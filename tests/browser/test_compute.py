@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from pages.common.registry import COMPUTE
-from tests.browser.conftest import open_preset, settle, still
+from core.planning.plan import OWN_SHAPE, TYPED
+from pages.common.registry import COMPUTE, MEMORY
+from tests.app.plan_pages import CONFIG
+from tests.browser.conftest import open_preset, select, settle, still
 
 pytestmark = pytest.mark.browser
 
@@ -62,4 +65,67 @@ def test_two_changes_at_once_leave_link_address_and_page_agreeing(open_page: Ope
     assert (linked["p_model"], linked["p_tokens"], linked["c_moves"]) == (["GPT-3 175B"], ["300B"], ["true"])
     for name, values in parse_qs(urlsplit(page.url).query).items():
         assert linked[name] == values, name
+    assert page.problems == []  # type: ignore[attr-defined]
+
+
+def test_config_is_pasted_under_the_model_and_never_lost(open_page: OpenPage) -> None:
+    page = open_page(COMPUTE.url_path)
+
+    def open_box() -> None:
+        page.get_by_test_id("stPopoverButton").filter(has_text="Shape").click()
+        page.get_by_text("Read a Hugging Face config.json").click()
+
+    select(page, "Model", OWN_SHAPE)
+    expect(page.locator(".js-plotly-plot")).to_have_count(0)
+    box = page.get_by_label("Paste a config.json", exact=True)
+    box.fill(CONFIG)
+    box.press("Control+Enter")
+    settle(page)
+    answers(page, "Your model")
+    expect(box).to_have_count(0)
+    for other in (TYPED, "Llama 3 70B"):
+        select(page, "Model", other)
+        select(page, "Model", OWN_SHAPE)
+        answers(page, "Your model")
+    page.get_by_role("button", name="New", exact=True).click()
+    settle(page)
+    select(page, "Model", OWN_SHAPE)
+    answers(page, "Your model")
+    open_box()
+    expect(box).to_have_value(CONFIG)
+    box.fill("{")
+    box.press("Control+Enter")
+    settle(page)
+    page.keyboard.press("Escape")
+    settle(page)
+    answers(page, "Your model")
+    open_box()
+    expect(box).to_have_value("{")
+    assert page.problems == []  # type: ignore[attr-defined]
+
+
+def test_price_stays_with_its_accelerator_and_returns_with_it(open_page: OpenPage) -> None:
+    page = open_page(f"{COMPUTE.url_path}?p_gpu=H200+SXM")
+    price, said = page.get_by_label("Your price, $/h", exact=True), page.locator(".st-key-np-fields .np-note")
+    price.fill("2.80")
+    price.press("Enter")
+    settle(page)
+    expect(said).to_have_count(0)
+    select(page, "Accelerator", "MI355X")
+    expect(price).to_have_value("")
+    expect(said).to_contain_text("H200 SXM")
+    expect(page.locator("button[data-link]")).to_have_attribute("data-link", re.compile("p_price=&"))
+    page.locator(".st-key-np-menu").get_by_role("link", name=MEMORY.name, exact=True).click()
+    settle(page)
+    price.fill("3")
+    price.press("Enter")
+    settle(page)
+    expect(said).to_have_count(0)
+    select(page, "Accelerator", "H200 SXM")
+    expect(price).to_have_value("2.80")
+    select(page, "Accelerator", "MI355X")
+    expect(price).to_have_value("3")
+    page.get_by_role("button", name="Undo", exact=True).click()
+    settle(page)
+    expect(price).to_have_value("2.80")
     assert page.problems == []  # type: ignore[attr-defined]

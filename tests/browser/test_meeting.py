@@ -160,9 +160,9 @@ def test_a_team_decides_between_models_and_pools_with_every_stage_in_forty_click
     visitor.enter("Tokens", "8T")
     visitor.enter("How many", "256")
     visitor.enter("Deadline", "90 days")
-    visitor.enter("Most money", "6M")
+    visitor.enter("Budget", "6M")
     visitor.open("Limits")
-    visitor.enter("Most power", "1 MW")
+    visitor.enter("Power limit", "1 MW")
     page.keyboard.press("Escape")
     visitor.press("Compare")
     visitor.choose("Model", OWN_SHAPE)
@@ -176,7 +176,7 @@ def test_a_team_decides_between_models_and_pools_with_every_stage_in_forty_click
 
     # The mixture, with its stages, on whichever pool keeps the limits.
     visitor.follow(CALENDAR.name, CALENDAR.url_path)
-    visitor.click(page.locator("summary").filter(has_text="Pools beside"))
+    visitor.click(page.locator("summary").filter(has_text="Additional pools"))
     pools = page.locator("textarea:visible").first
     visitor.actions += 1
     pools.fill(POOLS)

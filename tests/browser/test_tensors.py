@@ -222,13 +222,14 @@ def test_every_claim_of_the_lecture_is_a_preset(open_page: OpenPage) -> None:
         "T8": ["x", "x[:, ::2]", ".view(-1)"],  # one line, step by step
     }
     presets = page.locator(".st-key-t_presets")
-    expect(presets.get_by_role("radio")).to_have_count(8)
+    rows = page.locator("[class*=st-key-np-presets-t-presets]")
+    expect(rows.get_by_role("button")).to_have_count(8)
     more = presets.get_by_test_id("stPopover").get_by_role("button")
     for preset in LECTURE:
         if preset.claim in told:
             if preset.claim in MORE:
                 more.click()
-            button = page.get_by_role("radio", name=preset.label)
+            button = rows.get_by_role("button", name=preset.label)
             button.click()
             settle(page)
             expect(answer(page)).to_contain_text(told[preset.claim])
@@ -236,7 +237,7 @@ def test_every_claim_of_the_lecture_is_a_preset(open_page: OpenPage) -> None:
                 expect(button).to_have_count(0)
                 expect(more).to_contain_text(preset.label)
             else:
-                expect(button).to_have_attribute("aria-checked", "true")
+                expect(button).to_have_attribute("kind", "primary")
         if preset.claim in sources:
             assert page.locator(".timeline .source").all_inner_texts() == sources[preset.claim]
         if preset.claim == "T1":  # the way to the one element, by the strides of the tensor that it was taken from
@@ -248,7 +249,7 @@ def test_every_claim_of_the_lecture_is_a_preset(open_page: OpenPage) -> None:
             assert low is not None
             assert high is not None
             assert low["y"] + low["height"] <= high["y"]  # what merges stands in one line, its sum below
-    page.get_by_role("radio", name=ATTENTION.label).click()
+    page.get_by_role("button", name=ATTENTION.label).click()
     settle(page)
     expect(answer(page)).to_contain_text("4 of 13 steps allocate")
     assert page.locator('[data-testid="stMain"]').evaluate("main => main.scrollHeight") <= 2050
@@ -279,10 +280,10 @@ def use_panels(page: Page) -> None:
     """One thing in every panel."""
     axes = page.locator(".np-axes")
     expect(axes.first).to_contain_text("h")  # the call in the code above
-    page.get_by_role("radio", name="Merge heads").click()
+    page.get_by_role("button", name="Merge heads").click()
     settle(page)
     expect(page.get_by_text("copies here, 768 B")).to_be_visible()
-    page.get_by_role("radio", name="Attention scores").click()
+    page.get_by_role("button", name="Attention scores").click()
     settle(page)
     expect(page.get_by_text("(8, 3, 8) @ (8, 8, 5)").first).to_be_visible()
 

@@ -75,6 +75,20 @@ def test_a_click_on_a_cell_makes_it_the_plan(open_page: OpenPage) -> None:
     assert page.problems == []  # type: ignore[attr-defined]
 
 
+def test_cell_of_another_accelerator_leaves_the_price_behind(open_page: OpenPage) -> None:
+    texts = {"x": "accelerator kind", "xs": "H200 SXM, B200", "y": "tokens", "ys": "1T, 2T", "tokens": "1T"}
+    page = open_page(address({**texts, "gpu": "H200 SXM", "price": "2.80"}))
+    page.locator('.board button[data-id="0,1"]').click()
+    settle(page)
+    expect(page.get_by_label("Accelerator", exact=True).first).to_have_value("B200")
+    expect(value(page, "Your price, $/h")).to_have_value("")
+    expect(page.locator(".st-key-np-fields .np-note")).to_contain_text("H200 SXM")
+    page.locator('.board button[data-id="0,0"]').click()
+    settle(page)
+    expect(value(page, "Your price, $/h")).to_have_value("")
+    assert page.problems == []  # type: ignore[attr-defined]
+
+
 def test_arrow_keys_reach_every_cell_and_a_key_chooses_it(open_page: OpenPage) -> None:
     page = open_page(address(SMALL))
     assert page.locator('.board button[tabindex="0"]').count() == 1

@@ -336,6 +336,9 @@ def published_config(model: CatalogModel) -> dict[str, Any]:
         values[_EXPERT_COUNT.get(model_type, "n_routed_experts")] = e.count
         if model_type.startswith(("deepseek", "glm4")):
             values |= {"n_shared_experts": e.shared, "first_k_dense_replace": e.dense_layers}
+            values |= {"n_group": e.route_groups, "topk_group": e.groups_per_token}
+        if model_type == "deepseek_v2" and e.route_groups > 1:
+            values["topk_method"] = "group_limited_greedy"
         if model_type == "llama4_text":
             values["interleave_moe_layer_step"] = s.layers // s.moe_layers
         if (m := s.mixer) and model_type == "nemotron_h":

@@ -13,6 +13,7 @@ from typing import Any, get_args
 import numpy as np
 import plotly.graph_objects as go
 
+from core.budget.compute_optimal import compute_optimal, overtraining
 from core.budget.errors import BudgetError
 from core.formula import Explanation
 from core.hardware.accelerators import accelerators
@@ -23,7 +24,6 @@ from core.models.layer_count import explain_count, scale_of
 from core.planning.actuals.log import parse_log
 from core.planning.actuals.progress import progress
 from core.planning.applied_layout import applied_layout
-from core.planning.compute_optimal import compute_optimal, overtraining
 from core.planning.evaluation import Answer, answer
 from core.planning.form.plan_form import plan_from
 from core.planning.largest_model import Counted, largest
@@ -185,7 +185,7 @@ def _memory(plan: Plan) -> Iterator[Shown]:
     yield from (text_memory.sentence(h), text_memory.counted(h), *text_memory.remarks(h))
     yield from (text_memory.states_alone(h), text_memory.checkpoint(h), text_host.host(h))
     yield training_text.matrix_units(h.policy, device)
-    yield training_text.memory_read_as(device.memory_bytes, device.memory_unit, device.memory_note)
+    yield training_text.memory_read_as(device, plan.runtime_options.display)
     yield training_text.cited(h.optimizer, h.policy)
     yield device_bars([("", h.device_memory)], h.usable, LIGHT)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from urllib.parse import parse_qs, urlencode
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.benchmark.form import measure_form
 from core.budget.errors import BudgetError
 from core.fields import LINK_VERSION, VERSION, Field, Form, choice, optional, quantity, slider, switch
 from core.limits import limit
@@ -35,7 +37,7 @@ from core.step_time.software import EAGER
 from core.training.custom_policy import own_like
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, find_policy
-from core.units import QuantityError, format_count, parse_quantity
+from core.units import LENGTHS, QuantityError, format_count, parse_quantity
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.home.form import FORM as HOME_FORM
 from pages.memory.form import FORM as MEMORY_FORM
@@ -141,7 +143,7 @@ def test_links_to_other_pages_carry_the_plan_without_what_says_nothing(name: str
     """The whole plan arrives on every page, with each field at its default and at another text."""
     for form in FORMS.values():
         for changed in PLAN_FIELDS:
-            texts = FORMS[name].parse({changed.id: another(changed), "model": model}).texts
+            texts = FORMS[name].parse({"shape": EXAMPLE, changed.id: another(changed), "model": model}).texts
             sent = link_texts(texts)
             assert plan_of(form.parse(sent)) == plan_of(form.parse(texts))
             assert ("shape" in sent) == (model == OWN_SHAPE)
@@ -189,6 +191,38 @@ def test_older_links_draw_the_power_of_accelerators_alone_unless_they_say_more()
 def test_k_was_a_thousand_in_older_links(name: str, typed: str, meant: str) -> None:
     assert opened(CALENDAR_FORM, f"v=3&y_{name}={typed}")[0][name] == meant
     assert opened(CALENDAR_FORM, f"v={LINK_VERSION}&y_{name}={typed}")[0][name] == typed
+
+
+@every(
+    "form, key",
+    [
+        (CALENDAR_FORM, "p_mean"),
+        (CALENDAR_FORM, "p_longest"),
+        (MEMORY_FORM, "p_longest"),
+        (MEMORY_FORM, "m_svctx"),
+        (measure_form("cuda", "u"), "u_seq"),
+    ],
+)
+@every("version", [1, 3, 4])
+def test_links_before_version_5_open_to_the_lengths_that_they_were_about(form: Form, key: str, version: int) -> None:
+    name = key.partition("_")[2]
+    assert form[name].parse(opened(form, f"v={version}&{key}=32k")[0][name]) == 32_000
+    assert form[name].parse(opened(form, f"v={LINK_VERSION}&{key}=32k")[0][name]) == 32_768
+    assert opened(form, f"v={version}&{key}=8,192")[0][name] == "8,192"
+
+
+LENGTH_WORDS = re.compile("sequence|length|context|longest", re.IGNORECASE)
+DEGREES = ("cp",)
+
+
+@every("form", [*FORMS.values(), CALENDAR_FORM, measure_form("cuda", "u"), measure_form("cpu", "u")])
+def test_k_is_1024_in_every_length_and_its_help_says_so(form: Form) -> None:
+    """Of datasets, batches, and dimensions it is 1,000."""
+    for item in form.fields:
+        with contextlib.suppress(QuantityError):
+            read = item.parse("32k")
+            assert read != 32_768 or LENGTHS in item.help, item.id
+            assert read != 32_000 or not LENGTH_WORDS.search(item.label) or item.id in DEGREES, item.id
 
 
 @pytest.mark.parametrize("version", [LINK_VERSION + 1, 99_999])
@@ -294,3 +328,23 @@ def test_a_text_that_is_too_long_is_refused_with_its_length(form: str) -> None:
         problems = FORMS[form].parse({field.id: text}).problems
         assert [problem.field for problem in problems] == [field.id]
         assert f"{len(text):,} characters" in problems[0].message
+
+
+def own_model_of(version: int, texts: dict[str, str]) -> dict[str, str]:
+    """What a link of ``version`` with ``texts`` says of the model."""
+    address = {f"p_{name}": (text,) for name, text in texts.items()} | {"v": (str(version),)}
+    opened, messages = PLAN_FORM.from_address(address)
+    assert not messages
+    return {name: opened[name] for name in ("model", "shape") if name in opened}
+
+
+def test_links_older_than_an_empty_shape_open_to_the_same_model() -> None:
+    other = EXAMPLE.replace("layers=32", "layers=16")
+    for version in range(1, LINK_VERSION):
+        assert own_model_of(version, {"model": OWN_SHAPE}) == {"model": OWN_SHAPE, "shape": EXAMPLE}
+        assert own_model_of(version, {"model": TYPED, "shape": EXAMPLE}) == {"model": TYPED}
+        for model in (OWN_SHAPE, TYPED):
+            texts = {"model": model, "shape": other}
+            assert own_model_of(version, texts) == texts
+    for texts in ({"model": OWN_SHAPE}, {"model": TYPED, "shape": EXAMPLE}):
+        assert own_model_of(LINK_VERSION, texts) == texts

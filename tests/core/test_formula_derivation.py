@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from core.budget.compute_optimal import compute_optimal
 from core.budget.run import accelerator_hours
 from core.formula import Explanation, Formula, Source, Symbol, derivation
 from core.lecture.catalogue import CLAIMS, findings
-from core.planning.compute_optimal import compute_optimal
 
 SOURCE = (Source("A book", "page 1"),)
 NUMBER = Symbol("n", "a number", "number")

@@ -25,7 +25,15 @@ def test_names_are_unique_and_links_can_carry_them() -> None:
 def test_memory_is_in_the_unit_of_its_column() -> None:
     for row in read_rows("accelerators"):
         size = float(row["memory"]) * {"GB": 10**9, "GiB": 2**30}[row["memory_unit"]]
-        assert find(row["label"]).memory_bytes == size, row["label"]
+        assert find(row["label"]).sheet_bytes == size, row["label"]
+
+
+@EACH
+def test_memory_capacity_is_the_drivers_figure_where_it_is_known(device: Accelerator) -> None:
+    known = not math.isnan(device.reported_mib)
+    assert device.memory_bytes == (device.reported_mib * 2**20 if known else device.sheet_bytes)
+    noted = re.search(r"([\d,]+) MiB", device.memory_note)
+    assert not noted or device.reported_mib == float(noted[1].replace(",", ""))
 
 
 @EACH
@@ -35,7 +43,7 @@ def test_row_is_plausible(device: Accelerator) -> None:
     assert device.confidence in {"verified", "recalled"}
     assert 2016 < device.year < 2030
     assert 8e9 <= device.memory_bytes <= 2e12
-    assert math.isnan(device.reported_mib) or 0.7 < device.reported_bytes / device.memory_bytes < 1.08
+    assert 0.7 < device.memory_bytes / device.sheet_bytes < 1.08
     assert 250e9 <= device.bandwidth <= 50e12
     assert math.isnan(device.tdp_watts) or 60 <= device.tdp_watts <= 5000
     assert math.isnan(device.price_low) or 0.1 <= device.price_low <= device.price_high <= 50

@@ -16,7 +16,7 @@ def test_a_cluster_of_the_lecture() -> None:
     made = cluster(H100, 1024)
     assert (made.nodes, made.per_node, made.idle) == (128, 8, 0)
     assert made.peak("bf16") == pytest.approx(1024 * 989.4e12)
-    assert made.memory_bytes == 1024 * 80e9
+    assert made.memory_bytes == 1024 * find("H100 SXM").memory_bytes
     assert made.watts == 1024 * 700
 
 

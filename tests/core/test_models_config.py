@@ -19,6 +19,7 @@ from core.models.configs.json_text import EXAMPLE, ConfigError
 from core.models.configs.keys import ALIASES, GENERIC
 from core.models.parameters import parameters
 from core.models.spec import LatentAttention, SlidingWindow
+from core.models.spec_text import read_spec, write_spec
 from tests.every import every
 
 LLAMA = {
@@ -71,6 +72,33 @@ def test_older_and_other_names(config: dict[str, Any], family: str, expected: in
     read = read_hf_config(config)
     assert read.family == family
     assert read.spec.kv_heads == expected
+
+
+@every(
+    ("config", "groups"),
+    [
+        ({"model_type": "deepseek_v3"}, (8, 4)),
+        ({"model_type": "kimi_k2", "n_group": 1, "topk_group": 1}, (1, 1)),
+        ({"model_type": "deepseek_v2", "topk_method": "group_limited_greedy", "n_group": 8, "topk_group": 3}, (8, 3)),
+        ({"model_type": "deepseek_v2", "topk_method": "greedy", "n_group": 8, "topk_group": 3}, (1, 1)),
+        ({"model_type": "deepseek_v2"}, (1, 1)),
+        ({"model_type": "glm4_moe", "n_group": 1, "topk_group": 1}, (1, 1)),
+        ({"model_type": "nemotron_h", "hybrid_override_pattern": "MEM*E", "n_group": 4, "topk_group": 2}, (4, 2)),
+        ({"model_type": "qwen3_moe"}, (1, 1)),
+    ],
+)
+def test_groups_of_experts_are_read(config: dict[str, Any], groups: tuple[int, int]) -> None:
+    read = read_hf_config({"num_experts_per_tok": 2, **config})
+    assert read.spec.experts
+    assert (read.spec.experts.route_groups, read.spec.experts.groups_per_token) == groups
+    assert not {"n_group", "topk_group", "topk_method"} & set(read.unread)
+    assert read_spec(write_spec(read.spec)) == read.spec
+
+
+@pytest.mark.parametrize("wrong", [{"topk_group": 9}, {"n_group": 0}, {"n_group": 10_000}, {"n_group": 1.5}])
+def test_groups_of_experts_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        read_hf_config({"model_type": "deepseek_v3", **wrong})
 
 
 def test_prediction_modules_belong_only_where_asked_for() -> None:

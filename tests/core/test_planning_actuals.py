@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.planning.actuals.log import LoggedRun, parse_log
+from core.planning.actuals.log import parse_log
+from core.planning.actuals.logged_run import LoggedRun
 from core.planning.actuals.progress import JobProgress, own_run_text, progress
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_from
@@ -144,7 +145,7 @@ def test_what_is_left_out_is_said_and_the_rest_is_kept() -> None:
         PLAN,
     )
     assert (p.day, p.trained) == (4.0, 240e9)
-    says(" ".join(text.read(p)), "“tokens”", "3 of 6 rows", "1 row without", "2 rows that cannot be read", "line 5")
+    says(" ".join(text.read(p)), "3 of 6 rows", "“tokens”", "1 row without", "2 rows that cannot be read", "line 5")
 
 
 @every(
@@ -158,7 +159,16 @@ def test_what_is_left_out_is_said_and_the_rest_is_kept() -> None:
         ("1,2\n3,4", "No column says when"),
         ("days,tokens\n" + "1,2\n" * 50_001, "at most 50,000"),
         ("x" * ((1 << 20) + 1), "characters"),
-        ('days,tokens\n"' + "1" * 200_000, "no CSV"),
+        ("days,tokens" + 1_000_000 * ",", "Line 1 of the log has 1,000,011 characters"),
+        ('days,tokens\n"' + 20 * ("1" * 10_000 + "\n"), "no CSV"),
+        ("time,tokens\n1e309,1\n2,3", "line 2, “1e309, 1” .*not finite"),
+        ("time,tokens\n-inf,1\n2,3", "line 2, “-inf, 1” .*not finite"),
+        ("time,tokens\nnan,1\n2,3", "line 2, “nan, 1” .*lacks"),
+        ("time,tokens\n1,1e309\n2,3", "line 2, “1, 1e309” .*not finite"),
+        ("time,tokens\n-1,1\n2,3", "line 2, “-1, 1” .*negative"),
+        ("time,tokens\n1,1\n2,1e40", "line 3, “2, 1e40” .*more than"),
+        ("time,tokens\n1,1\n1e40,2", "line 3, “1e40, 2” .*more than"),
+        ("date,tokens\n2026-01-02,1\n2026-01-01,3", "line 3, “2026-01-01, 3”, which is earlier"),
     ],
     ids=lambda row: str(row)[:40],
 )

@@ -239,6 +239,17 @@ def test_an_own_shape_counts_like_the_model_it_describes() -> None:
     assert typed.middle.days == pytest.approx(listed.middle.days, rel=0.15)
 
 
+@pytest.mark.parametrize("find", FINDS)
+def test_own_shape_that_was_not_read_has_no_answer(find: str) -> None:
+    plan = plan_from({"model": OWN_SHAPE, "find": find, "within": "300 days"})
+    if find == "parameters":
+        assert answer(plan).result == answer(replace(plan, model=TYPED)).result
+        return
+    with pytest.raises(BudgetError) as refused:
+        answer(plan)
+    assert refused.value.field == "shape"
+
+
 def test_long_sequences_lengthen_the_answer_and_ordinary_ones_do_not() -> None:
     """Llama 3.1 8B at 1M tokens: attention's causal half over the rest, against 8,192, counted here by hand."""
     given = {"model": "Llama 3.1 8B", "mfu": "40%", "tokens": "1T"}

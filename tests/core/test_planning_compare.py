@@ -415,7 +415,7 @@ def test_a_plan_that_leads_and_does_not_fit_says_so() -> None:
     small, large = of({"n": "70B", "count": "8"}, "small"), of({"n": "70B", "count": "1,024", "tp": "8"}, "large")
     says(comparison_text.sentence([small, large], 0), "large is soonest", "small")
     says(
-        comparison_text.sentence([of({"n": "70B", "count": "16"}, "two nodes"), small], 1),
+        comparison_text.sentence([of({"n": "80B", "count": "16"}, "two nodes"), small], 1),
         "two nodes (it does not fit)",
     )
 

@@ -3,18 +3,25 @@ of it is put into words."""
 
 from __future__ import annotations
 
+import contextlib
+import random
 from collections.abc import Mapping
 
+import pytest
+
+from core.budget.errors import BudgetError
 from core.models.catalog import CATALOG, catalog
+from core.planning.applied_layout import applied_layout
 from core.planning.evaluation import answer
 from core.planning.fine_tuning.estimate import fine_tuning_time, largest_fitting
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
 from core.planning.presets import FIRST_TUNING, MEMORY_PRESETS
 from core.training.layout import LayoutError
+from core.units import format_duration
 from core.views.plan.text import assumptions, rule_of, steps_and_whole
 from core.views.plan.text_finetuning import taken
-from core.views.plan.text_memory import memory_read_as
+from core.views.training.text import memory_read_as
 from tests.every import every
 
 TUNING = {name: texts for name, texts in MEMORY_PRESETS.items() if "ft" in texts}
@@ -93,4 +100,23 @@ def test_flops_of_a_step_with_frozen_weights_are_not_said_to_be_six_each() -> No
 def test_a_processor_that_shares_its_memory_has_no_more_than_it_may_use(method: str) -> None:
     plan = plan_from({**TUNING[FIRST_TUNING], "gpu": "M2 Ultra 192 GB", "ft": method})
     assert plan.usable_memory == 147_456 * 2**20
-    assert "147,456 MiB" in memory_read_as(memory_estimate(plan))
+    assert "147,456 MiB" in memory_read_as(plan.device)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_steps_and_memory_are_those_of_the_plan_whatever_lengths_examples_have(seed: int) -> None:
+    """On Training memory, Compute budget, and Parallel plan: time of the mean length, memory of the longest example."""
+    draw = random.Random(seed)
+    for name in draw.sample(list(MEMORY_PRESETS), 6):
+        texts = {"tokens": f"{10 ** draw.uniform(6, 9):.0f}", "mean": draw.choice(["", "300", "1500"])}
+        texts |= {"longest": draw.choice(["", "900"]), "lay": draw.choice(["own", "fastest"])}
+        plan = plan_from({**MEMORY_PRESETS[name], **texts})
+        with contextlib.suppress(BudgetError, LayoutError):
+            a, h, at, found = answer(plan), memory_estimate(plan), applied_layout(plan), fine_tuning_time(plan)
+            assert found is not None
+            days = a.middle.steps_days
+            assert found.minutes == pytest.approx(1440 * days), (name, texts)
+            assert at.days(at.result.seconds) == pytest.approx(days), (name, texts)
+            assert float(at.result.memory.total) == pytest.approx(h.total), (name, texts)
+            assert format_duration(86400 * days, 3) in taken(h, found)
+            assert format_duration(86400 * days, 3) in steps_and_whole(a)

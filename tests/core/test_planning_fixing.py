@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import math
+import random
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from core.budget.errors import BudgetError
 from core.planning.applied_layout import applied_layout
+from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
-from core.planning.memory_fixes import fewest_accelerators, fixes, larger_accelerators, smallest_fix, with_fix
+from core.planning.memory_fixes import (
+    fewest_accelerators,
+    fixed_plan,
+    fixes,
+    larger_accelerators,
+    smallest_fix,
+    with_fix,
+)
+from core.planning.plan_limits import all_checks
 from core.planning.plan_search import search_layouts
 from core.planning.presets import MEMORY_PRESETS
 from core.planning.search_around import fitting_changes, made_own
 from core.training.device.host import host_memory
+from core.training.layout import LayoutError
 from core.views.common.palette import LIGHT
-from core.views.plan import text_memory
+from core.views.plan import text_fixes, text_memory
 from core.views.search import text as search_text
 from core.views.training.charts_waterfall import waterfall
 from tests.every import every
@@ -25,11 +39,11 @@ from tests.every import every
 GIB = 2.0**30
 OVER: dict[str, dict[str, str]] = {
     "32B": {"n": "32B", "count": "8"},
-    "batch 4": {"n": "8B", "count": "8", "mbs": "4", "loss": "separate"},
+    "batch 8": {"n": "8B", "count": "8", "mbs": "8", "loss": "separate"},
     "32k": {"n": "8B", "count": "8", "mbs": "2", "rc": "full", "seq": "32768", "loss": "separate"},
     "offloaded alone": {"n": "13B", "count": "1"},
     "pipeline": {"model": "Llama 3.3 70B", "count": "16", "pp": "4", "acc": "8", "seq": "16384"},
-    "own precision": {"n": "32B", "count": "8", "prec": "own", "pm": "none", "pv": "fp32"},
+    "own precision": {"n": "40B", "count": "8", "prec": "own", "pm": "none", "pv": "fp32"},
     "one thing": {"n": "8B", "count": "8", "zero": "0", "seq": "2048"},
     **{name: dict(texts) for name, texts in MEMORY_PRESETS.items() if memory_estimate(plan_from(texts)).fits == "over"},
 }
@@ -49,6 +63,7 @@ def test_every_fix_fits_and_saves_what_it_says(name: str) -> None:
     assert smallest_fix(h) is None
     for fix in result:
         applied = plan_held({**OVER[name], **fix.texts})
+        assert fixed_plan(h, fix) == applied.plan
         assert applied.total == pytest.approx(float(fix.device_memory.total), rel=1e-12)
         assert applied.fits == "fits"
         assert h.total - applied.total == pytest.approx(fix.saved, rel=1e-12)
@@ -90,7 +105,7 @@ def test_the_waterfall_falls_from_what_is_held_to_what_is_then(name: str) -> Non
     way = (*fixes(h), smallest_fix(h))[0]
     assert way
     steps = with_fix(h, way)
-    rows = [(text_memory.change(step), text_memory.costs(step), step.device_memory) for step in steps]
+    rows = [(text_fixes.change(step), text_fixes.costs(step), step.device_memory) for step in steps]
     figure = waterfall(h.device_memory, rows, h.usable, LIGHT)
     *stacks, falls = figure["data"]
     assert np.sum([stack["x"][0] for stack in stacks]) == pytest.approx(h.total / GIB)
@@ -113,7 +128,7 @@ def test_where_no_layout_fits_the_closest_is_named(name: str) -> None:
     assert (fixes(h), near is None) == ((), False)
     assert near
     assert h.usable < float(near.device_memory.total) < h.total
-    text = text_memory.fall(h, with_fix(h, near))
+    text = text_fixes.fall(h, with_fix(h, near))
     assert text_memory.gib(float(near.device_memory.total) - h.usable) in text
     assert "over" in text
 
@@ -131,7 +146,7 @@ def test_a_pipelines_wait_is_named_as_its_cost() -> None:
     for fix in result:
         stages = int(fix.texts["pp"])
         assert fix.extra_bubble == pytest.approx((stages - 1) / 4)
-        assert f"{100 * fix.extra_bubble:.3g} % longer" in text_memory.costs(fix)
+        assert f"{100 * fix.extra_bubble:.3g} % longer" in text_fixes.costs(fix)
     assert result
 
 
@@ -142,7 +157,7 @@ def test_what_fits_but_leaves_too_little_free_has_a_way_out() -> None:
     texts = {**roomy, "free": f"{100 * free + 1:.0f}%"}
     h = plan_held(texts)
     assert (h.fits, h.lacks, smallest_fix(h)) == ("fits", True, None)
-    assert "leaves enough with **" in text_memory.verdict(h)
+    assert "leaves enough with **" in text_fixes.verdict(h)
     assert fixes(h)
     for fix in fixes(h):
         assert not plan_held({**texts, **fix.texts}).lacks
@@ -150,7 +165,7 @@ def test_what_fits_but_leaves_too_little_free_has_a_way_out() -> None:
     near = smallest_fix(most)
     assert (most.fits, most.lacks, fixes(most)) == ("fits", True, ())
     assert near
-    assert "As near as any layout comes" in text_memory.cheapest(most, near)
+    assert "As near as any layout comes" in text_fixes.cheapest(most, near)
 
 
 def test_what_trains_a_part_of_a_model_is_not_split_by_its_weights() -> None:
@@ -186,8 +201,8 @@ def test_a_change_that_offloads_says_what_it_takes_of_the_host() -> None:
     fix = fixes(h)[0]
     held = host_memory(plan_held({**texts, "rc": "full", **fix.texts}).setup).total
     assert held > 0
-    assert f"taking {text_memory.gib(held)} of the host’s memory" in text_memory.rescue(h, fixes(h), None)
-    assert f"taking {text_memory.gib(held)}" in text_memory.priced(h, fix)
+    assert f"taking {text_memory.gib(held)} of the host’s memory" in text_fixes.rescue(h)
+    assert f"taking {text_memory.gib(held)}" in text_fixes.priced(h, fix)
 
 
 def test_bytes_inside_a_node_are_cheaper_than_over_a_network() -> None:
@@ -200,7 +215,7 @@ def test_bytes_inside_a_node_are_cheaper_than_over_a_network() -> None:
 def test_a_change_that_fits_is_named_everywhere_and_applied_fits() -> None:
     """A long sequence, whose loss in pieces is one of two changes: what holds least is called so, and no page says
     that nothing helps or that nothing fits where it does."""
-    texts = {"model": "Llama 3.1 8B", "count": "8", "seq": "1048576"}
+    texts = {"model": "Llama 3.1 8B", "count": "8", "seq": "1048576", "disp": "5.5 GB"}
     h = memory_estimate(plan_from(texts))
     assert h.fits == "over"
     assert "fastest" not in text_memory.counted(h)
@@ -212,7 +227,104 @@ def test_a_change_that_fits_is_named_everywhere_and_applied_fits() -> None:
     assert held.spare == at.result.spare > 0
     assert "it fits, and none of the" in search_text.counted(at, search_layouts(at.request))
     searched = applied_layout(h.plan).request
-    ways = fitting_changes(searched)
+    ways = fitting_changes(h.plan)
     assert "16 pieces" in search_text.nothing_fits(h.plan, searched, search_layouts(searched), ways)
     for way in ways:
         assert memory_estimate(plan_from({**texts, **dict(way.texts)})).fits == "fits", way.texts
+
+
+# ------------------------------------------------------------------------------------------ the plan's limits
+
+
+LIMITS = {
+    "deadline": "deadline",
+    "money": "budget",
+    "power": "power limit",
+    "host": "host memory",
+    "memory": "memory headroom",
+}
+_ASKED: dict[str, tuple[str, ...]] = {
+    "model": ("Llama 3.1 8B", "Llama 2 13B", "Llama 3.1 70B", "Mixtral 8x7B", "Typed parameters"),
+    "n": ("7B", "30B", "120B"),
+    "tokens": ("1B", "100B"),
+    "gpu": ("H100 SXM", "RTX 4090", "A100 PCIe 40 GB"),
+    "count": ("1", "2", "8", "16"),
+    "lay": ("own", "fastest"),
+    "zero": ("0", "1", "2", "3"),
+    "rc": ("none", "full"),
+    "off": ("", "", "optimizer"),
+    "gb": ("64", "128"),
+    "seq": ("2,048", "8,192"),
+    "mbs": ("1", "2", "4"),
+    "ft": ("", "", "adapters"),
+    "sw": ("", "PyTorch, eager"),
+}
+_LIMITED: dict[str, tuple[str, ...]] = {
+    "free": ("8%", "8%", "20%", "45%"),
+    "ram": ("", "32 GiB", "512 GiB"),
+    "until": ("", "", "3 days", "40 days", "400 days"),
+    "spend": ("", "", "$20k", "$2M"),
+    "mw": ("", "", "12 kW", "200 kW"),
+}
+
+
+def random_texts(rng: random.Random) -> dict[str, str]:
+    """A plan of few accelerators with some limits, many of which it misses."""
+    return {name: text for name, values in (_ASKED | _LIMITED).items() if (text := rng.choice(values))}
+
+
+def said_to_miss(sentence: str) -> set[str]:
+    _, _, said = sentence.rpartition("but misses")
+    return {limit for limit, name in LIMITS.items() if said and f"the {name}" in said}
+
+
+def missed(texts: dict[str, str]) -> set[str]:
+    """The limits that a plan misses, by the whole of its answer."""
+    return {check.id for check in all_checks(answer(plan_from(texts))) if check.met is False}
+
+
+def offers(texts: dict[str, str]) -> Iterator[tuple[str, dict[str, str], str]]:
+    """What pages offer where a plan does not fit, or leaves too little free: which page, texts, and the sentence."""
+    plan = plan_from(texts)
+    h = memory_estimate(plan)
+    for fix in fixes(h):
+        yield "fix", {**made_own(h.plan, h.layout), **fix.texts}, text_fixes.priced(h, fix)
+    more = fewest_accelerators(h) if h.lacks else None
+    if more and not fixes(h):
+        yield "count", {"count": f"{more:,}"}, text_fixes.rescue(h)
+    if h.lacks:
+        for other in larger_accelerators(h)[:2]:
+            at = text_fixes.why(h, fixes(h), None, [other]).rpartition("Unchanged")[2]
+            yield "accelerator", {"gpu": other.name}, at
+    if h.fits == "over" and not plan.own_layout:
+        for way in fitting_changes(plan):
+            yield "way", dict(way.texts), search_text.way(way)
+
+
+@pytest.mark.sweep(1)
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_offered_misses_no_limit_but_those_that_its_sentence_names(seed: int) -> None:
+    rng, seen = random.Random(seed), Counter[str]()
+    while seen["plans"] < 16:
+        texts = random_texts(rng)
+        try:
+            found = list(offers(texts))
+        except (LayoutError, BudgetError):
+            continue
+        seen["plans"] += bool(found)
+        for what, changed, sentence in found:
+            misses = missed({**texts, **changed})
+            assert said_to_miss(sentence) == misses, (texts, changed, sentence)
+            seen.update((what, "one" if misses else "none"))
+        kinds = [said_to_miss(sentence) for what, _, sentence in found if what == "fix"]
+        assert kinds == sorted(kinds, key=bool), "what misses no limit comes first"
+    assert min(seen[name] for name in ("fix", "accelerator", "way", "none", "one")) > 0, seen
+
+
+@every("lay", ["own", "fastest"])
+def test_a_change_without_headroom_is_offered_only_where_none_leaves_as_much(lay: str) -> None:
+    texts = {"model": "Llama 3.1 8B", "gpu": "RTX 4090", "count": "2", "gb": "64", "lay": lay, "mbs": "4"}
+    for free in range(0, 60, 4):
+        h = memory_estimate(plan_from({**texts, "free": f"{free}%"}))
+        enough = [float(fix.device_memory.total) <= h.total + h.room for fix in fixes(h)]
+        assert all(enough) or not any(enough)

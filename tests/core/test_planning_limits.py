@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import re
 from dataclasses import replace
 from datetime import date
@@ -22,11 +23,12 @@ from core.planning.cost.calendar_limits import calendar_checks
 from core.planning.cost.compared_pools import compare_pools
 from core.planning.cost.form import prices_of
 from core.planning.cost.pool_bill import ways_to_pay
+from core.planning.cost.prices import Prices
 from core.planning.evaluation import answer
 from core.planning.form.limits import DEADLINE, MOST_DOLLARS, MOST_WATTS
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
-from core.planning.plan import CERTAINTIES, PlanLimits
+from core.planning.plan import CERTAINTIES, PlanLimits, Within
 from core.planning.plan_limits import SURE, Check, all_met, changed_to_keep, checks, surer_of_deadline
 from core.planning.plan_search import search_layouts
 from core.planning.resolved_layout import search_request
@@ -40,8 +42,10 @@ from core.views.calendar import text as calendar_text
 from core.views.calendar import text_pools
 from core.views.calendar.text_compared import row as calendar_row
 from core.views.comparison import text as comparison_text
+from core.views.comparison.text_limits import limit_rows, meeting_all
 from core.views.plan import text_limits, text_memory
 from core.views.report.calendar import CalendarReport, calendar_html, calendar_markdown
+from core.views.report.plan_table import plan_lines
 from core.views.search import text as search_text
 from core.views.sweep import text as sweep_text
 from tests.core.sentence_facts import says
@@ -60,7 +64,7 @@ def test_each_limit_is_held_against_what_the_plan_comes_to() -> None:
     assert found["deadline"].over == pytest.approx(a.middle.days - 120)
     assert found["money"].over == pytest.approx(a.dollars.mid - 12e6)
     assert found["power"].over == pytest.approx(192 * 10_200 * 1.1 - 2e6)
-    assert found["memory"].over == pytest.approx(a.memory.total - 0.92 * 141e9)
+    assert found["memory"].over == pytest.approx(a.memory.total - 0.92 * 143_771 * 2**20)
     assert [check.met for check in found.values()] == [False, False, False, True]
     assert set(of()) == {"memory"}
 
@@ -78,11 +82,46 @@ def test_a_calendar_of_the_plan_alone_has_the_limits_of_the_plan(sure: str) -> N
     _, found, said = placed(**MEETING, sure=sure)
     assert found == of(**MEETING, sure=sure)
     a = answer(plan_from({**MEETING, "sure": sure}))
-    counted = text_limits.limits_sentence(a, text_limits.limit_checks(a), dated=True)
-    assert said == f"{counted} {text_limits.what_it_takes(a, text_limits.limit_checks(a))}"
-    # How many days past the deadline stands above it, in days of the calendar.
-    assert "days over" not in said
-    assert "days over" in text_limits.line(a)
+    assert said == text_limits.sentence(a)
+
+
+def amounts_over(texts: dict[str, str]) -> dict[str, str]:
+    """By how much a plan misses or meets its deadline at P50, as each page, table, and export writes it."""
+    entry = entry_of("Ours", texts)
+    compared, a = compare_plan(entry), answer(plan_from(texts))
+    (check,) = (check for check in text_limits.limit_checks(a) if check.id == "deadline")
+    s, _, calendar = placed(**texts)
+    (line,) = (line for line in plan_lines(a) if line.name == "limit: deadline")
+    (_, cells) = limit_rows([compared])[0]
+    return {
+        "line": text_limits.line(a),
+        "calendar": calendar,
+        "headline of the calendar": calendar_text.sentence(s, ways_to_pay(s, Prices())[0]),
+        "table of a report": line.note,
+        "what if": sweep_text.own(a, Within(a.plan.limits.days)),
+        "compare": cells[0][0],
+        "limits compared": "" if check.met else meeting_all([compared]),
+    }
+
+
+@pytest.mark.sweep(5)
+@pytest.mark.parametrize("seed", range(20))
+def test_every_page_misses_or_meets_one_deadline_by_one_amount(seed: int) -> None:
+    """Deadlines of hours, days, and parts of a day, around the days that the plan takes."""
+    draw = random.Random(seed)
+    for _ in range(10):
+        texts = {
+            "n": f"{10 ** draw.uniform(8, 10.5):.0f}",
+            "tokens": f"{10 ** draw.uniform(10, 12):.0f}",
+            "count": "64",
+        }
+        days = answer(plan_from(texts)).middle.days
+        until = f"{float(f'{days * draw.choice([0.1, 0.5, 0.97, 1.02, 2]):.3g}'):g} days"
+        a = answer(plan_from({**texts, "until": until}))
+        (check,) = (check for check in text_limits.limit_checks(a) if check.id == "deadline")
+        by = text_limits.difference(check)
+        pages = amounts_over({**texts, "until": until})
+        assert [page for page, said in pages.items() if said and f" {by}" not in said.replace("*", " ")] == [], pages
 
 
 def test_a_calendar_says_where_its_own_day_stands_for_the_plans_deadline() -> None:
@@ -111,6 +150,36 @@ def test_a_deadline_that_may_well_be_missed_says_how_many_are_sure_of_it(asked: 
         f"✓ Meets all 2 limits, {text_limits.likely(deadline.probability)}: {texts['until']}",
         f"{sure.count:,} H100 SXM would make {texts['until']} 90 % likely",
     )
+
+
+@every("more", [{}, {"price": "3", "spend": "$3.5M"}])
+def test_a_number_that_is_surer_of_the_deadline_misses_a_power_limit_and_does_not_keep_it_less_surely(
+    more: dict[str, str],
+) -> None:
+    texts = {"gpu": "MI355X", "count": "512", "model": "Llama 3 70B", "tokens": "4.5T", "until": "90 days", **more}
+    a = answer(plan_from({**texts, "mw": "1.2 MW"}))
+    said = text_limits.sentence(a)
+    count = re.search(r"\*\*(\d+)\*\* MI355X would make 90 days", said)
+    assert count
+    assert of(**{**texts, "count": count[1]}, mw="1.2 MW")["power"].met is False
+    assert "miss 1.2 MW" in said
+    assert not re.search("1.2 MW[^,.]* less surely", said)
+
+
+def test_no_chance_is_given_for_limits_of_which_one_is_certainly_missed_or_unknown() -> None:
+    """Power, memory and the host's memory do not depend on how a run goes."""
+    texts = {"until": "330 days", "spend": "$24M"}
+    for more, holds in (({}, True), ({"mw": "100 MW"}, True), ({"mw": "1 kW"}, False), ({"ram": "1 GiB"}, True)):
+        a = answer(plan_from({**texts, **more}))
+        every_check = checks(a, a.memory)
+        chances = [check.probability for check in every_check if check.id in ("deadline", "money")]
+        assert all(math.isnan(check.probability) for check in every_check if check.id not in ("deadline", "money"))
+        assert text_limits.together(every_check) == (text_limits.likely(min(chances)) if holds else "")
+        assert ("all at once" in text_limits.sentence(a)) <= holds
+        calendar = placed(**texts, **more)
+        assert ("all at once" in calendar[2]) <= holds
+    unknown = of(gpu="MI355X", until="330 days", spend="$24M")
+    assert text_limits.together(list(unknown.values())) == ""
 
 
 def test_the_calendars_own_deadline_takes_as_many_as_the_plans() -> None:
@@ -152,11 +221,14 @@ def test_a_calendars_limits_are_those_of_all_its_runs() -> None:
     assert found["deadline"].probability < alone["deadline"].probability
     assert found["money"].value == pytest.approx(sum(run.answer.dollars.mid for run in s.runs))
     assert found["money"].probability < alone["money"].probability
-    assert found["memory"].over == pytest.approx(max(run.answer.memory.total for run in s.runs) - 0.92 * 141e9)
+    assert found["memory"].over == pytest.approx(
+        max(run.answer.memory.total for run in s.runs) - 0.92 * 143_771 * 2**20
+    )
     _, by_day, said = placed(**MEETING, **stages, due="2027-05-14")
     assert by_day["deadline"].limit == 120
     assert by_day["deadline"] == found["deadline"]
-    assert "likely** all at once" in said
+    assert "all at once" not in said, "the power limit is missed whatever the days are"
+    assert "likely** all at once" in placed(**{**MEETING, "mw": ""}, **stages)[2]
     assert placed(**MEETING, **stages, due="120 days")[1] == by_day
 
 
@@ -165,12 +237,29 @@ def test_a_saved_calendar_and_its_report_say_the_same_limits() -> None:
     _, found, said = placed(**texts)
     item = compare_calendar(entry_of("", CALENDAR_FORM.parse(texts).texts, "calendar"))
     missed, likely = calendar_row("", item, None)[-1]
-    assert missed == "✗ deadline, money and power"
-    assert likely == text_limits.likely(min(found["deadline"].probability, found["money"].probability))
+    assert missed == "✗ deadline, budget and power limit"
+    assert found["deadline"].probability < 1
+    assert likely == "", "the power limit is missed whatever the days are"
     assert item.schedule
     report = CalendarReport("", CALENDAR_FORM.parse(texts), item.schedule, item.ways, "", date(2027, 1, 1))
     assert said in calendar_markdown(report)
     assert report.limits == said
+
+
+def test_a_saved_calendar_whose_cost_is_unknown_does_not_meet_its_budget() -> None:
+    texts = {"start": "2027-01-15", "gpu": "MI355X", "count": "2,048", "until": "900 days"}
+    for more, sign in (({"spend": "$60M"}, "?"), ({}, "✓"), ({"spend": "$60M", "price": "0.01"}, "✓")):
+        item = compare_calendar(entry_of("", CALENDAR_FORM.parse({**texts, **more}).texts, "calendar"))
+        assert calendar_row("", item, None)[-1][0].startswith(sign), more
+
+
+def test_the_memory_of_a_plan_without_a_layout_is_unknown() -> None:
+    texts = {"count": "512", "lay": "own", "tp": "7", "mfu": "40%", "until": "9 years"}
+    plan = compare_plan(entry_of("", texts))
+    assert plan.layout_problem
+    assert all_met(plan.limits) is None
+    assert "Meets all" not in comparison_text.sentence([plan], 0)
+    assert all_met(text_limits.limit_checks(answer(plan_from(texts)))) is None
 
 
 def test_a_report_says_which_pool_where_somebody_asked() -> None:
@@ -298,6 +387,35 @@ def test_a_cell_of_a_sweep_keeps_the_limits_that_its_plan_does(sure: str) -> Non
     assert sweep_text.counted(result).endswith("leave 8 % of memory free.")
 
 
+@every(
+    "more",
+    [{"spend": "$60M"}, {"spend": "$60M", "until": "400 days"}, {"spend": "$60M", "until": "200 days", "mw": "6 MW"}],
+)
+def test_a_cell_whose_cost_is_unknown_is_said_to_be_unknown(more: dict[str, str]) -> None:
+    """As the limits of its plan are: of an accelerator whose rent nobody knows, and of one that is owned."""
+    counts = SweptAxis(AXES["accelerators"], ("512", "1024", "2048"))
+    for texts, kinds in (({}, ("H100 SXM", "MI355X")), ({"price": "0"}, ("H100 SXM",))):
+        result = sweep_plan(
+            {**texts, **more}, counts, SweptAxis(AXES["accelerator kind"], kinds), sweep_within(None, plan_from(more))
+        )
+        verdicts = iter(row[-1] for row in sweep_text.table(result, RESULTS["days"])[1])
+        for row, plans in enumerate(result.plans):
+            for column, plan in enumerate(plans):
+                a = answer(plan)
+                met = all_met(checks(a, a.memory))
+                verdict = next(verdicts)
+                assert result.satisfies[row, column] == (met is True)
+                assert result.may_meet_limits[row, column] == (met is None)
+                assert {True: verdict == "yes", False: verdict.startswith("no"), None: "unknown" in verdict}[met], (
+                    verdict
+                )
+        assert result.may_meet_limits.any()
+        said = f"{sweep_text.sentence(result, recommend(result))} {sweep_text.counted(result)}"
+        assert "unknown" in said
+        if not result.satisfies.any():
+            assert "Nothing here fits and stays" not in said
+
+
 def test_a_cell_that_leaves_too_little_memory_is_not_enough() -> None:
     free = swept(free="0%", lay="own")
     share = 1 - float((free.memory / free.usable)[0, 0])
@@ -365,8 +483,8 @@ def test_a_comparison_leads_with_the_plans_that_meet_all_limits() -> None:
     rows = {head[0]: cells for head, cells in comparison_text.result_rows([small, large, none], 0)}
     assert rows["Limit: deadline"][2] == ("–", "")
     says(rows["Limit: deadline"][0][0], "✗ missed by")
-    says(rows["Limit: power"][1][0], "✓ kept with")
-    assert {"Limit: money"}.isdisjoint(rows)
+    says(rows["Limit: power limit"][1][0], "✓ kept with")
+    assert {"Limit: budget"}.isdisjoint(rows)
 
 
 def test_limits_are_said_with_signs_and_words_and_what_it_would_take() -> None:

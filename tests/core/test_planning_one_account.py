@@ -11,7 +11,7 @@ import pytest
 
 from core.budget.errors import BudgetError
 from core.budget.interval import Interval
-from core.hardware.accelerators import accelerators
+from core.hardware.accelerators import Accelerator, accelerators
 from core.hardware.rates import Rates
 from core.models.catalog import CATALOG, catalog
 from core.planning.actuals.log import parse_log
@@ -32,13 +32,16 @@ from core.planning.plan import FINDS, TYPED, CarriedRates, Plan, Within, whole_a
 from core.planning.plan_limits import all_checks
 from core.planning.presets import MEMORY_PRESETS
 from core.planning.rates import rates_of
+from core.planning.resolved_layout import search_request
 from core.planning.search_around import cluster_results
 from core.planning.sweep.axes import AXES
 from core.planning.sweep.sweep import SweptAxis, sweep_plan
+from core.serving.serving import serving
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.layout import RECOMPUTES, LayoutError
 from core.training.optimizers import optimizers
 from core.training.precision import POLICIES
+from core.training.trained import EVERYTHING
 from core.units import format_duration
 from core.views.actuals.text import example
 from core.views.calendar import text as calendar_text
@@ -47,6 +50,7 @@ from core.views.report.plan_table import plan_lines, step_lines
 from core.views.search import text as search_text
 from core.views.sweep import text as sweep_text
 from tests.core.sentence_facts import says
+from tests.every import every
 
 COUNT = 250
 NINETY = Within(90.0)
@@ -81,6 +85,28 @@ def texts_of(draw: random.Random) -> dict[str, str]:
     }
 
 
+@every("device", accelerators(), ids=lambda device: device.name)
+def test_an_accelerator_has_one_memory_capacity_whatever_is_asked(device: Accelerator) -> None:
+    """Whatever is trained, searched, limited, compared, swept or served, and for the largest model."""
+    capacity = set[float]()
+    for method in ("everything", "adapters"):
+        texts = {"model": "Llama 3.2 1B", "gpu": device.name, "count": "8", "ft": method}
+        texts = PLAN_FORM.parse({**texts, "lay": "fastest"}).texts
+        plan = plan_from(texts)
+        a, h = answer(plan), memory_estimate(plan)
+        (check,) = (check for check in all_checks(a) if check.id == "memory")
+        capacity |= {h.usable, a.memory.usable, h.setup.memory, search_request(plan).usable}
+        capacity |= {
+            round(check.limit / (1 - plan.limits.free)),
+            largest(replace(plan, trained=EVERYTHING)).memory.usable,
+        }
+        capacity |= {result(compare_plan(Entry("plan", texts)), QUANTITY["usable_bytes"]).mid}
+        capacity |= {serving(h.spec, plan.device).device.memory_bytes}
+        sides = (SweptAxis(AXES[name], (value,)) for name, value in (("PUE", "1.2"), ("grid", "0.1")))
+        capacity |= {float(sweep_plan(texts, *sides, NINETY).usable[0, 0])}
+    assert capacity == {device.memory_bytes}
+
+
 def test_compute_and_training_memory_have_one_account() -> None:
     draw = random.Random(12)
     met = {"fits": 0, "over": 0, "refused": 0}
@@ -107,7 +133,7 @@ def test_compute_and_training_memory_have_one_account() -> None:
         assert float(estimate.device_memory.states) == pytest.approx(float(here.device_memory.states), rel=rel)
         assert float(a.interruptions.checkpoint) == pytest.approx(here.checkpoint, rel=rel)
         lines = {line.name: line.value for line in plan_lines(a)}
-        assert lines["all that one accelerator holds"] == estimate.total
+        assert lines["peak memory per accelerator"] == estimate.total
         assert lines["model states on one accelerator"] == float(estimate.device_memory.states)
         assert lines["checkpoint"] == pytest.approx(here.checkpoint, rel=rel)
         assert bool(text.memory(a)) == (here.states_fit == "over")
@@ -306,7 +332,7 @@ def test_one_layout_has_one_step_days_and_memory_wherever_it_is_asked(seed: int)
         assert held.value == h.total
         assert results_of(a)["memory_bytes"] == h.total
         lines = {line.name: line.value for line in (*plan_lines(a), *step_lines(at))}
-        assert lines["all that one accelerator holds"] == h.total
+        assert lines["peak memory per accelerator"] == h.total
         assert lines["time of all steps of this layout"] == pytest.approx(86400 * a.middle.steps_days, rel=1e-9)
         compared = compare_plan(Entry("plan", reading.texts))
         assert compared.memory is not None

@@ -19,7 +19,7 @@ from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import OWN_SHAPE, TYPED
 from core.planning.plan_search import search_layouts
 from core.units import format_count
-from core.views.plan import text_memory
+from core.views.plan import text_fixes
 from core.views.plan.text import sentence
 from core.views.report.data import as_json, read_json
 from core.views.report.document import as_html
@@ -62,7 +62,7 @@ def test_a_config_beside_a_typed_number(shape: str) -> None:
         headline,
         search_text.nothing_fits(plan, at.request, result, ()),
         sentence(answer(plan)),
-        text_memory.verdict(memory_estimate(plan)),
+        text_fixes.verdict(memory_estimate(plan)),
     ):
         assert "30B" not in text
         assert size in text

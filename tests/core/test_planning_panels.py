@@ -10,6 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from core.budget.compute_optimal import LAWS, compute_optimal
 from core.hardware.accelerators import find
 from core.models.attention_share import attention_over_rest, growth
 from core.models.catalog import model_named, nearest_dense
@@ -17,7 +18,6 @@ from core.models.flops import conventions, flops_per_token
 from core.models.layer_count import explain_count, scale_of
 from core.models.parameters import parameters
 from core.models.spec import SlidingWindow
-from core.planning.compute_optimal import LAWS, compute_optimal
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_from
 from core.planning.nearest_runs import similar_runs

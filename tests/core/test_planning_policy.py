@@ -25,7 +25,7 @@ from core.training.custom_policy import policy_rows
 from core.training.device.peak import through_one_step
 from core.training.optimizers import optimizers
 from core.training.precision import POLICIES, STORAGE_TYPES
-from core.views.plan import text_memory, text_precision
+from core.views.plan import text_fixes, text_memory, text_precision
 from tests.core.plan_walk import NO_NUMBER
 from tests.every import every
 
@@ -50,10 +50,10 @@ def test_every_combination_answers_and_all_accounts_agree(types: dict[str, str],
     assert same.total == pytest.approx(h.total, rel=1e-12)
     assert under_each_policy(h)[0] is h
     assert answer(plan).memory.total == pytest.approx(h.total, rel=1e-12)
-    sentences = [text_memory.verdict(h), text_memory.counted(h), text_precision.adds_up(h), *text_precision.total(h)]
+    sentences = [text_fixes.verdict(h), text_memory.counted(h), text_precision.adds_up(h), *text_precision.total(h)]
     sentences += [text for row in text_precision.kept(h) for text in (row.name, row.bytes, row.why) if row.field]
     if way := (*fixes(h), smallest_fix(h))[0]:
-        sentences += [text_memory.fall(h, with_fix(h, way)), text_memory.cheapest(h, way)]
+        sentences += [text_fixes.fall(h, with_fix(h, way)), text_fixes.cheapest(h, way)]
     in_words = [re.sub(r"`[^`]*`", "", text) for text in sentences]  # a state is called `exp_inf`
     assert not [text for text in in_words if NO_NUMBER.search(text)]
 

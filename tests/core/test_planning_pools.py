@@ -1,8 +1,9 @@
-"""Pools: every line that a person types, what each refuses, no overbooking, what is out, and what each pool costs."""
+"""Pools: offers as pools, one message on lines that are left out, no overbooking, what is out, and what each costs."""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
@@ -14,21 +15,24 @@ from hypothesis import strategies as st
 from core.budget.errors import BudgetError
 from core.fields import ParsedForm
 from core.hardware.accelerators import accelerators
+from core.hardware.offers import CONTRACTS, EXAMPLES, offer_line
 from core.limits import limit
 from core.planning.calendar.dates import Closed
-from core.planning.calendar.form import CALENDAR_FIELDS, calendar_request, texts_of
-from core.planning.calendar.pools import EXAMPLES, Pool, PoolEvent, parse_pools, plan_on, pool_line, without
+from core.planning.calendar.form import CALENDAR_FIELDS, calendar_request, pool_texts, texts_of
+from core.planning.calendar.pools import Pool, PoolEvent, parse_pools, plan_on
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
 from core.planning.cost.choose_pools import PoolLine, choose_pools
+from core.planning.cost.compared_pools import compare_pools
 from core.planning.cost.form import MONEY_FIELDS
 from core.planning.cost.pool_bill import PoolCost, pool_costs, ways_to_pay
 from core.planning.cost.prices import Prices
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_form, plan_from
+from core.planning.plan_limits import all_checks, changed_to_keep
 from core.units import QuantityError, parse_quantity
 from core.views.calendar import text as calendar_text
 from core.views.calendar import text_fit, text_pools
-from core.views.calendar.pool_chart import pools
+from core.views.calendar.pool_chart import left_out, pools
 from core.views.common.palette import LIGHT
 from core.views.cost import text as cost_text
 from core.views.plan.text_memory import gib, laid_out
@@ -44,19 +48,26 @@ FLEET = """ours: 512 H100 SXM owned $30,000 over 4 years, 2 spare nodes, 64 out 
 burst: 1,024 H200 rented $2.60/h from 2027-03-01 to 2027-09-01
 held: 512 B200 reserved $3.10/h, idle $0.40/h
 cheap: 256 h100 spot $1.20-1.50/h; 0.05 interruptions/h"""
-OURS, BURST, HELD, CHEAP = parse_pools(FLEET).pools
+
+
+def listed(text: str) -> tuple[Pool, ...]:
+    """The pools of lines, all of which can be read."""
+    every_line = parse_pools(text)
+    assert not every_line.problem
+    return every_line.pools(64, START)
+
+
+OURS, BURST, HELD, CHEAP = listed(FLEET)
 
 
 def only(line: str) -> Pool:
-    pools = parse_pools(line)
-    assert not pools.problems, pools.problems
-    return pools.pools[0]
+    return listed(line)[0]
 
 
 # ------------------------------------------------------------------------------------------ lines
 
 
-def test_lines_are_read_as_a_person_types_them() -> None:
+def test_an_offer_is_a_pool_on_its_terms() -> None:
     held = {"spares": 16, "capital": 30_000, "years": 4, "place": "Oslo"}
     out = PoolEvent(64, Closed(date(2027, 5, 1), date(2027, 5, 3)))
     assert Pool("ours", "H100 SXM", 512, "owned", events=(out,), **held) == OURS  # type: ignore[arg-type]
@@ -66,48 +77,54 @@ def test_lines_are_read_as_a_person_types_them() -> None:
     racks = only("rack: 144 GB200 rented, 1 node out from 2027-05-01 for 6 days, 1.2 interruptions a day")
     assert racks.events == (PoolEvent(72, Closed(date(2027, 5, 1), date(2027, 5, 6))),)
     assert racks.interruptions == pytest.approx(0.05)
-    assert only(EXAMPLES[0]).spares == 16
-    assert parse_pools(FLEET.replace("\n", "; ")).pools == (OURS, BURST, HELD, CHEAP)
-    assert without(FLEET.replace("\n", ";"), BURST, 1024).count("\n") == 2
+    assert listed(FLEET.replace("\n", "; ")) == (OURS, BURST, HELD, CHEAP)
 
 
-@every(
-    ("line", "message"),
-    [
-        ("a: 12 H900 rented $2/h", "No accelerator is called “H900”"),
-        ("a: 12 A100 rented $2/h", "Did you mean A10 or A100 SXM 40 GB"),
-        ("a: 12 H100 rented €2/h", "in dollars"),
-        ("a: 12 H100 owned $2/h", "takes capital"),
-        ("a: 12 H100 rented $30,000 over 4 years", "has capital"),
-        ("a: 12 H100", "owned, rented, reserved or spot"),
-        ("a: some H100 rented", "a name, a colon, how many"),
-        ("a: 0 H100 rented", "too small|out of range"),
-        ("a 12 H100 rented", "a name, a colon"),
-        ("the plan’s cluster: 12 H100 rented", "name of its own"),
-        ("a: 12 H100 spot $1/h", "how often it is taken away"),
-        ("a: 16 H100 rented, 2 spare nodes", "leave none"),
-        ("a: 16 H100 rented, 3 nodes out from 2027-05-01", "more than “a” has"),
-        ("a: 16 H100 rented, 1 node out from 2027-05-04 to 2027-05-01", "before it"),
-        ("a: 16 H100 rented from 2027-05-01 to 2027-02-01", "before it begins"),
-        ("a: 16 H100 rented from 2027-02-30", "not a day of the calendar"),
-        ("a: 16 H100 rented from next week", "“from next week” cannot be read"),
-        ("a: 16 H100 rented $2.60", "Did you mean .2.60/h"),
-    ],
-)
-def test_a_bad_line_is_said_with_its_number_and_an_example(line: str, message: str) -> None:
+def test_an_offer_without_a_number_has_no_ceiling_and_one_with_a_number_has() -> None:
+    assert [(p.accelerators, p.most) for p in listed("x: H200\ny: 512 H200\nz: at least 512 H200")] == [
+        (64, math.inf),
+        (512, 512),
+        (512, math.inf),
+    ]
+    assert only("x: H200, 2 spare nodes").usable == 64
+
+
+def test_a_term_begins_with_the_calendar_unless_the_offer_says_a_day() -> None:
+    assert only("64 H100 reserved for 90 days").last == START + timedelta(days=89)
+    assert only("64 H100 reserved for 90 days from 2027-03-01").last == date(2027, 5, 29)
+
+
+def test_offers_without_names_have_names_of_their_own() -> None:
+    names = [pool.name for pool in listed("64 H100\n32 own H100\nH100 SXM 2: 8 H200\n8 MI300X")]
+    assert names == ["H100 SXM", "H100 SXM 3", "H100 SXM 2", "MI300X"]
+
+
+LEFT_OUT = ("a: 12 H900 rented $2/h", "a: 12 H100 rented €2/h", "the plan’s cluster: 12 H100", "a: 12 H100 spot $1/h")
+
+
+@every("line", LEFT_OUT)
+def test_a_bad_line_is_quoted_and_the_others_stay(line: str) -> None:
     pools = parse_pools(f"{EXAMPLES[0]}\n\n{line}\n{EXAMPLES[1]}")
-    assert [pool.name for pool in pools.pools] == ["ours", "burst"]
-    (problem,) = pools.problems
-    assert problem.startswith("Line 3 of the pools is left out.")
-    assert "For example: " in problem
-    with pytest.raises(AssertionError, match=message):
-        only(line)
+    assert [offer.name for offer in pools.offers] == ["ours", "burst"]
+    assert f"“{line}”" in pools.problem
 
 
-def test_too_many_lines_and_names_twice_are_said() -> None:
-    assert "an earlier pool" in parse_pools(f"{EXAMPLES[0]}\nOurs: 8 H100 rented").problems[0]
-    many = "\n".join(f"p{i}: 8 H100 rented" for i in range(limit("pools") + 2))
-    assert (len(parse_pools(many).pools), len(parse_pools(many).problems)) == (limit("pools"), 2)
+def test_lines_with_the_same_problem_are_said_once() -> None:
+    lines = [f"p{i}: 12 H100 rented €2/h" for i in range(limit("pools"))]
+    one, many = (parse_pools("\n".join(some)).problem for some in (lines[:1], lines))
+    reason = one.partition("”: ")[2]
+    assert reason
+    assert many.count(reason) == 1
+    assert many.startswith(f"{len(lines)} pools")
+    mixed = parse_pools("\n".join([*lines, *LEFT_OUT, "", "nothing", "more nothing"])).problem
+    assert len(mixed) < 3 * 200, "an answer has to stay on the first screen"
+
+
+def test_too_many_lines_and_names_twice_are_left_out() -> None:
+    twice = parse_pools(f"{EXAMPLES[0]}\nOurs: 8 H100 rented")
+    assert (len(twice.offers), "“Ours: 8 H100 rented”" in twice.problem) == (1, True)
+    many = parse_pools("\n".join(f"p{i}: 8 H100 rented" for i in range(limit("pools") + 2)))
+    assert (len(many.offers), many.problem[:2]) == (limit("pools"), "2 ")
     with pytest.raises(QuantityError, match="characters"):
         parse_pools("x" * 1000)
 
@@ -116,7 +133,10 @@ def test_too_many_lines_and_names_twice_are_said() -> None:
 @settings(max_examples=200, deadline=None)
 def test_whatever_is_typed_is_read_or_said(text: str) -> None:
     pools = parse_pools(text)
-    assert len(pools.pools) + len(pools.problems) == len([line for line in text.splitlines() if line.strip()])
+    lines = [line for line in text.splitlines() if line.strip()]
+    assert len(pools.offers) <= len(lines)
+    assert bool(pools.problem) == (len(pools.offers) < len(lines))
+    assert len(pools.pools(64, START)) == len(pools.offers)
 
 
 @every("name", [device.name for device in accelerators()])
@@ -125,20 +145,27 @@ def test_any_accelerator_is_a_pool(name: str) -> None:
     assert (pool.accelerators, pool.accelerator) == (256, name)
 
 
-def test_a_pool_of_which_some_are_taken_keeps_the_rest() -> None:
-    rest = FLEET.partition("\n")[2]
-    assert without(FLEET, OURS, 496) == without(FLEET, OURS, 600) == rest
-    assert without(FLEET, OURS, 0) == FLEET
-    fewer = parse_pools(without(FLEET, OURS, 96))
-    assert fewer.pools == (replace(OURS, accelerators=416), BURST, HELD, CHEAP)
-
-
-@every("word", ["owned", "rented", "reserved", "spot"])
+@every("word", CONTRACTS)
 def test_what_small_fields_write_is_read(word: str) -> None:
-    line = pool_line("x", "64", "B200", word, price="3", years="4", interruptions="0.1", first="2027-03-01")
-    pool = only(line)
+    paid = "$3 over 4 years" if word == "owned" else "$3/h"
+    pool = only(offer_line("x", "64", "B200", word, paid, "0.1 interruptions/h" * (word == "spot"), "from 2027-03-01"))
     assert (pool.accelerators, pool.accelerator, pool.first) == (64, "B200", date(2027, 3, 1))
     assert (pool.capital if word == "owned" else pool.prices) == (3 if word == "owned" else (3, 3))
+
+
+@given(st.integers(1, 496), st.integers(0, 512), st.integers(0, 512))
+def test_the_part_of_a_pool_and_what_is_left_are_the_pool(count: int, first: int, second: int) -> None:
+    days = (Closed(START, START), Closed(START + timedelta(days=3), START + timedelta(days=9)))
+    events = tuple(PoolEvent(out, when) for out, when in zip((first, second), days, strict=True) if out)
+    pool = replace(OURS, events=events)
+    part = pool.part(count)
+    rest = pool.without(part)
+    assert part.usable == count
+    assert part.accelerators + (rest.accelerators if rest else 0) == pool.accelerators
+    for when, out in zip(days, (first, second), strict=True):
+        both = [event for one in (part, rest) if one for event in one.events if event.days == when]
+        assert sum(event.accelerators for event in both) == out
+    assert replace(pool, is_ceiling=False).without(part) is None
 
 
 # ------------------------------------------------------------------------------------------ the schedule
@@ -400,6 +427,22 @@ def test_the_most_that_keep_money_and_power_are_the_last_node_that_does() -> Non
     assert math.isnan(only_pool("x: 512 H100 owned", dollars=1e6).affordable)  # nobody typed its capital
 
 
+@pytest.mark.parametrize("accelerator", ["GB200", "H100", "B200"])
+def test_one_number_of_accelerators_keeps_a_power_limit_however_large_the_pool_is(accelerator: str) -> None:
+    """The same on owned, reserved and rented pools, of the catalogue, and for the plan that misses the limit."""
+    kinds = ("144 {} owned", "512 {} reserved $3/h", "4,096 {} rented $3/h", "64 {} reserved $3/h")
+    pools = [only_pool("x: " + kind.format(accelerator), watts=1.2e6) for kind in kinds]
+    device = pools[0].pool.accelerator
+    limits = replace(PLAN.limits, watts=1.2e6)
+    over = answer(replace(PLAN, accelerator=device, accelerators=2304.0, limits=limits))
+    (check,) = (check for check in all_checks(over) if check.id == "power")
+    keeping = changed_to_keep(over, check)
+    assert keeping is not None
+    assert {line.powered for line in pools} == {keeping.count}
+    rented = lines(Fleet("H100 SXM", 576), watts=1.2e6)
+    assert {line.powered for line in rented if line.pool.accelerator == device} <= {keeping.count}
+
+
 def test_what_is_out_is_made_up_for_by_what_the_plan_does_not_take() -> None:
     line = only_pool("x: 512 H100 reserved $2/h, 64 out from 2027-02-01 to 2027-02-10")
     (plain,) = (choice for choice in line.choices if choice.accelerators == 512)
@@ -447,8 +490,113 @@ def test_a_limit_that_nothing_meets_names_the_nearest() -> None:
     parts = zip(sentences.split("**: ")[1:], (line.later, line.in_time[max(line.in_time)]), strict=True)
     for words, other in parts:
         assert other
+        if other.accelerators > other.pool.most:
+            assert f"{other.accelerators - other.pool.usable:,} more than there are" in words
+            continue
         usd = [parse_quantity(rent(choice.dollars.mid), "usd") for choice in (now, other)]
         assert f", {rent(abs(usd[0] - usd[1]))} {'more' if usd[1] > usd[0] else 'less'}." in words
+
+
+OFFERS = "512 rented H200 at $2.8/h\n256 GB200 (NVL72)\nB200, $4.5/h\nat least 64 H100\n128 own H100"
+
+
+@pytest.mark.parametrize("keeps", [{}, {"dollars": 9e6, "certainty": "P90"}, {"watts": 5e5}])
+def test_no_more_accelerators_are_proposed_than_are_offered(keeps: dict[str, Any]) -> None:
+    """In the plan that a button makes, in what meets all limits, in the chart and in words."""
+    offered = listed(OFFERS)
+    found = lines(Fleet("H100 SXM", 512, pools=offered), **keeps)
+    most = {"the plan’s cluster": 512.0} | {pool.name: pool.most for pool in offered}
+    assert [line.pool.name for line in found if math.isinf(most[line.pool.name])] == ["B200", "H100 SXM"]
+    for line in found:
+        ceiling = most[line.pool.name]
+        assert {*line.choices, line.nearest} == set(line.choices)
+        assert max(choice.accelerators for choice in line.choices) <= ceiling
+    plan = replace(PLAN, limits=replace(PLAN.limits, **keeps))
+    told = [text_pools.sentence(found, plan), *(cell for row in text_pools.rows(found, plan) for cell, _ in row[1:])]
+    said = re.findall(r"([\d,]+) (H200 SXM|GB200)\b", " ".join(told))
+    assert all(int(count.replace(",", "")) <= {"H200 SXM": 512, "GB200": 256}[name] for count, name in said)
+    for line, row in zip(found, text_pools.rows(found, plan), strict=True):
+        for cell, _ in row[2:]:
+            numbers = [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", cell)]
+            assert all(number <= most[line.pool.name] for number in numbers), cell
+
+
+def test_a_number_that_is_not_offered_is_said_with_how_many_are_missing() -> None:
+    line = only_pool("64 rented H200 at $2.8/h")
+    (choice,) = (line.in_time[0.5],)
+    assert choice
+    assert choice.accelerators > 64
+    cell = text_pools.rows([line], PLAN)[0][2]
+    assert f"{choice.accelerators:,}" not in cell[0]
+    assert f"{choice.accelerators - 64:,} more" in cell[1]
+
+
+def test_what_a_pool_costs_that_has_no_price_is_unknown_and_meets_no_budget() -> None:
+    """No rent of this accelerator is known, as Compute budget says of it; without a budget that is no limit."""
+    fleet = Fleet("H100 SXM", 512, pools=listed("512 MI355X"))
+    for count in (512, 64):
+        assert answer(replace(plan_on(fleet.pools[0], PLAN), accelerators=float(count))).dollars.known is False
+    limited, free = (lines(fleet, **keeps)[1] for keeps in ({"dollars": 6e6}, {}))
+    assert limited.best is None
+    assert limited.nearest.meets is None
+    assert math.isnan(limited.affordable)
+    assert free.best
+    plan = replace(PLAN, limits=replace(PLAN.limits, dollars=6e6))
+    assert text_pools.rows([limited], plan)[0][-1][0].startswith("?")
+    assert text_pools.rows([free], PLAN)[0][-1][0].startswith("✓")
+    assert "MI355X" in text_pools.sentence([limited], plan).partition("known")[2]
+    late = lines(fleet, START + timedelta(days=2), dollars=6e6)[1]
+    assert late.nearest.meets is False, "what is missed is missed, whatever is unknown"
+
+
+def test_a_pool_that_is_not_in_the_chart_is_named_with_the_reason() -> None:
+    priced = lines(Fleet("H100 SXM", 512, pools=listed("512 H200, $2.8/h\nlab: 512 MI355X\nold: 64 own V100")))
+    said = left_out(priced, WITHIN)
+    drawn = {note["text"].strip("</b>") for note in pools(priced, PLAN.limits, WITHIN, LIGHT)["layout"]["annotations"]}
+    for line in priced:
+        name = text_pools.pool_name(line.pool)
+        assert (name in drawn) != (f"**{name}**" in said), name
+    assert "**MI355X (lab)** (cost unknown)" in said
+    assert not left_out([priced[0]], WITHIN)
+    assert left_out([priced[0]], 1.0), "its soonest end is far beyond the deadline"
+
+
+def test_a_run_without_a_layout_is_not_called_one_that_fits() -> None:
+    own = plan_from({"n": "30B", "tokens": "5T", "count": "512", "lay": "own", "tp": "7", "mfu": "40%"})
+    (line,) = choose_pools((Run("", own),), Fleet("H100 SXM", 512, pools=(only("64 H200"),)), START, DUE, Prices())[1:]
+    assert line.best is None
+    assert not any(choice.meets for choice in line.choices)
+
+
+OPEN_LATER = "burst: 512 H200, $2.6/h from 2027-02-01 to 2027-12-31"
+
+
+@pytest.mark.parametrize("line", [FLEET.partition("\n")[0], OPEN_LATER, "512 B200 reserved $3/h"])
+def test_a_choice_that_becomes_the_plan_comes_to_what_it_was_chosen_for(line: str) -> None:
+    """Its days and dollars stay, its pool is paid for once, and what is left of the pool is a pool."""
+    pool = only(line)
+    texts = {"n": "30B", "tokens": "5T", "count": "64", "pools": line, "due": "2027-06-30"}
+    reading = read(texts)
+    found = compare_pools(reading, calendar_request(reading))
+    assert found
+    choice = found.lines[1].nearest
+    now = read(texts | pool_texts(pool, "H100 SXM") | {"count": f"{choice.accelerators}", "cpool": pool.name.upper()})
+    request = calendar_request(now)
+    s = request.schedule()
+    assert choice.schedule
+    assert s.ends == choice.schedule.ends
+    assert s.fleet.source == pool
+    cluster, *rest = pool_costs(s, replace(Prices(), kwh=0.0806))
+    assert cluster.total.mid == pytest.approx(choice.dollars.mid)
+    assert sum(one.accelerators for one in s.pools) == pool.accelerators
+    assert [one.pool.name for one in rest] == [pool.name] * (choice.accelerators < pool.usable)
+    again = compare_pools(now, request)
+    assert again
+    assert [line.pool for line in again.lines] == [pool, *(one.pool for one in again.lines[1:])]
+    assert again.lines[0].nearest.accelerators == choice.accelerators
+    other = calendar_request(read(texts | {"cpool": pool.name}))
+    assert other.fleet.source is None, "the plan is another than on this pool"
+    assert other.fleet.others == (pool,)
 
 
 @pytest.mark.parametrize("keeps", [{}, {"dollars": 9e6}, {"certainty": "P90"}, {"watts": 5e5, "dollars": 9e6}])
@@ -460,9 +608,11 @@ def test_a_choice_meets_all_where_its_checks_say_so(keeps: dict[str, Any]) -> No
         assert len(row) == len(text_pools.headings(plan))
         for choice in line.choices:
             assert {"deadline", "memory"} <= {check.id for check in choice.checks}
-            assert choice.meets == all(check.met is not False for check in choice.checks)
+            known = [check.met for check in choice.checks]
+            assert choice.meets == (False if False in known else None if None in known else True)
             assert choice.in_time(plan.limits.level) == choice.keeps("deadline")
-        assert row[-1][0].startswith("✓" if any(choice.meets for choice in line.choices) else "✗")
+        meets = [choice.meets for choice in line.choices]
+        assert row[-1][0].startswith("✓" if True in meets else "?" if line.nearest.meets is None else "✗")
 
 
 def test_the_picture_marks_what_no_other_pool_beats() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import statistics
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,12 @@ from core.budget.run import rent
 from core.hardware.accelerators import find
 from core.lecture.catalogue import CLAIMS
 from core.models.catalog import catalog, model_named
+from core.models.spec_text import write_spec
+from core.planning import nearest_runs
+from core.planning.evaluation import Answer, answer
+from core.planning.form.plan_form import plan_from
+from core.planning.nearest_runs import repeated_runs
+from core.planning.plan import OWN_SHAPE
 from core.runs.published import (
     AS_PUBLISHED,
     PublishedRun,
@@ -25,6 +32,10 @@ from core.runs.published import (
     run_hours,
     steady_mfus,
 )
+from core.units import format_count, format_duration
+from core.views.runs.text import repeated_run
+from tests.core.plan_walk import wrong
+from tests.core.sentence_facts import says
 from tests.every import every
 
 RUNS = published_runs()
@@ -164,6 +175,61 @@ def test_runs_on_the_chosen_accelerator_come_first() -> None:
     for accelerator in ("A100 SXM 80 GB", "A100 SXM 40 GB"):
         assert compare_all(model, 0.4, 1024, accelerator)[0].run.accelerator == accelerator
     assert compare_all(model_named("Mixtral 8x7B"), 0.4, 1024, "H100 SXM") == []
+
+
+def as_plan(run: PublishedRun, **other: str) -> Answer:
+    """A published run as somebody would enter it; on 512 accelerators where it does not name their number."""
+    count = run.accelerators if run.accelerators > 0 else 512
+    texts = {"model": run.catalog, "tokens": f"{run.tokens:.0f}", "gpu": run.accelerator, "count": f"{count:.0f}"}
+    return answer(plan_from(texts | other))
+
+
+@every("run", [run for _, run in WHOLE], ids=lambda run: run.model)
+def test_a_plan_that_repeats_a_published_run_shows_what_it_took(run: PublishedRun) -> None:
+    a = as_plan(run)
+    assert repeated_runs(a) == (run,)
+    hours = run_hours(run)
+    assert hours
+    days = run.days if run.days > 0 else hours.value / 24 / a.middle.accelerators
+    shown = repeated_run(a, run).replace("**", "")
+    says(shown, run.model, format_duration(86400 * days, 3) if run.accelerators > 0 else "accelerator-hours")
+    assert f"{format_count(hours.value, 3)} accelerator-hours" in shown
+    assert format_duration(86400 * days, 3) in shown
+    assert not wrong(shown)
+    # What Napkin predicts is the same whether or not the plan is a run that was published.
+    assert a.middle.days == pytest.approx(as_plan(run, tokens=f"{1.001 * run.tokens:.0f}").middle.days, rel=0.003)
+
+
+@every("run", [run for _, run in WHOLE], ids=lambda run: run.model)
+def test_a_plan_a_fifth_away_repeats_no_published_run(run: PublishedRun) -> None:
+    for share in (0.8, 1.2):
+        assert repeated_runs(as_plan(run, tokens=f"{share * run.tokens:.0f}")) == ()
+        if run.accelerators > 0:
+            assert repeated_runs(as_plan(run, count=f"{max(1, share * run.accelerators):.0f}")) == ()
+    other = "H100 SXM" if run.accelerator != "H100 SXM" else "H200 SXM"
+    assert repeated_runs(as_plan(run, gpu=other)) == ()
+
+
+def test_two_published_runs_of_one_model_are_told_apart() -> None:
+    runs = full_runs("GPT-2 124M")
+    assert len(runs) == 2
+    assert {repeated_runs(as_plan(run)) for run in runs} == {(run,) for run in runs}
+
+
+def test_all_published_runs_that_a_plan_repeats_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    (run,) = full_runs("DeepSeek-V3")
+    twice = (run, replace(run, model="DeepSeek-V3 again", gpu_hours=3e6))
+    monkeypatch.setattr(nearest_runs, "full_runs", lambda name: twice if name == run.catalog else ())
+    assert repeated_runs(as_plan(run)) == twice
+
+
+def test_fine_tuning_repeats_no_published_run_and_an_equal_custom_shape_does() -> None:
+    (run,) = full_runs("DeepSeek-V3")
+    shape = write_spec(model_named("DeepSeek-V3").spec)
+    assert repeated_runs(as_plan(run, model=OWN_SHAPE, shape=shape)) == (run,)
+    assert repeated_runs(as_plan(run, model=OWN_SHAPE, shape=shape.replace("layers=61", "layers=60"))) == ()
+    (llama,) = full_runs("Llama 2 7B")
+    assert repeated_runs(as_plan(llama, ft="adapters")) == ()
 
 
 def test_what_is_said_of_a_good_mfu_is_what_the_lecture_page_finds() -> None:

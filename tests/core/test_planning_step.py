@@ -15,7 +15,7 @@ from core.hardware.accelerators import Accelerator, accelerators, find
 from core.hardware.cluster import Cluster, cluster
 from core.hardware.rates import Rates
 from core.models.catalog import model_named
-from core.models.spec import TransformerSpec
+from core.models.spec import Experts, TransformerSpec
 from core.rows import read_rows
 from core.step_time.calibration.fit import fit
 from core.step_time.calibration.measured_steps import step_runs
@@ -24,6 +24,7 @@ from core.step_time.calibration.scores import errors_of, ranking, without
 from core.step_time.calibration.user_steps import user_runs
 from core.step_time.constants import Constants, constants_of, family_of, step_constants
 from core.step_time.error_ranges import coverage_of, range_of
+from core.step_time.formulas import nodes_met
 from core.step_time.parts import TUNINGS, Kernel, Running, Software, StepTime
 from core.step_time.step import default_states, step_over, step_time
 from core.training.activations.tensors import MEGATRON_GPT
@@ -158,6 +159,24 @@ def test_torch_leaves_out_what_experts_end_with() -> None:
     assert stopped.expert - time.expert == pytest.approx((whole.expert - time.expert) / 2)
     assert 0.6 < stopped.recompute / whole.recompute < 0.8
     assert step(1, 0) == time
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "most"), [("Kimi K2", 8, 8), ("DeepSeek-V3", 8, 4), ("DeepSeek-V3", 16, 8), ("DeepSeek-V2", 4, 3)]
+)
+def test_tokens_reach_as_many_nodes_as_their_groups_of_experts(name: str, nodes: int, most: int) -> None:
+    """The network carries a token to each node with one of its experts; routing limits the nodes by groups alone."""
+    spec = model_named(name).spec
+    assert spec.experts
+
+    def exchanged(experts: Experts) -> float:
+        layout = Layout(data=8 * nodes, expert=8 * nodes)
+        machine = cluster(find("H100 SXM"), 8 * nodes)
+        return step_time(replace(spec, experts=experts), machine, layout, seq_len=SEQ).expert
+
+    free = replace(spec.experts, route_groups=1, groups_per_token=1)
+    met = nodes_met(nodes, free.per_token)
+    assert exchanged(spec.experts) / exchanged(free) == pytest.approx(min(met, most) / met, rel=0.02)
 
 
 def faster(machine: Cluster, **changes: object) -> Cluster:

@@ -12,7 +12,7 @@ import pytest
 from core.budget.errors import BudgetError
 from core.limits import limit
 from core.planning.evaluation import Answer, answer
-from core.planning.form.plan_form import PLAN_FORM
+from core.planning.form.plan_form import PLAN_FORM, changes_on
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
 from core.planning.plan import Plan, PlanLimits, Within
 from core.planning.presets import PRESETS
@@ -113,6 +113,7 @@ def assert_cells(sweep: Sweep) -> None:
     own = plan_of_texts(sweep.base)
     for i, j in product(*map(range, sweep.shape)):
         sets = {**sweep.x.axis.changes(sweep.x.texts[j], own), **sweep.y.axis.changes(sweep.y.texts[i], own)}
+        sets = changes_on(own.accelerator, sets)
         assert sweep.sets(i, j) == sets
         plan = plan_of_texts({**sweep.base, **sets})
         assert sweep.plans[i][j] == plan

@@ -62,7 +62,7 @@ def test_csv_has_every_number_of_the_step(node: Report) -> None:
     )
     assert float(rows["time of all steps of this layout"]["median"]) == pytest.approx(86400 * at.results["step_days"])
     assert float(rows["MFU of a step"]["median"]) == at.results["step_mfu"]
-    assert float(rows["held by the fullest accelerator"]["median"]) == float(at.result.memory.total)
+    assert float(rows["peak memory per accelerator"]["median"]) == float(at.result.memory.total)
     product = 1.0
     for name in ("tensor-parallel degree", "pipeline stages", "context-parallel degree", "data-parallel degree"):
         product *= float(rows[name]["median"])

@@ -86,10 +86,10 @@ def test_limits_are_rows_that_say_whether_they_are_kept() -> None:
         "mw": "1 MW",
     }
     rows = {row[0]: row for row in rows_of(as_csv(report(entry_of("ours", texts)))) if row[0].startswith("limit")}
-    assert list(rows) == ["limit: deadline", "limit: money", "limit: power", "limit: memory held"]
+    assert list(rows) == ["limit: deadline", "limit: budget", "limit: power limit", "limit: peak memory"]
     assert (float(rows["limit: deadline"][2]), rows["limit: deadline"][4]) == (90 * 86400, "s")
     assert re.match(r"✗ missed by [\d.]+ days, [\d.]+ % likely to hold", rows["limit: deadline"][5])
-    assert rows["limit: power"][5].startswith("✓ kept with")
+    assert rows["limit: power limit"][5].startswith("✓ kept with")
 
 
 def test_harmless_text_stays() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from core.models.parameters import parameters
 from core.serving.cache import CACHE_TYPES, without_prediction
 from core.serving.serving import DEGREES, LONGEST, Serving, divides, serving
 from core.serving.weights import WEIGHT_TYPES, touched_experts, weights_of
+from core.views.serving import text
 from tests.every import every
 
 SPECS = {model.name: model.spec for model in catalog()}
@@ -173,8 +175,22 @@ def test_heads_that_cannot_be_shared_are_refused_with_what_can() -> None:
 @every("device", [device.name for device in accelerators()])
 def test_every_accelerator_serves_or_says_what_is_unknown(device: str) -> None:
     s = at(device=device, tensor=None)
-    assert math.isnan(s.room) == math.isnan(s.device.reported_bytes)
+    assert math.isnan(s.room) == math.isnan(s.device.memory_bytes)
     assert math.isfinite(float(s.decode(1).seconds)) == math.isfinite(s.device.bandwidth)
+
+
+def test_both_sentences_name_the_users_that_fit_where_more_were_entered() -> None:
+    draw, seen = random.Random(4), set[tuple[bool, bool]]()
+    for _ in range(200):
+        context, users = 2 ** draw.randint(9, 23), draw.choice([1, 2 ** draw.randint(1, 10)])
+        s = at(tensor=draw.choice([1, 2]), context=context, users=users)
+        answer, times, fit = text.answer(s, "It"), text.times(s), s.users_that_fit
+        seen.add((fit < users, fit < 1))
+        assert users == 1 or f"{users:,} users" in times
+        assert (f"only {fit:,.0f} " in times) == (1 <= fit < users)
+        assert ("no memory" in times) == (fit < 1)
+        assert (f" {users:,} users that" in answer) == (1 <= fit < users)
+    assert len(seen) == 3
 
 
 def test_every_number_explains_itself() -> None:

@@ -315,7 +315,7 @@ def test_a_setup_takes_names() -> None:
     made = replace(SMALL, memory=1e9).changed(
         {"policy": "fp32", "optimizer": "SGD", "accelerator": "A100 SXM 80 GB", "zero": 1}
     )
-    assert (made.policy.id, made.optimizer.name, made.layout.zero, made.memory) == ("fp32", "SGD", 1, 80e9)
+    assert (made.policy.id, made.optimizer.name, made.layout.zero, made.memory) == ("fp32", "SGD", 1, 80 * 2**30)
     with pytest.raises(KeyError):
         SMALL.changed({"policy": "fp7"})
     with pytest.raises(LayoutError):

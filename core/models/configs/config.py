@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from core.models.configs.families import FAMILIES
+from core.models.configs.families import FAMILIES, expert_groups
 from core.models.configs.json_text import ConfigError, NoClosedFormError, read_object, shown
 from core.models.configs.keys import ALIASES, COMPOSITES, GENERIC, TEXT_PARTS, Family, inert
 from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
@@ -200,6 +200,7 @@ def _fields(family: Family, part: Mapping[str, Any]) -> tuple[Fields, dict[str, 
 _NULLABLE = {
     *("kv_heads", "head_dim", "ffn", "embedding_width", "norms_in_parallel", "window", "layer_types", "rotary_layers"),
     *("dense_listed", "moe_listed", "query_rank", "experts", "shared", "mtp", "state_inner", "pattern"),
+    *("route_groups", "groups_per_token", "routing"),
 }
 """Fields that a config may set to null: it then has none of it, or as much as follows from the others."""
 
@@ -336,6 +337,7 @@ def _experts(f: Fields, keys: Mapping[str, str]) -> Experts | None:
         router_bias=f.router_bias,
         shared_width=f.shared_width or 0,
         shared_gate=bool(f.shared_width),
+        **expert_groups(f),
     )
 
 

@@ -165,6 +165,8 @@ def about(spec: TransformerSpec) -> str:
         sentences.append(f"a window of {spec.window.size:,} tokens in {spec.windowed_layers} of {spec.layers} layers")
     if mixer := spec.mixer:
         sentences.append(f"{NAMES[mixer.kind]} in place of attention in {mixer.layers} of {spec.layers} layers")
+    if (moe := spec.experts) and moe.groups_per_token < moe.route_groups:
+        sentences.append(f"each token’s experts in {moe.groups_per_token} of {moe.route_groups} groups")
     if spec.mtp_modules:
         sentences.append(f"{spec.mtp_modules} multi-token prediction")
     if spec.position_rows:

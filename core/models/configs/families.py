@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from core.models.configs.fields import Fields
 
 
+def expert_groups(f: Fields) -> dict[str, Any]:
+    """Return the fields of `Experts` that limit routing to groups; DeepSeek-V2’s greedy method ignores them."""
+    if f.routing == "greedy" or not (f.route_groups and f.groups_per_token):
+        return {}
+    return {"route_groups": f.route_groups, "groups_per_token": f.groups_per_token}
+
+
 def _every(_: Fields, layer: int) -> bool:
     return layer >= 0
 
@@ -198,6 +205,7 @@ def _nemotron_h(f: Fields) -> Mapping[str, Any]:
         shared=1,
         dense_layers=layers - mixed,
         shared_width=f.shared_width or 0,
+        **expert_groups(f),
     )
     return {"layers": layers, "mixer": mixer, "experts": experts}
 

@@ -56,6 +56,9 @@ class Fields(BaseModel):
     experts: Maybe | None = None
     per_token: Size | None = None
     expert_width: Size | None = None
+    route_groups: Size | None = None
+    groups_per_token: Size | None = None
+    routing: str = ""
     router_bias: bool = False
     shared: Maybe | None = None
     shared_width: Maybe | None = None

@@ -72,7 +72,8 @@ GENERIC = keys(
     "output_bias=attention_bias|use_bias|enable_bias ffn_bias=mlp_bias|use_bias|enable_bias "
     "experts=num_experts|num_local_experts|n_routed_experts|moe_num_experts "
     "per_token=num_experts_per_tok|moe_top_k|top_k expert_width=moe_intermediate_size "
-    "shared=n_shared_experts|num_shared_experts dense_first=first_k_dense_replace|first_dense_layers"
+    "shared=n_shared_experts|num_shared_experts dense_first=first_k_dense_replace|first_dense_layers "
+    "route_groups=n_group groups_per_token=topk_group routing=topk_method"
 )
 """Names under which configs of other families keep the same fields, for a first draft of a spec."""
 

@@ -1,5 +1,7 @@
-"""A logger's CSV: what a running job had trained, and when. Columns are found by their names; what is left out is
-counted, never guessed."""
+"""A running job's log: what its training program printed, or a logger's CSV, whose columns are found by their names.
+
+What is left out is counted, never guessed.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +9,32 @@ import csv
 import io
 import math
 import re
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from core.limits import limit
+from core.planning.actuals.logged_run import (
+    EPOCH,
+    LAST_MOMENT,
+    Array,
+    LoggedRun,
+    Measure,
+    UnreadableError,
+    check_size,
+    checked,
+    in_order,
+    quoted,
+    read_number,
+    read_worded_time,
+)
+from core.planning.actuals.printed_steps import read_printed_steps
+from core.planning.actuals.trainer_records import read_trainer_records
 from core.units import QuantityError, parse_quantity
 
-Array = npt.NDArray[np.float64]
-Measure: TypeAlias = Literal["tokens", "samples", "steps"]
-"""What a column counts; samples and steps become tokens by the plan's length and batch."""
-
-_EXAMPLE = "For example: a first line “days,tokens”, and under it “1.5,90B”."
+_EXAMPLE = (
+    "Paste what nanoGPT, Megatron-LM, torchtitan, or the Hugging Face Trainer prints, or a CSV with a first line "
+    "“days,tokens” and lines such as “1.5,90B”."
+)
 _MEASURES: tuple[tuple[Measure, frozenset[str]], ...] = (
     ("tokens", frozenset({"token", "tokens", "tok", "ntokens", "mtokens", "btokens", "gtokens", "ttokens"})),
     ("samples", frozenset({"sample", "samples", "sequences", "seqs"})),
@@ -52,43 +65,26 @@ _UNITS = {
 }
 _MOMENTS = frozenset({"timestamp", "wall", "date", "datetime"})
 _TIMES = frozenset({"time", "elapsed", "relative", "runtime", *_UNITS})
-_MISSING = frozenset({"", "nan", "null", "none", "-", "n/a", "na"})
-_CLOCK = re.compile(r"(?:(\d+) days?, *)?(\d{1,4}):(\d{2}):(\d{2}(?:\.\d+)?)")
-_EPOCH, _LAST_MOMENT = 9e8, 7.2e9
-"""A time of at least so many seconds is a moment since 1970, not a time since the start; the other is in 2198."""
-_HOLDS_BACK = 0.5
-"""Share of what was gained that rows in the order of their time may go back together, before the times are doubted."""
+_MISSING = frozenset({"nan", "null", "none", "-", "n/a", "na"})
 _RISES = 1e6
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class LoggedRun:
-    """What a job had trained by when, in the order of time.
-
-    seconds: since the job began, or since its first row where moments were logged. amounts: of ``measure``. began:
-    moment of second 0 since 1970; NaN where times alone were logged. columns: names of time and amount as the file has
-    them. rows: in the file. missing, unreadable: rows left out; bad: line and text of the first that cannot be read.
-    resets: how often the logger's time began anew.
-    """
-
-    seconds: Array
-    amounts: Array
-    measure: Measure
-    began: float
-    columns: tuple[str, str]
-    rows: int
-    missing: int
-    unreadable: int
-    bad: str
-    resets: int
-
-
 def parse_log(text: str) -> LoggedRun:
-    """The log in a CSV as loggers export it. Raises `QuantityError`, which says what is needed, where it has none."""
-    most = limit("upload_bytes")
-    if len(text) > most:
-        raise QuantityError(f"The log has {len(text):,} characters; at most {most:,} are read. Leave rows out.")
-    lines = text.lstrip("\ufeff").splitlines()
+    """Return what a log says, whichever program wrote it.
+
+    Raises `QuantityError` for a text that is too long, and for one without a time or a count.
+    """
+    lines = check_size(text)
+    return read_printed_steps(lines) or read_trainer_records(lines) or _read_csv(lines)
+
+
+def read_log(text: str) -> LoggedRun | None:
+    """A log that links carry; None for none."""
+    return parse_log(text) if text.strip() else None
+
+
+def _read_csv(lines: list[str]) -> LoggedRun:
+    """The log in a CSV as loggers export it."""
     first = next((line for line in lines if line.strip()), "")
     mark = max(",;\t|", key=first.count)
     try:
@@ -97,8 +93,6 @@ def parse_log(text: str) -> LoggedRun:
         ]
     except csv.Error as problem:
         raise QuantityError(f"The log is no CSV: {problem}. {_EXAMPLE}") from None
-    if len(table) > limit("log_rows"):
-        raise QuantityError(f"The log has {len(table):,} rows; at most {limit('log_rows'):,} are read. Leave some out.")
     if not table:
         raise QuantityError(f"The log is empty. {_EXAMPLE}")
     (_, heads), body = table[0], [row for row in table[1:] if row[1] != table[0][1]]
@@ -112,18 +106,20 @@ def parse_log(text: str) -> LoggedRun:
         for at, head in enumerate(heads)
         if at != times[0][1] and _words(head) & nouns and not _words(head) & _NOT_COUNTS
     ]
-    for measure, at in counts:
-        run = _read(body, heads, times[0][1], at, measure, mark == ";")
-        if run and ("value" not in _words(heads[at]) or _tokens_like(run)):
-            return run
     if not counts:
         raise QuantityError(f"No column counts tokens, samples or steps: its columns are {names}. {_EXAMPLE}")
-    raise QuantityError(f"The log needs two rows with a time and a count that rises between them. {_EXAMPLE}")
-
-
-def read_log(text: str) -> LoggedRun | None:
-    """A log that links carry; None for none."""
-    return parse_log(text) if text.strip() else None
+    fault, bad_rows = "", limit("log_bad_rows")
+    for measure, at in counts[: 1 + limit("log_cells") // (len(body) + 1)]:
+        run, why, unreadable = _read(body, heads, times[0][1], at, measure, bad_rows, comma=mark == ";")
+        if run and ("value" not in _words(heads[at]) or _tokens_like(run)):
+            return run
+        fault, bad_rows = fault or why, bad_rows - unreadable
+        if bad_rows < 0:
+            break
+    raise QuantityError(
+        f"The log needs two rows with a time and a count that rises between them. "
+        f"{f'Napkin cannot use {fault}. ' if fault else ''}{_EXAMPLE}"
+    )
 
 
 def _words(head: str) -> frozenset[str]:
@@ -148,96 +144,90 @@ def _tokens_like(run: LoggedRun) -> bool:
 
 
 def _read(
-    body: list[tuple[int, list[str]]], heads: list[str], when: int, what: int, measure: Measure, comma: bool
-) -> LoggedRun | None:
+    body: list[tuple[int, list[str]]],
+    heads: list[str],
+    when: int,
+    what: int,
+    measure: Measure,
+    bad_rows: int,
+    *,
+    comma: bool,
+) -> tuple[LoggedRun | None, str, int]:
+    """The log of two columns, None where it does not rise; the first row that cannot be used; how many such there are.
+
+    bad_rows: more of them end the reading.
+    """
     unit = next((_UNITS[word] for word in _words(heads[when]) if word in _UNITS), 0.0)
     size = math.prod(_SIZES.get(word, 1.0) for word in _words(heads[what]))
     size *= 10.0 ** int(match[1]) if (match := re.search(r"1e(\d{1,2})\b", heads[what])) else 1.0
     rows: list[tuple[float, float]] = []
+    texts: list[tuple[int, str]] = []
     missing = unreadable = 0
-    bad = ""
+    bad = lacking = ""
     for line, row in body:
         cells = [row[at].strip() if at < len(row) else "" for at in (when, what)]
-        if any(cell.lower() in _MISSING for cell in cells):
+        if not all(cells) or not _MISSING.isdisjoint(map(str.lower, cells)):
             missing += 1
+            lacking = lacking or quoted(line, ", ".join(cells), "it lacks a time or a count")
             continue
         if comma:
             cells = [re.sub(r"^(\d+),(\d+)", r"\1.\2", cell) for cell in cells]
         try:
             rows.append((_seconds(cells[0], unit), _amount(cells[1], size)))
-        except (ValueError, OverflowError):
+            texts.append((line, ", ".join(cells)))
+        except (ValueError, OverflowError) as problem:
             unreadable += 1
-            bad = bad or f"line {line}, “{', '.join(cells)[:60]}”"
-    moments = sum(at >= _EPOCH for at, _ in rows)
-    absolute = 2 * moments > len(rows)
-    kept = [row for row in rows if (row[0] >= _EPOCH) == absolute]
+            why = str(problem) if isinstance(problem, UnreadableError) else ""
+            bad = bad or quoted(line, ", ".join(cells), why)
+            if unreadable > bad_rows:
+                return None, bad, unreadable
+    absolute = 2 * sum(at >= EPOCH for at, _ in rows) > len(rows)
+    of_its_kind = [(at >= EPOCH) == absolute for at, _ in rows]
+    kept = [row for row, good in zip(rows, of_its_kind, strict=True) if good]
     unreadable += len(rows) - len(kept)
     if unreadable and not bad:
-        bad = "times since the start among moments"
-    seconds, amounts, resets = _in_order(np.array(kept, dtype=np.float64).reshape(-1, 2))
+        line, cell = texts[of_its_kind.index(False)]
+        bad = quoted(line, cell, f"its time is {'no moment' if absolute else 'a moment'}, unlike the others")
+    values: Array = np.array(kept, dtype=np.float64).reshape(-1, 2)
+    seconds, amounts, resets = in_order(values, absolute=absolute)
+    falls = np.flatnonzero(np.diff(values[:, 0]) < 0)
+    earlier = ""
+    if len(falls) and not resets:
+        line, cell = [row for row, good in zip(texts, of_its_kind, strict=True) if good][int(falls[0]) + 1]
+        earlier = quoted(line, cell)
     if len(seconds) < 2 or seconds[-1] <= seconds[0] or amounts[-1] <= amounts[0]:
-        return None
+        why = bad or lacking or (f"{earlier}, which is earlier than the row before it" if earlier else "")
+        return None, why, unreadable
     began = float(seconds[0]) if absolute else math.nan
     columns = (heads[when].strip()[:80], heads[what].strip()[:80])
-    base = began if absolute else 0.0
-    return LoggedRun(seconds - base, amounts, measure, began, columns, len(body), missing, unreadable, bad, resets)
-
-
-def _in_order(rows: Array) -> tuple[Array, Array, int]:
-    """Times, amounts, and how often the time began anew.
-
-    Rows are put in the order of time. Where amounts then go back again and again, the time was that of processes, one
-    after another: each goes on where the one before it ended.
-    """
-    if not len(rows):
-        return np.zeros(0), np.zeros(0), 0
-    order = np.lexsort((rows[:, 1], rows[:, 0]))
-    seconds, amounts = rows[order].T
-    back = -np.minimum(np.diff(amounts), 0).sum()
-    starts = np.flatnonzero(np.diff(rows[:, 0]) < 0)
-    if len(starts) and back > _HOLDS_BACK * (amounts.max() - amounts.min()):
-        own = rows[:, 0].copy()
-        for at in starts:
-            own[at + 1 :] += rows[at, 0]
-        if -np.minimum(np.diff(rows[:, 1]), 0).sum() < back:
-            return own, rows[:, 1].copy(), len(starts)
-    return seconds, amounts, 0
+    seconds = seconds - (began if absolute else 0.0)
+    found = (measure, began, columns, len(body), missing, unreadable, bad, resets)
+    return LoggedRun(seconds, amounts, *found, earlier=earlier), "", unreadable
 
 
 def _amount(text: str, size: float) -> float:
+    most = float(limit("tokens"))
     try:
-        value = float(text.replace(",", ""))
-        value *= size
+        value = size * read_number(text, "count", math.inf)
+    except UnreadableError:
+        raise
     except ValueError:
         value = parse_quantity(text, "tokens")
-    if not 0 <= value <= limit("tokens"):
-        raise ValueError(text)
-    return value
+    return checked(value, "count", most)
 
 
 def _seconds(text: str, unit: float) -> float:
     """Seconds since the start, or since 1970. unit: in seconds; 0 where the heading names none."""
     try:
-        value = float(text.replace(",", ""))
+        value = read_number(text, "time", math.inf)
+    except UnreadableError:
+        raise
     except ValueError:
-        value = _worded(text)
+        value = read_worded_time(text)
     else:
-        if value >= _EPOCH and unit <= 1:
-            while value > _LAST_MOMENT:  # in ms, µs or ns
-                value /= 1000
+        if value >= EPOCH and unit <= 1:
+            for _ in range(3):  # in ms, µs or ns
+                value /= 1000 if value > LAST_MOMENT else 1
         else:
             value *= unit or 1.0
-    if not 0 <= value <= _LAST_MOMENT:
-        raise ValueError(text)
-    return value
-
-
-def _worded(text: str) -> float:
-    if clock := _CLOCK.fullmatch(text):
-        days, hours, minutes, seconds = (float(part or 0) for part in clock.groups())
-        return 86400 * days + 3600 * hours + 60 * minutes + seconds
-    try:
-        moment = datetime.fromisoformat(text.replace("/", "-"))
-    except ValueError:
-        return parse_quantity(text, "seconds")
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return checked(value, "time", LAST_MOMENT)

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from core.budget.errors import BudgetError
 from core.budget.interval import Interval
 from core.formula import Explanation, Symbol, formula
-from core.planning.actuals.log import Array, LoggedRun
+from core.limits import limit
+from core.planning.actuals.logged_run import CSV, Array, LoggedRun
 from core.planning.evaluation import Answer, answer
 from core.planning.own_runs import OwnRun, parse_own_runs
 from core.planning.plan import Plan
@@ -67,8 +69,10 @@ class JobProgress:
     """A job held against its plan. Days count from its start; paces in tokens per day.
 
     planned: days of the whole run. steps_days: of its steps alone. deadline: NaN for none. steady: the pace at which
-    half of all tokens were trained. recent: of the last quarter, at most 0 where nothing was gained. ends: first and
-    last day at which it ends, at the overall and the recent pace; infinite where it stands still. repeated: tokens
+    half of all tokens were trained, or that of the median step. recent: of the last quarter, at most 0 where nothing
+    was gained. pace: at which it is taken to go on, the steady one where steps were printed, whose first ones are slow,
+    else the overall. ends: first and last day at which it ends, at that and the recent pace; infinite where it stands
+    still. repeated: tokens
     trained twice. lead: days before the first row. own: the job as a run of one's own, None where it is too short; why:
     what is wrong with it as one.
     """
@@ -84,6 +88,7 @@ class JobProgress:
     overall: float
     recent: float
     steady: float
+    pace: float
     ends: tuple[float, float]
     gaps: tuple[Gap, ...]
     restarts: int
@@ -109,8 +114,8 @@ class JobProgress:
 
     @property
     def implied(self) -> float:
-        """Days of the whole run at its overall pace."""
-        return self.goal / self.overall
+        """Days of the whole run at its pace."""
+        return self.goal / self.pace
 
     @property
     def gap_days(self) -> float:
@@ -118,9 +123,9 @@ class JobProgress:
         return sum(gap.days for gap in self.gaps)
 
     def explain(self) -> list[Explanation]:
-        """The end at the overall pace and at the recent one, and that pace."""
+        """The end at its pace and at the recent one, and the overall pace."""
         rest = {"days": self.day, "goal": self.goal, "tokens": self.trained}
-        paces = [pace for pace in (self.overall, self.recent) if pace > 0 and not self.done]
+        paces = [pace for pace in (self.pace, self.recent) if pace > 0 and not self.done]
         return [
             *(end_at_pace.explain(**rest, pace=pace) for pace in paces),
             mean_pace.explain(tokens=self.trained, days=self.day),
@@ -131,17 +136,29 @@ def tokens_each(log: LoggedRun, plan: Plan) -> float:
     """Tokens of one of what the log counts, by the plan's sequence length and batch."""
     if log.measure == "tokens":
         return 1.0
-    return float(plan.seq_len * (plan.batch.sequences(plan.seq_len) if log.measure == "steps" else 1))
+    return float(plan.mean_length * (plan.sequences if log.measure == "steps" else 1))
 
 
 def progress(log: LoggedRun, a: Answer) -> JobProgress:
-    """What a log says of the plan of ``a``, whose whole run may take the days of its range."""
+    """What a log says of the plan of ``a``, whose whole run may take the days of its range.
+
+    Raises `BudgetError` where the plan's batch makes more tokens of its steps than there are.
+    """
     plan = plan_as_answered(a)
     whole = a if a.find == "time" else answer(plan)
-    tokens = log.amounts * tokens_each(log, plan)
-    since = log.seconds / 86400
+    each, most = tokens_each(log, plan), limit("tokens")
+    tokens = log.amounts * each
+    if tokens.max() > most:
+        counted = f"{format_count(log.amounts.max())} {log.measure}, of {format_count(each)} tokens each by the plan"
+        raise BudgetError("tokens", f"The log counts {counted}: more than {format_count(most)} tokens.")
+    day_each = (each / whole.count if log.clock == "rates" else 1.0) / 86400
+    since = log.seconds * day_each
     # What was trained before the first row took as long as its like did later.
-    lead = float(tokens[0] * (since[-1] - since[0]) / (tokens[-1] - tokens[0]) - since[0])
+    pace = float((tokens[-1] - tokens[0]) / (since[-1] - since[0]))
+    stepped = each * log.rates / day_each
+    if log.format != CSV:
+        pace = float(np.median(stepped)) if len(stepped) else _steady(since, tokens) or pace
+    lead = float(tokens[0] / pace - since[0])
     lead = max(0.0, lead) if math.isfinite(log.began) or since[0] <= 0.01 * since[-1] else 0.0
     days = since + lead
     day, trained, goal = float(days[-1]), float(tokens[-1]), whole.middle.tokens
@@ -149,11 +166,17 @@ def progress(log: LoggedRun, a: Answer) -> JobProgress:
     window = day - _RECENT * (day - float(days[0]))
     recent = (trained - float(np.interp(window, days, tokens))) / (day - window)
     steady = _steady(days, tokens) or overall
+    if len(stepped):
+        steady, recent = pace, float(np.median(stepped[-math.ceil(_RECENT * len(stepped)) :]))
+    elif log.format != CSV:
+        at = days >= window
+        recent = (_steady(days[at], tokens[at]) if at.sum() > 1 else 0.0) or steady
+    pace = overall if log.format == CSV else steady
     back = np.minimum(np.diff(tokens), 0)
     deadline = a.plan.limits.days
     if math.isnan(deadline) and a.find != "time":
         deadline = a.plan.within.days
-    own, why = _own_run(whole, trained, day)
+    own, why = _own_run(whole, trained, day) if log.clock == "wall" else (None, "")
     return JobProgress(
         log=log,
         plan=plan,
@@ -166,7 +189,8 @@ def progress(log: LoggedRun, a: Answer) -> JobProgress:
         overall=overall,
         recent=recent,
         steady=steady,
-        ends=_ends(days, tokens, goal, (overall, recent)),
+        pace=pace,
+        ends=_ends(days, tokens, goal, (pace, recent)),
         gaps=_gaps(days, tokens, steady),
         restarts=int(np.count_nonzero(back)),
         repeated=float(-back.sum()),

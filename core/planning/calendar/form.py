@@ -6,7 +6,7 @@ Whatever a run leaves empty is the plan's: a calendar of one empty run is the pl
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Literal, TypeAlias
@@ -14,13 +14,14 @@ from typing import Any, Literal, TypeAlias
 from core.budget.errors import BudgetError
 from core.dates import format_day, is_day, parse_day
 from core.fields import Field, ParsedForm, choice, optional, quantity, quoted, slider
+from core.hardware.offers import EXAMPLES
 from core.limits import limit
 from core.models.catalog import catalog
 from core.models.configs.custom import read_config, read_model
 from core.models.counts_only import CountedTextError
 from core.models.spec_text import EXAMPLE, SpecTextError, write_spec
 from core.planning.calendar.dates import last_day, parse_closed
-from core.planning.calendar.pools import EXAMPLES, OWN_CLUSTER, Pool, PoolList, parse_pools, plan_on
+from core.planning.calendar.pools import OWN_CLUSTER, Pool, parse_pools, plan_on
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
 from core.planning.form.limits import OWN_DEADLINE
 from core.planning.form.plan_form import (
@@ -34,13 +35,14 @@ from core.planning.form.plan_form import (
     SHAPE,
     TAKEN,
     TRAINED,
+    changes_on,
     link_texts,
     plan_as_given,
 )
-from core.planning.form.search import NETWORK, PER_NODE
-from core.planning.plan import OWN_SHAPE, TYPED
+from core.planning.form.search import PER_NODE
+from core.planning.plan import OWN_SHAPE, TYPED, Plan
 from core.suggest import suggestions
-from core.units import QuantityError, format_count, parse_quantity
+from core.units import LENGTHS, QuantityError, format_count, parse_quantity
 from core.wording import cleaned
 
 CALENDAR, RUNS = "calendar", "runs"
@@ -111,7 +113,7 @@ MONTHLY = quantity(
 )
 POOLS = Field(
     "pools",
-    "Pools beside the plan’s cluster, one a line",
+    "Additional pools (one per line)",
     "",
     parse_pools,
     "lines",
@@ -119,20 +121,34 @@ POOLS = Field(
     placeholder="\n".join(EXAMPLES),
     max_chars=limit("spec_chars"),
     omit_if_empty=True,
-    help="Name, how many, accelerator, and owned, rented, reserved or spot. Then in any order: **$30,000 over 4 "
-    "years** of each that is owned, **$2.60/h**, **idle $0.40/h**, **from** and **to** a day, **2 spare nodes**, **64 "
-    "out from 2027-05-01 to 2027-05-03** (or **2 nodes out**), **0.05 interruptions/h**, **in** a place. A run uses "
-    "one pool: no job mixes accelerators of two.",
+    help="How many accelerators, which, and whether they are owned, rented, reserved, or spot. There are no more than "
+    "the number, unless you write **at least**. Optional, in any order: a name and a colon first, **$2.60/h**, "
+    "**$30,000 over 4 years** for each that is owned, **idle $0.40/h**, **8 per node**, **from** and **to** a day, "
+    "**for 90 days**, **2 spare nodes**, **64 out from 2027-05-01 to 2027-05-03**, **0.05 interruptions/h**, **in** a "
+    "place. A run uses one pool.",
 )
 MOST = replace(
     optional(
         "most",
-        "At most, $",
+        "Budget ($)",
         lambda text: parse_quantity(text, "usd", low=1.0, high=float(limit("dollars")), example="$12M"),
         nothing=math.nan,
         placeholder="any",
         part=CALENDAR,
-        help="What the plan may cost on the pool that it runs on, such as $12M. Empty: the plan’s most money.",
+        help="What the plan may cost on the pool that it runs on, such as $12M. Empty: the plan’s budget.",
+    ),
+    omit_if_empty=True,
+)
+CLUSTER_POOL = replace(
+    optional(
+        "cpool",
+        "Pool of the plan’s cluster",
+        lambda text: _name(text),
+        nothing="",
+        placeholder="none",
+        part=CALENDAR,
+        help="The pool that the accelerators in the sidebar belong to. They then have its days and terms, and "
+        "are counted once. Empty: they belong to no pool.",
     ),
     omit_if_empty=True,
 )
@@ -222,7 +238,7 @@ def _run(k: int) -> dict[str, Field]:
             max_chars=limit("config_chars"),
         ),
         "tokens": field("t", "tokens", _tokens, "the plan’s", "Empty: the plan’s."),
-        "seq": field("s", "sequence", _length, "the plan’s", ""),
+        "seq": field("s", "sequence", _length, "the plan’s", f"{LENGTHS} Empty: the plan’s."),
         "count": field("c", "how many", _share, "all", "So many, or a share of the fleet without its spares: 50%."),
         "after": choice(
             f"r{k}a",
@@ -251,6 +267,7 @@ CALENDAR_FIELDS: tuple[Field, ...] = (
     CLOSED,
     MONTHLY,
     POOLS,
+    CLUSTER_POOL,
     MOST,
     COUNTED,
     *(field for fields in RUN_FIELDS.values() for field in fields.values()),
@@ -276,19 +293,22 @@ def calendar_request(reading: ParsedForm) -> CalendarRequest:
     on a pool that is none."""
     v: Mapping[str, Any] = reading.values
     plan = plan_as_given(reading)
+    count, spares = int(plan.accelerators), int(v[SPARE.id]) * plan.device.node_size
+    pools = v[POOLS.id].pools(max(1, count - spares), v[START.id])
     fleet = Fleet(
         accelerator=plan.accelerator,
-        accelerators=int(plan.accelerators),
-        spares=int(v[SPARE.id]) * plan.device.node_size,
+        accelerators=count,
+        spares=spares,
         closed=v[CLOSED.id],
         monthly_hours=v[MONTHLY.id],
-        pools=v[POOLS.id].pools,
+        pools=pools,
+        source=_source(plan, pool_named(pools, v[CLUSTER_POOL.id])) if _on_cluster(v) else None,
     )
     runs: list[Run] = []
     for k in range(1, v[COUNTED.id] + 1):
         given = {name: v[field.id] for name, field in RUN_FIELDS[k].items()}
         name = given["name"] or f"Run {k}"
-        pool = _pool_named(given["pool"], v[POOLS.id], f"Run {k}, “{name}”,") if given["pool"] else None
+        pool = _pool_of(given["pool"], fleet, f"Run {k}, “{name}”,") if given["pool"] else None
         usable = pool.usable if pool else fleet.usable
         own: dict[str, Any] = {"accelerators": float(_accelerators_taken(given["count"], usable))}
         own |= given["model"] or {}
@@ -312,12 +332,27 @@ def _accelerators_taken(share: Share | None, usable: int) -> int:
     return int(value) if kind == "count" else max(1, int(value * usable + 1e-9))
 
 
-def _pool_named(name: str, pools: PoolList, run: str) -> Pool | None:
-    """The pool that a run names; None for the plan's own cluster."""
-    pool = pools.named(name)
-    if pool or name.casefold() == OWN_CLUSTER:
+def pool_named(pools: Iterable[Pool], name: str) -> Pool | None:
+    """The pool of this name, whatever its case."""
+    return next((pool for pool in pools if pool.name.casefold() == name.strip().casefold()), None)
+
+
+def _source(plan: Plan, pool: Pool | None) -> Pool | None:
+    """The pool that the plan's cluster is part of: one on which the plan is as it is, with enough accelerators."""
+    return pool if pool and plan.accelerators <= pool.most and plan_on(pool, plan) == plan else None
+
+
+def _on_cluster(values: Mapping[str, Any]) -> bool:
+    """Whether a run names no pool."""
+    return not all(values[RUN_FIELDS[k]["pool"].id] for k in range(1, values[COUNTED.id] + 1))
+
+
+def _pool_of(name: str, fleet: Fleet, run: str) -> Pool | None:
+    """The pool that a run names; None for the plan's own cluster, also where that is all of the pool."""
+    pool = pool_named(fleet.others, name)
+    if pool or name.casefold() == OWN_CLUSTER or (fleet.source and pool_named([fleet.source], name)):
         return pool
-    names = [pool.name for pool in pools.pools]
+    names = [pool.name for pool in fleet.pools]
     close = suggestions(name, names)
     meant = f" Did you mean {' or '.join(close)}?" if close else ""
     there = quoted(names) if names else "none"
@@ -348,13 +383,9 @@ def pool_texts(pool: Pool, accelerator: str, owned_price: float = 0.0) -> dict[s
     price = "-".join(f"{price:g}" for price in dict.fromkeys(pool.prices or ()))
     if pool.holding == "owned":
         price = "0" if math.isnan(owned_price) else f"{owned_price:.4g}"
-    another = {NETWORK.id: "", PER_NODE.id: ""} if pool.accelerator != accelerator else {}
-    return {
-        ACCELERATOR.id: pool.accelerator,
-        PRICE.id: price,
-        TAKEN.id: f"{pool.interruptions:g}" if pool.interruptions else "",
-        **another,
-    }
+    taken = f"{pool.interruptions:g}" if pool.interruptions else ""
+    node = {PER_NODE.id: f"{pool.per_node}"} if pool.per_node else {}
+    return changes_on(accelerator, {ACCELERATOR.id: pool.accelerator, PRICE.id: price, TAKEN.id: taken, **node})
 
 
 def described(run: Run) -> str:

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from core.formula import Source
-from core.planning.calendar.form import CLOSED, COUNTED, DUE, FIRST, MONTHLY, MOST, POOLS, RUN_FIELDS, SPARE, START
+from core.planning.calendar.form import (
+    CLOSED,
+    CLUSTER_POOL,
+    COUNTED,
+    DUE,
+    FIRST,
+    MONTHLY,
+    MOST,
+    POOLS,
+    RUN_FIELDS,
+    SPARE,
+    START,
+)
 from core.planning.plan import TYPED
 from core.sources import DEEPSEEK_V3
 
@@ -25,7 +37,7 @@ SOURCES: Mapping[str, tuple[Source, ...]] = {
 def _preset(runs: tuple[Mapping[str, str], ...], plan: Mapping[str, str], **calendar: str) -> Mapping[str, str]:
     """The plan and the calendar, every field of both that it shows; runs by what their fields are."""
     usual = {START.id: START.default, SPARE.id: "0", MONTHLY.id: "0"}
-    usual |= {field.id: "" for field in (DUE, CLOSED, POOLS, MOST)}
+    usual |= {field.id: "" for field in (DUE, CLOSED, POOLS, CLUSTER_POOL, MOST)}
     usual["gb"] = "16M tokens"
     texts = {**usual, "find": "time", "pace": "all hours", "dtype": "bf16", "price": "", **plan, **calendar}
     texts[COUNTED.id] = str(len(runs))

@@ -8,8 +8,9 @@ sooner. Where an event of a pool leaves too few accelerators for all that may be
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 from itertools import combinations
@@ -26,7 +27,7 @@ from core.planning.evaluation import Answer, answer
 from core.planning.plan import Plan
 from core.sources import OWN_CONSTRUCTION
 
-_YEAR_DAYS = 365.25
+_YEAR_DAYS, _ROUNDING = 365.25, 1e-6
 
 _NONE_KNOWN: Mapping[Plan, Answer] = MappingProxyType({})
 
@@ -50,9 +51,10 @@ def days_on_the_calendar(work: float, paused: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """The plan's own cluster, and pools beside it. accelerator, accelerators: of the cluster. spares: of them, kept
-    idle to replace failed ones. closed: days on which nothing runs on any pool. monthly_hours: of maintenance more,
-    from midnight of each month's first Monday, in UTC."""
+    """The plan's own cluster, and the pools that are owned or offered. accelerator, accelerators: of the cluster.
+    spares: of them, idle to replace failed ones. closed: days on which nothing runs on any pool. monthly_hours: of
+    maintenance more, from midnight of each month's first Monday, in UTC. source: the pool that the cluster is part of.
+    """
 
     accelerator: str
     accelerators: int
@@ -60,6 +62,7 @@ class Fleet:
     closed: tuple[Closed, ...] = ()
     monthly_hours: float = 0.0
     pools: tuple[Pool, ...] = ()
+    source: Pool | None = None
 
     @property
     def usable(self) -> int:
@@ -68,8 +71,20 @@ class Fleet:
 
     @property
     def cluster(self) -> Pool:
-        """The plan's own cluster as a pool."""
-        return Pool(OWN_CLUSTER, self.accelerator, self.accelerators, spares=self.spares)
+        """The plan's own cluster as a pool, on the terms of that which it is part of."""
+        if self.source is None:
+            return Pool(OWN_CLUSTER, self.accelerator, self.accelerators, spares=self.spares)
+        part = self.source.part(self.usable)
+        spares = part.spares + self.spares
+        return replace(part, name=OWN_CLUSTER, accelerators=self.usable + spares, spares=spares, is_ceiling=True)
+
+    @property
+    def others(self) -> tuple[Pool, ...]:
+        """The pools without the accelerators that are the plan's cluster."""
+        if self.source is None:
+            return self.pools
+        left = (self.source.without(self.cluster) if pool == self.source else pool for pool in self.pools)
+        return tuple(pool for pool in left if pool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +168,18 @@ class Schedule:
         """The day of a moment."""
         return day_of(self.start, at)
 
-    def late(self, at: float) -> int:
-        """Days from the deadline to the day of a moment; negative before it. Without a deadline 0."""
-        return (self.day(at) - self.due).days if self.due else 0
+    @property
+    def deadline(self) -> float:
+        """The end of the deadline's day in days from the first midnight, NaN without one. Where the day is that of the
+        plan's own deadline, the part of a day that this has counts."""
+        if self.due is None:
+            return math.nan
+        days, own = float((self.due - self.start).days + 1), self.runs[0].answer.plan.limits.days
+        return own if own > 0 and math.ceil(own) == days else days
+
+    def late(self, at: float) -> float:
+        """Return the days from the deadline to a moment, negative before it, and 0 without a deadline."""
+        return 0.0 if math.isnan(self.deadline) or 0 < at - self.deadline < _ROUNDING else at - self.deadline
 
     def quarter(self, at: float) -> str:
         """The quarter that a moment falls in."""
@@ -165,7 +189,7 @@ class Schedule:
     def pools(self) -> tuple[Pool, ...]:
         """The pools that are paid for: all that were named, behind the plan's own cluster where a run is on it."""
         cluster = (self.fleet.cluster,) if any(run.run.pool is None for run in self.runs) else ()
-        return (*cluster, *self.fleet.pools)
+        return (*cluster, *self.fleet.others)
 
     def pool_of(self, run: ScheduledRun) -> Pool:
         """The pool that a run is on."""

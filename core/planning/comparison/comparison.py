@@ -18,7 +18,7 @@ from core.planning.evaluation import Answer
 from core.planning.form.plan_form import PLAN_FORM
 from core.planning.memory_estimate import MemoryEstimate
 from core.planning.plan import whole_accelerators
-from core.planning.plan_limits import Check, checks
+from core.planning.plan_limits import MEMORY_UNKNOWN, Check, checks
 from core.runs.share import spread_of_like_runs
 from core.training.layout import LayoutError
 
@@ -67,7 +67,9 @@ class ComparedPlan:
     @property
     def limits(self) -> tuple[Check, ...]:
         """Its limits, each kept or missed; none where nobody typed any, or it has no answer."""
-        return checks(self.answer, self.memory) if self.answer and self.answer.plan.limits.has_limits else ()
+        if self.answer is None or not self.answer.plan.limits.has_limits:
+            return ()
+        return (*checks(self.answer, self.memory), *(() if self.memory else (MEMORY_UNKNOWN,)))
 
 
 def compare_plan(entry: Entry) -> ComparedPlan:
@@ -133,10 +135,10 @@ QUANTITIES: tuple[Quantity, ...] = (
     Quantity("tokens", "Tokens trained on", lambda a, _: a.range_of("tokens")),
     Quantity("parameters", "Parameters that work on each token", lambda a, _: a.range_of("parameters")),
     Quantity("mfu", "MFU over all hours", lambda a, _: a.range_of("mfu")),
-    Quantity("memory_bytes", "Held by the fullest accelerator", _memory),
-    Quantity("usable_bytes", "Memory of one accelerator", lambda a, _: Interval.point(a.plan.usable_memory)),
+    Quantity("memory_bytes", "Peak memory per accelerator", _memory),
+    Quantity("usable_bytes", "Memory capacity", lambda a, _: Interval.point(a.plan.usable_memory)),
     Quantity("watt_hours", "Energy", lambda a, _: a.energy, True),
-    Quantity("peak_watts", "Most power at once", lambda a, _: a.range_of("peak_watts"), True),
+    Quantity("peak_watts", "Peak power", lambda a, _: a.range_of("peak_watts"), True),
 )
 """What is compared, in the order in which it is told."""
 

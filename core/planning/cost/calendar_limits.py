@@ -25,10 +25,8 @@ def calendar_checks(s: Schedule, dollars: Interval) -> tuple[Check, ...]:
 def shared_checks(s: Schedule, dollars: Interval) -> tuple[Check, ...]:
     """The same without memory, for which layouts are searched."""
     limits = s.runs[0].answer.plan.limits
-    days = float((s.due - s.start).days + 1) if s.due else math.nan
-    days = limits.days if math.ceil(limits.days if limits.days > 0 else 0) == days else days
     every = (
-        check_of("deadline", days, s.ends, limits.level),
+        check_of("deadline", s.deadline, s.ends, limits.level),
         check_of("money", limits.dollars, dollars, limits.level),
         check_of("power", limits.watts, Interval.point(peak_of(s)), limits.level),
     )
@@ -36,8 +34,8 @@ def shared_checks(s: Schedule, dollars: Interval) -> tuple[Check, ...]:
 
 
 def memory_checks(s: Schedule) -> tuple[Check, ...]:
-    """The memory of the run that has least to spare, and of its hosts where that is limited; none where no run can be
-    laid out."""
+    """The memory of the run that has least to spare, and of its hosts where that is limited; unknown where a run has no
+    layout."""
     every = sorted((check for run in s.runs for check in all_checks(run.answer)), key=_tightest)
     tightest = (next((check for check in every if check.id == name), None) for name in ("host", "memory"))
     return tuple(check for check in tightest if check)

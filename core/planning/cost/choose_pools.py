@@ -1,5 +1,6 @@
 """Which pool a calendar's runs should be on, and on how many of it: each pool over its nodes, with the days, dollars
-and limits of each number, the fewest that keep the deadline, and the most that keep money and power.
+and limits of each number, the fewest that keep the deadline, and the most that keep money and power. What is unknown
+meets no limit and misses none, and no number beyond a pool's ceiling is proposed.
 
 Every run takes all of so many accelerators, on one pool: nothing here mixes accelerators, and runs go one after the
 other. Accelerators come as a budget finds them, in whole nodes.
@@ -25,7 +26,7 @@ from core.planning.cost.pool_bill import pool_cost, pool_costs, total_of
 from core.planning.cost.prices import Prices
 from core.planning.evaluation import Answer, evaluate
 from core.planning.plan import CERTAINTIES, Plan
-from core.planning.plan_limits import SURE, Check, keeps_limit
+from core.planning.plan_limits import SURE, Check, all_met, keeps_limit
 from core.planning.solving import allocation_units
 
 WEEK = 7
@@ -72,22 +73,27 @@ class PoolChoice:
         """Whether it can be, and does not miss the limit of this name."""
         return self.schedule is not None and all(check.met is not False for check in self.limits if check.id == name)
 
+    def misses(self, name: str) -> bool:
+        """Whether it can be, and misses the limit of this name."""
+        return self.schedule is not None and not self.keeps(name)
+
     @property
     def checks(self) -> tuple[Check, ...]:
         """Every limit, memory too, for which layouts are searched."""
         return (*self.limits, *memory_checks(self.schedule)) if self.schedule else ()
 
     @property
-    def missed(self) -> tuple[Check, ...]:
-        """The limits that it misses, memory too."""
+    def not_met(self) -> tuple[Check, ...]:
+        """The limits that it misses, and those of which that is unknown, memory too."""
         every = (*self.limits, *unsure_memory(self.schedule)) if self.schedule else ()
-        return tuple(check for check in every if check.met is False)
+        return tuple(check for check in every if not check.met)
 
     @property
-    def meets(self) -> bool:
-        """Whether it can be, misses no limit, and ends before its pool does."""
+    def meets(self) -> bool | None:
+        """Whether it can be, keeps every limit, and ends before its pool does; None where a limit is unknown and none
+        is missed."""
         s = self.schedule
-        return s is not None and not s.days_beyond(s.runs[0], s.ends.mid) and not self.missed
+        return s is not None and not s.days_beyond(s.runs[0], s.ends.mid) and all_met(self.not_met)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +103,8 @@ class PoolLine:
     in_time: by the share of such runs that has to end by the deadline, the fewest of which it does; later: a week after
     it, at the plan's own share. None where no number does; more than the pool has may be. affordable, powered: the most
     that keep money and power; endless where any number does, NaN where that is unknown or there is no such limit.
-    best: the fewest that meet every limit, memory too; None where none does. idle: dollars of what else is owned or
-    reserved, and works for none, until the `nearest` ends; not in its limit of money.
+    best: the fewest that meet every limit, memory too; None where none is known to. idle: dollars of what else is owned
+    or reserved, and works for none, until the `nearest` ends; not in its limit of money.
     """
 
     pool: Pool
@@ -111,30 +117,23 @@ class PoolLine:
     idle: Interval = _NOTHING
 
     @property
-    def most(self) -> float:
-        """Accelerators that there are to have; of what is rented any number."""
-        return _most(self.pool)
-
-    @property
     def nearest(self) -> PoolChoice:
-        """`best`, or else what misses the fewest limits: of those the fewest in time, or the soonest."""
+        """`best`, or else what misses the fewest limits, and knows the most: of those the fewest in time, or the
+        soonest."""
 
-        def far(choice: PoolChoice) -> tuple[bool, int, float, int]:
+        def far(choice: PoolChoice) -> tuple[bool, int, int, float, int]:
             missed = sum(check.met is False for check in choice.limits)
+            unknown = sum(check.met is None for check in choice.limits)
             late = 0.0 if choice.keeps("deadline") else choice.days
-            return bool(choice.problem), missed, late, choice.accelerators
+            return bool(choice.problem), missed, unknown, late, choice.accelerators
 
         return self.best or min(self.choices, key=far)
 
 
-def _most(pool: Pool) -> float:
-    return math.inf if pool.holding == "rented" and pool.name != OWN_CLUSTER else pool.usable
-
-
 def rentable(count: int) -> tuple[Pool, ...]:
-    """Every accelerator whose price the catalogue has, as a pool of so many to rent from."""
+    """Every accelerator whose price the catalogue has, as a pool of any number, of which a run takes so many."""
     known = (device for device in accelerators() if not math.isnan(device.price_low))
-    return tuple(Pool(device.name, device.name, count) for device in known)
+    return tuple(Pool(device.name, device.name, count, is_ceiling=False, in_catalogue=True) for device in known)
 
 
 @dataclass
@@ -186,11 +185,7 @@ class _Asked:
             self.answers |= {plan: found.answer(i) for i, plan in enumerate(every) if found and not found.problems[i]}
 
     def _choice(self, count: int) -> PoolChoice:
-        pool = self.pool
-        # What runs do not take stands in first for what is out.
-        out = ((event, event.accelerators - max(0, pool.usable - count)) for event in pool.events)
-        events = tuple(replace(event, accelerators=left) for event, left in out if left > 0)
-        pool = replace(pool, accelerators=count + pool.spares, events=events)
+        pool = self.pool.part(count)
         own = pool.name == OWN_CLUSTER
         fleet = replace(self.fleet, accelerators=count + pool.spares, pools=()) if own else self.fleet
         placed = zip(self.runs, self.plans[count], strict=True)
@@ -246,14 +241,20 @@ class _Asked:
         return next((self.at(count) for count in fewer if self.at(count).in_time(level, later)), self.at(least))
 
     def most_that_keep(self, name: str, choices: tuple[PoolChoice, ...]) -> float:
-        """The most accelerators that keep a limit which grows with them, of those between ``choices``."""
+        """The most accelerators that keep a limit which grows with them, however many of them ``choices`` go up to."""
         if not any(check.id == name and check.met is not None for choice in choices for check in choice.limits):
             return math.nan
         missed = next((i for i, choice in enumerate(choices) if not choice.keeps(name)), None)
-        if missed is None:
+        if missed is not None:
+            low = choices[missed - 1].accelerators if missed else 0
+            return self._edge(low, choices[missed].accelerators, lambda choice: not choice.keeps(name))[0]
+        last, most = max(1, choices[-1].accelerators // self.node), limit("accelerators") // self.node
+        steps = [min(most, last * 2**k) for k in range((most // last).bit_length() + 1)]
+        high = next((count for count in self._climbed(steps) if self.at(count * self.node).misses(name)), 0)
+        if not high:
             return math.inf
-        low = choices[missed - 1].accelerators if missed else 0
-        return self._edge(low, choices[missed].accelerators, lambda choice: not choice.keeps(name))[0]
+        low = max((count for count in steps if count < high), default=0)
+        return self._edge(low * self.node, high * self.node, lambda choice: choice.misses(name))[0]
 
     def _climbed(self, steps: Sequence[int]) -> Iterator[int]:
         """The same numbers of nodes, some of which are made ready at once: of a few nodes more, or of all."""
@@ -288,13 +289,15 @@ OF_CATALOGUE = 5
 
 @lru_cache(maxsize=16)
 def choose_pools(runs: tuple[Run, ...], fleet: Fleet, start: date, due: date, prices: Prices) -> tuple[PoolLine, ...]:
-    """The runs on each pool of the fleet, own ones first, and where none is rented on those of the catalogue. The pools
-    that they name, and how many they take, are not looked at."""
+    """The runs on each pool of the fleet, rented ones last, and where none is rented on those of the catalogue. The
+    pools that they name, and how many they take, are not looked at; nor is the plan's cluster where it is part of a
+    pool."""
     plan = runs[0].plan
-    pools = sorted((fleet.cluster, *fleet.pools), key=lambda pool: math.isinf(_most(pool)))
-    asked = [_Asked(runs, fleet, start, due, prices, pool) for pool in pools]
-    if all(math.isfinite(_most(pool)) for pool in pools):
-        some = [_Asked(runs, fleet, start, due, prices, pool) for pool in rentable(fleet.accelerators)]
+    whole = replace(fleet, source=None)
+    pools = sorted(fleet.pools, key=lambda pool: pool.holding == "rented")
+    asked = [_Asked(runs, whole, start, due, prices, p) for p in (*(() if fleet.source else (fleet.cluster,)), *pools)]
+    if not any(pool.holding == "rented" for pool in pools):
+        some = [_Asked(runs, whole, start, due, prices, pool) for pool in rentable(fleet.accelerators)]
         in_time = ((one, one.fewest(plan.limits.level)) for one in some)
         ranked = sorted(
             (sum(check.met is False for check in choice.limits), choice.dollars.mid, i, one)
@@ -315,7 +318,7 @@ def _line(asked: _Asked) -> PoolLine:
     asked.ready(count for term in (*((share, 0) for share in levels), (level, WEEK)) for count in asked.near(*term))
     in_time = {share: asked.fewest(share) for share in levels}
     later = asked.fewest(level, WEEK)
-    most, node = _most(asked.pool), asked.node
+    most, node = asked.pool.most, asked.node
     fewest = [choice.accelerators for choice in (*in_time.values(), later) if choice]
     end = most if math.isfinite(most) else max(asked.pool.usable, node * round(1.5 * max(fewest, default=0) / node))
     steps = (end * _FEWER ** (-i / (_POINTS - 1)) for i in range(1, _POINTS))
@@ -324,6 +327,6 @@ def _line(asked: _Asked) -> PoolLine:
     asked.ready(counts)
     choices = tuple(asked.at(count) for count in counts)
     affordable, powered = (asked.most_that_keep(name, choices) for name in ("money", "power"))
-    best = next((choice for choice in choices if choice.meets), None)
+    best = next((choice for choice in choices if choice.meets is True), None)
     line = PoolLine(asked.pool, choices, in_time, later, affordable, powered, best)
     return replace(line, idle=asked.idle_beside(line.nearest))

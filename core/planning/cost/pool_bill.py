@@ -140,7 +140,8 @@ def pool_cost(s: Schedule, pool: Pool, p: Prices) -> PoolCost:
     """What a pool costs, which no run of the schedule need be on."""
     runs = s.runs_on(pool)
     hours = _hours(s, pool, runs)
-    if pool == s.fleet.cluster and runs[0].answer.plan.owned:  # at a price of 0; its capital is asked with the bill
+    own = pool == s.fleet.cluster and s.fleet.source is None
+    if own and runs[0].answer.plan.owned:  # at a price of 0; its capital is asked with the bill
         pool = replace(pool, holding="owned", capital=p.capital, years=p.years)
     extra = hours.idle.through(lambda hours: hours * pool.idle) if not math.isnan(pool.idle) else _NOTHING
     match pool.holding:

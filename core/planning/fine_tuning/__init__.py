@@ -1,1 +1,1 @@
-"""Fine-tuning and what comes after it: post-training beside the plan, and how a plan is launched."""
+"""Fine-tuning and what comes after it: post-training beside the plan."""

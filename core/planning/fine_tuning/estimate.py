@@ -47,17 +47,15 @@ class FineTuningTime:
 def fine_tuning_time(plan: Plan) -> FineTuningTime | None:
     """How fast a plan's layout trains; None where the time of a step is not known."""
     with suppress(BudgetError, SpecError, LayoutError):
-        length = min(plan.seq_len, plan.lengths.mean or plan.seq_len)
         at = applied_layout(plan)
-        step = replace(at.request, seq_len=length).step(at.result.layout, 1)
-        seconds = float(step.total)
-        tokens = float(at.request.batch * length)
+        seconds = at.result.seconds
+        tokens = float(at.request.batch * at.request.timed_length)
         if not seconds > 0 or math.isinf(seconds):
             return None
         rate = tokens / seconds
         hours = plan.tokens / rate / 3600
         low, high = (price * plan.accelerators for price in plan.price_range)
-        waiting = float(step.fixed) / seconds
+        waiting = float(at.result.step.fixed) / seconds
         return FineTuningTime(seconds, rate, 60 * hours, (low * hours, high * hours), (low, high), waiting)
     return None
 

@@ -61,25 +61,25 @@ def _limit(id: str, label: str, read: Callable[[str], float], help: str) -> Fiel
 DEADLINE = _limit("until", "Deadline", _days, "Days on the wall that the whole run may take, such as 120 days.")
 MOST_DOLLARS = _limit(
     "spend",
-    "Most money",
+    "Budget",
     _amount("usd", 1.0, _DOLLARS, "${}M", "$12M"),
     "Rent of the whole run, such as $12M. Of accelerators that are owned nothing is counted.",
 )
 MOST_WATTS = _limit(
     "mw",
-    "Most power",
+    "Power limit",
     _amount("watts", 1.0, 1e12, "{} MW", "2 MW"),
     "What the building may draw at once, such as 2 MW: the nodes at their most, times PUE.",
 )
 HOST = _limit(
     "ram",
-    "Host memory of a node",
+    "Host memory",
     _amount("bytes_binary", 1e8, 1e14, "{} GiB", "128 GiB"),
     "What the host of a node has, such as 128 GiB, for what is offloaded there.",
 )
 FREE = quantity(
     "free",
-    "Memory to keep free",
+    "Memory headroom",
     f"{FREE_MEMORY:.0%}",
     "ratio",
     high=0.9,

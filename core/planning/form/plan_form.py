@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from core.fields import Field, Form, ParsedForm, choice, optional, quantity
+from core.fields import Field, Form, ParsedForm, choice, optional, quantity, with_decimal_lengths
 from core.glossary import meaning
 from core.hardware.accelerators import DTYPES, accelerators
 from core.limits import limit
@@ -22,7 +20,7 @@ from core.planning.form.layout import AS_LAYERS, LAYING, LAYOUT_FIELDS, USUAL, i
 from core.planning.form.limits import DEADLINE, LIMIT_FIELDS, LIMITS
 from core.planning.form.precision import OWN_FIELDS, POLICY, STATES, derived_texts, own_of
 from core.planning.form.rates import MEASURED_FIELDS, measured_of
-from core.planning.form.search import ANY, SEARCH, SEARCH_FIELDS
+from core.planning.form.search import ANY, NETWORK, PER_NODE, SEARCH, SEARCH_FIELDS
 from core.planning.form.trained import TRAINED_FIELDS, TRAINED_PART, trained_of
 from core.planning.form.whole_run import (
     DRAW,
@@ -62,7 +60,7 @@ from core.step_time.software import layers_with, loss_with
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.layout import OFFLOADS, RECOMPUTES, Layout
 from core.training.optimizers import USUAL_OPTIMIZER, optimizers, why_not
-from core.units import QuantityError, parse_quantity
+from core.units import LENGTHS, QuantityError
 
 QUESTION, MODEL, CLUSTER, MORE = "question", "model", "cluster", "more"
 """Parts of the form: what is asked for, the model and its tokens, the accelerators, and what is asked less often."""
@@ -73,9 +71,10 @@ FEWEST = 1_000
 
 
 def _shape(text: str) -> str:
-    """A shape's text, checked."""
+    """A shape's text, checked; empty where none has been read."""
     try:
-        read_model(text)
+        if text:
+            read_model(text)
     except (SpecTextError, CountedTextError) as problem:
         raise QuantityError(str(problem)) from None
     return text
@@ -101,9 +100,10 @@ MODEL_NAME = choice(
 SHAPE = Field(
     "shape",
     "The whole shape as text",
-    EXAMPLE,
+    "",
     _shape,
     part=MODEL,
+    placeholder=EXAMPLE,
     max_chars=limit("spec_chars"),
     help="Every field of the shape that is not at its default. It stands in the link. Parts are written "
     "experts.count=8 experts.per_token=2 experts.width=14336, latent.kv_rank=512, "
@@ -139,7 +139,7 @@ ACCELERATOR = choice(
     [a.name for a in accelerators()],
     "H100 SXM",
     part=CLUSTER,
-    help="Its memory is the datasheet’s, in GB of 10⁹ bytes.",
+    help="Its memory capacity is the one that its driver reports, or else that of the datasheet.",
 )
 COUNT = quantity(
     "count", "How many", "1,024", "accelerators", low=1, high=limit("accelerators"), whole=True, part=CLUSTER
@@ -181,8 +181,8 @@ SEQ_LEN = quantity(
     high=limit("model_dimension"),
     whole=True,
     part=MORE,
-    help="Tokens of one training sequence. Attention’s products grow with it and 6ND does not know it: beyond the "
-    "longest sequence of a published run, what they add is counted and lengthens the answer.",
+    help=f"Tokens of one training sequence. {LENGTHS} Attention’s products grow with it and 6ND does not know it: "
+    "beyond the longest sequence of a published run, what they add is counted and lengthens the answer.",
 )
 ATTENTION = choice(
     "attn",
@@ -253,6 +253,17 @@ PLAN_FIELDS: tuple[Field, ...] = (
 
 PLAN_IDS = frozenset(field.id for field in PLAN_FIELDS)
 
+ACCELERATOR_FIELDS = (PRICE, NETWORK, PER_NODE, MATURITY)
+"""Fields whose entries belong to one accelerator. Measured rates name theirs, and power drawn is a share of any."""
+
+
+def changes_on(accelerator: str, changes: Mapping[str, str]) -> dict[str, str]:
+    """Return ``changes`` to the texts of a plan on ``accelerator``. Those that name another accelerator also reset the
+    entries that belong to ``accelerator``, unless they replace them."""
+    if changes.get(ACCELERATOR.id, accelerator) == accelerator:
+        return dict(changes)
+    return {**{field.id: field.default for field in ACCELERATOR_FIELDS}, **changes}
+
 
 def _from_1(texts: dict[str, str]) -> dict[str, str]:
     """Texts of version 1: its cost is part of time, its typed MFU was of all hours, its checkpoints had 14 bytes."""
@@ -265,8 +276,8 @@ def _from_1(texts: dict[str, str]) -> dict[str, str]:
     return renamed
 
 
-_OF_TOKENS = re.compile("seq|gb|r[1-8]s")
-"""Lengths and the batch of a plan, and the lengths of a calendar's runs."""
+_LENGTHS = ("seq", *(f"r{k}s" for k in range(1, 9)))
+"""The lengths of a plan and of a calendar's runs."""
 
 _STAGES = {"sharded": "3", "ZeRO-2": "2", "ZeRO-1": "1", "replicated": "0"}
 
@@ -282,13 +293,19 @@ def _from_2(texts: dict[str, str]) -> dict[str, str]:
 def _from_3(texts: dict[str, str]) -> dict[str, str]:
     """Texts of version 3: power was drawn up to the accelerators' own limits, no memory had to stay free, the k of a
     length was 1,000, and a batch without a unit was one of sequences."""
-    renamed = {"draw": "100%", "free": "0%", **texts} if texts else texts
-    for name in filter(_OF_TOKENS.fullmatch, renamed):
-        with suppress(QuantityError):
-            if renamed[name][-1:].isalpha():
-                unit = " sequences" if name == "gb" else ""
-                renamed[name] = f"{parse_quantity(renamed[name], 'count'):,.0f}{unit}"
+    renamed = with_decimal_lengths({"draw": "100%", "free": "0%", **texts} if texts else texts, (*_LENGTHS, "gb"))
+    if renamed.get("gb") != texts.get("gb"):
+        renamed["gb"] += " sequences"
     return renamed
+
+
+def _from_4(texts: dict[str, str]) -> dict[str, str]:
+    """Texts of version 4: the k of an example's length and of a served context was 1,000. A custom shape began as
+    `EXAMPLE`, which links also named with other models."""
+    texts = with_decimal_lengths(texts, ("mean", "longest", "svctx"))
+    if texts.get(MODEL_NAME.id) == OWN_SHAPE:
+        return {SHAPE.id: EXAMPLE, **texts}
+    return {name: text for name, text in texts.items() if (name, text) != (SHAPE.id, EXAMPLE)}
 
 
 def _derived(values: Mapping[str, Any]) -> Mapping[str, str]:
@@ -303,7 +320,7 @@ _GONE = frozenset({"study", "more", "look"})
 
 def plan_form(prefix: str, *others: Field) -> Form:
     """A form over the fields of a plan, and ``others`` of its own."""
-    older = {0: _from_2, 1: _from_1, 2: _from_2, 3: _from_3}
+    older = {0: _from_2, 1: _from_1, 2: _from_2, 3: _from_3, 4: _from_4}
     how: dict[str, Any] = {"older": older, "derive": _derived, "imply": implied_layout}
     return Form(prefix, (*PLAN_FIELDS, *others), **how, shared=PLAN_IDS, gone=_GONE)
 
@@ -319,7 +336,7 @@ def plan_of(reading: ParsedForm) -> Plan:
         find=v["find"],
         within=v["within"],
         model=v["model"],
-        shape=v["shape"] if v["model"] == OWN_SHAPE else EXAMPLE,
+        shape=v["shape"] if v["model"] == OWN_SHAPE else "",
         parameters=v["n"],
         tokens=v["tokens"],
         accelerator=v["gpu"],

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from core.fields import Field, choice, optional, switch
 from core.limits import limit
-from core.planning.search_texts import parse_batch, parse_range
+from core.planning.search_texts import FINE_TUNING_BATCH, PRE_TRAINING_BATCH, parse_batch, parse_range
 from core.training.layout import RECOMPUTES
 from core.units import parse_quantity
 
@@ -26,12 +26,13 @@ _SPANS = "Empty: any. Or 8, up to 8, 2-8."
 BATCH = Field(
     "gb",
     "Global batch",
-    "16M tokens",
+    PRE_TRAINING_BATCH,
     parse_batch,
     part="more",
     max_chars=limit("number_chars"),
     help="Of one optimizer step on all accelerators: 2,048 for that many sequences, or 16M tokens, which is taken as "
-    "the roundest number of sequences within 5 %. The more accelerators share it, the less each has to do.",
+    "the roundest number of sequences within 5 %. The more accelerators share it, the less each has to do. "
+    f"Fine-tuning starts with {FINE_TUNING_BATCH}, the batch of Llama 2’s (arXiv:2307.09288, section 3.1).",
 )
 AIM = choice(
     "aim",

@@ -11,7 +11,7 @@ from core.fields import Field, choice, optional, quantity, switch
 from core.limits import limit
 from core.suggest import suggestions
 from core.training.trained import EVERYTHING, FROZEN, METHODS, TARGETS, Trained
-from core.units import QuantityError, parse_quantity
+from core.units import LENGTHS, QuantityError, parse_quantity
 
 TRAINED_PART = "trained"
 """The part of the form."""
@@ -31,7 +31,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _length(text: str) -> float:
-    return parse_quantity(text, "count", low=1, high=limit("model_dimension"), whole=True, example="300")
+    return parse_quantity(text, "length", low=1, high=limit("model_dimension"), whole=True, example="300")
 
 
 METHOD = choice(
@@ -142,7 +142,7 @@ MEAN = optional(
     nothing=0.0,
     placeholder="packed",
     part=TRAINED_PART,
-    help="Tokens. Empty: examples are packed to the sequence length. Memory is that of the longest, time that of "
+    help=f"{LENGTHS} Empty: examples are packed to the sequence length. Memory is that of the longest, time that of "
     "the mean, without padding.",
 )
 LONGEST = optional(
@@ -152,7 +152,7 @@ LONGEST = optional(
     nothing=0.0,
     placeholder="sequence length",
     part=TRAINED_PART,
-    help="Tokens. Memory is fullest at the longest batch: a limit of 4,096 over examples of up to 900 is 900.",
+    help=f"{LENGTHS} Memory is fullest at the longest batch: a limit of 4,096 over examples of up to 900 is 900.",
 )
 DISPLAY = quantity(
     "disp",

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from core.fields import Field, optional, quantity
 from core.glossary import meaning
+from core.limits import limit
 from core.runs.energy import MOST_DRAWN, US_GRID, USUAL_PUE
-from core.runs.goodput import MOST_TAKEN, parse_failures
+from core.runs.goodput import parse_failures
 from core.units import parse_quantity
 
 WHOLE = "whole"
@@ -84,7 +85,7 @@ TAKEN = replace(
     optional(
         "spot",
         "Spot, interruptions/h",
-        lambda text: parse_quantity(text, "number", high=MOST_TAKEN, example="0.05"),
+        lambda text: parse_quantity(text, "number", high=float(limit("interruptions")), example="0.05"),
         nothing=0.0,
         placeholder="none",
         part=WHOLE,

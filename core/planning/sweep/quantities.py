@@ -38,13 +38,13 @@ RESULTS: Mapping[str, Result] = {
     for result in (
         Result("days", "days", "time on the wall", "time"),
         Result("dollars", "dollars", "dollars for accelerators", "money"),
-        Result("memory", "memory", "memory on the fullest accelerator", "memory"),
+        Result("memory", "memory", "peak memory per accelerator", "memory"),
         Result("MFU", "mfu", "MFU over all hours", "share"),
         Result("tokens/s", "tokens_per_second", "tokens per second, whole cluster", "count"),
         Result("acc.-hours", "hours", "accelerator-hours", "count"),
         Result("goodput", "goodput", "goodput, the share of the time that trains", "share"),
         Result("energy", "watt_hours", "energy", "Wh"),
-        Result("power", "peak_watts", "most power at once", "W"),
+        Result("power", "peak_watts", "peak power", "W"),
         Result("CO₂", "kg_co2", "carbon, CO₂ equivalent", "g"),
     )
 }

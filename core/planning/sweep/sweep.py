@@ -16,7 +16,7 @@ import numpy.typing as npt
 from core.budget.interval import quantile
 from core.limits import limit
 from core.planning.evaluation import evaluate
-from core.planning.form.plan_form import FIND, PLAN_FORM, plan_of
+from core.planning.form.plan_form import FIND, PLAN_FORM, changes_on, plan_of
 from core.planning.memory_estimate import resolved_plan, setup_of
 from core.planning.plan import Plan, PlanLimits, Within
 from core.planning.resolved_layout import plan_layouts, spec_of, surely_fit
@@ -68,7 +68,8 @@ class Sweep:
     where its memory is unknown, or no layout is. hosted: whether a node's host holds what is offloaded. impossible:
     whether the steps would have to be faster than the best matmul.
     reasons: why there is no answer, or no layout; else empty.
-    limits: of the plan itself. at_certainty: days, dollars and peak_watts at the certainty that the limits ask for.
+    limits: of the plan itself. at_certainty: days, dollars and peak_watts at the certainty that the limits ask for;
+    NaN where unknown, as are dollars of accelerators that are owned.
     """
 
     base: Mapping[str, str]
@@ -126,6 +127,19 @@ class Sweep:
         }
         return kept | host
 
+    @cached_property
+    def limits_unknown(self) -> dict[str, Bools]:
+        """Of each thing that is limited, whether it is unknown of a plan that has an answer."""
+        known = self.limits_met.keys() & self.at_certainty.keys()
+        return {name: np.isnan(self.at_certainty[name]) & np.isfinite(self.days) for name in sorted(known)}
+
+    @cached_property
+    def may_meet_limits(self) -> Bools:
+        """Whether no limit is missed that is known, and one is unknown."""
+        unknown, never = self.limits_unknown, np.full(self.shape, False)
+        kept = [met | unknown.get(name, never) for name, met in self.limits_met.items()]
+        return np.logical_and.reduce([~self.impossible, *kept]) & np.logical_or.reduce([never, *unknown.values()])
+
     @property
     def answered(self) -> bool:
         """Whether any cell has an answer."""
@@ -158,7 +172,8 @@ class Sweep:
     def sets(self, row: int, column: int) -> dict[str, str]:
         """The texts that a cell puts into the plan."""
         plan = plan_of_texts(self.base)
-        return self.x.axis.changes(self.x.texts[column], plan) | self.y.axis.changes(self.y.texts[row], plan)
+        changes = self.x.axis.changes(self.x.texts[column], plan) | self.y.axis.changes(self.y.texts[row], plan)
+        return changes_on(plan.accelerator, changes)
 
 
 def plan_of_texts(texts: Mapping[str, str]) -> Plan:
@@ -186,7 +201,8 @@ def _sweep(
     across, down = SweptAxis(AXES[x[0]], x[1]), SweptAxis(AXES[y[0]], y[1])
     own = plan_of(reading)
     sides = [[side.axis.changes(text, own) for text in side.texts] for side in (down, across)]
-    plans = [[plan_of(PLAN_FORM.change(reading, row | column)) for column in sides[1]] for row in sides[0]]
+    changes = [[changes_on(own.accelerator, row | column) for column in sides[1]] for row in sides[0]]
+    plans = [[plan_of(PLAN_FORM.change(reading, cell)) for cell in row] for row in changes]
     flat = [plan for row in plans for plan in row]
     shape = (len(down.texts), len(across.texts))
     evaluation = evaluate(flat)
@@ -198,6 +214,7 @@ def _sweep(
     }
     impossible, limits = evaluation.impossible, own.limits
     ranges = {name: np.sort(evaluation.quantities[name], axis=1) for name in ("days", "dollars", "peak_watts")}
+    ranges["dollars"][[plan.owned for plan in flat]] = np.nan
     why = [str(problem or "") or other for problem, other in zip(evaluation.problems, unlaid, strict=True)]
     return Sweep(
         base,

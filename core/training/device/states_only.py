@@ -19,7 +19,7 @@ SHARED_FROM: Mapping[str, int] = {"parameters": 3, "gradients": 2, "master": 1, 
     r"\frac{\v{memory} \cdot \v{ways}}{\v{each}}",
     result=Symbol(r"N_{\max}", "parameters of the largest model whose states fill the memory", "parameters"),
     symbols={
-        "memory": Symbol("M", "memory of one accelerator, decimal as the datasheet prints it", "bytes"),
+        "memory": Symbol("M", "memory capacity of one accelerator", "bytes"),
         "ways": Symbol("t p", "tensor- and pipeline-parallel ranks, which split the model", "count"),
         "each": Symbol("b_1", "bytes that one of them keeps for each of its parameters", "bytes_per_parameter"),
     },

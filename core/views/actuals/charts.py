@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from core.planning.actuals.log import Array
+from core.planning.actuals.logged_run import Array
 from core.planning.actuals.progress import JobProgress
 from core.units import format_count
 from core.views.common.chart import SANS, Figure, axis, figure, label, marks, rule

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from core.dates import format_day
+from core.planning.actuals.logged_run import CSV
 from core.planning.actuals.progress import JobProgress, own_run_text, tokens_each
 from core.planning.evaluation import Answer
 from core.units import format_count, format_duration, format_quantity
@@ -14,8 +15,9 @@ from core.views.common.chart import as_typed
 from core.wording import percent, plural, signed, span
 
 INVITATION = (
-    "Bring in the CSV of a logger, such as an export of W&B or TensorBoard: tokens, samples or steps against time. It "
-    "is drawn over the plan’s range."
+    "Paste what the job prints: the steps of nanoGPT, Megatron-LM, or torchtitan, or the dictionaries of the Hugging "
+    "Face Trainer. A CSV of a logger, such as an export of W&B or TensorBoard, works too: tokens, samples, or steps "
+    "against time. Napkin draws the job over the plan’s range."
 )
 KEPT_HERE = "The log is too long for a link: it stays in this browser session alone. Links carry the plan without it."
 IN_LINK = "The log is short enough that links to this plan carry it."
@@ -49,6 +51,8 @@ def _at(p: JobProgress, day: float) -> str:
 
 def verdict(p: JobProgress) -> str:
     """How far it is, how that stands against the plan's range, when it ends, and whether within the deadline."""
+    if p.log.clock != "wall":
+        return " ".join(filter(None, (_of_steps(p), _ending(p), _late(p))))
     behind = p.day - p.planned.mid * p.trained / p.goal
     side = f"{_days(abs(behind))} {'behind' if behind > 0 else 'ahead of'} the middle of the plan"
     if p.implied > p.planned.high * (1 + 1e-9):
@@ -57,9 +61,23 @@ def verdict(p: JobProgress) -> str:
         place = "✓ faster than its P10"
     else:
         place = "✓ within its P10–P90"
-    share = "All" if p.done else f"**{percent(float(f'{p.trained / p.goal:.3g}'))}**"
-    sentence = f"{share} of {_tokens(p.goal)} tokens after {_days(p.day)}: **{side}**, {place}."
+    sentence = f"{_share(p)} of {_tokens(p.goal)} tokens after {_days(p.day)}: **{side}**, {place}."
     return " ".join(filter(None, (sentence, _ending(p), _late(p))))
+
+
+def _share(p: JobProgress) -> str:
+    return "All" if p.done else f"**{percent(float(f'{p.trained / p.goal:.3g}'))}**"
+
+
+def _of_steps(p: JobProgress) -> str:
+    """How far it is by its steps alone, and how their pace compares with that of the plan's steps."""
+    ratio = p.pace * p.steps_days / p.goal
+    apart = f"{percent(abs(ratio - 1))} {'faster' if ratio > 1 else 'slower'} than"
+    apart = "as fast as" if abs(ratio - 1) < 0.005 else apart
+    return (
+        f"{_share(p)} of {_tokens(p.goal)} tokens after {_days(p.day)} of steps. The median step trains "
+        f"**{_pace(p.pace)}**, **{apart}** the steps of the plan alone."
+    )
 
 
 def _ending(p: JobProgress) -> str:
@@ -68,9 +86,10 @@ def _ending(p: JobProgress) -> str:
         return f"It ended on {_at(p, first)}."
     if math.isinf(last):
         return f"At its overall pace it ends on {_at(p, first)}; at its recent one, never: it stands still."
+    pace = "At this pace" if p.log.clock == "wall" else "At this pace, without stops between steps,"
     if f"{first:.3g}" == f"{last:.3g}":
-        return f"At this pace it ends on {_at(p, first)}."
-    return f"At this pace it ends between {_at(p, first)} and {_at(p, last)}."
+        return f"{pace} it ends on {_at(p, first)}."
+    return f"{pace} it ends between {_at(p, first)} and {_at(p, last)}."
 
 
 def _late(p: JobProgress) -> str:
@@ -101,15 +120,13 @@ def changed(p: JobProgress) -> list[tuple[str, ...]]:
         worst = max(p.gaps, key=lambda gap: gap.days)
         gaps += f", the longest {_days(worst.days)} from day {worst.start:,.3g}"
     twice = f"Trained twice after {p.restarts} {plural(p.restarts, 'restart')}, {_tokens(p.repeated)} tokens"
+    of_wall, by = p.log.clock == "wall", "Median step" if len(p.log.rates) else "Steady stretches"
+    last, of = (whole, "whole run") if of_wall and not len(p.log.rates) else (steps, "steps alone")
+    every = ("All days (plan: whole run)", _pace(p.overall), _pace(whole), signed(p.overall / whole - 1))
     return [
-        ("Steady stretches (plan: steps alone)", _pace(p.steady), _pace(steps), signed(p.steady / steps - 1)),
-        ("All days (plan: whole run)", _pace(p.overall), _pace(whole), signed(p.overall / whole - 1)),
-        (
-            "The last quarter (plan: whole run)",
-            recent,
-            _pace(whole),
-            signed(p.recent / whole - 1) if p.recent > 0 else "",
-        ),
+        (f"{by} (plan: steps alone)", _pace(p.steady), _pace(steps), signed(p.steady / steps - 1)),
+        *([every] if of_wall else []),
+        (f"The last quarter (plan: {of})", recent, _pace(last), signed(p.recent / last - 1) if p.recent > 0 else ""),
         (gaps, _days(p.gap_days), "", ""),
         (twice if p.restarts else "Trained twice", _days(p.repeated / p.steady), "", ""),
     ]
@@ -123,11 +140,29 @@ def read(p: JobProgress) -> list[str]:
     """What was read of the file, what was left out, and what was taken for granted."""
     log = p.log
     when, what = (as_typed(name) for name in log.columns)
-    lines = [f"Read: “{what}” against “{when}”, {len(log.seconds):,} of {log.rows:,} rows."]
+    rows = log.rows - log.skipped - log.missing - log.unreadable
+    read_as, skipped = "rows as a CSV", ""
+    if log.format != CSV:
+        read_as = f"lines as a log of {log.format}"
+        skipped = f" It skipped {log.skipped:,} of something else." if log.skipped else ""
+    lines = [f"Napkin read {rows:,} of {log.rows:,} {read_as}: “{what}” against “{when}”.{skipped}"]
     if log.measure != "tokens":
         each = tokens_each(log, p.plan)
         basis = "the plan’s sequence length" if log.measure == "samples" else "the plan’s batch"
         lines.append(f"It counts {log.measure}, of {format_count(each)} tokens each by {basis}.")
+    if log.clock == "rates":
+        lines.append(f"Its time follows from tps and from the plan’s {format_count(p.plan.accelerators)} accelerators.")
+    if log.clock != "wall":
+        lines.append("It times steps and no stops between them. Steps that it does not print count as the median.")
+    if log.format != CSV:
+        first = "so slow first steps do not count"
+        lines.append(
+            f"The pace is the median of its steps, {first}."
+            if len(log.seconds) > 2
+            else "Only its end has a time, so the pace is the mean of all of it, slow first steps included."
+        )
+    if log.earlier:
+        lines.append(f"Napkin sorted the rows by time: {as_typed(log.earlier)}, is earlier than the row before it.")
     if log.missing:
         lines.append(f"{log.missing:,} {plural(log.missing, 'row')} without a time or a count left out.")
     if log.unreadable:
@@ -145,6 +180,8 @@ def read(p: JobProgress) -> list[str]:
 
 def own(p: JobProgress) -> str:
     """The job as a run of one's own, in words; else why it is none yet."""
+    if p.log.clock != "wall":
+        return "It cannot count among your own runs, because its log times steps and not all hours."
     if p.why:
         return f"It cannot count among your own runs. {as_typed(p.why)}"
     if p.own is None:

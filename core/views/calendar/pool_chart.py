@@ -14,7 +14,7 @@ from core.views.calendar.text_pools import name, pool_name
 from core.views.common.chart import SANS, Figure, apart, as_typed, axis, label, layout
 from core.views.common.palette import Palette
 from core.views.plan.charts import scale_for
-from core.views.plan.text_limits import NAMES, missed
+from core.views.plan.text_limits import NAMES, not_met
 from core.wording import listed, rent
 
 _HEIGHT, _PLOT, _LINE, _ASIDE = 380, 290, 15, 9
@@ -33,9 +33,7 @@ _WIDTH, _LETTER = 800, 7
 def pools(lines: Sequence[PoolLine], limits: PlanLimits, due: float, palette: Palette) -> Figure:
     """Every number of every pool by its days and dollars. Those that no other beats in both are filled, the rest are
     hollow; those that draw too much power are crosses. due: days to the deadline."""
-    soonest = [min(choice.days for choice in line.choices) for line in lines]
-    reach = min(_FARTHEST * due, max([_FAR * due, *(1.12 * days for days in soonest if days < _FARTHEST * due)]))
-    drawn = [[choice for choice in line.choices if choice.days <= reach and choice.dollars.known] for line in lines]
+    reach, drawn = _drawn(lines, due)
     best = front([(choice.days, choice.dollars.mid) for some in drawn for choice in some])
     on = iter(best)
     top = max((choice.dollars.mid for some in drawn for choice in some), default=1.0)
@@ -63,6 +61,30 @@ def pools(lines: Sequence[PoolLine], limits: PlanLimits, due: float, palette: Pa
     }
 
 
+def _drawn(lines: Sequence[PoolLine], due: float) -> tuple[float, list[list[PoolChoice]]]:
+    """How many days the picture reaches, and the numbers of each pool that are in it."""
+    soonest = [min(choice.days for choice in line.choices) for line in lines]
+    reach = min(_FARTHEST * due, max([_FAR * due, *(1.12 * days for days in soonest if days < _FARTHEST * due)]))
+    return reach, [[c for c in line.choices if c.days <= reach and c.dollars.known] for line in lines]
+
+
+def left_out(lines: Sequence[PoolLine], due: float) -> str:
+    """Which pools are not in the picture, and why; empty where all are."""
+    reach, drawn = _drawn(lines, due)
+    reasons: dict[str, list[str]] = {}
+    for line in (line for line, some in zip(lines, drawn, strict=True) if not some):
+        choices = [choice for choice in line.choices if choice.schedule]
+        if not choices:
+            why = line.choices[0].problem.rstrip(".")
+        elif any(choice.dollars.known for choice in choices):
+            why = f"more than {format_duration(86400 * reach, 3)}"
+        else:
+            why = "cost unknown"
+        reasons.setdefault(why, []).append(f"**{pool_name(line.pool)}**")
+    parts = [f"{listed(names)} ({why})" for why, names in reasons.items()]
+    return f"Not in the chart: {'; '.join(parts)}." if parts else ""
+
+
 def _line(some: Sequence[PoolChoice], on: Sequence[bool], colour: str, size: float) -> dict[str, Any]:
     def symbol(choice: PoolChoice, best: bool) -> str:
         return "x-thin" if not choice.keeps("power") else "circle" if best else "circle-open"
@@ -81,7 +103,7 @@ def _line(some: Sequence[PoolChoice], on: Sequence[bool], colour: str, size: flo
         },
         "customdata": [
             f"{as_typed(name(choice))}<br>{format_duration(86400 * choice.days, 3)}, {rent(choice.dollars.mid)}"
-            f"<br>{'; '.join(missed(choice.limits)) or _kept(choice)}"
+            f"<br>{'; '.join(not_met(choice.limits)) or _kept(choice)}"
             for choice in some
         ],
         "hovertemplate": "%{customdata}<extra></extra>",

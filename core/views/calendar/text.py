@@ -38,11 +38,9 @@ def _whole_days(count: int) -> str:
     return f"{count:,} {plural(count, 'day')}"
 
 
-def against(late: int) -> str:
-    """Where a day stands to the deadline."""
-    if late == 0:
-        return "on the day of the deadline"
-    return f"{_whole_days(late)} after the deadline" if late > 0 else f"{_whole_days(-late)} before the deadline"
+def against(late: float) -> str:
+    """How far an end is from the deadline, on which side of it."""
+    return f"{text_limits.days_apart(late)} {'after' if late > 0 else 'before'} the deadline"
 
 
 def _subject(s: Schedule) -> str:
@@ -116,7 +114,7 @@ def limits(s: Schedule, every: Sequence[Check]) -> str:
     run, first = s.runs[0], s.runs[0].answer
     if not (first.plan.limits.has_limits or s.due):
         return text_limits.in_memory(first, every)
-    counted = text_limits.limits_sentence(first, every, dated=True)
+    counted = text_limits.limits_sentence(first, every)
     own = first.plan.limits.days
     if s.due and math.ceil(own if own > 0 else 0) not in (0, (s.due - s.start).days + 1):
         counted += f" {format_day(s.due)} stands here for the plan’s deadline, {format_duration(86400 * own, 3)}."
@@ -193,7 +191,8 @@ def remarks(s: Schedule) -> list[tuple[str, ...]]:
         first, last, days = s.day(run.low.end), s.day(run.high.end), run.answer.range_of("days")
         took = span(format_duration(86400 * days.low, 3), format_duration(86400 * days.high, 3))
         ends = between(first, last) if first < last else ""
-        pool = f"{unmarked(run.run.pool.name)}, {run.run.pool.accelerator}" if run.run.pool else ""
+        of = run.run.pool or s.fleet.source
+        pool = f"{unmarked(of.name)}, {of.accelerator}" if of else ""
         decides = text.DECIDES if run.answer.plan.typed_mfu else ""
         trains = " · ".join(filter(None, (took if days.low < days.high else "", decides, text.steps_alone(run.answer))))
         result.append((described(run.run), "", pool, fit(run)[1], "", ends, "", trains, "", ""))

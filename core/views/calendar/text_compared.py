@@ -9,7 +9,7 @@ from core.dates import format_day
 from core.planning.calendar.dates import between
 from core.planning.comparison.calendars import ComparedCalendar
 from core.planning.cost.calendar_limits import calendar_checks
-from core.planning.plan_limits import Check
+from core.planning.plan_limits import Check, all_met
 from core.units import format_count
 from core.views.calendar.text import against, beyond
 from core.views.calendar.text_fit import fits
@@ -28,7 +28,9 @@ def row(name: str, item: ComparedCalendar, base: ComparedCalendar | None) -> tup
         return ((name, item.problem), *(("–", ""),) * (len(CALENDARS) - 1))
     first, last = s.day(s.ends.low), s.day(s.ends.high)
     pools = ", ".join(f"{pool.accelerators:,} {pool.accelerator}" for pool in s.pools)
-    wrong = _wrong(item)
+    wrong, every = _wrong(item), _limits(item)
+    unknown = text_limits.not_met(every) if all_met(every) is None else []
+    verdict = f"✗ {listed(wrong)}" if wrong else f"? {listed(unknown)}" if unknown else "✓"
     return (
         (name, ""),
         (format_day(s.day(s.ends.mid)), _apart(item, base) or (between(first, last) if first < last else "")),
@@ -36,7 +38,7 @@ def row(name: str, item: ComparedCalendar, base: ComparedCalendar | None) -> tup
         ("unknown" if math.isnan(item.dollars) else rent(item.dollars), _dearer(item, base)),
         (str(len(s.runs)), ""),
         (format_count(sum(pool.accelerators for pool in s.pools), 15), pools),
-        (f"✗ {listed(wrong)}" if wrong else "✓", text_limits.together(_limits(item))),
+        (verdict, text_limits.together(every)),
     )
 
 

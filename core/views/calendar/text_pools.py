@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 
 from core.dates import format_day
+from core.hardware.accelerators import find
+from core.hardware.offers import Offer, format_offer
 from core.planning.calendar.pools import OWN_CLUSTER, Pool
 from core.planning.cost.choose_pools import WEEK, PoolChoice, PoolLine, levels_of
 from core.planning.plan import Plan
@@ -14,8 +17,8 @@ from core.runs.coverage import unproven
 from core.units import format_duration, format_quantity
 from core.views.common.markup import unmarked
 from core.views.plan.text import typed_elsewhere
-from core.views.plan.text_limits import missed, together
-from core.wording import apart_as_shown, dollars, listed, percent, rent
+from core.views.plan.text_limits import not_met, together
+from core.wording import apart_as_shown, dollars, listed, percent, price, rent
 
 _NOTE = (
     "All runs are on one pool here, one after the other, each on all of so many accelerators: no job mixes those of "
@@ -27,7 +30,7 @@ _NOTE = (
 def notes(lines: Sequence[PoolLine], plan: Plan) -> str:
     """How pools were chosen, and what holds for all of them."""
     typed = typed_elsewhere(plan, [line.pool.accelerator for line in lines])
-    some = sum(line.pool.name == line.pool.accelerator for line in lines)
+    some = sum(line.pool.in_catalogue for line in lines)
     catalogue = (
         f" Those to rent are the {some} of the catalogue that miss the fewest limits in time, for the least money: "
         "type a pool to rent to have yours instead."
@@ -57,9 +60,43 @@ def pool_name(pool: Pool) -> str:
     return pool.accelerator + ("" if pool.name == pool.accelerator else f" ({unmarked(pool.name)})")
 
 
+def terms_of(pool: Pool, *, owned: bool = False) -> str:
+    """How many of what a pool has, its contract and price: ``512 H200 SXM, rented, $2.80/h``."""
+    count = f"{pool.usable:,}" if pool.is_ceiling else "any number of"
+    contract = "owned" if owned else "spot" if pool.interruptions else pool.holding
+    paid = f", {price(*pool.prices)}" if pool.prices else ""
+    return f"{count} {pool.accelerator}, {contract}{paid}"
+
+
+def read_as(offers: Sequence[Offer]) -> str:
+    """How the lines of offers were read; empty where there are none."""
+    lines = (f"**{unmarked(offer.name)}**: {_offered(offer)}" for offer in offers)
+    return f"Read as {'; '.join(lines)}." if offers else ""
+
+
+def _offered(offer: Offer) -> str:
+    """An offer with the name of its accelerator, and where its price is from if the line has none."""
+    contract = offer.contract or "rented"
+    terms = unmarked(format_offer(replace(offer, name="", contract=contract)))
+    if offer.price or offer.capital is not None:
+        return terms
+    catalogued = contract in ("rented", "spot") and not math.isnan(find(offer.accelerator).price_low)
+    return f"{terms}, {'catalogue price' if catalogued else 'price unknown'}"
+
+
 def name(choice: PoolChoice) -> str:
     """So many of a pool: ``512 B200 (cloud)``."""
     return f"{choice.accelerators:,} {pool_name(choice.pool)}"
+
+
+def cluster(count: int, accelerator: str) -> str:
+    """So many of an accelerator."""
+    return f"{count:,} {accelerator}"
+
+
+def moved(choice: PoolChoice, before: str) -> str:
+    """What it changed to make a choice the plan, and how to go back."""
+    return f"The plan now runs on **{name(choice)}** instead of **{before}**. **Undo** brings that back."
 
 
 def rows(lines: Sequence[PoolLine], plan: Plan) -> list[tuple[tuple[str, str], ...]]:
@@ -70,15 +107,14 @@ def rows(lines: Sequence[PoolLine], plan: Plan) -> list[tuple[tuple[str, str], .
 def _row(line: PoolLine, plan: Plan) -> tuple[tuple[str, str], ...]:
     pool, limits = line.pool, plan.limits
     whole = next((choice for choice in line.choices if choice.accelerators == pool.usable), None)
-    catalogued = pool.name == pool.accelerator
-    holding = "owned" if pool.name == OWN_CLUSTER and plan.owned else pool.holding
-    all_of_it = ("–", "") if catalogued or whole is None else (_days(whole), _cost(whole))
+    terms = "catalogue price" if pool.in_catalogue else terms_of(pool, owned=pool.name == OWN_CLUSTER and plan.owned)
+    all_of_it = ("–", "") if whole is None or not pool.is_ceiling else (_days(whole), _cost(whole))
     return (
-        (unmarked(pool.name), "to rent" if catalogued else f"{pool.usable:,} {pool.accelerator}, {holding}"),
+        (unmarked(pool.name), terms),
         all_of_it,
         *(_fewest(line, choice) for choice in (*line.in_time.values(), line.later)),
-        *(() if math.isnan(limits.dollars) else (_up_to(line.affordable),)),
-        *(() if math.isnan(limits.watts) else (_up_to(line.powered),)),
+        *(() if math.isnan(limits.dollars) else (_up_to(line.affordable, pool),)),
+        *(() if math.isnan(limits.watts) else (_up_to(line.powered, pool),)),
         _verdict(line),
     )
 
@@ -96,46 +132,64 @@ def _cost(choice: PoolChoice) -> str:
 def _fewest(line: PoolLine, choice: PoolChoice | None) -> tuple[str, str]:
     if choice is None:
         return "none", ""
-    more = choice.accelerators - line.most
-    return f"{choice.accelerators:,}", f"{more:,.0f} too few" if more > 0 else _cost(choice)
+    if (more := choice.accelerators - line.pool.most) > 0:
+        return "not enough", f"takes {choice.accelerators:,}, {more:,.0f} more than there are"
+    return f"{choice.accelerators:,}", _cost(choice)
 
 
-def _up_to(count: float) -> tuple[str, str]:
+def _up_to(count: float, pool: Pool) -> tuple[str, str]:
     if math.isnan(count):
         return "unknown", ""
-    return ("any", "") if math.isinf(count) else (f"up to {count:,.0f}", "") if count else ("none", "")
+    if math.isinf(count) or (pool.is_ceiling and count >= pool.usable):
+        return (f"all {pool.usable:,}" if pool.is_ceiling else "any"), ""
+    return (f"up to {count:,.0f}", "") if count else ("none", "")
 
 
 def _verdict(line: PoolLine) -> tuple[str, str]:
     best, nearest = line.best, line.nearest
     if best:
         return f"✓ {best.accelerators:,}", together(best.limits)
-    return "✗", "; ".join(lacks(nearest))
+    return "✗" if nearest.meets is False else f"? {nearest.accelerators:,}", "; ".join(lacks(nearest))
 
 
 def lacks(choice: PoolChoice) -> list[str]:
-    """What so many of a pool miss."""
+    """What so many of a pool miss; where they miss nothing, what of their limits is unknown."""
     if choice.problem:
         return [choice.problem]
-    return missed(choice.missed) or ["its pool ends before"]
+    return not_met(choice.not_met) or ["its pool ends before"]
 
 
 def sentence(lines: Sequence[PoolLine], plan: Plan) -> str:
     """On which pools the runs meet every limit, and what the nearest lacks where on none."""
     good = sorted((line for line in lines if line.best), key=lambda line: _price(line.nearest))
+    unknown = _unknown([line.nearest for line in lines if line.nearest.meets is None])
     if good:
         best = good[0].nearest
         cost = "" if math.isnan(best.dollars.mid) else f" for about **{rent(best.dollars.mid)}**"
         chance = together(best.limits)
         verb = "meet" if len(good) > 1 else "meets"
+        rented = ", to rent at the catalogue price" if best.pool.in_catalogue else ""
         return (
-            f"**{len(good)} of {len(lines)}** pools {verb} every limit; the best is **{name(best)}**{cost}"
+            f"**{len(good)} of {len(lines)}** pools {verb} every limit; the best is **{name(best)}**{rented}{cost}"
             f"{f', {chance}' if chance else ''}{_idle_beside(good[0], plan)}. {unproven(best.pool.accelerator)}"
-        ).rstrip()
+        ).rstrip() + unknown
+    if unknown:
+        return f"No pool is known to meet every limit.{unknown}"
     nearest = min(
         (line.nearest for line in lines), key=lambda choice: (bool(choice.problem), len(lacks(choice)), _price(choice))
     )
     return f"No pool meets every limit. The nearest is **{name(nearest)}**: {listed(lacks(nearest))}."
+
+
+def _unknown(choices: Sequence[PoolChoice]) -> str:
+    """Of which choices it is unknown whether they meet every limit, and why."""
+    reasons: dict[str, list[str]] = {}
+    for choice in choices:
+        reasons.setdefault(listed(lacks(choice)), []).append(f"**{name(choice)}**")
+    return "".join(
+        f" Whether {listed(names)} {'meets' if len(names) == 1 else 'meet'} every limit is unknown: {why}."
+        for why, names in reasons.items()
+    )
 
 
 def _idle_beside(line: PoolLine, plan: Plan) -> str:
@@ -169,6 +223,8 @@ def _instead(now: PoolChoice, other: PoolChoice | None, terms: str) -> str:
         return f"{terms}: no number of {accelerator} does."
     if other.accelerators == now.accelerators:
         return f"{terms}: as many {accelerator}."
+    if (beyond := other.accelerators - other.pool.most) > 0:
+        return f"{terms}: takes {other.accelerators:,} {accelerator}, {beyond:,.0f} more than there are."
     more = other.dollars.mid - now.dollars.mid
     same = abs(more) < 1e-3 * now.dollars.mid
     apart = rent(apart_as_shown(other.dollars.mid, now.dollars.mid))

@@ -38,7 +38,7 @@ from core.planning.form.plan_form import (
 from core.planning.form.whole_run import WHOLE
 from core.planning.plan import whole_accelerators
 from core.runs.coverage import unproven
-from core.units import format_bytes, format_count, format_duration, format_quantity
+from core.units import format_count, format_duration, format_quantity
 from core.views.common.markup import unmarked
 from core.views.comparison import text_limits
 from core.views.plan import text as plan_text
@@ -74,10 +74,8 @@ def shown(quantity: str, value: float) -> str:
             return format_duration(86400 * value, 3)
         case "dollars":
             return rent_or_none(value)
-        case "memory_bytes":
+        case "memory_bytes" | "usable_bytes":
             return gib(value)
-        case "usable_bytes":
-            return format_bytes(value, system="decimal", digits=3)
         case "watt_hours":
             return format_quantity(value, "watt_hours", 3)
         case "peak_watts":
@@ -293,7 +291,7 @@ KEPT_AS: Mapping[str, str] = {
     "dollars": "rent",
     "accelerators": "accelerators",
     "mfu": "MFU",
-    "memory_bytes": "held by the fullest accelerator",
+    "memory_bytes": "peak memory per accelerator",
     "watt_hours": "energy",
 }
 """A result that was kept with a plan, as sentences and histories name it."""

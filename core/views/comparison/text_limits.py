@@ -56,8 +56,8 @@ def _off(plan: ComparedPlan, check: Check) -> str:
     if plan.answer is None:
         return ""
     if check.id == "memory":
-        return f"its memory ({text_limits.free_memory(plan.answer, check)})"
-    by = "" if math.isinf(check.over) else f" by {text_limits.amount_of(check, check.over)}"
+        return f"its memory ({text_limits.free_memory(check)})"
+    by = "" if math.isinf(check.over) else f" by {text_limits.difference(check)}"
     return f"{text_limits.named(plan.answer, check)}{by}"
 
 
@@ -76,6 +76,6 @@ def _cell(plan: ComparedPlan, check: Check | None) -> tuple[str, str]:
     if check is None or plan.answer is None:
         return "–", ""
     if check.id == "memory" and check.met is not None:
-        return text_limits.mark(check), text_limits.free_memory(plan.answer, check)
+        return text_limits.mark(check), text_limits.free_memory(check)
     remark = (text_limits.named(plan.answer, check), text_limits.value_text(plan.answer, check))
     return text_limits.outcome(check), " · ".join(filter(None, remark))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from core.planning.compute_optimal import LAWS, Allocation, LossLaw, loss_along_budget
+from core.budget.compute_optimal import LAWS, Allocation, LossLaw, loss_along_budget
 from core.units import format_count
 from core.views.common.chart import Figure, axis, figure, label, log_axis, marks
 from core.views.common.palette import Palette

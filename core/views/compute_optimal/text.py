@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from core.budget.compute_optimal import LAWS, Allocation, overtraining
 from core.formula import Explanation
-from core.planning.compute_optimal import LAWS, Allocation, overtraining
 from core.planning.evaluation import Answer
 from core.units import QuantityText, format_count, significant
 

@@ -180,7 +180,7 @@ def fleet_text(s: Schedule, p: Prices) -> str:
         costs = f", **{rent(idling)}**" if idling > 0 else ""
     energy = energy_of(s)
     used_energy, peak = format_quantity(energy.mid, "watt_hours", 3), format_quantity(peak_of(s), "watts", 3)
-    power = f" · **{used_energy}** of energy, **{peak}** at most at once" if energy.known else ""
+    power = f" · **{used_energy}** of energy, **{peak}** of peak power" if energy.known else ""
     return (
         f"**{amount(s.used_hours.mid, 3)}** accelerator-hours in runs · **{amount(idle, 3)}** held outside them "
         f"({percent(idle / whole)}{costs}){power}"

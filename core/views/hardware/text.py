@@ -7,7 +7,7 @@ import re
 
 from core.hardware.accelerators import Accelerator, find
 from core.hardware.roofline import peak_from_clock, ridge_point
-from core.units import format_quantity
+from core.units import format_bytes, format_quantity
 from core.wording import price, signed
 
 YARDSTICK = "A100 SXM 80 GB"
@@ -40,9 +40,11 @@ def datasheet(device: Accelerator) -> str:
     """Memory, bandwidth, power and price of the device in one sentence."""
     cost = price(device.price_low, device.price_high)
     origin = f" ({device.price_source})" if device.price_source else ""
+    capacity = format_bytes(device.memory_bytes, system="binary", digits=3)
+    reported = "" if math.isnan(device.reported_mib) else f" ({capacity} by its driver)"
     return (
-        f"{device.vendor} {device.form_factor}, {device.year}: {format_quantity(device.memory_bytes, 'bytes')} "
-        f"{device.memory_type} at {format_quantity(device.bandwidth, 'bytes_per_s')}; power {power(device)}; "
+        f"{device.vendor} {device.form_factor}, {device.year}: {format_quantity(device.sheet_bytes, 'bytes')} "
+        f"{device.memory_type}{reported} at {format_quantity(device.bandwidth, 'bytes_per_s')}; power {power(device)}; "
         f"price {cost}{origin}."
     )
 

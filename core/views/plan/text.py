@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from itertools import compress
 
 from core.hardware.matmul import best_matmul
 from core.models.catalog import CatalogModel
+from core.planning.cost.form import CAPITAL, RESERVED
 from core.planning.evaluation import Answer
-from core.planning.memory_fixes import fewest_accelerators, fixes
+from core.planning.form.experience import MATURITY
+from core.planning.form.plan_form import PRICE
+from core.planning.form.search import NETWORK, PER_NODE
 from core.planning.nearest_runs import run_features
-from core.planning.plan import Plan, Within, whole_accelerators
+from core.planning.plan import BY_AGE, Plan, Within, whole_accelerators
 from core.runs.coverage import beyond_evidence
 from core.runs.share import run_shares
 from core.step_time.software import JAX
 from core.training.layout import LayoutError
 from core.training.optimizers import find_optimizer
 from core.units import QuantityText, format_count, format_duration, format_money, format_quantity, significant
-from core.views.plan import text_memory
+from core.views.plan import text_fixes, text_memory
 from core.wording import amount, interval, listed, percent, percent_of_whole, plural, price, rent, span
 
 EXAMPLE_SHOWN = "This is not your plan but the first example, 70B parameters on 15T tokens."
 """What is said where a question cannot be answered and nothing was answered before it."""
+
+NO_MODEL = (
+    "**No model has been read yet.**",
+    "Paste a config.json under “Model” in the sidebar, or upload the file. You can also choose another model.",
+)
+"""What is said, and its detail, where a plan has a model of its own and none was read."""
 
 P10_P90 = "P10–P90"
 
@@ -208,11 +218,49 @@ def _by_6n(a: Answer, mfu: float) -> float:
 
 
 def typed_elsewhere(plan: Plan, accelerators: Iterable[str]) -> str:
-    """That the MFU which was typed is taken for other accelerators too; empty where none is."""
+    """That the MFU which was typed is taken for other accelerators too, and what else was typed is not; empty where
+    nothing was."""
     others = [name for name in dict.fromkeys(accelerators) if name != plan.accelerator]
-    if plan.typed_mfu is None or not others:
+    if not others:
         return ""
-    return f"The typed MFU, {percent(plan.typed_mfu.mid)}, is taken for {listed(others)} too."
+    sentences: list[str] = []
+    if plan.typed_mfu is not None:
+        sentences.append(f"The typed MFU, {percent(plan.typed_mfu.mid)}, is taken for {listed(others)} too.")
+    given = (plan.prices is not None, plan.network is not None, plan.per_node is not None, plan.maturity != BY_AGE)
+    if entered := list(compress(_OF_ACCELERATOR.values(), given)):
+        applies = "applies" if len(entered) == 1 else "apply"
+        sentences.append(f"The {listed(entered)} you entered {applies} to {plan.accelerator} only.")
+    return " ".join(sentences)
+
+
+_OF_ACCELERATOR = {
+    PRICE.id: "price",
+    NETWORK.id: "network",
+    PER_NODE.id: "node size",
+    MATURITY.id: "software",
+    RESERVED.id: "reserved price",
+    CAPITAL.id: "capital",
+}
+"""What is entered for one accelerator, by field."""
+
+
+def set_aside(before: str, after: str, entered: Mapping[str, str], restored: Mapping[str, str]) -> str:
+    """That what was entered for one accelerator does not apply to another, which has its own back; texts by field."""
+
+    def named(texts: Mapping[str, str]) -> str:
+        return listed([f"{_OF_ACCELERATOR[name]} ({text})" for name, text in texts.items()])
+
+    sentences: list[str] = []
+    if entered:
+        do, it = ("does", "it") if len(entered) == 1 else ("do", "them")
+        sentences.append(
+            f"The {named(entered)} you entered for {before} {do} not apply to {after}. Select {before} again to "
+            f"restore {it}."
+        )
+    if restored:
+        applies = "applies" if len(restored) == 1 else "apply"
+        sentences.append(f"The {named(restored)} you entered for {after} {applies} again.")
+    return " ".join(sentences)
 
 
 DECIDES = "the typed MFU decides the days"
@@ -329,7 +377,7 @@ def memory(a: Answer) -> str:
         f"**The model does not fit:** its states alone, under {h.optimizer.name} {h.policy.phrase}, take "
         f"{text_memory.gib(float(h.device_memory.states))} on each of {format_count(float(h.layout.accelerators))} × "
         f"{a.device.name}, which has {text_memory.gib(h.usable)}. "
-        f"{text_memory.rescue(h, fixes(h), fewest_accelerators(h))}"
+        f"{text_fixes.rescue(h)}"
     )
 
 
@@ -343,7 +391,7 @@ def too_large_as_laid_out(a: Answer) -> str:
         return ""
     return (
         f"**As it is laid out it does not fit:** each {a.device.name} would hold {text_memory.gib(h.total)} of its "
-        f"{text_memory.gib(h.usable)}. {text_memory.rescue(h, fixes(h), fewest_accelerators(h))}"
+        f"{text_memory.gib(h.usable)}. {text_fixes.rescue(h)}"
     )
 
 

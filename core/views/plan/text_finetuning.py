@@ -7,12 +7,13 @@ import math
 from core.formula import Explanation
 from core.planning.fine_tuning.estimate import PRINTED, PRINTED_NF4, FineTuningTime, trained_parameters
 from core.planning.memory_estimate import MemoryEstimate
+from core.planning.trl import uses_fsdp
 from core.step_time.software import EAGER
 from core.training.device.updates import deepspeed_setup, deepspeed_update, foreach_update
 from core.training.layout import degrees_of
-from core.units import format_count, format_quantity, significant
+from core.units import format_count, format_duration, format_quantity
 from core.views.plan.text_memory import gib, kept_free
-from core.wording import percent
+from core.wording import percent, plural, rent
 
 _MUCH = 0.2
 """Share of a step in waiting that is worth a sentence."""
@@ -58,7 +59,7 @@ def taken(h: MemoryEstimate, found: FineTuningTime | None) -> str:
         return "**How long it takes** is unknown: nobody measured a step on this accelerator."
     tokens = format_quantity(h.plan.tokens, "count")
     text = (
-        f"**About {_time(found.minutes)}** for {tokens} tokens as it is laid out here, at "
+        f"**About {format_duration(60 * found.minutes, 3)}** for {tokens} tokens as it is laid out here, at "
         f"{format_count(found.tokens_per_second)} tokens/s, steps alone: loading, evaluation and stops come on top"
     )
     low, high = found.dollars
@@ -71,7 +72,7 @@ def taken(h: MemoryEstimate, found: FineTuningTime | None) -> str:
     if math.isnan(low):
         return f"{text}; what the card costs an hour is unknown.{slack}"
     per_hour = " to ".join(dict.fromkeys(f"${price:,.2f}" for price in found.per_hour))
-    money = " to ".join(dict.fromkeys(f"${price:,.2f}" for price in (low, high)))
+    money = " to ".join(dict.fromkeys(map(rent, (low, high))))
     return f"{text}. That is **{money}** at {per_hour} an hour.{slack}"
 
 
@@ -114,10 +115,18 @@ def _outside(h: MemoryEstimate) -> dict[str, Explanation]:
     return {when: at for when, at in found.items() if at.value > h.total}
 
 
-def _time(minutes: float) -> str:
-    if minutes >= 2880:
-        return f"{significant(minutes / 1440, 2)} days"
-    return f"{significant(minutes, 2)} minutes" if minutes < 120 else f"{significant(minutes / 60, 2)} hours"
+def launched(h: MemoryEstimate) -> str:
+    """What the lines for TRL train, and how a step is made."""
+    t, layout = h.plan.trained, h.layout
+    what = f"adapters of rank {t.rank:,} on weights in {t.frozen}" if t.adapters else "all weights"
+    stage = "2" if layout.zero == 2 else "3"
+    how = f", with FSDP as in ZeRO-{stage}" if uses_fsdp(h) else ", with a full copy on each" if layout.data > 1 else ""
+    data, batch, rounds = (int(n) for n in (layout.data, layout.micro_batch, layout.micro_batches))
+    product = f"{data:,} × {batch:,} × {rounds:,} = **{data * batch * rounds:,}**"
+    return (
+        f"**TRL trains {what} in {data:,} {plural(data, 'process')}**{how}. Each step takes {product} sequences of up "
+        f"to {h.plan.seq_len:,} tokens: processes × micro-batch × accumulated micro-batches."
+    )
 
 
 def fitting(h: MemoryEstimate) -> str:

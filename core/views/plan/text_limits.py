@@ -5,19 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from core.budget.errors import BudgetError
 from core.planning.evaluation import Answer
-from core.planning.plan import CERTAINTIES
-from core.planning.plan_limits import SURE, Check, Limited, all_checks, all_met, changed_to_keep, surer_of_deadline
+from core.planning.plan import CERTAINTIES, Plan
+from core.planning.plan_limits import (
+    SURE,
+    Check,
+    Limited,
+    all_checks,
+    all_met,
+    changed_to_keep,
+    missed_limits,
+    surer_of_deadline,
+)
+from core.training.layout import LayoutError
 from core.units import format_count, format_duration, format_quantity
 from core.views.plan.text_memory import gib
 from core.wording import listed, percent, plural, rent
 
 NAMES: dict[Limited, str] = {
     "deadline": "deadline",
-    "money": "money",
-    "power": "power",
+    "money": "budget",
+    "power": "power limit",
     "host": "host memory",
-    "memory": "memory to keep free",
+    "memory": "memory headroom",
 }
 """What is limited, as tables name it."""
 
@@ -50,6 +61,16 @@ def amount_of(check: Check, value: float) -> str:
             return gib(value)
 
 
+def days_apart(days: float) -> str:
+    """How far an end is from a deadline, before or after it."""
+    return format_duration(86400 * abs(days), 3)
+
+
+def difference(check: Check) -> str:
+    """How far a plan is from a limit, on either side of it: ``21 days``, ``4.19 kW``."""
+    return days_apart(check.over) if check.id == "deadline" else amount_of(check, abs(check.over))
+
+
 def mark(check: Check) -> str:
     """That a limit is kept or missed, in a sign and a word."""
     return "? unknown" if check.met is None else "✓ kept" if check.met else "✗ missed"
@@ -61,13 +82,34 @@ def outcome(check: Check) -> str:
         return f"{mark(check)}: {_UNKNOWN[check.id]}"
     if math.isinf(check.value):
         return f"{mark(check)}: no steps are that fast"
-    by = amount_of(check, abs(check.over))
+    if check.id == "memory":
+        return f"{mark(check)}: {free_memory(check)}"
+    by = difference(check)
     return f"{mark(check)} with {by} to spare" if check.met else f"{mark(check)} by {by}"
 
 
-def missed(every: Sequence[Check]) -> list[str]:
-    """By how much each limit is missed that is: ``power missed by 4.19 kW``."""
-    return [f"{NAMES[check.id]} {outcome(check).removeprefix('✗ ')}" for check in every if check.met is False]
+def not_met(every: Sequence[Check]) -> list[str]:
+    """By how much each limit is missed that is: ``power missed by 4.19 kW``; if none is, what is unknown."""
+    missed = [f"{NAMES[check.id]} {outcome(check).removeprefix('✗ ')}" for check in every if check.met is False]
+    return missed or [_UNKNOWN[check.id] for check in every if check.met is None]
+
+
+_LIMITS: dict[Limited, str] = {
+    "deadline": "deadline",
+    "money": "budget",
+    "power": "power limit",
+    "host": "host memory",
+    "memory": "memory headroom",
+}
+
+
+def but_misses(plan: Plan) -> str:
+    """Which limits a plan misses that is offered: ``, but misses the deadline``; empty where it misses none."""
+    try:
+        names = [f"the {_LIMITS[check.id]}" for check in missed_limits(plan)]
+    except (BudgetError, LayoutError) as problem:
+        return f", but cannot be planned: {problem}"
+    return f", but misses {listed(names)}" if names else ""
 
 
 def value_text(a: Answer, check: Check) -> str:
@@ -80,26 +122,23 @@ def value_text(a: Answer, check: Check) -> str:
     return f"{a.plan.limits.certainty}: {text}, {likely(check.probability)} to hold"
 
 
-def free_memory(a: Answer, check: Check) -> str:
+def free_memory(check: Check) -> str:
     """What is free of an accelerator's memory, once, and how much of it is to stay so."""
-    share = a.plan.limits.free
-    usable = check.limit / (1 - share)
-    free = usable - check.value
+    free, reserved = check.capacity - check.value, check.capacity - check.limit
     if free < 0:
         return f"{gib(-free)} too much"
-    return f"{gib(free)} free" + (f" (the plan reserves {gib(share * usable)}, {percent(share)})" if share else "")
+    share = percent(reserved / check.capacity)
+    return f"{gib(free)} free" + (f" (the plan reserves {gib(reserved)}, {share})" if reserved else "")
 
 
-def _in_words(a: Answer, check: Check, shown: str = "", *, dated: bool = False) -> str:
+def _in_words(a: Answer, check: Check, shown: str = "") -> str:
     """A limit in a sentence: ``120 days: ✗ 21 days over (P75: 141 days, 38 % likely to hold)``. shown: the chance that
-    the sentence before it has told, which is not repeated. dated: as in `limits_sentence`."""
+    the sentence before it has told, which is not repeated."""
     if check.met is None or math.isinf(check.value):
         return f"{named(a, check)}: {outcome(check)}"
     if check.id == "memory":
-        return f"memory {'✓' if check.met else '✗'} {free_memory(a, check)}"
-    by = amount_of(check, abs(check.over))
-    if check.id == "deadline" and abs(check.over) < 1:
-        by = "under a day"
+        return f"memory {'✓' if check.met else '✗'} {free_memory(check)}"
+    by = difference(check)
     details: list[str] = []
     if not math.isnan(check.probability):
         details = (
@@ -107,7 +146,6 @@ def _in_words(a: Answer, check: Check, shown: str = "", *, dated: bool = False) 
         )
         details += [f"{likely(check.probability)} to hold"] if likely(check.probability) != shown else []
     how = f"✓ {by} to spare" if check.met else f"✗ {by} over"
-    how = mark(check) if dated and check.id == "deadline" else how
     return f"{named(a, check)}: {how}" + (f" ({', '.join(details)})" if details else "")
 
 
@@ -144,15 +182,14 @@ def sentence(a: Answer) -> str:
     return " ".join(filter(None, (limits_sentence(a, every), what_it_takes(a, every)))) if every else ""
 
 
-def limits_sentence(a: Answer, every: Sequence[Check], *, dated: bool = False) -> str:
-    """Limits of ``a``, or of a calendar of which it is a run, those that are missed first, and how likely all hold.
-    dated: the deadline is a day, and how far the end is from it is known already, in days of the calendar."""
+def limits_sentence(a: Answer, every: Sequence[Check]) -> str:
+    """Limits of ``a``, or of a calendar of which it is a run, those that are missed first, and how likely all hold."""
     ranged = [check for check in every if not math.isnan(check.probability)]
     met = bool(all_met(every) and ranged)
     chance = together(every)
-    at_once = f"; **{chance}** all at once" if len(ranged) > 1 and not met else ""
+    at_once = f"; **{chance}** all at once" if chance and len(ranged) > 1 and not met else ""
     ordered = sorted(every, key=lambda check: check.met is not False)
-    parts = "; ".join(_in_words(a, check, chance if met else "", dated=dated) for check in ordered)
+    parts = "; ".join(_in_words(a, check, chance if met else "") for check in ordered)
     return f"**{verdict(every)}{f', {chance}' if met else ''}**: {parts}{at_once}."
 
 
@@ -164,14 +201,17 @@ def line(a: Answer, *, asked: bool = False) -> str:
 
 def in_memory(a: Answer, every: Sequence[Check], *, asked: bool = False) -> str:
     """The only limit where nobody typed any."""
-    fits = [_in_words(a, check).replace("memory", "**Memory**", 1) for check in every if check.id == "memory"]
+    known = (check for check in every if check.id == "memory" and check.met is not None)
+    fits = [_in_words(a, check).replace("memory", "**Memory**", 1) for check in known]
     sentences = (*fits, *(() if asked or a.find != "time" else ("no deadline and no budget set",)))
     return f"{'; '.join(sentences)}." if sentences else ""
 
 
 def together(every: Sequence[Check]) -> str:
-    """How likely deadline and money hold at once: both grow with the days of the run, so the harder one decides. Empty
-    where that is not known."""
+    """How likely all limits hold at once: deadline and money grow with the days of the run, so the harder one decides.
+    Empty where a limit is unknown, or is missed whatever the days are."""
+    if any(math.isnan(check.probability) and not check.met for check in every):
+        return ""
     chances = [check.probability for check in every if not math.isnan(check.probability)]
     return likely(min(chances)) if chances else ""
 
@@ -205,15 +245,18 @@ def what_it_takes(a: Answer, every: Sequence[Check]) -> str:
     return " ".join(sentences)
 
 
-def _others(a: Answer, check: Check) -> list[str]:
-    """What a plan misses beside ``check``, memory apart."""
-    apart = (check.id, "host", "memory")
-    return [named(a, other) for other in limit_checks(a) if other.met is False and other.id not in apart]
+def _others(a: Answer, check: Check, certain: bool | None = None) -> list[str]:
+    """What a plan misses in addition to ``check``. certain: of these what it misses whatever its days are, or what it
+    may meet."""
+    missed = [other for other in limit_checks(a) if other.met is False and other.id != check.id]
+    return [named(a, other) for other in missed if certain in (None, math.isnan(other.probability))]
 
 
 def _surely(a: Answer, check: Check, now: Answer, sure: Answer) -> str:
     """How many accelerators are sure of a deadline, and what they would miss that these do not."""
-    lost = [name for name in _others(sure, check) if name not in _others(now, check)]
-    still = f", and keep {listed(lost)} less surely" if lost else ""
+    before = _others(now, check)
+    missed, doubted = ([name for name in _others(sure, check, some) if name not in before] for some in (True, False))
+    still = f", but miss {listed(missed)}" if missed else ""
+    still += f", and keep {listed(doubted)} less surely" if doubted else ""
     how = likely(CERTAINTIES[SURE])
     return f"**{format_count(sure.count)}** {a.device.name} would make {named(a, check)} {how}{still}."

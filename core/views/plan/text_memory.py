@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
-from core.hardware.accelerators import Accelerator
 from core.planning.largest_model import Largest, largest_by_states
 from core.planning.memory_estimate import Grid, MemoryEstimate, plan_checkpoint
-from core.planning.memory_fixes import Fix, fewest_accelerators, fixes, largest, on_host
 from core.planning.plan import OWN_SHAPE, whole_accelerators
 from core.planning.resolved_layout import FIELD_IDS, TRAINED_IDS, estimable_request
 from core.training.activations.tensors import SavedTensor
 from core.training.device.largest import largest_micro_batch, largest_seq_len
 from core.training.device.memory import DeviceMemory
 from core.training.device.peak import StepCurve
+from core.training.device.states_only import explain_largest
 from core.training.device.traffic import Traffic
 from core.training.layout import Layout, LayoutError
 from core.training.memory import states_per_parameter
@@ -25,7 +23,7 @@ from core.units import QuantityText, format_bytes, format_count, format_exact, s
 from core.views.plan.text_kernels import in_fp32
 from core.views.plan.text_recomputed import recomputed
 from core.views.training import text as training_text
-from core.wording import listed, percent, plural
+from core.wording import percent, plural
 
 
 def gib(value: float) -> str:
@@ -162,10 +160,10 @@ def each(h: MemoryEstimate) -> str:
 
 
 def holding(item: Largest) -> str:
-    """The largest model that the accelerators hold: ``8 × H100 SXM 80 GB hold a model of 40B parameters ...``."""
+    """The largest model that the accelerators hold: ``8 × H100 SXM (79.6 GiB each) hold 42.8B parameters ...``."""
     h, count = item.memory, whole_accelerators(item.plan.accelerators)
-    device = training_text.device_name(item.plan.device.name, h.usable)
-    who, hold = (f"{count:,} × {device}", "hold") if count > 1 else (f"One {device}", "holds")
+    name, size = item.plan.device.name, gib(h.usable)
+    who, hold = (f"{count:,} × {name} ({size} each)", "hold") if count > 1 else (f"One {name} ({size})", "holds")
     how = f"under {h.optimizer.name} {h.policy.phrase}"
     if math.isnan(item.parameters):
         return f"**{who}** {hold} an **unknown** number of parameters {how}: how much memory there is, is unknown."
@@ -188,7 +186,13 @@ def what_is_counted(item: Largest, everything: Largest) -> str:
             f"{'' if own or item.plan.accelerators <= 1 else '. Split in other ways they may hold more.'}"
         )
     rest = "an unknown number" if math.isnan(everything.parameters) else format_count(everything.parameters)
-    return f"{each(h)}. Activations, buffers and the runtime come on top: with them it is **{rest}** parameters."
+    text = f"{each(h)}. Activations, buffers and the runtime come on top: with them it is **{rest}** parameters."
+    device = item.plan.device
+    if math.isnan(device.reported_mib):
+        return text
+    by_sheet = explain_largest(h.states_each, h.layout, device.sheet_bytes)[-1].value
+    sheet = format_bytes(device.sheet_bytes, system="decimal")
+    return f"{text} The datasheet’s {sheet} would hold {format_count(by_sheet)}, by model states alone."
 
 
 def typed(item: Largest) -> str:
@@ -204,19 +208,6 @@ def checkpoint(h: MemoryEstimate) -> str:
             "trained. What is frozen is in the model that one begins with."
         )
     return training_text.checkpoint(h.parameters, plan_checkpoint(h.plan), h.policy)
-
-
-def memory_read_as(h: MemoryEstimate) -> str:
-    """How the card's memory is read: as the sheet prints it, or as its driver reports it."""
-    device, display = h.plan.device, h.plan.runtime_options.display
-    if math.isnan(device.reported_mib) or h.usable != device.reported_bytes - display:
-        return training_text.memory_read_as(h.usable, device.memory_unit, device.memory_note)
-    less = f", less {gib(display)} for the display" if display else ""
-    safe = ", to which plans that train everything keep, on the safe side" if h.usable > device.memory_bytes else ""
-    return (
-        f"**Memory:** the {device.reported_mib:,.0f} MiB that the driver reports{less}; the sheet prints "
-        f"{device.memory_bytes / 1e9:,.0f} GB{safe}."
-    )
 
 
 def states_alone(h: MemoryEstimate) -> str:
@@ -339,118 +330,6 @@ def tensor_rows(h: MemoryEstimate, tensors: Sequence[tuple[SavedTensor, float]])
         )
         for tensor, size in tensors
     ]
-
-
-_CHANGES = {
-    "rc": "recompute {}",
-    "mbs": "micro-batch {}",
-    "zero": "ZeRO-{}",
-    "cp": "context parallel {}",
-    "tp": "tensor parallel {}",
-    "pp": "pipeline of {} stages",
-    "off": "{} offloaded",
-    "chunks": "the loss in {} pieces",
-}
-
-
-def change(fix: Fix) -> str:
-    """What a fix changes: ``recompute full and context parallel 4``."""
-    return listed([_CHANGES[name].format(text) for name, text in fix.texts.items()])
-
-
-def _then(h: MemoryEstimate, fix: Fix) -> str:
-    host = on_host(h, fix)
-    each = " for each accelerator" if h.layout.accelerators > 1 else ""
-    beside = f", taking {gib(host)} of the host’s memory{each}" if host else ""
-    return f"{gib(h.usable - float(fix.device_memory.total))} free{beside}"
-
-
-def rescue(h: MemoryEstimate, result: Sequence[Fix], more: int | None) -> str:
-    """The cheapest change that would make it fit, or leave free what it keeps; empty where it does."""
-    if not h.lacks:
-        return ""
-    would = "It would" if h.fits == "over" else "It leaves enough"
-    if result:
-        return f"{would} with **{change(result[0])}**, {_then(h, result[0])}."
-    if more:
-        return f"{would} on **{more:,}** of them."
-    return f"No small change of its layout {'makes it fit' if h.fits == 'over' else 'leaves as much'}."
-
-
-def verdict(h: MemoryEstimate) -> str:
-    """Whether it fits, and the cheapest change that would make it fit or leave free what it keeps."""
-    more = fewest_accelerators(h) if h.lacks else None
-    return f"{sentence(h)} {rescue(h, fixes(h), more)}".strip()
-
-
-def why(h: MemoryEstimate, result: Sequence[Fix], more: int | None, others: Sequence[Accelerator]) -> str:
-    """What fills the accelerator most, and how many changes would do; more: accelerators that hold it as it is."""
-    classes = {
-        "model states": float(h.device_memory.states - h.device_memory.later),
-        "activations": float(h.device_memory.activations),
-        "buffers and runtime": float(h.device_memory.buffers + h.device_memory.runtime),
-    }
-    name, most = max(classes.items(), key=lambda item: item[1])
-    share = f"**{name.capitalize()} are the most of it**, {gib(most)} of {gib(h.total)}."
-    if h.fits == "unknown":
-        return share
-    if not h.lacks:
-        batch, length, layers = largest(h)
-        larger = [f"a micro-batch of up to **{batch:,}**"] if batch > int(h.layout.micro_batch) else []
-        larger += [f"sequences of up to **{length:,}** tokens"] if length > h.plan.seq_len else []
-        larger += [f"up to **{layers:,}** layers of these"] if layers > h.spec.layers else []
-        room = f"there is room for {', or '.join(larger)}" if larger else "nothing of it can be larger"
-        return f"{share} It fits. All else as it is{kept_free(h)}, {room}."
-    enough = "No change of its layout on these accelerators is enough."
-    if result:
-        to = "to make it fit" if h.fits == "over" else "to leave as much free as you keep"
-        enough = f"{len(result)} {plural(len(result), 'way')} {to} on the same accelerators, the cheapest first."
-    onto = [f"**{more:,} × {h.plan.device.name}**"] if more else []
-    plans = [replace(h.plan, accelerator=other.name) for other in others[:2]]
-    onto += [f"{int(h.layout.accelerators):,} × {plan.accelerator} with {gib(plan.usable_memory)}" for plan in plans]
-    so = "fits" if h.fits == "over" else "does"
-    return f"{share} {enough}" + (f" Unchanged it {so} on {listed(onto, 'or')}." if onto else "")
-
-
-def costs(fix: Fix) -> str:
-    """What a change costs: FLOPs, bytes and waiting, over those of the plan as it is."""
-    sentences = [
-        f"{percent(abs(extra))} {more if extra > 0 else fewer} {what}"
-        for extra, more, fewer, what in (
-            (fix.extra_flop, "more", "fewer", "FLOPs"),
-            (fix.extra_traffic, "more", "fewer", "bytes sent for each token"),
-            (fix.extra_bubble, "longer", "shorter", "for the pipeline’s wait"),
-        )
-        if abs(extra) > 5e-4
-    ]
-    if math.isnan(fix.extra_traffic) and "off" in fix.texts:
-        sentences.append("gradients and weights cross to the host")
-    return ", ".join(sentences) or "no more FLOPs or bytes sent"
-
-
-def priced(h: MemoryEstimate, fix: Fix) -> str:
-    """A fix with what it saves and leaves, and what it costs."""
-    name = change(fix)
-    return f"**{name[0].upper()}{name[1:]}** saves {gib(fix.saved)}: {_then(h, fix)}; {costs(fix)}."
-
-
-def cheapest(h: MemoryEstimate, way: Fix) -> str:
-    """How far the way of a waterfall comes."""
-    end = h.usable - float(way.device_memory.total)
-    if end < 0:
-        return f"**As near as any layout comes:** {gib(float(way.device_memory.total))}, still {gib(-end)} over."
-    name = "As near as any layout comes" if h.fits == "fits" and end < h.spare - h.room else "The cheapest way down"
-    return f"**{name}:** to {gib(float(way.device_memory.total))}, {gib(end)} free."
-
-
-def fall(h: MemoryEstimate, steps: Sequence[Fix]) -> str:
-    """The same step by step: from what is held, change by change, to what is held then."""
-    way = [f"{change(step)} {'saves' if step.saved >= 0 else 'adds'} {gib(abs(step.saved))}" for step in steps]
-    end = h.usable - float(steps[-1].device_memory.total)
-    then = f"{gib(end)} free" if end >= 0 else f"**{gib(-end)} over** still, the closest that any layout comes"
-    return (
-        f"**From {gib(h.total)} down to {gib(float(steps[-1].device_memory.total))}:** {', then '.join(way)}; {then}."
-    )
 
 
 _MOMENTS = {

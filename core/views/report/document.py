@@ -17,10 +17,11 @@ from core.formula import DerivationStep, Explanation, derivation
 from core.planning.applied_layout import AppliedLayout
 from core.planning.comparison.comparison import ComparedPlan
 from core.planning.comparison.differences import differing_fields, effective_fields
+from core.planning.evaluation import Answer
 from core.planning.form.experience import OWN_RUNS
 from core.planning.form.plan_form import PLAN_FORM
 from core.planning.form.rates import ORIGIN
-from core.planning.nearest_runs import similar_runs
+from core.planning.nearest_runs import repeated_runs, similar_runs
 from core.search.derivation import explain
 from core.views.common import markup
 from core.views.common.chart import Figure
@@ -35,7 +36,7 @@ from core.views.report.plan_table import HEADINGS
 from core.views.report.report import Report, concerns
 from core.views.report.style import style
 from core.views.report.tables import address
-from core.views.runs.text import nearest_runs_sentence
+from core.views.runs.text import nearest_runs_sentence, repeated_run
 from core.views.search import text as search_text
 from core.views.search.text_step import launched
 from core.views.training.charts_device import device_bars
@@ -140,9 +141,10 @@ def as_html(report: Report) -> str:
 def _plan(plan: ComparedPlan) -> Mapping[str, Any]:
     """A plan's answer, or why there is none, and what is to be said beside it."""
     a = plan.answer
-    written = {
+    written: dict[str, Callable[[Answer], str]] = {
         "sentence": plan_text.sentence,
         "times": plan_text.steps_and_whole,
+        "published": lambda a: " ".join(repeated_run(a, run) for run in repeated_runs(a)),
         "assumptions": plan_text.assumptions,
         "limits": text_limits.line,
     }

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from core.budget.compute_optimal import overtraining
 from core.models.flops import conventions, train_flop_6nd
 from core.planning.applied_layout import AppliedLayout
-from core.planning.compute_optimal import overtraining
 from core.planning.evaluation import Answer, Estimate
 from core.planning.plan import whole_accelerators
 from core.planning.plan_limits import Check, Limited
@@ -19,6 +19,7 @@ from core.views.plan import text_limits, text_memory
 from core.views.plan.text import OWNED, bound, dollars_over, rule_of, steps_of
 from core.views.runs.text_goodput import failures, power_basis
 from core.views.search.text import degrees, stepped
+from core.wording import rent
 
 HEADINGS = ("quantity", "pessimistic", "median", "optimistic", "unit", "note")
 """Columns are scenarios: in each of them MFU, price and all that follows belong together."""
@@ -37,7 +38,10 @@ class Line:
 
     def cells(self) -> tuple[str, ...]:
         """The line for a reader: name, pessimistic, median, optimistic, note; three digits where it has a range."""
-        return (self.name, *self._three(lambda value, digits: format_quantity(value, self.kind, digits)), self.note)
+        return (self.name, *self._three(self._written), self.note)
+
+    def _written(self, value: float, digits: int) -> str:
+        return rent(value) if self.kind == "usd" else format_quantity(value, self.kind, digits)
 
     def raw(self) -> tuple[str, ...]:
         """The line for a program: every number in full, in the unit named; empty where unknown or never."""
@@ -132,7 +136,7 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
         scenarios("checkpoint every", a.all_interruptions.interval, "seconds"),
         *_held(a),
         Line("energy", a.energy.mid, "watt_hours", a.energy.high, a.energy.low),
-        line("most power at once", lambda estimate: estimate.peak_watts, "watts", power_basis(a)),
+        line("peak power", lambda estimate: estimate.peak_watts, "watts", power_basis(a)),
         Line("carbon, CO₂ equivalent", a.carbon.mid, "kg_co2", a.carbon.high, a.carbon.low),
         *map(_limit, text_limits.limit_checks(a)),
     )
@@ -142,8 +146,8 @@ _LIMITED: Mapping[Limited, tuple[Kind, float]] = {
     "deadline": ("seconds", 86400.0),
     "money": ("usd", 1.0),
     "power": ("watts", 1.0),
-    "host": ("bytes", 1.0),
-    "memory": ("bytes", 1.0),
+    "host": ("bytes_binary", 1.0),
+    "memory": ("bytes_binary", 1.0),
 }
 """What is limited → the unit of a table, and how many of them its own unit is."""
 
@@ -152,7 +156,7 @@ def _limit(check: Check) -> Line:
     """A limit, and beside it whether it is kept, by how much and how surely."""
     kind, each = _LIMITED[check.id]
     sure = "" if math.isnan(check.probability) else f", {text_limits.likely(check.probability)} to hold"
-    name = "memory held" if check.id == "memory" else text_limits.NAMES[check.id]
+    name = "peak memory" if check.id == "memory" else text_limits.NAMES[check.id]
     return Line(f"limit: {name}", check.limit * each, kind, note=text_limits.outcome(check) + sure)
 
 
@@ -175,7 +179,6 @@ def step_lines(item: AppliedLayout) -> tuple[Line, ...]:
             86400 * item.days(high),
             86400 * item.days(low),
         ),
-        Line("held by the fullest accelerator", float(result.memory.total), "bytes"),
     )
 
 
@@ -202,9 +205,9 @@ def _held(a: Answer) -> tuple[Line, ...]:
         Line(
             "model states on one accelerator",
             float(h.device_memory.states),
-            "bytes",
+            "bytes_binary",
             note=f"{h.optimizer.name} {h.policy.phrase}",
         ),
-        Line("all that one accelerator holds", h.total, "bytes", note=text_memory.laid_out(h.layout)),
-        Line("memory of one accelerator", h.usable, "bytes"),
+        Line("peak memory per accelerator", h.total, "bytes_binary", note=text_memory.laid_out(h.layout)),
+        Line("memory capacity", h.usable, "bytes_binary"),
     )

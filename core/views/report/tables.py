@@ -7,11 +7,13 @@ import io
 import re
 from collections.abc import Sequence
 
+from core.planning.nearest_runs import repeated_runs
 from core.views.common.markup import markdown_text, unlinked
 from core.views.plan import text_limits
 from core.views.plan.text import assumptions, sentence, steps_and_whole
 from core.views.report.plan_table import HEADINGS, Line
 from core.views.report.report import Report, concerns
+from core.views.runs.text import repeated_run
 from core.views.search.text import sentence as headline
 from core.views.search.text import stepped
 
@@ -76,13 +78,16 @@ def as_markdown(report: Report) -> str:
         if at := report.layout:
             parts += [unlinked(say(at)) for say in (headline, stepped)]
         if plan.answer:  # where our own words name a device, that is as somebody typed it
-            parts += [unlinked(say(plan.answer)) for say in (sentence, text_limits.line, steps_and_whole, assumptions)]
+            published = [repeated_run(plan.answer, run) for run in repeated_runs(plan.answer)]
+            said = [say(plan.answer) for say in (text_limits.line, steps_and_whole, assumptions)]
+            parts += [unlinked(line) for line in (sentence(plan.answer), *published, *said)]
         else:
             parts.append(f"**No answer:** {markdown_text(plan.problem)}")
         parts += [f"> {unlinked(text) if ours else markdown_text(text)}" for text, ours in concerns(plan)]
     parts.append(_table(report))
     for line in report.layout.launches if report.layout else ():
-        parts.append(f"### {line.system}\n\n```{line.language}\n{line.text}\n```")
+        parts.append(f"### {line.system}")
+        parts += [f"```{line.language}\n{line.text}\n```"] if line.text else []
         parts.append("\n".join(f"- {note}" for note in line.notes))
     text = f"Napkin, {report.date.isoformat()}"
     parts.append(f"{text}. To open it again: <{address(report.link)}>" if address(report.link) else f"{text}.")

@@ -13,7 +13,7 @@ from core.models.catalog import CatalogModel
 from core.models.flops import train_flop_6nd
 from core.planning.evaluation import Answer
 from core.planning.nearest_runs import SimilarRun
-from core.runs.published import AS_PUBLISHED, Comparison, models_with_runs
+from core.runs.published import AS_PUBLISHED, Comparison, PublishedRun, models_with_runs, run_hours
 from core.runs.scores import LEVELS, Prediction, Score
 from core.runs.share import Shares
 from core.runs.utilisation import Evidence, peak_16bit
@@ -27,6 +27,32 @@ def no_run(model: CatalogModel) -> str:
         f"**No published full run of {model.name}:** no source at hand gives its tokens, accelerator and hours "
         f"together. {len(models_with_runs())} models of the catalogue have one; the help of Model names them."
     )
+
+
+def repeated_run(a: Answer, run: PublishedRun) -> str:
+    """What a published run took that the plan repeats; days on the plan's accelerators where it does not name its own.
+
+    Raises ``ValueError`` for a run without known hours.
+    """
+    hours = run_hours(run)
+    if hours is None:
+        raise ValueError(f"{run.model} has no published hours")
+    hours_text = f"{format_count(hours.value, 3)} accelerator-hours"
+    if run.accelerators > 0:
+        days = run.days if run.days > 0 else hours.value / 24 / run.accelerators
+        cluster = f"{format_count(run.accelerators)} {run.accelerator}"
+        took = f"**{_days(days)}** on {cluster} ({hours_text}, {hours.origin})."
+    else:
+        took = (
+            f"**{hours_text}** of {run.accelerator} ({hours.origin}). The source names no number of them. On the "
+            f"{format_count(a.count)} of the plan these hours are {_days(hours.value / 24 / a.count)}."
+        )
+    own = " Napkin’s prediction is not fitted to this run." if a.plan.expects_mfu else ""
+    return f"**{run.model}** was trained in {took}{own}"
+
+
+def _days(days: float) -> str:
+    return format_duration(86400 * days, 3)
 
 
 def published_headings(c: Comparison, mfu: float, dtype: str) -> tuple[str, str, str, str]:

@@ -121,7 +121,7 @@ def used(a: Answer) -> str:
     return (
         f"The answer’s {amount(a.middle.hours, 3)} accelerator-hours take {_ranged(a.energy, 'watt_hours')}, and the "
         f"grid emits {_ranged(a.carbon, 'kg_co2')} of CO₂ equivalent for them. The building draws "
-        f"{_ranged(a.range_of('peak_watts'), 'watts')} at most at once."
+        f"{_ranged(a.range_of('peak_watts'), 'watts')} of peak power."
     )
 
 

@@ -92,7 +92,7 @@ def _full(usable: float, palette: Palette) -> Figure:
     """What the dashed line is: all that one accelerator has."""
     return label(
         palette,
-        f"its memory: {significant(usable / GIB, 3)} GiB",
+        f"memory capacity: {significant(usable / GIB, 3)} GiB",
         x=1,
         xref="paper",
         xanchor="right",

@@ -18,6 +18,7 @@ from core.search.result import Columns, LayoutResult, SearchResult
 from core.training.layout import Layout, recompute_name
 from core.units import format_count, format_duration, format_exact, format_quantity, significant
 from core.views.plan.text import by_6n, rule_of
+from core.views.plan.text_limits import but_misses
 from core.views.plan.text_memory import gib, laid_out
 from core.views.plan.text_rates import by
 from core.views.plan.text_recomputed import recomputed
@@ -149,7 +150,9 @@ def nothing_fits(plan: Plan, request: SearchRequest, result: SearchResult, ways:
             f"{degrees(near.layout)}, holds {gib(float(near.memory.total))}, **{gib(-near.spare)} over** its "
             f"{gib(near.usable)}."
         )
-    return f"{head} It would {rescue(ways[0])}." if ways else f"{head} No small change makes one fit."
+    if not ways:
+        return f"{head} No small change makes one fit."
+    return f"{head} It would fit {rescue(ways[0])}{but_misses(ways[0].plan)}."
 
 
 _CHANGED = {
@@ -179,7 +182,7 @@ def way(change: FittingChange) -> str:
     text = rescue(change)
     return (
         f"{text[0].upper()}{text[1:]}: {degrees(result.layout)}, {significant(result.seconds, 3)} s a step, "
-        f"{gib(result.spare)} free."
+        f"{gib(result.spare)} free{but_misses(change.plan)}."
     )
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
 from core.hardware.accelerators import Accelerator
-from core.search.launch import Launch
+from core.search.launch import TRL, Launch
 from core.search.neighbours import Neighbour
 from core.search.placement import ParallelGroup
 from core.search.result import LayoutResult
@@ -202,17 +201,14 @@ def _step(here: LayoutResult, neighbour: Neighbour) -> str:
     )
 
 
-_REFUSES = re.compile(r"\*{0,2}It (?:refuses|does not combine)")
-"""How a remark begins by which a system does not take a plan."""
-
-
 def launched(launches: Sequence[Launch], software: str, device: Accelerator) -> str:
-    """Which systems take the plan as it is, which refuse it, and that the plan's software is none of them."""
-    clean = [launch.system for launch in launches if not launch.notes]
-    refuse = [launch.system for launch in launches if any(map(_REFUSES.match, launch.notes))]
-    taken = f"**{listed(clean)}** {'takes' if len(clean) == 1 else 'take'} it as it is" if clean else ""
-    taken = taken or f"{'The others take' if refuse else 'Each of them takes'} it with remarks"
-    more = f" **{listed(refuse)}** {'does' if len(refuse) == 1 else 'do'} not take it." if refuse else ""
-    more += f" {software}, which the plan names, is none of them." if software in (JAX.id, INTERNEVO.id) else ""
-    more += " All of them run on GPUs, and not on TPUs." if device.family == "TPU" else ""
-    return f"{taken}.{more} Only what layout and precision set is given, not the model, the data or the learning rate."
+    """Which programs run the plan, with remarks or without, and that the plan's software is none of them."""
+    able = [launch for launch in launches if launch.text]
+    failing = [launch.system for launch in launches if not launch.text]
+    remarks = ", with the remarks below" if any(launch.notes for launch in able) else ""
+    taken = f"**{listed([launch.system for launch in able])}** can run this plan{remarks}." if able else ""
+    failed = f"**{listed(failing, 'or')}** cannot run it." if failing else ""
+    other = f"The plan’s software is {software}." if software in (JAX.id, INTERNEVO.id) else ""
+    where = "These programs run on GPUs and not on TPUs." if device.family == "TPU" else ""
+    rest = "Add the model, the data, and the learning rate." if any(launch.system != TRL for launch in able) else ""
+    return " ".join(filter(None, (taken, failed, other, where, rest)))

@@ -15,7 +15,7 @@ from core.views.common.chart import Figure, figure, label, log_axis, marks, over
 from core.views.common.palette import Palette
 
 _CONTEXTS = np.unique(np.geomspace(512, 2**20, 90).round().astype(np.int64))
-_TICKS = (1_000, 10_000, 100_000, 1_000_000)
+_TICKS = (1024, 8192, 65_536, 524_288)
 _HEIGHT = 330
 _DASHES = {"bf16": "solid", "fp8": "dash", "int8": "dot"}
 

@@ -58,33 +58,37 @@ def _users(count: float) -> str:
 
 
 def answer(s: Serving, name: str) -> str:
-    """How many users fit beside the weights."""
+    """How many users fit with the weights, and whether the users that were entered do."""
     held = f"{gib(s.weights.held)} of weights{_each(s)}"
     what = f"**{name}** in {s.weights.kind.name}"
     if math.isnan(s.room):
         return f"{what} takes {held}; how much memory {_where(s)} has, is unknown."
-    taken = s.share * s.device.reported_bytes
+    taken = s.share * s.device.memory_bytes
     if s.room < 0:
         return f"{what} does **not fit** on {_where(s)}: {held}, and an engine takes {gib(taken)} of its memory."
     fit = s.users_that_fit
     caches = f"leave {gib(s.room)} for caches of {gib(s.user_bytes)} each"
     if fit < 1:
         return f"{what} fits on {_where(s)}, but **no user of {s.context:,} tokens** does: {held} {caches}."
-    return f"{what} serves **{_users(fit)} of {s.context:,} tokens** at once on {_where(s)}: {held} {caches}."
+    entered = f", not the {_users(s.users)} that you entered" if s.users > fit else ""
+    return f"{what} serves **{_users(fit)} of {s.context:,} tokens** at once on {_where(s)}{entered}: {held} {caches}."
 
 
 def times(s: Serving) -> str:
-    """The least time of a token and of a prompt."""
+    """The least time of a token for the users that were entered, and of a prompt."""
     one = s.decode(s.users)
     seconds = float(one.seconds)
     prompt = s.prefill(s.context)
     if math.isnan(seconds) or math.isnan(float(prompt.seconds)):
         return f"How fast {s.device.name} is, is not known well enough for a least time."
-    who = "one user" if s.users == 1 else f"each of {s.users:,} users"
+    who = "one user" if s.users == 1 else f"each of the {s.users:,} users that you entered"
+    fit = s.users_that_fit
+    unfit = f", only {fit:,.0f} of whom fit" if fit >= 1 else ", for whom no memory is left"
+    unfit = unfit if fit < s.users else ""
     limit = "memory" if one.bound == "memory" else "arithmetic"
     return (
-        f"**At least {duration(seconds)} a token** for {who}, **{rate(s.users / seconds)}** in all, {limit} being the "
-        f"limit; a prompt of {s.context:,} tokens takes at least **{duration(float(prompt.seconds))}**."
+        f"**At least {duration(seconds)} a token** for {who}{unfit}, **{rate(s.users / seconds)}** in all, {limit} "
+        f"being the limit; a prompt of {s.context:,} tokens takes at least **{duration(float(prompt.seconds))}**."
     )
 
 

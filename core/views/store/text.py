@@ -146,6 +146,10 @@ def changed_meanwhile(plan: SavedPlan) -> str:
     )
 
 
+REPLACED = "The plan was replaced before it was saved. Undo that, then save again."
+"""Why nothing was saved where another plan has taken the place of the one that was to be saved."""
+
+
 def too_often() -> str:
     """That a visitor has saved too often."""
     return f"More than {limit('saves_per_minute')} changes a minute: wait a few seconds, then try again."

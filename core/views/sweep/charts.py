@@ -63,7 +63,8 @@ def grid(sweep: Sweep, result: Result, picked: Recommendation | None) -> dict[st
 
 def _lines(sweep: Sweep) -> list[dict[str, Any]]:
     """The frontiers that there are; names on one side of the sweep lie in lanes of their own."""
-    within = sweep_text.stays(sweep.within, sweep.limits)
+    yes, no = sweep_text.stays(sweep.within, sweep.limits)
+    within = (yes, f"{no}, or unknown" if sweep.may_meet_limits.any() else no)
     rows = [("fits", sweep.fits, "fits", "does not fit"), ("within", sweep.meets_limits, *within)]
     if not sweep.limited:
         rows[1] = ("within", ~sweep.impossible, *within)

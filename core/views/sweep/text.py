@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
+from core.budget.interval import Interval
 from core.planning.evaluation import Answer
 from core.planning.form.layout import OWN_LAYOUT_FIELDS
 from core.planning.form.plan_form import ACCELERATOR, COUNT
@@ -15,7 +17,7 @@ from core.planning.plan_limits import check_of
 from core.planning.sweep.axes import AXES, Axis
 from core.planning.sweep.choice import By, Recommendation
 from core.planning.sweep.quantities import RESULTS, Result, Scale
-from core.planning.sweep.sweep import Sweep, plan_of_texts
+from core.planning.sweep.sweep import Bools, Sweep, plan_of_texts
 from core.training.layout import LayoutError
 from core.units import format_count, format_duration, format_money, format_quantity
 from core.views.plan import text_limits, text_memory
@@ -124,7 +126,17 @@ def _nothing(sweep: Sweep) -> str:
     if not sweep.fits.any():
         return "**Nothing here fits** an accelerator."
     text, nearest = f"**Nothing here fits and stays {stays(sweep.within, sweep.limits)[0]}.**", _least(sweep)
+    if reasons := _unknown(sweep, sweep.fits & sweep.may_meet_limits):
+        text = f"**Whether anything here fits and stays {stays(sweep.within, sweep.limits)[0]} is unknown**: {reasons}."
     return f"{text} Nearest is {nearest}." if nearest else text
+
+
+_UNKNOWN: Mapping[str, str] = {"days": "time unknown", "dollars": "cost unknown", "peak_watts": "power unknown"}
+
+
+def _unknown(sweep: Sweep, among: Bools) -> str:
+    """What of the limits is unknown of some cells; empty where nothing is."""
+    return listed([_UNKNOWN[name] for name, unknown in sweep.limits_unknown.items() if (unknown & among).any()])
 
 
 def _unlimited(sweep: Sweep) -> str:
@@ -178,14 +190,17 @@ def own(a: Answer, within: Within) -> str:
         text = f"holds {text_memory.gib(h.total)} of {text_memory.gib(h.usable)}"
         sentences.append({"fits": f"fits ({text})", "over": f"does not fit ({text})", "unknown": text}[h.fits])
     money = within.in_money
-    asked = ("money", within.dollars, a.dollars) if money else ("deadline", within.days, a.range_of("days"))
+    paid = Interval.point(math.nan) if a.plan.owned else a.dollars
+    asked = ("money", within.dollars, paid) if money else ("deadline", within.days, a.range_of("days"))
     check = check_of(*asked, a.plan.limits.level)
     if a.impossible:
         sentences.append("needs steps faster than the accelerator multiplies")
     elif check.met is not None and math.isfinite(check.limit):
         at = "" if a.plan.limits.level == _ONLY_MEMORY.level else f" at {a.plan.limits.certainty}"
-        by = text_limits.amount_of(check, abs(check.over))
+        by = text_limits.difference(check)
         sentences.append(f"{'meets' if check.met else 'misses'} {bound(within)} by {by}{at}")
+    elif math.isfinite(check.limit):
+        sentences.append(f"has an unknown {'cost' if money else 'time'}")
     return listed(sentences) + "."
 
 
@@ -198,7 +213,10 @@ def counted(sweep: Sweep) -> str:
     if not sweep.limited:
         leaving = int((sweep.fits & sweep.leaves_free).sum())
         return f"Of {total} cells **{fits}** fit" + (f", **{leaving}** {free}." if free else ".")
-    return f"Of {total} cells **{fits}** fit, **{within}** stay {yes}, **{both}** do both{free and f' and {free}'}."
+    may = int((sweep.fits & sweep.may_meet_limits).sum())
+    unknown = f" Of **{may}** that fit it is unknown: {_unknown(sweep, sweep.fits)}." if may else ""
+    both_do = f"**{both}** do both{free and f' and {free}'}"
+    return f"Of {total} cells **{fits}** fit, **{within}** stay {yes}, {both_do}.{unknown}"
 
 
 def apart(sweep: Sweep) -> str:
@@ -211,7 +229,8 @@ def apart(sweep: Sweep) -> str:
             "Other numbers of parameters are those of dense models of a usual shape; yours is "
             f"{known.name}{active if known.mixture else ''}."
         )
-    if typed := typed_elsewhere(plan, (cell.accelerator for row in sweep.plans for cell in row)):
+    given = replace(plan, prices=None) if AXES["price"] in axes else plan
+    if typed := typed_elsewhere(given, (cell.accelerator for row in sweep.plans for cell in row)):
         sentences.append(typed)
     if sweep.plan_cell is None:
         own = [axis for axis in axes if axis.field in OWN_LAYOUT_FIELDS]
@@ -245,9 +264,18 @@ def cell(sweep: Sweep, at: tuple[int, int], scale: Scale) -> str:
         sentences.append(
             "impossible: faster than the best matmul"
             if sweep.impossible[at]
+            else _unknown(sweep, _only(sweep, at))
+            if sweep.may_meet_limits[at]
             else stays(sweep.within, sweep.limits)[not sweep.meets_limits[at]]
         )
     return "; ".join(sentences)
+
+
+def _only(sweep: Sweep, at: tuple[int, int]) -> Bools:
+    """A cell alone."""
+    cells = np.full(sweep.shape, False)
+    cells[at] = True
+    return cells
 
 
 _LITTLE_FREE = "fits, but leaves too little free,"
@@ -269,9 +297,18 @@ def _verdict(sweep: Sweep, at: tuple[int, int]) -> str:
         (not sweep.fits[at], "too large"),
         (sweep.fits[at] and not sweep.leaves_free[at], "little free"),
         (sweep.impossible[at], "impossible"),
-        *((not kept[at], _TOO_MUCH[name]) for name, kept in sweep.limits_met.items()),
+        *(
+            (not kept[at], _TOO_MUCH[name])
+            for name, kept in sweep.limits_met.items()
+            if not _is_unknown(sweep, name, at)
+        ),
     )
-    return "no: " + ", ".join(word for misses, word in missed if misses)
+    words = [word for misses, word in missed if misses]
+    return f"no: {', '.join(words)}" if words else _unknown(sweep, _only(sweep, at))
+
+
+def _is_unknown(sweep: Sweep, name: str, at: tuple[int, int]) -> bool:
+    return name in sweep.limits_unknown and bool(sweep.limits_unknown[name][at])
 
 
 def _fitting(sweep: Sweep, at: tuple[int, int]) -> str:
@@ -304,6 +341,8 @@ def table(sweep: Sweep, result: Result) -> tuple[list[str], list[list[str]]]:
         value = float(item.of(sweep)[at]) * (86400 if item.unit == "time" else 1)
         if item.unit == "money" and not value:
             return "no rent"
+        if item.unit == "money":
+            return rent(value)
         return format_quantity(value, kinds.get(item.unit, "count"), 4)  # type: ignore[arg-type]
 
     rows = [

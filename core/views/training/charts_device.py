@@ -153,7 +153,7 @@ def limit_label(usable: float, palette: Palette, widest: float) -> list[dict[str
     if math.isnan(usable):
         return []
     at = usable / GIB
-    text = f"<b>its memory: {significant(at, 3)} GiB = {format_bytes(usable, system='decimal')}</b>"
+    text = f"<b>memory capacity: {significant(at, 3)} GiB</b>"
     right = at > 0.5 * widest
     return [
         label(palette, text, x=at, y=0, yref="paper", yanchor="top", yshift=-48, xanchor="right" if right else "left")

@@ -31,7 +31,7 @@ def step_curve(curve: StepCurve, usable: float, palette: Palette) -> Figure:
     top = 1.15 * max(known, float(total.max()))
     starts = {phase: at for phase, at in curve.moments.items() if phase not in ("loss", "start")}
     at_limit = {"x": 0, "xref": "paper", "xanchor": "left", "y": known, "yanchor": "bottom", "yshift": 3}
-    title = f"<b>its memory: {significant(known, 3)} GiB</b>"
+    title = f"<b>memory capacity: {significant(known, 3)} GiB</b>"
     return figure(
         palette,
         [

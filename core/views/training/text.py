@@ -11,7 +11,6 @@ from core.training.optimizers import LEFT_OUT, Optimizer, optimizers
 from core.training.precision import PrecisionPolicy
 from core.units import QuantityText, format_bytes, format_count, format_quantity, significant
 
-_REPORTED = re.compile(r"([\d,]+) MiB")
 _USABLE = re.compile(r"^(\d+)(?: GB)? usable")
 
 
@@ -32,11 +31,6 @@ def spelled(states: StateBytes, policy: PrecisionPolicy) -> str:
     named = dict(PARTS) | ({"master": "master weights and gradients"} if policy.gradient_copy else {})
     sizes = ((float(getattr(states, part)), name) for part, name in named.items())
     return " + ".join(f"{significant(size)} {name}" for size, name in sizes if size)
-
-
-def device_name(name: str, memory: float) -> str:
-    """An accelerator's ``name`` with its ``memory`` in GB, which many names contain already."""
-    return name if "GB" in name else f"{name} {_size(memory)}"
 
 
 def matrix_units(policy: PrecisionPolicy, device: Accelerator) -> str:
@@ -70,22 +64,20 @@ def left_out() -> str:
     )
 
 
-def memory_read_as(memory: float, unit: str, printed: str) -> str:
-    """How the datasheet's memory is read, in one sentence; ``unit`` is the one it is printed in, ``printed`` the
-    catalogue's remark on it.
-
-    Where the remark has what the part itself reports, or how much of it is usable, the sentence says so.
-    """
-    size, binary = _size(memory), format_bytes(memory, system="binary")
-    if unit == "GiB":
-        return f"**Memory:** Napkin counts the {binary} of the documentation, which are {size}."
-    reported, usable = _REPORTED.search(printed), _USABLE.match(printed)
-    text = f"**Memory:** Napkin counts the datasheet’s decimal {size} ({binary})"
-    if reported:
-        own = float(reported[1].replace(",", "")) * 2**20
-        side = "on the safe side because the part reports more" if own >= memory else "more than the part reports"
-        return f"{text}, which is {side}: {reported[1]} MiB in nvidia-smi, which are {_size(own)}."
-    if usable and float(usable[1]) * 1e9 < memory:
+def memory_read_as(device: Accelerator, display: float = 0.0) -> str:
+    """Where the memory capacity comes from, in one or two sentences. display: bytes that a desktop takes."""
+    sheet, binary = _size(device.sheet_bytes), format_bytes(device.memory_bytes, system="binary", digits=3)
+    less = f", less {format_bytes(display, system='binary', digits=3)} for the display" if display else ""
+    if not math.isnan(device.reported_mib):
+        return (
+            f"**Memory:** Napkin counts the {device.reported_mib:,.0f} MiB ({binary}) that the driver reports{less}. "
+            f"The datasheet says {sheet}."
+        )
+    if device.memory_unit == "GiB":
+        return f"**Memory:** Napkin counts the {binary} of the documentation, which are {sheet}{less}."
+    text = f"**Memory:** Napkin counts the datasheet’s decimal {sheet} ({binary}){less}"
+    usable = _USABLE.match(device.memory_note)
+    if usable and float(usable[1]) * 1e9 < device.memory_bytes:
         return f"{text}, of which {usable[1]} GB are usable, so what fits is an upper bound."
     return f"{text}."
 

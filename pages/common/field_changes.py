@@ -1,0 +1,98 @@
+"""What a change of one field of the plan changes in others.
+
+What was entered for one accelerator, such as its price, does not follow the plan to another one, and returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+import streamlit as st
+
+from core.budget.errors import BudgetError
+from core.planning.cost.form import CAPITAL, RESERVED
+from core.planning.evaluation import answer
+from core.planning.form.layout import LAYING
+from core.planning.form.plan_form import ACCELERATOR, ACCELERATOR_FIELDS
+from core.planning.form.search import BATCH
+from core.planning.form.trained import METHOD
+from core.planning.plan import OWN_LAYOUT, Plan
+from core.planning.search_around import made_own
+from core.planning.search_texts import begun_batch
+from core.training.layout import LayoutError
+from core.training.trained import EVERYTHING
+from core.views.plan import text as plan_text
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.registry import CALENDAR
+
+_ENTERED = "plan:entered"
+"""Where session state has, by accelerator, the texts that were entered for one that is not the plan's now."""
+
+_BEGUN = "plan:batch"
+"""Where session state has whether the last change of what is trained changed the batch."""
+
+_SAID = "plan:set aside"
+"""Where session state has the texts that came with the accelerator that was chosen last, and what to say of others."""
+
+
+def set_aside(inputs: Inputs, before: str, after: str, *, restore: bool = True) -> None:
+    """In a callback: set aside what was entered for the accelerator ``before``, and restore what was for ``after``.
+
+    Calendar's prices of accelerators are among it.
+    """
+    if before == after:
+        return
+    entered: dict[str, dict[str, str]] = st.session_state.setdefault(_ENTERED, {})
+    back = entered.pop(after, {}) if restore else {}
+    texts = {ACCELERATOR.id: after} | {field.id: back.get(field.id, field.default) for field in ACCELERATOR_FIELDS}
+    old = {field.id: text for field in ACCELERATOR_FIELDS if (text := inputs.now(field.id)) != field.default}
+    for name in texts.keys() - {ACCELERATOR.id}:
+        inputs.put(name, texts[name])
+    for field in (RESERVED, CAPITAL):
+        on_calendar = {CALENDAR.prefix: back[field.id]} if field.id in back else {}
+        if text := inputs.set_everywhere(field.id, on_calendar).get(CALENDAR.prefix):
+            old[field.id] = text
+    entered[before] = old or entered.get(before, {})  # which waits where a cell of a sweep brought its accelerator
+    st.session_state[_SAID] = texts, plan_text.set_aside(before, after, old, back)
+
+
+def changed(inputs: Inputs) -> None:
+    """In a callback: the plan's accelerator was changed in its field."""
+    set_aside(inputs, inputs.reading.texts[ACCELERATOR.id], inputs.now(ACCELERATOR.id))
+
+
+def replaced(inputs: Inputs, texts: Mapping[str, str], *, whole: bool = False) -> None:
+    """In a callback, before ``texts`` are put into the plan: they may name another accelerator. whole: they are a
+    plan, in which nothing is to be said of the one before."""
+    before = inputs.now(ACCELERATOR.id)
+    set_aside(inputs, before, texts.get(ACCELERATOR.id, before), restore=whole)
+    if whole:
+        st.session_state.pop(_SAID, None)
+
+
+def say(inputs: Inputs) -> None:
+    """Say what does not apply to the accelerator that was chosen last, until it has entries of its own."""
+    texts, sentence = st.session_state.get(_SAID, ({}, ""))
+    if sentence and all(inputs.reading.texts[name] == text for name, text in texts.items()):
+        show.note(show.typed(sentence))
+
+
+def own_layout_from(inputs: Inputs, plan: Plan) -> None:
+    """In a callback: a layout of one's own begins as the one that the plan had."""
+    if inputs.now(LAYING.id) == OWN_LAYOUT:
+        with suppress(BudgetError, LayoutError):
+            for name, text in made_own(plan, answer(plan).memory.layout).items():
+                inputs.put(name, text)
+
+
+def begin_batch(inputs: Inputs, plan: Plan) -> None:
+    """In a callback: fine-tuning begins with a batch of its own, and pre-training gets its own back. One that somebody
+    typed stays, also where it is that of fine-tuning."""
+    everything, text = inputs.now(METHOD.id) == EVERYTHING.method, inputs.now(BATCH.id)
+    if everything == plan.trained.everything or (everything and not st.session_state.get(_BEGUN, True)):
+        return
+    begun = begun_batch(text, everything=everything)
+    st.session_state[_BEGUN] = begun != text
+    inputs.put(BATCH.id, begun)

@@ -1,0 +1,20 @@
+"""The published runs that a plan repeats, under its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from core.planning.evaluation import Answer
+from core.planning.nearest_runs import repeated_runs
+from core.views.runs.text import repeated_run
+from core.wording import known
+from pages.common import show
+
+
+def draw_repeated_runs(answers: Iterable[Answer]) -> None:
+    """Draw what each published run took that one of the answers is about, and its source."""
+    lines = [
+        (repeated_run(a, run), f"{run.source} ({known(run.confidence)})") for a in answers for run in repeated_runs(a)
+    ]
+    for line, source in dict.fromkeys(lines):
+        show.source(source, after=line)

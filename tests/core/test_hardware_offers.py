@@ -1,0 +1,245 @@
+"""Lines that offer hardware: every way to write one, what a bad one says, and that any offer reads back."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+from datetime import date
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.hardware.accelerator_names import find_accelerator_name
+from core.hardware.accelerators import accelerators, find
+from core.hardware.offers import CONTRACTS, Offer, OfferError, Outage, Price, format_offer, offer_line, read_offer
+from core.limits import LIMITS, limit
+from tests.every import every
+
+NAMES = tuple(device.name for device in accelerators())
+FROM, TO = date(2027, 3, 1), date(2027, 9, 1)
+
+
+def of(accelerator: str, count: int | None = None, **more: Any) -> Offer:
+    return Offer(accelerator, count, is_ceiling=count is not None, **more)
+
+
+def per_hour(low: float, high: float | None = None) -> Price:
+    return Price(low, low if high is None else high)
+
+
+@every(
+    ("line", "offer"),
+    [
+        ("256 own H100", of("H100 SXM", 256, contract="owned")),
+        ("we own 256 H100", of("H100 SXM", 256, contract="owned")),
+        ("512 rented H200 at $2.8/h", of("H200 SXM", 512, contract="rented", price=per_hour(2.8))),
+        ("256 GB200 (NVL72)", of("GB200", 256, per_node=72)),
+        ("512 MI355X", of("MI355X", 512)),
+        ("256x H100", of("H100 SXM", 256)),
+        ("256xH100", of("H100 SXM", 256)),
+        ("256 × H100 SXM", of("H100 SXM", 256)),
+        ("- H100 x 256", of("H100 SXM", 256)),
+        ("2k H100", of("H100 SXM", 2000)),
+        ("8 RTX 4090", of("RTX 4090", 8)),
+        ("RTX 4090 x 8", of("RTX 4090", 8)),
+        ("64 nodes of 8 H100", of("H100 SXM", 512, per_node=8)),
+        ("64 servers with 4x H100", of("H100 SXM", 256, per_node=4)),
+        ("32x8 H200", of("H200 SXM", 256, per_node=8)),
+        ("64 H100 nodes", of("H100 SXM", 512)),
+        ("4 racks of GB200 NVL72", of("GB200", 288, per_node=72)),
+        (
+            "reserved 1024 B200 for 90 days at $3.10/GPU-hour",
+            of("B200", 1024, contract="reserved", price=per_hour(3.1), days=90),
+        ),
+        ("spot A100 80GB $1.10", of("A100 SXM 80 GB", contract="spot", price=per_hour(1.1))),
+        ("up to 512 H200", of("H200 SXM", 512)),
+        ("at least 512 H200", Offer("H200 SXM", 512)),
+        ("512 H200 or more", Offer("H200 SXM", 512)),
+        ("512+ H200", Offer("H200 SXM", 512)),
+        ("H200 (any number)", of("H200 SXM")),
+        ("GB200 NVL72", of("GB200", per_node=72)),
+        ("512 H200 in eu-west-1, $24/node-hour", of("H200 SXM", 512, place="eu-west-1", price=Price(24, 24, "node"))),
+        ("512 H200, $1,500 per month", of("H200 SXM", 512, price=Price(1500, 1500, "accelerator", "month"))),
+        ("256 H100, owned, $30k each", of("H100 SXM", 256, contract="owned", capital=30_000)),
+        ("256 H100 from 1 Mar 2027 until 2027-09-01", of("H100 SXM", 256, first=FROM, last=TO)),
+    ],
+)
+def test_read_offer_reads_what_people_write(line: str, offer: Offer) -> None:
+    assert read_offer(line) == offer
+
+
+@every(
+    "price",
+    [
+        "@ 2.80", "at 2.80", "$2.80/h", "$2.80", "$2.80 per GPU hour", "2.8 USD/h", "USD 2.80 per hour", "2,80/h",
+        "US$2.80/hr", "$2.80 an hour", "$2.80 hourly", "$2.80/GPU/h", "$2.80 per GPU per hour", "$2.80 per GPU-h",
+        "for $2.80/h", "$2.80/hour/accelerator", "$2.80/GPUh", "2.80 dollars/h",
+    ],
+)  # fmt: skip
+def test_read_offer_reads_an_hourly_price_in_every_writing(price: str) -> None:
+    assert read_offer(f"512 H200 {price}") == of("H200 SXM", 512, price=per_hour(2.8))
+
+
+@every(
+    ("text", "name"),
+    [
+        ("H100", "H100 SXM"),
+        ("NVIDIA H100 80GB HBM3", "H100 SXM"),
+        ("H100 94GB", "H100 NVL"),
+        ("H100 PCIe", "H100 PCIe"),
+        ("HGX H100", "H100 SXM"),
+        ("A100", "A100 SXM 80 GB"),
+        ("A100-SXM4-40GB", "A100 SXM 40 GB"),
+        ("A100 PCIe", "A100 PCIe 80 GB"),
+        ("B200 192GB", "B200"),
+        ("MI300", "MI300X"),
+        ("Gaudi2", "Gaudi 2"),
+        ("TPUv5p", "TPU v5p"),
+        ("TPU v5p", "TPU v5p"),
+        ("H100s", "H100 SXM"),
+        ("L40S", "L40S"),
+        *((name, name) for name in NAMES),
+        *((name.lower().replace(" ", "-"), name) for name in NAMES),
+    ],
+)
+def test_a_name_is_its_usual_variant_unless_it_says_another(text: str, name: str) -> None:
+    found = find_accelerator_name(f"512 {text}, rented")
+    assert found
+    assert found.name == name
+
+
+@every(
+    ("line", "quoted"),
+    [
+        ("12 H900 rented $2/h", "H900"),
+        ("12 A100 64GB", "A100 64GB"),
+        ("512 H200 €2.80/h", "dollars"),
+        ("p5.48xlarge", "p5.48xlarge"),
+        ("4 x a3-highgpu-8g", "a3-highgpu-8g"),
+        ("512 H200 from next week", "from next week"),
+        ("512 H100 and 256 H200", "H200"),
+        ("512 H100, 256", "number"),
+        ("64 x H100 nodes", "64 nodes of 8 H100"),
+        ("512 H200 rented, owned", "owned"),
+        ("512 H200 $2/h, $3/h", "price"),
+        ("512 H200 $500", "$500"),
+        ("256 own H100 $2/h", "owned"),
+        ("256 rented H100 $30,000 over 4 years", "rented"),
+        ("16 H100, 2 spare nodes", "16"),
+        ("16 H100, 3 nodes out from 2027-05-01", "24"),
+        ("16 H100, 1 node out from 2027-05-04 to 2027-05-01", "2027-05-01"),
+        ("16 H100 from 2027-05-01 to 2027-02-01", "2027-02-01"),
+        ("16 H100 from 2027-02-30", "2027-02-30"),
+        ("0 H100", "0"),
+        ("1.5 H100", "1.5"),
+        ("at least 512", "accelerator"),
+        ("", "accelerator"),
+        ("x" * 5000, "5,000"),
+    ],
+)
+def test_a_bad_line_is_quoted_with_what_to_write(line: str, quoted: str) -> None:
+    with pytest.raises(OfferError) as problem:
+        read_offer(line)
+    message = str(problem.value)
+    assert line[: limit("number_chars") - 1] in message
+    assert quoted in message.replace(f"“{line}”", "", 1)
+    assert problem.value.remedy or "For example" in problem.value.reason
+
+
+def amounts(most: float) -> st.SearchStrategy[float]:
+    return st.decimals(0, most, places=2).map(float)
+
+
+@st.composite
+def offers(draw: st.DrawFn) -> Offer:
+    """Any offer that says nothing which does not go together."""
+    count = draw(st.none() | st.integers(1, limit("accelerators")))
+    contract = draw(st.none() | st.sampled_from(CONTRACTS))
+    first = draw(st.none() | st.dates(date(2027, 1, 1), date(2027, 12, 31)))
+    low, more = draw(amounts(3)), draw(amounts(3))
+    priced = contract != "owned" and draw(st.booleans())
+    unit, period = draw(st.sampled_from((("accelerator", "hour"), ("node", "hour"), ("accelerator", "month"))))
+    per_node = draw(st.none() | st.integers(1, 72))
+    days = st.tuples(st.dates(FROM, TO), st.dates(FROM, TO)).map(sorted)
+    out = st.builds(lambda n, ends: Outage(n, *ends), st.integers(1, count or 99), days)
+    name = draw(st.none() | st.sampled_from(NAMES))
+    offer = Offer(
+        draw(st.sampled_from(NAMES)),
+        count,
+        is_ceiling=count is not None and draw(st.booleans()),
+        contract=contract,
+        price=Price(low, round(low + more, 2), unit, period) if priced else None,
+        capital=draw(amounts(1e6)) if contract == "owned" else None,
+        years=draw(st.none() | st.sampled_from((1.0, 4.0, 4.5))) if contract == "owned" else None,
+        per_node=per_node,
+        idle=draw(st.none() | amounts(9)),
+        interruptions=draw(st.none() | amounts(9)),
+        first=first,
+        last=draw(st.none() | st.dates(first or date(2027, 1, 1), date(2029, 1, 1))),
+        days=draw(st.none() | st.integers(1, 3000)),
+        place=draw(st.sampled_from(("", "Oslo", "eu-west-1"))),
+        outages=tuple(draw(st.lists(out, max_size=3))),
+        name=draw(st.sampled_from(("", "ours", "8 of these", f"the {name}"))),
+    )
+    spares = draw(st.integers(0, 3))
+    return replace(offer, spare_nodes=spares if count is None or spares * offer.node_size < count else 0)
+
+
+@given(offers())
+@settings(max_examples=100)
+def test_every_offer_reads_back_from_its_line(offer: Offer) -> None:
+    assert read_offer(format_offer(offer)) == offer
+
+
+_JUNK = st.text(max_size=limit("offer_chars"))
+_NEARLY = """512 H100 H200 GB200 A100 80GB rented owned spot $ 2.80 /h per GPU node nodes of x × at least up to or more
+from 2027-05-01 for 90 days , ; : ( ) - @ in Oslo 64 out on idle over 4 years 0.05 interruptions/h each any number ¤ + k
+€ ² ½"""
+
+
+@given(_JUNK | st.lists(st.sampled_from(_NEARLY.split()), max_size=60).map(" ".join))
+@settings(max_examples=150)
+def test_whatever_is_written_is_read_or_refused_with_a_reason(text: str) -> None:
+    problem, offer = "", None
+    try:
+        offer = read_offer(text)
+    except OfferError as refused:
+        problem = str(refused)
+    assert (offer is None) == (0 < len(problem) < 500)
+    assert offer is None or read_offer(format_offer(offer)) == offer
+
+
+@every("piece", ["1", "1 ", "1,", "1x", "a.", "a ", "a-1-", "in ", "own ", "H100 ", "$1 ", "1 out on 2027-05-01 ", "("])
+def test_reading_grows_with_the_length_and_not_with_its_square(piece: str) -> None:
+    """Of the processor's time, not the clock's: a text eight times as long takes less than thirty times as much."""
+
+    def seconds(length: int) -> float:
+        text, tries = (piece * length)[:length], list[float]()
+        for _ in range(2):
+            begin = time.process_time()
+            with suppress(OfferError):
+                read_offer(text)
+            tries.append(time.process_time() - begin)
+        return min(tries)
+
+    with patch.dict(LIMITS, offer_chars=replace(LIMITS["offer_chars"], value=100_000)):
+        assert seconds(8_000) < 30 * seconds(1_000) + 0.02
+
+
+def test_a_price_of_a_node_is_shared_by_its_accelerators() -> None:
+    assert read_offer("512 H200 $24/node-hour").hourly == (3, 3)
+    assert read_offer("512 H200 $24/node-hour, 4 per node").hourly == (6, 6)
+    month = read_offer("512 H200 $1,500-1,800/month").hourly
+    assert month
+    assert month == pytest.approx((1500 / 730.5, 1800 / 730.5))
+    assert read_offer("512 H200").hourly is None
+
+
+def test_parts_become_the_line_that_they_are_written_in() -> None:
+    line = offer_line("x: y", "64", "B200", "rented", "$3/h", "", "from 2027-03-01")
+    assert read_offer(line) == of("B200", 64, name="x y", contract="rented", price=per_hour(3), first=FROM)
+    assert find("B200").node_size == read_offer("B200").node_size
