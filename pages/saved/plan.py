@@ -15,6 +15,7 @@ from core.store.locations import plan_store
 from core.store.plans import NAME, NOTE, TAGS, Comment, SavedPlan
 from core.store.rows import as_of, edits_between, tags_of
 from core.units import format_exact
+from core.views.common.markup import unmarked
 from core.views.comparison.text import KEPT_AS, plan_name
 from core.views.store import text as store_text
 from pages.common import comparison_list, show
@@ -43,7 +44,7 @@ def about(inputs: Inputs, plan: SavedPlan) -> None:
     """All about one plan or calendar: what it comes to, what can be done with it, what is kept, and its history."""
     calendar = plan.entry.kind == "calendar"
     item = None if calendar else compare_plan(plan.entry)
-    with show.question(plan_name(item) if item else plan.entry.name):
+    with show.question(plan_name(item) if item else unmarked(plan.entry.name)):
         show.takeaway(store_text.answered(item) if item else store_text.calendar(plan))
         comments = _comments_of(plan)
         show.note(show.typed(f"{store_text.state(plan)}{store_text.comments(len(comments))}."))

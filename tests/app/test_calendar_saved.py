@@ -83,6 +83,14 @@ def test_saved_plans_lists_it_and_says_what_it_comes_to() -> None:
     assert not [button for button in app.button if button.label == "Add to comparison"]
 
 
+def test_the_name_of_a_saved_calendar_is_no_markup() -> None:
+    name = "a **bold** `code` 2^k"
+    plan = store_opened().save(with_results(entry_of(name, SMALL, "calendar")))
+    (heading,) = bodies(opened(SAVED, {"plan": plan.id}), "np-question")
+    assert stripped(heading).replace("\u2060", "") == name
+    assert "<b>" not in heading
+
+
 def test_a_calendar_can_be_reported() -> None:
     texts = {**SMALL, "r1n": "<b>bold</b> | $x$", "due": "2027-01-16"}
     with downloads() as files:

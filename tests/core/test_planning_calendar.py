@@ -372,6 +372,11 @@ def test_a_run_that_no_layout_of_its_accelerators_holds_is_said(changed: dict[st
     says(lost[0], "Run 1", text)
 
 
+def test_the_name_of_a_run_that_does_not_fit_is_no_markup() -> None:
+    (line,), _ = calendar_text.unfitting(replaced({**ONE, "n": "10T", "r1n": "a **bold** run"}).schedule())
+    assert "<b>" not in rich(line).partition("”")[0]
+
+
 def test_a_run_has_a_field_for_each_of_its_parts() -> None:
     ids = [field.id for fields in RUN_FIELDS.values() for field in fields.values()]
     assert len(set(ids)) == len(ids) == 8 * limit("calendar_runs")

@@ -229,7 +229,7 @@ def unfitting(s: Schedule) -> tuple[list[str], list[str]]:
     saved: list[str] = []
     for run in s.runs:
         if wrong := unfit(run):
-            (saved if _rescued(run) else lost).append(f"“{run.run.name}”: {wrong}")
+            (saved if _rescued(run) else lost).append(f"“{_name(run)}”: {wrong}")
     return lost, saved
 
 
