@@ -48,6 +48,10 @@ _DROPPED = {
 """Keys that name code, files, kernels or dtypes: none changes what is counted, and some would load something."""
 
 
+_GRACE_S = 5
+"""Seconds of processor time from the soft limit to the hard one."""
+
+
 class NotBuiltError(Exception):
     """Why there is no count; the sentence is for a reader."""
 
@@ -57,7 +61,8 @@ def _limit_process(memory: int, seconds: int) -> None:
     with contextlib.suppress(OSError, ValueError):
         here = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (here + memory, here + memory))
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    # At the soft limit the kernel says why it ends the process. At the hard one it kills, as it does for memory.
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + _GRACE_S))
 
 
 _FORBIDDEN = ("socket.connect", "socket.getaddrinfo", "socket.sendto", "subprocess.Popen", "os.system", "os.exec")
