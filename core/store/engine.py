@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -118,8 +121,64 @@ def transaction(
     sees the database as it was at its first statement.
     """
     options = {"isolation_level": isolation} if engine.dialect.name == "postgresql" else {_WRITES: writes}
+    if file := _FILES.get(engine):
+        file.follow(engine)
     with _faults(engine, what), engine.connect().execution_options(**options) as connection, connection.begin():
         yield connection
+
+
+class _File:
+    """The file of SQLite that an engine has open. A file of another number at its path is another database."""
+
+    def __init__(self, path: Path, prepare: Callable[[Engine], None]) -> None:
+        self._path, self._prepare = path, prepare
+        self._number, self._lock = self._here(), Lock()
+
+    def follow(self, engine: Engine) -> None:
+        """Open the file at the path, prepared, if the open one was removed or replaced. SQLite would write into the
+        removed one, which nobody can open again. Raises `StoreError`."""
+        if self._here() == self._number:
+            return
+        with self._lock:
+            if self._here() == self._number:
+                return
+            _LOG.warning("The file of the database was removed or replaced, so it is opened anew: %s", self._path)
+            with suppress(SQLAlchemyError, sqlite3.Error), closing(engine.raw_connection()) as old:
+                # Its log lies beside the new file, which SQLite would take it for.
+                old.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            engine.dispose()
+            there = make_engine(self._path)
+            try:
+                self._prepare(there)
+            finally:
+                there.dispose()
+            self._number = self._here()
+
+    def _here(self) -> tuple[int, int] | None:
+        with suppress(OSError):
+            status = self._path.stat()
+            return status.st_dev, status.st_ino
+        return None
+
+
+_FILES: WeakKeyDictionary[Engine, _File] = WeakKeyDictionary()
+
+
+def follow_file(engine: Engine, prepare: Callable[[Engine], None]) -> None:
+    """From now on, open the file at the engine's path again whenever it was removed or replaced.
+
+    Args:
+        prepare: What brings the file there to the version of this code.
+    """
+    if (path := _path_of(engine.url)) is not None:
+        _FILES[engine] = _File(path, prepare)
+
+
+def _path_of(url: URL) -> Path | None:
+    """The path of a database of SQLite; None for one in memory or behind a server."""
+    name = url.database or ""
+    on_disk = url.get_backend_name() == "sqlite" and name not in ("", ":memory:") and not name.startswith("file:")
+    return Path(name) if on_disk else None
 
 
 @contextmanager
@@ -156,12 +215,12 @@ def _lower(text: object) -> object:
 
 
 def _sqlite(url: URL) -> Engine:
-    if url.database and not url.database.startswith("file:"):
+    if (path := _path_of(url)) is not None:
         try:
-            Path(url.database).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as problem:
             raise StoreError(
-                f"The folder {Path(url.database).parent} cannot be made ({problem.strerror}). Set NAPKIN_DATA to one "
+                f"The folder {path.parent} cannot be made ({problem.strerror}). Set NAPKIN_DATA to one "
                 "that can be written."
             ) from problem
     engine = create_engine(url, hide_parameters=True, connect_args={"timeout": WAIT_S})

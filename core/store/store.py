@@ -17,7 +17,7 @@ from core.data_version import data_version
 from core.limits import limit
 from core.planning.comparison.entry import Entry, EntryKind
 from core.store.comments import Comments
-from core.store.engine import in_database, make_engine, place_of
+from core.store.engine import follow_file, in_database, make_engine, place_of
 from core.store.errors import Conflict, StoreError
 from core.store.links import Links
 from core.store.measurements import Measurements
@@ -63,6 +63,7 @@ class Store:
         result = cls(make_engine(address))
         try:
             migrate(result._engine)
+            follow_file(result._engine, migrate)
         except StoreError:
             result.close()
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -316,6 +317,56 @@ def test_a_write_that_another_process_holds_up_is_given_up(tmp_path: Path, monke
     store.save(PLAIN)
     assert store.find().total == 2
     store.close()
+
+
+def gone(folder: Path, *, all_of_it: bool) -> None:
+    """Remove the database as somebody does who cleans up, the files beside it too or not."""
+    if all_of_it:
+        shutil.rmtree(folder)
+    else:
+        (folder / "napkin.db").unlink()
+
+
+@pytest.mark.parametrize("all_of_it", [False, True])
+def test_what_is_confirmed_after_the_file_was_removed_survives_a_restart(tmp_path: Path, all_of_it: bool) -> None:
+    folder = tmp_path / "data"
+    store = Store.open(cases.address(folder))
+    before = store.save(PLAIN)
+    gone(folder, all_of_it=all_of_it)
+    saved = store.save(entry_of("Saved later", {}), "its note")
+    store.comments.add(saved.id, "a comment", "Ada")
+    with pytest.raises(StoreError, match="no longer here"):
+        store.change(before.id, before.revision, note="lost")
+    gone(folder, all_of_it=all_of_it)
+    store.measurements.keep(measured.record(1))
+    again = store.save(entry_of("Saved last", {}))
+    other = Store.open(cases.address(folder))
+    assert [plan.id for plan in other.find().plans] == [again.id]
+    assert other.measurements.history().total == 1
+    other.close()
+    store.close()
+
+
+def test_a_file_that_was_put_in_the_place_of_another_is_read_and_written(store: Store, tmp_path: Path) -> None:
+    store.save(PLAIN)
+    (tmp_path / "copy").mkdir()
+    copy = Store.open(cases.address(tmp_path / "copy"))
+    kept = copy.save(entry_of("Of the copy", {}))
+    copy.close()
+    (tmp_path / "copy" / "napkin.db").replace(tmp_path / "napkin.db")
+    assert store.get(kept.id) == kept
+    store.change(kept.id, kept.revision, note="written")
+    other = Store.open(cases.address(tmp_path))
+    assert other.get(kept.id).note == "written"
+    other.close()
+
+
+def test_a_file_that_cannot_be_made_again_confirms_nothing(store: Store, tmp_path: Path) -> None:
+    saved = store.save(PLAIN)
+    (tmp_path / "napkin.db").unlink()
+    (tmp_path / "napkin.db").mkdir()
+    with pytest.raises(StoreError, match="NAPKIN_DATA"):
+        store.change(saved.id, saved.revision, note="lost")
 
 
 def fill(store: Store) -> None:
