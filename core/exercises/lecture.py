@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from functools import lru_cache
 
 from core.exercises.exercise import Exercise, Maker, choose
 from core.fields import Link
 from core.lecture.catalogue import CLAIMS
-from core.lecture.claims import VERDICTS, Verdict
+from core.lecture.claims import VERDICTS, Finding, Verdict
 
 _OPTIONS: Mapping[str, tuple[Verdict, ...]] = {
     "it stands as it is": ("exact", "holds"),
@@ -23,7 +24,7 @@ def stands(rng: random.Random) -> Exercise:
     """One claim, as likely one that needs care as one that does not."""
     careful = rng.random() < 0.5
     claim = rng.choice([one for one in CLAIMS.values() if (one.verdict == "needs care") is careful])
-    found = claim.check()
+    found = _finding(claim.id)
     why = f"{VERDICTS[claim.verdict]}: {found.value}"
     right = next(option for option, verdicts in _OPTIONS.items() if claim.verdict in verdicts)
     return choose(
@@ -34,6 +35,12 @@ def stands(rng: random.Random) -> Exercise:
         explanations=found.explanations,
         shown=Link("lecture", {"claim": claim.id}),
     )
+
+
+@lru_cache(maxsize=len(CLAIMS))
+def _finding(claim: str) -> Finding:
+    """What the check of a claim finds, which is the same every time."""
+    return CLAIMS[claim].check()
 
 
 def _meaning(verdicts: tuple[Verdict, ...]) -> str:

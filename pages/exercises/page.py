@@ -219,7 +219,7 @@ def _check(inputs: Inputs) -> None:
                     show.typed(one.name),
                     str(one.seed),
                     ", ".join(one.topics),
-                    str(one.score),
+                    "–" if one.score is None else str(one.score),
                     one.problem or "as it was made",
                 )
                 for one in found

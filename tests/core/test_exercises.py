@@ -16,6 +16,7 @@ from core.exercises.exercise import OPTIONS, Exercise, choose
 from core.exercises.sheet import EDITION, LENGTH, TOPICS, hand_in, read_handed_in, read_topics, sheet
 from core.fields import Link
 from core.lecture.catalogue import CLAIMS
+from core.limits import limit
 from core.units import QuantityError, parse_quantity
 from core.views.exercises.text import received
 from tests.every import every
@@ -232,6 +233,22 @@ def test_a_change_is_seen() -> None:
     assert [bool(one.problem) for one in several] == [False, True]
     assert "**2 sheets**, **1** not as it was made" in received(several)
     assert "No sheet" in received(read_handed_in("nothing of the kind"))
+
+
+def test_one_paste_grades_a_bounded_number_of_different_sheets() -> None:
+    most, choices = limit("sheets_graded"), [0] * LENGTH
+    different = [hand_in("Ada", seed, ("memory",), choices) for seed in range(1, most + 6)]
+    again = hand_in("Bob", 1, ("memory",), choices)
+    sheet.cache_clear()
+    found = read_handed_in("\n".join([*different, again]))
+    assert sheet.cache_info().misses == most
+    assert [one.score is None for one in found] == [*[False] * most, *[True] * 5, False]
+    assert [bool(one.problem) for one in found] == [one.score is None for one in found]
+
+
+def test_a_class_hands_in_the_same_sheet() -> None:
+    text = "\n".join([hand_in("Ada", 1, ("memory",), [0] * LENGTH)] * (3 * limit("sheets_graded")))
+    assert not any(one.problem for one in read_handed_in(text))
 
 
 @pytest.mark.parametrize("text", ["", "a" * 10**5, "Napkin exercises 1 · sheet 1 · x · y\nanswers a", "answers \x00"])

@@ -35,12 +35,15 @@ def received(found: Sequence[HandedIn]) -> str:
     """How many sheets a pasted text has, how many stand, and their mean score."""
     if not found:
         return "No sheet in it: each begins with “Napkin exercises” and ends with eight letters and digits."
-    good = [one.score for one in found if not one.problem]
+    good = [one.score for one in found if one.score is not None and not one.problem]
     counted = f"{len(found)} sheets" if len(found) > 1 else "1 sheet"
     if len(good) == len(found):
         return f"**{counted}**, each as it was made; **{mean(good):.3g} of {LENGTH}** on average."
     average = f", **{mean(good):.3g} of {LENGTH}** on average" if good else ""
-    return f"**{counted}**, **{len(found) - len(good)}** not as it was made; {len(good)} as made{average}."
+    ungraded = sum(one.score is None for one in found)
+    later = f", **{ungraded}** not graded" if ungraded else ""
+    wrong = len(found) - len(good) - ungraded
+    return f"**{counted}**, **{wrong}** not as it was made{later}; {len(good)} as made{average}."
 
 
 TEACHING = (
