@@ -12,8 +12,7 @@ from core.planning.comparison.entry import entry_of
 from core.planning.cost.choose_pools import PoolChoice
 from core.planning.cost.compared_pools import NO_POOL, compare_pools
 from core.planning.form.limits import MOST_DOLLARS
-from core.planning.form.plan_form import ACCELERATOR, COUNT
-from core.units import parse_quantity
+from core.planning.form.plan_form import ACCELERATOR, COUNT, plan_as_given
 from core.views.calendar import text_pools as text
 from core.views.calendar.pool_chart import left_out, pools
 from core.views.common.markup import markdown_text
@@ -100,9 +99,8 @@ def _compare(inputs: Inputs, ways: Sequence[PoolChoice]) -> None:
 def _take(inputs: Inputs, choice: PoolChoice) -> None:
     """In a callback: the plan, and every run, on so many of a pool. The list of pools stays, and Undo brings back the
     plan before and the pools of its runs."""
-    before = text.cluster(int(parse_quantity(inputs.now(COUNT.id), "accelerators")), inputs.now(ACCELERATOR.id))
     source = "" if choice.pool.in_catalogue else choice.pool.name
     texts = {**_texts(inputs, choice), **NO_POOL, CLUSTER_POOL.id: source}
     field_changes.replaced(inputs, texts)
     plan_sidebar.take_with_undo(inputs, texts)
-    st.session_state[_MOVED] = (text.moved(choice, before), texts)
+    st.session_state[_MOVED] = (text.moved(choice, plan_as_given(inputs.reading)), texts)

@@ -195,6 +195,16 @@ class Inputs:
         content: object = st.session_state.get(self.key(name), _MISSING)
         return self.reading.texts[name] if content is _MISSING else widgets.text_of(self.form[name], content)
 
+    def plan_now(self) -> dict[str, str]:
+        """The texts of the plan in a callback, by id, with what was changed since this run."""
+        texts, now = st.session_state[PLAN_TEXTS], st.session_state.to_dict()
+        keys = {name: self.key(name) for name in texts}
+        return texts | {
+            name: widgets.text_of(self.form[name], now[key])[: limit("spec_chars")]
+            for name, key in keys.items()
+            if key in now
+        }
+
     def take_all(self, texts: Mapping[str, str]) -> None:
         """In a callback: these fields, and of every other its default, as a link opens them."""
         texts = {**texts, **self.form.imply(texts)}

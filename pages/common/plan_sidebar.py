@@ -243,7 +243,7 @@ def draw(page: PageSpec, head: show.Head) -> None:
         _HERE.set(PageRun(inputs, head, bar, getattr(form, "PAGE_PRESETS", {})))
         if projecting():
             return
-        _remember(inputs)
+        _remember(st.session_state[PLAN_TEXTS])
         with show.guarded("The plan"):
             _fields(inputs, plan_of(inputs.reading))
 
@@ -353,10 +353,10 @@ def _measure_here(plan: Plan) -> None:
 # ------------------------------------------------------------------------------ what can be done with it
 
 
-def _remember(inputs: Inputs) -> None:
-    """Keep the plan of the run before where this one is another."""
+def _remember(texts: Mapping[str, str]) -> None:
+    """Keep the plan before where this one, of ``texts``, is another."""
     state = st.session_state
-    snapshot: Snapshot = (dict(state[PLAN_TEXTS]), held(), {})
+    snapshot: Snapshot = (dict(texts), held(), {})
     past: list[Snapshot] = state.setdefault(_PAST, [])
     if _NOW in state and (state[_NOW][0] != snapshot[0] or state[_NOW][2]):
         past.append(state[_NOW])
@@ -365,7 +365,13 @@ def _remember(inputs: Inputs) -> None:
 
 
 def replace_plan(inputs: Inputs, texts: Mapping[str, str], saved: Held = None) -> None:
-    """In a callback: another plan, which is the saved one ``saved`` or none."""
+    """In a callback: another plan, which is the saved one ``saved`` or none; Undo brings the one before back."""
+    if not projecting():
+        _remember(inputs.plan_now())  # no run may have seen the last change
+    _put_plan(inputs, texts, saved)
+
+
+def _put_plan(inputs: Inputs, texts: Mapping[str, str], saved: Held) -> None:
     field_changes.replaced(inputs, texts, whole=True)
     st.session_state[show.TAKEN] = st.session_state.get(show.TAKEN, 0) + 1
     for each in get_args(EntryKind):
@@ -400,9 +406,10 @@ def draw_actions(texts: Mapping[str, str], kind: EntryKind = "plan") -> str | No
         st.session_state[_NOW] = (*st.session_state[_NOW][:2], {OWN_DEADLINE: deadlines} if deadlines else {})
 
     def undo() -> None:
+        _remember(inputs.plan_now())
         texts, saved, own = st.session_state[_PAST].pop()
         st.session_state[_NOW] = (texts, saved, {})
-        replace_plan(inputs, texts, saved)
+        _put_plan(inputs, texts, saved)
         for name, by_page in own.items():
             inputs.set_everywhere(name, by_page)
 

@@ -189,8 +189,8 @@ def draw_problems(inputs: Inputs, *fields: str) -> None:
 
 
 def alerts(messages: Iterable[str], kind: str = "np-error") -> None:
-    """Messages about inputs, in which nothing is markup."""
-    for message in messages:
+    """Messages about inputs, in which nothing is markup; each is said once."""
+    for message in dict.fromkeys(messages):
         _alert(literal(message), kind)
 
 

@@ -275,6 +275,20 @@ def test_edits_right_after_a_click_that_sets_many_fields_stay(
     check(page, dict([rush.then, *rush.edits[:count]]))
 
 
+@pytest.mark.patched
+def test_undo_brings_back_an_edit_right_before_an_example(open_page: OpenPage, slow_server: str) -> None:
+    page = open_page(COMPUTE.url_path, base=slow_server)
+    before = linked(page)["p_tokens"]
+    enter(page, "p_tokens", "1.5T")
+    open_preset(page, "GPT-3 175B")
+    settle(page)
+    assert linked(page)["p_model"] == "GPT-3 175B"
+    for tokens in ("1.5T", before):
+        button("Undo")(page)
+        settle(page)
+        assert (linked(page)["p_model"], linked(page)["p_tokens"]) == ("Typed parameters", tokens)
+
+
 # ------------------------------------------------------------------------------------------ saving
 
 

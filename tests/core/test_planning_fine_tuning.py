@@ -16,7 +16,9 @@ from core.planning.evaluation import answer
 from core.planning.fine_tuning.estimate import fine_tuning_time, largest_fitting
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
+from core.planning.plan import Plan
 from core.planning.presets import FIRST_TUNING, MEMORY_PRESETS
+from core.planning.search_texts import FINE_TUNING_BATCH, PRE_TRAINING_BATCH, begun_batch, parse_batch
 from core.training.layout import LayoutError
 from core.units import format_duration
 from core.views.plan.text import assumptions, rule_of, steps_and_whole
@@ -120,3 +122,14 @@ def test_steps_and_memory_are_those_of_the_plan_whatever_lengths_examples_have(s
             assert float(at.result.memory.total) == pytest.approx(h.total), (name, texts)
             assert format_duration(86400 * days, 3) in taken(h, found)
             assert format_duration(86400 * days, 3) in steps_and_whole(a)
+
+
+def test_a_begun_batch_goes_over_and_back_and_a_typed_one_stays() -> None:
+    begun = Plan().batch
+    assert parse_batch(PRE_TRAINING_BATCH) == begun != parse_batch(FINE_TUNING_BATCH)
+    tuned = begun_batch(PRE_TRAINING_BATCH, everything=False)
+    assert (tuned, begun_batch(tuned, everything=True)) == (FINE_TUNING_BATCH, PRE_TRAINING_BATCH)
+    assert {begun_batch("96", everything=everything) for everything in (False, True)} == {"96"}
+    assert plan_from({"ft": "adapters"}).batch == begun, "what links said before there was a batch of fine-tuning"
+    for texts in MEMORY_PRESETS.values():
+        assert (texts.get("ft", "everything") == "everything") or texts["gb"] == FINE_TUNING_BATCH

@@ -650,3 +650,23 @@ def test_a_run_that_its_accelerators_do_not_hold_is_marked_with_by_how_much() ->
     refused = calendar_request(read({**texts, "tp": "7", "mfu": "40%"})).schedule()
     assert text_fit.fit(refused.runs[0])[0] == "✗ no layout"
     assert len(text_fit.layout_row(refused.runs[0])) == len(text_fit.LAYOUTS)
+
+
+def test_what_is_wrong_with_several_runs_is_said_once_with_their_names() -> None:
+    long = {"n": "30B", "count": "512", "runs": "3", "r1n": "A", "r2n": "B", "r3n": "C", "lay": "own"}
+    every_run = {f"r{k}s": "131,072" for k in (1, 2, 3)}
+    said = [
+        message
+        for some in calendar_text.unfitting(calendar_request(read(long | every_run)).schedule())
+        for message in some
+    ]
+    assert len(said) == 1
+    assert said[0].startswith("“A”, “B” and “C”: ")
+    two = [
+        message
+        for some in calendar_text.unfitting(
+            calendar_request(read(long | {"r2s": "131,072", "r3s": "65,536"})).schedule()
+        )
+        for message in some
+    ]
+    assert len(two) == len({message.partition(": ")[2] for message in two}) == 2

@@ -157,6 +157,11 @@ LOGS: dict[str, tuple[list[str], str, int]] = {
     "Megatron-LM, every tenth step": (megatron(interval=10), "Megatron-LM", 6),
     "Megatron-LM without timestamps": (megatron(dated=False), "Megatron-LM", 60),
     "Megatron-LM by srun": ([f"{rank}: {line}" for line in megatron() for rank in (0, 1)], "Megatron-LM", 60),
+    "Megatron-LM with times of a shell": (
+        [f"{12 + at // 20}:{at % 20 + 10}:00 {line}" for at, line in enumerate(megatron(50, dated=False))],
+        "Megatron-LM",
+        50,
+    ),
     "Megatron-LM with timestamps of a shell": (
         [f"[2026-01-05 12:00:{at:02d}] {line}" for at, line in enumerate(megatron(50, dated=False))],
         "Megatron-LM",
@@ -324,7 +329,7 @@ def test_mutations_of_a_good_log_raise_only_what_the_reader_says(name: str) -> N
         numbers = (p.day, p.trained, p.pace, p.overall, p.steady, p.ends[0], *p.days, *p.tokens)
         assert np.isfinite(numbers).all()
         assert p.pace > 0
-        text.verdict(p), text.changed(p), text.read(p), text.own(p)
+        assert all([text.verdict(p), text.changed(p), text.read(p), text.own(p)])
     assert read > 5
 
 

@@ -31,7 +31,7 @@ from core.units import QuantityError
 
 _COLOR = re.compile(r"\x1b?\[[0-9;]{1,20}m")
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,](\d{1,6}))?")
-_RANK = re.compile(r"\s{0,9}\[?(?:default|rank)?(\d{1,6})\]?:")
+_RANK = re.compile(r"\s{0,9}\[?(?:default|rank)?(\d{1,6})\]?:(?!\d)")
 _NANOGPT = re.compile(r"\biter (\S{1,60}): loss \S{1,60}, time (\S{1,60}?)ms")
 _MEGATRON = re.compile(r"\biteration {1,12}(\S{1,60})/ {0,12}\S{1,60} {0,12}\|")
 _BEFORE = 300

@@ -22,6 +22,7 @@ from core.planning.actuals.logged_run import (
     LoggedRun,
     Measure,
     UnreadableError,
+    checked,
     in_order,
     quoted,
     read_number,
@@ -97,7 +98,7 @@ def _number(values: Mapping[str, str], names: Sequence[str], what: str) -> float
     if not text:
         return math.nan
     if ":" in text:
-        return read_worded_time(text)
+        return checked(read_worded_time(text), what, LAST_MOMENT)
     return read_number(text, what, LAST_MOMENT if what == "time" else float(limit("tokens")))
 
 
@@ -158,25 +159,18 @@ def read_trainer_records(lines: Sequence[str]) -> LoggedRun | None:
     if chosen:
         when, measure, rows, earlier = chosen
         absolute = when == "timestamp"
-        seconds, amounts, _ = in_order(rows, absolute=True)
-        began = float(seconds[0]) if absolute else math.nan
-        base = began if absolute else 0.0
+        seconds, amounts, resets = in_order(rows, absolute=absolute)
         if seconds[-1] > seconds[0] and amounts[-1] > amounts[0]:
-            columns = (when, _COUNTED[measure])
-            missing = len(points) - len(rows)
-            return LoggedRun(
-                *(seconds - base, amounts, measure, began, columns, rows_read, missing, unreadable, bad, 0, NAME),
-                skipped=skipped,
-                earlier=earlier,
-            )
+            began = float(seconds[0]) if absolute else math.nan
+            since = seconds - (began if absolute else 0.0)
+            found = (measure, began, (when, _COUNTED[measure]), rows_read, len(points) - len(rows), unreadable, bad)
+            return LoggedRun(since, amounts, *found, resets, NAME, skipped, earlier="" if resets else earlier)
     if whole := _whole_run(points):
         measure, amount, runtime = whole
         ends = np.array([0.0, runtime]), np.array([0.0, amount])
         columns = ("train_runtime", "num_tokens" if measure == "tokens" else f"train_{measure}_per_second")
-        return LoggedRun(
-            *(*ends, measure, math.nan, columns, rows_read, len(points) - 1, unreadable, bad, 0, NAME),
-            skipped=skipped,
-        )
+        found = (measure, math.nan, columns, rows_read, len(points) - 1, unreadable, bad)
+        return LoggedRun(*ends, *found, 0, NAME, skipped)
     raise QuantityError(_lacking(points, bad))
 
 

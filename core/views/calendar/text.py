@@ -225,12 +225,17 @@ def unfit(run: ScheduledRun) -> str:
 def unfitting(s: Schedule) -> tuple[list[str], list[str]]:
     """The same of each run that is not held, by its name: where no small change of its layout helps, and where one
     does."""
-    lost: list[str] = []
-    saved: list[str] = []
-    for run in s.runs:
-        if wrong := unfit(run):
-            (saved if _rescued(run) else lost).append(f"“{_name(run)}”: {wrong}")
-    return lost, saved
+    every = [(run, wrong) for run in s.runs if (wrong := unfit(run))]
+    lost, saved = ([(run, wrong) for run, wrong in every if _rescued(run) == rescued] for rescued in (False, True))
+    return _by_run(lost), _by_run(saved)
+
+
+def _by_run(every: Sequence[tuple[ScheduledRun, str]]) -> list[str]:
+    """What is wrong with runs, each message once, by the names of its runs."""
+    names: dict[str, list[str]] = {}
+    for run, wrong in every:
+        names.setdefault(wrong, []).append(f"“{_name(run)}”")
+    return [f"{listed(some)}: {wrong}" for wrong, some in names.items()]
 
 
 def _rescued(run: ScheduledRun) -> bool:
@@ -242,8 +247,7 @@ def _rescued(run: ScheduledRun) -> bool:
 
 def impossible(s: Schedule) -> list[str]:
     """Of each run whose steps would have to be faster than the accelerator multiplies, that they would."""
-    sentences = ((_name(run), text.impossible(run.answer)) for run in s.runs)
-    return [f"“{name}”: {wrong}" for name, wrong in sentences if wrong]
+    return _by_run([(run, wrong) for run in s.runs if (wrong := text.impossible(run.answer))])
 
 
 def picture(s: Schedule) -> str:

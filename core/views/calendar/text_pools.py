@@ -89,13 +89,9 @@ def name(choice: PoolChoice) -> str:
     return f"{choice.accelerators:,} {pool_name(choice.pool)}"
 
 
-def cluster(count: int, accelerator: str) -> str:
-    """So many of an accelerator."""
-    return f"{count:,} {accelerator}"
-
-
-def moved(choice: PoolChoice, before: str) -> str:
-    """What it changed to make a choice the plan, and how to go back."""
+def moved(choice: PoolChoice, plan: Plan) -> str:
+    """What it changed to make a choice the plan instead of ``plan``, and how to go back."""
+    before = f"{plan.accelerators:,.0f} {plan.accelerator}"
     return f"The plan now runs on **{name(choice)}** instead of **{before}**. **Undo** brings that back."
 
 

@@ -16,7 +16,7 @@ from core.planning.cost.form import prices_of
 from core.planning.cost.pool_bill import pool_costs
 from core.views.calendar import text, text_fit, text_pools
 from core.views.calendar.charts import timeline
-from core.views.calendar.pool_chart import pools
+from core.views.calendar.pool_chart import left_out, pools
 from core.views.common.markup import markdown_text, unlinked
 from core.views.common.palette import LIGHT
 from core.views.cost import text as cost_text
@@ -65,7 +65,8 @@ class CalendarReport:
         """On which pools the runs meet every limit; empty where nobody asked."""
         if not (found := self.compared):
             return ""
-        return f"{text_pools.sentence(found.lines, found.plan)} {text_pools.terms(found.lines, found.plan)}".rstrip()
+        said = (text_pools.sentence(found.lines, found.plan), text_pools.terms(found.lines, found.plan))
+        return " ".join(filter(None, (*said, left_out(found.lines, found.days))))
 
     def concerns(self) -> list[str]:
         """What is wrong with the calendar, and who waits for whom."""

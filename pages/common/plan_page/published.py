@@ -12,9 +12,7 @@ from pages.common import show
 
 
 def draw_repeated_runs(answers: Iterable[Answer]) -> None:
-    """Draw what each published run took that one of the answers is about, and its source."""
-    lines = [
-        (repeated_run(a, run), f"{run.source} ({known(run.confidence)})") for a in answers for run in repeated_runs(a)
-    ]
-    for line, source in dict.fromkeys(lines):
-        show.source(source, after=line)
+    """Draw what each published run took that one of the answers repeats, and its source."""
+    found = {repeated_run(a, run): run for a in answers for run in repeated_runs(a)}
+    for line, run in found.items():
+        show.source(f"{run.source} ({known(run.confidence)})", after=line)
