@@ -91,7 +91,7 @@ EXAMPLES = {
         LECTURE,
         "One example",
         [("l_lb", "512"), ("l_ld", "128"), ("l_lk", "32"), ("l_lb", "64"), ("l_ld", "16"), ("l_lk", "8")],
-        "l_matmul=true",
+        "l_linear=true",
     ),
 }  # fmt: skip
 

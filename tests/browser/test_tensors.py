@@ -270,7 +270,6 @@ def test_every_claim_of_the_lecture_is_a_preset(open_page: OpenPage) -> None:
 def test_every_panel_open(open_page: OpenPage) -> None:
     more = "".join(f"&t_{name}=true" for name in PANELS)
     page = opened(open_page, "rearrange(x, 'b (h d) -> h b d', h=2).view(-1)[0] = 5", "2, 6", more)
-    page.wait_for_selector(".js-plotly-plot .main-svg")
     assert page.locator('[data-testid="stMain"]').evaluate("main => main.scrollWidth - main.clientWidth") <= 0
     use_panels(page)
     assert page.problems == []  # type: ignore[attr-defined]
