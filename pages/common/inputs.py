@@ -18,7 +18,18 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
-from core.fields import SHARED, Field, Form, ParsedForm, as_typed, query_of, switch
+from core.fields import (
+    LINK_VERSION,
+    SHARED,
+    VERSION,
+    Field,
+    Form,
+    ParsedForm,
+    as_typed,
+    query_of,
+    read_version,
+    switch,
+)
 from core.limits import limit
 from core.planning.comparison.entry import EntryKind
 from core.units import QuantityError
@@ -349,7 +360,12 @@ class Inputs:
         for name in {*(self.key(field.id) for field in self.form.fields), *older, *of_plan}:
             if name in there and name not in wanted:
                 del st.query_params[name]
-        if new := {name: text for name, text in wanted.items() if there.get(name) != text}:
+        new = {name: text for name, text in wanted.items() if there.get(name) != text}
+        if (
+            0 < read_version({VERSION: (there.get(VERSION, ""),)}) < LINK_VERSION
+        ):  # what the address says from here on is of today's version
+            new |= {VERSION: str(LINK_VERSION), **comparison_list.in_link(self.page)}
+        if new:
             st.query_params.update(new)
         again = f"{self.page.prefix}:again"
         second_time = st.session_state.pop(again, False)

@@ -119,7 +119,7 @@ def check(page: Page, wanted: dict[str, str]) -> None:
     """The fields, the page's link and its address say what is wanted, and a reload says the same."""
     full, seen = linked(page), fields(page.url)
     assert {name: full[name] for name in wanted} == wanted
-    assert all(full[name] == text for name, text in seen.items()), seen
+    assert all(full[name] == text for name, text in seen.items() if not name.startswith("r_")), seen
     assert [key for key, text in wanted.items() if not shows(page, key, text)] == []
     page.reload()
     settle(page)
@@ -193,8 +193,8 @@ def slow_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-def saved_plan() -> SavedPlan:
-    return plan_store().save(entry_of("Both", {"n": "8B", "tokens": "1T"}))
+def saved_plan(note: str = "") -> SavedPlan:
+    return plan_store().save(entry_of("Both", {"n": "8B", "tokens": "1T"}), note)
 
 
 def changed_by_somebody_else() -> str:
@@ -240,7 +240,9 @@ def click_cell(page: Page) -> None:
 
 
 LLAMA = urlencode({"v": "3", "c_model": "Llama 2 70B", "c_tokens": "2T"})
-SWEEP = urlencode({"v": "3", "w_xs": "512, 1,024, 2,048", "w_ys": "30%, 40%, 50%", "w_count": "1,024", "w_mfu": "40%"})
+SWEEP = urlencode(
+    {"v": "3", "w_y": "MFU", "w_xs": "512, 1,024, 2,048", "w_ys": "30%, 40%, 50%", "w_count": "1,024", "w_mfu": "40%"}
+)
 RUSHES = {
     "an example": Rush(COMPUTE, preset("GPT-3 175B"), ("p_model", "GPT-3 175B")),
     "an example of memory": Rush(MEMORY, preset("Lecture: 40B, fp32 AdamW"), ("p_n", "40B")),
@@ -292,9 +294,9 @@ def test_undo_brings_back_an_edit_right_before_an_example(open_page: OpenPage, s
 # ------------------------------------------------------------------------------------------ saving
 
 
-def changed_plan(open_page: OpenPage, base: str | None = None) -> tuple[Page, SavedPlan]:
+def changed_plan(open_page: OpenPage, base: str | None = None, note: str = "") -> tuple[Page, SavedPlan]:
     """A page of a saved plan with a change, its Save box open."""
-    plan = saved_plan()
+    plan = saved_plan(note)
     query = urlencode({"v": "3", "c_n": "8B", "c_tokens": "2T", "r_plan": plan.id, "r_rev": "1"})
     page = open_page(f"{COMPUTE.url_path}?{query}", base=base)
     page.get_by_test_id("stPopoverButton").filter(has_text="Save").click()
@@ -339,11 +341,7 @@ def test_save_changes_clicked_while_a_name_is_typed_overwrites_nothing(open_page
 
 
 def test_save_changes_keeps_the_note_and_adds_what_is_typed(open_page: OpenPage) -> None:
-    page, plan = changed_plan(open_page)
-    plan = plan_store().change(plan.id, 1, note="Old note")
-    page.reload()
-    settle(page)
-    page.get_by_test_id("stPopoverButton").filter(has_text="Save").click()
+    page, plan = changed_plan(open_page, note="Old note")
     page.locator(".st-key-c_save_note input").fill("New note")
     button("Save changes")(page)
     settle(page)

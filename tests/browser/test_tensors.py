@@ -299,6 +299,6 @@ def folds(page: Page) -> None:
     for label in ("As a Python script", "How is this computed", "What can be typed"):
         page.get_by_text(label, exact=label.startswith("How")).click()
         settle(page)
-    expect(page.get_by_text("s0 = torch.arange(6, dtype=torch.int64)").first).to_be_visible()
+    expect(page.get_by_text("s0 = torch.arange(12, dtype=torch.float32)").first).to_be_visible()
     expect(page.get_by_text("Every step ran on torch")).to_be_visible()
     expect(page.get_by_text("which can be resized and written past every check")).to_be_visible()
