@@ -12,7 +12,7 @@ from core.budget.errors import BudgetError
 from core.fields import Field, ParsedForm
 from core.planning.evaluation import answer
 from core.planning.plan import Plan
-from core.planning.sweep.axes import AXES, Axis, default_values, parse_values, same_field
+from core.planning.sweep.axes import AXES, Axis, default_values, parse_values
 from core.planning.sweep.form import DUE, RESULT, X_VALUES, Y_VALUES, X, Y
 from core.planning.sweep.quantities import RESULTS, Result
 from core.planning.sweep.sweep import Sweep, SweptAxis, plan_of_texts, sweep_plan, sweep_within
@@ -40,8 +40,8 @@ def read_inputs(inputs: Inputs) -> SweepInputs:
     texts, values = inputs.reading.texts, inputs.reading.values
     plan = plan_of_texts(texts)
     x, y = AXES[values[X.id]], AXES[values[Y.id]]
-    if same_field(x, y):
-        y = next(axis for axis in AXES.values() if not same_field(x, axis))
+    if x is y:
+        y = next(axis for axis in AXES.values() if axis is not x)
         inputs.fail(clashing(x), f"Using {y.name} instead.")
     across, up = _swept_axis(inputs, x, X_VALUES, plan), _swept_axis(inputs, y, Y_VALUES, plan)
     result = sweep_plan(texts, across, up, sweep_within(values[DUE.id], plan))

@@ -274,7 +274,6 @@ def test_score_and_predictions_in_words() -> None:
         percent(item.half),
         "between P25",
     )
-    says(runs_text.calibration_alt(item), *map(percent, item.happened))
     for timed in (True, False):
         shares = published_shares(timed)
         says(
