@@ -155,7 +155,6 @@ LIMITS: Mapping[str, Limit] = {
     "study_top": Limit(100, "plans", "kept of each point; a table of more is read by nobody"),
     "study_rows": Limit(200_000, "plans", "points times plans kept, 100 MB once they are read"),
     "study_problem_chars": Limit(1_000, "characters", "why a point could not be searched; it is kept with the results"),
-    "result_bytes": Limit(64_000_000, "bytes", "results of a study, packed or unpacked; the largest have about half"),
     "worker_line_bytes": Limit(65_536, "bytes", "one line of a process; an answer of a build has about 10,000"),
     "worker_lines": Limit(20_000, "lines", "an honest job prints about four lines a second, 1,200 in all"),
     "worker_stderr_bytes": Limit(8_192, "bytes", "the tail of a process's error output that is kept"),

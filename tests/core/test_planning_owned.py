@@ -77,7 +77,12 @@ def test_a_board_of_prices_does_not_choose_it_as_the_cheapest() -> None:
     picked = recommend(sweep)
     assert picked is not None
     assert (picked.cell, picked.by) == ((0, 1), "cheapest")
-    own = sweep_plan(texts, SweptAxis(AXES["price"], ("0",)), SweptAxis(AXES["global batch"], ("8M tokens", "16M tokens")), Within(1e4))
+    own = sweep_plan(
+        texts,
+        SweptAxis(AXES["price"], ("0",)),
+        SweptAxis(AXES["global batch"], ("8M tokens", "16M tokens")),
+        Within(1e4),
+    )
     chosen = recommend(own)
     assert chosen is not None
     assert chosen.by != "cheapest"
