@@ -22,11 +22,10 @@ from core.store.store import Store
 from core.store.tables import CHANGES, COMMENTS, MEASUREMENTS, PLANS, POINTS
 from tests.core import store_cases as cases
 from tests.core import test_store as laws
-from tests.core import test_store_backup as backup_laws
 from tests.core import test_store_measurements as measured_laws
 
 # The store's own tests and fixtures, collected here as well; each asks `cases.fresh` for its database.
-for module in (laws, measured_laws, backup_laws):
+for module in (laws, measured_laws):
     globals().update({name: one for name, one in vars(module).items() if name.startswith("test_")})
 store, shared = laws.store, laws.shared
 clock, kept, shared_kept = measured_laws.clock, measured_laws.kept, measured_laws.shared_kept
