@@ -18,8 +18,6 @@ from core.limits import limit
 from core.planning.comparison.entry import Entry, EntryKind
 from core.store.engine import follow_file, in_database, make_engine, place_of
 from core.store.errors import Conflict, StoreError
-from core.store.links import Links
-from core.store.measurements import Measurements
 from core.store.migrate import migrate
 from core.store.plans import Change, Edit, PlanPage, SavedPlan
 from core.store.revisions import added, altered
@@ -45,16 +43,13 @@ _RACES = 20
 class Store:
     """The saved plans of one database. Every method raises `StoreError` where it cannot do what it says.
 
-    clock: microseconds since 1970, UTC. measurements, links: what was measured, kept in the same
-    database.
+    clock: microseconds since 1970, UTC.
     """
 
     def __init__(self, engine: Engine, clock: Callable[[], int] = lambda: time.time_ns() // 1000) -> None:
         self._engine = engine
         self._clock = clock
         self.where = place_of(engine)
-        self.measurements = Measurements(engine, clock)
-        self.links = Links(engine, clock)
 
     @classmethod
     def open(cls, address: str | Path) -> Store:
