@@ -79,6 +79,8 @@ LIMITS: Mapping[str, Limit] = {
         100_000, "characters", "a pasted config.json; composites with long tables reach about 60,000"
     ),
     "upload_bytes": Limit(1 << 20, "bytes", "a chosen file; 100,000 characters have 400,000 at most"),
+    "session_upload_bytes": Limit(16 << 20, "bytes", "files of one session, which keeps them until it ends"),
+    "server_upload_bytes": Limit(1 << 29, "bytes", "files of all sessions, a tenth of what a replica has"),
     "config_depth": Limit(16, "open brackets", "checked before parsing; honest configs are at most 6 deep"),
     "search_plans": Limit(20_000_000, "plans", "parallel plans tried by one search; a slow core takes seven seconds"),
     "model_layers": Limit(10_000, "layers", "a hundred times the deepest model; a pattern of windows is walked"),
