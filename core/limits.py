@@ -148,6 +148,7 @@ LIMITS: Mapping[str, Limit] = {
     "comment_chars": Limit(2_000, "characters", "a comment on a plan; a page of text"),
     "plan_comments": Limit(100, "comments", "of a plan; all of them are drawn, each with its button"),
     "changes_listed": Limit(200, "changes", "of a plan's history, the last ones"),
+    "run_seconds": Limit(60, "seconds", "of one run of a page; the slowest, a search, takes seven on a slow core"),
     "waiting_changes": Limit(50, "changes", "of one visitor, which wait for a run to end: 20 kB each, all fields"),
     "waiting_bytes": Limit(8 << 20, "bytes", "of those changes; the longest text that a box takes has half as many"),
     "messages_per_second": Limit(10, "messages", "of one browser, which has each change of its user in one"),
