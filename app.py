@@ -12,8 +12,10 @@ from starlette.middleware import Middleware
 from pages.common.registry import GROUPS, PAGES, registered
 from pages.common.server import sign_in
 from pages.common.server.admission import Admission
+from pages.common.server.pacing import Pacing
 from pages.common.server.policy import Policy
 from pages.common.server.process import lifespan, prepare_process
+from pages.common.server.uploads import Uploads
 from pages.common.theme import definitions, install_theme
 
 
@@ -62,4 +64,5 @@ def run() -> None:
 if __name__ == "__main__":
     run()
 else:
-    app = st.App(__file__, lifespan=lifespan, middleware=[Middleware(Policy), Middleware(Admission)])
+    middleware = [Middleware(one) for one in (Policy, Admission, Pacing, Uploads)]
+    app = st.App(__file__, lifespan=lifespan, middleware=middleware)

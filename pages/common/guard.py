@@ -10,8 +10,10 @@ from contextlib import contextmanager
 import streamlit as st
 from streamlit.errors import FragmentHandledException
 
+from core.limits import limit
 from pages.common.components import copy_link
 from pages.common.server.log import OncePer
+from pages.streamlit_patches import OverdueError
 
 LOG = logging.getLogger(__name__)
 LOG.addFilter(OncePer())
@@ -24,12 +26,16 @@ MARK = "np-failed"
 def guarded(part: str) -> Iterator[None]:
     """Catch what the ``part`` of the page raises, and say in its place that it failed.
 
-    Streamlit stops and reruns a script by exceptions that are no ``Exception``; they pass.
+    Streamlit stops and reruns a script by exceptions that are no ``Exception``; they pass. Of a run that took too long
+    the innermost part says so.
     """
     try:
         yield
     except FragmentHandledException:
         raise  # a fragment inside has said it
+    except OverdueError as ended:
+        _say_overdue(ended)
+        raise
     except Exception:
         LOG.exception("A part of a page failed: %s", part)
         _say(
@@ -46,6 +52,9 @@ def guarded_page(query: str) -> Iterator[None]:
         yield
     except FragmentHandledException:
         raise
+    except OverdueError as ended:
+        _say_overdue(ended)
+        raise
     except Exception:
         LOG.exception("A page failed")
         _say(
@@ -54,6 +63,12 @@ def guarded_page(query: str) -> Iterator[None]:
             "“Copy link to this page” keeps these for whoever looks into it."
         )
         copy_link(query, key="failed:link")
+
+
+def _say_overdue(ended: OverdueError) -> None:
+    if not ended.args:
+        ended.args = ("said",)
+        _say(f"The page took longer than {limit('run_seconds')} seconds and was stopped. Change an input to try again.")
 
 
 def _say(safe: str) -> None:

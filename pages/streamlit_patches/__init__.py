@@ -11,15 +11,20 @@ from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 
 import streamlit
+from streamlit.runtime.scriptrunner import StopException
 
 LOG = logging.getLogger(__name__)
 
 VERSION = "1.67.0"
 SWITCH = "NAPKIN_PATCHES"
-PATCHES = ["batches", "rejoin", "stale_values", "turns"]
+PATCHES = ["batches", "overdue", "rejoin", "stale_values", "turns"]
 """Modules of this folder, each with a function ``patch``. Another Streamlit may lack what they import."""
 
 applied: list[str] = []
+
+
+class OverdueError(StopException):
+    """Ends a run that takes too long, as `st.stop` does. No `Exception`, so that no part of a page keeps it."""
 
 
 def apply() -> None:

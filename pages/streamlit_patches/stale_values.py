@@ -134,19 +134,25 @@ def _in_line(waiting: WidgetStates | None, new: WidgetStates | None) -> WidgetSt
     """Return ``new`` with the change that waits for the run under way, and those before it, among its fields."""
     if waiting is None or new is None:
         return waiting if new is None else new
-    last, *earlier = _in_order(waiting)
-    both = WidgetStates()
-    both.CopyFrom(new)
-    for change in [*earlier, last][-limit("waiting_changes") :]:
-        both.widgets.add(id=_EARLIER, bytes_value=change.SerializeToString())
-    return both
+    # Those before it stay as they were written: to read and write them anew with each change takes ever longer.
+    earlier, last = _split(waiting)
+    changes = [*earlier, last.SerializeToString()][-limit("waiting_changes") :]
+    while sum(map(len, changes)) > limit("waiting_bytes"):
+        del changes[0]
+    return WidgetStates(widgets=[*new.widgets, *(WidgetState(id=_EARLIER, bytes_value=one) for one in changes)])
 
 
 def _in_order(states: WidgetStates) -> list[WidgetStates]:
     """Return the newest change, then those before it from the oldest on."""
-    earlier = [WidgetStates.FromString(one.bytes_value) for one in states.widgets if one.id == _EARLIER]
-    own = [one for one in states.widgets if one.id != _EARLIER] if earlier else states.widgets
-    return [WidgetStates(widgets=own) if earlier else states, *earlier]
+    earlier, newest = _split(states)
+    return [newest, *map(WidgetStates.FromString, earlier)]
+
+
+def _split(states: WidgetStates) -> tuple[list[bytes], WidgetStates]:
+    """Return the changes that wait before the newest one, and that one."""
+    earlier = [one.bytes_value for one in states.widgets if one.id == _EARLIER]
+    own = WidgetStates(widgets=[one for one in states.widgets if one.id != _EARLIER]) if earlier else states
+    return earlier, own
 
 
 def _history(state: SessionState) -> SentAndReceived:

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlencode
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime import Runtime, RuntimeConfig
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
@@ -21,7 +22,8 @@ from streamlit.runtime.scriptrunner_utils import script_requests
 from streamlit.runtime.state.safe_session_state import SafeSessionState
 from streamlit.runtime.state.session_state import SessionState
 
-from pages.streamlit_patches.stale_values import SEEN, patch
+from core.limits import limit
+from pages.streamlit_patches.stale_values import SEEN, _in_line, _in_order, patch
 from tests.app.serving import stop
 from tests.loops import run
 from tests.patience import PATIENCE_S
@@ -258,3 +260,17 @@ def test_a_preset_that_waits_for_a_slow_run_outlives_the_news_of_that_run(tmp_pa
         assert browser.script_held == repr({"a": "1", "b": "1", "c": "typed later"})
 
     served(path, hurried)
+
+
+@pytest.mark.parametrize("chars", [1, limit("waiting_bytes") // 10])
+def test_the_last_changes_wait_in_their_order_and_no_more_than_there_is_room_for(chars: int) -> None:
+    texts = [f"{number}{'x' * chars}" for number in range(2 * limit("waiting_changes"))]
+    waiting: WidgetStates | None = None
+    for text in texts:
+        waiting = _in_line(waiting, WidgetStates(widgets=[WidgetState(id="a", string_value=text)]))
+        assert waiting is not None
+        assert waiting.ByteSize() < 1.2 * limit("waiting_bytes")
+    newest, *earlier = _in_order(waiting or WidgetStates())
+    held = [change.widgets[0].string_value for change in (*earlier, newest)]
+    assert held == texts[-len(held) :]
+    assert len(held) == (1 + limit("waiting_changes") if chars == 1 else 10)

@@ -84,6 +84,7 @@ class Session:
     """One visitor: a websocket, the page it looks at, and its fields, buttons and boxes (key → widget id, fragment)."""
 
     port: int
+    id: str = ""
     page_hash: str = ""
     boxes: dict[str, str] = field(default_factory=dict[str, str])
     fragments: dict[str, str] = field(default_factory=dict[str, str])
@@ -122,7 +123,9 @@ class Session:
             seen.wire_bytes += len(raw)
             message = ForwardMsg.FromString(raw)  # type: ignore[arg-type]
             kind = message.WhichOneof("type")
-            if kind == "navigation":
+            if kind == "new_session":
+                self.id = message.new_session.initialize.session_id
+            elif kind == "navigation":
                 self.pages.update({p.url_pathname: p.page_script_hash for p in message.navigation.app_pages})
             elif kind == "delta":
                 seen.first_element_s = seen.first_element_s or time.perf_counter() - start

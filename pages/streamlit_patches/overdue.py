@@ -1,0 +1,96 @@
+"""A run of a page that takes too long is ended from outside, whatever it is at; `pages.common.guard` says so."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from streamlit.runtime.scriptrunner import script_runner
+from streamlit.runtime.scriptrunner.exec_code import exec_func_with_error_handling
+
+from core.limits import limit
+from pages.streamlit_patches import OverdueError
+
+LOG = logging.getLogger(__name__)
+
+BUSY_S = 1.0
+"""A run that has worked for less than this in all its time only waits, which costs nobody anything."""
+
+AGAIN_S = 5.0
+"""What has not ended after this long, because something swallowed the exception, is ended once more."""
+
+
+class Watch:
+    """The runs under way: of each thread, when its run is overdue and how long it had worked before.
+
+    `OverdueError` is raised between any two steps of Python. On its way out it releases locks and rolls back
+    transactions as every exception does. A save that it strikes is not confirmed; a change that it leaves half done is
+    of this user's session alone. What remains is the moment between taking a lock and being inside its ``with``, which
+    is far less likely than that a server is slow until somebody restarts it. A long step outside Python ends first.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs = dict[threading.Thread, tuple[float, float]]()
+
+    def begin(self) -> None:
+        """A run of this thread begins."""
+        with self._lock:
+            self._runs[threading.current_thread()] = time.monotonic() + limit("run_seconds"), time.thread_time()
+
+    def end(self) -> None:
+        """It has ended; what was raised in it and has not come yet would end the next one."""
+        with self._lock:
+            self._runs.pop(threading.current_thread(), None)
+            _raise_in(threading.current_thread(), None)
+
+    def look(self) -> None:
+        """End the runs that are overdue."""
+        with self._lock:  # none of them leaves meanwhile
+            for thread, (due, before) in self._runs.items():
+                if time.monotonic() > due and thread.is_alive() and _worked(thread) > before + BUSY_S:
+                    frame = sys._current_frames()[thread.ident or 0]
+                    LOG.warning("A run took too long, stopped at %s:%d", frame.f_code.co_filename, frame.f_lineno)
+                    self._runs[thread] = time.monotonic() + AGAIN_S, before
+                    _raise_in(thread, OverdueError)
+
+
+def _worked(thread: threading.Thread) -> float:
+    """Seconds of processor time of a thread that lives; infinite where the system does not tell."""
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return float("inf")
+    return time.clock_gettime(time.pthread_getcpuclockid(thread.ident or 0))
+
+
+def _raise_in(thread: threading.Thread, problem: type[BaseException] | None) -> None:
+    wanted = None if problem is None else ctypes.py_object(problem)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), wanted)
+
+
+def patch() -> None:
+    """Put this in place, for all sessions."""
+    watch = Watch()
+
+    def in_time(func: Callable[[], Any], ctx: Any) -> tuple[Any, ...]:
+        try:
+            watch.begin()
+            try:
+                return exec_func_with_error_handling(func, ctx)
+            finally:
+                watch.end()
+        except OverdueError:  # it came when the script was at its end
+            watch.end()
+            return None, True, None, True, None
+
+    def look() -> None:
+        while True:
+            time.sleep(1)
+            watch.look()
+
+    script_runner.exec_func_with_error_handling = in_time  # type: ignore[assignment]
+    threading.Thread(target=look, name="overdue", daemon=True).start()

@@ -1,0 +1,129 @@
+"""Files that are uploaded and that no widget uses are kept within limits; whatever their names, an answer comes."""
+
+from __future__ import annotations
+
+import http.client
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from streamlit import runtime
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.uploaded_file_manager import UploadedFileRec
+
+from core.limits import limit
+from pages.common.server.uploads import EACH, Uploads
+from tests.loops import run
+from tests.patience import PATIENCE_S
+from tests.perf.client import Session, spawned, until_up
+from tests.perf.visitors import ROOT
+
+SESSION, SERVER = limit("session_upload_bytes"), limit("server_upload_bytes")
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> MemoryUploadedFileManager:
+    """What a server keeps."""
+    files = MemoryUploadedFileManager("/up")
+    monkeypatch.setattr(runtime, "get_instance", lambda: SimpleNamespace(uploaded_file_mgr=files))
+    return files
+
+
+def sent(uploads: Uploads, path: str, bodies: list[bytes], method: str = "PUT") -> int:
+    """The status of what comes back for a file that comes in pieces."""
+    statuses, pieces = list[int](), iter(bodies)
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": next(pieces)}
+
+    async def send(message: Any) -> None:
+        statuses.append(message.get("status", 0))
+
+    run(uploads({"type": "http", "path": path, "method": method}, receive, send))
+    return statuses[0]
+
+
+def keeps(files: MemoryUploadedFileManager) -> Uploads:
+    """The middleware before an app that keeps what it reads."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        session, name = scope["path"].split("/")[-2:]
+        data = b""
+        while body := (await receive())["body"]:
+            data += body
+        data.decode()
+        files.add_file(session, UploadedFileRec(name, name, "text", data))
+        await send({"status": 204})
+
+    return Uploads(app)
+
+
+@pytest.mark.parametrize("size", [100_000, 1 << 20])
+def test_a_session_keeps_so_much_and_no_more(kept: MemoryUploadedFileManager, size: int) -> None:
+    uploads, pieces = keeps(kept), [b"x" * (size // 2), b"x" * (size // 2), b""]
+    statuses = [sent(uploads, f"/_stcore/upload_file/a/{i}", pieces) for i in range(2 * SESSION // (size + EACH))]
+    assert set(statuses) == {204, 413}
+    assert statuses == sorted(statuses)
+    assert SESSION - 2 * (size + EACH) < kept._total_bytes + EACH * kept._file_count < SESSION + EACH
+    assert sent(uploads, "/_stcore/upload_file/b/1", pieces) == 204
+    kept.remove_file("a", "0")
+    assert sent(uploads, "/_stcore/upload_file/a/0", pieces) == 204
+    assert not uploads._coming
+
+
+def test_a_file_in_the_air_counts_as_it_comes(kept: MemoryUploadedFileManager) -> None:
+    uploads = keeps(kept)
+    assert sent(uploads, "/_stcore/upload_file/a/1", [b"x" * 1_000_000] * (1 + SESSION // 1_000_000) + [b""]) == 413
+    assert sent(uploads, "/_stcore/upload_file/a/1", [b""]) == 204
+
+
+def test_all_sessions_keep_so_much_and_no_more(kept: MemoryUploadedFileManager) -> None:
+    one = SERVER // SESSION
+    for number in range(2 * one):
+        kept.add_file(f"{number}", UploadedFileRec("1", "1", "text", b"x" * (SESSION // 2)))
+    assert sent(keeps(kept), "/_stcore/upload_file/new/1", [b""]) == 413
+    kept.remove_session_files("0")
+    assert sent(keeps(kept), "/_stcore/upload_file/new/1", [b""]) == 204
+
+
+def test_a_name_that_cannot_be_is_refused(kept: MemoryUploadedFileManager) -> None:
+    assert sent(keeps(kept), "/_stcore/upload_file/a/1", [b"\xff", b""]) == 400
+    assert sent(keeps(kept), f"/_stcore/upload_file/a/{'x' * 65}", [b""]) == 400
+    assert kept._file_count == 0
+
+
+@pytest.mark.process
+def test_a_server_takes_honest_files_and_refuses_forged_ones() -> None:
+    with spawned(ROOT) as (port, _):
+
+        async def visit() -> list[int]:
+            await until_up(port)
+            async with Session(port) as visitor:
+                await visitor.rerun()
+                return [
+                    put(port, visitor.id, b"a", "utf-8"),
+                    put(port, visitor.id, b"a\xff", "punycode"),
+                    put(port, visitor.id, b"a", "undefined"),
+                    put(port, "nobody", b"a", "utf-8"),
+                ]
+
+        assert run(visit()) == [204, 400, 400, 400]
+
+
+def put(port: int, session: str, name: bytes, charset: str, data: bytes = b"{}") -> int:
+    """The status of an upload, as a browser sends it."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+    connection.request("GET", "/_stcore/health")
+    with connection.getresponse() as health:
+        health.read()
+        cookie = re.search("_streamlit_xsrf=([^;]+)", health.headers["Set-Cookie"])
+    assert cookie
+    headers = {"Cookie": cookie[0], "X-Xsrftoken": cookie[1]}
+    headers |= {"Content-Type": f"multipart/form-data; boundary=b; charset={charset}"}
+    head = b'--b\r\nContent-Disposition: form-data; name="f"; filename="' + name + b'"\r\n\r\n'
+    connection.request("PUT", f"/_stcore/upload_file/{session}/1", head + data + b"\r\n--b--\r\n", headers)
+    with connection.getresponse() as answer:
+        status = answer.status
+    connection.close()
+    return status
