@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from core.benchmark.best import MOST_SPREAD, fastest, is_spread, largest_copy, squares, sustained
+from core.benchmark.best import MOST_SPREAD, SQUARE, fastest, is_spread, largest_copy, squares, sustained
 from core.benchmark.points import Point
 from core.benchmark.record import Record
 from core.hardware.rates import RateName, Rates
 from core.units import format_bytes, format_duration
-
-SQUARE = 4_096
-"""Smaller squares leave a GPU partly idle, or lie in its cache."""
 
 COPY_BYTES = 256 * 2**20
 """A copy that moves less may stay in a GPU's cache, the largest of which has half of this."""
