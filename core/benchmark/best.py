@@ -20,7 +20,7 @@ NOTICEABLE = 1.2
 SQUARE = 4_096
 """Smaller squares leave a GPU partly idle, or lie in its cache."""
 
-_CPU_SQUARE = 512
+_CPU_SQUARE = 256
 _COMPUTED_IN = re.compile(r"in (\w+)")
 
 

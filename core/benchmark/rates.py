@@ -33,17 +33,9 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRates:
-    """The rates that a measurement gives, NaN where it gives none.
-
-    device: as it calls itself. started: seconds since 1970, UTC. method: version of the method. record: the
-    measurement's id. taken: where each rate is from.
-    """
+    """The rates that a measurement gives, NaN where it gives none. taken: where each rate is from."""
 
     rates: Rates
-    device: str
-    started: float
-    method: str
-    record: str
     taken: tuple[Taken, ...]
 
     @property
@@ -79,14 +71,7 @@ def measured_rates(record: Record) -> MeasuredRates:
         for item in taken
         if item.point is not None
     }
-    return MeasuredRates(
-        rates=Rates(**rates),
-        device=record.facts.name if record.facts else "",
-        started=record.started,
-        method=record.method,
-        record=record.id,
-        taken=tuple(taken),
-    )
+    return MeasuredRates(Rates(**rates), tuple(taken))
 
 
 def _products(points: Sequence[Point], name: RateName, dtypes: Sequence[str], gpu: bool) -> Taken:
