@@ -31,7 +31,7 @@ def matmuls(record: Record, *, led: bool) -> None:
             show.note(detail)
         else:
             show.answer(sentence, detail)
-    if doubt := matmul.warning(record):
+    for doubt in filter(None, (matmul.warning(record), matmul.disturbed(record))):
         show.error(doubt)
     drawn = matmul.bars(record)
     show.chart(charts.rates(drawn, TOKENS), alt=matmul.chart_alt(record), key=key)
@@ -74,8 +74,8 @@ def roof(record: Record) -> None:
     """The measured roofline, and the datasheet's."""
     measured = roofline.measured(record, measured_rates(record).rates.memory)
     if not measured.known:
-        lacks = "a matmul in bf16 or fp32" if math.isnan(measured.top) else "a large copy"
-        show.note(f"A roofline needs {lacks} whose runs agree, and there is none yet: measure “Rates for a plan”.")
+        lacks = "a matmul in bf16 or fp32" if math.isnan(measured.top) else "a large copy whose runs agree"
+        show.note(f"A roofline needs {lacks}, and there is none yet: measure “Rates for a plan”.")
         return
     promised = datasheet_of(record)
     sheet = roofline.Roof(

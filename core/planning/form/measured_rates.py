@@ -20,14 +20,14 @@ def with_measured_rates(record: Record) -> dict[str, str]:
 
     Values and not the measurement's name: the texts mean the same where nobody has it.
     """
-    rates = measured_rates(record)
-    if not rates.rates.known:
+    rates = measured_rates(record).rates.known
+    if not rates:
         return {}
     texts: dict[str, str] = {}
-    for name, rate in rates.rates.known:
+    for name, rate in rates:
         texts[RATE_FIELDS[name].id] = format_quantity(rate, KIND_OF[name])
-    day = datetime.fromtimestamp(rates.started, UTC)
-    texts[ORIGIN.id] = origin_text(rates.device, f"{day.day} {day:%b %Y}")
+    day = datetime.fromtimestamp(record.started, UTC)
+    texts[ORIGIN.id] = origin_text(record.facts.name if record.facts else "", f"{day.day} {day:%b %Y}")
     rows = datasheet_of(record).rows
     if len(rows) == 1:
         texts[ACCELERATOR.id] = rows[0].name
