@@ -17,7 +17,7 @@ from core.data_version import data_version
 from core.limits import limit
 from core.planning.comparison.entry import Entry, EntryKind
 from core.store.comments import Comments
-from core.store.engine import follow_file, in_database, make_engine, place_of
+from core.store.engine import follow_file, in_database, make_engine, name_of, place_of
 from core.store.errors import Conflict, StoreError
 from core.store.links import Links
 from core.store.measurements import Measurements
@@ -52,7 +52,7 @@ class Store:
     def __init__(self, engine: Engine, clock: Callable[[], int] = lambda: time.time_ns() // 1000) -> None:
         self._engine = engine
         self._clock = clock
-        self.where = place_of(engine)
+        self.where, self.name = place_of(engine), name_of(engine)
         self.measurements = Measurements(engine, clock)
         self.links = Links(engine, clock)
         self.comments = Comments(engine, clock)
