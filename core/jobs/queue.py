@@ -8,11 +8,14 @@ that one which outlives its server keeps the turn until it has ended too.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +63,10 @@ class WaitingLine:
 
     def trouble(self, problem: OSError) -> str:
         """What is said where the folder cannot be used."""
+        _LOG.warning("The line of those who wait cannot be kept in %s: %s", self.folder, problem)
         return (
-            f"The line of those who wait cannot be kept in {self.folder} ({problem.strerror}). Ask whoever runs this "
-            "server to set NAPKIN_DATA to a folder that can be written."
+            f"The line of those who wait cannot be kept ({problem.strerror}). Ask whoever runs this server to set "
+            "NAPKIN_DATA to a folder that can be written."
         )
 
     @contextmanager

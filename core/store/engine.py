@@ -82,8 +82,14 @@ def make_engine(address: str | Path) -> Engine:
     raise StoreError("DATABASE_URL has to begin with postgresql:// or sqlite:///.")
 
 
+def name_of(engine: Engine) -> str:
+    """Return what every user may know of the place where plans are kept: the file's name, or the kind of server."""
+    sqlite = engine.url.get_backend_name() == "sqlite"
+    return Path(engine.url.database or "memory").name if sqlite else "PostgreSQL"
+
+
 def place_of(engine: Engine) -> str:
-    """Where plans are kept, for people: the file, or the address without its password."""
+    """Where plans are kept, for whoever runs the server: the file, or the address without its password."""
     url = engine.url
     if url.get_backend_name() == "sqlite":
         return url.database or "memory"
@@ -180,8 +186,8 @@ def _faults(engine: Engine) -> Generator[None]:
     try:
         yield
     except SQLAlchemyError as problem:
-        _LOG.warning("The database: %s", problem)
-        raise StoreError(f"The saved plans ({place_of(engine)}): {_meaning(problem)}") from problem
+        _LOG.warning("The database %s: %s", place_of(engine), problem)
+        raise StoreError(f"The saved plans ({name_of(engine)}): {_meaning(problem)}") from problem
 
 
 def _meaning(problem: SQLAlchemyError) -> str:
@@ -213,9 +219,10 @@ def _sqlite(url: URL) -> Engine:
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as problem:
+            _LOG.warning("The folder of the database cannot be made: %s", problem)
             raise StoreError(
-                f"The folder {path.parent} cannot be made ({problem.strerror}). Set NAPKIN_DATA to one "
-                "that can be written."
+                f"The folder of saved plans cannot be made ({problem.strerror}). Ask whoever runs this server to set "
+                "NAPKIN_DATA to a folder that can be written."
             ) from problem
     engine = create_engine(url, hide_parameters=True, connect_args={"timeout": WAIT_S})
 

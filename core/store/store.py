@@ -16,7 +16,7 @@ from sqlalchemy.exc import IntegrityError
 from core.data_version import data_version
 from core.limits import limit
 from core.planning.comparison.entry import Entry, EntryKind
-from core.store.engine import follow_file, in_database, make_engine, place_of
+from core.store.engine import follow_file, in_database, make_engine, name_of, place_of
 from core.store.errors import Conflict, StoreError
 from core.store.migrate import migrate
 from core.store.plans import Change, Edit, PlanPage, SavedPlan
@@ -49,7 +49,7 @@ class Store:
     def __init__(self, engine: Engine, clock: Callable[[], int] = lambda: time.time_ns() // 1000) -> None:
         self._engine = engine
         self._clock = clock
-        self.where = place_of(engine)
+        self.where, self.name = place_of(engine), name_of(engine)
 
     @classmethod
     def open(cls, address: str | Path) -> Store:

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 import streamlit as st
 from streamlit.errors import FragmentHandledException
 
-from core.limits import limit
 from pages.common.components import copy_link
 from pages.common.server.log import OncePer
 from pages.streamlit_patches import OverdueError
@@ -68,7 +67,7 @@ def guarded_page(query: str) -> Iterator[None]:
 def _say_overdue(ended: OverdueError) -> None:
     if not ended.args:
         ended.args = ("said",)
-        _say(f"The page took longer than {limit('run_seconds')} seconds and was stopped. Change an input to try again.")
+        _say("The page took too long and was stopped. Change an input to try again.")
 
 
 def _say(safe: str) -> None:

@@ -146,7 +146,7 @@ def _answer(inputs: Inputs) -> None:
             _list(calendars, "Calendar", CALENDAR, leads_to)
     if result.plans or calendars or v[PLAN.id]:
         _choose(inputs, [*result.plans, *calendars])
-    show.note(f"Saved plans are kept in `{store.where}`.")
+    show.note(f"Saved plans are kept in `{store.name}`.")
 
 
 def page() -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from streamlit import runtime
 from streamlit.runtime.scriptrunner import script_runner
 from streamlit.runtime.scriptrunner.exec_code import exec_func_with_error_handling
 
@@ -26,7 +27,9 @@ AGAIN_S = 5.0
 
 
 class Watch:
-    """The runs under way: of each thread, when its run is overdue and how long it had worked before.
+    """The runs under way: of each thread, whose its run is, when it began and how long the thread had worked before.
+
+    A run is overdue sooner when its user has left.
 
     `OverdueError` is raised between any two steps of Python. On its way out it releases locks and rolls back
     transactions as every exception does. A save that it strikes is not confirmed; a change that it leaves half done is
@@ -34,14 +37,14 @@ class Watch:
     is far less likely than that a server is slow until somebody restarts it. A long step outside Python ends first.
     """
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._runs = dict[threading.Thread, tuple[float, float]]()
+    def __init__(self, is_here: Callable[[str], bool]) -> None:
+        self._is_here, self._lock = is_here, threading.Lock()
+        self._runs = dict[threading.Thread, tuple[str, float, float]]()
 
-    def begin(self) -> None:
+    def begin(self, session: str) -> None:
         """A run of this thread begins."""
         with self._lock:
-            self._runs[threading.current_thread()] = time.monotonic() + limit("run_seconds"), time.thread_time()
+            self._runs[threading.current_thread()] = session, time.monotonic(), time.thread_time()
 
     def end(self) -> None:
         """It has ended; what was raised in it and has not come yet would end the next one."""
@@ -52,11 +55,12 @@ class Watch:
     def look(self) -> None:
         """End the runs that are overdue."""
         with self._lock:  # none of them leaves meanwhile
-            for thread, (due, before) in self._runs.items():
-                if time.monotonic() > due and thread.is_alive() and _worked(thread) > before + BUSY_S:
+            for thread, (session, begun, before) in self._runs.items():
+                most = limit("run_seconds") if self._is_here(session) else limit("left_run_seconds")
+                if time.monotonic() > begun + most and thread.is_alive() and _worked(thread) > before + BUSY_S:
                     frame = sys._current_frames()[thread.ident or 0]
                     LOG.warning("A run took too long, stopped at %s:%d", frame.f_code.co_filename, frame.f_lineno)
-                    self._runs[thread] = time.monotonic() + AGAIN_S, before
+                    self._runs[thread] = session, time.monotonic() + AGAIN_S - most, before
                     _raise_in(thread, OverdueError)
 
 
@@ -74,11 +78,11 @@ def _raise_in(thread: threading.Thread, problem: type[BaseException] | None) -> 
 
 def patch() -> None:
     """Put this in place, for all sessions."""
-    watch = Watch()
+    watch = Watch(lambda session: runtime.get_instance().is_active_session(session))
 
     def in_time(func: Callable[[], Any], ctx: Any) -> tuple[Any, ...]:
         try:
-            watch.begin()
+            watch.begin(ctx.session_id)
             try:
                 return exec_func_with_error_handling(func, ctx)
             finally:

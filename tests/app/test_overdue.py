@@ -14,7 +14,7 @@ from pages.common.guard import MARK
 from pages.streamlit_patches import OverdueError, overdue
 from pages.streamlit_patches.overdue import Watch, patch
 from tests.app.test_stale_values import Browser, asked, opened, served
-from tests.patience import until
+from tests.patience import PATIENCE_S, until
 
 SCRIPT = """
 import streamlit as st
@@ -39,6 +39,9 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overdue, "BUSY_S", 0.1)
 
 
+HERE = {"me"}.__contains__
+
+
 def spin() -> None:
     while True:
         pass
@@ -50,7 +53,7 @@ def ended(watch: Watch, work: object) -> list[str]:
 
     def twice() -> None:
         for _ in range(2):
-            watch.begin()
+            watch.begin("me")
             try:
                 work()  # type: ignore[operator]
                 how.append("itself")
@@ -74,12 +77,18 @@ def ended(watch: Watch, work: object) -> list[str]:
 
 @pytest.mark.usefixtures("at_once")
 def test_a_run_that_spins_is_ended_and_one_that_waits_is_not() -> None:
-    assert ended(Watch(), spin) == ["overdue", "overdue"]
-    assert ended(Watch(), lambda: time.sleep(0.5)) == ["itself", "itself"]
+    assert ended(Watch(HERE), spin) == ["overdue", "overdue"]
+    assert ended(Watch(HERE), lambda: time.sleep(0.5)) == ["itself", "itself"]
 
 
 def test_a_run_has_its_time() -> None:
-    assert ended(Watch(), lambda: sum(range(10_000_000))) == ["itself", "itself"]
+    assert ended(Watch(HERE), lambda: sum(range(10_000_000))) == ["itself", "itself"]
+
+
+def test_a_run_whose_user_has_left_is_ended_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overdue, "limit", {"run_seconds": 10 * PATIENCE_S, "left_run_seconds": 0}.__getitem__)
+    monkeypatch.setattr(overdue, "BUSY_S", 0.1)
+    assert ended(Watch(lambda _: False), spin) == ["overdue", "overdue"]
 
 
 @pytest.mark.usefixtures("at_once")
@@ -92,7 +101,7 @@ def test_a_run_that_swallows_its_end_is_ended_again(monkeypatch: pytest.MonkeyPa
         except OverdueError:
             spin()
 
-    assert ended(Watch(), stubborn) == ["overdue", "overdue"]
+    assert ended(Watch(HERE), stubborn) == ["overdue", "overdue"]
 
 
 @pytest.mark.usefixtures("at_once")

@@ -196,7 +196,8 @@ def test_an_empty_list_says_how_to_begin(store: Store) -> None:
     app = opened(SAVED, {})
     (answer,) = bodies(app, "np-answer")
     assert "“Save”" in answer
-    assert store.where in words(app)
+    assert store.name in words(app)
+    assert store.where not in words(app)
     assert len(bodies(app, "np-next-page")) == 3
 
 

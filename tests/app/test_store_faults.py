@@ -115,6 +115,7 @@ def test_a_fault_is_said_and_what_was_typed_is_saved_when_it_is_over(store: Stor
             press(app, "c_save_changes")
         assert any(says in message for message in bodies(app, "np-error"))
         assert "secret" not in words(app)
+        assert str(Path(store.where).parent) not in words(app)
         assert app.text_input(key="p_tokens").value == "3T"
         assert bodies(app, "np-answer")
     press(app.run(), "c_save_changes")

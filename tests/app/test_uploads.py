@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
-import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +13,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 from core.limits import limit
 from pages.common.server.uploads import EACH, Uploads
 from tests.loops import run
-from tests.patience import PATIENCE_S
+from tests.perf.attack import put
 from tests.perf.client import Session, spawned, until_up
 from tests.perf.visitors import ROOT
 
@@ -102,28 +100,10 @@ def test_a_server_takes_honest_files_and_refuses_forged_ones() -> None:
             async with Session(port) as visitor:
                 await visitor.rerun()
                 return [
-                    put(port, visitor.id, b"a", "utf-8"),
-                    put(port, visitor.id, b"a\xff", "punycode"),
-                    put(port, visitor.id, b"a", "undefined"),
-                    put(port, "nobody", b"a", "utf-8"),
+                    put(port, visitor.id, "1", b"{}"),
+                    put(port, visitor.id, "2", b"{}", b"a\xff", "punycode"),
+                    put(port, visitor.id, "3", b"{}", b"a", "undefined"),
+                    put(port, "nobody", "4", b"{}"),
                 ]
 
         assert run(visit()) == [204, 400, 400, 400]
-
-
-def put(port: int, session: str, name: bytes, charset: str, data: bytes = b"{}") -> int:
-    """The status of an upload, as a browser sends it."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
-    connection.request("GET", "/_stcore/health")
-    with connection.getresponse() as health:
-        health.read()
-        cookie = re.search("_streamlit_xsrf=([^;]+)", health.headers["Set-Cookie"])
-    assert cookie
-    headers = {"Cookie": cookie[0], "X-Xsrftoken": cookie[1]}
-    headers |= {"Content-Type": f"multipart/form-data; boundary=b; charset={charset}"}
-    head = b'--b\r\nContent-Disposition: form-data; name="f"; filename="' + name + b'"\r\n\r\n'
-    connection.request("PUT", f"/_stcore/upload_file/{session}/1", head + data + b"\r\n--b--\r\n", headers)
-    with connection.getresponse() as answer:
-        status = answer.status
-    connection.close()
-    return status

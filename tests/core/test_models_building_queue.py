@@ -218,14 +218,17 @@ def test_who_waits_too_long_is_told_so_and_may_ask_again(tmp_path: Path) -> None
     assert os.listdir(tmp_path) == []
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_named_in_the_log_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     file = tmp_path / "file"
     file.touch()
     runner = BuildRunner(WaitingLine(file / "line"), says("x"))
     seen = runner.submit("{}", 8)
     assert seen.state == "done"
     assert isinstance(seen.answer, ModelRefused)
-    assert f"cannot be kept in {file / 'line'} (Not a directory)" in seen.answer.reason
+    assert "cannot be kept (Not a directory)" in seen.answer.reason
+    assert str(file) in caplog.text
     file.unlink()
     assert runner.build("{}", 8) == ModelRefused("x")
 

@@ -17,6 +17,7 @@ from unittest.mock import patch
 from pages.common.registry import PAGES
 from tests.perf import (
     addresses,
+    attack,
     crowd,
     during,
     families,
@@ -51,6 +52,7 @@ SUITES: dict[str, Callable[[Options], None]] = {
     "walk": walk.main,
     "addresses": addresses.main,
     "crowd": crowd.main,
+    "attack": attack.main,
     "team": team.main,
     "soak": soak.main,
 }

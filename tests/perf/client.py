@@ -100,13 +100,16 @@ class Session:
     async def __aexit__(self, *_: object) -> None:
         await self.socket.close()
 
-    async def rerun(self, texts: dict[str, str] | None = None, *, press: str = "", unfold: str = "") -> Run:
+    async def rerun(
+        self, texts: dict[str, str] | None = None, *, press: str = "", unfold: str = "", query: str = ""
+    ) -> Run:
         """Ask for a rerun with these boxes changed, of their fragment as a browser would, and read to its end.
 
-        press: the key of a button that is pressed with it; unfold: of an expander or popover that is opened.
+        press: the key of a button that is pressed with it; unfold: of an expander or popover that is opened. query: of
+        the address.
         """
         request = BackMsg()
-        request.rerun_script.page_script_hash = self.page_hash
+        request.rerun_script.page_script_hash, request.rerun_script.query_string = self.page_hash, query
         changed = [*((key, "string_value", text) for key, text in (texts or {}).items())]
         changed += [(press, "trigger_value", True)] * bool(press) + [(unfold, "bool_value", True)] * bool(unfold)
         for key, kind, value in changed:
@@ -151,10 +154,10 @@ class Session:
             key = widget.rsplit("-", 1)[-1]
             self.boxes[key], self.fragments[key] = widget, message.delta.fragment_id
 
-    async def open(self, url_path: str) -> Run:
-        """Load the app and go to the page at ``url_path``."""
+    async def open(self, url_path: str, query: str = "") -> Run:
+        """Load the app and go to the page at ``url_path``, with the inputs of ``query``."""
         run = await self.rerun()
         if url_path:
             self.page_hash = self.pages[url_path]
-            run = await self.rerun()
+            run = await self.rerun(query=query)
         return run
