@@ -81,6 +81,8 @@ LIMITS: Mapping[str, Limit] = {
     "upload_bytes": Limit(1 << 20, "bytes", "a chosen file; 100,000 characters have 400,000 at most"),
     "config_depth": Limit(16, "open brackets", "checked before parsing; honest configs are at most 6 deep"),
     "search_plans": Limit(20_000_000, "plans", "parallel plans tried by one search; a slow core takes seven seconds"),
+    "layouts_tried": Limit(8_000_000, "layouts", "of which one is the fastest; four seconds of a slow core"),
+    "sweep_layouts": Limit(16_000_000, "layouts", "tried for all cells of a sweep; a core takes five seconds"),
     "model_layers": Limit(10_000, "layers", "a hundred times the deepest model; a pattern of windows is walked"),
     "build_seconds": Limit(60, "seconds", "processor time of one model built without weights; most take 3 to 25"),
     "build_wait": Limit(180, "seconds", "the same by the clock: on a machine that is busy with others"),
