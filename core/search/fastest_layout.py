@@ -21,7 +21,7 @@ from core.limits import limit
 from core.search.constraints import SpaceError
 from core.search.fastest import BLOCK, COUNTS, choices, grid
 from core.search.request import SearchRequest
-from core.search.space import chunked, divisors, splits
+from core.search.space import chunk_counts, chunked, divisors, splits
 from core.training.layout import Layout, allowed, filled
 
 Ints = npt.NDArray[np.int64]
@@ -215,7 +215,7 @@ def _moves(request: SearchRequest, count: int) -> tuple[Columns, ...]:
 def _cuts(request: SearchRequest, stages: Ints) -> tuple[Ints, Ints]:
     """Numbers of stages with all the chunks that each can be cut into, and with the fewest and the most of them."""
     layers, pins = request.spec.layers, request.constraints
-    cuts = np.union1d(divisors(layers), divisors(layers + 2))
+    cuts = chunk_counts(layers)
     if pins.one_layout:
         cuts = np.array(pins.listed("interleave") or cuts)
         on = np.full((len(stages), len(cuts)), True)
