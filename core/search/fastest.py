@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.search.constraints import Constraints
+from core.search.gate import turn
 from core.search.request import SearchRequest
 from core.search.space import chunked, splits
 from core.training.layout import Layout, allowed
@@ -143,9 +144,10 @@ def _rates(request: SearchRequest, layout: Layout, possible: Any, batch: Any) ->
 @lru_cache(maxsize=2048)
 def _at(request: SearchRequest, batch: float) -> Array:
     """Tokens per second of each of `COUNTS` with ``batch`` sequences a step; 0 where no layout fits."""
-    each = max(1, BLOCK // grid_size(request))
-    blocks = [_best_of(request, batch, COUNTS[at : at + each]) for at in range(0, len(COUNTS), each)]
-    best = np.concatenate(blocks)
+    size = grid_size(request)
+    each = max(1, BLOCK // size)
+    with turn(size * len(COUNTS)):
+        best = np.concatenate([_best_of(request, batch, COUNTS[at : at + each]) for at in range(0, len(COUNTS), each)])
     best.flags.writeable = False
     return best
 

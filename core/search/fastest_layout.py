@@ -20,6 +20,7 @@ import numpy.typing as npt
 from core.limits import limit
 from core.search.constraints import SpaceError
 from core.search.fastest import BLOCK, COUNTS, choices, grid
+from core.search.gate import turn
 from core.search.request import SearchRequest
 from core.search.space import chunk_counts, chunked, divisors, splits
 from core.training.layout import Layout, allowed, filled
@@ -55,10 +56,11 @@ _SPARE = 1e-12
 def fastest_layouts(request: SearchRequest, accelerators: tuple[int, ...]) -> tuple[Layout | None, ...]:
     """The fastest layout on each of these numbers of accelerators, some of which may stay idle, whatever the request's
     own; where none fits, the one that holds least; None where none can be."""
-    columns, score = _started(request, accelerators)
-    if len(score):
-        for move in _moves(request, max(accelerators)):
-            columns, score = _moved(request, *_distinct(columns, score), move)
+    with turn(count_layouts(request, len(accelerators))):
+        columns, score = _started(request, accelerators)
+        if len(score):
+            for move in _moves(request, max(accelerators)):
+                columns, score = _moved(request, *_distinct(columns, score), move)
     layouts, _ = _laid(request, columns)
     rows = np.stack([np.broadcast_to(getattr(layouts, f.name), score.shape) for f in fields(Layout)], axis=-1)
     best = {count: np.flatnonzero(columns["accelerators"] == count) for count in accelerators}

@@ -23,6 +23,7 @@ from core.planning.plan import Plan, PlanLimits, Within
 from core.planning.resolved_layout import plan_layouts, spec_of, surely_fit, tried_layouts
 from core.planning.solving import Array
 from core.planning.sweep.axes import AXES, Axis
+from core.search.gate import turn
 from core.training.device.host import host_lacks
 from core.training.layout import Layout, LayoutError, allowed, check
 
@@ -216,8 +217,9 @@ def _sweep(
             f"These {len(flat):,} combinations would try {count:,} layouts. A sweep tries at most {most:,}. "
             "Enter fewer values on one side.",
         )
-    evaluation = evaluate(flat)
-    fits, leaves_free, hosted, unlaid = _room(flat, evaluation.stored_parameters)
+    with turn(count):
+        evaluation = evaluate(flat)
+        fits, leaves_free, hosted, unlaid = _room(flat, evaluation.stored_parameters)
     by_name = {name: evaluation.middle(name) for name in QUANTITIES if name in evaluation.quantities} | {
         "watt_hours": np.sort(evaluation.energy, axis=1)[:, 1],
         "kg_co2": np.sort(evaluation.carbon, axis=1)[:, 1],
