@@ -84,7 +84,7 @@ LIMITS: Mapping[str, Limit] = {
     "searches_at_once": Limit(2, "searches", "that try many layouts; each keeps a core busy for up to five seconds"),
     "light_search": Limit(500_000, "layouts", "up to which a search waits for no other; a quarter of a second"),
     "search_rows": Limit(1_000_000, "rows", "of degrees that plans of a search share; 300 MB while they are listed"),
-    "search_checks": Limit(100_000_000, "checks", "of one degree against another to count a search's plans; a second"),
+    "search_checks": Limit(5_000_000, "checks", "of one degree against another to count a search’s plans; two seconds"),
     "layouts_tried": Limit(8_000_000, "layouts", "of which one is the fastest; four seconds of a slow core"),
     "sweep_layouts": Limit(16_000_000, "layouts", "tried for all cells of a sweep; a core takes five seconds"),
     "model_layers": Limit(10_000, "layers", "a hundred times the deepest model; a pattern of windows is walked"),

@@ -25,7 +25,7 @@ _MOST_SEQUENCES = 65_536
 """Sequences of the largest micro-batch that is tried."""
 
 _CHECKS = 1 << 20
-"""Checks of one degree against another that are made at once: 8 MB."""
+"""Checks of one degree against another that are made at once, 8 MB each time."""
 
 _NODE = -1
 """Stands for the data-parallel ranks of one node, a number that depends on the row."""
