@@ -81,6 +81,7 @@ LIMITS: Mapping[str, Limit] = {
     "upload_bytes": Limit(1 << 20, "bytes", "a chosen file; 100,000 characters have 400,000 at most"),
     "config_depth": Limit(16, "open brackets", "checked before parsing; honest configs are at most 6 deep"),
     "search_plans": Limit(8_000_000, "plans", "parallel plans tried by one search; a slow core takes three seconds"),
+    "searches_kept": Limit(64, "searches", "done last, with 2,000 plans each: half a megabyte"),
     "searches_at_once": Limit(2, "searches", "that try many layouts; each keeps a core busy for up to five seconds"),
     "light_search": Limit(500_000, "layouts", "up to which a search waits for no other; a quarter of a second"),
     "search_rows": Limit(1_000_000, "rows", "of degrees that plans of a search share; 300 MB while they are listed"),
