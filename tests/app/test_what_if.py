@@ -173,6 +173,15 @@ def test_a_plan_without_an_answer_says_why_and_the_page_stands() -> None:
     assert answered(app)
 
 
+def test_too_many_layouts_are_said_and_the_values_stay_typed() -> None:
+    values = ", ".join(f"{1024 * (k + 1)}" for k in range(16))
+    app = opened(WHAT_IF, {"x": "sequence length", "xs": values, "n": "15T"})
+    (said,) = errors(app)
+    assert "fewer values" in said
+    assert linked(app)["w_xs"] == values
+    assert answered(app)
+
+
 def test_the_plan_of_the_board_goes_into_the_comparison() -> None:
     app = opened(WHAT_IF, TYPED | {"n": "8B", "model": "Typed parameters", "count": "512"})
     app.button(key="plan:add").click().run()
