@@ -66,8 +66,9 @@ def _draw(inputs: Inputs, wanted: Programme, *, waits: bool, known: bool) -> Non
     show.input_errors(inputs)
 
 
-def _results(record: Record, more: Record) -> None:
-    """What a measurement found, what that means for a plan, and what else was timed. more: with that added."""
+def _results(record: Record, more: Record, records: Iterable[Record]) -> None:
+    """What a measurement found, what that means for a plan, and what else was timed. more: with that added. records:
+    all there are, the newest first."""
     own: tuple[Kind, ...] = panels.kinds_of(record)
     timed: list[Kind] = [kind for kind in own if others.says(record, kind)]
     led: Kind | None = None
@@ -81,9 +82,9 @@ def _results(record: Record, more: Record) -> None:
     for kind in own:
         panels.kind(more, kind, led=kind == led)
     panels.use(more)
-    if led and matmul.bests(more):
+    if led and (older := next(filter(matmul.bests, records), None)):
         with show.question("How fast are matmuls?"):
-            panels.matmuls(more, led=True)
+            panels.matmuls(older, led=True)
     for kind in panels.kinds_of(more):
         if kind not in own:
             panels.kind(more, kind)
@@ -115,7 +116,7 @@ def page() -> None:
     if not live(runner):
         ended(runner)
         if record and more:
-            _results(record, more)
+            _results(record, more, records)
             show.note(state.machine_line(here))
         else:
             show.answer(*state.invitation(here, choice, wanted, expected_s(wanted)))

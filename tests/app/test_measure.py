@@ -272,12 +272,20 @@ def test_the_last_result_of_each_kind_is_shown_together(open_page: Open, databas
     step = point(item("layer", "step", "eager", (1, shape.seq_len)), 1e-2, flop=1e12)
     layer = record("cuda", step, id="0" * 12, started=1.0)
     keep(layer.model_copy(update={"programme": layer.programme.model_copy(update={"layer": shape})}))
-    keep(on_gpu(id="1" * 12, started=2.0))
-    keep(record("cuda", copy("1 GiB", 2**30, 3e12), id="2" * 12, started=3.0))
-    keep(record("cuda", square("bf16", 8192, 9e14), id="3" * 12, started=4.0, facts=CPU_FACTS))
+    keep(on_gpu(id="1" * 12, started=86_400.0))
+    keep(record("cuda", copy("1 GiB", 2**30, 3e12), id="2" * 12, started=172_800.0))
+    keep(record("cuda", square("bf16", 8192, 9e14), id="3" * 12, started=259_200.0, facts=CPU_FACTS))
     app = open_page(StillRunner(), WITH_GPU, d_roof="true", d_every="true")
     said = words(app)
-    for part in ("3 TB/s", "flash, forward", "step of one layer of Ours", "620 TFLOP/s", "p_rmem=3+TB"):
+    for part in (
+        "3 TB/s",
+        "flash, forward",
+        "step of one layer of Ours",
+        "620 TFLOP/s",
+        "p_rmem=3+TB",
+        "Measured 1970-01-02",
+        "Measured 1970-01-03",
+    ):
         assert part in said, part
     assert "900 TFLOP/s" not in said, "of another device"
     assert "4 TB/s" not in said, "a newer one has taken its place"
