@@ -65,7 +65,7 @@ def embedded(workers: int) -> Generator[Any]:
         closing.enter_context(dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}))
         with _ignore_interrupts():
             cluster = distributed.LocalCluster(
-                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0"
             )
         closing.enter_context(cluster)
         yield closing.enter_context(distributed.Client(cluster, set_as_default=False))
