@@ -153,7 +153,9 @@ LIMITS: Mapping[str, Limit] = {
     "waiting_bytes": Limit(8 << 20, "bytes", "of those changes; the longest text that a box takes has half as many"),
     "messages_per_second": Limit(5, "messages", "of one browser, which has each change of its user in one"),
     "messages_at_once": Limit(50, "messages", "that need not wait: what a browser sends when it comes back"),
-    "messages_late": Limit(150, "messages", "in a row that came too fast: half a minute of them, and no person's"),
+    "messages_late": Limit(
+        150, "messages", "that waited for those before them: half a minute of them, and no person's"
+    ),
     "study_bytes": Limit(100_000, "bytes", "a study file; a hundred models written out as shapes have as many"),
     "study_points": Limit(20_000, "searches", "of one study; at a fifth of a second each, an hour of one core"),
     "study_plans": Limit(10**11, "plans", "of one study; two cores take some ten hours for them"),

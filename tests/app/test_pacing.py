@@ -34,12 +34,20 @@ class Clock:
         monkeypatch.setattr(pacing.asyncio, "sleep", sleep)
 
 
-def received(sent: list[bytes], kind: str = "websocket") -> tuple[list[bytes], list[dict[str, Any]], int]:
-    """What an app gets of what was ``sent`` at once, what goes back, and how many turns others have had."""
+def received(
+    sent: list[bytes], kind: str = "websocket", *, waits: bool = False
+) -> tuple[list[bytes], list[dict[str, Any]], int]:
+    """What an app gets of what was ``sent`` at once, what goes back, and how many turns others have had.
+
+    waits: each is sent when the one before has been answered.
+    """
     got, back, turns, numbers = list[bytes](), list[dict[str, Any]](), 0, count()
 
     async def receive() -> dict[str, Any]:
         number = next(numbers)
+        if waits:
+            await own_sleep(0)
+            await own_sleep(0)
         more = number < len(sent)
         return {"type": "websocket.receive", "bytes": sent[number]} if more else {"type": "websocket.disconnect"}
 
@@ -90,6 +98,12 @@ def test_a_flood_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     got, back, _ = received([b"x"] * 10 * (AT_ONCE + LATE))
     assert AT_ONCE < len(got) <= AT_ONCE + LATE + 1
     assert back == [{"type": "websocket.close", "code": 1008}]
+
+
+def test_who_waits_for_each_answer_is_slowed_and_never_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, sent = Clock(monkeypatch), [b"x"] * 10 * (AT_ONCE + LATE)
+    assert received(sent, waits=True)[:2] == (sent, [])
+    assert clock.now == pytest.approx((len(sent) - AT_ONCE) / RATE, rel=0.05)
 
 
 def test_other_requests_keep_their_pace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,15 +95,16 @@ def test_a_name_that_cannot_be_is_refused(kept: MemoryUploadedFileManager) -> No
 def test_a_server_takes_honest_files_and_refuses_forged_ones() -> None:
     with spawned(ROOT) as (port, _):
 
-        async def visit() -> list[int]:
+        async def visit() -> None:
             await until_up(port)
             async with Session(port) as visitor:
                 await visitor.rerun()
-                return [
-                    put(port, visitor.id, "1", b"{}"),
-                    put(port, visitor.id, "2", b"{}", b"a\xff", "punycode"),
-                    put(port, visitor.id, "3", b"{}", b"a", "undefined"),
-                    put(port, "nobody", "4", b"{}"),
-                ]
+                assert put(port, visitor.id, "1", b"{}") == 204
+                assert put(port, visitor.id, "2", b"{}", b"a\xff", "punycode") == 400
+                assert put(port, visitor.id, "3", b"{}", b"a", "undefined") == 400
+                assert put(port, "nobody", "4", b"{}") == 400
+                await visitor.socket.send(b"x" * 6_000_000)
+                await visitor.socket.wait_closed()
+                assert visitor.socket.close_code == 1009  # too big to be looked at
 
-        assert run(visit()) == [204, 400, 400, 400]
+        run(visit())

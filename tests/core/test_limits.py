@@ -58,6 +58,8 @@ def test_server_and_proxy_take_the_files_that_pages_ask_for() -> None:
     )
     assert [int(one) << 20 for one in proxy] == [most + (1 << 20)]
     assert 4 * LIMITS["config_chars"].value <= most
+    pasted = 4 * most  # of a box that takes as many characters as a file has bytes
+    assert pasted < server["maxWidgetStateSize"] * 1_000_000 < LIMITS["waiting_bytes"].value
 
 
 def test_a_cap_that_is_only_mentioned_is_not_in_use() -> None:

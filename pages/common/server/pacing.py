@@ -17,7 +17,7 @@ class Pacing:
     """ASGI middleware that takes the messages of each websocket at a limited rate, in turn with those of the others.
 
     What comes faster waits, first in a queue of one chunk that was read, then with its sender, because nobody reads on:
-    nothing is lost. A connection that sends too fast for a long time is no person's and is closed, because its queue
+    nothing is lost. A connection whose messages wait for a long time is no person's and is closed, because its queue
     would keep its session at work long after it has gone.
     """
 
@@ -31,10 +31,12 @@ class Pacing:
 
         async def paced() -> Message:
             nonlocal left, late, before
+            turn = asyncio.Event()
+            asyncio.get_running_loop().call_soon(turn.set)  # not before the next message is there, if it waits already
             message, now = await receive(), time.monotonic()
             left, before = min(most, left + rate * (now - before)), now
             left -= 1 + len(message.get("bytes") or b"") / LONG
-            late = late + 1 if left < 0 else 0
+            late = late + 1 if left < 0 and not turn.is_set() else max(0, late - 1)
             if late > limit("messages_late") and message["type"] == "websocket.receive":
                 await send({"type": "websocket.close", "code": 1008})
                 return {"type": "websocket.disconnect", "code": 1008}
