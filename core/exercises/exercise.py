@@ -13,7 +13,7 @@ from core.units import Kind, format_quantity
 
 OPTIONS = 4
 """What there is to choose from, the right one among them."""
-_FAR = (
+FAR = (
     (3.0, "That is three times as much."),
     (4.0, "That is four times as much."),
     (6.0, "That is six times as much."),
@@ -110,7 +110,7 @@ def choose_amount(
         (written(explanation.value), why),
         (
             *((written(value), reason) for value, reason in wrong),
-            *((written(explanation.value * n), why_far) for n, why_far in _FAR),
+            *((written(explanation.value * n), why_far) for n, why_far in FAR),
         ),
         explanations=(explanation,),
         shown=shown,

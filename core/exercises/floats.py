@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from fractions import Fraction
 
@@ -38,7 +39,12 @@ def stored(rng: random.Random) -> Exercise:
     options: list[tuple[str, str]] = []
     for up in (False, True):
         beside = neighbour(code, fmt, up=up)
-        if beside is not None and (value := decode_exact(beside, fmt)) is not None and value >= 0:
+        if (
+            classify(code, fmt) not in ("inf", "nan")
+            and beside is not None
+            and (value := decode_exact(beside, fmt)) is not None
+            and value >= 0
+        ):
             options.append((_number(value), "That is the value beside the nearest, further away."))
     options += [
         (_number(asked), f"{fmt.title} has no code for exactly that."),
@@ -91,11 +97,12 @@ def largest(rng: random.Random) -> Exercise:
     fmt = FORMATS[rng.choice(names)]
     power = Fraction(2) ** (fmt.emax + 1)
     wrong = [
-        (_number(power), "That power of two is the first value past it."),
+        (_number(power), "That power of two is past the top exponent."),
         (_number(power / 2), "That is the top power of two; its fraction bits come on top."),
         *((_number(FORMATS[name].max_finite), f"That is {FORMATS[name].title}’s.") for name in names),
     ]
-    why = raised(f"2^{fmt.emax}") + " with the largest fraction that is not NaN or infinity."
+    rest = "that is not NaN" if fmt.has_nan else "there is"
+    why = raised(f"2^{fmt.emax}") + f" with the largest fraction {rest if not fmt.infinity else 'there is'}."
     return choose(
         rng,
         f"What is the largest finite value of **{fmt.title}** ({fmt.exponent_bits} exponent bits, {fmt.fraction_bits} "
@@ -110,11 +117,12 @@ def spacing(rng: random.Random) -> Exercise:
     """The step between neighbours at a number."""
     fmt = FORMATS[rng.choice(("fp32", "fp16", "bf16", "fp8_e4m3fn"))]
     power = rng.randint(2, 7)
-    at = 2**power + rng.randint(1, 2**power - 1)
+    size = Fraction(2) ** (power - fmt.fraction_bits)
+    inside = math.ceil(size)  # a step from both ends of the binade, beyond which steps differ
+    at = rng.randint(2**power + inside, 2 ** (power + 1) - inside)
     step = unit_in_last_place.explain(
         exponent=float(power + fmt.bias), bias=float(fmt.bias), fraction_bits=float(fmt.fraction_bits)
     )
-    size = Fraction(2) ** (power - fmt.fraction_bits)
     return choose(
         rng,
         f"How far is it from one value of **{fmt.title}** to the next, near **{at}**?",

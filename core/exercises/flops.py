@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
+from fractions import Fraction
 
 from core.budget.equations import accelerators_needed
 from core.budget.run import training_seconds
-from core.exercises.exercise import Exercise, Maker, choose_amount
+from core.exercises.exercise import FAR, Exercise, Maker, choose, choose_amount
 from core.fields import Link
 from core.formula import Explanation
 from core.hardware.accelerators import find
@@ -102,18 +104,26 @@ def chips(rng: random.Random) -> Exercise:
     within = rng.choice((14, 30, 60, 90))
     flop = train_flop_6nd.explain(params=params, tokens=tokens)
     needed = accelerators_needed.explain(flop=flop.value, peak=peak, mfu=mfu, seconds=within * _DAY)
-    made = choose_amount(
+    each = Fraction(peak) * Fraction(f"{mfu:g}") * within * int(_DAY)  # exact, as one more or fewer decides
+    count = math.ceil(6 * int(params) * int(tokens) / each)
+    made = choose(
         rng,
-        f"How many **{chip}** ({format_quantity(peak, 'flop_per_s')} dense) train **{format_count(params)}** "
-        f"parameters on **{format_count(tokens)}** tokens within **{within} days** at **{mfu:.0%}** MFU, by 6ND?",
-        "accelerators",
-        (needed, "6ND over what one does in that time at that share of its peak."),
+        f"How many **{chip}** ({format_quantity(peak, 'flop_per_s')} dense) are needed at least to train "
+        f"**{format_count(params)}** parameters on **{format_count(tokens)}** tokens within **{within} days** at "
+        f"**{mfu:.0%}** MFU, by 6ND?",
+        (f"{count:,}", "6ND over what one does in that time at that share of its peak, rounded up."),
         [
-            (needed.value * mfu, "That is at the whole peak, which nobody reaches."),
-            (needed.value / 3, "That counts forward alone, 2ND."),
-            (needed.value / mfu, "That divides by the utilisation twice."),
-            (needed.value / 2, "That is at the sparse peak of the datasheet."),
+            (f"{math.ceil(wrong):,}", reason)
+            for wrong, reason in (
+                (count - 1, f"One fewer than needed takes longer than {within} days."),
+                (needed.value * mfu, "That is at the whole peak, which nobody reaches."),
+                (needed.value / 3, "That counts forward alone, 2ND."),
+                (needed.value / mfu, "That divides by the utilisation twice."),
+                *((far * count, why) for far, why in FAR),
+            )
+            if wrong > 0
         ],
+        explanations=(needed,),
         shown=Link("compute", {"n": _key(params), "tokens": _key(tokens), "gpu": chip, "mfu": f"{mfu:.0%}"}),
     )
     return _with(made, flop)

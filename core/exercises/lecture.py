@@ -21,12 +21,24 @@ _OPTIONS: Mapping[str, tuple[Verdict, ...]] = {
 
 
 def stands(rng: random.Random) -> Exercise:
-    """One claim, as likely one that needs care as one that does not."""
-    careful = rng.random() < 0.5
-    claim = rng.choice([one for one in CLAIMS.values() if (one.verdict == "needs care") is careful])
+    """One claim that stands as it is."""
+    return _asked(rng, "it stands as it is")
+
+
+def careful(rng: random.Random) -> Exercise:
+    """One claim that needs care."""
+    return _asked(rng, "it needs care")
+
+
+def partly(rng: random.Random) -> Exercise:
+    """One claim that is a rule of thumb or a convention."""
+    return _asked(rng, rng.choice(("it is a rule of thumb", "it is true under one convention of several")))
+
+
+def _asked(rng: random.Random, right: str) -> Exercise:
+    claim = rng.choice([one for one in CLAIMS.values() if one.verdict in _OPTIONS[right]])
     found = _finding(claim.id)
     why = f"{VERDICTS[claim.verdict]}: {found.value}"
-    right = next(option for option, verdicts in _OPTIONS.items() if claim.verdict in verdicts)
     return choose(
         rng,
         f"{claim.text.rstrip('.')}. **Does that stand?**",
@@ -51,5 +63,5 @@ def _sentences(*parts: str) -> str:
     return " ".join(part if part.endswith(".") else f"{part}." for part in parts if part)
 
 
-MAKERS: tuple[Maker, ...] = (stands,)
+MAKERS: tuple[Maker, ...] = (stands, careful, partly)
 """Every kind of exercise on the lecture."""

@@ -33,16 +33,22 @@ def path() -> Sheet:
     return Sheet(0, ("path",), tuple(made))
 
 
-def written(chosen: Mapping[int, int]) -> str:
-    """What was chosen on the steps, as an address keeps it: a digit for each, or a hyphen."""
-    return "".join(str(chosen[step]) if step in chosen else "-" for step in range(len(_STEPS)))
+def written(of: Sheet, chosen: Mapping[int, int]) -> str:
+    """What was chosen on the exercises of ``of``, as an address keeps it: a digit for each, or a hyphen."""
+    return _which(of) + "".join(str(chosen[step]) if step in chosen else "-" for step in range(len(of.exercises)))
 
 
-def read(text: str) -> dict[int, int]:
-    """What an address kept; whatever is none of a step's options is left out."""
-    options = [len(one.options) for one in path().exercises]
+def read(of: Sheet, text: str) -> dict[int, int]:
+    """What an address kept of ``of``; whatever is of another sheet, or none of an exercise's options, is left out."""
+    letters = text.rpartition(".")[2]
+    options = [len(one.options) for one in of.exercises] if text.removesuffix(letters) == _which(of) else []
     return {
         step: int(letter)
-        for step, (letter, count) in enumerate(zip(text, options, strict=False))
+        for step, (letter, count) in enumerate(zip(letters, options, strict=False))
         if letter.isascii() and letter.isdigit() and int(letter) < count
     }
+
+
+def _which(of: Sheet) -> str:
+    """The sheet of the choices that an address keeps, empty for the path."""
+    return f"{of.seed}.{'.'.join(of.topics)}." if of.seed else ""

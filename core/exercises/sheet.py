@@ -28,7 +28,7 @@ TOPICS: Mapping[str, tuple[Maker, ...]] = {
 LENGTH = 10
 """Exercises of a sheet."""
 
-EDITION = 1
+EDITION = 2
 """Raised when the same seed makes other exercises, so that sheets handed in before are not graded by the new ones."""
 
 _DRAWS = 100
@@ -65,16 +65,17 @@ class Sheet:
 
 @lru_cache(maxsize=256)
 def sheet(seed: int, topics: tuple[str, ...]) -> Sheet:
-    """The sheet: topics in turn, each topic's kinds in an order of the seed's, no question twice."""
-    kinds: dict[str, list[Maker]] = {}
-    for topic in topics:
-        kinds[topic] = list(TOPICS[topic])
-        _random(seed, topic).shuffle(kinds[topic])
+    """The sheet: topics in turn, each topic's kinds once in every round, no question twice.
+
+    A negative seed is practice for the sheet of the positive one, and asks none of its questions.
+    """
     made: list[Exercise] = []
-    asked: set[tuple[str, str]] = set()
+    asked = {(one.prompt, one.code) for one in sheet(-seed, topics).exercises} if seed < 0 else set[tuple[str, str]]()
     for number in range(LENGTH):
-        topic = topics[number % len(topics)]
-        maker = kinds[topic][number // len(topics) % len(kinds[topic])]
+        topic, turn = topics[number % len(topics)], number // len(topics)
+        kinds = list(TOPICS[topic])
+        _random(seed, topic, turn // len(kinds)).shuffle(kinds)
+        maker = kinds[turn % len(kinds)]
         drawn = (maker(_random(seed, topic, number, again)) for again in range(_DRAWS))
         one = next(one for one in drawn if (one.prompt, one.code) not in asked)
         asked.add((one.prompt, one.code))

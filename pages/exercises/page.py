@@ -28,14 +28,15 @@ _MODE = choice(
     (PRACTISE, HAND_IN, PATH),
     PRACTISE,
     few=True,
-    help="The path: nine steps from a bit to 6ND, the same for everybody; the browser keeps how far one has come.",
+    help="Practice asks other questions than the sheet to hand in. The path has nine steps from a bit to 6ND. The "
+    "address keeps your answers in both.",
 )
 _PRESETS = (
     {"Floats, FLOPs, memory": {"topics": _NUMBERS}, "And views": {"topics": _ALL}}
     | {name[0].upper() + name[1:]: {"topics": name} for name in TOPICS if name != "lecture"}
     | {"Does it stand?": {"topics": "lecture"}}
 )
-_CHOSEN, _HANDED, _STEPS = "e:chosen", "e:handed", "steps"
+_CHOSEN, _HANDED, _STEPS, _PRACTICE = "e:chosen", "e:handed", "steps", "practice"
 _NAME = "Your name, as it shall stand on the sheet"
 _KEPT = 20  # sheets whose answers a session keeps
 
@@ -56,7 +57,7 @@ def page() -> None:
         inputs.presets(_PRESETS, into=presets)
     if "views" in topics or mode == PATH:
         torch_ready()
-    of = path() if mode == PATH else sheet(seed, topics)
+    of = path() if mode == PATH else sheet(-seed if mode == PRACTISE else seed, topics)
     if mode == PATH:
         with again:
             st.button("Start over", on_click=_start_over, args=(of,))
@@ -83,7 +84,7 @@ def _kept(key: str, of: Sheet) -> dict[int, int]:
 def _start_over(of: Sheet) -> None:
     """Forget what was chosen on the path, here and in the address, which the browser keeps."""
     _kept(_CHOSEN, of).clear()
-    st.query_params[_STEPS] = written({})
+    st.query_params[_STEPS] = written(of, {})
 
 
 def _key(of: Sheet, number: int, mode: str) -> str:
@@ -93,8 +94,9 @@ def _key(of: Sheet, number: int, mode: str) -> str:
 def _practise(of: Sheet, titles: Sequence[str] = ()) -> None:
     """One exercise after the other, each revealed by itself. titles: of the steps of the path."""
     chosen = _kept(_CHOSEN, of)
-    if titles and not chosen:
-        chosen.update(read(st.query_params.get(_STEPS, "")))
+    address = _STEPS if titles else _PRACTICE
+    if not chosen:
+        chosen.update(read(of, st.query_params.get(address, "")))
     show.answer(headline(of), progress(of, chosen))
     with st.container(key="exercises-questions"):
         for number, one in enumerate(of.exercises):
@@ -108,8 +110,7 @@ def _practise(of: Sheet, titles: Sequence[str] = ()) -> None:
                 choice = st.session_state.get(key)
                 if isinstance(choice, int):
                     chosen.setdefault(number, choice)
-                    if titles:
-                        st.query_params[_STEPS] = written(chosen)
+                    st.query_params[address] = written(of, chosen)
                 else:
                     st.session_state[f"{key}:missing"] = True
 

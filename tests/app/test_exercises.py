@@ -38,7 +38,7 @@ def press(app: AppTest, label: str) -> AppTest:
 
 def test_an_exercise_is_revealed_after_a_choice_and_the_first_one_counts() -> None:
     app = opened(topics="memory", sheet="3")
-    one = sheet(3, ("memory",)).exercises[0]
+    one = sheet(-3, ("memory",)).exercises[0]
     press(app, "Reveal")
     assert "Choose an answer first" in said(app)
     wrong = (one.answer + 1) % len(one.options)
@@ -131,6 +131,25 @@ def test_every_step_of_the_path_shows_what_it_asks_about() -> None:
     """They lead across pages, and what is kept is read back."""
     assert len({one.shown.page for one in path().exercises}) >= 4
     chosen = {step: one.answer for step, one in enumerate(path().exercises)}
-    assert read(written(chosen)) == chosen
-    assert read("--") == {}
-    assert read("\N{SUPERSCRIPT TWO}9zz" * 9) == {}
+    assert read(path(), written(path(), chosen)) == chosen
+    assert read(path(), "--") == {}
+    assert read(path(), "\N{SUPERSCRIPT TWO}9zz" * 9) == {}
+
+
+def test_practice_outlasts_a_reload_and_belongs_to_its_sheet() -> None:
+    practice = sheet(-3, ("memory",))
+    app = opened(topics="memory", sheet="3")
+    app.radio[0].set_value(practice.exercises[0].answer)
+    press(app, "Reveal")
+    kept = app.query_params["practice"]
+    later = AppTest.from_file(APP, default_timeout=PATIENCE_S).run()
+    later.switch_page(EXERCISES.path)
+    later.query_params.update(
+        {"e_topics": "memory", "e_sheet": "3", "practice": kept[0] if isinstance(kept, list) else kept}
+    )
+    assert "<b>1 of 1</b>" in said(later.run())
+    text = written(practice, {0: 1})
+    assert read(practice, text) == {0: 1}
+    assert not read(sheet(-4, ("memory",)), text)
+    assert not read(path(), text)
+    assert not read(practice, written(path(), {0: 1}))

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Literal
 
 import ml_dtypes
 import numpy as np
@@ -15,9 +20,11 @@ from core.exercises import floats, flops, lecture, memory, views
 from core.exercises.exercise import OPTIONS, Exercise, choose
 from core.exercises.sheet import EDITION, LENGTH, TOPICS, hand_in, read_handed_in, read_topics, sheet
 from core.fields import Link
+from core.floats.formats import FORMATS
+from core.hardware.accelerators import find
 from core.lecture.catalogue import CLAIMS
 from core.limits import limit
-from core.units import QuantityError, parse_quantity
+from core.units import Kind, QuantityError, parse_quantity
 from core.views.exercises.text import received
 from tests.every import every
 
@@ -71,7 +78,7 @@ def number(text: str) -> float:
 
 
 def test_stored_numbers_are_those_of_ml_dtypes() -> None:
-    for seed in range(150):
+    for seed in range(400):
         one = floats.stored(random.Random(seed))
         text, name = bold(one)
         with np.errstate(over="ignore"):
@@ -90,7 +97,7 @@ def test_sums_of_ones_end_where_a_loop_in_ml_dtypes_does() -> None:
 
 
 def test_largest_values_and_steps_are_those_of_ml_dtypes() -> None:
-    for seed in range(60):
+    for seed in range(300):
         one = floats.largest(random.Random(seed))
         assert number(right(one)) == float(ml_dtypes.finfo(DTYPES[bold(one)[0]]).max)
         one = floats.spacing(random.Random(seed))
@@ -108,57 +115,110 @@ def test_largest_values_and_steps_are_those_of_ml_dtypes() -> None:
         assert number(right(one)) == pytest.approx(up, rel=1e-6)
 
 
-def test_bits_of_block_formats_count_the_scale_once_a_block() -> None:
-    bits = {"MXFP8 E4M3": 8.25, "MXFP8 E5M2": 8.25, "MXFP6 E2M3": 6.25, "MXFP6 E3M2": 6.25, "MXFP4": 4.25}
-    bits |= {"MXINT8": 8.25, "NVFP4": 4.5, "NF4": 4.5, "NF4, double quantised": 4.127}
-    for seed in range(60):
-        one = floats.bits(random.Random(seed))
-        assert float(right(one)) == bits[bold(one)[0]]
-
-
 def of(text: str) -> float:
     return parse_quantity(text.split(" (")[0], "count", high=1e40)
 
 
-def test_work_and_time_are_those_of_a_calculator() -> None:
-    for seed in range(80):
-        one = flops.run(random.Random(seed))
-        params, tokens = map(of, bold(one))
-        assert parse_quantity(right(one), "flop", high=1e40) == pytest.approx(6 * params * tokens, rel=5e-3)
-        one = flops.days(random.Random(seed))
-        cluster, params, tokens, mfu = bold(one)
-        peak = parse_quantity(re.search(r"\((.+?) dense\)", one.prompt)[1], "flop_per_s")  # type: ignore[index]
-        seconds = 6 * of(params) * of(tokens) / (of(cluster.split(" × ")[0]) * peak * float(mfu[:-1]) / 100)
-        assert parse_quantity(right(one), "seconds") == pytest.approx(seconds, rel=6e-3)
-        one = flops.product(random.Random(seed))
-        (m, k), (_, n) = (map(of, side.split(" × ")) for side in bold(one))
-        assert parse_quantity(right(one), "flop", high=1e40) == pytest.approx(2 * m * k * n, rel=5e-3)
-        one = flops.utilisation(random.Random(seed))
-        params, rate, _ = bold(one)
-        peak = parse_quantity(re.search(r"\((.+?) dense\)", one.prompt)[1], "flop_per_s")  # type: ignore[index]
-        used = of(params) * 6 * of(rate.removesuffix(" tokens/s")) / peak
-        assert parse_quantity(right(one), "ratio") == pytest.approx(used, rel=0.02)
+def peak(one: Exercise) -> float:
+    found = re.search(r"\(([^(]+?) dense\)", one.prompt)
+    assert found
+    return parse_quantity(found[1], "flop_per_s")
 
 
-def test_bytes_are_those_of_a_calculator() -> None:
-    widths = {"fp32": 4, "bf16": 2, "fp8": 1}
-    kept = {"fp32": (4, 4, 0, 4), "mixed bf16, fp32 master": (2, 2, 4, 4), "bf16 throughout": (2, 2, 0, 2)}
-    means = {"AdamW": 2, "SGD momentum": 1, "SGD": 0}
-    for seed in range(80):
-        one = memory.tensor(random.Random(seed))
-        shape, dtype = bold(one)
-        size = int(np.prod([int(n) for n in shape.strip("()").split(",") if n.strip()], dtype=object)) * widths[dtype]
-        assert parse_quantity(right(one), "bytes_binary") == pytest.approx(size, rel=5e-4)
-        one = memory.per_parameter(random.Random(seed))
-        optimizer, policy = bold(one)
-        weights, gradients, master, each = kept[policy]
-        total = weights + gradients + master + means[optimizer] * each
-        assert float(right(one).split()[0]) == total
-        one = memory.whole(random.Random(seed))
-        params, optimizer, policy = bold(one)
-        weights, gradients, master, each = kept[policy]
-        total = of(params) * (weights + gradients + master + means[optimizer] * each)
-        assert parse_quantity(right(one), "bytes") == pytest.approx(total, rel=5e-3)
+BITS = {"MXFP8 E4M3": 8.25, "MXFP8 E5M2": 8.25, "MXFP6 E2M3": 6.25, "MXFP6 E3M2": 6.25, "MXFP4": 4.25}
+BITS |= {"MXINT8": 8.25, "NVFP4": 4.5, "NF4": 4.5, "NF4, double quantised": 4.127}
+WIDTHS = {"fp32": 4, "bf16": 2, "fp8": 1}
+KEPT = {"fp32": (4, 4, 0, 4), "mixed bf16, fp32 master": (2, 2, 4, 4), "bf16 throughout": (2, 2, 0, 2)}
+MEANS = {"AdamW": 2, "SGD momentum": 1, "SGD": 0}
+
+
+def states(optimizer: str, policy: str) -> int:
+    weights, gradients, master, each = KEPT[policy]
+    return weights + gradients + master + MEANS[optimizer] * each
+
+
+def days_of(one: Exercise) -> float:
+    cluster, params, tokens, mfu = bold(one)
+    return 6 * of(params) * of(tokens) / (of(cluster.split(" × ")[0]) * peak(one) * float(mfu[:-1]) / 100)
+
+
+def multiplied(one: Exercise) -> float:
+    (m, k), (_, n) = (map(of, side.split(" × ")) for side in bold(one))
+    return 2 * m * k * n
+
+
+def rate_of(one: Exercise) -> float:
+    params, rate, _ = bold(one)
+    return of(params) * 6 * of(rate.removesuffix(" tokens/s")) / peak(one)
+
+
+def elements(one: Exercise) -> float:
+    shape, dtype = bold(one)
+    return math.prod(int(n) for n in shape.strip("()").split(",") if n.strip()) * WIDTHS[dtype]
+
+
+def filled(one: Exercise) -> float:
+    cluster, optimizer, policy = bold(one)
+    count, chip = cluster.split(" × ")
+    return int(count) * find(chip).memory_bytes / states(optimizer, policy)
+
+
+def saved(one: Exercise) -> float:
+    params, policy = bold(one)
+    weights, _, master, each = KEPT[policy]
+    return of(params) * ((master or weights) + 2 * each)
+
+
+TRUTHS: dict[object, tuple[Kind | Literal[""], Callable[[Exercise], float]]] = {
+    floats.bits: ("number", lambda one: BITS[bold(one)[0]]),
+    flops.product: ("flop", multiplied),
+    flops.run: ("flop", lambda one: 6 * math.prod(map(of, bold(one)))),
+    flops.days: ("seconds", days_of),
+    flops.utilisation: ("ratio", rate_of),
+    flops.bound: ("", lambda one: of(bold(one)[0].split(" × ")[0]) / 3),
+    memory.tensor: ("bytes_binary", elements),
+    memory.per_parameter: ("", lambda one: states(*bold(one))),
+    memory.whole: ("bytes", lambda one: of(bold(one)[0]) * states(*bold(one)[1:])),
+    memory.fits: ("parameters", filled),
+    memory.checkpoint: ("bytes", saved),
+    memory.logits: ("bytes_binary", lambda one: 4 * math.prod(map(of, bold(one)))),
+}
+"""Maker → the kind of its options, empty for a plain number, and the answer by a calculator."""
+
+
+def read(option: str, kind: Kind | Literal[""]) -> float:
+    return parse_quantity(option, kind, high=1e40) if kind else float(option.split()[0].replace(",", ""))
+
+
+def enough(one: Exercise, count: int) -> bool:
+    """Whether so many accelerators train within the days that the question names, in whole numbers."""
+    _, params, tokens, days, mfu = bold(one)
+    each = Fraction(peak(one)) * Fraction(int(mfu[:-1]), 100) * int(days.split()[0]) * 86400
+    return count * each >= 6 * Fraction(of(params)) * Fraction(of(tokens))
+
+
+@pytest.mark.parametrize("maker", [*TRUTHS, flops.chips], ids=lambda maker: maker.__name__)
+def test_one_option_alone_answers_the_question(maker: object) -> None:
+    """5,000 exercises, each worked out once more from its own words."""
+    for seed in range(400):
+        one = draw(maker, seed)
+        if maker is flops.chips:
+            fit = [int(option.replace(",", "")) for option in one.options]
+            least = [enough(one, count) and not enough(one, count - 1) for count in fit]
+            assert least == [at == one.answer for at in range(len(fit))], one
+            continue
+        kind, truth = TRUTHS[maker]
+        wanted = truth(one)
+        close = [read(option, kind) == pytest.approx(wanted, rel=0.02) for option in one.options]
+        assert close == [at == one.answer for at in range(len(close))], (one, wanted)
+
+
+def test_no_reason_speaks_of_codes_that_a_format_lacks() -> None:
+    for seed in range(100):
+        one = floats.largest(random.Random(seed))
+        fmt = next(fmt for fmt in FORMATS.values() if fmt.title == bold(one)[0])
+        assert ("NaN" in one.reasons[one.answer]) <= fmt.has_nan
+        assert ("infinity" in one.reasons[one.answer]) <= fmt.infinity
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -270,10 +330,25 @@ def test_too_few_options_are_refused() -> None:
         choose(random.Random(0), "?", ("1", "."), [("1", "."), ("2", ".")], shown=Link("floats"))
 
 
-def test_a_claim_needs_care_where_the_lecture_page_says_so() -> None:
-    """By the claim that the exercise leads to; both kinds come about as often."""
-    drawn = [lecture.stands(random.Random(seed)) for seed in range(200)]
-    careful = [CLAIMS[one.shown.fields["claim"]].verdict == "needs care" for one in drawn]
-    assert [right(one) == "it needs care" for one in drawn] == careful
-    assert 70 < sum(careful) < 130
-    assert len({one.prompt for one in drawn}) > 50
+def test_the_right_option_on_a_claim_is_its_verdict_on_the_lecture_page() -> None:
+    for maker in lecture.MAKERS:
+        for seed in range(100):
+            one = draw(maker, seed)
+            verdict = CLAIMS[one.shown.fields["claim"]].verdict
+            meant = {"needs care": "needs care", "convention": "convention", "rule of thumb": "rule of thumb"}
+            assert meant.get(verdict, "stands") in right(one)
+
+
+def test_no_constant_answer_scores_on_the_lecture() -> None:
+    for seed in range(1, 60):
+        given = Counter(right(one) for one in sheet(seed, ("lecture",)).exercises)
+        assert max(given.values()) <= 4
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(1, 10**6), topics=st.sets(st.sampled_from(NUMBERS), min_size=1))
+def test_practice_asks_nothing_of_the_sheet_to_hand_in(seed: int, topics: set[str]) -> None:
+    chosen = tuple(topic for topic in TOPICS if topic in topics)
+    graded, practice = sheet(seed, chosen), sheet(-seed, chosen)
+    assert len(practice.exercises) == LENGTH
+    assert not {(one.prompt, one.code) for one in graded.exercises} & {(o.prompt, o.code) for o in practice.exercises}

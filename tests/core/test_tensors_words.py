@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.tensors.tracing.trace import trace
+from core.views.tensors.inside import inside
 from core.views.tensors.text import explanations, headline, layout_texts
 from tests.core.sentence_facts import says
 from tests.every import every
@@ -77,3 +78,10 @@ def test_a_new_tensor_is_no_copy_and_a_cast_is_one() -> None:
     assert " of a new tensor, so" in headline(trace("x\ny = torch.zeros(3)\ny[0] = 1", (2, 3)))[0]
     assert " of a copy, so" in headline(trace("y = x.float()\ny[0] = 1", (2, 3)))[0]
     says(headline(trace("x.float()", (2, 3)))[0], "`.float()` copies", "24 B")
+
+
+def test_a_refused_product_under_autocast_is_explained() -> None:
+    run = trace("with torch.autocast('cpu', dtype=torch.bfloat16):\n    y = x @ x", (), dtype="float32")
+    assert run.last.kind == "refused"
+    says(headline(run)[0], "refuses", "@ x")
+    assert inside(run, run.last)

@@ -13,8 +13,9 @@ def headline(of: Sheet) -> str:
     """Which sheet it is, or that it is the path."""
     if "path" in of.topics:
         return f"**{len(of.exercises)}** steps from a bit to 6ND."
-    topics = ["the lecture" if topic == "lecture" else topic for topic in of.topics]
-    return f"Sheet **{of.seed:,}**: **{LENGTH}** exercises on {listed(topics)}."
+    named = ["the lecture" if topic == "lecture" else topic for topic in of.topics]
+    what = f"Sheet **{of.seed:,}**" if of.seed > 0 else f"Practice for sheet **{-of.seed:,}**"
+    return f"{what}: **{LENGTH}** exercises on {listed(named)}."
 
 
 def progress(of: Sheet, chosen: Mapping[int, int]) -> str:

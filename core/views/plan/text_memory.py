@@ -261,12 +261,10 @@ def optimizers(h: MemoryEstimate, rows: Sequence[MemoryEstimate]) -> str:
         len(fitting), f"{len(fitting)} of them fit{kept_free(h)}, {fitting[0] if fitting else ''} with the most state."
     )
     by_state = sorted(rows, key=lambda row: -unsharded(row).total)
-    high, low = (
-        f"**{significant(unsharded(row).total, 3)}** under {row.optimizer.name}" for row in (by_state[0], by_state[-1])
-    )
+    high, low = ((significant(unsharded(row).total, 3), row.optimizer.name) for row in (by_state[0], by_state[-1]))
     return (
-        f"From {high} to {low} bytes for each {counted_parameter(h)} without sharding. Each accelerator uses "
-        f"{gib(most.total)} to {gib(least.total)} with this layout; {verdict}"
+        f"Unsharded states take from **{high[0]} B per {counted_parameter(h)}** under {high[1]} to **{low[0]} B** "
+        f"under {low[1]}. Each accelerator uses {gib(least.total)} to {gib(most.total)} with this layout; {verdict}"
     )
 
 

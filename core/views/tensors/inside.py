@@ -48,7 +48,8 @@ def _parts(step: TraceStep) -> str:
 def _operands(trace: Trace, step: TraceStep) -> str:
     """Which operands a product copies, and why; empty where something else is copied."""
     planned = trace.planned[step.number - 1]
-    if (step.operation != "matmul" and planned.symbol != "@") or len(step.inputs) != 2:
+    is_product = step.operation == "matmul" or planned.symbol == "@"
+    if not is_product or step.kind == "refused" or len(step.inputs) != 2:
         return ""
     taken = [trace.steps[number] for number in step.inputs]
     copies = operand_copies(*(item.layout for item in taken))
