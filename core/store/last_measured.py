@@ -22,7 +22,7 @@ def last_measured() -> tuple[tuple[Record, ...], str]:
     except FileNotFoundError:
         return (), ""
     except (OSError, ValueError):
-        return (), f"The last measurement cannot be read from {_path()}. Measure again to replace it."
+        return (), "The last measurement cannot be read. Measure again to replace it."
 
 
 def keep(record: Record) -> None:
