@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import streamlit as st
 from starlette.middleware import Middleware
 
-from pages.common.registry import GROUPS, PAGES, registered
+from pages.common.registry import GROUPS, PAGES, PageSpec, registered
 from pages.common.server import sign_in
 from pages.common.server.admission import Admission
 from pages.common.server.pacing import Pacing
@@ -19,11 +19,22 @@ from pages.common.server.uploads import Uploads
 from pages.common.theme import definitions, install_theme
 
 
-def menu(pages: Mapping[str, st.Page]) -> None:
-    """Every page in one line."""
+def menu(pages: Mapping[str, st.Page], here: PageSpec) -> None:
+    """The groups of pages in one line: that of this page with all of its pages, the others by their names alone."""
     with st.container(key="np-menu", horizontal=True, vertical_alignment="center", gap=None):
-        for p in PAGES:
-            st.page_link(pages[p.id], label=p.name, width="content")  # by its path it would find the file again
+        for group, members in GROUPS.items():
+            is_open = here in members or len(members) == 1
+            if not is_open:
+                st.page_link(pages[members[0].id], label=group, width="content")
+            elif len(members) > 1:
+                st.html(f'<span class="np-group">{group}</span>', width="content")
+            # The links of the others stay on the page, unseen: on the projector keys go through all of them.
+            shown = "open" if is_open else "folded"
+            with st.container(key=f"np-{shown}-{group}", horizontal=True, gap=None, width="content"):
+                for p in members:
+                    st.page_link(
+                        pages[p.id], label=p.title, width="content"
+                    )  # by its path it would find the file again
         from pages.common import projector  # what it imports takes a while on a cold start
 
         projector.switch()
@@ -45,7 +56,7 @@ def run() -> None:
         initial_sidebar_state=300,
         menu_items={"About": "Napkin: resource accounting for LLM training in bits, bytes, FLOPs, days and dollars."},
     )
-    menu(pages)
+    menu(pages, spec)
     install_theme()  # after the menu, whose switch says for which screen
     # Menu and header go out before the imports of a cold start and of the page: a visitor reads while the server warms
     # up.

@@ -222,8 +222,8 @@ class Form:
     version do, which may have names that nobody writes any more.  derive: values → texts of fields that others decide.
     imply: texts by id → those that they imply where links and rows are older than a field.
     shared: ids of the fields that are the same on every page that has them, such as those of a plan. An address has
-    them under `SHARED`; older ones had them under the form's own prefix, which is still read. gone: ids that shaped no
-    answer, and that older links may still have.
+    them under `SHARED`; older ones had them under the form's own prefix, which is still read. gone: what links
+    may still have and nobody is told of: ids, or ids with the text that was their default (``id=text``).
     """
 
     prefix: str
@@ -338,7 +338,8 @@ class Form:
                 texts = self.older[step](texts)
         texts |= self.imply(texts)
         known_ids = {item.id for item in self.fields}
-        unknown = sorted(set(texts) - known_ids - self.gone)
+        old = set(texts) - known_ids - self.gone
+        unknown = sorted(name for name in old if f"{name}={texts[name]}" not in self.gone)
         if unknown and self.fields and version <= self.version:
             names = ", ".join(f"“{clipped(named.get(name, self.key(name)))}”" for name in unknown[:_LISTED])
             sentences.append(f"The link has fields that are not known here and were left aside: {names}.")

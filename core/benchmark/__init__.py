@@ -1,1 +1,1 @@
-"""What this machine reaches: measurements of matmuls, memory, layers and links, and datasheets beside them."""
+"""What this machine reaches: measurements of matmuls, memory and layers, and datasheets beside them."""

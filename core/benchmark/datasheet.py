@@ -104,8 +104,6 @@ NO_CPU_DATASHEET = Datasheet((), "no datasheet gives a processor's matmul rate p
 
 _IN_SHEETS: Mapping[str, tuple[str, ...]] = {
     "fp64": ("fp64_tensor", "fp64"),
-    "fp8 by row": ("fp8",),
-    "mxfp8": ("fp8",),
     "nvfp4": ("fp4",),
 }
 """Where a dtype's dense peak stands in a datasheet, where not under its own name; the first that is known. Matrix units

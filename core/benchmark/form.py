@@ -26,17 +26,15 @@ LENGTH = quantity(
     "seq", "Sequence length", "4096", "length", low=16, high=131_072, whole=True, part="layer", help=LENGTHS
 )
 MICRO_BATCH = quantity("mb", "Micro-batch", "1", "count", low=1, high=256, whole=True, part="layer")
-NODES = quantity("nodes", "Nodes", "1", "count", low=1, high=1024, whole=True, part="several")
-GPUS = quantity("gpus", "Devices each", "8", "count", low=1, high=72, whole=True, part="several")
 
 PANELS = (
     switch("roof", "Measured roofline", False, part="panels"),
     switch("every", "Every matmul, the plan’s own shapes too", False, part="panels"),
-    switch("past", "Earlier measurements, here and elsewhere", False, part="panels"),
-    switch("several", "Several devices: collectives", False, part="panels"),
-    switch("file", "Take it away, or bring one here", False, part="panels"),
 )
 """The folded parts, in the order in which they stand."""
+
+
+_GONE = frozenset({"nodes=1", "gpus=8", "past=false", "several=false", "file=false"})
 
 
 def largest(device: DeviceKind) -> Field:
@@ -57,5 +55,5 @@ def measure_form(device: DeviceKind, prefix: str, others: Sequence[Field] = ()) 
     model, length = MODEL, LENGTH
     if device == "cpu":
         model, length = model.with_default("GPT-2 124M"), length.with_default("512")
-    fields = (WHAT, largest(device), each(device), model, length, MICRO_BATCH, NODES, GPUS, *PANELS, *others)
-    return Form(prefix, fields, older={4: lambda texts: with_decimal_lengths(texts, (LENGTH.id,))})
+    fields = (WHAT, largest(device), each(device), model, length, MICRO_BATCH, *PANELS, *others)
+    return Form(prefix, fields, older={4: lambda texts: with_decimal_lengths(texts, (LENGTH.id,))}, gone=_GONE)

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_val
 from core.benchmark.formulas import achieved_bandwidth, achieved_rate
 from core.limits import limit
 
-Kind: TypeAlias = Literal["matmul", "attention", "memory", "overhead", "operations", "layer"]
-"""Matmuls; fused attention; copies; launches, which old measurements have; memory-bound operations; a layer's step."""
+Kind: TypeAlias = Literal["matmul", "attention", "memory", "operations", "layer"]
+"""Matmuls; fused attention; copies; memory-bound operations; a layer's step."""
 
 Regime: TypeAlias = Literal["burst", "sustained"]
 """Timed for a moment, or for so long that power and temperature limits show."""

@@ -21,10 +21,6 @@ DTYPES: tuple[str, ...] = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8"
 """What matmuls may be tried in, in order: each is attempted, for support cannot be inferred from a name. fp8 is E4M3
 with one scale per tensor; nvfp4 has one E4M3 per 16."""
 
-_ONCE_KINDS: tuple[Kind, ...] = ("overhead",)
-_ONCE_DTYPES = ("fp8 by row", "mxfp8")
-"""What is no longer measured, and stands in measurements that are kept."""
-
 CPU_DTYPES = ("fp64", "fp32", "bf16", "fp16", "int8")
 
 MISALIGNED = 4_095
@@ -75,8 +71,8 @@ class Programme(Checked):
     """
 
     device: DeviceKind
-    kinds: tuple[Kind, ...] = Field(min_length=1, max_length=len(KINDS + _ONCE_KINDS))
-    dtypes: tuple[Name, ...] = Field(max_length=len(DTYPES + _ONCE_DTYPES))
+    kinds: tuple[Kind, ...] = Field(min_length=1, max_length=len(KINDS))
+    dtypes: tuple[Name, ...] = Field(max_length=len(DTYPES))
     sizes: tuple[Annotated[int, Field(ge=16, le=limit("matmul_size"))], ...] = Field(max_length=limit("measure_sizes"))
     seconds: Annotated[Seconds, Field(ge=0.02, le=limit("measure_dtype_seconds"))]
     sustained_s: Annotated[float, Field(ge=0, le=limit("measure_dtype_seconds"), allow_inf_nan=False)] = 0.0
@@ -87,6 +83,6 @@ class Programme(Checked):
         for given in (self.kinds, self.dtypes, self.sizes):
             if len(set(given)) != len(given):
                 raise ValueError("the same is asked for twice")
-        if unknown := [dtype for dtype in self.dtypes if dtype not in DTYPES + _ONCE_DTYPES]:
+        if unknown := [dtype for dtype in self.dtypes if dtype not in DTYPES]:
             raise ValueError(f"no such dtypes: {', '.join(unknown)}")
         return self

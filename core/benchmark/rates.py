@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from core.benchmark.best import MOST_SPREAD, fastest, is_spread, largest_copy, squares, sustained
+from core.benchmark.best import MOST_SPREAD, SQUARE, fastest, is_spread, largest_copy, squares, sustained
 from core.benchmark.points import Point
 from core.benchmark.record import Record
 from core.hardware.rates import RateName, Rates
 from core.units import format_bytes, format_duration
-
-SQUARE = 4_096
-"""Smaller squares leave a GPU partly idle, or lie in its cache."""
 
 COPY_BYTES = 256 * 2**20
 """A copy that moves less may stay in a GPU's cache, the largest of which has half of this."""
@@ -36,17 +33,9 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRates:
-    """The rates that a measurement gives, NaN where it gives none.
-
-    device: as it calls itself. started: seconds since 1970, UTC. method: version of the method. record: the
-    measurement's id. taken: where each rate is from.
-    """
+    """The rates that a measurement gives, NaN where it gives none. taken: where each rate is from."""
 
     rates: Rates
-    device: str
-    started: float
-    method: str
-    record: str
     taken: tuple[Taken, ...]
 
     @property
@@ -82,14 +71,7 @@ def measured_rates(record: Record) -> MeasuredRates:
         for item in taken
         if item.point is not None
     }
-    return MeasuredRates(
-        rates=Rates(**rates),
-        device=record.facts.name if record.facts else "",
-        started=record.started,
-        method=record.method,
-        record=record.id,
-        taken=tuple(taken),
-    )
+    return MeasuredRates(Rates(**rates), tuple(taken))
 
 
 def _products(points: Sequence[Point], name: RateName, dtypes: Sequence[str], gpu: bool) -> Taken:

@@ -72,12 +72,15 @@ def napkin_days() -> Finding:
 
 
 def gpt3() -> Finding:
-    flop = train_flop_6nd.explain(params=175e9, tokens=300e9)
+    exact, rounded = (train_flop_6nd.explain(params=n, tokens=300e9) for n in (model_named("GPT-3 175B").active, 175e9))
     published = next(run.flop for run in published_runs() if run.catalog == "GPT-3 175B" and not math.isnan(run.flop))
-    gap = flop.value / published - 1
     printed = format_quantity(published, "flop")
-    text = f"6ND gives {flop.text}; the paper prints {printed} ({signed(gap)}); the notes’ 3.13 × 10²³ is neither"
-    return Finding(text, abs(gap) < 0.01 and round(published / 1e21) == 314, (flop,), shown=(printed,))
+    text = (
+        f"6ND gives {exact.text} with the exact parameter count and {rounded.text} with 175B; the paper prints "
+        f"{printed}; the notes’ 3.13 × 10²³ is neither"
+    )
+    confirms = [round(flop / 1e21) for flop in (exact.value, rounded.value, published)] == [314, 315, 314]
+    return Finding(text, confirms, (exact, rounded), shown=(printed,))
 
 
 def attention_share() -> Finding:
@@ -253,9 +256,11 @@ def embedding_share() -> Finding:
         off.append(tables / model.active)
     whole = flops_per_token(model_named("GPT-2 124M").spec, 1024, "causal")
     head = next(part for part in whole.parts if part.name == "Output head")
+    each = head.flop / (model_named("GPT-2 124M").spec.vocab * model_named("GPT-2 124M").spec.hidden)
     return Finding(
-        f"embedding and head are this part of the parameters: {', '.join(shares)}",
-        off[0] > 0.25 > 0.02 > off[1],
+        f"per token forward the head takes {each:g} FLOPs for each of its parameters, the embedding none; of all "
+        f"parameters they are {', '.join(shares)}",
+        each == 2 and off[0] > 0.25 > 0.02 > off[1],
         tuple(steps),
         shown=(f"{100 * head.flop / whole.forward:.1f} %",),
         how="Looking up a row of a table multiplies nothing, the head multiplies each of its weights. GPT-2 uses one "

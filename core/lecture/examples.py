@@ -14,6 +14,16 @@ def kilobytes(print: Show) -> None:
     print(80e9 / 1024**3, "GiB in 80 GB")
 
 
+def copies_compute_nothing(print: Show) -> None:
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    x = torch.zeros(32, 32)
+    with FlopCounterMode(display=False) as counter:
+        y = x.t().reshape(-1)
+    print(y.nbytes, "bytes copied,", counter.get_total_flops(), "FLOPs")
+
+
 def matrix_of_gpt3(print: Show) -> None:
     size = 4 * 12_288 * 12_288 * 4
     print(size / 2**20, "MiB")
@@ -138,6 +148,27 @@ def attention_beside_width(print: Show) -> None:
         print(f"{N:,} tokens: attention is {12 * N * H / (72 * H**2):.3g} of the other FLOPs, N / P {N / 175e9:.1e}")
 
 
+def tensor_cores_multiply_more(print: Show) -> None:
+    from core.hardware.accelerators import find
+
+    h100 = find("H100 SXM")
+    for units, dtypes in (("tensor cores", ("bf16", "tf32", "fp64_tensor")), ("CUDA cores", ("fp32", "fp64"))):
+        for dtype in dtypes:
+            print(units, dtype.partition("_")[0], round(h100.peak(dtype) / 1e12, 1), "TFLOP/s")
+
+
+def head_takes_two_each(print: Show) -> None:
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    embedding, head = torch.nn.Embedding(1_000, 64), torch.nn.Linear(64, 1_000, bias=False)
+    token = torch.tensor([7])
+    for table, given in ((embedding, token), (head, embedding(token))):
+        with FlopCounterMode(display=False) as counter:
+            table(given)
+        print(type(table).__name__, counter.get_total_flops() / table.weight.numel(), "FLOPs per parameter")
+
+
 def tensor_core_of_h100(print: Show) -> None:
     peak, cores, clock = 989.4e12, 528, 1.83e9
     per_clock = peak / (2 * cores * clock)
@@ -145,10 +176,9 @@ def tensor_core_of_h100(print: Show) -> None:
 
 
 def flop_of_gpt3(print: Show) -> None:
-    parameters, tokens = 175e9, 300e9
-    flop = 6 * parameters * tokens
-    print(flop, "by 6ND")
-    print(3.14e23 / flop, "of it is what the paper prints,", 3.13e23 / flop, "what the notes say")
+    for parameters in (174_604_259_328, 175e9):
+        flop = 6 * parameters * 300e9
+        print(f"{parameters:,.0f} parameters: {flop:.3g} FLOP; the notes’ 3.13e+23 is {3.13e23 / flop - 1:+.2%} off")
 
 
 def one_to_two_to_three(print: Show) -> None:

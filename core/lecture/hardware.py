@@ -88,18 +88,18 @@ def rate_and_amount() -> Finding:
 
 def adds_in_fp32() -> Finding:
     device = find(H100)
-    narrow, wide, double = (device.peak(dtype) for dtype in ("bf16", "fp32", "fp64"))
-    rates = ", ".join(
-        f"{name} {format_quantity(peak, 'flop_per_s')}"
-        for name, peak in (("bf16 on matrix units", narrow), ("fp32 beside them", wide), ("fp64", double))
+    multiplied, beside = ("bf16", "tf32", "fp64_tensor"), ("fp32", "fp64")
+    peaks = {name: format_quantity(device.peak(name), "flop_per_s") for name in (*multiplied, *beside)}
+    on, without = (
+        ", ".join(f"{name.partition('_')[0]} {peaks[name]}" for name in names) for names in (multiplied, beside)
     )
     return Finding(
-        f"H100: {rates}",
-        narrow > 10 * wide > 10 * double / 2,
+        f"H100 on tensor cores: {on}; on CUDA cores: {without}",
+        device.peak("tf32") > device.peak("fp64_tensor") > device.peak("fp64"),
         _clocks(H100),
         "Dense peaks of the datasheet. A product of two bf16 numbers fits into fp32 unrounded, and sums are kept "
         "there. GeForce cards halve the rate for it.",
-        shown=tuple(format_quantity(peak, "flop_per_s") for peak in (narrow, wide, double)),
+        shown=tuple(map(str, peaks.values())),
     )
 
 
@@ -121,10 +121,13 @@ def wider_is_more() -> Finding:
     rows = {name: (size, device.peak(name)) for name, size in (("bf16", 2), ("fp32", 4), ("fp64", 8))}
     text = "; ".join(f"{name} {size} B, {format_quantity(peak, 'flop_per_s')}" for name, (size, peak) in rows.items())
     sizes, peaks = zip(*rows.values(), strict=True)
+    tensor = {name: device.peak(name) for name in ("tf32", "fp64_tensor")}
+    on = ", ".join(f"{name.partition('_')[0]} {format_quantity(peak, 'flop_per_s')}" for name, peak in tensor.items())
+    falls = list(sizes) == sorted(sizes) and list(peaks) == sorted(peaks, reverse=True)
     return Finding(
-        f"per element and on an H100: {text}",
-        list(sizes) == sorted(sizes) and list(peaks) == sorted(peaks, reverse=True),
+        f"per element and on an H100: {text}; on tensor cores {on}",
+        falls and tensor["tf32"] > device.peak("fp32") == tensor["fp64_tensor"],
         _clocks(H100),
-        "Dense peaks of the datasheet, fp32 and fp64 without matrix units.",
+        "Dense peaks of the datasheet. The first fp32 and fp64 are those of CUDA cores.",
         shown=tuple(format_quantity(peak, "flop_per_s") for peak in peaks),
     )

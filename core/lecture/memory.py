@@ -154,6 +154,6 @@ def eight_bit_products() -> Finding:
         f"{policy.master.name if policy.master else 'none'}, states in {policy.states.name}",
         policy.multiplies.bytes == 1 and policy.weights.bytes == 2,
         shown=(" + ".join(f"{getattr(_states(policy.id), part):g}" for part in _ADDED),),
-        how="The precision with which DeepSeek-V3 was trained, from the table that memory is counted with. Norms, "
-        "softmax, router, embedding and head stay in 16 or 32 bits.",
+        how="The precision with which DeepSeek-V3 was trained, on kernels of its own, from the table that memory is "
+        "counted with. Norms, softmax, router, embedding and head stay in 16 or 32 bits.",
     )

@@ -68,7 +68,7 @@ def decayed(weight: float, rate: float, decay: float) -> float:
 def squares_summed(total: float, slope: float) -> float:
     """Sum of squared gradients.
 
-    It only grows, so AdaGrad’s steps only shrink.
+    It only grows, so AdaGrad’s rate for each weight only shrinks.
     """
     return total + slope**2
 

@@ -15,13 +15,14 @@ from core.units import format_bytes
 def kilobyte() -> Finding:
     sizes = [format_bytes(1024**2, system="decimal"), format_bytes(1024**2, system="binary")]
     size = tensor_bytes.explain(elements=1024**2, element_bytes=1)
-    memory = find("H100 SXM").sheet_bytes
-    card = [format_bytes(memory, system=system) for system in ("decimal", "binary")]
+    device = find("H100 SXM")
+    sheet = format_bytes(device.sheet_bytes, system="decimal")
+    driver = f"{device.reported_mib:,.0f} MiB ({format_bytes(device.memory_bytes, system='binary', digits=3)})"
     return Finding(
-        f"1,024 × 1,024 B is {sizes[1]}, which is {sizes[0]}; an H100’s {card[0]} are {card[1]}",
-        sizes == ["1.049 MB", "1 MiB"],
+        f"1,024 × 1,024 B is {sizes[1]}, which is {sizes[0]}; an H100’s {sheet} are {driver} by its driver",
+        sizes == ["1.049 MB", "1 MiB"] and device.memory_bytes == device.reported_mib * 2**20,
         (titled("1,024 × 1,024 bytes", size),),
-        shown=(f"{card[0]} ({card[1]})",),
+        shown=(driver, sheet),
         how="1 KiB is 2¹⁰ B and 1 MiB 2²⁰ B; 1 kB is 10³ B and 1 MB 10⁶ B.",
     )
 

@@ -269,7 +269,8 @@ def on_strides() -> Finding:
 
 def not_only_slices() -> Finding:
     views, square = [row for row in ROWS if row.group == VIEW], TensorLayout.contiguous((2, 3))
-    slicing = [row.name for row in views if row.name in ("narrow", "select", "split", "chunk", "unbind")]
+    cuts = ("narrow", "select", "diagonal", "unbind")
+    slicing = [row.name for row in views if row.name in cuts or "split" in row.name or "chunk" in row.name]
     return Finding(
         f"of {len(views)} operations that always give a view {len(slicing)} cut a part out ({', '.join(slicing)}); "
         f"others turn, repeat or regroup",

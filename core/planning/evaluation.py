@@ -33,7 +33,7 @@ from core.hardware.roofline import explain_device
 from core.models.catalog import CatalogModel, nearest_dense
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
 from core.planning.plan import Find, Plan, Power, Within, whole_accelerators
-from core.planning.resolved_layout import FIELD_IDS, constraints_of, plan_layout
+from core.planning.resolved_layout import FIELD_IDS, constraints_of, plan_layout, too_large
 from core.planning.solving import Array, SolvedRuns, Terms, allocation_units, problems_of, solve
 from core.planning.throughput import WIDTHS, untrainable
 from core.runs.energy import carbon, drawn_power, energy, footprint, most_drawn, peak_power
@@ -356,7 +356,10 @@ def _evaluate_group(terms: Terms, plans: Sequence[Plan]) -> Evaluation:
         emitted = carbon.over(energy=used, intensity=power["grid"])
     days = quantities["days"]
     countable = np.all(np.isfinite(days) & (days > 0), axis=1)
-    why, beyond = untrainable(terms.plan), BudgetError(terms.plan.find, "These numbers go beyond what can be counted.")
+    why, beyond = (
+        _unsearchable(terms.plan) or untrainable(terms.plan),
+        BudgetError(terms.plan.find, "These numbers go beyond what can be counted."),
+    )
     problems = [
         problem or why or (None if fine else beyond)
         for problem, fine in zip(problems_of(terms, plans, run, quantities["goodput"]), countable, strict=True)
@@ -380,6 +383,12 @@ def _evaluate_group(terms: Terms, plans: Sequence[Plan]) -> Evaluation:
         carbon=np.where(bad[:, None], np.nan, emitted),
         problems=tuple(problems),
     )
+
+
+def _unsearchable(plan: Plan) -> BudgetError | None:
+    """Why too many layouts would be tried for a plan; None where they are not."""
+    problem = too_large(plan)
+    return BudgetError(FIELD_IDS.get(problem.field, problem.field), str(problem)) if problem else None
 
 
 def _layout_problem(terms: Terms, plan: Plan, params: float, accelerators: float) -> BudgetError | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from core.limits import limit
 from core.search.launch import Launch, launches
 from core.search.request import SearchRequest
 from core.search.result import LayoutResult, SearchResult
@@ -17,7 +18,7 @@ from core.training.device.traffic import Traffic, traffic_per_step
 from core.training.layout import Layout, check
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=limit("searches_kept"))
 def search_layouts(request: SearchRequest) -> SearchResult:
     """What the search finds. Raises `SpaceError` for more plans than are searched at once, and `BudgetError` for an
     accelerator of which too little is known."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
 from functools import lru_cache
 from typing import TypeVar
@@ -15,8 +15,9 @@ from core.models.spec import SpecError, TransformerSpec
 from core.models.stand_in import stand_in
 from core.planning.plan import Plan, whole_accelerators
 from core.planning.rates import rates_of
-from core.search.constraints import Constraints, only, with_fsdp
-from core.search.fastest_layout import fastest_layouts, surely_fitting
+from core.search.constraints import Constraints, SpaceError, only, with_fsdp
+from core.search.fastest import normalised
+from core.search.fastest_layout import count_layouts, fastest_layouts, surely_fitting, too_many_layouts
 from core.search.request import SearchRequest
 from core.step_time.software import running_on, written_with
 from core.training.activations.tensors import IMPLEMENTATIONS
@@ -103,7 +104,18 @@ def search_request(plan: Plan) -> SearchRequest:
 
 def estimable_request(plan: Plan) -> SearchRequest | None:
     """The search that estimates the step of the plan's layout, with one's own layout alone in it where the plan has
-    one; None where no step can be estimated."""
+    one; None where no step can be estimated, or too many layouts would be tried."""
+    request = _timed_request(plan)
+    return None if request is None or too_many_layouts(normalised(request)) else request
+
+
+def too_large(plan: Plan) -> SpaceError | None:
+    """Why the layout of a plan is not searched for; None where it is, or no step can be estimated."""
+    request = _timed_request(plan)
+    return too_many_layouts(normalised(request)) if request else None
+
+
+def _timed_request(plan: Plan) -> SearchRequest | None:
     try:
         request = search_request(plan)
     except (BudgetError, SpecError, TrainedError):
@@ -113,7 +125,7 @@ def estimable_request(plan: Plan) -> SearchRequest | None:
     if plan.own_layout:
         return replace(request, constraints=only(own_layout(plan)))
     if plan.runtime_options.in_backward:
-        return replace(request, constraints=replace(request.constraints, micro_batches=1))
+        request = replace(request, constraints=replace(request.constraints, micro_batches=1))
     return request
 
 
@@ -157,18 +169,28 @@ def _over_searches(
     plans: Sequence[Plan], search: Callable[[SearchRequest, tuple[int, ...]], tuple[T, ...]]
 ) -> dict[int, T]:
     """What ``search`` says of each plan by its place; nothing of those whose layout is not searched for."""
-    places: dict[SearchRequest, dict[int, list[int]]] = {}
-    for i, plan in enumerate(plans):
-        request = None if plan.own_layout else estimable_request(plan)
-        if request is not None:
-            same = places.setdefault(replace(request.on(1), objective="time"), {})
-            same.setdefault(request.cluster.count, []).append(i)
     return {
         i: result
-        for request, counts in places.items()
+        for request, counts in _searches([None if plan.own_layout else estimable_request(plan) for plan in plans])
         for some, result in zip(counts.values(), search(request, tuple(counts)), strict=True)
         for i in some
     }
+
+
+def tried_layouts(plans: Sequence[Plan]) -> int:
+    """Layouts that are tried at most for the layouts and the days of plans, each of which is timed but once."""
+    searches = _searches([estimable_request(plan) for plan in plans])
+    return sum(count_layouts(request, len(counts)) for request, counts in searches)
+
+
+def _searches(requests: Sequence[SearchRequest | None]) -> Iterable[tuple[SearchRequest, dict[int, list[int]]]]:
+    """Each different search, with the places of those that ask it on each number of accelerators."""
+    places: dict[SearchRequest, dict[int, list[int]]] = {}
+    for i, request in enumerate(requests):
+        if request is not None:
+            same = places.setdefault(replace(request.on(1), objective="time"), {})
+            same.setdefault(request.cluster.count, []).append(i)
+    return places.items()
 
 
 def _no_layout(plan: Plan) -> LayoutError:
@@ -177,7 +199,9 @@ def _no_layout(plan: Plan) -> LayoutError:
 
 
 def _unsearched(plan: Plan) -> Layout | LayoutError:
-    """One's own layout, or the usual one."""
+    """One's own layout, or the usual one; why there is none where too many would be tried."""
+    if problem := too_large(plan):
+        return problem
     try:
         layout = resolve_layout(own_layout(plan), whole_accelerators(plan.accelerators), plan.sequences)
         check(spec_of(plan, _parameters(plan))[0], layout, plan.seq_len)

@@ -14,12 +14,12 @@ from core.planning.memory_fixes import PIECES
 from core.planning.plan import OWN_LAYOUT, Plan, whole_accelerators
 from core.planning.plan_limits import missed_limits
 from core.planning.plan_search import search_layouts
-from core.planning.resolved_layout import FIELD_IDS, search_request
+from core.planning.resolved_layout import FIELD_IDS, search_request, too_large
 from core.planning.search_texts import Batch
 from core.search.cluster_sizes import sizes_with_plans
 from core.search.constraints import SpaceError, is_free
-from core.search.request import SearchRequest
 from core.search.result import LayoutResult
+from core.search.space import count_plans
 from core.training.layout import OFFLOAD_NAMES, Layout, LayoutError, layers_of, named_modules, recompute_name
 
 _SIZES = 3
@@ -47,11 +47,16 @@ def cluster_results(plan: Plan) -> tuple[ClusterResult, ...]:
     return tuple(results)
 
 
-def _best(request: SearchRequest) -> LayoutResult | None:
+def _best(plan: Plan, most: int) -> tuple[LayoutResult | None, int]:
+    """The best layout of a plan with at most so many to search, and how many there were."""
     try:
-        return search_layouts(request).best
+        request = search_request(plan)
+        count, _ = count_plans(request)
+        if count <= most and not too_large(plan):
+            return search_layouts(request).best, count
     except (BudgetError, SpaceError):
-        return None
+        pass
+    return None, 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +111,14 @@ def fitting_changes(plan: Plan) -> tuple[FittingChange, ...]:
     if rounder != request.batch:
         tried.append([((("gb", f"{rounder:,}"),), replace(plan, batch=Batch(rounder, in_tokens=False)))])
     changes: list[FittingChange] = []
+    left = limit("search_plans")  # for all of them together
     for kind in tried:
         fitting: list[FittingChange] = []
         for texts, other in kind:
             if any(set(change.texts) < set(texts) for change in changes):
                 continue  # less is enough
-            best = _best(search_request(other))
+            best, count = _best(other, left)
+            left -= count
             if best:
                 fitting.append(FittingChange(texts, other, best))
                 if not fitting[-1].misses:

@@ -1,22 +1,19 @@
-"""What moves the answer: the same plan asked again with one input at each end of its range, and curves of equal days.
+"""What moves the answer: the same plan asked again with one input at each end of its range.
 
 Every end is an answer of its own, so that what stands here is what one gets by typing it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from core.budget.errors import BudgetError
 from core.budget.interval import Interval
 from core.planning.evaluation import Answer, answer
-from core.planning.plan import TYPED, Plan, Within
+from core.planning.plan import TYPED, Plan
 
 Input: TypeAlias = Literal["tokens", "parameters", "accelerators", "MFU", "price"]
 
@@ -82,27 +79,3 @@ def swings(plan: Plan, share: float) -> tuple[Swing, ...]:
         days = (answers[0].middle.days, answers[1].middle.days)
         result.append(Swing(name, first[0], last[0], days, (answers[0].middle.dollars, answers[1].middle.dollars)))
     return tuple(sorted(result, key=lambda swing: -swing.moved(dollars=False)))
-
-
-@dataclass(frozen=True, slots=True)
-class IsoDays:
-    """Curves of equal days. accelerators[i, j]: needed to train tokens[j] in days[i]; NaN where none can."""
-
-    days: tuple[float, ...]
-    tokens: npt.NDArray[np.float64]
-    accelerators: npt.NDArray[np.float64]
-
-
-@lru_cache(maxsize=64)
-def iso_days(plan: Plan, days: Sequence[float], most: int = 9) -> IsoDays:
-    """For each number of days the accelerators that train from a thirtieth to thirty times the plan's tokens."""
-    tokens = np.geomspace(plan.tokens / 30, plan.tokens * 30, most)
-
-    def needed(within: float, count: float) -> float:
-        varied = replace(plan, find="accelerators", within=Within(within), tokens=float(max(1.0, count)))
-        try:
-            return answer(varied).middle.accelerators
-        except BudgetError:
-            return np.nan
-
-    return IsoDays(tuple(days), tokens, np.array([[needed(within, count) for count in tokens] for within in days]))

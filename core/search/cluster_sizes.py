@@ -16,6 +16,8 @@ def sizes_with_plans(request: SearchRequest, most: int) -> Ints:
     d = d[request.constraints.allowed("data", d)]
     sizes = np.array([1])
     for values in (t, p, c, d):
-        sizes = np.unique(sizes[:, None] * values)
-        sizes = sizes[sizes <= most]
+        reached = np.zeros(most + 1, bool)
+        for value in values[values <= most].tolist():
+            reached[sizes[sizes <= most // value] * value] = True
+        sizes = np.flatnonzero(reached)
     return sizes

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from core.training.layout import Layout, Recompute
+from core.training.layout import Layout, LayoutError, Recompute
 
 Objective: TypeAlias = Literal["time", "dollars", "memory headroom"]
 """What the best layout has least or most of. On one cluster the cheapest is the fastest."""
@@ -135,17 +135,18 @@ def is_free(pin: Pin) -> bool:
     return pin is None or (isinstance(pin, Range) and pin.free)
 
 
-class SpaceError(ValueError):
+class SpaceError(LayoutError):
     """A space of more plans than are searched.
 
-    count: plans in it. most: those that are searched at once. field: the choice whose pinning would leave the fewest
-    for certain. left: how many it leaves at most.
+    count: plans in it, or the least that are known to be. most: those that are searched at once. field: the choice
+    whose pinning would leave the fewest for certain. left: how many it leaves at most.
     """
 
     def __init__(self, count: int, most: int, field: str, left: int) -> None:
-        self.count, self.most, self.field, self.left = count, most, field, left
         named = field.replace("_", " ")
-        super().__init__(
+        super().__init__(field, count, f"{most:,} are searched at most")
+        self.count, self.most, self.left = count, most, left
+        self.args = (
             f"There are {count:,} plans, more than the {most:,} that are searched at once. "
-            f"With {named} pinned there are {left:,} at most."
+            f"With {named} pinned there are {left:,} at most.",
         )

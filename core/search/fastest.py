@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.search.constraints import Constraints
+from core.search.gate import turn
 from core.search.request import SearchRequest
 from core.search.space import chunked, splits
 from core.training.layout import Layout, allowed
@@ -33,6 +34,9 @@ _LONG = 4096
 _STEEPEST = 1.5
 """Power of the accelerators that throughput rises with at most: a model that hardly fits has few that are fast, and is
 taken to train as it would by that from where it fits well."""
+
+BLOCK = 65_536
+"""Layouts timed at once: enough for numpy's own time not to count, few enough for their arrays to take 100 MB."""
 
 _MICRO_BATCHES = (1, 2, 4)
 _ZERO = (1, 3)
@@ -100,13 +104,18 @@ def grid(request: SearchRequest) -> dict[str, Ints]:
     return fields | _own(pins, fields["tensor"])
 
 
-def _layouts(request: SearchRequest, batch: float) -> tuple[Layout, Any]:
-    """The grid at each of `COUNTS`, and which of it can be. Data-parallel ranks and micro-batches are what accelerators
-    and batch leave, as they divide."""
+def grid_size(request: SearchRequest) -> int:
+    """Layouts of `grid`, for each number of accelerators."""
+    return math.prod(np.broadcast_shapes(*(values.shape for values in grid(request).values())))
+
+
+def _layouts(request: SearchRequest, batch: float, counts: Array) -> tuple[Layout, Any]:
+    """The grid at each of ``counts``, and which of it can be. Data-parallel ranks and micro-batches are what
+    accelerators and batch leave, as they divide."""
     axes: dict[str, Any] = {name: values.astype(float) for name, values in grid(request).items()}
     t, p, c, b = (axes[name] for name in ("tensor", "pipeline", "context", "micro_batch"))
     pinned = request.constraints.micro_batches
-    data = COUNTS.reshape(-1, *[1] * (t.ndim - 1)) / (t * p * c)
+    data = counts.reshape(-1, *[1] * (t.ndim - 1)) / (t * p * c)
     if not request.constraints.one_layout:  # over all ranks, or over those of a node, where there are more of them
         inside = 2.0 ** np.floor(np.log2(request.cluster.per_node)) / t
         axes["shard_group"] = np.where((inside > 1) & (data * c > inside), inside, 0.0) * axes["shard_group"]
@@ -135,15 +144,22 @@ def _rates(request: SearchRequest, layout: Layout, possible: Any, batch: Any) ->
 @lru_cache(maxsize=2048)
 def _at(request: SearchRequest, batch: float) -> Array:
     """Tokens per second of each of `COUNTS` with ``batch`` sequences a step; 0 where no layout fits."""
-    layout, possible = _layouts(request, batch)
+    size = grid_size(request)
+    each = max(1, BLOCK // size)
+    with turn(size * len(COUNTS)):
+        best = np.concatenate([_best_of(request, batch, COUNTS[at : at + each]) for at in range(0, len(COUNTS), each)])
+    best.flags.writeable = False
+    return best
+
+
+def _best_of(request: SearchRequest, batch: float, counts: Array) -> Array:
+    layout, possible = _layouts(request, batch, counts)
     pinned = request.constraints.micro_batches
     sequences = layout.data * layout.micro_batch * pinned if pinned else batch
     fitting, memory = _rates(request, layout, possible, sequences)
     layouts = tuple(range(1, fitting.ndim))
     best: Array = np.where(memory > request.budget, 0.0, fitting).max(axis=layouts)
-    best = np.where(best > 0, best, fitting.max(axis=layouts))
-    best.flags.writeable = False
-    return best
+    return np.where(best > 0, best, fitting.max(axis=layouts))
 
 
 def fastest(request: SearchRequest, batch: float) -> Array | None:

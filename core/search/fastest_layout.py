@@ -8,6 +8,7 @@ splits then move, a few fields at a time, to the best of all values that these c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import lru_cache
@@ -16,9 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.search.fastest import choices, cuts_of, grid
+from core.limits import limit
+from core.search.constraints import SpaceError
+from core.search.fastest import BLOCK, COUNTS, choices, grid
+from core.search.gate import turn
 from core.search.request import SearchRequest
-from core.search.space import chunked, divisors, splits
+from core.search.space import chunk_counts, chunked, divisors, splits
 from core.training.layout import Layout, allowed, filled
 
 Ints = npt.NDArray[np.int64]
@@ -41,6 +45,9 @@ _NODE = -1
 
 _PINNED = ("tensor", "pipeline", "interleave", "context", "expert", "data", "micro_batch", "zero", "recompute")
 
+_ALONG = ("interleave", "sequence_parallel")
+"""Fields that lie along the axis of another: of the stages, and of the tensor-parallel ranks."""
+
 _SPARE = 1e-12
 """What leaves too little free counts this much of its pace, so that it comes after all that leaves enough."""
 
@@ -49,10 +56,11 @@ _SPARE = 1e-12
 def fastest_layouts(request: SearchRequest, accelerators: tuple[int, ...]) -> tuple[Layout | None, ...]:
     """The fastest layout on each of these numbers of accelerators, some of which may stay idle, whatever the request's
     own; where none fits, the one that holds least; None where none can be."""
-    columns, score = _started(request, accelerators)
-    if len(score):
-        for move in _moves(request, max(accelerators)):
-            columns, score = _moved(request, *_distinct(columns, score), move)
+    with turn(count_layouts(request, len(accelerators))):
+        columns, score = _started(request, accelerators)
+        if len(score):
+            for move in _moves(request, max(accelerators)):
+                columns, score = _moved(request, *_distinct(columns, score), move)
     layouts, _ = _laid(request, columns)
     rows = np.stack([np.broadcast_to(getattr(layouts, f.name), score.shape) for f in fields(Layout)], axis=-1)
     best = {count: np.flatnonzero(columns["accelerators"] == count) for count in accelerators}
@@ -67,6 +75,40 @@ def surely_fitting(request: SearchRequest, accelerators: tuple[int, ...]) -> tup
     columns, score = _started(request, accelerators)
     # What leaves too little free scores less than a token per second.
     return tuple(bool((score[columns["accelerators"] == count] >= 1).any()) for count in accelerators)
+
+
+@lru_cache(maxsize=256)
+def too_many_layouts(request: SearchRequest) -> SpaceError | None:
+    """Why the fastest layout is not searched for, on however many accelerators; None where it is."""
+    most, sizes = limit("layouts_tried"), _sizes(request)
+    count = _count(sizes)
+    if count <= most:
+        return None
+    left = {name: _count(sizes, name) for size in sizes for name in size}
+    field = min(left, key=left.__getitem__)
+    return SpaceError(count, most, field, left[field])
+
+
+def count_layouts(request: SearchRequest, accelerators: int) -> int:
+    """Layouts among which the fastest is searched for on so many numbers of accelerators, at most, and those by which
+    its steps are timed."""
+    grid, *moves = _sizes(request)
+    return _count([grid]) + accelerators * _count(moves)
+
+
+def _sizes(request: SearchRequest) -> list[dict[str, int]]:
+    """How many values each field has in the grid, on all of `COUNTS`, and in every move, of all layouts that move."""
+    moves = [{"starts": _STARTS} | _lengths(move) for move in _moves(request, limit("accelerators"))]
+    return [{"counts": len(COUNTS)} | _lengths(grid(request)), *moves]
+
+
+def _lengths(columns: Columns) -> dict[str, int]:
+    """How many values each field has that has an axis of its own."""
+    return {name: values.size for name, values in columns.items() if name not in _ALONG}
+
+
+def _count(sizes: list[dict[str, int]], pinned: str = "") -> int:
+    return sum(math.prod(size for name, size in axes.items() if name != pinned) for axes in sizes)
 
 
 def _laid(request: SearchRequest, columns: Columns) -> tuple[Layout, Any]:
@@ -86,6 +128,19 @@ def _laid(request: SearchRequest, columns: Columns) -> tuple[Layout, Any]:
 def _score(request: SearchRequest, columns: Columns, least: Any = -np.inf) -> Floats:
     """Tokens per second of layouts; far less of those that leave too little free, the bytes above nothing of those that
     do not fit, with a minus; minus infinity of those that cannot be, or are no faster than ``least``."""
+    shape = np.broadcast_shapes(np.shape(least), *(values.shape for values in columns.values()))
+    if math.prod(shape) > BLOCK:  # half of them after the other half, along the longest axis
+        axis = int(np.argmax(shape))
+        halves = (slice(0, shape[axis] // 2), slice(shape[axis] // 2, None))
+
+        def part(values: Any, half: slice) -> Any:
+            whole = np.ndim(values) <= axis or values.shape[axis] == 1
+            return values if whole else values[(slice(None),) * axis + (half,)]
+
+        return np.concatenate(
+            [_score(request, {n: part(v, half) for n, v in columns.items()}, part(least, half)) for half in halves],
+            axis,
+        )
     layout, possible = _laid(request, columns)
     seconds, pinned = request.step(layout, 1).total, request.constraints.micro_batches
     batch = layout.data * layout.micro_batch * pinned if pinned else request.batch
@@ -129,7 +184,8 @@ def _started(request: SearchRequest, accelerators: tuple[int, ...]) -> tuple[Col
     order = np.lexsort((-each, ~first), axis=1)[:, :_STARTS]
     places = np.take_along_axis(at, order, axis=1).ravel()
     places = places[score.ravel()[places] > -np.inf]
-    columns = {name: np.broadcast_to(values, shape).ravel()[places] for name, values in tried.items()}
+    along = np.unravel_index(places, shape)
+    columns = {name: np.broadcast_to(values, shape)[along] for name, values in tried.items()}
     return {"shard_group": np.zeros_like(places), "offload": np.zeros_like(places)} | columns, score.ravel()[places]
 
 
@@ -138,10 +194,7 @@ def _moves(request: SearchRequest, count: int) -> tuple[Columns, ...]:
     an axis of its own."""
     spec, pins = request.spec, request.constraints
     per_node, most = request.cluster.per_node, min(spec.layers, count)
-    stages = choices(request, "pipeline", np.arange(1, most + 1)).tolist()
-    cuts = {p: cuts_of(request, p) for p in stages}
-    every = np.array([(p, v) for p in stages for v in cuts[p].tolist()]).T
-    ends = np.array([(p, v) for p in stages for v in sorted({int(cuts[p].min()), int(cuts[p].max())})]).T
+    every, ends = _cuts(request, choices(request, "pipeline", np.arange(1, most + 1)))
     tensor = choices(request, "tensor", divisors(per_node) if pins.keeps_tensor_in_node else 2 ** np.arange(7))
     context = choices(request, "context", divisors(request.seq_len, min(count, request.seq_len // _FEWEST_TOKENS or 1)))
     experts = choices(request, "expert", divisors(spec.experts.count if spec.experts else 1))
@@ -159,6 +212,23 @@ def _moves(request: SearchRequest, count: int) -> tuple[Columns, ...]:
         *experts_moved,
         _axes({"micro_batch": batch, "recompute": again, "zero": zero, "shard_group": groups, "offload": offload}),
     )
+
+
+def _cuts(request: SearchRequest, stages: Ints) -> tuple[Ints, Ints]:
+    """Numbers of stages with all the chunks that each can be cut into, and with the fewest and the most of them."""
+    layers, pins = request.spec.layers, request.constraints
+    cuts = chunk_counts(layers)
+    if pins.one_layout:
+        cuts = np.array(pins.listed("interleave") or cuts)
+        on = np.full((len(stages), len(cuts)), True)
+    else:
+        on = chunked(layers, stages[:, None], cuts) & pins.allowed("interleave", cuts)
+        on[~on.any(axis=1), 0] = True  # in one piece
+    last = len(cuts) - 1 - on[:, ::-1].argmax(axis=1)
+    at_end = np.zeros_like(on)
+    at_end[np.arange(len(stages)), on.argmax(axis=1)] = at_end[np.arange(len(stages)), last] = True
+    every, ends = (np.nonzero(which) for which in (on, at_end))
+    return np.stack([stages[every[0]], cuts[every[1]]]), np.stack([stages[ends[0]], cuts[ends[1]]])
 
 
 def _axes(values: Mapping[str | tuple[str, ...], Ints]) -> Columns:
@@ -194,8 +264,8 @@ def _moved(request: SearchRequest, columns: Columns, score: Floats, move: Column
     at = flat.argmax(axis=1)
     best = flat[rows, at]
     better = best > least
+    places: Any = (rows, *np.unravel_index(at, shape[1:]))
     kept = {
-        name: np.where(better, np.broadcast_to(tried[name], shape).reshape(len(rows), -1)[rows, at], values)
-        for name, values in columns.items()
+        name: np.where(better, np.broadcast_to(tried[name], shape)[places], values) for name, values in columns.items()
     }
     return kept, np.where(better, best, score)

@@ -165,7 +165,7 @@ class SearchRequest:
             self.spec,
             self.cluster,
             Layout(**{field.name: int(np.ravel(getattr(layout, field.name))[0]) for field in fields(Layout)}),
-            seq_len=self.timed_length,
+            seq_len=self.seq_len,
             running=replace(self.running, overlap=int(np.ravel(overlap)[0])),
             implementation=self.written,
             policy=self.policy,

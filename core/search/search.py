@@ -14,6 +14,7 @@ from core.hardware.rates import Rates
 from core.models.spec import TransformerSpec
 from core.search.batches import BlockSearch
 from core.search.constraints import FREE, Constraints, Objective
+from core.search.gate import turn
 from core.search.request import SearchRequest
 from core.search.result import SearchResult
 from core.search.space import groups_of
@@ -81,8 +82,9 @@ def searched(request: SearchRequest, *, price: float | None = None, top: int = T
     start = time.perf_counter()
     count, groups = groups_of(request)
     sweep = BlockSearch(request, top, most_free=request.objective == "memory headroom")
-    for group in groups:
-        sweep.walk(group)
+    with turn(count):
+        for group in groups:
+            sweep.walk(group)
     if request.keep_free and not sweep.fitting:
         return searched(replace(request, keep_free=0.0), price=price, top=top)
     if not (sweep.fitting or math.isnan(request.host_bytes)):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,9 @@ _ROW = (
 
 _MOST_SEQUENCES = 65_536
 """Sequences of the largest micro-batch that is tried."""
+
+_CHECKS = 1 << 20
+"""Checks of one degree against another that are made at once, 8 MB each time."""
 
 _NODE = -1
 """Stands for the data-parallel ranks of one node, a number that depends on the row."""
@@ -102,12 +105,15 @@ class Group:
 
 def divisors(number: int, most: int | None = None) -> Ints:
     """The divisors of a number up to ``most``, in rising order."""
-    if most is not None:
-        tried = np.arange(1, min(number, most) + 1)
-        return tried[number % tried == 0]
     small = np.arange(1, int(number**0.5) + 1)
     small = small[number % small == 0]
-    return np.unique(np.concatenate([small, number // small]))
+    every = np.unique(np.concatenate([small, number // small]))
+    return every if most is None else every[every <= most]
+
+
+def chunk_counts(layers: int) -> Ints:
+    """Numbers of chunks that any stage can be cut into."""
+    return np.union1d(divisors(layers), divisors(layers + 2))
 
 
 def splits(request: SearchRequest) -> Ints:
@@ -150,9 +156,10 @@ def degrees_tried(request: SearchRequest, ways: Ints) -> tuple[Ints, Ints, Ints]
 def _lists(request: SearchRequest) -> _Lists:
     spec, cluster, free = request.spec, request.cluster, request.constraints
     t, p, c = degrees_tried(request, divisors(cluster.count))
-    t, p, c = (grid.ravel() for grid in np.meshgrid(t, p, c, indexing="ij"))
-    fits = cluster.count % (t * p * c) == 0
-    t, p, c = t[fits], p[fits], c[fits]
+    of_t, of_p = np.nonzero(cluster.count % (t[:, None] * p) == 0)
+    t, p = t[of_t], p[of_p]
+    of_both, of_c = np.nonzero(cluster.count // (t * p)[:, None] % c == 0)
+    t, p, c = t[of_both], p[of_both], c[of_c]
     d = cluster.count // (t * p * c)
     fits = (request.batch % d == 0) & free.allowed("data", d)
     stages = free.choices("zero", np.arange(4))
@@ -161,7 +168,7 @@ def _lists(request: SearchRequest) -> _Lists:
     experts = free.choices("expert", divisors(spec.experts.count if spec.experts else 1))
     held = splits(request)
     return _Lists(
-        interleave=free.choices("interleave", np.arange(1, spec.layers + 3)),
+        interleave=free.choices("interleave", chunk_counts(spec.layers)),
         experts=np.repeat(experts, len(held)),
         splits=np.tile(held, len(experts)),
         micro_batch=free.choices("micro_batch", divisors(request.batch, _MOST_SEQUENCES)),
@@ -210,63 +217,109 @@ def _narrow(request: SearchRequest, t: int) -> Ints:
     return allowed if t > 1 else allowed[:1]
 
 
-def count_plans(request: SearchRequest) -> tuple[int, Mapping[str, int]]:
-    """How many plans there are, and how many are left at most when a field is pinned to one value."""
-    lists = _lists(request)
-    t, p, c, d = lists.t, lists.p, lists.c, lists.d
-    per = request.batch // d
-    stages, at = np.unique(p, return_inverse=True)
-    cut = chunked(request.spec.layers, stages[:, None], lists.interleave)
-    whole, apart = ((cut & on).sum(axis=1)[at] for on in (lists.interleave == 1, lists.interleave > 1))
-    sizes = lists.micro_batch.tolist()
-    by_size = [whole * (per % size == 0) + apart * (per % (size * p) == 0) for size in sizes]
-    batches = sum(by_size, start=np.zeros(len(t), dtype=np.int64))
+@dataclass(frozen=True, eq=False, slots=True)
+class _Counts:
+    """Of each split of the accelerators: its plans, and the rows that they take while they are listed. by_expert,
+    by_size: plans of each of ``experts`` and of each micro-batch."""
+
+    plans: Ints
+    rows: Ints
+    by_expert: Ints
+    by_size: Ints
+
+
+def _counted(request: SearchRequest, lists: _Lists, some: slice) -> _Counts:
+    """Some of the splits, counted."""
+    t, p, c, d = (values[some] for values in (lists.t, lists.p, lists.c, lists.d))
+    cut = chunked(request.spec.layers, p[:, None], lists.interleave)
+    whole, apart = ((cut & on).sum(axis=1) for on in (lists.interleave == 1, lists.interleave > 1))
+    per, sizes = (request.batch // d)[:, None], lists.micro_batch
+    by_size = whole[:, None] * (per % sizes == 0) + apart[:, None] * (per % (sizes * p[:, None]) == 0)
+    batches = by_size.sum(axis=1)
     narrow = np.where(t > 1, len(_narrow(request, 2)), len(_narrow(request, 1)))
     variants = narrow * len(lists.recompute) * len(lists.offload) * len(lists.overlap)
     pairs = zip(lists.experts.tolist(), lists.splits.tolist(), strict=True)
     holding = [Layout(tensor=t, expert=e, expert_tensor=split).expert_ranks for e, split in pairs]
-    shared = [(t * c * d % e == 0) * _shared(request, lists, t, c, d, e)[0].sum(axis=0) * variants for e in holding]
-    each = sum(shared, start=np.zeros(len(t), dtype=np.int64))
-    total = each * batches
+    inside = np.stack([t * c * d % e == 0 for e in holding] or [np.zeros(len(t), bool)])
+    shared = np.stack(
+        [_shared(request, lists, t, c, d, e)[0].sum(axis=0) * variants for e in holding] or [variants * 0]
+    )
+    shared *= inside
+    each = shared.sum(axis=0)
+    rows = inside.sum(axis=0) * np.maximum(batches, whole + apart)
+    return _Counts(each * batches, rows, (shared * batches).sum(axis=1), (by_size * each[:, None]).sum(axis=0))
+
+
+def count_plans(request: SearchRequest) -> tuple[int, Mapping[str, int]]:
+    """How many plans there are, and how many are left at most when a field is pinned to one value.
+
+    Raises `SpaceError` where even to count them takes too long.
+    """
+    return _count(request, _lists(request))[:2]
+
+
+def _count(request: SearchRequest, lists: _Lists) -> tuple[int, Mapping[str, int], _Counts]:
+    values = {"expert": len(lists.experts), "micro_batch": len(lists.micro_batch), "interleave": len(lists.interleave)}
+    checks, most = len(lists.t) * sum(values.values()), limit("search_checks")
+    if checks > most:
+        field = max(values, key=values.__getitem__)
+        raise SpaceError(checks, most, field, len(lists.t) * (sum(values.values()) - values[field] + 1))
+    each = max(1, _CHECKS // sum(values.values()))
+    blocks = [_counted(request, lists, slice(at, at + each)) for at in range(0, max(1, len(lists.t)), each)]
+    total, rows = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("plans", "rows"))
+    by_expert, by_size = (
+        np.sum([getattr(block, name) for block in blocks], axis=0) for name in ("by_expert", "by_size")
+    )
     count = int(total.sum())
     left = {
-        "expert": int(np.bincount(lists.experts, [(item * batches).sum() for item in shared]).max(initial=0)),
-        "micro_batch": max((int((item * each).sum()) for item in by_size), default=0),
+        "expert": int(np.bincount(lists.experts, by_expert[: len(lists.experts)]).max(initial=0)),
+        "micro_batch": int(by_size.max(initial=0)),
         "recompute": count // max(1, len(lists.recompute)),
     }
-    for name, values in (("tensor", t), ("pipeline", p), ("context", c), ("data", d)):
-        left[name] = int(np.bincount(np.unique(values, return_inverse=True)[1], total).max(initial=0))
-    return count, {name: size for name, size in left.items() if size < count}
+    for name, of in (("tensor", lists.t), ("pipeline", lists.p), ("context", lists.c), ("data", lists.d)):
+        left[name] = int(np.bincount(np.unique(of, return_inverse=True)[1], total).max(initial=0))
+    counts = _Counts(total, rows * (total > 0), by_expert, by_size)
+    return count, {name: size for name, size in left.items() if size < count}, counts
 
 
 def groups_of(request: SearchRequest) -> tuple[int, tuple[Group, ...]]:
     """All plans, counted and in groups. Raises `SpaceError` for more than are searched at once."""
-    count, left = count_plans(request)
-    most = limit("search_plans")
-    if count > most:
-        field = min(left, key=left.__getitem__) if left else "tensor"
-        raise SpaceError(count, most, field, left.get(field, count))
-    return count, tuple(_grouped(request))
-
-
-def _grouped(request: SearchRequest) -> Iterator[Group]:
     lists = _lists(request)
-    t, p, c, d = lists.t, lists.p, lists.c, lists.d
+    count, left, counts = _count(request, lists)
+    rows = int(counts.rows.sum())
+    for number, most in ((count, limit("search_plans")), (rows, limit("search_rows"))):
+        if number > most:
+            field = min(left, key=left.__getitem__) if left else "tensor"
+            raise SpaceError(number, most, field, left.get(field, number))
+    some = counts.plans > 0
+    of_some = {name: getattr(lists, name)[some] for name in ("t", "p", "c", "d")}
+    return count, tuple(_grouped(request, replace(lists, **of_some)))
 
-    def along(on: Any, *values: Any) -> tuple[Ints, ...]:
-        """The rows, each as often as one of the columns holds for it, and where."""
-        row, column = np.nonzero(on)
-        return (*(value[row] for value in values), column)
 
-    on = chunked(request.spec.layers, p[:, None], lists.interleave)
-    t, p, c, d, at = along(on, t, p, c, d)
-    v = lists.interleave[at]
-    holding = Layout(tensor=t[:, None], expert=lists.experts, expert_tensor=lists.splits).expert_ranks
-    t, p, c, d, v, at = along((t * c * d)[:, None] % holding == 0, t, p, c, d, v)
+def _grouped(request: SearchRequest, lists: _Lists) -> Iterator[Group]:
+    t, p, c, d, cuts = lists.t, lists.p, lists.c, lists.d, lists.interleave
+
+    def along(columns: int, on: Callable[..., Any], *values: Ints) -> tuple[Ints, ...]:
+        """The rows, each as often as one of the columns holds for it, and where; a block of rows after another."""
+        each = max(1, _CHECKS // max(1, columns))
+        starts = range(0, max(1, len(values[0])), each)
+        found = [np.nonzero(on(*(value[at : at + each, None] for value in values))) for at in starts]
+        row = np.concatenate([rows + at for at, (rows, _) in zip(starts, found, strict=True)])
+        return (*(value[row] for value in values), np.concatenate([column for _, column in found]))
+
+    def divides_layers(t: Any, p: Any, *_: Any) -> Any:
+        return chunked(request.spec.layers, p, cuts)
+
+    def holds(t: Any, p: Any, c: Any, d: Any, v: Any) -> Any:
+        return t * c * d % Layout(tensor=t, expert=lists.experts, expert_tensor=lists.splits).expert_ranks == 0
+
+    def divides(t: Any, p: Any, c: Any, d: Any, v: Any, *_: Any) -> Any:
+        return request.batch // d % (lists.micro_batch * np.where(v > 1, p, 1)) == 0
+
+    t, p, c, d, at = along(len(cuts), divides_layers, t, p, c, d)
+    t, p, c, d, v, at = along(len(lists.experts), holds, t, p, c, d, cuts[at])
     e, split = lists.experts[at], lists.splits[at]
-    per = (request.batch // d)[:, None]
-    rounds = np.where(v > 1, p, 1)[:, None]
-    t, p, c, d, v, e, split, at = along(per % (lists.micro_batch * rounds) == 0, t, p, c, d, v, e, split)
+    t, p, c, d, v, e, split, at = along(len(lists.micro_batch), divides, t, p, c, d, v, e, split)
     b = lists.micro_batch[at]
     rows = dict(zip(_ROW, (t, p, v, c, e, split, d, b, request.batch // (d * b)), strict=True))
     may, node = _shared(request, lists, t, c, d, Layout(tensor=t, expert=e, expert_tensor=split).expert_ranks)

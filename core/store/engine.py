@@ -118,18 +118,12 @@ def in_database(engine: Engine, act: Callable[[Connection, bool], _Result], *, w
 
 
 @contextmanager
-def transaction(
-    engine: Engine, *, writes: bool = False, what: str = "saved plans", isolation: str = "READ COMMITTED"
-) -> Generator[Connection]:
-    """A transaction that is whole or not at all. Raises `StoreError` for whatever the database refuses.
-
-    what: that which it is about, as the message names it. isolation: from others in PostgreSQL; in SQLite it always
-    sees the database as it was at its first statement.
-    """
-    options = {"isolation_level": isolation} if engine.dialect.name == "postgresql" else {_WRITES: writes}
+def transaction(engine: Engine, *, writes: bool = False) -> Generator[Connection]:
+    """A transaction that is whole or not at all. Raises `StoreError` for whatever the database refuses."""
+    options = {"isolation_level": "READ COMMITTED"} if engine.dialect.name == "postgresql" else {_WRITES: writes}
     if file := _FILES.get(engine):
         file.follow(engine)
-    with _faults(engine, what), engine.connect().execution_options(**options) as connection, connection.begin():
+    with _faults(engine), engine.connect().execution_options(**options) as connection, connection.begin():
         yield connection
 
 
@@ -188,12 +182,12 @@ def _path_of(url: URL) -> Path | None:
 
 
 @contextmanager
-def _faults(engine: Engine, what: str = "saved plans") -> Generator[None]:
+def _faults(engine: Engine) -> Generator[None]:
     try:
         yield
     except SQLAlchemyError as problem:
-        _LOG.warning("The database of %s, %s: %s", what, place_of(engine), problem)
-        raise StoreError(f"The {what} ({name_of(engine)}): {_meaning(problem)}") from problem
+        _LOG.warning("The database %s: %s", place_of(engine), problem)
+        raise StoreError(f"The saved plans ({name_of(engine)}): {_meaning(problem)}") from problem
 
 
 def _meaning(problem: SQLAlchemyError) -> str:

@@ -59,16 +59,6 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Comment:
-    """A comment on a plan. who: empty where nobody gave a name. when: in UTC."""
-
-    id: str
-    when: datetime
-    who: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class PlanPage:
     """A page of plans, newest first, and how many there are in all."""
 

@@ -57,6 +57,14 @@ class _ChangeRow(BaseModel):
     edits: Json[list[tuple[str, str, str]]] = Field(default_factory=list[tuple[str, str, str]])
 
 
+class _CommentRow(BaseModel):
+    """A row of plan_comments, likewise."""
+
+    made: Moment = 0
+    who: RowText = ""
+    text: RowText = "(cannot be read)"
+
+
 def read_plan(row: Mapping[str, Any]) -> SavedPlan:
     """The plan of a row of plans."""
     cells, bad = read_cells(_PlanRow, row)
@@ -95,6 +103,12 @@ def read_change(row: Mapping[str, Any]) -> Change:
     cells, bad = read_cells(_ChangeRow, row)
     edits = tuple(Edit(*edit) for edit in cells.edits)
     return Change(cells.revision, moment(cells.changed), cells.who, edits, not bad)
+
+
+def read_comment(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return when, by whom, and what was said on a plan."""
+    cells, _ = read_cells(_CommentRow, row)
+    return {"when": moment(cells.made).isoformat(), "who": cells.who, "text": cells.text}
 
 
 def read_cells(model: type[_Model], row: Mapping[str, Any]) -> tuple[_Model, tuple[str, ...]]:

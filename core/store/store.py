@@ -16,11 +16,8 @@ from sqlalchemy.exc import IntegrityError
 from core.data_version import data_version
 from core.limits import limit
 from core.planning.comparison.entry import Entry, EntryKind
-from core.store.comments import Comments
 from core.store.engine import follow_file, in_database, make_engine, name_of, place_of
 from core.store.errors import Conflict, StoreError
-from core.store.links import Links
-from core.store.measurements import Measurements
 from core.store.migrate import migrate
 from core.store.plans import Change, Edit, PlanPage, SavedPlan
 from core.store.revisions import added, altered
@@ -30,11 +27,12 @@ from core.store.rows import (
     edits_between,
     folded,
     read_change,
+    read_comment,
     read_plan,
     searched,
     tags_of,
 )
-from core.store.tables import CHANGES, PLANS
+from core.store.tables import CHANGES, COMMENTS, PLANS
 
 _Result = TypeVar("_Result")
 _ONE = select(PLANS).where(PLANS.c.id == bindparam("one"))
@@ -45,17 +43,13 @@ _RACES = 20
 class Store:
     """The saved plans of one database. Every method raises `StoreError` where it cannot do what it says.
 
-    clock: microseconds since 1970, UTC. measurements, links, comments: what was measured and said, kept
-    in the same database.
+    clock: microseconds since 1970, UTC.
     """
 
     def __init__(self, engine: Engine, clock: Callable[[], int] = lambda: time.time_ns() // 1000) -> None:
         self._engine = engine
         self._clock = clock
         self.where, self.name = place_of(engine), name_of(engine)
-        self.measurements = Measurements(engine, clock)
-        self.links = Links(engine, clock)
-        self.comments = Comments(engine, clock)
 
     @classmethod
     def open(cls, address: str | Path) -> Store:
@@ -127,6 +121,11 @@ class Store:
         wanted = select(CHANGES).where(CHANGES.c.plan == id).order_by(CHANGES.c.revision.desc())
         wanted = wanted.limit(limit("changes_listed"))
         return tuple(map(read_change, self._read(lambda connection: _rows(connection, wanted))))
+
+    def comments(self, id: str) -> tuple[dict[str, str], ...]:
+        """Return the comments that an older Napkin has kept on a plan, the first one first."""
+        wanted = select(COMMENTS).where(COMMENTS.c.plan == id).order_by(COMMENTS.c.made, COMMENTS.c.id)
+        return tuple(map(read_comment, self._read(lambda connection: _rows(connection, wanted))))
 
     # ------------------------------------------------------------------------------------------ writing
 

@@ -1,4 +1,4 @@
-"""The tables as they are now. `core.store.migrations` makes them; a test holds the two together."""
+"""The tables that are read. `core.store.migrations` makes them, and those of measurements that older versions kept."""
 
 from __future__ import annotations
 
@@ -50,39 +50,4 @@ COMMENTS = Table(
     Column("who", Text, nullable=False),
     Column("text", Text, nullable=False),
     Index("plan_comments_in_order", "plan", "made", "id"),
-)
-
-MEASUREMENTS = Table(
-    "measurements",
-    META,
-    Column("id", String(32), primary_key=True),
-    Column("stage", Text, nullable=False),
-    Column("imported", Integer, nullable=False),
-    Column("kept", BigInteger, nullable=False),  # when it came here
-    Column("beat", BigInteger, nullable=False),  # when it was last heard of
-    Column("started", BigInteger, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("device", Text, nullable=False),
-    Column("results", Integer, nullable=False),
-    Column("owner", Text, nullable=False),
-    Column("server", Text, nullable=False),
-    Column("head", Text, nullable=False),  # the record without its results, as JSON in ASCII
-    Index("measurements_newest", "started", "id"),
-)
-
-POINTS = Table(
-    "measurement_points",
-    META,
-    Column("measurement", String(32), ForeignKey("measurements.id", ondelete="CASCADE"), primary_key=True),
-    Column("seq", Integer, primary_key=True, autoincrement=False),
-    Column("outcome", Text, nullable=False),
-)
-
-COLLECTIVES = Table(
-    "collectives",
-    META,
-    Column("id", String(32), primary_key=True),  # a hash of the result
-    Column("kept", BigInteger, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("result", Text, nullable=False),  # as its file has it, JSON in ASCII
 )

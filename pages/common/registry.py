@@ -25,18 +25,12 @@ class PageSpec:
     lead: str
     default: bool = False
     heading: str = ""
-    short: str = ""
     plans: bool = False
 
     @property
     def path(self) -> str:
         """Its file."""
         return f"pages/{self.id}/page.py"
-
-    @property
-    def name(self) -> str:
-        """What the menu calls it."""
-        return self.short or self.title
 
     @property
     def h1(self) -> str:
@@ -62,7 +56,6 @@ FLOATS = PageSpec(
     prefix="f",
     lead="See what a number becomes in every format training uses: flip its bits, read its exact value, "
     "and compare what each format keeps and loses.",
-    short="Floats",
 )
 TENSORS = PageSpec(
     id="tensors",
@@ -70,16 +63,15 @@ TENSORS = PageSpec(
     url_path="tensor-views",
     prefix="t",
     lead="See the memory behind a tensor: which operations only change strides, which copy, and why .view() fails.",
-    short="Tensors",
 )
 LECTURE = PageSpec(
     id="lecture",
-    title="The lecture, checked",
+    title="Lecture",
+    heading="The lecture, checked",
     url_path="lecture",
     prefix="l",
     lead="Claims of Stanford CS336 lecture 2 and of students’ notes on it, each recomputed now by the code "
     "behind these pages, with a verdict.",
-    short="Lecture",
 )
 EXERCISES = PageSpec(
     id="exercises",
@@ -101,7 +93,6 @@ COMPUTE = PageSpec(
     url_path="compute-budget",
     prefix="c",
     lead="From a model, its tokens and a cluster to FLOPs, days and accelerator-hours, checked against published runs.",
-    short="Compute",
     plans=True,
 )
 MEMORY = PageSpec(
@@ -110,7 +101,6 @@ MEMORY = PageSpec(
     url_path="training-memory",
     prefix="m",
     lead="Will it fit? What fills each accelerator, byte by byte, and the cheapest change if it does not.",
-    short="Memory",
     plans=True,
 )
 PARALLEL = PageSpec(
@@ -119,7 +109,6 @@ PARALLEL = PageSpec(
     url_path="parallel-plan",
     prefix="s",
     lead="Which layout is fastest on this cluster, and why? Every one that divides and fits, timed part by part.",
-    short="Parallel",
     plans=True,
 )
 WHAT_IF = PageSpec(
@@ -133,12 +122,12 @@ WHAT_IF = PageSpec(
 )
 CALENDAR = PageSpec(
     id="calendar",
-    title="Calendar and cost",
+    title="Calendar",
+    heading="Calendar and cost",
     url_path="calendar",
     prefix="y",
     lead="When do several runs on one fleet end, and what does that cost rented, reserved or owned? Stages in "
     "sequence, experiments beside them, maintenance, a deadline.",
-    short="Calendar",
     plans=True,
 )
 COMPARE = PageSpec(
@@ -157,7 +146,6 @@ SAVED = PageSpec(
     prefix="r",
     lead="Every plan that was kept, with its history. Find one, open it where it was worked out, or lay it beside "
     "others.",
-    short="Saved",
 )
 MEASURE = PageSpec(
     id="measure",

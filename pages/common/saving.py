@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -20,7 +19,6 @@ from core.store.errors import Conflict, StoreError
 from core.store.locations import plan_store
 from core.store.opened_plan import on_page, with_changes
 from core.store.plans import SavedPlan
-from core.store.rate_limit import taken
 from core.views.store import text as store_text
 from pages.common import comparison_list, show
 from pages.common.inputs import HELD, Inputs
@@ -31,7 +29,6 @@ from pages.streamlit_patches import uninterrupted
 _ID, _REVISION = "r_plan", "r_rev"
 """Parameters of a link to a saved plan: which, and at what revision it was seen."""
 
-_BUCKET = "saving:bucket"
 _NEW, _SAVE, _OVER, _COPY = "new", "save", "over", "copy"
 """What a button asks for. It is done where the row is drawn: a callback would have the plan of before a field that was
 just changed."""
@@ -102,16 +99,6 @@ def refusals() -> Iterator[None]:
         show.error(str(problem))
 
 
-def allowed(changes: int = 1) -> None:
-    """Count so many more changes by this visitor; raises `StoreError` where they are too many, and counts none then."""
-    left, now = st.session_state.get(_BUCKET), time.monotonic()
-    for _ in range(changes):
-        left = taken(left, now, limit("saves_per_minute"))
-        if left is None:
-            raise StoreError(store_text.too_often())
-    st.session_state[_BUCKET] = left
-
-
 def saving(inputs: Inputs, texts: Mapping[str, str], kind: EntryKind = "plan") -> None:
     """The button that saves the plan or calendar of ``texts``, or its changes where one works on a saved one."""
     box = _SaveBox(inputs, texts, kind)
@@ -141,11 +128,7 @@ def saving_all(inputs: Inputs, entries: Sequence[Entry]) -> None:
 def _keep_all(entries: Sequence[Entry]) -> list[SavedPlan]:
     """The saved plans that are as ``entries``, in their order, new where there was none."""
     store = plan_store()
-    existing = [store.like(entry) for entry in entries]
-    allowed(existing.count(None))
-    return [
-        old or store.save(with_saved_results(entry), owner=who()) for entry, old in zip(entries, existing, strict=True)
-    ]
+    return [store.like(entry) or store.save(with_saved_results(entry), owner=who()) for entry in entries]
 
 
 def conflict(
@@ -183,9 +166,7 @@ class _SaveBox:
         """Do what a button has asked for, as one piece: an interruption would lose it, or save it twice."""
         with uninterrupted():
             if self.is_asked:
-                asked = st.session_state.pop(self.asked_key)
-                allowed()
-                self._save(*asked)
+                self._save(*st.session_state.pop(self.asked_key))
 
     def _save(self, action: str, name: str, note: str, seen: Held) -> None:
         if seen != held(self.kind):  # a click right after this one has put another plan here

@@ -18,6 +18,7 @@ from streamlit.elements.lib.mutable_popover_container import PopoverContainer
 from core.fields import Field, query_of
 from core.formula import Explanation, Source, derivation
 from core.limits import limit
+from core.search.gate import WAITING
 from core.units import DURATIONS, QuantityText
 from core.views.common import markup
 from core.views.common.markup import around_quotation, literal, rich
@@ -102,6 +103,7 @@ def guarded_draw(draw: Callable[[], None]) -> Callable[[], None]:
     def page() -> None:
         with guarded_page(query_of(st.query_params.to_dict())):
             projector.begin()
+            WAITING.set(lambda: st.spinner("Waiting for two other searches…"))
             draw()
 
     return page

@@ -18,7 +18,7 @@ from core.runs.share import published_shares, run_shares
 from core.runs.utilisation import Basis, Evidence, evidence, left_out, peak_16bit
 from core.views.plan.charts import answer_strip
 from core.views.runs import text
-from core.views.runs.charts import RunPoint, calibration, evidence_scatter, hours_of_a_run
+from core.views.runs.charts import RunPoint, evidence_scatter, hours_of_a_run
 from core.wording import known, percent
 from pages.common import show
 from pages.common.figures import wire
@@ -87,7 +87,6 @@ def evidence_panel(inputs: Inputs, a: Answer) -> None:
             new_hardware=new_hardware,
         )
     )
-    show.chart(calibration(score(), TOKENS), alt=text.calibration_alt(score()), key="compute:calibration")
     show.note(printed_mfu().text)
     with st.container(horizontal=True):
         for field in (MEASURE, BASIS, FAMILY):

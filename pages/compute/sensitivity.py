@@ -1,12 +1,12 @@
-"""Compute budget, what moves the answer: the tornado over each input's range, and the curves of equal days."""
+"""Compute budget, what moves the answer: the tornado over each input's range."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from core.planning.evaluation import Answer
-from core.planning.sensitivity import iso_days, plan_as_answered, swings
-from core.views.sensitivity.charts import days_around, iso_days_figure, tornado
+from core.planning.sensitivity import plan_as_answered, swings
+from core.views.sensitivity.charts import tornado
 from core.views.sensitivity.text import moved, named, unrented
 from core.wording import plain
 from pages.common import show
@@ -36,10 +36,3 @@ def sensitivity_panel(inputs: Inputs, a: Answer) -> None:
             alt=f"Tornado of {'dollars' if dollars else 'days'}. {plain(text)}",
             key="compute:tornado",
         )
-    show.takeaway("**Equal days:** twice the tokens take about twice the accelerators for the same time.")
-    curves = iso_days(plan, days_around(a.middle.days))
-    show.chart(
-        iso_days_figure(curves, a.middle.tokens, a.middle.accelerators, TOKENS),
-        alt="Accelerators against tokens, one line for each of five durations, and the plan among them.",
-        key="compute:iso",
-    )

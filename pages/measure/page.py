@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import streamlit as st
 
@@ -15,15 +15,15 @@ from core.benchmark.record import Record
 from core.benchmark.shape import layer_shape
 from core.benchmark.timing.kinds import expected_s, items
 from core.models.catalog import model_named
-from core.views.benchmark import others, state
+from core.store.last_measured import last_measured
+from core.views.benchmark import matmul, others, state
 from core.views.benchmark.common import measured_line
-from core.views.benchmark.plain_text import in_sentences
 from pages.common import show
 from pages.common.experiments.panel import draw_experiments, switches
 from pages.common.inputs import Inputs
 from pages.common.registry import MEASURE
-from pages.measure import collectives, history, panels
-from pages.measure.running import ask, ended, live, own_snapshot, say_why_not, shared_runner
+from pages.measure import panels
+from pages.measure.running import ask, ended, live, own_snapshot, say_why_not, shared_keeper, shared_runner
 
 _NOTHING = "Nothing has been measured here yet."
 _LAYERED = ("operations", "attention", "layer")
@@ -66,14 +66,15 @@ def _draw(inputs: Inputs, wanted: Programme, *, waits: bool, known: bool) -> Non
     show.input_errors(inputs)
 
 
-def _results(record: Record, more: Record) -> None:
-    """What a measurement found, what that means for a plan, and what else was timed. more: with that added."""
+def _results(record: Record, more: Record, records: Iterable[Record]) -> None:
+    """What a measurement found, what that means for a plan, and what else was timed. more: with that added. records:
+    all there are, the newest first."""
     own: tuple[Kind, ...] = panels.kinds_of(record)
     timed: list[Kind] = [kind for kind in own if others.says(record, kind)]
     led: Kind | None = None
     if "matmul" in record.programme.kinds:
         with show.guarded("The rates"):
-            panels.matmuls(more, key="measure:rates")
+            panels.matmuls(more, led=False)
         own = ()
     elif timed:
         led = timed[0]
@@ -81,17 +82,21 @@ def _results(record: Record, more: Record) -> None:
     for kind in own:
         panels.kind(more, kind, led=kind == led)
     panels.use(more)
+    if led and (older := next(filter(matmul.bests, records), None)):
+        with show.question("How fast are matmuls?"):
+            panels.matmuls(older, led=True)
     for kind in panels.kinds_of(more):
         if kind not in own:
             panels.kind(more, kind)
 
 
-def _picture(newest: Record | None, everything: Sequence[Record]) -> Record | None:
-    """The measurement to show: what was chosen, or the newest of this machine."""
-    records = [record for record in everything if record.origin is None and record.programme.device == machine().kind]
-    known = [*([newest] if newest else []), *(record for record in records if newest is None or record.id != newest.id)]
-    picked = history.chosen()
-    return next((record for record in (*known, *everything) if record.id == picked), known[0] if known else None)
+def _of_this_device(kept: Iterable[Record], newest: Record | None) -> list[Record]:
+    """What was measured on the device of this machine, the newest first."""
+    here = machine()
+    known = {r.id: r for r in kept if r.programme.device == here.kind and r.facts and here.has(here.kind, r.facts.name)}
+    if newest:
+        known[newest.id] = newest
+    return sorted(known.values(), key=lambda record: record.started, reverse=True)
 
 
 def page() -> None:
@@ -100,16 +105,18 @@ def page() -> None:
     inputs = Inputs(MEASURE, measure_form(here.kind, MEASURE.prefix, switches(MEASURE.id)))
     choice, wanted = _read_inputs(inputs)
     latest = runner.latest_with_results()
-    everything = history.records()
-    original = _picture(latest.record if latest else None, everything)
-    record = in_sentences(original) if original is not None and original.origin is not None else original
+    kept, unreadable = last_measured()
+    records = _of_this_device(kept, latest.record if latest else None)
+    record = records[0] if records else None
+    more = panels.supplemented(record, records[1:]) if record else None
     _draw(inputs, wanted, waits=own_snapshot(runner) is not None, known=record is not None)
     say_why_not()
-    history.unsaved()
+    for problem in filter(None, (unreadable, shared_keeper().problem)):
+        show.error(problem)
     if not live(runner):
         ended(runner)
-        if record is not None:
-            _results(record, panels.supplemented(record, everything) if record.origin is None else record)
+        if record and more:
+            _results(record, more, records)
             show.note(state.machine_line(here))
         else:
             show.answer(*state.invitation(here, choice, wanted, expected_s(wanted)))
@@ -117,18 +124,15 @@ def page() -> None:
             steps = state.steps(items(wanted), expected_s(wanted))
             show.small_table(state.STEPS, steps, caption="What will happen", words=None)
     content = {
-        "roof": lambda: panels.roof(panels.supplemented(record, everything)) if record else show.note(_NOTHING),
-        "every": lambda: panels.every(record) if record else show.note(_NOTHING),
-        "past": lambda: history.past(record),
-        "several": lambda: collectives.several(inputs, record),
-        "file": lambda: history.files(original),
+        "roof": lambda: panels.roof(more) if more else show.note(_NOTHING),
+        "every": lambda: panels.every(more) if more else show.note(_NOTHING),
     }
     for field in PANELS:
         with inputs.panel(field.id, field.label) as panel:
             if panel.open:
                 content[field.id]()
     draw_experiments(inputs)
-    show.how(lambda: panels.opened(record) if record else (), notes=state.method(here.kind), key="measure:how")
+    show.how(lambda: panels.opened(more) if more else (), notes=state.method(here.kind), key="measure:how")
     show.footer(inputs)
 
 

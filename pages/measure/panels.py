@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from core.benchmark.datasheet import datasheet_of, peak_of
 from core.benchmark.points import Kind, Point
@@ -21,11 +21,17 @@ from pages.common.theme import TOKENS
 MATMUL_CAPTION = "Each dtype at the square where it is fastest; the error is relative to a float64 product."
 
 
-def matmuls(record: Record, *, key: str) -> None:
-    """Answer, doubts, charts and table of a record's matmuls."""
+def matmuls(record: Record, *, led: bool) -> None:
+    """Answer, doubts, charts and table of a record's matmuls. led: whether another kind is the page's answer."""
+    key = "measure:rates"
     if matmul.bests(record):
-        show.answer(*matmul.answer(record))
-    if doubt := matmul.warning(record):
+        sentence, detail = matmul.answer(record)
+        if led:
+            show.takeaway(sentence)
+            show.note(detail)
+        else:
+            show.answer(sentence, detail)
+    for doubt in filter(None, (matmul.warning(record), matmul.disturbed(record))):
         show.error(doubt)
     drawn = matmul.bars(record)
     show.chart(charts.rates(drawn, TOKENS), alt=matmul.chart_alt(record), key=key)
@@ -68,8 +74,8 @@ def roof(record: Record) -> None:
     """The measured roofline, and the datasheet's."""
     measured = roofline.measured(record, measured_rates(record).rates.memory)
     if not measured.known:
-        lacks = "a matmul in bf16 or fp32" if math.isnan(measured.top) else "a large copy"
-        show.note(f"A roofline needs {lacks} whose runs agree, and there is none yet: measure “Rates for a plan”.")
+        lacks = "a matmul in bf16 or fp32" if math.isnan(measured.top) else "a large copy whose runs agree"
+        show.note(f"A roofline needs {lacks}, and there is none yet: measure “Rates for a plan”.")
         return
     promised = datasheet_of(record)
     sheet = roofline.Roof(
@@ -84,19 +90,18 @@ def roof(record: Record) -> None:
     show.how(roofline.explanations(record, measured), key="measure:roof:how", label="How the roofline is computed")
 
 
-def supplemented(record: Record, others: Sequence[Record]) -> Record:
-    """A measurement with what it lacks, kind by kind, from the newest other one of the same device and method."""
-    device = record.facts.name if record.facts else ""
-    alike = [
-        r for r in others if r.method == record.method and r.facts and r.facts.name == device and r.id != record.id
-    ]
+def supplemented(record: Record, older: Sequence[Record]) -> Record:
+    """A measurement with what it lacks, kind by kind, from the newest older one of the same device and method."""
+    outcomes, programme = [*record.outcomes], record.programme
     have = {point.item.kind for point in record.points}
-    more: list[Point] = []
-    for other in alike:
-        points = [p for p in other.points if p.item.kind not in have]
-        have |= {p.item.kind for p in points}
-        more += points
-    return record.model_copy(update={"outcomes": (*record.outcomes, *more)})
+    for other in older:
+        if other.method == record.method and other.facts and record.facts and other.facts.name == record.facts.name:
+            kinds = {point.item.kind for point in other.points} - have
+            outcomes += [outcome for outcome in other.outcomes if outcome.item.kind in kinds]
+            have |= kinds
+            taken = ("dtypes", "sizes") * ("matmul" in kinds) + ("layer",) * ("layer" in kinds)
+            programme = programme.model_copy(update={name: getattr(other.programme, name) for name in taken})
+    return record.model_copy(update={"outcomes": tuple(outcomes), "programme": programme})
 
 
 def every(record: Record) -> None:
@@ -120,15 +125,10 @@ def use(record: Record) -> None:
     if not texts or record.programme.device == "cpu":  # no plan trains on one
         return
     with show.question("What does that mean for a plan?"):
-        offered(texts, measured_rates(record).remarks)
-
-
-def offered(texts: Mapping[str, str], lacking: Sequence[str] = ()) -> None:
-    """Rates as a plan's texts, and the ways to it. lacking: why some are not there."""
-    text = listed([f"{name} {text}" for name, text in named(texts)])
-    show.note(" ".join((f"A plan can take {text} in place of a datasheet’s.", *lacking)))
-    show.next_page("Use these rates in Parallel plan", PARALLEL, texts)
-    show.next_page("Use these rates in Compute budget", COMPUTE, texts)
+        text = listed([f"{name} {text}" for name, text in named(texts)])
+        show.note(" ".join((f"A plan can take {text} in place of a datasheet’s.", *measured_rates(record).remarks)))
+        show.next_page("Use these rates in Parallel plan", PARALLEL, texts)
+        show.next_page("Use these rates in Compute budget", COMPUTE, texts)
 
 
 def _layer(record: Record) -> None:

@@ -8,35 +8,46 @@ from core.benchmark.programme import Programme
 from core.benchmark.running.jobs import Runner, Snapshot
 from core.benchmark.timing.kinds import items
 from core.jobs.process import NotStartedError
-from core.store.locations import plan_store
-from core.store.measurement_writer import MeasurementWriter
+from core.store.last_measured import keep
 from core.views.benchmark import charts, matmul, state
 from pages.common import show
-from pages.common.server.sign_in import who
 from pages.common.server.visitor import visitor
 from pages.common.theme import TOKENS
 
 _REFUSAL = "measure:refusal"
 
 
+class Keeper:
+    """Keeps what was measured in this process once it has ended. problem: why the last one is not kept."""
+
+    problem = ""
+
+    def __call__(self, seen: Snapshot) -> None:
+        """Hear of a measurement."""
+        if seen.record.points and seen.record.stage not in ("queued", "running"):
+            self.problem = ""
+            try:
+                keep(seen.record)
+            except OSError as problem:
+                self.problem = f"This measurement cannot be kept ({problem}). It is lost when the server stops."
+
+
 @st.cache_resource
-def measurement_writer() -> MeasurementWriter:
-    """What writes down all that is measured in this process."""
-    return MeasurementWriter(lambda: plan_store().measurements)
+def shared_keeper() -> Keeper:
+    """The one keeper of this process."""
+    return Keeper()
 
 
 @st.cache_resource
 def shared_runner() -> Runner:
     """The one runner of this process: every session sees the same line."""
-    return Runner(listener=measurement_writer())
+    return Runner(listener=shared_keeper())
 
 
 def ask(runner: Runner, programme: Programme) -> None:
     """Begin a measurement, or get in line; why not is said where the page is drawn next."""
     try:
-        seen, _ = runner.start(programme, visitor())
-        if name := who():
-            measurement_writer().owned(seen.id, name)
+        runner.start(programme, visitor())
     except NotStartedError as problem:
         st.session_state[_REFUSAL] = str(problem)
 

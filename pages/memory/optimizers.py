@@ -8,7 +8,7 @@ from core.planning.memory_estimate import MemoryEstimate, under_each_optimizer
 from core.training.optimizers import headline, row_names
 from core.views.plan import text_memory
 from core.views.training import text
-from core.views.training.charts_device import device_bars
+from core.views.training.charts_device import state_bars
 from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
@@ -27,12 +27,11 @@ def optimizers_panel(inputs: Inputs, h: MemoryEstimate) -> None:
     show.note(text_memory.state_tensors())
     by_name = {row.optimizer.name: row for row in rows}
     show.chart(
-        device_bars(
-            [(row, by_name[name].device_memory) for row, name in zip(row_names(named), named, strict=True)],
-            h.usable,
+        state_bars(
+            [(row, text_memory.unsharded(by_name[name])) for row, name in zip(row_names(named), named, strict=True)],
             TOKENS,
         ),
-        alt=f"One accelerator under each of {len(named)} optimizers. {plain(message)}",
+        alt=f"Bars of bytes per parameter for {len(named)} optimizers. {plain(message)}",
         key="memory:optimizers",
     )
     measured = h.policy.fp32_states  # the measurements are in fp32, and beside another format only confuse

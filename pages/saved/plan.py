@@ -12,17 +12,19 @@ from core.planning.comparison.calendars import with_results
 from core.planning.comparison.comparison import compare_plan
 from core.store.errors import Conflict, StoreError
 from core.store.locations import plan_store
-from core.store.plans import NAME, NOTE, TAGS, Comment, SavedPlan
+from core.store.plans import NAME, NOTE, TAGS, SavedPlan
 from core.store.rows import as_of, edits_between, tags_of
 from core.units import format_exact
 from core.views.common.markup import unmarked
 from core.views.comparison.text import KEPT_AS, plan_name
+from core.views.report.data import saved_as_json
 from core.views.store import text as store_text
 from pages.common import comparison_list, show
 from pages.common.inputs import Inputs
 from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL
-from pages.common.saving import allowed, conflict, link_to, refusals
-from pages.common.server.sign_in import ask_name, who
+from pages.common.saving import conflict, link_to, refusals
+from pages.common.server.sign_in import who
+from pages.common.takeaway import stem_of
 from pages.saved.form import PLAN
 
 _MESSAGE, _UNDO, _WRONG, _MINE = "saved:message", "saved:undo", "saved:wrong", "saved:mine"
@@ -46,8 +48,7 @@ def about(inputs: Inputs, plan: SavedPlan) -> None:
     item = None if calendar else compare_plan(plan.entry)
     with show.question(plan_name(item) if item else unmarked(plan.entry.name)):
         show.takeaway(store_text.answered(item) if item else store_text.calendar(plan))
-        comments = _comments_of(plan)
-        show.note(show.typed(f"{store_text.state(plan)}{store_text.comments(len(comments))}."))
+        show.note(show.typed(f"{store_text.state(plan)}."))
         for line in plan.problems:
             show.error(line)
         if item and (moved := store_text.since(plan)):
@@ -59,9 +60,6 @@ def about(inputs: Inputs, plan: SavedPlan) -> None:
         _buttons(inputs, plan)
         if not plan.archived:
             _details(inputs, plan)
-        with show.fold("Comments", key=f"saved:comments:{plan.id}", icon=":material/comment:") as opened_:
-            if opened_.open:
-                _comments(inputs, plan, comments)
         with show.fold("Change history", key=f"saved:history:{plan.id}", icon=":material/history:") as opened_:
             if opened_.open:
                 with refusals():
@@ -75,10 +73,19 @@ def _buttons(inputs: Inputs, plan: SavedPlan) -> None:
         st.button(label, key=inputs.key(f"{name}_{plan.id}"), on_click=_do, args=(what,))
 
     with st.container(horizontal=True, vertical_alignment="center"):
+        with refusals():
+            st.download_button(
+                "Export as JSON",
+                partial(saved_as_json, plan, plan_store().comments(plan.id)),
+                f"{stem_of(plan.entry.name)}.json",
+                "application/json",
+                key=inputs.key(f"export_{plan.id}"),
+                on_click="ignore",
+            )
         if plan.archived:
             act("Put it back on the list", "restore", partial(_restore, inputs, plan.id))
             with st.popover("Delete for good"):
-                show.note("The plan, its comments and its history are gone then, for everybody.")
+                show.note("The plan and its history are gone then, for everybody.")
                 act("Delete it", "forget", partial(_forget, inputs, plan))
             return
         if plan.entry.kind == "plan":
@@ -122,36 +129,6 @@ def _details(inputs: Inputs, plan: SavedPlan) -> None:
         st.form_submit_button("Save name, tags and note", on_click=submit)
 
 
-def _comments_of(plan: SavedPlan) -> tuple[Comment, ...]:
-    with refusals():
-        return plan_store().comments.of(plan.id)
-    return ()
-
-
-def _comments(inputs: Inputs, plan: SavedPlan, comments: tuple[Comment, ...]) -> None:
-    """What was said of the plan, and one more."""
-    for item in comments:
-        with st.container(horizontal=True, vertical_alignment="top"):
-            with st.container(gap=None):
-                show.note(show.typed(f"{store_text.comment(item)}:"))
-                for line in item.text.splitlines():
-                    show.note(show.typed(line))
-            act = partial(_do, partial(_remove_comment, item))
-            st.button("Delete", key=inputs.key(f"uncomment_{item.id}"), type="tertiary", on_click=act)
-    if plan.archived:
-        return
-    key = inputs.key(f"comment_{plan.id}")
-
-    def add() -> None:
-        plan_store().comments.add(plan.id, str(st.session_state.get(key) or ""), who())
-        st.session_state[key] = ""
-
-    st.text_area("Comment", key=key, max_chars=limit("comment_chars"), height=80)
-    ask_name(inputs.key("who"))
-    st.button("Add comment", key=f"{key}_add", on_click=_do, args=(add,))
-    show.note("Everybody who uses this Napkin can read a comment and delete it.")
-
-
 def _history(inputs: Inputs, plan: SavedPlan) -> None:
     """All changes, and the way back to what the plan was before any of them."""
     history = plan_store().history(plan.id)
@@ -191,7 +168,6 @@ def _do(what: Callable[[], None]) -> None:
     """Do what a click asks for; what is wrong with it is said at the next run."""
     st.session_state.pop(_UNDO, None)
     try:
-        allowed()
         what()
     except StoreError as problem:
         st.session_state[_WRONG] = str(problem)
@@ -215,11 +191,6 @@ def _go_back(plan: SavedPlan, then: SavedPlan) -> None:
     )
     text = f"“{now.entry.name}” is as it was at revision {then.revision}, and at revision {now.revision} now."
     st.session_state[_MESSAGE] = text
-
-
-def _remove_comment(item: Comment) -> None:
-    plan_store().comments.remove(item.id)
-    st.session_state[_MESSAGE] = f"The comment of {store_text.comment(item)}, is deleted: “{item.text}”"
 
 
 def _copy(inputs: Inputs, id: str, fields: dict[str, str]) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
 from core.budget.errors import BudgetError
 from core.fields import Field, ParsedForm
 from core.planning.evaluation import answer
-from core.planning.plan import Plan
-from core.planning.sweep.axes import AXES, Axis, default_values, parse_values, same_field
+from core.planning.plan import Plan, Within
+from core.planning.sweep.axes import AXES, Axis, default_values, parse_values
 from core.planning.sweep.form import DUE, RESULT, X_VALUES, Y_VALUES, X, Y
 from core.planning.sweep.quantities import RESULTS, Result
 from core.planning.sweep.sweep import Sweep, SweptAxis, plan_of_texts, sweep_plan, sweep_within
@@ -40,19 +41,35 @@ def read_inputs(inputs: Inputs) -> SweepInputs:
     texts, values = inputs.reading.texts, inputs.reading.values
     plan = plan_of_texts(texts)
     x, y = AXES[values[X.id]], AXES[values[Y.id]]
-    if same_field(x, y):
-        y = next(axis for axis in AXES.values() if not same_field(x, axis))
+    if x is y:
+        y = next(axis for axis in AXES.values() if axis is not x)
         inputs.fail(clashing(x), f"Using {y.name} instead.")
     across, up = _swept_axis(inputs, x, X_VALUES, plan), _swept_axis(inputs, y, Y_VALUES, plan)
-    result = sweep_plan(texts, across, up, sweep_within(values[DUE.id], plan))
+    result = _swept(inputs, texts, across, up, sweep_within(values[DUE.id], plan))
     if not result.answered:
         try:
             answer(plan)
         except BudgetError as problem:
             texts, instead = first_possible(inputs, _answered, problem.field)
             inputs.fail(str(problem), instead)
-            plan, result = plan_of_texts(texts), sweep_plan(texts, across, up, result.within)
+            plan, result = plan_of_texts(texts), _swept(inputs, texts, across, up, result.within)
     return SweepInputs(plan, result, RESULTS[values[RESULT.id]])
+
+
+def _swept(inputs: Inputs, texts: Mapping[str, str], x: SweptAxis, y: SweptAxis, within: Within) -> Sweep:
+    """The sweep; where too many layouts would be tried, that of the first values of each side."""
+    try:
+        return sweep_plan(texts, x, y, within)
+    except BudgetError as problem:
+        message = str(problem)
+    most = max(len(x.texts), len(y.texts))
+    while most > 1:
+        most = most * 3 // 4
+        with suppress(BudgetError):
+            sweep = sweep_plan(texts, replace(x, texts=x.texts[:most]), replace(y, texts=y.texts[:most]), within)
+            inputs.fail(message, f"Showing the first {most} values of each side.")
+            return sweep
+    raise AssertionError("one plan is never too many")
 
 
 def _answered(reading: ParsedForm) -> Mapping[str, str]:

@@ -13,19 +13,18 @@ from streamlit.testing.v1 import AppTest
 from core.benchmark import device
 from core.benchmark.choices import CHOICES
 from core.benchmark.device import Cpu, DeviceKind, Gpu, Machine
+from core.benchmark.layer import default_layer
 from core.benchmark.points import Outcome
 from core.benchmark.programme import Programme
 from core.benchmark.record import Record
 from core.benchmark.running.events import Progress
 from core.benchmark.running.jobs import Snapshot
 from core.jobs.process import NotStartedError
-from core.store.locations import plan_store
+from core.store.last_measured import keep
 from pages.common.registry import MEASURE
 from pages.measure import running
-from tests.app.plan_pages import fold
-from tests.core.collectives_cases import made as collectives
-from tests.core.collectives_cases import output
-from tests.core.measured_cases import copy, on_gpu, record, refusal, square
+from tests.core.measured_cases import CPU as CPU_FACTS
+from tests.core.measured_cases import copy, item, on_gpu, point, record, refusal, square
 from tests.core.sentence_facts import says
 from tests.patience import PATIENCE_S
 
@@ -268,55 +267,46 @@ def database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "napkin.db"
 
 
-def test_collectives_are_kept_shown_and_offered_to_a_plan(open_page: Open, database: Path) -> None:
-    few, many = collectives(), collectives(nodes=2)
-    app = open_page(StillRunner(on_gpu()), WITH_GPU, d_several="true")
-    assert not [one for one in app.selectbox if one.label == "Shown"]
-    ids = [plan_store().links.keep(one, f"{one.nodes} nodes") for one in (few, many)]
-    app = open_page(StillRunner(on_gpu()), WITH_GPU, d_several="true")
-    (shown,) = [one for one in app.selectbox if one.label == "Shown"]
-    assert shown.value == ids[1]
-    assert "<b>16 ranks on 2 nodes</b>" in words(app)
-    assert "of the datasheet’s 400 GB/s" in words(app)
-    shown.set_value(ids[0]).run()
+def test_the_last_result_of_each_kind_is_shown_together(open_page: Open, database: Path) -> None:
+    shape = default_layer("cuda").model_copy(update={"model": "Ours"})
+    step = point(item("layer", "step", "eager", (1, shape.seq_len)), 1e-2, flop=1e12)
+    layer = record("cuda", step, id="0" * 12, started=1.0)
+    keep(layer.model_copy(update={"programme": layer.programme.model_copy(update={"layer": shape})}))
+    keep(on_gpu(id="1" * 12, started=86_400.0))
+    keep(record("cuda", copy("1 GiB", 2**30, 3e12), id="2" * 12, started=172_800.0))
+    keep(record("cuda", square("bf16", 8192, 9e14), id="3" * 12, started=259_200.0, facts=CPU_FACTS))
+    app = open_page(StillRunner(), WITH_GPU, d_roof="true", d_every="true")
     said = words(app)
-    assert "<b>8 ranks on one node</b>" in said
-    assert "of the datasheet’s 450 GB/s" in said
-    assert "A plan can take links 375.8 GB/s" in said
-    assert "p_rin=" in said
-    button(app, "Remove it").click().run()
-    assert "<b>16 ranks on 2 nodes</b>" in words(app)
-    assert [one.id for one in plan_store().links.all()] == [ids[1]]
-    assert not app.exception
+    for part in (
+        "3 TB/s",
+        "flash, forward",
+        "step of one layer of Ours",
+        "620 TFLOP/s",
+        "p_rmem=3+TB",
+        "Measured 1970-01-02",
+        "Measured 1970-01-03",
+    ):
+        assert part in said, part
+    assert "900 TFLOP/s" not in said, "of another device"
+    assert "4 TB/s" not in said, "a newer one has taken its place"
 
 
-def test_what_is_chosen_stays_when_its_panel_is_folded(open_page: Open, database: Path) -> None:
-    """A measurement of another machine is shown until another one is chosen, or it is removed."""
-    plan_store().measurements.keep(on_gpu().model_copy(update={"origin": "there.json"}))
-    app = open_page(StillRunner(), d_past="true")
-    (choice,) = [one for one in app.selectbox if one.label == "Shown above"]
-    choice.set_value(on_gpu().id).run()
-    shown = words(app)
-    assert "there.json" in shown
-    fold(app, "d_past", open=False)
-    assert not [one for one in app.selectbox if one.label == "Shown above"]
-    assert "there.json" in words(app)
-    fold(app, "d_past", open=True)
-    (choice,) = [one for one in app.selectbox if one.label == "Shown above"]
-    assert choice.value == on_gpu().id
-    button(app, "Remove it").click().run()
-    assert "there.json" not in words(app)
-    assert not app.exception
+def test_a_file_of_results_that_cannot_be_read_or_written_is_said(open_page: Open, database: Path) -> None:
+    keep(on_gpu())
+    (database.parent / "measured.json").write_text("[{")
+    said = words(open_page(StillRunner(), WITH_GPU))
+    assert "cannot be read" in said
+    assert "you will know" in said, "as before the first measurement"
+    (database.parent / "measured.json").unlink()
+    (database.parent / "measured.json").mkdir()
+    keeper = running.Keeper()
+    keeper(seen(on_gpu()))
+    assert "cannot be kept" in keeper.problem
 
 
-def test_pasted_output_of_nccl_tests_is_kept_or_refused_with_words(open_page: Open, database: Path) -> None:
-    app = open_page(StillRunner(on_gpu()), WITH_GPU, d_several="true")
-    (box,) = [item for item in app.text_area if item.label == "Paste its output"]
-    box.set_value("nccl").run()
-    assert "no row of results" in words(app)
-    box.set_value(output("all-reduce", {1 << 30: 5000.0})).run()
-    assert "no row of results" not in words(app)
-    assert "<b>8 ranks on one node</b>" in words(app)
-    assert "A plan can take links 375.8 GB/s" in words(app)
-    assert len(plan_store().links.all()) == 1
-    assert not app.exception
+def test_links_with_panels_that_are_gone_open(open_page: Open) -> None:
+    usual = {"d_nodes": "1", "d_gpus": "8", "d_past": "false", "d_several": "false", "d_file": "false", "v": "5"}
+    assert "np-error" not in words(open_page(StillRunner(), d_n="512", **usual))
+    said = words(open_page(StillRunner(), d_n="512", **usual | {"d_nodes": "4", "d_past": "true"}))
+    assert "“d_nodes”, “d_past”" in said
+    assert "d_gpus" not in said

@@ -18,14 +18,13 @@ from google.protobuf.message import Message
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
-from core.benchmark.exchange import read_record, written
 from core.store.store import Store
 from pages.common.figures import wire
-from pages.common.registry import CALENDAR, COMPARE, COMPUTE, MEASURE, PAGES, SAVED, PageSpec
+from pages.common.registry import CALENDAR, COMPARE, COMPUTE, PAGES, SAVED, PageSpec
 from tests.app.plan_pages import linked, opened
 from tests.app.test_compare import with_plans
 from tests.app.test_pages import APP, ROOT
-from tests.core.typed_cases import HOST, KINDS, collectives, live, measurement, plans, tags
+from tests.core.typed_cases import HOST, KINDS, live, plans, tags
 from tests.patience import PATIENCE_S
 
 BOTH = " ".join(KINDS[:2])
@@ -170,18 +169,6 @@ def test_in_names_of_runs() -> None:
     names = {f"r{k}n": kind for k, kind in enumerate(KINDS, 1)}
     app = opened(CALENDAR, {"runs": str(len(KINDS)), "count": "512", **names, **{f"r{k}c": "512" for k in range(1, 8)}})
     assert checked(app) >= {"Html.body", "Markdown.body", "PlotlyChart.spec"}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_in_measurements_of_others(store: Store, kind: str) -> None:
-    record = read_record(written(measurement(kind, "cuda")).encode(), kind)
-    store.measurements.keep(record)
-    store.links.keep(collectives(kind), kind)
-    app = opened(MEASURE, {})
-    open_all(app)
-    (choice,) = (one for one in app.selectbox if one.key == "measure:shown")
-    choice.set_value(record.id).run()
-    assert checked(app) >= {"Html.body", "Markdown.body", "Selectbox.options"}
 
 
 # ------------------------------------------------------------------------------------------ by construction

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
+from pages.common.registry import GROUPS, PageSpec
 from tests.patience import PATIENCE_S, until
 from tests.ports import free_port
 
@@ -199,6 +200,20 @@ def select(page: Page, label: str, option: str) -> None:
     box.fill(option)
     page.get_by_role("option", name=option, exact=True).click()
     settle(page)
+
+
+def open_from_menu(page: Page, spec: PageSpec) -> None:
+    """Open a page by the menu, where another group is open by way of its own."""
+    links = page.locator(".st-key-np-menu")
+    group, members = next((group, members) for group, members in GROUPS.items() if spec in members)
+    link = links.get_by_role("link", name=spec.title, exact=True)
+    if not link.count():  # a link that is not seen has no role
+        links.get_by_role("link", name=group, exact=True).click()
+        page.wait_for_url(f"**/{members[0].url_path}*")
+        settle(page)
+    if spec != members[0] or link.count():
+        link.click()
+        settle(page)
 
 
 def open_preset(page: Page, name: str) -> None:

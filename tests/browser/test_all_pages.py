@@ -12,9 +12,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from core.fields import LINK_VERSION
-from pages.common.registry import COMPUTE, HOME, MEMORY, PAGES, TENSORS, PageSpec
+from pages.common.registry import COMPUTE, HOME, MEASURE, MEMORY, PAGES, TENSORS, PageSpec
 from tests.app.plan_pages import linked, opened
-from tests.browser.conftest import settle, still
+from tests.browser.conftest import open_from_menu, settle, still
 
 pytestmark = pytest.mark.browser
 
@@ -214,7 +214,7 @@ def test_a_fresh_server_answers_a_deep_link_and_shows_a_frame_before_torch(
         page = open_page(COMPUTE.url_path, base=base)
         expect(page.locator("h1")).to_have_text(COMPUTE.h1)
         # Only app.py puts the navigation there: a page run without it would have none.
-        expect(page.locator('.st-key-np-menu [data-testid="stPageLink"] a')).to_have_count(len(PAGES))
+        expect(page.locator('.st-key-np-menu [class*="st-key-np-"] a')).to_have_count(len(PAGES))
         expect(page.locator('[data-testid="stException"], .np-failed')).to_have_count(0)
         expect(page.get_by_role("dialog")).to_have_count(0)  # "Page not found" would be one
         assert page.problems == []  # type: ignore[attr-defined]
@@ -256,7 +256,6 @@ def test_permalink_round_trip_with_changed_inputs(open_page: Callable[..., Page]
 
 def test_back_leaves_the_page_and_finds_the_plan_of_its_address_again(open_page: Callable[..., Page]) -> None:
     page = open_page(HOME.url_path)
-    menu = page.locator(".st-key-np-menu")
 
     def answer() -> str:
         return page.locator(".np-answer").first.inner_text()
@@ -271,15 +270,13 @@ def test_back_leaves_the_page_and_finds_the_plan_of_its_address_again(open_page:
     type_into("Parameters", "13B")
     type_into("Tokens", "2T")
     home = answer().partition(".")[0]
-    menu.get_by_role("link", name=COMPUTE.name).click()
+    open_from_menu(page, COMPUTE)
     page.wait_for_url("**/compute-budget*")
-    settle(page)
     type_into("Tokens", "3T")
     type_into("MFU", "30%")
     compute = answer()
-    menu.get_by_role("link", name="Measure").click()
+    open_from_menu(page, MEASURE)
     page.wait_for_url("**/measure*")
-    settle(page)
     page.go_back()
     page.wait_for_url("**/compute-budget*")
     expect(page.locator(".np-answer").first).to_have_text(compute, use_inner_text=True)
@@ -300,7 +297,7 @@ def test_a_link_carries_its_inputs_past_what_was_typed_there(open_page: Callable
         settle(page)
 
     type_tokens("3T")
-    page.locator(".st-key-np-menu").get_by_role("link", name="Home").click()
+    open_from_menu(page, HOME)
     expect(page.locator("h1")).to_have_text(HOME.h1)
     type_tokens("2T")
     said = page.locator(".np-answer").first.inner_text().partition(".")[0]

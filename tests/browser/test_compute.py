@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from core.planning.plan import OWN_SHAPE, TYPED
 from pages.common.registry import COMPUTE, MEMORY
 from tests.app.plan_pages import CONFIG
-from tests.browser.conftest import open_preset, select, settle, still
+from tests.browser.conftest import open_from_menu, open_preset, select, settle, still
 
 pytestmark = pytest.mark.browser
 
@@ -115,8 +115,7 @@ def test_price_stays_with_its_accelerator_and_returns_with_it(open_page: OpenPag
     expect(price).to_have_value("")
     expect(said).to_contain_text("H200 SXM")
     expect(page.locator("button[data-link]")).to_have_attribute("data-link", re.compile("p_price=&"))
-    page.locator(".st-key-np-menu").get_by_role("link", name=MEMORY.name, exact=True).click()
-    settle(page)
+    open_from_menu(page, MEMORY)
     price.fill("3")
     price.press("Enter")
     settle(page)

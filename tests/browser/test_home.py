@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from core.planning.form.plan_form import plan_from
 from core.planning.presets import FIRST_TUNING, MEMORY_PRESETS
 from pages.common.registry import FLOATS, HOME, MEMORY
-from tests.browser.conftest import settle
+from tests.browser.conftest import open_from_menu, settle
 
 pytestmark = pytest.mark.browser
 
@@ -54,11 +54,11 @@ def test_the_plans_sidebar_leaves_no_empty_place_on_a_page_without_a_plan(open_p
     page = open_page(HOME.url_path, width=1280)
     begins = "main => main.getBoundingClientRect().left"
     assert page.locator(".stMain").evaluate(begins) == 300
-    page.locator(".st-key-np-menu").get_by_role("link", name=FLOATS.name, exact=True).click()
+    open_from_menu(page, FLOATS)
     page.wait_for_url(f"**/{FLOATS.url_path}*")
     settle(page)
     assert page.locator(".stMain").evaluate(begins) == 0
     expect(page.get_by_role("img", name="Logo")).to_be_visible()
-    page.locator(".st-key-np-menu").get_by_role("link", name=HOME.name, exact=True).click()
+    open_from_menu(page, HOME)
     expect(page.locator(".np-plan")).to_be_visible()
     assert page.locator(".stMain").evaluate(begins) == 300

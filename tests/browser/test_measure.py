@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from core.benchmark.device import machine
-from core.benchmark.exchange import read_record
 from pages.common.registry import MEASURE
 from tests.browser.conftest import settle, still
 from tests.browser.test_all_pages import serious
@@ -58,7 +55,7 @@ def press(page: Page) -> None:
 
 
 @pytest.mark.journey
-def test_measuring_to_the_end_and_after_a_reload(open_idle: Open, open_page: Open, tmp_path: Path) -> None:
+def test_measuring_to_the_end_and_after_a_reload(open_idle: Open, open_page: Open) -> None:
     page = open_idle(256, 0.05)
     expect(page.locator(".np-note").filter(has_text=machine().name)).to_have_count(1)
     press(page)
@@ -76,19 +73,6 @@ def test_measuring_to_the_end_and_after_a_reload(open_idle: Open, open_page: Ope
     expect(page.get_by_text("Somebody else measures")).to_have_count(0)
     still(page)
     assert serious(page) == []
-
-    page.get_by_text("Take it away, or bring one here").click()
-    with page.expect_download() as taken:
-        page.get_by_role("button", name="Download the measurement shown").click()
-    file = tmp_path / "measurement.json"
-    taken.value.save_as(file)
-    assert read_record(file.read_bytes()).points
-    page.get_by_test_id("stFileUploader").locator("input").first.set_input_files(file)
-    expect(page.locator(".np-answer")).to_contain_text("elsewhere (measurement.json)")
-    wrong = tmp_path / "wrong.json"
-    wrong.write_text(json.dumps({"format": "<b>nothing</b>"}))
-    page.get_by_test_id("stFileUploader").locator("input").first.set_input_files(wrong)
-    expect(page.get_by_role("alert").filter(has_text="no measurement")).to_be_visible()
 
     again = open_page(MEASURE.url_path, theme="dark")
     expect(again.locator(".np-answer")).to_contain_text("FLOP/s")

@@ -15,7 +15,7 @@ from core.planning.plan import OWN_SHAPE
 from core.views.plan.text import sentence
 from core.wording import plain
 from pages.common.registry import CALENDAR, COMPARE, COMPUTE, MEMORY, PARALLEL, SAVED
-from tests.browser.conftest import settle
+from tests.browser.conftest import open_from_menu, settle
 from tests.browser.test_compare import answer, plans, told
 from tests.browser.test_report import opened
 
@@ -54,10 +54,10 @@ def test_a_meeting_ends_with_saved_plans_and_a_report(
 ) -> None:
     page = open_page(COMPUTE.url_path)
     press(page, "Compare")
-    go(page, MEMORY.name, MEMORY.url_path)
+    open_from_menu(page, MEMORY)
     enter(page.get_by_label("How many", exact=True), "2,048")
     press(page, "Compare")
-    go(page, PARALLEL.name, PARALLEL.url_path)
+    open_from_menu(page, PARALLEL)
     go(page, "Use this plan: FLOPs, days and dollars of the whole run", COMPUTE.url_path)
     enter(page.get_by_label("How many", exact=True), "3,072")
     press(page, "Compare")

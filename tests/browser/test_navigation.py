@@ -11,7 +11,7 @@ from core.planning.comparison.entry import entry_of
 from core.planning.plan import OWN_SHAPE
 from core.store.locations import plan_store
 from pages.common.registry import CALENDAR, COMPARE, COMPUTE, HOME, MEMORY, PARALLEL, SAVED, TENSORS, PageSpec
-from tests.browser.conftest import OpenPage, settle
+from tests.browser.conftest import OpenPage, open_from_menu, settle
 
 pytestmark = pytest.mark.browser
 
@@ -34,11 +34,6 @@ def open_box(page: Page, name: str) -> None:
     expect(page.get_by_test_id("stPopoverBody")).to_be_visible()
 
 
-def menu(page: Page, spec: PageSpec) -> None:
-    page.locator(".st-key-np-menu").get_by_role("link", name=spec.name, exact=True).click()
-    settle(page)
-
-
 def expect_page_with_plan(page: Page, spec: PageSpec) -> None:
     """The whole page, with the plan in its sidebar, now and after the page is loaded again."""
     for _ in ("now", "loaded again"):
@@ -57,7 +52,7 @@ def test_menu_opens_compare_while_the_box_that_filled_it_is_open(open_page: Open
     saved = [plan_store().save(entry_of(f"Navigation {i}", {"n": "7B", "count": f"{i}"}), "", owner="") for i in (8, 9)]
     try:
         page = open_page(f"{COMPUTE.url_path}?{urlencode(PLAN)}")
-        menu(page, SAVED)
+        open_from_menu(page, SAVED)
         open_box(page, "Compare several")
         box = page.get_by_test_id("stPopoverBody")
         box.get_by_role("combobox").fill("Navigation 8")
@@ -66,7 +61,7 @@ def test_menu_opens_compare_while_the_box_that_filled_it_is_open(open_page: Open
         page.keyboard.press("Tab")
         box.get_by_role("button", name="Add to comparison").click()
         settle(page)
-        menu(page, COMPARE)
+        open_from_menu(page, COMPARE)
         expect(page.locator(".np-answer")).to_contain_text("Navigation 8")
         expect_page_with_plan(page, COMPARE)
     finally:
@@ -78,10 +73,10 @@ def test_menu_opens_compare_while_the_box_that_filled_it_is_open(open_page: Open
 @pytest.mark.parametrize(("spec", "box"), BOXES, ids=[f"{spec.id} {box}" for spec, box in BOXES])
 def test_menu_closes_an_open_box_and_opens_the_page(open_page: OpenPage, spec: PageSpec, box: str) -> None:
     page = open_page(f"{COMPUTE.url_path}?{urlencode(PLAN)}")
-    menu(page, spec)
+    open_from_menu(page, spec)
     open_box(page, box)
     to = COMPUTE if spec == MEMORY else MEMORY
-    menu(page, to)
+    open_from_menu(page, to)
     expect_page_with_plan(page, to)
 
 
@@ -90,7 +85,7 @@ def test_menu_opens_the_page_right_after_text_was_typed(open_page: OpenPage, lab
     fields = {**PLAN, "p_model": OWN_SHAPE} if label.startswith("Paste") else PLAN
     page = open_page(f"{COMPUTE.url_path}?{urlencode(fields)}")
     page.get_by_label(label, exact=True).fill(text)
-    menu(page, MEMORY)
+    open_from_menu(page, MEMORY)
     expect(page.locator("h1")).to_have_text(MEMORY.h1)
     expect(page.get_by_label(label, exact=True)).to_have_value(text)
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from pages.common.registry import CALENDAR, COMPUTE
-from tests.browser.conftest import settle, still
+from tests.browser.conftest import open_from_menu, settle, still
 
 pytestmark = pytest.mark.browser
 
@@ -67,12 +67,10 @@ def test_undo_on_another_page_brings_back_the_pools_of_the_runs(open_page: Calla
     page = opened(open_page, {"pools": OFFERS, "r1p": ALONE})
     before = fields(page)
     choose(page)
-    page.get_by_role("link", name=COMPUTE.name).first.click()
-    page.wait_for_url(f"**/{COMPUTE.url_path}*")
-    settle(page)
+    open_from_menu(page, COMPUTE)
     page.get_by_role("button", name="Undo", exact=True).click()
     settle(page)
-    page.get_by_role("link", name=CALENDAR.name).first.click()
+    open_from_menu(page, CALENDAR)
     page.wait_for_url(f"**/{CALENDAR.url_path}*")
     settle(page)
     assert {**fields(page), "y_which": ""} == {**before, "y_which": ""}

@@ -14,14 +14,13 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, Route
 
-from core.benchmark.exchange import read_record, written
 from core.limits import limit
 from core.planning.comparison.entry import entry_of, pack
 from core.store import locations
 from pages.common.comparison_list import IN_LINK
-from pages.common.registry import CALENDAR, COMPARE, HOME, MEASURE, SAVED
+from pages.common.registry import CALENDAR, COMPARE, HOME, SAVED
 from tests.browser.conftest import PATIENCE_S, TRAFFIC, running_server, settle
-from tests.core.typed_cases import HOST, KINDS, collectives, measurement, plans, tags
+from tests.core.typed_cases import HOST, KINDS, plans, tags
 
 pytestmark = pytest.mark.browser
 
@@ -55,10 +54,6 @@ def server_with_plans(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
         for kind, one in zip(KINDS, (*plans(), *plans()), strict=False):
             store.save(one, kind, tags(), kind)
         store.save(entry_of(LONG, plans()[0].texts), LONG, (LONG,), LONG)
-        for kind in KINDS:
-            record = measurement(kind, "cuda")
-            store.measurements.keep(read_record(written(record).encode(), kind))
-            store.links.keep(collectives(kind), kind)
         with running_server(folder / "log.txt") as url:
             yield url
         locations._stores.pop(locations.address()).close()
@@ -153,15 +148,6 @@ def test_runs_of_a_calendar(watched: Callable[[str], Page]) -> None:
     names = [kind[: limit("run_name")] for kind in KINDS]
     texts = {f"y_r{k}n": name for k, name in enumerate(names, 1)}
     checked(watched(f"{CALENDAR.url_path}?{urlencode({'y_runs': str(len(KINDS)), **texts})}"), *names)
-
-
-def test_measurements_of_others(watched: Callable[[str], Page]) -> None:
-    page = watched(f"{MEASURE.url_path}?d_past=true")
-    for place in range(len(KINDS)):
-        unfold(page, "Shown above")
-        page.get_by_role("option").nth(place).click()
-        settle(page)
-        checked(page, *KINDS)
 
 
 def test_the_policy_holds_without_a_proxy(browser: Browser, server_with_plans: str) -> None:

@@ -109,7 +109,7 @@ MANY = ", ".join(f"{2**power:,}" for power in range(16))
 BOARDS = {
     **SWEEP_PRESETS,
     "sixteen of each": {"x": "accelerators", "xs": MANY, "y": "micro-batch", "ys": MANY, "res": "dollars"},
-    "long names": {"x": "precision", "y": "optimizer", "res": "memory", "count": "16"},
+    "long names": {"x": "accelerator kind", "y": "global batch", "res": "memory", "count": "16"},
 }
 
 

@@ -124,7 +124,7 @@ _PROGRAMMES = st.builds(
     sustained_s=st.floats(0, limit("measure_dtype_seconds")),
     layer=st.none() | _LAYERS,
 )
-ENDED: tuple[Stage, ...] = ("finished", "cancelled", "failed", "lost")
+ENDED: tuple[Stage, ...] = ("finished", "cancelled", "failed")
 RECORDS = st.builds(
     Record,
     id=st.integers(0, 16**12 - 1).map(lambda number: f"{number:012x}"),
@@ -137,7 +137,6 @@ RECORDS = st.builds(
     facts=st.none() | DEVICES,
     outcomes=st.lists(OUTCOMES, max_size=3).map(tuple),
     message=TEXT,
-    origin=st.none(),
 )
 """Any measurement that there can be, however odd its texts and numbers."""
 

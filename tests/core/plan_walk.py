@@ -34,7 +34,7 @@ from core.planning.plan_search import launch_settings, search_layouts, stages, t
 from core.planning.presets import MEMORY_PRESETS, PRESETS
 from core.planning.rates import rates_of
 from core.planning.search_around import cluster_results, fitting_changes
-from core.planning.sensitivity import iso_days, plan_as_answered, swings
+from core.planning.sensitivity import plan_as_answered, swings
 from core.runs.conventions import which_mfu
 from core.runs.published import compare_all, explain_comparison
 from core.runs.scores import predictions, score
@@ -65,7 +65,7 @@ from core.views.roofline import text as roofline_text
 from core.views.roofline.charts import roofline
 from core.views.runs import text as runs_text
 from core.views.runs import text_goodput as words_whole
-from core.views.runs.charts import RunPoint, calibration, evidence_scatter, hours_of_a_run
+from core.views.runs.charts import RunPoint, evidence_scatter, hours_of_a_run
 from core.views.runs.charts_goodput import hours_of_the_run
 from core.views.search import text as search_text
 from core.views.search import text_step
@@ -73,7 +73,7 @@ from core.views.search.charts import cluster_sizes, space
 from core.views.search.charts_placement import device_grid
 from core.views.search.charts_step import pipeline, waterfall
 from core.views.sensitivity import text as sensitivity_text
-from core.views.sensitivity.charts import days_around, iso_days_figure, tornado
+from core.views.sensitivity.charts import tornado
 from core.views.training import text as training_text
 from core.views.training.charts_device import device_bars
 
@@ -217,8 +217,6 @@ def _moves(a: Answer) -> Iterator[Shown]:
         yield from (sensitivity_text.moved(named, dollars=dollars), *(item.name + item.span for item in named))
         if named:
             yield tornado(named, a.middle.dollars if dollars else a.middle.days, dollars, LIGHT)
-    curves = iso_days(plan, days_around(a.middle.days))
-    yield iso_days_figure(curves, a.middle.tokens, a.middle.accelerators, LIGHT)
 
 
 def _runs(a: Answer) -> Iterator[Shown]:
@@ -233,8 +231,6 @@ def _runs(a: Answer) -> Iterator[Shown]:
         ]
         yield evidence_scatter([*points, RunPoint("yours", m.parameters, yours, "", here=True)], measure, LIGHT)  # type: ignore[arg-type]
     yield runs_text.scored(score(), score())
-    yield runs_text.calibration_alt(score())
-    yield calibration(score(), LIGHT)
     yield from _cells(runs_text.predicted(predictions()))
     if a.model is None or a.plan.model == OWN_SHAPE:
         return

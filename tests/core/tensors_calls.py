@@ -383,6 +383,7 @@ def in_torch(text: str, shape: Shape, dtype: str) -> Any:
     names: dict[str, Any] = {"torch": torch, "F": torch.nn.functional, "x": start}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        torch.manual_seed(0)
         try:
             exec(text, names)  # noqa: S102 (text of our own making)
         except Exception as problem:

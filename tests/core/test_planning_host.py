@@ -115,10 +115,9 @@ def test_the_search_offloads_what_the_host_holds_only() -> None:
 def test_a_swept_cell_keeps_to_the_hosts_memory() -> None:
     """As the plan of the cell by itself does, and says so."""
     texts = {**OFFLOADED, "ram": "64 GiB"}
-    models = ("Llama 3.2 1B", "Qwen2.5 7B")
-    x, y = SweptAxis(AXES["model"], models), SweptAxis(AXES["micro-batch"], ("1", "2"))
+    x, y = SweptAxis(AXES["parameters"], ("1.2B", "7.6B")), SweptAxis(AXES["micro-batch"], ("1", "2"))
     sweep = sweep_plan(texts, x, y, sweep_within(None, plan_from(texts)))
-    alone = [[of(**texts | {"model": model, "mbs": size})["host"].met for model in models] for size in y.texts]
+    alone = [[of(**texts | x.axis.sets(count) | {"mbs": size})["host"].met for count in x.texts] for size in y.texts]
     assert sweep.hosted.tolist() == alone == [[True, False]] * 2
     assert not (sweep.satisfies & ~sweep.hosted).any()
     said = [row[-1] for row in sweep_text.table(sweep, RESULTS["days"])[1]]

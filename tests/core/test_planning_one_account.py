@@ -102,7 +102,7 @@ def test_an_accelerator_has_one_memory_capacity_whatever_is_asked(device: Accele
         }
         capacity |= {result(compare_plan(Entry("plan", texts)), QUANTITY["usable_bytes"]).mid}
         capacity |= {serving(h.spec, plan.device).device.memory_bytes}
-        sides = (SweptAxis(AXES[name], (value,)) for name, value in (("PUE", "1.2"), ("grid", "0.1")))
+        sides = (SweptAxis(AXES[name], (value,)) for name, value in (("MFU", "published"), ("price", "2")))
         capacity |= {float(sweep_plan(texts, *sides, NINETY).usable[0, 0])}
     assert capacity == {device.memory_bytes}
 
@@ -345,7 +345,7 @@ def test_one_layout_has_one_step_days_and_memory_wherever_it_is_asked(seed: int)
             sized = True
             (here,) = [size for size in cluster_results(plan) if size.accelerators == count]
             assert (here.layout, here.answer.middle.days, here.answer.dollars) == (h.layout, a.middle.days, a.dollars)
-        sides = (SweptAxis(AXES[name], (value,)) for name, value in (("PUE", "1.2"), ("grid", "0.1")))
+        sides = (SweptAxis(AXES[name], (value,)) for name, value in (("MFU", "published"), ("price", "2")))
         (cell,) = sweep_plan(reading.texts, *sides, NINETY).memory
         assert cell[0] == pytest.approx(h.total, rel=1e-9)
     assert seen >= 5

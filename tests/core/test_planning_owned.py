@@ -70,7 +70,7 @@ def test_a_comparison_does_not_rank_it_by_rent(others: tuple[str, ...]) -> None:
 
 
 def test_a_board_of_prices_does_not_choose_it_as_the_cheapest() -> None:
-    x, y = SweptAxis(AXES["price"], ("0", "2", "3")), SweptAxis(AXES["optimizer"], ("AdamW",))
+    x, y = SweptAxis(AXES["price"], ("0", "2", "3")), SweptAxis(AXES["global batch"], ("16M tokens",))
     texts = dict(entry_of("", TEXTS).texts)
     sweep = sweep_plan(texts, x, y, Within(1e4))
     assert sweep.satisfies.all()
@@ -78,7 +78,10 @@ def test_a_board_of_prices_does_not_choose_it_as_the_cheapest() -> None:
     assert picked is not None
     assert (picked.cell, picked.by) == ((0, 1), "cheapest")
     own = sweep_plan(
-        texts, SweptAxis(AXES["price"], ("0",)), SweptAxis(AXES["optimizer"], ("AdamW", "Adam")), Within(1e4)
+        texts,
+        SweptAxis(AXES["price"], ("0",)),
+        SweptAxis(AXES["global batch"], ("8M tokens", "16M tokens")),
+        Within(1e4),
     )
     chosen = recommend(own)
     assert chosen is not None

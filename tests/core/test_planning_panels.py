@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import plotly.graph_objects as go
@@ -22,7 +21,7 @@ from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_from
 from core.planning.nearest_runs import similar_runs
 from core.planning.plan import FINDS, TYPED
-from core.planning.sensitivity import iso_days, plan_as_answered, swings
+from core.planning.sensitivity import plan_as_answered, swings
 from core.runs.conventions import which_mfu
 from core.runs.utilisation import evidence
 from core.step_time.layer_roofline import layer_roofline
@@ -36,7 +35,7 @@ from core.views.roofline import text as roofline_text
 from core.views.runs import text as runs_text
 from core.views.runs.charts import RunPoint, evidence_scatter
 from core.views.sensitivity import text as sensitivity_text
-from core.views.sensitivity.charts import days_around, iso_days_figure, tornado
+from core.views.sensitivity.charts import tornado
 from core.wording import percent
 from tests.core.sentence_facts import says
 from tests.every import every
@@ -157,33 +156,6 @@ def test_more_accelerators_move_no_dollars_and_a_mixture_has_one_size() -> None:
     mixture = swings(replace(TYPED_PLAN, model="Mixtral 8x7B"), 0.2)
     assert "parameters" not in {swing.input for swing in mixture}
     assert "price" not in {swing.input for swing in swings(replace(TYPED_PLAN, prices=(2.0, 2.0)), 0.2)}
-
-
-@pytest.mark.parametrize("days", [1e-9, 0.5, 30, 280, 1e9])
-def test_round_durations_around_the_plan(days: float) -> None:
-    around = days_around(days)
-    assert len(around) == 5
-    assert list(around) == sorted(around)
-
-
-def test_equal_days_pass_through_the_plan() -> None:
-    days = answer(TYPED_PLAN).middle.days
-    curves = iso_days(TYPED_PLAN, days_around(days))
-    assert curves.accelerators.shape == (5, len(curves.tokens))
-    assert all(np.all(np.diff(row) > 0) for row in curves.accelerators), "more tokens take more accelerators"
-    assert all(np.all(fast > slow) for fast, slow in pairwise(curves.accelerators))
-    through = iso_days(TYPED_PLAN, (days,), 3)
-    assert through.accelerators[0, 1] == pytest.approx(TYPED_PLAN.accelerators)
-    go.Figure(iso_days_figure(curves, TYPED_PLAN.tokens, TYPED_PLAN.accelerators, LIGHT))
-
-
-def test_equal_days_that_none_can_keep_leave_a_gap() -> None:
-    plan = replace(TYPED_PLAN, tokens=1e16, accelerators=1e6, mfu_kind="steady steps")
-    curves = iso_days(plan, days_around(answer(plan).middle.days))
-    assert 0 < np.isnan(curves.accelerators).sum() < curves.accelerators.size
-    figure = iso_days_figure(curves, plan.tokens, plan.accelerators, LIGHT)
-    assert np.all(np.isfinite(figure["layout"]["yaxis"]["range"]))
-    go.Figure(figure)
 
 
 def test_loss_curves_have_their_bottom_at_the_best_split() -> None:

@@ -14,8 +14,8 @@ from core.models.spec_text import EXAMPLE
 from core.planning.applied_layout import applied_layout
 from core.planning.evaluation import Answer, answer
 from core.planning.form.plan_form import plan_from
-from core.planning.memory_estimate import memory_estimate
-from core.planning.plan import OWN_SHAPE
+from core.planning.memory_estimate import memory_estimate, under_each_optimizer
+from core.planning.plan import OWN_LAYOUT, OWN_SHAPE
 from core.planning.presets import LECTURE, PRESETS
 from core.runs.published import Comparison, compare, full_runs
 from core.runs.scores import predictions, score
@@ -32,6 +32,7 @@ from core.views.runs import text as runs_text
 from core.views.runs import text_goodput as words_whole
 from core.views.runs.charts import hours_of_a_run
 from core.views.search import text as search_text
+from core.views.training.charts_device import state_bars
 from core.wording import percent
 from tests.core.sentence_facts import says
 from tests.every import every
@@ -274,7 +275,6 @@ def test_score_and_predictions_in_words() -> None:
         percent(item.half),
         "between P25",
     )
-    says(runs_text.calibration_alt(item), *map(percent, item.happened))
     for timed in (True, False):
         shares = published_shares(timed)
         says(
@@ -323,3 +323,36 @@ def test_clock_and_traps_of_the_h100() -> None:
     assert "1,830 MHz × 512 multiply-adds × 528 tensor cores = 989.4 TFLOP/s" in text
     says(text, "1,979", "3,958", "with sparsity", "989.4")
     assert "794.5 TFLOP/s" in text
+
+
+@every(
+    "layout",
+    [
+        {},
+        {"zero": "0"},
+        {"zero": "1"},
+        {"zero": "2"},
+        {"zero": "3"},
+        {"zero": "1", "tp": "2", "pp": "2"},
+        {"count": "1"},
+    ],
+)
+def test_the_largest_model_by_states_is_memory_over_the_bytes_that_are_stated(layout: dict[str, str]) -> None:
+    plan = plan_from({"model": "Llama 3.1 8B", "gpu": "H100 SXM", "count": "8", "lay": OWN_LAYOUT, **layout})
+    h = memory_estimate(plan)
+    found = re.search(
+        r"only: ([\d.]+)B parameters.*uses (?:([\d.]+) of the )?([\d.]+) bytes", text_memory.states_alone(h)
+    )
+    assert found
+    bound, kept, whole = (float(text) if text else 0.0 for text in found.groups())
+    assert whole == 16
+    assert bound * 1e9 * (kept or whole) == pytest.approx(h.usable, rel=0.01)
+
+
+def test_optimizers_are_compared_before_anything_is_sharded() -> None:
+    h = memory_estimate(plan_from({"model": "Llama 3.1 8B", "gpu": "H100 SXM", "count": "1,024", "zero": "3"}))
+    rows = {row.optimizer.name: row for row in under_each_optimizer(h)}
+    totals = {name: text_memory.unsharded(rows[name]).total for name in ("SGD", "AdaGrad", "AdamW")}
+    assert totals == {"SGD": 8, "AdaGrad": 12, "AdamW": 16}
+    drawn = state_bars([(name, text_memory.unsharded(rows[name])) for name in totals], LIGHT)
+    assert [sum(bar["x"][row] for bar in drawn["data"]) for row in range(3)] == [8, 12, 16]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,15 +11,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import insert
 
 from core.limits import LIMITS, Limit, limit
 from core.planning.comparison.entry import Entry, entry_of
 from core.planning.form.plan_form import PLAN_FORM
 from core.store.errors import Conflict, StoreError
 from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, SavedPlan
-from core.store.rate_limit import Bucket, taken
 from core.store.rows import as_of, cleaned, folded, searched, tags_of
 from core.store.store import Store
+from core.store.tables import COMMENTS
+from core.views.report.data import read_json, saved_as_json
 from tests.core import store_cases as cases
 
 PLAIN = entry_of("A plan", {"n": "8B"})
@@ -284,24 +287,21 @@ def test_caps_are_said_and_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -
     assert store.find().total == 1
 
 
-def test_comments_are_kept_in_order_until_deleted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan, other = store.save(PLAIN), store.save(PLAIN)
-    for text in ("<b>first</b>\nline", "x" * 9999, "\u0000 last\ud800"):
-        store.comments.add(plan.id, text, "Ada\n")
-    kept = store.comments.of(plan.id)
-    assert [item.text for item in kept] == ["<b>first</b>\nline", "x" * limit("comment_chars"), "last"]
-    assert {item.who for item in kept} == {"Ada"}
-    assert (store.comments.of(other.id), store.get(plan.id)) == ((), plan)
-    store.comments.remove(kept[1].id)
-    assert store.comments.of(plan.id) == (kept[0], kept[2])
-    monkeypatch.setitem(LIMITS, "plan_comments", Limit(2, "comments", "a test"))
-    for text, about in (("more", "2 comments"), (" \n", "empty")):
-        with pytest.raises(StoreError, match=about):
-            store.comments.add(plan.id, text)
+def test_comments_of_an_older_napkin_are_in_the_export_that_compare_reads(store: Store) -> None:
+    plan, other = store.save(PLAIN, "a note", ["ours"]), store.save(PLAIN)
+    rows = [(2, "<b>second</b>\nline", "Ada"), (1, "first", "")]
+    with store._engine.begin() as connection:
+        for made, text, who in rows:
+            row = {"id": text[:9], "plan": plan.id, "made": made, "text": text, "who": who}
+            connection.execute(insert(COMMENTS), row)
+    text = saved_as_json(plan, store.comments(plan.id))
+    (written,) = json.loads(text)["plans"]
+    assert [(one["text"], one["who"]) for one in written["comments"]] == [row[1:] for row in rows[::-1]]
+    assert (written["note"], written["tags"]) == ("a note", ["ours"])
+    assert read_json(text) == ((plan.entry,), ())
+    assert store.comments(other.id) == ()
     store.forget(store.archive(plan.id).id)
-    assert store.comments.of(plan.id) == ()
-    with pytest.raises(StoreError, match="no longer here"):
-        store.comments.add(plan.id, "late")
+    assert store.comments(plan.id) == ()
 
 
 def test_half_a_character_spoils_nothing_else(store: Store) -> None:
@@ -332,18 +332,3 @@ def test_cleaning_twice_is_cleaning_once(text: str) -> None:
     assert "\x00" not in once
     assert once.encode().decode() == once
     assert tags_of(tags_of(text)) == tags_of(text)
-
-
-@given(st.lists(st.floats(0, 100), min_size=1, max_size=60), st.integers(1, 30))
-def test_no_minute_has_more_saves_than_a_bucket_and_what_fills_it(gaps: list[float], rate: int) -> None:
-    bucket: Bucket | None = None
-    now, taken_at = 0.0, list[float]()
-    for gap in gaps:
-        now += gap
-        if after := taken(bucket, now, rate):
-            bucket = after
-            taken_at.append(now)
-    assert taken_at[0] == gaps[0]
-    for i, start in enumerate(taken_at):
-        within = [at for at in taken_at[i:] if at < start + 60]
-        assert len(within) <= 2 * rate

@@ -6,13 +6,18 @@ import csv
 import io
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from core.tensors.operations.operation import Operation, Written
 from core.tensors.operations.table import ROWS, TRAINED
+from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.trace import trace
+from core.views.tensors.charts import storage_picture
+from core.views.tensors.text import headline
 from tests.core.tensors_calls import agreement, difference, in_torch, random_call, unknown_parameters
 from tests.every import every
 
@@ -83,12 +88,30 @@ def test_written_in_place_are_only_the_cells_that_the_operation_names(text: str,
     assert trace(text, (2, 3)).last.written == cells
 
 
-def test_random_numbers_count_and_say_so() -> None:
-    for text in ("torch.randn(2, 2)", "torch.rand_like(x.float())[:, :2]", "torch.randperm(4)"):
-        run = trace(text, (2, 2))
-        assert run.last.values == (0, 1, 2, 3)
-        assert any("random" in step.reason for step in run)
-    assert trace("torch.randint(5, 8, (4,))", (1,)).last.values == (5, 6, 7, 5)
+DRAWS: dict[str, Callable[[], object]] = {
+    "torch.randn(4, 8)": lambda: torch.randn(4, 8),
+    "torch.rand(3, 3)": lambda: torch.rand(3, 3),
+    "torch.randn(2, 3, requires_grad=True)": lambda: torch.randn(2, 3),
+    "torch.rand_like(x.float())[:, :1]": lambda: torch.rand(2, 2)[:, :1],
+    "torch.randn_like(x.float().t())": lambda: torch.randn_like(torch.zeros(2, 2).t()),
+    "torch.randint_like(x, 9)": lambda: torch.randint(9, (2, 2)),
+    "torch.randint(5, 8, (4,))": lambda: torch.randint(5, 8, (4,)),
+    "torch.randperm(6)": lambda: torch.randperm(6),
+    "torch.normal(0.0, 2.0, (2, 3))": lambda: torch.normal(0.0, 2.0, (2, 3)),
+}
+
+
+@every("text", list(DRAWS))
+def test_random_numbers_are_those_that_torch_draws(text: str) -> None:
+    for seed, start in ((0, ""), (5, "torch.manual_seed(5)\n")):
+        run = trace(f"{start}a = {text}\nb = {text}", (2, 2))
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            wanted = [DRAWS[text](), DRAWS[text]()]
+        made = [step for step in run if step.name]
+        assert [list(step.values) for step in made if step.name in "ab"] == [
+            tensor.flatten().tolist() for tensor in wanted if isinstance(tensor, torch.Tensor)
+        ]
     assert trace("torch.empty(3)", (1,)).last.values == (0, 0, 0)
 
 
@@ -104,3 +127,31 @@ def test_samples_of_torchs_own_operator_tests() -> None:
         named = [step for step in run if re.fullmatch(r"r\d*", step.name)]
         for step, part in zip(named, result if isinstance(result, tuple | list) else [result], strict=True):
             assert not difference(step, part), (row, difference(step, part))
+
+
+MIXED = (
+    *("a + b", "a * b", "a / b", "a // b", "a ** b", "a > b", "a @ b", "torch.matmul(a, b)", "a.add_(b)", "a += b"),
+    *("torch.where(a > 0, a, b)", "torch.cat([a, b])", "torch.stack([a, b])", "torch.maximum(a, b)", "F.linear(a, b)"),
+    *("a[...] = b", "a.lerp(b, 0.5)", "F.mse_loss(a, b)", "(a + b).sum() / b.sum()", "a.sum() / b.numel()"),
+)
+
+
+def test_mixed_element_types_give_what_torch_gives() -> None:
+    rng = random.Random(3)
+    names = ("float16", "bfloat16", "float32", "float64", "int64", "int32", "uint8", "bool", "complex64")
+    for number in range(400):
+        one, other, size = rng.choice(names), rng.choice(names), rng.choice(((), (2,), (2, 2)))
+        call = MIXED[number % len(MIXED)]
+        lines = [f"a = torch.ones({size}, dtype=torch.{one})", f"b = torch.ones({size}, dtype=torch.{other})", call]
+        try:
+            run = trace("\n".join(lines), (1,))
+        except ExpressionError:
+            if "complex64" not in (one, other):
+                raise
+            continue
+        headline(run)
+        storage_picture(run)
+        if call in ("a + b", "a * b", "a / b") and run.last.kind != "refused":
+            wanted = torch.result_type(*(torch.ones(1, dtype=getattr(torch, dtype)) for dtype in (one, other)))
+            integer_division = call == "a / b" and not (wanted.is_floating_point or wanted.is_complex)
+            assert run.last.dtype == str(torch.float32 if integer_division else wanted).removeprefix("torch.")

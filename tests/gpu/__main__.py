@@ -1,8 +1,8 @@
 """What this CUDA device does beside what Napkin says of it: ``make gpu``, at most eight minutes.
 
 Measures everything that the page *Measure* measures, then runs real training steps, and prints one table. Into the
-folder ``measured`` go the measurement, which the page takes as a file, and the steps as rows for
-``assets/data/step_runs_measured.csv``, whose steps are evidence like published ones.
+folder ``measured`` go the measurement and the steps as rows for ``assets/data/step_runs_measured.csv``, whose steps are
+evidence like published ones.
 """
 
 from __future__ import annotations

@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from core.search.search import search_plans
-from core.search.study.distributed import embedded
-from core.search.study.result import PointResult
-from core.search.study.run import run_study
-from core.search.study.study import Study
-from core.search.study.study_file import read_study
+from core.search.study.point import Row, search_chunk
+from core.search.study.run import embedded, found
+from core.search.study.study import Study, read_study
 from tests.perf.options import FULL, Options
 
 GRID: dict[str, Any] = {
@@ -40,16 +38,16 @@ def study_of(batches: int) -> Study:
     return read_study(json.dumps(GRID | {"global_batch_sequences": [12288 * n for n in range(1, batches + 1)]}))
 
 
-def run(study: Study, *, kill: bool) -> tuple[list[PointResult], int]:
+def run(study: Study, *, kill: bool) -> tuple[list[Row], int]:
     """Every point of a study on two workers, and the plans counted; kill: one of them once half the chunks are in."""
-    results: list[PointResult] = []
+    results: list[Row] = []
     plans = 0
     with embedded(2) as client:
         bare = max(client.run(peak_bytes).values())
         start = time.perf_counter()
-        for at, chunk in enumerate(run_study(study, search=search_plans, client=client), 1):
-            results += chunk.points
-            plans += chunk.plans
+        for at, (_, rows) in enumerate(found(study, range(study.chunk_count), search_plans, client), 1):
+            results += rows
+            plans += sum(row["plans"] for row in rows)
             if kill and at == study.chunk_count // 2:
                 os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
         seconds = time.perf_counter() - start
@@ -60,14 +58,14 @@ def run(study: Study, *, kill: bool) -> tuple[list[PointResult], int]:
         f"  {text:<24} {plans:>13,} plans  {seconds:6.1f} s  {plans / seconds:>10,.0f} plans/s"
         f"  {busy:6.1f} s of processor  worker {content / 1e6:,.0f} MB at most, {bare / 1e6:,.0f} MB before"
     )
-    return sorted(results, key=lambda point: point.point), plans
+    return sorted(results, key=lambda row: row["point"]), plans
 
 
 def main(options: Options = FULL) -> None:
     """Run it with two workers, again with one of them killed, and compare."""
     plans = options.study_plans
-    sample = run_study(study_of(1), search=search_plans)
-    each = sum(chunk.plans for chunk in sample)
+    one = study_of(1)
+    each = sum(row["plans"] for at in range(one.chunk_count) for row in search_chunk(one, at, search_plans))
     study = study_of(-(-plans // each))
     print(f"study: {study.count:,} points in {study.chunk_count:,} chunks", flush=True)
     whole, count = run(study, kill=False)

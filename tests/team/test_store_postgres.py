@@ -19,17 +19,13 @@ from core.store.engine import make_engine
 from core.store.errors import Conflict, StoreError
 from core.store.plans import SavedPlan
 from core.store.store import Store
-from core.store.tables import CHANGES, COMMENTS, MEASUREMENTS, PLANS, POINTS
+from core.store.tables import CHANGES, COMMENTS, PLANS
 from tests.core import store_cases as cases
 from tests.core import test_store as laws
-from tests.core import test_store_backup as backup_laws
-from tests.core import test_store_measurements as measured_laws
 
 # The store's own tests and fixtures, collected here as well; each asks `cases.fresh` for its database.
-for module in (laws, measured_laws, backup_laws):
-    globals().update({name: one for name, one in vars(module).items() if name.startswith("test_")})
+globals().update({name: one for name, one in vars(laws).items() if name.startswith("test_")})
 store, shared = laws.store, laws.shared
-clock, kept, shared_kept = measured_laws.clock, measured_laws.kept, measured_laws.shared_kept
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +49,7 @@ def in_postgresql(empty: str) -> Iterator[None]:
     @contextmanager
     def fresh() -> Iterator[Store]:
         with engine.begin() as connection:
-            for table in (COMMENTS, CHANGES, PLANS, POINTS, MEASUREMENTS):
+            for table in (COMMENTS, CHANGES, PLANS):
                 connection.execute(table.delete())
         yield Store(engine)
 

@@ -13,56 +13,11 @@ from core.budget.interval import Interval
 from core.fields import Field
 from core.hardware.accelerators import Accelerator, accelerators
 from core.limits import limit
-from core.models.catalog import CATALOG
-from core.planning.form.layout import (
-    CHUNKS,
-    CONTEXT,
-    EXPERT,
-    IMPLEMENTATION,
-    INTERLEAVE,
-    LAYING,
-    LOSS,
-    MICRO_BATCH,
-    MICRO_BATCHES,
-    OFFLOAD,
-    OVERHEAD,
-    OWN_LAYOUT_FIELDS,
-    PIPELINE,
-    RECOMPUTE,
-    SEQUENCE_PARALLEL,
-    SHARD_GROUP,
-    SLACK,
-    SWITCHED,
-    TENSOR,
-    ZERO,
-)
-from core.planning.form.plan_form import (
-    ACCELERATOR,
-    COUNT,
-    DTYPE,
-    MFU,
-    MFU_KIND,
-    MODEL_NAME,
-    OPTIMIZER,
-    PARAMETERS,
-    PRICE,
-    SEQ_LEN,
-    TRAINED,
-)
-from core.planning.form.precision import POLICY
-from core.planning.form.whole_run import (
-    DRAW,
-    EVERY,
-    FAILURES,
-    GRID,
-    OTHER,
-    PUE,
-    RESTART,
-    WAITS,
-    WRITES,
-)
-from core.planning.plan import OWN_LAYOUT, OWN_POLICY, TYPED, Plan
-from core.runs.goodput import Failures
+from core.planning.form.layout import CONTEXT, LAYING, MICRO_BATCH, OWN_LAYOUT_FIELDS, PIPELINE, TENSOR
+from core.planning.form.plan_form import ACCELERATOR, COUNT, MFU, MODEL_NAME, PARAMETERS, PRICE, SEQ_LEN, TRAINED
+from core.planning.form.search import BATCH
+from core.planning.plan import OWN_LAYOUT, TYPED, Plan
+from core.planning.search_texts import Batch
 from core.units import QuantityError, QuantityText, format_count
 
 Want: TypeAlias = Literal["less", "more", ""]
@@ -78,7 +33,10 @@ _LEAST = 7
 """Steps of a ladder at least: it goes on upwards where it cannot go down."""
 
 _OPTIONS = 7
-"""Options of a choice around the plan's own."""
+"""Accelerators around the plan's own."""
+
+_USUAL_LENGTH = 8_192
+"""Tokens of a sequence, by which batches of sequences and of tokens are put in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +63,7 @@ class Axis:
     @property
     def chosen(self) -> bool:
         """Whether its values are options and not numbers."""
-        return bool(self.field.options) or self.field.kind == "switch"
+        return bool(self.field.options)
 
     def sets(self, text: str) -> dict[str, str]:
         """The texts of a plan that a value sets: another size of a model is one of unknown layers, and what a layout is
@@ -126,8 +84,6 @@ class Axis:
 
     def format_value(self, text: str) -> str:
         """A value as it stands at a cell."""
-        if self.field.kind == "switch":
-            return "on" if text == "true" else "off"
         if not text:
             return self.field.placeholder or "usual"
         value = self.field.parse(text)
@@ -146,10 +102,6 @@ def _numbers(field: Field, name: str, text: str, ladder: Centre, want: Want = ""
     return Axis(field, name, text, ladder=ladder, want=want)
 
 
-def _rounds(plan: Plan) -> float:
-    return max(1.0, float(plan.layout.micro_batches))
-
-
 AXES: Mapping[str, Axis] = {
     axis.name: axis
     for axis in (
@@ -157,7 +109,6 @@ AXES: Mapping[str, Axis] = {
         Axis(ACCELERATOR, "accelerator kind", "{}"),
         Axis(MFU, "MFU", "an MFU of {}", ("25%", "30%", "35%", "40%", "45%", "50%", "55%", "60%"), want="less"),
         Axis(PRICE, "price", "${}/h"),
-        Axis(MODEL_NAME, "model", "{}"),
         _numbers(
             PARAMETERS,
             "parameters",
@@ -167,60 +118,21 @@ AXES: Mapping[str, Axis] = {
         ),
         _numbers(TRAINED, "tokens", "{} tokens", lambda p: p.tokens, "more"),
         _numbers(SEQ_LEN, "sequence length", "sequences of {}", lambda p: float(p.seq_len), "more"),
+        Axis(BATCH, "global batch", "a batch of {}", tuple(f"{size}M tokens" for size in (1, 2, 4, 8, 16, 32))),
         _numbers(MICRO_BATCH, "micro-batch", "micro-batches of {}", lambda p: float(p.layout.micro_batch), "more"),
-        _numbers(MICRO_BATCHES, "micro-batches a step", "{} micro-batches", _rounds),
         _numbers(TENSOR, "tensor parallel", "tensor {}", lambda p: float(p.layout.tensor)),
         _numbers(PIPELINE, "pipeline parallel", "pipeline {}", lambda p: float(p.layout.pipeline)),
-        _numbers(INTERLEAVE, "chunks of a stage", "{} chunks", lambda p: float(p.layout.interleave)),
         _numbers(CONTEXT, "context parallel", "context {}", lambda p: float(p.layout.context)),
-        _numbers(EXPERT, "expert parallel", "expert {}", lambda p: float(p.layout.expert)),
-        _numbers(SHARD_GROUP, "shard over", "shards over {}", lambda p: float(p.layout.shard_group or 8)),
-        Axis(ZERO, "ZeRO stage", "ZeRO-{}"),
-        Axis(RECOMPUTE, "recompute", "recompute {}"),
-        Axis(OPTIMIZER, "optimizer", "{}"),
-        Axis(POLICY, "precision", "{}"),
-        Axis(DTYPE, "peak of", "the {} peak"),
-        Axis(MFU_KIND, "a typed MFU is of", "MFU of {}"),
-        Axis(SEQUENCE_PARALLEL, "sequence parallel", "sequence parallel {}"),
-        Axis(OFFLOAD, "offload optimizer", "offload {}"),
-        Axis(IMPLEMENTATION, "layers written as", "{} layers"),
-        Axis(LOSS, "loss", "a {} loss"),
-        _numbers(CHUNKS, "loss in pieces", "a loss in {}", lambda p: float(p.runtime_options.chunks)),
-        Axis(OVERHEAD, "runtime", "a runtime of {}", ("0 GB", "1 GB", "2 GB", "4 GB", "8 GB")),
-        Axis(SLACK, "fragmentation", "{} fragmentation", ("0%", "3%", "5%", "10%", "15%", "20%")),
-        Axis(FAILURES, "failures", "{} failures", ("0", "0.1", "0.25", "1", "2.5", "5", "10")),
-        Axis(
-            WRITES,
-            "writes, each acc.",
-            "writes of {}",
-            ("10 MB/s", "30 MB/s", "120 MB/s", "500 MB/s", "1 GB/s", "2 GB/s"),
-        ),
-        Axis(RESTART, "restart", "restarts of {}", ("1 min", "5 min", "10 min", "30 min", "1 h", "3 h")),
-        Axis(
-            EVERY, "checkpoint every", "checkpoints every {}", ("5 min", "15 min", "30 min", "1 h", "2 h", "4 h", "8 h")
-        ),
-        Axis(WAITS, "training waits", "training waiting {}", ("0%", "5%", "25%", "50%", "75%", "100%")),
-        Axis(OTHER, "other stops", "{} of other stops", ("0%", "2%", "5%", "10%", "15%", "20%", "30%")),
-        Axis(DRAW, "power drawn", "power drawn {}", ("50%", "60%", "70%", "80%", "90%", "100%")),
-        Axis(PUE, "PUE", "a PUE of {}", ("1.0", "1.05", "1.1", "1.2", "1.3", "1.5", "1.7")),
-        Axis(GRID, "grid", "{} kg/kWh", ("0.02", "0.05", "0.1", "0.2", "0.385", "0.5", "0.7")),
     )
 }
-"""Everything that can be swept, by name; what no result depends on is left out."""
-
-
-def same_field(x: Axis, y: Axis) -> bool:
-    """Whether two axes set the same field."""
-    return bool((x.sets("").keys() & y.sets("").keys()) - {LAYING.id})
+"""What people plan by, each by its name."""
 
 
 def default_values(axis: Axis, plan: Plan, texts: Mapping[str, str]) -> tuple[str, ...]:
     """Texts around the plan's own, which is one of them: a ladder of doublings, usual values, or other options."""
     own = axis.own(plan, texts)
-    if axis.field.kind == "switch":
-        return ("false", "true")
     if axis.chosen:
-        return _options(axis, plan, own)
+        return _comparable_accelerators(plan.device)
     if axis.ladder:
         return _ladder(axis, axis.ladder(plan), own)
     usual = axis.usual
@@ -251,7 +163,9 @@ def _separate(axis: Axis, text: str) -> list[str]:
     if ";" in text:
         return [item.strip() for item in text.split(";") if item.strip()]
     if axis.chosen:
-        return _named(axis, [item.strip() for item in text.split(",") if item.strip()])
+        names = {name.lower(): name for name in axis.field.options}
+        items = filter(None, (item.strip() for item in text.split(",")))
+        return [names.get(item.lower(), item) for item in items]
     parts: list[str] = []
     for item in filter(None, (piece.strip() for piece in re.split(r",\s+|\n", text))):
         inside = [part for part in item.split(",") if part]
@@ -260,22 +174,6 @@ def _separate(axis: Axis, text: str) -> list[str]:
             parts += inside
         else:
             parts.append(item.strip(","))
-    return parts
-
-
-def _named(axis: Axis, pieces: Sequence[str]) -> list[str]:
-    """Names of options out of pieces between commas, which some names have themselves; the longest that there is."""
-    names = {name.lower(): name for name in axis.field.options}
-    names |= {"on": "true", "off": "false"} if axis.field.kind == "switch" else {}
-    names |= {"on": "optimizer", "off": "none", **SWITCHED} if axis.field is OFFLOAD else {}
-    parts: list[str] = []
-    at = 0
-    while at < len(pieces):
-        ends = range(len(pieces), at, -1)
-        end = next((end for end in ends if ", ".join(pieces[at:end]).lower() in names), at + 1)
-        text = ", ".join(pieces[at:end])
-        parts.append(names.get(text.lower(), text))
-        at = end
     return parts
 
 
@@ -291,8 +189,8 @@ def _size(value: Any) -> float:
     """Where a value stands among others of its field."""
     if isinstance(value, Interval):
         return value.mid
-    if isinstance(value, Failures):
-        return 86400e3 / value.between if math.isnan(value.per_1000_days) else value.per_1000_days
+    if isinstance(value, Batch):
+        return float(value.sequences(_USUAL_LENGTH))
     if isinstance(value, tuple):
         return mean(value)  # pyright: ignore[reportUnknownArgumentType]
     return -1.0 if value is None or math.isnan(value) else float(value)
@@ -317,24 +215,11 @@ def _ladder(axis: Axis, centre: float, own: str) -> tuple[str, ...]:
     return _ordered(axis, (own, *(text for _, text in rows)))
 
 
-def _options(axis: Axis, plan: Plan, own: str) -> tuple[str, ...]:
-    """The plan's own option with those nearest to it."""
-    names, first = list(axis.field.options), ()
-    at = own
-    if axis.id == ACCELERATOR.id:
-        here = plan.device
-        names = [a.name for a in accelerators() if a.vendor == here.vendor and _comparable(a, here)]
-    elif axis.id == MODEL_NAME.id:
-        names = sorted(CATALOG, key=lambda name: CATALOG[name].parameters)
-        if own not in names:
-            first = (own,)
-            size = float(plan.catalog_model.parameters) if plan.catalog_model else plan.parameters
-            at = min(names, key=lambda name: abs(math.log(CATALOG[name].parameters / size)))
-    elif axis.id == POLICY.id and own != OWN_POLICY:
-        names.remove(OWN_POLICY)
-    room = _OPTIONS - len(first)
-    start = min(max(0, names.index(at) - room // 2), max(0, len(names) - room))
-    return (*first, *names[start : start + room])
+def _comparable_accelerators(here: Accelerator) -> tuple[str, ...]:
+    """The plan's accelerator with those of its maker nearest to it."""
+    names = [a.name for a in accelerators() if a.vendor == here.vendor and _comparable(a, here)]
+    start = min(max(0, names.index(here.name) - _OPTIONS // 2), max(0, len(names) - _OPTIONS))
+    return tuple(names[start : start + _OPTIONS])
 
 
 def _comparable(accelerator: Accelerator, here: Accelerator) -> bool:

@@ -13,15 +13,17 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from core.budget.errors import BudgetError
 from core.budget.interval import quantile
 from core.limits import limit
 from core.planning.evaluation import evaluate
 from core.planning.form.plan_form import FIND, PLAN_FORM, changes_on, plan_of
 from core.planning.memory_estimate import resolved_plan, setup_of
 from core.planning.plan import Plan, PlanLimits, Within
-from core.planning.resolved_layout import plan_layouts, spec_of, surely_fit
+from core.planning.resolved_layout import plan_layouts, spec_of, surely_fit, tried_layouts
 from core.planning.solving import Array
 from core.planning.sweep.axes import AXES, Axis
+from core.search.gate import turn
 from core.training.device.host import host_lacks
 from core.training.layout import Layout, LayoutError, allowed, check
 
@@ -187,7 +189,10 @@ def sweep_within(within: Within | None, plan: Plan) -> Within:
 
 
 def sweep_plan(texts: Mapping[str, str], x: SweptAxis, y: SweptAxis, within: Within) -> Sweep:
-    """The sweep of the plan of ``texts``; one that was asked for lately is remembered."""
+    """The sweep of the plan of ``texts``; one that was asked for lately is remembered.
+
+    Raises `BudgetError` for more layouts than are tried at once.
+    """
     rows = tuple((field.id, texts.get(field.id, field.default)) for field in PLAN_FORM.fields)
     return _sweep(rows, (x.axis.name, x.texts), (y.axis.name, y.texts), within)
 
@@ -205,8 +210,16 @@ def _sweep(
     plans = [[plan_of(PLAN_FORM.change(reading, cell)) for cell in row] for row in changes]
     flat = [plan for row in plans for plan in row]
     shape = (len(down.texts), len(across.texts))
-    evaluation = evaluate(flat)
-    fits, leaves_free, hosted, unlaid = _room(flat, evaluation.stored_parameters)
+    count, most = tried_layouts(flat), limit("sweep_layouts")
+    if count > most:
+        raise BudgetError(
+            "xs",
+            f"These {len(flat):,} combinations would try {count:,} layouts. A sweep tries at most {most:,}. "
+            "Enter fewer values on one side.",
+        )
+    with turn(count):
+        evaluation = evaluate(flat)
+        fits, leaves_free, hosted, unlaid = _room(flat, evaluation.stored_parameters)
     by_name = {name: evaluation.middle(name) for name in QUANTITIES if name in evaluation.quantities} | {
         "watt_hours": np.sort(evaluation.energy, axis=1)[:, 1],
         "kg_co2": np.sort(evaluation.carbon, axis=1)[:, 1],

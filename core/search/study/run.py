@@ -1,82 +1,201 @@
-"""Running a study: in this process, or on the workers of a Dask cluster."""
+"""Running a study on the workers of a Dask cluster, and the folder that keeps what they find.
+
+The folder has a file for each chunk, so that the study can go on where it stopped. Each is written under another name
+and then renamed, so that none is ever half written. A worker that is lost costs the chunks it was working on: the
+scheduler gives them to others.
+"""
 
 from __future__ import annotations
 
+import importlib
 import os
-from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+import signal
+import sys
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import islice
+from multiprocessing import resource_tracker
+from pathlib import Path
 from typing import Any
 
 from core.limits import limit
-from core.search.study.distributed import connected, over_workers
-from core.search.study.result import ChunkResult, Search, search_point
+from core.search.study.point import SCHEMA, Row, Search, search_chunk
 from core.search.study.study import Study, StudyError
+
+dask: Any = importlib.import_module("dask")
+distributed: Any = importlib.import_module("distributed")
+pa: Any = importlib.import_module("pyarrow")
+pq: Any = importlib.import_module("pyarrow.parquet")
+"""These have no types."""
 
 SCHEDULER = "DASK_SCHEDULER"
 """The environment variable that names the scheduler of a Dask cluster, such as tcp://10.0.0.1:8786."""
 
+MARK = b"napkin.study"
+"""Under this name a file carries the digest of its study."""
 
-@dataclass(frozen=True, slots=True)
-class StudyProgress:
-    """How far a study is: points searched, now or before, of how many; plans: those counted now."""
-
-    points: int
-    of: int
-    plans: int
+_CONNECT_S = 5
+_AHEAD = 2
+"""Chunks that each thread of a worker has in hand or waiting, so that none idles and little is under way."""
 
 
-def run_study(
-    study: Study,
-    *,
-    search: Search,
-    progress: Callable[[StudyProgress], None] | None = None,
-    cancelled: Callable[[], bool] | None = None,
-    done: Container[int] = (),
-    client: Any = None,
-) -> Iterator[ChunkResult]:
-    """Every chunk of a study as soon as it is found; over a cluster in no certain order.
+@contextmanager
+def connected(address: str) -> Generator[Any]:
+    """Yield a client of the scheduler at ``address``. Raises `StudyError` where none answers or none works."""
+    try:
+        with distributed.Client(address, timeout=_CONNECT_S, set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=_CONNECT_S)
+            yield client
+    except (OSError, ValueError, TypeError, OverflowError) as problem:  # a timeout is an OSError
+        if isinstance(problem, StudyError):
+            raise
+        raise StudyError(
+            f"No Dask scheduler with workers answers at “{address[:200]}” within {_CONNECT_S} seconds "
+            f"({_first_line(problem)}). Start one with “dask scheduler” and “dask worker {address[:200]}”, correct "
+            f"{SCHEDULER}, or unset it to search on this machine. For example: {SCHEDULER}=tcp://10.0.0.1:8786"
+        ) from None
 
-    done: chunks to leave out.  cancelled: asked again and again; a chunk that it cuts short is not returned.
-    client: of a Dask cluster; without one, that of the scheduler which the environment names; else all runs here.
-    Raises `StudyError` for more plans than the caps allow, for a cluster that is away, and, after all others, for
-    chunks whose workers were lost again and again.
-    """
-    left = [at for at in range(study.chunk_count) if at not in done]
-    points = study.count - sum(len(study.chunk(at)) for at in left)
-    plans = 0
-    is_cancelled = cancelled or (lambda: False)
 
-    def tell(now: StudyProgress) -> None:
-        if progress:
-            progress(now)
-
-    tell(StudyProgress(points, study.count, plans))
+@contextmanager
+def embedded(workers: int) -> Generator[Any]:
+    """Yield a client of so many processes on this machine, which end with it."""
     with ExitStack() as closing:
-        address = os.environ.get(SCHEDULER, "")
-        if client is None and address and left:
-            client = closing.enter_context(connected(address))
-        for result in (
-            over_workers(study, left, search, client, is_cancelled)
-            if client
-            else _here(study, left, search, is_cancelled)
-        ):
-            yield result
-            points += len(result.points)
-            plans += result.plans
-            tell(StudyProgress(points, study.count, plans))
-            if plans > limit("study_plans"):
-                raise StudyError(
-                    f"The study has more than {limit('study_plans'):,} plans, the most that one may have; what is done "
-                    "is kept. Ask for fewer points, or constrain their layouts."
-                )
+        # A process that ends is started anew; without this, one that is missing at the wrong moment is not.
+        closing.enter_context(dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}))
+        with _ignore_interrupts():
+            cluster = distributed.LocalCluster(
+                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+            )
+        closing.enter_context(cluster)
+        yield closing.enter_context(distributed.Client(cluster, set_as_default=False))
 
 
-def _here(study: Study, left: Sequence[int], search: Search, cancelled: Callable[[], bool]) -> Iterator[ChunkResult]:
-    for at in left:
-        values: list[Any] = []
-        for point in study.chunk(at):
-            if cancelled():
-                return
-            values.append(search_point(study, point, search))
-        yield ChunkResult(at, tuple(values))
+@contextmanager
+def _ignore_interrupts() -> Generator[None]:
+    """Threads and processes that begin in here never hear Ctrl-C: it is for the one that started them to end them."""
+    resource_tracker.ensure_running()  # which hears it again as it starts
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def found(study: Study, left: Sequence[int], search: Search, client: Any) -> Iterator[tuple[int, list[Row]]]:
+    """Yield the chunks ``left`` with their rows, in the order in which workers finish them.
+
+    Raises `StudyError` for a cluster that goes away and, after all others, for chunks that Dask gave up because every
+    worker that had one was lost.
+    """
+    waiting, running, lost = iter(left), dict[Any, int](), list[int]()
+    finished = distributed.as_completed(loop=client.loop)
+
+    def submit(count: int) -> None:
+        for at in islice(waiting, count):
+            future = client.submit(search_chunk, study, at, search, pure=False)
+            running[future] = at
+            finished.add(future)
+
+    try:
+        submit(max(1, _AHEAD * sum(client.nthreads().values())))
+        for future in finished:
+            at = running.pop(future)
+            try:
+                rows = future.result(timeout=_CONNECT_S)
+            except TimeoutError:  # it was lost with its worker before it came here, and is worked out anew
+                running[future] = at
+                finished.add(future)
+                continue
+            except distributed.KilledWorker:
+                lost.append(at)
+            else:
+                yield at, rows
+            submit(1)
+    except (distributed.client.FutureCancelledError, OSError) as problem:
+        raise StudyError(
+            f"The Dask cluster has gone away: {_first_line(problem)}. What is done is kept; the same command goes on."
+        ) from None
+    finally:
+        with suppress(OSError):
+            client.cancel(list(running), force=True)
+    if lost:
+        raise StudyError(
+            f"{len(lost)} of {study.chunk_count} chunks of the study were given up: every worker that had one was "
+            "lost. They may need more memory than a worker has. The same command tries them again."
+        )
+
+
+def _first_line(problem: BaseException) -> str:
+    return str(problem).strip().partition("\n")[0][:200].rstrip(".") or type(problem).__name__
+
+
+class Folder:
+    """Where one study keeps its chunks and, in ``study.parquet``, all of them.
+
+    Raises `StudyError` for a folder that cannot be made, or that holds results of another study.
+    """
+
+    def __init__(self, path: Path, study: Study) -> None:
+        self.study, self.whole, self._chunks = study, path / "study.parquet", path / "chunks"
+        self.schema = SCHEMA.with_metadata({MARK: study.digest.encode()})
+        try:
+            self._chunks.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise StudyError(f"The folder {path} cannot be made: {problem.strerror}.") from None
+        self.done = [at for at in range(study.chunk_count) if self._rows(self._file(at)) == len(study.chunk(at))]
+        self._rows(self.whole)
+
+    def _file(self, index: int) -> Path:
+        return self._chunks / f"{index:05d}.parquet"
+
+    def _rows(self, path: Path) -> int:
+        """Rows of a file of this study; 0 for a file that is not there or torn, which will be written anew."""
+        try:
+            file = pq.ParquetFile(path)
+        except (OSError, pa.ArrowException):
+            return 0
+        if file.schema_arrow.metadata.get(MARK) != self.schema.metadata[MARK]:
+            raise StudyError(f"{path} is of another study, or of one changed since. Name another folder.")
+        return file.metadata.num_rows
+
+    def keep(self, index: int, rows: Sequence[Row]) -> None:
+        """Write a chunk."""
+        self._write(self._file(index), pa.Table.from_pylist(list(rows), self.schema))
+
+    def gather(self) -> int:
+        """Write every chunk that there is into one file, in order; the rows that it has."""
+        files = [self._file(at) for at in range(self.study.chunk_count) if self._rows(self._file(at))]
+        table = pa.concat_tables([self.schema.empty_table(), *map(pq.read_table, files)])
+        self._write(self.whole, table)
+        return table.num_rows
+
+    def _write(self, path: Path, table: Any) -> None:
+        torn = path.with_suffix(".part")
+        try:
+            pq.write_table(table, torn, compression="zstd")
+            os.replace(torn, path)
+        except OSError as problem:
+            raise StudyError(f"{path} cannot be written: {problem.strerror or problem}.") from None
+
+
+def run_study(study: Study, folder: Folder, search: Search, client: Any) -> None:
+    """Search what the folder lacks, keep each chunk as it is found, and tell on standard error how far it is.
+
+    Raises `StudyError` for more plans than a study may have, and as `found` does.
+    """
+    left = sorted(set(range(study.chunk_count)) - set(folder.done))
+    plans, start = 0, time.monotonic()
+    for searched, (index, rows) in enumerate(found(study, left, search, client), 1):
+        folder.keep(index, rows)
+        plans += sum(row["plans"] for row in rows)
+        seconds = time.monotonic() - start
+        rest = seconds / searched * (len(left) - searched)
+        text = f"{searched:,} of {len(left):,} chunks, {plans:,} plans in {seconds:,.0f} s, about {rest:,.0f} s left"
+        print(f"\r\033[K{text}" if sys.stderr.isatty() else text, end="", file=sys.stderr, flush=True)
+        print(end="" if sys.stderr.isatty() and searched < len(left) else "\n", file=sys.stderr)
+        if plans > limit("study_plans"):
+            raise StudyError(
+                f"The study has more than {limit('study_plans'):,} plans, the most that one may have; what is done is "
+                "kept. Ask for fewer points, or constrain their layouts."
+            )

@@ -24,7 +24,7 @@ Takes: TypeAlias = Literal[
     "int", "ints", "data", "float", "bool", "none", "dtype", "format", "text", "tensor", "tensors"
 ]
 Written: TypeAlias = Literal["method", "property", "torch", "bare", "F", "nn", "init"]
-Fill: TypeAlias = Literal["", "zeros", "counting", "input"]
+Fill: TypeAlias = Literal["", "zeros", "input"]
 
 REPEATED = "stride 0 reads one cell many times"
 PART = "a part of the same cells: only offset, sizes and strides change"
@@ -44,8 +44,8 @@ class Operation:
     subject: its first argument is the tensor it works on. several: it returns several tensors; several_with: it does
     when this parameter is given. fields: their names.
     writes: it writes into the tensor it works on; restrides: it gives that tensor other sizes and strides.
-    fill: what stands in the place of its random or unwritten numbers. why: the reason for what it
-    does to memory, as the end of a sentence; empty where the layouts decide.
+    fill: what stands in the place of its random or unwritten numbers. why: the reason for what it does to memory,
+    as the end of a sentence; empty where the layouts decide.
     """
 
     name: str

@@ -16,18 +16,18 @@ def call(
     args: Sequence[Any],
     named: dict[str, Any],
     watch: Callable[[Callable[[], Any]], Any],
-    drawn: Any = None,
+    drawn: Any,
 ) -> Any:
     """What ``operation``, written as a method, property or function of torch, makes of ``inputs``.
 
     watch: makes the call itself, apart from what is done around it to have the same numbers every time. drawn: the
-    generator of a ``manual_seed``, from which random numbers are then taken as torch would.
+    program's generator, from which random numbers are taken as torch would.
     """
     name = operation.name
-    if form in ("nn", "init") or name in _TRAINED or (drawn is not None and name in _DRAWN):
+    if form in ("nn", "init") or name in _TRAINED:
         return watch(lambda: _trained(torch, form, name, inputs, args, named, drawn))
     named = dict(named)
-    asks = operation.fill in ("counting", "zeros") and named.pop("requires_grad", False)
+    asks = operation.fill == "zeros" and named.pop("requires_grad", False)
     if name == "scaled_dot_product_attention":
         args = [*args[:3], *([0.0] if len(args) > 3 else []), *args[4:]]
         named |= {"dropout_p": 0.0} if "dropout_p" in named else {}
@@ -41,8 +41,6 @@ def call(
         result = watch(lambda: getattr(owner, name)(*subject, *args, **named))
     if operation.fill == "zeros":
         result.zero_()
-    elif operation.fill == "counting":
-        result.copy_(_counting(torch, operation, result, args, named))
     elif operation.fill == "input" and result is not inputs[0]:
         result.copy_(inputs[0])
     elif name.endswith("_loss"):
@@ -53,8 +51,10 @@ def call(
 BROADCASTING = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 """Losses that broadcast their two tensors, with a warning."""
 
-_TRAINED = ("cuda", "cpu", "pin_memory", "multinomial", "bernoulli", "bernoulli_", "normal", "normal_", "uniform_")
-_DRAWN = ("rand", "randn", "randint", "randperm", "rand_like", "randn_like")
+_TRAINED = (
+    *("cuda", "cpu", "pin_memory", "multinomial", "bernoulli", "bernoulli_", "normal", "normal_", "uniform_"),
+    *("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like"),
+)
 
 
 def _trained(
@@ -68,18 +68,14 @@ def _trained(
     if form == "init" and name in ("zeros_", "ones_", "eye_", "constant_"):
         return getattr(torch.nn.init, name)(inputs[0], *args, **named)
     meta = torch.empty(0).is_meta  # tensors are only counted: no generator draws there
-    given = {} if meta else {"generator": torch.Generator().manual_seed(0) if drawn is None else drawn}
+    given = {} if meta else {"generator": drawn}
     if meta and name == "normal" and not inputs:
         given = {"device": "meta"}  # the one function that makes tensors and asks no context where
     if form == "init":
         return getattr(torch.nn.init, name)(inputs[0], *args, **named, **given)
-    if name.endswith("_like"):
-        rest = {key: value for key, value in named.items() if key != "memory_format"}
-        wanted = {"dtype": inputs[0].dtype, **rest}
-        return getattr(torch, name.removesuffix("_like"))(tuple(inputs[0].shape), **wanted, **given)
     if form == "method":
         return getattr(inputs[0], name)(*args, **named, **given)
-    subject = inputs[:1] if name in ("multinomial", "bernoulli") else ()
+    subject = inputs[:1] if name in ("multinomial", "bernoulli") or name.endswith("_like") else ()
     return getattr(torch, name)(*subject, *args, **named, **given)
 
 
@@ -87,24 +83,6 @@ def _clear_rest(result: Any) -> None:
     """Zeros behind the one number of a loss: torch keeps the storage of all terms, parts of which nobody wrote."""
     cells = result.untyped_storage().nbytes() // result.element_size()
     result.detach().as_strided((cells,), (1,), 0)[result.numel() :].zero_()
-
-
-def _counting(torch: Any, operation: Operation, result: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
-    """0, 1, 2, … in the shape of ``result``; from its lowest to its highest and over again for whole random numbers."""
-    numbers = torch.arange(result.numel())
-    if operation.name in ("randint", "randint_like"):
-        low, high = _range(args, named)
-        numbers = numbers % (high - low) + low
-    return numbers.view(result.shape)
-
-
-def _range(args: Sequence[Any], named: dict[str, Any]) -> tuple[int, int]:
-    """The lowest number of a randint, and the one behind its highest."""
-    bounds = [value for value in args if isinstance(value, int)]
-    low, high = named.get("low", 0), named.get("high", 1)
-    if len(bounds) > 1:
-        return bounds[0], bounds[1]
-    return (low, high) if not bounds else (bounds[0], high) if "high" in named else (low, bounds[0])
 
 
 def touched(torch: Any, operation: Operation, tensor: Any, args: Sequence[Any], given: dict[str, Any]) -> Any:

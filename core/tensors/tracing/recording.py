@@ -45,8 +45,8 @@ class Recorder:
         """Where the storage that is about to be recorded lies."""
         self.devices: list[str] = []
         """Where each storage lies."""
-        self.drawn: Any = None
-        """The generator of a manual_seed."""
+        self.drawn: Any = torch.Generator().manual_seed(0)
+        """Where random numbers come from, until a manual_seed."""
         self.nodes = SavedTensors(torch)
         self.problem: Exception | None = None
         """What torch raised last."""

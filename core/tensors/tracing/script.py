@@ -65,6 +65,8 @@ def script(
     imports += [f"from einops import {', '.join(sorted(names))}"] if names else []
     if run.counted:
         imports += ["", 'torch.set_default_device("meta")  # shapes, strides and bytes; nothing is allocated']
+    seed = re.search(r"manual_seed\((\d+)\)", run.text)
+    imports += ["", f"torch.manual_seed({seed[1] if seed else 0})"]
     head = "\n".join(imports) + _SHOW
     if run.starts_with_x:
         head += _start(layout, dtype) + '_show("x", s0)\n'

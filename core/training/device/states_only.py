@@ -49,6 +49,18 @@ def on_device(part: str, degrees: Degrees) -> Any:
     return pick(degrees.zero >= SHARED_FROM["gradients"], host, 1.0) if part == "gradients" else host
 
 
+def kept_each(states: StateBytes, layout: Layout) -> float:
+    """Return the bytes that one accelerator keeps for each parameter of a dense model."""
+    degrees = degrees_of(layout)
+    kept = (
+        float(getattr(states, part))
+        * float(on_device(part, degrees))
+        / float(shared_over(part, degrees, degrees.shards))
+        for part in PARTS
+    )
+    return sum(kept) / float(degrees.tensor * degrees.pipeline)
+
+
 def explain_largest(states: StateBytes, layout: Layout, memory: float) -> tuple[Explanation, ...]:
     """The steps to the largest model whose states alone fit."""
     degrees = degrees_of(layout)

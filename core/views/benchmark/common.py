@@ -55,9 +55,8 @@ def when(record: Record) -> str:
 
 
 def measured_line(record: Record) -> str:
-    """When and where it was measured, with which torch and by which method."""
-    where = f" elsewhere ({record.origin})," if record.origin else ""
-    return f"Measured{where} {when(record)} with torch {record.torch}, method {record.method}."
+    """When it was measured, with which torch and by which method."""
+    return f"Measured {when(record)} with torch {record.torch}, method {record.method}."
 
 
 def device_phrase(kind: DeviceKind, name: str) -> str:
@@ -66,9 +65,8 @@ def device_phrase(kind: DeviceKind, name: str) -> str:
 
 
 def subject(record: Record) -> str:
-    """What the sentences of a record are about: this device, or the named one of a record from elsewhere."""
-    name = record.facts.name if record.facts else ""
-    return (name or "Another device") if record.origin else device_phrase(record.programme.device, name)
+    """What the sentences of a record are about."""
+    return device_phrase(record.programme.device, record.facts.name if record.facts else "")
 
 
 def of_kind(record: Record, kind: Kind) -> tuple[Point, ...]:

@@ -6,7 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.benchmark.best import fastest, is_spread, squares, sustained
+from core.benchmark.best import (
+    NOTICEABLE,
+    above_the_squares,
+    fastest,
+    is_spread,
+    reversed_dtypes,
+    squares,
+    sustained,
+)
 from core.benchmark.datasheet import best_by_others, datasheet_of, peak_of
 from core.benchmark.formulas import achieved_rate, share_of_peak, speed_ratio
 from core.benchmark.points import Point, Refusal, clip
@@ -25,9 +33,6 @@ from core.views.benchmark.common import (
     subject,
 )
 from core.wording import listed
-
-NOTICEABLE = 1.2
-"""Two dtypes closer than this factor are not worth a sentence."""
 
 THROTTLED = 0.9
 """A clock below this share of the highest one seen has been lowered by something."""
@@ -56,7 +61,7 @@ class Bar:
 
 
 def best_square(record: Record, dtype: str) -> Point | None:
-    """The square at which a dtype runs fastest, of those whose runs agree where there are any; None without one."""
+    """The square at which a dtype runs fastest; None without one."""
     return fastest(squares(record.points, dtype))
 
 
@@ -94,7 +99,7 @@ def answer(record: Record) -> tuple[str, str]:
         sentence += f", **{format_quantity(share, 'ratio', 3)}** of its datasheet peak"
     fast, slow = max(tops, key=lambda p: p.rate), min(tops, key=lambda p: p.rate)
     for other, word in ((fast, "as fast"), (slow, "slower")):
-        if other is top or is_spread(other):
+        if other is top or is_spread(other) or disturbed(record):
             continue
         if apart := _apart(max(top.rate, other.rate), min(top.rate, other.rate)):
             sentence += f"; {other.item.name} is **{apart} {word}**"
@@ -164,6 +169,20 @@ def warning(record: Record) -> str:
     return f"**The runs spread widely** ({text}): something else probably used this device meanwhile; measure again."
 
 
+def disturbed(record: Record) -> str:
+    """That some rates contradict others, which they do not on a free device; empty where none do."""
+    reasons = [
+        f"{a.item.name} ran {significant(speed_ratio(a.rate, b.rate), 3)} times as fast as {b.item.name}"
+        for a, b in reversed_dtypes(record).values()
+    ]
+    reasons += [
+        f"{p.item.name} reached {rate_text(p.rate)} in {top.item.name}, the fastest square {rate_text(top.rate)}"
+        for p, top in above_the_squares(record)
+    ]
+    text = f"**Something disturbed this measurement**: {'; '.join(reasons)}. Measure again when nothing else runs."
+    return text if reasons else ""
+
+
 def bars(record: Record, *, doing: str = "") -> tuple[Bar, ...]:
     """One bar per dtype of the programme, measured or not, in order. doing: the dtype being measured now."""
     sheet, result, nan = datasheet_of(record), list[Bar](), math.nan
@@ -201,7 +220,7 @@ def headings(record: Record) -> tuple[str, ...]:
 
 def rows(record: Record) -> tuple[tuple[str, ...], ...]:
     """The table behind the chart: each dtype at the square where it is fastest."""
-    sheet, base = datasheet_of(record), best_square(record, "fp32")
+    sheet, base, wrong = datasheet_of(record), best_square(record, "fp32"), reversed_dtypes(record)
     result: list[tuple[str, ...]] = []
     for p in bests(record):
         dtype = p.item.name
@@ -212,6 +231,7 @@ def rows(record: Record) -> tuple[tuple[str, ...], ...]:
         others = format_quantity(share_of_peak(p.rate, best_by_others(sheet, dtype)), "ratio", 3)
         shares = (text, others) if sheet.rows else ()
         times = f"{significant(speed_ratio(p.rate, base.rate), 3)} ×" if base and _sure(p, base) else "unknown"
+        times += " (disturbed)" if dtype in wrong else ""
         error = error_text(p)
         median = rate_text(p.rate)
         ends = spread(p.p10_rate, p.rate, p.p90_rate)

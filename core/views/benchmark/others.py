@@ -1,4 +1,4 @@
-"""What a record says of everything but matmuls: bandwidth by size, launches, operations, attention, a layer's step."""
+"""What a record says of everything but matmuls: bandwidth by size, operations, attention, a layer's step."""
 
 from __future__ import annotations
 

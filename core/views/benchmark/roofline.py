@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from core.benchmark.best import is_spread, is_square
+from core.benchmark.best import computed_in, is_square
+from core.benchmark.best import roof as highest
 from core.benchmark.points import Point
 from core.benchmark.record import Record
 from core.formula import Explanation
@@ -17,7 +18,6 @@ from core.hardware.operations import Placed, Work, place
 from core.hardware.roofline import ridge_point
 from core.units import format_quantity
 from core.views.benchmark.common import bandwidth_text, of_kind, rate_text, rate_ticks, subject
-from core.views.benchmark.matmul import best_square
 from core.views.common.chart import Figure, as_typed, axis, figure, label, log_axis, marks, part_labels
 from core.views.common.palette import Palette
 from core.wording import listed
@@ -44,7 +44,7 @@ class Roof:
 
     def place(self, point: Point) -> Placed:
         """A point on it: under the peak of its own dtype where that is known, else under the highest."""
-        peak = self.peaks.get(point.item.name, math.nan)
+        peak = self.peaks.get(computed_in(point), math.nan)
         return place(Work(point.flop, point.bytes), self.top if math.isnan(peak) else peak, self.bandwidth)
 
 
@@ -183,9 +183,9 @@ def explanations(record: Record, roof: Roof) -> tuple[Explanation, ...]:
 
 
 def measured(record: Record, bandwidth: float) -> Roof:
-    """The roofline of what was measured: the best squares in 16 and 32 bits, and a bandwidth."""
-    by_name = {dtype: best_square(record, dtype) for dtype in ("bf16", "fp16", "fp32")}
-    peaks = {dtype: point.rate for dtype, point in by_name.items() if point is not None and not is_spread(point)}
+    """The roofline of what was measured: the highest rates in 16 and 32 bits, and a bandwidth."""
+    rates = {dtype: highest(record.points, dtype) for dtype in ("bf16", "fp16", "fp32")}
+    peaks = {dtype: rate for dtype, rate in rates.items() if not math.isnan(rate)}
     if "bf16" in peaks:
         peaks.pop("fp16", None)
     return Roof(peaks, bandwidth)

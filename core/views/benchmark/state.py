@@ -120,8 +120,7 @@ def ended(record: Record, items: Sequence[Item]) -> tuple[Literal["", "note", "e
     when = f" after {format_duration(record.elapsed_s, 2)}"
     if record.stage == "cancelled":
         return "note", f"**Cancelled**{when}.{text}{lost}"
-    word = "Lost" if record.stage == "lost" else "Failed"
-    return "error", f"**{word}**{when}. {clip(record.message, 600)}{text}{lost}"
+    return "error", f"**Failed**{when}. {clip(record.message, 600)}{text}{lost}"
 
 
 def _short(items: Sequence[Item], begun: Collection[str]) -> str:

@@ -13,10 +13,10 @@ from core.training.activations.tensors import SavedTensor
 from core.training.device.largest import largest_micro_batch, largest_seq_len
 from core.training.device.memory import DeviceMemory
 from core.training.device.peak import StepCurve
-from core.training.device.states_only import explain_largest
+from core.training.device.states_only import explain_largest, kept_each
 from core.training.device.traffic import Traffic
 from core.training.layout import Layout, LayoutError
-from core.training.memory import states_per_parameter
+from core.training.memory import StateBytes, states_per_parameter
 from core.training.optimizers import find_optimizer
 from core.training.trained import TrainedError
 from core.units import QuantityText, format_bytes, format_count, format_exact, significant
@@ -154,9 +154,18 @@ def counted_parameter(h: MemoryEstimate) -> str:
 
 
 def each(h: MemoryEstimate) -> str:
-    """The bytes of one parameter with what they are: ``16 bytes for each parameter: 2 parameters + ...``."""
+    """The bytes of one parameter, those on one accelerator first: ``3.5 of the 16 bytes for each parameter: 2 ...``."""
     held, one = h.states_each, counted_parameter(h)
-    return f"{significant(held.total)} bytes for each {one}: {training_text.spelled(held, h.policy)}"
+    kept = held.total
+    if h.plan.trained.everything and not h.layout.sends_tokens:
+        kept = kept_each(held, h.layout)
+    part = "" if math.isclose(kept, held.total) else f"{significant(kept, 3)} of the "
+    return f"{part}{significant(held.total)} bytes for each {one}: {training_text.spelled(held, h.policy)}"
+
+
+def unsharded(h: MemoryEstimate) -> StateBytes:
+    """Bytes of one parameter's states before anything is sharded, wherever they lie."""
+    return states_per_parameter(h.optimizer, h.policy, h.spec)
 
 
 def holding(item: Largest) -> str:
@@ -186,7 +195,8 @@ def what_is_counted(item: Largest, everything: Largest) -> str:
             f"{'' if own or item.plan.accelerators <= 1 else '. Split in other ways they may hold more.'}"
         )
     rest = "an unknown number" if math.isnan(everything.parameters) else format_count(everything.parameters)
-    text = f"{each(h)}. Activations, buffers and the runtime come on top: with them it is **{rest}** parameters."
+    on_top = f"Activations, buffers and the runtime come on top: with them it is **{rest}** parameters."
+    text = f"Each accelerator uses {each(h)}. {on_top}"
     device = item.plan.device
     if math.isnan(device.reported_mib):
         return text
@@ -215,8 +225,8 @@ def states_alone(h: MemoryEstimate) -> str:
     if h.layout.sends_tokens or h.layout.offload or math.isnan(h.usable) or not h.plan.trained.everything:
         return ""
     return (
-        f"**If model states were all**, {where(h).replace('**', '')}, laid out so, would hold "
-        f"**{format_count(largest_by_states(h))} parameters**: {each(h)}."
+        f"**Upper bound from model states only: {format_count(largest_by_states(h))} parameters** on "
+        f"{where(h).replace('**', '')} with this layout. Each accelerator uses {each(h)}."
     )
 
 
@@ -235,7 +245,7 @@ def optimizer_row(h: MemoryEstimate, *, measured: bool) -> tuple[str, ...]:
         format_exact(optimizer.state_tensors),
         ", ".join(f"`{state}`" for state in optimizer.states) or "none",
         optimizer.formula(h.policy) or "0",
-        significant(states_per_parameter(optimizer, h.policy, h.spec).total),
+        significant(unsharded(h).total),
         gib(float(h.device_memory.states)),
         gib(h.total),
         left(h),
@@ -250,9 +260,13 @@ def optimizers(h: MemoryEstimate, rows: Sequence[MemoryEstimate]) -> str:
     verdict = {0: f"none of them fits{kept_free(h)}.", len(rows): f"all of them fit{kept_free(h)}."}.get(
         len(fitting), f"{len(fitting)} of them fit{kept_free(h)}, {fitting[0] if fitting else ''} with the most state."
     )
+    by_state = sorted(rows, key=lambda row: -unsharded(row).total)
+    high, low = (
+        f"**{significant(unsharded(row).total, 3)}** under {row.optimizer.name}" for row in (by_state[0], by_state[-1])
+    )
     return (
-        f"From **{gib(most.total)}** under {most.optimizer.name} to **{gib(least.total)}** under "
-        f"{least.optimizer.name} on each accelerator, everything else as it is; {verdict}"
+        f"From {high} to {low} bytes for each {counted_parameter(h)} without sharding. Each accelerator uses "
+        f"{gib(most.total)} to {gib(least.total)} with this layout; {verdict}"
     )
 
 

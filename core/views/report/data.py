@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from core.models.configs.json_text import ConfigError, read_object
 from core.planning.applied_layout import AppliedLayout
 from core.planning.comparison.entry import RESULTS, Entry, entry_of, results_of
 from core.planning.form.plan_form import PLAN_FORM
+from core.store.plans import SavedPlan
 from core.views.plan.text import sentence, steps_and_whole
 from core.views.report.report import Report
 from core.views.search.text import sentence as headline
@@ -42,14 +44,26 @@ def as_json(report: Report) -> str:
         }
         for plan in report.plans
     ]
-    document: dict[str, Any] = {
-        "kind": KIND,
-        "version": LINK_VERSION,
-        "date": report.date.isoformat(),
-        "link": report.link,
-        "knowledge": data_version(),
-        "plans": plans,
+    about = {"date": report.date.isoformat(), "link": report.link, "knowledge": data_version()}
+    return _written(KIND, about, plans)
+
+
+def saved_as_json(plan: SavedPlan, comments: Sequence[Mapping[str, str]]) -> str:
+    """Return a saved plan as a file that `read_json` reads, or a saved calendar, with all that is kept about it."""
+    item = {
+        "name": plan.entry.name,
+        "texts": dict(plan.entry.texts),
+        "results": dict(plan.entry.results),
+        "note": plan.note,
+        "tags": plan.tags,
+        "comments": list(comments),
     }
+    about = {"date": plan.changed.date().isoformat(), "knowledge": plan.data_version}
+    return _written(KIND if plan.entry.kind == "plan" else "napkin calendar", about, [item])
+
+
+def _written(kind: str, about: Mapping[str, str], plans: Sequence[Mapping[str, Any]]) -> str:
+    document = {"kind": kind, "version": LINK_VERSION, **about, "plans": plans}
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 

@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 
 from core.runs.published import Comparison
-from core.runs.scores import LEVELS, Score
 from core.units import format_quantity, significant
 from core.views.common.chart import NAMED_ROW, Figure, axis, figure, label, lying_bars, marks, named_axis
 from core.views.common.palette import Palette
@@ -120,28 +119,4 @@ def hours_of_a_run(comparison: Comparison, palette: Palette) -> Figure:
         bargap=0.45,
         xaxis=axis(palette, f"{unit}accelerator-hours", range=[0, reach / size * 1.04], tickformat=","),
         yaxis=named_axis(palette, names, texts),
-    )
-
-
-def calibration(score: Score, palette: Palette) -> Figure:
-    """What was said of labs that had not been seen, against what happened: on the line where both are the same."""
-    predicted, happened = 100 * np.array(LEVELS), 100 * np.array(score.happened)
-    ends = np.array([0.0, 100.0])
-    return figure(
-        palette,
-        [
-            marks("lines", ends, ends, "", line={"color": palette.muted, "width": 1, "dash": "dot"}),
-            marks(
-                "lines+markers",
-                predicted,
-                happened,
-                "said %{x:.0f} %, happened %{y:.0f} %",
-                line={"color": palette.accent, "width": 2},
-                marker={"size": 9},
-                cliponaxis=False,
-            ),
-        ],
-        height=300,
-        xaxis=axis(palette, "said: runs that take more hours, %", range=[0, 100], tickvals=predicted),
-        yaxis=axis(palette, "happened, %", range=[0, 100], tickvals=predicted),
     )

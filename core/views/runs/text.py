@@ -14,7 +14,7 @@ from core.models.flops import train_flop_6nd
 from core.planning.evaluation import Answer
 from core.planning.nearest_runs import SimilarRun
 from core.runs.published import AS_PUBLISHED, Comparison, PublishedRun, models_with_runs, run_hours
-from core.runs.scores import LEVELS, Prediction, Score
+from core.runs.scores import Prediction, Score
 from core.runs.share import Shares
 from core.runs.utilisation import Evidence, peak_16bit
 from core.units import Kind, format_count, format_duration, format_quantity, significant
@@ -243,13 +243,6 @@ def scored(score: Score, own: Score) -> str:
 
 
 _TENTHS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "all")
-
-
-def calibration_alt(score: Score) -> str:
-    """The calibration plot in words."""
-    pairs = zip(LEVELS, score.happened, strict=True)
-    listed = ", ".join(f"{percent(level)}: {percent(happened)}" for level, happened in pairs)
-    return f"What was said of labs not seen, and what happened: {listed}."
 
 
 def share_of(shares: Shares, runs: int, *, has_step_estimate: bool, new_hardware: bool) -> str:

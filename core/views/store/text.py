@@ -8,12 +8,11 @@ from datetime import datetime
 from core.data_version import data_version
 from core.dates import format_day as day
 from core.fields import clipped
-from core.limits import limit
 from core.planning.comparison.calendars import compare_calendar
 from core.planning.comparison.comparison import ComparedPlan, changed_results, compare_plan
 from core.planning.comparison.entry import Entry
 from core.planning.cost.calendar_form import CALENDAR_FORM
-from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Comment, Edit, PlanPage, SavedPlan
+from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Edit, PlanPage, SavedPlan
 from core.views.calendar import text as calendar_text
 from core.views.comparison.text import KEPT_AS, shown
 from core.views.plan import text as plan_text
@@ -53,16 +52,6 @@ def state(plan: SavedPlan) -> str:
     """When it was saved and changed, and by whom first."""
     changed = f" · changed {moment(plan.changed)}, revision {plan.revision}" if plan.revision > 1 else ""
     return f"Saved{by(plan.owner)} {moment(plan.made)}{changed}"
-
-
-def comments(count: int) -> str:
-    """`` · 2 comments``; empty where there is none."""
-    return f" · {count} {plural(count, 'comment')}" if count else ""
-
-
-def comment(item: Comment) -> str:
-    """Who said it, and when."""
-    return f"{item.who or 'Somebody'}, {moment(item.when)}"
 
 
 def result(plan: SavedPlan, name: str) -> str:
@@ -148,11 +137,6 @@ def changed_meanwhile(plan: SavedPlan) -> str:
 
 REPLACED = "The plan was replaced before it was saved. Undo that, then save again."
 """Why nothing was saved where another plan has taken the place of the one that was to be saved."""
-
-
-def too_often() -> str:
-    """That a visitor has saved too often."""
-    return f"More than {limit('saves_per_minute')} changes a minute: wait a few seconds, then try again."
 
 
 def _clipped(text: str) -> str:

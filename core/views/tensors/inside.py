@@ -47,7 +47,8 @@ def _parts(step: TraceStep) -> str:
 
 def _operands(trace: Trace, step: TraceStep) -> str:
     """Which operands a product copies, and why; empty where something else is copied."""
-    if step.operation not in ("matmul", "elementwise") or len(step.inputs) != 2:
+    planned = trace.planned[step.number - 1]
+    if (step.operation != "matmul" and planned.symbol != "@") or len(step.inputs) != 2:
         return ""
     taken = [trace.steps[number] for number in step.inputs]
     copies = operand_copies(*(item.layout for item in taken))
@@ -73,11 +74,11 @@ def memory(trace: Trace) -> str:
     about = "about " if trace.counted else ""
     full = trace.fullest
     during = "" if full.kind == "start" else f", during {_code(full)}"
-    once = f"at most {about}**{bytes_text(max(trace.at_once))}** at once, x with it{during}."
+    once = f"at most {about}**{bytes_text(max(trace.at_once))}** at once{', x with it' * trace.starts_with_x}{during}."
     if not trace.bytes_inside:
         return once[:1].upper() + once[1:]
     kernels = "; what kernels work on is not counted at this size" if trace.counted else ""
     return (
-        f"After x {about}**{bytes_text(trace.last.bytes_total)}**; {once} "
+        f"{'After x' if trace.starts_with_x else 'In all'} {about}**{bytes_text(trace.last.bytes_total)}**; {once} "
         f"torch’s profiler on the CPU{kernels}; fused kernels differ."
     )

@@ -232,7 +232,8 @@ def _written(trace: Trace, step: TraceStep) -> tuple[str, str]:
         result = maker.source if maker.source.startswith(".") else maker.expression
         rest = [label for label in bold if label != "x"]
         also = f" {_listed(rest)} {_shows(rest)} it too." if rest else ""
-        other = trace.label(trace.steps[0], step.number) if writer == "x" else "x"
+        named = trace.steps[step.number].names
+        other = "x" if "x" in named and writer != "x" else trace.label(trace.steps[0], step.number)
         outcome = "x shows it too" if "x" in bold else f"{other} keeps its values"
         return (
             f"`{_short(step.expression)}` writes {cells} of {what}, so **{outcome}**.",
@@ -243,30 +244,45 @@ def _written(trace: Trace, step: TraceStep) -> tuple[str, str]:
     )
     more: list[str] = []
     if others:
-        tensors = _listed([writer, *others])
-        more.append(f"{tensors} are one storage, read through different shapes and strides.")
+        more.append(f"{_listed([writer, *others])} are one storage, read through {_reading(through, *seen)}.")
     if itself:
         more.append(f"{_listed([writer, *itself])} are one and the same tensor.")
     return text, f"{' '.join(more) or _alone(trace, step)}{again}"
 
 
+def _reading(*tensors: TraceStep) -> str:
+    """What tensors on one storage differ in, as the end of a sentence."""
+    layouts = [layout for step in tensors for layout in [piece.layout for piece in step.pieces] or [step.layout]]
+    told = {
+        "shapes": {layout.shape for layout in layouts},
+        "strides": {layout.stride for layout in layouts},
+        "offsets": {layout.offset for layout in layouts},
+        "element types": {step.dtype for step in tensors},
+    }
+    different = [name for name, values in told.items() if len(values) > 1]
+    return f"different {listed(different)}" if different else "the same shape, strides and offset"
+
+
 def _moved_on(trace: Trace, step: TraceStep, seen: Sequence[TraceStep]) -> str:
     """Which names of tensors that see a write stand for something else by then."""
-    names = list(dict.fromkeys(s.name for s in seen if is_old(trace.steps, s, step.number)))
+    now = trace.steps[step.number].names
+    names = list(dict.fromkeys(s.name for s in seen if s.name in now and is_old(trace.steps, s, step.number)))
     return f" By then {_listed(names)} {'names' if len(names) == 1 else 'name'} something else." if names else ""
 
 
 def _alone(trace: Trace, step: TraceStep) -> str:
     """What is not touched when nobody else sees a write."""
-    tensors = [
-        s for s in trace.steps[1 : step.number] if s.kind in ("view", "copy", "same") and s.number != step.inputs[0]
-    ]
-    if not tensors:
-        name = trace.label(trace.steps[step.inputs[0]], step.number)
+    if not step.touched:
+        return ""
+    writer = trace.steps[step.inputs[0]]
+    made = [s for s in trace.steps[: step.number] if s.kind in ("start", "view", "copy", "same") and s.storage >= 0]
+    others = [s for s in made if origin(trace.steps, s) != origin(trace.steps, writer)]
+    if not others:
+        name = trace.label(writer, step.number)
         only = "x" if name == "x" else f"`{_short(name)}`"
         last = step.number == len(trace.steps) - 1
         return f"{only} is the only tensor here." if last else f"{only} was the only tensor then."
-    beside = list(dict.fromkeys(trace.label(s, step.number) for s in tensors if s.storage == step.storage))
+    beside = list(dict.fromkeys(trace.label(s, step.number) for s in others if s.storage == step.storage))
     if not beside:
         return "No other tensor reads these cells."
     verb = "shares" if len(beside) == 1 else "share"
@@ -378,10 +394,12 @@ def _viewed(trace: Trace, last: TraceStep) -> tuple[str, str]:
             "Nothing happens: the result is **x itself**.",
             "torch returns the same tensor when there is nothing to do.",
         )
-    why = f"{_sentence(last.reason)}. " if steps == 1 and last.reason else ""
+    why = f"{_sentence(last.reason)}." if steps == 1 and last.reason else ""
+    if any(step.kind == "copy" for step in trace.steps):  # of a tensor without elements
+        return "No step allocates memory: **0 bytes** copied.", why
     return (
         f"{who}: **0 bytes** copied.",
-        f"{why}x and its views read the same {storage} of storage, each through its own shape, strides and offset.",
+        f"{why} x and its views read the same {storage} of storage, each through its own shape, strides and offset.",
     )
 
 

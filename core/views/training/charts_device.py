@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.training.device.memory import DeviceMemory
+from core.training.memory import PARTS, StateBytes
 from core.units import format_bytes, significant
 from core.views.common.chart import MONO, Figure, axis, figure, label, lying_bars, rows_axis, rule
 from core.views.common.palette import Palette
@@ -49,7 +50,7 @@ def device_bars(
     fullest = max(
         (memory for _, memory in rows), key=lambda memory: sum(getattr(memory, name) > 0 for name, *_ in CLASSES)
     )
-    marks = class_labels(fullest, widest, palette, named=len(rows) == 1)
+    marks = class_labels(class_sizes(fullest), widest, palette, named=len(rows) == 1)
     above = 10 + _LEVEL * (1 + max((int(mark["yshift"]) // _LEVEL for mark in marks), default=0))
     inner = _ROW * len(rows)
     return figure(
@@ -91,13 +92,62 @@ def class_bars(memories: Sequence[DeviceMemory], at: Sequence[Any], width: float
     return bars
 
 
-def class_labels(memory: DeviceMemory, widest: float, palette: Palette, *, named: bool) -> list[dict[str, Any]]:
-    """The names of the classes over the first bar, on as many lines as keep them apart; named: with their sizes."""
+def state_bars(rows: Sequence[tuple[str, StateBytes]], palette: Palette) -> Figure:
+    """One stacked bar of bytes per parameter for each named optimizer."""
+    names = [name for name, _ in rows]
+    widest = max(with_room(states.total, significant(states.total, 3)) for _, states in rows)
+    sizes = [[(part, name, float(getattr(states, part))) for part, name in PARTS.items()] for _, states in rows]
+    marks = class_labels(max(sizes, key=lambda parts: sum(size for *_, size in parts)), widest, palette, named=False)
+    above = 10 + _LEVEL * (1 + max((int(mark["yshift"]) // _LEVEL for mark in marks), default=0))
+    bars = [
+        lying_bars(
+            [parts[at][2] for parts in sizes],
+            names,
+            f"{name}: %{{x:,.3~g}} B per parameter",
+            name=name,
+            width=0.62,
+            marker={"color": colour(part, palette), "line": {"color": palette.background, "width": 1}},
+        )
+        for at, (part, name) in enumerate(PARTS.items())
+    ]
+    font = {"family": MONO, "size": 13, "color": palette.text}
+    ends = [
+        label(
+            palette,
+            f"<b>{significant(states.total, 3)}</b>",
+            x=states.total,
+            y=row,
+            xanchor="left",
+            xshift=5,
+            font=font,
+        )
+        for row, (_, states) in enumerate(rows)
+    ]
+    return figure(
+        palette,
+        bars,
+        height=above + _ROW * len(rows) + _BELOW,
+        margin={"l": 8, "r": 8, "t": above, "b": _BELOW},
+        barmode="stack",
+        xaxis=axis(palette, "Unsharded model states (bytes per parameter)", range=[0, widest], fixedrange=True),
+        yaxis=rows_axis(palette, names, names, autorange="reversed", ticklen=0, fixedrange=True, type="category"),
+        annotations=[*marks, *ends],
+    )
+
+
+def class_sizes(memory: DeviceMemory) -> list[tuple[str, str, float]]:
+    """Role, name, and size in GiB of every class of memory."""
+    return [(role, name, float(getattr(memory, field)) / GIB) for field, role, name in CLASSES]
+
+
+def class_labels(
+    sizes: Sequence[tuple[str, str, float]], widest: float, palette: Palette, *, named: bool
+) -> list[dict[str, Any]]:
+    """The names of classes over the first bar, on as many lines as keep them apart; named: with their sizes."""
     ends: list[float] = []
     rows: list[dict[str, Any]] = []
     start = 0.0
-    for field, role, name in CLASSES:
-        size = float(getattr(memory, field)) / GIB
+    for role, name, size in sizes:
         middle, start = start + size / 2, start + size
         if size <= 0:
             continue

@@ -16,6 +16,7 @@ from core.views.training.charts_device import (
     at_end,
     class_bars,
     class_labels,
+    class_sizes,
     colour,
     limit_label,
     limit_line,
@@ -38,7 +39,7 @@ def waterfall(
     last = len(changes) + 1
     beside = [(max(a, b), _signed((b - a) / GIB)) for a, b in pairwise(totals)]
     widest = max(1.16 * max(usable, *totals) / GIB, *(with_room(most / GIB, text) for most, text in beside))
-    marks = class_labels(before, widest, palette, named=False)
+    marks = class_labels(class_sizes(before), widest, palette, named=False)
     above = 28 + max((int(mark["yshift"]) for mark in marks), default=0)
     inner = _ROW * (last + 1)
     named = ["as it is", *(f"{name}{_GAP}<br>{_small(cost, palette)}" for name, cost, _ in changes), "then"]

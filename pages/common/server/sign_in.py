@@ -30,7 +30,7 @@ def who() -> str:
 
 
 def ask_name(key: str) -> None:
-    """A box for the name under which one who has not signed in saves and comments."""
+    """A box for the name under which one who has not signed in saves."""
     if signed_in():
         return
 

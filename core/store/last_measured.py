@@ -1,0 +1,53 @@
+"""The last measurement of each kind on each device, as one JSON file in the data folder."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from core.benchmark.record import Record
+from core.limits import limit
+from core.store.locations import data_folder
+
+_RECORDS: TypeAdapter[tuple[Record, ...]] = TypeAdapter(tuple[Record, ...])
+
+
+def last_measured() -> tuple[tuple[Record, ...], str]:
+    """Return the kept measurements, the newest first, and why there is none if the file cannot be read."""
+    try:
+        return _read(_path().read_bytes()), ""
+    except FileNotFoundError:
+        return (), ""
+    except (OSError, ValueError):
+        return (), f"The last measurement cannot be read from {_path()}. Measure again to replace it."
+
+
+def keep(record: Record) -> None:
+    """Keep an ended measurement, and no older one whose device and kinds newer ones all have. Raises `OSError`."""
+    result = [record]
+    covered = _kinds(record)
+    for old in last_measured()[0]:
+        if not _kinds(old) <= covered:
+            result.append(old)
+            covered |= _kinds(old)
+    path = _path()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    part = path.with_suffix(f".{os.getpid()}")
+    part.write_bytes(_RECORDS.dump_json(tuple(result[: limit("measurements_kept")])))
+    part.replace(path)
+
+
+def _path() -> Path:
+    return data_folder() / "measured.json"
+
+
+@lru_cache(maxsize=2)
+def _read(data: bytes) -> tuple[Record, ...]:
+    return _RECORDS.validate_json(data)
+
+
+def _kinds(record: Record) -> set[tuple[str, str]]:
+    return {(record.facts.name if record.facts else "", point.item.kind) for point in record.points}

@@ -1,1 +1,0 @@
-"""Measured collectives, in sentences and charts."""
