@@ -85,3 +85,8 @@ def test_a_refused_product_under_autocast_is_explained() -> None:
     assert run.last.kind == "refused"
     says(headline(run)[0], "refuses", "@ x")
     assert inside(run, run.last)
+
+
+def test_a_write_of_no_cells_is_seen_by_nobody() -> None:
+    for source in ("y = x\ny[y > 9] = 0", "y = x.clone()\ny[:0] = 1", "x[:0] += 1"):
+        assert "shows" not in " ".join(headline(trace(source, (2, 3))))

@@ -212,6 +212,8 @@ def _written(trace: Trace, step: TraceStep) -> tuple[str, str]:
     cells = f"storage cell **{step.written[0]}**" if len(step.written) == 1 else f"**{step.touched:,} cells**"
     if trace.counted and step.operation.startswith(PARTLY):
         cells = f"some of {cells}"
+    if not step.touched:
+        return f"`{_short(step.expression)}` writes {cells}.", ""
     through = trace.steps[step.inputs[0]]
     writer, number = trace.label(through, step.number), origin(trace.steps, through)
     seen = [trace.steps[number] for number in step.changed]
@@ -272,8 +274,6 @@ def _moved_on(trace: Trace, step: TraceStep, seen: Sequence[TraceStep]) -> str:
 
 def _alone(trace: Trace, step: TraceStep) -> str:
     """What is not touched when nobody else sees a write."""
-    if not step.touched:
-        return ""
     writer = trace.steps[step.inputs[0]]
     made = [s for s in trace.steps[: step.number] if s.kind in ("start", "view", "copy", "same") and s.storage >= 0]
     others = [s for s in made if origin(trace.steps, s) != origin(trace.steps, writer)]
