@@ -175,7 +175,7 @@ def test_a_team_decides_between_models_and_pools_with_every_stage_in_forty_click
     assert re.search(r"None of two meets all limits: Your .* \(deadline \d+ % likely\) misses 90 days", said), said
 
     # The mixture, with its stages, on whichever pool keeps the limits.
-    visitor.follow(CALENDAR.name, CALENDAR.url_path)
+    visitor.follow(CALENDAR.title, CALENDAR.url_path)
     visitor.click(page.locator("summary").filter(has_text="Additional pools"))
     pools = page.locator("textarea:visible").first
     visitor.actions += 1
