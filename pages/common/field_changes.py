@@ -15,6 +15,7 @@ from core.planning.cost.form import CAPITAL, RESERVED
 from core.planning.evaluation import answer
 from core.planning.form.layout import LAYING
 from core.planning.form.plan_form import ACCELERATOR, ACCELERATOR_FIELDS
+from core.planning.form.rates import MEASURED_FIELDS, ORIGIN
 from core.planning.form.search import BATCH
 from core.planning.form.trained import METHOD
 from core.planning.plan import OWN_LAYOUT, Plan
@@ -96,3 +97,30 @@ def begin_batch(inputs: Inputs, plan: Plan) -> None:
     begun = begun_batch(text, everything=everything)
     st.session_state[_BEGUN] = begun != text
     inputs.put(BATCH.id, begun)
+
+
+def choose_rates(inputs: Inputs, plan: Plan) -> None:
+    """Let a user choose whose rates count: the datasheet's, the plan's, or the last measured of its device."""
+    from core.planning.form.measured_rates import with_measured_rates  # which few open, and takes a while to import
+    from core.store.last_measured import last_measured
+
+    datasheet = {field.id: "" for field in MEASURED_FIELDS}
+    carried = {name: inputs.reading.texts[name] for name in datasheet}
+    measured = [with_measured_rates(record) for record in last_measured()[0]]
+    own = [texts for texts in measured if plan.accelerator == texts.get(ACCELERATOR.id)]
+    sets = [datasheet, carried, *({name: texts.get(name, "") for name in datasheet} for texts in own)]
+    choices = {_rates_name(texts): texts for texts in sets}
+
+    def put(texts: Mapping[str, str]) -> None:
+        for name, text in texts.items():
+            inputs.put(name, text)
+
+    show.note("Rates:")
+    with st.container(horizontal=True, gap="xxsmall"):
+        for name, texts in choices.items():
+            kind = "primary" if texts == carried else "secondary"
+            st.button(name, key=inputs.key(f"rates {name}"), type=kind, on_click=put, args=(texts,))
+
+
+def _rates_name(texts: Mapping[str, str]) -> str:
+    return f"Measured on {texts[ORIGIN.id] or 'an unnamed device'}" if any(texts.values()) else "Datasheet"

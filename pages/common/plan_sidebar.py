@@ -147,8 +147,6 @@ def _precision(plan: Plan) -> Rows:
     return (OPTIMIZER, POLICY, DTYPE, *(() if plan.mfu is None else (MFU_KIND,)))
 
 
-_HARDWARE = (*MEASURED_FIELDS[:4], PER_NODE, *MEASURED_FIELDS[4:])  # how many a node has, beside its links
-
 _MORE: Mapping[str, tuple[str, Callable[[Plan], Rows]]] = {
     "precision": ("Precision", _precision),
     "layout": (
@@ -160,10 +158,7 @@ _MORE: Mapping[str, tuple[str, Callable[[Plan], Rows]]] = {
     ),
     "trained": ("What is trained", _trained),
     "limits": ("Limits", lambda _: (MOST_WATTS, (FREE, HOST), CERTAINTY)),
-    "experience": (
-        "Node, rates, own runs",
-        lambda _: (MATURITY, OWN_RUNS, *(_HARDWARE[i : i + 2] for i in range(0, len(_HARDWARE), 2))),
-    ),
+    "experience": ("Node, rates, own runs", lambda _: (MATURITY, OWN_RUNS, PER_NODE)),
 }  # fmt: skip
 """Fields that are asked less often: the name of a box over the page → its title and its rows."""
 
@@ -259,14 +254,17 @@ def _fields(inputs: Inputs, plan: Plan) -> None:
                         own_shape(inputs)
             for name, (title, rows) in _MORE.items():
                 asked = rows(plan)
-                if any(inputs.reading.texts[one.id] != one.default for row in asked for one in _fields_of(row)):
+                fields = [one for row in asked for one in _fields_of(row)]
+                fields += MEASURED_FIELDS if name == "experience" else ()
+                if any(inputs.reading.texts[one.id] != one.default for one in fields):
                     page_run().changed.append(name)
                 with _box(name, title) as opened:
                     if opened:
                         _rows(inputs, asked, plan)
                         if name == "experience":
+                            field_changes.choose_rates(inputs, plan)
                             _measure_here(plan)
-        _rates(inputs, plan)
+        _rates(plan)
     page_run().wrong += [problem.message for problem in inputs.reading.problems if problem.field in inputs.form.shared]
     page_run().wrong += inputs.errors
     with messages:  # over the fields: under them, a window that is not high does not show it
@@ -326,21 +324,10 @@ def _field(inputs: Inputs, field: Field, plan: Plan) -> None:
     inputs.draw(field, placeholder=placeholder, changed=changed.get(field.id))
 
 
-def _rates(inputs: Inputs, plan: Plan) -> None:
+def _rates(plan: Plan) -> None:
     """The plan's rates in a line, those that are not used with the reason; nothing where it has none."""
-    origin = rates_origin(plan)
-    if origin == "none":
-        return
-
-    def clear() -> None:
-        for one in MEASURED_FIELDS:
-            inputs.put(one.id, "")
-
-    left, back = st.columns([3.5, 1], vertical_alignment="center")
-    with left:
+    if (origin := rates_origin(plan)) != "none":
         (show.error if origin == "other" else show.note)(rates_sentence(plan))
-    with back:
-        st.button("Use the datasheet again", key=inputs.key("datasheet"), type="tertiary", on_click=clear)
 
 
 def _measure_here(plan: Plan) -> None:

@@ -11,7 +11,9 @@ from streamlit.testing.v1 import AppTest
 from core.benchmark import device
 from core.benchmark.device import Cpu, Gpu, Machine
 from core.planning.applied_layout import applied_layout
+from core.planning.form.measured_rates import with_measured_rates
 from core.planning.form.plan_form import plan_of
+from core.store import last_measured
 from core.views.plan import text_rates
 from core.views.search import text
 from pages.common.registry import COMPUTE, MEASURE, PARALLEL
@@ -19,6 +21,7 @@ from pages.compute.form import FORM as COMPUTE_FORM
 from pages.parallel.form import FORM
 from tests.app.plan_pages import bodies, fold, linked, next_pages, opened, shown, stripped
 from tests.app.plan_pages import words as said_on
+from tests.core.measured_cases import on_gpu
 
 GIVEN = {"r16": "500 TFLOP/s", "rmem": "2.5 TB/s", "rof": "H100 80GB HBM3, 22 Nov 2026"}
 SMALL = {"model": "Llama 3.1 8B", "count": "16", "gb": "128", "seq": "4,096", "tokens": "1T", "gpu": "H100 SXM"}
@@ -29,7 +32,9 @@ def answer(app: AppTest) -> str:
 
 
 def clear(app: AppTest, prefix: str) -> None:
-    app.button(key=f"{prefix}_datasheet").click().run()
+    fold(app, "plan:experience", open=True)
+    app.button(key=f"{prefix}_rates Datasheet").click().run()
+    fold(app, "plan:experience", open=False)
     assert not app.exception
 
 
@@ -61,6 +66,23 @@ def test_compute_budget_says_what_they_change_and_draws_their_roof() -> None:
     clear(app, "c")
     assert roof_of(app) == roof_of(plain)
     assert linked(app) == linked(plain)
+
+
+def test_the_last_measurement_of_the_plans_accelerator_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = on_gpu()
+    texts = with_measured_rates(record)
+    monkeypatch.setattr(last_measured, "last_measured", lambda: ((record,), ""))
+    app = opened(COMPUTE, {**SMALL, "gpu": texts["gpu"]})
+    plain = answer(app)
+    fold(app, "plan:experience", open=True)
+    app.button(key=f"c_rates Measured on {texts['rof']}").click().run()
+    assert {f"p_{name}": text for name, text in texts.items()}.items() <= linked(app).items()
+    assert answer(app) != plain
+    app.button(key="c_rates Datasheet").click().run()
+    assert answer(app) == plain
+    app = opened(COMPUTE, {**SMALL, "gpu": "B200"})
+    fold(app, "plan:experience", open=True)
+    assert [button.key for button in app.button if "rates Measured" in str(button.key)] == []
 
 
 def roof_of(app: AppTest) -> Any:
