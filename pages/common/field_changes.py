@@ -101,14 +101,15 @@ def begin_batch(inputs: Inputs, plan: Plan) -> None:
 
 def choose_rates(inputs: Inputs, plan: Plan) -> None:
     """Let a user choose whose rates count: the datasheet's, the plan's, or the last measured of its device."""
-    from core.planning.form.measured_rates import with_measured_rates  # which few open, and takes a while to import
+    from core.benchmark.datasheet import datasheet_of  # all three take a while to import, and few open the box
+    from core.planning.form.measured_rates import with_measured_rates
     from core.store.last_measured import last_measured
 
     datasheet = {field.id: "" for field in MEASURED_FIELDS}
     carried = {name: inputs.reading.texts[name] for name in datasheet}
-    measured = [with_measured_rates(record) for record in last_measured()[0]]
-    own = [texts for texts in measured if plan.accelerator == texts.get(ACCELERATOR.id)]
-    sets = [datasheet, carried, *({name: texts.get(name, "") for name in datasheet} for texts in own)]
+    of_it = [one for one in last_measured()[0] if plan.accelerator in {row.name for row in datasheet_of(one).rows}]
+    measured = filter(None, map(with_measured_rates, of_it))
+    sets = [datasheet, carried, *({name: texts.get(name, "") for name in datasheet} for texts in measured)]
     choices = {_rates_name(texts): texts for texts in sets}
 
     def put(texts: Mapping[str, str]) -> None:
