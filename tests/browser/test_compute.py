@@ -45,7 +45,7 @@ def whole_labels(page: Page) -> None:
 def test_no_label_of_the_pictures_is_cut_off(open_page: OpenPage) -> None:
     """Narrow and wide, with long names and a sequence that makes every figure large."""
     page = open_page(f"compute-budget?v=1&p_model=DeepSeek-V3&p_seq=1000000&{ALL}", width=640)
-    expect(page.get_by_role("figure")).to_have_count(11)
+    expect(page.get_by_role("figure")).to_have_count(9)
     whole_labels(page)
     page.set_viewport_size({"width": 1600, "height": 900})
     still(page)
@@ -60,7 +60,7 @@ def test_two_changes_at_once_leave_link_address_and_page_agreeing(open_page: Ope
     expect(page.locator('button[data-link*="c_moves=true"]')).to_have_count(1)
     settle(page)
     answers(page, "GPT-3 175B (174.6B parameters) on 300B tokens")
-    expect(page.locator(".js-plotly-plot")).to_have_count(3)
+    expect(page.locator(".js-plotly-plot")).to_have_count(2)
     linked = parse_qs(urlsplit(page.locator("button[data-link]").get_attribute("data-link") or "").query)
     assert (linked["p_model"], linked["p_tokens"], linked["c_moves"]) == (["GPT-3 175B"], ["300B"], ["true"])
     for name, values in parse_qs(urlsplit(page.url).query).items():
