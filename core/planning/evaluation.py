@@ -325,11 +325,11 @@ _ANY = Plan()
 
 def _group_key(plan: Plan) -> Plan:
     """What plans that are worked out together share: a plan without what its hours do not follow from, or follow from
-    as arrays."""
+    as arrays. How much less of the work frozen weights leave depends on the size of the model that stands in."""
     return replace(
         plan,
         within=Within(math.nan) if plan.find != "time" and plan.within.in_money else _ANY.within,
-        parameters=_ANY.parameters,
+        parameters=_ANY.parameters if plan.trained.everything else plan.parameters,
         tokens=_ANY.tokens,
         accelerators=_ANY.accelerators,
         attention=_ANY.attention,

@@ -110,7 +110,9 @@ def choose_rates(inputs: Inputs, plan: Plan) -> None:
     of_it = [one for one in last_measured()[0] if plan.accelerator in {row.name for row in datasheet_of(one).rows}]
     measured = filter(None, map(with_measured_rates, of_it))
     sets = [datasheet, carried, *({name: texts.get(name, "") for name in datasheet} for texts in measured)]
-    choices = {_rates_name(texts): texts for texts in sets}
+    choices: dict[str, Mapping[str, str]] = {}
+    for texts in sets:  # of two with one name, what the plan carries stands, or what was measured last
+        choices.setdefault(_rates_name(texts), texts)
 
     def put(texts: Mapping[str, str]) -> None:
         for name, text in texts.items():

@@ -29,7 +29,9 @@ class Keeper:
             try:
                 keep(seen.record)
             except OSError as problem:
-                self.problem = f"This measurement cannot be kept ({problem}). It is lost when the server stops."
+                self.problem = (
+                    f"This measurement cannot be kept ({problem.strerror}). It is lost when the server stops."
+                )
 
 
 @st.cache_resource

@@ -21,7 +21,7 @@ def quick() -> Iterator[None]:
 def test_nothing_a_visitor_does_ends_in_an_error(seed: int) -> None:
     walk = Walk(seed)
     walk.walk(50)
-    assert set(walk.kinds) >= {"go", "panel", "button_group"}
+    assert set(walk.kinds) >= {"go", "panel", "button"}
 
 
 def test_a_walk_is_told_by_its_seed() -> None:
