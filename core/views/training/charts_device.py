@@ -28,6 +28,8 @@ CLASSES: tuple[tuple[str, str, str], ...] = (
 _ROW, _LEVEL, _BELOW = 46, 17, 56
 _NARROWEST, _LETTER, _MONO_LETTER, _GAP = 340, 7.0, 8.0, 10
 _ASIDE = 7
+_TRACE = 1e-9
+"""GiB that stand for a class that one bar lacks and another has."""
 
 
 def colour(role: str, palette: Palette) -> str:
@@ -40,17 +42,18 @@ def device_bars(
 ) -> Figure:
     """One stacked bar for each named account, against the memory of one accelerator.
 
-    The classes are named over the bars, as they lie in the first that has most of them. usable: bytes; NaN where
-    unknown, and then without its line.
+    The classes are named over the bars, as they lie in the longest: what it has none of where it would lie.
+    usable: bytes; NaN where unknown, and then without its line.
     """
     names = [name for name, _ in rows]
     known = usable if not math.isnan(usable) else 0.0
     longest = max(known, *(float(memory.total) for _, memory in rows)) / GIB
     widest = max(1.12 * longest, *(with_room(float(memory.total) / GIB, _total(memory)) for _, memory in rows))
-    fullest = max(
-        (memory for _, memory in rows), key=lambda memory: sum(getattr(memory, name) > 0 for name, *_ in CLASSES)
-    )
-    marks = class_labels(class_sizes(fullest), widest, palette, named=len(rows) == 1)
+    held = [
+        (role, name, max(size, _TRACE * any(getattr(memory, field) > 0 for _, memory in rows)))
+        for (field, *_), (role, name, size) in zip(CLASSES, class_sizes(_longest(rows)), strict=True)
+    ]
+    marks = class_labels(held, widest, palette, named=len(rows) == 1)
     above = 10 + _LEVEL * (1 + max((int(mark["yshift"]) // _LEVEL for mark in marks), default=0))
     inner = _ROW * len(rows)
     return figure(
@@ -71,6 +74,10 @@ def device_bars(
         ],
         shapes=limit_line(usable, palette),
     )
+
+
+def _longest(rows: Sequence[tuple[str, DeviceMemory]]) -> DeviceMemory:
+    return max((memory for _, memory in rows), key=lambda memory: float(memory.total))
 
 
 def class_bars(memories: Sequence[DeviceMemory], at: Sequence[Any], width: float, palette: Palette) -> list[Figure]:
