@@ -56,8 +56,9 @@ def test_some_links_show_what_was_found(open_page: Callable[..., Page], server: 
 
 
 @pytest.mark.long
-def test_every_link_shows_what_was_found(open_page: Callable[..., Page], server: str) -> None:
-    _look(open_page, server, LINKED)
+@pytest.mark.parametrize("chapter", sorted({claim[0] for claim in LINKED}))
+def test_every_link_shows_what_was_found(open_page: Callable[..., Page], server: str, chapter: str) -> None:
+    _look(open_page, server, [claim for claim in LINKED if claim.startswith(chapter)])
 
 
 @pytest.mark.parametrize(
