@@ -41,8 +41,7 @@ from tests.app.test_current_plan import go as gone_to
 from tests.core.plan_walk import NO_NUMBER
 
 SMALL = {"n": "1B", "tokens": "8T", "count": "64", "seq": "4,096"}
-BILL = {"held": "true", "rprice": "2", "capital": "35,000", "staff": "2M", "space": "1M", "keep": "10"}
-BILL |= {"data": "60 TB", "sent": "10 TB", "gbo": "0.05"}
+BILL = {"held": "true", "rprice": "2", "capital": "35,000", "staff": "2M", "space": "1M"}
 
 
 def told(app: AppTest) -> str:
@@ -99,7 +98,6 @@ CHANGES = {
     "term": "2 years",
     "years": "4",
     "kwh": "0.2",
-    "gbm": "0.1",
     "gpu": "H800 SXM",
     "price": "9",
     "mfu": "40%",

@@ -1,4 +1,4 @@
-"""Calendars beside each other: when each ends, what it costs, and whether its deadline and its pools hold."""
+"""Saved calendars: when each ends and what it costs."""
 
 from __future__ import annotations
 

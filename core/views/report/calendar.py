@@ -15,15 +15,13 @@ from core.planning.cost.compared_pools import ComparedPools
 from core.planning.cost.form import prices_of
 from core.planning.cost.pool_bill import pool_costs
 from core.views.calendar import text, text_fit, text_pools
-from core.views.calendar.charts import timeline
+from core.views.calendar.charts import calendar
 from core.views.calendar.pool_chart import left_out, pools
 from core.views.common.markup import markdown_text, unlinked
 from core.views.common.palette import LIGHT
 from core.views.cost import text as cost_text
-from core.views.cost.charts import bills
 from core.views.report.document import picture, remarked, rendered
 from core.views.report.tables import address
-from core.wording import plain
 
 Cell = tuple[str, str]
 """A cell of a table, and the remark under it."""
@@ -124,9 +122,8 @@ def calendar_html(report: CalendarReport) -> str:
         choice=report.choice,
         concerns=report.concerns(),
         pictures=[
-            picture(timeline(s, LIGHT), text.picture(s)),
+            picture(calendar(s, LIGHT), text.picture(s)),
             *drawn,
-            picture(bills(report.ways, LIGHT), plain(cost_text.compared(report.ways))),
         ],
         tables=[
             {"title": title, "heads": heads, "rows": [[remarked(*cell) for cell in row] for row in rows]}
