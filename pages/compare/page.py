@@ -16,9 +16,8 @@ from core.planning.plan_limits import all_met
 from core.planning.presets import PRESETS
 from core.store.locations import plan_store
 from core.views.comparison import text, text_list
-from core.views.comparison.charts import bars, days_against_dollars
+from core.views.comparison.charts import bars
 from core.views.plan import text as plan_text
-from core.wording import plain
 from pages.common import comparison_list, plan_sidebar, show
 from pages.common.inputs import Inputs
 from pages.common.registry import COMPUTE
@@ -92,7 +91,7 @@ def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
     plans_shown = tuple(plans.values())
     base = min(inputs.reading.values[BASE.id], len(plans_shown)) - 1
     with show.guarded("The answer"):
-        show.answer(text.sentence(plans_shown, base), text.against_baseline(plans_shown, base))
+        show.answer(text.sentence(plans_shown, base))
         for line in text.remarks(plans_shown):
             show.note(line)
         checks = [check for plan in plans_shown for check in plan.limits]
@@ -106,14 +105,6 @@ def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
     _more_plans(inputs)
     with show.guarded("The table"):
         _table(plans_shown, base)
-    if len(plans_shown) > 1:
-        with show.question("Days against dollars"):
-            message = text.frontier(plans_shown)
-            show.takeaway(message)
-            show.note(
-                "A marker’s area is the number of accelerators. Filled: no other plan is both sooner and cheaper."
-            )
-            show.chart(days_against_dollars(plans_shown, base, TOKENS), alt=plain(message), key="compare:front")
     saving_all(inputs, [plan.entry for plan in plans_shown])
     with inputs.panel(DOWNLOADS.id, DOWNLOADS.label) as panel:
         if panel.open:
