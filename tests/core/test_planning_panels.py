@@ -91,12 +91,9 @@ def test_strip_puts_every_run_and_the_plan_in_their_places(find_: str, most: int
         assert drawn[0] / dots["x"][0] == pytest.approx(a.result.low / max(peer.value for peer in peers))
 
 
-@pytest.mark.parametrize("measure", ["MFU", "hours"])
-def test_evidence_scatter_shows_all_and_yours(measure: str) -> None:
-    points = [
-        RunPoint(r.run.model, r.run.params, r.utilisation, runs_text.pointed(r, measure)) for r in evidence("whole")
-    ]
-    figure = evidence_scatter([*points, RunPoint("yours", 7e10, 0.4, "", here=True)], measure, LIGHT)  # type: ignore[arg-type]
+def test_evidence_scatter_shows_all_and_yours() -> None:
+    points = [RunPoint(r.run.model, r.run.params, r.utilisation, runs_text.pointed(r)) for r in evidence("whole")]
+    figure = evidence_scatter([*points, RunPoint("yours", 7e10, 0.4, "", here=True)], LIGHT)
     assert sum(len(trace["x"]) for trace in figure["data"]) == len(points) + 1
     assert all("<br>" in text for text in figure["data"][0]["hovertext"])
     go.Figure(figure)

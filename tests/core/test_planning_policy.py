@@ -19,7 +19,7 @@ from core.planning.memory_estimate import (
     under_each_optimizer,
     under_each_policy,
 )
-from core.planning.memory_fixes import fixes, smallest_fix, with_fix
+from core.planning.memory_fixes import smallest_fix
 from core.planning.plan import OWN_POLICY
 from core.training.custom_policy import policy_rows
 from core.training.device.peak import through_one_step
@@ -52,8 +52,8 @@ def test_every_combination_answers_and_all_accounts_agree(types: dict[str, str],
     assert answer(plan).memory.total == pytest.approx(h.total, rel=1e-12)
     sentences = [text_fixes.verdict(h), text_memory.counted(h), text_precision.adds_up(h), *text_precision.total(h)]
     sentences += [text for row in text_precision.kept(h) for text in (row.name, row.bytes, row.why) if row.field]
-    if way := (*fixes(h), smallest_fix(h))[0]:
-        sentences += [text_fixes.fall(h, with_fix(h, way)), text_fixes.cheapest(h, way)]
+    if near := smallest_fix(h):
+        sentences.append(text_fixes.closest(h, near))
     in_words = [re.sub(r"`[^`]*`", "", text) for text in sentences]  # a state is called `exp_inf`
     assert not [text for text in in_words if NO_NUMBER.search(text)]
 

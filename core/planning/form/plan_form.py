@@ -317,6 +317,7 @@ def _derived(values: Mapping[str, Any]) -> Mapping[str, str]:
 _GONE = frozenset(
     {
         *("study", "more", "look", "parts"),  # panels, and what Parallel plan showed
+        *("pic", "meas", "fam"),  # how charts of Compute budget were drawn
         *("keep=", "data=", "gbm=0.023", "sent=", "gbo="),  # storage and network in a calendar's bill
     }
 )
