@@ -52,7 +52,6 @@ from core.views.actuals import text as actuals_text
 from core.views.actuals.charts import tokens_over_days
 from core.views.common.palette import LIGHT
 from core.views.compute_optimal import text as compute_optimal_text
-from core.views.compute_optimal.charts import loss_curves
 from core.views.flops import charts as figures_count
 from core.views.flops import text as flops_text
 from core.views.hardware import text as hardware_text
@@ -300,7 +299,6 @@ def _split(a: Answer) -> Iterator[Shown]:
     except BudgetError as refused:
         yield str(refused)
         return
-    yield loss_curves(flop, m.parameters, allocations, LIGHT)
     yield from _cells(compute_optimal_text.splits(allocations, a))
     yield overtraining.explain(tokens=m.tokens, params=m.parameters)
     yield from (

@@ -24,7 +24,6 @@ from core.planning.comparison.comparison import (
     changed_results,
     compare_plan,
     compare_plans,
-    front,
     lead,
     least,
     middles,
@@ -269,18 +268,6 @@ def test_what_plans_are_apart_by_is_what_a_reader_finds_who_subtracts(a: float, 
     assert apart_as_shown(a, b) == (abs(values[0] - values[1]) if values[0] != values[1] else abs(a - b))
     assert math.isclose(apart_as_shown(a, b), abs(a - b), abs_tol=0.01 * max(a, b))
     assert comparison_text.shown("days", apart_as_shown(235.7, 110.49)) == "126 days"
-
-
-# ------------------------------------------------------------------------------------------ days against dollars
-
-POINT = st.tuples(VALUES, VALUES)
-
-
-@given(st.lists(POINT, max_size=8))
-def test_the_front_is_that_of_brute_force(points: list[tuple[float, float]]) -> None:
-    for (a, b), on in zip(points, front(points), strict=True):
-        beaten = [(c, d) for c, d in points if (c <= a and d < b) or (c < a and d <= b)]
-        assert on == (math.isfinite(a) and math.isfinite(b) and not beaten)
 
 
 def test_bars_are_the_answers_with_their_ranges() -> None:

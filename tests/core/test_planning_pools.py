@@ -32,8 +32,6 @@ from core.planning.plan_limits import all_checks, changed_to_keep
 from core.units import QuantityError, parse_quantity
 from core.views.calendar import text as calendar_text
 from core.views.calendar import text_fit, text_pools
-from core.views.calendar.pool_chart import left_out, pools
-from core.views.common.palette import LIGHT
 from core.views.cost import text as cost_text
 from core.views.plan.text_memory import gib
 from core.wording import amount, rent
@@ -482,7 +480,6 @@ def test_a_limit_that_nothing_meets_names_the_nearest() -> None:
     some = [choice for line in far for choice in line.choices if choice.problem]
     assert some
     assert not any(line.nearest.problem for line in far if any(choice.schedule for choice in line.choices))
-    pools(far, endless.limits, WITHIN, LIGHT)
     sentences = text_pools.terms(lines(), PLAN)
     says(sentences, "A week more", "In time with 90 %")
     line = min((line for line in lines() if line.best), key=lambda line: line.nearest.dollars.mid)
@@ -550,18 +547,6 @@ def test_what_a_pool_costs_that_has_no_price_is_unknown_and_meets_no_budget() ->
     assert late.nearest.meets is False, "what is missed is missed, whatever is unknown"
 
 
-def test_a_pool_that_is_not_in_the_chart_is_named_with_the_reason() -> None:
-    priced = lines(Fleet("H100 SXM", 512, pools=listed("512 H200, $2.8/h\nlab: 512 MI355X\nold: 64 own V100")))
-    said = left_out(priced, WITHIN)
-    drawn = {note["text"].strip("</b>") for note in pools(priced, PLAN.limits, WITHIN, LIGHT)["layout"]["annotations"]}
-    for line in priced:
-        name = text_pools.pool_name(line.pool)
-        assert (name in drawn) != (f"**{name}**" in said), name
-    assert "**MI355X (lab)** (cost unknown)" in said
-    assert not left_out([priced[0]], WITHIN)
-    assert left_out([priced[0]], 1.0), "its soonest end is far beyond the deadline"
-
-
 def test_a_run_without_a_layout_is_not_called_one_that_fits() -> None:
     own = plan_from({"n": "30B", "tokens": "5T", "count": "512", "lay": "own", "tp": "7", "mfu": "40%"})
     (line,) = choose_pools((Run("", own),), Fleet("H100 SXM", 512, pools=(only("64 H200"),)), START, DUE, Prices())[1:]
@@ -614,22 +599,6 @@ def test_a_choice_meets_all_where_its_checks_say_so(keeps: dict[str, Any]) -> No
             assert choice.in_time(plan.limits.level) == choice.keeps("deadline")
         meets = [choice.meets for choice in line.choices]
         assert row[-1][0].startswith("✓" if True in meets else "?" if line.nearest.meets is None else "✗")
-
-
-def test_the_picture_marks_what_no_other_pool_beats() -> None:
-    found = lines(dollars=9e6, watts=5e5)
-    figure = pools(found, replace(PLAN.limits, dollars=9e6, watts=5e5), WITHIN, LIGHT)
-    every = [
-        (x, y, symbol)
-        for trace in figure["data"]
-        for x, y, symbol in zip(trace["x"], trace["y"], trace["marker"]["symbol"], strict=True)
-    ]
-    for x, y, symbol in every:
-        if symbol != "x-thin":
-            beaten = any(a <= x and b <= y and (a, b) != (x, y) for a, b, _ in every)
-            assert (symbol == "circle") == (not beaten)
-    assert len(figure["layout"]["shapes"]) == 2
-    says(text_pools.picture(found), "Dollars against days of 4 pools")
 
 
 # ------------------------------------------------------------------------------------------ memory
