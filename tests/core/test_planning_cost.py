@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.formula import derivation
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
-from core.planning.cost.bill import COST_OPTIONS, CostOption, costs, energy_of, explain, idle_of, peak_of
+from core.planning.cost.bill import COST_OPTIONS, BillLine, CostOption, costs, energy_of, explain, idle_of, peak_of
 from core.planning.cost.form import MONEY_FIELDS, prices_of
 from core.planning.cost.prices import Prices
 from core.planning.evaluation import answer
@@ -42,8 +42,12 @@ def way(s: Schedule, p: Prices, name: str) -> CostOption:
     return next(cost for cost in costs(s, p) if cost.id == name)
 
 
+def line_of(option: CostOption, name: str) -> BillLine | None:
+    return next((line for line in option.lines if line.id == name), None)
+
+
 def amount(s: Schedule, p: Prices, name: str, line: str) -> float:
-    result = way(s, p, name).line(line)
+    result = line_of(way(s, p, name), line)
     assert result is not None
     return result.amount.mid
 
@@ -116,7 +120,7 @@ def test_idle_hours_are_what_is_held_and_not_used() -> None:
     assert idle_of(made()).mid == pytest.approx(0, abs=1e-6)
     option, free = way(s, FULL, "rented"), way(s, replace(FULL, held=False), "rented")
     assert option.total.mid > free.total.mid
-    assert free.line("idle") is None
+    assert line_of(free, "idle") is None
 
 
 @every(
@@ -140,7 +144,7 @@ def test_an_empty_field_leaves_its_line_unknown_and_the_total_says_so(name: str,
         if option not in unknown:
             assert result.total == full.total
             continue
-        line = result.line(unknown[option])
+        line = line_of(result, unknown[option])
         assert line is not None
         assert line.needs == (name,)
         if line.main:

@@ -153,10 +153,6 @@ class CostOption:
         """Ids of the lines that are unknown."""
         return tuple(line.id for line in self.lines if not line.known)
 
-    def line(self, id: str) -> BillLine | None:
-        """The line of this id, if this way has one."""
-        return next((line for line in self.lines if line.id == id), None)
-
 
 _SIDES = ("low", "mid", "high")
 _UNKNOWN = Interval(math.nan, math.nan, math.nan)
