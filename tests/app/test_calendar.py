@@ -62,7 +62,7 @@ def test_every_preset_is_told_by_the_form_alone(name: str, bill: dict[str, str])
     app = opened(CALENDAR, texts)
     assert told(app) == expected(texts)
     assert not [error for error in bodies(app, "np-error") if "missed" not in error]
-    assert len(app.get("plotly_chart")) == 2
+    assert len(app.get("plotly_chart")) == 1
     for chart in app.get("plotly_chart"):
         go.Figure(json.loads(chart.proto.spec))
     text = stripped(said_on(app))
