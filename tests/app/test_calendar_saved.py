@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.planning.comparison.calendars import compare_calendar, with_results
+from core.planning.comparison.calendars import calendar_result, with_results
 from core.planning.comparison.entry import entry_of
 from core.store.locations import plan_store as store_opened
 from core.store.opened_plan import on_page, with_changes
@@ -43,7 +43,7 @@ def test_a_calendar_is_saved_with_all_its_texts_and_opens_to_them() -> None:
     again = opened(CALENDAR, on_page(plan.entry, fill_answer=True))
     assert bodies(again, "np-answer") == bodies(app, "np-answer")
     assert {name: linked(again)[FORM.key(name)] for name in SMALL} == SMALL
-    item = compare_calendar(plan.entry)
+    item = calendar_result(plan.entry)
     assert item.schedule is not None
     assert plan.entry.results["days"] == item.schedule.ends.mid
     assert plan.entry.results["dollars"] == item.dollars

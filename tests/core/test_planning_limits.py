@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from core.budget.interval import Interval
 from core.planning.calendar.form import calendar_request
 from core.planning.calendar.schedule import Schedule
-from core.planning.comparison.calendars import compare_calendar
+from core.planning.comparison.calendars import calendar_result
 from core.planning.comparison.comparison import compare_plan
 from core.planning.comparison.entry import entry_of
 from core.planning.cost.calendar_form import CALENDAR_FORM
@@ -234,7 +234,7 @@ def test_a_calendars_limits_are_those_of_all_its_runs() -> None:
 def test_a_saved_calendar_and_its_report_say_the_same_limits() -> None:
     texts = {"start": "2027-01-15", **MEETING, "runs": "2", "r2t": "2T", "r2a": "run 1"}
     said = placed(**texts)[2]
-    item = compare_calendar(entry_of("", CALENDAR_FORM.parse(texts).texts, "calendar"))
+    item = calendar_result(entry_of("", CALENDAR_FORM.parse(texts).texts, "calendar"))
     assert item.schedule
     report = CalendarReport("", CALENDAR_FORM.parse(texts), item.schedule, item.ways, "", date(2027, 1, 1))
     assert said in calendar_markdown(report)
@@ -244,7 +244,7 @@ def test_a_saved_calendar_and_its_report_say_the_same_limits() -> None:
 def test_a_saved_calendar_whose_cost_is_unknown_does_not_meet_its_budget() -> None:
     texts = {"start": "2027-01-15", "gpu": "MI355X", "count": "2,048", "until": "900 days"}
     for more, met in (({"spend": "$60M"}, None), ({}, True), ({"spend": "$60M", "price": "0.01"}, True)):
-        item = compare_calendar(entry_of("", CALENDAR_FORM.parse({**texts, **more}).texts, "calendar"))
+        item = calendar_result(entry_of("", CALENDAR_FORM.parse({**texts, **more}).texts, "calendar"))
         assert item.schedule
         assert all_met(calendar_checks(item.schedule, item.ways[0].total)) is met, more
 
