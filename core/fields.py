@@ -315,6 +315,11 @@ class Form:
         """The texts of this form's fields under the names of an address, but for those omitted if empty."""
         return {self.key(item.id): texts[item.id] for item in self.fields if texts[item.id] or not item.omit_if_empty}
 
+    def unknown(self, texts: Mapping[str, str]) -> list[str]:
+        """Ids among ``texts`` of no field, without those of fields that are gone and said nothing."""
+        ids = set(texts) - {item.id for item in self.fields} - self.gone
+        return sorted(name for name in ids if f"{name}={texts[name]}" not in self.gone)
+
     def from_address(self, address: Mapping[str, Sequence[str]]) -> tuple[dict[str, str], tuple[str, ...]]:
         """What an address says of this form's fields, by id, and what is to be said about the address itself.
 
@@ -338,8 +343,7 @@ class Form:
                 texts = self.older[step](texts)
         texts |= self.imply(texts)
         known_ids = {item.id for item in self.fields}
-        old = set(texts) - known_ids - self.gone
-        unknown = sorted(name for name in old if f"{name}={texts[name]}" not in self.gone)
+        unknown = self.unknown(texts)
         if unknown and self.fields and version <= self.version:
             names = ", ".join(f"“{clipped(named.get(name, self.key(name)))}”" for name in unknown[:_LISTED])
             sentences.append(f"The link has fields that are not known here and were left aside: {names}.")

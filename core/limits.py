@@ -130,7 +130,6 @@ LIMITS: Mapping[str, Limit] = {
     "closed_chars": Limit(600, "characters", "the same as typed; 24 windows of two dates"),
     "maintenance_hours": Limit(168, "hours", "of maintenance each month: a week from its first Monday"),
     "dollars": Limit(10**13, "dollars", "a price or a yearly sum as typed; the whole industry's capital is below it"),
-    "stored_bytes": Limit(10**21, "bytes", "of a dataset or of what is sent; a thousand times all text there is"),
     "answers_kept": Limit(512, "plans", "compared plans whose answers a server keeps; its visitors share them"),
     "compared_plans_chars": Limit(12_000, "characters", "six plans spelled out in a link; they have about 4,000"),
     "sweep_values": Limit(16, "values", "along one side of a sweep; more than 256 cells are read by nobody"),

@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from core.budget.errors import BudgetError
-from core.formula import Explanation, Formula, Source, Symbol, formula
+from core.formula import Explanation, Source, Symbol, formula
 
 _HOFFMANN = Source(
     "Hoffmann et al. 2022, Chinchilla", "section 3.3 and appendix D.3", "https://arxiv.org/abs/2203.15556"
@@ -221,12 +220,3 @@ def compute_optimal(flop: float, per_parameter: float = 6.0) -> tuple[Allocation
         _allocation("thumb", f"{ratio:g} tokens per parameter", _HOFFMANN, flop, k, thumb, None),
         *(_allocation(law.id, law.name, law.source, flop, k, law.explain_parameters(flop, k), law) for law in LAWS),
     )
-
-
-def loss_along_budget(
-    law: LossLaw, flop: float, params: npt.NDArray[np.float64], per_parameter: float = 6.0
-) -> npt.NDArray[np.float64]:
-    """Loss by ``law`` for each size of ``params``, all of them spending ``flop``: the curve whose bottom is best."""
-    rule: Formula[...] = loss
-    tokens = tokens_left.over(flop=flop, per_parameter=per_parameter, params=params)
-    return rule.over(params=params, tokens=tokens, floor=law.floor, a=law.a, b=law.b, alpha=law.alpha, beta=law.beta)

@@ -8,9 +8,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from core.formula import Explanation
 from core.models.spec import TransformerSpec
 from core.models.stand_in import stand_in
@@ -303,26 +300,6 @@ def under_each_optimizer(h: MemoryEstimate) -> list[MemoryEstimate]:
         for other in optimizers().values()
     ]
     return sorted(estimates, key=lambda estimate: -float(estimate.device_memory.total))
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Grid:
-    """All that one accelerator holds over micro-batches (rows) and sequence lengths (columns), in bytes."""
-
-    batches: tuple[int, ...]
-    lengths: tuple[int, ...]
-    totals: npt.NDArray[np.float64]
-
-
-def over_batch_and_length(h: MemoryEstimate) -> Grid:
-    """The account over doublings of micro-batch and sequence length around the plan's own."""
-    start = max(512, 2 ** (round(math.log2(max(1, h.plan.seq_len))) - 4))
-    lengths = tuple(start * 2**k for k in range(9))
-    batches = tuple(2**k for k in range(7))
-    memory = h.over_layouts(
-        replace(h.layout, micro_batch=np.array(batches)[:, None]), seq_len=np.array(lengths)[None, :]
-    )
-    return Grid(batches, lengths, np.asarray(memory.total))
 
 
 def under_each_policy(h: MemoryEstimate) -> list[MemoryEstimate]:

@@ -1,5 +1,5 @@
 """What would make a plan fit that does not, or leave free what it keeps: small changes of its layout and pieces of its
-loss, every one with every other, the cheapest first; the way there change by change; more accelerators, or others."""
+loss, every one with every other, the cheapest first; more accelerators, or others."""
 
 from __future__ import annotations
 
@@ -251,41 +251,6 @@ def cheapest_fix(h: MemoryEstimate) -> Fix | None:
 def smallest_fix(h: MemoryEstimate) -> Fix | None:
     """Where no such change does, the one that holds least; None where one does, or where none holds less."""
     return _search(h.plan).smallest if h.lacks else None
-
-
-def with_fix(h: MemoryEstimate, fix: Fix) -> tuple[Fix, ...]:
-    """The changes of ``fix`` one after the other: of those that hold less, that which costs a step least comes first.
-
-    Each holds what it brings beyond those before it, in bytes and of the plan's own FLOPs and bytes sent; together they
-    are ``fix``.
-    """
-    names = list(fix.texts)
-    subsets = np.arange(1 << len(names))  # bit i: the change of names[i] is in it
-    before = {name: getattr(h.layout, field) for name, field in _FIELDS.items()}
-    before["chunks"] = h.plan.runtime_options.chunks
-    values = {
-        name: np.where(subsets >> i & 1, _value(name, fix.texts[name]), before[name]) for i, name in enumerate(names)
-    }
-    layout = _changed(h, values)
-    memory, cost = h.over_layouts(layout, chunks=values.get("chunks")), _cost(h, layout)
-    total, share = np.asarray(memory.total), np.broadcast_to(cost.share, subsets.shape)
-    again, sent, wait = _more(h, cost, subsets.shape)
-    result: list[Fix] = []
-    at = 0
-    while len(result) < len(names):
-        next_ = [at | 1 << i for i in range(len(names)) if not at >> i & 1]
-        less = [number for number in next_ if total[number] < total[at]]
-        to = (
-            min(less, key=lambda number: float(share[number]))
-            if less
-            else min(next_, key=lambda number: float(total[number]))
-        )
-        name = names[(to - at).bit_length() - 1]
-        item = DeviceMemory(**{part.name: float(getattr(memory, part.name)[to]) for part in fields(memory)})
-        saved, *extra = (float(part[to] - part[at]) for part in (-total, again, sent, wait))
-        result.append(Fix({name: fix.texts[name]}, saved, extra[0], extra[1], extra[2], item))
-        at = to
-    return tuple(result)
 
 
 @lru_cache(maxsize=64)

@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from core.formula import Explanation, Source, Symbol, formula
 from core.hardware.accelerators import Accelerator
@@ -199,10 +198,6 @@ class Serving:
     def users_that_fit(self) -> float:
         """Users at the full context; NaN where the memory is unknown."""
         return float(users_at_once.over(room=self.room, cache=self.user_bytes))
-
-    def users_over(self, contexts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """Users that fit at each of these contexts."""
-        return users_at_once.over(room=self.room, cache=self.cache.bytes(contexts))
 
     def longest(self, users: int) -> int:
         """Tokens of the longest context that so many users can have at once; `LONGEST` where nothing grows any more."""

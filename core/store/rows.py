@@ -73,7 +73,7 @@ def read_plan(row: Mapping[str, Any]) -> SavedPlan:
     texts, _ = form.from_address(
         {form.key(name): (text,) for name, text in cells.texts.items()} | {VERSION: (str(cells.form_version),)}
     )
-    unknown = sorted(set(cells.texts) - {field.id for field in form.fields})
+    unknown = form.unknown(cells.texts)
     if cells.form_version > LINK_VERSION:
         problems.append(
             f"It was saved by a newer Napkin (version {cells.form_version} of the plan’s fields; this one "

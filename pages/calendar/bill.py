@@ -9,32 +9,23 @@ from core.planning.cost import form
 from core.planning.cost.form import prices_of
 from core.planning.cost.pool_bill import pool_costs
 from core.views.cost import text
-from core.views.cost.charts import bills
-from core.wording import plain
 from pages.calendar.inputs import CalendarAnswer
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.theme import TOKENS
 
 _RENTED = (form.HELD, form.RESERVED, form.TERM)
 _OWNED = (form.CAPITAL, form.YEARS, form.STAFF, form.SPACE, form.KWH)
-_STORED = (form.KEPT, form.DATASET, form.GB_MONTH, form.SENT, form.GB_OUT)
 
 
 def bill(inputs: Inputs, a: CalendarAnswer) -> None:
-    """Prices, the bars, and the table of lines."""
+    """Prices, and the table of lines."""
     pooled = bool(a.schedule.fleet.pools)
     _row(inputs, (form.HELD,) if pooled else _RENTED)
     show.draw_problems(inputs, *(field.id for field in _RENTED))
-    with show.more(inputs, "More: what owning takes, storage and traffic", *_OWNED, *_STORED, key="fold_bill") as more:
+    with show.more(inputs, "More: what owning takes", *_OWNED, key="fold_bill") as more:
         if more.open:
             _row(inputs, (form.STAFF, form.SPACE, form.KWH) if pooled and not _cluster_owned(a) else _OWNED)
-            _row(inputs, _STORED)
-    message = text.compared(a.ways)
-    show.takeaway(message)
-    show.chart(
-        bills(a.ways, TOKENS), alt=f"Dollars of the calendar, each way of paying. {plain(message)}", key="calendar:bill"
-    )
+    show.takeaway(text.compared(a.ways))
     if pooled:
         show.small_table(
             [show.Column(heading, numeric=i > 1) for i, heading in enumerate(text.POOLS)],

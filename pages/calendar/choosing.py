@@ -14,14 +14,12 @@ from core.planning.cost.compared_pools import NO_POOL, compare_pools
 from core.planning.form.limits import MOST_DOLLARS
 from core.planning.form.plan_form import ACCELERATOR, COUNT, plan_as_given
 from core.views.calendar import text_pools as text
-from core.views.calendar.pool_chart import left_out, pools
 from core.views.common.markup import markdown_text
 from core.wording import dollars
 from pages.calendar.form import WHICH
 from pages.calendar.inputs import CalendarAnswer
 from pages.common import comparison_list, field_changes, plan_sidebar, show
 from pages.common.inputs import Inputs
-from pages.common.theme import TOKENS
 
 _MOVED = "calendar:moved"
 """Where session state has what the last choice of a pool changed, in words and as texts."""
@@ -48,9 +46,6 @@ def _choices(inputs: Inputs, a: CalendarAnswer) -> None:
         return
     plan, lines = found.plan, found.lines
     show.takeaway(text.sentence(lines, plan))
-    show.chart(pools(lines, plan.limits, found.days, TOKENS), alt=text.picture(lines), key="calendar:pools")
-    if missing := left_out(lines, found.days):
-        show.note(missing)
     headings = text.headings(plan)
     show.small_table(
         [show.Column(heading, numeric=0 < i < len(headings) - 1) for i, heading in enumerate(headings)],

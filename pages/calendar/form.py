@@ -13,7 +13,7 @@ PAGE_PRESETS = complete_presets(PRESETS)
 
 WHICH = switch(
     WHICH_POOL,
-    "Which of ours, or how many to rent: dollars against days of each pool, and the least for each limit",
+    "Which of ours, or how many to rent: how many of each pool every limit takes",
     False,
     part="panels",
 )

@@ -18,8 +18,6 @@ from core.views.plan.text import typed_elsewhere
 from pages.calendar.bill import bill
 from pages.calendar.choosing import choosing, moved
 from pages.calendar.inputs import CalendarAnswer, draw_question, draw_runs, read_calendar
-from pages.calendar.layouts import layouts
-from pages.calendar.saved import saved_calendars
 from pages.calendar.take import download_panel
 from pages.common import plan_sidebar, show
 from pages.common.inputs import Inputs
@@ -77,7 +75,6 @@ def page(inputs: Inputs) -> None:
     with show.guarded("The runs"):
         draw_runs(inputs)
         _runs(inputs, a)
-    layouts(inputs, a)
     with show.question("What does it cost?"):
         bill(inputs, a)
     choosing(inputs, a)
@@ -93,7 +90,6 @@ def page(inputs: Inputs) -> None:
         notes=[text.METHOD],
     )
     download_panel(inputs, a)
-    saved_calendars(inputs)
     show.next_page("FLOPs, days and dollars of the plan alone", COMPUTE, link_texts(inputs.reading.texts))
     show.next_page("What each accelerator has to hold", MEMORY, link_texts(inputs.reading.texts))
     show.footer(inputs)

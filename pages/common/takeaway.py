@@ -38,7 +38,7 @@ _FILES: tuple[FileKind[Report], ...] = (
 )
 
 _ABOUT_FILES = (
-    "The HTML report opens and prints without a network. It has the answer, the charts, all quantities, and each "
+    "The HTML report opens and prints without a network. It has the answer, the charts, the numbers, and each "
     "formula with its values and source. CSV has all digits in base units. JSON has every field, and Compare reads it."
 )
 _STEM_CHARS = 60

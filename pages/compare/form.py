@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.fields import choice, slider, switch
+from core.fields import choice, slider
 from core.limits import limit
 from core.planning.form.plan_form import plan_form
 from core.planning.presets import PRESETS
@@ -10,6 +10,5 @@ from pages.common.takeaway import DOWNLOADS
 
 BASE = slider("base", "Baseline", 1, limit("compared_plans"), 1)
 ADD = choice("add", "Add a plan", list(PRESETS), next(iter(PRESETS)))
-PARTS = switch("parts", "Why not faster: what the days of each plan go to", False, part="panels")
 
-FORM = plan_form("k", BASE, ADD, PARTS, DOWNLOADS)
+FORM = plan_form("k", BASE, ADD, DOWNLOADS)

@@ -11,16 +11,13 @@ from core.planning.comparison.comparison import ComparedPlan, compare_plans, wit
 from core.planning.comparison.differences import differing_fields
 from core.planning.comparison.entry import entry_of
 from core.planning.comparison.examples import examples
-from core.planning.comparison.time_parts import known_parts, time_parts
 from core.planning.form.plan_form import link_texts
 from core.planning.plan_limits import all_met
 from core.planning.presets import PRESETS
 from core.store.locations import plan_store
 from core.views.comparison import text, text_list
-from core.views.comparison.charts import bars, days_against_dollars
-from core.views.comparison.time_parts import parts_bars, why_not_faster
+from core.views.comparison.charts import bars
 from core.views.plan import text as plan_text
-from core.wording import plain
 from pages.common import comparison_list, plan_sidebar, show
 from pages.common.inputs import Inputs
 from pages.common.registry import COMPUTE
@@ -28,7 +25,7 @@ from pages.common.saving import put_several, saving_all
 from pages.common.takeaway import DOWNLOADS, files
 from pages.common.theme import TOKENS
 from pages.compare.columns import choose, columns, follow, where
-from pages.compare.form import ADD, BASE, PARTS
+from pages.compare.form import ADD, BASE
 from pages.compare.opening import file_of_plans
 
 
@@ -89,22 +86,12 @@ def _table(plans: Sequence[ComparedPlan], base: int) -> None:
         )
 
 
-def _time_parts(plans: Sequence[ComparedPlan], base: int) -> None:
-    """What the days of every plan go to, and what keeps it from being faster."""
-    parts = [time_parts(plan) for plan in plans]
-    sentences = why_not_faster(plans, parts, base)
-    for line in sentences:
-        show.note(line)
-    if known_parts(parts):
-        show.chart(parts_bars(plans, parts, TOKENS), alt=plain(" ".join(sentences)), key="compare:parts")
-
-
 def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
     """The sentence, the pictures, the columns and the table."""
     plans_shown = tuple(plans.values())
     base = min(inputs.reading.values[BASE.id], len(plans_shown)) - 1
     with show.guarded("The answer"):
-        show.answer(text.sentence(plans_shown, base), text.against_baseline(plans_shown, base))
+        show.answer(text.sentence(plans_shown, base))
         for line in text.remarks(plans_shown):
             show.note(line)
         checks = [check for plan in plans_shown for check in plan.limits]
@@ -118,17 +105,6 @@ def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
     _more_plans(inputs)
     with show.guarded("The table"):
         _table(plans_shown, base)
-    with inputs.panel(PARTS.id, PARTS.label) as opened:
-        if opened.open:
-            _time_parts(plans_shown, base)
-    if len(plans_shown) > 1:
-        with show.question("Days against dollars"):
-            message = text.frontier(plans_shown)
-            show.takeaway(message)
-            show.note(
-                "A marker’s area is the number of accelerators. Filled: no other plan is both sooner and cheaper."
-            )
-            show.chart(days_against_dollars(plans_shown, base, TOKENS), alt=plain(message), key="compare:front")
     saving_all(inputs, [plan.entry for plan in plans_shown])
     with inputs.panel(DOWNLOADS.id, DOWNLOADS.label) as panel:
         if panel.open:

@@ -14,13 +14,13 @@ from core.models.spec import TransformerSpec
 from core.planning.evaluation import Answer
 from core.runs.conventions import which_mfu
 from core.views.flops import text
-from core.views.flops.charts import flops_by_component, flops_treemap, score_bars, sequence_sweep
+from core.views.flops.charts import flops_by_component, sequence_sweep
 from core.wording import plain
 from pages.common import show
 from pages.common.figures import wire
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
-from pages.compute.form import PICTURE, RATE
+from pages.compute.form import RATE
 
 
 def flops_panel(inputs: Inputs, a: Answer) -> None:
@@ -31,12 +31,10 @@ def flops_panel(inputs: Inputs, a: Answer) -> None:
     if a.stands_in:
         show.note(text.stand_in(a.shape, a.middle.parameters))
     show.takeaway(text.where(counted, scale))
-    inputs.draw(PICTURE)
-    picture = inputs.reading.values[PICTURE.id]
     show.chart(
-        _parts(picture, spec, seq_len, attention, scale),
+        _parts(spec, seq_len, attention, scale),
         alt=f"FLOPs per token of training of {a.shape.name} by component; {text.largest(counted)}.",
-        key=f"compute:{picture}",
+        key="compute:bars",
     )
     grown = growth(spec, seq_len, attention)
     show.takeaway(text.growing(grown))
@@ -56,13 +54,7 @@ def flops_panel(inputs: Inputs, a: Answer) -> None:
     rate = inputs.reading.values[RATE.id] or a.middle.tokens_per_second
     cluster = {"accelerators": a.middle.accelerators, "peak": a.peak}
     scores = which_mfu(spec, seq_len, tokens_per_second=rate, scale=scale, **cluster)
-    message = text.scored_run(scores, rate)
-    show.takeaway(message)
-    show.chart(
-        score_bars(scores, TOKENS),
-        alt=f"Utilisation of one run under {len(scores)} conventions. {plain(message)}",
-        key="compute:scores",
-    )
+    show.takeaway(text.scored_run(scores, rate))
     show.small_table(text.SCORES, text.scores(scores))
     show.how(
         lambda: [
@@ -76,9 +68,8 @@ def flops_panel(inputs: Inputs, a: Answer) -> None:
 
 
 @lru_cache(maxsize=64)
-def _parts(picture: str, spec: TransformerSpec, seq_len: int, attention: Attention, scale: float) -> dict[str, Any]:
-    draw = flops_by_component if picture == "bars" else flops_treemap
-    return wire(draw(flops_per_token(spec, seq_len, attention), TOKENS, scale))
+def _parts(spec: TransformerSpec, seq_len: int, attention: Attention, scale: float) -> dict[str, Any]:
+    return wire(flops_by_component(flops_per_token(spec, seq_len, attention), TOKENS, scale))
 
 
 @lru_cache(maxsize=64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from core.fields import Field, choice, optional, slider, switch
-from core.hardware.accelerators import accelerators
 from core.limits import limit
 from core.planning.actuals.log import read_log
 from core.planning.form.plan_form import complete_presets, plan_form
@@ -40,7 +39,6 @@ GROUPS: Groups = {
 
 PANELS = switches(GROUPS)
 
-PICTURE = choice("pic", "Picture", ("bars", "areas"), "bars", few=True, part=_SHOWN)
 RATE = optional(
     "rate",
     "Tokens per second of the whole cluster, if you measured them",
@@ -48,7 +46,6 @@ RATE = optional(
     nothing=None,
     part=_SHOWN,
 )
-MEASURE = choice("meas", "Against size", ("MFU", "hours"), "MFU", few=True, part=_SHOWN)
 BASIS = choice(
     "basis",
     "Runs",
@@ -58,7 +55,6 @@ BASIS = choice(
     part=_SHOWN,
     help="Whole runs: all hours that were billed. Steady: steps alone, from benchmarks and single stages.",
 )
-FAMILY = choice("fam", "Accelerators", ["all", *sorted({a.family for a in accelerators()})], "all", part=_SHOWN)
 MOVED = choice("moved", "Answer", ("days", "dollars"), "days", few=True, part=_SHOWN)
 SWING = slider("sway", "Tokens, parameters, accelerators: ± %", 5, 50, 20, part=_SHOWN)
 MICRO_BATCH = slider("mb", "Tokens at once: 2ᵏ, k", 0, 17, 13, part=_SHOWN, help="Tokens of one micro-batch.")
@@ -90,11 +86,8 @@ LOG = Field(
 
 FORM = plan_form(
     "c",
-    PICTURE,
     RATE,
-    MEASURE,
     BASIS,
-    FAMILY,
     MOVED,
     SWING,
     MICRO_BATCH,

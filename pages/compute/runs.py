@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-import streamlit as st
-
 from core.formula import Explanation
 from core.planning.evaluation import Answer
 from core.planning.nearest_runs import similar_runs
@@ -18,13 +16,13 @@ from core.runs.share import published_shares, run_shares
 from core.runs.utilisation import Basis, Evidence, evidence, left_out, peak_16bit
 from core.views.plan.charts import answer_strip
 from core.views.runs import text
-from core.views.runs.charts import RunPoint, evidence_scatter, hours_of_a_run
+from core.views.runs.charts import RunPoint, evidence_scatter
 from core.wording import known, percent
 from pages.common import show
 from pages.common.figures import wire
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
-from pages.compute.form import BASIS, FAMILY, MEASURE
+from pages.compute.form import BASIS
 
 
 def _runs(a: Answer) -> list[Comparison]:
@@ -49,7 +47,7 @@ def mfu_beside_runs(a: Answer, most: int = 12) -> tuple[str, dict[str, Any]]:
 
 
 def published_run(a: Answer) -> None:
-    """The published run of the same model beside the plan, and folded, why they differ."""
+    """The published run of the same model beside the plan."""
     runs = _runs(a)
     if a.model and a.plan.model != OWN_SHAPE and a.plan.trained.everything and not runs:
         show.note(text.no_run(a.model))
@@ -61,18 +59,9 @@ def published_run(a: Answer) -> None:
             ),
             caption=text.about_run(published),
         )
-        with show.fold("Why the published hours and 6ND differ", key="compute:why") as panel:
-            if panel.open:
-                if published.evidence:
-                    show.chart(
-                        hours_of_a_run(published, TOKENS),
-                        alt=f"Accelerator-hours of {published.run.model}, step by step from 6ND at your MFU to the "
-                        "published ones.",
-                        key="compute:hours",
-                    )
-                for line in (*text.reasons(published), *text.other_runs(runs[1:])):
-                    show.note(line)
-                show.source(f"{published.run.source} ({known(published.run.confidence)})")
+        if published.run.notes:
+            show.note(published.run.notes)
+        show.source(f"{published.run.source} ({known(published.run.confidence)})")
 
 
 def evidence_panel(inputs: Inputs, a: Answer) -> None:
@@ -88,18 +77,14 @@ def evidence_panel(inputs: Inputs, a: Answer) -> None:
         )
     )
     show.note(printed_mfu().text)
-    with st.container(horizontal=True):
-        for field in (MEASURE, BASIS, FAMILY):
-            inputs.draw(field)
-    values = inputs.reading.values
-    measure, family = values[MEASURE.id], values[FAMILY.id]
-    basis: Basis = values[BASIS.id]
-    rows = [row for row in evidence(basis) if family in ("all", row.family)]
+    inputs.draw(BASIS)
+    basis: Basis = inputs.reading.values[BASIS.id]
+    rows = evidence(basis)
     similar = similar_runs(a)
     near = {run.similarity.evidence for run in similar}
     show.chart(
-        evidence_scatter(_points(rows, a, measure, near), measure, TOKENS),
-        alt=f"{len(rows)} published runs, {measure} against active parameters, and the plan among them at "
+        evidence_scatter(_points(rows, a, near), TOKENS),
+        alt=f"{len(rows)} published runs, MFU against active parameters, and the plan among them at "
         f"{percent(a.middle.mfu)} MFU. The nearest are filled.",
         key="compute:scatter",
     )
@@ -126,12 +111,8 @@ def evidence_panel(inputs: Inputs, a: Answer) -> None:
             show.small_table(("row", "why it is left out"), rows, words=None)
 
 
-def _points(rows: Sequence[Evidence], a: Answer, measure: str, near: set[Evidence]) -> list[RunPoint]:
-    points: list[RunPoint] = []
-    for row in rows:
-        hours = text.hours_per_billion(row)
-        value = row.utilisation if measure == "MFU" else hours
-        points.append(RunPoint(row.run.model, row.run.params, value, text.pointed(row, measure), row in near))
+def _points(rows: Sequence[Evidence], a: Answer, near: set[Evidence]) -> list[RunPoint]:
+    points = [RunPoint(row.run.model, row.run.params, row.utilisation, text.pointed(row), row in near) for row in rows]
     m = a.middle
-    yours = m.mfu / a.peak_ratio * 6 / m.per_parameter if measure == "MFU" else m.hours / m.tokens * 1e9
+    yours = m.mfu / a.peak_ratio * 6 / m.per_parameter
     return [*points, RunPoint("yours", m.parameters, yours, "Your plan", here=True)]

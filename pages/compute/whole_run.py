@@ -23,7 +23,6 @@ from core.planning.form.whole_run import (
 )
 from core.runs.goodput import failure_records
 from core.views.compute_optimal import text as compute_optimal_text
-from core.views.compute_optimal.charts import loss_curves
 from core.views.runs import text_goodput
 from core.views.runs.charts_goodput import hours_of_the_run
 from core.wording import plain
@@ -71,13 +70,7 @@ def split_panel(inputs: Inputs, a: Answer) -> None:
     except BudgetError as problem:
         show.error(str(problem))
         return
-    text = compute_optimal_text.trained(a)
-    show.takeaway(text)
-    show.chart(
-        loss_curves(flop, m.parameters, allocations, TOKENS),
-        alt=f"Loss against parameters for one budget, by two published laws. {plain(text)}",
-        key="compute:loss",
-    )
+    show.takeaway(compute_optimal_text.trained(a))
     show.small_table(compute_optimal_text.SPLITS, compute_optimal_text.splits(allocations, a), here=len(allocations))
     show.note(
         "Both laws are fits of the same runs of dense models, the second one on points read off the first paper’s "

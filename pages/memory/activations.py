@@ -1,29 +1,18 @@
-"""Training memory, activations: every tensor that forward keeps of one layer, and what fits over batch and length."""
+"""Training memory, activations: every tensor that forward keeps of one layer."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from core.planning.memory_estimate import MemoryEstimate, over_batch_and_length
+from core.planning.memory_estimate import MemoryEstimate
 from core.views.plan import text_memory
-from core.views.training.charts_activations import fit_map
-from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.theme import TOKENS
 from pages.memory.form import LAYER
 
 
 def activations_panel(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
-    grid = over_batch_and_length(h)
-    text = text_memory.frontier(h, grid)
-    show.takeaway(text)
-    show.chart(
-        fit_map(grid.totals, grid.batches, grid.lengths, h.usable, (h.plan.seq_len, int(h.layout.micro_batch)), TOKENS),
-        alt=f"What one accelerator holds in GiB over micro-batch and sequence length. {plain(text)}",
-        key="memory:map",
-    )
     kind = "dense"
     if h.spec.experts and h.spec.dense_layers:
         inputs.draw(LAYER)

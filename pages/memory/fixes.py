@@ -1,4 +1,4 @@
-"""Training memory, why not: what fills an accelerator, and the cheapest way down, change by change."""
+"""Training memory, why not: what fills an accelerator, and changes that make it fit."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from collections.abc import Mapping
 import streamlit as st
 
 from core.planning.memory_estimate import MemoryEstimate
-from core.planning.memory_fixes import ORDER, fewest_accelerators, fixes, larger_accelerators, smallest_fix, with_fix
+from core.planning.memory_fixes import ORDER, fewest_accelerators, fixes, larger_accelerators, smallest_fix
 from core.planning.search_around import made_own
 from core.views.plan import text_fixes
-from core.views.training.charts_waterfall import waterfall
-from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.theme import TOKENS
 
 
 def fixes_panel(inputs: Inputs, h: MemoryEstimate) -> None:
@@ -22,21 +19,8 @@ def fixes_panel(inputs: Inputs, h: MemoryEstimate) -> None:
     result, near = fixes(h), smallest_fix(h)
     more, others = (fewest_accelerators(h), larger_accelerators(h)) if h.lacks else (None, ())
     show.takeaway(text_fixes.why(h, result, more, others))
-    way = result[0] if result else near
-    if way is None:
-        return
-    steps = with_fix(h, way)
-    show.note(text_fixes.cheapest(h, way))
-    show.chart(
-        waterfall(
-            h.device_memory,
-            [(text_fixes.change(step), text_fixes.costs(step), step.device_memory) for step in steps],
-            h.usable,
-            TOKENS,
-        ),
-        alt=f"What one accelerator holds, falling with each change. {plain(text_fixes.fall(h, steps))}",
-        key="memory:fall",
-    )
+    if near:
+        show.note(text_fixes.closest(h, near))
     if not result:
         return
 

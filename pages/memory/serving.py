@@ -16,7 +16,7 @@ from core.serving.weights import WEIGHT_TYPES
 from core.units import LENGTHS
 from core.views.plan import text_memory
 from core.views.serving import text
-from core.views.serving.charts import token_time, users_over_context
+from core.views.serving.charts import token_time
 from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
@@ -79,21 +79,12 @@ def serving_panel(inputs: Inputs, h: MemoryEstimate) -> None:
     with head:
         show.takeaway(fits)
         show.takeaway(fast)
-    left, right = st.columns(2)
-    if s.users_that_fit >= 1:
-        with left:
-            show.chart(
-                users_over_context(s, TOKENS),
-                alt=f"Users that fit over the tokens of each. {plain(fits)}",
-                key="memory:served",
-            )
     if math.isfinite(float(s.decode(s.users).seconds)):
-        with right:
-            show.chart(
-                token_time(s, TOKENS),
-                alt=f"The least time of a token over users at once. {plain(fast)}",
-                key="memory:token",
-            )
+        show.chart(
+            token_time(s, TOKENS),
+            alt=f"The least time of a token over users at once. {plain(fast)}",
+            key="memory:token",
+        )
     show.note(text.BOUND)
     show.note(text.kept(s))
     for line in (

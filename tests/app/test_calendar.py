@@ -41,8 +41,7 @@ from tests.app.test_current_plan import go as gone_to
 from tests.core.plan_walk import NO_NUMBER
 
 SMALL = {"n": "1B", "tokens": "8T", "count": "64", "seq": "4,096"}
-BILL = {"held": "true", "rprice": "2", "capital": "35,000", "staff": "2M", "space": "1M", "keep": "10"}
-BILL |= {"data": "60 TB", "sent": "10 TB", "gbo": "0.05"}
+BILL = {"held": "true", "rprice": "2", "capital": "35,000", "staff": "2M", "space": "1M"}
 
 
 def told(app: AppTest) -> str:
@@ -63,7 +62,7 @@ def test_every_preset_is_told_by_the_form_alone(name: str, bill: dict[str, str])
     app = opened(CALENDAR, texts)
     assert told(app) == expected(texts)
     assert not [error for error in bodies(app, "np-error") if "missed" not in error]
-    assert len(app.get("plotly_chart")) == 2
+    assert len(app.get("plotly_chart")) == 1
     for chart in app.get("plotly_chart"):
         go.Figure(json.loads(chart.proto.spec))
     text = stripped(said_on(app))
@@ -99,7 +98,6 @@ CHANGES = {
     "term": "2 years",
     "years": "4",
     "kwh": "0.2",
-    "gbm": "0.1",
     "gpu": "H800 SXM",
     "price": "9",
     "mfu": "40%",

@@ -1,17 +1,15 @@
-"""Calendars as documents: saved, opened where they were, changed, held against each other, found on Saved plans."""
+"""Calendars as documents: saved, opened where they were, changed, found on Saved plans."""
 
 from __future__ import annotations
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.planning.comparison.calendars import compare_calendar, with_results
+from core.planning.comparison.calendars import calendar_result, with_results
 from core.planning.comparison.entry import entry_of
 from core.store.locations import plan_store as store_opened
 from core.store.opened_plan import on_page, with_changes
 from core.store.plans import SavedPlan
-from core.units import parse_quantity
-from core.views.calendar import text_compared
 from pages.calendar.form import FORM
 from pages.common.registry import CALENDAR, SAVED
 from tests.app.plan_pages import bodies, downloads, fold, linked, opened, stripped
@@ -45,7 +43,7 @@ def test_a_calendar_is_saved_with_all_its_texts_and_opens_to_them() -> None:
     again = opened(CALENDAR, on_page(plan.entry, fill_answer=True))
     assert bodies(again, "np-answer") == bodies(app, "np-answer")
     assert {name: linked(again)[FORM.key(name)] for name in SMALL} == SMALL
-    item = compare_calendar(plan.entry)
+    item = calendar_result(plan.entry)
     assert item.schedule is not None
     assert plan.entry.results["days"] == item.schedule.ends.mid
     assert plan.entry.results["dollars"] == item.dollars
@@ -60,18 +58,6 @@ def test_its_changes_are_saved_as_a_revision() -> None:
     (plan,) = saved()
     assert (plan.revision, plan.entry.texts["r2t"]) == (2, "2T")
     assert with_changes(plan.entry, plan.entry.texts, fill_answer=True) == plan.entry
-
-
-def test_saved_calendars_are_held_against_the_one_shown() -> None:
-    store = store_opened()
-    for name, texts in (("short", {**SMALL, "tokens": "1T"}), ("none", {**SMALL, "r2p": "nowhere"})):
-        store.save(with_results(entry_of(name, texts, "calendar")))
-    app = opened(CALENDAR, SMALL)
-    fold(app, "y_fold_saved", open=True)
-    text = stripped(said_on(app))
-    assert "“short” ends first and costs least" in text
-    assert "earlier" in text
-    assert "is on the pool “nowhere”" in text
 
 
 def test_saved_plans_lists_it_and_says_what_it_comes_to() -> None:
@@ -101,25 +87,9 @@ def test_a_calendar_can_be_reported() -> None:
     for part in ("Runs", "Pools", "What it costs", "burst", "The deadline, 16 Jan 2027, is missed", "y_r2p=burst"):
         assert part in html
         assert part in markdown
-    assert html.count(" data-figure=") == 2
+    assert html.count(" data-figure=") == 1
     rows = [line for line in markdown.splitlines() if line.startswith("|")]
     assert len({line.replace("\\|", "").count("|") for line in rows[:4]}) == 1
-
-
-def test_every_row_of_a_comparison_has_its_cells() -> None:
-    items = [compare_calendar(entry_of("", texts, "calendar")) for texts in (SMALL, {**SMALL, "due": "2027-01-16"})]
-    for item in items:
-        assert len(text_compared.row("x", item, items[0])) == len(text_compared.CALENDARS)
-    assert "✗ deadline" in text_compared.row("x", items[1], None)[-1][0]
-
-
-def test_what_a_calendar_costs_more_is_apart_as_what_is_shown() -> None:
-    less, more = (compare_calendar(entry_of("", {**SMALL, "r2t": tokens}, "calendar")) for tokens in ("2T", "3T"))
-    _, _, _, (cost, apart), *_ = text_compared.row("x", more, less)
-    (shown, _) = text_compared.row("x", less, None)[3]
-    assert apart.endswith(" more")
-    usd = [parse_quantity(text.split()[0], "usd") for text in (apart, cost, shown)]
-    assert usd[0] == pytest.approx(usd[1] - usd[2], rel=1e-9)
 
 
 def test_an_earlier_revision_of_a_calendar_comes_back() -> None:

@@ -31,16 +31,15 @@ CASES: dict[str, dict[str, str]] = {
     "parameters in a month": {"find": "parameters", "within": "30 days", "model": "Mixtral 8x7B"},
     "fewest accelerators": {"find": "accelerators", "within": "8 weeks", "mfu": "35-45%", "gpu": "B200"},
     "MFU needed": {"find": "MFU", "within": "400 days", "gpu": "MI300X"},
-    "own mixture": {"model": OWN, "shape": MIXTURE, "gpu": "TPU v5p", "pic": "areas", "moved": "dollars"},
-    "layers with a state": {"model": OWN, "shape": STATE, "pic": "areas", "attn": "full"},
-    "no price, fp16": {"gpu": "V100 SXM 32 GB", "model": "GPT-2 124M", "moved": "dollars", "meas": "hours", "mb": "0"},
+    "own mixture": {"model": OWN, "shape": MIXTURE, "gpu": "TPU v5p", "moved": "dollars"},
+    "layers with a state": {"model": OWN, "shape": STATE, "attn": "full"},
+    "no price, fp16": {"gpu": "V100 SXM 32 GB", "model": "GPT-2 124M", "moved": "dollars", "mb": "0"},
     "windows": {
         "model": "Gemma 3 1B",
         "seq": "1000000",
         "flash": "false",
         "win": "full attention",
         "basis": "steady",
-        "fam": "A100",
     },
     "one token": {"n": "1 parameter", "tokens": "1 token", "count": "1", "gpu": "T4", "mfu": "1"},
     "the largest": {"n": "1e16", "tokens": "1e18", "count": "10,000,000", "gpu": "GB300", "dtype": "fp4", "seq": "1"},
@@ -64,7 +63,7 @@ def test_every_panel_answers(name: str) -> None:
     assert len(errors) == len(SAID.get(name, ()))
     assert all(said in error for said, error in zip(SAID.get(name, ()), errors, strict=True))
     charts = app.get("plotly_chart")
-    assert len(charts) >= 8
+    assert len(charts) >= 6
     for chart in charts:
         assert len(chart.proto.alt) > 30
         go.Figure(json.loads(chart.proto.spec))

@@ -173,7 +173,7 @@ ECHOED: dict[str, list[dict[str, str]]] = {
             **{f"y_r{k}n": NUMBER for k in range(3, 9)},
         }
     ],
-    "compare": [{"plans": f"{LONG}~n.{NUMBER}~~{NUMBER}~gpu.{LONG}~{NUMBER}.1", "k_parts": "true"}],
+    "compare": [{"plans": f"{LONG}~n.{NUMBER}~~{NUMBER}~gpu.{LONG}~{NUMBER}.1"}],
     "measure": [{"d_n": NUMBER, "d_s": NUMBER}],
 }
 """Page → text without a blank in whatever quotes it, which must not scroll the page sideways."""

@@ -45,7 +45,7 @@ def whole_labels(page: Page) -> None:
 def test_no_label_of_the_pictures_is_cut_off(open_page: OpenPage) -> None:
     """Narrow and wide, with long names and a sequence that makes every figure large."""
     page = open_page(f"compute-budget?v=1&p_model=DeepSeek-V3&p_seq=1000000&{ALL}", width=640)
-    expect(page.get_by_role("figure")).to_have_count(9)
+    expect(page.get_by_role("figure")).to_have_count(7)
     whole_labels(page)
     page.set_viewport_size({"width": 1600, "height": 900})
     still(page)

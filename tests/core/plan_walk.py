@@ -52,7 +52,6 @@ from core.views.actuals import text as actuals_text
 from core.views.actuals.charts import tokens_over_days
 from core.views.common.palette import LIGHT
 from core.views.compute_optimal import text as compute_optimal_text
-from core.views.compute_optimal.charts import loss_curves
 from core.views.flops import charts as figures_count
 from core.views.flops import text as flops_text
 from core.views.hardware import text as hardware_text
@@ -65,7 +64,7 @@ from core.views.roofline import text as roofline_text
 from core.views.roofline.charts import roofline
 from core.views.runs import text as runs_text
 from core.views.runs import text_goodput as words_whole
-from core.views.runs.charts import RunPoint, evidence_scatter, hours_of_a_run
+from core.views.runs.charts import RunPoint, evidence_scatter
 from core.views.runs.charts_goodput import hours_of_the_run
 from core.views.search import text as search_text
 from core.views.search import text_step
@@ -224,12 +223,11 @@ def _runs(a: Answer) -> Iterator[Shown]:
     near = {peer.similarity.evidence for peer in peers}
     m = a.middle
     rows = evidence("whole")
-    for measure, yours in (("MFU", m.mfu / a.peak_ratio * 6 / m.per_parameter), ("hours", m.hours / m.tokens * 1e9)):
-        points = [
-            RunPoint(row.run.model, row.run.params, row.utilisation, runs_text.pointed(row, measure), row in near)
-            for row in rows
-        ]
-        yield evidence_scatter([*points, RunPoint("yours", m.parameters, yours, "", here=True)], measure, LIGHT)  # type: ignore[arg-type]
+    points = [
+        RunPoint(row.run.model, row.run.params, row.utilisation, runs_text.pointed(row), row in near) for row in rows
+    ]
+    yours = m.mfu / a.peak_ratio * 6 / m.per_parameter
+    yield evidence_scatter([*points, RunPoint("yours", m.parameters, yours, "", here=True)], LIGHT)
     yield runs_text.scored(score(), score())
     yield from _cells(runs_text.predicted(predictions()))
     if a.model is None or a.plan.model == OWN_SHAPE:
@@ -240,16 +238,13 @@ def _runs(a: Answer) -> Iterator[Shown]:
     for run in runs[:1]:
         yield from runs_text.published_headings(run, m.mfu, a.dtype)
         yield from _cells(runs_text.published_rows(run, m.accelerators, m.steps_mfu))
-        yield from (runs_text.about_run(run), *runs_text.reasons(run), *runs_text.other_runs(runs[1:]))
+        yield runs_text.about_run(run)
         yield explain_comparison(run)
-        if run.evidence:
-            yield hours_of_a_run(run, LIGHT)
 
 
 def _flops(a: Answer) -> Iterator[Shown]:
     counted, scale = _count(a), scale_of(a.shape.spec, a.middle.parameters)
     yield figures_count.flops_by_component(counted, LIGHT, scale)
-    yield figures_count.flops_treemap(counted, LIGHT, scale)
     grown = growth(a.shape.spec, a.plan.seq_len, a.plan.attention)
     yield flops_text.growing(grown)
     yield figures_count.sequence_sweep(grown, LIGHT, scale)
@@ -263,7 +258,6 @@ def _flops(a: Answer) -> Iterator[Shown]:
         scale=scale,
     )
     yield flops_text.scored_run(scoreds, rate)
-    yield figures_count.score_bars(scoreds, LIGHT)
     yield from _cells(flops_text.scores(scoreds))
     yield from (*(scored.explanation for scored in scoreds), *grown.explain())
     yield from explain_count(
@@ -305,7 +299,6 @@ def _split(a: Answer) -> Iterator[Shown]:
     except BudgetError as refused:
         yield str(refused)
         return
-    yield loss_curves(flop, m.parameters, allocations, LIGHT)
     yield from _cells(compute_optimal_text.splits(allocations, a))
     yield overtraining.explain(tokens=m.tokens, params=m.parameters)
     yield from (

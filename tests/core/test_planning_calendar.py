@@ -33,6 +33,7 @@ from core.views.common.markup import rich
 from core.views.common.palette import LIGHT
 from core.views.cost.text import fleet_text
 from core.views.plan.text_memory import gib
+from tests.core.plan_cases import in_use
 from tests.core.sentence_facts import says
 from tests.every import every
 
@@ -89,7 +90,7 @@ def test_no_run_breaks_a_law(fleet: Fleet, runs: list[Run]) -> None:
                 run.accelerators for run in s.runs if getattr(run, side).begin <= here.begin < getattr(run, side).end
             ]
             assert sum(busy) <= fleet.usable
-    moments, counts = s.in_use()
+    moments, counts = in_use(s)
     assert max(counts) <= fleet.usable
     assert counts[-1] == 0
     steps = sum(count * (b - a) for a, b, count in zip(moments, moments[1:], counts, strict=False))

@@ -24,7 +24,6 @@ from core.planning.comparison.comparison import (
     changed_results,
     compare_plan,
     compare_plans,
-    front,
     lead,
     least,
     middles,
@@ -47,7 +46,7 @@ from core.views.calendar import text as calendar_text
 from core.views.common.markup import rich, safe_text
 from core.views.common.palette import LIGHT
 from core.views.comparison import text as comparison_text
-from core.views.comparison.charts import bars, days_against_dollars
+from core.views.comparison.charts import bars
 from core.views.plan import text as plan_text
 from core.views.sweep import text as sweep_text
 from core.wording import apart_as_shown, dollars, rent
@@ -78,8 +77,6 @@ def told(plans: list[ComparedPlan], base: int) -> list[str]:
     assert all(len(cells) == len(plans) for _, cells in rows)
     return [
         comparison_text.sentence(plans, base),
-        comparison_text.against_baseline(plans, base),
-        comparison_text.frontier(plans),
         comparison_text.inputs_in_words(differings),
         comparison_text.bars_alt(plans, base),
         *comparison_text.remarks(plans),
@@ -93,8 +90,7 @@ def check(plans: list[ComparedPlan]) -> None:
     for base in range(len(plans)):
         for text in told(plans, base):
             assert not any(word in text.split() for word in ("nan", "inf", "None")), text
-        for figure in (bars(plans, base, LIGHT), days_against_dollars(plans, base, LIGHT)):
-            go.Figure(wire(figure))
+        go.Figure(wire(bars(plans, base, LIGHT)))
 
 
 # ------------------------------------------------------------------------------------------ one plan and itself
@@ -104,7 +100,6 @@ def check(plans: list[ComparedPlan]) -> None:
 def test_a_plan_differs_from_itself_in_nothing(name: str) -> None:
     plan, same = of(dict(PRESETS[name]), "a"), of(dict(PRESETS[name]), "b")
     assert differing_fields([plan.reading, same.reading]) == ()
-    assert comparison_text.against(plan, same) == ""
     for quantity in QUANTITIES:
         a, b = middles((plan, same), quantity)
         assert math.isnan(a) or change(a, b) == 0
@@ -180,9 +175,6 @@ def test_the_order_of_plans_changes_only_their_order() -> None:
         at = order.index(base)
         assert comparison_text.sentence(order, at) == comparison_text.sentence(plans, 1)
         assert {cell for _, cells in comparison_text.result_rows(order, at) for cell in cells} == rows
-        assert {comparison_text.against(plan, base) for plan in order} == {
-            comparison_text.against(plan, base) for plan in plans
-        }
         differings = differing_fields([plan.reading for plan in order])
         assert [row.field for row in differings] == [
             row.field for row in differing_fields([plan.reading for plan in plans])
@@ -268,8 +260,6 @@ def test_the_sentence_names_who_is_sooner_and_cheaper() -> None:
             comparison_text.shown("dollars", apart_as_shown(b.dollars.mid, a.dollars.mid)),
             "fast",
         )
-    says(comparison_text.against(fast, slow), "sooner", "dearer", "2,048 accelerators instead of 512")
-    says(comparison_text.against(slow, fast), "later", "cheaper", "512 accelerators instead of 2,048")
 
 
 @given(st.floats(0.01, 1e6), st.floats(0.01, 1e6))
@@ -278,18 +268,6 @@ def test_what_plans_are_apart_by_is_what_a_reader_finds_who_subtracts(a: float, 
     assert apart_as_shown(a, b) == (abs(values[0] - values[1]) if values[0] != values[1] else abs(a - b))
     assert math.isclose(apart_as_shown(a, b), abs(a - b), abs_tol=0.01 * max(a, b))
     assert comparison_text.shown("days", apart_as_shown(235.7, 110.49)) == "126 days"
-
-
-# ------------------------------------------------------------------------------------------ days against dollars
-
-POINT = st.tuples(VALUES, VALUES)
-
-
-@given(st.lists(POINT, max_size=8))
-def test_the_front_is_that_of_brute_force(points: list[tuple[float, float]]) -> None:
-    for (a, b), on in zip(points, front(points), strict=True):
-        beaten = [(c, d) for c, d in points if (c <= a and d < b) or (c < a and d <= b)]
-        assert on == (math.isfinite(a) and math.isfinite(b) and not beaten)
 
 
 def test_bars_are_the_answers_with_their_ranges() -> None:
@@ -427,11 +405,3 @@ def test_plans_alike_and_alone_have_a_sentence_of_their_own() -> None:
     none = of({"find": "tokens", "gpu": UNPRICED, "within": "$5M"}, "none")
     says(comparison_text.sentence([none, none], 0), "None")
     says(comparison_text.sentence([none, plan], 0), "Only one of 2", "one takes")
-
-
-def test_who_cannot_be_placed_is_named() -> None:
-    plans = [of({}, "priced"), of({"gpu": UNPRICED}, "unpriced")]
-    text = comparison_text.frontier(plans)
-    says(text, "priced is", "unpriced cannot be placed")
-    (_, points) = days_against_dollars(plans, 0, LIGHT)["data"]
-    assert len(points["x"]) == 1

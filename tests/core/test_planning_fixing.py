@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from core.budget.errors import BudgetError
@@ -22,7 +20,6 @@ from core.planning.memory_fixes import (
     fixes,
     larger_accelerators,
     smallest_fix,
-    with_fix,
 )
 from core.planning.plan_limits import all_checks
 from core.planning.plan_search import search_layouts
@@ -30,10 +27,8 @@ from core.planning.presets import MEMORY_PRESETS
 from core.planning.search_around import fitting_changes, made_own
 from core.training.device.host import host_memory
 from core.training.layout import LayoutError
-from core.views.common.palette import LIGHT
 from core.views.plan import text_fixes, text_memory
 from core.views.search import text as search_text
-from core.views.training.charts_waterfall import waterfall
 from tests.every import every
 
 GIB = 2.0**30
@@ -78,49 +73,6 @@ def test_a_fix_leaves_free_what_the_plan_keeps_free() -> None:
         assert not applied.lacks
 
 
-@every("name", [*OVER, *HOPELESS])
-def test_the_way_down_adds_up_to_the_change(name: str) -> None:
-    texts = {**OVER, **HOPELESS}[name]
-    h = plan_held(texts)
-    for fix in fixes(h) or (smallest_fix(h),):
-        assert fix
-        steps = with_fix(h, fix)
-        assert {n: t for step in steps for n, t in step.texts.items()} == dict(fix.texts)
-        assert sum(step.saved for step in steps) == pytest.approx(fix.saved, rel=1e-9)
-        assert sum(step.extra_flop for step in steps) == pytest.approx(fix.extra_flop, abs=1e-9)
-        assert sum(step.extra_bubble for step in steps) == pytest.approx(fix.extra_bubble, abs=1e-9)
-        if not math.isnan(fix.extra_traffic):
-            assert sum(step.extra_traffic for step in steps) == pytest.approx(fix.extra_traffic, abs=1e-9)
-        at = dict(texts)
-        for step in steps:
-            at |= step.texts
-            assert plan_held(at).total == pytest.approx(float(step.device_memory.total), rel=1e-12)
-        assert steps[0].saved > 0
-
-
-@every("name", [*OVER, *HOPELESS])
-def test_the_waterfall_falls_from_what_is_held_to_what_is_then(name: str) -> None:
-    """Every bar of a change spans the totals before and after it; the two stacks are the totals."""
-    h = plan_held({**OVER, **HOPELESS}[name])
-    way = (*fixes(h), smallest_fix(h))[0]
-    assert way
-    steps = with_fix(h, way)
-    rows = [(text_fixes.change(step), text_fixes.costs(step), step.device_memory) for step in steps]
-    figure = waterfall(h.device_memory, rows, h.usable, LIGHT)
-    *stacks, falls = figure["data"]
-    assert np.sum([stack["x"][0] for stack in stacks]) == pytest.approx(h.total / GIB)
-    assert np.sum([stack["x"][1] for stack in stacks]) == pytest.approx(float(way.device_memory.total) / GIB)
-    ends = [base + moved for base, moved in zip(falls["base"], falls["x"], strict=True)]
-    assert [h.total / GIB, *ends] == pytest.approx([*falls["base"], float(way.device_memory.total) / GIB])
-    written = [note["text"] for note in figure["layout"]["annotations"]]
-    assert all(any("GiB" in text and "−" in text for text in written) for step in steps if step.saved > 0)
-    ticks = figure["layout"]["yaxis"]["ticktext"]
-    assert len(ticks) == len(steps) + 2
-    assert all(name in tick and cost in tick for (name, cost, _), tick in zip(rows, ticks[1:-1], strict=True))
-    limits = [shape["x0"] for shape in figure["layout"]["shapes"] if shape.get("yref") == "paper"]
-    assert limits == pytest.approx([h.usable / GIB] * 2)
-
-
 @pytest.mark.parametrize("name", HOPELESS)
 def test_where_no_layout_fits_the_closest_is_named(name: str) -> None:
     h = plan_held(HOPELESS[name])
@@ -128,16 +80,14 @@ def test_where_no_layout_fits_the_closest_is_named(name: str) -> None:
     assert (fixes(h), near is None) == ((), False)
     assert near
     assert h.usable < float(near.device_memory.total) < h.total
-    text = text_fixes.fall(h, with_fix(h, near))
+    text = text_fixes.closest(h, near)
     assert text_memory.gib(float(near.device_memory.total) - h.usable) in text
     assert "over" in text
 
 
 def test_one_change_is_enough_where_it_is() -> None:
     h = plan_held(OVER["one thing"])
-    (step,) = with_fix(h, fixes(h)[0])
-    assert step.saved == pytest.approx(fixes(h)[0].saved)
-    assert step.texts == fixes(h)[0].texts
+    assert len(fixes(h)[0].texts) == 1
 
 
 def test_a_pipelines_wait_is_named_as_its_cost() -> None:
@@ -165,7 +115,7 @@ def test_what_fits_but_leaves_too_little_free_has_a_way_out() -> None:
     near = smallest_fix(most)
     assert (most.fits, most.lacks, fixes(most)) == ("fits", True, ())
     assert near
-    assert "As near as any layout comes" in text_fixes.cheapest(most, near)
+    assert "As near as any layout comes" in text_fixes.closest(most, near)
 
 
 def test_what_trains_a_part_of_a_model_is_not_split_by_its_weights() -> None:

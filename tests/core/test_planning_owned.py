@@ -56,9 +56,7 @@ def test_a_comparison_does_not_rank_it_by_rent(others: tuple[str, ...]) -> None:
         assert "least" not in rents[0][1]
         parts = [
             comparison_text.sentence(plans, base),
-            comparison_text.against_baseline(plans, base),
             *comparison_text.remarks(plans),
-            comparison_text.frontier(plans),
             comparison_text.bars_alt(plans, base),
             *map(comparison_text.in_short, plans),
             str(bars(plans, base, LIGHT)["layout"]["annotations"]),

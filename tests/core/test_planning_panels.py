@@ -28,7 +28,6 @@ from core.step_time.layer_roofline import layer_roofline
 from core.units import format_quantity, significant
 from core.views.common.palette import LIGHT
 from core.views.compute_optimal import text as compute_optimal_text
-from core.views.compute_optimal.charts import loss_curves
 from core.views.flops import text as flops_text
 from core.views.plan.charts import answer_strip
 from core.views.roofline import text as roofline_text
@@ -91,12 +90,9 @@ def test_strip_puts_every_run_and_the_plan_in_their_places(find_: str, most: int
         assert drawn[0] / dots["x"][0] == pytest.approx(a.result.low / max(peer.value for peer in peers))
 
 
-@pytest.mark.parametrize("measure", ["MFU", "hours"])
-def test_evidence_scatter_shows_all_and_yours(measure: str) -> None:
-    points = [
-        RunPoint(r.run.model, r.run.params, r.utilisation, runs_text.pointed(r, measure)) for r in evidence("whole")
-    ]
-    figure = evidence_scatter([*points, RunPoint("yours", 7e10, 0.4, "", here=True)], measure, LIGHT)  # type: ignore[arg-type]
+def test_evidence_scatter_shows_all_and_yours() -> None:
+    points = [RunPoint(r.run.model, r.run.params, r.utilisation, runs_text.pointed(r)) for r in evidence("whole")]
+    figure = evidence_scatter([*points, RunPoint("yours", 7e10, 0.4, "", here=True)], LIGHT)
     assert sum(len(trace["x"]) for trace in figure["data"]) == len(points) + 1
     assert all("<br>" in text for text in figure["data"][0]["hovertext"])
     go.Figure(figure)
@@ -156,15 +152,6 @@ def test_more_accelerators_move_no_dollars_and_a_mixture_has_one_size() -> None:
     mixture = swings(replace(TYPED_PLAN, model="Mixtral 8x7B"), 0.2)
     assert "parameters" not in {swing.input for swing in mixture}
     assert "price" not in {swing.input for swing in swings(replace(TYPED_PLAN, prices=(2.0, 2.0)), 0.2)}
-
-
-def test_loss_curves_have_their_bottom_at_the_best_split() -> None:
-    flop = 6 * 70e9 * 1.4e12
-    figure = loss_curves(flop, 70e9, compute_optimal(flop), LIGHT)
-    for line in (trace for trace in figure["data"] if trace["mode"] == "lines"):
-        best = float(line["x"][int(np.argmin(line["y"]))])
-        assert min(abs(math.log(best / s.params)) for s in compute_optimal(flop)) < 0.15
-    go.Figure(figure)
 
 
 # ------------------------------------------------------------------------------------------ words

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -15,11 +14,10 @@ from core.planning.form.plan_form import plan_from
 from core.planning.form.precision import OWN_FIELDS
 from core.planning.memory_estimate import (
     memory_estimate,
-    over_batch_and_length,
     under_each_optimizer,
     under_each_policy,
 )
-from core.planning.memory_fixes import fixes, smallest_fix, with_fix
+from core.planning.memory_fixes import smallest_fix
 from core.planning.plan import OWN_POLICY
 from core.training.custom_policy import policy_rows
 from core.training.device.peak import through_one_step
@@ -41,19 +39,14 @@ def test_every_combination_answers_and_all_accounts_agree(types: dict[str, str],
     h = memory_estimate(plan)
     assert math.isfinite(h.total)
     assert through_one_step(h.setup).total.max() == pytest.approx(h.total, rel=1e-12)
-    grid = over_batch_and_length(h)
-    near = 2 ** round(math.log2(int(h.layout.micro_batch)))  # the fastest may have three sequences at a time
-    at = grid.batches.index(near), grid.lengths.index(plan.seq_len)
-    assert grid.totals[at] == pytest.approx(h.over_layouts(replace(h.layout, micro_batch=near)).total, rel=1e-12)
-    assert near != h.layout.micro_batch or grid.totals[at] == pytest.approx(h.total, rel=1e-12)
     (same,) = [estimate for estimate in under_each_optimizer(h) if estimate.optimizer.name == opt]
     assert same.total == pytest.approx(h.total, rel=1e-12)
     assert under_each_policy(h)[0] is h
     assert answer(plan).memory.total == pytest.approx(h.total, rel=1e-12)
     sentences = [text_fixes.verdict(h), text_memory.counted(h), text_precision.adds_up(h), *text_precision.total(h)]
     sentences += [text for row in text_precision.kept(h) for text in (row.name, row.bytes, row.why) if row.field]
-    if way := (*fixes(h), smallest_fix(h))[0]:
-        sentences += [text_fixes.fall(h, with_fix(h, way)), text_fixes.cheapest(h, way)]
+    if near := smallest_fix(h):
+        sentences.append(text_fixes.closest(h, near))
     in_words = [re.sub(r"`[^`]*`", "", text) for text in sentences]  # a state is called `exp_inf`
     assert not [text for text in in_words if NO_NUMBER.search(text)]
 

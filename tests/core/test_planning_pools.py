@@ -32,11 +32,10 @@ from core.planning.plan_limits import all_checks, changed_to_keep
 from core.units import QuantityError, parse_quantity
 from core.views.calendar import text as calendar_text
 from core.views.calendar import text_fit, text_pools
-from core.views.calendar.pool_chart import left_out, pools
-from core.views.common.palette import LIGHT
 from core.views.cost import text as cost_text
-from core.views.plan.text_memory import gib, laid_out
+from core.views.plan.text_memory import gib
 from core.wording import amount, rent
+from tests.core.plan_cases import in_use
 from tests.core.sentence_facts import says
 from tests.every import every
 
@@ -220,7 +219,7 @@ def test_no_pool_is_overbooked_and_no_run_begins_before_its_pool(case: tuple[Fle
             max(0, (s.day(run.middle.end) - pool.last).days) if pool.last else 0
         )
     for pool in s.pools:
-        moments, counts = s.in_use(pool)
+        moments, counts = in_use(s, pool)
         for a, b, count in zip(moments, moments[1:], counts, strict=False):
             for part in (0.01, 0.25, 0.5, 0.75, 0.99):
                 assert count <= usable_at(pool, a + part * (b - a)) or b - a < 1e-6
@@ -481,7 +480,6 @@ def test_a_limit_that_nothing_meets_names_the_nearest() -> None:
     some = [choice for line in far for choice in line.choices if choice.problem]
     assert some
     assert not any(line.nearest.problem for line in far if any(choice.schedule for choice in line.choices))
-    pools(far, endless.limits, WITHIN, LIGHT)
     sentences = text_pools.terms(lines(), PLAN)
     says(sentences, "A week more", "In time with 90 %")
     line = min((line for line in lines() if line.best), key=lambda line: line.nearest.dollars.mid)
@@ -549,18 +547,6 @@ def test_what_a_pool_costs_that_has_no_price_is_unknown_and_meets_no_budget() ->
     assert late.nearest.meets is False, "what is missed is missed, whatever is unknown"
 
 
-def test_a_pool_that_is_not_in_the_chart_is_named_with_the_reason() -> None:
-    priced = lines(Fleet("H100 SXM", 512, pools=listed("512 H200, $2.8/h\nlab: 512 MI355X\nold: 64 own V100")))
-    said = left_out(priced, WITHIN)
-    drawn = {note["text"].strip("</b>") for note in pools(priced, PLAN.limits, WITHIN, LIGHT)["layout"]["annotations"]}
-    for line in priced:
-        name = text_pools.pool_name(line.pool)
-        assert (name in drawn) != (f"**{name}**" in said), name
-    assert "**MI355X (lab)** (cost unknown)" in said
-    assert not left_out([priced[0]], WITHIN)
-    assert left_out([priced[0]], 1.0), "its soonest end is far beyond the deadline"
-
-
 def test_a_run_without_a_layout_is_not_called_one_that_fits() -> None:
     own = plan_from({"n": "30B", "tokens": "5T", "count": "512", "lay": "own", "tp": "7", "mfu": "40%"})
     (line,) = choose_pools((Run("", own),), Fleet("H100 SXM", 512, pools=(only("64 H200"),)), START, DUE, Prices())[1:]
@@ -615,22 +601,6 @@ def test_a_choice_meets_all_where_its_checks_say_so(keeps: dict[str, Any]) -> No
         assert row[-1][0].startswith("✓" if True in meets else "?" if line.nearest.meets is None else "✗")
 
 
-def test_the_picture_marks_what_no_other_pool_beats() -> None:
-    found = lines(dollars=9e6, watts=5e5)
-    figure = pools(found, replace(PLAN.limits, dollars=9e6, watts=5e5), WITHIN, LIGHT)
-    every = [
-        (x, y, symbol)
-        for trace in figure["data"]
-        for x, y, symbol in zip(trace["x"], trace["y"], trace["marker"]["symbol"], strict=True)
-    ]
-    for x, y, symbol in every:
-        if symbol != "x-thin":
-            beaten = any(a <= x and b <= y and (a, b) != (x, y) for a, b, _ in every)
-            assert (symbol == "circle") == (not beaten)
-    assert len(figure["layout"]["shapes"]) == 2
-    says(text_pools.picture(found), "Dollars against days of 4 pools")
-
-
 # ------------------------------------------------------------------------------------------ memory
 
 
@@ -642,14 +612,10 @@ def test_a_run_that_its_accelerators_do_not_hold_is_marked_with_by_how_much() ->
     assert text_fit.fit(s.runs[1]) == (f"✗ {gib(h.total - h.usable)}", "too much")
     assert text_fit.unfit_count(s) == "**✗ 1 of 2 runs does not fit as laid out**"
     assert text_fit.unfit_count(s) in calendar_text.detail(s, ways_to_pay(s, Prices())[0], "")
-    assert [text_fit.layout_row(run)[1] for run in s.runs] == [
-        (laid_out(run.answer.memory.layout), "own layout") for run in s.runs
-    ]
     held = calendar_request(read({**texts, "tp": "8"})).schedule()
     assert text_fit.unfit_count(held) == ""
     refused = calendar_request(read({**texts, "tp": "7", "mfu": "40%"})).schedule()
     assert text_fit.fit(refused.runs[0])[0] == "✗ no layout"
-    assert len(text_fit.layout_row(refused.runs[0])) == len(text_fit.LAYOUTS)
 
 
 def test_what_is_wrong_with_several_runs_is_said_once_with_their_names() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.budget.compute_optimal import LAWS, LossLaw, compute_optimal, loss_along_budget, overtraining
+from core.budget.compute_optimal import LAWS, LossLaw, compute_optimal, overtraining
 from core.budget.errors import BudgetError
 from core.budget.interval import Interval
 from core.formula import explain_run
@@ -62,7 +62,7 @@ def test_the_rule_of_thumb_gives_chinchilla() -> None:
 def test_no_other_split_has_a_lower_loss(law: LossLaw, flop: float, per_parameter: float) -> None:
     best = law.parameters(flop, per_parameter)
     sizes = best * np.geomspace(0.05, 20, 4001)
-    losses = loss_along_budget(law, flop, sizes, per_parameter)
+    losses = np.array([law.loss(n, flop / (per_parameter * n)) for n in sizes])
     assert sizes[np.argmin(losses)] == pytest.approx(best, rel=1e-3)
     split = next(s for s in compute_optimal(flop, per_parameter) if s.id == law.id)
     assert split.loss == pytest.approx(losses.min(), rel=1e-9)

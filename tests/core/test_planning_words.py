@@ -23,14 +23,13 @@ from core.runs.share import published_shares
 from core.units import format_count, format_duration
 from core.views.common.palette import LIGHT
 from core.views.flops import text as flops_text
-from core.views.flops.charts import flops_by_component, flops_treemap
+from core.views.flops.charts import flops_by_component
 from core.views.hardware import text as hardware_text
 from core.views.plan import text as plan_text
 from core.views.plan import text_memory
 from core.views.report.plan_table import plan_lines
 from core.views.runs import text as runs_text
 from core.views.runs import text_goodput as words_whole
-from core.views.runs.charts import hours_of_a_run
 from core.views.search import text as search_text
 from core.views.training.charts_device import state_bars
 from core.wording import percent
@@ -145,27 +144,6 @@ def test_the_405b_beside_its_published_figures() -> None:
     )
 
 
-@every(
-    ("name", "mfu", "said", "unsaid"),
-    [
-        ("Llama 3.1 405B", 0.41, ("34.6 %", "38–43 %", "4.17 %", "12.1 % of the published", "over 90 %"), "impossible"),
-        ("Llama 3.1 405B", 0.3, ("better than your MFU of 30 %",), "Restarts"),
-        ("Llama 3.1 405B", 0.36, ("meets the published hours",), "remain"),
-        ("Llama 3 8B", 0.41, ("738,931 hours", "56.8 % of the published", "at 15.6 % MFU"), "Restarts"),
-        ("OLMo 2 32B", 0.41, ("These hours hold training steps only", "above any published"), "Restarts"),
-        ("GPT-3 175B", 0.213, ("Not evidence", "circular"), "Restarts"),
-        ("DeepSeek-V3", 0.41, ("2.664M hours are the pre-training", "35.1 % of the peak", "are 17.6 %"), "impossible"),
-        ("GPT-3 small 125M", 0.41, ("105 % of the peak", "impossible"), "meets"),
-    ],
-)
-def test_reasons_hold_the_numbers_and_no_more_than_is_known(
-    name: str, mfu: float, said: tuple[str, ...], unsaid: str
-) -> None:
-    text = " ".join(runs_text.reasons(comparison(name, mfu))).replace("**", "")
-    assert [part for part in said if part not in text] == []
-    assert unsaid not in text
-
-
 @every("model", catalog(), ids=lambda m: m.name)
 def test_every_model_can_be_talked_about(model: object) -> None:
     for attention in ("causal", "full"):
@@ -218,26 +196,6 @@ def test_picture_of_components(name: str, unit: str) -> None:
     assert {y for y, colour in colours if colour == LIGHT.activations} == {"Attention scores", "Attention values"}
     scaled = flops_by_component(counted, LIGHT, 0.5)["data"][0]
     assert float(np.sum(scaled["x"])) == pytest.approx(float(np.sum(forward["x"])) / 2)
-
-
-def test_areas_sum_to_the_whole() -> None:
-    counted = flops_per_token(model_named("Mixtral 8x7B").spec, 4096)
-    (areas,) = flops_treemap(counted, LIGHT)["data"]
-    values = dict(zip(areas["ids"], areas["values"], strict=True))
-    outer = sum(v for name, v in values.items() if areas["parents"][areas["ids"].index(name)] == "")
-    assert outer == pytest.approx(counted.training)
-    assert len(values) == len(areas["ids"])
-
-
-@pytest.mark.parametrize("mfu", [0.3, 0.41])
-def test_picture_of_hours_ends_at_the_published_figure(mfu: float) -> None:
-    c = comparison("Llama 3.1 405B", mfu)
-    (bars,) = hours_of_a_run(c, LIGHT)["data"]
-    ends = np.asarray(bars["base"]) + np.asarray(bars["x"])
-    # From the bottom: published, everything else, attention, 6ND. The stairs end where the published bar ends.
-    assert ends[1] == pytest.approx(ends[0])
-    assert ends[0] * 1e6 == pytest.approx(30.84e6)
-    assert bars["base"][1] == pytest.approx(ends[2])
 
 
 def test_answer_of_the_lecture() -> None:

@@ -216,21 +216,6 @@ class Schedule:
         n = self.fleet.accelerators
         return self.ends.through(lambda days: float(accelerator_hours(accelerators=n, seconds=86400 * days)))
 
-    def in_use(self, pool: Pool | None = None) -> tuple[list[float], list[int]]:
-        """Moments at which the number of busy accelerators, of one pool or of all, changes in the middle, and how many
-        from each on."""
-        changes: dict[float, int] = {0.0: 0, self.ends.mid: 0}
-        for run in self.runs_on(pool) if pool else self.runs:
-            edges = [run.middle.begin, *(edge for pause in run.pauses for edge in pause), run.middle.end]
-            for i, edge in enumerate(edges):
-                changes[edge] = changes.get(edge, 0) + (run.accelerators if i % 2 == 0 else -run.accelerators)
-        moments = sorted(changes)
-        busy, counts = 0, list[int]()
-        for at in moments:
-            busy += changes[at]
-            counts.append(busy)
-        return moments, counts
-
 
 def schedule(
     fleet: Fleet, runs: Sequence[Run], start: date, due: date | None = None, known: Mapping[Plan, Answer] = _NONE_KNOWN

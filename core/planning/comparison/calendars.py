@@ -1,4 +1,4 @@
-"""Calendars beside each other: when each ends, what it costs, and whether its deadline and its pools hold."""
+"""Saved calendars: when each ends and what it costs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from core.planning.cost.pool_bill import ways_to_pay
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class ComparedCalendar:
+class CalendarResult:
     """A calendar with its schedule and ways of paying; with neither where it cannot be placed, as ``problem`` says."""
 
     schedule: Schedule | None
@@ -32,27 +32,27 @@ class ComparedCalendar:
         return self.ways[0].total.mid if self.ways else math.nan
 
 
-def compare_calendar(entry: Entry) -> ComparedCalendar:
-    """A calendar worked out."""
+def calendar_result(entry: Entry) -> CalendarResult:
+    """Return what a calendar comes to."""
     return _placed(tuple(entry.texts[field.id] for field in CALENDAR_FORM.fields))
 
 
 @lru_cache(maxsize=limit("answers_kept") // 8)
-def _placed(texts: tuple[str, ...]) -> ComparedCalendar:
+def _placed(texts: tuple[str, ...]) -> CalendarResult:
     """The same of a calendar's texts in the form's order, by which it is kept."""
     reading = CALENDAR_FORM.parse({field.id: text for field, text in zip(CALENDAR_FORM.fields, texts, strict=True)})
     try:
         s = calendar_request(reading).schedule()
     except BudgetError as problem:
-        return ComparedCalendar(None, (), str(problem))
-    return ComparedCalendar(s, ways_to_pay(s, prices_of(reading)), "")
+        return CalendarResult(None, (), str(problem))
+    return CalendarResult(s, ways_to_pay(s, prices_of(reading)), "")
 
 
 def with_results(entry: Entry) -> Entry:
     """A plan or calendar with the results of now; with none where it has no answer."""
     if entry.kind == "plan":
         return with_saved_results(entry)
-    item = compare_calendar(entry)
+    item = calendar_result(entry)
     if item.schedule is None:
         return replace(entry, results={})
     s = item.schedule

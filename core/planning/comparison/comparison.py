@@ -210,15 +210,3 @@ def changed_results(plan: ComparedPlan) -> tuple[tuple[str, float, float], ...]:
     now, then = results_of(plan.answer), plan.entry.results
     both = ((name, then[name], now[name]) for name in RESULTS if name in then and name in now)
     return tuple(row for row in both if not math.isclose(row[1], row[2], rel_tol=_MOVED))
-
-
-def front(points: Sequence[tuple[float, float]]) -> tuple[bool, ...]:
-    """Whether each point is as small as any in one of its two values; none is that has an unknown one.
-
-    A point is left out by another that is as small in both and smaller in one.
-    """
-
-    def under(p: tuple[float, float], q: tuple[float, float]) -> bool:
-        return p[0] <= q[0] and p[1] <= q[1] and p != q
-
-    return tuple(math.isfinite(sum(q)) and not any(under(p, q) for p in points) for q in points)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from core.budget.interval import Interval
 from core.budget.run import rent
 from core.formula import Explanation, Formula, Source, Symbol, formula
-from core.planning.calendar.schedule import Schedule, ScheduledRun
+from core.planning.calendar.schedule import Schedule
 from core.planning.cost.prices import Prices
 from core.sources import OWN_CONSTRUCTION
 
@@ -27,11 +26,6 @@ EIA = Source(
     "US Energy Information Administration",
     "average price to industrial customers in 2023: 8.06 cents per kWh, as Statista passes it on",
     "https://www.statista.com/statistics/190680/us-industrial-consumer-price-estimates-for-retail-electricity-since-1970/",
-)
-S3 = Source(
-    "Amazon S3 Standard, US East, first 50 TB",
-    "$0.023 per GB and month in March 2026, as CloudBurn read it",
-    "https://cloudburn.io/blog/amazon-s3-pricing",
 )
 SAVINGS = Source(
     "AWS Savings Plans",
@@ -123,52 +117,6 @@ def share_of_years(yearly: float, days: float) -> float:
     return yearly * days / 365.25
 
 
-@formula(
-    r"\v{kept} \cdot \v{size}",
-    result=Symbol("S", "checkpoints kept", "bytes"),
-    symbols={
-        "kept": Symbol("c", "checkpoints kept of each run", "number"),
-        "size": Symbol("s", "one checkpoint of the run", "bytes"),
-    },
-    sources=(OWN_CONSTRUCTION.at("so many of each run"),),
-)
-def checkpoints_kept(kept: float, size: float) -> float:
-    """Bytes of the checkpoints that are kept of a run."""
-    return kept * size
-
-
-@formula(
-    r"\frac{\v{size}}{10^{9}} \cdot \frac{12 \cdot \v{days}}{365.25} \cdot \v{price}",
-    result=Symbol(r"\text{storage}", "price of storage", "usd"),
-    symbols={
-        "size": Symbol("S", "bytes stored", "bytes"),
-        "days": Symbol("T", "days for which they are stored", "days"),
-        "price": Symbol("g", "price, dollars per GB and month", "number"),
-    },
-    sources=(S3,),
-)
-def storage(size: float, days: float, price: float) -> float:
-    """Storage over some days: checkpoints from a run’s start to its end, the dataset over the whole calendar.
-
-    All of it counts from the first of these days on, which is the most that it can cost.
-    """
-    return size / 1e9 * 12 * days / 365.25 * price
-
-
-@formula(
-    r"\frac{\v{size}}{10^{9}} \cdot \v{price}",
-    result=Symbol(r"\text{network}", "price of sending", "usd"),
-    symbols={
-        "size": Symbol("B", "bytes sent out", "bytes"),
-        "price": Symbol("o", "price, dollars per GB sent out", "number"),
-    },
-    sources=(OWN_CONSTRUCTION.at("a price by the gigabyte"),),
-)
-def network(size: float, price: float) -> float:
-    """Data sent out of the cloud or data centre."""
-    return size / 1e9 * price
-
-
 @dataclass(frozen=True, slots=True)
 class BillLine:
     """One line of a bill. id: what it is for, the same in every way of paying. needs: ids of what was not given;
@@ -205,10 +153,6 @@ class CostOption:
         """Ids of the lines that are unknown."""
         return tuple(line.id for line in self.lines if not line.known)
 
-    def line(self, id: str) -> BillLine | None:
-        """The line of this id, if this way has one."""
-        return next((line for line in self.lines if line.id == id), None)
-
 
 _SIDES = ("low", "mid", "high")
 _UNKNOWN = Interval(math.nan, math.nan, math.nan)
@@ -216,10 +160,9 @@ COST_OPTIONS = ("rented", "reserved", "owned")
 
 
 def costs(s: Schedule, p: Prices) -> tuple[CostOption, ...]:
-    """The schedule rented, reserved and owned. Storage and network cost the same each way."""
-    beside = other_lines(s, p)
+    """The schedule rented, reserved and owned."""
     lines = (_rented(s, p), _reserved(s, p), _owned(s, p))
-    return tuple(CostOption(name, (*own, *beside)) for name, own in zip(COST_OPTIONS, lines, strict=True))
+    return tuple(CostOption(name, own) for name, own in zip(COST_OPTIONS, lines, strict=True))
 
 
 def explain(ways: Sequence[CostOption]) -> list[Explanation]:
@@ -322,49 +265,6 @@ def yearly_lines(s: Schedule, p: Prices) -> tuple[BillLine, ...]:
     return tuple(
         _over_days(s, name, share_of_years, {"yearly": getattr(p, name)}, (name,), p) for name in ("staff", "space")
     )
-
-
-def other_lines(s: Schedule, p: Prices) -> tuple[BillLine, ...]:
-    """Storage and network, which cost the same whoever owns the accelerators."""
-    sent = float(network(size=p.sent, price=p.gb_out))
-    return (
-        _checkpoints(s, p),
-        _over_days(s, "dataset", storage, {"size": p.dataset, "price": p.gb_month}, ("dataset", "gb_month"), p),
-        BillLine(
-            "network",
-            Interval.point(sent),
-            _missing(p, ("sent", "gb_out")),
-            explained=lambda: [] if math.isnan(sent) else [network.explain(size=p.sent, price=p.gb_out)],
-        ),
-    )
-
-
-def _checkpoints(s: Schedule, p: Prices) -> BillLine:
-    """Those of each run over its own days."""
-    needs = _missing(p, ("kept", "gb_month"))
-    if needs:
-        return BillLine("checkpoints", _UNKNOWN, needs)
-
-    def stored(run: ScheduledRun, side: Literal["low", "middle", "high"]) -> dict[str, float]:
-        size = float(checkpoints_kept(kept=p.kept, size=float(run.answer.interruptions.checkpoint)))
-        return {"size": size, "days": getattr(run, side).days, "price": p.gb_month}
-
-    def explain() -> list[Explanation]:
-        return [
-            step.about(run.run.name)
-            for run in s.runs
-            for step in (
-                storage.explain(**stored(run, "middle")),
-                checkpoints_kept.explain(kept=p.kept, size=float(run.answer.interruptions.checkpoint)),
-            )
-        ]
-
-    low, middle, high = (
-        sum(float(storage(**stored(run, side))) for run in s.runs) for side in ("low", "middle", "high")
-    )
-    # Where a pause falls into the early run and before the late one, the early one is the longer.
-    interval = Interval(min(low, middle, high), middle, max(low, middle, high))
-    return BillLine("checkpoints", interval, explained=explain)
 
 
 def _missing(p: Prices, names: Sequence[str]) -> tuple[str, ...]:

@@ -20,11 +20,10 @@ NO_POOL = {fields[name].id: "" for fields in RUN_FIELDS.values() for name in ("p
 
 @dataclass(frozen=True, slots=True)
 class ComparedPools:
-    """The pools of a team held against each other. plan: with the limits that its runs share. days: to the deadline."""
+    """The pools of a team held against each other. plan: with the limits that its runs share."""
 
     plan: Plan
     due: date
-    days: float
     lines: tuple[PoolLine, ...]
 
 
@@ -38,5 +37,4 @@ def compare_pools(reading: ParsedForm, request: CalendarRequest) -> ComparedPool
     anywhere = calendar_request(CALENDAR_FORM.parse({**reading.texts, **NO_POOL})).runs
     runs = tuple(replace(run, plan=replace(run.plan, limits=limits)) for run in anywhere)
     lines = choose_pools(runs, request.fleet, request.start, request.due, prices_of(reading))
-    days = float((request.due - request.start).days + 1)
-    return ComparedPools(replace(plan, limits=limits), request.due, days, lines)
+    return ComparedPools(replace(plan, limits=limits), request.due, lines)

@@ -23,7 +23,6 @@ from core.planning.cost.bill import (
     capital_used,
     costs,
     idle_hours,
-    other_lines,
     power_bill,
     yearly_lines,
 )
@@ -85,7 +84,7 @@ def ways_to_pay(s: Schedule, p: Prices) -> tuple[CostOption, ...]:
     """The schedule rented, reserved and owned; where it has pools, each as it is held, and no other way."""
     if not s.fleet.pools:
         return costs(s, p)
-    return (CostOption(POOLED, (*_pool_lines(s, p), *yearly_lines(s, p), *other_lines(s, p))),)
+    return (CostOption(POOLED, (*_pool_lines(s, p), *yearly_lines(s, p))),)
 
 
 def pool_costs(s: Schedule, p: Prices) -> tuple[PoolCost, ...]:

@@ -11,7 +11,7 @@ class Prices:
     """What money depends on beside the plan's own price; NaN wherever nothing was given.
 
     held: whether a rented fleet is paid for from its start to the last end, or only while runs work. reserved: per
-    accelerator-hour. term: days. capital: per accelerator. staff, space: a year. kwh, gb_month, gb_out: dollars.
+    accelerator-hour. term: days. capital: per accelerator. staff, space: a year. kwh: dollars.
     """
 
     held: bool = False
@@ -22,8 +22,3 @@ class Prices:
     kwh: float = math.nan
     staff: float = math.nan
     space: float = math.nan
-    kept: float = math.nan
-    dataset: float = math.nan
-    gb_month: float = math.nan
-    sent: float = math.nan
-    gb_out: float = math.nan

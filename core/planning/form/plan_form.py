@@ -314,8 +314,14 @@ def _derived(values: Mapping[str, Any]) -> Mapping[str, str]:
     return {**derived_texts(values), **({PARAMETERS.id: f"{known.active:,}"} if known else {})}
 
 
-_GONE = frozenset({"study", "more", "look"})
-"""Panels that pages had, and what Parallel plan showed."""
+_GONE = frozenset(
+    {
+        *("study", "more", "look", "parts"),  # panels, and what Parallel plan showed
+        *("pic", "meas", "fam"),  # how charts of Compute budget were drawn
+        *("keep=", "data=", "gbm=0.023", "sent=", "gbo="),  # storage and network in a calendar's bill
+    }
+)
+"""What links may have of pages as they were: ids, or ids with the text that said nothing."""
 
 
 def plan_form(prefix: str, *others: Field) -> Form:

@@ -1,9 +1,7 @@
-"""Picture of a calendar: runs as bars by their pools, the range of their ends, maintenance, the deadline, what is in
-use of each pool."""
+"""Picture of a calendar: runs as bars by their pools, the range of their ends, maintenance, the deadline."""
 
 from __future__ import annotations
 
-import math
 from datetime import date
 from typing import Any
 
@@ -11,15 +9,14 @@ import numpy as np
 
 from core.dates import format_day
 from core.planning.calendar.dates import months_from, quarter
-from core.planning.calendar.pools import Pool
 from core.planning.calendar.schedule import Schedule, ScheduledRun
 from core.units import format_count
 from core.views.calendar.text import about
-from core.views.common.chart import MONO, Figure, as_typed, axis, label, layout, named_axis
+from core.views.common.chart import MONO, Figure, as_typed, axis, label, layout
 from core.views.common.palette import Palette
 
-_ROW, _LOW_ROW, _USE, _POOL = 48, 27, 100, 70
-"""Pixels of a run’s row, of one of many, of the one curve of what is in use, and of each of several."""
+_ROW, _LOW_ROW = 48, 27
+"""Pixels of a run’s row, and of one of many."""
 
 _FEW = 3
 """Runs whose names stand over their accelerators; those of more stand beside them, so that all are seen at once."""
@@ -31,15 +28,10 @@ _LETTERS = 22
 
 
 def calendar(s: Schedule, palette: Palette) -> Figure:
-    """Rows of runs, pool by pool, over the use of each pool that they are on, on one axis of days with its quarters."""
+    """Rows of runs, pool by pool, on one axis of days with its quarters."""
     runs, rows = _by_pool(s)
     reach = max(s.ends.high, (s.due - s.start).days + 1 if s.due else 0) * 1.12 + 0.02
-    used = [pool for pool in s.pools if s.runs_on(pool)]
-    curves = _USE if len(used) == 1 else _POOL * len(used)
     few = len(rows) <= _FEW
-    drawn = (_ROW if few else _LOW_ROW) * len(rows) + curves
-    floor = curves / drawn
-    pools = [(pool, f"y{i + 2}") for i, pool in enumerate(used)]
     tickvals, ticktext = _ticks(s.start, reach)
     named = [
         f"{_short(run.run.name)}{'<br>' if few else ' '}<span style='font-family:{MONO};font-size:12px'>"
@@ -104,21 +96,17 @@ def calendar(s: Schedule, palette: Palette) -> Figure:
                 "hovertemplate": "ends, early to late: %{customdata}<extra></extra>",
             }
         )
-    data += [trace for pool, yaxis in pools for trace in _use(s, pool, yaxis, reach, palette)]
     return {
         "data": data,
         "layout": layout(
             palette,
-            height=drawn + 124,
+            height=(_ROW if few else _LOW_ROW) * len(rows) + 124,
             margin={"l": 8, "r": 16, "t": 44, "b": 8},
             barmode="overlay",
-            xaxis=axis(
-                palette, "days in UTC", range=[0, reach], tickvals=tickvals, ticktext=ticktext, anchor=pools[-1][1]
-            ),
+            xaxis=axis(palette, "days in UTC", range=[0, reach], tickvals=tickvals, ticktext=ticktext),
             yaxis=axis(
                 palette,
                 "",
-                domain=[floor, 1],
                 tickvals=rows,
                 ticktext=named,
                 tickfont={"size": 13, "color": palette.text},
@@ -127,27 +115,8 @@ def calendar(s: Schedule, palette: Palette) -> Figure:
                 ticksuffix="  ",
                 type="category",
             ),
-            **{
-                f"yaxis{i + 2}": axis(
-                    palette,
-                    "" if s.fleet.pools else "in use",
-                    domain=[floor * (1 - (i + 1) / len(pools)), floor * (1 - i / len(pools)) - 22 / drawn],
-                    range=[0, pool.accelerators * 1.3],
-                    tickvals=[0, pool.accelerators],
-                    ticktext=["0", format_count(pool.accelerators)],
-                    showgrid=False,
-                )
-                for i, (pool, _) in enumerate(pools)
-            },
-            shapes=[
-                *_deadline(s, palette),
-                *(_level(pool.usable, yaxis, palette) for pool, yaxis in pools if not _varies(pool)),
-            ],
-            annotations=[
-                *_words(s, bool(pauses), palette),
-                *_ends(s, palette),
-                *(_named(pool, yaxis, palette) for pool, yaxis in pools if s.fleet.pools),
-            ],
+            shapes=_deadline(s, palette),
+            annotations=[*_words(s, bool(pauses), palette), *_ends(s, palette)],
         ),
     }
 
@@ -160,101 +129,10 @@ def _short(name: str) -> str:
     return as_typed(name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…")
 
 
-def timeline(s: Schedule, palette: Palette) -> Figure:
-    """The runs alone, from begin to end in the middle of the range, for paper."""
-    runs, rows = _by_pool(s)
-    runs, rows = runs[::-1], rows[::-1]  # a picture on paper begins below
-    short = [_short(run.run.name) for run in runs]
-    names = [name if short.count(name) == 1 else f"{name} ({row})" for name, row in zip(short, rows, strict=True)]
-    reach = max(s.ends.mid, (s.due - s.start).days + 1 if s.due else 0) * 1.05 + 0.02
-    tickvals, ticktext = _ticks(s.start, reach)
-    ticktext = [text.replace("<br>", " ") for text in ticktext]
-    bar = {"type": "bar", "orientation": "h", "y": names}
-    return {
-        "data": [
-            {**bar, "x": np.array([run.middle.begin for run in runs]), "marker": {"color": palette.background}},
-            {**bar, "x": np.array([run.middle.days for run in runs]), "marker": {"color": palette.parameters}},
-        ],
-        "layout": layout(
-            palette,
-            height=_ROW * len(runs) + 74,
-            barmode="stack",
-            xaxis=axis(palette, "days in UTC", range=[0, reach], tickvals=tickvals, ticktext=ticktext),
-            yaxis={
-                **named_axis(palette, names, [format_day(s.day(run.middle.end)) for run in runs]),
-                "categoryorder": "array",
-                "categoryarray": names,
-                "range": [-0.5, len(names) - 0.5],
-            },
-        ),
-    }
-
-
 def _by_pool(s: Schedule) -> tuple[list[ScheduledRun], list[str]]:
     """Runs with the category of their rows, those of one pool beside each other."""
     order = sorted(range(len(s.runs)), key=lambda i: s.pools.index(s.pool_of(s.runs[i])))
     return [s.runs[i] for i in order], [f"run {i + 1}" for i in order]
-
-
-def _varies(pool: Pool) -> bool:
-    """Whether runs may have other numbers of a pool at other times."""
-    return bool(pool.first or pool.last or pool.events)
-
-
-def _use(s: Schedule, pool: Pool, yaxis: str, reach: float, palette: Palette) -> list[dict[str, Any]]:
-    """What is in use of a pool, and under it what may be, where that changes."""
-    moments, counts = s.in_use(pool)
-    curve = {
-        "type": "scatter",
-        "mode": "lines",
-        "x": np.array(moments),
-        "y": np.array(counts, dtype=np.float64),
-        "yaxis": yaxis,
-        "line": {"shape": "hv", "color": palette.parameters, "width": 1.5},
-        "fill": "tozeroy",
-        "fillcolor": palette.surface,
-        "customdata": [
-            f"{format_day(s.day(at))}: {count:,} of {pool.accelerators:,}"
-            for at, count in zip(moments, counts, strict=True)
-        ],
-        "hovertemplate": "from %{customdata} in use<extra></extra>",
-    }
-    return [curve, _most(s, pool, yaxis, reach, palette)] if _varies(pool) else [curve]
-
-
-def _most(s: Schedule, pool: Pool, yaxis: str, reach: float, palette: Palette) -> dict[str, Any]:
-    """What runs may take of a pool from when it opens to when it closes, less what is out."""
-    opens = max(0.0, float((pool.first - s.start).days)) if pool.first else 0.0
-    closes = float((pool.last - s.start).days + 1) if pool.last else math.inf
-    events = pool.capacity(s.start)
-    edges = {0.0, opens, closes, reach, *(edge for a, b, _ in events for edge in (a, b))}
-    moments = sorted(edge for edge in edges if 0 <= edge <= reach)
-
-    def most(at: float) -> int:
-        return next((left for a, b, left in events if a <= at < b), pool.usable) if opens <= at < closes else 0
-
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": np.array(moments),
-        "y": np.array([most(at) for at in moments], dtype=np.float64),
-        "yaxis": yaxis,
-        "line": {"shape": "hv", "color": palette.muted, "width": 1, "dash": "dot"},
-        "hoverinfo": "skip",
-    }
-
-
-def _named(pool: Pool, yaxis: str, palette: Palette) -> dict[str, Any]:
-    """The name of a pool over its curve."""
-    top = {"x": 0, "xref": "paper", "xanchor": "left", "yref": f"{yaxis} domain", "y": 1, "yanchor": "bottom"}
-    font = {"size": 12, "color": palette.muted}
-    return label(palette, f"{_short(pool.name)}: {pool.accelerator}, in use", font=font, **top)
-
-
-def _level(usable: int, yaxis: str, palette: Palette) -> dict[str, Any]:
-    """What runs may take of a pool."""
-    line = {"color": palette.muted, "width": 1, "dash": "dot"}
-    return {"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": usable, "y1": usable, "yref": yaxis, "line": line}
 
 
 def _deadline(s: Schedule, palette: Palette) -> list[dict[str, Any]]:

@@ -1,18 +1,12 @@
-"""Whether accelerators hold the runs of a calendar, by how much, and under which layouts."""
+"""Whether accelerators hold the runs of a calendar, and by how much."""
 
 from __future__ import annotations
 
-from core.budget.errors import BudgetError
-from core.planning.applied_layout import applied_layout
 from core.planning.calendar.schedule import Schedule, ScheduledRun
 from core.training.layout import LayoutError
-from core.units import format_duration
-from core.views.common.markup import unmarked
 from core.views.plan.text import DECIDES
-from core.views.plan.text_memory import gib, laid_out, which_layout
+from core.views.plan.text_memory import gib
 from core.wording import plural
-
-LAYOUTS = ("run", "layout", "its step", "holds")
 
 NOTE = (
     "A run has the fastest layout that fits, or the plan’s own; days, dollars and what an accelerator holds are those "
@@ -47,18 +41,3 @@ def unfit_count(s: Schedule) -> str:
         return ""
     verb = "does" if count == 1 else "do"
     return f"**✗ {count} of {len(s.runs)} {plural(len(s.runs), 'run')} {verb} not fit as laid out**"
-
-
-def layout_row(run: ScheduledRun) -> tuple[tuple[str, str], ...]:
-    """Cells of one run, in the order of `LAYOUTS`, each with a remark under it."""
-    name = unmarked(run.run.name), ""
-    try:
-        h = run.answer.memory
-    except LayoutError:
-        return name, ("–", ""), ("–", ""), fit(run)
-    held = gib(h.total), f"of {gib(h.usable)}, {' '.join(fit(run))}"
-    try:
-        seconds = format_duration(applied_layout(run.run.plan).result.seconds, 3), ""
-    except (BudgetError, LayoutError) as problem:
-        seconds = "–", str(problem)
-    return name, (laid_out(h.layout), which_layout(h)), seconds, held

@@ -227,13 +227,3 @@ def _instead(now: PoolChoice, other: PoolChoice | None, terms: str) -> str:
     cost = "" if math.isnan(more) else f", {apart} {'more' if more > 0 else 'less'}"
     cost = ", for the same money" if same else cost
     return f"{terms}: **{other.accelerators:,}** {accelerator} instead of {now.accelerators:,}{cost}."
-
-
-def picture(lines: Sequence[PoolLine]) -> str:
-    """What the picture shows, for whoever does not see it."""
-    every = (
-        f"{unmarked(line.pool.name)} from {_days(line.choices[0])} to {_days(line.choices[-1])}, "
-        f"{_cost(line.choices[-1])}"
-        for line in lines
-    )
-    return f"Dollars against days of {len(lines)} pools: {'; '.join(every)}."

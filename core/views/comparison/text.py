@@ -10,13 +10,11 @@ from core.fields import clipped
 from core.planning.comparison.comparison import (
     QUANTITIES,
     QUANTITY,
-    SAME,
     ComparedPlan,
     Lead,
     Quantity,
     change,
     changed_results,
-    front,
     lead,
     least,
     middles,
@@ -44,9 +42,6 @@ from core.views.comparison import text_limits
 from core.views.plan import text as plan_text
 from core.views.plan.text_memory import gib, laid_out
 from core.wording import apart_as_shown, listed, percent, plain, plural, rent_or_none, signed, span
-
-_NEAR = 0.01
-"""Share by which two models of one class may differ in parameters."""
 
 PARTS = {
     QUESTION: "asked for",
@@ -206,63 +201,6 @@ def doubt(plan: ComparedPlan) -> str:
     return "it does not fit" if plan.memory and plan.memory.fits == "over" else ""
 
 
-def against(plan: ComparedPlan, base: ComparedPlan) -> str:
-    """A plan beside the baseline, ``61 days sooner, 4 % cheaper, 141 GB instead of 80``, without what is the same."""
-    by = _both(plan, base, "days")
-    days = f"{shown('days', apart_as_shown(*by))} {'sooner' if by[0] < by[1] else 'later'}" if by else ""
-    sentences = [
-        _relative(plan, base, "dollars", "cheaper", "dearer"),
-        _instead(plan, base, "accelerators", " accelerators"),
-        _instead(plan, base, "usable_bytes"),
-        _relative(plan, base, "tokens", "fewer tokens", "more tokens"),
-        _parameters(plan, base),
-    ]
-    if not days and any(sentences) and math.isfinite(sum(middles((plan, base), QUANTITY["days"]))):
-        days = "in the same time"
-    return ", ".join(filter(None, (days, *sentences)))
-
-
-def _parameters(plan: ComparedPlan, base: ComparedPlan) -> str:
-    """What works on a token, and beside a mixture of experts also what is stored."""
-    sides = [one.answer for one in (plan, base) if one.answer]
-    stored = [max(side.stored_parameters, side.middle.parameters) for side in sides]
-    mixture = any(all_of > (1 + _NEAR) * side.middle.parameters for all_of, side in zip(stored, sides, strict=True))
-    kind = "active parameters" if mixture else "parameters"
-    active = _relative(plan, base, "parameters", f"fewer {kind}", f"more {kind}", _NEAR)
-    by = stored[0] / stored[1] - 1 if active and mixture else 0.0
-    return f"{active} and {percent(abs(by))} {'fewer' if by < 0 else 'more'} in all" if abs(by) > _NEAR else active
-
-
-def _both(plan: ComparedPlan, base: ComparedPlan, name: str, same: float = SAME) -> tuple[float, float] | None:
-    """A result of both where it is known and not the same."""
-    a, b = middles((plan, base), QUANTITY[name])
-    return None if not math.isfinite(a + b) or abs(a - b) <= same * abs(b) else (a, b)
-
-
-def _relative(plan: ComparedPlan, base: ComparedPlan, name: str, fewer: str, more: str, same: float = SAME) -> str:
-    both = _both(plan, base, name, same)
-    if not both:
-        return ""
-    by = change(*both)
-    return f"{percent(abs(by))} {fewer if by < 0 else more}" if math.isfinite(by) else f"{shown(name, both[0])} {more}"
-
-
-def _instead(plan: ComparedPlan, base: ComparedPlan, name: str, noun: str = "") -> str:
-    both = _both(plan, base, name)
-    if not both:
-        return ""
-    here, there = (shown(name, value) for value in both)
-    number, _, unit = there.rpartition(" ")
-    return f"{here}{noun} instead of {number if number and here.endswith(f' {unit}') else there}"
-
-
-def against_baseline(plans: Sequence[ComparedPlan], base: int) -> str:
-    """Every other plan beside the baseline, in one quieter line."""
-    others = (plan for i, plan in enumerate(plans) if i != base)
-    parts = [f"**{plan_name(plan)}**: {text}" for plan in others if (text := against(plan, plans[base]))]
-    return f"Beside {plan_name(plans[base])}: {'; '.join(parts)}." if parts else ""
-
-
 def remarks(plans: Sequence[ComparedPlan]) -> list[str]:
     """What is to be said of single plans: no answer, an unknown price, a layout that cannot be, results that moved."""
     sentences: list[str] = []
@@ -420,30 +358,6 @@ def inputs_in_words(differings: Sequence[Differing]) -> str:
         if differings
         else "They do not differ in any input that counts."
     )
-
-
-# ------------------------------------------------------------------------------------------ days against dollars
-
-
-def frontier(plans: Sequence[ComparedPlan]) -> str:
-    """Which plans no other beats in both days and dollars, and which cannot be placed."""
-    points = list(zip(*(middles(plans, QUANTITY[name]) for name in ("days", "dollars")), strict=True))
-    on = front(points)
-    placed = [i for i, point in enumerate(points) if math.isfinite(sum(point))]
-    if not placed:
-        return "No plan has both days and dollars, so none can be placed."
-    names = [f"**{plan_name(plans[i])}**" for i in placed if on[i]]
-    is_are = "is" if len(names) == 1 else "are"
-    text = f"{listed(names)} {is_are} beaten by no other plan in both days and dollars"
-    beaten = [plan_name(plans[i]) for i in placed if not on[i]]
-    text += f"; {listed(beaten)} {'is' if len(beaten) == 1 else 'are'}." if beaten else "."
-    lost = [plan_name(plan) for plan in plans if plan.price_unknown]
-    if lost:
-        text += f" {listed(lost)} cannot be placed: the price is unknown."
-    own = [plan_name(plan) for plan in plans if plan.owned]
-    if own:
-        text += f" {listed(own)} cannot be placed: {plan_text.OWNED}."
-    return text
 
 
 def bars_alt(plans: Sequence[ComparedPlan], base: int) -> str:

@@ -1,1 +1,1 @@
-"""The best split of a compute budget, in sentences and charts."""
+"""The best split of a compute budget, in sentences and tables."""

@@ -29,9 +29,6 @@ NAMES = {
     "power": "power",
     "staff": "staff",
     "space": "space",
-    "checkpoints": "stored checkpoints",
-    "dataset": "stored dataset",
-    "network": "network",
 }
 """Id of a line → what it is for; that of the accelerators has an id for each way of paying."""
 
@@ -45,23 +42,6 @@ _INSIDE = {
 }
 """Lines that another way of paying has in its price."""
 
-ROLES = {
-    "rent": "parameters",
-    "reservation": "parameters",
-    "capital": "parameters",
-    "owned_pools": "parameters",
-    "rented_pools": "optimizer",
-    "reserved_pools": "master",
-    "idle": "buffers",
-    "idle_pools": "buffers",
-    "power": "gradients",
-    "staff": "optimizer",
-    "space": "master",
-    "checkpoints": "activations",
-    "dataset": "activations",
-    "network": "exponent",
-}
-"""Id of a line → the colour it wears."""
 
 _FIELDS = {
     "price": PRICE,
@@ -72,11 +52,6 @@ _FIELDS = {
     "kwh": form.KWH,
     "staff": form.STAFF,
     "space": form.SPACE,
-    "kept": form.KEPT,
-    "dataset": form.DATASET,
-    "gb_month": form.GB_MONTH,
-    "sent": form.SENT,
-    "gb_out": form.GB_OUT,
 }
 
 POOLS = ("pool", "held", "accelerators", "work", "idle", "cost of work", "of idling", "power", "total")
@@ -106,7 +81,7 @@ def unknown(way: CostOption) -> str:
 
 
 def missing(way: CostOption) -> str:
-    """What a total leaves out: ``without staff, space and network``; empty where it has all."""
+    """What a total leaves out: ``without staff and space``; empty where it has all."""
     main = {line.id for line in way.lines if line.main}
     names = [NAMES[text] for text in way.without if text not in main]
     return f"without {listed(names)}" if names else ""

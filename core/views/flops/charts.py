@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from core.models.attention_share import Growth
 from core.models.flops import FlopCount
-from core.runs.conventions import Scored
-from core.units import format_quantity, significant
+from core.units import significant
 from core.views.common.chart import (
     NAMED_ROW,
-    SANS,
     Figure,
     axis,
     figure,
@@ -95,48 +92,6 @@ def flops_by_component(count: FlopCount, palette: Palette, scale: float = 1.0) -
     )
 
 
-def flops_treemap(count: FlopCount, palette: Palette, scale: float = 1.0) -> Figure:
-    """The same FLOPs as areas, by part of the model; attention's products of activations in their own colour."""
-    names: list[str] = []
-    parents: list[str] = []
-    values: list[float] = []
-    colours: list[str] = []
-    for group in dict.fromkeys(part.group for part in count.parts):
-        members = [part for part in count.parts if part.group == group]
-        names += [group, *(part.name for part in members)]
-        parents += ["", *(group for _ in members)]
-        values += [sum(part.flop for part in members), *(part.flop for part in members)]
-        colours += [palette.surface, *(palette.activations if p.square else palette.parameters for p in members)]
-    factor = scale * count.training / count.forward
-    return figure(
-        palette,
-        [
-            {
-                "type": "treemap",
-                "ids": names,
-                "labels": names,
-                "parents": parents,
-                "values": [value * factor for value in values],
-                "text": [f"{format_quantity(v * factor, 'flop')}<br>{100 * v / count.forward:.1f} %" for v in values],
-                "textinfo": "label+text",
-                "branchvalues": "total",
-                "marker": {"colors": colours, "line": {"color": palette.background, "width": 2}},
-                "textfont": {"family": SANS, "size": 13, "color": _inks(colours, palette)},
-                "tiling": {"pad": 2},
-                "pathbar": {"visible": False},
-                "hovertemplate": "%{label}: %{text}<extra></extra>",
-            }
-        ],
-        height=360,
-        margin={"l": 0, "r": 0, "t": 0, "b": 0},
-        uniformtext={"minsize": 12, "mode": "hide"},
-    )
-
-
-def _inks(colours: Sequence[str], palette: Palette) -> list[str]:
-    return [palette.text if colour == palette.surface else palette.background for colour in colours]
-
-
 def sequence_sweep(growth: Growth, palette: Palette, scale: float = 1.0) -> Figure:
     """Attention's products against everything else as the sequence grows: where the one overtakes the other."""
     x = growth.lengths.astype(np.float64)
@@ -203,29 +158,3 @@ def _side(at: float, growth: Growth, x: npt.NDArray[np.float64]) -> str:
 
 def _line(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], colour: str, hover: str) -> Figure:
     return marks("lines", x, y, hover, line={"color": colour, "width": 2.5})
-
-
-def score_bars(scoreds: Sequence[Scored], palette: Palette) -> Figure:
-    """Utilisation of one run under each convention: MFU in one colour, HFU in another, the peak at 100 %."""
-    rows = list(scoreds)[::-1]
-    values = np.array([100 * s.utilisation for s in rows])
-    names = [s.name for s in rows]
-    return figure(
-        palette,
-        [
-            lying_bars(
-                values,
-                names,
-                "%{y}: %{text}",
-                marker={"color": [palette.parameters if s.kind == "MFU" else palette.activations for s in rows]},
-                text=[f"{s.kind} {format_quantity(s.utilisation, 'ratio')}" for s in rows],
-                textposition="outside",
-                textfont={"size": 12, "color": palette.text},
-                cliponaxis=False,
-            )
-        ],
-        height=34 * len(rows) + 64,
-        bargap=0.4,
-        xaxis=axis(palette, "% of the dense peak", range=[0, max(float(values.max()) * 1.45, 10.0)]),
-        yaxis=axis(palette, "", tickfont={"size": 12, "color": palette.text}, showgrid=False, ticksuffix="  "),
-    )

@@ -107,20 +107,9 @@ def priced(h: MemoryEstimate, fix: Fix) -> str:
     return f"**{name[0].upper()}{name[1:]}** saves {gib(fix.saved)}: {_then(h, fix)}; {costs(fix)}."
 
 
-def cheapest(h: MemoryEstimate, way: Fix) -> str:
-    """How far the way of a waterfall comes."""
-    end = h.usable - float(way.device_memory.total)
-    if end < 0:
-        return f"**As near as any layout comes:** {gib(float(way.device_memory.total))}, still {gib(-end)} over."
-    name = "As near as any layout comes" if h.fits == "fits" and end < h.spare - h.room else "The cheapest way down"
-    return f"**{name}:** to {gib(float(way.device_memory.total))}, {gib(end)} free{but_misses(fixed_plan(h, way))}."
-
-
-def fall(h: MemoryEstimate, steps: Sequence[Fix]) -> str:
-    """The same step by step: from what is held, change by change, to what is held then."""
-    way = [f"{change(step)} {'saves' if step.saved >= 0 else 'adds'} {gib(abs(step.saved))}" for step in steps]
-    end = h.usable - float(steps[-1].device_memory.total)
-    then = f"{gib(end)} free" if end >= 0 else f"**{gib(-end)} over** still, the closest that any layout comes"
-    return (
-        f"**From {gib(h.total)} down to {gib(float(steps[-1].device_memory.total))}:** {', then '.join(way)}; {then}."
-    )
+def closest(h: MemoryEstimate, near: Fix) -> str:
+    """The change that comes nearest where none is enough."""
+    total = float(near.device_memory.total)
+    end = h.usable - total
+    then = f"still {gib(-end)} over" if end < 0 else f"{gib(end)} free{but_misses(fixed_plan(h, near))}"
+    return f"**As near as any layout comes:** {gib(total)} with {change(near)}, {then}."

@@ -94,19 +94,10 @@ def not_met(every: Sequence[Check]) -> list[str]:
     return missed or [_UNKNOWN[check.id] for check in every if check.met is None]
 
 
-_LIMITS: dict[Limited, str] = {
-    "deadline": "deadline",
-    "money": "budget",
-    "power": "power limit",
-    "host": "host memory",
-    "memory": "memory headroom",
-}
-
-
 def but_misses(plan: Plan) -> str:
     """Which limits a plan misses that is offered: ``, but misses the deadline``; empty where it misses none."""
     try:
-        names = [f"the {_LIMITS[check.id]}" for check in missed_limits(plan)]
+        names = [f"the {NAMES[check.id]}" for check in missed_limits(plan)]
     except (BudgetError, LayoutError) as problem:
         return f", but cannot be planned: {problem}"
     return f", but misses {listed(names)}" if names else ""

@@ -6,11 +6,10 @@ import math
 from collections.abc import Sequence
 
 from core.planning.largest_model import Largest, largest_by_states
-from core.planning.memory_estimate import Grid, MemoryEstimate, plan_checkpoint
+from core.planning.memory_estimate import MemoryEstimate, plan_checkpoint
 from core.planning.plan import OWN_SHAPE, whole_accelerators
 from core.planning.resolved_layout import FIELD_IDS, TRAINED_IDS, estimable_request
 from core.training.activations.tensors import SavedTensor
-from core.training.device.largest import largest_micro_batch, largest_seq_len
 from core.training.device.memory import DeviceMemory
 from core.training.device.peak import StepCurve
 from core.training.device.states_only import explain_largest, kept_each
@@ -300,19 +299,6 @@ def growing(h: MemoryEstimate, degree: str, rows: Sequence[tuple[int, DeviceMemo
         f"**{degree.capitalize()} parallel {small:,} to {large:,}**, with all else as it is: from "
         f"{gib(float(first.total))} to {gib(float(last.total))} on each; {verdict}."
     )
-
-
-def frontier(h: MemoryEstimate, grid: Grid) -> str:
-    """The longest sequence at the plan's micro-batch, and the largest micro-batch at its length."""
-    if h.fits == "unknown":
-        return "How much memory there is, is unknown, so there is no frontier."
-    batch, length = largest_micro_batch(h.roomy), largest_seq_len(h.roomy)
-    text = f"a micro-batch of {int(h.layout.micro_batch):,}"
-    if not batch and not length:
-        return f"**Not even one token fits** at {text}: what is held beside activations is too much already."
-    longest = f"up to **{length:,} tokens** fit" if length else "not one token fits"
-    most = f"up to **{batch:,}** fits" if batch else "not even **one sequence** fits"
-    return f"At {text}{kept_free(h)}, {longest}; at {h.plan.seq_len:,} tokens, as a micro-batch {most}."
 
 
 def kept_free(h: MemoryEstimate) -> str:

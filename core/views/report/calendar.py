@@ -15,15 +15,12 @@ from core.planning.cost.compared_pools import ComparedPools
 from core.planning.cost.form import prices_of
 from core.planning.cost.pool_bill import pool_costs
 from core.views.calendar import text, text_fit, text_pools
-from core.views.calendar.charts import timeline
-from core.views.calendar.pool_chart import left_out, pools
+from core.views.calendar.charts import calendar
 from core.views.common.markup import markdown_text, unlinked
 from core.views.common.palette import LIGHT
 from core.views.cost import text as cost_text
-from core.views.cost.charts import bills
 from core.views.report.document import picture, remarked, rendered
 from core.views.report.tables import address
-from core.wording import plain
 
 Cell = tuple[str, str]
 """A cell of a table, and the remark under it."""
@@ -66,7 +63,7 @@ class CalendarReport:
         if not (found := self.compared):
             return ""
         said = (text_pools.sentence(found.lines, found.plan), text_pools.terms(found.lines, found.plan))
-        return " ".join(filter(None, (*said, left_out(found.lines, found.days))))
+        return " ".join(filter(None, said))
 
     def concerns(self) -> list[str]:
         """What is wrong with the calendar, and who waits for whom."""
@@ -107,12 +104,7 @@ def _narrow(cells: Iterable[Cell], heads: Sequence[str]) -> tuple[Cell, ...]:
 
 def calendar_html(report: CalendarReport) -> str:
     """The whole file, which needs nothing else."""
-    s, found = report.schedule, report.compared
-    drawn = (
-        [picture(pools(found.lines, found.plan.limits, found.days, LIGHT), text_pools.picture(found.lines))]
-        if found
-        else []
-    )
+    s = report.schedule
     return rendered(
         "calendar_report.html",
         report.name,
@@ -123,11 +115,7 @@ def calendar_html(report: CalendarReport) -> str:
         limits=report.limits,
         choice=report.choice,
         concerns=report.concerns(),
-        pictures=[
-            picture(timeline(s, LIGHT), text.picture(s)),
-            *drawn,
-            picture(bills(report.ways, LIGHT), plain(cost_text.compared(report.ways))),
-        ],
+        picture=picture(calendar(s, LIGHT), text.picture(s)),
         tables=[
             {"title": title, "heads": heads, "rows": [[remarked(*cell) for cell in row] for row in rows]}
             for title, (heads, rows) in report.tables().items()

@@ -27,7 +27,7 @@ from core.views.common import markup
 from core.views.common.chart import Figure
 from core.views.common.palette import LIGHT
 from core.views.comparison import text as comparison_text
-from core.views.comparison.charts import bars, days_against_dollars
+from core.views.comparison.charts import bars
 from core.views.plan import text as plan_text
 from core.views.plan import text_host, text_limits, text_memory
 from core.views.plan.charts import answer_strip
@@ -189,32 +189,14 @@ def _comparison(report: Report) -> Mapping[str, Any]:
     plans, base = report.plans, report.base
     differences = differing_fields([plan.reading for plan in plans])
     rows = [*comparison_text.result_rows(plans, base), *comparison_text.input_rows(differences, base)]
-    priced = sum(plan.answer is not None and not plan.price_unknown for plan in plans) > 1
-    frontier = comparison_text.frontier(plans) if priced else ""
     return {
         "sentence": comparison_text.sentence(plans, base),
-        "beside": comparison_text.against_baseline(plans, base),
         "remarks": comparison_text.remarks(plans),
         "bars": picture(bars(plans, base, LIGHT), comparison_text.bars_alt(plans, base)),
         "inputs": comparison_text.inputs_in_words(differences),
         "names": ["", *(f"{plan.name}, baseline" if i == base else plan.name for i, plan in enumerate(plans))],
         "rows": [[remarked(*cell) for cell in (head, *row)] for head, row in rows],
-        "frontier": frontier,
-        "frontier_picture": picture(days_against_dollars(plans, base, LIGHT), plain(frontier)) if frontier else "",
-        "quantity_heads": ["quantity", *(plan.name for plan in plans)],
-        "quantities": [
-            [as_text(name), *(_quantity(report, plan, name) for plan in plans)] for name in report.quantities()
-        ],
     }
-
-
-def _quantity(report: Report, plan: ComparedPlan, name: str) -> str:
-    """One quantity of one plan, with its range."""
-    line = report.line(plan, name)
-    if line is None:
-        return "–"
-    _, worst, middle, best, _ = line.cells()
-    return _typed(middle, f"{worst} … {best}" if worst else "")
 
 
 def _shared(report: Report) -> list[tuple[str, str]]:

@@ -7,18 +7,15 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from core.budget.run import accelerator_hours, training_seconds
-from core.hardware.accelerators import find
 from core.models.catalog import CatalogModel
-from core.models.flops import train_flop_6nd
 from core.planning.evaluation import Answer
 from core.planning.nearest_runs import SimilarRun
 from core.runs.published import AS_PUBLISHED, Comparison, PublishedRun, models_with_runs, run_hours
 from core.runs.scores import Prediction, Score
 from core.runs.share import Shares
-from core.runs.utilisation import Evidence, peak_16bit
+from core.runs.utilisation import Evidence
 from core.units import Kind, format_count, format_duration, format_quantity, significant
-from core.wording import amount, interval, percent, signed
+from core.wording import interval, percent, signed
 
 
 def no_run(model: CatalogModel) -> str:
@@ -96,114 +93,6 @@ def about_run(c: Comparison) -> str:
         f"{c.run.model}: {format_count(c.run.tokens)} tokens on {c.run.accelerator}. Model, tokens and accelerator are "
         "the published run’s, the MFU is the plan’s. Differences: 6ND relative to the published figure."
     )
-
-
-def reasons(c: Comparison) -> list[str]:
-    """Why published hours and 6ND differ, as far as the figures of this run tell."""
-    if c.utilisation > 1:
-        return [
-            f"**Not evidence: these hours are impossible.** They come to **{format_quantity(c.utilisation, 'ratio')}** "
-            "of the peak; hours, tokens and accelerator cannot all be as published.",
-            *([_remark(c)] if c.run.notes else []),
-        ]
-    if c.hours.basis == "more":
-        return [
-            "**Not evidence: these hours hold more than pre-training**, and their source does not separate it.",
-            *([_remark(c)] if c.run.notes else []),
-        ]
-    if not c.evidence:
-        return [
-            "**Not evidence: hours derived from an assumed count.** They restate what was assumed, so their distance "
-            "from 6ND says nothing about the run.",
-            *([_remark(c)] if c.run.notes else []),
-        ]
-    lines = [_all_hours(c), _precision(c), _attention(c), _remainder(c), _remark(c)]
-    return [line for line in lines if line]
-
-
-def _all_hours(c: Comparison) -> str:
-    share = format_quantity(c.utilisation, "ratio")
-    if c.hours.basis == "steps":
-        steady = f"; its steady steps are published at {interval(c.steady)} MFU" if c.steady else ""
-        return (
-            f"**These hours hold training steps only**, {c.hours.origin}: nothing else that was billed is in them. "
-            f"They come to **{share}** of the peak by 6ND{steady}."
-        )
-    if not c.steady:
-        rest = "no MFU of its steady steps is published, so how they split into steps and the rest is unknown"
-    elif c.utilisation < c.steady[0]:
-        rest = f"its steady steps are published at {interval(c.steady)} MFU, so not every hour was a steady step"
-    else:
-        rest = f"its steady steps are published at {interval(c.steady)} MFU"
-    return f"**All hours of the run** come to **{share}** of the peak by 6ND; {rest}."
-
-
-def _precision(c: Comparison) -> str:
-    if not c.run.precision:
-        return "**Its precision is not at hand**; it is held against the dense bf16 peak."
-    if "fp8" not in c.run.precision:
-        return ""
-    fp8 = find(c.run.accelerator).peak("fp8")
-    share = format_quantity(c.utilisation * c.peak / fp8, "ratio")
-    against = f"; of the fp8 peak, {format_quantity(fp8, 'flop_per_s')}, these hours are {share}" if fp8 > 0 else ""
-    return (
-        "**It is held against the dense bf16 peak but trained mostly in fp8**, as its source says"
-        f"{against}. An MFU means nothing without the dtype of its peak."
-    )
-
-
-def _attention(c: Comparison) -> str:
-    where = "" if c.run.seq_len else ", the plan’s length, its own not being at hand"
-    return (
-        f"**6ND leaves attention’s products out.** At {c.seq_len:,} tokens{where}, causal, they add "
-        f"{format_quantity(c.square_hours / c.rule_hours, 'ratio')} of 6ND, {_hours(c.square_hours)}; they belong "
-        "to the work where the MFU counts them, and sources differ in that."
-    )
-
-
-def _remainder(c: Comparison) -> str:
-    """What the published hours leave over 6ND at the user's MFU and attention: its sign and its size decide."""
-    share = c.other_hours / c.hours.value
-    rest = f"{_hours(abs(c.other_hours))} ({abs(share):.1%} of the published)".replace("%", " %")
-    mfu, whole = format_quantity(c.mfu, "ratio"), format_quantity(c.utilisation, "ratio")
-    if abs(share) < 0.02:
-        return f"**6ND at your MFU with attention meets the published hours** to within {rest}."
-    if share < 0:
-        counted = "" if c.utilisation > c.mfu else ", once attention’s products count as work"
-        return f"**The run did better than your MFU of {mfu}**{counted}: at that MFU it would have taken {rest} more."
-    steady = " Your MFU is above any published for its steps." if c.steady and c.mfu > c.steady[-1] else ""
-    if c.hours.basis == "steps":
-        below = f"**Its steps ran below your MFU of {mfu}**: {rest} remain."
-        return f"{below} 6ND alone meets the hours at {whole} MFU.{steady}"
-    if share <= 0.2:
-        return (
-            f"**Beyond 6ND at your MFU and attention: {rest}.** Restarts and stalls, evaluation, ramp-up and stages at "
-            "other lengths are billed like any other hour, and slower steps look the same; the published figures do "
-            f"not separate them.{steady}"
-        )
-    return (
-        f"**The published hours cover much more than steady steps at your MFU:** {rest} remain. What fills them is "
-        f"unknown. 6ND alone meets the published hours at {whole} MFU.{steady}"
-    )
-
-
-def _hours(value: float) -> str:
-    return f"{format_count(round(value)) if value >= 100 else amount(value)} hours"
-
-
-def _remark(c: Comparison) -> str:
-    return f"**About the published figures:** {c.run.notes}" if c.run.notes else ""
-
-
-def other_runs(others: Sequence[Comparison]) -> list[str]:
-    """Further published runs of the same model, in one sentence where there are any."""
-    named = [
-        f"{c.run.model} on {c.run.accelerator}, {format_count(round(c.hours.value))} hours for "
-        f"{format_count(c.run.tokens)} tokens, "
-        f"{format_quantity(c.utilisation, 'ratio') + ' of peak' if c.evidence else 'not evidence'}"
-        for c in others
-    ]
-    return [f"Also published: {'; '.join(named)}."] if named else []
 
 
 def nearest_runs_sentence(a: Answer, similar: Sequence[SimilarRun]) -> str:
@@ -295,22 +184,15 @@ def predicted(rows: Sequence[Prediction]) -> list[tuple[str, ...]]:
     ]
 
 
-def pointed(row: Evidence, measure: str) -> str:
-    """What hovering over a run says: its size, its MFU or its hours, how that is known, and the source."""
+def pointed(row: Evidence) -> str:
+    """What hovering over a run says: its size, its MFU, how that is known, and the source."""
     run = row.run
-    value = percent(row.utilisation) if measure == "MFU" else f"{amount(hours_per_billion(row))} h per billion tokens"
     stands = f", median of {row.rows} rows" if row.rows > 1 else ""
     return (
-        f"<b>{run.model}</b>, {run.accelerator}<br>{format_count(run.params)} active parameters<br>{value}, from "
-        f"{row.how}{stands}<br>{_wrapped(run.source)}"
+        f"<b>{run.model}</b>, {run.accelerator}<br>{format_count(run.params)} active parameters<br>"
+        f"{percent(row.utilisation)}, from {row.how}{stands}<br>{_wrapped(run.source)}"
     )
 
 
 def _wrapped(text: str, width: int = 70) -> str:
     return "<br>".join(textwrap.wrap(html.escape(text), width)[:3])
-
-
-def hours_per_billion(row: Evidence) -> float:
-    """Accelerator-hours per billion tokens at the row's utilisation, by 6ND."""
-    flop = train_flop_6nd(row.run.params, 1e9)
-    return accelerator_hours(1, training_seconds(flop, 1, peak_16bit(row.run.accelerator), row.utilisation))

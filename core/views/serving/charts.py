@@ -1,23 +1,18 @@
-"""Pictures of serving: users that fit over the context, and the least time of a token over the users."""
+"""Picture of serving: the least time of a token over the users."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from core.serving.cache import CACHE_TYPES
 from core.serving.serving import Serving
 from core.units import format_count, significant
 from core.views.common.chart import Figure, figure, label, log_axis, marks, over, rule
 from core.views.common.palette import Palette
 
-_CONTEXTS = np.unique(np.geomspace(512, 2**20, 90).round().astype(np.int64))
-_TICKS = (1024, 8192, 65_536, 524_288)
 _HEIGHT = 330
-_DASHES = {"bf16": "solid", "fp8": "dash", "int8": "dot"}
 
 
 def _logs(palette: Palette, title: str, low: float, high: float, ticks: Sequence[float]) -> Figure:
@@ -27,69 +22,6 @@ def _logs(palette: Palette, title: str, low: float, high: float, ticks: Sequence
 
 def _decades(low: float, high: float) -> list[float]:
     return [10.0**k for k in range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9) + 1)]
-
-
-def users_over_context(s: Serving, palette: Palette) -> Figure:
-    """Users that fit over the tokens of each, for every format of the cache; the one in force is bold."""
-    curves = {name: replace(s, stored=kind).users_over(_CONTEXTS) for name, kind in CACHE_TYPES.items()}
-    most = max(2.0, *(float(users.max()) for users in curves.values()))
-    here = s.users_that_fit
-    notes = (
-        [
-            label(
-                palette,
-                f"<b>{format_count(here)} of {s.context:,} tokens</b>",
-                x=math.log10(s.context),
-                y=math.log10(max(here, 1)),
-                xanchor="left" if s.context < 30_000 else "right",
-                yanchor="bottom",
-                yshift=6,
-                bgcolor=palette.background,
-            )
-        ]
-        if here >= 1
-        else []
-    )
-    return figure(
-        palette,
-        [
-            marks(
-                "lines",
-                _CONTEXTS,
-                np.where(users >= 1, users, np.nan),
-                f"cache in {name}: %{{y:,.0f}} users of %{{x:,}} tokens",
-                name=name,
-                line={
-                    "color": palette.parameters if name == s.stored.name else palette.muted,
-                    "width": 3 if name == s.stored.name else 1.5,
-                    "dash": _DASHES[name],
-                },
-            )
-            for name, users in curves.items()
-        ]
-        + [
-            marks(
-                "markers",
-                [s.context],
-                [here if here >= 1 else None],
-                "",
-                marker={"size": 11, "color": palette.parameters, "line": {"color": palette.background, "width": 1}},
-            )
-        ],
-        height=_HEIGHT,
-        margin={"l": 8, "r": 8, "t": 40, "b": 8},
-        xaxis=_logs(palette, "tokens of each user", 512, 2**20, _TICKS),
-        yaxis=_logs(palette, "users at once", 1, 2 * most, _decades(1, 2 * most)),
-        annotations=[
-            *notes,
-            over(palette, "<b>cache in</b> " + " · ".join(_line(n, s.stored.name) for n in curves), 10),
-        ],
-    )
-
-
-def _line(name: str, chosen: str) -> str:
-    drawn = {"solid": "——", "dash": "– –", "dot": "·····"}[_DASHES[name]]
-    return f"<b>{name} {drawn}</b>" if name == chosen else f"{name} {drawn}"
 
 
 def token_time(s: Serving, palette: Palette) -> Figure:

@@ -8,7 +8,7 @@ from datetime import datetime
 from core.data_version import data_version
 from core.dates import format_day as day
 from core.fields import clipped
-from core.planning.comparison.calendars import compare_calendar
+from core.planning.comparison.calendars import calendar_result
 from core.planning.comparison.comparison import ComparedPlan, changed_results, compare_plan
 from core.planning.comparison.entry import Entry
 from core.planning.cost.calendar_form import CALENDAR_FORM
@@ -81,7 +81,7 @@ def answered(plan: ComparedPlan) -> str:
 
 def calendar(plan: SavedPlan) -> str:
     """What a saved calendar comes to now, in a sentence."""
-    item = compare_calendar(plan.entry)
+    item = calendar_result(plan.entry)
     if item.schedule is None:
         return f"No answer: {item.problem}"
     return calendar_text.sentence(item.schedule, item.ways[0])
