@@ -36,9 +36,6 @@ LIMITS: Mapping[str, Limit] = {
     "block_chars": Limit(600, "characters", "32 typed values of up to 18 characters"),
     "pasted_chars": Limit(20_000, "characters", "kept of a paste: it is in the address, and servers refuse 128 kB"),
     "sheets_graded": Limit(40, "sheets", "different ones in one paste, 15 ms each; a class mostly has the same one"),
-    "deck_slides": Limit(60, "slides", "of a lecture; three hours of it"),
-    "deck_chars": Limit(12_000, "characters", "of a deck's text, which its link carries packed"),
-    "deck_minutes": Limit(180, "minutes", "of one slide: as long as the longest lecture"),
     "expression_chars": Limit(12_000, "characters", "checked before parsing: deep nesting exhausts the parser"),
     "expression_lines": Limit(
         160, "lines", "a page shows the steps of each; a block of a transformer with its classes has 100"
