@@ -42,6 +42,9 @@ _LISTED = 8
 _UNREAD = object()
 """Stands for a text that was not read yet."""
 
+_UNSET = ("", "false")
+"""Texts of an empty field and of a switch that was off."""
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
@@ -223,7 +226,8 @@ class Form:
     imply: texts by id → those that they imply where links and rows are older than a field.
     shared: ids of the fields that are the same on every page that has them, such as those of a plan. An address has
     them under `SHARED`; older ones had them under the form's own prefix, which is still read. gone: what links
-    may still have and nobody is told of: ids, or ids with the text that was their default (``id=text``).
+    may still have and nobody is told of: ids, or ids with the text that was their default (``id=text``), besides
+    empty fields and switches that were off.
     """
 
     prefix: str
@@ -318,7 +322,7 @@ class Form:
     def unknown(self, texts: Mapping[str, str]) -> list[str]:
         """Ids among ``texts`` of no field, without those of fields that are gone and said nothing."""
         ids = set(texts) - {item.id for item in self.fields} - self.gone
-        return sorted(name for name in ids if f"{name}={texts[name]}" not in self.gone)
+        return sorted(name for name in ids if texts[name] not in _UNSET and f"{name}={texts[name]}" not in self.gone)
 
     def from_address(self, address: Mapping[str, Sequence[str]]) -> tuple[dict[str, str], tuple[str, ...]]:
         """What an address says of this form's fields, by id, and what is to be said about the address itself.

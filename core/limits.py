@@ -36,9 +36,6 @@ LIMITS: Mapping[str, Limit] = {
     "block_chars": Limit(600, "characters", "32 typed values of up to 18 characters"),
     "pasted_chars": Limit(20_000, "characters", "kept of a paste: it is in the address, and servers refuse 128 kB"),
     "sheets_graded": Limit(40, "sheets", "different ones in one paste, 15 ms each; a class mostly has the same one"),
-    "deck_slides": Limit(60, "slides", "of a lecture; three hours of it"),
-    "deck_chars": Limit(12_000, "characters", "of a deck's text, which its link carries packed"),
-    "deck_minutes": Limit(180, "minutes", "of one slide: as long as the longest lecture"),
     "expression_chars": Limit(12_000, "characters", "checked before parsing: deep nesting exhausts the parser"),
     "expression_lines": Limit(
         160, "lines", "a page shows the steps of each; a block of a transformer with its classes has 100"
@@ -113,11 +110,6 @@ LIMITS: Mapping[str, Limit] = {
     "measurements_kept": Limit(20, "measurements", "of the machines that share a data folder; each has about 60 kB"),
     "job_queue": Limit(8, "jobs", "in line while one runs; at half a minute each, the last waits four"),
     "job_pause": Limit(20, "seconds", "between two jobs of one visitor, in which anybody else can come between"),
-    "experiment_seconds": Limit(60, "seconds", "one experiment's process, most of which is loading torch"),
-    "experiment_points": Limit(256, "numbers", "of one curve of an experiment; the longest has forty"),
-    "experiment_figures": Limit(64, "figures", "of one experiment; the most have thirteen"),
-    "experiment_tokens": Limit(4_000_000, "tokens", "of the file an experiment writes, 8 MB for a second or two"),
-    "experiment_bytes": Limit(100_000_000, "bytes", "of one tensor that an experiment makes and sends"),
     "plan_name": Limit(80, "characters", "a plan's name; it heads a column and a row"),
     "compared_plans": Limit(6, "plans", "beside each other; a seventh column is read by nobody"),
     "calendar_runs": Limit(9, "runs", "of one fleet; which may go beside which is tried for every subset of them"),

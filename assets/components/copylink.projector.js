@@ -54,17 +54,16 @@ function channel() {
   window.napkinWall = new BroadcastChannel(WALL)
   window.napkinWall.onmessage = ({ data }) => {
     if (data === WHERE) tellNotes()
-    else if (data.deck === document.querySelector(".np-notes")?.dataset.deck) markNotes(data)
+    else if (document.querySelector(".np-notes")) markNotes(data)
   }
   return window.napkinWall
 }
 
 function tellNotes() {
-  const bar = document.querySelector(".np-bar[data-deck]")
+  const bar = document.querySelector(".np-bar[data-deck-slide]")
   if (!bar) return
-  const { deck, deckSlide } = bar.dataset
   const before = JSON.parse(sessionStorage.getItem(WALL) ?? "{}")
-  const wall = { deck, slide: Number(deckSlide), began: before.deck === deck ? before.began : Date.now() }
+  const wall = { slide: Number(bar.dataset.deckSlide), began: before.began ?? Date.now() }
   sessionStorage.setItem(WALL, JSON.stringify(wall)) // the next slide is another document in the same window
   channel().postMessage(wall)
 }

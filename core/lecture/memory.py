@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from core.experiments.linear_bytes import ACTIVATIONS, LAYERS, PARAMETERS, ROWS, WIDTH
 from core.formula import Explanation
 from core.hardware.accelerators import find
 from core.lecture.claims import Finding, titled
@@ -120,12 +119,13 @@ def grows() -> Finding:
 
 
 def adagrad_bytes() -> Finding:
-    parameters, activations = PARAMETERS, ACTIVATIONS
+    width, layers, batch = 4, 2, 2  # the lecture's own example
+    parameters, activations = layers * width**2 + width, layers * batch * width
     states = _states(optimizer="AdaGrad")
     total = states.total * parameters + 4 * activations
     claimed = 4 * (parameters + activations + parameters + parameters)
     return Finding(
-        f"D = {WIDTH}, L = {LAYERS}, B = {ROWS}: {parameters} parameters at {states.total:g} B and "
+        f"D = {width}, L = {layers}, B = {batch}: {parameters} parameters at {states.total:g} B and "
         f"{activations} activations at 4 B are "
         f"{total:g} B",
         total == claimed,

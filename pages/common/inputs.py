@@ -59,14 +59,13 @@ _FOUND_TEXTS = "plan:found"
 class PresetButton:
     """A preset of the page in this run: its name, what makes it the page's, whether it is, and the part it is about.
 
-    at: the name of that part, without prefix; empty for the page as it is. late: whether its slide follows the tour.
+    at: the name of that part, without prefix; empty for the page as it is.
     """
 
     name: str
     put: Callable[[], None]
     is_current: Callable[[], bool]
     at: str = ""
-    late: bool = False
 
 
 class Inputs:

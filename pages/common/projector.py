@@ -117,7 +117,7 @@ def bar(inputs: Inputs) -> Slides | None:
     except DeckError as problem:
         wrong = str(problem)
     rest = deck.bar if deck else _rest(result)
-    shown = f' data-deck="{html.escape(deck.name, quote=True)}" data-deck-slide="{deck.here}"' if deck else ""
+    shown = f' data-deck-slide="{deck.here}"' if deck else ""
     place.html(
         f'<div class="np-bar" data-slides="{result.count}"{shown}><h1>{html.escape(page.h1)}</h1>{rest}</div>'
         f"<style>{only(page, part_shown(page))}</style>"

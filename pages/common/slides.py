@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
-from core.lecture.deck import DeckError, Pages, Slide, lecture_slides, read_deck, unpack_deck
+from core.lecture.deck import DeckError, lecture_slides
 from core.planning.comparison.entry import Entry
 from core.planning.comparison.examples import examples
 from pages.common import comparison_list
 from pages.common.inputs import HELD, Inputs, PresetButton
 from pages.common.links import LANDS_AT, address
-from pages.common.registry import COMPARE, HOME, PAGE, PAGES, PageSpec
+from pages.common.registry import COMPARE, HOME, PAGE, PageSpec
 from pages.common.theme import PROJECTOR
 from pages.common.tours import TOUR, TOURS, Stop
 from pages.common.widgets import text_of
@@ -75,8 +75,7 @@ class Slides:
 
     @property
     def _steps(self) -> tuple[PresetButton | Stop, ...]:
-        early, late = _preset_buttons(self.inputs)
-        return (*early, *TOURS[self.inputs.page.id], *late)
+        return (*_preset_buttons(self.inputs), *TOURS[self.inputs.page.id])
 
     @property
     def count(self) -> int:
@@ -158,14 +157,12 @@ def leave() -> None:
 def _opened_at(inputs: Inputs) -> int:
     stops, text = TOURS[inputs.page.id], st.query_params.get(TOUR, "")
     number = int(text) if text in map(str, range(1, len(stops) + 1)) else 0
-    early, _ = _preset_buttons(inputs)
-    return len(early) + number if number and _shown(inputs, stops[number - 1]) else 0
+    return len(_preset_buttons(inputs)) + number if number and _shown(inputs, stops[number - 1]) else 0
 
 
-def _preset_buttons(inputs: Inputs) -> tuple[list[PresetButton], list[PresetButton]]:
-    """Those whose slides come before the tour and after it. Home has none: its tour goes through what they set."""
-    presets = [] if inputs.page is HOME else inputs.preset_buttons
-    return [preset for preset in presets if not preset.late], [preset for preset in presets if preset.late]
+def _preset_buttons(inputs: Inputs) -> list[PresetButton]:
+    """Those whose slides come before the tour. Home has none: its tour goes through what they set."""
+    return [] if inputs.page is HOME else inputs.preset_buttons
 
 
 def _shown(inputs: Inputs, stop: Stop) -> bool:
@@ -184,45 +181,36 @@ def steps(where: str, ways: Sequence[str], says: str) -> str:
     )
 
 
-DECK, SLIDE = "deck", "slide"
-"""Parameters of an address: the deck, by name or packed, and the slide, from 1."""
+DECK, SLIDE, LECTURES = "deck", "slide", "lecture"
+"""Parameters of an address, the deck and the slide, from 1; and the name of the lecture's deck."""
 
-STANDARD = "lecture"
-"""The name of the lecture's own deck."""
-
-PLACES: Pages = {page.id: (page.url_path, page.prefix) for page in PAGES}
+OTHER_DECK = "The link is of a deck of one’s own. Only the lecture’s deck can be shown."
 
 
-def slides_of(name: str) -> tuple[Slide, ...]:
-    """The slides of a deck by its name in an address. Raises `DeckError`."""
-    return tuple(lecture_slides().values()) if name == STANDARD else read_deck(unpack_deck(name), PLACES)
-
-
-def slide_address(name: str, slides: Sequence[Slide], number: int) -> str:
-    """Where the slide ``number``, from 1, is shown."""
-    link = slides[number - 1].link
-    others = {PROJECTOR: "true", DECK: name, SLIDE: str(number)}
+def slide_address(number: int) -> str:
+    """Where the slide ``number`` of the lecture, from 1, is shown."""
+    link = lecture_slides()[number - 1].link
+    others = {PROJECTOR: "true", DECK: LECTURES, SLIDE: str(number)}
     return address(PAGE[link.page], link.fields, others, at=link.at)
 
 
 @dataclass(frozen=True, slots=True)
 class OnDeck:
-    """A slide that is on the wall. here: its number, from 1."""
+    """A slide of the lecture that is on the wall. here: its number, from 1."""
 
-    name: str
-    slides: tuple[Slide, ...]
     here: int
 
     @property
     def bar(self) -> str:
         """The rest of the bar as HTML: where it stands, the steps, and the question that covers the page at first."""
-        slide, count = self.slides[self.here - 1], len(self.slides)
+        slide, count = lecture_slides()[self.here - 1], len(lecture_slides())
         ask = f'<div class="np-predict"><p>{html.escape(slide.ask)}</p></div>' if slide.ask else ""
-        ways = [self._way(to) if 1 <= to <= count else 'data-href="" disabled' for to in (self.here - 1, self.here + 1)]
+        ways = [_way(to) if 1 <= to <= count else 'data-href="" disabled' for to in (self.here - 1, self.here + 1)]
         return steps(f"{self.here} of {count}", ways, slide.headline) + ask
 
-    def _way(self, to: int) -> str:
-        return f'data-href="{html.escape(slide_address(self.name, self.slides, to), quote=True)}"'
+
+def _way(to: int) -> str:
+    return f'data-href="{html.escape(slide_address(to), quote=True)}"'
 
 
 def on_deck() -> OnDeck | None:
@@ -230,8 +218,10 @@ def on_deck() -> OnDeck | None:
     name, number = st.query_params.get(DECK, ""), st.query_params.get(SLIDE, "")
     if not name or not number:
         return None
-    slides = slides_of(name)
-    here = {str(one): one for one in range(1, len(slides) + 1)}.get(number)
+    if name != LECTURES:
+        raise DeckError(OTHER_DECK)
+    count = len(lecture_slides())
+    here = {str(one): one for one in range(1, count + 1)}.get(number)
     if here is None:
-        raise DeckError(f"The deck has {len(slides)} slides; “{number[:12]}” is none of them.")
-    return OnDeck(name, slides, here)
+        raise DeckError(f"The deck has {count} slides; “{number[:12]}” is none of them.")
+    return OnDeck(here)

@@ -90,7 +90,7 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
     ),
     LECTURE.id: (
         _panel("From one matmul to 6ND", "linear", {"claim": "C1"}),
-        _panel("How outputs grow with the width", "init", {"claim": "M10"}),
+        Stop("How outputs grow with the width", {"claim": "M10"}),
     ),
     EXERCISES.id: (),
     GLOSSARY.id: (),

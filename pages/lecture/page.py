@@ -10,8 +10,7 @@ from core.lecture.catalogue import CLAIMS, GROUPS, VERDICTS, Claim, Finding, fin
 from core.lecture.claims import DOCUMENTS, Example
 from core.sources import CS336
 from pages.common import show
-from pages.common.experiments.panel import draw_experiments, switches
-from pages.common.inputs import Inputs, PresetButton
+from pages.common.inputs import Inputs
 from pages.common.registry import LECTURE, PAGE, TENSORS
 from pages.common.theme import projecting
 from pages.lecture.deck import deck
@@ -25,7 +24,6 @@ ROLE = {
     "convention": "master",
     "needs care": "gradients",
 }
-_NAMED = 8  # claims that fit a slide with their names
 _WHOLE = 40  # claims that are shown with their whole statement; more are named, so that a page can be scanned
 _SIGNS = {"needs care": "!"}
 
@@ -50,7 +48,7 @@ def _every_topic(texts: Mapping[str, str]) -> Mapping[str, str]:
     return {TOPIC.id: ALL} if wide and TOPIC.id not in texts else {}
 
 
-FORM = Form("l", (TOPIC, VERDICT, CLAIM, WRONG, PANEL, GIVE, *FIELDS, *switches(LECTURE.id)), imply=_every_topic)
+FORM = Form("l", (TOPIC, VERDICT, CLAIM, WRONG, PANEL, GIVE, *FIELDS), imply=_every_topic)
 
 
 def page() -> None:
@@ -71,10 +69,6 @@ def page() -> None:
         and (wanted != ALL or verdict in (ALL, claim.verdict))
         and (not wrong or claim.verdict == "needs care")
     ]
-    inputs.preset_buttons.extend(
-        PresetButton(f"{one.number}: {one.name}", partial(_put, inputs, one), partial(_only, inputs, one), late=True)
-        for one in CLAIMS.values()
-    )
     if claims and projecting():
         _slide(claims, findings())
     elif claims:
@@ -86,43 +80,24 @@ def page() -> None:
     with inputs.panel(PANEL.id, PANEL.label) as opened:
         if opened.open:
             matmul_panel(inputs)
-    draw_experiments(inputs)
     with inputs.panel(GIVE.id, GIVE.label) as opened:
         if opened.open:
-            deck(inputs)
+            deck()
     places = "; ".join(f"**{name}**, {document}" for name, document in DOCUMENTS.items())
     show.note(f"The claims are put in our words, in the lecture’s order. Where they stand: {places}.")
     show.source(CS336)
     show.footer(inputs)
 
 
-def _put(inputs: Inputs, claim: Claim) -> None:
-    """In a callback: show ``claim`` alone."""
-    for name, text in _alone(claim).items():
-        inputs.put(name, text)
-
-
-def _only(inputs: Inputs, claim: Claim) -> bool:
-    return inputs.form.means_same(inputs.reading, _alone(claim))
-
-
-def _alone(claim: Claim) -> dict[str, str]:
-    return {TOPIC.id: ALL, VERDICT.id: ALL, CLAIM.id: claim.id, WRONG.id: "false", PANEL.id: "false"}
-
-
 def _slide(claims: Sequence[Claim], by_claim: Mapping[str, Finding]) -> None:
-    """What fits a wall: one claim with what came out, a few by their names, many by their numbers."""
+    """What fits a wall: one claim with what came out, several by their numbers."""
     if len(claims) == 1:
         (claim,) = claims
         show.answer(f"{by_claim[claim.id].value.rstrip('.')}: **{claim.verdict}**.")
-        row = (show.remarked(claim.text, claim.remark), _verdict(claim))
+        row = (show.remarked(claim.text, claim.remark), show.badge(claim.verdict, ROLE[claim.verdict]))
         show.small_table(("The lecture", "Verdict"), [row], words=None)
         return
     show.answer(summary(claims))
-    if len(claims) <= _NAMED:
-        rows = [(claim.number, claim.name, _verdict(claim)) for claim in claims]
-        show.small_table(("No.", "Claim", "Verdict"), rows, words=None)
-        return
     topics: list[tuple[str, show.Html]] = []
     for group in GROUPS:
         of_group = [claim for claim in claims if claim.group == group]
@@ -130,10 +105,6 @@ def _slide(claims: Sequence[Claim], by_claim: Mapping[str, Finding]) -> None:
         if of_group:
             topics.append((group, show.Html(" ".join(words))))
     show.small_table(("Topic", "Claims: ✓ stands, ! needs care"), topics, words=None)
-
-
-def _verdict(claim: Claim) -> show.Html:
-    return show.badge(claim.verdict, ROLE[claim.verdict])
 
 
 def _answer(claims: Sequence[Claim]) -> None:

@@ -12,7 +12,6 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from core.lecture.catalogue import CLAIMS
 from pages.common import show
 from pages.common.links import key_of
 from pages.common.registry import (
@@ -150,11 +149,10 @@ def test_what_was_typed_comes_back_from_every_slide(page: PageSpec) -> None:
     turn(app, on=True)
     typed, panels = standing(app, page), fields(app).items() & {(name, "true") for name in fields(app)}
     assert slide(app) == AS_TYPED
-    late = len(CLAIMS) if page is LECTURE else 0
-    presets = slides(app) - 1 - len(TOURS[page.id]) - late
+    presets = slides(app) - 1 - len(TOURS[page.id])
     for index in range(1, slides(app)):
         go(app, index)
-        stop = TOURS[page.id][index - presets - 1] if presets < index < slides(app) - late else None
+        stop = TOURS[page.id][index - presets - 1] if presets < index else None
         if stop:
             assert slide(app) == stop.says
             (_, _, query) = hrefs(page)[index - presets - 1].partition("?")
@@ -208,7 +206,7 @@ def test_a_link_to_a_stop_opens_there_and_an_edited_slide_says_so() -> None:
         ("deck=lecture&slide=0001999", "“0001999” is none of them"),
         (f"deck=lecture&slide=1{'0' * 5000}", "is none of them"),
         ("deck=lecture&slide=<b>", "“&lt;b&gt;” is none of them"),
-        ("deck=cut&slide=1", "cut off or damaged"),
+        ("deck=cut&slide=1", "Only the lecture’s deck"),
     ],
 )
 def test_a_slide_that_is_none_says_so_and_the_page_stands(query: str, said: str) -> None:

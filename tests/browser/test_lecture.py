@@ -9,17 +9,17 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.lecture.catalogue import CLAIMS
-from core.lecture.deck import deck_text, lecture_slides, pack_deck
+from core.lecture.deck import lecture_slides
 from pages.common.figures import LEAST
 from pages.common.registry import LECTURE, TENSORS
-from pages.common.slides import PLACES, STANDARD, slide_address
+from pages.common.slides import slide_address
 from tests.browser.conftest import settle, still
 from tests.browser.test_projector import SMALL
 from tests.browser.test_tables import downloaded
 
 pytestmark = pytest.mark.browser
 
-STANDARD_SLIDES = tuple(lecture_slides().values())
+SLIDES = lecture_slides()
 
 TALLEST = 4_400
 """Pixels of the page with all claims, 1280 wide, as it was with half of them."""
@@ -77,74 +77,45 @@ def test_a_link_lands_at_its_evidence(open_page: Callable[..., Page], claim: str
 
 def test_a_deck_goes_across_pages_and_the_notes_follow(open_page: Callable[..., Page]) -> None:
     """A press reveals what was asked, the next one goes on; the second window marks the slide on the wall."""
-    asked, told, tensor = (lecture_slides()[name] for name in ("F4", "F6", "T4"))
-    text = deck_text((asked, told, tensor), PLACES)
-    panel = open_page(f"{LECTURE.url_path}?l_deck=true&deck={pack_deck(text)}")
-    expect(panel.get_by_role("textbox", name="Slides")).to_have_value(text)
+    panel = open_page(f"{LECTURE.url_path}?l_deck=true")
     with panel.context.expect_page() as opened:
         panel.get_by_role("link", name="Start on the projector").click()
     wall = opened.value
     settle(wall)
-    question = wall.locator(".np-predict")
-    expect(question).to_have_text(asked.ask)
-    wall.keyboard.press("PageDown")
-    expect(question).to_be_hidden()
-    expect(wall.locator(".np-answer").first).to_be_visible()
-    for number, slide in ((2, told), (3, tensor)):
-        wall.keyboard.press("ArrowRight")
+    for number, slide in enumerate(SLIDES[:8], 1):
         expect(wall.locator(".np-slide")).to_have_text(slide.headline)
-        expect(wall.locator(".np-bar > span")).to_have_text(f"{number} of 3")
+        expect(wall.locator(".np-bar > span")).to_have_text(f"{number} of {len(SLIDES)}")
         settle(wall)
         expect(panel.locator(".np-notes > [data-now=now]")).to_contain_text(slide.say)
-    assert TENSORS.url_path in wall.url
-    expect(wall.locator(".np-predict")).to_have_text(tensor.ask)
+        if slide.ask:
+            expect(wall.locator(".np-predict")).to_have_text(slide.ask)
+            wall.keyboard.press("PageDown")
+            expect(wall.locator(".np-predict")).to_be_hidden()
+            expect(wall.locator(".np-answer").first).to_be_visible()
+        wall.keyboard.press("ArrowRight")
+    expect(wall.locator(".np-slide")).to_have_text(SLIDES[8].headline)
     wall.keyboard.press("ArrowLeft")
-    expect(wall.locator(".np-slide")).to_have_text(told.headline)
+    expect(wall.locator(".np-slide")).to_have_text(SLIDES[7].headline)
+    assert TENSORS.url_path in wall.url
     late = panel.context.new_page()
     late.goto(panel.url)
     settle(late)
-    expect(late.locator(".np-notes > [data-now=now]")).to_contain_text(told.say)
-    expect(late.locator(".np-notes > [data-now=next]")).to_contain_text(tensor.say)
-    expect(late.get_by_role("timer")).to_contain_text(f"this slide ends at {asked.minutes + told.minutes:g} min")
-    wall.goto(f"{wall.url.partition('?')[0].rpartition('/')[0]}/{slide_address(STANDARD, STANDARD_SLIDES, 27)}")
-    late.goto(panel.url.replace(pack_deck(text), STANDARD) + "&at=l_deck")
-    expect(late.locator(".np-notes > [data-now=now]")).to_contain_text(STANDARD_SLIDES[26].say)
+    expect(late.locator(".np-notes > [data-now=now]")).to_contain_text(SLIDES[7].say)
+    expect(late.locator(".np-notes > [data-now=next]")).to_contain_text(SLIDES[8].say)
+    until = sum(slide.minutes for slide in SLIDES[:8])
+    expect(late.get_by_role("timer")).to_contain_text(f"this slide ends at {until:g} min")
+    wall.goto(f"{wall.url.partition('?')[0].rpartition('/')[0]}/{slide_address(27)}")
+    late.goto(panel.url + "&at=l_deck")
+    expect(late.locator(".np-notes > [data-now=now]")).to_contain_text(SLIDES[26].say)
     expect(late.locator(".np-notes > [data-now=now]")).to_be_in_viewport(ratio=1)
     expect(late.get_by_role("timer")).to_be_in_viewport(ratio=1)
     assert panel.problems == []  # type: ignore[attr-defined]
 
 
-def test_a_deck_of_ones_own_stays(open_page: Callable[..., Page]) -> None:
-    """It is in the address at once, comes back from another page, and a damaged one on the wall says so."""
-    page = open_page(f"{LECTURE.url_path}?l_deck=true")
-    box = page.get_by_role("textbox", name="Slides")
-    box.fill("F6\nT4")
-    box.press("Control+Enter")
-    expect(page.locator(".np-notes > li")).to_have_count(2)
-    settle(page)
-    packed = pack_deck("F6\nT4")
-    assert f"deck={packed}" in page.url
-    assert f"deck={packed}" in (page.get_by_role("button", name="Copy link").get_attribute("data-link") or "")
-    page.locator(f".st-key-np-menu a[href={TENSORS.url_path}]").click()
-    page.wait_for_url(f"**/{TENSORS.url_path}**")
-    settle(page)
-    page.locator(f".st-key-np-menu a[href={LECTURE.url_path}]").click()
-    expect(box).to_have_value("F6\nT4")
-    settle(page)
-    page.reload()
-    expect(box).to_have_value("F6\nT4")
-
-
-def test_a_bad_line_is_named_and_the_deck_stays(open_page: Callable[..., Page]) -> None:
-    page = open_page(f"{LECTURE.url_path}?l_deck=true")
-    page.get_by_role("textbox", name="Slides").fill("F4\nF44")
-    page.get_by_role("textbox", name="Slides").press("Control+Enter")
-    expect(page.locator(".np-error")).to_contain_text("Line 2")
-    expect(page.get_by_role("textbox", name="Slides")).to_have_value("F4\nF44")
-    page.goto(page.url.partition("?")[0] + "?l_deck=true&deck=cut")
-    settle(page)
-    expect(page.locator(".np-error")).to_contain_text("damaged")
-    expect(page.locator(".np-notes > li")).to_have_count(len(lecture_slides()))
+def test_a_link_to_a_deck_of_ones_own_says_so(open_page: Callable[..., Page]) -> None:
+    page = open_page(f"{LECTURE.url_path}?l_deck=true&deck=cut")
+    expect(page.locator(".np-error")).to_contain_text("Only the lecture’s deck")
+    expect(page.locator(".np-notes > li")).to_have_count(len(SLIDES))
 
 
 def test_all_claims_stand_on_a_page_of_bounded_height(open_page: Callable[..., Page]) -> None:

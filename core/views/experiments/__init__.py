@@ -1,1 +1,0 @@
-"""Experiments as sentences, tables and charts."""
