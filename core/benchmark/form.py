@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from core.benchmark.choices import CHOICES, LARGEST, usual_seconds
 from core.benchmark.device import DeviceKind
 from core.fields import Field, Form, choice, quantity, switch, with_decimal_lengths
@@ -32,7 +34,7 @@ PANELS = (
 """The folded parts, in the order in which they stand."""
 
 
-_GONE = frozenset({"nodes=1", "gpus=8"})
+_GONE = frozenset({"nodes=1", "gpus=8", "past=false", "several=false", "file=false"})
 
 
 def largest(device: DeviceKind) -> Field:
@@ -48,10 +50,10 @@ def each(device: DeviceKind) -> Field:
     return quantity("each", "Seconds each", usual, "seconds", low=MIN_SECONDS, high=top)
 
 
-def measure_form(device: DeviceKind, prefix: str) -> Form:
-    """Everything asked, beginning with what suits the device."""
+def measure_form(device: DeviceKind, prefix: str, others: Sequence[Field] = ()) -> Form:
+    """Everything asked, beginning with what suits the device. others: fields of what stands beside."""
     model, length = MODEL, LENGTH
     if device == "cpu":
         model, length = model.with_default("GPT-2 124M"), length.with_default("512")
-    fields = (WHAT, largest(device), each(device), model, length, MICRO_BATCH, *PANELS)
+    fields = (WHAT, largest(device), each(device), model, length, MICRO_BATCH, *PANELS, *others)
     return Form(prefix, fields, older={4: lambda texts: with_decimal_lengths(texts, (LENGTH.id,))}, gone=_GONE)

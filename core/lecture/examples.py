@@ -299,24 +299,3 @@ def gradient_by_hand(print: Show) -> None:
     loss = 0.5 * (predicted - 5) ** 2
     loss.backward()
     print(w.grad, x.grad, predicted.requires_grad, predicted.is_leaf)
-
-
-def made_on_the_device(print: Show) -> None:
-    import torch
-
-    x = torch.zeros(32, 32)
-    print("on", x.device, "first:", x.nbytes, "bytes, and as many on the device after x.to(device)")
-    y = torch.zeros(32, 32, device="meta")
-    print("on", y.device, "from the start:", y.nbytes, "bytes")
-
-
-def deep_linear_model(print: Show) -> None:
-    import torch
-
-    weights = [torch.nn.Parameter(torch.randn(shape)) for shape in ((4, 4), (4, 4), (4, 1))]
-    optimizer = torch.optim.Adagrad(weights)
-    first = torch.randn(2, 4) @ weights[0]
-    second = first @ weights[1]
-    (second @ weights[2]).mean().backward()
-    held = [x for w in weights for x in (w, w.grad, optimizer.state[w]["sum"])]
-    print(sum(x.nbytes for x in (*held, first, second)), "bytes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core.experiments.linear_bytes import ACTIVATIONS, LAYERS, PARAMETERS, ROWS, WIDTH
 from core.formula import Explanation
 from core.hardware.accelerators import find
 from core.lecture.claims import Finding, titled
@@ -119,13 +120,12 @@ def grows() -> Finding:
 
 
 def adagrad_bytes() -> Finding:
-    width, layers, batch = 4, 2, 2  # the lecture's own example
-    parameters, activations = layers * width**2 + width, layers * batch * width
+    parameters, activations = PARAMETERS, ACTIVATIONS
     states = _states(optimizer="AdaGrad")
     total = states.total * parameters + 4 * activations
     claimed = 4 * (parameters + activations + parameters + parameters)
     return Finding(
-        f"D = {width}, L = {layers}, B = {batch}: {parameters} parameters at {states.total:g} B and "
+        f"D = {WIDTH}, L = {LAYERS}, B = {ROWS}: {parameters} parameters at {states.total:g} B and "
         f"{activations} activations at 4 B are "
         f"{total:g} B",
         total == claimed,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from core.experiments.initialisation import output_scale
 from core.lecture.claims import Finding, titled
 from core.lecture.optimizer_rules import (
     decayed,
@@ -118,7 +119,7 @@ def grown_outputs() -> Finding:
     return Finding(
         f"size of x @ w with entries of unit normal: {text}",
         all(0.7 < ratio < 1.3 for ratio in ratios),
-        shown=(f"1,024 wide {spread[1024]:.3g}",),
+        shown=(f"{output_scale(1.0, 1024):g}",),
         how="Drawn by numpy with the seed 0. The sum of n products of unit variance has variance n, so its size is √n; "
         f"divided by √n it is {', '.join(f'{ratio:.2f}' for ratio in ratios)}.",
     )
@@ -129,7 +130,7 @@ def three_generators() -> Finding:
     return Finding(
         f"numpy with seed 0 draws {first:.4f}, again {again:.4f}, with seed 1 {other:.4f}",
         first == again != other,
-        shown=("torch repeats",),
+        shown=("a seed set in one moves no other",),
         how="torch, numpy and Python’s random each have a generator of their own, which no other’s seed moves. "
         "Several uses of one library want a generator each, so that one more draw here moves nothing there.",
     )

@@ -223,7 +223,7 @@ def from_the_cpu() -> Finding:
         f"two 32 × 32 fp32 tensors are {two.value:,.0f} B, made on the device or sent to it",
         two.value == 8192,
         (two,),
-        shown=(f"{two.value:,.0f} B",),
+        shown=(f"{two.value / 2:,.0f} B",),
         how="A tensor made on the CPU takes its bytes there first, and again on the device after a "
         "transfer over the bus.",
     )

@@ -10,6 +10,7 @@ from core.lecture.catalogue import CLAIMS, GROUPS, VERDICTS, Claim, Finding, fin
 from core.lecture.claims import DOCUMENTS, Example
 from core.sources import CS336
 from pages.common import show
+from pages.common.experiments.panel import draw_experiments, switches
 from pages.common.inputs import Inputs
 from pages.common.registry import LECTURE, PAGE, TENSORS
 from pages.common.theme import projecting
@@ -48,7 +49,7 @@ def _every_topic(texts: Mapping[str, str]) -> Mapping[str, str]:
     return {TOPIC.id: ALL} if wide and TOPIC.id not in texts else {}
 
 
-FORM = Form("l", (TOPIC, VERDICT, CLAIM, WRONG, PANEL, GIVE, *FIELDS), imply=_every_topic)
+FORM = Form("l", (TOPIC, VERDICT, CLAIM, WRONG, PANEL, GIVE, *FIELDS, *switches(LECTURE.id)), imply=_every_topic)
 
 
 def page() -> None:
@@ -80,6 +81,7 @@ def page() -> None:
     with inputs.panel(PANEL.id, PANEL.label) as opened:
         if opened.open:
             matmul_panel(inputs)
+    draw_experiments(inputs)
     with inputs.panel(GIVE.id, GIVE.label) as opened:
         if opened.open:
             deck()

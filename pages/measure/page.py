@@ -19,6 +19,7 @@ from core.store.last_measured import last_measured
 from core.views.benchmark import matmul, others, state
 from core.views.benchmark.common import measured_line
 from pages.common import show
+from pages.common.experiments.panel import draw_experiments, switches
 from pages.common.inputs import Inputs
 from pages.common.registry import MEASURE
 from pages.measure import panels
@@ -101,7 +102,7 @@ def _of_this_device(kept: Iterable[Record], newest: Record | None) -> list[Recor
 def page() -> None:
     """The button, the running measurement or the latest one, and how it was done."""
     runner, here = shared_runner(), machine()
-    inputs = Inputs(MEASURE, measure_form(here.kind, MEASURE.prefix))
+    inputs = Inputs(MEASURE, measure_form(here.kind, MEASURE.prefix, switches(MEASURE.id)))
     choice, wanted = _read_inputs(inputs)
     latest = runner.latest_with_results()
     kept, unreadable = last_measured()
@@ -130,6 +131,7 @@ def page() -> None:
         with inputs.panel(field.id, field.label) as panel:
             if panel.open:
                 content[field.id]()
+    draw_experiments(inputs)
     show.how(lambda: panels.opened(more) if more else (), notes=state.method(here.kind), key="measure:how")
     show.footer(inputs)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from core.fields import choice
 from core.planning.form.plan_form import complete_presets, plan_form
 from core.planning.presets import MEMORY_PRESETS
+from pages.common.experiments.panel import switches as switches_of_experiments
 from pages.common.plan_page.panels import Groups, switches
+from pages.common.registry import MEMORY
 from pages.common.takeaway import DOWNLOADS
 from pages.memory import serving
 
@@ -38,4 +40,4 @@ PANELS = switches(GROUPS)
 GROWN = choice("grow", "Growing", ("data", "tensor", "pipeline", "context"), "data", few=True, part="shown")
 LAYER = choice("layer", "Layer", ("with experts", "dense"), "with experts", few=True, part="shown")
 
-FORM = plan_form("m", GROWN, LAYER, *serving.FIELDS, *PANELS.values())
+FORM = plan_form("m", GROWN, LAYER, *serving.FIELDS, *PANELS.values(), *switches_of_experiments(MEMORY.id))

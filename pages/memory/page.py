@@ -14,6 +14,7 @@ from core.views.training import text
 from core.views.training.charts_device import device_bars
 from core.wording import plain
 from pages.common import plan_sidebar, show
+from pages.common.experiments.panel import draw_experiments
 from pages.common.inputs import Inputs
 from pages.common.plan_page.instead import worked_out
 from pages.common.plan_page.panels import draw_panels
@@ -74,6 +75,7 @@ def page(inputs: Inputs) -> None:
         show.source(text.cited(h.optimizer, h.policy))
 
     draw_panels(inputs, GROUPS, _PANELS, h)
+    draw_experiments(inputs)
 
     show.how(
         lambda: [

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import pytest
 from playwright.sync_api import Page, expect
 
+from core.experiments.catalogue import standing_on
 from core.lecture.deck import lecture_slides
 from pages.common.figures import LEAST
 from pages.common.registry import COMPUTE, FLOATS, LECTURE, MEMORY, PAGES, TENSORS, PageSpec
@@ -111,6 +112,9 @@ def test_every_open_panel_is_whole(open_page: Callable[..., Page], server: str, 
     for key in panels(spec):
         page.goto(f"{server}/{spec.url_path}?{key}=true&at={key}&projector=true")
         settle(page)
+        if key.partition("_")[2] in {one.id for one in standing_on(spec.id)}:  # has ended, and is drawn
+            expect(page.locator(f"[class*='st-key-{spec.id}'][class*='{key.partition('_')[2]}-chart']")).to_be_visible()
+            settle(page)
         for width, height in WALLS:
             page.set_viewport_size({"width": width, "height": height})
             still(page)

@@ -36,7 +36,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "floats tensors models hardware",
         "budget benchmark",
         "training",
-        "step_time serving",
+        "step_time serving experiments",
         "search",
         "runs",
         "planning",

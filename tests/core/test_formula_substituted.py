@@ -71,8 +71,9 @@ def result(f: Formula[...], values: dict[str, float]) -> float:
         return math.nan
 
 
-_TURN = {name: place for place, name in enumerate(FORMULAS)}
-"""Where each formula's turns begin."""
+_LATER = ("core.experiments.",)
+_TURN = {name: place for place, name in enumerate(sorted(FORMULAS, key=lambda name: name.startswith(_LATER)))}
+"""Where each formula's turns begin; packages that came later stand behind, so that the others' turns stay."""
 
 
 @pytest.mark.long

@@ -1,17 +1,19 @@
 """Logs as training programs print them: the median step of each, what is skipped, and what is refused.
 
 The lines are made as the programs make them: nanoGPT's train.py, `training_log` of Megatron-LM's training.py,
-and torchtitan's components/metrics.py and tools/logging.py.
+torchtitan's components/metrics.py and tools/logging.py, and the callbacks of transformers' Trainer.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,6 +111,42 @@ def torchtitan(steps: int = 600, *, dated: bool = True, colors: bool = True) -> 
     return lines
 
 
+def trainer(
+    steps: int = 200,
+    *,
+    bars: bool = True,
+    end: bool = True,
+    tokens: bool = True,
+    dated: bool = False,
+    written: Callable[[dict[str, Any]], str] = str,
+) -> list[str]:
+    """A dictionary for every tenth step, with tqdm's bar before it; evaluation has a bar of its own."""
+    lines = ["Map: 100%|██████████| 52002/52002 [00:05<00:00, 9876.54 examples/s]"]
+    for step in range(10, steps + 1, 10):
+        at = int(seconds(step))
+        if bars:
+            lines.append(
+                f" {step * 100 // steps:2d}%|█▏        | {step}/{steps} [{at // 60:02d}:{at % 60:02d}<10:00,  2.00s/it]"
+            )
+        logs: dict[str, Any] = {"loss": 2.1, "grad_norm": 1.25, "learning_rate": 5e-05, "epoch": step / 100}
+        logs |= {"num_tokens": step * BATCH} if tokens else {}
+        lines.append((f"[{stamp(step)}] " if dated else "") + written(logs))
+        if step % 100 == 0:
+            lines.append("100%|██████████| 50/50 [00:10<00:00,  4.70it/s]")
+            lines.append(written({"eval_loss": 2.2, "eval_runtime": 10.6, "epoch": step / 100}))
+    if end:
+        runtime = seconds(steps)
+        last = {"train_runtime": runtime, "train_samples_per_second": 512 * steps / runtime}
+        last |= {"train_steps_per_second": steps / runtime, "train_loss": 2.3, "epoch": steps / 100}
+        lines.append(written(last))
+    return lines
+
+
+def in_texts(logs: dict[str, Any]) -> str:
+    """As transformers 5 prints it: floats as texts of four digits."""
+    return str({name: f"{value:.4g}" if isinstance(value, float) else value for name, value in logs.items()})
+
+
 def job(lines: list[str]) -> JobProgress:
     return progress(parse_log("\n".join(lines)), PLAN)
 
@@ -136,6 +174,14 @@ LOGS: dict[str, tuple[list[str], str, int]] = {
         [line.replace("\x1b", "") for line in torchtitan(dated=False)],
         "torchtitan",
         61,
+    ),
+    "Trainer": (trainer(), "the Hugging Face Trainer", 20),
+    "Trainer 5": (trainer(written=in_texts), "the Hugging Face Trainer", 20),
+    "Trainer without tokens": (trainer(tokens=False), "the Hugging Face Trainer", 20),
+    "Trainer as JSON with timestamps": (
+        trainer(bars=False, dated=True, written=json.dumps),
+        "the Hugging Face Trainer",
+        20,
     ),
 }
 """Logs of one job: lines, who wrote them, and how many of them are steps."""
@@ -181,6 +227,21 @@ def test_a_restart_from_a_checkpoint_trains_twice(dated: bool) -> None:
     assert p.trained == 60 * BATCH
 
 
+def test_only_the_last_dictionary_times_the_run() -> None:
+    for lines, unit in ((trainer(bars=False), "tokens"), (trainer(bars=False, tokens=False), "samples")):
+        p = job(lines)
+        assert (p.log.measure, p.day * 86400) == (unit, pytest.approx(seconds(200)))
+        assert p.trained == pytest.approx(200 * BATCH)
+        says(" ".join(text.read(p)), "slow first steps included")
+
+
+def test_a_state_file_of_the_trainer_is_read() -> None:
+    history = [{"epoch": step / 100, "loss": 2.1, "learning_rate": 5e-5, "step": step} for step in range(10, 201, 10)]
+    history.append({"epoch": 2.0, "step": 200, "total_flos": 1e18, "train_loss": 2.3, "train_runtime": seconds(200)})
+    p = job(json.dumps({"best_metric": None, "log_history": history, "max_steps": 200}, indent=2).splitlines())
+    assert (p.log.measure, p.trained) == ("steps", 200 * BATCH)
+
+
 def test_step_times_alone_are_no_run_of_ones_own_and_meet_the_steps_of_the_plan() -> None:
     p = job(megatron(dated=False))
     assert p.own is None
@@ -192,12 +253,16 @@ def test_step_times_alone_are_no_run_of_ones_own_and_meet_the_steps_of_the_plan(
 @every(
     "lines, says_",
     [
+        (trainer(bars=False, end=False), "lack a time"),
+        (trainer(bars=False, tokens=False, end=False, dated=True), "lack a count"),
         (megatron()[:3], "needs two steps of Megatron-LM"),
         (["iter 1: loss 2.1, time infms, mfu 2%", "iter 2: loss 2.0, time 5ms, mfu 2%"], "line 1, “iter 1.*not finite"),
         (["iter 1: loss 2.1, time 5ms, mfu 2%", "iter 2: loss 2.0, time -5ms, mfu 2%"], "line 2, “iter 2.*negative"),
         (["iter 1: loss 2.1, time 5ms, mfu 2%", "iter 2: loss 2.0, time 1e309ms, mfu 2%"], "line 2.*not finite"),
         (["iter 1: loss 2.1, time 5ms, mfu 2%", f"iter {10**40}: loss 2.0, time 5ms, mfu 2%"], "line 2.*more than"),
         (["step: 1  loss: 8  tps: nan  mfu: 1%", "step: 2  loss: 8  tps: 7,000  mfu: 1%"], "line 1.*not finite"),
+        (["{'loss': 1, 'epoch': 1, 'num_tokens': inf}", "{'train_runtime': 7, 'epoch': 1}"], "line 1.*not finite"),
+        (["{'loss': 1, 'epoch': 1}", "{'train_runtime': -7, 'train_steps_per_second': 1}"], "line 2.*negative"),
     ],
     ids=lambda row: row[1],
 )

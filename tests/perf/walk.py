@@ -8,6 +8,7 @@ themselves in a browser and are left out.
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import os
@@ -37,6 +38,8 @@ from core.benchmark.programme import METHOD, Programme
 from core.benchmark.running.events import DeviceFound, Done, Event, Started, Tried, encode
 from core.benchmark.running.jobs import Runner
 from core.benchmark.timing import kinds
+from core.experiments.runner import ExperimentRunner
+from pages.common.experiments import panel
 from pages.common.registry import PAGES, PageSpec
 from pages.common.theme import PROJECTOR
 from pages.measure import running
@@ -81,16 +84,24 @@ def measuring(programme: Programme) -> Sequence[str]:
     return [sys.executable, "-S", "-c", code]
 
 
+experiments = functools.cache(ExperimentRunner)
+"""The one runner of this process, since each experiment takes seconds; it stays where caches are cleared."""
+
+
 @contextmanager
 def observed() -> Iterator[None]:
-    """What fails says why, and nothing real is measured."""
+    """What fails says why, nothing real is measured, and an experiment runs once however often it is opened."""
     runner, details = Runner(measuring), config.get_option("client.showErrorDetails")
     config.set_option("client.showErrorDetails", "full")
     outside = logging.getLogger("streamlit.runtime.scriptrunner_utils.script_run_context")
     outside.disabled = True  # it remarks that an AppTest is made outside of a session
     st.cache_resource.clear()
     try:
-        with patch.dict(os.environ), patch.object(running, "shared_runner", lambda: runner):
+        with (
+            patch.dict(os.environ),
+            patch.object(running, "shared_runner", lambda: runner),
+            patch.object(panel, "shared_runner", experiments),
+        ):
             yield
     finally:
         while _FOLDERS:

@@ -28,11 +28,12 @@ from core.planning.actuals.logged_run import (
     read_worded_time,
 )
 from core.planning.actuals.printed_steps import read_printed_steps
+from core.planning.actuals.trainer_records import read_trainer_records
 from core.units import QuantityError, parse_quantity
 
 _EXAMPLE = (
-    "Paste what nanoGPT, Megatron-LM, or torchtitan prints, or a CSV with a first line “days,tokens” and lines such as "
-    "“1.5,90B”."
+    "Paste what nanoGPT, Megatron-LM, torchtitan, or the Hugging Face Trainer prints, or a CSV with a first line "
+    "“days,tokens” and lines such as “1.5,90B”."
 )
 _MEASURES: tuple[tuple[Measure, frozenset[str]], ...] = (
     ("tokens", frozenset({"token", "tokens", "tok", "ntokens", "mtokens", "btokens", "gtokens", "ttokens"})),
@@ -74,7 +75,7 @@ def parse_log(text: str) -> LoggedRun:
     Raises `QuantityError` for a text that is too long, and for one without a time or a count.
     """
     lines = check_size(text)
-    return read_printed_steps(lines) or _read_csv(lines)
+    return read_printed_steps(lines) or read_trainer_records(lines) or _read_csv(lines)
 
 
 def read_log(text: str) -> LoggedRun | None:

@@ -15,8 +15,9 @@ from core.views.common.chart import as_typed
 from core.wording import percent, plural, signed, span
 
 INVITATION = (
-    "Paste the steps that nanoGPT, Megatron-LM, or torchtitan prints. A CSV of a logger, such as an export of W&B or "
-    "TensorBoard, works too: tokens, samples, or steps against time. Napkin draws the job over the plan’s range."
+    "Paste what the job prints: the steps of nanoGPT, Megatron-LM, or torchtitan, or the dictionaries of the Hugging "
+    "Face Trainer. A CSV of a logger, such as an export of W&B or TensorBoard, works too: tokens, samples, or steps "
+    "against time. Napkin draws the job over the plan’s range."
 )
 KEPT_HERE = "The log is too long for a link: it stays in this browser session alone. Links carry the plan without it."
 IN_LINK = "The log is short enough that links to this plan carry it."
@@ -154,7 +155,12 @@ def read(p: JobProgress) -> list[str]:
     if log.clock != "wall":
         lines.append("It times steps and no stops between them. Steps that it does not print count as the median.")
     if log.format != CSV:
-        lines.append("The pace is the median of its steps, so slow first steps do not count.")
+        first = "so slow first steps do not count"
+        lines.append(
+            f"The pace is the median of its steps, {first}."
+            if len(log.seconds) > 2
+            else "Only its end has a time, so the pace is the mean of all of it, slow first steps included."
+        )
     if log.earlier:
         lines.append(f"Napkin sorted the rows by time: {as_typed(log.earlier)}, is earlier than the row before it.")
     if log.missing:

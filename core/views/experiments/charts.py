@@ -1,0 +1,212 @@
+"""The picture of each experiment: what was found, beside what was expected where that is a curve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from core.experiments import gradient, initialisation, linear_bytes, transfer
+from core.experiments.found import Found
+from core.experiments.seeds import SEEDED
+from core.views.common.chart import MONO, SANS, Figure, axis, figure, label, legend_above, lying_bars, marks, rows_axis
+from core.views.common.palette import Palette
+
+_HIGH, _ROW, _NAMES = 260, 44, 190
+
+
+def _bars(
+    palette: Palette,
+    names: Sequence[str],
+    parts: Mapping[str, Sequence[float]],
+    colours: Sequence[str],
+    title: str,
+    texts: Sequence[str],
+) -> Figure:
+    """Horizontal bars of one row for each name, its parts stacked, and a text behind each."""
+    rows = np.arange(len(names), dtype=np.float64)
+    totals = np.sum(np.array(list(parts.values()), dtype=np.float64), axis=0)
+    top = 1.3 * max(float(totals.max()), 1e-12)
+    return figure(
+        palette,
+        [
+            lying_bars(
+                np.array(values, dtype=np.float64), rows, f"{part}: %{{x:.4g}}", marker={"color": colour}, name=part
+            )
+            for (part, values), colour in zip(parts.items(), colours, strict=True)
+        ],
+        height=90 + _ROW * len(names) + 26 * (len(parts) > 1),
+        barmode="stack",
+        bargap=0.4,
+        showlegend=len(parts) > 1,
+        legend=legend_above(),
+        xaxis=axis(palette, title, range=[0, top], fixedrange=True),
+        yaxis=rows_axis(palette, rows, names, ticksuffix="", range=[len(names) - 0.5, -0.5], fixedrange=True),
+        annotations=[
+            label(palette, text, x=float(total), y=float(row), xanchor="left", xshift=6, font={"family": MONO})
+            for row, total, text in zip(rows, totals, texts, strict=True)
+        ],
+    )
+
+
+def _initialisation(found: Found, palette: Palette) -> Figure:
+    looks = (
+        (palette.gradients, "circle"),
+        (palette.fraction, "square"),
+        (palette.optimizer, "diamond"),
+        (palette.master, "triangle-up"),
+    )
+    widths = np.array(initialisation.WIDTHS, dtype=np.float64)
+    shifts = {"Kaiming": 13, "truncated normal / √width": -12, "Xavier": -2}
+    return figure(
+        palette,
+        [
+            marks(
+                "lines+markers",
+                widths,
+                np.array(found.series[way]),
+                f"{way}, %{{x:,}} wide: %{{y:.3g}}",
+                line={"color": colour, "width": 2},
+                marker={"symbol": symbol, "size": 9, "color": colour},
+            )
+            for way, (colour, symbol) in zip(initialisation.DEVIATIONS, looks, strict=True)
+        ],
+        height=_HIGH,
+        margin={"l": 8, "r": _NAMES, "t": 16, "b": 8},
+        xaxis=axis(palette, "width", type="log", tickvals=widths, tickformat=",d", fixedrange=True),
+        yaxis=axis(palette, "size of the outputs", type="log", fixedrange=True, dtick=1),
+        annotations=[
+            label(
+                palette,
+                way,
+                x=1,
+                xref="paper",
+                xanchor="left",
+                xshift=10,
+                y=math.log10(found.series[way][-1]),
+                yshift=shifts.get(way, 0),
+                colour=colour,
+            )
+            for way, (colour, _) in zip(initialisation.DEVIATIONS, looks, strict=True)
+        ],
+    )
+
+
+def _loss(found: Found, palette: Palette) -> Figure:
+    losses = np.array(found.series["loss"])
+    steps = np.arange(len(losses), dtype=np.float64)
+    return figure(
+        palette,
+        [
+            marks("markers", steps, losses, "step %{x}: %{y:.3g}", marker={"color": palette.gradients, "size": 7}),
+            marks(
+                "lines",
+                steps,
+                gradient.loss_after.over(rate=gradient.RATE, step=steps),
+                "expected at %{x}: %{y:.3g}",
+                line={"color": palette.muted, "width": 1.5},
+            ),
+        ],
+        height=_HIGH,
+        margin={"l": 8, "r": 8, "t": 32, "b": 8},
+        xaxis=axis(palette, "step", showgrid=False, fixedrange=True),
+        yaxis=axis(palette, "loss", type="log", dtick=3, exponentformat="e", fixedrange=True),
+        annotations=[
+            label(
+                palette,
+                "line: expected · dots: torch",
+                x=1,
+                xref="paper",
+                y=1,
+                yref="paper",
+                xanchor="right",
+                yshift=16,
+            )
+        ],
+    )
+
+
+def _disk(found: Found, palette: Palette) -> Figure:
+    n = found.numbers
+    mib = [max(n[name] - n["before"], 0.0) / 2**20 for name in ("opened", "batch read", "all read")]
+    rows = [*mib, n["bytes"] / 2**20]
+    names = ("opened", "a batch read", "all of it read", "the file itself")
+    return _bars(
+        palette,
+        names,
+        {"MiB": rows},
+        (palette.buffers,),
+        "MiB of memory that this process took more",
+        [f"{size:.3g} MiB" for size in rows],
+    )
+
+
+def _seeds(found: Found, palette: Palette) -> Figure:
+    cells = [[found.numbers[f"{seeded} → {drawn}"] for drawn in SEEDED] for seeded in SEEDED]
+    return figure(
+        palette,
+        [
+            {
+                "type": "heatmap",
+                "z": np.array(cells),
+                "x": [f"draw of {name}" for name in SEEDED],
+                "y": [f"{name}’s seed" for name in SEEDED],
+                "colorscale": [[0, palette.surface], [1, palette.optimizer]],
+                "zmin": 0,
+                "zmax": 1.6,
+                "showscale": False,
+                "xgap": 3,
+                "ygap": 3,
+                "hoverinfo": "skip",
+            }
+        ],
+        height=220,
+        xaxis=axis(palette, "", showgrid=False, fixedrange=True),
+        yaxis=axis(palette, "", showgrid=False, fixedrange=True, autorange="reversed"),
+        annotations=[
+            label(palette, "repeats" if cells[row][column] else "goes on", x=column, y=row, font={"family": SANS})
+            for row in range(len(SEEDED))
+            for column in range(len(SEEDED))
+        ],
+    )
+
+
+def _deep(found: Found, palette: Palette) -> Figure:
+    parts = {
+        part: [found.numbers[f"{name}, {part}"] for name in linear_bytes.OPTIMIZERS] for part in linear_bytes.PARTS
+    }
+    totals = [sum(values[row] for values in parts.values()) for row in range(len(linear_bytes.OPTIMIZERS))]
+    colours = (palette.parameters, palette.activations, palette.gradients, palette.optimizer)
+    texts = [f"{total:,.0f} B" for total in totals]
+    return _bars(palette, tuple(linear_bytes.OPTIMIZERS), parts, colours, "bytes that torch holds", texts)
+
+
+def _send(found: Found, palette: Palette) -> Figure:
+    side = transfer.SIDES[-1]
+    ways = ("made", "sent")
+    milliseconds = [1e3 * found.numbers[f"{side} {way}"] for way in ways]
+    sent = "copied from the CPU" if found.numbers["cuda"] else "copied within memory"
+    return _bars(
+        palette,
+        ("made on the device" if found.numbers["cuda"] else "made in memory", sent),
+        {"ms": milliseconds},
+        (palette.memory_bound,),
+        f"milliseconds for {side:,} × {side:,} in fp32",
+        [f"{time:.3g} ms" for time in milliseconds],
+    )
+
+
+_CHARTS: Mapping[str, Callable[[Found, Palette], Figure]] = {
+    "init": _initialisation,
+    "loop": _loss,
+    "disk": _disk,
+    "seeds": _seeds,
+    "deep": _deep,
+    "send": _send,
+}
+
+
+def picture(name: str, found: Found, palette: Palette) -> Figure:
+    """The figure of the experiment ``name``."""
+    return _CHARTS[name](found, palette)

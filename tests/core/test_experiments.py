@@ -1,0 +1,140 @@
+"""Experiments: what each measures is what was expected of it, and what a process says is believed only checked."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from core.experiments import gradient, initialisation, linear_bytes, tokens_on_disk, transfer
+from core.experiments.catalogue import EXPERIMENTS
+from core.experiments.events import decode, encode
+from core.experiments.found import Found
+from core.experiments.runner import ExperimentRunner
+from core.experiments.seeds import SEEDED
+from core.limits import limit
+from core.views.common.palette import LIGHT
+from core.views.experiments import charts, text
+from pages.common.registry import PAGES
+from tests.patience import PATIENCE_S
+
+ROOT = Path(__file__).parents[2]
+
+
+@cache
+def found_by(name: str) -> Found:
+    """What an experiment measures, once for all tests."""
+    return EXPERIMENTS[name].work()
+
+
+def test_every_experiment_stands_on_a_page_and_has_words() -> None:
+    assert set(EXPERIMENTS) == set(text.EXPERIMENT_TEXTS)
+    assert {one.where for one in EXPERIMENTS.values()} <= {page.id for page in PAGES}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_what_was_found_is_told(name: str) -> None:
+    """Sentence, table before and after, picture with its alt text, and the way over the pipe."""
+    said, found = text.EXPERIMENT_TEXTS[name], found_by(name)
+    before, after = said.rows(None), said.rows(found)
+    assert [len(row) for row in before] == [len(row) for row in after] == [len(said.headings)] * len(after)
+    assert before != after
+    assert "not yet" not in str(after)
+    assert said.found(found)
+    assert "**" not in text.alt(EXPERIMENTS[name].title, said, found)
+    assert charts.picture(name, found, LIGHT)["data"]
+    assert decode(encode(found).encode()) == found
+
+
+@pytest.mark.parametrize("line", [b"", b"{}", b'{"event":"found","numbers":{"a":1e999}}', b'{"event":"lost"}'])
+def test_anything_else_is_not_believed(line: bytes) -> None:
+    found = decode(line)
+    assert found is None or found == Found()
+
+
+def test_too_much_is_not_believed() -> None:
+    long = [0.0] * (limit("experiment_points") + 1)
+    assert decode(b'{"event":"found","series":{"x":%s}}' % str(long).encode()) is None
+
+
+def test_outputs_are_as_large_as_the_formula_says() -> None:
+    for way in initialisation.DEVIATIONS:
+        for width, size in zip(initialisation.WIDTHS, found_by("init").series[way], strict=True):
+            assert size == pytest.approx(initialisation.predicted(way, width), rel=0.06), (way, width)
+
+
+def test_the_loop_falls_as_the_formula_says() -> None:
+    losses = found_by("loop").series["loss"]
+    assert len(losses) == gradient.STEPS
+    for step, loss in enumerate(losses[:15]):
+        assert loss == pytest.approx(gradient.loss_after(gradient.RATE, step), rel=0.02)
+    words = found_by("loop").words
+    assert words["w.grad"] == "[1.0, 2.0, 3.0]"
+    assert {words[name] for name in ("x.grad", "(x @ w).grad", "loss.grad")} == {"None"}
+
+
+def test_the_lines_shown_are_the_loop_that_runs() -> None:
+    torch = pytest.importorskip("torch")
+    names: dict[str, object] = {"torch": torch}
+    exec(compile(gradient.LOOP, "loop", "exec"), names)  # noqa: S102  our own lines
+    assert names["losses"] == found_by("loop").series["loss"]
+
+
+def test_only_the_right_dtype_reads_the_tokens() -> None:
+    words, numbers = found_by("disk").words, found_by("disk").numbers
+    assert words["memmap of uint16"] == words["np.load of the .npy"] == words["written"]
+    assert words["memmap of int32"] != words["written"] != words["memmap of the .npy"]
+    assert numbers["tokens as int32"] == numbers["tokens"] / 2
+    assert numbers["bytes of .npy"] > numbers["bytes"] == 2 * numbers["tokens"]
+    assert tokens_on_disk.resident() >= 0
+
+
+def test_a_seed_moves_its_own_library_alone() -> None:
+    for seeded in SEEDED:
+        for drawn in SEEDED:
+            assert found_by("seeds").numbers[f"{seeded} → {drawn}"] == float(seeded == drawn)
+    assert found_by("seeds").numbers["sum forwards"] != found_by("seeds").numbers["sum backwards"]
+
+
+def test_torch_holds_the_bytes_that_are_counted() -> None:
+    for name in linear_bytes.OPTIMIZERS:
+        for part, size in linear_bytes.predicted(name).items():
+            assert found_by("deep").numbers[f"{name}, {part}"] == size, (name, part)
+
+
+def test_both_ways_onto_a_device_are_timed() -> None:
+    numbers = found_by("send").numbers
+    assert all(numbers[f"{side} {way}"] > 0 for side in transfer.SIDES for way in ("made", "sent"))
+    assert "no GPU" in text.EXPERIMENT_TEXTS["send"].found(found_by("send")) or numbers["cuda"]
+    on_gpu = replace(found_by("send"), numbers={**numbers, "cuda": 1.0})
+    assert "times as long" in text.EXPERIMENT_TEXTS["send"].found(on_gpu)
+
+
+@pytest.mark.process
+def test_a_runner_runs_and_remembers() -> None:
+    runner = ExperimentRunner()
+    runner._timeout_s = PATIENCE_S
+    assert runner.last("init") is None
+    first = runner.run("init")
+    assert runner.run("init").id == first.id, "one that runs is found, not started again"
+    runner._jobs[first.id].ended.wait(PATIENCE_S)
+    last = runner.last("init")
+    assert last is not None
+    assert last.found == found_by("init")
+
+
+@pytest.mark.process
+def test_the_pages_have_the_panels_and_open_them_without_torch() -> None:
+    """Panels come from the table; a process of its own runs what is in them, so that a page never loads torch."""
+    code = (
+        "import sys\nfrom core.lecture.catalogue import findings\nfindings()\n"
+        "from pages.common.experiments.panel import switches\nfrom core.experiments.catalogue import EXPERIMENTS\n"
+        "names = {field.id for page in ('lecture', 'memory', 'measure') for field in switches(page)}\n"
+        "assert names == set(EXPERIMENTS), names\nprint('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, cwd=ROOT)
+    assert done.stdout.strip().splitlines()[-1:] == ["False"], done.stderr
