@@ -42,6 +42,9 @@ _LISTED = 8
 _UNREAD = object()
 """Stands for a text that was not read yet."""
 
+_UNSET = ("", "false")
+"""Texts of an empty field and of a switch that was off."""
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
@@ -223,7 +226,8 @@ class Form:
     imply: texts by id → those that they imply where links and rows are older than a field.
     shared: ids of the fields that are the same on every page that has them, such as those of a plan. An address has
     them under `SHARED`; older ones had them under the form's own prefix, which is still read. gone: what links
-    may still have and nobody is told of: ids, or ids with the text that was their default (``id=text``).
+    may still have and nobody is told of: ids, or ids with the text that was their default (``id=text``), besides
+    empty fields and switches that were off.
     """
 
     prefix: str
