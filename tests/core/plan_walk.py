@@ -148,7 +148,7 @@ def look_for(plan: Plan) -> Iterator[Shown]:
         return
     yield search_text.front(result)
     if result.best is None:
-        ways = fitting_changes(query)
+        ways = fitting_changes(plan)
         yield search_text.nothing_fits(plan, query, result, ways)
         yield from map(search_text.way, ways)
     yield search_text.sentence(at)
