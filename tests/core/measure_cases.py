@@ -10,7 +10,6 @@ from core.benchmark.programme import DTYPES, KINDS, LayerShape, Programme
 from core.benchmark.record import Record, Stage
 from core.limits import limit
 
-
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 _NAME = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 AMOUNT = st.floats(0, 1e30)
