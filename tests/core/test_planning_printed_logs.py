@@ -29,7 +29,7 @@ from core.units import QuantityError
 from tests.every import every
 
 PLAN = answer(plan_from({"count": "64", "seq": "8,192", "gb": "512"}))
-BATCH, SEQ = 512 * 8192, 8192
+BATCH = 512 * 8192
 BEGAN = datetime(2026, 1, 5, 12, tzinfo=UTC)
 FIRST, EACH = 60.0, 2.0
 """Seconds of the first step, which compiles, and of every other one."""

@@ -32,7 +32,7 @@ from core.step_time.software import (
 from core.step_time.step import default_states, step_over
 from core.training.layout import Layout
 
-DENSE, MIXTURE = model_named("Llama 3.1 8B").spec, model_named("Qwen3 30B-A3B").spec
+MIXTURE = model_named("Qwen3 30B-A3B").spec
 H100, GB200 = find("H100 SXM"), find("GB200")
 SMALL = {"count": "16", "gb": "128", "seq": "4,096", "gpu": "H100 SXM"}
 

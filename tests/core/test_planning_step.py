@@ -36,7 +36,6 @@ H100 = cluster(find("H100 SXM"), 16_384)
 SEQ = 8192
 
 
-
 def many(count: int, seed: int, spec: TransformerSpec = SMALL, accelerators: int = 512) -> Layout:
     """Random layouts that can be, all of so many accelerators."""
     rng = np.random.default_rng(seed)
