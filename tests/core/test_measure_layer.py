@@ -121,7 +121,7 @@ def test_a_wrong_layer_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is compiled is timed, what cannot be says why, and what takes too long is cut short."""
+    """What is compiled is timed, and what takes too long is cut short."""
     compiled: list[str] = []
 
     def as_it_is(run: Any, dynamic: bool) -> Any:
@@ -131,14 +131,6 @@ def test_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "compile", as_it_is)
     assert isinstance(measured(layer, COMPILED, programme()), Point)
     assert compiled == ["forward"]
-
-    def no_compiler(*_: Any, **__: Any) -> None:
-        raise RuntimeError("No working C++ compiler found")
-
-    monkeypatch.setattr(torch, "compile", no_compiler)
-    found = measured(layer, COMPILED, programme())
-    assert isinstance(found, Refusal)
-    assert found.text == "RuntimeError: No working C++ compiler found"
 
     def endless(*_: Any, **__: Any) -> None:
         try:

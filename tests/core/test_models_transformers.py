@@ -146,19 +146,6 @@ def test_every_key_that_is_read_is_followed(name: str) -> None:
     assert not {key: both for key, both in counts.items() if both[0] != both[1]}
 
 
-@pytest.mark.parametrize(
-    "changed", [{"expansion_ratio": 2}, {"attn_config": {"kv_n_heads": 2}}], ids=lambda c: next(iter(c))
-)
-def test_what_transformers_leaves_out_of_mpt_is_said(changed: dict[str, Any]) -> None:
-    """Its class builds four times the width, and as many key heads as heads, whatever the file says."""
-    config = config_of("mpt", {**SMALL["mpt"], **changed})
-    read = read_hf_config({"model_type": "mpt", **SMALL["mpt"], **changed})
-    assert parameters(read.spec).total == parameter_count(config)
-    assert [key.rpartition(".")[2] for key in read.unread] == [*changed.get("attn_config", changed)]
-    usual = read_hf_config({"model_type": "mpt", **SMALL["mpt"], "expansion_ratio": 4})
-    assert (usual.spec, usual.unread) == (read.spec, ())
-
-
 @pytest.mark.parametrize("name", FAMILIES)
 def test_family_defaults(name: str) -> None:
     """A config that says nothing but its type."""

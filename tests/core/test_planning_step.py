@@ -24,7 +24,7 @@ from core.step_time.calibration.user_steps import user_runs
 from core.step_time.constants import constants_of, family_of, step_constants
 from core.step_time.error_ranges import coverage_of, range_of
 from core.step_time.formulas import nodes_met
-from core.step_time.parts import TUNINGS, Running, Software, StepTime
+from core.step_time.parts import TUNINGS, Running, Software
 from core.step_time.step import default_states, step_over, step_time
 from core.training.layout import Layout, LayoutError, allowed, check
 from tests.every import every
@@ -110,21 +110,6 @@ def test_full_recomputation_repeats_what_forward_computes() -> None:
     running = Running(skips_last_product=1)
     stops = step_time(SMALL, cluster(find("H100 SXM"), 8), Layout(data=8, recompute=2), seq_len=SEQ, running=running)
     assert none.total < stops.total < full.total
-
-
-def test_torch_leaves_out_what_experts_end_with() -> None:
-    """Its checkpoints stop before the last product of an expert and before its output is sent back."""
-
-    def step(stops: int, recompute: int = 2) -> StepTime:
-        layout = Layout(data=8, expert=8, recompute=recompute, micro_batches=4)
-        return step_time(
-            MIXTRAL, cluster(find("H100 SXM"), 8), layout, seq_len=SEQ, running=Running(skips_last_product=stops)
-        )
-
-    time, whole, stopped = step(0, 0), step(0), step(1)
-    assert stopped.expert - time.expert == pytest.approx((whole.expert - time.expert) / 2)
-    assert 0.6 < stopped.recompute / whole.recompute < 0.8
-    assert step(1, 0) == time
 
 
 @pytest.mark.parametrize(

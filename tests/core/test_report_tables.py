@@ -21,8 +21,6 @@ def rows_of(text: str) -> list[list[str]]:
     return list(csv.reader(io.StringIO(text)))
 
 
-
-
 @every("name", PAGE_PRESETS)
 def test_a_plan_has_its_quantities_in_base_units(name: str) -> None:
     entry = PAGE_PRESETS[name]

@@ -207,25 +207,6 @@ def test_many_plans_are_each_plan_alone(name: str, how: Implementation) -> None:
         assert float(alone.total) == pytest.approx(whole.total[i], rel=1e-12)
 
 
-@every(("name", "how"), CASES, ids=str)
-def test_laws_of_every_layout(name: str, how: Implementation) -> None:
-    many = plans(2, 64)
-    layout, seq = many["layout"], many["seq_len"]
-
-    def total(changed: Layout, seq_len: Any = seq) -> Any:
-        return stage_activation_bytes(SPECS[name], how, changed, seq_len).total
-
-    base = total(layout)
-    assert np.all(base > 0)
-    assert np.all(total(replace(layout, micro_batch=layout.micro_batch + 1)) > base)
-    assert np.all(total(layout, seq + 512) > base)
-    assert np.all(total(replace(layout, tensor=2 * layout.tensor)) <= base)
-    assert np.all(total(replace(layout, context=2 * layout.context)) < base)
-    assert np.all(total(replace(layout, micro_batches=layout.micro_batches + 1)) >= base)
-    bare, *less = (total(replace(layout, recompute=int(how_much))) for how_much in Recompute)
-    assert all(np.all(one < bare) for one in less)
-
-
 def test_the_busiest_rank_of_experts() -> None:
     expert = np.array([1, 2, 8])
     np.testing.assert_array_equal(routed_load(Layout(expert=expert), 3.0), [1, 2, 3])

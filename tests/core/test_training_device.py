@@ -286,42 +286,6 @@ def test_gradients_are_whole_until_they_are_reduced_wherever_they_go(name: str, 
         assert gradients == pytest.approx([2 * first(rank.total)] * 4)
 
 
-@pytest.mark.parametrize("seq_len", [16, 8192])
-def test_gradients_are_made_after_the_loss(seq_len: int) -> None:
-    """A step that accumulates nothing is fullest at the loss without them, or at the end of backward with them."""
-
-    def held(policy: str, **layout: int) -> DeviceMemory:
-        given: dict = {"policy": POLICIES[policy], "seq_len": seq_len, "runtime": TENSORS_ONLY}
-        return account(LLAMA, Layout(**layout), **given)
-
-    whole = 2 * parameters(LLAMA).total
-    one, added = held(ZERO_PAPER.id), held(ZERO_PAPER.id, micro_batches=2)
-    assert one.states == added.states == 8 * whole
-    if seq_len == 8192:
-        assert (one.gradients, one.later) == (0, whole)
-        assert added.total - one.total == pytest.approx(whole)
-    else:
-        assert (one.gradients, one.later) == (whole, 0)
-        assert one.states < one.total < added.total
-    # A buffer of another type lasts from step to step, and FSDP's gradients lie in a pool of their own.
-    for policy, layout in ((MEGATRON.id, {}), (ZERO_PAPER.id, {"data": 8, "zero": 3})):
-        assert held(policy, **layout).later == 0
-        assert held(policy, **layout).total == held(policy, **layout, micro_batches=2).total
-
-
-def test_autocast_keeps_casts_of_the_weights_from_forward_to_backward() -> None:
-    spec, given = LLAMA, {"seq_len": 8192, "runtime": TENSORS_ONLY}
-    read = parameters(spec).total - spec.vocab * spec.hidden - (2 * spec.layers + 1) * spec.hidden
-    autocast, plain = POLICIES["fp32, bf16 autocast"], POLICIES["fp32"]
-    for layout, cast in ((Layout(), read), (Layout(data=4, zero=2), read), (Layout(tensor=2), read / 2)):
-        assert account(spec, layout, policy=autocast, **given).gathered == pytest.approx(2 * cast)
-        assert account(spec, layout, policy=plain, **given).gathered == 0
-    # A step so short that its peak is at the end has none left; a tied head is cast as any other.
-    assert account(spec, Layout(), policy=autocast, seq_len=1, runtime=TENSORS_ONLY).gathered == 0
-    tied = account(LLAMA_3B, Layout(), policy=autocast, **given)
-    assert tied.gathered == 2 * (parameters(LLAMA_3B).total - (2 * 28 + 1) * 3072)
-
-
 def test_an_expert_is_split_as_asked_and_else_as_usual() -> None:
     """What is usual is the same said outright; ranks that split an expert hold less of it, and gather each other's
     tokens; however it is split, all ranks together hold the same states."""

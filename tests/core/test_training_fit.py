@@ -245,17 +245,6 @@ def test_what_waits_on_the_host_left_the_accelerator() -> None:
     assert host_memory(moved).explain().value == host_memory(moved).total
 
 
-def test_a_setup_takes_names() -> None:
-    made = replace(SMALL, memory=1e9).changed(
-        {"policy": "fp32", "optimizer": "SGD", "accelerator": "A100 SXM 80 GB", "zero": 1}
-    )
-    assert (made.policy.id, made.optimizer.name, made.layout.zero, made.memory) == ("fp32", "SGD", 1, 80 * 2**30)
-    with pytest.raises(KeyError):
-        SMALL.changed({"policy": "fp7"})
-    with pytest.raises(LayoutError):
-        assert SMALL.changed({"tensor": 3}).device_memory
-
-
 @every("setup", [*SETUPS.values(), *FRESH.values()], ids=[*SETUPS, *(f"{n}, lean" for n in FRESH)])
 def test_the_account_explains_itself(setup: Setup) -> None:
     """The last step is the account's total, and the states' steps sum to its states."""

@@ -30,6 +30,7 @@ from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES
 from core.training.trained import FROZEN, Trained, TrainedError, parts_of_training
 from tests.core.memory_rows import rows
+from tests.core.test_training_activations_torch import Kept, layers_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -139,31 +140,6 @@ def saved_in_all(model: Any) -> int:
     return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
 
 
-def saved_by_last_layer(model: torch.nn.Module) -> int:
-    """Bytes of the storages that the last layer keeps and nothing before it, weights left out."""
-    seen = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
-    place = {"layer": -1}
-    kept, alive = [0, 0], list[torch.Tensor]()
-    (stack,) = (m for m in model.modules() if isinstance(m, torch.nn.ModuleList) and len(m) == 2)
-    for i, layer in enumerate(stack):
-        layer.register_forward_pre_hook(lambda *_, i=i: place.update(layer=i))
-        layer.register_forward_hook(lambda *_: place.update(layer=-1))
-
-    def pack(tensor: torch.Tensor) -> torch.Tensor:
-        storage = tensor.untyped_storage()
-        if place["layer"] >= 0 and storage.data_ptr() not in seen:
-            seen.add(storage.data_ptr())
-            alive.append(tensor)
-            kept[place["layer"]] += storage.nbytes()
-        return tensor
-
-    tokens = torch.randint(3, 61, (SEQUENCES, LENGTH))
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        result = model(tokens, use_cache=False)
-    assert result is not None
-    return kept[1]
-
-
 CASES = [*product(MODELS, CHOICES, (False, True), (True, False))]
 """Model, what is trained, adapters in fp32 beside bf16 weights, flash attention: with states each, 96 cases."""
 
@@ -177,7 +153,8 @@ def test_torch_keeps_what_is_counted(name: str, choice: str, wide: bool, flash: 
     model, spec = tuned(name, t, wide=wide, flash=flash)
     policy = POLICIES["fp32" if wide else "bf16 throughout"]
     how = written_under(HF_SDPA if flash else HF_EAGER, spec, policy, t)
-    kept = saved_by_last_layer(model)
+    tokens = torch.randint(3, 61, (SEQUENCES, LENGTH))
+    kept = Kept(layers_of(model)).of(functools.partial(model, tokens, use_cache=False))
     counted = float(layer_activation_bytes(spec, how, Layout(micro_batch=SEQUENCES), LENGTH, width=2, residual=2))
     assert counted == pytest.approx(kept, rel=0.01)
 
