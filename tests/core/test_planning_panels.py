@@ -1,4 +1,4 @@
-"""Behind the panels: where attention overtakes, what moves the answer, counts, the split and the roofline in words."""
+"""Behind the panels: where attention overtakes, what moves the answer, and counts of a stand-in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.hardware.accelerators import find
 from core.models.attention_share import attention_over_rest, growth
 from core.models.catalog import model_named, nearest_dense
 from core.models.flops import conventions
@@ -22,11 +21,7 @@ from core.planning.sensitivity import plan_as_answered, swings
 from core.runs.conventions import which_mfu
 from core.views.sensitivity import text as sensitivity_text
 
-H100 = find("H100 SXM")
 GPT3 = model_named("GPT-3 175B")
-
-
-# ------------------------------------------------------------------------------------------ where attention overtakes
 
 
 def test_claim_c9_compare_the_sequence_with_6h() -> None:
@@ -48,9 +43,6 @@ def test_growth_is_level_in_weights_and_linear_in_attention() -> None:
 def test_windows_everywhere_never_let_attention_overtake() -> None:
     narrow = replace(GPT3.spec, window=SlidingWindow(1024))
     assert math.isinf(growth(narrow, 2048, "full").crossing)
-
-
-# ------------------------------------------------------------------------------------------ pictures
 
 
 TYPED_PLAN = plan_from({"mfu": "35-45%", "price": "2-3"})
@@ -89,9 +81,6 @@ def test_more_accelerators_move_no_dollars_and_a_mixture_has_one_size() -> None:
     mixture = swings(replace(TYPED_PLAN, model="Mixtral 8x7B"), 0.2)
     assert "parameters" not in {swing.input for swing in mixture}
     assert "price" not in {swing.input for swing in swings(replace(TYPED_PLAN, prices=(2.0, 2.0)), 0.2)}
-
-
-# ------------------------------------------------------------------------------------------ words
 
 
 def test_a_stand_ins_counts_are_scaled_to_the_typed_parameters() -> None:

@@ -118,9 +118,6 @@ def test_state_that_depends_on_shapes_needs_a_shape() -> None:
         states_per_parameter(find_optimizer("Muon"), find_policy("fp32"))
 
 
-# ------------------------------------------------------------------------------------------- sentences
-
-
 def test_no_accelerator_lacks_what_it_has_a_peak_for() -> None:
     for device in accelerators():
         assert not any(device.lacks(dtype) for dtype, _ in device.peaks)
