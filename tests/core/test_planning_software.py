@@ -33,7 +33,7 @@ from core.step_time.step import default_states, step_over
 from core.training.layout import Layout
 
 MIXTURE = model_named("Qwen3 30B-A3B").spec
-H100, GB200 = find("H100 SXM"), find("GB200")
+H100 = find("H100 SXM")
 SMALL = {"count": "16", "gb": "128", "seq": "4,096", "gpu": "H100 SXM"}
 
 

@@ -18,7 +18,7 @@ from core.models.catalog import model_named
 from core.models.spec import Experts, TransformerSpec
 from core.rows import read_rows
 from core.step_time.calibration.fit import fit
-from core.step_time.calibration.report import Calibration, lines_of, scores_of
+from core.step_time.calibration.report import Calibration, kept, lines_of, scores_of
 from core.step_time.calibration.scores import errors_of, ranking, without
 from core.step_time.calibration.user_steps import user_runs
 from core.step_time.constants import constants_of, family_of, step_constants
@@ -209,6 +209,11 @@ def test_what_cannot_be_is_refused() -> None:
         step_time(SMALL, H100, Layout(tensor=3), seq_len=SEQ)
     with pytest.raises(BudgetError, match="fp8 peak"):
         step_time(SMALL, cluster(find("A100 SXM 80 GB"), 8), Layout(data=8), seq_len=SEQ, running=Running(dtype="fp8"))
+
+
+@pytest.fixture(scope="module")
+def calibration() -> Calibration:
+    return kept()
 
 
 def test_what_is_kept_is_what_the_fit_finds(calibration: Calibration) -> None:

@@ -46,6 +46,10 @@ def ranks(count: int) -> Iterator[DeviceMesh]:
 class LocalLive(Live):
     """Of distributed tensors, the operations on their local parts."""
 
+    def hold(self, tensor: torch.Tensor) -> None:
+        if type(tensor) is torch.Tensor and tensor.device.type == "cpu":
+            super().hold(tensor)
+
     def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if any(issubclass(kind, DTensor) for kind in types):
             return NotImplemented
