@@ -23,17 +23,9 @@ from transformers.training_args import OptimizerNames
 
 DATA = Path(__file__).parents[1] / "data"
 
-PARTS = ("weights", "master", "gradients", "accumulation", "copy", "products", "first", "second")
-"""What a system keeps of a parameter: a type for each, "none" where it keeps nothing. first, second: Adam's moments."""
-
 
 class RefusedError(ValueError):
     """What a system says to a line that it does not take."""
-
-
-def kept(*types: str) -> dict[str, str]:
-    """A type for each of `PARTS`."""
-    return dict(zip(PARTS, types, strict=True))
 
 
 @lru_cache
@@ -107,8 +99,11 @@ def megatron(text: str) -> argparse.Namespace:
     return a
 
 
-def megatron_keeps(a: argparse.Namespace) -> dict[str, str]:
-    """The types under these arguments; of master weights in 32 bits the 16 that bf16 weights lack are kept alone."""
+def megatron_keeps(a: argparse.Namespace) -> list[str]:
+    """Types of weights, master weights, gradients, accumulation, copy of gradients, products, and Adam's moments.
+
+    Of master weights in 32 bits the 16 that bf16 weights lack are kept alone.
+    """
     weights = "bf16" if a.bf16 else "fp16" if a.fp16 else "fp32"
     wide = a.accumulate_allreduce_grads_in_fp32 or weights == "fp32"
     if a.bf16 and a.grad_reduce_in_bf16:
@@ -125,7 +120,7 @@ def megatron_keeps(a: argparse.Namespace) -> dict[str, str]:
         master = "16 bits of fp32"
     copy = "fp32" if gradients != "fp32" and not aware else "none"
     products = "fp8" if a.fp8_format else weights
-    return kept(weights, master, gradients, "none", copy, products, a.exp_avg_dtype, a.exp_avg_sq_dtype)
+    return [weights, master, gradients, "none", copy, products, a.exp_avg_dtype, a.exp_avg_sq_dtype]
 
 
 # ------------------------------------------------------------------------------------------ torchtitan
@@ -165,35 +160,6 @@ def torchtitan(text: str) -> dict[str, dict[str, Any]]:
     if training["num_tokens_per_microbatch_per_dp_rank"] % (parts * (2 * context if context > 1 else 1)):
         raise RefusedError("tokens of a micro-batch")
     return by_name
-
-
-def torchtitan_stages(parallel: Mapping[str, Any], layers: int) -> list[int]:
-    """Layers of each chunk, in order. Raises `RefusedError` where a rank gets no whole number of chunks."""
-    degree, each = parallel["pipeline_parallel_degree"], parallel.get("pipeline_parallel_layers_per_stage")
-    first = parallel.get("pipeline_parallel_first_stage_less_layers", 1)
-    last = parallel.get("pipeline_parallel_last_stage_less_layers", 1)
-    looped = parallel["pipeline_parallel_schedule"] == "Interleaved1F1B"
-    chunks = -(-(layers + first + last) // each) if each else degree * (2 if looped else 1)
-    if chunks % degree or (chunks == degree) == looped:
-        raise RefusedError(f"{chunks} chunks on {degree} ranks")
-    whole, more = divmod(layers + first + last, chunks)
-    if max(first, last) > whole:
-        raise RefusedError("an end heavier than a chunk")
-    shares = [whole + (i < more) for i in range(chunks)]
-    shares[0] -= first
-    shares[-1] -= last
-    return shares
-
-
-def torchtitan_keeps(by_name: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """One copy of the weights, of the type of gradients and moments; products in what the weights are cast to."""
-    short = {"float32": "fp32", "bfloat16": "bf16"}
-    training = by_name["TrainingConfig"]
-    stored = short[training.get("dtype", "float32")]
-    products = short[training.get("mixed_precision_param", "bfloat16")]
-    low = by_name.get("dataclasses.replace", {}).get("implementation") == "fused_opt_states_bf16"
-    moments = "bf16" if low else stored
-    return kept(stored, "none", stored, "none", "none", products, moments, moments)
 
 
 # ------------------------------------------------------------------------------------------ TRL

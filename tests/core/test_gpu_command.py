@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
-import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +10,8 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
 
 from core.models.spec_text import read_spec
-from core.planning.applied_layout import applied_layout
 from core.planning.fine_tuning.estimate import trained_parameters
 from core.planning.form.plan_form import PLAN_FORM, plan_of
 from core.planning.memory_estimate import memory_estimate
@@ -57,16 +53,6 @@ def on_cpu(case: Case) -> Case:
     return replace(case, sequences=2, seq_len=32, compiled=False, layers=min(case.layers, 1), frozen="bf16")
 
 
-def test_cases_are_plans_of_one_device() -> None:
-    both = CASES + MORE
-    assert len({case.name for case in both}) == len(both)
-    for case in both:
-        said = predicted(case, "H100 SXM", None)
-        assert 0 < said.low < said.seconds < said.high
-        form = PLAN_FORM.parse({**case.texts, "gpu": "H100 SXM"})
-        assert applied_layout(plan_of(form)).request.cluster.count == 1
-
-
 @pytest.mark.usefixtures("small", "one_thread")
 @pytest.mark.parametrize("case", CASES + MORE, ids=lambda case: case.name)
 def test_a_step_trains_what_the_plan_trains(case: Case) -> None:
@@ -81,28 +67,6 @@ def test_a_step_trains_what_the_plan_trains(case: Case) -> None:
         memory_estimate(plan)
     )
     assert training.measured(small, "cpu").seconds > 0
-
-
-@pytest.mark.usefixtures("small", "one_thread")
-def test_attention_is_that_of_the_library() -> None:
-    """What is registered gives what transformers' own call of the kernel gives."""
-    config = AutoConfig.for_model(**training.MODELS["Llama 1.2B"])
-    torch.manual_seed(0)
-    model: Any = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa")
-    tokens = torch.randint(1, 500, (2, 32))
-    plain = model(tokens).logits
-    model.set_attn_implementation(training.CAUSAL)
-    torch.testing.assert_close(model(tokens).logits, plain)
-
-
-@pytest.mark.usefixtures("one_thread")
-def test_an_adapter_changes_nothing_until_it_has_learned() -> None:
-    linear = torch.nn.Linear(8, 6)
-    adapter = training.Adapter(linear, 2)
-    x = torch.randn(3, 8)
-    torch.testing.assert_close(adapter(x), linear(x))
-    adapter.b.data += 1
-    torch.testing.assert_close(adapter(x), linear(x) + 2 * x @ (adapter.b @ adapter.a).T)
 
 
 def test_a_row_of_evidence_is_read_as_the_step_that_it_is(tmp_path: Any) -> None:
@@ -162,32 +126,6 @@ def test_steps_measured_here_are_met(card: str) -> None:
     assert sorted(map(abs, off.values()))[len(off) // 2] < 0.08, off
     over = {row["model"]: found.peak_bytes / float(row["peak_bytes"]) - 1 for row, found in said}
     assert all(abs(each) < (0.03 if "compiled" in name else 0.01) for name, each in over.items()), over
-
-
-def test_what_goes_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A child that runs out of time, prints nothing, or answers with a problem."""
-
-    def ends(output: str, errors: str) -> Any:
-        return lambda *_, **__: subprocess.CompletedProcess([], 0, output, errors)
-
-    def late(*_: Any, timeout: float, **__: Any) -> Any:
-        raise subprocess.TimeoutExpired([], timeout)
-
-    monkeypatch.setattr(command.subprocess, "run", late)
-    assert command.run(CASES[0], 3) == (None, "took longer than 3 s")
-    monkeypatch.setattr(command.subprocess, "run", ends("", "Traceback\nlast words"))
-    assert command.run(CASES[0], 3) == (None, "last words")
-    monkeypatch.setattr(command.subprocess, "run", ends("noise\n" + json.dumps({"problem": "out of memory"}), ""))
-    assert command.run(CASES[0], 3) == (None, "out of memory")
-
-
-def test_a_table_has_every_cell_under_its_heading() -> None:
-    said = predicted(CASES[0], "H100 SXM", None)
-    lines = [command.Row(CASES[0], said, said, found, "no time left").cells for found in (FOUND, None)]
-    first, *rest = command.table(command.HEADINGS, lines).splitlines()
-    at = first.index("Range")
-    assert all(line[at] != " " and line[at - 2 : at] == "  " for line in rest)
-    assert len(list(csv.reader(rest))) == 2
 
 
 MEASURED_MORE = (

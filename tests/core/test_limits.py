@@ -60,9 +60,3 @@ def test_server_and_proxy_take_the_files_that_pages_ask_for() -> None:
     assert 4 * LIMITS["config_chars"].value <= most
     pasted = 4 * most  # of a box that takes as many characters as a file has bytes
     assert pasted < server["maxWidgetStateSize"] * 1_000_000 < LIMITS["waiting_bytes"].value
-
-
-def test_a_cap_that_is_only_mentioned_is_not_in_use() -> None:
-    mentioned = 'NAMES = ("tokens",)\n"""limit("parameters")"""\nother("accelerators")  # limit("model_layers")\n'
-    assert asked_for(mentioned) == set()
-    assert asked_for(mentioned + 'if n > limit("tokens"):\n    raise ValueError') == {"tokens"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from core.benchmark.points import Point, Refusal
 from core.benchmark.programme import SIZES
 from core.benchmark.timing import attention
-from tests.core.timing_bench import BF16, FP32, TINY, bench, measured, processor, programme
+from tests.core.timing_bench import BF16, FP32, TINY, measured, processor, programme
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -45,17 +44,6 @@ def test_a_back_end_that_torch_refuses_is_a_refusal_by_itself() -> None:
     assert isinstance(found, Refusal)
     assert found.why == "refused"
     assert "scaled_dot_product_attention" in found.text
-
-
-def test_the_reasons_that_torch_warns_of_stand_in_the_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
-        warnings.warn("Flash attention wants sm80. (Triggered internally at sdp_utils.cpp:7.)", stacklevel=1)
-        raise RuntimeError("No available kernel.")
-
-    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", refuse)
-    found = measured(attention, attention.items(programme())[0], programme())
-    assert isinstance(found, Refusal)
-    assert found.text == "RuntimeError: No available kernel. Flash attention wants sm80."
 
 
 def blind(q: Any, k: Any, v: Any, is_causal: bool, enable_gqa: bool) -> Any:
@@ -107,21 +95,3 @@ def test_what_would_take_too_long_is_timed_with_fewer_tokens(
         small = attention.forward_flop(item.shape) <= attention.MOST_FLOP[kind]
         assert small or (fewer == 1 and shorter < 32)
         assert shorter == length or fewer == 1, "sequences are given up before their length"
-
-
-def test_a_shorter_sequence_says_so_and_scores_that_do_not_fit_are_not_written_out() -> None:
-    long = programme(TINY.model_copy(update={"seq_len": 8192, "heads": 16}))
-    flash, written = (next(i for i in attention.items(long) if i.name == name) for name in ("flash", "math"))
-    length = flash.shape[3]
-    assert length < 8192
-    found = measured(attention, written, long, bench(room=20 * 16 * length**2))
-    assert isinstance(found, Refusal)
-    assert found.why == "skipped"
-    assert "8,192 tokens of the plan" in attention.prepare(bench(), long, flash).note
-
-
-def test_without_a_plan_there_is_a_usual_shape() -> None:
-    for kind in SIZES:
-        shapes = {item.shape for item in attention.items(programme(None, kind))}
-        assert len(shapes) == 1
-        assert attention.forward_flop(shapes.pop()) <= attention.MOST_FLOP[kind]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -16,53 +15,32 @@ from hypothesis import strategies as st
 
 from core.benchmark import choices
 from core.benchmark.choices import LARGEST
-from core.benchmark.points import Item, Outcome, Point, Refusal, State
-from core.benchmark.programme import CPU_DTYPES, DTYPES, LayerShape, Programme
+from core.benchmark.points import Item, Outcome, Point, Refusal
+from core.benchmark.programme import CPU_DTYPES, DTYPES, LayerShape
 from core.benchmark.shape import layer_shape
 from core.benchmark.timing import matmul
-from core.benchmark.timing.bench import MIN_RUNS, Bench, SkippedError, attempt
-from core.benchmark.timing.numerics import NUMERICS, KernelOperand, e2m1_codes, e2m1_values, rounded, swizzled
-from core.benchmark.timing.timers import cpu_timer
+from core.benchmark.timing.bench import MIN_RUNS, Bench, SkippedError
+from core.benchmark.timing.numerics import NUMERICS, KernelOperand, e2m1_codes, e2m1_values, rounded
 from core.models.catalog import CATALOG
 from core.models.parameters import parameters
 from core.products import matmul_flop
+from tests.core.timing_bench import bench, measured, programme, stand_in
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-PROGRAMME = Programme(device="cpu", kinds=("matmul",), dtypes=("fp32",), sizes=(96,), seconds=0.02)
 FLOATS = st.floats(-7, 7, width=32)
 
 
-def bench(fake: Any = torch, timer: Any = cpu_timer, room: float = math.inf) -> Bench:
-    return Bench(fake, "cpu", "cpu", timer, State, lambda: room)
+PROGRAMME = programme(None)
+
+
+def measure(here: Bench, asked: Item) -> Outcome:
+    return measured(matmul, asked, PROGRAMME, here)
 
 
 def item(dtype: str, n: int = 96, **more: Any) -> Item:
     given: dict[str, Any] = {"label": f"n = {n:,}", "shape": (n, n, n), "seconds": 0.02}
     return Item(kind="matmul", name=dtype, **(given | more))
-
-
-def measure(here: Bench, asked: Item) -> Outcome:
-    phases: list[str] = []
-
-    def report(phase: str, fraction: float) -> None:
-        phases.append(phase)
-        assert 0 <= fraction <= 1
-
-    outcome = attempt(here, asked, lambda: matmul.prepare(here, PROGRAMME, asked), report)
-    expected = ["checking", "warming up", "timing"] if isinstance(outcome, Point) else ["checking"]
-    assert list(dict.fromkeys(phases)) == expected
-    return outcome
-
-
-def stand_in(**functions: Any) -> Any:
-    """torch with some functions replaced."""
-
-    class Torch:
-        def __getattr__(self, name: str) -> Any:
-            return functions.get(name) or getattr(torch, name)
-
-    return Torch()
 
 
 # ------------------------------------------------------------------------------------------ on this CPU
@@ -91,13 +69,6 @@ def test_measuring_on_this_cpu(dtype: str) -> None:
     assert point.bytes == pytest.approx(96**2 * (2 * NUMERICS[dtype].element_bytes + NUMERICS[dtype].result_bytes), 0.1)
 
 
-def test_what_this_library_refuses_is_said_in_its_words() -> None:
-    outcome = measure(bench(), item("nvfp4"))
-    assert isinstance(outcome, Refusal)
-    assert outcome.why == "refused"
-    assert "swizzle" in outcome.text
-
-
 # ------------------------------------------------------------------------------------------ rounding
 
 
@@ -121,15 +92,6 @@ def unswizzled(flat: Any, rows: int, blocks: int) -> Any:
     r, c = np.indices((rows, blocks))
     tile = r // 128 * -(-blocks // 4) + c // 4
     return flat[tile * 512 + r % 32 * 16 + r % 128 // 32 * 4 + c % 4]
-
-
-@pytest.mark.parametrize(("rows", "blocks"), [(1, 1), (33, 4), (128, 5), (300, 9)])
-def test_scales_lie_where_tensor_cores_look_for_them(rows: int, blocks: int) -> None:
-    scales = (torch.arange(rows * blocks) % 251 + 1).to(torch.uint8).view(rows, blocks)
-    flat = swizzled(torch, scales)
-    assert flat.numel() == -(-rows // 128) * 128 * -(-blocks // 4) * 4
-    assert (unswizzled(flat.numpy(), rows, blocks) == scales.numpy()).all()
-    assert int(flat.long().sum()) == int(scales.long().sum()), "what fills a tile up is zero"
 
 
 def e4m3(values: Any) -> Any:
@@ -166,13 +128,6 @@ def test_bytes_and_scales_stand_for_the_values(dtype: str) -> None:
     assert found == pytest.approx(np.where(wide == 0, 0, expected), rel=1e-6)
 
 
-def test_integers_are_exact() -> None:
-    values = normal(8, 64)
-    operand = rounded(torch, NUMERICS["int8"], values)
-    assert int(operand.data.abs().max()) == 127
-    assert (operand.data.float() * operand.scales - values).abs().max() <= operand.scales / 2 * (1 + 1e-6)
-
-
 def scaled_mm(a: Any, b: Any, scale_a: Any, recipe_a: Any, scale_b: Any, recipe_b: Any, **more: Any) -> Any:
     """A device that has block scales: reads bytes, scales and layout as the library's documentation says."""
     assert recipe_a == recipe_b == torch.nn.functional.ScalingType.BlockWise1x16
@@ -205,20 +160,6 @@ def test_block_scales_are_given_as_a_device_wants_them() -> None:
     low, high = AS_WRONG_AS["nvfp4"]
     assert low <= point.relative_error < high
 
-    def mixed_up(a: Any, b: Any, scale_a: Any, recipe: Any, *rest: Any, **more: Any) -> Any:
-        turned = scale_a.view(torch.uint8).view(-1, 4).flip(1).reshape(-1).view(scale_a.dtype)
-        return scaled_mm(a, b, turned, recipe, *rest, **more)
-
-    outcome = measure(bench(blocked(mixed_up)), item("nvfp4", 128))
-    assert isinstance(outcome, Refusal)
-    assert "wrong result" in outcome.text
-
-
-def test_blocks_that_do_not_come_out_even_are_skipped() -> None:
-    outcome = measure(bench(), item("nvfp4", 63))
-    assert isinstance(outcome, Refusal)
-    assert (outcome.why, "63" in outcome.text, "16" in outcome.text) == ("skipped", True, True)
-
 
 # ------------------------------------------------------------------------------------------ right or wrong
 
@@ -234,23 +175,6 @@ def test_a_wrong_result_is_refused(factor: float) -> None:
     assert "wrong result" in outcome.text
 
 
-@pytest.mark.parametrize("n", [16, 48, 200])
-def test_tf32_is_told_from_fp32_by_its_error(n: int) -> None:
-    """What rounding the inputs to TF32 costs is beyond fp32's tolerance and within TF32's, whatever the size."""
-    torch.manual_seed(0)
-    a, b = torch.randn(n, n).double(), torch.randn(n, n).double()
-    tf32 = [(x.float().view(torch.int32) & ~0x1FFF).view(torch.float32).double() for x in (a, b)]
-    error = float((tf32[0] @ tf32[1] - a @ b).norm() / (a @ b).norm())
-    assert NUMERICS["fp32"].tolerance < error < NUMERICS["tf32"].tolerance
-
-
-def test_tf32_that_is_as_exact_as_fp32_is_no_tf32() -> None:
-    outcome = measure(bench(), item("tf32"))
-    assert isinstance(outcome, Refusal)
-    assert outcome.why == "refused"
-    assert "no TF32" in outcome.text
-
-
 def test_tf32_is_measured_where_it_is() -> None:
     """A device that rounds to TF32 while it is asked to, and only then, also while it is timed."""
 
@@ -259,7 +183,7 @@ def test_tf32_is_measured_where_it_is() -> None:
             a, b = ((x.contiguous().view(torch.int32) & ~0x1FFF).view(torch.float32) for x in (a, b))
         return torch.mm(a, b, out=out)
 
-    here = Bench(stand_in(mm=mm), "cuda", "cpu", cpu_timer, State, lambda: math.inf)
+    here = bench(stand_in(mm=mm), "cuda")
     errors: list[float] = []
     for dtype in ("fp32", "tf32"):
         point = measure(here, item(dtype))
@@ -281,25 +205,7 @@ def test_the_fp32_setting_is_put_back(device: Any) -> None:
     assert backend.fp32_precision == before
 
 
-def test_fp32_is_fp32_while_it_is_timed() -> None:
-    settings: set[str] = set()
-
-    def mm(a: Any, b: Any, out: Any) -> Any:
-        settings.add(torch.backends.mkldnn.matmul.fp32_precision)
-        return torch.mm(a, b, out=out)
-
-    assert isinstance(measure(bench(stand_in(mm=mm)), item("fp32", 32)), Point)
-    assert settings == {"ieee"}
-
-
 # ------------------------------------------------------------------------------------------ memory and time
-
-
-def test_matrices_beyond_free_memory_are_skipped() -> None:
-    outcome = measure(bench(room=1000.0), item("fp32"))
-    assert isinstance(outcome, Refusal)
-    assert outcome.why == "skipped"
-    assert "1,000 B is free" in outcome.text
 
 
 def test_one_size_out_of_memory_leaves_the_others() -> None:
@@ -316,17 +222,6 @@ def test_one_size_out_of_memory_leaves_the_others() -> None:
 
 
 SHAPES = st.tuples(*[st.integers(1, 40_000)] * 3)
-
-
-@given(SHAPES)
-def test_smaller_products_lead_up_to_a_shape(shape: tuple[int, int, int]) -> None:
-    sizes = matmul.rungs(shape)
-    work = [matmul_flop(*size) for size in (*sizes, shape)]
-    assert work == sorted(work)
-    assert work[0] <= matmul.SMALLEST or not sizes
-    assert all(after <= 64 * before for before, after in itertools.pairwise(work))
-    assert all(d <= own and (d % 32 == 0 or d == own) for size in sizes for d, own in zip(size, shape, strict=True))
-    assert bool(sizes) == (work[-1] > matmul.SMALLEST)
 
 
 @given(st.floats(1e8, 1e15), st.floats(1e-7, 1e-3), st.lists(SHAPES, min_size=1, max_size=4), st.floats(0.02, 60))
@@ -354,22 +249,6 @@ def test_nothing_runs_much_longer_than_its_seconds(
     assert max(taken, default=0) * MIN_RUNS <= max(budget * 1.01 + MIN_RUNS * launch, MIN_RUNS * smallest)
 
 
-def test_a_slow_dtype_is_skipped_beyond_what_fits() -> None:
-    """fp16 at 1.2 GFLOP/s: n = 512 takes 0.22 s, so that five runs take more than a second."""
-
-    def timer(run: Callable[[], Any], count: int, *, flush: bool = True) -> list[float]:
-        return [2 * run().shape[0] ** 3 / 1.2e9] * count
-
-    here = bench(timer=timer)
-    assert isinstance(measure(here, item("fp16", 256)), Point)
-    for n, words in ((512, "224 ms"), (1024, "1.8 s")):
-        outcome = measure(here, item("fp16", n))
-        assert isinstance(outcome, Refusal)
-        assert outcome.why == "skipped"
-        assert words in outcome.text
-        assert "n = 256" in outcome.text
-
-
 def test_a_hiccup_does_not_decide() -> None:
     times = {128: [5.0, 1e-4], 256: [8e-4]}
     matmul.afford(item("fp32"), (512, 512, 512), lambda shape: times[shape[0]].pop(0))
@@ -392,13 +271,6 @@ def test_the_plans_shapes_are_all_of_a_dense_model() -> None:
     whole = spec.layers * (sum(flop.values()) - flop["head"]) + flop["head"]
     left_out = spec.vocab * spec.hidden + (2 * spec.layers + 1) * spec.hidden
     assert whole == 2 * LLAMA.tokens * (parameters(spec).total - left_out)
-
-
-def test_latent_attention_is_as_wide_as_its_scores() -> None:
-    layer = layer_shape(CATALOG["DeepSeek-V3"].spec, "x" * 200, 4096, 1)
-    assert (layer.heads, layer.kv_heads, layer.head_dim) == (128, 128, 192)
-    assert (layer.experts, layer.experts_per_token, layer.ffn) == (256, 8, 2048)
-    assert len(layer.model) <= 80
 
 
 @pytest.mark.parametrize("layer", [None, LLAMA, MIXTRAL])

@@ -2,57 +2,65 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.benchmark.programme import Programme
+from core.benchmark.running.events import Done, Event, Tried, encode
+from core.benchmark.running.jobs import Runner as MeasurementRunner
+from core.benchmark.running.jobs import Snapshot
 from core.jobs import child
 from core.jobs.process import NotStartedError
 from core.limits import limit
-from tests.core import measure_cases as cases
-from tests.core.measure_cases import DONE, SLEEPS, SPEC, Runner, Seen, program, says
+from tests.core.measured_cases import square
 from tests.patience import PATIENCE_S, until
 
-WORKS = program(says(cases.point()), end=SLEEPS)
-ENDS = program(says(cases.point()), DONE)
+SPEC = Programme(device="cpu", kinds=("matmul",), dtypes=("fp32",), sizes=(128, 256), seconds=0.1)
 VISITORS = ["Ada", "Bo", "Cy"]
 
 
-def ids(line: tuple[Seen, ...]) -> list[str]:
-    return [one.record.id for one in line]
+class Runner(MeasurementRunner):
+    """The runner, whose `cancel` waits until the process is gone."""
+
+    def cancel(self, job_id: str, wait_s: float = PATIENCE_S) -> bool:
+        return super().cancel(job_id, wait_s)
+
+
+def program(*events: Event, end: str = "") -> list[str]:
+    """A process that says each event and then does what ``end`` says."""
+    says = [f"print({encode(event)!r}, flush=True)" for event in events]
+    return [sys.executable, "-S", "-c", "\n".join(["import os, sys", *says, end])]
+
+
+FOUND = Tried(outcome=square("fp32", 128, 1e9))
+WORKS = program(FOUND, end="sys.stdin.read(); os._exit(3)")
+ENDS = program(FOUND, Done(elapsed_s=1.0))
+
+
+def wait(runner: Runner, seen: Snapshot) -> Snapshot:
+    """The job once it has ended."""
+
+    def now() -> Snapshot | None:
+        found = runner.poll(seen.id)
+        assert found is not None
+        return found if found.record.stage not in ("queued", "running") else None
+
+    return until(now)
+
+
+def ids(line: tuple[Snapshot, ...]) -> list[str]:
+    return [one.id for one in line]
 
 
 def stop(runner: Runner) -> None:
     for one in reversed(runner.line()):
-        runner.cancel(one.record.id)
+        runner.cancel(one.id)
     if latest := runner.latest():
-        runner.cancel(latest.record.id)
-
-
-@pytest.mark.process
-def test_who_comes_while_a_job_runs_waits_in_line_and_is_served_in_turn() -> None:
-    runner = Runner(lambda _: WORKS)
-    first, second, third = (runner.start(SPEC, who)[0] for who in VISITORS)
-    assert [(one.state, one.place) for one in (first, second, third)] == [("running", 0), ("queued", 1), ("queued", 2)]
-    assert runner.start(SPEC, "Cy") == (third, False)
-    assert runner.own("Cy") == third
-    latest = runner.latest()
-    assert latest is not None
-    assert latest.record.id == first.record.id
-    assert ids(runner.line()) == ids((second, third))
-    assert runner.cancel(second.record.id)
-    gone = runner.poll(second.record.id)
-    assert gone is not None
-    assert (gone.state, gone.place) == ("cancelled", 0)
-    assert "before it began" in gone.record.message
-    assert not runner.cancel(second.record.id)
-    assert [one.place for one in runner.line()] == [1]
-    assert runner.cancel(first.record.id)
-    until(lambda: (now := runner.poll(third.record.id)) and now.state == "running" and now.record.outcomes)
-    assert runner.line() == ()
-    stop(runner)
+        runner.cancel(latest.id)
 
 
 @pytest.mark.process
@@ -63,8 +71,8 @@ def test_a_full_line_says_so_and_has_room_again_later() -> None:
         runner.start(SPEC, "one more")
     assert len(runner.line()) == limit("job_queue")
     assert runner.own("one more") is None
-    assert runner.start(SPEC, "3") == (runner.poll(jobs[3].record.id), False)
-    assert runner.cancel(jobs[-1].record.id)
+    assert runner.start(SPEC, "3") == (runner.poll(jobs[3].id), False)
+    assert runner.cancel(jobs[-1].id)
     assert runner.start(SPEC, "one more")[0].place == limit("job_queue")
     stop(runner)
 
@@ -72,55 +80,39 @@ def test_a_full_line_says_so_and_has_room_again_later() -> None:
 @pytest.mark.process
 def test_one_visitor_cannot_start_job_after_job() -> None:
     runner = Runner(lambda _: ENDS, pause_s=1e6)
-    cases.ended(runner, runner.start(SPEC, "Ada")[0])
+    wait(runner, runner.start(SPEC, "Ada")[0])
     with pytest.raises(NotStartedError, match=r"in 1000000 s") as raised:
         runner.start(SPEC, "Ada")
     assert raised.value.seconds == 1e6
-    assert cases.ended(runner, runner.start(SPEC, "Bo")[0]).state == "finished"
+    assert wait(runner, runner.start(SPEC, "Bo")[0]).record.stage == "finished"
     for _ in range(3):  # a library's user is no visitor
         assert runner.start(SPEC)[1]
-        until(lambda: runner.own("").state == "finished")  # type: ignore[union-attr]
+        until(lambda: runner.own("").record.stage == "finished")  # type: ignore[union-attr]
     assert Runner(lambda _: ENDS)._pause_s == limit("job_pause")
 
 
 @pytest.mark.process
-def test_who_waited_in_line_needs_no_pause_and_it_ends_by_itself() -> None:
-    runner = Runner(lambda spec: WORKS, pause_s=1e6)
-    first = runner.start(SPEC, "Ada")[0]
-    assert runner.cancel(first.record.id)
-    other = runner.start(SPEC, "Bo")[0]
-    again = runner.start(SPEC, "Ada")[0]
-    assert again.place == 1
-    assert runner.cancel(other.record.id)
-    assert runner.poll(again.record.id).state == "running"  # type: ignore[union-attr]
-    stop(runner)
-    runner = Runner(lambda spec: ENDS, pause_s=0)
-    cases.ended(runner, runner.start(SPEC, "Ada")[0])
-    assert runner.start(SPEC, "Ada")[1]
-
-
-@pytest.mark.process
 def test_a_job_that_cannot_begin_does_not_hold_up_the_line() -> None:
-    told: list[Seen] = []
+    told: list[Snapshot] = []
     commands = iter([WORKS, ["/nowhere/to/be/found"], WORKS])
-    runner = Runner(lambda _: next(commands), told.append)
+    runner = Runner(lambda _: next(commands), listener=told.append)
     jobs = [runner.start(SPEC, who)[0] for who in VISITORS]
-    assert runner.cancel(jobs[0].record.id)
-    states = [runner.poll(one.record.id).state for one in jobs]  # type: ignore[union-attr]
+    assert runner.cancel(jobs[0].id)
+    states = [runner.poll(one.id).record.stage for one in jobs]  # type: ignore[union-attr]
     assert states == ["cancelled", "failed", "running"]
     stop(runner)
-    until(lambda: {one.record.id for one in told if one.state in ("cancelled", "failed")} == set(ids(tuple(jobs))))
+    until(lambda: {one.id for one in told if one.record.stage in ("cancelled", "failed")} == set(ids(tuple(jobs))))
 
 
 @pytest.mark.process
 def test_who_listens_hears_each_job_in_order_to_its_end() -> None:
-    told: list[Seen] = []
-    runner = Runner(lambda _: ENDS, told.append)
+    told: list[Snapshot] = []
+    runner = Runner(lambda _: ENDS, listener=told.append)
     for _ in range(2):
-        job = cases.ended(runner, runner.start(SPEC)[0])
-        heard = until(lambda: told if told and told[-1].state == "finished" else None)
-        assert heard[0].record.id == job.record.id
-        assert heard[0].state == "running"
+        job = wait(runner, runner.start(SPEC)[0])
+        heard = until(lambda: told if told and told[-1].record.stage == "finished" else None)
+        assert heard[0].id == job.id
+        assert heard[0].record.stage == "running"
         assert heard[-1] == job
         found = [len(one.record.outcomes) for one in heard]
         assert found == sorted(found)
@@ -129,15 +121,15 @@ def test_who_listens_hears_each_job_in_order_to_its_end() -> None:
 
 @pytest.mark.process
 def test_who_listens_may_fail_and_may_ask_the_runner(caplog: pytest.LogCaptureFixture) -> None:
-    asked: list[Seen | None] = []
+    asked: list[Snapshot | None] = []
 
-    def listen(_: Seen) -> None:
+    def listen(_: Snapshot) -> None:
         asked.append(runner.latest())  # a lock held here would stand still
         raise RuntimeError("no ear")
 
-    runner = Runner(lambda _: ENDS, listen)
+    runner = Runner(lambda _: ENDS, listener=listen)
     for _ in range(2):
-        assert cases.ended(runner, runner.start(SPEC)[0]).state == "finished"
+        assert wait(runner, runner.start(SPEC)[0]).record.stage == "finished"
     until(lambda: len(asked) >= 4)
     assert [one.getMessage() for one in caplog.records] == [
         "Who listens to a measurement failed; the measurement goes on"
@@ -151,7 +143,7 @@ def test_many_who_start_at_once_have_one_job_each() -> None:
 
     def start(who: str) -> None:
         gate.wait()
-        seen.append((who, runner.start(SPEC, who)[0].record.id))
+        seen.append((who, runner.start(SPEC, who)[0].id))
 
     threads = [threading.Thread(target=start, args=(VISITORS[i % 3],)) for i in range(12)]
     for thread in threads:
@@ -199,7 +191,7 @@ def test_whatever_is_pressed_the_line_moves_on(steps: list[tuple[str, int]]) -> 
         runner = Runner(lambda _: [], pause_s=0)
         for what, which in steps:
             _press(runner, wishes, what, which)
-            running = [one for one in (runner.latest(),) if one and one.state == "running"]
+            running = [one for one in (runner.latest(),) if one and one.record.stage == "running"]
             assert ids((*running, *runner.line())) == wishes
             assert [one.place for one in runner.line()] == list(range(1, len(wishes[1:]) + 1))
         stop(runner)
@@ -212,8 +204,8 @@ def _press(runner: Runner, wishes: list[str], what: str, which: int) -> None:
         except NotStartedError:
             assert len(wishes) == limit("job_queue") + 1
             return
-        assert fresh == (seen.record.id not in wishes)
-        wishes += [seen.record.id] if fresh else []
+        assert fresh == (seen.id not in wishes)
+        wishes += [seen.id] if fresh else []
     elif wishes and what == "end":
         job = runner._jobs[wishes.pop(0)]
         job.process.over.set()  # type: ignore[union-attr]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -149,9 +148,3 @@ def test_only_calls_that_the_host_has_issued_in_time_count(launch_cycles: int, s
 def test_a_host_that_is_never_in_time_ends_all_the_same() -> None:
     cuda = FakeCuda(10**9)
     assert len(QueuedTimer(stand_in(cuda=cuda))(lambda: cuda.launch(), 3)) == 3
-
-
-def test_copies_that_fit_a_cache_wait_for_no_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    queued = replace(bench(), queued=QueuedTimer(torch))
-    for item in memory.items(programme())[:2]:
-        assert memory.prepare(queued, programme(), item).timer is queued.queued

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import io
-import os
 import statistics
-import subprocess
-import sys
-import time
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,13 +15,13 @@ from hypothesis import strategies as st
 
 from core.benchmark.choices import LARGEST, programme, usual_seconds
 from core.benchmark.device import GpuState
-from core.benchmark.points import DeviceFacts, Item, Outcome, Point, Refusal, State
+from core.benchmark.points import DeviceFacts, Outcome, Point, Refusal, State
 from core.benchmark.programme import METHOD, SIZES, Programme
 from core.benchmark.running import worker
 from core.benchmark.running.events import DeviceFound, Done, Event, Progress, Started, Tried, decode
 from core.benchmark.running.worker import Reporter, context_lost, cuda_bench, run
 from core.benchmark.timing import kinds
-from core.benchmark.timing.bench import Bench, PreparedItem, Times, timed
+from core.benchmark.timing.bench import Bench, Times
 from core.benchmark.timing.timers import CudaTimer, cpu_timer
 from core.limits import limit
 from tests.core.timing_bench import FakeCuda
@@ -125,14 +120,6 @@ def test_a_programme_of_any_length_ends_before_it_is_stopped() -> None:
     assert kinds.expected_s(asked) == kinds.LONGEST_S < limit("measure_seconds")
 
 
-def test_what_is_left_shrinks_to_nothing() -> None:
-    everything = len(kinds.items(PROGRAMME))
-    left = [kinds.left_s(PROGRAMME, done, fraction) for done in range(everything + 2) for fraction in (0.0, 0.5)]
-    assert left == sorted(left, reverse=True)
-    assert left[-1] == 0
-    assert left[0] < kinds.expected_s(PROGRAMME)
-
-
 # ------------------------------------------------------------------------------------------ clocks
 
 
@@ -174,33 +161,6 @@ def test_cuda_runs_lie_between_events(flush: bool) -> None:
     assert sizes[0] >= 2 * 500 * MIB
 
 
-def test_a_device_is_looked_at_while_it_works_and_no_batch_outlasts_its_item() -> None:
-    log: list[int] = []
-    waiting = [0]
-
-    def slow(run: Callable[[], object], count: int, *, flush: bool = True) -> list[float]:
-        log.append(count)
-        for _ in range(count):
-            time.sleep(1e-3)  # what lies between two calls: caches are emptied, a head start is given
-        return [1e-6] * count
-
-    def call() -> None:
-        waiting[0] += 1
-
-    def state() -> State:
-        return State(clock_mhz=float(waiting[0]))
-
-    def wait() -> None:
-        waiting[0] = 0
-
-    bench = Bench(torch, "cuda", "cpu", slow, state, lambda: 1e12, wait)
-    item = Item(kind="operations", name="slow", label="slow", shape=(), seconds=0.04)
-    point = timed(bench, item, PreparedItem(call, (), 1.0, 1.0), lambda *_: None)
-    assert max(log) <= 10, "a quarter of 40 ms"
-    assert point.after.clock_mhz
-    assert waiting == [0], "and nothing is left to do"
-
-
 # ------------------------------------------------------------------------------------------ devices
 
 
@@ -239,18 +199,3 @@ def test_a_gpu_says_what_it_is_and_how_it_does(monkeypatch: pytest.MonkeyPatch) 
     assert bench.state() == State(clock_mhz=1980.0, temperature_c=41.0, power_w=304.0)
     assert bench.room() == 2 * 864 * MIB
     assert "ROCm 7.1" in cuda_bench(gpu(hip="7.1"))[1].detail
-
-
-def test_a_gpu_too_full_to_begin_ends_the_process_with_a_sentence() -> None:
-    with pytest.raises(SystemExit, match=r"No room to measure: 864 MiB of the GPU's 140 GiB is free"):
-        cuda_bench(gpu(full=True))
-
-
-@pytest.mark.process
-def test_without_a_gpu_the_library_says_so() -> None:
-    """Also on a machine that has one: the process sees none."""
-    program = f"import torch; from {cuda_bench.__module__} import cuda_bench; cuda_bench(torch)"
-    env = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False)
-    assert done.returncode
-    assert "CUDA" in done.stderr.splitlines()[-1]

@@ -206,18 +206,6 @@ def says(text: str) -> list[str]:
     return ["echo", json.dumps({"refused": text})]
 
 
-def test_who_waits_too_long_is_told_so_and_may_ask_again(tmp_path: Path) -> None:
-    line = WaitingLine(tmp_path)
-    other = line.join(1)
-    assert other
-    runner = BuildRunner(line, says("x"))
-    runner._patience_s = 0
-    assert runner.build("{}", 8) == ModelRefused("It stood in line for 0 min, and those before it did not end.")
-    other.leave()
-    assert runner.build("{}", 8) == ModelRefused("x")
-    assert os.listdir(tmp_path) == []
-
-
 def test_a_folder_that_cannot_be_written_is_named_in_the_log_alone(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -231,21 +219,6 @@ def test_a_folder_that_cannot_be_written_is_named_in_the_log_alone(
     assert str(file) in caplog.text
     file.unlink()
     assert runner.build("{}", 8) == ModelRefused("x")
-
-
-def test_the_turn_is_free_once_a_build_was_stopped(tmp_path: Path) -> None:
-    line = WaitingLine(tmp_path)
-    runner = BuildRunner(line, [sys.executable, "-S", "-c", "import time; time.sleep(600)"], timeout_s=600)
-    runner.submit("{}", 8)
-    second = line.join(2)
-    assert second
-    assert line.ahead(second) == 1
-    runner._timeout_s = 0.2
-    answer = runner.build("{}", 8)
-    assert isinstance(answer, ModelRefused)
-    assert "stopped after 0.2 s" in answer.reason
-    assert line.ahead(second) == 0
-    second.leave()
 
 
 def test_who_gives_up_the_first_place_lets_the_next_one_begin_once(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import statistics
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -68,14 +67,6 @@ def test_llm_foundry(row: Row) -> None:
     assert foundry_mfu(row, rate) - digit <= printed <= foundry_mfu(row, rate + 1) + digit
     full = row["recompute"] == "full"
     assert float(row["hfu_reported"]) == pytest.approx(printed * (4 / 3 if full else 1), abs=1.2e-4)
-
-
-def test_llm_foundry_within_five_hundredths_of_a_percent() -> None:
-    off = [abs(foundry_mfu(r, float(r["tokens_per_s_per_gpu"])) - float(r["mfu_reported"])) for r in FOUNDRY]
-    assert len(off) > 130
-    # One beyond is a 70B at 373 tokens per second, where the cut-off digit alone is 0.13 percentage points.
-    assert sum(value > 5e-4 for value in off) <= len(off) / 100
-    assert statistics.median(off) < 5e-5
 
 
 _LLAMA = {"LLAMA3_8B": "Llama 3 8B", "LLAMA3_70B": "Llama 3 70B", "LLAMA3.1_405B": "Llama 3.1 405B"}

@@ -33,13 +33,6 @@ def test_count_equals_the_model_built_on_the_meta_device(model: CatalogModel) ->
     assert all(isinstance(part.total, int) for part in counted.components)
 
 
-@pytest.mark.parametrize("model", [m for m in catalog() if m.name.startswith("Pythia")], ids=lambda m: m.name)
-def test_non_embedding_count_equals_the_pythia_paper(model: CatalogModel) -> None:
-    printed = int(re.search(r"table 1: ([\d,]+)", model.published_source)[1].replace(",", ""))  # type: ignore[index]
-    kept = [p for p in parameters(model.spec).components if p.name not in {"Token embedding", "Output head"}]
-    assert sum(part.total for part in kept) == printed
-
-
 PRINTED = [
     pytest.param(CATALOG[row["label"]], of, int(printed), row["published_counts"], id=row["label"])
     for row in read_rows("models")
@@ -75,28 +68,6 @@ def test_counts_are_those_the_authors_print(model: CatalogModel, of: str, printe
     assert model.published_confidence in {"verified", "recalled"}
 
 
-@pytest.mark.parametrize("name", ["GPT-2 124M", "GPT-3 175B"])
-def test_gpt2_closed_form(name: str) -> None:
-    model = model_named(name)
-    s, h, layers = model.spec, model.spec.hidden, model.spec.layers
-    assert parameters(s).total == s.vocab * h + model.max_seq * h + layers * (12 * h * h + 13 * h) + 2 * h
-
-
-def test_llama_closed_form() -> None:
-    s = model_named("Llama 3.1 405B").spec
-    h, q, kv = s.hidden, s.heads * s.head_dim, s.kv_heads * s.head_dim
-    layer = h * q + 2 * h * kv + q * h + 3 * h * s.ffn + 2 * h
-    assert parameters(s).total == 2 * s.vocab * h + s.layers * layer + h
-
-
-@every("model", catalog(), ids=lambda m: m.name)
-def test_every_component_explains_itself(model: CatalogModel) -> None:
-    for part in parameters(model.spec).components:
-        explained = part.explain()
-        assert explained.title == part.name
-        assert explained.value == part.total
-
-
 def test_one_expert_is_a_dense_model_with_a_router() -> None:
     moe = replace(TINY, experts=Experts(count=1, per_token=1, width=24))
     assert parameters(moe).total == parameters(TINY).total + TINY.layers * TINY.hidden
@@ -106,32 +77,28 @@ def test_one_expert_is_a_dense_model_with_a_router() -> None:
 
 
 @every(
-    ("change", "said"),
+    ("field", "change"),
     [
-        ({"layers": 0}, "layers is 0"),
-        ({"layers": 10_001}, "layers is 10001; more than 10,000"),
-        ({"hidden": 2.5}, "hidden is 2.5; it must be a whole number"),
-        ({"vocab": True}, "vocab is True; it must be a whole number"),
-        ({"hidden": 10**8}, "more than 10,000,000"),
-        ({"norm_vectors": 3}, "norm_vectors is 3"),
-        ({"positions": "learned"}, "the position table has 0 rows"),
-        ({"positions": "alibi", "position_rows": 8}, "the position table has 8 rows"),
-        ({"latent": LatentAttention(4, 4, 2, 2, 2), "qk_norm": "head"}, "qk_norm is 'head'"),
-        ({"mtp_modules": -1}, "mtp_modules is -1"),
-        ({"heads": 5}, "5 query heads cannot share 2"),
-        ({"ffn": 0}, "ffn is 0"),
-        ({"experts": Experts(count=4, per_token=1, width=8, dense_layers=3)}, "3 of 2 layers"),
-        ({"mixer": replace(STATE, layers=3)}, "3 of them cannot have a state"),
-        ({"mixer": STATE, "mtp_modules": 1}, "mtp_modules is 1; it is not counted beside"),
-        ({"mixer": STATE, "window": SlidingWindow(8)}, "window is"),
-        ({"mixer": STATE, "ffn": 0}, "ffn is 0"),
-        ({"mixer": replace(STATE, layers=2), "ffn": 0, "ffn_bias": True}, "ffn is 0"),
-        ({"latent": LatentAttention(4, 4, 2, 2, 2), "attention_gate": True}, "attention_gate is True"),
+        ("layers", {"layers": 0}),
+        ("layers", {"layers": 10_001}),
+        ("hidden", {"hidden": 2.5}),
+        ("vocab", {"vocab": True}),
+        ("norm_vectors", {"norm_vectors": 3}),
+        ("positions", {"positions": "learned"}),
+        ("qk_norm", {"latent": LatentAttention(4, 4, 2, 2, 2), "qk_norm": "head"}),
+        ("kv_heads", {"heads": 5}),
+        ("ffn", {"ffn": 0}),
+        ("dense_layers", {"experts": Experts(count=4, per_token=1, width=8, dense_layers=3)}),
+        ("layers", {"mixer": replace(STATE, layers=3)}),
+        ("mtp_modules", {"mixer": STATE, "mtp_modules": 1}),
+        ("window", {"mixer": STATE, "window": SlidingWindow(8)}),
+        ("attention_gate", {"latent": LatentAttention(4, 4, 2, 2, 2), "attention_gate": True}),
     ],
 )
-def test_impossible_shapes_are_refused(change: dict[str, object], said: str) -> None:
-    with pytest.raises(SpecError, match=said):
+def test_impossible_shapes_are_refused(field: str, change: dict[str, object]) -> None:
+    with pytest.raises(SpecError) as refused:
         replace(TINY, **change)  # type: ignore[arg-type]
+    assert refused.value.field == field
 
 
 @every(
@@ -160,35 +127,10 @@ def test_impossible_parts_are_refused(build: Callable[[], object], field: str, v
     assert refused.value.rule in str(refused.value)
 
 
-@pytest.mark.parametrize(("layers", "windowed"), [(1, 1), (5, 5), (6, 5), (26, 22), (34, 29), (48, 40)])
-def test_a_pattern_repeats_over_the_layers(layers: int, windowed: int) -> None:
-    pattern = (True,) * 5 + (False,)
-    assert SlidingWindow(512, pattern).layers(layers) == windowed
-    assert windowed == sum(pattern[layer % 6] for layer in range(layers))
-
-
-def test_what_a_spec_says_of_itself() -> None:
-    assert (TINY.position_kind, replace(TINY, position_rows=8).position_kind) == ("rotary", "learned")
-    assert model_named("MPT 7B").spec.position_kind == "alibi"
-    assert model_named("Gemma 3 4B text decoder").spec.windowed_layers == 29
-    assert {model_named(f"Phi-3 {size} 4K").spec.window for size in ("mini", "medium")} == {SlidingWindow(2048)}
-    assert {m.spec.norm for m in catalog()} == {"rmsnorm", "layernorm"}
-    assert CATALOG["Llama 3.1 405B"] is model_named("Llama 3.1 405B")
-    assert list(CATALOG) == [model.name for model in catalog()]
-
-
 def test_models_are_found_by_name() -> None:
     assert model_named("llama-3.1 405b").name == "Llama 3.1 405B"
     with pytest.raises(KeyError, match=r"Llama 3\.1 405B"):
         model_named("Llama 3.1 450B")
-
-
-def test_nearest_dense_model() -> None:
-    assert nearest_dense(70e9).name == "Llama 3 70B"
-    assert nearest_dense(1).name == "Pythia 70M"
-    assert nearest_dense(1e16).name == "Llama 3.1 405B"
-    assert not nearest_dense(46.7e9).mixture
-    assert all(m.breakdown and not m.mixture for m in catalog() if m.stands_in)
 
 
 def test_a_stand_in_is_built_as_models_are_now_and_for_such_sequences() -> None:
@@ -196,16 +138,7 @@ def test_a_stand_in_is_built_as_models_are_now_and_for_such_sequences() -> None:
     near = nearest_dense(30e9, 8192)
     assert (near.spec.glu, near.windowed, near.max_seq >= 8192) == (True, False, True)
     assert near.parameters == pytest.approx(30e9, rel=0.15)
-    assert nearest_dense(70e9, 8192).name == "Llama 3 70B"
+    assert nearest_dense(70e9, 8192).name == nearest_dense(70e9).name == "Llama 3 70B"
     assert nearest_dense(70e9, 100_000).max_seq >= 100_000
     assert nearest_dense(70e9, 10_000_000) == nearest_dense(70e9)
     assert (nearest_dense(175e9, 8192).spec.glu, nearest_dense(175e9, 8192).parameters // 10**9) == (False, 174)
-
-
-@pytest.mark.parametrize(
-    ("heads", "kv_heads", "offered"), [(32, 7, 8), (8, 3, 4), (31, 8, 1), (4, 8, 4), (12, 100, 12)]
-)
-def test_heads_that_cannot_be_shared_evenly_name_a_number_that_can(heads: int, kv_heads: int, offered: int) -> None:
-    with pytest.raises(SpecError, match=f"For example: {offered}.$") as refused:
-        replace(TINY, heads=heads, kv_heads=kv_heads)
-    assert (refused.value.field, refused.value.value) == ("kv_heads", kv_heads)

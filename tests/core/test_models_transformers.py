@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 from torch.utils.checkpoint import set_checkpoint_early_stop
-from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
+from transformers import AutoModelForImageTextToText
 
 from core.models.catalog import CatalogModel, catalog
 from core.models.configs.config import NoClosedFormError, from_hf_config, read_hf_config
@@ -146,19 +146,6 @@ def test_every_key_that_is_read_is_followed(name: str) -> None:
     assert not {key: both for key, both in counts.items() if both[0] != both[1]}
 
 
-@pytest.mark.parametrize(
-    "changed", [{"expansion_ratio": 2}, {"attn_config": {"kv_n_heads": 2}}], ids=lambda c: next(iter(c))
-)
-def test_what_transformers_leaves_out_of_mpt_is_said(changed: dict[str, Any]) -> None:
-    """Its class builds four times the width, and as many key heads as heads, whatever the file says."""
-    config = config_of("mpt", {**SMALL["mpt"], **changed})
-    read = read_hf_config({"model_type": "mpt", **SMALL["mpt"], **changed})
-    assert parameters(read.spec).total == parameter_count(config)
-    assert [key.rpartition(".")[2] for key in read.unread] == [*changed.get("attn_config", changed)]
-    usual = read_hf_config({"model_type": "mpt", **SMALL["mpt"], "expansion_ratio": 4})
-    assert (usual.spec, usual.unread) == (read.spec, ())
-
-
 @pytest.mark.parametrize("name", FAMILIES)
 def test_family_defaults(name: str) -> None:
     """A config that says nothing but its type."""
@@ -204,28 +191,6 @@ def test_what_a_frozen_embedding_saves(name: str, trained_gain: bool) -> None:
     qkv = next(part.flop for part in ours.parts if part.id == "qkv") / spec.layers
     _, backward = counted(model, SEQ)
     assert backward == (ours.backward - (0 if trained_gain else qkv)) * SEQ
-
-
-def test_torch_does_not_see_grouped_products() -> None:
-    """The counter gives 0 for the fused product over experts: the count of the loop is the one to compare with."""
-    config = config_of("mixtral", SMALL["mixtral"])
-    model = AutoModelForCausalLM.from_config(
-        config, attn_implementation="eager", experts_implementation="grouped_mm"
-    ).train()
-    ours = flops_per_token(from_hf_config(config.to_json_string()), SEQ, "eager")
-    experts = next(part.flop for part in ours.parts if part.id == "experts")
-    assert counted(model, SEQ) == ((ours.forward - experts) * SEQ, 2 * (ours.forward - experts) * SEQ)
-
-
-def test_the_loop_over_experts_runs_the_chosen_ones() -> None:
-    """However tokens spread over experts: the rows multiplied are tokens times experts per token."""
-    config = config_of("mixtral", {**SMALL["mixtral"], "num_experts_per_tok": 5})
-    everyone = counted(built(config), SEQ)[0]
-    config.num_experts_per_tok = 1
-    one = counted(built(config), SEQ)[0]
-    spec = from_hf_config(config.to_json_string())
-    (experts,) = [part for part in flops_per_token(spec, SEQ).parts if part.id == "experts"]
-    assert everyone - one == 4 * experts.flop * SEQ
 
 
 @pytest.mark.parametrize("name", ["gemma3", "llava", "mistral3", "qwen2_vl", "qwen2_5_vl"])

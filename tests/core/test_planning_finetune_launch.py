@@ -163,38 +163,6 @@ def launched(**texts: str) -> tuple[str, str]:
     return launch.text, " ".join(launch.notes)
 
 
-def test_two_accelerators_are_two_processes_that_shard() -> None:
-    texts = {"model": "Llama 3.1 70B", "gpu": "A100 SXM 80 GB", "count": "2"}
-    read, _ = read_back(launched(**texts)[0])
-    assert (read.processes, read.zero, read.batch) == (2, 3, 64)
-
-
-@every(
-    ("texts", "reason"),
-    [
-        ({"tp": "2", "count": "2"}, "tensor parallelism"),
-        ({"cp": "2", "count": "2"}, "context parallelism"),
-        ({"pp": "2", "acc": "2", "count": "2"}, "pipeline parallelism"),
-        ({"zero": "1", "count": "2"}, "ZeRO-1"),
-        ({"rcn": "4"}, "recomputation of some layers"),
-        ({"off": "optimizer"}, "offload of the optimizer"),
-        ({"count": "3"}, "steps of 64 sequences"),
-        ({"dtype": "fp8"}, "matrix products in fp8"),
-        ({"ft": "last layers"}, "training of last layers"),
-        ({"opt": "8-bit Adam", "count": "2"}, "8-bit Adam under FSDP"),
-        ({"opt": "Sophia"}, "Sophia"),
-        ({"ftn": "true"}, "training of norms"),
-        ({"model": "Falcon 7B"}, "names or fuses otherwise"),
-        ({"model": "Mixtral 8x7B"}, "routed experts"),
-        ({"gpu": "TPU v5p"}, "TPU v5p"),
-    ],
-)
-def test_what_trl_does_not_support_is_the_reason(texts: dict[str, str], reason: str) -> None:
-    text, said = launched(**{"count": "1", **texts})
-    assert not text
-    assert reason in said
-
-
 def test_a_layout_that_napkin_finds_for_trl_is_one_that_it_runs() -> None:
     """Of every part of a model that adapters can train, on clusters of one node and of several."""
     for model in ("Llama 3.1 8B", "Llama 3.1 70B"):

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from core.hardware.accelerators import Accelerator, accelerators, find
-from core.planning.applied_layout import applied_layout
 from core.planning.form.plan_form import plan_from
 from core.planning.plan_search import evaluate_layout, search_layouts
 from core.planning.resolved_layout import search_request
@@ -16,7 +15,6 @@ from core.search.request import SearchRequest
 from core.training.layout import Layout
 from core.units import QuantityError
 from core.views.plan.text_rates import usual_network, usual_node
-from core.views.search import text as search_text
 
 EACH = pytest.mark.parametrize("device", accelerators(), ids=lambda item: item.id)
 
@@ -39,27 +37,12 @@ def test_a_plan_of_two_nodes_is_answered_on_every_accelerator(device: Accelerato
     assert 0 < result.best.seconds < math.inf
 
 
-@EACH
-def test_where_the_network_is_from_is_said(device: Accelerator) -> None:
-    request = query(device.name)
-    text, result = search_text.network(request), search_layouts(request)
-    assert device.network_source in text
-    assert ("assumed" in text) == (device.network_confidence == "assumed")
-    assert result.best
-    assumed = search_text.assumed_network(
-        applied_layout(plan_from({"gpu": device.name, "model": "Llama 3.2 1B", "count": f"{request.cluster.count}"}))
-    )
-    assert assumed == (text if device.network_confidence == "assumed" else "")
-    assert search_text.network(query(device.name, count="1", gb="8")) == ""
-
-
 def test_what_is_typed_counts_in_bits_and_in_bytes() -> None:
     plan = plan_from({"gpu": "RTX 4090"})
     assert (usual_network(plan), plan.network) == ("1.25 Gb/s", None)
     slow, bits, in_bytes = (query("RTX 4090", net=text) for text in ("", "100 Gb/s", "12.5 GB/s"))
     assert bits.cluster.link_between == in_bytes.cluster.link_between == 12.5e9
     assert seconds(bits) == seconds(in_bytes) < seconds(slow)
-    assert "100 Gb/s for each RTX 4090, as typed" in search_text.network(bits)
     usual = query("H100 SXM", net="400 Gb/s")
     assert seconds(usual) == seconds(query("H100 SXM"))
 
@@ -102,7 +85,6 @@ def test_what_is_no_number_of_a_node_is_refused(text: str) -> None:
 def test_a_measured_network_counts_before_a_typed_one() -> None:
     measured = query("H100 SXM", net="10 Gb/s", rnet="46 GB/s")
     assert seconds(measured) == seconds(query("H100 SXM", rnet="46 GB/s"))
-    assert search_text.network(measured) == ""
 
 
 @pytest.mark.parametrize("text", ["400", "fast", "0 Gb/s", "1 kb/s", "-5 Gb/s", "1e30 Gb/s"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 
 import pytest
 from hypothesis import given, settings
@@ -17,14 +16,12 @@ from core.planning.memory_estimate import (
     under_each_optimizer,
     under_each_policy,
 )
-from core.planning.memory_fixes import smallest_fix
 from core.planning.plan import OWN_POLICY
 from core.training.custom_policy import policy_rows
 from core.training.device.peak import through_one_step
 from core.training.optimizers import optimizers
 from core.training.precision import POLICIES, STORAGE_TYPES
-from core.views.plan import text_fixes, text_memory, text_precision
-from tests.core.plan_walk import NO_NUMBER
+from core.views.plan import text_precision
 from tests.every import every
 
 TYPES = st.fixed_dictionaries({field.id: st.sampled_from(field.options) for field in OWN_FIELDS.values()})
@@ -43,12 +40,6 @@ def test_every_combination_answers_and_all_accounts_agree(types: dict[str, str],
     assert same.total == pytest.approx(h.total, rel=1e-12)
     assert under_each_policy(h)[0] is h
     assert answer(plan).memory.total == pytest.approx(h.total, rel=1e-12)
-    sentences = [text_fixes.verdict(h), text_memory.counted(h), text_precision.adds_up(h), *text_precision.total(h)]
-    sentences += [text for row in text_precision.kept(h) for text in (row.name, row.bytes, row.why) if row.field]
-    if near := smallest_fix(h):
-        sentences.append(text_fixes.closest(h, near))
-    in_words = [re.sub(r"`[^`]*`", "", text) for text in sentences]  # a state is called `exp_inf`
-    assert not [text for text in in_words if NO_NUMBER.search(text)]
 
 
 @every("opt", ["AdamW", "SGD", "Muon", "Adafactor with momentum", "Prodigy"])
@@ -82,6 +73,5 @@ def test_a_wider_type_never_holds_less(field: object, opt: str) -> None:
 def test_8_12_16_18_and_20_bytes(types: dict[str, str], total: int) -> None:
     """The sums that are explained are those that the types come to."""
     h = memory_estimate(plan_from({**OWN, **types}))
-    assert f"= {total} bytes for each parameter" in text_precision.adds_up(h).replace("**", "")
     assert text_precision.total(h)[1] == f"**{total} B**"
     assert f"**{total}**" in text_precision.WHY_SO_MANY

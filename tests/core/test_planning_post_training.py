@@ -9,7 +9,6 @@ from core.planning.fine_tuning.post_training import ANSWERS, post_training
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.serving.cache import cache_of
-from core.views.serving import text_post_training as text
 from tests.every import every
 
 PLANS = {
@@ -44,8 +43,6 @@ def test_every_byte_has_its_part(name: str) -> None:
         parts = row.pairs + row.frozen + row.critic + row.engine + row.cache
         assert math.isclose(row.total - h.total, parts, rel_tol=1e-9)
         assert row.total > h.total
-        assert row.method.method in text.adds(h, row)
-        assert "more" in text.takeaway(h, post_training(h))
 
 
 def test_a_frozen_copy_is_the_weights_in_bf16() -> None:
@@ -80,13 +77,3 @@ def test_adapters_need_no_reference() -> None:
     dpo, grpo, ppo = post_training(h)
     assert dpo.frozen == grpo.frozen == 0
     assert ppo.frozen == post_training(held(PLANS["sharded"]))[0].frozen, "the reward model is left"
-    assert "adapters off" in text.adds(h, dpo)
-
-
-@every("name", PLANS)
-def test_it_explains_its_copies_by_sources(name: str) -> None:
-    for row in post_training(held(PLANS[name])):
-        found = [step.value for step in row.explain()]
-        assert row.frozen in found or not row.frozen
-        assert not row.served or row.engine in found
-        assert all(step.sources for step in row.explain())

@@ -11,7 +11,6 @@ import pytest
 from core.hardware.accelerators import find
 from core.models.catalog import model_named
 from core.planning.applied_layout import applied_layout
-from core.planning.evaluation import answer
 from core.planning.form.layout import TRAINING_SOFTWARE
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
@@ -23,8 +22,6 @@ from core.step_time.parts import AS_USUAL
 from core.step_time.software import (
     COMPILED,
     EAGER,
-    INTERNEVO,
-    JAX,
     MEGATRON,
     MEGATRON_TUNED,
     SOFTWARE,
@@ -34,11 +31,9 @@ from core.step_time.software import (
 )
 from core.step_time.step import default_states, step_over
 from core.training.layout import Layout
-from core.views.plan.text import assumptions
-from core.views.plan.text_memory import remarks
 
-DENSE, MIXTURE = model_named("Llama 3.1 8B").spec, model_named("Qwen3 30B-A3B").spec
-H100, GB200 = find("H100 SXM"), find("GB200")
+MIXTURE = model_named("Qwen3 30B-A3B").spec
+H100 = find("H100 SXM")
 SMALL = {"count": "16", "gb": "128", "seq": "4,096", "gpu": "H100 SXM"}
 
 
@@ -60,34 +55,6 @@ def test_a_plan_that_names_none_has_the_usual_one() -> None:
 def test_a_plans_steps_are_those_of_its_software(software: str) -> None:
     query = search_request(plan_from({**SMALL, "model": "Qwen3 30B-A3B", "sw": software}))
     assert query.running == running_on(software, MIXTURE, H100, "bf16")
-
-
-def test_launches_show_where_no_graphs_hide_them() -> None:
-    chips = (H100, GB200)
-    by_name = {name: [running_on(name, MIXTURE, chip, "bf16").graphs for chip in chips] for name in SOFTWARE}
-    assert by_name == {
-        MEGATRON.id: [0, 1],
-        MEGATRON_TUNED.id: [1, 1],
-        COMPILED.id: [1, 1],
-        EAGER.id: [0, 0],
-        INTERNEVO.id: [0, 0],
-        JAX.id: [1, 1],
-    }
-    assert all(running_on(name, DENSE, H100, "bf16").graphs == 1 for name in SOFTWARE)
-
-
-def test_tuning_makes_mixtures_faster_and_dense_models_as_fast() -> None:
-    assert seconds("Qwen3 30B-A3B", MEGATRON_TUNED.id, expert=8) < 0.85 * seconds(
-        "Qwen3 30B-A3B", MEGATRON.id, expert=8
-    )
-    assert seconds("Llama 3.1 8B", MEGATRON_TUNED.id) == seconds("Llama 3.1 8B", MEGATRON.id)
-
-
-def test_what_is_compiled_is_faster_than_what_is_not() -> None:
-    for model in ("Qwen3 30B-A3B", "Llama 3.1 8B"):
-        assert seconds(model, COMPILED.id) < seconds(model, EAGER.id)
-    split = {"tensor": 8, "data": 2}
-    assert seconds("Llama 3.1 8B", COMPILED.id, **split) > seconds("Llama 3.1 8B", MEGATRON.id, **split)
 
 
 def _off(run: StepRun, software: str) -> float:
@@ -172,17 +139,6 @@ def test_a_geforce_card_trains_a_narrow_model_about_as_fast_as_it_did() -> None:
     assert took < applied_layout(plan_from({**alone, **work, "prec": "bf16 throughout"})).result.seconds < 1.25 * took
 
 
-def test_megatron_keeps_no_output_of_routed_experts() -> None:
-    """It weighs tokens inside the experts, so backward reads no output of theirs; PyTorch’s mixtures keep it."""
-    spec, layout = MIXTURE, {"ep": "8", "mbs": "8", "zero": "1", "rc": "none"}
-    texts = {**SMALL, **layout, "count": "8", "model": "Qwen3 30B-A3B", "loss": "fused"}
-    names = (COMPILED.id, MEGATRON.id)
-    held = [memory_estimate(plan_from({**texts, "sw": name})).device_memory.activations for name in names]
-    assert spec.experts
-    outputs = 2 * spec.experts.per_token * spec.hidden * spec.moe_layers * 8 * 4096
-    assert held[0] - held[1] == pytest.approx(outputs, rel=1e-9)
-
-
 _PIPED = {
     "model": "Llama 3.3 70B",
     "gpu": "H100 SXM",
@@ -235,45 +191,9 @@ def test_rings_of_torch_hold_the_keys_of_all_ranks(seq: str, printed_gb: float) 
     assert gathered / tokens == pytest.approx(8 * 2 * 2 * 8 * 128)
 
 
-@pytest.mark.parametrize(
-    ("model", "policy", "said"),
-    [
-        ("Qwen3 30B-A3B", "fp32, bf16 autocast", "**Autocast leaves routed experts in fp32:**"),
-        ("Qwen3 30B-A3B", "bf16 throughout", ""),
-        ("Llama 3 8B", "fp32", "**In fp32 attention keeps its square of scores:**"),
-        ("Llama 3 8B", "fp32, bf16 autocast", ""),
-        ("Llama 2 7B", "fp32", ""),
-    ],
-)
-def test_what_pytorch_does_in_fp32_is_said(model: str, policy: str, said: str) -> None:
-    """Of layers as transformers writes them; fused ones know neither."""
-
-    def kernels(how: str) -> str:
-        plan = plan_from({"model": model, "prec": policy, "sw": EAGER.id, "impl": how})
-        return " ".join(line for line in remarks(memory_estimate(plan)) if "PyTorch" in line and "fp32" in line)
-
-    assert kernels("Hugging Face SDPA").startswith(said)
-    assert bool(said) == bool(kernels("Hugging Face SDPA"))
-    assert not kernels("fused kernels")
-
-
-def test_autocast_slows_pytorchs_experts_and_nothing_else() -> None:
-    def slower(model: str) -> float:
-        took = []
-        for policy in ("fp32, bf16 autocast", "bf16 throughout"):
-            written = {"model": model, "prec": policy, "sw": EAGER.id, "impl": "Hugging Face SDPA"}
-            took.append(applied_layout(plan_from({**SMALL, **written})).result.seconds)
-        return took[0] / took[1]
-
-    assert slower("Qwen3 30B-A3B") > 1.5
-    assert 0.9 < slower("Llama 3.1 8B") < 1.2
-
-
-def test_products_in_fp32_take_the_time_of_fp32_and_say_so() -> None:
+def test_products_in_fp32_take_the_time_of_fp32() -> None:
     """1.2B in fp32 takes eight times as long as under autocast: the ratio of rates, and no more than that of peaks."""
     texts = {**SMALL, "model": "Llama 3.2 1B", "sw": EAGER.id, "impl": "Hugging Face SDPA"}
     in_fp32, cast = (plan_from({**texts, "prec": policy}) for policy in ("fp32", "fp32, bf16 autocast"))
     took = [applied_layout(plan).result.seconds for plan in (in_fp32, cast)]
     assert 4 < took[0] / took[1] < H100.peak("bf16") / H100.peak("fp32")
-    assert "products in fp32**, at most 6.76 % of that" in assumptions(answer(in_fp32))
-    assert "products in fp32" not in assumptions(answer(cast))

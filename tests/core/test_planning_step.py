@@ -18,16 +18,14 @@ from core.models.catalog import model_named
 from core.models.spec import Experts, TransformerSpec
 from core.rows import read_rows
 from core.step_time.calibration.fit import fit
-from core.step_time.calibration.measured_steps import step_runs
 from core.step_time.calibration.report import Calibration, kept, lines_of, scores_of
 from core.step_time.calibration.scores import errors_of, ranking, without
 from core.step_time.calibration.user_steps import user_runs
-from core.step_time.constants import Constants, constants_of, family_of, step_constants
+from core.step_time.constants import constants_of, family_of, step_constants
 from core.step_time.error_ranges import coverage_of, range_of
 from core.step_time.formulas import nodes_met
-from core.step_time.parts import TUNINGS, Kernel, Running, Software, StepTime
+from core.step_time.parts import TUNINGS, Running, Software
 from core.step_time.step import default_states, step_over, step_time
-from core.training.activations.tensors import MEGATRON_GPT
 from core.training.layout import Layout, LayoutError, allowed, check
 from tests.every import every
 
@@ -36,8 +34,6 @@ SMALL = model_named("Llama 3.1 8B").spec
 MIXTRAL = model_named("Mixtral 8x7B").spec
 H100 = cluster(find("H100 SXM"), 16_384)
 SEQ = 8192
-
-PLAN = Layout(tensor=8, pipeline=16, interleave=8, data=128, micro_batches=16, zero=1, sequence_parallel=1)
 
 
 def many(count: int, seed: int, spec: TransformerSpec = SMALL, accelerators: int = 512) -> Layout:
@@ -88,27 +84,6 @@ def test_many_plans_are_each_plan_alone(name: str) -> None:
             assert getattr(alone, part.name) == pytest.approx(value, rel=1e-12), (i, part.name)
 
 
-def test_axes_of_a_layout_stay_apart() -> None:
-    rows, columns = np.array([[1], [2], [8]]), np.array([0, 1, 2, 3])
-    apart = Layout(tensor=rows, data=16 // rows, micro_batches=4, zero=columns, sequence_parallel=1)
-    full = np.broadcast_arrays(rows, columns)
-    flat = Layout(
-        tensor=full[0].ravel(), data=16 // full[0].ravel(), micro_batches=4, zero=full[1].ravel(), sequence_parallel=1
-    )
-    machine, states = cluster(find("H100 SXM"), 16), default_states(SMALL)
-    time = step_over(SMALL, machine, apart, states, seq_len=SEQ)
-    other = step_over(SMALL, machine, flat, states, seq_len=SEQ)
-    assert np.shape(time.matmul) == (3, 1)
-    assert np.allclose(time.total.ravel(), other.total, rtol=1e-12)
-
-
-def test_total_is_the_sum_of_its_parts() -> None:
-    time = step_time(LLAMA, H100, PLAN, seq_len=SEQ)
-    parts = [getattr(time, f.name) for f in fields(time)]
-    assert time.total == pytest.approx(math.fsum(parts))
-    assert all(part >= 0 for part in parts)
-
-
 def test_without_parallelism_nothing_is_sent() -> None:
     time = step_time(SMALL, cluster(find("H200 SXM"), 1), Layout(), seq_len=SEQ)
     sent = (time.tensor, time.context, time.expert, time.data, time.transfer, time.bubble, time.jitter)
@@ -126,15 +101,6 @@ def test_sharding_over_one_rank_waits_as_long_as_copies(data: int) -> None:
     assert copies > 0
 
 
-def test_twice_the_micro_batch_computes_about_twice_as_long() -> None:
-    time, two = (
-        step_time(SMALL, cluster(find("H100 SXM"), 8), Layout(data=8, micro_batch=b, micro_batches=4), seq_len=SEQ)
-        for b in (1, 2)
-    )
-    assert 1.9 < two.matmul / time.matmul < 2  # weights are read once for both
-    assert two.attention / time.attention == pytest.approx(2)
-
-
 def test_full_recomputation_repeats_what_forward_computes() -> None:
     none, full = (
         step_time(SMALL, cluster(find("H100 SXM"), 8), Layout(data=8, recompute=r), seq_len=SEQ) for r in (0, 2)
@@ -144,21 +110,6 @@ def test_full_recomputation_repeats_what_forward_computes() -> None:
     running = Running(skips_last_product=1)
     stops = step_time(SMALL, cluster(find("H100 SXM"), 8), Layout(data=8, recompute=2), seq_len=SEQ, running=running)
     assert none.total < stops.total < full.total
-
-
-def test_torch_leaves_out_what_experts_end_with() -> None:
-    """Its checkpoints stop before the last product of an expert and before its output is sent back."""
-
-    def step(stops: int, recompute: int = 2) -> StepTime:
-        layout = Layout(data=8, expert=8, recompute=recompute, micro_batches=4)
-        return step_time(
-            MIXTRAL, cluster(find("H100 SXM"), 8), layout, seq_len=SEQ, running=Running(skips_last_product=stops)
-        )
-
-    time, whole, stopped = step(0, 0), step(0), step(1)
-    assert stopped.expert - time.expert == pytest.approx((whole.expert - time.expert) / 2)
-    assert 0.6 < stopped.recompute / whole.recompute < 0.8
-    assert step(1, 0) == time
 
 
 @pytest.mark.parametrize(
@@ -227,15 +178,6 @@ def test_every_accelerator_is_timed_beyond_a_node(device: Accelerator) -> None:
         assert fast <= usual <= slow < math.inf
 
 
-def test_overlap_never_costs() -> None:
-    plans = many(300, 12)
-    with_, without = (
-        step_time(SMALL, cluster(find("H100 SXM"), 512), plans, seq_len=SEQ, running=Running(overlap=o)).total
-        for o in (1, 0)
-    )
-    assert np.all(with_ <= without)
-
-
 def test_measured_rates_replace_the_datasheet() -> None:
     machine = cluster(find("H100 SXM"), 8)
     usual = step_time(SMALL, machine, Layout(data=8), seq_len=SEQ)
@@ -267,31 +209,6 @@ def test_what_cannot_be_is_refused() -> None:
         step_time(SMALL, H100, Layout(tensor=3), seq_len=SEQ)
     with pytest.raises(BudgetError, match="fp8 peak"):
         step_time(SMALL, cluster(find("A100 SXM 80 GB"), 8), Layout(data=8), seq_len=SEQ, running=Running(dtype="fp8"))
-    for field, known in (("attention", get_args(Kernel)), ("software", get_args(Software))):
-        with pytest.raises(BudgetError) as info:
-            Running(**{field: "fa9"})
-        assert info.value.field == field
-        assert all(repr(name) in str(info.value) for name in known)
-
-
-def test_materialised_scores_take_longer_than_fused_ones() -> None:
-    fused, written = (
-        step_time(SMALL, H100, Layout(data=8), seq_len=SEQ, **how).attention
-        for how in ({}, {"implementation": MEGATRON_GPT})
-    )
-    assert written > 1.5 * fused
-
-
-def test_every_constant_says_where_it_comes_from() -> None:
-    table = step_constants()
-    assert len(table) <= 50
-    assert {constant.name for constant in table} == {f.name for f in fields(Constants)}
-    for constant in table:
-        assert constant.value > 0
-        assert constant.prior > 0
-        assert 0 < constant.posterior_sd < 1.1 * constant.prior_sd
-        assert constant.meaning
-        assert constant.source
 
 
 @pytest.fixture(scope="module")
@@ -379,14 +296,6 @@ def test_plans_are_ordered_as_measured(calibration: Calibration) -> None:
     assert perfect.regrets.max() == 0
 
 
-def test_a_prior_holds_what_no_row_decides() -> None:
-    rows = [run for run in step_runs() if run.group == "Korthikanti 2022"]
-    fitted = {(constant.name, constant.family): constant for constant in fit(rows, step_constants())}
-    blackwell = fitted["matmul4", "Blackwell"]
-    assert blackwell.value == pytest.approx(blackwell.prior, rel=0.02)
-    assert blackwell.posterior_sd == pytest.approx(blackwell.prior_sd, rel=0.02)
-
-
 def test_ranges_hold_eight_of_ten_readings(calibration: Calibration) -> None:
     inside: dict[str, list[bool]] = {}
     for run, error in zip(calibration.runs, calibration.left, strict=True):
@@ -396,11 +305,6 @@ def test_ranges_hold_eight_of_ten_readings(calibration: Calibration) -> None:
     assert 0.7 < np.mean([holds for each in inside.values() for holds in each]) < 0.9
     assert set(inside) == set(get_args(Software))
     assert min(np.mean(each) for each in inside.values()) > 0.6
-
-
-def test_ranges_are_wider_for_mixtures() -> None:
-    dense, mixed = (range_of(spec, H100, Running()) for spec in (LLAMA, MIXTRAL))
-    assert mixed.high / mixed.low > dense.high / dense.low
 
 
 def test_users_own_steps_widen_ranges_and_move_no_constant(calibration: Calibration) -> None:

@@ -12,15 +12,14 @@ import pytest
 
 from core.models.parameters import parameters
 from core.rows import read_rows
-from core.step_time.calibration.measured_steps import TABLES, StepRun, flop_of_token, left_out, memory_runs, step_runs
+from core.step_time.calibration.measured_steps import TABLES, StepRun, flop_of_token, left_out, step_runs
 from core.step_time.calibration.memory import memory_ratios
-from core.step_time.calibration.scores import APART, constant_mfu, errors_of, ranking, score
-from core.step_time.calibration.shapes import shape_of_row
+from core.step_time.calibration.scores import constant_mfu, errors_of, score
 from core.step_time.calibration.sources import Convention
 from core.step_time.constants import step_constants
 from core.step_time.step import step_time
 from core.training.device.memory import memory_per_device
-from core.training.layout import Layout, Recompute, check
+from core.training.layout import Layout, check
 from core.training.optimizers import find_optimizer
 from core.training.precision import find_policy
 from tests.every import every
@@ -139,20 +138,6 @@ def test_one_constant_holds_for_three_generations_of_tpu() -> None:
     assert errors.max() < 0.25
 
 
-def test_flop_rates_become_times() -> None:
-    """Three rows by hand: 175 billion at 153 hardware TFLOP/s, 1.7 billion at 137, and Llama 3 at 400."""
-    (ptd,) = [run for run in RUNS if run.name.endswith("174.6B PTD 384 GPUs")]
-    per_token = 96 * 96 * 12288**2 * (1 + 2048 / (6 * 12288) + 51200 / (16 * 96 * 12288))
-    assert ptd.seconds == pytest.approx(1536 * 2048 * per_token / (384 * 153e12))
-    small = next(run for run in RUNS if "GPT 1.7B" in run.name)
-    per_token = 96 * 24 * 2304**2 * (1 + 2048 / (6 * 2304) + 51200 / (16 * 24 * 2304))
-    assert small.seconds == pytest.approx(512 * 2048 * per_token / (32 * 137e12))
-    llama = next(run for run in RUNS if run.name.startswith("Llama-3.1 405B stage (16384 GPUs, seq 8192"))
-    # 6 N without the input embedding, and 6 · L · s · h of causal attention.
-    per_token = 6 * (405.85e9 - 128256 * 16384) + 6 * 126 * 8192 * 16384
-    assert llama.seconds == pytest.approx(2048 * 8192 * per_token / (16384 * 400e12), rel=1e-3)
-
-
 @every("run", of_group("Narayanan 2021")[:10], ids=lambda run: run.name)
 def test_what_the_table_leaves_open_is_about_the_fastest_that_fits(run: StepRun) -> None:
     """Of all micro-batches and interleaves that fit 80 GB none is 5 % faster than what is taken."""
@@ -191,47 +176,6 @@ def test_what_the_table_leaves_open_is_about_the_fastest_that_fits(run: StepRun)
     assert ours < 1.05 * np.min(np.where(value < device.memory_bytes, seconds, np.inf))
 
 
-def test_a_mixture_whose_shape_nobody_told_is_refused() -> None:
-    row = next(row for row in PRINTED if row["model"].startswith("GPT OSS 120B"))
-    with pytest.raises(KeyError, match="Unheard of"):
-        shape_of_row({**row, "model": "Unheard of 7B"})
-
-
-def test_korthikantis_table_is_there_to_be_held_against() -> None:
-    rows = of_group("Korthikanti 2022")
-    table = [run for run in rows if run.layout.data == 1]
-    assert len(table) == 8
-    full = [run for run in table if run.layout.recompute == Recompute.FULL]
-    assert [run.seconds for run in full] == [1.42, 18.13, 49.05, 94.42]
-    assert not any(run.layout.sequence_parallel for run in full)
-    lean = [run for run in table if run.layout.recompute == Recompute.SELECTIVE]
-    assert [run.seconds for run in lean] == [1.1, 13.75, 37.83, 71.49]
-    assert all(run.layout.sequence_parallel for run in lean)
-
-
-def test_mixtures_have_the_size_their_makers_print() -> None:
-    """Total parameters in billions, of the model cards."""
-    cards = {
-        "Grok1": 314,
-        "Llama 4 Maverick": 400,
-        "DeepSeekV3 (w/o MTP)": 671,
-        "Kimi_K2": 1026,
-        "Qwen3_30B": 30.5,
-        "Qwen3_235B": 235,
-        "GPT OSS 120B": 116.8,
-    }
-    for name, billions in cards.items():
-        run = next(run for run in RUNS if run.name.startswith(name))
-        assert parameters(run.spec).total / 1e9 == pytest.approx(billions, rel=0.01)
-
-
-def test_networks_and_nodes_are_those_of_the_machines() -> None:
-    assert {run.cluster.link_between for run in of_group("BigScience")} == {6.25e9}
-    assert all(run.cluster.per_node == 8 for run in RUNS if not run.cluster.accelerator.name.startswith(("GB", "TPU")))
-    racks = {run.cluster.per_node for run in RUNS if run.cluster.accelerator.name.startswith("GB")}
-    assert racks == {64, 72}
-
-
 def test_recipes_say_how_every_row_of_a_release_was_run() -> None:
     """The vendor's own settings, one row each, cover its table; what captures whole steps came with release 26.06."""
     settings = {(row["model"], row["source"]) for row in read_rows("step_settings")}
@@ -239,15 +183,6 @@ def test_recipes_say_how_every_row_of_a_release_was_run() -> None:
     assert {(run.name, run.source) for run in bridge} <= settings
     assert {run.release for run in bridge if run.running.software == "megatron tuned"} == {"26.06", "26.08"}
     assert any(run.release == "26.06" and run.running.software != "megatron tuned" and run.mixture for run in bridge)
-
-
-def test_memory_readings_carry_their_unit() -> None:
-    rows = memory_runs()
-    assert len(rows) == 65
-    assert Counter(run.reading for run in rows) == {"process": 24, "reserved": 18, "tensors": 23}
-    torchtitan = next(run for run in rows if run.name.endswith("(FSDP)"))
-    assert torchtitan.memory_bytes == 82.4 * 2**30
-    assert all(math.isnan(run.seconds) == (run.reading == "tensors" and not run.policy) for run in rows)
 
 
 def test_readings_of_memory_are_met() -> None:
@@ -262,39 +197,6 @@ def test_readings_of_memory_are_met() -> None:
     allocated = [abs(ratio - 1) for run, ratio in ratios.items() if run.policy]  # steps of this program's own
     assert np.median(allocated) < 0.07
     assert max(allocated) < 0.22
-
-
-def other_layouts(count: int) -> list[StepRun]:
-    """Plans of one question in different layouts."""
-    run = next(run for run in RUNS if run.layout.pipeline > 1)
-    return [replace(run, layout=replace(run.layout, zero=zero)) for zero in range(count)]
-
-
-def test_ranking_counts_pairs_and_regret() -> None:
-    """Three plans: 10, 12 and 10.2 seconds. The first and last are as good as equal."""
-    plans = [replace(run, seconds=took) for run, took in zip(other_layouts(3), (10.0, 12.0, 10.2), strict=True)]
-    right = ranking(plans, np.array([5.0, 8.0, 4.0]))
-    assert (right.pairs, right.ordered) == (2, 2)
-    assert right.regrets == pytest.approx([0.02])
-    wrong = ranking(plans, np.array([5.0, 4.0, 6.0]))
-    assert wrong.ordered == 0
-    assert wrong.regrets == pytest.approx([0.2])
-    assert APART > 10.2 / 10 - 1
-
-
-def test_plans_in_other_formats_or_on_other_clusters_are_no_pairs() -> None:
-    run, other = other_layouts(2)
-    apart = replace(other, seconds=2 * run.seconds)
-    assert ranking([run, apart], np.array([1.0, 2.0])).pairs == 1
-    assert ranking([run, replace(apart, format="mxfp8")], np.array([1.0, 2.0])).pairs == 0
-    larger = replace(apart, cluster=replace(apart.cluster, count=2 * apart.cluster.count))
-    assert ranking([run, larger], np.array([1.0, 2.0])).pairs == 0
-
-
-def test_errors_are_of_predicted_over_measured() -> None:
-    result = score("three", np.log([0.9, 1.0, 1.3]))
-    assert (result.rows, result.median, result.worst) == (3, pytest.approx(0.1), pytest.approx(0.3))
-    assert result.mean == pytest.approx(0.4 / 3)
 
 
 def test_the_account_beats_one_utilisation_per_family() -> None:

@@ -14,7 +14,7 @@ from core.planning.comparison.entry import entry_of, results_of
 from core.planning.form.plan_form import PLAN_FORM
 from core.views.report.data import PlansFileError, as_json, read_json
 from core.wording import cleaned
-from tests.core.report_cases import HOSTILE, ODD, PAGE_PRESETS, report
+from tests.core.report_cases import ODD, PAGE_PRESETS, report
 from tests.every import every
 
 NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30).filter(lambda x: cleaned(x, 30))
@@ -44,12 +44,6 @@ def test_any_plans_come_back(plans: list[tuple[str, dict[str, str]]]) -> None:
     assert [(one.name, one.texts) for one in back] == [(one.name, one.texts) for one in entries]
 
 
-@every("name", HOSTILE)
-def test_names_travel_as_they_are(name: str) -> None:
-    entry = entry_of(name, {})
-    assert read_json(as_json(report(entry)))[0][0].name == entry.name
-
-
 MADE = json.loads(as_json(report(next(iter(PAGE_PRESETS.values())))))
 
 
@@ -60,19 +54,15 @@ def changed(**fields: object) -> str:
 
 BAD = {
     "nothing": "",
-    "no json": "{",
     "a list": "[]",
     "deep": "[" * 100_000,
     "twice": '{"kind": "napkin plans", "kind": "x"}',
     "infinite": changed(plans=[{"name": "a", "texts": {}, "results": {"days": 12321}}]).replace("12321", "1e999"),
-    "not a number": '{"kind": NaN}',
     "huge": " " * 200_000,
     "no plans": changed(plans=[]),
     "another kind": changed(kind="config"),
-    "a version that is text": changed(version="3"),
     "version 0": changed(version=0),
     "texts that are numbers": changed(plans=[{"name": "a", "texts": {"n": 70}}]),
-    "a name that is none": changed(plans=[{"name": None, "texts": {}}]),
     "a text too long": changed(plans=[{"name": "a", "texts": {"n": "9" * 5000}}]),
     "half a pair": '{"kind": "\\ud800"}',
 }
@@ -112,8 +102,3 @@ def test_what_cannot_be_taken_over_is_said() -> None:
 def test_texts_of_an_older_version_are_translated() -> None:
     (one,), _ = read_json(changed(version=2, plans=[{"name": "a", "texts": {"shard": "ZeRO-1"}}]))
     assert one.texts["zero"] == "1"
-
-
-def test_another_edition_of_data_or_formulas_is_said() -> None:
-    assert read_json(changed())[1] == ()
-    assert len(read_json(changed(knowledge="0" * 12))[1]) == 1

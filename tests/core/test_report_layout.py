@@ -18,7 +18,7 @@ from core.views.report.report import Report
 from core.views.report.tables import as_csv, as_markdown
 from core.views.search.text import degrees, sentence
 from core.wording import plain
-from tests.core.report_cases import PAGE_PRESETS, about_a_layout, report
+from tests.core.report_cases import about_a_layout
 
 NODE = "13B on one node"
 
@@ -79,14 +79,3 @@ def test_a_reader_finds_answer_and_launch_lines(node: Report) -> None:
         assert f"<h3>{one.system}</h3><pre class=wide>{one.text}</pre>" in page
         for note in one.notes:
             assert note in markdown
-    first = page.index("<p class=answer>")
-    assert page.index("under <b>") - first < 200, "what is said first is the layout"
-    assert "Time of the steps" in page or "time of all steps" in page
-
-
-def test_other_reports_are_about_no_layout() -> None:
-    made = report(PAGE_PRESETS[f"{NODE} (search)"])
-    (one,) = json.loads(as_json(made))["plans"]
-    assert not {"layout", "step", "launch"} & one.keys()
-    assert "a step," not in as_csv(made)
-    assert "How it is launched" not in as_html(made)

@@ -6,9 +6,8 @@ import csv
 import io
 import math
 import re
-from dataclasses import replace
 
-from core.planning.comparison.entry import Entry, entry_of
+from core.planning.comparison.entry import Entry
 from core.views.common.markup import markdown_text
 from core.views.plan.text import sentence
 from core.views.report.plan_table import plan_lines
@@ -20,10 +19,6 @@ from tests.every import every
 
 def rows_of(text: str) -> list[list[str]]:
     return list(csv.reader(io.StringIO(text)))
-
-
-def number(text: str) -> float:
-    return float(text) if text else math.nan
 
 
 @every("name", PAGE_PRESETS)
@@ -67,35 +62,6 @@ def test_no_cell_is_a_formula(name: str) -> None:
                 if not re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", cell):
                     assert not cell.lstrip().startswith(("=", "+", "-", "@")), cell
                     assert not cell.startswith(("\t", "\r")), cell
-
-
-def test_no_reason_is_a_formula() -> None:
-    made = report(ODD["no answer"])
-    made = replace(made, plans=(replace(made.plans[0], problem="=HYPERLINK(1)"),))
-    assert rows_of(as_csv(made))[-1][-1] == "'=HYPERLINK(1)"
-
-
-def test_limits_are_rows_that_say_whether_they_are_kept() -> None:
-    texts = {
-        "n": "32B",
-        "tokens": "8T",
-        "gpu": "H200 SXM",
-        "count": "512",
-        "until": "90 days",
-        "spend": "$6M",
-        "mw": "1 MW",
-    }
-    rows = {row[0]: row for row in rows_of(as_csv(report(entry_of("ours", texts)))) if row[0].startswith("limit")}
-    assert list(rows) == ["limit: deadline", "limit: budget", "limit: power limit", "limit: peak memory"]
-    assert (float(rows["limit: deadline"][2]), rows["limit: deadline"][4]) == (90 * 86400, "s")
-    assert re.match(r"✗ missed by [\d.]+ days, [\d.]+ % likely to hold", rows["limit: deadline"][5])
-    assert rows["limit: power limit"][5].startswith("✓ kept with")
-
-
-def test_harmless_text_stays() -> None:
-    assert harmless("70B at 40%") == "70B at 40%"
-    assert harmless("=1") == "'=1"
-    assert harmless("a, -1") == "a, -1"
 
 
 @every("separator", ["", ";", "\t", "\n", "; "])

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-import random
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from core.hardware.accelerators import accelerators, find
-from core.models.catalog import CATALOG, catalog
+from core.models.catalog import catalog
 from core.models.flops import flops_per_token
 from core.models.parameters import parameters
 from core.serving.cache import CACHE_TYPES, without_prediction
 from core.serving.serving import DEGREES, LONGEST, Serving, divides, serving
 from core.serving.weights import WEIGHT_TYPES, touched_experts, weights_of
-from core.views.serving import text
 from tests.every import every
 
 SPECS = {model.name: model.spec for model in catalog()}
@@ -175,37 +173,3 @@ def test_every_accelerator_serves_or_says_what_is_unknown(device: str) -> None:
     s = at(device=device, tensor=None)
     assert math.isnan(s.room) == math.isnan(s.device.memory_bytes)
     assert math.isfinite(float(s.decode(1).seconds)) == math.isfinite(s.device.bandwidth)
-
-
-def test_both_sentences_name_the_users_that_fit_where_more_were_entered() -> None:
-    draw, seen = random.Random(4), set[tuple[bool, bool]]()
-    for _ in range(200):
-        context, users = 2 ** draw.randint(9, 23), draw.choice([1, 2 ** draw.randint(1, 10)])
-        s = at(tensor=draw.choice([1, 2]), context=context, users=users)
-        answer, times, fit = text.answer(s, "It"), text.times(s), s.users_that_fit
-        seen.add((fit < users, fit < 1))
-        assert users == 1 or f"{users:,} users" in times
-        assert (f"only {fit:,.0f} " in times) == (1 <= fit < users)
-        assert ("no memory" in times) == (fit < 1)
-        assert (f" {users:,} users that" in answer) == (1 <= fit < users)
-    assert len(seen) == 3
-
-
-def test_every_number_explains_itself() -> None:
-    for name in ("Llama 3.1 8B", "DeepSeek-V3", "Gemma 3 12B text decoder", "Nemotron 3 Nano 30B-A3B"):
-        s = serving(SPECS[name], H100, users=7, stored=CACHE_TYPES["int8"])
-        steps = [step for step in s.explain() if not isinstance(step, str)]
-        found = [step.value for step in steps]
-        for number in (s.weights.held, s.room, s.users_that_fit, s.workspace, float(s.decode(7).work.bytes)):
-            assert number in found, (name, number)
-        for placed in (s.decode(7), s.prefill(8192)):
-            assert float(placed.seconds) in found
-        assert all(step.sources for step in steps)
-
-
-def test_catalogue_names_are_there() -> None:
-    from core.views.serving.text import kind_rows
-
-    rows = kind_rows(at())
-    assert all(row[0] in CATALOG for row in rows)
-    assert len({row[1] for row in rows}) == len(rows), "a kind each"

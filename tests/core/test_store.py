@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +14,6 @@ from sqlalchemy import insert
 
 from core.limits import LIMITS, Limit, limit
 from core.planning.comparison.entry import Entry, entry_of
-from core.planning.form.plan_form import PLAN_FORM
 from core.store.errors import Conflict, StoreError
 from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, SavedPlan
 from core.store.rows import as_of, cleaned, folded, searched, tags_of
@@ -217,12 +215,6 @@ def test_the_first_plan_of_a_deleted_one_is_missed(store: Store) -> None:
 # ------------------------------------------------------------------------------------------ finding
 
 
-def test_tags_that_differ_in_case_are_one(store: Store) -> None:
-    plans = [store.save(entry_of(tag, {}), tags=[tag]) for tag in ("Éclair", "éclair", "Eclair")]
-    assert {one.id for one in store.find(tags=["ÉCLAIR"]).plans} == {one.id for one in plans[:2]}
-    assert len(store.tags()) == 2
-
-
 def test_a_search_wants_every_word_and_every_tag_in_any_case(store: Store) -> None:
     a = store.save(entry_of("Überlauf 100%", {"model": "Mixtral 8x7B"}), "with_offload", ["final", "Q3"])
     b = store.save(entry_of("Second", {"gpu": "H200"}), tags=["Q3"])
@@ -315,13 +307,6 @@ def test_half_a_character_spoils_nothing_else(store: Store) -> None:
         "tokens": "1\x00T",
     }
     assert store.find("\ud800h200").plans == (saved,)
-
-
-def test_a_history_names_nothing_twice() -> None:
-    own = {NAME, NOTE, TAGS, ARCHIVED}
-    assert not own & {one.id for one in PLAN_FORM.fields}
-    assert not any(one.id.startswith(RESULT) for one in PLAN_FORM.fields)
-    assert {one.name for one in dataclasses.fields(SavedPlan)} >= own - {NAME}
 
 
 @given(st.text(max_size=40))

@@ -125,12 +125,6 @@ def _cell(folder: Path, id: str) -> object:
         return connection.execute("SELECT texts, form_version FROM plans WHERE id = ?", [id]).fetchone()
 
 
-def test_texts_that_are_no_utf_8_hide_nothing(store: Store, tmp_path: Path) -> None:
-    saved = store.save(PLAIN)
-    by_hand(tmp_path, "UPDATE plans SET note = CAST(x'41ff42' AS TEXT)")
-    assert store.get(saved.id).note == "A\ufffdB"
-
-
 def test_texts_of_an_older_version_are_translated(store: Store, tmp_path: Path) -> None:
     saved = store.save(PLAIN)
     by_hand(tmp_path, """UPDATE plans SET form_version = 2, texts = '{"shard": "ZeRO-1", "n": "8B"}'""")

@@ -25,7 +25,6 @@ from core.training.device.setup import Setup
 from core.training.device.traffic import traffic_per_step
 from core.training.device.updates import deepspeed_setup, deepspeed_update, foreach_update
 from core.training.layout import LayerModule, Layout, LayoutError, Recompute, recomputation
-from core.training.memory import token_bytes, token_width
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES
 from tests.every import every
@@ -109,12 +108,6 @@ def test_gradients_grow_in_backward_and_the_curve_peaks_at_the_account(name: str
         assert curve.bytes[part][0] == pytest.approx(curve.bytes[part][-1])
 
 
-def test_the_loss_belongs_to_the_last_stage() -> None:
-    assert "loss" in through_one_step(SMALL).moments
-    setup = SETUPS["pipeline"]
-    assert ("loss" in through_one_step(setup).moments) == (setup.device_memory.stage == setup.layout.pipeline - 1)
-
-
 @pytest.mark.parametrize("name", ["one replica", "accumulated", "pipeline", "interleaved"])
 def test_the_largest_fits_and_one_more_does_not(name: str) -> None:
     setup = replace(SETUPS[name], memory=90e9)
@@ -126,15 +119,6 @@ def test_the_largest_fits_and_one_more_does_not(name: str) -> None:
     each = int(setup.layout.context * (setup.layout.tensor if setup.layout.sequence_parallel else 1))
     assert setup.changed({"seq_len": length}).fits
     assert not setup.changed({"seq_len": length + each}).fits
-
-
-def test_nothing_fits_in_nothing() -> None:
-    none = replace(SMALL, memory=1e9)
-    assert largest_micro_batch(none) == largest_seq_len(none) == 0
-    assert largest_of_family(none, "width") is None
-    unknown = replace(SMALL, memory=math.nan)
-    assert not unknown.fits
-    assert largest_micro_batch(unknown) == 0
 
 
 def test_the_largest_of_a_family_fits_and_the_next_does_not() -> None:
@@ -153,30 +137,7 @@ def test_the_largest_of_a_family_fits_and_the_next_does_not() -> None:
     assert smaller.layers < deep.layers
 
 
-def test_chunks_of_a_stage_take_layers_to_fill_them() -> None:
-    layout = replace(SMALL.layout, pipeline=4, interleave=5, micro_batches=8)
-    setup = replace(SMALL, layout=layout, memory=80e9)
-    deep = largest_of_family(setup, "depth")
-    assert deep is not None
-    assert deep.layers >= LLAMA.layers
-    assert replace(setup, spec=deep).fits
-    assert not replace(setup, spec=replace(deep, layers=deep.layers + 1)).fits
-
-
 OVER = Setup(LLAMA, Layout(data=8, micro_batch=4, micro_batches=4), MEGATRON, ADAM, 8192, 80e9)
-
-
-def test_what_changes_cost() -> None:
-    now, full = step_cost(OVER, OVER.layout), step_cost(OVER, replace(OVER.layout, recompute=2))
-    assert now.again == 0
-    # Forward again in the layers: a third of the step, less the head's part.
-    assert 0.25 < full.again < 1 / 3
-    sent = [step_cost(OVER, replace(OVER.layout, zero=zero)).sent for zero in range(4)]
-    assert sent[1] < sent[0]  # gathered in 16 bits what was reduced in 32
-    assert sent[3] > sent[2] >= sent[1]
-    assert step_cost(OVER, replace(OVER.layout, offload=1)).sent > now.sent
-    piped = step_cost(OVER, Layout(pipeline=8, micro_batch=4, micro_batches=4))
-    assert piped.share > 7 / 4  # the wait alone
 
 
 def test_costs_of_many_layouts_are_those_of_each() -> None:
@@ -206,26 +167,6 @@ def test_tensor_parallel_traffic() -> None:
         sent = traffic_per_step(LLAMA, layout, policy=MEGATRON, seq_len=4096)
         output = 2 * 2 * 4096 * LLAMA.hidden
         assert sent.tensor == pytest.approx(3 * LLAMA.layers * times * 2 * (7 / 8) * output)
-
-
-def test_experts_whole_on_their_ranks_leave_tensor_parallelism_the_attention() -> None:
-    spec = CATALOG["Mixtral 8x7B"].spec
-    whole = Layout(tensor=8, data=8, sequence_parallel=1)
-    every, half = (
-        traffic_per_step(spec, replace(whole, expert=expert), policy=MEGATRON, seq_len=4096).tensor for expert in (1, 8)
-    )
-    assert half == pytest.approx(every / 2)
-
-
-def test_stages_hand_on_a_share_with_sequence_parallelism_alone() -> None:
-    split, full = (
-        traffic_per_step(
-            LLAMA, Layout(tensor=8, pipeline=4, sequence_parallel=narrow), policy=MEGATRON, seq_len=4096
-        ).pipeline
-        for narrow in (1, 0)
-    )
-    assert full == pytest.approx(8 * split)
-    assert full == 2 * 2 * 4096 * LLAMA.hidden  # bf16, to the stage after and to the one before
 
 
 def test_traffic_over_arrays_is_traffic_one_by_one() -> None:
@@ -304,24 +245,6 @@ def test_what_waits_on_the_host_left_the_accelerator() -> None:
     assert host_memory(moved).explain().value == host_memory(moved).total
 
 
-def test_groups_send_what_all_ranks_would() -> None:
-    """Shards inside groups, and an all-reduce of the shards between them."""
-    sent = traffic_per_step(LLAMA, Layout(data=8, zero=1, shard_group=4), policy=MEGATRON, seq_len=4096).data
-    n = parameters(LLAMA).total
-    assert sent == pytest.approx((3 / 4) * (4 + 2) * n + 2 * (1 / 2) * 4 * n / 4)
-
-
-def test_a_setup_takes_names() -> None:
-    made = replace(SMALL, memory=1e9).changed(
-        {"policy": "fp32", "optimizer": "SGD", "accelerator": "A100 SXM 80 GB", "zero": 1}
-    )
-    assert (made.policy.id, made.optimizer.name, made.layout.zero, made.memory) == ("fp32", "SGD", 1, 80 * 2**30)
-    with pytest.raises(KeyError):
-        SMALL.changed({"policy": "fp7"})
-    with pytest.raises(LayoutError):
-        assert SMALL.changed({"tensor": 3}).device_memory
-
-
 @every("setup", [*SETUPS.values(), *FRESH.values()], ids=[*SETUPS, *(f"{n}, lean" for n in FRESH)])
 def test_the_account_explains_itself(setup: Setup) -> None:
     """The last step is the account's total, and the states' steps sum to its states."""
@@ -329,16 +252,6 @@ def test_the_account_explains_itself(setup: Setup) -> None:
     assert steps[-1].value == pytest.approx(setup.device_memory.total, rel=1e-12)
     states = [step.value for step in steps if step.name.endswith("sharded_bytes")]
     assert sum(states) == pytest.approx(setup.device_memory.states, rel=1e-12)
-
-
-def test_tensors_alone_are_less() -> None:
-    assert replace(SMALL, runtime=TENSORS_ONLY).device_memory.total < SMALL.device_memory.total
-
-
-def test_tokenised_text_takes_the_smallest_whole_number_that_holds_the_vocabulary() -> None:
-    assert token_bytes(15e12, token_width(128_256)) == 60e12
-    assert token_width(65_536) == 2
-    assert token_width(65_537) == 4
 
 
 def test_bytes_that_stand_outside_a_step_are_those_measured() -> None:

@@ -20,10 +20,9 @@ from core.step_time.calibration.measured_steps import step_runs
 from core.step_time.calibration.report import kept
 from core.step_time.step import step_time
 from core.step_time.work import layer_work
-from core.training.activations.operations import products
-from core.training.activations.tensors import FUSED, saved_tensors
+from core.training.activations.tensors import FUSED
 from core.training.device.memory import memory_per_device
-from core.training.layout import Layout, LayoutError, check
+from core.training.layout import Layout
 
 NANO = next(run.spec for run in step_runs() if run.name.startswith("Nemotron_3_Nano"))
 DELTA = Mixer("delta", layers=36, heads=32, width=128, state=128, groups=16)
@@ -83,22 +82,6 @@ def test_products_are_those_of_the_count_of_flops(name: str) -> None:
     assert work.layers * work.scan_flop == pytest.approx(parts.get("scan", 0))
 
 
-@pytest.mark.parametrize("name", SPECS)
-def test_products_that_recomputation_spares_are_the_same(name: str) -> None:
-    spec, work = SPECS[name], layer_work(SPECS[name], FUSED, 2.0)
-    kinds = (("dense", spec.dense_layers), ("experts", spec.moe_layers))
-    flop = sum(layers * each.flop for kind, layers in kinds for each in products(spec, kind) if not each.routed)
-    assert flop == pytest.approx(work.layers * work.dense.flop.on(1, 1))
-
-
-def test_a_layer_keeps_what_its_kernels_read_by_hand() -> None:
-    """Mamba-2: norms' inputs and outputs, the projection, the state's output and what the gate makes of it; in bf16."""
-    spec, m = SPECS["Mamba-2 alone"], MAMBA2
-    tensors = {tensor.name: tensor.elements * tensor.each for tensor in saved_tensors(spec, FUSED) if tensor.elements}
-    projected = 2 * m.heads * m.width + 2 * m.groups * m.state + m.heads
-    assert sum(tensors.values()) == 2 * (2 * spec.hidden + projected + 2 * m.heads * m.width)
-
-
 def test_a_hybrid_lies_between_its_parts() -> None:
     """Bytes kept and seconds of a step, between those with attention alone and with states alone."""
     plain, states = DENSE, replace(DENSE, mixer=MAMBA2)
@@ -118,11 +101,6 @@ def test_a_state_takes_the_same_time_a_token_at_every_length() -> None:
     spec, layout = SPECS["Mamba-2 alone"], Layout(data=8)
     short, long = (step_time(spec, H100S, replace(layout, micro_batch=n), seq_len=32768 // n) for n in (8, 1))
     assert short.total == pytest.approx(long.total)
-
-
-def test_groups_of_a_state_bound_tensor_parallelism() -> None:
-    with pytest.raises(LayoutError, match="8 groups"):
-        check(replace(SPECS["Mamba-2 alone"], ffn=0), Layout(tensor=16), 4096, 16)
 
 
 @pytest.mark.parametrize("name", SPECS)

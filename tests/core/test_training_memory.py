@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.hardware.accelerators import accelerators
-from core.hardware.accelerators import find as find_accelerator
 from core.models.catalog import model_named
 from core.models.parameters import parameters
 from core.models.stand_in import stand_in
@@ -24,13 +21,10 @@ from core.training.memory import (
     checkpoint_size,
     states_per_parameter,
 )
-from core.training.optimizers import LEFT_OUT, find_optimizer, optimizers, why_not
+from core.training.optimizers import find_optimizer, optimizers
 from core.training.precision import POLICIES, find_policy
-from core.views.training import text
-from tests.core.sentence_facts import says
 from tests.every import every
 
-H100 = 80e9
 MIXED = "mixed bf16, fp32 master"
 MEGATRON = "mixed bf16, fp32 master, fp32 gradients"
 SHAPE = model_named("Llama 3 8B").spec
@@ -124,61 +118,7 @@ def test_state_that_depends_on_shapes_needs_a_shape() -> None:
         states_per_parameter(find_optimizer("Muon"), find_policy("fp32"))
 
 
-# ------------------------------------------------------------------------------------------- sentences
-
-
-@pytest.mark.parametrize(
-    ("policy", "name", "said"),
-    [
-        (MIXED, "V100 SXM 32 GB", "**V100 SXM 32 GB has no bf16 matrix units:**"),
-        (MIXED, "V100 PCIe 32 GB", "its 112 TFLOP/s are for fp16."),
-        ("fp32, bf16 autocast", "T4", "**T4 has no bf16 matrix units:**"),
-        ("mixed fp16, fp32 copies of both", "TPU v4", "**Whether TPU v4 multiplies fp16 is unknown:**"),
-        ("mixed fp16, fp32 copies of both", "V100 SXM 32 GB", ""),
-        ("fp32", "V100 SXM 32 GB", ""),
-        (MIXED, "H100 SXM", ""),
-    ],
-)
-def test_missing_matrix_units_are_said_and_unknown_ones_not_guessed(policy: str, name: str, said: str) -> None:
-    found = text.matrix_units(find_policy(policy), find_accelerator(name))
-    assert said in found
-    assert bool(said) == bool(found)
-
-
 def test_no_accelerator_lacks_what_it_has_a_peak_for() -> None:
     for device in accelerators():
         assert not any(device.lacks(dtype) for dtype, _ in device.peaks)
     assert {a.family for a in accelerators() if a.lacks("bf16")} == {"Volta", "Turing"}
-
-
-def test_what_the_list_of_optimizers_leaves_out_is_said() -> None:
-    for name in LEFT_OUT:
-        assert not any(name.lower() == listed.lower() for listed in optimizers())
-        assert name in text.left_out()
-        assert why_not(f"distributed {name.lower()}").startswith(f"{name} is left out, because")
-        with pytest.raises(KeyError, match="is left out"):
-            find_optimizer(name)
-    shaped = sum(not o.uniform for o in optimizers().values())
-    says(text.left_out(), f"The {len(optimizers())} optimizers", f"{shaped} of them")
-
-
-@pytest.mark.parametrize("name", ["", "Adamm", "xx", "Adam", "camel", "so"])
-def test_nothing_is_said_about_other_names(name: str) -> None:
-    assert why_not(name) == ""
-
-
-def test_memory_basis_never_contradicts_itself() -> None:
-    says(text.memory_read_as(find_accelerator("MI300X")), "decimal 192 GB", "179 GiB")
-    says(text.memory_read_as(find_accelerator("H100 SXM"), 2**30), "81,559 MiB", "79.6 GiB", "1 GiB for", "80 GB")
-    says(text.memory_read_as(find_accelerator("B100")), "180 GB are usable")
-    says(text.memory_read_as(find_accelerator("Trainium1")), "32 GiB", "34.36 GB")
-    for device in accelerators():
-        said = text.memory_read_as(device)
-        assert (f"{device.reported_mib:,.0f} MiB" in said) == (not math.isnan(device.reported_mib))
-        assert not any(shorthand in said for shorthand in ("printed", "class", "aiconfigurator", "(doc)"))
-
-
-def test_checkpoint_says_what_is_counted() -> None:
-    said = text.checkpoint(70e9, saved(), find_policy("fp32"))
-    says(said, "840 GB", "70B × (4 fp32 weights + 8 optimizer state)", "gradients are not saved")
-    says(text.checkpoint(70e9, saved(MIXED), find_policy(MIXED)), "fp32 master weights", "bf16 weights", "140 GB")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import pytest
@@ -11,55 +10,9 @@ from core.models.catalog import model_named
 from core.training.memory import states_per_parameter
 from core.training.optimizer_state import optimizer_state
 from core.training.optimizers import ALIKE, HEADLINE, find_optimizer, headline, optimizers, row_names
-from core.training.precision import BF16, FP32, POLICIES, PrecisionPolicy, find_policy
+from core.training.precision import POLICIES, find_policy
 from core.training.tensors import ParameterTensor
 from tests.every import every
-
-ADAMW_BYTES = {
-    # policy → parameters, gradients, master copies, optimizer state under AdamW, as their sources count them
-    "fp32": (4, 4, 0, 8),
-    "fp32, bf16 autocast": (4, 4, 0, 8),
-    "mixed bf16, fp32 master": (2, 2, 4, 8),
-    "mixed bf16, fp32 master, fp32 gradients": (2, 4, 4, 8),
-    "mixed fp16, fp32 copies of both": (2, 2, 8, 8),
-    "mixed bf16, fp32 master, bf16 states": (2, 4, 4, 4),
-    "bf16 throughout": (2, 2, 0, 4),
-    "mixed bf16, fp32 master, fp32 accumulation": (2, 2 + 4, 4, 8),
-    "bf16, stochastic rounding, fp32 states": (2, 2, 0, 8),
-    "bf16, stochastic rounding": (2, 2, 0, 4),
-    "fp8 matmuls, fp32 master, bf16 states": (2, 4, 4, 4),
-    "fp8 weights and gradients, fp16 master": (1, 1, 2, 1 + 2),
-    "mixed bf16, fp32 master, 8-bit states": (2, 2, 4, 2 * (1 + 4 / 256)),
-    "mixed bf16, fp32 master, 4-bit states": (2, 2, 4, 2 * (1 / 2 + 4 / 128)),
-}
-
-
-def test_every_policy_is_counted_here() -> None:
-    assert set(POLICIES) == set(ADAMW_BYTES)
-
-
-@every("name", POLICIES)
-def test_adamw_bytes_of_every_policy(name: str) -> None:
-    states = states_per_parameter(find_optimizer("AdamW"), find_policy(name))
-    assert dataclasses.astuple(states) == ADAMW_BYTES[name]
-    assert states.total == sum(ADAMW_BYTES[name])
-
-
-@every("policy", POLICIES.values(), ids=lambda p: p.id)
-def test_policy_is_complete(policy: PrecisionPolicy) -> None:
-    assert policy.note.endswith(".")
-    assert policy.phrase.startswith("in ")
-    assert all(source.url.startswith("https://") for source in policy.sources)
-    assert policy.sources
-
-
-def test_one_state_may_have_its_own_type() -> None:
-    """As in optax, whose ``mu_dtype`` stores Adam's first moment in another type than the second."""
-    policy = dataclasses.replace(find_policy("fp32"), special_states=(("exp_avg", BF16),))
-    assert policy.state("exp_avg") is BF16
-    assert policy.state("exp_avg_sq") is FP32
-    assert states_per_parameter(find_optimizer("AdamW"), policy).optimizer == 6
-    assert states_per_parameter(find_optimizer("RMSProp"), policy).optimizer == 4
 
 
 def test_headline_comes_first_and_falls_in_state() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,13 +21,12 @@ from torch.distributed.tensor.parallel import (
 )
 from torch.nn.functional import cross_entropy, scaled_dot_product_attention, silu
 from torch.testing._internal.distributed.fake_pg import FakeStore
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from core.models.catalog import CATALOG
 from core.training.activations.stage import stage_activation_bytes
 from core.training.activations.tensors import FUSED_DTENSOR
 from core.training.layout import Layout
+from tests.core.test_training_peak_torch import Live
 
 TOKENS, HIDDEN, HEAD = 2048, 128, 8
 WHOLE = 2 * TOKENS * HIDDEN
@@ -45,26 +43,17 @@ def ranks(count: int) -> Iterator[DeviceMesh]:
         distributed.destroy_process_group()
 
 
-class Live(TorchDispatchMode):
-    """Bytes of the storages that operations have made and nobody has dropped, and the most there ever were."""
+class LocalLive(Live):
+    """Of distributed tensors, the operations on their local parts."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.peak = 0
-        self._bytes: dict[int, int] = {}
+    def hold(self, tensor: torch.Tensor) -> None:
+        if type(tensor) is torch.Tensor and tensor.device.type == "cpu":
+            super().hold(tensor)
 
     def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if any(issubclass(kind, DTensor) for kind in types):
-            return NotImplemented  # of distributed tensors the operations on their local parts are counted
-        made = op(*args, **(kwargs or {}))
-        for tensor in tree_leaves(made):
-            if type(tensor) is torch.Tensor and tensor.device.type == "cpu":
-                storage = tensor.untyped_storage()
-                if storage._cdata not in self._bytes:
-                    weakref.finalize(storage, self._bytes.pop, storage._cdata, None)
-                self._bytes[storage._cdata] = storage.nbytes()
-        self.peak = max(self.peak, sum(self._bytes.values()))
-        return made
+            return NotImplemented
+        return super().__torch_dispatch__(op, types, args, kwargs)
 
 
 class Attention(torch.nn.Module):
@@ -121,7 +110,7 @@ def peak_of_layer(count: int) -> float:
     with ranks(count) as mesh:
         layer = parallelize_module(Layer().bfloat16(), mesh, PLAN, src_data_rank=None)
         x = torch.randn(1, TOKENS // count, HIDDEN).bfloat16().requires_grad_()
-        with Live() as live:
+        with LocalLive() as live:
             layer(x).sum().backward()
     return live.peak / WHOLE
 
@@ -138,7 +127,7 @@ def test_loss_parallelism_holds_what_is_counted() -> None:
         targets = torch.randint(0, vocab, (TOKENS,))
         local = torch.randn(TOKENS, vocab // count).bfloat16()
         logits = DTensor.from_local(local, mesh, [Shard(1)], run_check=False).requires_grad_()
-        with loss_parallel(), Live() as live:
+        with loss_parallel(), LocalLive() as live:
             cross_entropy(logits.float(), targets).backward()
     layout = Layout(tensor=count, data=1)
     counted = stage_activation_bytes(spec, FUSED_DTENSOR, layout, TOKENS).logits * (vocab / spec.vocab)

@@ -43,7 +43,7 @@ from pages.common.experiments import panel
 from pages.common.registry import PAGES, PageSpec
 from pages.common.theme import PROJECTOR
 from pages.measure import running
-from tests.core.measure_cases import FACTS, point
+from tests.core.measured_cases import CPU, point
 from tests.perf.options import FULL, Options
 
 ROOT = Path(__file__).parents[2]
@@ -76,8 +76,8 @@ def measuring(programme: Programme) -> Sequence[str]:
     """A process that says at once what a measurement does, or begins and hangs until cancelled where sizes are odd."""
     odd = sum(programme.sizes) % 2
     items = kinds.items(programme)[: 1 if odd else 100]  # as many as fit into a command
-    events: list[Event] = [Started(method=METHOD, torch="2.13.0"), DeviceFound(facts=FACTS)]
-    events += [Tried(outcome=point(median_s=1e-3 * at, item=item)) for at, item in enumerate(items, 1)]
+    events: list[Event] = [Started(method=METHOD, torch="2.13.0"), DeviceFound(facts=CPU)]
+    events += [Tried(outcome=point(item, 1e-3 * at, flop=2.0 * 128**3)) for at, item in enumerate(items, 1)]
     events += [] if odd else [Done(elapsed_s=1.0)]
     text = "\n".join(map(encode, events))
     code = f"import sys; print({text!r}, flush=True); {'sys.stdin.read()' if odd else ''}"
