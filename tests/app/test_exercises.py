@@ -127,15 +127,6 @@ def test_the_path_has_nine_steps_that_are_checked_and_kept_in_the_address() -> N
     assert "<b>1 of 1</b>" in said(later.run())
 
 
-def test_every_step_of_the_path_shows_what_it_asks_about() -> None:
-    """They lead across pages, and what is kept is read back."""
-    assert len({one.shown.page for one in path().exercises}) >= 4
-    chosen = {step: one.answer for step, one in enumerate(path().exercises)}
-    assert read(path(), written(path(), chosen)) == chosen
-    assert read(path(), "--") == {}
-    assert read(path(), "\N{SUPERSCRIPT TWO}9zz" * 9) == {}
-
-
 def test_practice_outlasts_a_reload_and_belongs_to_its_sheet() -> None:
     practice = sheet(-3, ("memory",))
     app = opened(topics="memory", sheet="3")

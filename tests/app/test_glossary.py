@@ -43,13 +43,6 @@ def test_a_search_leaves_what_matches() -> None:
     assert not app.exception
 
 
-def test_a_search_that_finds_nothing_says_so() -> None:
-    app = opened(q="<b>zzz")
-    assert not listed(app)
-    assert any("None of the" in one.proto.body for one in app.get("html"))
-    assert not app.exception
-
-
 PLACES = {(term.shown.page, *term.shown.fields.items(), term.shown.at): term for term in TERMS if term.shown}
 """A term for every place that any is shown at."""
 

@@ -13,9 +13,12 @@ from dataclasses import fields, replace
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
+from core.planning.comparison.comparison import with_saved_results
+from core.planning.comparison.entry import entry_of
+from core.planning.presets import PRESETS
+from core.store.locations import plan_store
 from pages.common.registry import PAGES
 from tests.perf import (
-    addresses,
     attack,
     crowd,
     pages,
@@ -38,7 +41,6 @@ SUITES: dict[str, Callable[[Options], None]] = {
     "study": study.main,
     "store": store.main,
     "walk": walk.main,
-    "addresses": addresses.main,
     "crowd": crowd.main,
     "attack": attack.main,
     "team": team.main,
@@ -60,7 +62,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if unknown := named - ids - set(SUITES):
         parser.error(f"neither a suite nor a page: {', '.join(sorted(unknown))}")
     with TemporaryDirectory() as folder, patch.dict(os.environ, {"NAPKIN_DATA": folder}):
-        addresses.save_stories()  # for Saved plans to have something to list
+        for preset, texts in PRESETS.items():  # for Saved plans to have something to list
+            plan_store().save(with_saved_results(entry_of(preset, texts)))
         if named & ids:
             pages.main(options, named & ids)
         failed: list[str] = []
