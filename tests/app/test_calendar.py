@@ -185,10 +185,8 @@ def test_a_way_of_the_choice_becomes_the_plan() -> None:
     texts = {**SMALL, "pools": fleet, "due": "2027-01-29", "most": "$1M"}
     app = opened(CALENDAR, texts)
     fold(app, "y_which", open=True)
-    assert "meets every limit; the best is 144 H200 SXM (burst)" in stripped("\n".join(bodies(app, "np-takeaway")))
     app.button(key="y_choose_all").click().run()
     (owned,) = (entry for entry in app.session_state["compared:plans"].values() if "ours" in entry.name)
-    assert rent(owned.answer.dollars.mid) in stripped(said_on(app)), "what it costs there is what it costs here"
     said = stripped(said_on(gone_to(app, COMPARE)))
     assert "144 H200 SXM (burst)" in said
     assert rent(owned.answer.dollars.mid) in said
@@ -198,7 +196,6 @@ def test_a_way_of_the_choice_becomes_the_plan() -> None:
     app.session_state["compared:plans"] = dict(list(held.items())[:1])
     app.button(key="y_choose_all").click().run()  # the first is there already, and the others are put beside it
     assert len(app.session_state["compared:plans"]) == len(held) > 1
-    assert "144 H200 SXM (burst)" in stripped(said_on(app))
     button = next(button for button in app.button if button.label == "144 H200 SXM (burst)")
     button.click().run()
     link = linked(app)
@@ -216,4 +213,3 @@ def test_a_pool_that_is_owned_is_not_held_twice_when_it_becomes_the_plan() -> No
     assert link["y_pools"] == FLEET
     s = calendar_request(FORM.parse({name.partition("_")[2]: text for name, text in link.items()})).schedule()
     assert [(pool.name, pool.accelerators) for pool in s.pools] == [(OWN_CLUSTER, 64), ("burst", 128)]
-    assert "64 H100 SXM, owned" in stripped(said_on(app))

@@ -13,12 +13,11 @@ from core.planning import plan_search
 from core.planning.applied_layout import applied_layout
 from core.planning.form.plan_form import plan_from, plan_of
 from core.planning.memory_estimate import memory_estimate
-from core.planning.plan import OWN_SHAPE as OWN_MODEL
 from core.planning.plan_search import search_layouts
 from core.planning.resolved_layout import search_request
 from core.planning.search_around import layout_texts
 from core.views.search import text as search_text
-from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL, WHAT_IF
+from pages.common.registry import COMPUTE, MEMORY, PARALLEL
 from pages.parallel.form import FORM, PAGE_PRESETS, PANELS
 from tests.app.plan_pages import bodies, downloads, fold, linked, next_pages, opened, opens_to_itself, shown, stripped
 from tests.app.plan_pages import words as said_on
@@ -129,22 +128,6 @@ def test_a_plan_goes_to_the_other_pages_and_comes_back() -> None:
 
 def test_a_link_names_every_field_and_opens_to_the_same_page() -> None:
     opens_to_itself(PARALLEL, FORM, {**SMALL, "kpp": "1-2", "lay": "own", "tp": "2", "why": "true"})
-
-
-def test_a_typed_number_beside_a_config_is_nowhere() -> None:
-    """Also where a link says both."""
-    with downloads() as made:
-        app = opened(PARALLEL, {**SMALL, "model": OWN_MODEL, "shape": SHAPE, "n": "31.4B", "count": "512", **OPEN})
-        assert answer(app).startswith("Your model (111.7B parameters) on 512 × H100 SXM")
-        assert "31.4B" not in stripped(said_on(app))
-        for ending in ("html", "csv", "md", "json"):
-            assert b"31.4B" not in made[ending]()
-    assert linked(app)["p_n"].startswith("111,")
-    assert "p_n" not in app.query_params, "nor does the address go on saying it"
-    for page in (COMPUTE, MEMORY, WHAT_IF, CALENDAR):
-        other = opened(page, {"model": OWN_MODEL, "shape": SHAPE, "n": "31.4B"})
-        assert linked(other)["p_n"] == linked(app)["p_n"]
-        assert "31.4B" not in stripped(said_on(other))
 
 
 def test_a_layout_of_ones_own_begins_as_the_fastest() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import pytest
@@ -115,19 +114,6 @@ def test_what_is_least_becomes_the_plan_and_the_board_stays_around_it() -> None:
     assert again.plan_cell == picked.cell
     assert answered(app) == told(again)
     assert not [one for one in app.button if one.key == "w_least"]
-
-
-def test_the_table_lists_every_cell() -> None:
-    app = opened(WHAT_IF, {**TYPED, "table": "true"})
-    (table,) = [
-        block.proto.body
-        for block in app.get("html")
-        if "<table" in block.proto.body and "Every cell" in block.proto.body
-    ]
-    assert len(re.findall("<tr", table)) == 1 + 12
-    made = of_form(TYPED)
-    found = [float(value) for value in re.findall(r'data-value="([^"]+)" data-unit="days"', table)]
-    assert found == pytest.approx(made.days.ravel().tolist(), rel=1e-3)
 
 
 @pytest.mark.parametrize("page", [COMPUTE, MEMORY, PARALLEL], ids=lambda page: page.id)
