@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_of
 from core.planning.form.precision import OWN_FIELDS
-from core.planning.memory_estimate import MemoryEstimate, memory_estimate
+from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import OWN_POLICY
 from core.training.custom_policy import own_like
 from core.training.optimizers import find_optimizer
@@ -22,10 +22,6 @@ from pages.memory.form import FORM
 from tests.app.plan_pages import bodies, downloads, fold, linked, next_pages, opened, shown, stripped
 
 TYPES = {field.id for field in OWN_FIELDS.values()}
-
-
-def plan_held(texts: dict[str, str]) -> MemoryEstimate:
-    return memory_estimate(plan_of(FORM.parse(texts)))
 
 
 def pick(app: AppTest, field: str, option: str) -> None:

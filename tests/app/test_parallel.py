@@ -24,7 +24,6 @@ from tests.app.plan_pages import words as said_on
 from tests.core.plan_walk import NO_NUMBER
 
 OPEN = dict.fromkeys(PANELS, "true")
-SHAPE = "layers=80 hidden=10240 heads=80 kv_heads=8 head_dim=128 ffn=36864 vocab=128256 glu=yes tied_head=no"
 SMALL = {"model": "Llama 3.1 8B", "count": "16", "gb": "128", "seq": "4,096", "tokens": "1T"}
 
 
