@@ -1,4 +1,4 @@
-"""Parallel plan as a visitor sees it: its answer, every preset on every panel, a row put in force, links both ways."""
+"""Parallel plan as a visitor sees it: its answer, every preset on every panel, ranges, links both ways."""
 
 from __future__ import annotations
 

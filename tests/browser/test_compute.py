@@ -1,4 +1,4 @@
-"""Compute budget in a real browser: labels of pictures, and changes faster than answers."""
+"""Compute budget in a real browser: a pasted config and a price are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Float formats page in a real browser: every panel by mouse and keyboard, and what bad input leaves standing."""
+"""The Float formats page in a real browser: bits, grid, table and blocks by mouse and keyboard, and bad input."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def rejects_bad_text(page: Page) -> None:
 
 
 def by_keyboard(page: Page) -> None:
-    """Along one row of bits, and between the two rows of 64; pointer and focus tell what a bit weighs."""
+    """Along one row of bits, and between the two rows of 64."""
     put(page, "1", "bf16")
     shows(page, "0011111110000000")
     bits(page).first.focus()

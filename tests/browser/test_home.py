@@ -1,4 +1,4 @@
-"""Home in a real browser: how its three answers are computed."""
+"""Home in a real browser: from a newcomer’s question to its answer."""
 
 from __future__ import annotations
 

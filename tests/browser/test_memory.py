@@ -1,4 +1,4 @@
-"""Training memory in a real browser: its pictures name everything inside their frames."""
+"""Training memory in a real browser: what is wrong is said, and the batch that fine-tuning begins with."""
 
 from __future__ import annotations
 

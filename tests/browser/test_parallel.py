@@ -1,4 +1,4 @@
-"""Parallel plan in a real browser: a row of the table put in force, and the pictures."""
+"""Parallel plan in a real browser: a row of the table put in force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensor views in a real browser: picture, hover and keyboard, fixes, writes, every panel, bad input, permalink."""
+"""Tensor views in a real browser: picture, hover and keyboard, fixes, writes, permalink."""
 
 from __future__ import annotations
 
@@ -53,6 +53,7 @@ def lit(scope: Locator) -> list[str]:
 
 def test_first_sight_shows_why_the_view_fails_and_a_click_fixes_it(open_page: OpenPage) -> None:
     page = open_page(TENSORS.url_path)
+    page.locator(".storages").first.wait_for()
     assert page.locator(".timeline .badge").all_inner_texts() == ["start", "view", "refused"]
     assert page.locator(".timeline .bytes").all_inner_texts() == ["24 B", "0 B", ""]
     expect(page.locator(".why .joint.broken")).to_have_text("1 ≠ 3 × 2")

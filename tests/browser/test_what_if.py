@@ -1,4 +1,4 @@
-"""What if in a real browser: a cell becomes the plan by mouse and by keys, and every label stays inside."""
+"""What if in a real browser: a cell becomes the plan by mouse and by keys."""
 
 from __future__ import annotations
 
