@@ -100,13 +100,6 @@ def test_the_plan_on_screen_is_added_as_it_stands(page: PageSpec) -> None:
     assert one.name == suggested(one.texts)
 
 
-def test_a_plan_is_added_with_whose_layout_it_has() -> None:
-    app = opened(PARALLEL, {})
-    app.button(key=ADD[PARALLEL]).click().run()
-    (one,) = plans(app)
-    assert one.texts["lay"] == next_pages(app, MEMORY)[-1]["lay"] == "fastest"
-
-
 def test_training_memory_adds_the_accelerators_that_it_names_whatever_another_page_finds() -> None:
     app = opened(MEMORY, {"find": "accelerators", "count": "64", "n": "8B"})
     app.button(key=ADD[MEMORY]).click().run()
@@ -206,34 +199,7 @@ def test_a_file_of_no_plans_changes_nothing(text: str) -> None:
     assert plans(app) == before
 
 
-def test_what_a_file_says_badly_is_said_as_text_and_the_rest_opens() -> None:
-    app = opened(COMPARE, {})
-    evil = "<img src=x onerror=alert(1)>**x**"
-    said = choose_file(
-        app, written((entry_of("a", {}),), plans=[{"name": evil, "texts": {"n": "8B", "count": "many"}}])
-    )
-    assert any("many" in line and evil in line for line in said)
-    assert (plans(app)[0].texts["n"], plans(app)[0].texts["count"]) == ("8B", PLAN_FORM["count"].default)
-    assert "<img" not in "".join(block.proto.body for block in app.get("html"))
-
-
 # ------------------------------------------------------------------------------------------ the page
-
-
-def test_an_empty_page_offers_examples_in_one_click() -> None:
-    app = opened(COMPARE, {})
-    app.button(key="k_examples").click().run()
-    assert names(app) == [one.name for one in examples()]
-    assert answer(app) == shown(comparison_text.sentence(compare_plans(examples()), 0))
-
-
-def test_a_preset_is_added_by_name() -> None:
-    app = opened(COMPARE, {})
-    name = list(PRESETS)[2]
-    app.selectbox(key="k_add").set_value(name).run()
-    app.button(key="k_add_it").click().run()
-    assert names(app) == [name]
-    assert plans(app)[0].texts["count"] == PRESETS[name]["count"]
 
 
 @pytest.mark.parametrize("count", range(2, limit("compared_plans") + 1))

@@ -13,7 +13,6 @@ from core.planning.plan import OWN_SHAPE
 from core.store.store import Store
 from core.views.plan.text import NO_MODEL
 from pages.common.registry import CALENDAR, COMPARE, COMPUTE, HOME, MEMORY, PAGES, PARALLEL, WHAT_IF, PageSpec
-from pages.compute.form import PAGE_PRESETS
 from tests.app.plan_pages import CONFIG, bodies, fold, linked, next_pages, opened, shown, stripped
 from tests.app.test_saved import only, save
 
@@ -101,17 +100,6 @@ def test_a_bad_text_stays_in_its_box() -> None:
         assert plan_on(app, page)["n"] == PLAN_FORM["n"].default
 
 
-def test_a_message_stands_under_its_field_and_over_all_where_that_is_folded() -> None:
-    app = opened(COMPUTE, {"tokens": "2027-04-15", "until": "2027-04-15", "mw": "much"})
-    places = [getattr(one, "key", None) or getattr(one.proto, "body", "") for one in app.sidebar]
-    order = [place for place in places if "np-error" in place or place in ("p_tokens", "p_gpu", "p_until")]
-    assert "much" in order[0]
-    assert (order[1], *order[3:5]) == ("p_tokens", "p_gpu", "p_until")
-    assert "Tokens" in order[2]
-    assert "Deadline: “2027-04-15”" in order[5]
-    assert "It counts as empty" in order[5]
-
-
 def test_new_begins_anew_and_back_returns() -> None:
     app = opened(COMPUTE, {"n": "8B", "tokens": "2T"})
     before = plan_on(app, COMPUTE)
@@ -139,13 +127,6 @@ def test_new_leaves_no_deadline_of_a_page_behind_and_undo_brings_them_back(press
     assert linked(app)["w_due"] == app.text_input(key="w_due").value == "33 days"
     go(app, CALENDAR)
     assert linked(app)["y_due"] == "2027-06-01"
-
-
-def test_a_model_of_the_catalogue_keeps_its_parameters_on_every_page() -> None:
-    name, texts = "Llama 3.1 405B as trained", PAGE_PRESETS["Llama 3.1 405B as trained"]
-    app = opened(COMPUTE, texts)
-    for page in (HOME, MEMORY, CALENDAR):
-        assert plan_on(go(app, page), page)["n"] == plan_on(opened(COMPUTE, texts), COMPUTE)["n"], name
 
 
 def test_a_saved_plan_goes_along_with_its_name(store: Store) -> None:

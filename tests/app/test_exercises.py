@@ -11,9 +11,8 @@ from streamlit.testing.v1 import AppTest
 
 from core.exercises.path import TITLES, path, read, written
 from core.exercises.sheet import LENGTH, TOPICS, hand_in, sheet
-from pages.common.links import key_of
-from pages.common.registry import EXERCISES, PAGES
-from tests.app.test_lecture_links import part_of, value_of
+from pages.common.registry import EXERCISES
+from tests.app.test_lecture_links import set_up
 from tests.patience import PATIENCE_S
 
 APP = str(Path(__file__).parents[2] / "app.py")
@@ -97,18 +96,7 @@ def test_bad_input_is_said_and_the_sheet_stays(field: str, text: str) -> None:
 def test_the_page_that_shows_an_exercise_has_what_its_link_sets(seed: int) -> None:
     topic = tuple(TOPICS)[seed % len(TOPICS)]
     for one in sheet(seed, (topic,)).exercises[:2]:
-        (page,) = [page for page in PAGES if page.id == one.shown.page]
-        app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run()
-        app.switch_page(page.path)
-        app.query_params.update({f"{page.prefix}_{name}": text for name, text in one.shown.fields.items()})
-        app.run()
-        assert not app.exception
-        assert 'class="np-error"' not in said(app), one
-        for name, text in one.shown.fields.items():
-            value = value_of(app, key_of(page, name))
-            assert {"True": "true", "False": "false"}.get(str(value), str(value)) == text, (name, one)
-        if one.shown.at:
-            assert part_of(app, f"{page.prefix}_{one.shown.at}")
+        assert set_up(one.shown)
 
 
 def test_the_path_has_nine_steps_that_are_checked_and_kept_in_the_address() -> None:
@@ -125,15 +113,6 @@ def test_the_path_has_nine_steps_that_are_checked_and_kept_in_the_address() -> N
     later.switch_page(EXERCISES.path)
     later.query_params.update({"e_how": "follow the path", "steps": f"{steps[0].answer}9x-"})
     assert "<b>1 of 1</b>" in said(later.run())
-
-
-def test_every_step_of_the_path_shows_what_it_asks_about() -> None:
-    """They lead across pages, and what is kept is read back."""
-    assert len({one.shown.page for one in path().exercises}) >= 4
-    chosen = {step: one.answer for step, one in enumerate(path().exercises)}
-    assert read(path(), written(path(), chosen)) == chosen
-    assert read(path(), "--") == {}
-    assert read(path(), "\N{SUPERSCRIPT TWO}9zz" * 9) == {}
 
 
 def test_practice_outlasts_a_reload_and_belongs_to_its_sheet() -> None:

@@ -9,9 +9,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.glossary import TERMS, Term
-from pages.common.links import key_of
-from pages.common.registry import GLOSSARY, PAGES
-from tests.app.test_lecture_links import part_of, value_of
+from pages.common.registry import GLOSSARY
+from tests.app.test_lecture_links import set_up
 from tests.patience import PATIENCE_S
 
 APP = str(Path(__file__).parents[2] / "app.py")
@@ -43,13 +42,6 @@ def test_a_search_leaves_what_matches() -> None:
     assert not app.exception
 
 
-def test_a_search_that_finds_nothing_says_so() -> None:
-    app = opened(q="<b>zzz")
-    assert not listed(app)
-    assert any("None of the" in one.proto.body for one in app.get("html"))
-    assert not app.exception
-
-
 PLACES = {(term.shown.page, *term.shown.fields.items(), term.shown.at): term for term in TERMS if term.shown}
 """A term for every place that any is shown at."""
 
@@ -58,17 +50,5 @@ PLACES = {(term.shown.page, *term.shown.fields.items(), term.shown.at): term for
 @pytest.mark.parametrize("term", PLACES.values(), ids=lambda term: term.id)
 def test_the_page_that_shows_a_term_has_what_its_link_sets(term: Term) -> None:
     """Each field exists and takes its value, nothing is refused, and the part that the link lands at is open."""
-    link = term.shown
-    assert link
-    (page,) = [page for page in PAGES if page.id == link.page]
-    app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run()
-    app.switch_page(page.path)
-    app.query_params.update({f"{page.prefix}_{name}": text for name, text in link.fields.items()})
-    app.run()
-    assert not app.exception
-    assert not [one.proto.body for one in app.get("html") if 'class="np-error"' in one.proto.body]
-    for name, text in link.fields.items():
-        value = value_of(app, key_of(page, name))
-        assert {"True": "true", "False": "false"}.get(str(value), str(value)) == text, name
-    if link.at:
-        assert part_of(app, f"{page.prefix}_{link.at}")
+    assert term.shown
+    assert set_up(term.shown)

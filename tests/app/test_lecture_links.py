@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.fields import SHARED
+from core.fields import SHARED, Link
 from core.lecture.catalogue import CLAIMS, findings
 from pages.common.inputs import PLAN_TEXTS
 from pages.common.links import key_of
@@ -69,22 +69,26 @@ def opened(page: PageSpec, fields: Mapping[str, str]) -> AppTest:
     return app.run()
 
 
-@pytest.mark.parametrize("claim_id", [claim.id for claim in CLAIMS.values() if claim.link][::5])
-def test_link_sets_the_page_up(claim_id: str) -> None:
-    link = CLAIMS[claim_id].link
-    assert link is not None
+def set_up(link: Link) -> Any:
+    """What a link lands at: its page has every field that it sets, and refuses nothing."""
     page = PAGE[link.page]
     app = opened(page, link.fields)
     assert not app.exception
+    assert not [block.proto.body for block in app.get("html") if 'class="np-error"' in block.proto.body]
     for name, text in link.fields.items():
         value = value_of(app, key_of(page, name))
         held = value[0] if isinstance(value, list) and len(value) == 1 else value
         assert str(held).lower() == text.lower() if isinstance(held, bool) else str(held) == text, name
-    evidence = part_of(app, f"{page.prefix}_{link.at}") if link.at else app
-    assert said(evidence)
+    return part_of(app, f"{page.prefix}_{link.at}") if link.at else app
+
+
+@pytest.mark.parametrize("claim_id", [claim.id for claim in CLAIMS.values() if claim.link][::5])
+def test_link_sets_the_page_up(claim_id: str) -> None:
+    link = CLAIMS[claim_id].link
+    assert link is not None
+    assert said(set_up(link))
     if link.at in link.fields:
         assert link.fields[link.at] == "true", "it lands at a panel that is closed"
-    assert not [block.proto.body for block in app.get("html") if 'class="np-error"' in block.proto.body]
 
 
 def test_every_link_says_what_it_must_show() -> None:

@@ -1,57 +1,16 @@
-"""Training memory: what the page says for links and for hardware that need a word."""
+"""Training memory: its panels, old links, and buttons that change the plan."""
 
 from __future__ import annotations
-
-import html
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.planning.presets import FIRST_TUNING, MEMORY_PRESETS
 from pages.common.registry import MEMORY
 from pages.memory.form import PANELS
-from tests.app.plan_pages import bodies, linked, stripped
-from tests.app.test_home import words
+from tests.app.plan_pages import bodies, linked, opened, stripped, words
 from tests.app.test_pages import APP
 from tests.patience import PATIENCE_S
-
-BF16 = "mixed bf16, fp32 master"
-
-
-def opened(**linked: str) -> AppTest:
-    app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run()
-    app.switch_page(MEMORY.path)
-    for name, text in linked.items():
-        app.query_params[f"m_{name}"] = text
-    app.run()
-    assert not app.exception
-    return app
-
-
-@pytest.mark.parametrize(
-    ("field", "linked", "said"),
-    [
-        ("prec", "xx", "not one of “fp32”, “fp32, bf16 autocast”, “mixed bf16, fp32 master”, “mixed bf16,"),
-        ("prec", "xx", "Still using mixed bf16, fp32 master."),
-        ("opt", "xx", "“SGD”"),
-        ("opt", "xx", "Still using AdamW."),
-        ("opt", "LOMO", "LOMO is left out, because it has no state"),
-        ("opt", "AdamX", "Did you mean Adam"),
-        ("tp", "3", "must divide the 64 query heads."),
-        ("count", "0", "out of range"),
-        ("mbs", "0", "out of range"),
-        ("shard", "nonsense", "were left aside: “m_shard”"),
-    ],
-)
-def test_a_link_to_no_choice_is_told_the_choices(field: str, linked: str, said: str) -> None:
-    assert said in html.unescape(words(opened(**{field: linked})))
-
-
-def test_missing_matrix_units_and_measurements_in_another_format() -> None:
-    plain = words(opened(prec="fp32", optims="true"))
-    assert "Measured, in fp32" in plain
-    assert "no bf16 matrix units" not in plain
-    assert "V100 SXM 32 GB has no bf16 matrix units" in words(opened(gpu="V100 SXM 32 GB", prec=BF16))
-    assert "Measured, in fp32" not in words(opened(opt="Prodigy", prec="bf16 throughout", optims="true"))
 
 
 @pytest.mark.parametrize(
@@ -74,14 +33,34 @@ def test_the_sharding_of_an_older_link_is_a_stage_of_zero(version: str, shard: s
 def test_every_panel_stands_whether_it_fits_or_not() -> None:
     panels = dict.fromkeys(PANELS, "true")
     for texts in ({}, {"n": "32B"}, {"model": "DeepSeek-V3", "count": "2048", "pp": "16", "ep": "64", "zero": "1"}):
-        app = opened(**panels, **texts)
+        app = opened(MEMORY, {**panels, **texts})
         assert not bodies(app, "np-error")
         assert len(app.get("plotly_chart")) >= 5
 
 
 def test_what_is_open_changes_no_answer_and_a_fix_makes_it_fit() -> None:
-    closed, app = (opened(n="32B", count="8", lay="own", **more) for more in ({}, {"why": "true"}))
+    texts = {"n": "32B", "count": "8", "lay": "own"}
+    closed, app = (opened(MEMORY, {**texts, **dict.fromkeys(PANELS, text)}) for text in ("false", "true"))
     assert bodies(closed, "np-answer") == bodies(app, "np-answer")
     assert "fits on" not in stripped(bodies(app, "np-answer")[0])
     next(button for button in app.button if button.label == "Apply").click().run()
     assert " fits on " in stripped(bodies(app, "np-answer")[0])
+
+
+def test_one_click_takes_the_largest_that_fits() -> None:
+    app = opened(MEMORY, MEMORY_PRESETS[FIRST_TUNING])
+    button = next(b for b in app.button if b.label.startswith("sequence length"))
+    length = button.label.removeprefix("sequence length ")
+    button.click().run()
+    assert not app.exception
+    assert linked(app)["p_seq"] == length
+    assert f"{length} tokens" in stripped(words(app))
+
+
+@pytest.mark.parametrize("bad", [{"svctx": "zero", "svkv": "fp8"}, {"model": "GPT-2 XL 1558M", "svtp": "8"}])
+def test_bad_fields_of_serving_are_told_and_nothing_is_lost(bad: dict[str, str]) -> None:
+    app = opened(MEMORY, {"model": "Llama 3.1 8B", "count": "8", "serve": "true", **bad})
+    assert len(bodies(app, "np-error")) == 1
+    assert bodies(app, "np-takeaway")
+    field, text = list(bad.items())[-1]
+    assert linked(app)[f"m_{field}"] == text

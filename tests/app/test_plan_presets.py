@@ -8,12 +8,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.fields import Form
-from core.planning.form.plan_form import PLAN_FIELDS, link_texts, plan_of
-from core.planning.plan import RuntimeOptions
+from core.planning.form.plan_form import PLAN_FIELDS
 from core.store.store import Store
-from core.training.custom_policy import OwnPolicy
-from core.training.optimizers import USUAL_OPTIMIZER
-from core.training.precision import USUAL_POLICY
 from pages.calendar.form import FORM as CALENDAR_FORM
 from pages.calendar.form import PAGE_PRESETS as CALENDAR_PRESETS
 from pages.common.registry import CALENDAR, COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF, PageSpec
@@ -72,18 +68,6 @@ def test_a_preset_names_every_field_of_a_plan() -> None:
             reading = form.parse(texts)
             assert not reading.problems
             assert not reading.derived, "a field that another one decides would never let the preset be lit"
-
-
-def test_every_page_begins_with_one_precision() -> None:
-    """A plan has the same bytes whether a page is opened by itself or by the link of another one."""
-    begun = {page.id: plan_of(form.parse({})) for page, (form, _) in PAGES.items()}
-    assert {(plan.policy, plan.own_policy, plan.optimizer, plan.runtime_options) for plan in begun.values()} == {
-        (USUAL_POLICY, OwnPolicy(), USUAL_OPTIMIZER, RuntimeOptions())
-    }
-    for form, _ in PAGES.values():
-        for other, _ in PAGES.values():
-            sent = plan_of(other.parse(link_texts(form.parse({}).texts)))
-            assert (sent.policy, sent.optimizer) == (USUAL_POLICY, USUAL_OPTIMIZER)
 
 
 @pytest.mark.sweep(3)

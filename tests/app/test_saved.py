@@ -14,7 +14,6 @@ from urllib.parse import parse_qsl
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.limits import limit
 from core.planning.comparison.comparison import with_saved_results
 from core.planning.comparison.entry import entry_of
 from core.planning.comparison.examples import examples
@@ -22,7 +21,6 @@ from core.store.errors import StoreError
 from core.store.opened_plan import on_page, with_changes
 from core.store.plans import SavedPlan
 from core.store.store import Store
-from pages.common import comparison_list
 from pages.common.registry import COMPARE, COMPUTE, MEMORY, PARALLEL, SAVED, PageSpec
 from pages.compare.columns import EDIT
 from tests.app.plan_pages import bodies, fold, linked, opened, stripped, words
@@ -192,15 +190,6 @@ print(sorted(name for name in sys.modules if name in ("sqlalchemy", "alembic", "
 # ------------------------------------------------------------------------------------------ Saved plans
 
 
-def test_an_empty_list_says_how_to_begin(store: Store) -> None:
-    app = opened(SAVED, {})
-    (answer,) = bodies(app, "np-answer")
-    assert "“Save”" in answer
-    assert store.name in words(app)
-    assert store.where not in words(app)
-    assert len(bodies(app, "np-next-page")) == 3
-
-
 def test_a_plan_is_found_renamed_tagged_and_noted(store: Store) -> None:
     one, other = store.save(entry_of("One", {"gpu": "H200"})), store.save(entry_of("Other", {}), tags=["final"])
     app = opened(SAVED, {"q": "h200"})
@@ -257,17 +246,6 @@ def test_archiving_can_be_undone_and_deleting_needs_the_archive(store: Store) ->
     assert only(store).id == plan.id
 
 
-def test_the_history_names_fields_and_results(store: Store) -> None:
-    plan = store.save(with_saved_results(entry_of("Kept", {})))
-    store.change(plan.id, 1, entry=with_saved_results(entry_of("Kept", {"tokens": "3T"})), who="Ada")
-    app = opened(SAVED, {})
-    fold(app, f"saved:history:{plan.id}", open=True)
-    said = words(app)
-    assert "Tokens: 15T → 3T" in said
-    assert "whole run" in said
-    assert "Ada" in said
-
-
 def test_an_earlier_revision_is_shown_and_comes_back_as_a_new_one(store: Store) -> None:
     plan = store.save(with_saved_results(entry_of("First", {})), "<b>was</b>", ["final"])
     now = store.change(plan.id, 1, entry=with_saved_results(entry_of("Second", {"tokens": "3T"})), note="", tags=[])
@@ -312,18 +290,6 @@ def test_a_list_of_many_is_turned_page_by_page(store: Store) -> None:
     assert app.button(key="r_older").disabled
 
 
-def test_a_saved_plan_goes_into_the_comparison(store: Store) -> None:
-    plan = store.save(with_saved_results(entry_of("Beside", {"n": "8B"})))
-    app = opened(SAVED, {})
-    press(app, f"r_add_{plan.id}")
-    assert comparison_list.IN_LINK in linked(app)
-    held = linked(app)[comparison_list.IN_LINK]
-    assert "Beside" in held
-    press(app, f"r_add_{plan.id}")
-    assert linked(app)[comparison_list.IN_LINK] == held
-    assert any("already" in body for body in bodies(app, "np-error"))
-
-
 @pytest.mark.parametrize("page", [SAVED, COMPARE], ids=lambda page: page.id)
 def test_several_saved_plans_go_into_the_comparison_under_their_names(store: Store, page: PageSpec) -> None:
     ids = [store.save(with_saved_results(entry_of(f"Plan {n}", {"n": n}))).id for n in ("7B", "8B", "9B")]
@@ -335,16 +301,6 @@ def test_several_saved_plans_go_into_the_comparison_under_their_names(store: Sto
         held = app.session_state["compared:plans"].values()
         assert [(one.name, one.texts["n"]) for one in held] == [("Plan 7B", "7B"), ("Plan 8B", "8B")]
     assert any("already" in body for body in bodies(app, "np-error"))
-
-
-def test_what_a_plan_says_is_text(store: Store) -> None:
-    evil = "<img src=x onerror=alert(1)>**x**`y`"
-    store.save(entry_of(evil[: limit("plan_name")], {}), evil, [evil[:20]], evil)
-    app = opened(SAVED, {})
-    raw = "\n".join(one.proto.body for one in app.get("html"))
-    assert "<img" not in raw
-    assert "<code>" not in raw.replace('class="np-mono"', "")
-    assert evil in words(app)
 
 
 @pytest.mark.parametrize("method", ["tags", "find", "get", "comments", "history"])

@@ -6,14 +6,11 @@ import re
 
 import pytest
 
-from core.budget.run import accelerator_hours
 from core.floats.custom import parse_custom
 from core.floats.formats import FORMATS, FormatError
 from core.floats.typed_numbers import FloatTextError, parse
-from core.formula import derivation
 from core.units import QuantityError, format_count, format_duration, format_quantity, parse_quantity
 from core.wording import percent
-from pages.common.derivation import step_markdown
 from pages.common.show import Column, column_cells, literal, remarked, rich
 
 TYPED = ["**0.1**", "`0.1`", "<b>1</b>", "“**1**”", "a” `b` “c", "2^k **2** `3`"]
@@ -78,24 +75,3 @@ def test_times_of_a_column_share_a_unit_where_they_are_written_in_one() -> None:
 
     assert plain(86400, 1000 * 86400 - 43200) == ["1 days", "999.5 days"]
     assert plain(0.5e-3, 86400) == ["0.0005 s", "86400 s"]
-
-
-def test_one_use_is_filled_in_and_several_are_a_table() -> None:
-    uses = [accelerator_hours.explain(accelerators=n, seconds=3600.0) for n in (8, 16, 24)]
-    (once,), (table,) = derivation(uses[:1]), derivation(uses)
-    (named,) = derivation([uses[0].about("a node"), uses[1].about("two nodes")])
-    assert uses[0].substituted in step_markdown(once)
-    assert "|" not in step_markdown(once)
-    said = step_markdown(table)
-    assert said.count(uses[0].symbolic) == 1
-    assert uses[0].substituted not in said
-    rows = [line.strip("| ").split(" | ") for line in said.splitlines() if line.startswith("|")]
-    assert rows[2:] == [
-        ["8", "$8\\,\\text{h}$"],
-        ["16", "$16\\,\\text{h}$"],
-        ["24", "$24\\,\\text{h}$"],
-    ]
-    assert said.count("1 h") == 1  # the seconds that all share stand with their meaning
-    assert all(said.count(str(source)) == 1 for source in table.sources)
-    assert "| a node | 8 |" in step_markdown(named)
-    assert "| two nodes | 16 |" in step_markdown(named)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
@@ -123,39 +122,6 @@ def test_a_fault_is_said_and_what_was_typed_is_saved_when_it_is_over(store: Stor
     after = store.get(before.id)
     assert (after.entry.texts["n"], after.entry.texts["tokens"]) == ("8B", "3T")
     assert [one.revision for one in store.history(after.id)] == [2, 1]
-
-
-@pytest.mark.parametrize("days", [-400, 400])
-def test_a_clock_that_jumps_puts_nothing_out_of_order(store: Store, days: int) -> None:
-    plan = store.save(entry_of("Before", {"n": "8B"}))
-    with patch.object(store, "_clock", lambda: time.time_ns() // 1000 + days * 86_400 * 1_000_000):
-        changed = store.change(plan.id, 1, entry=entry_of("Before", {"n": "9B"}))
-    assert [one.revision for one in store.history(plan.id)] == [2, 1]
-    app = opened(SAVED, {"plan": plan.id})
-    assert not bodies(app, "np-error")
-    assert store.get(plan.id) == changed
-
-
-def test_ten_thousand_plans_are_listed_and_one_of_them_is_found(store: Store) -> None:
-    first = store.save(entry_of("The only one of its name", {"n": "8B"}))
-    with closing(sqlite3.connect(store.where)) as connection:
-        columns = [row[1] for row in connection.execute("PRAGMA table_info(plans)")]
-        others = ", ".join(columns)
-        values = ", ".join(
-            {"id": "printf('%s%06d', substr(id, 1, length(id) - 6), n)", "name": "'Plan ' || n"}.get(c, c)
-            for c in columns
-        )
-        connection.execute(
-            f"WITH RECURSIVE counted(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < 10000) "  # noqa: S608
-            f"INSERT INTO plans ({others}) SELECT {values} FROM plans, counted"
-        )
-        connection.commit()
-    app = opened(SAVED, {})
-    assert "10,001" in words(app)
-    assert "The only one" not in "".join(bodies(app, "np-answer"))
-    app.text_input(key="r_q").set_value("only one of its").run()
-    assert not bodies(app, "np-error")
-    assert first.entry.name in words(app)
 
 
 def test_a_plan_of_the_next_version_stands_beside_the_others_with_a_sentence(store: Store) -> None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.planning.comparison.entry import entry_of, unpack
 from core.planning.evaluation import answer
 from core.planning.sweep.axes import AXES, default_values, parse_values
 from core.planning.sweep.choice import recommend
 from core.planning.sweep.presets import SWEEP_PRESETS as PRESETS
 from core.planning.sweep.sweep import Sweep, SweptAxis, plan_of_texts, sweep_plan, sweep_within
 from core.views.sweep import text as sweep_text
-from pages.common.comparison_list import IN_LINK
 from pages.common.registry import COMPUTE, MEMORY, PARALLEL, WHAT_IF, PageSpec
 from pages.what_if.form import FORM
 from tests.app.plan_pages import bodies, current_preset, linked, next_pages, opened, shown, stripped
@@ -77,12 +74,6 @@ def test_a_bad_list_says_so_and_the_last_good_one_stays(field: str, text: str, n
     assert errors(app) == []
 
 
-def test_a_bad_list_in_a_link_is_replaced_by_values_around_the_plan() -> None:
-    app = opened(WHAT_IF, {"xs": "1, two, 3"})
-    assert len(errors(app)) == 1
-    assert answered(app) == told(of_form({}))
-
-
 def test_a_list_of_one_axis_is_not_kept_for_another() -> None:
     app = opened(WHAT_IF, TYPED)
     app.selectbox(key="w_x").set_value("accelerator kind").run()
@@ -91,13 +82,6 @@ def test_a_list_of_one_axis_is_not_kept_for_another() -> None:
     app.text_input(key="w_xs").set_value("H100 SXM, B200").run()
     assert errors(app) == []
     assert answered(app) == told(of_form({**TYPED, "x": "accelerator kind", "xs": "H100 SXM, B200"}))
-
-
-def test_two_sides_of_one_thing_are_refused() -> None:
-    app = opened(WHAT_IF, {"x": "MFU", "y": "MFU"})
-    (said,) = errors(app)
-    assert "Across and Up both set" in said
-    assert answered(app)
 
 
 def test_a_side_that_is_no_longer_swept_is_named_and_leaves_the_usual_one() -> None:
@@ -116,14 +100,6 @@ def test_the_deadline_is_the_boards_own(due: str, within: str) -> None:
     assert answered(app) == told(of_form({"due": due}))
 
 
-def test_a_bad_deadline_keeps_the_last() -> None:
-    app = opened(WHAT_IF, {"due": "120 days"})
-    app.text_input(key="w_due").set_value("soon").run()
-    (said,) = errors(app)
-    assert "Still using 120 days." in said
-    assert answered(app) == told(of_form({"due": "120 days"}))
-
-
 def test_what_is_least_becomes_the_plan_and_the_board_stays_around_it() -> None:
     app = opened(WHAT_IF, PRESETS[FIRST])
     made = of_form(PRESETS[FIRST])
@@ -140,31 +116,10 @@ def test_what_is_least_becomes_the_plan_and_the_board_stays_around_it() -> None:
     assert not [one for one in app.button if one.key == "w_least"]
 
 
-def test_the_table_lists_every_cell() -> None:
-    app = opened(WHAT_IF, {**TYPED, "table": "true"})
-    (table,) = [
-        block.proto.body
-        for block in app.get("html")
-        if "<table" in block.proto.body and "Every cell" in block.proto.body
-    ]
-    assert len(re.findall("<tr", table)) == 1 + 12
-    made = of_form(TYPED)
-    found = [float(value) for value in re.findall(r'data-value="([^"]+)" data-unit="days"', table)]
-    assert found == pytest.approx(made.days.ravel().tolist(), rel=1e-3)
-
-
 @pytest.mark.parametrize("page", [COMPUTE, MEMORY, PARALLEL], ids=lambda page: page.id)
 def test_the_plan_goes_on_to_other_pages(page: PageSpec) -> None:
     (fields,) = next_pages(opened(WHAT_IF, {"count": "2,048", "tokens": "9T", "find": "tokens"}), page)
     assert (fields["count"], fields["tokens"], fields["find"]) == ("2,048", "9T", "time")
-
-
-def test_compute_budget_says_the_same_of_the_plan() -> None:
-    app = opened(WHAT_IF, {})
-    (fields,) = next_pages(app, COMPUTE)
-    days = re.findall(r"takes ([\d.,]+ days)", answered(app))
-    assert days == re.findall(r"takes ([\d.,]+ days)", answered(opened(COMPUTE, fields)))
-    assert len(days) == 1
 
 
 def test_a_plan_without_an_answer_says_why_and_the_page_stands() -> None:
@@ -180,13 +135,3 @@ def test_too_many_layouts_are_said_and_the_values_stay_typed() -> None:
     assert "fewer values" in said
     assert linked(app)["w_xs"] == values
     assert answered(app)
-
-
-def test_the_plan_of_the_board_goes_into_the_comparison() -> None:
-    app = opened(WHAT_IF, TYPED | {"n": "8B", "model": "Typed parameters", "count": "512"})
-    app.button(key="plan:add").click().run()
-    assert not app.exception
-    (one,) = unpack(linked(app)[IN_LINK])[0]
-    there = entry_of(one.name, {k: text for k, text in next_pages(app, COMPUTE)[-1].items() if k != IN_LINK})
-    assert one.texts == there.reading.texts
-    assert (one.texts["n"], one.texts["count"]) == ("8B", "512")

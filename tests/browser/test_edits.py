@@ -158,18 +158,6 @@ def test_six_edits_after_an_example_of_any_page_stay(open_page: OpenPage, name: 
     check(*edited(open_page, EXAMPLES[name]))
 
 
-def test_the_example_that_a_page_shows_is_marked_until_a_field_is_changed(open_page: OpenPage) -> None:
-    page = open_page(COMPUTE.url_path)
-    marked = page.locator("[class*=st-key-np-presets] button[kind=primary]")
-    open_preset(page, "GPT-3 175B")
-    settle(page)
-    page.get_by_test_id("stPopoverButton").filter(has_text="Examples").click()
-    expect(marked).to_have_text("GPT-3 175B")
-    enter(page, "p_tokens", "1.5T")
-    settle(page)
-    expect(marked).to_have_count(0)
-
-
 def test_a_heading_of_a_table_orders_it_until_another_order_is_chosen(open_page: OpenPage) -> None:
     page = open_page(FLOATS.url_path)
     enter(page, "f_sort", "code")

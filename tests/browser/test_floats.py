@@ -1,4 +1,4 @@
-"""The Float formats page in a real browser: every panel by mouse and keyboard, and what bad input leaves standing."""
+"""The Float formats page in a real browser: bits, grid, table and blocks by mouse and keyboard, and bad input."""
 
 from __future__ import annotations
 
@@ -54,12 +54,7 @@ def parameters(page: Page) -> dict[str, list[str]]:
     return parse_qs(urlsplit(page.url).query)
 
 
-MISTAKES = {
-    "0.1.2": "is not a number",
-    "0x3c000": "longer than a code of fp16",
-    "0b0101": "has 4 bits; fp16 has 16",
-    "1e999": "beyond every format",
-}
+MISTAKES = ("0.1.2", "0x3c000", "1e999")
 
 
 def test_bits_flip_and_the_grid_loads_codes(open_page: OpenPage) -> None:
@@ -118,14 +113,12 @@ def test_bits_flip_and_the_grid_loads_codes(open_page: OpenPage) -> None:
 
 
 def rejects_bad_text(page: Page) -> None:
-    """Each says why, and the last number stays."""
-    for bad, reason in MISTAKES.items():
+    """Each is said, and the last number stays."""
+    for bad in MISTAKES:
         number(page).fill(bad)
         number(page).press("Enter")
         settle(page)
-        expect(page.get_by_role("alert")).to_contain_text(reason)
-        expect(page.get_by_role("alert")).to_contain_text("or example")
-        expect(page.get_by_role("alert")).to_contain_text("Still using 0.75")
+        expect(page.get_by_role("alert")).to_contain_text(f"“{bad}”")
         expect(answer(page)).to_contain_text("0.75 is stored exactly")
         shows(page, "0011101000000000")
     bits(page).last.click()
@@ -134,7 +127,7 @@ def rejects_bad_text(page: Page) -> None:
 
 
 def by_keyboard(page: Page) -> None:
-    """Along one row of bits, and between the two rows of 64; pointer and focus tell what a bit weighs."""
+    """Along one row of bits, and between the two rows of 64."""
     put(page, "1", "bf16")
     shows(page, "0011111110000000")
     bits(page).first.focus()
@@ -155,14 +148,6 @@ def by_keyboard(page: Page) -> None:
     page.keyboard.press("ArrowLeft")
     expect(bits(page).first).to_be_focused()
     assert [b.get_attribute("tabindex") for b in bits(page).all()].count("0") == 1
-
-    put(page, "0.15625", "fp32")
-    bits(page).nth(1).hover()
-    expect(page.get_by_text("exponent bit 7")).to_be_visible()
-    bits(page).nth(10).focus()
-    page.mouse.move(0, 0)
-    expect(page.get_by_text("fraction bit 21")).to_be_visible()
-    expect(page.get_by_text("is worth 2−2 in 1.M, here 0.03125 in the value. Flip it: 0.125")).to_be_visible()
 
     put(page, "0.1", "fp64")
     expect(bits(page)).to_have_count(64)
@@ -207,33 +192,16 @@ def by_grid(page: Page) -> None:
 def test_a_trap_in_the_address_the_microscope_and_the_table(open_page: OpenPage) -> None:
     """An unknown format in the link is named, and bf16 in its place."""
     page = open_page("float-formats?f_x=0.1&f_fmt=bf17")
-    expect(page.get_by_role("alert")).to_contain_text("“bf17” is not one of its")
-    expect(page.get_by_role("alert")).to_contain_text("Did you mean bf16")
+    expect(page.get_by_role("alert")).to_contain_text("“bf17”")
     page.get_by_role("button", name="Double rounding").click()
     expect(number(page)).to_have_value("1 + 2^-8 + 2^-40")
     expect(answer(page)).to_contain_text("becomes 1.0078125 in bf16")
-    page.wait_for_function("new URLSearchParams(location.search).get('f_x') === '1 + 2^-8 + 2^-40'")
     number(page).fill("**0.1**")
     number(page).press("Enter")
     expect(page.get_by_role("alert").first).to_contain_text("“**0.1**” is not a number")
 
     put(page, "0.1", "bf16")
     expect(page.locator(".np-scope .row")).to_have_count(7)
-    still(page)
-    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") < 2700  # all folds closed
-    page.get_by_role("button", name="Double rounding").click()
-    expect(page.get_by_role("alert").filter(has_text="Double rounding")).to_contain_text(
-        "rounds to 1: the wrong neighbour"
-    )
-    expect(page.locator(".np-takeaway").filter(has_text="hair above halfway")).to_be_visible()
-
-    put(page, "0x1.0100000001p+0", "bf16")
-    page.get_by_text("Who agrees?").click()  # libraries are asked only now
-    settle(page)
-    expect(page.get_by_text("2 of 3 libraries with bf16 give something else")).to_be_visible()
-    expect(page.get_by_text("Double rounding: torch goes through float32")).to_be_visible()
-
-    put(page, "0.1", "bf16")
     table = page.get_by_role("table", name="Each rounded once")
     rows = table.locator("tbody tr")
     expect(rows).to_have_count(len(COMMON))
@@ -248,43 +216,6 @@ def test_a_trap_in_the_address_the_microscope_and_the_table(open_page: OpenPage)
     page.keyboard.press("Enter")
     expect(answer(page)).to_contain_text("in MXINT8")
     expect(page.locator("tr.here")).to_contain_text("MXINT8")
-    assert page.problems == []  # type: ignore[attr-defined]
-
-
-def test_sums_stall_and_scales_follow_the_gradients(open_page: OpenPage) -> None:
-    page = open_page("float-formats?f_loss=true&f_fp8=true")
-    page.locator("summary", has_text="Accumulation").click()
-    settle(page)
-    said = page.locator(".np-takeaway").filter(has_text="1 + 1,000 × 0.001")
-    expect(said).to_contain_text("never moves")
-    page.get_by_role("button", name="0.01 a thousand times").click()
-    expect(page.locator(".np-takeaway").filter(has_text="stalls at 4")).to_be_visible()
-    times = page.get_by_label("Times", exact=True)
-    times.fill("1e9")
-    times.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("out of range: from 1 to 10,000")
-    expect(page.get_by_role("alert")).to_contain_text("Still using 1000")
-
-    said = page.locator(".np-takeaway").filter(has_text="The loss scale")
-    expect(said).to_contain_text("of 600 steps")
-    page.get_by_role("button", name="No scaling").click()
-    expect(said).to_contain_text("stays at 20: no step overflows")
-    page.get_by_role("slider", name="First loss scale").focus()
-    page.keyboard.press("ArrowRight")
-    expect(said).to_contain_text("stays at 21")
-    page.wait_for_function("location.search.includes('f_k=1')")
-    typed = page.get_by_label("or its log₂")
-    expect(typed).to_have_value("1")
-    typed.fill("40")
-    typed.press("Enter")
-    expect(said).to_contain_text("are skipped")
-    page.wait_for_function("location.search.includes('f_k=40')")
-    tensors = page.locator(".np-takeaway").filter(has_text="16 steps before")
-    expect(tensors).to_contain_text("saturate")
-    page.get_by_role("button", name="Current, powers of two").click()
-    expect(page.locator(".np-takeaway").filter(has_text="its own largest value, no step saturates")).to_be_visible()
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollWidth <= 390")
     assert page.problems == []  # type: ignore[attr-defined]
 
 
@@ -352,9 +283,6 @@ def test_a_block_is_dragged_and_typed(open_page: OpenPage) -> None:
     own.press("Enter")
     expect(alert).to_have_count(0)
     expect(bars.nth(2)).to_have_attribute("aria-valuenow", "600")
-    expect(bars.nth(0)).to_have_attribute("aria-valuetext", "1, comes back as 0")
-    expect(bars.nth(1)).to_have_attribute("aria-valuetext", "−1, comes back as −0")
-    expect(bars.nth(3)).to_have_attribute("aria-valuetext", "0, comes back as 0")
     settle(page)
     page.get_by_role("button", name="Back to normal").click()
     expect(bars).to_have_count(32)
@@ -377,23 +305,4 @@ def quick_keys(page: Page) -> None:
     own = page.get_by_label("Your own values instead")
     expect(own).to_have_value(re.compile(f", {first + 0.1:.4g}, {second / 1000:.4g}, "))
     expect(bars.nth(3)).to_have_attribute("aria-valuenow", f"{first + 0.1:.4g}")
-    settle(page)
-    page.locator(".st-key-f_vals").get_by_role("radio", name="uniform").click()
-    expect(own).to_have_value("")
-    settle(page)
-    outlier = page.get_by_label("Outlier", exact=True)
-    outlier.fill("50")
-    outlier.press("Enter")
-    expect(bars.nth(11)).to_have_attribute("aria-valuenow", "50")
-    settle(page)
-    own.fill("1.23456789, 2")
-    own.press("Enter")
-    expect(bars.nth(0)).to_have_attribute("aria-valuenow", "1.23456789")
-    settle(page)
-    bars.nth(1).focus()
-    page.keyboard.press("PageUp")
-    expect(own).to_have_value(re.compile("^1.23456789, 20, 0, "))
-    settle(page)
-    page.get_by_role("button", name="Back to one outlier").click()
-    expect(bars.nth(11)).to_have_attribute("aria-valuenow", "50")
     settle(page)

@@ -1,4 +1,4 @@
-"""Parallel plan in a real browser: a row of the table put in force, and the pictures."""
+"""Parallel plan in a real browser: a row of the table put in force."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from pages.common.registry import PARALLEL
-from tests.browser.conftest import settle, still
+from tests.browser.conftest import settle
 
 pytestmark = pytest.mark.browser
 
@@ -31,20 +31,3 @@ def test_a_row_of_the_table_becomes_the_plan_in_force(open_page: OpenPage) -> No
     expect(page.get_by_text("This is your own layout")).to_be_visible()
     expect(page.locator("button.pick[aria-pressed=true]")).to_have_text(text)
     assert page.problems == []  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("width", [640, 1280, 1600])
-def test_pictures_keep_their_words_inside(open_page: OpenPage, width: int) -> None:
-    page = open_page(address(space="true", why="true", sizes="true"), width=width)
-    page.locator(".js-plotly-plot").first.wait_for()
-    still(page)
-    plots = page.locator(".js-plotly-plot")
-    assert plots.count() >= 4
-    for plot in plots.all():
-        frame = plot.bounding_box()
-        assert frame is not None
-        for label in plot.locator(".annotation-text-g").all():
-            box = label.bounding_box()
-            assert box is not None
-            assert box["x"] >= frame["x"] - 2, label.text_content()
-            assert box["x"] + box["width"] <= frame["x"] + frame["width"] + 2, label.text_content()

@@ -40,7 +40,6 @@ ENDS = """([picture]) => ['.np-slide', '.np-answer', picture].map(selector => {
 })"""
 """Where the preset's name, the answer and the picture end; null for what is not drawn."""
 
-BOXES = "all => all.map(e => e.getBoundingClientRect().toJSON())"
 
 LONGER = frozenset(("tensors", "lecture", "exercises", "glossary"))
 """Pages whose picture is a list or has parts: it begins on the first screen, and goes on."""
@@ -137,22 +136,6 @@ def test_every_page_is_readable_from_the_last_row_and_moved_through_by_keys(
     expect(tip).to_be_hidden()
     term.hover()
     expect(tip).to_be_visible()
-
-
-def test_the_bits_of_a_format_stand_in_one_row_as_wide_as_the_wall(open_page: Callable[..., Page], server: str) -> None:
-    """Of fp64 in two, since type for the last row leaves no room for more than 32."""
-    page = open_page(FLOATS.url_path)
-    for name in ("bf16", "fp16", "tf32", "fp32", "fp64"):
-        for width, height in ((1280, 720), (1920, 1080)):
-            page.set_viewport_size({"width": width, "height": height})
-            page.goto(f"{server}/{FLOATS.url_path}?f_fmt={name}&projector=true")
-            settle(page)
-            still(page)
-            bits = page.locator(".st-key-floats-bits .bit").evaluate_all(BOXES)
-            assert len({round(bit["top"]) for bit in bits}) == (2 if name == "fp64" else 1), (name, width)
-            assert bits[0]["left"] < 0.035 * width, (name, width)
-            assert 0.93 * width < max(bit["right"] for bit in bits) < width, (name, width)
-            assert page.evaluate(SMALL, LEAST) == [], name
 
 
 def test_a_number_is_typed_on_the_wall_and_a_bad_one_keeps_the_one_before(open_page: Callable[..., Page]) -> None:

@@ -13,8 +13,7 @@ from core.fields import LINK_VERSION
 from core.planning.comparison.entry import pack
 from core.planning.comparison.examples import examples
 from pages.common.comparison_list import IN_LINK
-from pages.common.registry import COMPARE, FLOATS, MEMORY
-from tests.browser.conftest import settle
+from pages.common.registry import COMPARE, MEMORY
 from tests.browser.test_all_pages import serious
 
 pytestmark = pytest.mark.browser
@@ -63,17 +62,6 @@ def test_headings_sort_and_downloads_have_plain_numbers(open_page: Callable[...,
     table.locator("tbody td").first.evaluate("cell => { cell.textContent = 'a;=1+1' }")
     assert downloaded(page, table)[0]["Optimizer"] == "a;'=1+1"  # two cells, where a semicolon separates them
     assert page.problems == []  # type: ignore[attr-defined]
-
-
-def test_a_table_drawn_by_hand_is_one_too(open_page: Callable[..., Page]) -> None:
-    page = open_page(FLOATS.url_path)
-    page.get_by_text("The landscape: reach and spacing").click()
-    settle(page)
-    page.get_by_text("What each format can hold").click()
-    settle(page)
-    rows = downloaded(page, page.locator(".np-tabled", has_text="Smallest normal").first)
-    largest = {row["Format"]: row["Largest"] for row in rows}
-    assert (float(largest["fp16"]), float(largest["fp32"])) == (65504, pytest.approx(3.4028235e38))
 
 
 def test_what_stands_under_a_table_is_no_row_of_it(open_page: Callable[..., Page]) -> None:

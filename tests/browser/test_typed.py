@@ -129,21 +129,6 @@ def test_plans_that_a_link_carries(watched: Callable[[str], Page]) -> None:
     checked(watched(path), *(one.name for one in plans()))
 
 
-def test_a_long_name_takes_no_room_of_others(watched: Callable[[str], Page]) -> None:
-    six = [entry_of(f"{i} {LONG}", one.texts) for i, one in enumerate(plans())]
-    page = watched(f"{COMPARE.url_path}?{urlencode({'v': '3', IN_LINK: pack(six)})}")
-    open_all(page)
-    headings = page.locator(".st-key-compare_table thead th")
-    assert headings.count() == 7
-    assert [one.evaluate(WIDER) for one in headings.all()] == [0] * 7
-    tables = page.locator('[class*="st-key-how-"] table').all()
-    assert tables
-    for table in tables:
-        assert table.evaluate(
-            "t => t.getBoundingClientRect().right <= t.closest('details').getBoundingClientRect().right"
-        )
-
-
 def test_runs_of_a_calendar(watched: Callable[[str], Page]) -> None:
     names = [kind[: limit("run_name")] for kind in KINDS]
     texts = {f"y_r{k}n": name for k, name in enumerate(names, 1)}

@@ -1,4 +1,4 @@
-"""What if in a real browser: a cell becomes the plan by mouse and by keys, and every label stays inside."""
+"""What if in a real browser: a cell becomes the plan by mouse and by keys."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from core.planning.sweep.presets import SWEEP_PRESETS
 from pages.common.registry import WHAT_IF
-from tests.browser.conftest import settle, still
+from tests.browser.conftest import settle
 
 pytestmark = pytest.mark.browser
 
@@ -24,26 +23,6 @@ SMALL = {
     "count": "1,024",
     "mfu": "40%",
 }
-
-FAULTS = """sweep => {
-  const box = one => one.getBoundingClientRect()
-  const wide = (inner, outer) => box(inner).left < box(outer).left - 1 || box(inner).right > box(outer).right + 1
-  const said = []
-  for (const one of sweep.querySelectorAll(".cells button > *"))
-    if (wide(one, one.closest(".cell"))) said.push(`cell ${one.textContent}`)
-  const around = [...sweep.querySelectorAll(".name, .tick, .ytitle, .xtitle")]
-  for (const one of around) {
-    if (wide(one, sweep)) said.push(`out ${one.textContent}`)
-    if (one.clientWidth && one.scrollWidth > one.clientWidth + 1) said.push(`cut ${one.textContent}`)
-  }
-  for (const name of sweep.querySelectorAll(".name")) for (const other of around) {
-    const [a, b] = [box(name), box(other)]
-    const apart = a.right <= b.left || b.right <= a.left || a.bottom <= b.top + 1 || b.bottom <= a.top + 1
-    if (other !== name && !apart) said.push(`${name.textContent} on ${other.textContent}`)
-  }
-  return said
-}"""
-"""What is wrong with the words of a sweep: wider than their cell, outside, cut, or on each other."""
 
 
 def address(texts: dict[str, str]) -> str:
@@ -103,30 +82,3 @@ def test_arrow_keys_reach_every_cell_and_a_key_chooses_it(open_page: OpenPage) -
     focused = page.evaluate("[...document.querySelectorAll('*')].map(e => e.shadowRoot?.activeElement?.dataset.id)")
     assert "2,0" in focused
     assert page.problems == []  # type: ignore[attr-defined]
-
-
-MANY = ", ".join(f"{2**power:,}" for power in range(16))
-BOARDS = {
-    **SWEEP_PRESETS,
-    "sixteen of each": {"x": "accelerators", "xs": MANY, "y": "micro-batch", "ys": MANY, "res": "dollars"},
-    "long names": {"x": "accelerator kind", "y": "global batch", "res": "memory", "count": "16"},
-}
-
-
-@pytest.mark.parametrize("width", [640, 1280, 1600])
-@pytest.mark.parametrize("preset", BOARDS)
-def test_words_of_the_board_stay_inside_and_apart(open_page: OpenPage, preset: str, width: int) -> None:
-    page = open_page(address(dict(BOARDS[preset])), width=width)
-    page.locator(".board").wait_for()
-    still(page)
-    faults = page.locator(".board").evaluate(FAULTS)
-    assert faults == []
-    assert page.problems == []  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("width", [1280, 1600])
-def test_the_board_of_the_default_plan_needs_no_scrolling(open_page: OpenPage, width: int) -> None:
-    page = open_page(WHAT_IF.url_path, width=width)
-    page.locator(".board .name").first.wait_for()
-    still(page)
-    assert page.locator(".scroll:has(.board)").evaluate("box => box.scrollWidth - box.clientWidth") <= 0

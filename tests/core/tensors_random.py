@@ -1,4 +1,4 @@
-"""Random layouts, shapes and programs for the tests of tensors and for ``python -m tests.perf traces``."""
+"""Random layouts, shapes and programs for the tests of tensors."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ def _defaults() -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("row", _defaults(), ids=lambda row: row["model_type"])
 def test_the_default_of_every_family_is_exact_or_refused(row: dict[str, str]) -> None:
-    """What transformers builds from each default config, kept by ``tests.perf.families --write``, or no number."""
+    """What transformers builds from each default config, kept by ``tests.tools.families``, or no number."""
     try:
         read = read_hf_config({"model_type": row["model_type"]})
     except NoClosedFormError:

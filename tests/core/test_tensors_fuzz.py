@@ -1,7 +1,4 @@
-"""Whatever is typed, the reader gives a trace or an `ExpressionError`, and every trace keeps its promises.
-
-``python -m tests.perf traces`` runs the same for minutes.
-"""
+"""Whatever is typed, the reader gives a trace or an `ExpressionError`, and every trace keeps its promises."""
 
 from __future__ import annotations
 

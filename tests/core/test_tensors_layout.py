@@ -18,7 +18,6 @@ from tests.every import every
 
 
 def test_explain_view_agrees_with_torch_on_random_layouts() -> None:
-    """``python -m tests.perf traces`` runs the same on 200,000."""
     worked = compare_views(40_000, seed=20250401)
     assert 0.3 * 40_000 < worked < 0.9 * 40_000  # both verdicts are well represented
 

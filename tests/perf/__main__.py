@@ -1,8 +1,7 @@
 """``make perf``: what pages, crowds and computations cost. Nothing here gates on a time, because machines differ.
 
-Names of suites, or of pages, as arguments limit it to those; ``families`` builds every family of models that
-transformers knows, which takes half an hour, and runs only when it is named. ``--quick`` runs everything once and
-small, to see that it runs. Every size and duration is an option: ``--minutes`` is how long ``soak`` lasts.
+Names of suites, or of pages, as arguments limit it to those. ``--quick`` runs everything once and small, to see that
+it runs. Every size and duration is an option: ``--minutes`` is how long ``soak`` lasts.
 """
 
 from __future__ import annotations
@@ -14,16 +13,14 @@ from dataclasses import fields, replace
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
+from core.planning.comparison.comparison import with_saved_results
+from core.planning.comparison.entry import entry_of
+from core.planning.presets import PRESETS
+from core.store.locations import plan_store
 from pages.common.registry import PAGES
 from tests.perf import (
-    addresses,
     attack,
     crowd,
-    during,
-    families,
-    floats,
-    layouts,
-    matmul,
     pages,
     patches,
     plans,
@@ -32,7 +29,6 @@ from tests.perf import (
     store,
     study,
     team,
-    tensors,
     walk,
 )
 from tests.perf.options import FULL, QUICK, Options
@@ -40,17 +36,11 @@ from tests.perf.options import FULL, QUICK, Options
 SUITES: dict[str, Callable[[Options], None]] = {
     "pages": pages.main,
     "patches": patches.main,
-    "codec": floats.main,
-    "traces": tensors.main,
-    "layouts": layouts.main,
     "search": lambda _: search.main(),
-    "matmul": matmul.main,
-    "during": during.main,
     "plans": plans.main,
     "study": study.main,
     "store": store.main,
     "walk": walk.main,
-    "addresses": addresses.main,
     "crowd": crowd.main,
     "attack": attack.main,
     "team": team.main,
@@ -69,17 +59,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     by_name = vars(parser.parse_args(argv))
     named, quick = frozenset[str](by_name.pop("what")), by_name.pop("quick")
     options = replace(QUICK if quick else FULL, **{name: value for name, value in by_name.items() if value is not None})
-    suites = SUITES | {"families": lambda _: families.main()} if "families" in named else SUITES
-    if unknown := named - ids - set(suites):
+    if unknown := named - ids - set(SUITES):
         parser.error(f"neither a suite nor a page: {', '.join(sorted(unknown))}")
     with TemporaryDirectory() as folder, patch.dict(os.environ, {"NAPKIN_DATA": folder}):
-        addresses.save_stories()  # for Saved plans to have something to list
+        for preset, texts in PRESETS.items():  # for Saved plans to have something to list
+            plan_store().save(with_saved_results(entry_of(preset, texts)))
         if named & ids:
             pages.main(options, named & ids)
         failed: list[str] = []
-        for name in (name for name in suites if name in named or not named):
+        for name in (name for name in SUITES if name in named or not named):
             try:
-                suites[name](options)
+                SUITES[name](options)
             except SystemExit as problem:  # the others run all the same
                 print(problem)
                 failed.append(name)

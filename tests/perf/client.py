@@ -69,12 +69,10 @@ async def until_up(port: int) -> None:
 
 @dataclass
 class Run:
-    """One script run as the client saw it: seconds to first element and to the end, wire bytes, elements, HTML."""
+    """One script run as the client saw it: seconds to first element and to the end, HTML, errors."""
 
     first_element_s: float = 0.0
     finished_s: float = 0.0
-    wire_bytes: int = 0
-    elements: int = 0
     html: list[str] = field(default_factory=list[str])
     errors: list[str] = field(default_factory=list[str])
 
@@ -123,7 +121,6 @@ class Session:
         await self.socket.send(request.SerializeToString())
         while True:
             raw = await self.socket.recv()
-            seen.wire_bytes += len(raw)
             message = ForwardMsg.FromString(raw)  # type: ignore[arg-type]
             kind = message.WhichOneof("type")
             if kind == "new_session":
@@ -132,7 +129,6 @@ class Session:
                 self.pages.update({p.url_pathname: p.page_script_hash for p in message.navigation.app_pages})
             elif kind == "delta":
                 seen.first_element_s = seen.first_element_s or time.perf_counter() - start
-                seen.elements += 1
                 self._note_box(message)
                 if message.delta.new_element.HasField("html"):
                     seen.html.append(message.delta.new_element.html.body)

@@ -15,11 +15,9 @@ class Options:
     Visitors: think_s, between two changes. Of each page one who changes something ``reruns`` times, then ``few`` and
     ``many`` at once, watched for watched_s. Of crowd people for stay_s, of soak soak_people over so many replicas for
     minutes, one of them killed every kill_minutes (0: none), then left_minutes without any people; of team those of
-    both replicas; beside a measurement as many, for beside_s.
+    both replicas; a quiet user for beside_s, alone and while ten attack.
     Walks: steps of each, round of one visitor of the walk over pages, seed of the first.
-    Checks: plans that laws are tried on, layouts, calls and programs of tensors, pairs of floats.
-    Timings: floats encoded, shapes counted, saved_plans listed, study_plans searched, measurements of a matmul for
-    measured_s each with turns of other clocks between them, and rounds of everything that is timed for a median.
+    Checks and timings: plans that laws are tried on, saved_plans listed, study_plans searched.
     """
 
     warm_up_s: float = 5.0
@@ -37,24 +35,13 @@ class Options:
     left_minutes: int = 3
     kill_minutes: float = 0.0
     team: int = 100
-    beside: int = 5
     beside_s: float = 25.0
     steps: int = 20_000
     round: int = 60
     seed: int = 1
     plans: int = 100_000
-    layouts: int = 200_000
-    calls: int = 100_000
-    programs: int = 1_000_000
-    pairs: int = 100_000
-    floats: int = 10_000_000
-    shapes: int = 1_000_000
     saved_plans: int = 10_000
     study_plans: int = 100_000_000
-    measurements: int = 3
-    measured_s: float = 1.0
-    turns: int = 15
-    rounds: int = 200
 
 
 FULL = Options()
@@ -73,22 +60,11 @@ QUICK = Options(
     minutes=0.05,
     left_minutes=0,
     team=4,
-    beside=2,
     beside_s=3.0,
     steps=26,
     round=2,
     plans=60,
-    layouts=1_000,
-    calls=1_000,
-    programs=1_000,
-    pairs=100,
-    floats=10_000,
-    shapes=1_000,
     saved_plans=50,
     study_plans=1,
-    measurements=2,
-    measured_s=0.1,
-    turns=2,
-    rounds=2,
 )
 """Everything once, to see that it runs; its figures say nothing."""
