@@ -25,48 +25,24 @@ from tests.every import every
 from tests.patience import PATIENCE_S
 
 PROGRAMS: list[tuple[str, tuple[int, ...]]] = [
-    ("x", (2, 3)),
     ("x.t().view(2, 3)", (2, 3)),
-    ("(x.t() + x.t() * 2).sum(0)", (2, 3)),
-    ("y = x.t()\nz = y @ x\nz[0, 0] = 7\ny", (2, 3)),
-    ("x[0][0] = 100", (2, 3)),
-    ("x[0] += 1\nx *= 2", (2, 3)),
-    ("a, b = x.split(1)\na + b", (2, 3)),
-    ("y = x.split(1)\ny[1] + y[0]", (2, 3)),
+    ("x[0] += 1\nx *= 2\nx[..., ::2] -= x[:, :1]", (2, 3)),
+    ("a, b = x.split(1)\na + b\ny = x.split(1)\ny[1] + y[0]", (2, 3)),
     ("x.chunk(2)[-1]\ntorch.chunk(x, 2)[0]", (4, 3)),
     ("x[x > 2]\nx[[0, 1]]\nx[torch.tensor([1, 1])]", (2, 3)),
-    ("torch.cat([x, x.t().reshape(2, 3)], dim=0)", (2, 3)),
     ("einops.rearrange(x.t(), 'a b -> (b a)').view(torch.int32)", (2, 3)),
-    ("s1 = x.t()\ns1.reshape(-1)[0]", (2, 3)),
     ("F.unfold(x.float().view(1, 1, 4, 6), 2)", (4, 6)),
-    ("-x.float().mean()", (2, 3)),
-    ("x.as_strided((4, 3), (1, 1)).add_(1)", (6,)),
     ("torch.einsum('ij,kj->ik', x, x + 1)", (2, 3)),
-    ("x.to(memory_format=torch.channels_last)", (2, 3, 4, 4)),
-    ("torch.zeros(2, 3, dtype=torch.complex64).real", (2, 3)),
-    ("x[:, 1] += 1", (2, 3)),
     ("x.max(dim=0)[0] + x.sort(0).indices.t()[0]\nx.max()[None]\ntorch.topk(x, 2).values", (2, 3)),
-    ("x[..., ::2] -= x[:, :1]\nx[0, :2] = 5", (2, 4)),
-    ("[a, b] = x.split(1)\nb[..., None] *= 3", (2, 3)),
-    ("x[[[0], [1]]]\nx[x] = x", (2, 2, 2)),
-    ("import torch\nimport torch.nn.functional as F", (2, 3)),
-    ("from einops import rearrange; import einops", (2, 3)),
-    ("q, k = x\nq + k", (2, 3)),
+    ("import torch\nimport torch.nn.functional as F\nfrom einops import rearrange; import einops", (2, 3)),
     ("a, *b = x.t().chunk(3)\ntorch.cat([a, *b[1:]])\nb[-1]", (2, 3)),
     ("ys = [x, x.t().reshape(2, 3)]\ntorch.cat(ys)\ny = ys[1]\ny[0] = 7\nys[0] + 1", (2, 3)),
-    ("rearrange([x, x + 1], 'n a b -> a (n b)')", (2, 3)),
     ("q, k = map(lambda t: t.view(3, 2).t(), (x, x + 1))\nq.t() @ k", (2, 3)),
-    ("q, k = (t.t() for t in x.chunk(2))\nq + k", (2, 3)),
-    ("d = x.dtype\ny = x.to(torch.float32)\ny.to(d).to(x.device)", (2, 3)),
     ("import math\nx / math.sqrt(x.size(-1)) * int(2.5) + math.pi", (2, 3)),
-    ("y = x.float()\ny + torch.finfo(y.dtype).min", (2, 3)),
-    ("x + float('-inf')", (2, 3)),
     ("torch.zeros(2, 3, device='cuda:1', requires_grad=True)", (2, 3)),
     ("def f(q, k=2):\n    'Halves.'\n    with torch.no_grad():\n        q = q * k\n    return q.t()", (2, 3)),
     ("def f(q, k):\n    s = q @ k.t()\n    return s / k.size(-1) ** 0.5\ny = f(x, k=x + 1)\ny[0]", (2, 3)),
     ("for i in range(2):\n    y = x[i]\n    for j in range(2, 0, -1):\n        y += j\ny", (2, 3)),
-    ("ys = [x[:, i] for i in range(3)]\nx.new_tensor(range(x.size(0))) + torch.stack(ys)", (2, 2, 3)),
-    ("p = 'a b -> b a'\nrearrange(x, p)\nm = None\nx[m, 0]", (2, 3)),
     ("from torch.nn.functional import unfold as u\nu(x.float(), 2)", (1, 1, 2, 3)),
 ]
 
@@ -122,14 +98,11 @@ def test_scripts_print_what_the_trace_says(source: str, shape: tuple[int, ...]) 
     check(source, shape, "int64")
 
 
-def test_scripts_of_the_presets_and_of_the_quiz() -> None:
+def test_scripts_of_the_presets_the_quiz_and_the_hazards() -> None:
     for preset in (*LECTURE, ATTENTION):
         check(preset.source, preset.shape, preset.dtype)
     for item in items():
         check(item.source, item.shape, item.dtype)
-
-
-def test_scripts_of_overlapping_views() -> None:
     for hazard in HAZARDS:
         check(f"{hazard.view}.{hazard.method}({hazard.value})", hazard.shape, "int64")
 
