@@ -14,7 +14,7 @@ import gfloat
 import numpy as np
 import pytest
 from gfloat import formats as gfloat_formats
-from gfloat.types import Domain, FormatInfo, RoundMode, Signedness
+from gfloat.types import Domain, RoundMode, Signedness
 
 from core.floats.codec import decode, encode, encode_exact
 from core.floats.custom import parse_custom
@@ -26,31 +26,7 @@ from tests.tools import float_tables
 ML_DTYPES = {name: dtype for name, dtype in float_tables.ML_DTYPES.items() if name not in ("fp64", "fp32")}
 
 
-def described(name: str, k: int, precision: int, bias: int, domain: Domain, **policies: object) -> FormatInfo:
-    """A format that gfloat can compute with but has no constant for."""
-    given = {"has_nz": True, "num_high_nans": 0, "is_signed": True, "has_subnormals": True, "is_twos_complement": False}
-    return FormatInfo(name, k, precision, bias=bias, domain=domain, **{**given, **policies})  # type: ignore[arg-type]
-
-
-FORMAT_INFO: dict[str, FormatInfo] = {
-    "fp16": gfloat_formats.format_info_binary16,
-    "bf16": gfloat_formats.format_info_bfloat16,
-    "fp8_e5m2": gfloat_formats.format_info_ocp_e5m2,
-    "fp8_e4m3fn": gfloat_formats.format_info_ocp_e4m3,
-    "fp8_e4m3fnuz": described("e4m3fnuz", 8, 4, 8, Domain.Finite, has_nz=False),
-    "fp8_e5m2fnuz": described("e5m2fnuz", 8, 3, 16, Domain.Finite, has_nz=False),
-    "fp8_e4m3b11fnuz": described("e4m3b11fnuz", 8, 4, 11, Domain.Finite, has_nz=False),
-    "fp8_e4m3_ieee": described("e4m3", 8, 4, 7, Domain.Extended, num_high_nans=7),
-    "fp8_e3m4_ieee": described("e3m4", 8, 5, 3, Domain.Extended, num_high_nans=15),
-    "p3109_k8p3se": gfloat_formats.format_info_p3109(8, 3, Signedness.Signed, Domain.Extended),
-    "p3109_k8p4se": gfloat_formats.format_info_p3109(8, 4, Signedness.Signed, Domain.Extended),
-    "p3109_k4p2sf": gfloat_formats.format_info_p3109(4, 2, Signedness.Signed, Domain.Finite),
-    "fp6_e3m2fn": gfloat_formats.format_info_ocp_e3m2,
-    "fp6_e2m3fn": gfloat_formats.format_info_ocp_e2m3,
-    "fp4_e2m1fn": gfloat_formats.format_info_ocp_e2m1,
-    "e8m0fnu": gfloat_formats.format_info_ocp_e8m0,
-    "mxint8": gfloat_formats.format_info_ocp_int8,
-}
+FORMAT_INFO = {name: info for name, info in float_tables.DEFINED.items() if info.k <= 16}
 ROUND_MODES: dict[Rounding, RoundMode] = {
     "nearest_even": RoundMode.TiesToEven,
     "nearest_away": RoundMode.TiesToAway,
