@@ -123,30 +123,6 @@ def test_every_rule_has_a_column_of_its_own() -> None:
     assert len({rule.short for rule in SCALE_RULES.values()}) == len(SCALE_RULES)
 
 
-def test_the_outlier_to_begin_with_ranks_formats_as_outliers_of_its_size_do() -> None:
-    """One whose bits a format happens to hold would hide what most of its outliers cost."""
-    at, values = (
-        int(np.argmax(np.abs(shown := block_example.example("one outlier", block_example.OUTLIER)))),
-        np.array(shown),
-    )
-    assert values[at] == block_example.OUTLIER
-    keys = [(name, rule) for name, fmt in BLOCK_FORMATS.items() for rule in fmt.scale_rules]
-    errors = dict.fromkeys(keys, 0.0)
-    outliers = 2.0 ** (np.log2(block_example.OUTLIER) // 1 + (np.arange(48) + 0.5) / 48)
-    for outlier in outliers:
-        values[at] = outlier
-        for name, rule in keys:
-            errors[name, rule] += quantize_block(values, BLOCK_FORMATS[name], rule).mse / outlier**2 / outliers.size
-    usual = {key: 10 * math.log10(1 / len(shown) / error) for key, error in errors.items()}
-    first = {(s.block_format.name, s.rule): s.sqnr_db for s in block_example.scores(shown)}
-    for key, one in first.items():
-        assert abs(one - usual[key]) < 3, key
-        assert all(one <= first[other] for other in keys if usual[other] > usual[key] + 3), key
-    for key in keys:
-        back = quantize_block(np.array(shown), BLOCK_FORMATS[key[0]], key[1]).values[at]
-        assert back != block_example.OUTLIER, key
-
-
 @pytest.mark.parametrize(
     "values",
     [

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 from core.fields import Form
@@ -47,33 +45,6 @@ def test_every_abbreviation_in_a_form_is_defined() -> None:
     for page, form in found:
         for field in form.fields:
             assert not undefined(f"{field.label} {field.help}"), (page, field.id)
-
-
-def words(text: str) -> list[str]:
-    return re.findall(r"[\w’]+", text.lower())
-
-
-@cache
-def runs(text: str) -> frozenset[tuple[str, ...]]:
-    """Every eight words in a row."""
-    told = words(text)
-    return frozenset(tuple(told[at : at + 8]) for at in range(len(told) - 7))
-
-
-def retold(text: str) -> set[str]:
-    """Terms whose definition a text tells in part, and so keeps a second one."""
-    return {t.name for t in TERMS if runs(t.meaning) & runs(text) and t.meaning not in text}
-
-
-def test_no_help_text_keeps_a_second_definition() -> None:
-    """What defines a term in a help text is the glossary's own sentence, whole."""
-    for page, form in forms():
-        for field in form.fields:
-            assert not retold(field.help), (page, field.id)
-    for path in (ROOT / "pages").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                assert not retold(node.value), (path, node.lineno)
 
 
 def test_a_name_means_one_thing() -> None:

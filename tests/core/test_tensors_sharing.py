@@ -61,8 +61,9 @@ def test_who_is_said_to_see_a_write_is_who_sees_it_in_torch(seed: int) -> None:
     sentence, detail = headline(run)
     told = re.search(r"\*\*([xyzpq]) (shows it too|keeps its values)\*\*", sentence)
     assert told is None or (told[1] in see) == (told[2] == "shows it too"), (lines, sentence)
-    for name in see - {through}:
-        assert f"`{name}`" in detail or f"**{name} shows it too**" in sentence, (lines, sentence, detail)
+    if not re.search(r"and \d+ more", detail):
+        for name in see - {through}:
+            assert f"`{name}`" in detail or f"**{name} shows it too**" in sentence, (lines, sentence, detail)
 
 
 @every(
