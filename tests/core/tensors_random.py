@@ -307,13 +307,13 @@ def _arguments(rng: random.Random, names: list[str], operation: Operation) -> li
     for _ in range(rng.choice([0, 1, 1, 1, 2, 2, 3])):
         if not operation.takes:
             break
-        given.append(_argument(rng, names, rng.choice(operation.takes)))
+        given.append(random_argument(rng, names, rng.choice(operation.takes)))
     if operation.keywords and operation.keywords != ("*",) and given and rng.random() < 0.2:
         given[-1] = f"{rng.choice(operation.keywords)}={given[-1]}"
     return given
 
 
-def _argument(rng: random.Random, names: list[str], kind: str) -> str:
+def random_argument(rng: random.Random, names: list[str], kind: str) -> str:
     ints = [str(rng.choice([-1, 0, 1, 1, 2, 2, 3, 4, 6])) for _ in range(rng.randint(0, 4))]
     match kind:
         case "int":

@@ -37,7 +37,7 @@ from core.step_time.software import EAGER
 from core.training.custom_policy import own_like
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, find_policy
-from core.units import LENGTHS, QuantityError, format_count, parse_quantity
+from core.units import LENGTHS, QuantityError, parse_quantity
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.home.form import FORM as HOME_FORM
 from pages.memory.form import FORM as MEMORY_FORM
@@ -153,20 +153,6 @@ def test_links_to_other_pages_carry_the_plan_without_what_says_nothing(name: str
             assert ("n" in sent) == (model == TYPED)
             assert changed.id in sent or changed.id in {"shape", "n", *TYPES}
             assert (sent.keys() >= TYPES) == (texts["prec"] == OWN_POLICY)
-
-
-def test_whole_counts_begin_as_they_are_shown() -> None:
-    """A field that begins at ten thousand, or is set so by a preset, is written as sentences write it."""
-    texts = {(item.id, item.default) for item in PLAN_FIELDS}
-    texts |= {
-        pair
-        for preset in (*PRESETS.values(), *MEMORY_PRESETS.values(), *SEARCH_PRESETS.values())
-        for pair in preset.items()
-    }
-    counts = [(name, text) for name, text in texts if name in ("count", "seq") and text]
-    assert len(counts) > 8
-    for name, text in counts:
-        assert text == format_count(PLAN_FORM[name].parse(text))
 
 
 def test_texts_of_an_older_version_are_translated() -> None:

@@ -9,11 +9,8 @@ import pytest
 from hypothesis import given
 
 from core.floats.codec import classify, decode_exact, encode
-from core.floats.comparison import store
 from core.floats.custom import custom_format, parse_custom
 from core.floats.formats import FORMATS, FormatError
-from core.floats.typed_numbers import parse
-from core.views.floats.text import describe_outcome
 from tests.core.floats_oracle import custom_formats, line
 from tests.every import every
 
@@ -131,18 +128,3 @@ def test_without_subnormals_there_is_a_gap_around_zero() -> None:
     half = float(least / 2)
     assert encode([half, half * 1.01, -half * 1.01], fmt).tolist() == [0, 1, 0x81]
     assert encode([half], fmt, rounding="nearest_away") == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("e2m1", "a format of your own; P3109 K4P2 is e2m1fnuz; fp4 E2M1 is e2m1f"),
-        ("e2m1f", "a format of your own, with the codes of fp4 E2M1"),
-        ("e8m7_nosub", "a format of your own; bf16 is e8m7"),
-        ("e4m1", "a format of your own"),
-    ],
-)
-def test_a_format_of_the_same_fields_is_named(text: str, said: str) -> None:
-    fmt = parse_custom(text)
-    assert fmt.used == said
-    assert f"{said}." in describe_outcome(store(parse("0.1", fmt), fmt)).detail

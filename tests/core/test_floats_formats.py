@@ -6,9 +6,6 @@ import csv
 from fractions import Fraction
 from pathlib import Path
 
-import ml_dtypes
-import numpy as np
-
 from core.floats.formats import FORMATS, FloatFormat
 from tests.every import every
 
@@ -62,47 +59,3 @@ def test_derived_properties_equal_the_reference(fmt: FloatFormat) -> None:
     assert fmt.finite_values == int(row["distinct_finite_values"])
     own = {"±inf": "infinity", "NaN": "nan", "saturate": "saturate"}
     assert fmt.own_overflow == own[row["overflow_default"]]
-
-
-@every("fmt", FORMATS.values(), ids=FORMATS)
-def test_every_format_names_source_and_use(fmt: FloatFormat) -> None:
-    assert fmt.sources
-    assert all(source.url.startswith("https://") and source.locator for source in fmt.sources)
-    assert fmt.used
-    assert fmt.hex_digits == len(f"{(1 << fmt.bits) - 1:x}")
-
-
-@every(
-    ("name", "dtype"),
-    [
-        ("fp64", np.float64),
-        ("fp32", np.float32),
-        ("fp16", np.float16),
-        ("bf16", ml_dtypes.bfloat16),
-        ("fp8_e4m3fn", ml_dtypes.float8_e4m3fn),
-        ("fp8_e5m2", ml_dtypes.float8_e5m2),
-        ("fp8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz),
-        ("fp8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz),
-        ("fp8_e4m3b11fnuz", ml_dtypes.float8_e4m3b11fnuz),
-        ("fp8_e4m3_ieee", ml_dtypes.float8_e4m3),
-        ("fp8_e3m4_ieee", ml_dtypes.float8_e3m4),
-        ("fp6_e3m2fn", ml_dtypes.float6_e3m2fn),
-        ("fp6_e2m3fn", ml_dtypes.float6_e2m3fn),
-        ("fp4_e2m1fn", ml_dtypes.float4_e2m1fn),
-    ],
-)
-def test_libraries_agree_on_the_extremes(name: str, dtype: type) -> None:
-    fmt, info = FORMATS[name], ml_dtypes.finfo(dtype)
-    assert float(fmt.max_finite) == float(info.max)
-    assert float(fmt.min_normal) == float(info.smallest_normal)
-    assert float(fmt.min_subnormal) == float(info.smallest_subnormal)
-    assert float(fmt.eps) == float(info.eps)
-
-
-def test_overflow_thresholds_of_the_lecture() -> None:
-    assert FORMATS["fp16"].overflow_threshold == 65520
-    assert FORMATS["fp8_e4m3fn"].overflow_threshold == 464
-    assert FORMATS["fp8_e5m2"].overflow_threshold == 61440
-    assert FORMATS["fp16"].tie_overflows
-    assert not FORMATS["fp8_e4m3fn"].tie_overflows
-    assert FORMATS["e8m0fnu"].tie_overflows

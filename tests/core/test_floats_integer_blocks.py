@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.floats.blocks import BLOCK_FORMATS, FormatError, float_scale, quantize_block
+from core.floats.blocks import BLOCK_FORMATS, quantize_block
 
 F = np.float32
 
@@ -113,19 +113,3 @@ def test_tiles_are_e4m3_over_the_largest(x: list[float]) -> None:
             assert block.codes[start : start + size].tolist() == codes.view(np.uint8).tolist()
             back = codes.astype(np.float64) * float(scale)
             np.testing.assert_array_equal(block.values[start : start + size], back)
-
-
-def test_a_scale_of_its_own_keeps_an_outlier_among_its_neighbours() -> None:
-    """The reason for 1 × 128: one value in a 128 × 128 tile makes zeros of nearly all the others."""
-    values = np.random.default_rng(0).standard_normal(128 * 128)
-    values[0] = 1e6
-    apart, together = (quantize_block(values, BLOCK_FORMATS[name]) for name in ("fp8_1x128", "fp8_128x128"))
-    off = [np.abs(block.values - values)[128:].max() for block in (apart, together)]
-    assert off[0] < 0.2 < 2 < off[1], off
-    assert np.mean(together.values[1:] == 0) > 0.9
-
-
-def test_a_table_is_no_scale() -> None:
-    assert float_scale(BLOCK_FORMATS["q8_0"]).name == "fp16"
-    with pytest.raises(FormatError, match="a table of values"):
-        float_scale(BLOCK_FORMATS["nf4_double"])

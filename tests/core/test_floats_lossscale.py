@@ -5,7 +5,6 @@ a run against torch's own GradScaler.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
@@ -19,9 +18,6 @@ from core.floats.formats import FORMATS
 from core.floats.scaling.gradients import Course
 from core.floats.scaling.loss_scaling import (
     Scaler,
-    best_power,
-    borders,
-    explain,
     follow,
     scale_loss,
     walk,
@@ -64,23 +60,6 @@ def test_shares_are_torchs(median: int, spread: int, power: int) -> None:
         (scaled.overflow, torch.isinf(stored)),
     ):
         assert share == pytest.approx(float(theirs.double().mean()), abs=1.5 / SAMPLES)
-
-
-@pytest.mark.parametrize("name", ["fp8_e4m3fn", "fp6_e3m2fn", "fp4_e2m1fn", "mxint8"])
-def test_clamped_values_count_as_overflow(name: str) -> None:
-    scaled = scale_loss(20, 1, 0, FORMATS[name])
-    assert scaled.overflow == 1
-    assert scaled.zero < 1e-50
-
-
-def test_the_best_scale_loses_least() -> None:
-    fmt = FORMATS["fp16"]
-    best = best_power(-24, 4, fmt)
-    lost = [s.zero + s.overflow for s in (scale_loss(-24, 4, k, fmt) for k in range(41))]
-    assert best == 19  # 2^15, which a thousand samples cannot tell from it, loses a hundred times more
-    assert lost[best] == min(lost)
-    assert lost[15] > 80 * lost[19]
-    assert best_power(-24, 4, FORMATS["bf16"]) == 0
 
 
 def torchs(pattern: list[bool], scaler: Scaler) -> list[float]:
@@ -177,22 +156,6 @@ def test_what_a_step_loses_is_the_same_beside_the_run_and_alone() -> None:
     assert run.unscaled > 100 * run.lost
 
 
-def test_a_larger_scale_loses_no_more_to_zero() -> None:
-    small, large = (follow(Course(), Scaler(2.0**k), FORMATS["fp16"]) for k in (4, 8))
-    assert not small.skipped.any()
-    assert not large.skipped.any()
-    assert (large.zero <= small.zero).all()
-    assert small.lost < small.unscaled
-
-
-def test_explanations_give_the_scales_beside() -> None:
-    run = follow(Course(), QUICK, FORMATS["fp16"])
-    growth, backoff, flush, fits = explain(run, 1)
-    assert (growth.value, backoff.value) == (2.0**17, 2.0**15)
-    assert flush.value == 2.0**-41
-    assert fits.value == 65504 / 2**16
-
-
 @pytest.mark.parametrize("course", [Course(), Course(steps=2), Course(first=20, last=20), Course(spike=0, last=-60)])
 @pytest.mark.parametrize("scaler", [QUICK, Scaler(2.0**40, 1.3, 0.7, 1)])
 def test_the_picture_has_every_step(course: Course, scaler: Scaler) -> None:
@@ -208,9 +171,3 @@ def test_the_picture_has_every_step(course: Course, scaler: Scaler) -> None:
     assert figure["layout"]["xaxis"]["range"] == [1, course.steps]
     # A scale lies at or over the ceiling just where a step is skipped.
     assert ((scale["y"] >= ceiling["y"]) == run.skipped).all()
-
-
-def test_a_run_of_one_gradient_is_all_or_nothing() -> None:
-    run = follow(replace(Course(), count=1), Scaler(1.0), FORMATS["fp16"])
-    assert set(run.zero.tolist()) <= {0.0, 1.0}
-    assert ((run.zero == 1) == (run.drawn.largest < borders(run.fmt)[0])).all()

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.floats.codec import decode_exact, encode_exact
+from core.floats.codec import decode_exact
 from core.floats.formats import FORMATS, FloatFormat
 from core.floats.rounding import ROUNDINGS
-from core.floats.rounding_cases import WORDS, explain, magnify, overflows, shares, spacing, takeaway
+from core.floats.rounding_cases import WORDS, magnify, overflows, spacing, takeaway
 from tests.every import every
 
 NARROW = [f for f in FORMATS.values() if f.bits <= 16]
@@ -95,68 +95,3 @@ def test_the_step_past_the_largest_has_no_code() -> None:
     assert negative is not None
     assert (negative.low, negative.low_code, negative.high) == (-65536, None, -65504)
     assert magnify(Fraction(70000), FORMATS["fp16"]) is None
-
-
-def test_past_the_largest_the_chosen_policy_rules() -> None:
-    e4m3 = FORMATS["fp8_e4m3fn"]
-    for overflow, value, words in (("format", None, "to NaN"), ("saturate", 448, "clipped"), ("nan", None, "to NaN")):
-        scope = magnify(Fraction(465), e4m3, overflow)  # type: ignore[arg-type]
-        assert scope is not None
-        nearest = scope.choices[0]
-        assert nearest.value == value
-        assert nearest.upper == (value is None)
-        assert f"past the largest value and {words}" in takeaway(scope).replace("is clipped", "clipped")
-        assert scope.detour is not None
-        assert scope.detour.value == value
-    fp16 = magnify(Fraction(-65530), FORMATS["fp16"])
-    assert fp16 is not None
-    assert overflows(fp16.choices[0].code, fp16.fmt) == "−infinity"
-    assert "past the largest value and to infinity" in takeaway(fp16)
-
-
-def test_shares_add_up() -> None:
-    assert shares(Fraction(488, 10**6)) == ("0.0488", "99.9512")
-    assert shares(1 - Fraction(488, 10**6)) == ("99.9512", "0.0488")
-    assert shares(Fraction(3, 8)) == ("37.5", "62.5")
-    assert shares(Fraction(1, 3)) == ("33.3", "66.7")
-    assert shares(Fraction(0)) == ("0", "100")
-    assert shares(Fraction(1, 2**40)) == ("9.09 × 10⁻¹¹", "almost 100")
-    assert shares(Fraction(1, 2)) == ("50", "50")
-    assert shares(Fraction(1, 2) + Fraction(1, 2**33)) == ("just over 50", "just under 50")
-    draw = np.random.default_rng(1)
-    for chance in draw.random(200) ** 4:
-        up, down = map(float, shares(Fraction(float(chance)))) if chance > 1e-8 else (0.0, 100.0)
-        assert up + down == pytest.approx(100, abs=1e-9)
-        assert up == pytest.approx(100 * chance, rel=6e-3, abs=1e-6)
-
-
-def test_the_end_of_float64_has_no_explanation() -> None:
-    scope = magnify(FORMATS["fp64"].max_finite + 1, FORMATS["fp64"])
-    assert scope is not None
-    assert explain(scope) == ()
-
-
-@pytest.mark.parametrize("value", [0, -3, Fraction(1, 2**130)])
-def test_e8m0_has_no_neighbour_below(value: Fraction) -> None:
-    assert magnify(Fraction(value), FORMATS["e8m0fnu"]) is None
-
-
-def test_subnormals_keep_fewer_bits() -> None:
-    scope = magnify(Fraction(3, 2) * FORMATS["fp16"].min_subnormal, FORMATS["fp16"])
-    assert scope is not None
-    assert scope.kept == "0.0000000001"
-    assert scope.position == Fraction(1, 2)
-    assert "tie" in takeaway(scope)
-
-
-def test_explanations_are_the_same_numbers() -> None:
-    scope = magnify(Fraction(1, 10), FORMATS["bf16"])
-    assert scope is not None
-    tie, chance = explain(scope)
-    assert tie.value == float(scope.tie)
-    assert chance.value == pytest.approx(float(scope.position), rel=1e-12)
-    exact = magnify(Fraction(1), FORMATS["bf16"])
-    assert exact is not None
-    assert explain(exact) == ()
-    assert "Nothing to round" in takeaway(exact)
-    assert encode_exact(exact.asked, exact.fmt) == exact.low_code

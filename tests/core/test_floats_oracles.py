@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.floats.custom import custom_format, parse_custom
+from core.floats.custom import parse_custom
 from core.floats.formats import FORMATS
-from core.floats.oracles import Verdict, ask, same, summary
+from core.floats.oracles import ask, same, summary
 from core.floats.typed_numbers import Typed, parse
 from tests.every import every
 from tests.patience import PATIENCE_S
@@ -30,10 +30,6 @@ def typed(bits: str) -> Typed:
     return Typed(repr(value), "special", None, bool(np.signbit(value)), nan=bool(np.isnan(value)))
 
 
-def verdicts(text: str, name: str) -> dict[str, Verdict]:
-    return {v.library.split()[0]: v for v in ask(parse(text, FORMATS[name]), FORMATS[name])}
-
-
 @every("name", FORMATS)
 def test_libraries_give_what_was_measured(name: str) -> None:
     fmt = FORMATS[name]
@@ -48,64 +44,12 @@ def test_libraries_give_what_was_measured(name: str) -> None:
             assert "differently" not in verdict.why, (row["input_repr"], verdict)
 
 
-@every(
-    ("text", "name", "library", "why"),
-    [
-        ("465", "fp8_e4m3fn", "torch", "Overflow policy: torch saturates at 448"),
-        ("0x1.0100000001p+0", "bf16", "torch", "Double rounding"),
-        ("65519.999", "fp16", "torch", "Double rounding: torch goes through float32"),
-        ("1.00390625000000000001", "bf16", "gfloat", "gfloat takes float64"),
-        ("3", "e3m0f_unsigned", "gfloat", "Ties without a fraction"),
-        ("0.1", "tf32", "torch", "torch has no tf32."),
-        ("0.1", "fp4_e2m1fn", "torch", "torch only stores it, as float4_e2m1fn_x2: it has no conversion."),
-        ("nan", "fp16", "gfloat", "Agrees: NaN too, by another of its codes."),
-    ],
-)
-def test_why_a_library_differs_is_named(text: str, name: str, library: str, why: str) -> None:
-    fmt = FORMATS.get(name) or parse_custom(name)
-    found = {verdict.library.split()[0]: verdict for verdict in ask(parse(text, fmt), fmt)}[library]
-    assert found.why.startswith(why)
-    assert found.agrees == why.startswith("Agrees")
-
-
-def test_the_chosen_overflow_is_what_the_libraries_are_compared_with() -> None:
-    fmt = FORMATS["fp8_e4m3fn"]
-    found = {v.library.split()[0]: v for v in ask(parse("465", fmt), fmt, "saturate")}
-    assert found["Napkin"].code == 0x7E
-    assert found["torch"].agrees
-    assert found["gfloat"].why == "Overflow policy: gfloat gives NaN where the chosen overflow, saturate, keeps 448."
-
-
 def test_a_library_that_gives_no_code_has_failed() -> None:
     fmt = parse_custom("e4m3_nosub")
     gfloat = ask(parse("1e-8", fmt), fmt)[-1]
     assert (gfloat.code, gfloat.agrees) == (None, False)
     assert gfloat.why == "gfloat fails: its encode_float gives -157, which is no code of 8 bits."
     assert summary(ask(parse("1e-8", fmt), fmt), fmt).startswith("**No library** converts")
-
-
-def test_agreement_is_counted_among_those_that_convert() -> None:
-    fp4, fp16 = FORMATS["fp4_e2m1fn"], FORMATS["fp16"]
-    assert summary(ask(parse("464", fp4), fp4), fp4) == (
-        "**ml_dtypes**, the only library to convert it into fp4 E2M1, agrees with the exact codec. "
-        "gfloat gives no code for it."
-    )
-    assert summary(ask(parse("0.1", fp16), fp16), fp16).startswith("**All 3 libraries** that convert it")
-
-
-def test_a_number_finer_than_float64_is_said_to_be() -> None:
-    found = verdicts("2049/2048", "fp16")
-    assert all(v.agrees for v in found.values() if v.code is not None)
-    finer = ask(parse("0.100000000000000005551115123125782702118158340454101562501", FORMATS["fp64"]), FORMATS["fp64"])
-    assert all(v.agrees for v in finer if v.code is not None)
-
-
-def test_gfloat_takes_ones_own_format() -> None:
-    fmt = custom_format(3, 4, bias=5, nan="negative_zero", infinity=False)
-    found = ask(parse("0.7", fmt), fmt)
-    gfloat = next(v for v in found if v.library.startswith("gfloat"))
-    assert gfloat.agrees
-    assert gfloat.text(fmt)
 
 
 @pytest.mark.process

@@ -146,8 +146,3 @@ def test_policies_of_a_format(name: str, policies: tuple[Overflow, ...]) -> None
     for overflow in set(OVERFLOWS) - set(policies):
         with pytest.raises(FormatError, match=f"{fmt.title} cannot overflow to “{overflow}”"):
             encode(1.0, fmt, overflow=overflow)
-
-
-def test_unknown_modes_are_refused() -> None:
-    with pytest.raises(ValueError, match="no rounding “sideways”"):
-        encode(1.0, FORMATS["fp16"], rounding="sideways")  # type: ignore[call-overload]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import pytest
@@ -28,12 +26,8 @@ from core.floats.arithmetic.series import (
 from core.floats.codec import decode, decode_exact, encode, encode_exact
 from core.floats.custom import parse_custom
 from core.floats.formats import FORMATS, FloatFormat, FormatError
-from core.limits import limit
 from core.units import QuantityError
 from tests.every import every
-
-MOST_MS = 50
-"""Processor milliseconds that one order may take for a million terms."""
 
 
 def plus(a: float, b: float, fmt: FloatFormat) -> float:
@@ -132,21 +126,6 @@ def test_sums_are_kept_where_they_can_be() -> None:
     assert orders("1/k", 1000, parse_custom("e8m7"), 16)[1][:3] == tuple(
         replace(row, how=row.how.replace("bf16", "E8M7")) for row in orders("1/k", 1000, FORMATS["bf16"], 16)[1][:3]
     )
-
-
-@pytest.mark.parametrize("name", ["fp64", "fp32", "fp16", "bf16", "fp8_e4m3fn", "fp8_e5m2", "tf32"])
-def test_a_million_terms_are_added_at_once(name: str) -> None:
-    """Of what is drawn around zero, which leaves its binade every few terms, tf32 takes longer one by one."""
-    own = {} if name in DTYPES else {"rounding": RoundedSums(FORMATS[name])}
-    numbers = kept("uniform" if own else "normal", limit("series_terms"), FORMATS[name])
-    adding = (partial(one_by_one, **own), partial(in_pairs, **own), partial(in_blocks, size=128, **own))
-    for order in (*adding, partial(cut_off, size=128)):
-        taken: list[float] = []
-        for _ in range(3):
-            start = time.thread_time()
-            order(numbers)
-            taken.append(time.thread_time() - start)
-        assert 1000 * min(taken) <= MOST_MS
 
 
 @every(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from fractions import Fraction
 
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.floats.codec import classify, decode_exact
 from core.floats.formats import FORMATS, FloatFormat, FormatError
-from core.floats.typed_numbers import FloatTextError, code_text, misread, number_text, parse, typed_code
+from core.floats.typed_numbers import FloatTextError, code_text, number_text, parse, typed_code
 from core.limits import limit
 from tests.every import every
 
@@ -88,86 +87,6 @@ def test_negative_zero_keeps_its_sign(text: str) -> None:
     assert typed_code(typed, FP16) == 0x8000
 
 
-@every(
-    ("text", "reason"),
-    [
-        ("", "Empty"),
-        ("abc", "not a number"),
-        ("0.1.2", "not a number"),
-        ("1 2", "not a number"),
-        ("--1", "not a number"),
-        ("1e", "not a number"),
-        ("3^2", "not a number"),
-        ("三", "not a number"),
-        ("1/0", "divides by zero"),
-        ("0x", "not hexadecimal"),
-        ("0x.", "not hexadecimal"),
-        ("0x1p", "not hexadecimal"),
-        ("-0x3c00", "none goes before it"),
-        ("0x03c00", "longer than a code of fp16"),
-        ("0x10000", "16 bits are at most 4 hex digits"),
-        ("0b", "not binary"),
-        ("0b0101", "has 4 bits; fp16 has 16"),
-        ("1 0", "has 2 bits; fp16 has 16"),
-        ("1e999", "beyond every format"),
-        ("1e999999999999", "beyond every format"),
-        ("2^99999", "beyond every format"),
-        ("0x1p99999999", "beyond every format"),
-        ("1 + ", "not a number"),
-        ("1 + nan", "not a number"),
-        ("1 + (2 + 3)", "not a number"),
-        ("1 + 1/0", "divides by zero"),
-        ("1 + 0x3c00", "a code such as 0x3c00 cannot be part of a sum"),
-        ("1 + 0x.", "not a number"),
-        ("+".join(["1"] * 17), "too many terms: 16"),
-    ],
-)
-def test_bad_text_gets_a_reason_and_an_example(text: str, reason: str) -> None:
-    with pytest.raises(FloatTextError, match=reason) as caught:
-        parse(text, FP16)
-    message = str(caught.value)
-    assert "or example" in message or "such as" in message
-    assert len(message) < 300
-
-
-@every(
-    ("text", "instead"),
-    [
-        ("0,1", "0.1"),
-        ("1.234,5", "1234.5"),
-        ("1 + 0,5", "1 + 0.5"),
-        ("½", "1/2"),
-        ("1½", "1 + 1/2"),
-        ("-1½", "-1 - 1/2"),
-        ("٣", "3"),
-        ("π", "3.1415926535897931"),
-        ("sqrt(2)", "1.4142135623730951"),
-        ("√2", "1.4142135623730951"),
-        ("log(2)", "1.25"),
-    ],
-)
-def test_what_is_plainly_meant_is_said_in_a_sentence_of_its_own(text: str, instead: str) -> None:
-    """With what to type instead, which is read."""
-    with pytest.raises(FloatTextError, match=re.escape(f"For example {instead}")) as caught:
-        parse(text, FP16)
-    assert "not a number" not in str(caught.value)
-    assert parse(instead, FP16).value is not None
-
-
-def test_many_digits_are_told_where_they_end() -> None:
-    digits = "0." + "".join(str(n % 10) for n in range(20_000))
-    with pytest.raises(FloatTextError, match="20,002 characters long") as caught:
-        parse(digits, FP16)
-    assert f"…{digits[1192:1200]}" in str(caught.value)
-    assert parse(digits[:1200], FP16).value
-
-
-def test_a_comma_before_three_digits_groups_thousands_and_says_so() -> None:
-    assert parse("3,141", FP16).value == 3141
-    assert "write 3.141" in misread(parse("3,141", FP16), FP16)
-    assert misread(parse("3,141,592", FP16), FP16) == ""
-
-
 @every("name", [name for name, fmt in FORMATS.items() if fmt.bits >= 6])
 def test_all_bits_of_a_code_are_read_as_bits(name: str) -> None:
     fmt = FORMATS[name]
@@ -175,13 +94,18 @@ def test_all_bits_of_a_code_are_read_as_bits(name: str) -> None:
         assert parse(f"{code:0{fmt.bits}b}", fmt).code == code
 
 
-def test_decimals_of_zeros_and_ones_stay_decimals_and_say_so() -> None:
-    e4m3 = FORMATS["fp8_e4m3fn"]
-    for text, fmt, value in (("10000000", e4m3, 10**7), ("1011", FORMATS["fp4_e2m1fn"], 1011), ("1100", FP16, 1100)):
-        typed = parse(text, fmt)
-        assert (typed.code, typed.value) == (None, value)
-        assert (f"write 0b{text}" in misread(typed, fmt)) == (len(text) == fmt.bits)
-    assert misread(parse("0b10000000", e4m3), e4m3) == misread(parse("20000000", e4m3), e4m3) == ""
+@every(
+    "text",
+    [
+        *("", "abc", "0.1.2", "1 2", "--1", "1e", "3^2", "三", "1/0", "0x", "0x.", "0x1p", "-0x3c00", "0x03c00"),
+        *("0x10000", "0b", "0b0101", "1 0", "1e999", "1e999999999999", "2^99999", "0x1p99999999", "1 + ", "1 + nan"),
+        *("1 + 0x3c00", "1 + (2 + 3)", "1 + 1/0", "+".join(["1"] * 17), "0,1", "½", "π", "sqrt(2)"),
+    ],
+)
+def test_bad_text_gets_a_reason_and_an_example(text: str) -> None:
+    with pytest.raises(FloatTextError, match=r"or example|such as") as caught:
+        parse(text, FP16)
+    assert len(str(caught.value)) < 300
 
 
 @given(st.lists(st.floats(2.0**-900, 2.0**900) | st.integers(1, 10**6), min_size=2, max_size=6))
@@ -191,13 +115,6 @@ def test_sums_are_exact(parts: list[float]) -> None:
         Fraction(repr(parts[0])) - Fraction(parts[0])
     )
     assert typed.negative == (typed.value < 0)
-
-
-def test_a_code_must_fit_the_bits_of_the_format() -> None:
-    tf32 = FORMATS["tf32"]
-    assert parse("0x7ffff", tf32).nan
-    with pytest.raises(FloatTextError, match="19 bits are at most 5 hex digits, 0x0 to 0x7ffff"):
-        parse("0x80000", tf32)
 
 
 AT_ONCE_S = 2
@@ -223,13 +140,6 @@ def test_the_longest_allowed_text_is_handled_at_once(text: str) -> None:
     with pytest.raises(FloatTextError):
         parse(text, FP16)
     assert time.thread_time() - start < AT_ONCE_S
-
-
-def test_the_smallest_tie_of_fp64_can_be_typed() -> None:
-    fp64 = FORMATS["fp64"]
-    digits = f"{5**1075:01075d}"
-    assert typed_code(parse(f"0.{digits}", fp64), fp64) == 0
-    assert typed_code(parse(f"0.{digits}1", fp64), fp64) == 1
 
 
 @given(text=st.text(max_size=60) | st.text("0123456789.eExXpPbB+-^*/ _,naif|", max_size=40))
@@ -265,27 +175,6 @@ def test_a_codes_text_gives_the_code(fmt: FloatFormat, code: int, data: st.DataO
     text = code_text(code, fmt, overflow)
     assert typed_code(parse(text, fmt), fmt, overflow) == code
     assert len(text) <= 24
-
-
-@every(
-    ("code", "name", "text"),
-    [
-        (0x3C00, "fp16", "1"),
-        (0x3C01, "fp16", "1.0009765625"),
-        (0x3DCCCCCD, "fp32", "0.1"),
-        (0x00000001, "fp32", "2^-149"),
-        (0x0003, "bf16", "1.5*2^-132"),
-        (0x3FB999999999999A, "fp64", "0.1"),
-        (0x8000, "fp16", "-0"),
-        (0x7C00, "fp16", "inf"),
-        (0x7E00, "fp16", "nan"),
-        (0x7E01, "fp16", "0x7e01"),
-        (0x7F, "fp8_e4m3fn", "nan"),
-        (0xFF, "fp8_e4m3fn", "-nan"),
-    ],
-)
-def test_a_codes_text_reads_well(code: int, name: str, text: str) -> None:
-    assert code_text(code, FORMATS[name]) == text
 
 
 def test_infinity_under_saturation_can_only_be_a_code() -> None:

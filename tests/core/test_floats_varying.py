@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.floats.scaling.gradients import KEPT, SPIKES, WANDER, Course, draw, share
+from core.floats.scaling.gradients import Course, draw, share
 from core.limits import limit
 
 
@@ -26,14 +26,6 @@ def test_a_changed_size_moves_the_course_and_draws_nothing_anew() -> None:
     np.testing.assert_allclose(wider.largest - wider.medians, 2 * (base.largest - base.medians))
     spiked = draw(Course(spike=16))
     np.testing.assert_allclose(spiked.medians - base.medians, np.where(base.spikes, 10, 0))
-
-
-def test_the_course_is_the_one_described() -> None:
-    drawn = draw(Course(steps=5000, first=-20, last=-20, spike=0))
-    off = drawn.medians + 20
-    assert drawn.spikes.mean() == pytest.approx(SPIKES, rel=0.3)
-    assert off.std() == pytest.approx(WANDER / math.sqrt(1 - KEPT**2), rel=0.15)
-    assert (off[1:] - KEPT * off[:-1]).std() == pytest.approx(WANDER, rel=0.05)
 
 
 @pytest.mark.parametrize("count", [1, 3, 1000])

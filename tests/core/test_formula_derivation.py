@@ -42,13 +42,6 @@ def test_what_is_left_out_takes_its_default() -> None:
     assert SCALED.explain(size=2.0, shift=1.0).value == 7.0
 
 
-def test_a_missing_or_unknown_parameter_is_refused() -> None:
-    with pytest.raises(TypeError):
-        SCALED.explain(factor=2.0)
-    with pytest.raises(TypeError):
-        SCALED.explain(size=2.0, other=1.0)
-
-
 def test_a_formula_comes_once_where_it_comes_first() -> None:
     hours = accelerator_hours.explain(accelerators=8, seconds=3600.0)
     first, second = SCALED.explain(size=1.0), SCALED.explain(size=2.0)
@@ -58,16 +51,6 @@ def test_a_formula_comes_once_where_it_comes_first() -> None:
     assert steps[0].sources == SOURCE
     assert [steps[0].uses[0].terms[i].latex for i in steps[0].differing] == ["n"]
     assert steps[1].differing == ()
-
-
-def test_titles_and_remarks_of_uses_stay_with_them() -> None:
-    plain = accelerator_hours.explain(accelerators=8, seconds=3600.0)
-    named = replace(plain, title="Hours of a node", detail=f"{plain.detail} It has eight.")
-    (step,) = derivation([plain, named])
-    assert (step.title, step.detail) == (accelerator_hours.title, accelerator_hours.detail)
-    assert [use.title for use in step.uses] == [plain.title, "Hours of a node"]
-    assert step.remarks == ("", "It has eight.")
-    assert (plain.named, named.named) == (False, True)
 
 
 @pytest.mark.parametrize("which", ["lecture", "split"])

@@ -35,12 +35,6 @@ def written(markdown: str) -> str:
     return " ".join(a or b for a, b in _MATH.findall(markdown))
 
 
-@every("name", FORMULAS)
-def test_a_formula_is_ascii(name: str) -> None:
-    f = FORMULAS[name]
-    assert not foreign(" ".join((f.latex, f.result.latex, *(symbol.latex for symbol in f.symbols.values()))))
-
-
 @every("kind", UNIT)
 def test_a_value_in_a_formula_is_ascii(kind: str) -> None:
     for value in VALUES:
@@ -92,7 +86,3 @@ def test_the_value_of_a_code_is_ascii(name: str) -> None:
     for code in range(0, count, max(1, count // 256)):
         assert not any(map(foreign, value_latex(describe(code, fmt), LIGHT))), code
     assert not foreign(value_latex(describe(count - 1, fmt), LIGHT))
-
-
-def test_the_guard_sees_a_unicode_minus() -> None:
-    assert foreign(written("in words − and $a − b$")) == "−"

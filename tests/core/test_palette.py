@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from core.views.common.palette import DARK, LIGHT, ROLES, Palette, contrast, relative_luminance, shade
-from pages.common.theme import TOKENS, css_variables
 
 CONFIG = tomllib.loads((Path(__file__).parents[2] / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
 THEMES = [pytest.param(LIGHT, "light", id="light"), pytest.param(DARK, "dark", id="dark")]
@@ -41,30 +40,6 @@ def test_streamlits_configuration_says_the_same(palette: Palette, theme: str) ->
         palette.muted,
     ]
     assert len(section["chartSequentialColors"]) == 10
-
-
-def test_chart_tokens_stand_for_the_same_places() -> None:
-    assert [TOKENS.role(role) for role in ROLES] == [f"#{i:06d}" for i in range(1, 11)]
-    rest = [TOKENS.background, TOKENS.surface, TOKENS.border, TOKENS.text, TOKENS.muted]
-    assert rest == [f"#{i:06d}" for i in range(11, 16)]
-
-
-def test_css_carries_every_colour_in_both_themes() -> None:
-    css = css_variables()
-    for name, colour in LIGHT.as_dict().items():
-        assert f"--np-{name}: light-dark({colour}, {DARK.as_dict()[name]});" in css
-
-
-def test_bound_colours_are_roles() -> None:
-    assert LIGHT.compute_bound == LIGHT.fraction
-    assert LIGHT.memory_bound == LIGHT.gradients
-    with pytest.raises(KeyError):
-        LIGHT.role("background")
-
-
-def test_contrast_of_known_pairs() -> None:
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)
-    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)  # WCAG's own near miss
 
 
 @pytest.mark.parametrize(("palette", "theme"), THEMES)

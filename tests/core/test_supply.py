@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from importlib.metadata import distribution, metadata, version
 from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-
-from tests.tools.audit import verdict
 
 ROOT = Path(__file__).parents[2]
 _LINE = re.compile(r"^([\w.\-]+)(?:\[[^\]]*\])?==(\S+)((?: \\\n +--hash=sha256:[0-9a-f]{64})+)$", re.MULTILINE)
@@ -82,24 +79,3 @@ def test_every_licence_is_named() -> None:
     assert len(as_locked()) > 15
     assert all(licence_of(name) == named[name] for name in as_locked())
     assert all(named.values())
-
-
-def test_the_image_installs_the_lock() -> None:
-    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    assert "pip install --no-cache-dir --require-hashes --no-deps -r deploy/requirements.lock" in text
-
-
-def test_an_audit_says_what_is_vulnerable_or_that_nobody_answered() -> None:
-    known = {"name": "a", "version": "1.0", "vulns": []}
-    fault = {"id": "CVE-1", "fix_versions": ["1.1"], "aliases": [], "description": ""}
-    skipped = {"name": "b", "skip_reason": "Dependency not found on PyPI"}
-
-    def said(*dependencies: object) -> tuple[str, bool]:
-        return verdict(json.dumps({"dependencies": dependencies, "fixes": []}), "2026-11-27")
-
-    assert said(known, skipped) == ("Vulnerabilities as PyPI knew them on 2026-11-27: 0 in 1 distributions.", False)
-    text, vulnerable = said({**known, "vulns": [fault]})
-    assert vulnerable
-    assert text.endswith("a 1.0: CVE-1, repaired in 1.1")
-    for nothing in (said(skipped), verdict("", "2026-11-27")):
-        assert nothing == ("Vulnerabilities: not looked up, as PyPI does not answer here.", False)

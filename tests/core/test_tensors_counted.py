@@ -11,59 +11,34 @@ from core.tensors.layout import TensorLayout
 from core.tensors.operations.lookup import catalogue
 from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.meta_device import CountedRun
-from core.tensors.tracing.run import ProgramRun
 from core.tensors.tracing.steps import Trace, TraceStep
 from core.tensors.tracing.trace import Program, trace
 from core.views.tensors.charts import storage_picture
-from core.views.tensors.text import PARTLY, explanations, headline, passed_over
+from core.views.tensors.text import PARTLY, explanations
 from tests.core.peak import grown_mb
 from tests.core.tensors_random import SHAPES, random_layouts, random_program
 
 LARGE: dict[str, tuple[int, ...]] = {
-    "torch.zeros(x.size(0) * 500000)": (1_000_000,),
-    "x.expand(x.numel() * 100000000, 2, 3)": (600_000_000, 2, 3),
-    "y = x.view(6)[:, None, None].expand(6, 100, 100)\nx[y]": (6, 100, 100, 3),
     "y = x.repeat(100, 100)\ny[y]": (200, 300, 300),
     "torch.arange(5000)[:, None] > torch.arange(5000)": (5000, 5000),
     "torch.zeros(1000000000)": (10**9,),
-    "torch.empty((30000, 30000))": (30_000, 30_000),
     "torch.arange(-1, end=1000000000)": (10**9 + 1,),
-    "torch.arange(0, 1, step=0.000000001)": (10**9,),
-    "torch.diag(torch.arange(2), 1000000)": (1_000_002, 1_000_002),
     "torch.cat([torch.arange(60000), torch.arange(60000)])": (120_000,),
     "F.unfold(torch.ones(1, 1, 200, 200), 100)": (1, 10_000, 10_201),
     "einsum(torch.arange(3000), torch.arange(3000), 'a, b -> a b')": (3000, 3000),
     "x.repeat(40000, 40000)": (80_000, 120_000),
-    "F.group_norm(x[:0].float()[None], 1000000000)": (1, 0, 3),
-    "x[:0].repeat(1, 1000000000)": (0, 3 * 10**9),
-    "x[:0].repeat_interleave(1000000000)": (0,),
     "x.repeat_interleave(repeats=1000000000)": (6 * 10**9,),
-    "x.as_strided((1000000000,), (0,))": (10**9,),
     "x.expand(10000, 2, 3).mT @ x": (10_000, 3, 3),
     "repeat(x, 'a b -> a b r', r=1000000000)": (2, 3, 10**9),
-    "torch.full((1000, 1000), 7)": (1000, 1000),
-    "x.new_full((1000, 1000), 7)": (1000, 1000),
-    "torch.randn(1000, 1000)": (1000, 1000),
-    "torch.randint(5, (1000, 1000))": (1000, 1000),
     "torch.randperm(1000000000)": (1000000000,),
     "torch.eye(1000000)": (1000000, 1000000),
     "torch.linspace(0, 1, 1000000000)": (1000000000,),
-    "torch.tril_indices(100000, 100000)": (2, 5000050000),
     "torch.empty_strided((1, 3), (1, 1000000000))": (1, 3),
     "torch.arange(60000).diag_embed()": (60000, 60000),
-    "torch.arange(2).diag_embed(1000000)": (1000002, 1000002),
     "torch.outer(torch.arange(5000), torch.arange(5000))": (5000, 5000),
-    "torch.kron(torch.ones(300, 1), torch.ones(1, 300))": (300, 300),
     "torch.meshgrid(torch.arange(5000), torch.arange(5000))": (5000, 5000),
-    "torch.cartesian_prod(torch.arange(5000), torch.arange(5000))": (25000000, 2),
-    "torch.block_diag(torch.ones(300, 1), torch.ones(1, 300))": (301, 301),
-    "torch.hstack([torch.arange(60000), torch.arange(60000)])": (120000,),
-    "torch.tensordot(torch.ones(5000), torch.ones(5000), 0)": (5000, 5000),
-    "torch.ones(300).addr(torch.ones(300), torch.ones(300))": (300, 300),
     "F.pad(x, (1000000000, 0))": (2, 1000000003),
     "F.embedding(torch.zeros(60000).long(), torch.ones(2, 100))": (60000, 100),
-    "F.linear(torch.ones(300, 1), torch.ones(300, 1))": (300, 300),
-    "y = torch.ones(256, 256)\nF.linear(y, y)": (256, 256),
     "y = torch.ones(300, 1)\nF.scaled_dot_product_attention(y, y, y)": (300, 1),
     "B, T, C = 8, 1024, 768\ny = torch.zeros(B, T, C)\ny.transpose(0, 1).reshape(T, -1)": (1024, 6144),
 }
@@ -141,28 +116,6 @@ def test_random_programs_are_counted_as_they_run() -> None:
     assert sum(agrees(random_program(rng), rng.choice(SHAPES)) for _ in range(120)) > 40
 
 
-@pytest.mark.parametrize(
-    ("text", "changed", "touched"),
-    [
-        ("y = x.t()\ny[:, :500] = 7", (0, 1), 500_000),
-        ("y = x[500:]\nx[:500] += 1", (0,), 500_000),
-        ("y = x[500:]\nx[:501] += 1", (0, 1), 501_000),
-        ("y = x[::2]\nx[1::2] = 0", (0,), 500_000),
-        ("y = x.clone()\ny.zero_()", (1,), 1_000_000),
-        ("y, z = x.chunk(2)\nz.fill_(3)", (0, 3), 500_000),
-        ("y = x.view(torch.int32)\nx[0] = 1", (0, 1), 1_000),
-    ],
-)
-def test_who_sees_a_write_is_told_without_cells(text: str, changed: tuple[int, ...], touched: int) -> None:
-    traced = trace(text, (1000, 1000))
-    assert traced.counted
-    write = traced.last
-    assert (write.kind, write.touched, write.written) == ("write", touched, ())
-    assert set(changed) <= set(write.changed)
-    assert ("x shows it too" in headline(traced)[0]) == (0 in changed and traced.label(traced[write.inputs[0]]) != "x")
-    assert all(traced[number].storage == write.storage for number in write.changed)
-
-
 def test_layouts_meet_where_their_cells_do() -> None:
     layouts = [layout for layout, _ in random_layouts(600, 7)]
     met = 0
@@ -177,27 +130,15 @@ def test_layouts_meet_where_their_cells_do() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("x[x > 2]", "What `[x > 2]` gives depends on values"),
-        ("x[[0, 1]] = 3", "Which cells a list"),
-        ("x.as_strided((1000, 1000), (1000, 2))", "would be cell 1,000,998"),
-        ("x.expand(1000000000, 1000, 1000)", "1,099,511,627,776"),
-    ],
-)
-def test_what_needs_values_or_more_is_refused_in_words(text: str, words: str) -> None:
-    with pytest.raises(ExpressionError) as problem:
-        trace(text, (1000, 1000))
-    assert words in str(problem.value)
+def test_a_write_without_cells_reaches_what_its_cells_meet() -> None:
+    for text, changed in (("y = x[500:]\nx[:500] += 1", {0}), ("y = x[500:]\nx[:501] += 1", {0, 1})):
+        assert set(trace(text, (1000, 1000)).last.changed) == changed
 
 
-def test_the_page_says_that_nothing_was_made() -> None:
-    traced = trace(
-        "q, k, v = x.split(768, dim=2)\ny = q.transpose(1, 2)\ny.reshape(8, -1)", (8, 1024, 2304), dtype="float32"
-    )
-    assert "counted, not made" in passed_over(traced)
-    assert "**24 MiB**" in headline(traced)[0]
+def test_nothing_is_drawn_of_what_was_not_made() -> None:
+    traced = trace("q, k, v = x.split(768, dim=2)\ny = q.transpose(1, 2)\ny.reshape(8, -1)", (8, 1024, 2304))
+    assert traced.counted
+    assert traced.bytes_copied == 8 * 1024 * 768 * 8
     assert explanations(traced)
     picture = storage_picture(traced)
     assert {tensor["drawn"] for tensor in picture["tensors"]} == {0}
@@ -205,9 +146,3 @@ def test_the_page_says_that_nothing_was_made() -> None:
     refused = trace("x.transpose(0, 1).view(-1)", (1000, 1000)).last
     assert (refused.kind, refused.error_type) == ("refused", "RuntimeError")
     assert refused.fixes[0].bytes == 8_000_000
-
-
-def test_the_same_operations_run_either_way() -> None:
-    assert issubclass(CountedRun, ProgramRun)
-    assert not trace("x.t()", (256, 256)).counted
-    assert trace("x.t()", (257, 256)).counted

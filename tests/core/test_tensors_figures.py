@@ -12,7 +12,6 @@ from core.tensors.layout import TensorLayout
 from core.tensors.tracing.steps import Trace
 from core.tensors.tracing.trace import trace
 from core.views.tensors.charts import reason, storage_picture
-from core.views.tensors.text import headline, letter
 
 
 def values(picture: dict[str, Any], number: int) -> list[str]:
@@ -35,8 +34,6 @@ def written(picture: dict[str, Any]) -> dict[str, list[int]]:
 def test_a_storage_is_drawn_once_with_all_its_tensors() -> None:
     picture = storage_picture(trace("x.t().contiguous()", (2, 3)))
     assert [s["letter"] for s in picture["storages"]] == ["A", "B"]
-    assert picture["storages"][1]["made"] == ".contiguous()"
-    assert picture["storages"][1]["title"] == "6 cells × 8 B = 48 B, int64"
     assert [(t["name"], t["storage"]) for t in picture["tensors"]] == [
         ("x", 0),
         ("x.t()", 0),
@@ -44,22 +41,6 @@ def test_a_storage_is_drawn_once_with_all_its_tensors() -> None:
     ]
     assert values(picture, 1) == values(picture, 2) == ["0", "3", "1", "4", "2", "5"]
     assert picture["active"] == 2
-
-
-def test_the_timeline_counts_bytes() -> None:
-    steps = storage_picture(trace("y = x.t()\nz = y.contiguous()", (2, 3)))["steps"]
-    assert [(s["name"], s["source"], s["kind"], s["line"]) for s in steps] == [
-        ("", "x", "start", 0),
-        ("y", ".t()", "view", 1),
-        ("z", ".contiguous()", "copy", 2),
-    ]
-    assert [s["added"] for s in steps] == ["48 B", "0 B", "48 B"]
-    assert [s["total"] for s in steps] == ["48 B", "48 B", "96 B"]
-    assert [(s["shape"], s["stride"], s["storage"]) for s in steps[1:]] == [
-        ("(3, 2)", "(1, 3)", 0),
-        ("(3, 2)", "(2, 1)", 1),
-    ]
-    assert [s["held"] for s in steps] == [[48, 0], [48, 0], [48, 48]]
 
 
 def test_a_write_marks_the_cell_in_every_tensor_of_the_storage() -> None:
@@ -80,28 +61,14 @@ def test_a_write_through_another_element_type_shows_in_both_readings() -> None:
     assert written(picture) == {"x": [1], "y": [2]}
 
 
-def test_the_pieces_of_a_split_are_drawn_under_their_names() -> None:
-    picture = storage_picture(trace("q, k, v = x.chunk(3, -1)\nk.t()", (2, 6)))
-    assert [t["name"] for t in picture["tensors"]] == ["x", "q", "k", "v", "k.t()"]
-    assert values(picture, 2) == ["2", "3", "8", "9"]
-    assert [(s["name"], s["source"]) for s in picture["steps"]][1:] == [("q, k, v", ".chunk(3, -1)"), ("", ".t()")]
-
-
-def test_a_refused_view_shows_the_hops_it_would_need() -> None:
-    picture = storage_picture(trace("x.t().view(2, 3)", (2, 3)))
-    wanted = picture["tensors"][-1]
-    assert wanted["hops"] == {"shape": (2, 3), "dim": 1, "cells": (0, 3, 1), "steps": (3, -2), "elements": (0, 1, 2)}
-    assert picture["steps"][-1]["added"] == ""
-
-
 def test_why_names_the_boundary_and_the_runs_a_new_dimension_would_cross() -> None:
     why = reason(trace("x.t().view(2, 3)", (2, 3)))
     assert why is not None
     assert [[d["size"] for d in run["dims"]] for run in why["runs"]] == [[3], [2]]
     assert (why["between"], why["breaks"]) == (["1 ≠ 3 × 2"], 0)
     assert [(d["size"], d["parts"]) for d in why["asked"]] == [(2, [0]), (3, [0, 1])]
-    assert why["error"].startswith("RuntimeError: view size is not compatible")
-    assert [fix["cost"] for fix in why["fixes"]] == ["copies 48 B", "copies 48 B"]
+    assert len(why["fixes"]) == 2
+    assert reason(trace("x.t()", (2, 3))) is None
 
 
 def test_why_it_works_shows_what_merges() -> None:
@@ -110,14 +77,6 @@ def test_why_it_works_shows_what_merges() -> None:
     assert [run["joints"] for run in why["runs"]] == [["6 = 2 × 3"]]
     assert (why["between"], why["breaks"], why["error"], why["fixes"]) == ([], -1, "", [])
     assert [(d["size"], d["parts"], d["text"]) for d in why["asked"]] == [(12, [0], ", stride 2")]
-
-
-def test_errors_without_an_account_show_the_error_alone() -> None:
-    why = reason(trace("x.squeeze(5)", (2, 3)))
-    assert why is not None
-    assert (why["runs"], why["asked"]) == ([], [])
-    assert why["error"].startswith("IndexError: Dimension out of range")
-    assert reason(trace("x.t()", (2, 3))) is None
 
 
 @pytest.mark.parametrize(
@@ -135,28 +94,6 @@ def test_large_pictures_stay_within_the_caps(source: str, shape: tuple[int, ...]
     assert cells + drawn <= limit("picture_cells")
     assert max(t["drawn"] for t in picture["tensors"]) <= limit("storage_cells_drawn")
     assert len(json.dumps(picture)) < 200_000
-
-
-@pytest.mark.parametrize(("number", "name"), [(0, "A"), (25, "Z"), (26, "AA"), (27, "AB"), (51, "AZ"), (52, "BA")])
-def test_letters(number: int, name: str) -> None:
-    assert letter(number) == name
-
-
-def test_a_picture_of_the_largest_tensors_marks_every_drawn_cell() -> None:
-    picture = storage_picture(trace("y = x.t()\nx += 1\ny.mul_(2)\nz = y.contiguous()\nx", (256, 256)))
-    assert written(picture)["x"] == list(range(picture["tensors"][0]["drawn"]))
-
-
-def test_writes_through_narrow_elements_mark_wide_cells() -> None:
-    picture = storage_picture(trace("y = x.view(torch.int32)\ny[3] = 1\nz = x[2:].view(torch.int32)", (4,)))
-    assert written(picture) == {"x": [1], "y": [3], "x[2:]": [1], "z": [3]}
-
-
-def test_a_reshape_that_copies_says_what_a_view_would_have_needed() -> None:
-    copied, refused = (storage_picture(trace(f"x.t().{name}(6)", (2, 3)))["why"] for name in ("reshape", "view"))
-    assert [dim["parts"] for dim in copied["asked"]] == [dim["parts"] for dim in refused["asked"]] == [[0, 1]]
-    assert "would have" in copied["asked"][0]["text"]
-    assert "would" not in refused["asked"][0]["text"]
 
 
 def undone(picture: dict[str, Any], at: int) -> list[list[list[str]]]:
@@ -199,16 +136,6 @@ def test_undoing_writes_gives_the_memory_after_every_step(source: str) -> None:
             assert cells[number][0] == values, (at, number)
 
 
-def test_snapshots_in_every_element_type_that_reads_the_storage() -> None:
-    picture = storage_picture(trace("y = x.view(torch.int32)\ny[2] = 7\nx[1] = 5\ny", (2,)))
-    assert [undone(picture, at)[0] for at in range(1, 5)] == [
-        [["0", "1"], ["0", "0", "1", "0"]],
-        [["0", "7"], ["0", "0", "7", "0"]],
-        [["0", "5"], ["0", "0", "5", "0"]],
-        [["0", "5"], ["0", "0", "5", "0"]],
-    ]
-
-
 def test_too_many_writes_to_keep_are_marked_without_what_was_before() -> None:
     picture = storage_picture(trace("\n".join(["x += 1"] * 12), (64, 64)))
     assert not picture["kept"]
@@ -224,5 +151,3 @@ def test_the_timeline_adds_up_to_what_was_allocated() -> None:
     start = traced.steps[0].bytes_allocated
     assert timeline[-1]["total"] == f"{start + traced.bytes_copied + traced.bytes_inside:,} B"
     assert [entry["added"] for entry in timeline] == ["1,024 B", "768 B", "256 B", "0 B", "512 B", "0 B"]
-    assert [entry["name"] for entry in timeline] == ["", "w, idx", "w", "", "y", ""]
-    assert "3 of 4 steps" in headline(trace(program.removesuffix("\ny += 1"), (32, 8), None, "float32"))[0]

@@ -1,8 +1,9 @@
-"""The layout algebra against torch: contiguity, cells, bounds, and every verdict of `explain_view`."""
+"""Layouts, views and shared cells against torch: contiguity, bounds, verdicts of `explain_view`, replayed writes."""
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.limits import limit
-from core.tensors.layout import StrideRun, TensorLayout, bounds, contiguous_strides
-from core.tensors.view_rule import Boundary, ShapeError, explain_view, resolve_shape
+from core.tensors.examples.overlap import HAZARDS, overlap_of, replay
+from core.tensors.layout import TensorLayout, bounds, contiguous_strides
+from core.tensors.operations.values import ExpressionError
+from core.tensors.view_rule import explain_view
 from tests.core.tensors_random import compare_views, in_torch, random_layouts
 from tests.every import every
 
@@ -49,66 +52,6 @@ def test_refusals_name_a_boundary_that_is_one() -> None:
     assert with_hops == refused
 
 
-@pytest.mark.parametrize(
-    ("layout", "shape", "boundary", "arithmetic"),
-    [
-        (TensorLayout((3, 2), (1, 3)), (2, 3), Boundary(0, 1, 1, 3, 2, 1), "stride 1 ≠ 3 × 2"),
-        (TensorLayout((4, 4), (6, 1)), (16,), Boundary(0, 1, 6, 1, 4, 0), "stride 6 ≠ 1 × 4"),
-        (TensorLayout((2, 3, 2, 4), (24, 4, 12, 1)), (2, 3, 8), Boundary(2, 3, 12, 1, 4, 2), "stride 12 ≠ 1 × 4"),
-        (TensorLayout((3, 1, 2), (1, 9, 3)), (6,), Boundary(0, 2, 1, 3, 2, 0), "stride 1 ≠ 3 × 2"),
-    ],
-)
-def test_boundary_in_words(layout: TensorLayout, shape: tuple[int, ...], boundary: Boundary, arithmetic: str) -> None:
-    verdict = explain_view(layout, shape)
-    assert verdict.boundary == boundary
-    assert boundary.arithmetic == arithmetic
-    assert verdict.reason == f"dimensions {boundary.left} and {boundary.right} cannot merge: {arithmetic}"
-
-
-@pytest.mark.parametrize(
-    ("layout", "shape", "reason"),
-    [
-        (TensorLayout.contiguous((2, 3)), (6,), "the tensor is contiguous, so any shape with as many elements fits"),
-        (TensorLayout((4, 3), (6, 2)), (-1,), "dimensions 0 and 1 merge: stride 6 = 2 × 3"),
-        (
-            TensorLayout((2, 1, 3, 4), (24, 7, 8, 2)),
-            (24,),
-            "dimensions 0, 2 and 3 merge: stride 24 = 8 × 3, stride 8 = 2 × 4",
-        ),
-        (TensorLayout((4,), (2,)), (2, 2), "each new dimension stays inside one old dimension"),
-        (TensorLayout((0, 3), (3, 1)), (5, 0), "there are no elements, so any shape fits"),
-        (TensorLayout((), ()), (1, 1), "a single element can be viewed with any number of size-1 dimensions"),
-    ],
-)
-def test_why_a_view_works(layout: TensorLayout, shape: tuple[int, ...], reason: str) -> None:
-    verdict = explain_view(layout, shape)
-    assert verdict.works
-    assert verdict.copied_bytes(8) == 0
-    assert verdict.reason == reason
-
-
-@pytest.mark.parametrize(
-    ("numel", "shape", "words"),
-    [
-        (6, (4, 2), "4 × 2 = 8 elements are asked for, but there are 6"),
-        (6, (), "1 element is asked for, but there are 6"),
-        (6, (-1, -1), "only one size may be negative: -1"),
-        (6, (-2, 3), "only one size may be negative: -1"),
-        (6, (4, -1), "6 elements do not divide evenly by the other sizes (4)"),
-        (0, (-1, 0), "0 elements do not divide evenly by the other sizes (0)"),
-        (6, (0, -1), "6 elements do not divide evenly by the other sizes (0)"),
-    ],
-)
-def test_wrong_shapes_say_why(numel: int, shape: tuple[int, ...], words: str) -> None:
-    with pytest.raises(ShapeError) as problem:
-        resolve_shape(numel, shape)
-    assert words in str(problem.value)
-    with pytest.raises(RuntimeError):
-        torch.empty(numel).view(shape)
-    verdict = explain_view(TensorLayout.contiguous((numel,)), shape)
-    assert (verdict.works, verdict.boundary, verdict.copied_bytes(8)) == (False, None, None)
-
-
 @settings(max_examples=150)
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 30)), max_size=5),
@@ -138,24 +81,6 @@ def test_contiguous_strides_match_torch(shape: list[int]) -> None:
     assert TensorLayout.contiguous(shape).is_contiguous
 
 
-def test_cell_of_an_index() -> None:
-    layout = TensorLayout.contiguous((4, 4))
-    assert layout.cell(1, 2) == 6  # the lecture's example
-    assert layout.cell(-1, -1) == 15
-    assert TensorLayout((2, 3), (1, 2), 5).cell(1, 2) == 10
-    with pytest.raises(IndexError, match="index 4 is out of bounds for dimension 1 with size 4"):
-        layout.cell(0, 4)
-    with pytest.raises(IndexError, match="1 indices for 2 dimensions"):
-        layout.cell(0)
-
-
-def test_runs_of_dimensions() -> None:
-    assert TensorLayout((2, 3, 4), (12, 4, 1)).runs == (StrideRun(0, 2, 24, 1),)
-    assert TensorLayout((3, 2), (1, 3)).runs == (StrideRun(0, 0, 3, 1), StrideRun(1, 1, 2, 3))
-    assert TensorLayout((4, 2, 3), (1, 12, 4)).runs == (StrideRun(0, 0, 4, 1), StrideRun(1, 2, 6, 4))
-    assert TensorLayout((), ()).runs == ()
-
-
 def test_negative_strides_have_a_span_too() -> None:
     """torch has none, numpy has: x[::-1] of six elements."""
     reverse = TensorLayout((6,), (-1,), 5)
@@ -163,13 +88,6 @@ def test_negative_strides_have_a_span_too() -> None:
     assert reverse.cells().tolist() == [5, 4, 3, 2, 1, 0]
     assert bounds(reverse, 6).inside
     assert not bounds(TensorLayout((6,), (-1,), 4), 6).inside
-
-
-def test_layouts_that_are_none() -> None:
-    with pytest.raises(ValueError, match="same length"):
-        TensorLayout((2, 3), (1,))
-    with pytest.raises(ValueError, match="negative size"):
-        TensorLayout((-1,), (1,))
 
 
 # ------------------------------------------------------------------------------------------ the cheapest fix
@@ -216,19 +134,20 @@ def test_channels_last_agrees_with_torch() -> None:
     assert not TensorLayout((2, 3), (3, 1)).is_channels_last
 
 
-def test_overlap_is_exact() -> None:
-    """Against all cells enumerated, on layouts where strides collide often; torch's own test gives up on many."""
+def test_overlap_equals_counting_the_cells() -> None:
+    """On layouts where strides collide often; torch's own test gives up on many."""
     rng = random.Random(7)
     both = [0, 0]
     for _ in range(4_000):
-        rank = rng.randint(1, 4)
+        rank = rng.randint(0, 4)
         layout = TensorLayout(
-            tuple(rng.choice([1, 2, 3, 4, 5]) for _ in range(rank)),
+            tuple(rng.choice([0, 1, 2, 2, 3, 3, 4, 5]) for _ in range(rank)),
             tuple(rng.choice([0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 15, -1, -4, 30]) for _ in range(rank)),
             200,
         )
-        cells = layout.cells().tolist()
-        assert layout.overlaps == (len(set(cells)) < len(cells)), layout
+        overlap, counted = overlap_of(layout, 2), Counter(layout.cells().tolist())
+        assert overlap.overlaps == layout.overlaps == any(count > 1 for count in counted.values()), layout
+        assert (overlap.cells, overlap.most) == (len(counted), max(counted.values(), default=0))
         both[layout.overlaps] += 1
     assert min(both) > 800
 
@@ -236,68 +155,61 @@ def test_overlap_is_exact() -> None:
 @every(
     ("layout", "overlaps"),
     [
-        (TensorLayout((3, 4), (4, 3)), False),  # strides that interleave: no quick rule decides
-        (TensorLayout((4, 5), (4, 3)), True),  # one column more: 3·4 = 4·3
-        (TensorLayout((3, 4), (1, 0)), True),  # expand
-        (TensorLayout((0, 4), (1, 0)), False),
-        (TensorLayout((1, 1), (0, 0)), False),
-        (TensorLayout((), ()), False),
         (TensorLayout((4096, 4096), (4096, 1)), False),
         (TensorLayout((4096, 4096), (4095, 1)), True),
         (TensorLayout((5000, 5000), (7, 5000)), False),
         (TensorLayout((5001, 5000), (7, 5000)), True),
     ],
 )
-def test_overlap_of_known_layouts(layout: TensorLayout, overlaps: bool) -> None:
+def test_overlap_of_layouts_too_large_to_count(layout: TensorLayout, overlaps: bool) -> None:
     assert layout.overlaps is overlaps
-
-
-def test_overlap_beyond_the_cap_says_so() -> None:
-    far = TensorLayout((3, 3), (10**9, 10**9 - 1))
     with pytest.raises(ValueError, match="too many to test"):
-        _ = far.overlaps
+        _ = TensorLayout((3, 3), (10**9, 10**9 - 1)).overlaps
 
 
-@pytest.mark.parametrize(
-    ("layout", "storage", "inside", "arithmetic", "reason"),
+HAZARDOUS = [
+    *((preset.view, preset.shape, preset.method, preset.value) for preset in HAZARDS),
+    *((view, (3, 2), "mul_", 3) for view in ("x", "x # all of it", "x[0] = 7; x.t();", "y = x[1:]", "x.add_(1)\nx")),
+    *(("x.as_strided((2, 2), (3, 2))", (6,), "add_", 1), ("x[:0]", (3,), "add_", 1)),
+    ("x.as_strided((8, 8), (1, 1))", (15,), "mul_", 1000),  # past 64 bits
+]
+
+
+@every(("view", "shape", "method", "value"), HAZARDOUS)
+def test_a_replayed_write_ends_as_torch_ends(view: str, shape: tuple[int, ...], method: str, value: int) -> None:
+    hazard = replay(view, shape, method, value)
+    x, layout = torch.tensor(hazard.before), hazard.overlap.layout
+    written = x.as_strided(layout.shape, layout.stride, layout.offset)
+    if hazard.refused:
+        with pytest.raises(RuntimeError) as raised:
+            getattr(written, method)(value)
+        assert (hazard.error_message, hazard.torch) == (str(raised.value), ())
+        return
+    getattr(written, method)(value)
+    assert list(hazard.torch) == x.tolist() == list(hazard.sequential)
+    assert hazard.overlap.overlaps or hazard.torch == hazard.once
+
+
+def test_the_window_is_incremented_once_per_element() -> None:
+    hazard = replay("x.as_strided((4, 3), (1, 1))", (6,))
+    assert hazard.counts == (1, 2, 3, 3, 2, 1)
+    assert hazard.once == (1, 2, 3, 4, 5, 6)
+    assert hazard.torch == (1, 3, 5, 6, 6, 6)
+    assert [w.after for w in hazard.writes if w.cell == 2] == [3, 4, 5]
+    assert [e.value for e in hazard.overlap.explanations] == [2, 96, 48]
+
+
+@every(
+    ("view", "shape", "method"),
     [
-        (
-            TensorLayout((4, 4), (1, 3)),
-            6,
-            False,
-            "0 + 3·1 + 3·3 = 12",
-            "the last element would be cell 12, but the storage has cells 0 to 5",
-        ),
-        (
-            TensorLayout((4, 3), (1, 1)),
-            6,
-            True,
-            "0 + 3·1 + 2·1 = 5",
-            "the last element is cell 5, and the storage has cells 0 to 5",
-        ),
-        (
-            TensorLayout((2,), (1,)),
-            0,
-            False,
-            "0 + 1·1 = 1",
-            "the last element would be cell 1, but the storage has no cells",
-        ),
-        (
-            TensorLayout((3,), (-2,), 3),
-            9,
-            False,
-            "3 − 2·2 = -1",
-            "the first element would be cell -1, before the storage begins",
-        ),
-        (TensorLayout((0, 5), (9, 9), 99), 6, True, "", "there are no elements, so no cell is touched"),
-        (TensorLayout((), (), 5), 6, True, "5 = 5", "the last element is cell 5, and the storage has cells 0 to 5"),
+        *((f"x.view(torch.{dtype})", (4,), "add_") for dtype in ("int32", "float64", "uint8", "bool", "complex64")),
+        *((view, (3, 2), "add_") for view in ("n = 3", "x.t()\nn = x.size(0)", "x[0] = 7", "x.clone()")),
+        *(("x", (3,), "pow_"), ("x", (60_000,), "add_")),
     ],
 )
-def test_bounds_show_their_arithmetic(
-    layout: TensorLayout, storage: int, inside: bool, arithmetic: str, reason: str
-) -> None:
-    checked = bounds(layout, storage)
-    assert (checked.inside, checked.arithmetic, checked.reason) == (inside, arithmetic, reason)
+def test_what_cannot_be_replayed_is_refused(view: str, shape: tuple[int, ...], method: str) -> None:
+    with pytest.raises(ExpressionError):
+        replay(view, shape, method)
 
 
 def test_the_example_of_a_refusal_lies_among_drawn_cells_where_one_does() -> None:
