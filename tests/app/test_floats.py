@@ -177,21 +177,6 @@ def test_a_preset_sets_the_operation_and_closed_panels_draw_nothing() -> None:
     assert 'class="np-stages"' not in html(page())
 
 
-@pytest.mark.parametrize(
-    ("number", "fmt", "said"),
-    [
-        ("0.1", "fp64", "<b>0.0(0011)</b>"),
-        ("13.375", "bf16", "<b>1101.011</b>"),
-        ("1e-400", "fp64", "400 digits a block of about"),
-        ("nan", "fp16", "have no digits"),
-        ("0", "fp16", "a whole number"),
-    ],
-)
-def test_a_number_is_written_in_binary(number: str, fmt: str, said: str) -> None:
-    app = page(digits="true", x=number, fmt=fmt, dv="bf16")
-    assert said in html(app)
-
-
 def answer(app: AppTest) -> str:
     """The answer in large type, without its markup."""
     return re.sub(r"<[^>]*>", "", next(body for _, body in drawn(app.main) if "np-answer" in body))
