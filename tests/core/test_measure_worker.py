@@ -194,7 +194,7 @@ def test_a_device_is_looked_at_while_it_works_and_no_batch_outlasts_its_item() -
         waiting[0] = 0
 
     bench = Bench(torch, "cuda", "cpu", slow, state, lambda: 1e12, wait)
-    item = Item(kind="operations", name="slow", label="slow", shape=(), seconds=0.04)
+    item = Item(kind="memory", name="slow", label="slow", shape=(), seconds=0.04)
     point = timed(bench, item, PreparedItem(call, (), 1.0, 1.0), lambda *_: None)
     assert max(log) <= 10, "a quarter of 40 ms"
     assert point.after.clock_mhz
