@@ -27,8 +27,6 @@ LIMITS: Mapping[str, Limit] = {
     "box_chars": Limit(2_000, "characters", "of any box of one line, so that a long paste hears why it is refused"),
     "float_exponent": Limit(400, "decimal exponent", "beyond fp64's 1e-324 to 1e308; bounds big-integer work"),
     "float_terms": Limit(16, "terms", "a typed sum such as 1 + 2^-8 + 2^-40; each term is an exact fraction"),
-    "binary_steps": Limit(72, "steps", "of writing a number in binary that are shown; fp64's digits take about 60"),
-    "binary_period": Limit(10_000, "digits", "of a repeating block that are counted through; half a hundredth second"),
     "additions": Limit(10_000, "additions", "a sum is simulated step by step; more takes longer than a click may"),
     "series_terms": Limit(1_000_000, "terms", "of a series that is added up: 50 ms an order, 0.6 s at worst"),
     "series_chars": Limit(200, "characters", "of a typed series; a list of 40 numbers, and no deep nesting"),

@@ -33,11 +33,7 @@ CHOICES: Mapping[str, Choice] = {
         ("fp32", "bf16"),
         one_size=True,
     ),
-    "memory": Choice(
-        "Memory and small operations",
-        "how fast {it} moves bytes, and what lies between matmuls",
-        ("memory", "operations"),
-    ),
+    "memory": Choice("Memory", "how fast {it} moves bytes", ("memory",)),
     "attention": Choice("Attention", "which attention is fastest on {it}, forward and backward", ("attention",)),
     "layer": Choice(
         "One layer’s training step", "how long a real training step of one layer takes on {it}", ("layer",)

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_val
 from core.benchmark.formulas import achieved_bandwidth, achieved_rate
 from core.limits import limit
 
-Kind: TypeAlias = Literal["matmul", "attention", "memory", "operations", "layer"]
-"""Matmuls; fused attention; copies; memory-bound operations; a layer's step."""
+Kind: TypeAlias = Literal["matmul", "attention", "memory", "layer"]
+"""Matmuls; fused attention; copies; a layer's step."""
 
 Regime: TypeAlias = Literal["burst", "sustained"]
 """Timed for a moment, or for so long that power and temperature limits show."""
@@ -43,7 +43,7 @@ class Checked(BaseModel):
 class Item(Checked):
     """One thing to be timed.
 
-    name: a dtype for matmuls, a back end for attention, an operation elsewhere. label: which of them, for people
+    name: a dtype for matmuls, a back end for attention. label: which of them, for people
     ("n = 4,096", "QKV", "8 MiB"), unique among the items of a kind and name. shape: sizes that the kind gives a
     meaning to; (m, n, k) for matmuls. seconds: timed, besides the warm-up.
     """

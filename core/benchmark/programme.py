@@ -14,7 +14,7 @@ from core.limits import limit
 METHOD = "measure-2"
 """Version of the method, stamped on every measurement. Those of different versions are not comparable."""
 
-KINDS: tuple[Kind, ...] = ("matmul", "memory", "operations", "attention", "layer")
+KINDS: tuple[Kind, ...] = ("matmul", "memory", "attention", "layer")
 """In the order in which they are measured."""
 
 DTYPES: tuple[str, ...] = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "nvfp4")

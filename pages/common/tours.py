@@ -145,7 +145,7 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
     MEASURE.id: (
         Stop("The rates of this machine, dtype by dtype"),
         Stop("The lecture’s experiment", {"what": "The lecture’s experiment"}),
-        Stop("What moves bytes, and what lies between matmuls", {"what": "Memory and small operations"}),
+        Stop("What moves bytes", {"what": "Memory"}),
         Stop("Its own roofline", {"what": "Everything", "roof": "true"}, at="roof"),
         Stop("One layer, predicted and timed", {"what": "One layer’s training step"}),
     ),

@@ -1,19 +1,14 @@
-"""Float formats, panels about digits: an operation as hardware does it, and a decimal number turned into binary."""
+"""Float formats, the panel on arithmetic: an operation as hardware does it."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
-from fractions import Fraction
-from functools import lru_cache
 
 import streamlit as st
 
 from core.fields import choice, text
 from core.floats.arithmetic.errors import TypedOperation, explain_work, work
-from core.floats.arithmetic.expansion import Expansion, expand
 from core.floats.arithmetic.operations import OPERATORS, Operator, check_arithmetic
-from core.floats.codec import encode_exact
 from core.floats.formats import FORMATS, FloatFormat, FormatError, Overflow
 from core.floats.rounding import Rounding
 from core.floats.typed_numbers import Typed
@@ -21,8 +16,6 @@ from core.limits import limit
 from core.views.floats.charts_arithmetic import ROLES, CharacterGrid, Row, stages, stored_digits
 from core.views.floats.text_arithmetic import NAMES, answer, modes, representable_text
 from core.views.floats.text_arithmetic import stages as sentences
-from core.views.floats.text_expansion import answer as digits_answer
-from core.views.floats.text_expansion import doubling, halving
 from pages.common import show
 from pages.common.show import rich
 from pages.floats.inputs import COMMON, FloatInputs, NumberInputs, read_number
@@ -58,15 +51,11 @@ PRESETS = {
 
 
 def arithmetic(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
-    """The two panels, each running only while it is open."""
-    for name, title, panel in (
-        ("arith", "Arithmetic: add, multiply, fused multiply-add, bit by bit", operation),
-        ("digits", "Decimal to binary, step by step", conversion),
-    ):
-        with inputs.panel(name, title) as opened:
-            if opened.open:
-                with show.errors_under(inputs):
-                    panel(inputs, number_inputs)
+    """The panel, running only while it is open."""
+    with inputs.panel("arith", "Arithmetic: add, multiply, fused multiply-add, bit by bit") as opened:
+        if opened.open:
+            with show.errors_under(inputs):
+                operation(inputs, number_inputs)
 
 
 def operation(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
@@ -176,72 +165,3 @@ def _compared(done: TypedOperation, fmt: FloatFormat, mode: Rounding) -> None:
     )
     if drawn is not None:
         st.html(_drawn(drawn))
-
-
-def conversion(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
-    """The page's number in binary, digit by digit, and what two formats keep of it."""
-    head = show.slot()
-    other = inputs.ask(choice("dv", "Beside it", COMMON, "fp16", few=True))
-    value, fmt = number_inputs.typed.value, number_inputs.fmt
-    if value is None:
-        with head:
-            show.takeaway("Infinity and NaN have no digits.")
-        return
-    expansion = _expanded(value, fmt)
-    with head:
-        show.takeaway(digits_answer(number_inputs.typed, expansion, number_inputs.code))
-    st.html(_steps(expansion))
-    pair = [(fmt, number_inputs.code)]
-    if FORMATS[other] is not fmt:
-        pair.append((FORMATS[other], encode_exact(value, FORMATS[other])))
-    drawn = stored_digits(value, pair, [representable_text(code, item) for item, code in pair])
-    if drawn is not None:
-        st.html(_drawn(drawn))
-
-
-@lru_cache(maxsize=64)
-def _expanded(value: Fraction, fmt: FloatFormat) -> Expansion:
-    return expand(value, fmt)
-
-
-def _steps(expansion: Expansion) -> str:
-    """Halvings and doublings, each list in columns, the digits in the colours of what becomes of them."""
-    lists: list[str] = []
-    if expansion.halvings:
-        count = len(expansion.whole)
-        items = [(count - item.before.bit_length(), halving(item), item.digit) for item in expansion.halvings]
-        lists.append("<p>Whole part: halve; the digits come out last to first.</p>" + _list(items, expansion, 1))
-    if expansion.doublings:
-        items = [(-item.place, doubling(item), item.digit) for item in expansion.doublings]
-        why = "The rest: double; what reaches 1 is the next digit."
-        blocks = expansion.period and len(expansion.doublings) > expansion.lead_in + expansion.period
-        again = " A rule stands where the repeating block begins anew." if blocks else ""
-        lists.append(f"<p>{why}{again}</p>" + _list(items, expansion, -1))
-    return f'<div class="np-digits">{"".join(lists)}</div>'
-
-
-def _list(items: Iterable[tuple[int, str, int]], expansion: Expansion, way: int) -> str:
-    """Steps as a list: the power of two, the sentence, the digit; where steps are missing, how many."""
-    parts: list[str] = []
-    before: int | None = None
-    for power, sentence, digit in items:
-        missing = 0 if before is None else (power - before) * way - 1
-        if missing:
-            parts.append(f"<li class=gap>{missing:,} steps more</li>")
-        before = power
-        into_block = -power - expansion.lead_in - 1
-        again = power < 0 and into_block >= 0 and expansion.period and into_block % expansion.period == 0
-        parts.append(
-            f"<li{' class=again' * bool(again)}>{rich(sentence)}<b class={_fate(power, expansion)}>{digit}</b></li>"
-        )
-    return f"<ol>{''.join(parts)}</ol>"
-
-
-def _fate(power: int, expansion: Expansion) -> str:
-    """What becomes of the digit of 2^``power``."""
-    cut = expansion.cut
-    if cut is None:
-        return ROLES["x"]
-    if power > cut.last + max(cut.kept.bit_length() - 1, 0):
-        return ROLES["z"]
-    return ROLES["f"] if power >= cut.last else ROLES["gry"[min(cut.last - 1 - power, 2)]]

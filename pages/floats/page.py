@@ -83,7 +83,7 @@ def page() -> None:
         ("In every format", lambda: everywhere(inputs, number_inputs)),
         ("The number among its neighbours", lambda: microscope(number_inputs, stored)),
         ("What other libraries say", lambda: agree(number_inputs)),
-        ("Arithmetic and digits", lambda: arithmetic(inputs, number_inputs)),
+        ("Arithmetic", lambda: arithmetic(inputs, number_inputs)),
         ("What rounding does to training", lambda: training(inputs)),
         ("The landscape of formats", lambda: landscape(inputs, number_inputs)),
     ):

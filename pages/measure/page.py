@@ -26,7 +26,7 @@ from pages.measure import panels
 from pages.measure.running import ask, ended, live, own_snapshot, say_why_not, shared_keeper, shared_runner
 
 _NOTHING = "Nothing has been measured here yet."
-_LAYERED = ("operations", "attention", "layer")
+_LAYERED = ("attention", "layer")
 
 
 def _layer(inputs: Inputs) -> LayerShape:

@@ -1,4 +1,4 @@
-"""What is replaced in Streamlit while the server runs; README.md beside this file says what, why and how much it saves.
+"""What is replaced in Streamlit while the server runs; README.md beside this file says what and why.
 
 All of it or nothing: it is applied to the one version that it was written for, and not where `SWITCH` says "off".
 """
@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 
 VERSION = "1.67.0"
 SWITCH = "NAPKIN_PATCHES"
-PATCHES = ["batches", "overdue", "rejoin", "stale_values", "turns"]
+PATCHES = ["overdue", "rejoin", "stale_values"]
 """Modules of this folder, each with a function ``patch``. Another Streamlit may lack what they import."""
 
 applied: list[str] = []

@@ -54,7 +54,7 @@ TYPED: Mapping[str, Mapping[str, str]] = {
     COMPARE.id: {"base": "2", "more": "true"},
     CALENDAR.id: {"runs": "2", "n": "9B", "r1n": "nonsense"},
     SAVED.id: {"q": "nothing of the kind"},
-    MEASURE.id: {"n": "nonsense", "each": "2 s"},
+    MEASURE.id: {"n": "nonsense", "each": "2 s", "roof": "true"},
 }
 """What a visitor has typed on each page: far from every preset, some of it unreadable, panels open."""
 

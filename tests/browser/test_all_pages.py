@@ -144,7 +144,6 @@ ECHOED: dict[str, list[dict[str, str]]] = {
             "f_arith": "true",
             "f_aa": LONG,
             "f_aop": NUMBER,
-            "f_digits": "true",
         }
     ],
     "tensors": [

@@ -95,7 +95,7 @@ def test_any_points_can_stand_on_a_roofline(points: list[tuple[float, float, flo
     found = record(
         "cuda",
         square("bf16", 4096, 5e14),
-        *(point(item("operations", f"op {i}", "x"), s, flop=f, bytes=b) for i, (s, f, b) in enumerate(points)),
+        *(point(item("attention", f"op {i}", "x"), s, flop=f, bytes=b) for i, (s, f, b) in enumerate(points)),
     )
     roof = roofline.measured(found, 3e12)
     drawn = roofline.picture(found, roof, roofline.Roof({}, math.nan), LIGHT)

@@ -8,7 +8,7 @@ from typing import Protocol
 from core.benchmark.device import DeviceKind
 from core.benchmark.points import Item, Kind
 from core.benchmark.programme import KINDS, Programme
-from core.benchmark.timing import attention, layer, matmul, memory, operations
+from core.benchmark.timing import attention, layer, matmul, memory
 from core.benchmark.timing.bench import Bench, PreparedItem, warm_up_s
 from core.limits import limit
 
@@ -35,7 +35,6 @@ class Timing(Protocol):
 TIMINGS: Mapping[str, Timing] = {
     "matmul": matmul,
     "memory": memory,
-    "operations": operations,
     "attention": attention,
     "layer": layer,
 }

@@ -1,4 +1,4 @@
-"""What a record says of everything but matmuls: bandwidth by size, operations, attention, a layer's step."""
+"""What a record says of everything but matmuls: bandwidth by size, attention, a layer's step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from core.wording import listed
 
 TITLES: dict[Kind, str] = {
     "memory": "How fast does memory move bytes?",
-    "operations": "What do the operations between matmuls cost?",
     "attention": "Which attention is fastest here?",
     "layer": "Does one layer take as long as predicted?",
 }
@@ -43,7 +42,6 @@ def says(record: Record, kind: Kind) -> str:
         return ""
     return {
         "memory": _memory,
-        "operations": _operations,
         "attention": _attention,
         "layer": _layer,
     }[kind](record, points)
@@ -60,15 +58,6 @@ def _memory(record: Record, points: Sequence[Point]) -> str:
         times = significant(fast.bandwidth / large.bandwidth, 2)
         text += f"; {fast.item.label}, which caches hold, {times} times as fast"
     return f"{text}."
-
-
-def _operations(record: Record, points: Sequence[Point]) -> str:
-    slow = max(points, key=lambda p: p.median_s)
-    best = max(points, key=lambda p: p.bandwidth)
-    return (
-        f"{best.item.name} moves **{bandwidth_text(best.bandwidth)}**, the most of these; {slow.item.name} takes the "
-        f"longest, {format_duration(slow.median_s, 2)}. None of them computes much: memory sets their time."
-    )
 
 
 def _attention(record: Record, points: Sequence[Point]) -> str:

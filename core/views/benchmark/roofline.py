@@ -51,7 +51,7 @@ class Roof:
 def placed(record: Record, roof: Roof) -> tuple[Point, ...]:
     """What stands on a roofline: everything timed that both computes and moves bytes, but the squares that it is made
     of, and other matmuls only under a peak of their own dtype."""
-    kinds = [p for kind in ("operations", "attention", "layer") for p in of_kind(record, kind)]
+    kinds = [p for kind in ("attention", "layer") for p in of_kind(record, kind)]
     shapes = [p for p in of_kind(record, "matmul") if not is_square(p) and p.item.name in roof.peaks]
     return tuple(p for p in (*shapes, *kinds) if p.flop and p.bytes)
 

@@ -21,7 +21,6 @@ STEPS = ("Timed", "How many")
 _WORDS: dict[Kind, str] = {
     "matmul": "Matmuls",
     "memory": "Memory",
-    "operations": "Operations between matmuls",
     "attention": "Attention",
     "layer": "One layer’s step",
 }

@@ -148,11 +148,8 @@ def _special(operation: FloatOperation) -> str:
 
 
 def _decision(cut: Cut, operation: FloatOperation) -> str:
-    return decision(cut, operation.rounding, (operation.exact or 0) < 0)
-
-
-def decision(cut: Cut, rounding: Rounding, negative: bool) -> str:
-    """What the three bits say in a rounding mode."""
+    """What the three bits say in the operation's rounding mode."""
+    rounding, negative = operation.rounding, (operation.exact or 0) < 0
     bits = f"guard {cut.guard}, round {cut.round_}, sticky {cut.sticky}"
     if not cut.inexact:
         return f"{bits}: nothing is cut off"
