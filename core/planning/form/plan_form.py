@@ -314,13 +314,8 @@ def _derived(values: Mapping[str, Any]) -> Mapping[str, str]:
     return {**derived_texts(values), **({PARAMETERS.id: f"{known.active:,}"} if known else {})}
 
 
-_GONE = frozenset(
-    {
-        *("study", "more", "look", "parts"),  # panels, and what Parallel plan showed
-        *("pic", "meas", "fam"),  # how charts of Compute budget were drawn
-        *("keep=", "data=", "gbm=0.023", "sent=", "gbo="),  # storage and network in a calendar's bill
-    }
-)
+_PANELS_GONE = ("study", "more", "look", "parts", "pic", "meas", "fam")
+_GONE = frozenset((*_PANELS_GONE, "keep=", "data=", "gbm=0.023", "sent=", "gbo="))
 """What links may have of pages as they were: ids, or ids with the text that said nothing."""
 
 
