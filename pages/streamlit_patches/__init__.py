@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 
 VERSION = "1.67.0"
 SWITCH = "NAPKIN_PATCHES"
-PATCHES = ["overdue", "rejoin", "stale_values"]
+PATCHES = ["overdue", "rejoin", "stale_values", "turns"]
 """Modules of this folder, each with a function ``patch``. Another Streamlit may lack what they import."""
 
 applied: list[str] = []

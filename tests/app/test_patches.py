@@ -64,4 +64,4 @@ def test_every_module_of_the_folder_is_a_patch_and_explained() -> None:
         assert callable(import_module(f"pages.streamlit_patches.{name}").patch)
         assert f"## {name}" in page, name
     lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in FOLDER.glob("*.py"))
-    assert lines <= 381, lines
+    assert lines <= 429, lines
