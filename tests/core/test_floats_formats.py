@@ -1,12 +1,19 @@
-"""Everything about a format is derived from its definition; the reference table says what must come out."""
+"""Everything about a format, of the catalog or custom, is derived from its definition."""
 
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from core.floats.formats import FORMATS, FloatFormat
+import pytest
+from hypothesis import given
+
+from core.floats.codec import classify, decode_exact, encode
+from core.floats.custom import custom_format, parse_custom
+from core.floats.formats import FORMATS, FloatFormat, FormatError
+from tests.core.floats_oracle import custom_formats, line
 from tests.every import every
 
 DATA = Path(__file__).parents[1] / "data"
@@ -59,3 +66,119 @@ def test_derived_properties_equal_the_reference(fmt: FloatFormat) -> None:
     assert fmt.finite_values == int(row["distinct_finite_values"])
     own = {"±inf": "infinity", "NaN": "nan", "saturate": "saturate"}
     assert fmt.own_overflow == own[row["overflow_default"]]
+
+
+STANDARD = {
+    "fp64": "e11m52",
+    "fp32": "e8m23",
+    "tf32": "e8m10",
+    "fp16": "e5m10",
+    "bf16": "e8m7",
+    "fp8_e5m2": "e5m2",
+    "fp8_e4m3fn": "e4m3fn",
+    "fp8_e4m3fnuz": "e4m3fnuz",
+    "fp8_e5m2fnuz": "e5m2fnuz",
+    "fp8_e4m3b11fnuz": "e4m3b11fnuz",
+    "fp8_e4m3_ieee": "e4m3",
+    "fp8_e3m4_ieee": "e3m4",
+    "p3109_k8p3se": "e5m2fnuz_inf",
+    "p3109_k8p4se": "e4m3fnuz_inf",
+    "p3109_k4p2sf": "e2m1fnuz",
+    "fp6_e3m2fn": "e3m2f",
+    "fp6_e2m3fn": "e2m3f",
+    "fp4_e2m1fn": "e2m1f",
+}
+
+
+@every(("name", "text"), STANDARD.items())
+def test_a_custom_format_can_be_any_standard_one(name: str, text: str) -> None:
+    fmt, ours = parse_custom(text), FORMATS[name]
+    assert replace(fmt, name=name, title=ours.title, used=ours.used, sources=ours.sources, lost=ours.lost) == ours
+    assert fmt.name == text
+
+
+@given(custom_formats(20))
+def test_names_are_read_back(fmt: object) -> None:
+    assert parse_custom(fmt.name) == fmt  # type: ignore[attr-defined]
+    assert parse_custom(f" {fmt.name.upper()} ") == fmt  # type: ignore[attr-defined]
+
+
+@given(custom_formats(10))
+def test_derived_properties_equal_a_count(fmt: object) -> None:
+    from core.floats.formats import FloatFormat
+
+    assert isinstance(fmt, FloatFormat)
+    codes = range(1 << fmt.bits)
+    kinds = [classify(code, fmt) for code in codes]
+    values = sorted({v for code in codes if (v := decode_exact(code, fmt)) is not None})
+    positive = [v for v in values if v > 0]
+    assert fmt.nan_codes == kinds.count("nan")
+    assert fmt.has_nan == ("nan" in kinds)
+    assert kinds.count("inf") == fmt.infinity * (1 + fmt.signed)
+    assert fmt.finite_values == len(values)
+    assert (fmt.max_finite, fmt.min_subnormal) == (positive[-1], positive[0])
+    assert fmt.has_subnormals == ("subnormal" in kinds) or fmt.max_code < 1 << fmt.fraction_bits
+    assert fmt.has_negative_zero == (kinds.count("zero") == 2)
+    assert Fraction(2) ** fmt.emax <= fmt.max_finite < Fraction(2) ** (fmt.emax + 1)
+    normal = [v for code, v in zip(line(fmt)[1], line(fmt)[0], strict=True) if kinds[code] == "normal"]
+    if normal:
+        assert fmt.min_normal == normal[0]
+    if fmt.has_nan:
+        assert kinds[fmt.nan_code] == "nan"
+
+
+@every(
+    ("text", "reason"),
+    [
+        ("e0m3", "outside 1 to 11: every value would be subnormal"),
+        ("e12m3", "An exponent of 12 bits is outside 1 to 11"),
+        ("e5m53", "A fraction of 53 bits is outside 0 to 52"),
+        ("e1m0fn", "no value but zero"),
+        ("e1m0", "IEEE's rule needs a fraction bit"),
+        ("e1m0fnuz_unsigned", "an unsigned format, which has no −0"),
+        ("e3m2f_nonegzero", "choose NaN in place of −0 (fnuz)"),
+        (
+            "e11m52fn",
+            "the largest value is 2¹⁰²⁴ or more, but float64, which must hold all values, ends just below 2¹⁰²⁴",
+        ),
+        ("e11m52b1022", "With bias 1022 the largest value is 2¹⁰²⁴ or more"),
+        ("e11m52b1024", "With bias 1024 the smallest values go in steps of 2⁻¹⁰⁷⁵"),
+        ("e5m10b2000", "With bias 2000 the smallest values go in steps of 2⁻²⁰⁰⁹"),
+        ("e4m3_inf_noinf", "cannot stand there"),
+        ("e4m3_nosub_nosub", "each once"),
+        ("e4m3_fast", "“_fast” cannot stand there"),
+        ("", "“” is not a format"),
+        ("fp8", "is not a format"),
+        ("e" * 10**6, "… (1000000 characters)"),
+        ("e4m99999999999999", "is not a format"),
+    ],
+)
+def test_formats_that_cannot_exist(text: str, reason: str) -> None:
+    with pytest.raises(FormatError) as caught:
+        parse_custom(text)
+    assert reason in str(caught.value)
+    assert "For example e4m3" in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("text", ["e11m52", "e11m51fnuz", "e5m10b1065", "e5m10b-992"])
+def test_formats_at_the_edge_of_float64_exist(text: str) -> None:
+    fmt = parse_custom(text)
+    assert Fraction(float(fmt.max_finite)) == fmt.max_finite
+    assert Fraction(float(fmt.min_subnormal)) == fmt.min_subnormal
+
+
+def test_contradicting_policies() -> None:
+    with pytest.raises(FormatError, match="both −0 and NaN"):
+        custom_format(4, 3, nan="negative_zero", negative_zero=True)
+    with pytest.raises(FormatError, match="no NaN policy"):
+        custom_format(4, 3, nan="loud")  # type: ignore[arg-type]
+
+
+def test_without_subnormals_there_is_a_gap_around_zero() -> None:
+    fmt = custom_format(4, 3, subnormals=False)
+    least = Fraction(9, 8) / 2**7
+    assert (fmt.min_subnormal, fmt.min_normal) == (least, least)
+    half = float(least / 2)
+    assert encode([half, half * 1.01, -half * 1.01], fmt).tolist() == [0, 1, 0x81]
+    assert encode([half], fmt, rounding="nearest_away") == 1

@@ -1,10 +1,14 @@
-"""Every code and every tie against ml_dtypes and gfloat; what they do otherwise is left out by name."""
+"""Every code and every tie against ml_dtypes and gfloat, and what a page reports of the libraries."""
 
 from __future__ import annotations
 
+import csv
+import subprocess
+import sys
 import warnings
 from fractions import Fraction
 from functools import lru_cache
+from pathlib import Path
 from typing import cast
 
 import gfloat
@@ -16,8 +20,12 @@ from gfloat.types import Domain, RoundMode, Signedness
 from core.floats.codec import decode, encode, encode_exact
 from core.floats.custom import parse_custom
 from core.floats.formats import FORMATS, FloatFormat, Overflow
+from core.floats.oracles import ask, summary
+from core.floats.oracles import same as same_code
 from core.floats.rounding import Rounding
+from core.floats.typed_numbers import Typed, parse
 from tests.every import every
+from tests.patience import PATIENCE_S
 from tests.tools import float_tables
 
 ML_DTYPES = {name: dtype for name, dtype in float_tables.ML_DTYPES.items() if name not in ("fp64", "fp32")}
@@ -180,3 +188,44 @@ def test_numpy_rounds_float64_the_same(name: str, dtype: type, words: type) -> N
         theirs = values.astype(dtype).view(words)
     np.testing.assert_array_equal(encode(values, FORMATS[name]), theirs)
     np.testing.assert_array_equal(encode(values, FORMATS["fp64"]), values.view(np.uint64))
+
+
+ROOT = Path(__file__).parents[2]
+ROWS = list(csv.DictReader((ROOT / "tests" / "data" / "float_encode.csv").read_text(encoding="utf-8").splitlines()))
+COLUMNS = {"torch": "torch_f64_hex", "ml_dtypes": "ml_dtypes_f64_hex", "gfloat": "gfloat_hex"}
+
+
+def typed(bits: str) -> Typed:
+    value = float(np.array([int(bits, 16)], dtype=np.uint64).view(np.float64)[0])
+    if np.isfinite(value):
+        return Typed(repr(value), "decimal", Fraction(value), bool(np.signbit(value)))
+    return Typed(repr(value), "special", None, bool(np.signbit(value)), nan=bool(np.isnan(value)))
+
+
+@every("name", FORMATS)
+def test_libraries_give_what_was_measured(name: str) -> None:
+    fmt = FORMATS[name]
+    for row in (r for r in ROWS if r["format"] == name and r["expected_hex"]):
+        for verdict in ask(typed(row["input_f64_bits"]), fmt)[1:]:
+            measured = row[COLUMNS[verdict.library.split()[0]]]
+            if not measured.startswith("0x") or verdict.code is None:
+                continue
+            assert same_code(verdict.code, int(measured, 16), fmt), (row["input_repr"], verdict, measured)
+            assert verdict.agrees == same_code(int(measured, 16), int(row["expected_hex"], 16), fmt)
+            assert verdict.why.endswith(".")
+            assert "differently" not in verdict.why, (row["input_repr"], verdict)
+
+
+def test_a_library_that_gives_no_code_has_failed() -> None:
+    fmt = parse_custom("e4m3_nosub")
+    gfloat = ask(parse("1e-8", fmt), fmt)[-1]
+    assert (gfloat.code, gfloat.agrees) == (None, False)
+    assert gfloat.why == "gfloat fails: its encode_float gives -157, which is no code of 8 bits."
+    assert summary(ask(parse("1e-8", fmt), fmt), fmt).startswith("**No library** converts")
+
+
+@pytest.mark.process
+def test_nothing_is_imported_before_asking() -> None:
+    code = "import sys, core.floats.oracles; print([m for m in ('torch', 'ml_dtypes', 'gfloat') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.stdout.strip() == "[]", done.stderr

@@ -1,7 +1,8 @@
-"""What is said about a code: exact digits, neighbours, bits, formula, rounding error, and the sentence on top."""
+"""What is said about a code: exact digits, neighbors, bits, formula, rounding error, and the sentence on top."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from decimal import Decimal, localcontext
@@ -16,12 +17,15 @@ from sympy.parsing.latex import parse_latex
 from core.floats.code_description import bits, describe, explain
 from core.floats.codec import classify, decode, decode_exact, split
 from core.floats.comparison import Stored, store, store_everywhere
+from core.floats.custom import parse_custom
 from core.floats.decimals import exact_decimal, hexfloat, power_form, shortest_decimal
 from core.floats.formats import FORMATS, FloatFormat, FormatError
 from core.floats.typed_numbers import parse
+from core.limits import limit
 from core.views.common.palette import LIGHT
 from core.views.floats.latex import value_latex
-from tests.core.floats_oracle import custom_formats
+from core.views.floats.text import describe_outcome
+from tests.core.floats_oracle import custom_formats, rounded_value
 from tests.every import every
 
 ALL_FORMATS = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
@@ -257,3 +261,87 @@ def test_stored_text_is_exact_or_says_about(drawn: tuple[FloatFormat, int]) -> N
 
 
 # ------------------------------------------------------------------------------------------ the sentence
+
+
+CUSTOM = (
+    "e4m3_noinf",
+    "e4m3_nosub",
+    "e3m0f_unsigned",
+    "e3m0_noinf",
+    "e1m2",
+    "e1m3_unsigned",
+    "e4m3fn_inf",
+    "e4m3fn_inf_unsigned",
+    "e4m3_nonegzero",
+    "e5m2fn_nonegzero",
+    "e4m2f_unsigned_nosub",
+    "e2m3f_inf",
+)
+ALL = (*FORMATS.values(), *(parse_custom(text) for text in CUSTOM))
+NUMBER = r"(−?\d+(?:\.\d+)?(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?|−?infinity|NaN)"
+SPOKEN = str.maketrans("−⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "--0123456789")
+
+
+def read(text: str) -> Fraction | str:
+    """A number as the sentence writes it."""
+    plain = text.replace(" × 10", "e").translate(SPOKEN)
+    return plain if plain.strip("-") in ("infinity", "NaN") else Fraction(plain)
+
+
+def values(fmt: FloatFormat) -> list[Fraction]:
+    """Numbers at which the sentences change: zero, ends, ties, and points just beside them, of both signs."""
+    one = Fraction(1) if fmt.max_finite >= 1 else fmt.max_finite
+    landmarks = [
+        fmt.max_finite,
+        fmt.overflow_threshold,
+        fmt.max_finite * 2,
+        Fraction(10) ** 400,
+        fmt.min_subnormal,
+        fmt.min_subnormal / 2,
+        fmt.min_subnormal * Fraction(3, 2),
+        fmt.min_normal,
+        fmt.min_normal * Fraction(3, 4),
+        one + fmt.eps / 2,
+        one + fmt.eps * Fraction(3, 2),
+        Fraction(3),
+        Fraction(1, 10),
+        Fraction(1, 10**9),
+    ]
+    nudged = [v * (1 + n) for v in landmarks for n in (0, Fraction(1, 10**6), -Fraction(1, 10**6))]
+    return [Fraction(0), *(s * v for v in nudged if v <= Fraction(10) ** 400 for s in (1, -1))]
+
+
+def typed(value: Fraction) -> str:
+    return f"{value.numerator}/{value.denominator}"
+
+
+@pytest.mark.sweep(10)
+@pytest.mark.parametrize("fmt", [fmt for fmt in ALL if fmt.bits <= 10], ids=lambda fmt: fmt.name)
+def test_the_answer_is_what_the_definition_gives(fmt: FloatFormat) -> None:
+    for value, overflow in itertools.product(values(fmt), fmt.overflows):
+        text = typed(value)
+        if len(text) >= limit("float_chars"):
+            continue
+        story = describe_outcome(store(parse(text, fmt), fmt, overflow))
+        truth = rounded_value(value, fmt, "nearest_even", overflow)
+        stated = re.search(rf"becomes \*\*(?:≈ )?{NUMBER}\*\*", story.answer)
+        if stated is None:
+            assert truth == value, (text, overflow, story)
+            continue
+        said = read(stated[1])
+        if isinstance(truth, str) or isinstance(said, str):
+            assert said == {"inf": "-infinity" if value < 0 else "infinity", "nan": "NaN"}[str(truth)], (text, story)
+        else:
+            assert abs(said - truth) <= abs(truth) / 1000, (text, overflow, story)
+
+
+@given(st.sampled_from(ALL), st.integers(0, (1 << 64) - 1))
+def test_every_code_has_a_sentence(fmt: FloatFormat, drawn: int) -> None:
+    given_code = parse(f"0x{drawn >> 64 - fmt.bits:x}", fmt)
+    for other in FORMATS.values():
+        if given_code.nan and not other.has_nan:
+            continue
+        for overflow in ("format", "saturate"):
+            answer = describe_outcome(store(given_code, other, overflow)).answer
+            assert answer.endswith(".")
+            assert answer.count("**") % 2 == 0
