@@ -56,16 +56,6 @@ def test_no_model_with_more_parameters_fits(name: str, seq: str) -> None:
     assert [model for model in larger if leaves_enough({**texts, "model": model})] == []
 
 
-@every("name", list(TUNING))
-def test_the_largest_is_the_same_for_other_data_and_prices(name: str) -> None:
-    plan = plan_from(TUNING[name])
-    assert plan.own_layout
-    for texts in ({"tokens": "3B"}, {"price": "9"}):
-        other = plan_from({**TUNING[name], **texts})
-        assert largest_fitting(other) == largest_fitting(plan)
-        assert memory_estimate(other).total == memory_estimate(plan).total
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_steps_and_memory_are_those_of_the_plan_whatever_lengths_examples_have(seed: int) -> None:
     """On Training memory, Compute budget, and Parallel plan: time of the mean length, memory of the longest example."""

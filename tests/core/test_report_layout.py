@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 import json
 
 import pytest
@@ -15,8 +13,8 @@ from core.planning.presets import SEARCH_PRESETS
 from core.views.report.data import as_json, read_json
 from core.views.report.document import as_html
 from core.views.report.report import Report
-from core.views.report.tables import as_csv, as_markdown
-from core.views.search.text import degrees, sentence
+from core.views.report.tables import as_markdown
+from core.views.search.text import sentence
 from core.wording import plain
 from tests.core.report_cases import about_a_layout
 
@@ -48,25 +46,6 @@ def test_json_has_the_plan_of_the_page(preset: str) -> None:
     assert {name: said["text"] for name, said in one["launch"].items()} == {line.system: line.text for line in lines}
     (entry,), said = read_json(as_json(made))
     assert (entry.texts, said) == (made.plans[0].entry.texts, ())
-
-
-def test_csv_has_every_number_of_the_step(node: Report) -> None:
-    at = node.layout
-    assert at is not None
-    rows = {row["quantity"]: row for row in csv.DictReader(io.StringIO(as_csv(node)))}
-    assert rows["layout"]["median"] == degrees(at.result.layout)
-    assert float(rows["a step"]["median"]) == at.result.seconds
-    assert (float(rows["a step"]["optimistic"]), float(rows["a step"]["pessimistic"])) == (
-        at.result.low,
-        at.result.high,
-    )
-    assert float(rows["time of all steps of this layout"]["median"]) == pytest.approx(86400 * at.results["step_days"])
-    assert float(rows["MFU of a step"]["median"]) == at.results["step_mfu"]
-    assert float(rows["peak memory per accelerator"]["median"]) == float(at.result.memory.total)
-    product = 1.0
-    for name in ("tensor-parallel degree", "pipeline stages", "context-parallel degree", "data-parallel degree"):
-        product *= float(rows[name]["median"])
-    assert product == at.request.cluster.count
 
 
 def test_a_reader_finds_answer_and_launch_lines(node: Report) -> None:

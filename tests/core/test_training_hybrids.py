@@ -82,21 +82,6 @@ def test_products_are_those_of_the_count_of_flops(name: str) -> None:
     assert work.layers * work.scan_flop == pytest.approx(parts.get("scan", 0))
 
 
-def test_a_hybrid_lies_between_its_parts() -> None:
-    """Bytes kept and seconds of a step, between those with attention alone and with states alone."""
-    plain, states = DENSE, replace(DENSE, mixer=MAMBA2)
-    mixed = replace(DENSE, mixer=replace(MAMBA2, layers=2))
-    layout = Layout(data=8, micro_batch=4)
-
-    def both(spec: TransformerSpec) -> tuple[float, float]:
-        time = step_time(spec, H100S, layout, seq_len=4096)
-        return memory_per_device(spec, layout, seq_len=4096).activations, time.total
-
-    ends = [both(plain), both(states)]
-    for i, middle in enumerate(both(mixed)):
-        assert min(end[i] for end in ends) <= middle <= max(end[i] for end in ends)
-
-
 def test_a_state_takes_the_same_time_a_token_at_every_length() -> None:
     spec, layout = SPECS["Mamba-2 alone"], Layout(data=8)
     short, long = (step_time(spec, H100S, replace(layout, micro_batch=n), seq_len=32768 // n) for n in (8, 1))
