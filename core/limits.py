@@ -111,7 +111,6 @@ LIMITS: Mapping[str, Limit] = {
     "experiment_seconds": Limit(60, "seconds", "one experiment's process, most of which is loading torch"),
     "experiment_points": Limit(256, "numbers", "of one curve of an experiment; the longest has forty"),
     "experiment_figures": Limit(64, "figures", "of one experiment; the most have thirteen"),
-    "experiment_tokens": Limit(4_000_000, "tokens", "of the file an experiment writes, 8 MB for a second or two"),
     "experiment_bytes": Limit(100_000_000, "bytes", "of one tensor that an experiment makes and sends"),
     "plan_name": Limit(80, "characters", "a plan's name; it heads a column and a row"),
     "compared_plans": Limit(6, "plans", "beside each other; a seventh column is read by nobody"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from core.experiments import gradient, initialisation, linear_bytes, seeds, tokens_on_disk, transfer
+from core.experiments import gradient, initialisation, linear_bytes, transfer
 from core.experiments.found import Found
 
 
@@ -24,8 +24,6 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     for one in (
         Experiment("init", "Initialisation: how outputs grow with the width", "lecture", initialisation.work),
         Experiment("loop", "A gradient by hand, and a training loop of ten lines", "lecture", gradient.work),
-        Experiment("disk", "Tokens on disk: memmap, its dtype, and memory", "lecture", tokens_on_disk.work),
-        Experiment("seeds", "Seeds: what they repeat, and what they do not", "lecture", seeds.work),
         Experiment("deep", "The lecture’s deep linear model, byte by byte", "memory", linear_bytes.work),
         Experiment("send", "Made on the device, or sent to it", "measure", transfer.work),
     )

@@ -130,7 +130,7 @@ def three_generators() -> Finding:
     return Finding(
         f"numpy with seed 0 draws {first:.4f}, again {again:.4f}, with seed 1 {other:.4f}",
         first == again != other,
-        shown=("a seed set in one moves no other",),
+        shown=("torch repeats",),
         how="torch, numpy and Python’s random each have a generator of their own, which no other’s seed moves. "
         "Several uses of one library want a generator each, so that one more draw here moves nothing there.",
     )

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from core.experiments import gradient, initialisation, linear_bytes, tokens_on_disk, transfer
+from core.experiments import gradient, initialisation, linear_bytes, transfer
 from core.experiments.catalogue import EXPERIMENTS
 from core.experiments.events import decode, encode
 from core.experiments.found import Found
 from core.experiments.runner import ExperimentRunner
-from core.experiments.seeds import SEEDED
 from core.limits import limit
 from core.views.common.palette import LIGHT
 from core.views.experiments import charts, text
@@ -82,22 +81,6 @@ def test_the_lines_shown_are_the_loop_that_runs() -> None:
     names: dict[str, object] = {"torch": torch}
     exec(compile(gradient.LOOP, "loop", "exec"), names)  # noqa: S102  our own lines
     assert names["losses"] == found_by("loop").series["loss"]
-
-
-def test_only_the_right_dtype_reads_the_tokens() -> None:
-    words, numbers = found_by("disk").words, found_by("disk").numbers
-    assert words["memmap of uint16"] == words["np.load of the .npy"] == words["written"]
-    assert words["memmap of int32"] != words["written"] != words["memmap of the .npy"]
-    assert numbers["tokens as int32"] == numbers["tokens"] / 2
-    assert numbers["bytes of .npy"] > numbers["bytes"] == 2 * numbers["tokens"]
-    assert tokens_on_disk.resident() >= 0
-
-
-def test_a_seed_moves_its_own_library_alone() -> None:
-    for seeded in SEEDED:
-        for drawn in SEEDED:
-            assert found_by("seeds").numbers[f"{seeded} → {drawn}"] == float(seeded == drawn)
-    assert found_by("seeds").numbers["sum forwards"] != found_by("seeds").numbers["sum backwards"]
 
 
 def test_torch_holds_the_bytes_that_are_counted() -> None:

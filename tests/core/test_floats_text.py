@@ -6,15 +6,15 @@ import time
 from fractions import Fraction
 
 import pytest
+from core.floats.arithmetic.expansion import digits_of, expand, repetition
+from core.views.floats.text_expansion import answer
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.floats.arithmetic.expansion import digits_of, expand, repetition
 from core.floats.codec import classify, decode_exact, encode_exact, floor_log2
 from core.floats.formats import FORMATS, FloatFormat, FormatError
 from core.floats.typed_numbers import FloatTextError, code_text, number_text, parse, typed_code
 from core.limits import limit
-from core.views.floats.text_expansion import answer
 from tests.every import every
 
 FP16 = FORMATS["fp16"]

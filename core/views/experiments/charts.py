@@ -9,8 +9,7 @@ import numpy as np
 
 from core.experiments import gradient, initialisation, linear_bytes, transfer
 from core.experiments.found import Found
-from core.experiments.seeds import SEEDED
-from core.views.common.chart import MONO, SANS, Figure, axis, figure, label, legend_above, lying_bars, marks, rows_axis
+from core.views.common.chart import MONO, Figure, axis, figure, label, legend_above, lying_bars, marks, rows_axis
 from core.views.common.palette import Palette
 
 _HIGH, _ROW, _NAMES = 260, 44, 190
@@ -127,51 +126,6 @@ def _loss(found: Found, palette: Palette) -> Figure:
     )
 
 
-def _disk(found: Found, palette: Palette) -> Figure:
-    n = found.numbers
-    mib = [max(n[name] - n["before"], 0.0) / 2**20 for name in ("opened", "batch read", "all read")]
-    rows = [*mib, n["bytes"] / 2**20]
-    names = ("opened", "a batch read", "all of it read", "the file itself")
-    return _bars(
-        palette,
-        names,
-        {"MiB": rows},
-        (palette.buffers,),
-        "MiB of memory that this process took more",
-        [f"{size:.3g} MiB" for size in rows],
-    )
-
-
-def _seeds(found: Found, palette: Palette) -> Figure:
-    cells = [[found.numbers[f"{seeded} → {drawn}"] for drawn in SEEDED] for seeded in SEEDED]
-    return figure(
-        palette,
-        [
-            {
-                "type": "heatmap",
-                "z": np.array(cells),
-                "x": [f"draw of {name}" for name in SEEDED],
-                "y": [f"{name}’s seed" for name in SEEDED],
-                "colorscale": [[0, palette.surface], [1, palette.optimizer]],
-                "zmin": 0,
-                "zmax": 1.6,
-                "showscale": False,
-                "xgap": 3,
-                "ygap": 3,
-                "hoverinfo": "skip",
-            }
-        ],
-        height=220,
-        xaxis=axis(palette, "", showgrid=False, fixedrange=True),
-        yaxis=axis(palette, "", showgrid=False, fixedrange=True, autorange="reversed"),
-        annotations=[
-            label(palette, "repeats" if cells[row][column] else "goes on", x=column, y=row, font={"family": SANS})
-            for row in range(len(SEEDED))
-            for column in range(len(SEEDED))
-        ],
-    )
-
-
 def _deep(found: Found, palette: Palette) -> Figure:
     parts = {
         part: [found.numbers[f"{name}, {part}"] for name in linear_bytes.OPTIMIZERS] for part in linear_bytes.PARTS
@@ -200,8 +154,6 @@ def _send(found: Found, palette: Palette) -> Figure:
 _CHARTS: Mapping[str, Callable[[Found, Palette], Figure]] = {
     "init": _initialisation,
     "loop": _loss,
-    "disk": _disk,
-    "seeds": _seeds,
     "deep": _deep,
     "send": _send,
 }

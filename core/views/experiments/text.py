@@ -7,15 +7,12 @@ from dataclasses import dataclass
 
 from core.experiments import gradient, initialisation, linear_bytes, transfer
 from core.experiments.found import Found
-from core.experiments.seeds import SEEDED
 from core.formula import Explanation
 from core.tensors.cost import tensor_bytes
-from core.training.memory import token_bytes
-from core.units import format_bytes, format_quantity, significant
+from core.units import format_quantity, significant
 
 Row = tuple[str, ...]
 
-_LLAMA_TOKENS = 1.4e12
 _UNKNOWN = "not yet"
 
 
@@ -86,66 +83,6 @@ def _loop_found(found: Found) -> str:
         f"Measured with torch {found.words['torch']}: the loss falls from **{_three(losses[0])}** to "
         f"**{format_quantity(losses[-1], 'number')}** in {len(losses)} steps, and x·w ends at "
         f"{_three(found.numbers['x·w'])}."
-    )
-
-
-# ---------------------------------------------------------------------------------------- tokens on disk
-
-
-def _disk_rows(found: Found | None) -> list[Row]:
-    ways = {
-        "written": "as they were drawn, below 32,000",
-        "memmap of uint16": "right",
-        "memmap of int32": "two tokens read as one number, and half as many of them",
-        "memmap of the .npy": "the header of the file, read as tokens",
-        "np.load of the .npy": "right: it knows the header",
-    }
-    return [(way, found.words[way] if found else _UNKNOWN, why) for way, why in ways.items()]
-
-
-def _disk_found(found: Found) -> str:
-    n = found.numbers
-    if not n["before"]:
-        return "This system does not say how much memory a process holds."
-    grown = {name: max(n[name] - n["before"], 0.0) for name in ("opened", "batch read", "all read")}
-    size = {name: str(format_bytes(value, system="binary", digits=3)) for name, value in grown.items()}
-    return (
-        f"Measured: opening a file of **{format_bytes(n['bytes'], system='binary', digits=3)}** takes "
-        f"**{size['opened']}** of memory, a batch of {format_bytes(n['batch bytes'], system='binary', digits=3)} of it "
-        f"brings it to {size['batch read']}, with what the system maps beside it, and only reading all of it to "
-        f"{size['all read']}."
-    )
-
-
-def _disk_expected() -> str:
-    narrow, wide = (token_bytes(tokens=_LLAMA_TOKENS, each=each) for each in (2, 4))
-    return (
-        f"LLaMA’s 1.4T tokens take **{format_quantity(narrow, 'bytes')}** in uint16 and "
-        f"**{format_quantity(wide, 'bytes')}** in int32. memmap opens them without reading; its dtype must be the "
-        "file’s, and an .npy wants np.load."
-    )
-
-
-# ---------------------------------------------------------------------------------------- seeds
-
-
-def _seed_rows(found: Found | None) -> list[Row]:
-    word = {1.0: "repeats", 0.0: "goes on"}
-    return [
-        (
-            f"{seeded}’s seed",
-            *(word[found.numbers[f"{seeded} → {drawn}"]] if found else _UNKNOWN for drawn in SEEDED),
-        )
-        for seeded in SEEDED
-    ]
-
-
-def _seed_found(found: Found) -> str:
-    n = found.numbers
-    return (
-        f"Measured: a generator of its own with seed 0 draws **{n['own draw']:.4f}**, and again. What no seed repeats "
-        f"is an order: the same 20,000 numbers in fp32 add up to {n['sum forwards']:.4f} forwards and "
-        f"{n['sum backwards']:.4f} backwards, as threads and GPUs add them in any."
     )
 
 
@@ -241,21 +178,6 @@ EXPERIMENT_TEXTS: Mapping[str, ExperimentText] = {
         _loop_found,
         lambda: [gradient.loss_after.explain(rate=gradient.RATE, step=gradient.STEPS - 1)],
         gradient.LOOP,
-    ),
-    "disk": ExperimentText(
-        _disk_expected(),
-        ("Read as", "First four", "What that is"),
-        _disk_rows,
-        _disk_found,
-        lambda: [token_bytes.explain(tokens=_LLAMA_TOKENS, each=each) for each in (2, 4)],
-    ),
-    "seeds": ExperimentText(
-        "torch, numpy and random have a generator each: **a seed set in one moves no other**, so a program sets all "
-        "three.",
-        ("Set to 0 twice", *(f"a draw of {name}" for name in SEEDED)),
-        _seed_rows,
-        _seed_found,
-        list,
     ),
     "deep": ExperimentText(
         f"D = {linear_bytes.WIDTH}, L = {linear_bytes.LAYERS}, B = {linear_bytes.ROWS}: under AdaGrad "
