@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter
+from pydantic_core import from_json
 
 from core.benchmark.record import Record
 from core.limits import limit
@@ -21,7 +24,7 @@ def last_measured() -> tuple[tuple[Record, ...], str]:
         return _read(_path().read_bytes()), ""
     except FileNotFoundError:
         return (), ""
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError, LookupError):
         return (), "The last measurement cannot be read. Measure again to replace it."
 
 
@@ -46,7 +49,15 @@ def _path() -> Path:
 
 @lru_cache(maxsize=2)
 def _read(data: bytes) -> tuple[Record, ...]:
-    return _RECORDS.validate_json(data)
+    records: Any = from_json(data)
+    for record in records if _GONE.encode() in data else ():
+        record["programme"]["kinds"] = [kind for kind in record["programme"]["kinds"] if kind != _GONE]
+        record["outcomes"] = [one for one in record["outcomes"] if one["item"]["kind"] != _GONE]
+    return _RECORDS.validate_json(json.dumps(records))
+
+
+_GONE = "operations"
+"""A kind that files of before may have, and that is measured no more."""
 
 
 def _kinds(record: Record) -> set[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -53,6 +54,17 @@ def test_a_damaged_file_is_no_result_and_the_next_measurement_takes_its_place(fo
     assert kept == ()
     assert ("cannot be read" in problem) == (data.strip() != b"[]")
     keep(on_gpu())
+    assert last_measured() == ((on_gpu(),), "")
+
+
+def test_a_file_with_a_kind_that_is_gone_keeps_the_others(folder: Path) -> None:
+    keep(on_gpu())
+    file = folder / "measured.json"
+    (one,) = json.loads(file.read_bytes())
+    gone = next(outcome for outcome in one["outcomes"] if outcome["item"]["kind"] == "memory")
+    one["programme"]["kinds"].append("operations")
+    one["outcomes"].append(gone | {"item": gone["item"] | {"kind": "operations"}})
+    file.write_text(json.dumps([one]), encoding="utf-8")
     assert last_measured() == ((on_gpu(),), "")
 
 
