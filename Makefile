@@ -1,7 +1,9 @@
 # make run       start the app and print its address
 # make test      every rule, sampled sweeps, one browser test a page; with `make lint` it is what CI runs
-# make gpu       on a machine with a CUDA device: what Measure measures and real training steps, beside what is
-#                predicted of them; eight minutes, into the folder measured
+# make gpu       on a machine with a CUDA device: what Measure measures and real training steps, PASS or FAIL beside what is
+#                predicted of them; eight minutes, into the folder measured. Without a package index, make gpu
+#                WHEELS=folder uses torch and transformers of PYTHON and, from the folder, wheels of what it lacks:
+#                pydantic, pydantic_core, typing_inspection, annotated_types, nvidia_ml_py
 # make test-all  those, then the long ones: whole sweeps, a team's servers, everything in a browser,
 #                and the journeys there once more with Streamlit as it is; run before a change is called done
 #                Both print their ten slowest tests and modules, and by name what needed a second try.
@@ -41,8 +43,14 @@ perf: .venv/test.stamp
 	$(BIN)/python tests/team/ensure.py
 	$(BIN)/python -m tests.perf
 
+ifdef WHEELS
+gpu:
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-index --no-deps --upgrade --target .wheels $(WHEELS)/*.whl
+	PYTHONPATH=$(CURDIR)/.wheels$${PYTHONPATH:+:$$PYTHONPATH} $(PYTHON) -m tests.gpu
+else
 gpu: .venv/run.stamp
 	$(BIN)/python -m tests.gpu
+endif
 
 screenshots: .venv/test.stamp
 	$(BIN)/python tests/browser/chromium.py

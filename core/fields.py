@@ -225,9 +225,9 @@ class Form:
     version do, which may have names that nobody writes any more.  derive: values → texts of fields that others decide.
     imply: texts by id → those that they imply where links and rows are older than a field.
     shared: ids of the fields that are the same on every page that has them, such as those of a plan. An address has
-    them under `SHARED`; older ones had them under the form's own prefix, which is still read. gone: what links
-    may still have and nobody is told of: ids, or ids with the text that was their default (``id=text``), besides
-    empty fields and switches that were off.
+    them under `SHARED`; older ones had them under the form's own prefix, which is still read. gone: fields that
+    old links may have and that are dropped without a word: ids, or ids with the text that was their default
+    (``id=text``). Empty fields and switches that were off are dropped so in any case.
     """
 
     prefix: str

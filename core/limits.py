@@ -107,7 +107,6 @@ LIMITS: Mapping[str, Limit] = {
     "measure_name_chars": Limit(80, "characters", "what was timed, by name; it stands in a row or beside a bar"),
     "measurements_kept": Limit(20, "measurements", "of the machines that share a data folder; each has about 60 kB"),
     "job_queue": Limit(8, "jobs", "in line while one runs; at half a minute each, the last waits four"),
-    "job_pause": Limit(20, "seconds", "between two jobs of one visitor, in which anybody else can come between"),
     "experiment_seconds": Limit(60, "seconds", "one experiment's process, most of which is loading torch"),
     "experiment_points": Limit(256, "numbers", "of one curve of an experiment; the longest has forty"),
     "experiment_figures": Limit(64, "figures", "of one experiment; the most have thirteen"),

@@ -1,4 +1,4 @@
-"""What a visitor may choose to have measured, each a programme of a minute at most."""
+"""What a visitor may choose to have measured, each a programme of a minute or two at most."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CHOICES: Mapping[str, Choice] = {
         "Rates for a plan",
         "the rates of {it} that a plan can use in place of a datasheet’s",
         ("matmul", "memory"),
-        ("fp32", "bf16", "fp8", "nvfp4"),
+        ("fp32", "bf16", "fp16", "fp8", "nvfp4"),
     ),
     "all": Choice("Everything", "all of this about {it}", KINDS),
 }

@@ -22,18 +22,23 @@ if TYPE_CHECKING:  # pydantic comes with it
 _NOISE = frozenset({"NVIDIA", "TESLA", "GEFORCE", "GPU", "GENERATION", "EDITION", "BLACKWELL", "GB", "AC"})
 _FORM = re.compile(r"(SXM|PCIE)\d?")
 _MEMORY_TYPE = re.compile(r"(?:HBM|GDDR)\d\w*")
-_MEMORY_SIZE = re.compile(r"\d+GB")
+_MEMORY_SIZE = re.compile(r"\d+GB?")
 
 _MEMORY_LOW, _MEMORY_HIGH = 0.97, 1.085
 """What a device reports, over the size its sheet prints: ECC takes a little, printed GB are often GiB (7.4 % more)."""
 
+_SLICE = 0.9
+"""What has less than this share of the least memory that its name comes with is not the whole of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Datasheet:
-    """What the accelerator table knows about a device: the rows it may be (often one), or why there is none."""
+    """What the accelerator table knows about a device: the rows it may be (often one), or why there is none. part:
+    whether it is a slice of a GPU, whose rates are no accelerator's."""
 
     rows: tuple[Accelerator, ...]
     reason: str
+    part: bool = False
 
     @property
     def name(self) -> str:
@@ -85,6 +90,9 @@ def match(name: str, memory_bytes: float | None, power_limit_w: float | None) ->
     rows = [row for row in accelerators() if row.vendor == "NVIDIA" and _take_apart(row.name).model == given.model]
     if given.form:
         rows = [row for row in rows if _row_form(row) == given.form]
+    least = _MEMORY_LOW * min((row.sheet_bytes for row in rows), default=0.0)
+    if "MIG" in given.model or (memory_bytes is not None and memory_bytes < _SLICE * least):
+        return Datasheet((), f"{name} is a slice of a GPU here, so a plan cannot use its rates for a whole one", True)
     if memory_bytes is not None:
         rows = [row for row in rows if _MEMORY_LOW <= memory_bytes / row.sheet_bytes <= _MEMORY_HIGH]
     if given.memory_type:
@@ -105,6 +113,7 @@ NO_CPU_DATASHEET = Datasheet((), "no datasheet gives a processor's matmul rate p
 _IN_SHEETS: Mapping[str, tuple[str, ...]] = {
     "fp64": ("fp64_tensor", "fp64"),
     "nvfp4": ("fp4",),
+    "fp8 fast": ("fp8",),
 }
 """Where a dtype's dense peak stands in a datasheet, where not under its own name; the first that is known. Matrix units
 take fp64 where there are such."""

@@ -7,37 +7,59 @@ import math
 import os
 import platform
 import re
-from collections.abc import Generator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
+from itertools import takewhile
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 DeviceKind: TypeAlias = Literal["cpu", "cuda"]
-"""Where tensors go, as torch spells it; ROCm goes by cuda."""
+"""Where tensors go, as torch spells it."""
+
+_Told = TypeVar("_Told")
 
 _BF16_FLAGS = ("amx_bf16", "avx512_bf16", "bf16")
+_CLOCK_REASONS = "nvmlDeviceGetCurrentClocksThrottleReasons"
 _FP16_FLAGS = ("amx_fp16", "avx512_fp16", "asimdhp")
+
+MIG = " MIG"
+_IN_USE_PERCENT = 10
+"""Utilization from which a GPU is in use; a desktop's takes less."""
+_DEVICES, _CARDS = Path("/dev"), Path("/sys/class/drm")
+_WHEELS = "https://download.pytorch.org/whl/cu126"
+"""Where the torch that Napkin asks for lies for drivers with any CUDA 12."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One NVIDIA GPU as NVML names it. ``power_limit_w`` is the board's default limit, None when it tells none."""
+    """One NVIDIA GPU as NVML names it, with the board's default power limit; empty or None for what nothing tells.
+
+    One in MIG mode has `MIG` after its name: CUDA takes one of its slices, whose memory is not that of the whole.
+    """
 
     name: str
-    memory_bytes: float
+    memory_bytes: float | None
     power_limit_w: float | None
+    uuid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuState:
-    """A GPU at one moment, and its board's default power limit; None for what nothing reports."""
+    """A GPU at one moment, and its board's default power limit; None for what nothing reports.
+
+    enforced_limit_w: the power limit that holds now. energy_j: since the driver was loaded. clock_reasons: NVML's bits
+    for what holds the clock down.
+    """
 
     clock_mhz: float | None = None
     temperature_c: float | None = None
     power_limit_w: float | None = None
     power_w: float | None = None
+    enforced_limit_w: float | None = None
+    energy_j: float | None = None
+    clock_reasons: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +74,8 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What can be measured here. ``why_not_cuda`` says in words why the CPU is measured, empty when a GPU is."""
+    """What can be measured here. gpus: those that CUDA takes, in its order; all where it takes none. why_not_cuda: in
+    words why the CPU is measured, empty when a GPU is."""
 
     gpus: tuple[Gpu, ...]
     cpu: Cpu
@@ -69,51 +92,53 @@ class Machine:
         return self.cpu.name if self.kind == "cpu" else self.gpus[0].name
 
     def has(self, kind: DeviceKind, name: str) -> bool:
-        """Whether a device of that name is here, as far as anything tells."""
-        known = (self.cpu.name,) if kind == "cpu" else tuple(gpu.name for gpu in self.gpus)
-        return name in known
+        """Whether a device of that name is here, as far as anything tells. CUDA names a slice after its GPU."""
+        if kind == "cpu":
+            return name == self.cpu.name
+        return any(gpu.name in ("", re.sub(f"(?<={MIG}) .*", "", name)) for gpu in self.gpus)
 
 
 def _nvml() -> Any | None:
-    try:
+    with contextlib.suppress(ImportError):
         import pynvml  # pyright: ignore[reportMissingTypeStubs]
-    except ImportError:
-        return None
-    return pynvml
+
+        return pynvml
+    return None
 
 
-@contextlib.contextmanager
-def _driver() -> Generator[Any]:
-    """NVML as long as it is asked; what it does not tell ends the block. Raises `_SilentError` where it is missing."""
+def _told(ask: Callable[[Any], _Told], otherwise: _Told) -> _Told:
+    """What NVML answers, and ``otherwise`` where it is missing or refuses."""
     if (nvml := _nvml()) is None:
-        raise _SilentError
+        return otherwise
     try:
         nvml.nvmlInit()
         try:
-            yield nvml
+            return ask(nvml)
         finally:
             nvml.nvmlShutdown()
-    except nvml.NVMLError as problem:
-        raise _SilentError from problem
-
-
-class _SilentError(Exception):
-    """Nothing tells."""
+    except nvml.NVMLError:
+        return otherwise
 
 
 def gpus() -> tuple[Gpu, ...]:
-    """The NVIDIA GPUs of this machine in NVML's order, none where the driver is missing."""
-    with contextlib.suppress(_SilentError), _driver() as nvml:
-        handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
-        return tuple(
-            Gpu(
-                _text(nvml.nvmlDeviceGetName(handle)),
-                float(nvml.nvmlDeviceGetMemoryInfo(handle).total),
-                _watts(nvml, "nvmlDeviceGetPowerManagementDefaultLimit", handle),
-            )
-            for handle in handles
-        )
-    return ()
+    """The NVIDIA GPUs of this machine in NVML's order; where NVML is silent, nameless ones for the device's files."""
+
+    def ask(nvml: Any) -> tuple[Gpu, ...]:
+        handles = (_ask(nvml, "nvmlDeviceGetHandleByIndex", i) for i in range(nvml.nvmlDeviceGetCount()))
+        return tuple(_gpu(nvml, handle) for handle in handles if handle is not None)
+
+    return _told(ask, ()) or (Gpu("", None, None),) * len(list(_DEVICES.glob("nvidia[0-9]*")))
+
+
+def _gpu(nvml: Any, handle: object) -> Gpu:
+    sliced = (_ask(nvml, "nvmlDeviceGetMigMode", handle) or (0,))[0]
+    memory = None if sliced else _ask(nvml, "nvmlDeviceGetMemoryInfo", handle)
+    return Gpu(
+        _text(_ask(nvml, "nvmlDeviceGetName", handle)) + MIG * bool(sliced),
+        None if memory is None else float(memory.total),
+        _amount(nvml, "nvmlDeviceGetPowerManagementDefaultLimit", handle, unit=1000),
+        _text(_ask(nvml, "nvmlDeviceGetUUID", handle)),
+    )
 
 
 def hold_nvml() -> None:
@@ -125,38 +150,63 @@ def hold_nvml() -> None:
 
 def nvml_state(uuid: str) -> GpuState:
     """Clock, temperature and power of the GPU with CUDA's ``uuid``; unknown where NVML is silent."""
-    if not uuid:
-        return GpuState()
-    with contextlib.suppress(_SilentError), _driver() as nvml:
+
+    def ask(nvml: Any) -> GpuState:
         handle = nvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid.removeprefix('GPU-')}")
         return GpuState(
-            float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
-            float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
-            _watts(nvml, "nvmlDeviceGetPowerManagementDefaultLimit", handle),
-            _watts(nvml, "nvmlDeviceGetPowerUsage", handle),
+            _amount(nvml, "nvmlDeviceGetClockInfo", handle, nvml.NVML_CLOCK_SM),
+            _amount(nvml, "nvmlDeviceGetTemperature", handle, nvml.NVML_TEMPERATURE_GPU),
+            _amount(nvml, "nvmlDeviceGetPowerManagementDefaultLimit", handle, unit=1000),
+            _amount(nvml, "nvmlDeviceGetPowerUsage", handle, unit=1000),
+            _amount(nvml, "nvmlDeviceGetEnforcedPowerLimit", handle, unit=1000),
+            _amount(nvml, "nvmlDeviceGetTotalEnergyConsumption", handle, unit=1000),
+            _ask(nvml, _CLOCK_REASONS, handle),
         )
-    return GpuState()
+
+    return _told(ask, GpuState()) if uuid else GpuState()
 
 
-def _text(name: str | bytes) -> str:
-    return name.decode() if isinstance(name, bytes) else name
+def other_users(gpu: Gpu) -> str:
+    """What uses a GPU, in words, asked before this process does; empty where nothing does or nothing tells it."""
+
+    def ask(nvml: Any) -> str:
+        handle = nvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
+        computing, drawing = (
+            {process.pid for process in _ask(nvml, f"nvmlDeviceGet{kind}RunningProcesses", handle) or ()}
+            for kind in ("Compute", "Graphics")
+        )
+        count, rates = len(computing - drawing), _ask(nvml, "nvmlDeviceGetUtilizationRates", handle)
+        processes = f"{count} other process{'es' if count > 1 else ''}" if count else ""
+        use = f"{rates.gpu}% utilization" if rates and rates.gpu >= _IN_USE_PERCENT else ""
+        return ", ".join(filter(None, (processes, use)))
+
+    return _told(ask, "") if gpu.uuid and not gpu.name.endswith(MIG) else ""  # a slice's neighbors do not matter
 
 
-def _watts(nvml: Any, ask: str, handle: object) -> float | None:
+def _ask(nvml: Any, what: str, *of: object) -> Any | None:
+    """What one call tells, None where it tells nothing: a container or a device may refuse it alone."""
     try:
-        return float(getattr(nvml, ask)(handle)) / 1000
+        return getattr(nvml, what)(*of)
     except nvml.NVMLError:
         return None
 
 
+def _text(name: str | bytes | None) -> str:
+    return name.decode() if isinstance(name, bytes) else name or ""
+
+
+def _amount(nvml: Any, what: str, *of: object, unit: int = 1) -> float | None:
+    told = _ask(nvml, what, *of)
+    return None if told is None else float(told) / unit
+
+
 def cpu() -> Cpu:
     """The processor, from /proc where there is one."""
-    try:
+    text = ""
+    with contextlib.suppress(OSError):
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
     name, detail = describe_cpuinfo(text)
-    return Cpu(name or platform.processor() or platform.machine(), detail, _threads(), memory_bytes())
+    return Cpu(name or platform.processor() or platform.machine(), detail, _threads(), _meminfo("MemTotal"))
 
 
 def describe_cpuinfo(text: str) -> tuple[str, str]:
@@ -183,25 +233,15 @@ def no_instructions(dtype: str) -> str:
 
 
 def _threads() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on macOS
-        return os.cpu_count() or 1
+    here = getattr(os, "sched_getaffinity", None)  # not on macOS
+    return len(here(0)) if here else os.cpu_count() or 1
 
 
 def _meminfo(field: str) -> float | None:
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith(f"{field}:"):
-                return float(line.split()[1]) * 1024
-    except (OSError, ValueError):
-        return None
+    with contextlib.suppress(OSError, ValueError):
+        if line := re.search(rf"^{field}:\s*(\d+)", Path("/proc/meminfo").read_text(encoding="ascii"), re.MULTILINE):
+            return float(line[1]) * 1024
     return None
-
-
-def memory_bytes() -> float | None:
-    """Memory of the machine, None when nothing tells."""
-    return _meminfo("MemTotal")
 
 
 def available_bytes() -> float:
@@ -214,34 +254,80 @@ def available_bytes() -> float:
     return max(min(left), 0.0)
 
 
-def torch_has_cuda() -> bool:
-    """Whether the installed torch was built for CUDA, read from its version file without importing it."""
-    spec = find_spec("torch")
-    if spec is None or spec.origin is None:
-        return False
-    try:
-        text = Path(spec.origin).with_name("version.py").read_text(encoding="utf-8")
-    except OSError:
-        return False
-    return re.search(r"^cuda\s*(?::[^=]*)?=\s*['\"]", text, re.MULTILINE) is not None
+def torch_cuda() -> str:
+    """The CUDA version that the installed torch was built for, read from its version file without importing it."""
+    with contextlib.suppress(OSError):
+        if (spec := find_spec("torch")) and spec.origin:
+            text = Path(spec.origin).with_name("version.py").read_text(encoding="utf-8")
+            if built := re.search(r"^cuda\s*(?::[^=]*)?=\s*['\"]([^'\"]*)", text, re.MULTILINE):
+                return built[1]
+    return ""
 
 
-def why_not_cuda(here: tuple[Gpu, ...], has_cuda: bool, visible: str | None) -> str:
+def driver_cuda() -> int | None:
+    """The CUDA version that the driver has, 12040 for 12.4; None where NVML is silent."""
+    return _told(lambda nvml: _ask(nvml, "nvmlSystemGetCudaDriverVersion_v2"), None)
+
+
+def amd_gpu() -> str:
+    """What the AMD GPU that ROCm could use calls itself; empty where there is none."""
+    if not (_DEVICES / "kfd").exists():
+        return ""
+    names = [file.read_text(errors="replace").strip() for file in sorted(_CARDS.glob("card*/device/product_name"))]
+    return next((f"AMD GPU ({name})" for name in names if name), "AMD GPU")
+
+
+def taken_by_cuda(here: tuple[Gpu, ...], visible: str | None) -> tuple[Gpu, ...]:
+    """The GPUs that CUDA takes, in its order: all, or those of ``CUDA_VISIBLE_DEVICES`` up to the first unknown entry.
+
+    An entry is a place in NVML's order, as the measuring process sets it, or how a UUID begins. Where no UUID is known,
+    CUDA decides.
+    """
+    if visible is None:
+        return here
+    entries = map(str.strip, visible.split(","))
+    fits = ([gpu for place, gpu in enumerate(here) if _is_meant(entry, place, gpu)] for entry in entries)
+    return tuple(gpus[0] for gpus in takewhile(bool, fits))
+
+
+def _is_meant(entry: str, place: int, gpu: Gpu) -> bool:
+    if entry.isdecimal():
+        return int(entry) == place
+    if entry.startswith("MIG-"):
+        return not gpu.uuid or gpu.name.endswith(MIG)
+    return entry.startswith("GPU-") and (not gpu.uuid or gpu.uuid.startswith(entry))
+
+
+def why_not_cuda(
+    here: tuple[Gpu, ...], built_for: str, visible: str | None, driver: int | None = None, amd: str = ""
+) -> str:  # fmt: skip
     """Why torch cannot use a GPU here, in words; empty when it can.
 
-    visible: the environment's ``CUDA_VISIBLE_DEVICES``, None when unset.
+    built_for, driver: CUDA versions, see `torch_cuda` and `driver_cuda`. visible: the environment's
+    ``CUDA_VISIBLE_DEVICES``, None when unset. amd: see `amd_gpu`.
     """
+    instead = "so Napkin measures the CPU."
     if not here:
-        return "There is no CUDA GPU on this machine, so Napkin measures the CPU."
-    if visible is not None and visible.strip() in ("", "-1"):
-        return f"CUDA_VISIBLE_DEVICES hides the {here[0].name} from this process, so Napkin measures the CPU."
-    if not has_cuda:
-        return f"There is an {here[0].name}, but the installed torch is built without CUDA, so Napkin measures the CPU."
+        amd_only = f"There is an {amd} on this machine, but Napkin can time only NVIDIA GPUs"
+        return f"{amd_only if amd else 'There is no CUDA GPU on this machine'}, {instead}"
+    taken = taken_by_cuda(here, visible)
+    name = (taken or here)[0].name or "NVIDIA GPU"
+    if not taken:
+        fix = "Unset it and start Napkin again to measure a GPU."
+        return f"CUDA_VISIBLE_DEVICES is “{visible}” and hides the {name}, {instead} {fix}"
+    if not built_for:
+        return f"The installed torch is built without CUDA and cannot use the {name}, {instead} Install one with CUDA."
+    major = int(built_for.split(".")[0])
+    if driver is not None and driver // 1000 < major:
+        wheels = f", or, for a GPU before Blackwell, torch from {_WHEELS}" if driver // 1000 == 12 else ""
+        has = f"its driver has CUDA {driver // 1000}.{driver % 1000 // 10} and the installed torch needs CUDA {major}"
+        return f"Napkin cannot use the {name} because {has}, {instead} Install a driver with CUDA {major}{wheels}."
     return ""
 
 
 @lru_cache(maxsize=1)
 def machine() -> Machine:
     """This machine, looked at once per process."""
-    result = gpus()
-    return Machine(result, cpu(), why_not_cuda(result, torch_has_cuda(), os.environ.get("CUDA_VISIBLE_DEVICES")))
+    here, visible = gpus(), os.environ.get("CUDA_VISIBLE_DEVICES")
+    why = why_not_cuda(here, torch_cuda(), visible, driver_cuda(), amd_gpu())
+    return Machine(taken_by_cuda(here, visible) or here, cpu(), why)

@@ -62,11 +62,13 @@ class Item(Checked):
 
 
 class State(Checked):
-    """A device at one moment; None for what nothing reports."""
+    """A device at one moment; None for what nothing reports. energy_j: used so far. clock_reasons: bits of NVML."""
 
     clock_mhz: Amount | None = None
     temperature_c: Amount | None = None
     power_w: Amount | None = None
+    energy_j: Amount | None = None
+    clock_reasons: Count | None = None
 
 
 class Point(Checked):
@@ -75,7 +77,7 @@ class Point(Checked):
     flop, bytes: work of one run and what it must move at least, 0 where that has no meaning. shape: what was timed,
     which may be smaller than asked for; ``note`` then says why. relative_error: Frobenius norm of (result − float64
     reference) over that of the reference, None where nothing was compared. peak_memory_bytes: the most that was
-    allocated, None where it was not asked.
+    allocated, None where it was not asked. mean_power_w: by the energy used, None for what is over in a moment.
     """
 
     item: Item
@@ -90,6 +92,7 @@ class Point(Checked):
     duration_s: Amount
     relative_error: Amount | None = None
     peak_memory_bytes: Amount | None = None
+    mean_power_w: Amount | None = None
     before: State = State()
     after: State = State()
     note: Text = ""
@@ -145,10 +148,14 @@ Outcome: TypeAlias = Annotated[
 
 
 class DeviceFacts(Checked):
-    """The device as the library sees it. ``threads`` is 0 where it does not apply, unknown numbers are None."""
+    """The device as the library sees it. ``threads`` is 0 where it does not apply, unknown numbers are None.
+
+    power_limit_w: the board's default. enforced_limit_w: the limit that holds now.
+    """
 
     name: Text
     detail: Text
     threads: Annotated[int, Field(ge=0, le=1_000_000)]
     memory_bytes: Amount | None
     power_limit_w: Amount | None
+    enforced_limit_w: Amount | None = None

@@ -11,15 +11,15 @@ from core.benchmark.device import DeviceKind
 from core.benchmark.points import Checked, Count, Kind, Name, Seconds
 from core.limits import limit
 
-METHOD = "measure-2"
+METHOD = "measure-3"
 """Version of the method, stamped on every measurement. Those of different versions are not comparable."""
 
 KINDS: tuple[Kind, ...] = ("matmul", "memory", "attention", "layer")
 """In the order in which they are measured."""
 
-DTYPES: tuple[str, ...] = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "nvfp4")
+DTYPES: tuple[str, ...] = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp8 fast", "int8", "nvfp4")
 """What matmuls may be tried in, in order: each is attempted, for support cannot be inferred from a name. fp8 is E4M3
-with one scale per tensor; nvfp4 has one E4M3 per 16."""
+with one scale per tensor, fast with fast accumulation; nvfp4 has one E4M3 per 16."""
 
 CPU_DTYPES = ("fp64", "fp32", "bf16", "fp16", "int8")
 
@@ -65,9 +65,9 @@ class LayerShape(Checked):
 class Programme(Checked):
     """One measurement: what is measured, on which device, and for how long each.
 
-    sizes: of square matmuls. seconds: timed per item. sustained_s: 0, or how long the headline dtype's largest square
-    is timed once more, after everything else. layer: the plan's, whose shapes are then measured too; None without a
-    plan. Raises ``pydantic.ValidationError`` outside the caps of `core.limits`.
+    sizes: of square matmuls. seconds: timed per item. sustained_s: 0, or how long the largest square of each dtype that
+    a plan takes is timed once more, after everything else. layer: the plan's, whose shapes are then measured too; None
+    without a plan. Raises ``pydantic.ValidationError`` outside the caps of `core.limits`.
     """
 
     device: DeviceKind

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.benchmark.best import MOST_SPREAD, SQUARE, fastest, is_spread, largest_copy, squares, sustained
-from core.benchmark.points import Point
+from core.benchmark.points import Point, Regime
 from core.benchmark.record import Record
 from core.hardware.rates import RateName, Rates
 from core.units import format_bytes, format_duration
@@ -45,26 +45,25 @@ class MeasuredRates:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Which rates are not those of the headline, and why others are missing."""
-        kept_up = [
-            taken.point for taken in self.taken if taken.point is not None and taken.point.item.regime == "sustained"
-        ]
+        """How long each matmul rate was sustained, and why others are missing."""
         sentences = [
-            f"Of {p.item.name} it is the rate kept up for {format_duration(p.duration_s, 2)}, not that of a burst."
-            for p in kept_up
+            f"The {p.item.name} rate is {p.item.regime} ({format_duration(p.duration_s, 2)})."
+            for p in (taken.point for taken in self.taken)
+            if p is not None and p.item.kind == "matmul"
         ]
         return (*sentences, *self.refusals)
 
 
-def measured_rates(record: Record) -> MeasuredRates:
-    """The rates of ``record``.
+def measured_rates(record: Record, regime: Regime = "sustained") -> MeasuredRates:
+    """The rates of ``record``, sustained or of bursts only.
 
     Of products the fastest square of bf16 (else fp16), fp8 with one scale per tensor, and nvfp4, or the sustained one
     where there is one; of memory the largest copy. On a GPU squares smaller than `SQUARE` and copies smaller than
     `COPY_BYTES` are left aside, everywhere points whose runs spread widely.
     """
     gpu = record.programme.device != "cpu"
-    taken = [_products(record.points, name, dtypes, gpu) for name, dtypes in _PRODUCTS.items()]
+    points = tuple(p for p in record.points if regime == "sustained" or p.item.regime == regime)
+    taken = [_products(points, name, dtypes, gpu) for name, dtypes in _PRODUCTS.items()]
     taken.append(_memory(record.points, gpu))
     rates = {
         item.rate: item.point.bandwidth if item.rate == "memory" else item.point.rate

@@ -45,9 +45,7 @@ class _ExperimentJob(Job[str, ExperimentRun]):
 
     def take(self, line: bytes) -> None:
         found = decode(line)
-        if found is None:
-            self.ignored_lines += bool(line.strip())
-        else:
+        if found is not None:
             self.result, self.done = found, True
 
     def snapshot(self) -> ExperimentRun:

@@ -53,11 +53,11 @@ def spawn(command: Command, locks: Sequence[int] = ()) -> subprocess.Popen[bytes
 
 
 def read(
-    process: subprocess.Popen[bytes], take: Callable[[list[bytes], int], None], errors: Tail, over: Callable[[], str]
+    process: subprocess.Popen[bytes], take: Callable[[list[bytes]], None], errors: Tail, over: Callable[[], str]
 ) -> str:  # fmt: skip
     """Read the output until the process ends. Gives why it has to be stopped, or empty when it ended itself.
 
-    take: called with each batch of lines, and how many more were too long to be read. over: why it has had
+    take: called with each batch of lines, without those that were too long to be read. over: why it has had
     its time, empty while it has not.
     """
     assert process.stdout is not None  # noqa: S101 - both were asked for as pipes
@@ -89,11 +89,10 @@ def read(
                 else:
                     before = reader.oversize
                     batch = reader.feed(chunk)
-                    dropped = reader.oversize - before
-                    lines += len(batch) + dropped
+                    lines += len(batch) + reader.oversize - before
                     if lines > limit("worker_lines"):
                         return f"It was stopped after printing more than {limit('worker_lines'):,} lines."
-                    take(batch, dropped)
+                    take(batch)
 
 
 def has_ended(process: subprocess.Popen[bytes]) -> bool:

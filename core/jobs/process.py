@@ -10,7 +10,6 @@ ended.
 from __future__ import annotations
 
 import logging
-import math
 import os
 import signal
 import subprocess
@@ -44,14 +43,7 @@ TURN_S = 0.25
 
 
 class NotStartedError(Exception):
-    """Nothing was started, and nothing waits. The message says why, and what helps.
-
-    seconds: how long to wait before trying again, 0 where nobody knows.
-    """
-
-    def __init__(self, message: str, seconds: float = 0.0) -> None:
-        super().__init__(message)
-        self.seconds = seconds
+    """Nothing was started, and nothing waits. The message says why, and what helps."""
 
 
 @dataclass
@@ -61,8 +53,7 @@ class Job(Generic[Spec, Snapshot]):
     spec: what was asked for. who: the visitor who asked. place: 1 for the next in line, 0 when it is not in line.
     turn: its place in the line of the machine, None without such a line and once it has given it up. begun: whether a
     thread follows it. started: seconds since the epoch; of a job in line, when it was asked for. message: why it failed
-    or was cancelled, empty otherwise. ignored_lines: output that was no event. done: whether the process has said that
-    it is.
+    or was cancelled, empty otherwise. done: whether the process has said that it is.
     """
 
     spec: Spec
@@ -78,7 +69,6 @@ class Job(Generic[Spec, Snapshot]):
     elapsed_s: float = 0.0
     message: str = ""
     stderr: str = ""
-    ignored_lines: int = 0
     done: bool = False
     cancelled: bool = False
     ended: threading.Event = field(default_factory=threading.Event)
@@ -128,10 +118,7 @@ class ProcessRunner(Generic[Spec, Snapshot]):
     and at its end, in order and outside the lock; what it raises is logged once and harms no job. line: that of the
     machine, where jobs have places in one. kept: ended jobs that can still be looked up.
 
-    A visitor has one job, running or in line; pressing again finds it. Where nothing runs, a visitor's next job begins
-    a pause after the end of the last one that ran, so that somebody else can come between. Who waits in line behind
-    others has let them come between, and begins when the turn comes. Who has no name (a library's user) waits for no
-    pause.
+    A visitor has one job, running or in line; pressing again finds it. The next one joins the end of the line.
     """
 
     def __init__(
@@ -141,7 +128,6 @@ class ProcessRunner(Generic[Spec, Snapshot]):
         timeout_s: float,
         noun: str,
         listener: Callable[[Snapshot], None] | None = None,
-        pause_s: float | None = None,
         line: WaitingLine | None = None,
         kept: int = KEPT_JOBS,
     ) -> None:
@@ -150,30 +136,24 @@ class ProcessRunner(Generic[Spec, Snapshot]):
         self._timeout_s = timeout_s
         self._noun = noun
         self._listener = listener
-        self._pause_s = float(limit("job_pause")) if pause_s is None else pause_s
         self._machine = line
         self._patience_s = timeout_s * (limit("build_queue") + 1)
         self._kept = kept
         self._lock = threading.Lock()
         self._jobs: OrderedDict[str, Job[Spec, Snapshot]] = OrderedDict()
         """In the order in which they began; then those in line."""
-        self._last: dict[str, float] = {}
-        """Visitor → when the last job that ran for them ended; older than a pause, it is forgotten."""
         self._complained = False
 
     def start(self, spec: Spec, who: str = "") -> tuple[Snapshot, bool]:
         """Start a job, or put it in line, or find the visitor's own. Gives its snapshot, and whether it is new.
 
-        Raises `NotStartedError` where the line is full, or the visitor's pause is not over.
+        Raises `NotStartedError` where the line is full.
         """
         with self._lock:
             own = next((job for job in self._jobs.values() if job.open and job.who == who), None)
             if own is not None:
                 return own.snapshot(), False
-            busy = any(job.open for job in self._jobs.values())
-            if not busy:
-                self._pause(who)
-            elif len(self._line()) >= limit("job_queue"):
+            if any(job.open for job in self._jobs.values()) and len(self._line()) >= limit("job_queue"):
                 raise NotStartedError(
                     f"{limit('job_queue')} {self._noun}s wait for this machine already, as many as may. Try again when "
                     "one of them has ended."
@@ -257,18 +237,6 @@ class ProcessRunner(Generic[Spec, Snapshot]):
         for place, job in enumerate(self._line(), 1):
             job.place = place
 
-    def _pause(self, who: str) -> None:
-        """Raise `NotStartedError` where the pause after the visitor's last job is not over."""
-        now = time.monotonic()
-        self._last = {name: ended for name, ended in self._last.items() if now - ended < self._pause_s}
-        if who and who in self._last:
-            left = math.ceil(self._last[who] + self._pause_s - now)
-            raise NotStartedError(
-                f"Your last {self._noun} has just ended. You can start the next one in {left} s: until then somebody "
-                "else can.",
-                left,
-            )
-
     def _forget(self) -> None:
         """Drop the oldest jobs, those first that never began; but never one that is open, nor the newest that has
         results."""
@@ -347,9 +315,8 @@ class ProcessRunner(Generic[Spec, Snapshot]):
         errors = Tail(limit("worker_stderr_bytes"))
         reason = ""
 
-        def take(lines: list[bytes], dropped: int) -> None:
+        def take(lines: list[bytes]) -> None:
             with self._lock:
-                job.ignored_lines += dropped
                 for line in lines:
                     job.take(line)
                 seen = job.snapshot()
@@ -376,7 +343,6 @@ class ProcessRunner(Generic[Spec, Snapshot]):
                 job.stderr = errors.text()
                 job.state, job.message = _verdict(job, self._noun, code, reason)
                 job.leave()
-                self._last[job.who] = time.monotonic()
                 snapshots = [job.snapshot(), *self._next()]
             job.ended.set()
             for seen in snapshots:

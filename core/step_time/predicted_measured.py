@@ -71,7 +71,8 @@ def predicted_against_measured(record: Record) -> tuple[tuple[PredictedMeasured,
 
 
 def _of(points: Sequence[Point], record: Record) -> list[PredictedMeasured]:
-    rates, rows = measured_rates(record).rates, datasheet_of(record).rows
+    # A step is timed as a burst, before power and temperature limits show.
+    rates, rows = measured_rates(record, "burst").rates, datasheet_of(record).rows
     shape = record.programme.layer or default_layer(record.programme.device)
     return [
         PredictedMeasured(

@@ -60,5 +60,6 @@ _GONE = "operations"
 """A kind that files of before may have, and that is measured no more."""
 
 
-def _kinds(record: Record) -> set[tuple[str, str]]:
-    return {(record.facts.name if record.facts else "", point.item.kind) for point in record.points}
+def _kinds(record: Record) -> set[tuple[str, str, bool]]:
+    device = record.facts.name if record.facts else ""
+    return {(device, point.item.kind, bool(record.in_use)) for point in record.points}

@@ -16,6 +16,7 @@ from core.benchmark.shape import layer_shape
 from core.benchmark.timing.kinds import expected_s, items
 from core.models.catalog import model_named
 from core.store.last_measured import last_measured
+from core.units import format_duration
 from core.views.benchmark import matmul, others, state
 from core.views.benchmark.common import measured_line
 from pages.common import show
@@ -58,7 +59,7 @@ def _draw(inputs: Inputs, wanted: Programme, *, waits: bool, known: bool) -> Non
         st.button(name, type="primary", key="d:run", disabled=waits, on_click=ask, args=(runner, wanted))
     if known:  # before the first run the answer says it
         with beside.container(key="measure_estimate"):
-            show.note(state.estimate(expected_s(wanted)))
+            show.note(f"Takes about {format_duration(expected_s(wanted), 2)}.")
     if wanted.layer is not None:
         for place, field in zip(st.columns([1.5, 0.8, 0.9, 2.2]), form.part("layer"), strict=False):
             with place:
@@ -69,6 +70,8 @@ def _draw(inputs: Inputs, wanted: Programme, *, waits: bool, known: bool) -> Non
 def _results(record: Record, more: Record, records: Iterable[Record]) -> None:
     """What a measurement found, what that means for a plan, and what else was timed. more: with that added. records:
     all there are, the newest first."""
+    if record.in_use:
+        show.error(state.in_use(record.in_use))
     own: tuple[Kind, ...] = panels.kinds_of(record)
     timed: list[Kind] = [kind for kind in own if others.says(record, kind)]
     led: Kind | None = None
@@ -108,7 +111,7 @@ def page() -> None:
     kept, unreadable = last_measured()
     records = _of_this_device(kept, latest.record if latest else None)
     record = records[0] if records else None
-    more = panels.supplemented(record, records[1:]) if record else None
+    more = panels.supplemented(record, [one for one in records[1:] if not one.in_use]) if record else None
     _draw(inputs, wanted, waits=own_snapshot(runner) is not None, known=record is not None)
     say_why_not()
     for problem in filter(None, (unreadable, shared_keeper().problem)):

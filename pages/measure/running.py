@@ -8,7 +8,9 @@ from core.benchmark.programme import Programme
 from core.benchmark.running.jobs import Runner, Snapshot
 from core.benchmark.timing.kinds import items
 from core.jobs.process import NotStartedError
+from core.jobs.queue import WaitingLine
 from core.store.last_measured import keep
+from core.store.locations import data_folder
 from core.views.benchmark import charts, matmul, state
 from pages.common import show
 from pages.common.server.visitor import visitor
@@ -43,7 +45,7 @@ def shared_keeper() -> Keeper:
 @st.cache_resource
 def shared_runner() -> Runner:
     """The one runner of this process: every session sees the same line."""
-    return Runner(listener=shared_keeper())
+    return Runner(listener=shared_keeper(), line=WaitingLine(data_folder() / "measuring"))
 
 
 def ask(runner: Runner, programme: Programme) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ FP32 = square("fp32", 1024, 2e11, error=1e-7)
 
 
 def seen(of: Record) -> Snapshot:
-    return Snapshot(record=of, place=0, progress=None, stderr="", ignored_lines=0)
+    return Snapshot(record=of, place=0, progress=None, stderr="")
 
 
 def cpu(*outcomes: Outcome, **options: Any) -> Record:
@@ -65,7 +66,7 @@ class StillRunner:
 
     def start(self, programme: Programme, who: str) -> tuple[Snapshot, bool]:
         if self.refuses:
-            raise NotStartedError(self.refuses, 12)
+            raise NotStartedError(self.refuses)
         self.asked.append(programme)
         self.job = self.mine = seen(cpu(stage="running").model_copy(update={"programme": programme}))
         return self.job, True
@@ -134,13 +135,52 @@ def test_a_bad_input_is_explained_and_not_used(open_page: Open, key: str, bad: s
     assert (asked.sizes[-1], asked.seconds) == (2048, 0.5)
 
 
-def test_a_pause_or_a_full_line_is_said_and_starts_nothing(open_page: Open) -> None:
-    app = open_page(StillRunner(refuses="You can start the next one in 12 s."))
+def test_a_full_line_is_said_and_starts_nothing(open_page: Open) -> None:
+    app = open_page(StillRunner(refuses="8 wait already."))
     button(app, "Measure on this CPU").click().run()
-    assert "You can start the next one in 12 s." in words(app)
+    assert "8 wait already." in words(app)
     assert not button(app, "Measure on this CPU").disabled
     app.text_input(key="d_n").set_value("256").run()
-    assert "12 s." not in words(app), "said once"
+    assert "8 wait already." not in words(app), "said once"
+
+
+def test_who_waits_for_another_server_is_told(open_page: Open) -> None:
+    waiting = seen(cpu(stage="queued"))
+    app = open_page(StillRunner(own=waiting))
+    assert "Another Napkin server" in words(app)
+    assert button(app, "Measure on this CPU").disabled
+    assert "Another Napkin server" not in words(open_page(StillRunner(own=dataclasses.replace(waiting, place=1))))
+
+
+@pytest.mark.parametrize(
+    ("gpu", "parts"),
+    [
+        (Gpu("NVIDIA GB10", None, None), ("NVIDIA GB10", "memory unknown", "no row for NVIDIA GB10")),
+        (Gpu("NVIDIA H100 80GB HBM3 MIG", None, 700.0), ("NVIDIA H100 80GB HBM3 MIG", "slice of a GPU")),
+        (Gpu("", None, None), ("name unknown", "the device has no name")),
+    ],
+)
+def test_a_gpu_that_is_not_known_well_can_be_measured(open_page: Open, gpu: Gpu, parts: tuple[str, ...]) -> None:
+    app = open_page(StillRunner(), Machine((gpu,), CPU, ""))
+    assert [part for part in parts if part not in words(app)] == []
+    assert not button(app, "Measure on this GPU").disabled
+
+
+def test_rates_of_a_gpu_in_use_are_doubted_and_no_plan_takes_them(open_page: Open) -> None:
+    alone, used = (words(open_page(StillRunner(on_gpu(in_use=by)), WITH_GPU)) for by in ("", "3 other processes"))
+    assert ("p_r16=" in alone, "p_r16=" in used) == (True, False)
+    assert ("np-error" in alone, "np-error" in used) == (False, True)
+    assert "3 other processes" in used
+    assert "670 TFLOP/s" in used
+
+
+def test_what_was_measured_in_use_takes_no_place_of_what_was_not(open_page: Open, database: Path) -> None:
+    keep(on_gpu(id="1" * 12, started=86_400.0))
+    keep(record("cuda", copy("1 GiB", 2**30, 3e12), id="2" * 12, started=172_800.0, in_use="1 other process"))
+    keep(record("cuda", square("bf16", 8192, 6e14), id="3" * 12, started=259_200.0))
+    said = words(open_page(StillRunner(), WITH_GPU))
+    assert "np-error" not in said
+    assert ("4 TB/s" in said, "3 TB/s" in said) == (True, False)
 
 
 def test_a_failure_is_told_in_the_processes_words_and_keeps_earlier_results(open_page: Open) -> None:

@@ -26,7 +26,7 @@ ITEMS = st.builds(
     seconds=_SECONDS,
     regime=st.sampled_from(["burst", "sustained"]),
 )
-_MOMENTS = st.builds(Moment, clock_mhz=_MAYBE, temperature_c=_MAYBE, power_w=_MAYBE)
+_MOMENTS = st.builds(Moment, clock_mhz=_MAYBE, temperature_c=_MAYBE, power_w=_MAYBE, energy_j=_MAYBE)
 
 
 @st.composite
@@ -45,6 +45,7 @@ def points(draw: st.DrawFn) -> Point:
         duration_s=draw(AMOUNT),
         relative_error=draw(_MAYBE),
         peak_memory_bytes=draw(_MAYBE),
+        mean_power_w=draw(_MAYBE),
         before=draw(_MOMENTS),
         after=draw(_MOMENTS),
         note=draw(TEXT),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,6 +21,8 @@ from core.benchmark.timing import layer
 from core.benchmark.timing.accuracy import BF16 as BF16_FORMAT
 from core.benchmark.timing.accuracy import FP32 as FP32_FORMAT
 from core.benchmark.timing.accuracy import format_of
+from core.benchmark.timing.bench import LONGEST_S
+from core.benchmark.timing.timers import cpu_timer
 from tests.core.timing_bench import BF16, FP32, TINY, bench, measured, processor, programme, stand_in
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -145,6 +149,30 @@ def test_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(found, Refusal)
     assert (found.why, found.text) == ("skipped", "compiling takes longer than 0.05 s")
     assert signal.getsignal(signal.SIGALRM) is handler
+
+
+def test_compiling_ends_with_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Late in a measurement it has what is left of it, not all the seconds that it may take."""
+    monkeypatch.setattr(torch, "compile", lambda *_, **__: threading.Event().wait(600))
+    late = replace(bench(), begun=time.monotonic() - LONGEST_S + 0.2)
+    begun = time.monotonic()
+    found = measured(layer, COMPILED, programme(), late)
+    assert isinstance(found, Refusal)
+    assert found.why == "skipped"
+    assert time.monotonic() - begun < 60 < layer.COMPILE_S
+    assert bench().left_s == pytest.approx(LONGEST_S, abs=5)
+
+
+def test_a_step_is_queued_where_the_host_is_slow() -> None:
+    used: list[int] = []
+
+    def queued(run: Any, count: int, *, flush: bool = True) -> list[float]:
+        used.append(count)
+        return cpu_timer(run, count)
+
+    point = measured(layer, EAGER, programme(), replace(bench(), queued=queued))
+    assert isinstance(point, Point)
+    assert sum(used) >= point.runs
 
 
 def test_peak_memory_is_what_the_layer_adds_on_a_gpu() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -24,6 +26,7 @@ from core.benchmark.timing.numerics import NUMERICS, KernelOperand, e2m1_codes, 
 from core.models.catalog import CATALOG
 from core.models.parameters import parameters
 from core.products import matmul_flop
+from tests.core import measured_cases
 from tests.core.timing_bench import bench, measured, programme, stand_in
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -249,6 +252,91 @@ def test_nothing_runs_much_longer_than_its_seconds(
     assert max(taken, default=0) * MIN_RUNS <= max(budget * 1.01 + MIN_RUNS * launch, MIN_RUNS * smallest)
 
 
+def test_a_single_size_is_waited_for() -> None:
+    """The lecture's experiment: of a slow dtype the only size is timed, among others it is left out."""
+
+    def slow(run: Callable[[], object], count: int, *, flush: bool = True) -> list[float]:
+        run()
+        return [0.1] * count  # by the rung below, a run takes 1.6 s
+
+    here = replace(bench(), timer=slow)
+    alone, among = (PROGRAMME.model_copy(update={"sizes": sizes}) for sizes in ((160,), (64, 160)))
+    assert isinstance(measured(matmul, item("fp32", 160), alone, here), Point)
+    skipped = measured(matmul, item("fp32", 160), among, here)
+    assert isinstance(skipped, Refusal)
+    assert skipped.why == "skipped"
+    assert choices.programme("lecture", "cuda", 16_384, 0.1).sizes == (16_384,)
+
+
+def cuda_of(major: int, **more: Any) -> Any:
+    """What torch says of an NVIDIA GPU of that compute capability; before 8 its bf16 is emulated."""
+    cuda = SimpleNamespace(
+        get_device_capability=lambda place: (major, 0),
+        is_bf16_supported=lambda including_emulation: including_emulation or major >= 8,
+    )
+    return bench(stand_in(cuda=cuda, version=SimpleNamespace(cuda="13.0"), **more), "cuda")
+
+
+def test_emulated_bf16_is_not_measured() -> None:
+    refused = measure(cuda_of(7), item("bf16"))
+    assert isinstance(refused, Refusal)
+    assert refused.why == "refused"
+    assert isinstance(measure(cuda_of(7), item("fp16")), Point)
+    assert isinstance(measure(cuda_of(8), item("bf16")), Point)
+
+
+def test_int8_of_newer_devices_says_which_kernels_it_may_have() -> None:
+    notes: list[str] = []
+    for here in (cuda_of(8), cuda_of(9), cuda_of(10), bench()):
+        point = measure(here, item("int8"))
+        assert isinstance(point, Point), point
+        notes.append(point.note)
+    assert [bool(note) for note in notes] == [False, True, True, False]
+
+
+def test_fp8_is_timed_with_both_sums_where_they_differ() -> None:
+    asked: list[Any] = []
+
+    def multiply(a: Any, b: Any, scale_a: Any, _: Any, scale_b: Any, __: Any, **more: Any) -> Any:
+        asked.append(more.get("use_fast_accum"))
+        error = 1.03 if asked[-1] else 1.0  # fewer bits of a sum
+        return ((a.float() @ b.float()) * scale_a * scale_b * error).to(torch.bfloat16)
+
+    nn = SimpleNamespace(
+        functional=SimpleNamespace(
+            ScalingType=torch.nn.functional.ScalingType,
+            SwizzleType=torch.nn.functional.SwizzleType,
+            scaled_mm=multiply,
+        )
+    )
+    errors: list[float] = []
+    for dtype, fast in (("fp8", None), ("fp8 fast", True)):
+        asked.clear()
+        point = measure(cuda_of(9, nn=nn), item(dtype))
+        assert isinstance(point, Point), point
+        assert set(asked) == {fast}
+        assert point.note
+        errors.append(point.relative_error or 0)
+    assert errors[0] < errors[1]
+    for major in (8, 10):
+        skipped = measure(cuda_of(major, nn=nn), item("fp8 fast"))
+        assert isinstance(skipped, Refusal)
+        assert skipped.why == "skipped"
+        assert isinstance(measure(cuda_of(major, nn=nn), item("fp8")), Point)
+
+
+def test_every_dtype_that_a_plan_takes_is_sustained() -> None:
+    for choice in ("plan", "dtypes", "all"):
+        asked = choices.programme(choice, "cuda", 16_384, 0.1)
+        assert [(one.name, one.shape[0], one.seconds) for one in matmul.sustained(asked)] == [
+            ("bf16", 16_384, 10.0),
+            ("fp8", 16_384, 10.0),
+            ("nvfp4", 16_384, 10.0),
+        ]
+    assert "fp16" in choices.programme("plan", "cuda", 16_384, 0.1).dtypes, "for devices without bf16"
+    assert matmul.sustained(choices.programme("all", "cpu", 2048, 0.5)) == ()
+
+
 def test_a_hiccup_does_not_decide() -> None:
     times = {128: [5.0, 1e-4], 256: [8e-4]}
     matmul.afford(item("fp32"), (512, 512, 512), lambda shape: times[shape[0]].pop(0))
@@ -288,7 +376,7 @@ def test_every_item_is_told_from_the_others(device: Any, layer: LayerShape | Non
     assert set(NUMERICS) == set(DTYPES)
 
 
-def test_where_bf16_is_refused_the_plans_shapes_are_measured_in_fp32() -> None:
+def test_where_bf16_is_refused_the_plans_shapes_are_measured_in_another_dtype() -> None:
     no = Refusal(item=item("bf16"), why="refused", text="no")
     late = Refusal(item=item("bf16"), why="skipped", text="too slow")
     shape, square = item("bf16", label="QKV"), item("bf16", regime="sustained")
@@ -297,3 +385,6 @@ def test_where_bf16_is_refused_the_plans_shapes_are_measured_in_fp32() -> None:
     assert matmul.instead(item("bf16", 128), [no]).name == "bf16"
     assert matmul.instead(shape, [no, late]).name == "bf16"
     assert matmul.instead(shape, []).name == "bf16"
+    for dtype, rates in (("fp16", (8e12, 5e13)), ("fp32", (8e12, 1e11))):
+        tried = [measured_cases.square(name, 4096, rate) for name, rate in zip(("fp32", "fp16"), rates, strict=True)]
+        assert {matmul.instead(one, [no, *tried]).name for one in (shape, square)} == {dtype}

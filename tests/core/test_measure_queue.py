@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +16,8 @@ from core.benchmark.running.events import Done, Event, Tried, encode
 from core.benchmark.running.jobs import Runner as MeasurementRunner
 from core.benchmark.running.jobs import Snapshot
 from core.jobs import child
-from core.jobs.process import NotStartedError
+from core.jobs.process import TURN_S, NotStartedError
+from core.jobs.queue import WaitingLine
 from core.limits import limit
 from tests.core.measured_cases import square
 from tests.patience import PATIENCE_S, until
@@ -78,17 +81,36 @@ def test_a_full_line_says_so_and_has_room_again_later() -> None:
 
 
 @pytest.mark.process
-def test_one_visitor_cannot_start_job_after_job() -> None:
-    runner = Runner(lambda _: ENDS, pause_s=1e6)
-    wait(runner, runner.start(SPEC, "Ada")[0])
-    with pytest.raises(NotStartedError, match=r"in 1000000 s") as raised:
-        runner.start(SPEC, "Ada")
-    assert raised.value.seconds == 1e6
-    assert wait(runner, runner.start(SPEC, "Bo")[0]).record.stage == "finished"
-    for _ in range(3):  # a library's user is no visitor
-        assert runner.start(SPEC)[1]
-        until(lambda: runner.own("").record.stage == "finished")  # type: ignore[union-attr]
-    assert Runner(lambda _: ENDS)._pause_s == limit("job_pause")
+@pytest.mark.parametrize("command", [ENDS, WORKS], ids=["finished", "cancelled"])
+def test_the_next_job_of_a_visitor_begins_at_once(command: list[str]) -> None:
+    runner = Runner(lambda _: command)
+    for who in ("Ada", "Ada", "Bo", "Ada"):
+        job, fresh = runner.start(SPEC, who)
+        assert (fresh, job.record.stage) == (True, "running")
+        assert command == ENDS or runner.cancel(job.id)
+        assert wait(runner, job).record.stage == ("finished" if command == ENDS else "cancelled")
+
+
+@pytest.mark.process
+def test_two_servers_of_a_machine_measure_one_after_the_other(tmp_path: Path) -> None:
+    here, there = (Runner(lambda _: WORKS, line=WaitingLine(tmp_path / "measuring")) for _ in range(2))
+    first, _ = here.start(SPEC, "Ada")
+    until(lambda: here.poll(first.id).running)  # type: ignore[union-attr]
+    second, _ = there.start(SPEC, "Bo")
+    time.sleep(3 * TURN_S)
+    waiting = there.own("Bo")
+    assert waiting is not None
+    assert (waiting.record.stage, waiting.place) == ("queued", 0)
+    assert here.cancel(first.id)
+    until(lambda: there.poll(second.id).running)  # type: ignore[union-attr]
+    stop(there)
+
+
+@pytest.mark.process
+def test_a_line_that_cannot_be_kept_keeps_nobody_from_measuring(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    runner = Runner(lambda _: ENDS, line=WaitingLine(tmp_path / "file" / "measuring"))
+    assert wait(runner, runner.start(SPEC, "Ada")[0]).record.stage == "finished"
 
 
 @pytest.mark.process
@@ -188,7 +210,7 @@ def test_whatever_is_pressed_the_line_moves_on(steps: list[tuple[str, int]]) -> 
         patch.setattr(child, "kill", lambda process: process.over.set())
         patch.setattr(child, "read", _works)
         patch.setattr(child, "wait_until_ended", lambda _: True)
-        runner = Runner(lambda _: [], pause_s=0)
+        runner = Runner(lambda _: [])
         for what, which in steps:
             _press(runner, wishes, what, which)
             running = [one for one in (runner.latest(),) if one and one.record.stage == "running"]

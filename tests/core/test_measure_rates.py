@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
+from core.benchmark.datasheet import datasheet_of
 from core.benchmark.points import DeviceFacts, Outcome, Point, Refusal, Regime
 from core.benchmark.rates import COPY_BYTES, MeasuredRates, measured_rates
 from core.benchmark.record import Record
@@ -14,6 +16,7 @@ from core.planning.form.measured_rates import with_measured_rates
 from core.planning.form.plan_form import plan_from
 from core.planning.form.rates import ORIGIN
 from core.planning.rates import rates_of, rates_origin
+from core.step_time import predicted_measured
 from tests.core import measured_cases
 from tests.core.measured_cases import item, point
 
@@ -63,6 +66,41 @@ def test_the_sustained_rate_counts_before_the_others() -> None:
     assert found.rates.matmul16 == pytest.approx(6e14)
     spread = of(square("bf16", 8192, 7e14), square("bf16", 8192, 6e14, 1.6, regime="sustained"))
     assert spread.rates.matmul16 == pytest.approx(7e14)
+
+
+def test_a_burst_is_predicted_by_bursts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan takes sustained rates, and says of each how long; one layer's step is as short as a burst."""
+    burst, kept = ([("bf16", 7e14), ("fp8", 1.3e15), ("nvfp4", 5e15)], [("bf16", 6e14), ("fp8", 1.1e15)])
+    step = point(item("layer", "training step", "eager", (1, 8192)), 0.01, flop=1e12)
+    both = record(
+        [
+            *(square(dtype, 8192, rate) for dtype, rate in burst),
+            *(square(dtype, 16_384, rate, regime="sustained") for dtype, rate in kept),
+            step,
+        ]
+    )
+    plain, short = measured_rates(both), measured_rates(both, "burst")
+    assert [rate for _, rate in plain.rates.known] == pytest.approx([6e14, 1.1e15, 5e15])
+    assert [rate for _, rate in short.rates.known] == pytest.approx([7e14, 1.3e15, 5e15])
+    regimes = [("sustained" in remark, "burst" in remark) for remark in plain.remarks[:3]]
+    assert regimes == [(True, False), (True, False), (False, True)]
+    used: list[Any] = []
+    monkeypatch.setattr(predicted_measured, "predict_layer", lambda *_, rates, **__: used.append(rates))
+    predicted_measured.predicted_against_measured(both)
+    assert used == [short.rates]
+
+
+@pytest.mark.parametrize(
+    ("name", "memory"),
+    [("NVIDIA H100 80GB HBM3 MIG 1g.10gb", 9728), ("NVIDIA H100 80GB HBM3", 9728), ("NVIDIA A100-SXM4-40GB", 4864)],
+)
+def test_a_slice_gives_no_plan_its_rates(name: str, memory: int) -> None:
+    part = H100.model_copy(update={"name": name, "memory_bytes": memory * 2.0**20})
+    found = record([square("bf16", 8192, 9e13), copy(2e9, 3e11)], part)
+    assert measured_rates(found).rates.known
+    assert with_measured_rates(found) == {}
+    assert datasheet_of(found).part
+    assert not datasheet_of(record([square("bf16", 8192, 9e13)])).part
 
 
 def test_fp16_stands_where_bf16_was_not_measured_and_nothing_else_does() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,10 +11,10 @@ from hypothesis import strategies as st
 
 from core.benchmark.datasheet import best_by_others, datasheet_of, peak_of
 from core.benchmark.device import DeviceKind
-from core.benchmark.points import Point
+from core.benchmark.points import Point, State
 from core.views.benchmark import matmul, roofline
 from core.views.common.palette import LIGHT
-from tests.core.measured_cases import item, on_gpu, point, record, refusal, square
+from tests.core.measured_cases import H200, item, on_gpu, point, record, refusal, square
 
 GPU = on_gpu()
 
@@ -79,6 +80,40 @@ def test_the_table_has_as_many_cells_as_headings_and_peaks_of_their_own_dtype() 
     assert peak_of(sheet, "fp64") == sheet.peak("fp64_tensor")
     assert math.isnan(peak_of(sheet, "nvfp4"))
     assert best_by_others(sheet, "bf16") == sheet.rows[0].best_measured("bf16")
+
+
+@pytest.mark.parametrize(("rate", "shown"), [(1.6e14, False), (1.5e15, True)])
+def test_int8_has_a_share_only_where_its_units_may_have_run(rate: float, shown: bool) -> None:
+    found = record("cuda", square("int8", 8192, rate), square("bf16", 8192, 7e14))
+    at = matmul.headings(found).index("Of the peak")
+    shares = {row[0]: row[at] for row in matmul.rows(found)}
+    assert shares["bf16"].endswith("%")
+    assert shares["int8"].endswith("%") == shown
+    assert [not math.isnan(bar.peak) for bar in matmul.bars(found)] == [shown, True]
+    assert sum("int8, H200" in one.title for one in matmul.explanations(found)) == shown
+
+
+def test_fp8_stands_under_one_peak_however_it_is_added() -> None:
+    sheet = datasheet_of(GPU)
+    assert peak_of(sheet, "fp8 fast") == peak_of(sheet, "fp8") > 0
+
+
+def test_power_clocks_and_limits_are_those_that_held() -> None:
+    """The limit enforced, not the board's; the energy of long runs, not a moment's power; the driver's reasons."""
+    states: dict[str, Any] = {
+        "before": State(clock_mhz=1980, temperature_c=40, power_w=120),
+        "after": State(clock_mhz=1400, temperature_c=61, power_w=333, clock_reasons=4 | 64),
+    }
+    facts = H200.model_copy(update={"enforced_limit_w": 500.0})
+    long = square("bf16", 8192, 6e14, regime="sustained", mean_power_w=498.0, **states)
+    text = " ".join(matmul.remarks(record("cuda", square("bf16", 8192, 7e14, **states), long, facts=facts)))
+    assert "498 W" in text
+    assert "500 W" in text
+    for wrong in ("333 W", "120 W", "700 W"):
+        assert wrong not in text
+    assert "the power limit" in text
+    assert "the temperature limit" in text
+    assert "hardware" not in text
 
 
 def test_a_matmul_stands_under_a_peak_of_its_own_dtype_or_nowhere() -> None:

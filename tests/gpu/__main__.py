@@ -1,22 +1,29 @@
 """What this CUDA device does beside what Napkin says of it: ``make gpu``, at most eight minutes.
 
-Measures everything that the page *Measure* measures, then runs real training steps, and prints one table. Into the
-folder ``measured`` go the measurement and the steps as rows for ``assets/data/step_runs_measured.csv``, whose steps are
-evidence like published ones.
+Measures everything that the page *Measure* measures, then runs real training steps, and prints one table. The folder
+``measured`` receives each result when it is there, so that nothing is lost where the command is stopped:
+``checks.jsonl``, a line for each figure beside the band that it should lie in, ``measurement.json``, one line of
+``steps.jsonl`` for each step, and the steps as rows for
+``assets/data/step_runs_measured.csv``, whose steps are evidence like published ones.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import io
 import json
+import math
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+import torch
 
 from core.benchmark.choices import programme, usual_seconds
 from core.benchmark.datasheet import datasheet_of
@@ -28,11 +35,12 @@ from core.rows import read_rows
 from core.step_time.predicted_measured import predicted_against_measured
 from core.units import format_bytes, format_duration, format_quantity
 from tests.gpu.cases import CASES, MORE, Case, Predicted, predicted
+from tests.gpu.checks import Check, of_probe, of_record
 from tests.gpu.training import Measured
 
 ROOT = Path(__file__).parents[2]
 TABLE = "step_runs_measured"
-BUDGET_S, CASE_S = 480.0, 100.0
+BUDGET_S, CASE_S, PROBE_S = 480.0, 100.0, 40.0
 FOLDER = ROOT / "measured"
 HEADINGS = ("Step", "Measured", "Said", "Range", "By datasheet", "Measured/said", "Peak", "Said", "Measured/said")
 
@@ -65,19 +73,34 @@ class Row:
         )
 
 
-def measurement(seconds: float) -> Record:
-    """Everything about the device, as the page measures it."""
-    whole = programme("all", "cuda", SIZES["cuda"][-1], seconds)
-    runner = Runner()
-    job, _ = runner.start(whole)
-    while True:
-        seen = runner.poll(job.id)
-        if seen is None or seen.record.stage not in ("queued", "running"):
+def measurement(runner: Runner, seconds: float, keep: Callable[[Record], None]) -> Record:
+    """Everything about the device, as the page measures it. keep: called with each new result of the measurement.
+
+    A measurement that fails or is stopped is returned as far as it came.
+    """
+    job, _ = runner.start(programme("all", "cuda", SIZES["cuda"][-1], seconds))
+    kept: Record | None = None
+    while seen := runner.poll(job.id):
+        record = seen.record
+        if kept is None or (kept.stage, len(kept.outcomes)) != (record.stage, len(record.outcomes)):
+            keep(record)
+            kept = record
+        if record.stage not in ("queued", "running"):
             break
-        time.sleep(0.5)
-    if seen is None or seen.record.stage != "finished":
+        time.sleep(0.2)
+    if seen is None or not seen.record.outcomes:
         sys.exit(f"Nothing was measured: {seen.record.message if seen else 'the job is gone'} {seen and seen.stderr}")
+    if seen.record.stage != "finished":
+        print(f"The measurement {seen.record.stage} with {len(seen.record.outcomes)} results: {seen.record.message}")
     return seen.record
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file whole: a reader, or a command that is stopped, never leaves half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_suffix(".part")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
 
 
 def run(case: Case, seconds: float) -> tuple[Measured | None, str]:
@@ -91,6 +114,52 @@ def run(case: Case, seconds: float) -> tuple[Measured | None, str]:
     except (IndexError, json.JSONDecodeError):
         return None, done.stderr.strip().splitlines()[-1][:200] if done.stderr.strip() else "said nothing"
     return (None, answer["problem"]) if "problem" in answer else (Measured(**answer), "")
+
+
+def probe(name: str, seconds: float = PROBE_S) -> tuple[list[Check], str]:
+    """What a probe found, each figure beside its band, or why it found nothing."""
+    hide = {"CUDA_VISIBLE_DEVICES": ""} if name == "hidden" else {}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.gpu.probe", name],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            timeout=seconds,
+            env={**os.environ, **hide},
+        )
+    except subprocess.TimeoutExpired:
+        return [], f"took longer than {seconds:.0f} s"
+    try:
+        return list(of_probe(name, json.loads(done.stdout.splitlines()[-1]))), ""
+    except (IndexError, json.JSONDecodeError):
+        return [], (done.stderr.strip().splitlines() or ["said nothing"])[-1][:200]
+
+
+def cancelled(runner: Runner) -> Check:
+    """Whether a measurement under way ends soon when it is cancelled."""
+    job, _ = runner.start(programme("dtypes", "cuda", SIZES["cuda"][-1], usual_seconds("cuda")))
+    begun = time.monotonic()
+    while time.monotonic() - begun < PROBE_S and (seen := runner.poll(job.id)) and not seen.record.outcomes:
+        time.sleep(0.2)
+    at = time.monotonic()
+    ended = runner.cancel(job.id, wait_s=PROBE_S)
+    return Check("cancel", time.monotonic() - at if ended else math.nan, 0.0, 10.0, "what the page allows", "seconds")
+
+
+def tell(out: Path, name: str, checks: Sequence[Check], problem: str = "") -> None:
+    """Print each check in a line, a block that could not be run as one that failed, and keep them at once."""
+    found = checks or [Check(f"{name}: {problem or 'nothing was measured'}", math.nan, 1.0, 1.0, "it should run")]
+    with (out / "checks.jsonl").open("a", encoding="utf-8") as file:
+        for check in found:
+            print(check.line, flush=True)
+            file.write(f"{check.json}\n")
+
+
+def of_step(row: Row) -> Check:
+    """Whether a step took as long as its range says."""
+    seconds = row.measured.seconds if row.measured else math.nan
+    return Check(f"step {row.case.name}", seconds, row.said.low, row.said.high, "the plan’s own range", "seconds")
 
 
 def rows(cases: Sequence[Case], record: Record, accelerator: str, begun: float) -> Iterator[Row]:
@@ -129,6 +198,21 @@ def evidence(row: Row, accelerator: str, day: str) -> dict[str, str]:
     }
 
 
+def write_rows(folder: Path, found: Sequence[Row], accelerator: str, day: str) -> None:
+    """Write the steps so far: a line of JSON for each, and those that are evidence as rows of the table."""
+    lines = [
+        {"case": asdict(row.case), "said": asdict(row.said), "measured": row.measured and asdict(row.measured)}
+        | {"problem": row.problem, "by_datasheet": asdict(row.by_datasheet)}
+        for row in found
+    ]
+    write(folder / "steps.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(read_rows(TABLE)[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(evidence(row, accelerator, day) for row in found if row.measured and row.case.published)
+    write(folder / f"{TABLE}.csv", text.getvalue())
+
+
 def table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """Cells in columns as wide as they need."""
     widths = [max(len(line[i]) for line in (headings, *lines)) for i in range(len(headings))]
@@ -161,17 +245,31 @@ def main() -> None:
     parser.add_argument("--measured", type=Path, help="a measurement of this device that is there already")
     parser.add_argument("--more", action="store_true", help="other models and lengths, to which nothing was fitted")
     arguments = parser.parse_args()
-    begun, day = time.monotonic(), f"{datetime.now(UTC):%Y-%m-%d}"
+    begun, day, out = time.monotonic(), f"{datetime.now(UTC):%Y-%m-%d}", arguments.out
+
+    def keep(record: Record) -> None:
+        write(out / "measurement.json", record.model_dump_json(indent=1))
+
+    print(f"torch {torch.__version__} of {Path(torch.__file__).parent}", flush=True)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "checks.jsonl").unlink(missing_ok=True)
+    for name in ("launch", "timers"):
+        tell(out, name, *probe(name))
     kept = arguments.measured
-    record = Record.model_validate_json(kept.read_bytes()) if kept else measurement(usual_seconds("cuda"))
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / "measurement.json").write_text(record.model_dump_json(indent=1), encoding="utf-8")
+    record = (
+        Record.model_validate_json(kept.read_bytes()) if kept else measurement(Runner(), usual_seconds("cuda"), keep)
+    )
+    keep(record)
     print(table(("Kind", "What", "Which", "Median", "Rate", "Error", "Note"), [of_point(p) for p in record.points]))
     for refusal in record.refusals:
         print(f"{refusal.item.kind} {refusal.item.name} {refusal.item.label}: {refusal.why}: {refusal.text}")
     layers, why = predicted_against_measured(record)
     for layer in layers:
         print("one layer:", *layer.cells, sep="  ")
+    tell(out, "measurement", list(of_record(record)))
+    for name in ("failures", "hidden", "silent"):
+        tell(out, name, *probe(name))
+    tell(out, "cancel", [cancelled(Runner())])
     print(why, f"measured in {record.elapsed_s:.0f} s", flush=True)
     known = datasheet_of(record).rows
     if len(known) != 1:
@@ -179,15 +277,11 @@ def main() -> None:
     found: list[Row] = []
     for row in rows(MORE if arguments.more else CASES, record, known[0].name, begun):
         found.append(row)
+        write_rows(out, found, known[0].name, day)
         print(*row.cells, sep=" | ", flush=True)
+        tell(out, row.case.name, [of_step(row)])
     print(table(HEADINGS, [row.cells for row in found]))
-    columns = list(read_rows(TABLE)[0])
-    with (arguments.out / f"{TABLE}.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        kept = [row for row in found if row.measured and row.case.published]
-        writer.writerows(evidence(row, known[0].name, day) for row in kept)
-    print(f"{time.monotonic() - begun:.0f} s in all; written to {arguments.out}")
+    print(f"{time.monotonic() - begun:.0f} s in all; written to {out}")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import AttentionInterface, AutoConfig, AutoModelForCausalLM
 from transformers.masking_utils import AttentionMaskInterface
 
+from core.benchmark.device import GpuState, nvml_state
 from core.training.precision import POLICIES
 from tests.gpu.cases import BF16, MODELS, NF4, Case
 
@@ -36,7 +37,8 @@ instead, and the kernel would work out all of the square."""
 @dataclass(frozen=True)
 class Measured:
     """seconds: median of a step. peak_bytes: of tensors, as the allocator counts; used_bytes: what the whole process
-    takes of the device. Zeros for a CPU, which tells neither. torch: its version."""
+    takes of the device. Zeros for a CPU, which tells neither. torch: its version. clock_mhz, power_w: at the end of the
+    steps, the power a mean over their last second on Ampere and newer; None where nothing tells."""
 
     seconds: float
     best_s: float
@@ -45,6 +47,8 @@ class Measured:
     peak_bytes: int
     used_bytes: int
     torch: str
+    clock_mhz: float | None = None
+    power_w: float | None = None
 
 
 class Adapter(nn.Module):
@@ -195,6 +199,7 @@ def measured(case: Case, device: str) -> Measured:
     torch.manual_seed(0)
     times = timed(stepper(case, device), device)
     cuda = device != "cpu"
+    now = nvml_state(str(torch.cuda.get_device_properties(0).uuid)) if cuda else GpuState()
     free, total = torch.cuda.mem_get_info() if cuda else (0, 0)
     return Measured(
         seconds=statistics.median(times),
@@ -204,6 +209,8 @@ def measured(case: Case, device: str) -> Measured:
         peak_bytes=torch.cuda.max_memory_allocated() if cuda else 0,
         used_bytes=total - free,
         torch=str(torch.__version__),
+        clock_mhz=now.clock_mhz,
+        power_w=now.power_w,
     )
 
 

@@ -19,10 +19,11 @@ class Started(Checked):
 
 
 class DeviceFound(Checked):
-    """The device is there."""
+    """The device is there. in_use: see `core.benchmark.device.other_users`."""
 
     event: Literal["device"] = "device"
     facts: DeviceFacts
+    in_use: Text = ""
 
 
 class Progress(Checked):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from core.benchmark.record import Record
 from core.benchmark.running.events import DeviceFound, Done, Progress, Started, Tried, decode
 from core.benchmark.timing import kinds
 from core.jobs.process import Job, ProcessRunner
+from core.jobs.queue import WaitingLine
 from core.limits import limit
 
 Command: TypeAlias = Callable[[Programme], Sequence[str]]
@@ -26,14 +28,13 @@ def worker_command(programme: Programme) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A job at one moment. record: what it has found so far. place: in line, 1 for the next, 0 when it is not in line.
-    ignored_lines: output that was no event."""
+    """A job at one moment. record: what it has found so far. place: in line, 1 for the next, 0 when it is not in line
+    or waits for another server of this machine."""
 
     record: Record
     place: int
     progress: Progress | None
     stderr: str
-    ignored_lines: int
 
     @property
     def id(self) -> str:
@@ -70,6 +71,7 @@ class _MeasurementJob(Job[Programme, Snapshot]):
     method: str = ""
     torch: str = ""
     facts: DeviceFacts | None = None
+    in_use: str = ""
     progress: Progress | None = None
     outcomes: list[Outcome] = field(default_factory=list[Outcome])
 
@@ -82,7 +84,7 @@ class _MeasurementJob(Job[Programme, Snapshot]):
             case Started() as event:
                 self.method, self.torch = event.method, event.torch
             case DeviceFound() as event:
-                self.facts = event.facts
+                self.facts, self.in_use = event.facts, event.in_use
             case Progress() as event:
                 self.progress = event
             case Tried() as event if len(self.outcomes) < limit("measure_outcomes"):
@@ -91,7 +93,7 @@ class _MeasurementJob(Job[Programme, Snapshot]):
             case Done():
                 self.done = True
             case _:
-                self.ignored_lines += bool(line.strip())
+                pass
 
     def snapshot(self) -> Snapshot:
         record = Record(
@@ -105,21 +107,25 @@ class _MeasurementJob(Job[Programme, Snapshot]):
             facts=self.facts,
             outcomes=tuple(self.outcomes),
             message=clip(self.message),
+            in_use=self.in_use,
         )
         progress = self.progress if self.state == "running" else None
-        return Snapshot(record, self.place, progress, self.stderr, self.ignored_lines)
+        return Snapshot(record, 0 if self.begun else self.place, progress, self.stderr)
 
 
 class Runner(ProcessRunner[Programme, Snapshot]):
-    """Measures one thing at a time. timeout_s: the most a job may take, the cap of `core.limits` by default. listener,
-    pause_s: see `ProcessRunner`."""
+    """Measures one thing at a time. listener: see `ProcessRunner`. line: of all servers that measure on this machine,
+    so that one at a time does."""
 
     def __init__(
         self,
         command: Command = worker_command,
-        timeout_s: float | None = None,
         listener: Callable[[Snapshot], None] | None = None,
-        pause_s: float | None = None,
+        line: WaitingLine | None = None,
     ) -> None:
-        most = float(limit("measure_seconds")) if timeout_s is None else timeout_s
-        super().__init__(command, _MeasurementJob, most, "measurement", listener, pause_s)
+        super().__init__(command, _MeasurementJob, limit("measure_seconds"), "measurement", listener, line)
+
+    def _add(self, job: Job[Programme, Snapshot]) -> None:
+        with contextlib.suppress(OSError):  # a folder that cannot be written stops no measurement
+            job.turn = self._machine.join(sys.maxsize) if self._machine else None
+        super()._add(job)

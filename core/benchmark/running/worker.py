@@ -54,7 +54,7 @@ class Reporter:
 
 def _gpu_state(uuid: str) -> State:
     now = device.nvml_state(uuid)
-    return State(clock_mhz=now.clock_mhz, temperature_c=now.temperature_c, power_w=now.power_w)
+    return State(**{name: getattr(now, name) for name in State.model_fields})
 
 
 def cuda_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
@@ -63,13 +63,14 @@ def cuda_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
     properties = torch.cuda.get_device_properties(place)
     uuid = str(getattr(properties, "uuid", ""))
     device.hold_nvml()
-    software = f"CUDA {torch.version.cuda}" if torch.version.cuda else f"ROCm {torch.version.hip}"
+    now = device.nvml_state(uuid)
     facts = DeviceFacts(
         name=clip(str(properties.name)),
-        detail=f"compute capability {properties.major}.{properties.minor}, {software}",
+        detail=f"compute capability {properties.major}.{properties.minor}, CUDA {torch.version.cuda}",
         threads=0,
         memory_bytes=float(properties.total_memory),
-        power_limit_w=device.nvml_state(uuid).power_limit_w,
+        power_limit_w=now.power_limit_w,
+        enforced_limit_w=now.enforced_limit_w,
     )
 
     def room() -> float:
@@ -82,7 +83,7 @@ def cuda_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
     except torch.OutOfMemoryError:
         free, total = (format_bytes(size, system="binary", digits=3) for size in torch.cuda.mem_get_info(place))
         sys.exit(f"No room to measure: {free} of the GPU's {total} is free; other programs may hold the rest.")
-    queued = QueuedTimer(torch, timer.flush.zero_)
+    queued = QueuedTimer(torch, timer.empty)
     return Bench(torch, "cuda", place, timer, partial(_gpu_state, uuid), room, torch.cuda.synchronize, queued), facts
 
 
@@ -126,8 +127,9 @@ def run(programme: Programme, reporter: Reporter, seconds: float = kinds.LONGEST
     start = time.monotonic()
     torch: Any = importlib.import_module("torch")
     reporter.write(Started(method=METHOD, torch=str(torch.__version__)))
+    in_use = device.other_users(device.machine().gpus[0]) if programme.device == "cuda" else ""
     bench, facts = _BENCHES[programme.device](torch)
-    reporter.write(DeviceFound(facts=facts))
+    reporter.write(DeviceFound(facts=facts, in_use=clip(in_use)))
     outcomes: list[Outcome] = []
     lost = ""
     for planned in kinds.items(programme):
@@ -156,6 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.end_with_parent:
         threading.Thread(target=end_with_parent, daemon=True).start()
     programme = Programme.model_validate_json(options.programme)
+    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # as NVML has it, so that the GPU is the one that the page names
     if programme.device == "cpu":
         step_aside()
     run(programme, Reporter(sys.stdout))

@@ -33,10 +33,7 @@ _ON_CPU = ("flash", "math")
 FORWARD, BOTH = "forward", "forward and backward"
 
 _HEADS = 16
-_DEFAULT: Mapping[DeviceKind, tuple[int, int]] = {
-    "cpu": (512, 64),
-    "cuda": (2048, 128),
-}
+_DEFAULT: Mapping[DeviceKind, tuple[int, int]] = {"cpu": (512, 64), "cuda": (2048, 128)}
 """Sequence length and head width without a plan."""
 
 MOST_FLOP: Mapping[DeviceKind, float] = {"cpu": 1e9, "cuda": 1e13}
@@ -67,13 +64,7 @@ def items(programme: Programme) -> tuple[Item, ...]:
     backends = _ON_CPU if programme.device == "cpu" else tuple(BACKENDS)
     shape = _shape(programme)
     return tuple(
-        Item(
-            kind="attention",
-            name=name,
-            label=f"{passes}, s = {shape[3]:,}",
-            shape=shape,
-            seconds=programme.seconds,
-        )
+        Item(kind="attention", name=name, label=f"{passes}, s = {shape[3]:,}", shape=shape, seconds=programme.seconds)
         for passes in (FORWARD, BOTH)
         for name in backends
     )

@@ -17,6 +17,7 @@ import numpy as np
 from core.benchmark.device import DeviceKind
 from core.benchmark.points import Item, Outcome, Point, Refusal, State, clip
 from core.benchmark.timing.timers import Timer
+from core.limits import limit
 from core.units import format_bytes
 
 MIN_RUNS = 5
@@ -25,6 +26,10 @@ MIN_RUNS = 5
 MOST_TIMES = 20_000
 """Times kept per item; of tiny runs, millions of them, every second, fourth, … one is."""
 
+LONGEST_S = 0.9 * limit("measure_seconds")
+"""Nothing is begun that would not end by then, so that a measurement ends by itself before it is stopped."""
+
+_ENERGY_S = 1.0
 _BATCH_S = 0.2
 """Between two looks at the clock at most, a quarter of an item's seconds where these are few."""
 
@@ -78,6 +83,18 @@ class Bench:
     room: Callable[[], float]
     wait: Callable[[], object] | None = None
     queued: Timer | None = None
+    begun: float = field(default_factory=time.monotonic)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until a measurement ends."""
+        return max(LONGEST_S - (time.monotonic() - self.begun), 0.01)
+
+    @property
+    def capability(self) -> int:
+        """Major compute capability of an NVIDIA GPU, 0 of anything else."""
+        nvidia = self.kind == "cuda" and self.torch.version.cuda
+        return int(self.torch.cuda.get_device_capability(self.place)[0]) if nvidia else 0
 
     def need(self, size: float, what: str) -> None:
         """Raise `TooLargeForMemoryError` when ``size`` bytes for ``what`` are not free."""
@@ -162,7 +179,7 @@ def timed(bench: Bench, item: Item, run: PreparedItem, report: Report) -> Point:
         timer(run.call, batch, flush=run.flush)
         before_it, now = now, time.monotonic()
         batch = _batch(batch, now - before_it, within)
-    times, begun = Times(), now
+    times, begun, energy = Times(), now, bench.state().energy_j
     while (elapsed := now - begun) < item.seconds or times.runs < MIN_RUNS:
         report("timing", min(0.05 + 0.95 * (warm + elapsed) / whole, 1.0))
         times.add([each / run.repeats for each in timer(run.call, batch, flush=run.flush)])
@@ -183,10 +200,18 @@ def timed(bench: Bench, item: Item, run: PreparedItem, report: Report) -> Point:
         duration_s=now - begun,
         relative_error=run.relative_error,
         peak_memory_bytes=run.peak() if run.peak else None,
+        mean_power_w=_mean_power(energy, after.energy_j, now - begun),
         before=before,
         after=after,
         note=clip(run.note),
     )
+
+
+def _mean_power(before: float | None, after: float | None, seconds: float) -> float | None:
+    """Watts over so many seconds; None below `_ENERGY_S`, where the counter is too coarse, and where nothing counts."""
+    if before is None or after is None or seconds < _ENERGY_S:
+        return None
+    return max(after - before, 0.0) / seconds
 
 
 def _batch(count: int, took: float, within: float) -> int:

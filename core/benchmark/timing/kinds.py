@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -9,8 +10,7 @@ from core.benchmark.device import DeviceKind
 from core.benchmark.points import Item, Kind
 from core.benchmark.programme import KINDS, Programme
 from core.benchmark.timing import attention, layer, matmul, memory
-from core.benchmark.timing.bench import Bench, PreparedItem, warm_up_s
-from core.limits import limit
+from core.benchmark.timing.bench import LONGEST_S, Bench, PreparedItem, warm_up_s
 
 STARTUP_S: Mapping[DeviceKind, float] = {"cpu": 3.0, "cuda": 6.0}
 """About what starting the process, importing torch and creating a device's context take."""
@@ -21,8 +21,9 @@ SETUP_S: Mapping[DeviceKind, float] = {"cpu": 0.1, "cuda": 0.15}
 COMPILE_S: Mapping[DeviceKind, float] = {"cpu": 30.0, "cuda": 15.0}
 """About what torch.compile takes for one layer, forward and backward."""
 
-LONGEST_S = 0.9 * limit("measure_seconds")
-"""Nothing is begun that would not end by then, so that a measurement ends by itself before it is stopped."""
+_SETUP_FLOP_PER_S, _SETUP_RUNS = 1e14, 12
+"""A slow GPU's rate, and runs of a matmul for its check and its five timings, which a large one needs however few
+seconds it is given."""
 
 
 class Timing(Protocol):
@@ -32,12 +33,7 @@ class Timing(Protocol):
     def prepare(self, bench: Bench, programme: Programme, item: Item) -> PreparedItem: ...
 
 
-TIMINGS: Mapping[str, Timing] = {
-    "matmul": matmul,
-    "memory": memory,
-    "attention": attention,
-    "layer": layer,
-}
+TIMINGS: Mapping[str, Timing] = {"matmul": matmul, "memory": memory, "attention": attention, "layer": layer}
 
 
 def items(programme: Programme) -> tuple[Item, ...]:
@@ -50,6 +46,8 @@ def items(programme: Programme) -> tuple[Item, ...]:
 def item_s(programme: Programme, item: Item) -> float:
     """About how long one item takes, everything included."""
     more = COMPILE_S[programme.device] if item.label == layer.COMPILED else 0.0
+    if item.kind == "matmul" and programme.device == "cuda":
+        more = _SETUP_RUNS * 2 * math.prod(item.shape) / _SETUP_FLOP_PER_S
     return SETUP_S[programme.device] + more + warm_up_s(item.seconds) + item.seconds
 
 

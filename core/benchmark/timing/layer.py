@@ -55,16 +55,8 @@ _CHECK_BYTES = 16
 def items(programme: Programme) -> tuple[Item, ...]:
     """The step of the plan's layer, or of a usual one, eager and compiled."""
     shape = programme.layer or default_layer(programme.device)
-    return tuple(
-        Item(
-            kind="layer",
-            name=NAME,
-            label=label,
-            shape=(shape.micro_batch, shape.seq_len),
-            seconds=programme.seconds,
-        )
-        for label in (EAGER, COMPILED)
-    )
+    given: dict[str, Any] = {"shape": (shape.micro_batch, shape.seq_len), "seconds": programme.seconds}
+    return tuple(Item(kind="layer", name=NAME, label=label, **given) for label in (EAGER, COMPILED))
 
 
 def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
@@ -88,7 +80,7 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
     chosen, expected = _fitting(bench, shape, step, how)
     step.feed(chosen)
     if item.label == COMPILED:
-        with at_most(COMPILE_S, "compiling"):
+        with at_most(min(COMPILE_S, bench.left_s), "compiling"):
             step.compile()
     error = step.check()
     step.run()
@@ -110,6 +102,7 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
         relative_error=error,
         note=note,
         peak=peak if cuda else None,
+        timer=bench.queued,  # the operations of a small layer take the host longer to issue than the device to run
     )
 
 
@@ -299,7 +292,7 @@ def at_most(seconds: float, what: str) -> Generator[None]:
     try:
         yield
     except _TimeUp:
-        raise SkippedError(f"{what} takes longer than {seconds:g} s") from None
+        raise SkippedError(f"{what} takes longer than {seconds:.2g} s") from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, left, every)
         signal.signal(signal.SIGALRM, handler)

@@ -4,7 +4,7 @@ Random normal inputs, for zeros draw less power and run faster than real data. E
 timed: a right kernel gives what the values as rounded to the dtype give in float64. What is reported as
 `Point.relative_error` is the error against the float64 product of the values before rounding, which is how wrong a
 product in that dtype is. Plain products have a preallocated output; scaled ones come from torch's public
-``scaled_mm`` with its own choice of accumulation (fast accumulation off). The second operand lies transposed, as a
+``scaled_mm``, of fp8 with fast accumulation off and, where that differs, on. The second operand lies transposed, as a
 linear layer keeps its weight and as 8-bit kernels want it.
 """
 
@@ -17,10 +17,11 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+from core.benchmark.best import fastest, is_square
 from core.benchmark.device import DeviceKind
 from core.benchmark.points import Item, Outcome, Point
 from core.benchmark.programme import LayerShape, Programme
-from core.benchmark.timing.accuracy import error_of, exact, picked
+from core.benchmark.timing.accuracy import FP16, error_of, exact, format_of, picked
 from core.benchmark.timing.bench import MIN_RUNS, Bench, PreparedItem, RefusedError, SkippedError, WrongError
 from core.benchmark.timing.numerics import NUMERICS, KernelOperand, Numeric, rounded
 from core.hardware.operations import product_bytes
@@ -30,8 +31,15 @@ from core.units import format_duration
 PATIENCE_S = 1.0
 """`MIN_RUNS` runs may take this long even where fewer seconds are asked for."""
 
+ONE_SIZE_S = 20.0
+"""The same where a programme has one size: without it nothing would be measured in that dtype."""
+
 SMALLEST = matmul_flop(128, 128, 128)
 """What is tried untested: on the slowest device, in the slowest dtype, a few milliseconds."""
+
+_FAST = 9
+"""Major compute capability whose tensor cores add fp8 products faster with fewer bits; the first for which
+``torch._int_mm`` may have no kernel [pytorch/pytorch issue 187094]."""
 
 _GRAIN = 32
 _LOOKS = 3
@@ -82,31 +90,27 @@ def items(programme: Programme) -> tuple[Item, ...]:
 
 
 def sustained(programme: Programme) -> tuple[Item, ...]:
-    """The headline dtype's largest square once more, long enough for limits of power and temperature to show."""
+    """The largest square of the headline dtype, and of the others that a plan takes, once more, long enough for limits
+    of power and temperature to show."""
     if not (programme.sustained_s and programme.dtypes and programme.sizes):
         return ()
     n = max(programme.sizes)
-    return (
-        Item(
-            kind="matmul",
-            name=headline(programme),
-            label=f"n = {n:,}",
-            shape=(n, n, n),
-            seconds=programme.sustained_s,
-            regime="sustained",
-        ),
-    )
+    given: dict[str, Any] = {"seconds": programme.sustained_s, "regime": "sustained", "shape": (n, n, n)}
+    dtypes = (headline(programme), *(dtype for dtype in ("fp8", "nvfp4") if dtype in programme.dtypes))
+    return tuple(Item(kind="matmul", name=dtype, label=f"n = {n:,}", **given) for dtype in dict.fromkeys(dtypes))
 
 
 def instead(item: Item, outcomes: Sequence[Outcome]) -> Item:
-    """``item`` in fp32 where it asks for bf16 once more and the device has refused that."""
+    """``item`` in fp16 or fp32, whichever was faster, where it asks for bf16 once more and the device refused that."""
     if item.kind != "matmul" or item.name != "bf16" or not outcomes:
         return item
     tried = [outcome for outcome in outcomes if (outcome.item.kind, outcome.item.name) == ("matmul", "bf16")]
     again = item.regime == "sustained" or not item.label.startswith("n = ")
     refused = [outcome for outcome in tried if not isinstance(outcome, Point) and outcome.why == "refused"]
     if again and tried and len(refused) == len(tried):
-        return item.model_copy(update={"name": "fp32"})
+        others = (each for each in outcomes if isinstance(each, Point) and each.item.name in ("fp16", "fp32"))
+        found = fastest(each for each in others if is_square(each))
+        return item.model_copy(update={"name": found.item.name if found else "fp32"})
     return item
 
 
@@ -173,7 +177,7 @@ def _call(
         return partial(torch.mm if numeric.scaling == "none" else torch._int_mm, a.data, b.data.t(), out=out)
     functional = torch.nn.functional
     recipe = getattr(functional.ScalingType, numeric.scaling)
-    layout: dict[str, Any] = {}
+    layout: dict[str, Any] = {"use_fast_accum": True} if numeric.fast else {}
     if numeric.scaling == "BlockWise1x16":
         layout = dict.fromkeys(("swizzle_a", "swizzle_b"), functional.SwizzleType.SWIZZLE_32_4_4)
     given = (a.data, b.data.t(), a.scales, recipe, b.scales, recipe)
@@ -208,13 +212,13 @@ def _once(bench: Bench, run: Callable[[], Any]) -> float:
     return min(first, *bench.timer(run, 3)) if first < _QUICK_S else first
 
 
-def afford(item: Item, shape: Shape, once: Callable[[Shape], float]) -> None:
+def afford(item: Item, shape: Shape, once: Callable[[Shape], float], patience: float = PATIENCE_S) -> None:
     """Raise `SkippedError` where `MIN_RUNS` runs are expected to take much longer than the item's seconds.
 
     Smaller products are run first, each only if it is expected to fit itself, by the one before in proportion to the
     work. Small products run below the full rate, so it errs on the high side and nothing runs much longer.
     """
-    budget = max(item.seconds, PATIENCE_S)
+    budget = max(item.seconds, patience)
     for size, more in pairwise((*rungs(shape), shape)):
         seconds, flop = once(size), matmul_flop(*size)
         for _ in range(_LOOKS):  # hiccups of a busy machine must not decide
@@ -227,14 +231,26 @@ def afford(item: Item, shape: Shape, once: Callable[[Shape], float]) -> None:
             )
 
 
+def _note(bench: Bench, dtype: str) -> str:
+    """What of a dtype's kernel its name does not say."""
+    if dtype == "int8" and bench.capability >= _FAST:
+        return "torch._int_mm may take kernels made for Ampere here, far slower than this device’s int8 units"
+    return {"fp8": "without fast accumulation", "fp8 fast": "with fast accumulation"}.get(dtype, "")
+
+
 def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
     """Make a product ready: see that it fits memory and time, and that it is right."""
     torch, numeric = bench.torch, NUMERICS[item.name]
     m, n, k = item.shape
     shape = m, n, k
+    if item.name == "bf16" and format_of(bench) is FP16:
+        raise RefusedError("this device has no bf16 arithmetic and torch emulates it: its 16-bit dtype is fp16")
+    if numeric.fast and bench.capability != _FAST:
+        raise SkippedError(f"fast accumulation differs on devices of compute capability {_FAST} only")
+    patience = ONE_SIZE_S if len(programme.sizes) == 1 else PATIENCE_S
     setting = partial(fp32_precision, torch, bench.kind, numeric.fp32_precision)
     with setting():
-        afford(item, shape, lambda size: _once(bench, product(bench, numeric, size).call))
+        afford(item, shape, lambda size: _once(bench, product(bench, numeric, size).call), patience)
         result = product(bench, numeric, shape)
         kernel, whole = result.errors(torch)
         if not kernel <= numeric.tolerance:
@@ -247,5 +263,6 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
         matmul_flop(*shape),
         moved(numeric, shape),
         relative_error=whole,
+        note=_note(bench, item.name),
         setting=setting,
     )

@@ -32,7 +32,8 @@ class Numeric:
     drawn: dtype of the values before rounding. result: what the product comes in. tolerance: largest relative
     Frobenius error of a right kernel against the float64 product of the values as rounded: rounding the result to p
     bits costs at most 2⁻ᵖ, fp32 gets room for √n growth over the sum, still far below what TF32's 11-bit inputs cost;
-    integers are exact but for their float32 scales. scale_bytes: of one operand, by its rows and k.
+    integers are exact but for their float32 scales. fast: with fast accumulation,
+    whose sums have fewer bits. scale_bytes: of one operand, by its rows and k.
     """
 
     stored: str
@@ -43,6 +44,7 @@ class Numeric:
     scaling: Scaling = "none"
     fp32_precision: str = "ieee"
     drawn: str = "float32"
+    fast: bool = False
     scale_bytes: Callable[[int, int], float] = lambda rows, k: 0.0
 
 
@@ -53,6 +55,9 @@ NUMERICS: Mapping[str, Numeric] = {
     "bf16": Numeric("bfloat16", "bfloat16", 2e-2, 2, 2),
     "fp16": Numeric("float16", "float16", 2e-3, 2, 2),
     "fp8": Numeric(*("float8_e4m3fn", "bfloat16", 2e-2, 1, 2), "TensorWise", scale_bytes=lambda rows, k: 4.0),
+    "fp8 fast": Numeric(
+        *("float8_e4m3fn", "bfloat16", 5e-2, 1, 2), "TensorWise", fast=True, scale_bytes=lambda rows, k: 4.0
+    ),
     "int8": Numeric(*("int8", "int32", 1e-6, 1, 4), "integer", scale_bytes=lambda rows, k: 4.0),
     "nvfp4": Numeric(
         *("float4_e2m1fn_x2", "bfloat16", 2e-2, 0.5, 2), "BlockWise1x16", scale_bytes=lambda rows, k: rows * k / 16

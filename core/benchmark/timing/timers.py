@@ -37,20 +37,26 @@ def cpu_timer(run: Callable[[], object], count: int, *, flush: bool = True) -> l
 
 
 class CudaTimer:
-    """Seconds of each call between CUDA events, with the L2 cache overwritten before each."""
+    """Seconds of each call between CUDA events, with the L2 cache emptied before each: overwritten, then filled by
+    reading other bytes, so that the call writes nothing back that is not its own."""
 
     def __init__(self, torch: Any, device: str) -> None:
         self.torch = torch
         l2_bytes = int(torch.cuda.get_device_properties(device).L2_cache_size)
-        self.flush = torch.empty(max(2 * l2_bytes, _L2_FLUSH_BYTES), dtype=torch.uint8, device=device)
+        size = max(2 * l2_bytes, _L2_FLUSH_BYTES)
+        self.written, self.read = (torch.empty(size, dtype=torch.uint8, device=device) for _ in range(2))
+
+    def empty(self) -> None:
+        """Leave nothing in the L2 cache that is used or still to be written."""
+        self.written.zero_()
+        self.read.sum()
 
     def __call__(self, run: Callable[[], object], count: int, *, flush: bool = True) -> list[float]:
         event = self.torch.cuda.Event
         pairs = [(event(enable_timing=True), event(enable_timing=True)) for _ in range(count)]
         for start, end in pairs:
             if flush:
-                # The write keeps the device busy long enough for the next launch to be queued behind it.
-                self.flush.zero_()
+                self.empty()  # keeps the device busy long enough for the next launch to be queued behind it
             start.record()
             run()
             end.record()

@@ -16,21 +16,20 @@ from core.units import format_quantity
 
 def with_measured_rates(record: Record) -> dict[str, str]:
     """The rates of ``record`` as texts of a plan's fields by id, with its accelerator where one row of the catalogue
-    is this device; nothing where it gives no rate.
+    is this device; nothing where it gives no rate, the device was in use, or is a slice of a GPU.
 
     Values and not the measurement's name: the texts mean the same where nobody has it.
     """
-    rates = measured_rates(record).rates.known
-    if not rates:
+    rates, sheet = measured_rates(record).rates.known, datasheet_of(record)
+    if record.in_use or not rates or sheet.part:
         return {}
     texts: dict[str, str] = {}
     for name, rate in rates:
         texts[RATE_FIELDS[name].id] = format_quantity(rate, KIND_OF[name])
     day = datetime.fromtimestamp(record.started, UTC)
     texts[ORIGIN.id] = origin_text(record.facts.name if record.facts else "", f"{day.day} {day:%b %Y}")
-    rows = datasheet_of(record).rows
-    if len(rows) == 1:
-        texts[ACCELERATOR.id] = rows[0].name
+    if len(sheet.rows) == 1:
+        texts[ACCELERATOR.id] = sheet.rows[0].name
     return texts
 
 

@@ -6,16 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.benchmark.best import (
-    NOTICEABLE,
-    above_the_squares,
-    fastest,
-    is_spread,
-    reversed_dtypes,
-    squares,
-    sustained,
-)
-from core.benchmark.datasheet import best_by_others, datasheet_of, peak_of
+from core.benchmark.best import NOTICEABLE, above_the_squares, fastest, is_spread, reversed_dtypes, squares, sustained
+from core.benchmark.datasheet import Datasheet, best_by_others, datasheet_of, peak_of
 from core.benchmark.formulas import achieved_rate, share_of_peak, speed_ratio
 from core.benchmark.points import Point, Refusal, clip
 from core.benchmark.record import Record
@@ -34,11 +26,17 @@ from core.views.benchmark.common import (
 )
 from core.wording import listed
 
+PLAUSIBLE = 0.5
+"""int8 below this share of its peak did not run on the units that the peak is of."""
+
 THROTTLED = 0.9
 """A clock below this share of the highest one seen has been lowered by something."""
 
 LAUNCH_S = 2e-5
 """On a GPU, runs shorter than this are mostly the launching of a kernel."""
+
+_REASONS = {4: "the power limit", 32 | 64: "the temperature limit", 8 | 128: "a hardware slowdown"}
+"""Why a clock is held down, by NVML's bits."""
 
 CHECK = "over 100 %: check the peak"
 
@@ -94,7 +92,7 @@ def answer(record: Record) -> tuple[str, str]:
         )
     sheet = datasheet_of(record)
     sentence = f"{who} reached **{rate_text(top.rate)}** in {top.item.name} at {_size(top)}"
-    share = share_of_peak(top.rate, peak_of(sheet, top.item.name))
+    share = share_of_peak(top.rate, _peak(sheet, top))
     if not math.isnan(share):
         sentence += f", **{format_quantity(share, 'ratio', 3)}** of its datasheet peak"
     fast, slow = max(tops, key=lambda p: p.rate), min(tops, key=lambda p: p.rate)
@@ -191,13 +189,19 @@ def bars(record: Record, *, doing: str = "") -> tuple[Bar, ...]:
         if top is not None:
             rest = tuple((_size(p), p.rate) for p in squares(record.points, dtype) if p is not top)
             ends = (top.rate, top.p10_rate, top.p90_rate)
-            result.append(Bar(dtype, _size(top), *ends, peak_of(sheet, dtype), "", rest))
+            result.append(Bar(dtype, _size(top), *ends, _peak(sheet, top), "", rest))
             continue
         text = _missing(record, dtype, doing)
         # What cannot be measured has nothing to stand beside a peak, and its reason needs the room.
         waits = text in ("waiting", "measuring …")
         result.append(Bar(dtype, "", nan, nan, nan, peak_of(sheet, dtype) if waits else nan, text))
     return tuple(result)
+
+
+def _peak(sheet: Datasheet, point: Point) -> float:
+    """The peak that a rate is shown as a share of; NaN where none is known, or the rate is not of its units."""
+    peak = peak_of(sheet, point.item.name)
+    return math.nan if point.item.name == "int8" and point.rate < PLAUSIBLE * peak else peak
 
 
 def _refused(record: Record, dtype: str) -> list[Refusal]:
@@ -224,7 +228,7 @@ def rows(record: Record) -> tuple[tuple[str, ...], ...]:
     result: list[tuple[str, ...]] = []
     for p in bests(record):
         dtype = p.item.name
-        share = share_of_peak(p.rate, peak_of(sheet, dtype))
+        share = share_of_peak(p.rate, _peak(sheet, p))
         text = format_quantity(share, "ratio", 3)
         if isinstance(text, QuantityText) and share > OVER:
             text = text.written(f"{text} ({CHECK})")
@@ -278,15 +282,14 @@ def _conditions(record: Record, points: Sequence[Point]) -> list[str]:
     """Clock, temperature and power over all runs, and whether the clock was lowered."""
     states = [state for p in points for state in (p.before, p.after)]
     sentences: list[str] = []
-    for name, unit in (("clock_mhz", "MHz"), ("temperature_c", "°C"), ("power_w", "W")):
+    for name, unit in (("clock_mhz", "MHz"), ("temperature_c", "°C")):
         seen = [value for state in states if (value := getattr(state, name)) is not None]
         if seen:
             sentences.append(f"{min(seen):,.0f}–{max(seen):,.0f} {unit}")
-    if not sentences:
-        return []
-    limit = record.facts.power_limit_w if record.facts else None
-    capped = f" (limit {limit:,.0f} W)" if limit else ""
-    return [f"Before and after runs: {', '.join(sentences)}{capped}.{_throttled(points)}"]
+    limit = record.facts and (record.facts.enforced_limit_w or record.facts.power_limit_w)
+    capped = f", limit {limit:,.0f} W" if limit else ""
+    drawn = [f"{p.item.name} drew {p.mean_power_w:,.0f} W{capped}." for p in points if p.mean_power_w is not None]
+    return [*([f"Before and after runs: {', '.join(sentences)}.{_throttled(points)}"] if sentences else []), *drawn]
 
 
 def _throttled(points: Sequence[Point]) -> str:
@@ -299,14 +302,16 @@ def _throttled(points: Sequence[Point]) -> str:
     if not low:
         return ""
     least = format_quantity(min(low.values()), "ratio", 2)
+    named = [name for bits, name in _REASONS.items() if any((p.after.clock_reasons or 0) & bits for p in points)]
+    why = f"the driver names {listed(named)}" if named else "as it does at a power or temperature limit"
     return (
-        f" The clock fell to {least} of the {top:,.0f} MHz seen here ({listed(list(low))}), as it does at a power or "
-        "temperature limit. A datasheet peak supposes a clock that holds."
+        f" The clock fell to {least} of the {top:,.0f} MHz seen here ({listed(list(low))}), {why}. A datasheet peak "
+        "supposes a clock that holds."
     )
 
 
 def _notes(points: Sequence[Point]) -> list[str]:
-    return [f"{p.item.name}, {p.item.label}: {p.note}." for p in points if p.note]
+    return list(dict.fromkeys(f"{p.item.name}: {p.note}." for p in points if p.note))
 
 
 def chart_alt(record: Record) -> str:
@@ -314,7 +319,7 @@ def chart_alt(record: Record) -> str:
     sheet = datasheet_of(record)
     sentences = [
         f"{p.item.name} {rate_text(p.rate)}"
-        + ("" if math.isnan(peak := peak_of(sheet, p.item.name)) else f" of {rate_text(peak)} peak")
+        + ("" if math.isnan(peak := _peak(sheet, p)) else f" of {rate_text(peak)} peak")
         for p in bests(record)
     ]
     none = [dtype for dtype in record.programme.dtypes if best_square(record, dtype) is None]
@@ -331,7 +336,7 @@ def explanations(record: Record) -> tuple[Explanation, ...]:
     result = [matmul_flop.explain(m=n, n=n, k=n, groups=1).about(f"n = {n:,}") for n in sizes]
     base = best_square(record, "fp32")
     for p in tops:
-        dtype, peak = p.item.name, peak_of(sheet, p.item.name)
+        dtype, peak = p.item.name, _peak(sheet, p)
         result.append(achieved_rate.explain(flop=p.flop, seconds=p.median_s).about(f"{dtype}, median"))
         if not math.isnan(peak):
             result.append(share_of_peak.explain(rate=p.rate, peak=peak).about(f"{dtype}, {sheet.name}"))

@@ -40,11 +40,7 @@ def says(record: Record, kind: Kind) -> str:
     points = of_kind(record, kind)
     if not points:
         return ""
-    return {
-        "memory": _memory,
-        "attention": _attention,
-        "layer": _layer,
-    }[kind](record, points)
+    return {"memory": _memory, "attention": _attention, "layer": _layer}[kind](record, points)
 
 
 def _memory(record: Record, points: Sequence[Point]) -> str:

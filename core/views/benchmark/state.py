@@ -31,7 +31,7 @@ METHODS: dict[DeviceKind, str] = {
     "them, and torch uses as many threads as it takes by default.",
     "cuda": "Each run is one call of torch on random normal numbers into a preallocated output, between two CUDA "
     "events; zeros would draw less power and run up to a tenth faster than real data does. Before each matmul the L2 "
-    "cache is overwritten. fp32 runs with TF32 switched off, tf32 with it switched on; all else is torch’s default.",
+    "cache is filled with other data. fp32 runs with TF32 off, tf32 with it on; all else is torch’s default.",
 }
 COMMON_METHOD = (
     "Before timing, part of each result is compared with float64, and what is wrong is refused. The error shown is "
@@ -57,7 +57,8 @@ def machine_line(machine: Machine) -> str:
         sheet = match(gpu.name, gpu.memory_bytes, gpu.power_limit_w)
         known = f"datasheet {sheet.name}" if sheet.name else f"datasheet unknown: {sheet.reason}"
         more = f"; {len(machine.gpus)} GPUs here, the first one CUDA names is measured" if len(machine.gpus) > 1 else ""
-        return f"**{gpu.name}**, {format_bytes(gpu.memory_bytes, system='binary', digits=3)}; {known}{more}."
+        room = format_bytes(gpu.memory_bytes, system="binary", digits=3) if gpu.memory_bytes else "memory unknown"
+        return f"**{gpu.name or 'NVIDIA GPU, name unknown'}**, {room}; {known}{more}."
     cpu = machine.cpu
     threads = f"{cpu.threads} logical processor{'s' if cpu.threads != 1 else ''}"
     return f"**{machine.why_not_cuda}** {' · '.join(part for part in (cpu.name, threads, cpu.detail) if part)}."
@@ -84,11 +85,6 @@ def steps(items: Sequence[Item], expected_s: float) -> tuple[tuple[str, str], ..
     )
 
 
-def estimate(expected_s: float) -> str:
-    """About how long a measurement takes."""
-    return f"Takes about {format_duration(expected_s, 2)}."
-
-
 def progress_line(item: Item | None, phase: str, place: int, of: int, left_s: float) -> str:
     """What a running measurement is doing and how long it will still take. place: of the item, from 1."""
     left = f"about {math.ceil(left_s)} s left" if left_s > 0 else "longer than expected, as on a busy machine"
@@ -99,11 +95,21 @@ def progress_line(item: Item | None, phase: str, place: int, of: int, left_s: fl
 
 
 def waiting_line(place: int, left_s: float) -> str:
-    """That a measurement waits, where in line, and about how long. place: 1 is next."""
+    """That a measurement waits, where in line, and about how long. place: 1 is next, 0 waits for another server."""
+    if place == 0:
+        return "**Waiting for the device.** Another Napkin server on this machine is measuring. Yours is next."
     ahead = (
         "It is next in line" if place == 1 else f"{place - 1} more {'is' if place == 2 else 'are'} before it in line"
     )
     return f"**Waiting for the device.** {ahead}; it starts by itself in about {format_duration(max(left_s, 1), 1)}."
+
+
+def in_use(by: str) -> str:
+    """That the device was in use when a measurement began, what that means, and what to do."""
+    return (
+        f"**The GPU was in use when this measurement began ({by}).** Its rates may be too low, so no plan can take "
+        "them. Wait until the GPU is idle, then measure again."
+    )
 
 
 def ended(record: Record, items: Sequence[Item]) -> tuple[Literal["", "note", "error"], str]:
