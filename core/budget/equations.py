@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from core.formula import Source, Symbol, formula
 from core.models.flops import train_flop_6nd
-from core.sources import DEEPSEEK_V3, OWN_CONSTRUCTION, PALM
+from core.sources import DEEPSEEK_V3, PALM
 
 _PALM = PALM.at("section 4.1 and appendix B")
 _NARAYANAN = Source("Narayanan et al. 2021, Megatron-LM", "section 5.1, eq. 4", "https://arxiv.org/abs/2104.04473")
@@ -66,26 +64,6 @@ def tokens_trainable(accelerators: float, peak: float, mfu: float, seconds: floa
 
 
 @formula(
-    r"\frac{\v{accelerators} \cdot \v{peak} \cdot \v{mfu} \cdot \v{seconds}}{\v{per_parameter} \cdot \v{tokens}}",
-    result=replace(_PARAMETERS, kind="parameters"),
-    symbols={
-        "accelerators": _COUNT,
-        "peak": _PEAK,
-        "mfu": _MFU,
-        "seconds": _SECONDS,
-        "per_parameter": _PER_PARAMETER,
-        "tokens": _TOKENS,
-    },
-    sources=(_PALM, _NARAYANAN),
-)
-def parameters_trainable(
-    accelerators: float, peak: float, mfu: float, seconds: float, per_parameter: float, tokens: float
-) -> float:
-    """Parameters that the cluster trains on all tokens in the time."""
-    return accelerators * peak * mfu * seconds / (per_parameter * tokens)
-
-
-@formula(
     r"\frac{\v{flop}}{\v{peak} \cdot \v{mfu} \cdot \v{seconds}}",
     result=Symbol("n_0", "accelerators that would do, parts of one included", "number"),
     symbols={"flop": _COMPUTE, "peak": _PEAK, "mfu": _MFU, "seconds": _SECONDS},
@@ -94,20 +72,6 @@ def parameters_trainable(
 def accelerators_needed(flop: float, peak: float, mfu: float, seconds: float) -> float:
     """Accelerators that do the work in the time, at an MFU that does not fall as they grow in number."""
     return flop / (peak * mfu * seconds)
-
-
-@formula(
-    r"\v{unit} \cdot \left\lceil \frac{\v{needed}}{\v{unit}} \right\rceil",
-    result=replace(_COUNT, kind="accelerators"),
-    symbols={
-        "needed": Symbol("n_0", "accelerators that would do, parts of one included", "number"),
-        "unit": Symbol("g", "how many come at a time: a node, or a copy of the model as it is split", "count"),
-    },
-    sources=(OWN_CONSTRUCTION.at("accelerators are rented, bought and wired in whole nodes"),),
-)
-def whole_units(needed: float, unit: float) -> float:
-    """Accelerators as they come: in whole nodes, or in whole copies of the model."""
-    return unit * np.ceil(needed / unit * (1 - 1e-10))
 
 
 @formula(

@@ -1,4 +1,4 @@
-"""A shape for a number of parameters whose layers nobody knows: the nearest dense model's, made as large."""
+"""A shape for a number of parameters whose layers nobody knows: one of a family that grows without a leap."""
 
 from __future__ import annotations
 
@@ -7,37 +7,87 @@ from dataclasses import replace
 from functools import lru_cache
 
 from core.limits import limit
-from core.models.catalog import nearest_dense
 from core.models.parameters import parameters
 from core.models.spec import TransformerSpec
 
-_MULTIPLE = 64
-"""Feed-forward widths stay a multiple of this, so that tensor parallelism divides them."""
+_HEAD_DIM, _KV_HEADS = 128, 8
+_VOCABULARY = 128_256
+"""Those of Llama 3 [Grattafiori et al. 2024, arXiv:2407.21783, table 3]."""
 
-_STAGES, _MANY = 4, 16
-"""From so many layers on their number is a multiple of the first."""
+_TABLE_SHARE = 0.1
+"""Share of a small model's parameters that its token tables take at most."""
+
+_NARROWEST = 2.75
+"""Feed-forward width over width where a shape begins: it grows with the parameters until the next shape begins there.
+Of gated networks that width is 2.7 (Llama 2 7B) to 3.5 (Llama 3)."""
+
+_FLATTEST, _DEEPEST, _DEEPEST_SMALL, _LARGE = 136, 96, 80, 2048
+"""Width of a layer over the number of layers, at most and at least: 128 in Llama 3.1 8B and 405B, 102 in 70B, 64 in
+GPT-2; and the width from which on layers come in fours."""
+
+_APART = 1.09
+"""Share by which the next shape's least parameters are more."""
+
+_WIDEST = 460_000
+"""Width of the last shape, of 10 quadrillion parameters."""
+
+_MULTIPLE = 8
+"""Feed-forward widths stay a multiple of this, so that eight tensor-parallel ranks divide them."""
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def stand_in(count: float, seq_len: int = 1) -> TransformerSpec:
-    """A dense shape of ``count`` parameters: that of `nearest_dense` with more or fewer layers of the same width.
+    """A dense shape of ``count`` parameters: gated, with grouped heads, as models are built now.
 
-    Where there are many, and not as many as there, their number can be cut into pipeline stages, as those of real
-    models can: a prime number of layers would rule out layouts for no reason. The feed-forward width and the vocabulary
-    take up what whole layers leave, so that the count is met to within one row of the embedding, and never passed.
-    Fewer than one thin layer has is not met.
+    More parameters never have fewer layers, a narrower one, or fewer heads. The feed-forward width takes up what whole
+    layers leave, and a table of positions, which is only looked up, the rest: so the count is met to within one row of
+    it, never passed, and no step of more parameters is shorter. Fewer than four thin layers have are not met.
     """
-    near = nearest_dense(count, seq_len)
-    spec = near.spec
-    layers = round(spec.layers * count / near.parameters)
-    if layers >= _MANY and layers != near.spec.layers:
-        layers = _STAGES * round(layers / _STAGES)
-    spec = replace(spec, layers=min(max(1, layers), limit("model_layers")))
-    wider = (count - parameters(spec).total) / (spec.layers * spec.ffn_matrices * spec.hidden)
-    spec = replace(spec, ffn=_size(spec.ffn + _MULTIPLE * round(wider / _MULTIPLE), _MULTIPLE))
-    rows = (count - parameters(spec).total) / (spec.table_width * (1 if spec.tied_head else 2))
-    return replace(spec, vocab=_size(spec.vocab + math.floor(rows), 1))
+    layers, hidden = next(((one, wide) for least, one, wide in reversed(_family()) if least <= count), _family()[0][1:])
+    shape = _shape(layers, hidden)
+    wider = (count - parameters(shape).total) / (3 * shape.layers * shape.hidden * _MULTIPLE)
+    wide = min(shape.ffn + _MULTIPLE * max(0, math.floor(wider)), limit("model_dimension"))
+    spec = replace(shape, ffn=wide)
+    rows = math.floor((count - parameters(spec).total) / spec.hidden)
+    return replace(spec, position_rows=min(max(0, rows), limit("model_dimension")))
 
 
-def _size(wanted: float, least: int) -> int:
-    return int(min(max(wanted, least), limit("model_dimension")))
+@lru_cache(maxsize=1)
+def _family() -> tuple[tuple[int, int, int], ...]:
+    """Shapes in rising order: parameters from which on each stands in, layers, and width.
+
+    Layers come in twos and then in fours, and from a width of 4,096 on heads in eights, so that stages and
+    tensor-parallel ranks divide them.
+    """
+    family: list[tuple[int, int, int]] = []
+    widths = [64, *(128 * i for i in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32))]
+    while widths[-1] < _WIDEST:
+        widths.append(max(widths[-1] + 1024, 1024 * round(1.07 * widths[-1] / 1024)))
+    for hidden in widths:
+        step, deepest = 2 if hidden < _LARGE else 4, _DEEPEST_SMALL if hidden < _LARGE / 2 else _DEEPEST
+        flattest = step * math.ceil(hidden / _FLATTEST / step)
+        for layers in range(flattest, max(flattest, hidden // deepest) + 1, step):
+            least = _least(layers, hidden)
+            if not family or (least >= _APART * family[-1][0] and layers >= family[-1][1]):
+                family.append((least, layers, hidden))
+    return tuple(family)
+
+
+def _least(layers: int, hidden: int) -> int:
+    """Parameters of a shape where it begins, as `core.models.parameters` counts them, a hundred times as fast."""
+    heads, kv_heads, head_dim, ffn, vocab = _sizes(layers, hidden)
+    layer = 2 * hidden * (heads + kv_heads) * head_dim + 3 * hidden * ffn + 2 * hidden
+    return layers * layer + 2 * vocab * hidden + hidden
+
+
+def _sizes(layers: int, hidden: int) -> tuple[int, int, int, int, int]:
+    """Heads, those of keys and values, their width, the feed-forward width, and the vocabulary."""
+    heads = max(_KV_HEADS, hidden // _HEAD_DIM)
+    ffn = math.ceil(_NARROWEST * hidden / _MULTIPLE) * _MULTIPLE
+    small = _TABLE_SHARE * layers * 3 * ffn / 2
+    return heads, math.gcd(heads, _KV_HEADS), hidden // heads, ffn, min(_VOCABULARY, max(1, round(small)))
+
+
+def _shape(layers: int, hidden: int) -> TransformerSpec:
+    heads, kv_heads, head_dim, ffn, vocab = _sizes(layers, hidden)
+    return TransformerSpec(layers, hidden, heads, kv_heads, head_dim, ffn, vocab, glu=True, tied_head=False)

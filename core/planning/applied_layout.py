@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-import numpy as np
-
 from core.budget.equations import days_of_steps
 from core.budget.errors import BudgetError
 from core.planning.evaluation import Answer, answer
@@ -23,8 +21,8 @@ from core.search.result import LayoutResult
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AppliedLayout:
-    """request: what the plan asks of a search, on the accelerators and with the sequences a step that its layout has,
-    at the pace of its days. result: what its layout comes to, its MFU that of all accelerators."""
+    """request: what the plan asks of a search, on the accelerators and with the sequences a step that its layout has.
+    result: what its layout comes to, its MFU that of all accelerators."""
 
     plan: Plan
     answer: Answer
@@ -38,7 +36,7 @@ class AppliedLayout:
 
     def days(self, seconds: float) -> float:
         """Days of steps alone for all tokens, where one takes so many seconds."""
-        return days_for(self.plan.tokens, self.request, seconds)
+        return days_of_steps(self.plan.tokens, seconds, self.result.tokens, 1)
 
     @property
     def launches(self) -> tuple[Launch, ...]:
@@ -63,22 +61,15 @@ class AppliedLayout:
         return {name: float(value) for name, value in values.items() if math.isfinite(value)}
 
 
-def days_for(tokens: float, request: SearchRequest, seconds: float) -> float:
-    """Days of steps alone that all tokens take."""
-    return days_of_steps(tokens, seconds, request.batch, request.timed_length)
-
-
 @lru_cache(maxsize=64)
 def applied_layout(plan: Plan) -> AppliedLayout:
-    """The layout of ``plan`` as it is timed, at the pace that the plan's days have. Raises `LayoutError` where it
-    cannot be, `BudgetError` where it cannot be asked about.
+    """The layout of ``plan`` as it is timed. Raises `LayoutError` where it cannot be, `BudgetError` where it cannot be
+    asked about.
 
-    Days are joined between clusters, batches and sizes that were timed; by as much as the step of this one layout is
-    off them, all of its parts are taken to be longer or shorter. Of a model that is only counted, whose days do not
-    follow from steps, it is that of the layers that stand in for it.
+    Of a model that is only counted, whose days do not follow from steps, it is that of the layers that stand in for it.
     """
     a = answer(plan)
-    whole = resolved_plan(plan, a.stored_parameters, a.middle.accelerators)
+    whole = replace(resolved_plan(plan, a.stored_parameters, a.middle.accelerators), tokens=a.middle.tokens)
     request = estimable_request(whole)
     if request is None:
         search_request(whole)  # says what is unknown
@@ -86,16 +77,6 @@ def applied_layout(plan: Plan) -> AppliedLayout:
     layout = plan_layout(whole)
     batch = int(layout.data * layout.micro_batch * layout.micro_batches)
     request = replace(request, batch=batch, constraints=constraints_of(plan)).on(int(layout.accelerators))
-    if a.terms.throughput.has_step_estimate:
-        tokens_per_second = float(a.terms.steps_rate(np.array(a.middle.parameters), np.array(whole.accelerators)))
-        alone = float(request.step(layout, 1).total)
-        request = replace(request, time_factor=_rounded(batch * request.timed_length / tokens_per_second / alone))
     result = evaluate_layout(request, layout)
-    return AppliedLayout(
-        whole, a, request, replace(result, mfu=result.mfu * int(layout.accelerators) / whole.accelerators)
-    )
-
-
-def _rounded(factor: float) -> float:
-    """1 where a step is as long as its parts but for rounding."""
-    return 1.0 if abs(factor - 1) < 1e-9 else factor
+    share = int(layout.accelerators) / whole.accelerators
+    return AppliedLayout(whole, a, request, replace(result, mfu=result.mfu * share))

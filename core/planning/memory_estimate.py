@@ -10,9 +10,8 @@ from typing import Literal, TypeAlias
 
 from core.formula import Explanation
 from core.models.spec import TransformerSpec
-from core.models.stand_in import stand_in
 from core.planning.plan import TYPED, Plan, whole_accelerators
-from core.planning.resolved_layout import plan_layout, spec_of
+from core.planning.resolved_layout import plan_checkpoint, plan_layout, spec_of
 from core.step_time.software import written_with
 from core.training.activations.derivation import tensor_bytes
 from core.training.activations.tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
@@ -23,10 +22,9 @@ from core.training.device.inputs import StepSettings
 from core.training.device.memory import DeviceMemory
 from core.training.device.setup import Setup
 from core.training.layout import Counts, Layout, LayoutError, check
-from core.training.memory import CheckpointSize, StateBytes, checkpoint_size, states_per_parameter
+from core.training.memory import StateBytes, states_per_parameter
 from core.training.optimizers import Optimizer, find_optimizer, optimizers
 from core.training.precision import POLICIES, PrecisionPolicy
-from core.training.trained import parts_of_training
 
 Fits: TypeAlias = Literal["fits", "over", "unknown"]
 """Whether an accelerator holds what it has to; unknown where its memory is."""
@@ -152,26 +150,6 @@ class MemoryEstimate:
         if math.isnan(self.usable):
             return "unknown"
         return "fits" if float(self.device_memory.states) <= self.usable else "over"
-
-
-_USUAL = 70e9
-"""Parameters of the shape on which an optimizer's state is worked out where nobody knows the model's layers."""
-
-
-def plan_checkpoint(plan: Plan) -> CheckpointSize:
-    """Bytes of a checkpoint for each parameter; the same for every size where only that is known, or asked for."""
-    model = plan.catalog_model
-    spec = model.spec if model and model.laid_out else stand_in(_USUAL)
-    optimizer = find_optimizer(plan.optimizer)
-    size = checkpoint_size(optimizer, plan.policy_under(optimizer), spec)
-    if plan.trained.everything:
-        return size
-    with suppress(LayoutError):  # what is frozen is in the model that one began with
-        parts = parts_of_training(spec, plan.trained)
-        whole = sum(part.tensor.elements for part in parts if not part.adapter)
-        share = sum(part.tensor.elements for part in parts if part.trained) / whole
-        return CheckpointSize(size.weights * share, size.optimizer * share)
-    return size
 
 
 def copy_size(plan: Plan) -> int:

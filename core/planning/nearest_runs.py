@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
 from core.hardware.accelerators import find
 from core.models.catalog import catalog
 from core.planning.evaluation import Answer
@@ -68,7 +66,7 @@ def run_features(a: Answer) -> RunFeatures:
 def similar_runs(a: Answer, most: int = 12) -> tuple[SimilarRun, ...]:
     """The plan's steps at the share that each of the nearest runs reached of its own, the nearest first."""
     shares = {run.evidence: run.share for run in run_shares(a.terms.throughput.has_step_estimate)}
-    steps = a.terms.layout_mfu(np.array(a.middle.parameters), np.array(a.middle.accelerators))
+    steps = a.layout_mfu
     runs: list[SimilarRun] = []
     for near in nearest_runs(run_features(a), tuple(shares), most):
         mfu = float(steps) * shares[near.evidence]

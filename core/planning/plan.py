@@ -22,7 +22,7 @@ from core.planning.own_runs import OwnRun
 from core.planning.search_texts import Batch
 from core.runs.energy import US_GRID, USUAL_PUE
 from core.runs.goodput import Reliability
-from core.search.constraints import ANY_LAYOUT, Constraints, Objective
+from core.search.constraints import ANY_LAYOUT, Constraints
 from core.search.request import FREE_MEMORY
 from core.step_time.software import EAGER, USUAL_SOFTWARE, USUAL_TUNING
 from core.training.activations.tensors import FUSED, Loss
@@ -260,7 +260,7 @@ class Plan:
     software: that trains, by name, as `core.step_time.software` has it; tuned_by: whom, as there.
     network: bytes per second that one accelerator has between nodes, one way; per_node: accelerators of a node; None
     takes the usual ones.
-    batch, constraints: what the fastest layout keeps to; objective: what a search likes best.
+    batch, constraints: what the fastest layout keeps to.
     measured: rates of the accelerator; whether and where they count, `core.planning.rates` decides.
     own_runs: that the same people trained before. maturity: one of `MATURITIES`.
     within: the bound in the question. limits: what the answer is held against, and does not depend on.
@@ -296,7 +296,6 @@ class Plan:
     reliability: Reliability = field(default_factory=Reliability)
     power: Power = field(default_factory=Power)
     batch: Batch = field(default_factory=Batch)
-    objective: Objective = "time"
     constraints: Constraints = ANY_LAYOUT
     measured: CarriedRates = field(default_factory=CarriedRates)
     own_runs: tuple[OwnRun, ...] = ()

@@ -12,7 +12,7 @@ from core.limits import limit
 from core.search.launch import Launch, launches
 from core.search.request import SearchRequest
 from core.search.result import LayoutResult, SearchResult
-from core.search.search import searched as search
+from core.search.search import searched
 from core.training.device.memory import DeviceMemory, memory_per_device
 from core.training.device.traffic import Traffic, traffic_per_step
 from core.training.layout import Layout, check
@@ -22,7 +22,7 @@ from core.training.layout import Layout, check
 def search_layouts(request: SearchRequest) -> SearchResult:
     """What the search finds. Raises `SpaceError` for more plans than are searched at once, and `BudgetError` for an
     accelerator of which too little is known."""
-    return search(request)
+    return searched(request)
 
 
 def evaluate_layout(request: SearchRequest, layout: Layout) -> LayoutResult:

@@ -106,7 +106,6 @@ MEMORY_PRESETS: Mapping[str, Mapping[str, str]] = {
 
 _WAY = {
     "find": "time",
-    "aim": "time",
     "opt": "AdamW",
     "prec": USUAL_POLICY,
     "dtype": "bf16",

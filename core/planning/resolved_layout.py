@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from functools import lru_cache
-from typing import TypeVar
 
 from core.budget.errors import BudgetError
 from core.hardware.cluster import cluster
@@ -15,18 +15,18 @@ from core.models.spec import SpecError, TransformerSpec
 from core.models.stand_in import stand_in
 from core.planning.plan import Plan, whole_accelerators
 from core.planning.rates import rates_of
+from core.runs.goodput import ClusterGoodput
 from core.search.constraints import Constraints, SpaceError, only, with_fsdp
-from core.search.fastest import normalised
-from core.search.fastest_layout import count_layouts, fastest_layouts, surely_fitting, too_many_layouts
+from core.search.fastest import FoundLayout, fastest
 from core.search.request import SearchRequest
+from core.search.space import count_layouts, too_many_layouts
 from core.step_time.software import running_on, written_with
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.device.buffers import MEASURED
 from core.training.layout import Layout, LayoutError, check, filled
+from core.training.memory import CheckpointSize, checkpoint_size
 from core.training.optimizers import find_optimizer
 from core.training.trained import TrainedError, parts_of_training
-
-T = TypeVar("T")
 
 TYPED_NETWORK = "typed"
 """How the network is known where a plan says what it is."""
@@ -78,7 +78,7 @@ def search_request(plan: Plan) -> SearchRequest:
     return SearchRequest(
         spec=spec,
         cluster=cluster(device, whole_accelerators(plan.accelerators)),
-        batch=plan.batch.sequences(plan.seq_len),
+        batch=plan.batch.target(plan.seq_len),
         seq_len=plan.seq_len,
         policy=plan.policy_under(optimizer),
         optimizer=optimizer,
@@ -98,7 +98,6 @@ def search_request(plan: Plan) -> SearchRequest:
         rates=rates_of(plan),
         loss=how.loss,
         chunks=how.chunks,
-        objective=plan.objective,
     )
 
 
@@ -106,13 +105,13 @@ def estimable_request(plan: Plan) -> SearchRequest | None:
     """The search that estimates the step of the plan's layout, with one's own layout alone in it where the plan has
     one; None where no step can be estimated, or too many layouts would be tried."""
     request = _timed_request(plan)
-    return None if request is None or too_many_layouts(normalised(request)) else request
+    return None if request is None or too_many_layouts(request) else request
 
 
 def too_large(plan: Plan) -> SpaceError | None:
     """Why the layout of a plan is not searched for; None where it is, or no step can be estimated."""
     request = _timed_request(plan)
-    return too_many_layouts(normalised(request)) if request else None
+    return too_many_layouts(request) if request else None
 
 
 def _timed_request(plan: Plan) -> SearchRequest | None:
@@ -123,7 +122,7 @@ def _timed_request(plan: Plan) -> SearchRequest | None:
     if math.isnan((request.rates or Rates()).of("between", request.cluster.link_between)):
         return None
     if plan.own_layout:
-        return replace(request, constraints=only(own_layout(plan)))
+        return replace(request, constraints=only(own_layout(plan)), exact=not plan.batch.in_tokens)
     if plan.runtime_options.in_backward:
         request = replace(request, constraints=replace(request.constraints, micro_batches=1))
     return request
@@ -146,68 +145,60 @@ def plan_layout(plan: Plan) -> Layout:
 
     Raises `LayoutError` where there is none.
     """
-    (layout,) = plan_layouts([plan])
-    if isinstance(layout, LayoutError):
-        raise layout
+    if estimable_request(plan):
+        if found := found_layout(plan):
+            return found.layout
+    elif problem := too_large(plan):
+        raise problem
+    layout = resolve_layout(own_layout(plan), whole_accelerators(plan.accelerators), plan.sequences)
+    check(spec_of(plan, _parameters(plan))[0], layout, plan.seq_len)
+    if estimable_request(plan):
+        count = whole_accelerators(plan.accelerators)
+        raise LayoutError(
+            "tensor", 1, f"no layout of {count:,} accelerators keeps to what every layout has to keep to."
+        )
     return layout
 
 
-def plan_layouts(plans: Sequence[Plan]) -> list[Layout | LayoutError]:
-    """The same of each plan, or why there is none; those that ask the same of different accelerators at once."""
-    searched = _over_searches(plans, fastest_layouts)
-    return [searched[i] or _no_layout(plan) if i in searched else _unsearched(plan) for i, plan in enumerate(plans)]
-
-
-def surely_fit(plans: Sequence[Plan]) -> list[bool]:
-    """Whether each plan fits, and leaves as much free as it keeps, as far as the beginning of the search for its layout
-    says; False where only all of the search does."""
-    sure = _over_searches(plans, surely_fitting)
-    return [sure.get(i, False) for i in range(len(plans))]
-
-
-def _over_searches(
-    plans: Sequence[Plan], search: Callable[[SearchRequest, tuple[int, ...]], tuple[T, ...]]
-) -> dict[int, T]:
-    """What ``search`` says of each plan by its place; nothing of those whose layout is not searched for."""
-    return {
-        i: result
-        for request, counts in _searches([None if plan.own_layout else estimable_request(plan) for plan in plans])
-        for some, result in zip(counts.values(), search(request, tuple(counts)), strict=True)
-        for i in some
-    }
+@lru_cache(maxsize=4096)
+def found_layout(plan: Plan) -> FoundLayout | None:
+    """The layout of a plan on its accelerators with the time of its step; None where no step can be timed, or no layout
+    keeps to the constraints."""
+    request = estimable_request(plan)
+    if request is None:
+        return None
+    count = request.cluster.count
+    goodput = ClusterGoodput(float(plan_checkpoint(plan).of(_parameters(plan))), plan.reliability)
+    if plan.trains_with_trl and (found := fastest(replace(request, exact=True), count, goodput)):
+        return found
+    return fastest(request, count, goodput)
 
 
 def tried_layouts(plans: Sequence[Plan]) -> int:
-    """Layouts that are tried at most for the layouts and the days of plans, each of which is timed but once."""
-    searches = _searches([estimable_request(plan) for plan in plans])
-    return sum(count_layouts(request, len(counts)) for request, counts in searches)
+    """Layouts that are timed for plans, each number of accelerators of the same search but once."""
+    searches = {request for plan in plans if (request := estimable_request(plan))}
+    return sum(count_layouts(request) for request in searches)
 
 
-def _searches(requests: Sequence[SearchRequest | None]) -> Iterable[tuple[SearchRequest, dict[int, list[int]]]]:
-    """Each different search, with the places of those that ask it on each number of accelerators."""
-    places: dict[SearchRequest, dict[int, list[int]]] = {}
-    for i, request in enumerate(requests):
-        if request is not None:
-            same = places.setdefault(replace(request.on(1), objective="time"), {})
-            same.setdefault(request.cluster.count, []).append(i)
-    return places.items()
+_USUAL = 70e9
+"""Parameters of the shape on which an optimizer's state is worked out where nobody knows the model's layers."""
 
 
-def _no_layout(plan: Plan) -> LayoutError:
-    count = whole_accelerators(plan.accelerators)
-    return LayoutError("tensor", 1, f"no layout of {count:,} accelerators keeps to what every layout has to keep to.")
-
-
-def _unsearched(plan: Plan) -> Layout | LayoutError:
-    """One's own layout, or the usual one; why there is none where too many would be tried."""
-    if problem := too_large(plan):
-        return problem
-    try:
-        layout = resolve_layout(own_layout(plan), whole_accelerators(plan.accelerators), plan.sequences)
-        check(spec_of(plan, _parameters(plan))[0], layout, plan.seq_len)
-    except LayoutError as problem:
-        return problem
-    return layout
+@lru_cache(maxsize=1024)
+def plan_checkpoint(plan: Plan) -> CheckpointSize:
+    """Bytes of a checkpoint for each parameter; the same for every size where only that is known, or asked for."""
+    model = plan.catalog_model
+    spec = model.spec if model and model.laid_out else stand_in(_USUAL)
+    optimizer = find_optimizer(plan.optimizer)
+    size = checkpoint_size(optimizer, plan.policy_under(optimizer), spec)
+    if plan.trained.everything:
+        return size
+    with suppress(LayoutError):  # what is frozen is in the model that one began with
+        parts = parts_of_training(spec, plan.trained)
+        whole = sum(part.tensor.elements for part in parts if not part.adapter)
+        share = sum(part.tensor.elements for part in parts if part.trained) / whole
+        return CheckpointSize(size.weights * share, size.optimizer * share)
+    return size
 
 
 def _parameters(plan: Plan) -> float:

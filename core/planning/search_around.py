@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -9,21 +10,22 @@ from typing import Any
 
 from core.budget.errors import BudgetError
 from core.limits import limit
-from core.planning.evaluation import Answer, answer
+from core.planning.evaluation import Answer, answer, fewest_that_hold
 from core.planning.memory_fixes import PIECES
 from core.planning.plan import OWN_LAYOUT, Plan, whole_accelerators
 from core.planning.plan_limits import missed_limits
-from core.planning.plan_search import search_layouts
-from core.planning.resolved_layout import FIELD_IDS, search_request, too_large
-from core.planning.search_texts import Batch
-from core.search.cluster_sizes import sizes_with_plans
-from core.search.constraints import SpaceError, is_free
+from core.planning.plan_search import evaluate_layout
+from core.planning.resolved_layout import FIELD_IDS, found_layout, search_request, tried_layouts
+from core.planning.solving import first_place
+from core.search.constraints import is_free
 from core.search.result import LayoutResult
-from core.search.space import count_plans
 from core.training.layout import OFFLOAD_NAMES, Layout, LayoutError, layers_of, named_modules, recompute_name
 
-_SIZES = 3
-"""Clusters tried on each side, each twice as large as the one before."""
+_OCTAVES, _EACH = 3, 3
+"""Clusters are tried from an eighth to eight times as large, so many in each doubling."""
+
+_GAIN = 0.02
+"""Share by which more accelerators have to be faster to be called better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +39,40 @@ class ClusterResult:
 
 def cluster_results(plan: Plan) -> tuple[ClusterResult, ...]:
     """The plan on clusters from an eighth to eight times as large, with the same batch; those that hold it."""
-    results: list[ClusterResult] = []
-    here, most = whole_accelerators(plan.accelerators), limit("accelerators")
-    for count in sorted({min(most, here * 2**up // 2**_SIZES) for up in range(2 * _SIZES + 1)} - {0}):
-        with suppress(BudgetError, LayoutError):
-            a = answer(replace(plan, find="time", accelerators=float(count)))
-            if a.memory.fits == "fits":
-                results.append(ClusterResult(count, a.memory.layout, a))
-    return tuple(results)
+    here, node, most = whole_accelerators(plan.accelerators), plan.device.node_size, limit("accelerators")
+    sizes = {here}
+    for step in range(-_OCTAVES * _EACH, _OCTAVES * _EACH + 1):
+        size = here * 2 ** (step / _EACH)
+        sizes.add(round(size) if size < node or not step % _EACH else node * round(size / node))
+    results = (_on(plan, min(most, size)) for size in sorted(sizes - {0}))
+    return tuple(result for result in results if result)
 
 
-def _best(plan: Plan, most: int) -> tuple[LayoutResult | None, int]:
-    """The best layout of a plan with at most so many to search, and how many there were."""
-    try:
-        request = search_request(plan)
-        count, _ = count_plans(request)
-        if count <= most and not too_large(plan):
-            return search_layouts(request).best, count
-    except (BudgetError, SpaceError):
-        pass
-    return None, 0
+@lru_cache(maxsize=64)
+def next_better(plan: Plan) -> tuple[int, float] | None:
+    """The fewest accelerators, in whole nodes, that train the plan faster by 2 % or more, and by what share they do;
+    None where none do."""
+    here, node, most = _on(plan, whole_accelerators(plan.accelerators)), plan.device.node_size, limit("accelerators")
+    if here is None:
+        return None
+    first, enough = here.accelerators // node, here.answer.middle.days / (1 + _GAIN)
+
+    def excess(place: int) -> float:
+        there = _on(plan, node * (first + place))
+        return there.answer.middle.days / enough if there else math.inf
+
+    place = first_place(excess, max(1, round(first * _GAIN)), most // node - first)
+    there = _on(plan, node * (first + place)) if place else None
+    return (there.accelerators, here.answer.middle.days / there.answer.middle.days - 1) if there else None
+
+
+def _on(plan: Plan, count: int) -> ClusterResult | None:
+    """The plan on so many accelerators; None where it does not fit there."""
+    with suppress(BudgetError, LayoutError):
+        a = answer(replace(plan, find="time", accelerators=float(count)))
+        if a.memory.fits == "fits":
+            return ClusterResult(count, a.memory.layout, a)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +96,7 @@ def fitting_changes(plan: Plan) -> tuple[FittingChange, ...]:
 
     No more than one of each kind.
     """
-    here, request, how = plan.constraints, search_request(plan), plan.runtime_options
+    here, how = plan.constraints, plan.runtime_options
     free = {name: None for name in FIELD_OF if not is_free(getattr(here, name))}
     if here.expert_tensor == 0:
         del free["expert_tensor"]
@@ -100,27 +116,23 @@ def fitting_changes(plan: Plan) -> tuple[FittingChange, ...]:
         tried.append([((pieces,), replace(plan, runtime_options=less)), ((pieces, ("koff", "true")), both)])
     if here.tensor_in_node:
         tried.append([((("knode", "false"),), changed(tensor_in_node=False))])
-    count = request.cluster.count
-    fewer = [int(size) for size in sizes_with_plans(request, count)[::-1] if size < count][:3]
-    more = [count * 2**power for power in range(1, 8)]
-    tried += [
-        [((("count", f"{size:,}"),), replace(plan, accelerators=float(size))) for size in counts]
-        for counts in (fewer, more)
-    ]
-    rounder = 2 ** max(0, request.batch.bit_length() - 1)
-    if rounder != request.batch:
-        tried.append([((("gb", f"{rounder:,}"),), replace(plan, batch=Batch(rounder, in_tokens=False)))])
+    left = limit("layouts_tried")  # for all of them together
+    if (
+        tried_layouts((plan,)) <= limit("repeated_search")
+        and (needed := fewest_that_hold(plan))
+        and needed > plan.accelerators
+    ):
+        tried.append([((("count", f"{needed:,}"),), replace(plan, accelerators=float(needed)))])
     changes: list[FittingChange] = []
-    left = limit("search_plans")  # for all of them together
     for kind in tried:
         fitting: list[FittingChange] = []
         for texts, other in kind:
             if any(set(change.texts) < set(texts) for change in changes):
                 continue  # less is enough
-            best, count = _best(other, left)
-            left -= count
-            if best:
-                fitting.append(FittingChange(texts, other, best))
+            left -= tried_layouts((other,))
+            found = found_layout(other) if left > 0 else None
+            if found and found.fits:
+                fitting.append(FittingChange(texts, other, evaluate_layout(search_request(other), found.layout)))
                 if not fitting[-1].misses:
                     break
         changes += sorted(fitting, key=lambda change: change.misses)[:1]

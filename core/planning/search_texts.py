@@ -9,9 +9,6 @@ from core.limits import limit
 from core.search.constraints import Range
 from core.units import QuantityError, parse_quantity
 
-_NEAR = 0.05
-"""A batch typed in tokens is taken as the roundest number of sequences within this share of it."""
-
 _SURELY_TOKENS = 500_000
 """Sequences that no step ever had: as a bare number they are rather tokens."""
 
@@ -40,20 +37,13 @@ class Batch:
     size: float = 16e6
     in_tokens: bool = True
 
-    def sequences(self, seq_len: int) -> int:
-        """Sequences of one step.
+    def target(self, seq_len: int) -> float:
+        """Sequences of a step as asked for, which need not be whole."""
+        return max(1.0, self.size / seq_len) if self.in_tokens else self.size
 
-        Of tokens: 16M tokens of 8,192 each are 2,048 sequences, the multiple of the largest power of two within 5 %,
-        because 1,953 would hardly divide over any accelerators.
-        """
-        if not self.in_tokens:
-            return int(self.size)
-        wanted = max(1.0, self.size / seq_len)
-        for power in range(int(wanted).bit_length(), -1, -1):
-            near = round(wanted / 2**power) * 2**power
-            if near and abs(near / wanted - 1) <= _NEAR:
-                return near
-        return round(wanted)
+    def sequences(self, seq_len: int) -> int:
+        """About as many, whole."""
+        return round(self.target(seq_len))
 
 
 def parse_batch(text: str) -> Batch:

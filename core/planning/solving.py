@@ -1,11 +1,9 @@
-"""A plan's budget equation, solved for whichever quantity is asked for: of many plans and each end of their ranges at
-once.
+"""A plan's budget equation, solved for whichever quantity is asked for, at each end of its range.
 
 Accelerator-hours H(N, D, n) = k · N · D / (3600 · P · u), with k training FLOPs per token and parameter (6 by the
-rule), P the dense peak and u the MFU over all hours. u is typed; or what published runs lead one to expect, which
-falls slowly with n and moves with N and D; or that of steady steps times the goodput, which falls with n and N. H rises
-with N and D, so each of them is found from the hours there are by one root, and every question is the inverse of every
-other.
+rule), P the dense peak and u the MFU over all hours: typed; or that of the layout's own steps with what published runs
+reach of theirs; or that of typed steps times the goodput. H rises with D in proportion, so tokens are found by one
+division. Days rise with N and fall with n, step by step, so the largest N and the smallest n are found by bisection.
 """
 
 from __future__ import annotations
@@ -15,225 +13,163 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
-import numpy.typing as npt
-
-from core.budget.equations import flop_of_a_run, flop_of_a_token, hours_affordable, whole_units
+from core.budget.equations import flop_of_a_run, flop_of_a_token, hours_affordable
 from core.budget.errors import BudgetError
-from core.budget.interval import Interval
 from core.budget.run import accelerator_hours, training_seconds
 from core.limits import limit
 from core.models.catalog import CatalogModel
-from core.planning.memory_estimate import copy_size, plan_checkpoint
+from core.planning.memory_estimate import copy_size
 from core.planning.plan import Plan
-from core.planning.throughput import Throughput, plan_work_share
-from core.runs.goodput import LEAST_GOODPUT, Interruptions, interruptions, mfu_of_all_hours, no_progress
+from core.planning.throughput import Throughput
+from core.runs.goodput import LEAST_GOODPUT, Interruptions, mfu_of_all_hours, no_progress
 from core.runs.long_sequences import TokenWork, token_work
-from core.training.memory import CheckpointSize
 from core.units import format_quantity
 
-Array = npt.NDArray[np.float64]
+ENDS = LOW, MIDDLE, HIGH = range(3)
+"""The low end, the middle and the high end of a range of the MFU."""
 
-_CLOSE = 1e-12
-_ROUNDS = 80
-_LEAST_MFU, _TRIALS = 0.01, 32
-"""A search for parameters begins with so many trials between this MFU and 1, which take hardly longer than three."""
+_DIGITS = 4
+"""Significant digits to which parameters are found."""
+
+_USUAL_MFU = 0.4
+"""Where a search for parameters begins."""
+
+_ROUNDED_UP = 1 + 1e-12
 
 
 @dataclass(frozen=True)
 class Terms:
-    """All that a plan's hours follow from, beside parameters, tokens and accelerators. The last axis of arrays is the
-    low end, the middle and the high end of the MFU."""
+    """All that a plan's hours follow from, beside parameters, tokens and accelerators."""
 
     plan: Plan
     model: CatalogModel | None
 
     @cached_property
-    def dtype(self) -> str:
-        """The dtype whose dense peak counts."""
-        return self.plan.peak_dtype
+    def throughput(self) -> Throughput:
+        """What the cluster trains at, of the steps alone and of the whole run."""
+        return Throughput(self.plan, self.model)
 
     @cached_property
     def peak(self) -> float:
         """Dense FLOP/s of one accelerator in the plan's dtype."""
-        return self.plan.device.peak(self.dtype)
+        return self.throughput.peak
 
     @cached_property
     def token_work(self) -> TokenWork:
         """What a token costs at the plan's sequence length."""
         return token_work(self.model, self.plan.mean_length)
 
-    @cached_property
+    @property
     def work_share(self) -> float:
         """FLOPs of a step over those of one that trains everything."""
-        return plan_work_share(self.plan)
-
-    def per_parameter(self, params: Array | float) -> Array:
-        """FLOPs of a token for each parameter: of those products that are computed."""
-        per_parameter = np.asarray(self.token_work.per_parameter(params))
-        return per_parameter if self.work_share == 1 else per_parameter * self.work_share
-
-    @cached_property
-    def checkpoint_size(self) -> CheckpointSize:
-        """Bytes of a checkpoint per parameter."""
-        return plan_checkpoint(self.plan)
+        return self.throughput.work_share
 
     @property
     def in_money(self) -> bool:
         """Whether what a run may take is money."""
         return self.plan.find != "time" and self.plan.within.in_money
 
-    def stored_parameters(self, params: Array | float) -> Array | float:
-        """Parameters that are stored, all experts included, where ``params`` work on each token."""
-        return params * (self.model.parameters / self.model.active) if self.model else params
+    def per_parameter(self, parameters: float) -> float:
+        """FLOPs of a token for each parameter: of those products that are computed."""
+        return float(self.token_work.per_parameter(parameters)) * self.work_share
 
-    def interruptions(self, params: Array | float, accelerators: Array | float) -> Interruptions:
+    def interruptions(self, parameters: float, accelerators: float) -> Interruptions:
         """What checkpoints, failures and restarts leave of the time."""
-        return interruptions(
-            accelerators, self.checkpoint_size.of(self.stored_parameters(params)), self.plan.reliability
-        )
+        return self.throughput.interruptions(parameters, accelerators)
 
-    @cached_property
-    def throughput(self) -> Throughput:
-        """What the cluster trains at, of the steps alone and of the whole run."""
-        return Throughput(self.plan, self.model, self.checkpoint_size)
-
-    def flop_per_token(self, params: Array) -> Array:
-        """FLOPs of a token that the throughput is counted in: 6 N; where no step is timed, all that are counted, at
-        which the MFU is taken to hold."""
-        return (6.0 * self.work_share if self.throughput.has_step_estimate else self.per_parameter(params)) * params
-
-    def _of_all_flop(self, mfu: Array, params: Array) -> Array:
-        """An MFU of the throughput's FLOPs as one of all that are counted."""
-        if not self.throughput.has_step_estimate or not self.token_work.long:
+    def _by_counted(self, mfu: float, parameters: float) -> float:
+        """An MFU by 6 N as one of all FLOPs that are counted. Where no step is timed it is taken to hold for these."""
+        if not (self.throughput.has_step_estimate and self.token_work.long):
             return mfu
-        return mfu * self.token_work.per_parameter(params) / 6
+        return mfu * float(self.token_work.per_parameter(parameters)) / 6
 
-    def expected(self, params: Array, accelerators: Array) -> Array:
-        """MFU over all hours that steps and published runs lead one to expect, at each end (last axis)."""
-        params, accelerators = np.maximum(params, 1.0), np.maximum(accelerators, 1e-9)
-        return self._of_all_flop(self.throughput.whole_mfu_by_6n(params, accelerators), params)
+    def expected(self, parameters: float, accelerators: float) -> tuple[float, ...]:
+        """MFU over all hours that steps and published runs lead one to expect, at each end."""
+        ends = self.throughput.whole_mfu_by_6n(parameters, accelerators).tolist()
+        return tuple(self._by_counted(mfu, parameters) for mfu in ends)
 
-    def layout_mfu(self, params: Array, accelerators: Array) -> Array:
+    def layout_mfu(self, parameters: float, accelerators: float) -> float:
         """MFU of the steps alone, of the plan's layout."""
-        params, accelerators = np.maximum(params, 1.0), np.maximum(accelerators, 1e-9)
-        return self._of_all_flop(self.throughput.steps_mfu_by_6n(params, accelerators), params)
+        return self._by_counted(self.throughput.steps_mfu_by_6n(parameters, accelerators), parameters)
 
-    def steps_rate(self, params: Array, accelerators: Array) -> Array:
-        """Tokens per second of the steps alone, under the plan's layout."""
-        return (
-            self.throughput.steps_mfu_by_6n(params, accelerators)
-            * accelerators
-            * self.peak
-            / self.flop_per_token(params)
-        )
-
-    def mfu(self, params: Array, accelerators: Array) -> Array:
-        """MFU over all hours at each end (last axis); the arguments have a value for each, or one for all."""
-        typed = self.plan.typed_mfu
-        if typed is None:
-            return self.expected(params, accelerators)
-        share = typed_ends(typed)
+    def mfu(self, parameters: float, accelerators: float, end: int) -> float:
+        """MFU over all hours at one end."""
+        if self.plan.typed_mfu is None:
+            return self.expected(parameters, accelerators)[end]
+        share = self.typed_mfu(end)
         if self.plan.mfu_is_of_steps:
-            return mfu_of_all_hours.over(steps=share, goodput=self.interruptions(params, accelerators).goodput)
-        return share + 0 * params
+            goodput = float(self.interruptions(parameters, accelerators).goodput)
+            return float(mfu_of_all_hours.over(steps=share, goodput=goodput))
+        return share
 
-    def typed_mfu(self, run: SolvedRuns) -> Array:
-        """The MFU as typed, at each end or in the middle, for as many as ``run`` has."""
-        typed = self.plan.typed_mfu or Interval.point(math.nan)
-        return np.array(typed.mid if np.ndim(run.mfu) == 0 else [typed.low, typed.mid, typed.high])
+    def typed_mfu(self, end: int) -> float:
+        """The MFU as typed, at one end; NaN where none is."""
+        typed = self.plan.typed_mfu
+        return (typed.low, typed.mid, typed.high)[end] if typed else math.nan
 
-    def hours(self, params: Array, tokens: Array, accelerators: Array) -> Array:
-        """Accelerator-hours at each end."""
-        return self.hours_at(self.mfu(params, accelerators), params, tokens)
-
-    def hours_at(self, mfu: Array, params: Array, tokens: Array) -> Array:
-        """Accelerator-hours of all the work at an MFU over all hours."""
-        per_token = flop_of_a_token.over(per_parameter=self.per_parameter(params), parameters=params)
-        flop = flop_of_a_run.over(per_token=per_token, tokens=tokens)
-        with np.errstate(divide="ignore", over="ignore"):
-            seconds = training_seconds.over(flop=flop, accelerators=1.0, peak=self.peak, mfu=mfu)
-            return accelerator_hours.over(accelerators=1.0, seconds=seconds)
-
-
-def typed_ends(mfu: Interval) -> Array:
-    """The low end, the middle and the high end of a typed range."""
-    return np.array([mfu.low, mfu.mid, mfu.high])
+    def hours(self, run: SolvedRun) -> float:
+        """Accelerator-hours of a run at the MFU that it has; infinite where that is 0."""
+        per_token = flop_of_a_token.over(per_parameter=self.per_parameter(run.parameters), parameters=run.parameters)
+        flop = flop_of_a_run.over(per_token=per_token, tokens=run.tokens)
+        mfu = self.mfu(run.parameters, run.accelerators, run.end)
+        if not mfu > 0:
+            return math.inf
+        seconds = training_seconds.over(flop=flop, accelerators=1.0, peak=self.peak, mfu=mfu)
+        return float(accelerator_hours.over(accelerators=1.0, seconds=seconds))
 
 
 @dataclass(frozen=True, slots=True)
-class SolvedRuns:
-    """Runs at each end of their ranges (last axis); what is asked for is found among it. Arrays, or numbers of one end.
+class SolvedRun:
+    """A run at one end of its range; what is asked for is found in it.
 
-    parameters: those that work on each token. mfu: over all hours. allowed_days, allowed_dollars: what the run may take
-    at most, NaN where nothing is said. mfu_before_rounding: of the accelerators that would just do, before they are
-    rounded up; NaN where they are given.
+    parameters: those that work on each token. mfu: over all hours. price: dollars per accelerator-hour. allowed_days,
+    allowed_dollars: what the run may take at most, NaN where nothing is said.
     """
 
-    parameters: Array
-    tokens: Array
-    accelerators: Array
-    mfu: Array
-    price: Array
-    allowed_days: Array
-    allowed_dollars: Array
-    mfu_before_rounding: Array
+    end: int
+    parameters: float
+    tokens: float
+    accelerators: float
+    mfu: float
+    price: float
+    allowed_days: float
+    allowed_dollars: float
 
-    def at_end(self, row: int, end: int) -> SolvedRuns:
-        """One run, in plain numbers, at one end of its range or in its middle."""
-        names = self.__dataclass_fields__
-        return SolvedRuns(**{name: np.array(getattr(self, name)[row, end]) for name in names})
-
-
-def solve(terms: Terms, plans: Sequence[Plan]) -> SolvedRuns:
-    """What plans that share ``terms`` ask for, filled in: a row each."""
-    given, find = _given(terms, plans), terms.plan.find
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        match find:
-            case "accelerators":
-                needed = _accelerators(terms, given)
-                whole = whole_units.over(needed=needed, unit=allocation_units(terms.plan, needed))
-                run = replace(given, accelerators=whole, mfu_before_rounding=terms.mfu(given.parameters, needed))
-            case "tokens":
-                run = replace(
-                    given, tokens=_hours(given) / terms.hours(given.parameters, np.ones(1), given.accelerators)
-                )
-            case "parameters":
-                run = replace(given, parameters=_parameters(terms, given))
-            case _:
-                run = given
-        if find == "MFU":
-            run = replace(run, mfu=terms.hours_at(np.ones_like(run.price), run.parameters, run.tokens) / _hours(run))
-        else:
-            run = replace(run, mfu=terms.mfu(run.parameters, run.accelerators))
-    return SolvedRuns(*(np.broadcast_to(getattr(run, name), (len(plans), 3)) for name in run.__dataclass_fields__))
+    @property
+    def allowed_hours(self) -> float:
+        """The accelerator-hours that there are: days of all accelerators, or what the money pays for."""
+        if math.isnan(self.allowed_days):
+            return float(hours_affordable.over(dollars=self.allowed_dollars, price=self.price))
+        return 24 * self.allowed_days * self.accelerators
 
 
-def problems_of(terms: Terms, plans: Sequence[Plan], run: SolvedRuns, goodput: Array) -> list[BudgetError | None]:
-    """Why rows of ``run`` are no answer; an error names the field at fault."""
-    stuck = np.zeros(len(plans), bool)
-    if terms.plan.mfu_is_of_steps or terms.plan.typed_mfu is None:
-        stuck = ~np.all(goodput > LEAST_GOODPUT, axis=1)
-    return [_unanswerable(plan) or _fault(terms, run, i, bool(stuck[i])) for i, plan in enumerate(plans)]
-
-
-def _given(terms: Terms, plans: Sequence[Plan]) -> SolvedRuns:
-    """What the plans say; one end where all three are the same, so that it is worked out once."""
-
-    def row(value: Callable[[Plan], float]) -> Array:
-        return np.array([[value(plan)] for plan in plans])
-
-    model = terms.model
-    return SolvedRuns(
-        parameters=row(lambda plan: float(model.active) if model else plan.parameters),
-        tokens=row(lambda plan: plan.tokens),
-        accelerators=row(lambda plan: plan.accelerators),
-        mfu=np.full((len(plans), 3), math.nan),
-        price=np.array([prices_of(plan) for plan in plans]),
-        allowed_days=row(lambda plan: math.nan if plan.find == "time" else plan.within.days),
-        allowed_dollars=row(lambda plan: math.nan if plan.find == "time" else plan.within.dollars),
-        mfu_before_rounding=np.full((len(plans), 3), math.nan),
+def solve(terms: Terms, end: int) -> SolvedRun:
+    """The run that a plan asks for at one end of its range, with what is asked for filled in."""
+    plan, model = terms.plan, terms.model
+    run = SolvedRun(
+        end=end,
+        parameters=float(model.active) if model else plan.parameters,
+        tokens=plan.tokens,
+        accelerators=plan.accelerators,
+        mfu=math.nan,
+        price=prices_of(plan)[end],
+        allowed_days=math.nan if plan.find == "time" else plan.within.days,
+        allowed_dollars=math.nan if plan.find == "time" else plan.within.dollars,
     )
+    match plan.find:
+        case "accelerators":
+            run = replace(run, accelerators=_accelerators(terms, run))
+        case "tokens":
+            run = replace(run, tokens=run.allowed_hours / terms.hours(replace(run, tokens=1.0)))
+        case "parameters":
+            run = replace(run, parameters=_parameters(terms, run))
+        case "MFU":
+            return run
+        case _:
+            pass
+    if not math.isfinite(run.parameters + run.accelerators):
+        return run
+    return replace(run, mfu=terms.mfu(run.parameters, run.accelerators, end))
 
 
 def prices_of(plan: Plan) -> tuple[float, float, float]:
@@ -243,7 +179,127 @@ def prices_of(plan: Plan) -> tuple[float, float, float]:
     return high, (low + high) / 2, low
 
 
-def _unanswerable(plan: Plan) -> BudgetError | None:
+def allocation_unit(plan: Plan, needed: float) -> int:
+    """How many accelerators come at a time where so many are needed: whole nodes, single ones inside of the first.
+
+    Under one's own layout copies of the model, of which no part is of use; in whole nodes where one divides the other.
+    """
+    node, copy = plan.device.node_size, copy_size(plan)
+    if needed <= node:
+        return copy
+    return max(node, copy) if max(node, copy) % min(node, copy) == 0 else copy
+
+
+def _accelerators(terms: Terms, run: SolvedRun) -> float:
+    """The fewest accelerators, in whole units, that keep the days; infinite where none do."""
+    node, few, many = terms.plan.device.node_size, allocation_unit(terms.plan, 1), allocation_unit(terms.plan, math.inf)
+    small = node // few
+
+    def size(place: int) -> float:
+        return float(few * place if place <= small else many * (node // many + place - small))
+
+    def place(count: float) -> int:
+        return math.ceil(count / few) if count <= node else small + math.ceil(count / many) - node // many
+
+    def excess(at: int) -> float:
+        return terms.hours(replace(run, accelerators=size(at))) / (24 * run.allowed_days * size(at) * _ROUNDED_UP)
+
+    found = first_place(excess, float(node), limit("accelerators"), size, place)
+    return math.inf if found is None else size(found)
+
+
+def _parameters(terms: Terms, run: SolvedRun) -> float:
+    """The most parameters, of so many digits, that take no more hours than there are."""
+    lowest, first = 10 ** (_DIGITS - 1), 9 * 10 ** (_DIGITS - 1)
+
+    def size(place: int) -> float:
+        power, digits = divmod(place, first)
+        return float((lowest + digits) * 10**power) / lowest
+
+    def place(parameters: float) -> int:
+        power = math.floor(math.log10(parameters))
+        return power * first + math.floor(parameters / 10.0**power * lowest) - lowest
+
+    def excess(at: int) -> float:
+        return run.allowed_hours * _ROUNDED_UP / terms.hours(replace(run, parameters=size(at - 1)))
+
+    most, work = limit("parameters"), 3600 * run.allowed_hours * terms.peak / (6 * run.tokens)
+    over = first_place(excess, _USUAL_MFU * work, most, lambda at: size(at - 1), lambda value: place(value) + 1)
+    return math.inf if over is None else size(over - 2) if over > 1 else 0.0
+
+
+def first_place(
+    excess: Callable[[int], float],
+    guess: float,
+    most: float,
+    size: Callable[[int], float] = float,
+    place: Callable[[float], int] = int,
+) -> int | None:
+    """The first place from 1 on where ``excess``, which falls from place to place, is no more than 1; None where it is
+    more even at ``most``.
+
+    size, place: what stands at a place, and where a size stands. As excess falls about as sizes grow, each try says
+    about where the next one is to be.
+    """
+    last, low, high = place(most), 0, 0
+    low_excess = high_excess = math.nan
+    at, tries = min(max(1, place(max(1.0, guess))), last), 0
+    while not high or high - low > 1:
+        here, tries = excess(at), tries + 1
+        if here <= 1:
+            high, high_excess = at, here
+        elif at == last:
+            return None
+        else:
+            low, low_excess = at, here
+        if not high:
+            further = max(1 + 2**tries / 64, min(1.01 * here, 8.0))
+            at = min(last, max(at + 1, place(min(most, size(at) * further))))
+        elif not low:
+            nearer = min(1 - 2**tries / 128 if tries < 6 else 0.5, max(0.99 * high_excess, 0.125))
+            at = max(1, min(high - 1, place(max(1.0, size(high) * nearer))))
+        else:
+            at = (low + high) // 2
+            if tries % 3 and math.isfinite(low_excess) and high_excess > 0:
+                share = math.log(low_excess) / (math.log(low_excess) - math.log(high_excess))
+                at = place(size(low) ** (1 - share) * size(high) ** share)
+            at = max(low + 1, min(high - 1, at))
+        if high == 1:
+            return 1
+    return high
+
+
+def problem_of(terms: Terms, runs: Sequence[SolvedRun]) -> BudgetError | None:
+    """Why runs of one plan, an end of its range each, are no answer; the error names the field at fault."""
+    plan = terms.plan
+    accelerators = [run.accelerators for run in runs]
+    if plan.find == "accelerators" and not max(accelerators) <= limit("accelerators"):
+        most, count = format_quantity(limit("accelerators"), "count"), accelerators[MIDDLE]
+        few = f"{format_quantity(count, 'count')} accelerators" if math.isfinite(count) else "more"
+        why = ""
+        if plan.mfu_is_of_steps:
+            why = " Failures grow with the cluster, and eat what more of it adds."
+        elif plan.expects_mfu and not math.isfinite(count):
+            why = " With this batch, more of them stay idle or wait: take more sequences a step."
+        return BudgetError(
+            "within", f"Cannot be met: it would take {few}, and {most} are the most here.{why} Allow more days."
+        )
+    for name, field in (("parameters", "n"), ("tokens", "tokens")):
+        values = [getattr(run, name) for run in runs]
+        if not max(values) <= limit(name):
+            most = format_quantity(limit(name), "count")
+            return BudgetError(field, f"The answer is beyond the {most} {name} that are the most here.")
+        if min(values) < 1:
+            return BudgetError("within", f"So little is enough for less than one of the {name}. Allow more.")
+    if plan.mfu_is_of_steps or plan.typed_mfu is None:
+        for run in runs:
+            lost = terms.interruptions(run.parameters, run.accelerators)
+            if not float(lost.goodput) > LEAST_GOODPUT:
+                return no_progress(lost)
+    return None
+
+
+def unanswerable(plan: Plan) -> BudgetError | None:
     """What is wrong with a question before anything is worked out."""
     if plan.lacks_model:
         return BudgetError("shape", "No model has been read. Paste a config.json under “Model”.")
@@ -260,113 +316,4 @@ def _unanswerable(plan: Plan) -> BudgetError | None:
         return BudgetError("price", "Money buys nothing without a price per accelerator-hour: type one. Example: 2.50.")
     if low == 0:
         return BudgetError("price", "At no price any number of hours can be had: give a time, or a price.")
-    return None
-
-
-def _hours(run: SolvedRuns) -> Array:
-    """The accelerator-hours that there are: days of all accelerators, or what the money pays for."""
-    in_money = hours_affordable.over(dollars=run.allowed_dollars, price=run.price)
-    return np.where(np.isnan(run.allowed_days), in_money, 24 * run.allowed_days * run.accelerators)
-
-
-def _parameters(terms: Terms, run: SolvedRuns) -> Array:
-    """The parameters at which the hours, which rise with them, are those there are, at each end."""
-    available = _hours(run)
-
-    def gap(at: Array) -> Array:
-        return np.log(terms.hours(np.exp(at), run.tokens, run.accelerators)) - np.log(available)
-
-    if terms.plan.typed_mfu:
-        start = np.zeros(run.price.shape)
-        return np.exp(_zero(gap, start, start + 1.0))
-    most = np.log(3600 * available * terms.peak / (6 * run.tokens)) + np.zeros(run.price.shape)
-    return np.exp(_zero(gap, *_near(gap, most + math.log(_LEAST_MFU), most)))
-
-
-def _near(gap: Callable[[Array], Array], least: Array, most: Array) -> tuple[Array, Array]:
-    """About where ``gap`` is zero, and its slope there, from trials between ``least`` and ``most`` (a row each)."""
-    trials = np.linspace(least, most, _TRIALS)
-    values = gap(trials)
-    after = np.clip((values < 0).sum(axis=0), 1, _TRIALS - 1)[None]
-    before, after_value = (np.take_along_axis(values, after + i, axis=0)[0] for i in (-1, 0))
-    slope = (after_value - before) / (trials[1] - trials[0])
-    return np.take_along_axis(np.broadcast_to(trials, values.shape), after, axis=0)[0] - after_value / slope, slope
-
-
-def allocation_units(plan: Plan, needed: Array | float) -> Array:
-    """How many accelerators come at a time where so many are needed: whole nodes, single ones inside of the first.
-
-    Under one's own layout copies of the model, of which no part is of use; in whole nodes where one divides the other.
-    """
-    node, copy = plan.device.node_size, copy_size(plan)
-    together = max(node, copy) if max(node, copy) % min(node, copy) == 0 else copy
-    return np.where(np.less_equal(needed, node), copy, together).astype(float)
-
-
-def _accelerators(terms: Terms, run: SolvedRuns) -> Array:
-    """The fewest accelerators that keep the days, parts of one included; infinite where none do."""
-
-    def gap(at: Array) -> Array:
-        return np.log(terms.hours(run.parameters, run.tokens, np.exp(at))) - np.log(24 * run.allowed_days) - at
-
-    ones = np.ones(run.price.shape)
-    typed = terms.plan.typed_mfu
-    if typed is None:
-        flop = terms.flop_per_token(run.parameters) * run.tokens
-        return terms.throughput.accelerators(run.parameters, flop / (86400 * run.allowed_days * terms.peak))
-    start = np.log(terms.hours_at(typed_ends(typed) * ones, run.parameters, run.tokens) / (24 * run.allowed_days))
-    # Failures grow with the cluster: from below, so that the smaller of two answers is found.
-    return np.exp(_zero(gap, start, -ones, steep=0.02 if terms.plan.mfu_is_of_steps else 0.3))
-
-
-def _zero(gap: Callable[[Array], Array], start: Array, slope: Array, *, steep: float = 0.3) -> Array:
-    """Where ``gap`` of a logarithm is zero: secants, whose slope keeps its sign and is kept between ``steep`` and 3;
-    infinite where there is none."""
-    sign = np.sign(slope)
-    at, value = start, gap(start)
-    for _ in range(_ROUNDS):
-        if not np.any((np.abs(value) >= _CLOSE) & np.isfinite(value)):
-            break
-        there = np.where(np.isfinite(value), at - value / slope, at)
-        next_value = gap(there)
-        moved = there - at
-        measured = np.where(np.abs(moved) > 1e-12, (next_value - value) / np.where(moved == 0, 1.0, moved), slope)
-        slope = sign * np.clip(sign * measured, steep, 3.0)
-        at, value = there, next_value
-    return np.where(np.abs(value) < 1e-9, at, math.inf)
-
-
-_FIELD_AND_LIMIT = {"parameters": ("n", "parameters"), "tokens": ("tokens", "tokens")}
-
-
-def _fault(terms: Terms, run: SolvedRuns, row: int, stuck: bool) -> BudgetError | None:
-    """Why a row of ``run`` is no answer. stuck: it makes no progress."""
-    plan = terms.plan
-    parameters, accelerators, mfu = run.parameters[row], run.accelerators[row], run.mfu[row]
-    if plan.find == "accelerators" and not np.all(accelerators <= limit("accelerators")):
-        most, count = format_quantity(limit("accelerators"), "count"), float(accelerators[1])
-        few = f"{format_quantity(count, 'count')} accelerators" if math.isfinite(count) else "more"
-        why = ""
-        if terms.plan.mfu_is_of_steps:
-            why = " Failures grow with the cluster, and eat what more of it adds."
-        elif plan.expects_mfu and not math.isfinite(count):
-            why = " With this batch, more of them stay idle or wait: take more sequences a step."
-        return BudgetError(
-            "within", f"Cannot be met: it would take {few}, and {most} are the most here.{why} Allow more days."
-        )
-    if stuck:
-        return no_progress(terms.interruptions(parameters, accelerators).at(0))
-    for name, (field, cap) in _FIELD_AND_LIMIT.items():
-        value = getattr(run, name)[row]
-        if not np.all(np.isfinite(value)) or value.max() > limit(cap):
-            most = format_quantity(limit(cap), "count")
-            return BudgetError(field, f"The answer is beyond the {most} {name} that are the most here.")
-        if value.min() < 1:
-            return BudgetError("within", f"So little is enough for less than one of the {name}. Allow more.")
-    if plan.find == "MFU" and (needed := float(mfu.min())) > 1:
-        return BudgetError(
-            "within",
-            f"Cannot be met: it would take an MFU of {format_quantity(needed, 'ratio')}, more than the whole peak. "
-            "Allow more days or accelerators, or fewer tokens or parameters.",
-        )
     return None

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from core.budget.errors import BudgetError
 from core.formula import Source, Symbol, formula
+from core.limits import limit
 from core.rows import number, read_rows
 from core.sources import OWN_CONSTRUCTION, PALM
 from core.units import format_duration, parse_quantity
@@ -370,6 +371,28 @@ def interruptions(accelerators: float | Array, checkpoint: float | Array, r: Rel
     return Interruptions(
         goodput, writing, rest - restarting, restarting, r.elsewhere, mtbf, size, write, young, daly, interval, r, count
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterGoodput:
+    """The goodput of any number of accelerators. checkpoint: bytes."""
+
+    checkpoint: float
+    reliability: Reliability
+
+    def __call__(self, accelerators: Array) -> Array:
+        return interruptions(accelerators, self.checkpoint, self.reliability).goodput
+
+
+@lru_cache(maxsize=256)
+def most_useful(checkpoint: float, r: Reliability) -> float:
+    """Accelerators beyond which failures eat more than they add, where each works as fast as any."""
+    low, high = 0.0, math.log(limit("accelerators"))
+    for _ in range(4):
+        tried = np.linspace(low, high, 1024)
+        best = int(np.argmax(np.exp(tried) * interruptions(np.exp(tried), checkpoint, r).goodput))
+        low, high = tried[max(0, best - 1)], tried[min(1023, best + 1)]
+    return math.exp(high)
 
 
 LEAST_GOODPUT = 1e-3

@@ -64,6 +64,8 @@ class PublishedRun:
     layers: int
     hidden: int
     heads: int
+    kv_heads: int
+    ffn: int
     vocab: int
     architecture: str
     precision: str
@@ -101,6 +103,8 @@ def _run(row: Mapping[str, str]) -> PublishedRun:
         layers=whole(row["layers"]),
         hidden=whole(row["hidden"]),
         heads=whole(row["heads"]),
+        kv_heads=whole(row["kv_heads"]),
+        ffn=whole(row["ffn"]),
         vocab=whole(row["vocab"]),
         architecture=row["architecture"],
         precision=row["precision"],

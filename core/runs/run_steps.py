@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import math
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-
-import numpy as np
 
 from core.budget.errors import BudgetError
 from core.hardware.accelerators import find
@@ -19,9 +18,9 @@ from core.models.catalog import CatalogModel, catalog, model_named
 from core.models.spec import TransformerSpec
 from core.models.stand_in import stand_in
 from core.rows import number, read_rows, write_rows
-from core.runs.goodput import Reliability, interruptions
+from core.runs.goodput import ClusterGoodput, Reliability, interruptions
 from core.runs.utilisation import Evidence, evidence, peak_16bit
-from core.search.fastest import COUNTS, fastest
+from core.search.fastest import fastest
 from core.search.request import SearchRequest
 from core.step_time.software import USUAL_SOFTWARE, running_on
 from core.training.device.inputs import usual
@@ -29,6 +28,9 @@ from core.training.memory import checkpoint_size
 
 TABLE = "run_steps"
 _HEAD = ("model", "accelerator", "accelerators", "sequences", "seq_len", "dtype", "shape", "mfu", "goodput")
+
+_UNGATED = ("gpt",)
+"""Architectures whose feed-forward networks have two matrices; those of others have three."""
 
 _BATCH_TOKENS = 4e6
 """Tokens of a step where the source does not say."""
@@ -42,26 +44,18 @@ days; within these, because more than so many hardly train with the usual batch.
 class RunStep:
     """What a run's steps are worked out from, and their MFU: 6 N (active) over the dense 16-bit peak.
 
-    shape: the catalogue's model whose layers are counted, or the stand-in. mfu: NaN where step time is not known.
-    goodput: what checkpoints and failures at their usual rates leave of the time.
+    sequences: of the step that the layout takes. shape: the catalogue's model whose layers are counted; “its own
+    layers” where the run's row has their sizes; or the stand-in. mfu: NaN where step time is not known, or nothing
+    fits. goodput: what checkpoints and failures at their usual rates leave of the time.
     """
 
-    accelerators: float
+    accelerators: int
     sequences: int
     seq_len: int
     dtype: str
     shape: str
     mfu: float
     goodput: float
-
-
-def utilisation_of_fastest(request: SearchRequest, accelerators: float, batch: float, active: float) -> float:
-    """MFU, 6 N over the dense 16-bit peak, of the fastest layout; NaN where none fits. active: parameters."""
-    rates = fastest(request, batch)
-    if rates is None:
-        return math.nan
-    rate = math.exp(float(np.interp(math.log(accelerators), np.log(COUNTS), rates)))
-    return 6 * active * rate / (accelerators * peak_16bit(request.cluster.accelerator.name))
 
 
 def _shape(row: Evidence) -> tuple[TransformerSpec, float, str]:
@@ -74,6 +68,10 @@ def _shape(row: Evidence) -> tuple[TransformerSpec, float, str]:
         mixtures = (m for m in catalog() if m.mixture and m.laid_out and not m.spec.mixer)
         near = min(mixtures, key=lambda model: _apart(model, row))
         return near.spec, near.active, near.name
+    if run.layers:
+        gated, width = run.architecture not in _UNGATED, run.hidden // run.heads
+        sizes = run.layers, run.hidden, run.heads, run.kv_heads, width, run.ffn, run.vocab
+        return TransformerSpec(*sizes, glu=gated, tied_head=not gated), run.params, "its own layers"
     return stand_in(run.params_total if run.params_total > 0 else run.params, 4096), run.params, "dense stand-in"
 
 
@@ -83,8 +81,8 @@ def _apart(model: CatalogModel, row: Evidence) -> float:
     return math.hypot(math.log(model.active / row.run.params), math.log(stored))
 
 
-def _usual_count(hours: float) -> float:
-    return 2.0 ** round(math.log2(min(max(_FEWEST, hours / (24 * _DAYS)), _MOST)))
+def _usual_count(hours: float) -> int:
+    return 2 ** round(math.log2(min(max(_FEWEST, hours / (24 * _DAYS)), _MOST)))
 
 
 def step_of_run(row: Evidence) -> RunStep:
@@ -92,29 +90,25 @@ def step_of_run(row: Evidence) -> RunStep:
     run, device = row.run, find(row.run.accelerator)
     seq_len = run.seq_len or (2048 if run.year < 2023 else 4096)
     tokens = run.batch_tokens if run.batch_tokens > 0 else _BATCH_TOKENS
-    sequences = max(1, 2 ** round(math.log2(tokens / seq_len)))
+    batch = max(1.0, tokens / seq_len)
     hours = 6 * run.params * run.tokens / (3600 * row.utilisation * peak_16bit(device.name))
-    count = run.accelerators if run.accelerators > 0 else _usual_count(hours)
+    count = int(run.accelerators) if run.accelerators > 0 else _usual_count(hours)
     dtype = device.usable("fp8" if row.width != "16-bit" else "bf16")
     spec, active, shape = _shape(row)
     policy, optimizer = usual(None, None)
-    try:
-        request = SearchRequest(
-            spec,
-            cluster(device, 1),
-            1,
-            seq_len,
-            policy,
-            optimizer,
-            running=running_on(USUAL_SOFTWARE, spec, device, dtype),
-        )
-        mfu = utilisation_of_fastest(request, count, sequences, active)
-    except BudgetError:
-        mfu = math.nan
     stored = run.params_total if run.params_total > 0 else run.params
-    size = checkpoint_size(optimizer, policy, spec).of(stored)
-    goodput = float(interruptions(count, size, Reliability()).goodput)
-    return RunStep(count, sequences, seq_len, dtype, shape, mfu, goodput)
+    checkpoint, reliability = float(checkpoint_size(optimizer, policy, spec).of(stored)), Reliability()
+    found = None
+    with suppress(BudgetError):
+        running = running_on(USUAL_SOFTWARE, spec, device, dtype)
+        request = SearchRequest(spec, cluster(device, 1), batch, seq_len, policy, optimizer, running=running)
+        found = fastest(request, count, ClusterGoodput(checkpoint, reliability))
+    if found is None or not found.fits:
+        goodput = float(interruptions(count, checkpoint, reliability).goodput)
+        return RunStep(count, round(batch), seq_len, dtype, shape, math.nan, goodput)
+    mfu = 6 * active * found.tokens_per_second / (count * peak_16bit(device.name))
+    goodput = float(interruptions(found.busy, checkpoint, reliability).goodput)
+    return RunStep(count, found.sequences, seq_len, dtype, shape, mfu, goodput)
 
 
 @lru_cache(maxsize=1)
@@ -122,7 +116,7 @@ def run_steps() -> dict[tuple[str, str], RunStep]:
     """The steps of every whole run that is evidence, by model and accelerator, as they were last written."""
     return {
         (row["model"], row["accelerator"]): RunStep(
-            float(row["accelerators"]),
+            int(row["accelerators"]),
             int(row["sequences"]),
             int(row["seq_len"]),
             row["dtype"],
@@ -140,7 +134,7 @@ def main(arguments: list[str]) -> None:
     for row in evidence("whole"):
         s = step_of_run(row)
         mfu = "" if math.isnan(s.mfu) else f"{s.mfu:.5g}"
-        setting = (f"{s.accelerators:g}", s.sequences, s.seq_len, s.dtype, s.shape)
+        setting = (s.accelerators, s.sequences, s.seq_len, s.dtype, s.shape)
         rows.append((row.run.model, row.run.accelerator, *setting, mfu, f"{s.goodput:.5g}"))
         share = row.utilisation / s.mfu
         sys.stdout.write(

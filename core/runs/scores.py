@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -11,8 +11,7 @@ import numpy as np
 from core.budget.interval import Interval
 from core.budget.run import accelerator_hours, training_seconds
 from core.models.flops import train_flop_6nd
-from core.runs.published import run_hours
-from core.runs.share import RunShare, Shares, factor_of, like_runs, new_hardware_factor, run_shares, shares_of
+from core.runs.share import RunShare, Shares, like_runs, new_hardware_factor, run_shares, shares_of
 from core.runs.utilisation import peak_16bit
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -130,59 +129,6 @@ def score_of(result: Sequence[Prediction]) -> Score:
         ratio=float(np.median([item.utilisation.high / item.utilisation.low for item in result])),
         happened=tuple(float(weights @ column) for column in below.T),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Trait:
-    """Something that is known of runs, tried as a factor of their share.
-
-    runs, labs: that have it. factor: middle of their shares over that of all others. score: of predictions that take
-    it into account; each lab's factor is that of the others.
-    """
-
-    name: str
-    runs: int
-    labs: int
-    factor: float
-    score: Score
-
-
-def _basis(run: RunShare) -> str:
-    hours = run_hours(run.evidence.run)
-    return hours.basis if hours else ""
-
-
-TRAITS: Mapping[str, Callable[[RunShare], bool]] = {
-    "a mixture of experts": lambda run: run.evidence.experts,
-    "products in 8 bits": lambda run: run.evidence.width != "16-bit",
-    "hours of training steps alone": lambda run: _basis(run) == "steps",
-    "hours from days on the calendar": lambda run: _basis(run) == "derived",
-    "fewer than 5B parameters": lambda run: run.evidence.run.params < 5e9,
-    "more than 100 tokens per parameter": lambda run: run.evidence.ratio > 100,
-}
-"""What is known of every run, by name."""
-
-
-@lru_cache(maxsize=1)
-def traits() -> tuple[Trait, ...]:
-    """What was tried to predict shares better, and how well it does on labs that are left out."""
-    runs = run_shares(has_step_estimate=True)
-    tried: list[Trait] = []
-    for name, trait in TRAITS.items():
-        result: list[Prediction] = []
-        for run in runs:
-            others = [other for other in runs if other.lab != run.lab]
-            by = factor_of(others, trait)
-            levelled = shares_of(
-                [replace(o, steps_mfu=o.steps_mfu * by) if trait(o) else o for o in others],
-                new_hardware=run.new_hardware,
-            )
-            guess = _predicted(replace(run, steps_mfu=run.steps_mfu * by) if trait(run) else run, levelled)
-            result.append(replace(guess, run=run))
-        having = [run for run in runs if trait(run)]
-        labs = len({run.lab for run in having})
-        tried.append(Trait(name, len(having), labs, factor_of(runs, trait), score_of(result)))
-    return tuple(tried)
 
 
 @lru_cache(maxsize=1)

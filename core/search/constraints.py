@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from core.training.layout import Layout, LayoutError, Recompute
-
-Objective: TypeAlias = Literal["time", "dollars", "memory headroom"]
-"""What the best layout has least or most of. On one cluster the cheapest is the fastest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,10 @@ def explain(request: SearchRequest, result: LayoutResult, tokens: float) -> list
     """From the days of all steps down to the formulas of one, each with all the numbers that it was used with."""
     device = request.cluster.accelerator
     length = request.timed_length
-    batch = request.batch * length
-    flop = float(flops_per_token(request.spec, length, "causal").training) * batch
+    flop = float(flops_per_token(request.spec, length, "causal").training) * result.tokens
     peak = device.peak(request.running.dtype)
     return [
-        days_of_steps.explain(tokens=tokens, seconds=result.seconds, sequences=request.batch, seq_len=length),
+        days_of_steps.explain(tokens=tokens, seconds=result.seconds, sequences=result.tokens / length, seq_len=length),
         mfu_needed.explain(flop=flop, accelerators=request.cluster.count, peak=peak, seconds=result.seconds),
         *explain_run(lambda: request.step(result.layout, result.running.overlap)),
     ]

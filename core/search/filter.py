@@ -14,8 +14,8 @@ from core.training.layout import Layout
 
 
 def narrowed(plans: Columns, most: float, ranges: Mapping[str, Range]) -> Columns:
-    """The plans of at most ``most`` seconds whose fields lie in ``ranges``."""
-    inside = plans.seconds <= most
+    """The plans of at most this pace whose fields lie in ``ranges``."""
+    inside = plans.pace <= most
     for field, allowed in ranges.items():
         inside = inside & allowed.includes(np.asarray(getattr(plans.layout, field)))
     return chosen(plans, np.flatnonzero(np.broadcast_to(inside, plans.seconds.shape)))
@@ -29,6 +29,7 @@ def chosen(plans: Columns, places: npt.NDArray[np.intp]) -> Columns:
     return Columns(
         layout=layout,
         overlap=np.broadcast_to(plans.overlap, size)[places],
+        tokens=plans.tokens[places],
         seconds=plans.seconds[places],
         memory=plans.memory[places],
         bound=plans.bound[places],
@@ -49,5 +50,5 @@ def layout_at(plans: Columns, place: int) -> Layout:
 
 
 def within(front: Sequence[LayoutResult], most: float) -> tuple[LayoutResult, ...]:
-    """The plans of a front of at most ``most`` seconds."""
-    return tuple(result for result in front if result.seconds <= most)
+    """The plans of a front of at most this pace."""
+    return tuple(result for result in front if result.pace <= most)

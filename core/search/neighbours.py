@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from core.search.constraints import only
 from core.search.request import SearchRequest
 from core.search.result import LayoutResult
-from core.search.space import chunked, divisors
+from core.search.space import chunked, columns_of, divisors, laid, layouts_at, zero_matters
 from core.training.layout import Layout, LayoutError, check
 
 _STEPS = ("zero", "recompute", "sequence_parallel", "offload", "overlap")
@@ -35,9 +36,9 @@ class Neighbour:
 def neighbours(result: LayoutResult, request: SearchRequest) -> tuple[Neighbour, ...]:
     """One step down and one up of each degree and choice, whatever the constraints say.
 
-    The data-parallel degree takes what the others leave, and micro-batches follow from it. Interleaving and the ranks
-    over which ZeRO shards stay where they can; else chunks stay as many or become one, and the group stays that of a
-    node or becomes all ranks.
+    Data-parallel ranks and micro-batches follow from accelerators and batch. Interleaving and the ranks over which ZeRO
+    shards stay where they can; else chunks stay as many or become one, and the group stays that of a node or becomes
+    all ranks.
     """
     tried: list[tuple[str, int, Layout | None, int, str]] = []
     for field, value in _steps(result, request):
@@ -60,7 +61,7 @@ def neighbours(result: LayoutResult, request: SearchRequest) -> tuple[Neighbour,
 def _steps(result: LayoutResult, request: SearchRequest) -> list[tuple[str, int]]:
     """Fields with the values next to their own."""
     spec, layout = request.spec, result.layout
-    ways = divisors(request.cluster.count)
+    ways = np.union1d(divisors(request.cluster.count), 2 ** np.arange(12))
     cut = np.arange(1, spec.layers + 3)
     values: dict[str, Any] = {
         "tensor": ways,
@@ -69,14 +70,14 @@ def _steps(result: LayoutResult, request: SearchRequest) -> list[tuple[str, int]
         "context": ways,
         "expert": divisors(spec.experts.count if spec.experts else 1),
         "expert_tensor": divisors(spec.experts.width, request.cluster.per_node) if spec.experts else cut[:0],
-        "micro_batch": divisors(request.batch // int(layout.data)),
+        "micro_batch": np.array([1, 2, 3, 4, 5, 6, 7, 8, *(16 * 2 ** np.arange(6))]),
         **{name: np.arange(_MOST[name] + 1) for name in _STEPS},
     }
     rows: list[tuple[str, int]] = []
     for field, known in values.items():
         here = {"overlap": result.running.overlap, "expert_tensor": layout.expert_split}
         own = int(np.ravel(here.get(field, getattr(layout, field, 0)))[0])
-        if field == "zero" and not _shared(layout):
+        if field == "zero" and not zero_matters(layout):
             continue
         if field == "sequence_parallel" and int(layout.tensor) == 1:
             continue
@@ -85,44 +86,34 @@ def _steps(result: LayoutResult, request: SearchRequest) -> list[tuple[str, int]
     return rows
 
 
-def _shared(layout: Layout) -> bool:
-    """Whether ZeRO makes a difference: ranks hold the same weights, or gradients may go to the host."""
-    return int(layout.data) * int(layout.context) > 1 or bool(layout.tensor > layout.expert_ranks or layout.offload)
-
-
 def _moved(layout: Layout, request: SearchRequest, field: str, value: int) -> Layout:
     """The layout with one field changed and what follows from it. Raises `LayoutError` where none is."""
-    count, batch, per_node = request.cluster.count, request.batch, request.cluster.per_node
     result = layout if field == "overlap" else replace(layout, **{field: value})
-    t, p, c, b = (int(getattr(result, name)) for name in ("tensor", "pipeline", "context", "micro_batch"))
-    if count % (t * p * c):
-        raise LayoutError(field, value, f"tensor · pipeline · context must divide the {count:,} accelerators.")
-    data = count // (t * p * c)
-    if batch % (data * b):
-        raise LayoutError(
-            field,
-            value,
-            f"{data:,} data-parallel ranks with micro-batches of {b:,} must divide the {batch:,} sequences of a step.",
-        )
-    many = batch // (data * b)
-    v, group = int(result.interleave), int(result.shard_group)
-
-    def cut(chunks: int) -> bool:
-        return chunks == 1 or (many % p == 0 and bool(chunked(request.spec.layers, p, chunks)))
-
-    if field != "interleave" and not cut(v):
+    t, p, v, per_node = int(result.tensor), int(result.pipeline), int(result.interleave), request.cluster.per_node
+    layers, group = request.spec.layers, int(result.shard_group)
+    if field != "interleave" and not chunked(layers, p, v):
         same = v * int(layout.pipeline)
-        v = same // p if same % p == 0 and cut(same // p) else 1
-    if field == "interleave" and not cut(v):
-        raise LayoutError(field, value, f"the {many:,} micro-batches of a step must be rounds of {p:,} stages.")
+        v = same // p if same % p == 0 and chunked(layers, p, same // p) else 1
     if group and group == per_node // int(layout.tensor):
         group = per_node // t
-    ranks = data * c
-    group = group if 1 < group < ranks and ranks % group == 0 else 0
-    result = replace(result, data=data, micro_batches=many, interleave=v)
-    result = replace(
-        result, zero=result.zero if _shared(result) else 0, sequence_parallel=result.sequence_parallel * (t > 1)
-    )
-    result = replace(result, shard_group=group if result.zero else 0)
-    check(request.spec, result, request.seq_len)
-    return result
+    narrow = int(result.sequence_parallel) if field == "sequence_parallel" else int(t > 1)
+    result = replace(result, interleave=v, shard_group=group if result.zero else 0, sequence_parallel=narrow)
+    for tried in dict.fromkeys((result, replace(result, shard_group=0))):
+        if found := _fastest_of(request, replace(tried, micro_batches=0)):
+            check(request.spec, found, request.seq_len)
+            return found
+    check(request.spec, replace(result, data=1, micro_batches=1, expert=1, shard_group=0), request.seq_len)
+    raise LayoutError(field, value, f"no step of {request.cluster.count:,} accelerators has so few sequences.")
+
+
+def _fastest_of(request: SearchRequest, layout: Layout) -> Layout | None:
+    """A layout with the data-parallel ranks and the rounds that train fastest; None where it has none."""
+    alone = replace(request, constraints=only(layout))
+    space, possible = laid(alone, request.cluster.count)
+    places = np.flatnonzero(possible)
+    if not len(places):
+        return None
+    columns = layouts_at(alone, space, possible.shape, places)
+    each = alone.step(columns, 1).total / (columns.data * columns.micro_batches * columns.micro_batch)
+    best = int(np.argmin(each))
+    return Layout(**{name: int(values[best]) for name, values in columns_of(columns).items()})

@@ -31,8 +31,8 @@ NAMES: tuple[str, ...] = (
 class PublishedComparison:
     """A published step.
 
-    ours: its own layout as it is timed and counted here.  best: the fastest that fits on the same accelerators with the
-    same batch and overlap; None where none does.  count: plans that were looked at.
+    ours: its own layout as it is timed and counted here.  best: the fastest that fits on the same accelerators with
+    about the same batch, and the same overlap; None where none does.  count: plans that were looked at.
     """
 
     run: StepRun

@@ -16,7 +16,7 @@ from core.hardware.rates import Rates
 from core.models.flops import flops_per_token, train_flop_6nd
 from core.models.parameters import parameters
 from core.models.spec import TransformerSpec, modelled
-from core.search.constraints import FREE, Constraints, Objective
+from core.search.constraints import FREE, Constraints
 from core.search.result import LayoutResult
 from core.step_time.error_ranges import range_of
 from core.step_time.links import check_peak
@@ -40,21 +40,21 @@ FREE_MEMORY = 0.08
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """Which layouts are searched, and what is best.
+    """Which layouts are searched.
 
-    batch: sequences of a step, exactly micro_batch · micro_batches · data.  running: how steps are run; whether
+    batch: sequences of a step, as a target.  running: how steps are run; whether
     communication overlaps is the layouts' own. loss, chunks: how the loss is worked out, and in how many pieces.
-    objective: what the best has least or most of. offloads, trained, in_backward, paged: what is trained, and what
+    offloads, trained, in_backward, paged: what is trained, and what
     saves memory beside that. mean_length: tokens that a sequence has on average, whose time counts; longest: tokens of
-    the longest one, whose memory counts; both 0 where every sequence has ``seq_len``. memory_bytes: of one accelerator,
+    the longest one, whose memory counts; both 0 where every sequence has ``seq_len``.
+    exact: whether a step has exactly ``batch`` sequences. memory_bytes: of one accelerator,
     NaN for the catalogue's. keep_free: share of it that a plan leaves free, where any does. host_bytes: of a node's
-    host, NaN where nobody said. time_factor: seconds that a step is taken to last for each that its parts come to.
-    Without slots, so that what follows from it is worked out once.
+    host, NaN where nobody said. Without slots, so that what follows from it is worked out once.
     """
 
     spec: TransformerSpec
     cluster: Cluster
-    batch: int
+    batch: float
     seq_len: int
     policy: PrecisionPolicy
     optimizer: Optimizer
@@ -65,7 +65,6 @@ class SearchRequest:
     rates: Rates | None = None
     loss: Loss | None = None
     chunks: int = 1
-    objective: Objective = "time"
     offloads: bool = False
     trained: Trained = EVERYTHING
     in_backward: bool = False
@@ -73,9 +72,9 @@ class SearchRequest:
     memory_bytes: float = math.nan
     keep_free: float = 0.0
     host_bytes: float = math.nan
-    time_factor: float = 1.0
     mean_length: int = 0
     longest: int = 0
+    exact: bool = False
 
     def __post_init__(self) -> None:
         modelled(self.spec)
@@ -145,7 +144,7 @@ class SearchRequest:
 
     def step(self, layout: Layout, overlap: Any) -> StepTime:
         """Seconds of a step under each layout."""
-        step = step_over(
+        return step_over(
             self.spec,
             self.cluster,
             layout,
@@ -155,9 +154,6 @@ class SearchRequest:
             implementation=self.written,
             rates=self.rates,
         )
-        if self.time_factor == 1:
-            return step
-        return StepTime(*(getattr(step, part.name) * self.time_factor for part in fields(StepTime)))
 
     def known(self, layout: Layout, overlap: Any) -> None:
         """Raise `BudgetError` where a peak or a bandwidth that the one plan given needs is not known."""
@@ -173,10 +169,9 @@ class SearchRequest:
             rates=self.rates,
         )
 
-    def mfu(self, seconds: float) -> float:
-        """Share of the dense peak that the model FLOPs of a step of so many seconds are; NaN where it is unknown."""
+    def mfu(self, tokens: float, seconds: float) -> float:
+        """Share of the dense peak that the model FLOPs of so many tokens in so many seconds are; NaN where unknown."""
         device = self.cluster.accelerator
-        tokens = self.batch * self.timed_length
         flop = float(flops_per_token(self.spec, self.timed_length, "causal").training) * tokens
         flop *= self.work_share_of(self.spec)
         peak = device.peak(self.running.dtype)
@@ -200,15 +195,17 @@ class SearchRequest:
         results: list[LayoutResult] = []
         for i, beside in enumerate(np.asarray(overlap).tolist()):
             time = StepTime(**{name: values[i] for name, values in steps.items()})
-            seconds = float(time.total)
+            seconds, layout = float(time.total), Layout(**{name: values[i] for name, values in layouts.items()})
+            tokens = int(layout.data * layout.micro_batch * layout.micro_batches) * self.timed_length
             results.append(
                 LayoutResult(
-                    layout=Layout(**{name: values[i] for name, values in layouts.items()}),
+                    layout=layout,
+                    tokens=tokens,
                     running=replace(self.running, overlap=beside),
                     step=time,
                     memory=DeviceMemory(**{name: values[i] for name, values in memories.items()}),
                     usable=self.usable,
-                    mfu=self.mfu(seconds),
+                    mfu=self.mfu(tokens, seconds),
                     low=range_.low * seconds,
                     high=range_.high * seconds,
                 )

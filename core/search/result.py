@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,11 +17,12 @@ from core.training.layout import Layout
 class LayoutResult:
     """One plan. Numbers only, no arrays.
 
-    usable: bytes that one accelerator has.  mfu: model FLOPs of the step over the dense peak.  low, high: seconds of a
-    step between which eight of ten comparable readings lie.
+    tokens: of one step, at their mean length. usable: bytes that one accelerator has. mfu: model FLOPs of the step over
+    the dense peak. low, high: seconds of a step between which eight of ten comparable readings lie.
     """
 
     layout: Layout
+    tokens: int
     running: Running
     step: StepTime
     memory: DeviceMemory
@@ -37,6 +37,11 @@ class LayoutResult:
         return float(self.step.total)
 
     @property
+    def pace(self) -> float:
+        """Seconds that a million tokens take, by which plans with steps of unlike many compare."""
+        return 1e6 * self.seconds / self.tokens
+
+    @property
     def spare(self) -> float:
         """Bytes left on the fullest accelerator; negative where they are missing."""
         return self.usable - float(self.memory.total)
@@ -46,25 +51,32 @@ class LayoutResult:
 class Columns:
     """Plans as arrays of one length, the fastest first.
 
-    bound: index into the fields of `StepTime` of the largest part beside matmul, attention and elementwise.
+    tokens: of one step. bound: index into the fields of `StepTime` of the largest part beside matmul, attention and
+    elementwise.
     """
 
     layout: Layout
     overlap: npt.NDArray[np.int64]
+    tokens: npt.NDArray[np.int64]
     seconds: npt.NDArray[np.float64]
     memory: npt.NDArray[np.float64]
     bound: npt.NDArray[np.int64]
+
+    @property
+    def pace(self) -> npt.NDArray[np.float64]:
+        """Seconds that a million tokens take."""
+        return 1e6 * self.seconds / self.tokens
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SearchResult:
     """All that a search found.
 
-    best: by the objective; None where nothing fits.  second: the best of other degrees than it has, interleaving left
+    best: the fastest; None where nothing fits.  second: the best of other degrees than it has, interleaving left
     aside.  pareto: plans that none beats in both time and memory, fastest first.  plans: the fastest of those that fit,
-    up to a cap, and all of a small space.  count: plans that divide.  fitting: those of them that fit.  nearest: where
-    nothing fits, the plan that misses by least.  seconds: of the search itself.  dollars: rent of one step of the best
-    plan; NaN without a price.  kept_free: share of an accelerator's memory that all of them leave free.
+    up to a cap.  count: plans that can be.  fitting: those of them that fit.  nearest: where nothing fits, the plan
+    that misses by least.  seconds: of the search itself.  kept_free: share of an accelerator's memory that all of them
+    leave free.
     """
 
     best: LayoutResult | None
@@ -75,5 +87,4 @@ class SearchResult:
     fitting: int
     nearest: LayoutResult | None
     seconds: float
-    dollars: float = math.nan
     kept_free: float = 0.0

@@ -1,38 +1,46 @@
-"""The whole space of plans of a model on a cluster, searched: what is best, what is next, what none beats."""
+"""The space of layouts of a model on a cluster, searched: what is best, what is next, what none beats."""
 
 from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
-from typing import get_args
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from core.budget.errors import BudgetError
-from core.budget.run import accelerator_hours, rent
 from core.hardware.cluster import Cluster
 from core.hardware.rates import Rates
 from core.models.spec import TransformerSpec
-from core.search.batches import BlockSearch
-from core.search.constraints import FREE, Constraints, Objective
+from core.search.constraints import FREE, Constraints
 from core.search.gate import turn
 from core.search.request import SearchRequest
-from core.search.result import SearchResult
-from core.search.space import groups_of
-from core.step_time.parts import AS_USUAL, Running
+from core.search.result import Columns, LayoutResult, SearchResult
+from core.search.space import Ints, columns_of, count_layouts, laid, layouts_at, too_many_layouts
+from core.step_time.parts import AS_USUAL, Running, StepTime
 from core.training.activations.tensors import FUSED, Implementation
 from core.training.device.buffers import MEASURED, Runtime
 from core.training.device.inputs import usual
+from core.training.layout import Layout
 from core.training.optimizers import Optimizer
 from core.training.precision import PrecisionPolicy
 
 TOP = 2_000
 """Plans that are handed back as columns."""
 
+_COMPUTING = ("matmul", "attention", "elementwise")
+"""Parts of a step that no plan is bound by."""
+
+_DEGREES = ("tensor", "pipeline", "context", "expert", "data")
+"""Fields in which the second best plan differs from the best."""
+
 
 def search_plans(
     spec: TransformerSpec,
     cluster: Cluster,
-    global_batch_sequences: int,
+    global_batch_sequences: float,
     seq_len: int,
     *,
     policy: PrecisionPolicy | None = None,
@@ -40,24 +48,19 @@ def search_plans(
     implementation: Implementation = FUSED,
     running: Running = AS_USUAL,
     constraints: Constraints = FREE,
-    objective: Objective = "time",
-    price: float | None = None,
     runtime: Runtime = MEASURED,
     rates: Rates | None = None,
     top: int = TOP,
 ) -> SearchResult:
-    """Every plan of ``spec`` on all of ``cluster`` whose step has exactly so many sequences, and the best of them.
+    """Every plan of ``spec`` on ``cluster`` whose step has about so many sequences, and the best of them.
 
-    policy, optimizer: mixed bf16 with AdamW where they are None.  price: dollars of one accelerator for an hour.
-    top: how many ``plans`` there are at most.  Raises `SpaceError` for a space too large, and `BudgetError` for less
-    than one sequence or plan, an unknown objective, and where a peak or a bandwidth that plans need is not known.
+    policy, optimizer: mixed bf16 with AdamW where they are None.  top: how many ``plans`` there are at most.  Raises
+    `SpaceError` for a space too large, and `BudgetError` for less than one sequence or plan, and where a peak or a
+    bandwidth that plans need is not known.
     """
     for name, value in (("global_batch_sequences", global_batch_sequences), ("top", top)):
         if value < 1:
             raise BudgetError(name, f"{name} is {value}; there is at least one. For example: 1024.")
-    if objective not in get_args(Objective):
-        named = ", ".join(map(repr, get_args(Objective)))
-        raise BudgetError("objective", f"objective is {objective!r}; it is one of {named}.")
     policy, optimizer = usual(policy, optimizer)
     request = SearchRequest(
         spec,
@@ -71,36 +74,97 @@ def search_plans(
         constraints,
         runtime,
         rates,
-        objective=objective,
     )
-    return searched(request, price=price, top=top)
+    return searched(request, top=top)
 
 
-def searched(request: SearchRequest, *, price: float | None = None, top: int = TOP) -> SearchResult:
+def searched(request: SearchRequest, *, top: int = TOP) -> SearchResult:
     """The same for a request; of plans that leave too little memory free where none leaves as much as it asks for, and
     of those that ask too much of the host where no other fits."""
-    start = time.perf_counter()
-    count, groups = groups_of(request)
-    sweep = BlockSearch(request, top, most_free=request.objective == "memory headroom")
-    with turn(count):
-        for group in groups:
-            sweep.walk(group)
-    if request.keep_free and not sweep.fitting:
-        return searched(replace(request, keep_free=0.0), price=price, top=top)
-    if not (sweep.fitting or math.isnan(request.host_bytes)):
-        return searched(replace(request, host_bytes=math.nan), price=price, top=top)
-    pareto = sweep.pareto
-    best = pareto[-1 if sweep.most_free else 0] if pareto else None
-    hours = accelerator_hours(request.cluster.count, best.seconds) if best else math.nan
+    if problem := too_many_layouts(request):
+        raise problem
+    start, overlap = time.perf_counter(), min(request.constraints.listed("overlap") or (1,), key=lambda on: 1 - on)
+    with turn(count_layouts(request)):
+        space, possible = laid(request, request.cluster.count)
+        places = np.flatnonzero(possible)
+        plans = layouts_at(request, space, possible.shape, places)
+        seconds = _over(possible, places, request.step(space, overlap).total)
+        memory = _over(possible, places, request.bytes_of(space))
+    kept_free, fits = request.keep_free, memory <= request.budget
+    if not fits.any():
+        kept_free, fits = 0.0, memory <= request.usable
+    if not (fits.any() or math.isnan(request.host_bytes)):
+        return searched(replace(request, host_bytes=math.nan), top=top)
+    _check_known(request, plans, overlap, seconds, fits)
+    order = _fastest_first(plans, seconds, memory, fits)
+    front = order[_beats_all_before(memory[order])]
+
+    def results(some: Ints) -> tuple[LayoutResult, ...]:
+        return request.found(_rows(plans, some), np.full(len(some), overlap)) if len(some) else ()
+
+    pareto = results(front)
+    best = pareto[0] if pareto else None
     return SearchResult(
         best=best,
-        second=sweep.second(best.layout) if best else None,
+        second=next(iter(results(_other_degrees(plans, order, best)[:1])), None) if best else None,
         pareto=pareto,
-        plans=sweep.plans,
-        count=count,
-        fitting=sweep.fitting,
-        nearest=sweep.nearest,
+        plans=_columns(request, _rows(plans, order[:top]), overlap, memory[order[:top]]),
+        count=len(places),
+        fitting=int(fits.sum()),
+        nearest=next(iter(results(np.array([memory.argmin()]))), None) if len(places) and not fits.any() else None,
         seconds=time.perf_counter() - start,
-        dollars=math.nan if price is None else rent(hours, price),
-        kept_free=request.keep_free,
+        kept_free=kept_free,
+    )
+
+
+def _over(possible: npt.NDArray[np.bool_], places: Ints, values: Any) -> npt.NDArray[np.float64]:
+    """Values of the whole space, at some of its places."""
+    return np.asarray(np.broadcast_to(values, possible.shape).reshape(-1)[places], dtype=np.float64)
+
+
+def _rows(plans: Layout, some: Ints) -> Layout:
+    return Layout(**{name: values[some] for name, values in columns_of(plans).items()})
+
+
+def _sequences(plans: Layout) -> Any:
+    return plans.data * plans.micro_batch * plans.micro_batches
+
+
+def _check_known(request: SearchRequest, plans: Layout, overlap: int, seconds: Any, fits: Any) -> None:
+    """Raise `BudgetError` where a peak or a bandwidth that a plan needs is not known."""
+    unknown = np.flatnonzero(fits & np.isnan(seconds))
+    for place in (*unknown[:1], *np.flatnonzero(fits)[:1]):
+        request.known(_rows(plans, np.array([place])), np.array([overlap]))
+
+
+def _fastest_first(plans: Layout, seconds: Any, memory: Any, fits: Any) -> Ints:
+    """The plans that fit, by tokens per second; equally fast ones by memory."""
+    some = np.flatnonzero(fits)
+    each = np.float32(seconds[some] / _sequences(plans)[some])
+    return some[np.lexsort((some, memory[some], each))]
+
+
+def _beats_all_before(memory: Any) -> npt.NDArray[np.bool_]:
+    """Which of plans, the fastest first, take less memory than every faster one."""
+    least = np.minimum.accumulate(memory)
+    return np.concatenate([[True], memory[1:] < least[:-1]]) if len(memory) else np.zeros(0, bool)
+
+
+def _other_degrees(plans: Layout, order: Ints, best: LayoutResult) -> Ints:
+    """Those of ``order`` whose degrees are not those of ``best``."""
+    other = [getattr(plans, name)[order] != getattr(best.layout, name) for name in _DEGREES]
+    return order[np.logical_or.reduce(other)]
+
+
+def _columns(request: SearchRequest, plans: Layout, overlap: int, memory: Any) -> Columns:
+    shape, step = memory.shape, request.step(plans, overlap)
+    names = [field.name for field in fields(StepTime)]
+    parts = np.stack([np.broadcast_to(0.0 if n in _COMPUTING else getattr(step, n), shape) for n in names])
+    return Columns(
+        layout=plans,
+        overlap=np.array([overlap] * len(memory)),
+        tokens=np.broadcast_to(_sequences(plans) * request.timed_length, shape),
+        seconds=np.broadcast_to(step.total, shape),
+        memory=memory,
+        bound=np.argmax(parts, axis=0) if len(memory) else np.zeros(0, int),
     )

@@ -1,9 +1,14 @@
-"""Every plan of a model on a cluster, as rows of degrees times choices that a row leaves open. None is written out."""
+"""The space of layouts that is searched: the same for every number of accelerators.
+
+Data-parallel ranks are any number of them, and the global batch is a target that a step meets within `WINDOW`. So what
+so many accelerators can do, more of them can do as well: some stay idle, or each takes fewer sequences.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+import math
+from dataclasses import fields, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,92 +20,23 @@ from core.search.request import SearchRequest
 from core.training.layout import Layout, allowed
 
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
-_ROW = (
-    "tensor", "pipeline", "interleave", "context", "expert", "expert_tensor", "data", "micro_batch", "micro_batches",
-)  # fmt: skip
-"""Fields of a layout that a row holds."""
+WINDOW = 0.06
+"""Share by which a step may have more or fewer sequences than the batch that is asked for."""
 
-_MOST_SEQUENCES = 65_536
-"""Sequences of the largest micro-batch that is tried."""
+_MICRO_BATCHES = (1, 2, 3, 4, 5, 7)
+_LARGE_MICRO_BATCHES = (8, 16, 32, 64)
+_LARGE_TOKENS = 32_768
+"""Tokens of a micro-batch up to which large ones are tried."""
 
-_CHECKS = 1 << 20
-"""Checks of one degree against another that are made at once, 8 MB each time."""
+_FEWEST_TOKENS = 512
+"""Tokens of a sequence that one context-parallel rank takes at least."""
 
 _NODE = -1
-"""Stands for the data-parallel ranks of one node, a number that depends on the row."""
+"""Stands for the data-parallel ranks of one node."""
 
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Group:
-    """Rows that leave the same choices open: every choice goes with every row.
-
-    rows: fields of `Layout` by name.  node: data-parallel ranks of each row in one node.  zero: ZeRO stages, each with
-    the ranks that it shards over: 0 for all, `_NODE` for one node, or their number.
-    """
-
-    rows: Mapping[str, Ints]
-    node: Ints
-    zero: tuple[tuple[int, int], ...]
-    recompute: Ints
-    sequence_parallel: Ints
-    offload: Ints
-    overlap: Ints
-
-    @property
-    def choices(self) -> tuple[int, ...]:
-        """How many values each choice has, in the order of the axes of `layout`: overlap first, ZeRO last."""
-        open_ = (self.overlap, self.offload, self.sequence_parallel, self.recompute)
-        return (*(len(values) for values in open_), len(self.zero))
-
-    @property
-    def count(self) -> int:
-        """Plans of the group."""
-        return int(np.prod(self.choices)) * len(self.node)
-
-    def of_rows(self, which: Any) -> Group:
-        """The group with some of its rows."""
-        rows = {name: values[which] for name, values in self.rows.items()}
-        return Group(
-            rows,
-            self.node[which],
-            self.zero,
-            self.recompute,
-            self.sequence_parallel,
-            self.offload,
-            self.overlap,
-        )
-
-    def layout(self) -> tuple[Layout, Ints]:
-        """All plans of the group as one layout, and whether communication overlaps.
-
-        Each choice lies along an axis of its own, the rows along the last one; fields that do not depend on an axis
-        are of length 1 there.
-        """
-        code = np.array([at for _, at in self.zero])[:, None]
-        result = Layout(
-            **self.rows,
-            zero=np.array([stage for stage, _ in self.zero])[:, None],
-            shard_group=np.where(code == _NODE, self.node, code),
-            recompute=self.recompute.reshape(-1, 1, 1),
-            sequence_parallel=self.sequence_parallel.reshape(-1, 1, 1, 1),
-            offload=self.offload.reshape(-1, 1, 1, 1, 1),
-        )
-        return result, self.overlap.reshape(-1, 1, 1, 1, 1, 1)
-
-    def taken(self, which: Ints) -> tuple[Layout, Ints]:
-        """Single plans of the group, by their places along all axes of `layout` at once, as arrays of one length."""
-        overlap, offload, narrow, again, zero, row = np.unravel_index(which, (*self.choices, len(self.node)))
-        stage, code = np.array(self.zero).T
-        layout = Layout(
-            **{name: values[row] for name, values in self.rows.items()},
-            zero=stage[zero],
-            shard_group=np.where(code[zero] == _NODE, self.node[row], code[zero]),
-            recompute=self.recompute[again],
-            sequence_parallel=self.sequence_parallel[narrow],
-            offload=self.offload[offload],
-        )
-        return layout, self.overlap[overlap]
+_ROUNDING = 1e-12
 
 
 def divisors(number: int, most: int | None = None) -> Ints:
@@ -111,11 +47,6 @@ def divisors(number: int, most: int | None = None) -> Ints:
     return every if most is None else every[every <= most]
 
 
-def chunk_counts(layers: int) -> Ints:
-    """Numbers of chunks that any stage can be cut into."""
-    return np.union1d(divisors(layers), divisors(layers + 2))
-
-
 def splits(request: SearchRequest) -> Ints:
     """Ranks over which one expert can be split, 0 for as many as is usual."""
     experts, pins = request.spec.experts, request.constraints
@@ -124,217 +55,174 @@ def splits(request: SearchRequest) -> Ints:
     return pins.choices("expert_tensor", divisors(experts.width, request.cluster.per_node))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Lists:
-    """Values of each field that can be on their own, and the degrees without them: t, p, c, d of one length. Each of
-    ``experts`` goes with the one of ``splits`` at its place."""
-
-    interleave: Ints
-    experts: Ints
-    splits: Ints
-    micro_batch: Ints
-    zero: tuple[tuple[int, int], ...]
-    recompute: Ints
-    offload: Ints
-    overlap: Ints
-    t: Ints
-    p: Ints
-    c: Ints
-    d: Ints
-
-
-def degrees_tried(request: SearchRequest, ways: Ints) -> tuple[Ints, Ints, Ints]:
-    """Those of ``ways`` that can be tensor-, pipeline- and context-parallel degrees."""
-    free = request.constraints
-    t = free.choices("tensor", ways[allowed(request.spec, Layout(tensor=ways), request.seq_len)])
-    if free.keeps_tensor_in_node:
-        t = t[request.cluster.per_node % t == 0]
-    p = free.choices("pipeline", ways[ways <= request.spec.layers])
-    return t, p, free.choices("context", ways[request.seq_len % ways == 0])
-
-
-def _lists(request: SearchRequest) -> _Lists:
-    spec, cluster, free = request.spec, request.cluster, request.constraints
-    t, p, c = degrees_tried(request, divisors(cluster.count))
-    of_t, of_p = np.nonzero(cluster.count % (t[:, None] * p) == 0)
-    t, p = t[of_t], p[of_p]
-    of_both, of_c = np.nonzero(cluster.count // (t * p)[:, None] % c == 0)
-    t, p, c = t[of_both], p[of_both], c[of_c]
-    d = cluster.count // (t * p * c)
-    fits = (request.batch % d == 0) & free.allowed("data", d)
-    stages = free.choices("zero", np.arange(4))
-    groups = free.listed("shard_group") or (0, _NODE)
-    zero = [(int(stage), int(at)) for stage in stages for at in (groups if stage else (0,))]
-    experts = free.choices("expert", divisors(spec.experts.count if spec.experts else 1))
-    held = splits(request)
-    return _Lists(
-        interleave=free.choices("interleave", chunk_counts(spec.layers)),
-        experts=np.repeat(experts, len(held)),
-        splits=np.tile(held, len(experts)),
-        micro_batch=free.choices("micro_batch", divisors(request.batch, _MOST_SEQUENCES)),
-        # The first stands for rows of which ZeRO can shard nothing, where it makes no difference.
-        zero=tuple([(int(stage), 0) for stage in stages[:1]] + zero),
-        recompute=free.choices("recompute", np.arange(3)),
-        offload=free.choices("offload", np.arange(2)),
-        overlap=free.choices("overlap", np.arange(2)),
-        t=t[fits],
-        p=p[fits],
-        c=c[fits],
-        d=d[fits],
-    )
-
-
 def chunked(layers: int, p: Any, v: Any) -> Any:
     """Whether stages can be cut into ``v`` chunks: alike ones, where the two ends may count as layers."""
     chunks = p * v
     return (v == 1) | ((p > 1) & (chunks <= layers + 2) & ((layers % chunks == 0) | ((layers + 2) % chunks == 0)))
 
 
-def _shared(request: SearchRequest, lists: _Lists, t: Any, c: Any, d: Any, e: Any) -> tuple[npt.NDArray[np.bool_], Any]:
-    """Which of ``lists.zero`` each row may have, along a first axis, and its data-parallel ranks in one node.
-
-    e: ranks that hold all experts once.
-    """
-    free, replicas, per_node = request.constraints, d * c, request.cluster.per_node
-    node = np.where(per_node % t == 0, per_node // t, 0)
-    # Offloaded, gradients go to the host from ZeRO-2 on, be they sharded or not.
-    several = (replicas > 1) | (t > e) | (1 in lists.offload)
-    own = 0 not in (free.listed("shard_group") or (0,))
-
-    def may(stage: int, code: int) -> Any:
-        if code == 0:
-            return several & (stage == 0 or bool(free.allowed("shard_group", 0)))
-        size = np.maximum(1, node if code == _NODE else code)
-        inside = (size > 1) & (replicas % size == 0) & ((size < replicas) | (own & (size == replicas)))
-        return inside & free.allowed("shard_group", size)
-
-    return np.stack([~several & bool(lists.zero), *(may(*stage_and_code) for stage_and_code in lists.zero[1:])]), node
+def choices(request: SearchRequest, field: str, values: Any) -> Ints:
+    """The values of a field that are tried: those it is pinned to, else those of ``values`` that it may take; where it
+    may take none of these, the least that it may."""
+    pins = request.constraints
+    listed = pins.listed(field)
+    if listed is not None:
+        return np.array(listed)
+    some = pins.choices(field, values)
+    return some if len(some) else np.array([getattr(pins, field).low])
 
 
-def _narrow(request: SearchRequest, t: int) -> Ints:
-    """Values of sequence parallelism: without tensor-parallel ranks it makes no difference."""
-    allowed = request.constraints.choices("sequence_parallel", np.arange(2))
-    return allowed if t > 1 else allowed[:1]
+def _pipelines(request: SearchRequest) -> tuple[Ints, Ints]:
+    """Pipeline stages and the chunks that each is cut into: of the numbers of stages that leave a stage the same
+    layers the two least, each in one piece, in as many as can be, and half-way."""
+    layers, pins = request.spec.layers, request.constraints
+    stages = choices(request, "pipeline", np.arange(1, layers + 1))
+    each = -(-layers // np.maximum(stages, 1))
+    if pins.listed("pipeline") is None:
+        stages = np.concatenate([stages[each == size][:2] for size in np.unique(each)])
+    pairs: set[tuple[int, int]] = set()
+    for stage in np.sort(stages).tolist():
+        tried = np.arange(1, max(1, (layers + 2) // stage) + 1)
+        alike = tried[chunked(layers, stage, tried)]
+        some = choices(request, "interleave", alike) if pins.one_layout else pins.choices("interleave", alike)
+        some = some if len(some) else np.array([1])
+        pairs |= {(stage, int(chunks)) for chunks in (some[0], some[len(some) // 2], some[-1])}
+    columns = np.array(sorted(pairs)).T
+    return columns[0], columns[1]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Counts:
-    """Of each split of the accelerators: its plans, and the rows that they take while they are listed. by_expert,
-    by_size: plans of each of ``experts`` and of each micro-batch."""
-
-    plans: Ints
-    rows: Ints
-    by_expert: Ints
-    by_size: Ints
+def _micro_batches(request: SearchRequest) -> Ints:
+    large = [size for size in _LARGE_MICRO_BATCHES if size * request.timed_length <= _LARGE_TOKENS]
+    return choices(request, "micro_batch", [*_MICRO_BATCHES, *large])
 
 
-def _counted(request: SearchRequest, lists: _Lists, some: slice) -> _Counts:
-    """Some of the splits, counted."""
-    t, p, c, d = (values[some] for values in (lists.t, lists.p, lists.c, lists.d))
-    cut = chunked(request.spec.layers, p[:, None], lists.interleave)
-    whole, apart = ((cut & on).sum(axis=1) for on in (lists.interleave == 1, lists.interleave > 1))
-    per, sizes = (request.batch // d)[:, None], lists.micro_batch
-    by_size = whole[:, None] * (per % sizes == 0) + apart[:, None] * (per % (sizes * p[:, None]) == 0)
-    batches = by_size.sum(axis=1)
-    narrow = np.where(t > 1, len(_narrow(request, 2)), len(_narrow(request, 1)))
-    variants = narrow * len(lists.recompute) * len(lists.offload) * len(lists.overlap)
-    pairs = zip(lists.experts.tolist(), lists.splits.tolist(), strict=True)
-    holding = [Layout(tensor=t, expert=e, expert_tensor=split).expert_ranks for e, split in pairs]
-    inside = np.stack([t * c * d % e == 0 for e in holding] or [np.zeros(len(t), bool)])
-    shared = np.stack(
-        [_shared(request, lists, t, c, d, e)[0].sum(axis=0) * variants for e in holding] or [variants * 0]
-    )
-    shared *= inside
-    each = shared.sum(axis=0)
-    rows = inside.sum(axis=0) * np.maximum(batches, whole + apart)
-    return _Counts(each * batches, rows, (shared * batches).sum(axis=1), (by_size * each[:, None]).sum(axis=0))
-
-
-def count_plans(request: SearchRequest) -> tuple[int, Mapping[str, int]]:
-    """How many plans there are, and how many are left at most when a field is pinned to one value.
-
-    Raises `SpaceError` where even to count them takes too long.
-    """
-    return _count(request, _lists(request))[:2]
-
-
-def _count(request: SearchRequest, lists: _Lists) -> tuple[int, Mapping[str, int], _Counts]:
-    values = {"expert": len(lists.experts), "micro_batch": len(lists.micro_batch), "interleave": len(lists.interleave)}
-    checks, most = len(lists.t) * sum(values.values()), limit("search_checks")
-    if checks > most:
-        field = max(values, key=values.__getitem__)
-        raise SpaceError(checks, most, field, len(lists.t) * (sum(values.values()) - values[field] + 1))
-    each = max(1, _CHECKS // sum(values.values()))
-    blocks = [_counted(request, lists, slice(at, at + each)) for at in range(0, max(1, len(lists.t)), each)]
-    total, rows = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("plans", "rows"))
-    by_expert, by_size = (
-        np.sum([getattr(block, name) for block in blocks], axis=0) for name in ("by_expert", "by_size")
-    )
-    count = int(total.sum())
-    left = {
-        "expert": int(np.bincount(lists.experts, by_expert[: len(lists.experts)]).max(initial=0)),
-        "micro_batch": int(by_size.max(initial=0)),
-        "recompute": count // max(1, len(lists.recompute)),
+def _axes(request: SearchRequest) -> dict[str, Ints]:
+    """The values of each field, the plainer ones first; those of a pipeline in pairs."""
+    spec, pins, per_node = request.spec, request.constraints, request.cluster.per_node
+    tensor = choices(request, "tensor", divisors(per_node) if pins.keeps_tensor_in_node else 2 ** np.arange(7))
+    if not pins.one_layout:
+        tensor = tensor[allowed(spec, Layout(tensor=tensor), request.seq_len)]
+    return {
+        "offload": np.array([pins.offload]) if isinstance(pins.offload, int) else pins.choices("offload", (0, 1)),
+        "zero": choices(request, "zero", (1, 2, 3)),
+        "shard_group": np.array(pins.listed("shard_group") or (0, _NODE)),
+        "recompute": choices(request, "recompute", (0, 1, 2)),
+        "expert": choices(request, "expert", divisors(spec.experts.count if spec.experts else 1)),
+        "expert_tensor": choices(request, "expert_tensor", splits(request)),
+        "micro_batch": _micro_batches(request),
+        "context": choices(request, "context", divisors(request.seq_len, max(1, request.seq_len // _FEWEST_TOKENS))),
+        "tensor": tensor if len(tensor) else np.array([1]),
     }
-    for name, of in (("tensor", lists.t), ("pipeline", lists.p), ("context", lists.c), ("data", lists.d)):
-        left[name] = int(np.bincount(np.unique(of, return_inverse=True)[1], total).max(initial=0))
-    counts = _Counts(total, rows * (total > 0), by_expert, by_size)
-    return count, {name: size for name, size in left.items() if size < count}, counts
 
 
-def groups_of(request: SearchRequest) -> tuple[int, tuple[Group, ...]]:
-    """All plans, counted and in groups. Raises `SpaceError` for more than are searched at once."""
-    lists = _lists(request)
-    count, left, counts = _count(request, lists)
-    rows = int(counts.rows.sum())
-    for number, most in ((count, limit("search_plans")), (rows, limit("search_rows"))):
-        if number > most:
-            field = min(left, key=left.__getitem__) if left else "tensor"
-            raise SpaceError(number, most, field, left.get(field, number))
-    some = counts.plans > 0
-    of_some = {name: getattr(lists, name)[some] for name in ("t", "p", "c", "d")}
-    return count, tuple(_grouped(request, replace(lists, **of_some)))
+def shapes(request: SearchRequest) -> tuple[Layout, Bools, Ints]:
+    """Every layout of the space but for its data-parallel ranks and micro-batches: one field along each axis, after one
+    for `laid`; which of them can be; and what their data-parallel ranks are a multiple of."""
+    return _shapes(_normalised(request))
 
 
-def _grouped(request: SearchRequest, lists: _Lists) -> Iterator[Group]:
-    t, p, c, d, cuts = lists.t, lists.p, lists.c, lists.d, lists.interleave
+def _normalised(request: SearchRequest) -> SearchRequest:
+    """The request without what the space does not depend on."""
+    return replace(request.on(1), batch=1.0)
 
-    def along(columns: int, on: Callable[..., Any], *values: Ints) -> tuple[Ints, ...]:
-        """The rows, each as often as one of the columns holds for it, and where; a block of rows after another."""
-        each = max(1, _CHECKS // max(1, columns))
-        starts = range(0, max(1, len(values[0])), each)
-        found = [np.nonzero(on(*(value[at : at + each, None] for value in values))) for at in starts]
-        row = np.concatenate([rows + at for at, (rows, _) in zip(starts, found, strict=True)])
-        return (*(value[row] for value in values), np.concatenate([column for _, column in found]))
 
-    def divides_layers(t: Any, p: Any, *_: Any) -> Any:
-        return chunked(request.spec.layers, p, cuts)
+@lru_cache(maxsize=256)
+def _shapes(request: SearchRequest) -> tuple[Layout, Bools, Ints]:
+    values, (stages, cuts) = _axes(request), _pipelines(request)
+    shape = np.eye(len(values) + 2, dtype=int)[1:] * -2 + 1  # -1 along the axis of its own, else 1
+    axes: dict[str, Any] = {name: v.reshape(at) for (name, v), at in zip(values.items(), shape, strict=False)}
+    axes |= {"pipeline": stages.reshape(shape[-1]), "interleave": cuts.reshape(shape[-1])}
+    pins, tensor, per_node = request.constraints, axes["tensor"], request.cluster.per_node
+    narrow = pins.listed("sequence_parallel")
+    axes["sequence_parallel"] = (tensor > 1).astype(int) if narrow is None else np.full_like(tensor, narrow[0])
+    node = np.where(per_node % tensor == 0, per_node // tensor, 1)
+    grouped = axes["shard_group"] == _NODE
+    axes["shard_group"] = np.where(grouped, node, axes["shard_group"])
+    layout = Layout(**axes)
+    context = axes["context"]
+    sets = layout.expert_ranks // np.gcd(layout.expert_ranks, tensor * context)
+    groups = np.maximum(axes["shard_group"], 1)
+    unit = np.lcm(sets, groups // np.gcd(groups, context))
+    sound = allowed(request.spec, replace(layout, data=unit), request.seq_len)
+    sound = sound & (~grouped | ((node > 1) & (axes["zero"] > 0)))
+    for name in ("tensor", "pipeline", "interleave", "context", "expert", "micro_batch", "zero", "recompute"):
+        sound = sound & pins.allowed(name, axes[name])
+    if not pins.one_layout:
+        sound = sound & chunked(request.spec.layers, axes["pipeline"], axes["interleave"])
+    return layout, sound, unit
 
-    def holds(t: Any, p: Any, c: Any, d: Any, v: Any) -> Any:
-        return t * c * d % Layout(tensor=t, expert=lists.experts, expert_tensor=lists.splits).expert_ranks == 0
 
-    def divides(t: Any, p: Any, c: Any, d: Any, v: Any, *_: Any) -> Any:
-        return request.batch // d % (lists.micro_batch * np.where(v > 1, p, 1)) == 0
+def count_layouts(request: SearchRequest) -> int:
+    """Layouts that are timed for one number of accelerators."""
+    return 2 * math.prod(_sizes(_normalised(request)).values())
 
-    t, p, c, d, at = along(len(cuts), divides_layers, t, p, c, d)
-    t, p, c, d, v, at = along(len(lists.experts), holds, t, p, c, d, cuts[at])
-    e, split = lists.experts[at], lists.splits[at]
-    t, p, c, d, v, e, split, at = along(len(lists.micro_batch), divides, t, p, c, d, v, e, split)
-    b = lists.micro_batch[at]
-    rows = dict(zip(_ROW, (t, p, v, c, e, split, d, b, request.batch // (d * b)), strict=True))
-    may, node = _shared(request, lists, t, c, d, Layout(tensor=t, expert=e, expert_tensor=split).expert_ranks)
-    alike = (1 << np.arange(len(may))) @ may * 2 + (t > 1)
-    for kind in np.unique(alike):
-        which = np.flatnonzero(alike == kind)
-        zero = tuple(lists.zero[i] for i in np.flatnonzero(may[:, which[0]]))
-        group = Group(
-            {name: values[which] for name, values in rows.items()},
-            node[which],
-            zero,
-            lists.recompute,
-            _narrow(request, int(kind) % 2 + 1),
-            lists.offload,
-            lists.overlap,
-        )
-        if group.count:
-            yield group
+
+@lru_cache(maxsize=1024)
+def _sizes(request: SearchRequest) -> dict[str, int]:
+    """How many values each field has."""
+    axes = {name: len(values) for name, values in _axes(request).items()}
+    return axes | {"pipeline": len(_pipelines(request)[0])}
+
+
+def too_many_layouts(request: SearchRequest) -> SpaceError | None:
+    """Why the fastest layout is not searched for, on however many accelerators; None where it is."""
+    count, most = count_layouts(request), limit("layouts_tried")
+    if count <= most:
+        return None
+    sizes = _sizes(_normalised(request))
+    field = max(sizes, key=sizes.__getitem__)
+    return SpaceError(count, most, field, count // sizes[field])
+
+
+def laid(request: SearchRequest, count: int) -> tuple[Layout, Bools]:
+    """The space on up to ``count`` accelerators, and which of it can be.
+
+    Along the first axis: all data-parallel ranks, with as many rounds of micro-batches as the batch has room for; and
+    one round more, with as few ranks as that takes.
+    """
+    layout, sound, unit = shapes(request)
+    pins, batch = request.constraints, request.batch
+    window = 0.0 if request.exact else WINDOW
+    most = math.floor(batch * (1 + window) * (1 + _ROUNDING))
+    ranks = count // (layout.tensor * layout.pipeline * layout.context) // unit * unit
+    stages = np.where(np.greater(layout.interleave, 1), layout.pipeline, 1)
+    if pins.micro_batches:
+        rounds: Any = np.full((1,) * sound.ndim, pins.micro_batches)
+    else:
+        turns = most // (np.maximum(ranks, 1) * layout.micro_batch * stages)
+        sound = np.concatenate([sound & (turns > 0), sound & np.ones_like(turns, bool)])
+        rounds = np.maximum(np.concatenate([turns, turns + 1]), 1) * stages
+    filled = most // (rounds * layout.micro_batch) // unit * unit
+    data = ranks if pins.micro_batches and pins.one_layout else np.minimum(ranks, filled)
+    whole = replace(layout, data=np.maximum(data, unit), micro_batches=rounds)
+    groups, replicas = np.asarray(layout.shard_group), whole.data * layout.context
+    possible = sound & (data >= 1) & pins.allowed("data", whole.data)
+    if not pins.micro_batches:
+        least = batch * (1 - (WINDOW if pins.one_layout else window)) * (1 - _ROUNDING)
+        enough = possible & (data * rounds * layout.micro_batch >= least)
+        if enough.any() or not pins.one_layout:
+            possible = enough
+        elif possible[0].any():  # a layout of one's own, whose steps are smaller then, on all its ranks
+            possible = possible & (np.arange(len(possible)) == 0).reshape(-1, *[1] * (possible.ndim - 1))
+    if pins.zero is None:  # where it shards nothing, one stage stands for all
+        possible = possible & (zero_matters(whole) | np.equal(layout.zero, 1))
+    if pins.listed("shard_group") is None:
+        possible = possible & ((groups <= 1) | (groups < replicas))
+    return whole, possible
+
+
+def columns_of(layout: Layout) -> dict[str, Any]:
+    """The fields of a layout by name."""
+    return {field.name: getattr(layout, field.name) for field in fields(Layout)}
+
+
+def layouts_at(request: SearchRequest, space: Layout, shape: tuple[int, ...], places: Ints) -> Layout:
+    """Some of the layouts, by their places in the whole space, as columns; without ZeRO where it shards nothing."""
+    along = np.unravel_index(places, shape)
+    rows = Layout(**{name: np.broadcast_to(values, shape)[along] for name, values in columns_of(space).items()})
+    return replace(rows, zero=rows.zero * zero_matters(rows)) if request.constraints.zero is None else rows
+
+
+def zero_matters(layout: Layout) -> Any:
+    """Whether ZeRO makes a difference: ranks hold the same weights, or gradients may go to the host."""
+    return (layout.data * layout.context > 1) | (layout.tensor > layout.expert_ranks) | np.greater(layout.offload, 0)

@@ -104,8 +104,11 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
         _panel("The whole run: failures, checkpoints, energy", "whole", _LLAMA),
     ),
     MEMORY.id: (
+        Stop(
+            "LoRA on an 8B model: does one gaming card hold it?",
+            {"model": "Llama 3.1 8B", "ft": "adapters", "gpu": "RTX 4090", "count": "1", "seq": "2,048"},
+        ),
         _panel("Optimizers side by side", "optims", _HELD_70B),
-        _panel("70B on one node: what fills it, and what would help", "why", _HELD_70B),
         _panel("Serving it: users that fit, and the least time of a token", "serve", _HELD_70B),
         _panel("ZeRO and parallelism: what each degree saves", "zeros", _HELD_405B),
         _panel("Through one step: when memory rises and falls", "step", _HELD_70B),

@@ -1,11 +1,10 @@
-"""Parallel plan, its question: by which aim the whole space is searched, and what every layout keeps to."""
+"""Parallel plan, its question: what every layout keeps to."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from core.planning.form.search import (
-    AIM,
     IN_NODE,
     KEEP_CONTEXT,
     KEEP_EXPERT,
@@ -32,13 +31,11 @@ _CHOSEN = (KEEP_ZERO, KEEP_RECOMPUTE, IN_NODE, MAY_OFFLOAD)
 
 def draw_question(inputs: Inputs) -> None:
     """Every field of the question."""
-    with plan_sidebar.question():
-        inputs.draw(AIM, bare=True)
-        with show.popover("Keep to", key="plan:kept") as kept:
-            if kept.open:
-                for pair in _KEPT:
-                    with st.container(horizontal=True):
-                        for field in pair:
-                            inputs.draw(field)
-                for field in _CHOSEN:
-                    inputs.draw(field)
+    with plan_sidebar.question(), show.popover("Keep to", key="plan:kept") as kept:
+        if kept.open:
+            for pair in _KEPT:
+                with st.container(horizontal=True):
+                    for field in pair:
+                        inputs.draw(field)
+            for field in _CHOSEN:
+                inputs.draw(field)

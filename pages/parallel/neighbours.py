@@ -7,7 +7,7 @@ import math
 import streamlit as st
 
 from core.planning.plan import whole_accelerators
-from core.planning.search_around import cluster_results
+from core.planning.search_around import cluster_results, next_better
 from core.search.neighbours import neighbours
 from core.views.search import text, text_step
 from core.views.search.charts import cluster_sizes
@@ -40,7 +40,7 @@ def cluster_sizes_panel(_: Inputs, a: SearchInputs) -> None:
     price = a.plan.price_range[0]
     results = cluster_results(a.plan)
     deadline, count = a.plan.limits.days, whole_accelerators(a.plan.accelerators)
-    message = text.scaling(results, deadline)
+    message = f"{text.better(next_better(a.plan))}{text.scaling(results, deadline)}"
     show.takeaway(message)
     if not results:
         return
@@ -49,10 +49,11 @@ def cluster_sizes_panel(_: Inputs, a: SearchInputs) -> None:
         alt=f"Days for all tokens against accelerators, the plan at each. {plain(message)}",
         key="parallel:sizes",
     )
-    here = [result.accelerators for result in results]
+    rows = [one for one in results if math.log2(one.accelerators / count).is_integer()] or list(results)
+    here = [result.accelerators for result in rows]
     show.small_table(
         [show.Column(heading, numeric=i != 1) for i, heading in enumerate(text.SIZES)],
-        text.size_rows(results),
+        text.size_rows(rows),
         caption="The plan at each size, days and dollars of the whole run. Last are all accelerator-hours over those "
         "of the smallest cluster.",
         here=here.index(count) if count in here else None,

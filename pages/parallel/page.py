@@ -90,7 +90,7 @@ def page(inputs: Inputs) -> None:
         show.how(
             lambda: explain(a.request, here, a.plan.tokens),
             key="parallel:how",
-            notes=[note for note in (search_text.STEP_SUMS, a.at and search_text.joined(a.at)) if note],
+            notes=[search_text.STEP_SUMS],
         )
     texts = link_texts(a.texts)
     show.next_page("Use this plan: what each accelerator has to hold", MEMORY, texts)

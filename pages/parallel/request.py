@@ -62,4 +62,4 @@ def _searched(plan: Plan) -> Searched:
         if plan.own_layout or result.best is not None:
             raise
         return None, request, result
-    return at, at.request, search_layouts(at.request)
+    return at, at.request, search_layouts(search_request(plan))

@@ -26,9 +26,9 @@ _TOP = 15
 
 
 def _drawn(inputs: Inputs, a: SearchInputs, best: LayoutResult) -> tuple[Columns, float]:
-    """The plans that the ranges leave, and the seconds of a step that none of them exceeds."""
+    """The plans that the ranges leave, and the pace that none of them exceeds."""
     values = inputs.reading.values
-    most = min(result.seconds for result in (best, *a.result.pareto)) * (1 + values[SLOWER.id] / 100)
+    most = min(result.pace for result in (best, *a.result.pareto)) * (1 + values[SLOWER.id] / 100)
     ranges = {name: allowed for name, field in ONLY.items() if (allowed := values[field.id])}
     return narrowed(a.result.plans, most, ranges), most
 
@@ -42,7 +42,7 @@ def picture(inputs: Inputs, a: SearchInputs) -> None:
     if len(plans.seconds):
         show.chart(
             space(thinned(plans, limit("plans_drawn")), within(a.result.pareto, most), a.in_force, best.usable, TOKENS),
-            alt=f"Plans by seconds of a step and memory of the fullest accelerator. "
+            alt=f"Plans by seconds per million tokens and memory of the fullest accelerator. "
             f"{plain(search_text.front(a.result))}",
             key="parallel:picture",
         )

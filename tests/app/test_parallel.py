@@ -56,8 +56,8 @@ def test_opening_panels_changes_neither_answer_nor_link() -> None:
 def test_nothing_is_searched_again_that_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rerun with another token budget, price or panel asks for no search."""
     asked: list[Any] = []
-    search = plan_search.search
-    monkeypatch.setattr(plan_search, "search", lambda *args: asked.append(args) or search(*args))
+    search = plan_search.searched
+    monkeypatch.setattr(plan_search, "searched", lambda *args: asked.append(args) or search(*args))
     search_layouts.cache_clear()
     app = opened(PARALLEL, {**SMALL, "gb": "64"})
     assert asked

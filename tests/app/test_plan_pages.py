@@ -126,7 +126,7 @@ def test_every_panel_that_is_asked_for_is_drawn() -> None:
 
 
 FOLDED_OF_PLAN = {name: text for name, text in FOLDED.items() if name in PLAN_IDS}
-SOUGHT = {"gb": "512", "aim": "memory headroom", "kzero": "1", "krc": "full", "knode": "false", "koff": "true"}
+SOUGHT = {"gb": "512", "kzero": "1", "krc": "full", "knode": "false", "koff": "true"}
 SOUGHT |= {"free": "10%", "sure": "P75", "node": "4"}
 SOUGHT |= dict.fromkeys(("ktp", "kpp", "kvpp", "kcp", "kep", "ketp", "kmbs"), "up to 8")
 

@@ -56,7 +56,7 @@ def test_a_deck_goes_across_pages_and_the_notes_follow(open_page: Callable[..., 
             expect(wall.locator(".np-predict")).to_have_text(slide.ask)
             wall.keyboard.press("PageDown")
             expect(wall.locator(".np-predict")).to_be_hidden()
-            expect(wall.locator(".np-answer").first).to_be_visible()
+            expect(wall.locator(".np-answer:visible, .np-takeaway:visible").first).to_be_visible()
         wall.keyboard.press("ArrowRight")
     expect(wall.locator(".np-slide")).to_have_text(SLIDES[8].headline)
     wall.keyboard.press("ArrowLeft")

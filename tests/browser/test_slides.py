@@ -65,7 +65,7 @@ def walk(page: Page, slides: Iterable[int] | None) -> list[str]:
     wrong: list[str] = []
     said: dict[str, str] = {}
     count = int(page.locator(".np-bar").get_attribute("data-slides") or 0)
-    assert count > 5
+    assert count > 2
     for index in range(count):
         if index:
             page.keyboard.press("PageDown")

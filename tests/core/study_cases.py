@@ -26,11 +26,12 @@ def seconds_of(cluster: Cluster, batch: int, seq_len: int) -> np.ndarray[Any, An
     return batch * seq_len / cluster.count * (1 + TENSOR / 10)
 
 
-def found(at: int, seconds: float, memory: float, usable: float) -> LayoutResult:
+def found(at: int, seconds: float, memory: float, usable: float, tokens: int) -> LayoutResult:
     step = StepTime(0.75 * seconds, 0, 0, 0, 0, 0, 0, 0, 0, 0.25 * seconds, 0, 0, 0)
     content = DeviceMemory(memory, 0, 0, 0, 0, 0, 0, 0, 0)
     return LayoutResult(
         layout=Layout(tensor=int(TENSOR[at]), data=2),
+        tokens=tokens,
         running=Running(),
         step=step,
         memory=content,
@@ -50,10 +51,12 @@ def search(
     seconds = seconds_of(cluster, global_batch_sequences, seq_len)
     memory, usable = 3e7 * spec.hidden / TENSOR, cluster.accelerator.memory_bytes
     fits = np.flatnonzero(memory <= usable)
-    results = [found(at, float(seconds[at]), float(memory[at]), usable) for at in range(len(TENSOR))]
+    tokens = global_batch_sequences * seq_len
+    results = [found(at, float(seconds[at]), float(memory[at]), usable, tokens) for at in range(len(TENSOR))]
     plans = Columns(
         layout=Layout(tensor=TENSOR[fits], data=2),
         overlap=np.ones(len(fits), dtype=np.int64),
+        tokens=np.full(len(fits), tokens),
         seconds=seconds[fits],
         memory=memory[fits],
         bound=np.full(len(fits), 9),

@@ -56,7 +56,6 @@ def test_every_formula_undoes_the_others(params: float, tokens: float, count: fl
     hours = accelerator_hours(count, seconds)
     back = {
         tokens: equations.tokens_trainable(count, H100, mfu, seconds, per_token),
-        params: equations.parameters_trainable(count, H100, mfu, seconds, factor, tokens),
         count: equations.accelerators_needed(flop, H100, mfu, seconds),
         mfu: equations.mfu_needed(flop, count, H100, seconds),
         hours: equations.hours_affordable(rent(hours, 2.5), 2.5),
@@ -70,18 +69,6 @@ def test_every_formula_undoes_the_others(params: float, tokens: float, count: fl
 def test_twice_the_accelerators_take_half_the_time() -> None:
     seconds = training_seconds.over(flop=6.3e24, accelerators=np.array([512.0, 1024.0]), peak=H100, mfu=0.5)
     assert seconds[0] == pytest.approx(2 * seconds[1])
-
-
-def test_accelerators_come_whole() -> None:
-    assert [whole_accelerators(n) for n in (1e-18, 0.5, 1.0, 1 + 1e-12, 1.1, 1023.9, 1024.0)] == [
-        1,
-        1,
-        1,
-        1,
-        2,
-        1024,
-        1024,
-    ]
 
 
 # ------------------------------------------------------------------------------------------ texts
@@ -171,3 +158,8 @@ def test_prices_as_shown() -> None:
         "$0.00",
         "unknown",
     ]
+
+
+def test_accelerators_come_whole() -> None:
+    counts = [whole_accelerators(n) for n in (1e-18, 0.5, 1.0, 1 + 1e-12, 1.1, 1023.9, 1024.0)]
+    assert counts == [1, 1, 1, 1, 2, 1024, 1024]

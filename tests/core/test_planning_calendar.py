@@ -246,7 +246,7 @@ ONE = {"n": "1B", "tokens": "20B", "count": "64"}
         ({"r1c": "60", "spare": "1"}, "the fleet has 56 after 8 spares"),
         ({"spare": "8"}, "leave none"),
         ({"tokens": "1e18"}, "more than 100 years"),
-        ({"n": "1e16", "tokens": "1e18", "count": "1"}, "more than 100 years"),
+        ({"n": "1e16", "tokens": "1e18", "count": "1"}, "does not fit"),
         ({"closed": "2027-01-01 to 2199-12-31"}, "more than 100 years"),
     ],
 )
@@ -364,7 +364,7 @@ def test_a_run_that_an_accelerator_does_not_hold_is_said(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("changed", "text"),
-    [({"n": "10T"}, "The model does not fit"), ({"tp": "7", "mfu": "40%"}, "cannot be laid out so")],
+    [({"n": "10T", "mfu": "40%"}, "The model does not fit"), ({"tp": "7", "mfu": "40%"}, "cannot be laid out so")],
 )
 def test_a_run_that_no_layout_of_its_accelerators_holds_is_said(changed: dict[str, str], text: str) -> None:
     lost, saved = calendar_text.unfitting(replaced({**ONE, **changed}).schedule())
@@ -374,7 +374,9 @@ def test_a_run_that_no_layout_of_its_accelerators_holds_is_said(changed: dict[st
 
 
 def test_the_name_of_a_run_that_does_not_fit_is_no_markup() -> None:
-    (line,), _ = calendar_text.unfitting(replaced({**ONE, "n": "10T", "r1n": "a **bold** run"}).schedule())
+    (line,), _ = calendar_text.unfitting(
+        replaced({**ONE, "n": "10T", "mfu": "40%", "r1n": "a **bold** run"}).schedule()
+    )
     assert "<b>" not in rich(line).partition("”")[0]
 
 

@@ -127,9 +127,8 @@ def test_what_is_found_is_no_input(find: str) -> None:
     assert by_name[find] not in effective_fields(of({"find": find}).reading)
 
 
-def test_what_a_search_likes_best_is_no_input() -> None:
-    """What its layouts keep to is one: the fastest of them is what the days rest on."""
-    plans = [of({}), of({"ktp": "8", "aim": "memory headroom"})]
+def test_what_layouts_keep_to_is_an_input() -> None:
+    plans = [of({}), of({"ktp": "8"})]
     assert [row.field.id for row in differing_fields([plan.reading for plan in plans])] == ["ktp"]
 
 
@@ -383,17 +382,23 @@ def test_the_soonest_is_said_with_its_probability_and_what_no_run_proved() -> No
 
 
 def test_accelerators_that_stay_idle_are_said_beside_the_layout() -> None:
-    odd, even = (compare_plan(entry_of("", {"n": "32B", "tokens": "4T", "count": count})) for count in ("257", "256"))
+    odd, even = (
+        compare_plan(entry_of("", {"n": n, "tokens": "4T", "count": count}))
+        for n, count in (("70B", "257"), ("2B", "256"))
+    )
     (cells,) = (cells for (heading, _), cells in comparison_text.result_rows([odd, even], 1) if heading == "Layout")
     assert re.search(r" · \d+ of 257 idle$", cells[0][0])
     assert "idle" not in cells[1][0]
 
 
 def test_a_plan_that_leads_and_does_not_fit_says_so() -> None:
-    small, large = of({"n": "70B", "count": "8"}, "small"), of({"n": "70B", "count": "1,024", "tp": "8"}, "large")
+    small, large = (
+        of({"n": "70B", "count": "8", "mfu": "40%"}, "small"),
+        of({"n": "70B", "count": "1,024", "tp": "8"}, "large"),
+    )
     says(comparison_text.sentence([small, large], 0), "large is soonest", "small")
     says(
-        comparison_text.sentence([of({"n": "80B", "count": "16"}, "two nodes"), small], 1),
+        comparison_text.sentence([of({"n": "80B", "count": "16", "mfu": "40%"}, "two nodes"), small], 1),
         "two nodes (it does not fit)",
     )
 

@@ -24,6 +24,7 @@ from core.planning.memory_fixes import (
 from core.planning.plan_limits import all_checks
 from core.planning.plan_search import search_layouts
 from core.planning.presets import MEMORY_PRESETS
+from core.planning.resolved_layout import search_request
 from core.planning.search_around import fitting_changes, made_own
 from core.training.device.host import host_memory
 from core.training.layout import LayoutError
@@ -176,7 +177,7 @@ def test_a_change_that_fits_is_named_everywhere_and_applied_fits() -> None:
     assert held.total == pytest.approx(float(fix.device_memory.total), rel=1e-12)
     assert held.spare == at.result.spare > 0
     assert "it fits, and none of the" in search_text.counted(at, search_layouts(at.request))
-    searched = applied_layout(h.plan).request
+    searched = search_request(h.plan)
     ways = fitting_changes(h.plan)
     assert "16 pieces" in search_text.nothing_fits(h.plan, searched, search_layouts(searched), ways)
     for way in ways:

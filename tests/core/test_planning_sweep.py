@@ -16,11 +16,9 @@ from core.planning.form.plan_form import PLAN_FORM, changes_on
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
 from core.planning.plan import Plan, PlanLimits, Within
 from core.planning.presets import PRESETS
-from core.planning.resolved_layout import plan_layouts
-from core.planning.sweep import sweep as sweep_module
 from core.planning.sweep.axes import AXES, Axis, default_values, parse_values
 from core.planning.sweep.choice import recommend
-from core.planning.sweep.form import SWEEP_FIELDS, X_VALUES, Y_VALUES, X, Y
+from core.planning.sweep.form import SWEEP_FIELDS, X_VALUES, Y_VALUES
 from core.planning.sweep.frontier import edges, frontier_end
 from core.planning.sweep.presets import SWEEP_PRESETS
 from core.planning.sweep.quantities import RESULTS, scale_of
@@ -121,20 +119,6 @@ def assert_cells(sweep: Sweep) -> None:
 
 
 # ------------------------------------------------------------------------------------------ each cell as if alone
-
-
-def test_most_cells_are_known_to_fit_before_their_layouts_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    searched: list[Plan] = []
-    monkeypatch.setattr(sweep_module, "plan_layouts", lambda plans: searched.extend(plans) or plan_layouts(plans))
-    texts = dict(PLAN_FORM.parse({"n": "61.3B"}).texts)
-    sides = [
-        SweptAxis(AXES[side.default], default_values(AXES[side.default], plan_of_texts(texts), texts))
-        for side in (X, Y)
-    ]
-    sweep = sweep_plan(texts, *sides, LIMITS)
-    assert sweep.fits.sum() > 40
-    assert len(searched) <= 5
-    assert_cells(sweep)
 
 
 @pytest.mark.sweep(3)

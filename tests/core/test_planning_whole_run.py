@@ -296,7 +296,7 @@ def test_power_is_that_of_the_nodes_unless_it_was_typed() -> None:
 
 @every("device", accelerators(), ids=lambda device: device.name)
 def test_no_node_draws_more_than_its_most(device: Accelerator) -> None:
-    a = answer(plan_from({"gpu": device.name}))
+    a = answer(plan_from({"gpu": device.name, "n": "1B"}))
     assert not a.energy.mid > a.middle.peak_watts * 24 * a.middle.days * (1 + 1e-9)
     assert math.isnan(a.energy.mid) == math.isnan(a.middle.peak_watts)
 

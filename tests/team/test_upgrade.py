@@ -71,7 +71,7 @@ def saved(page: Page, name: str = "") -> None:
         box.get_by_role("textbox", name="Name", exact=True).fill(name)
         box.get_by_role("textbox", name="Name", exact=True).press("Enter")
         settle(page)
-    box.get_by_role("button", name=re.compile("^Save")).first.click()
+    box.get_by_role("button", name=re.compile("^Save( changes)?$")).click()
     settle(page)
     page.keyboard.press("Escape")
 

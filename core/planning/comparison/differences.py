@@ -19,7 +19,7 @@ from core.planning.form.plan_form import (
     WITHIN,
 )
 from core.planning.form.precision import OWN_FIELDS, POLICY
-from core.planning.form.search import AIM, KEPT_FIELDS
+from core.planning.form.search import KEPT_FIELDS
 from core.planning.form.trained import METHOD, not_of
 from core.planning.plan import OWN_LAYOUT, OWN_POLICY, OWN_SHAPE, TYPED
 
@@ -49,7 +49,7 @@ def effective_fields(reading: ParsedForm) -> frozenset[str]:
     find, model = values["find"], values[MODEL_NAME.id]
     own = values[LAYING.id] == OWN_LAYOUT
     silent = {field.id for field in (KEPT_FIELDS if own else OWN_LAYOUT_FIELDS)}
-    silent |= {AIM.id, _FOUND.get(find, WITHIN.id), *not_of(values[METHOD.id])}
+    silent |= {_FOUND.get(find, WITHIN.id), *not_of(values[METHOD.id])}
     if find == "parameters":
         silent.add(MODEL_NAME.id)
     if find == "parameters" or model != TYPED:

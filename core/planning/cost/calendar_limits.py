@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 from core.budget.interval import Interval
 from core.planning.calendar.schedule import Schedule
 from core.planning.cost.bill import peak_of
-from core.planning.memory_estimate import resolved_plan
-from core.planning.plan import Plan
 from core.planning.plan_limits import Check, all_checks, check_of
-from core.planning.resolved_layout import surely_fit
 
 
 def calendar_checks(s: Schedule, dollars: Interval) -> tuple[Check, ...]:
@@ -39,20 +35,6 @@ def memory_checks(s: Schedule) -> tuple[Check, ...]:
     every = sorted((check for run in s.runs for check in all_checks(run.answer)), key=_tightest)
     tightest = (next((check for check in every if check.id == name), None) for name in ("host", "memory"))
     return tuple(check for check in tightest if check)
-
-
-def unsure_memory(s: Schedule) -> tuple[Check, ...]:
-    """The same; none where the beginning of the search for layouts says already that every run keeps it."""
-    answers = [run.answer for run in s.runs]
-    if any(not math.isnan(a.plan.limits.host) for a in answers):
-        return memory_checks(s)
-    sure = all(_surely_fits(resolved_plan(a.plan, a.stored_parameters, a.middle.accelerators)) for a in answers)
-    return () if sure else memory_checks(s)
-
-
-@lru_cache(maxsize=256)
-def _surely_fits(plan: Plan) -> bool:
-    return surely_fit([plan])[0]
 
 
 def _tightest(check: Check) -> tuple[bool, bool, float]:

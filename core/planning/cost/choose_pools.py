@@ -9,8 +9,7 @@ other. Accelerators come as a budget finds them, in whole nodes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property, lru_cache
@@ -21,13 +20,12 @@ from core.hardware.accelerators import accelerators
 from core.limits import limit
 from core.planning.calendar.pools import OWN_CLUSTER, Pool, plan_on
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
-from core.planning.cost.calendar_limits import memory_checks, shared_checks, unsure_memory
+from core.planning.cost.calendar_limits import memory_checks, shared_checks
 from core.planning.cost.pool_bill import pool_cost, pool_costs, total_of
 from core.planning.cost.prices import Prices
-from core.planning.evaluation import Answer, evaluate
 from core.planning.plan import CERTAINTIES, Plan
 from core.planning.plan_limits import SURE, Check, all_met, keeps_limit
-from core.planning.solving import allocation_units
+from core.planning.solving import allocation_unit
 
 WEEK = 7
 """Days of a later deadline that is tried too."""
@@ -85,8 +83,7 @@ class PoolChoice:
     @property
     def not_met(self) -> tuple[Check, ...]:
         """The limits that it misses, and those of which that is unknown, memory too."""
-        every = (*self.limits, *unsure_memory(self.schedule)) if self.schedule else ()
-        return tuple(check for check in every if not check.met)
+        return tuple(check for check in self.checks if not check.met)
 
     @property
     def meets(self) -> bool | None:
@@ -147,18 +144,16 @@ class _Asked:
     prices: Prices
     pool: Pool
     known: dict[int, PoolChoice] = field(default_factory=dict[int, PoolChoice])
-    plans: dict[int, tuple[Plan, ...]] = field(default_factory=dict[int, tuple[Plan, ...]])
-    answers: dict[Plan, Answer] = field(default_factory=dict[Plan, Answer])
 
     @cached_property
     def node(self) -> int:
         """How many come at a time."""
-        return max(int(allocation_units(plan, math.inf)) for plan in self._placed)
+        return max(allocation_unit(plan, math.inf) for plan in self._placed)
 
     @cached_property
     def _part(self) -> int:
         """How many come at a time inside of the first node."""
-        return max(int(allocation_units(plan, 1)) for plan in self._placed)
+        return max(allocation_unit(plan, 1) for plan in self._placed)
 
     @cached_property
     def _placed(self) -> tuple[Plan, ...]:
@@ -170,28 +165,17 @@ class _Asked:
     def at(self, count: int) -> PoolChoice:
         """The runs on so many of the pool."""
         if count not in self.known:
-            self.ready([count])
             self.known[count] = self._choice(count)
         return self.known[count]
-
-    def ready(self, counts: Iterable[int]) -> None:
-        """Work out the answers of these numbers at once, which takes little longer than those of one."""
-        new = sorted({*counts} - {*self.plans})
-        for count in new:
-            self.plans[count] = tuple(replace(plan, find="time", accelerators=float(count)) for plan in self._placed)
-        every = [plan for count in new for plan in self.plans[count]]
-        with suppress(BudgetError):  # which each choice says for itself
-            found = evaluate(every) if every else None
-            self.answers |= {plan: found.answer(i) for i, plan in enumerate(every) if found and not found.problems[i]}
 
     def _choice(self, count: int) -> PoolChoice:
         pool = self.pool.part(count)
         own = pool.name == OWN_CLUSTER
         fleet = replace(self.fleet, accelerators=count + pool.spares, pools=()) if own else self.fleet
-        placed = zip(self.runs, self.plans[count], strict=True)
-        runs = [replace(run, plan=plan, pool=None if own else pool) for run, plan in placed]
+        plans = (replace(plan, find="time", accelerators=float(count)) for plan in self._placed)
+        runs = [replace(run, plan=plan, pool=None if own else pool) for run, plan in zip(self.runs, plans, strict=True)]
         try:
-            s = schedule(fleet if own else replace(fleet, pools=(pool,)), runs, self.start, self.due, self.answers)
+            s = schedule(fleet if own else replace(fleet, pools=(pool,)), runs, self.start, self.due)
         except BudgetError as problem:
             return PoolChoice(self.pool, count, problem=str(problem))
         dollars = pool_costs(s, self.prices)[0].total
@@ -206,14 +190,14 @@ class _Asked:
         rest = [replace(pool, accelerators=pool.accelerators - taken.get(pool.name, 0)) for pool in held]
         return total_of([pool_cost(s, pool, self.prices).total for pool in rest if pool.accelerators > 0])
 
-    def near(self, level: float, later: int = 0) -> tuple[int, int, int]:
-        """About how many end by the deadline, or so many days later, between a node less and a node more."""
+    def near(self, level: float, later: int = 0) -> int:
+        """About how many end by the deadline, or so many days later."""
         node, most = self.node, limit("accelerators") // self.node
         first = max(1, self.pool.usable // node)
         s = self.at(first * node).schedule
         guess = first * s.ends.quantile(level) / ((self.due - self.start).days + 1 + later) if s else first
         middle = max(1, min(most, math.ceil(guess)))
-        return node * max(1, middle - 1), node * middle, node * min(most, middle + 1)
+        return node * middle
 
     def fewest(self, level: float, later: int = 0) -> PoolChoice | None:
         """The runs on the fewest that end by the deadline, or so many days later. Days go nearly with one over how
@@ -221,9 +205,8 @@ class _Asked:
         if self.pool.first and (self.pool.first - self.due).days > later:
             return None
         near = self.near(level, later)
-        self.ready(near)
         node, most = self.node, limit("accelerators") // self.node
-        low, high, step = 0, near[1] // node, 1
+        low, high, step = 0, near // node, 1
         if self.at(high * node).in_time(level, later):
             while high > 1 and low == 0:
                 probe = max(1, high - step)
@@ -231,13 +214,12 @@ class _Asked:
                 low, high, step = (0, probe, 2 * step) if fits else (probe, high, step)
         else:
             steps = [min(most, high + 2**k - 1) for k in range((most - high + 1).bit_length() + 1)]
-            high = next((count for count in self._climbed(steps) if self.at(count * node).in_time(level, later)), 0)
+            high = next((count for count in steps if self.at(count * node).in_time(level, later)), 0)
             if not high:
                 return None
             low = max(count for count in steps if count < high)
         _, least = self._edge(low * node, high * node, lambda choice: choice.in_time(level, later))
         fewer = range(part := self._part, node, part) if least == node else ()
-        self.ready(fewer)
         return next((self.at(count) for count in fewer if self.at(count).in_time(level, later)), self.at(least))
 
     def most_that_keep(self, name: str, choices: tuple[PoolChoice, ...]) -> float:
@@ -250,30 +232,19 @@ class _Asked:
             return self._edge(low, choices[missed].accelerators, lambda choice: not choice.keeps(name))[0]
         last, most = max(1, choices[-1].accelerators // self.node), limit("accelerators") // self.node
         steps = [min(most, last * 2**k) for k in range((most // last).bit_length() + 1)]
-        high = next((count for count in self._climbed(steps) if self.at(count * self.node).misses(name)), 0)
+        high = next((count for count in steps if self.at(count * self.node).misses(name)), 0)
         if not high:
             return math.inf
         low = max((count for count in steps if count < high), default=0)
         return self._edge(low * self.node, high * self.node, lambda choice: choice.misses(name))[0]
 
-    def _climbed(self, steps: Sequence[int]) -> Iterator[int]:
-        """The same numbers of nodes, some of which are made ready at once: of a few nodes more, or of all."""
-        for some in (steps[:5], steps[5:]):
-            self.ready(self.node * count for count in some)
-            yield from some
-
     def _edge(self, low: int, high: int, holds: Callable[[PoolChoice], bool]) -> tuple[int, int]:
         """The most in whole nodes from ``low`` on of which something does not hold, and the least of which it does, as
         of ``high``."""
         while high - low > self.node:
-            middle = self._middle(low, high)
-            if middle not in self.plans:
-                self.ready((self._middle(low, middle), middle, self._middle(middle, high)))
+            middle = low + (high - low) // self.node // 2 * self.node
             low, high = (low, middle) if holds(self.at(middle)) else (middle, high)
         return low, high
-
-    def _middle(self, low: int, high: int) -> int:
-        return low + max(1, (high - low) // self.node // 2) * self.node
 
 
 def levels_of(plan: Plan) -> tuple[float, ...]:
@@ -315,7 +286,6 @@ _FEWER, _POINTS = 8, 7
 def _line(asked: _Asked) -> PoolLine:
     plan = asked.runs[0].plan
     levels, level = levels_of(plan), plan.limits.level
-    asked.ready(count for term in (*((share, 0) for share in levels), (level, WEEK)) for count in asked.near(*term))
     in_time = {share: asked.fewest(share) for share in levels}
     later = asked.fewest(level, WEEK)
     most, node = asked.pool.most, asked.node
@@ -324,7 +294,6 @@ def _line(asked: _Asked) -> PoolLine:
     steps = (end * _FEWER ** (-i / (_POINTS - 1)) for i in range(1, _POINTS))
     counts = {asked.pool.usable, int(end), *fewest, *(max(node, node * round(step / node)) for step in steps)}
     counts = sorted(count for count in counts if count <= end)
-    asked.ready(counts)
     choices = tuple(asked.at(count) for count in counts)
     affordable, powered = (asked.most_that_keep(name, choices) for name in ("money", "power"))
     best = next((choice for choice in choices if choice.meets is True), None)

@@ -315,7 +315,7 @@ def _derived(values: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 _PANELS_GONE = ("study", "more", "look", "parts", "pic", "meas", "fam")
-_GONE = frozenset((*_PANELS_GONE, "keep=", "data=", "gbm=0.023", "sent=", "gbo="))
+_GONE = frozenset((*_PANELS_GONE, "keep=", "data=", "gbm=0.023", "sent=", "gbo=", "aim"))
 """What links may have of pages as they were: ids, or ids with the text that said nothing."""
 
 
@@ -396,7 +396,6 @@ def plan_of(reading: ParsedForm) -> Plan:
         ),
         power=Power(v["draw"], v["pue"], v["grid"]),
         batch=v["gb"],
-        objective=v["aim"],
         constraints=Constraints(
             tensor=v["ktp"],
             pipeline=v["kpp"],

@@ -30,19 +30,9 @@ BATCH = Field(
     parse_batch,
     part="more",
     max_chars=limit("number_chars"),
-    help="Of one optimizer step on all accelerators: 2,048 for that many sequences, or 16M tokens, which is taken as "
-    "the roundest number of sequences within 5 %. The more accelerators share it, the less each has to do. "
+    help="Of one optimizer step on all accelerators: 2,048 for that many sequences, or 16M tokens. A layout takes "
+    "as many within 6 % as divide over it. The more accelerators share it, the less each has to do. "
     f"Fine-tuning starts with {FINE_TUNING_BATCH}, the batch of Llama 2’s (arXiv:2307.09288, section 3.1).",
-)
-AIM = choice(
-    "aim",
-    "Best by",
-    ("time", "memory headroom"),
-    "time",
-    few=True,
-    part=SEARCH,
-    help="**time**: the fastest plan that fits, which on given accelerators is also the cheapest. **memory headroom**: "
-    "the one that leaves most memory free.",
 )
 KEEP_TENSOR = _range_field("ktp", "Tensor", f"Tensor-parallel degrees that are tried. {_SPANS}")
 KEEP_PIPELINE = _range_field("kpp", "Pipeline", f"Pipeline stages that are tried. {_SPANS}")
@@ -124,7 +114,6 @@ KEPT_FIELDS = (
 
 SEARCH_FIELDS: tuple[Field, ...] = (
     BATCH,
-    AIM,
     *KEPT_FIELDS,
     NETWORK,
     PER_NODE,

@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from core.planning.solving import Array
 from core.planning.sweep.sweep import Sweep
+from core.planning.throughput import Array
 from core.units import SI_POWERS, format_count, significant
 from core.wording import rent_or_none
 

@@ -1,48 +1,26 @@
-"""A sweep: every cell is the plan with two of its values replaced, answered as it would be alone.
-
-Cells that share all but parameters, tokens and accelerators are answered at once as arrays, by the same equations that
-answer one plan; memory likewise, where the shape and the types are the same.
-"""
+"""A sweep: every cell is the plan with two of its values replaced, answered as it would be alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from core.budget.errors import BudgetError
-from core.budget.interval import quantile
 from core.limits import limit
-from core.planning.evaluation import evaluate
+from core.planning.evaluation import Answer, DoesNotFitError, answers
 from core.planning.form.plan_form import FIND, PLAN_FORM, changes_on, plan_of
-from core.planning.memory_estimate import resolved_plan, setup_of
 from core.planning.plan import Plan, PlanLimits, Within
-from core.planning.resolved_layout import plan_layouts, spec_of, surely_fit, tried_layouts
-from core.planning.solving import Array
+from core.planning.resolved_layout import tried_layouts
 from core.planning.sweep.axes import AXES, Axis
+from core.planning.throughput import Array
 from core.search.gate import turn
-from core.training.device.host import host_lacks
-from core.training.layout import Layout, LayoutError, allowed, check
+from core.training.layout import LayoutError
 
 Bools = npt.NDArray[np.bool_]
-
-QUANTITIES = (
-    "days",
-    "dollars",
-    "watt_hours",
-    "kg_co2",
-    "hours",
-    "mfu",
-    "tokens_per_second",
-    "goodput",
-    "steps_mfu",
-    "peak_watts",
-    "usable",
-)
-"""What is worked out of every cell at once; NaN where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +43,7 @@ class Sweep:
     base: the texts of the plan. within: the time, endless for none, or the money that the question allows. Of the
     middle of its range each: days on the wall; dollars; watt_hours; kg_co2; hours: accelerator-hours; mfu: over all
     hours; steps_mfu: of the steps alone; goodput; peak_watts; usable: bytes that an accelerator has.
-    stored_parameters: every expert included.
+    stored_parameters: every expert included. memory: bytes on the fullest accelerator.
     fits, leaves_free: whether an accelerator holds what it has to, and leaves as much free as the plan keeps; not
     where its memory is unknown, or no layout is. hosted: whether a node's host holds what is offloaded. impossible:
     whether the steps would have to be faster than the best matmul.
@@ -91,6 +69,7 @@ class Sweep:
     peak_watts: Array
     usable: Array
     stored_parameters: Array
+    memory: Array
     fits: Bools
     leaves_free: Bools
     hosted: Bools
@@ -103,12 +82,6 @@ class Sweep:
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return len(self.y.texts), len(self.x.texts)
-
-    @cached_property
-    def memory(self) -> Array:
-        """Bytes on the fullest accelerator of every cell, NaN where there are none; every layout is searched for it."""
-        totals, *_ = _memory([plan for row in self.plans for plan in row], self.stored_parameters.ravel())
-        return totals.reshape(self.shape)
 
     @cached_property
     def meets_limits(self) -> Bools:
@@ -218,111 +191,69 @@ def _sweep(
             "Enter fewer values on one side.",
         )
     with turn(count):
-        evaluation = evaluate(flat)
-        fits, leaves_free, hosted, unlaid = _room(flat, evaluation.stored_parameters)
-    by_name = {name: evaluation.middle(name) for name in QUANTITIES if name in evaluation.quantities} | {
-        "watt_hours": np.sort(evaluation.energy, axis=1)[:, 1],
-        "kg_co2": np.sort(evaluation.carbon, axis=1)[:, 1],
-        "usable": np.array([plan.usable_memory for plan in flat]),
-    }
-    impossible, limits = evaluation.impossible, own.limits
-    ranges = {name: np.sort(evaluation.quantities[name], axis=1) for name in ("days", "dollars", "peak_watts")}
-    ranges["dollars"][[plan.owned for plan in flat]] = np.nan
-    why = [str(problem or "") or other for problem, other in zip(evaluation.problems, unlaid, strict=True)]
+        results = answers(flat)
+        rooms = [_room(a) for a in results]
+    found = [None if isinstance(a, BudgetError) else a for a in results]
+
+    def column(value: Callable[[Answer], float]) -> Array:
+        return np.array([np.nan if a is None else value(a) for a in found]).reshape(shape)
+
+    level = own.limits.level
     return Sweep(
         base,
         across,
         down,
         within,
         tuple(map(tuple, plans)),
-        **{name: by_name[name].reshape(shape) for name in QUANTITIES},
-        stored_parameters=evaluation.stored_parameters.reshape(shape),
-        fits=fits.reshape(shape),
-        leaves_free=leaves_free.reshape(shape),
-        hosted=hosted.reshape(shape),
-        impossible=impossible.reshape(shape),
-        reasons=tuple(tuple(why[i * shape[1] : (i + 1) * shape[1]]) for i in range(shape[0])),
-        limits=limits,
+        **{name: column(value) for name, value in _QUANTITIES.items()},
+        fits=np.array([room.fits for room in rooms]).reshape(shape),
+        leaves_free=np.array([room.leaves_free for room in rooms]).reshape(shape),
+        hosted=np.array([room.hosted for room in rooms]).reshape(shape),
+        impossible=np.array([a is not None and a.impossible for a in found]).reshape(shape),
+        memory=np.array([room.memory for room in rooms]).reshape(shape),
+        reasons=tuple(tuple(room.reason for room in rooms[i * shape[1] : (i + 1) * shape[1]]) for i in range(shape[0])),
+        limits=own.limits,
         at_certainty={
-            name: np.asarray(quantile(ends[:, 0], ends[:, 1], ends[:, 2], limits.level)).reshape(shape)
-            for name, ends in ranges.items()
+            "days": column(lambda a: a.range_of("days").quantile(level)),
+            "dollars": column(lambda a: np.nan if a.plan.owned else a.range_of("dollars").quantile(level)),
+            "peak_watts": column(lambda a: a.range_of("peak_watts").quantile(level)),
         },
     )
 
 
-def _room(plans: Sequence[Plan], stored: Array) -> tuple[Bools, Bools, Bools, list[str]]:
-    """Whether each plan fits and leaves as much free as it keeps, on its accelerator and its host, and why one cannot
-    be laid out. Of most it is known before their layouts are."""
-    usable = np.array([plan.usable_memory for plan in plans])
-    known: list[int] = np.flatnonzero(~np.isnan(stored + usable)).tolist()
-    sure = np.full(len(plans), False)
-    sure[known] = surely_fit([_resolved(plans[i], stored[i]) for i in known])
-    left: list[int] = np.flatnonzero(~sure).tolist()
-    totals, hosted, reasons = np.zeros(len(plans)), np.full(len(plans), True), [""] * len(plans)
-    totals[left], hosted[left], why = _memory([plans[i] for i in left], stored[left])
-    for i, reason in zip(left, why, strict=True):
-        reasons[i] = reason
-    free = np.array([plan.limits.free for plan in plans])
-    with np.errstate(invalid="ignore"):
-        return totals <= usable, totals <= usable * (1 - free), hosted, reasons
+_QUANTITIES: Mapping[str, Callable[[Answer], float]] = {
+    "days": lambda a: a.middle.days,
+    "dollars": lambda a: a.middle.dollars,
+    "watt_hours": lambda a: a.energy.mid,
+    "kg_co2": lambda a: a.carbon.mid,
+    "hours": lambda a: a.middle.hours,
+    "mfu": lambda a: a.middle.mfu,
+    "tokens_per_second": lambda a: a.middle.tokens_per_second,
+    "goodput": lambda a: a.middle.goodput,
+    "steps_mfu": lambda a: a.middle.steps_mfu,
+    "peak_watts": lambda a: a.middle.peak_watts,
+    "usable": lambda a: a.plan.usable_memory,
+    "stored_parameters": lambda a: a.stored_parameters,
+}
 
 
-def _resolved(plan: Plan, stored: float) -> Plan:
-    return resolved_plan(plan, float(stored), plan.accelerators)
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """Whether a cell fits and leaves as much free as it keeps, on its accelerator and its host; bytes on the fullest
+    accelerator, NaN where there are none; and why there is no answer or no layout, else empty."""
+
+    fits: bool = False
+    leaves_free: bool = False
+    hosted: bool = True
+    memory: float = np.nan
+    reason: str = ""
 
 
-def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, Bools, list[str]]:
-    """Bytes on the fullest accelerator under every plan, whether its host holds the rest, and why one cannot be laid
-    out."""
-    totals, hosted, reasons = np.full(len(plans), np.nan), np.full(len(plans), True), [""] * len(plans)
-    groups: dict[object, list[tuple[int, Plan, Layout]]] = {}
-    resolved = {i: _resolved(plan, stored[i]) for i, plan in enumerate(plans) if not np.isnan(stored[i])}
-    for (i, plan), layout in zip(resolved.items(), plan_layouts([*resolved.values()]), strict=True):
-        if isinstance(layout, LayoutError):
-            reasons[i] = str(layout)
-            continue
-        spec, _ = spec_of(plan, float(plan.catalog_model.parameters) if plan.catalog_model else plan.parameters)
-        how = replace(plan.runtime_options, chunks=1)
-        groups.setdefault((spec, plan.optimizer, plan.policy, plan.own_policy, how, plan.trained), []).append(
-            (i, plan, layout)
-        )
-    for some in groups.values():
-        first = some[0][1]
-        spec, _ = spec_of(first, float(first.catalog_model.parameters) if first.catalog_model else first.parameters)
-        layouts = Layout(
-            **{field.name: _row([getattr(layout, field.name) for *_, layout in some]) for field in fields(Layout)}
-        )
-        lengths = _row([plan.longest for _, plan, _ in some])
-        chunks = _row([plan.runtime_options.chunks for _, plan, _ in some])
-        setup = replace(setup_of(first, spec, layouts), seq_len=lengths, chunks=chunks)
-        good = np.broadcast_to(allowed(spec, layouts, lengths), len(some))
-        with np.errstate(all="ignore"):
-            try:
-                memory = np.asarray(setup.account(layouts).total)
-            except LayoutError as problem:
-                for i, *_ in some:
-                    reasons[i] = str(problem)
-                continue
-            node = _row([plan.device.node_size for _, plan, _ in some])
-            lacks = host_lacks(setup, node, np.array([plan.limits.host for _, plan, _ in some]))
-        each = (good, *(np.broadcast_to(part, len(some)) for part in (memory, lacks)))
-        for (i, plan, layout), fine, total, lack in zip(some, *each, strict=True):
-            if fine:
-                totals[i], hosted[i] = total, lack <= 0
-            else:
-                reasons[i] = _layout_problem(plan, layout)
-    return totals, hosted, reasons
-
-
-def _row(values: Sequence[int]) -> npt.NDArray[np.int64]:
-    return np.array([int(value) for value in values], dtype=np.int64)
-
-
-def _layout_problem(plan: Plan, layout: Layout) -> str:
-    """Why a layout cannot be."""
-    spec, _ = spec_of(plan, float(plan.catalog_model.parameters) if plan.catalog_model else plan.parameters)
+def _room(a: Answer | BudgetError) -> _Room:
+    if isinstance(a, BudgetError):
+        return _Room(reason=f"{a.args[0]}." if isinstance(a, DoesNotFitError) else str(a))
     try:
-        check(spec, layout, plan.seq_len)
+        h = a.memory
     except LayoutError as problem:
-        return str(problem)
-    return ""
+        return _Room(reason=str(problem))
+    return _Room(h.fits == "fits", h.fits == "fits" and not h.lacks, h.host_holds, h.total)

@@ -111,7 +111,7 @@ def search_point(study: Study, point: StudyPoint, search: Search) -> Row:
     if result.best:
         row |= _best(result.best) | {"mfu": mfu_by_6n(spec, point.seq_len, result.best.mfu)}
         if study.tokens is not None:
-            row["days"] = days_of_steps(study.tokens, result.best.seconds, point.batch, point.seq_len)
+            row["days"] = days_of_steps(study.tokens, result.best.seconds, result.best.tokens, 1)
     if result.nearest:
         row["missing"] = -result.nearest.spare
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}

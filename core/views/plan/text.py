@@ -150,6 +150,10 @@ def _products(a: Answer) -> str:
     return ""
 
 
+AS_ASKED = 0.005
+"""Share by which a step's tokens may differ from those asked for without a word."""
+
+
 def rule_of(work_share: float) -> str:
     """FLOPs of a token by its N parameters: ``6N``, or less where some are frozen. work_share: FLOPs over those of one
     that trains everything."""
@@ -157,13 +161,20 @@ def rule_of(work_share: float) -> str:
 
 
 def idle(a: Answer) -> str:
-    """That its layout leaves some accelerators idle; mostly empty."""
+    """That its layout leaves some accelerators idle, or takes a batch other than the one asked for; mostly empty."""
+    said = ""
+    if not a.plan.expects_mfu:  # whose days do not rest on a layout
+        return said
     with suppress(LayoutError):
         h = a.memory
-        count = whole_accelerators(h.plan.accelerators)
-        if rest := count - int(h.layout.accelerators):
-            return f"**{rest:,} of {count:,}** idle · "
-    return ""
+        count, layout, seq_len = whole_accelerators(h.plan.accelerators), h.layout, h.plan.seq_len
+        if rest := count - int(layout.accelerators):
+            said = f"**{rest:,} of {count:,}** idle · "
+        taken = int(layout.data * layout.micro_batch * layout.micro_batches) * seq_len
+        wanted = h.plan.batch.target(seq_len) * seq_len
+        if abs(taken / wanted - 1) > AS_ASKED:
+            said += f"**{format_count(taken, 3)}** of {format_count(wanted, 3)} tokens a step · "
+    return said
 
 
 def _rented(a: Answer) -> str:

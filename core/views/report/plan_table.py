@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from core.budget.compute_optimal import overtraining
 from core.models.flops import conventions, train_flop_6nd
@@ -68,9 +69,11 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
     def line(name: str, of: Callable[[Estimate], float], kind: Kind = "number", note: str = "") -> Line:
         return scenarios(name, [of(column) for column in columns], kind, note)
 
-    def scenarios(name: str, values: Iterable[float], kind: Kind, note: str = "") -> Line:
+    def scenarios(name: str, values: Iterable[Any], kind: Kind, note: str = "") -> Line:
         worst, middle, best = (float(value) for value in values)
         return Line(name, middle, kind, worst, best, note)
+
+    stops = [a.interruptions_at(end) for end in a.ends]
 
     def rule(estimate: Estimate) -> float:
         return train_flop_6nd(estimate.parameters, estimate.tokens)
@@ -132,8 +135,8 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
         ),
         Line("rent", a.dollars.mid, "usd", a.dollars.high, a.dollars.low, OWNED if plan.owned else dollars_over(a)),
         scenarios("failures expected", failures(a), "number"),
-        scenarios("checkpoint", a.all_interruptions.checkpoint, "bytes"),
-        scenarios("checkpoint every", a.all_interruptions.interval, "seconds"),
+        scenarios("checkpoint", (s.checkpoint for s in stops), "bytes"),
+        scenarios("checkpoint every", (s.interval for s in stops), "seconds"),
         *_held(a),
         Line("energy", a.energy.mid, "watt_hours", a.energy.high, a.energy.low),
         line("peak power", lambda estimate: estimate.peak_watts, "watts", power_basis(a)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from core.budget.interval import Interval
 from core.hardware.node_power import ASSUMED, node_power
@@ -55,26 +56,27 @@ def failing(a: Answer) -> str:
 def failures(a: Answer) -> tuple[float, ...]:
     """Failures expected at the low end of the MFU, in the middle and at the high end: over all the time that anything
     of the run is at work."""
-    ends = zip((a.low, a.middle, a.high), a.all_interruptions.mtbf, strict=True)
-    return tuple(86400 * column.days * (1 - a.interruptions.elsewhere) / float(mtbf) for column, mtbf in ends)
+    at_work = 86400 * (1 - a.interruptions.elsewhere)
+    return tuple(at_work * end.days / float(a.interruptions_at(end).mtbf) for end in a.ends)
 
 
 def whole_rows(a: Answer) -> list[tuple[str, str]]:
     """Rows of the table of the whole run, each with its range where what was found has one."""
-    s, per = a.all_interruptions, float(a.interruptions.checkpoint) / a.stored_parameters
+    ends = [a.interruptions_at(end) for end in a.ends]
+    per = float(a.interruptions.checkpoint) / a.stored_parameters
     rows = [
-        (f"checkpoint, {significant(per)} bytes per parameter", _scenarios(s.checkpoint, "bytes", 4)),
-        ("training stands still for one", _scenarios(s.write, "seconds")),
+        (f"checkpoint, {significant(per)} bytes per parameter", _scenarios((s.checkpoint for s in ends), "bytes", 4)),
+        ("training stands still for one", _scenarios((s.write for s in ends), "seconds")),
     ]
     if math.isfinite(float(a.interruptions.mtbf)):
         rows += [
-            ("best interval by Young", _scenarios(s.young, "seconds")),
-            ("best interval by Daly", _scenarios(s.daly, "seconds")),
+            ("best interval by Young", _scenarios((s.young for s in ends), "seconds")),
+            ("best interval by Daly", _scenarios((s.daly for s in ends), "seconds")),
         ]
     return rows
 
 
-def _scenarios(values: Iterable[float], kind: Kind, digits: int = 3) -> str:
+def _scenarios(values: Iterable[Any], kind: Kind, digits: int = 3) -> str:
     """The middle of three values, and behind it their range where there is one."""
     low, middle, high = sorted(float(value) for value in values)
     text = format_quantity(middle, kind, digits)

@@ -31,13 +31,13 @@ def colour(part: str, palette: Palette) -> str:
 def space(
     plans: Columns, front: Sequence[LayoutResult], here: LayoutResult | None, usable: float, palette: Palette
 ) -> Figure:
-    """Every plan as a point, step time against memory, in the colour of what takes most beside computing; the front.
+    """Every plan as a point, time against memory, in the colour of what takes most beside computing; the front.
 
     here: the plan in force, under a ring.
     """
-    seconds, memory = np.asarray(plans.seconds), np.asarray(plans.memory) / GIB
+    pace, memory = plans.pace, np.asarray(plans.memory) / GIB
     data: list[Figure] = []
-    bounds = [part for part in np.unique(plans.bound) if len(seconds)]
+    bounds = [part for part in np.unique(plans.bound) if len(pace)]
     for part in bounds:
         at = plans.bound == part
         name = NAMES[int(part)]
@@ -46,19 +46,19 @@ def space(
                 "type": "scatter",
                 "mode": "markers",
                 "name": PARTS[name][0],
-                "x": seconds[at],
+                "x": pace[at],
                 "y": memory[at],
                 "text": _hover(plans, at),
                 "marker": {"size": 5, "opacity": 0.55, "color": colour(name, palette)},
-                "hovertemplate": "%{text}<br>%{x:.3~f} s, %{y:.3~f} GiB; most beside computing: "
+                "hovertemplate": "%{text}<br>%{x:.3~f} s per million tokens, %{y:.3~f} GiB; most beside computing: "
                 f"{PARTS[name][0]}<extra></extra>",
             }
         )
     data.append(_front(front, palette))
     if here:
         data.append(_ring(here, palette))
-    named = [result.seconds for result in (*front, *([here] if here else []))]
-    low, high = min([*seconds, *named]), max([*seconds, *named])
+    named = [result.pace for result in (*front, *([here] if here else []))]
+    low, high = min([*pace, *named]), max([*pace, *named])
     keys = _keys([NAMES[int(part)] for part in bounds], palette)
     return {
         "data": data,
@@ -66,7 +66,7 @@ def space(
             palette,
             height=320,
             margin={"l": 8, "r": 16, "t": 34 + 18 * len(keys), "b": 8},
-            xaxis=axis(palette, "seconds of a step", type="log", **_ticks(low, high)),
+            xaxis=axis(palette, "seconds per million tokens", type="log", **_ticks(low, high)),
             yaxis=axis(palette, "GiB on the fullest accelerator", rangemode="tozero"),
             annotations=[
                 *_over(keys, palette),
@@ -137,12 +137,13 @@ def _front(front: Sequence[LayoutResult], palette: Palette) -> Figure:
         "type": "scatter",
         "mode": "lines+markers",
         "name": "front",
-        "x": np.array([result.seconds for result in front]),
+        "x": np.array([result.pace for result in front]),
         "y": np.array([float(result.memory.total) / GIB for result in front]),
         "text": [short(result.layout) for result in front],
         "line": {"color": palette.text, "width": 1.5, "shape": "hv"},
         "marker": {"size": 7, "color": palette.background, "line": {"color": palette.text, "width": 1.5}},
-        "hovertemplate": "%{text}<br>%{x:.3~f} s, %{y:.3~f} GiB; no plan is both faster and smaller<extra></extra>",
+        "hovertemplate": "%{text}<br>%{x:.3~f} s per million tokens, %{y:.3~f} GiB; "
+        "no plan is both faster and smaller<extra></extra>",
     }
 
 
@@ -151,11 +152,11 @@ def _ring(here: LayoutResult, palette: Palette) -> Figure:
         "type": "scatter",
         "mode": "markers",
         "name": "in force",
-        "x": np.array([here.seconds]),
+        "x": np.array([here.pace]),
         "y": np.array([float(here.memory.total) / GIB]),
         "text": [short(here.layout)],
         "marker": {"size": 16, "symbol": "circle-open", "color": palette.accent, "line": {"width": 3}},
-        "hovertemplate": "in force: %{text}, %{x:.3~f} s, %{y:.3~f} GiB<extra></extra>",
+        "hovertemplate": "in force: %{text}, %{x:.3~f} s per million tokens, %{y:.3~f} GiB<extra></extra>",
     }
 
 
@@ -166,12 +167,12 @@ _ROOM = 0.2
 def _on_front(front: Sequence[LayoutResult], high: float, palette: Palette) -> list[Figure]:
     """Names of a few plans of the front: its ends, and some between them that lie apart and have room on their left.
 
-    high: seconds at the right end of the picture.
+    high: pace at the right end of the picture.
     """
     if not front:
         return []
-    least = front[0].seconds * (high / front[0].seconds) ** _ROOM
-    picks = [i for i in spread(len(front), _NAMED_ON_FRONT) if not i or front[i].seconds >= least]
+    least = front[0].pace * (high / front[0].pace) ** _ROOM
+    picks = [i for i in spread(len(front), _NAMED_ON_FRONT) if not i or front[i].pace >= least]
     # Of those with one name, which differ in what is not in it, the ends first and then the faster.
     by_name = {short(front[i].layout): i for i in sorted(picks, key=lambda i: (0 < i < len(front) - 1, i))[::-1]}
     picks = sorted(by_name.values())
@@ -179,7 +180,7 @@ def _on_front(front: Sequence[LayoutResult], high: float, palette: Palette) -> l
         label(
             palette,
             short(front[i].layout),
-            x=float(np.log10(front[i].seconds)),
+            x=float(np.log10(front[i].pace)),
             y=float(front[i].memory.total) / GIB,
             # No plan lies left of the front and below it; only the first has no room on that side.
             xanchor="right" if i else "left",
@@ -219,13 +220,15 @@ def _over(keys: Sequence[str], palette: Palette) -> list[Figure]:
 
 
 def cluster_sizes(sizes: Sequence[ClusterResult], here: int, deadline: float, palette: Palette) -> Figure:
-    """Days for all tokens against accelerators: the best plan at each size, a perfect scaling, and the deadline.
+    """Days for all tokens against accelerators, as stairs: the best plan at each size, a perfect scaling, and the
+    deadline.
 
     deadline: days; NaN where there is none.
     """
     counts = np.array([float(size.accelerators) for size in sizes])
     days = np.array([size.answer.middle.days for size in sizes])
     perfect = days[0] * counts[0] / counts
+    named = [size for size in sizes if math.log2(size.accelerators / here).is_integer()]
     notes = [
         label(
             palette,
@@ -240,7 +243,7 @@ def cluster_sizes(sizes: Sequence[ClusterResult], here: int, deadline: float, pa
                 "color": palette.accent if size.accelerators == here else palette.muted,
             },
         )
-        for size in sizes
+        for size in named
     ]
     shapes: list[Figure] = []
     if deadline == deadline and deadline > 0:
@@ -279,7 +282,7 @@ def cluster_sizes(sizes: Sequence[ClusterResult], here: int, deadline: float, pa
                 "x": counts,
                 "y": days,
                 "text": [short(size.layout) for size in sizes],
-                "line": {"color": palette.fraction, "width": 2.5},
+                "line": {"color": palette.fraction, "width": 2.5, "shape": "hv"},
                 "marker": {
                     "size": [13 if size.accelerators == here else 8 for size in sizes],
                     "color": palette.fraction,
@@ -294,8 +297,8 @@ def cluster_sizes(sizes: Sequence[ClusterResult], here: int, deadline: float, pa
                 palette,
                 "accelerators (dotted: twice as many, half the time)",
                 type="log",
-                tickvals=list(counts),
-                ticktext=[f"{size.accelerators:,}" for size in sizes],
+                tickvals=[size.accelerators for size in named],
+                ticktext=[f"{size.accelerators:,}" for size in named],
             ),
             yaxis=axis(
                 palette,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from core.limits import limit
-from core.planning.applied_layout import AppliedLayout, days_for
+from core.planning.applied_layout import AppliedLayout
 from core.planning.form.search import KEPT_FIELDS
 from core.planning.plan import OWN_SHAPE, Plan
 from core.planning.resolved_layout import TYPED_NETWORK
@@ -17,7 +17,7 @@ from core.search.request import SearchRequest
 from core.search.result import Columns, LayoutResult, SearchResult
 from core.training.layout import Layout, recompute_name
 from core.units import format_count, format_duration, format_exact, format_quantity, significant
-from core.views.plan.text import by_6n, rule_of
+from core.views.plan.text import AS_ASKED, by_6n, rule_of
 from core.views.plan.text_limits import but_misses
 from core.views.plan.text_memory import gib, laid_out
 from core.views.plan.text_rates import by
@@ -85,22 +85,6 @@ def sentence(at: AppliedLayout) -> str:
     )
 
 
-def joined(at: AppliedLayout) -> str:
-    """How far the step that days rest on is off the sum of its parts, and why; mostly empty."""
-    apart = at.request.time_factor - 1
-    if abs(apart) < _JOINED:
-        return ""
-    how = longer(apart) if apart > 0 else f"{percent(-apart)} shorter"
-    return (
-        f"The step shown is {how} than its parts add up to when this layout is timed by itself, and each part is "
-        "scaled by as much. Layouts are timed at clusters, batches and sizes that are powers of two, and days "
-        "follow a line between these, so that a small change of the plan never makes the answer leap."
-    )
-
-
-_JOINED = 0.005
-
-
 def counted(at: AppliedLayout, result: SearchResult) -> str:
     """The batch, what is recomputed, what runs it, and how many plans there are."""
     free = f" with {percent(result.kept_free)} of memory free" if result.kept_free else ""
@@ -113,9 +97,17 @@ def counted(at: AppliedLayout, result: SearchResult) -> str:
 def stepped(at: AppliedLayout) -> str:
     """The batch of a step, what its layout does beside its degrees, and the software."""
     request = at.request
-    tokens = format_count(request.batch * request.seq_len, 3)
-    batch = f"{request.batch:,} {plural(request.batch, 'sequence')} of {request.seq_len:,} tokens a step ({tokens})"
+    sequences = at.result.tokens // request.timed_length
+    tokens = format_count(sequences * request.seq_len, 3)
+    batch = f"{sequences:,} {plural(sequences, 'sequence')} of {request.seq_len:,} tokens a step ({tokens}{asked(at)})"
     return f"{batch} · {rest(at.result.layout)} · {at.plan.software}, tuned {at.plan.tuned_by}"
+
+
+def asked(at: AppliedLayout) -> str:
+    """How many tokens a step was asked to have, where its layout takes others: `` of 16M``."""
+    wanted, plan = at.plan.batch.target(at.plan.seq_len) * at.plan.seq_len, at.plan
+    taken = at.result.tokens // at.request.timed_length * plan.seq_len
+    return f" of {format_count(wanted, 3)}" if abs(taken / wanted - 1) > AS_ASKED else ""
 
 
 def longer(share: float) -> str:
@@ -128,7 +120,7 @@ def second(result: SearchResult) -> str:
     best, other = result.best, result.second
     if not best or not other:
         return ""
-    slower = other.seconds / best.seconds - 1
+    slower = other.pace / best.pace - 1
     less = float(best.memory.total) - float(other.memory.total)
     room = f"leaves {gib(abs(less))} {'more' if less > 0 else 'less'}" if abs(less) > 2**20 else "leaves as much memory"
     how = f"takes {longer(slower)}" if slower >= 0 else f"is {percent(-slower)} faster"
@@ -140,8 +132,8 @@ def nothing_fits(plan: Plan, request: SearchRequest, result: SearchResult, ways:
     """Where nothing fits, or nothing divides: the nearest, by how much it misses, and the cheapest change."""
     if not result.count or not result.nearest:
         head = (
-            f"**No layout of {_model(plan).replace('**', '')} divides** over {_cluster(request)} with "
-            f"**{request.batch:,}** {plural(request.batch, 'sequence')} a step under what it has to keep to."
+            f"**No layout of {_model(plan).replace('**', '')}** runs on {_cluster(request)} with "
+            f"about **{format_count(request.batch, 3)}** sequences a step under what it has to keep to."
         )
     else:
         near = result.nearest
@@ -231,9 +223,7 @@ def against_best(plan: Plan, result: SearchResult, here: LayoutResult) -> str:
     if here.layout == best.layout:
         return second(result)
     named = f"{degrees(best.layout)}, {rest(best.layout)}, {significant(best.seconds, 3)} s"
-    if plan.objective != "time":
-        return f"**With most memory free:** {named}, {gib(best.spare)}."
-    slower = here.seconds / best.seconds - 1
+    slower = here.pace / best.pace - 1
     fits = "" if here.spare >= 0 or math.isnan(here.spare) else ", and it does **not fit**"
     if not plan.own_layout:
         return f"**In the whole space {named}**, {percent(slower)} faster." if slower > _AS_FAST else ""
@@ -254,16 +244,16 @@ def plan_rows(
     """The first ``top`` plans as rows."""
     rows: list[tuple[str, ...]] = []
     for i in range(min(top, len(plans.seconds))):
-        layout, seconds = layout_at(plans, i), float(plans.seconds[i])
+        layout, pace = layout_at(plans, i), float(plans.pace[i])
         rows.append(
             (
                 brief(layout),
                 format_exact(int(layout.micro_batch)),
                 again(int(layout.recompute)),
-                seconds_text(seconds, 4),
-                percent(request.by_6n(best.mfu) * best.seconds / seconds),
+                seconds_text(float(plans.seconds[i]), 4),
+                percent(request.by_6n(best.mfu) * best.pace / pace),
                 gib(float(plans.memory[i])),
-                significant(days_for(plan.tokens, request, seconds), 3),
+                significant(plan.tokens * pace / 1e6 / 86400, 3),
                 PARTS[NAMES[int(plans.bound[i])]][0],
             )
         )
@@ -283,7 +273,7 @@ def kept(plans: Columns, result: SearchResult) -> str:
         return "**No plan lies within these ranges.** Widen one of them."
     if of == result.fitting:
         return f"{_drawn(count)} of all {of:,} that fit."
-    slowest = float(result.plans.seconds[-1]) / float(result.plans.seconds[0]) - 1
+    slowest = float(result.plans.pace[-1] / result.plans.pace[0]) - 1
     return (
         f"{_drawn(count)}. Of {result.fitting:,} that fit, the {of:,} fastest are kept: none "
         f"takes more than {longer(slowest)}."
@@ -296,8 +286,8 @@ def front(result: SearchResult) -> str:
         return "**One plan is both the fastest and the smallest.**" if result.pareto else "**No plan fits.**"
     fast = result.pareto[0]
     bought = [
-        f"{gib(float(small.memory.total))} for {percent(small.seconds / fast.seconds - 1)} more time"
-        for small in (_smallest(result.pareto, most * fast.seconds) for most in (1.05, 1.5))
+        f"{gib(float(small.memory.total))} for {percent(small.pace / fast.pace - 1)} more time"
+        for small in (_smallest(result.pareto, most * fast.pace) for most in (1.05, 1.5))
         if small != fast
     ]
     less = f"; memory goes down to {listed(list(dict.fromkeys(bought)))}" if bought else ""
@@ -308,8 +298,8 @@ def front(result: SearchResult) -> str:
 
 
 def _smallest(front: Sequence[LayoutResult], most: float) -> LayoutResult:
-    """The plan of a front with least memory of those that take at most so many seconds."""
-    return min((result for result in front if result.seconds <= most), key=lambda result: float(result.memory.total))
+    """The plan of a front with least memory of those of at most this pace."""
+    return min((result for result in front if result.pace <= most), key=lambda result: float(result.memory.total))
 
 
 SIZES = ("accelerators", "its layout", "idle", "MFU by 6N", "days", "dollars", "against the smallest")
@@ -331,6 +321,11 @@ def size_rows(results: Sequence[ClusterResult]) -> list[tuple[str, ...]]:
         )
         for result in results
     ]
+
+
+def better(more: tuple[int, float] | None) -> str:
+    """The next number of accelerators that is worth it, and how much faster it is; empty where none is."""
+    return f"**Next better number: {more[0]:,}**, {percent(more[1])} faster. " if more else ""
 
 
 def scaling(results: Sequence[ClusterResult], deadline: float) -> str:

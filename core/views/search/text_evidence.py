@@ -42,9 +42,7 @@ def published_rows(comparisons: Sequence[PublishedComparison]) -> list[tuple[str
 
 def published(comparisons: Sequence[PublishedComparison]) -> str:
     """How near the published layouts come to the best of the search, by its own times."""
-    gaps = sorted(
-        comparison.ours.seconds / comparison.best.seconds - 1 for comparison in comparisons if comparison.best
-    )
+    gaps = sorted(comparison.ours.pace / comparison.best.pace - 1 for comparison in comparisons if comparison.best)
     if not gaps:
         return "**None of these has a plan that fits.**"
     off = sorted(abs(comparison.ours.seconds / comparison.run.seconds - 1) for comparison in comparisons)

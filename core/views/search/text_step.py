@@ -152,7 +152,7 @@ def neighbour_row(here: LayoutResult, neighbour: Neighbour) -> tuple[str, ...]:
     """One change, what it does to time and memory, and why; or why it cannot be."""
     if neighbour.found is None:
         return _step(here, neighbour), "", "", "", f"cannot be: {neighbour.rule}"
-    longer = neighbour.found.seconds / here.seconds - 1
+    longer = neighbour.found.pace / here.pace - 1
     memory = float(neighbour.found.memory.total)
     over = "" if neighbour.fits else ", leaves too little free"
     over = f", {gib(-neighbour.found.spare)} over" if neighbour.found.spare < 0 else over
@@ -178,19 +178,17 @@ def moved(before: StepTime, after: StepTime) -> str:
 
 def around(here: LayoutResult, neighbours: Sequence[Neighbour]) -> str:
     """Whether any step from here is better, and what the worst costs."""
-    times = {neighbour: neighbour.found.seconds for neighbour in neighbours if neighbour.found and neighbour.fits}
+    times = {neighbour: neighbour.found.pace for neighbour in neighbours if neighbour.found and neighbour.fits}
     if not times:
         return "**No neighbour fits.**"
     best, worst = min(times, key=times.__getitem__), max(times, key=times.__getitem__)
-    faster = 1 - times[best] / here.seconds
+    faster = 1 - times[best] / here.pace
     verdict = (
         f"**{_step(here, best)} is {percent(faster)} faster**"
         if faster > 0
         else f"**No single change that fits is faster**; the nearest is {_step(here, best)}, {percent(-faster)} slower"
     )
-    return (
-        f"{verdict}. The dearest that fits is {_step(here, worst)}, {percent(times[worst] / here.seconds - 1)} slower."
-    )
+    return f"{verdict}. The dearest that fits is {_step(here, worst)}, {percent(times[worst] / here.pace - 1)} slower."
 
 
 def _step(here: LayoutResult, neighbour: Neighbour) -> str:
