@@ -11,10 +11,10 @@ from core.budget.errors import BudgetError
 from core.planning.evaluation import Answer, answer
 from core.planning.memory_estimate import memory_estimate, resolved_plan
 from core.planning.plan import Plan, whole_accelerators
-from core.planning.plan_search import evaluate_layout, launch_settings
+from core.planning.plan_search import evaluate_layout
 from core.planning.resolved_layout import constraints_of, estimable_request, plan_layout, search_request
 from core.planning.trl import trl
-from core.search.launch import Launch
+from core.search.launch import Launch, launches
 from core.search.request import SearchRequest
 from core.search.result import LayoutResult
 
@@ -43,7 +43,7 @@ class AppliedLayout:
         """The lines that run it: of programs that pre-train, or of TRL where a part of the model is trained."""
         if not self.plan.trained.everything:
             return (trl(memory_estimate(self.plan)),)
-        return launch_settings(self.request, self.result)
+        return launches(self.request, self.result.layout)
 
     @property
     def results(self) -> dict[str, float]:

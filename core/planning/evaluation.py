@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -253,7 +254,7 @@ def answer(plan: Plan) -> Answer:
         middle=middle,
         high=high,
         token_work=terms.token_work,
-        stored_parameters=max(1.0, terms.throughput.stored(middle.parameters)),
+        stored_parameters=max(1.0, terms.stored(middle.parameters)),
         energy=_ordered(used),
         carbon=_ordered(float(carbon.over(energy=wh, intensity=plan.power.grid)) for wh in used),
         dollars=_dollars(plan, low, middle, high),
@@ -280,9 +281,9 @@ def _unsearchable(plan: Plan) -> BudgetError | None:
 def _layout_problem(terms: Terms, run: SolvedRun) -> BudgetError | None:
     """Why a plan cannot have the layout that its days follow from."""
     plan = terms.plan
-    if not plan.expects_mfu or not terms.throughput.has_step_estimate:
+    if not plan.expects_mfu or not terms.has_step_estimate:
         return None
-    whole = resolved_plan(plan, terms.throughput.stored(run.parameters), run.accelerators)
+    whole = resolved_plan(plan, terms.stored(run.parameters), run.accelerators)
     try:
         plan_layout(whole)
     except LayoutError as problem:
@@ -301,19 +302,26 @@ class DoesNotFitError(BudgetError):
         self.plan = plan
 
     def __str__(self) -> str:
-        if tried_layouts((self.plan,)) > limit("repeated_search"):
-            return f"{self.args[0]}. Take more of them."
         needed = fewest_that_hold(self.plan)
-        return f"{self.args[0]}{f': it needs {needed:,}' if needed else ', nor on more of them'}."
+        return f"{self.args[0]}{f': it needs {needed:,}' if needed else '; take more of them, or others'}."
 
 
 @lru_cache(maxsize=256)
-def fewest_that_hold(plan: Plan) -> int | None:
-    """The fewest accelerators, in whole units, on which a layout of the plan fits; None where it fits on none."""
+def fewest_that_hold(plan: Plan, *, with_headroom: bool = False) -> int | None:
+    """The fewest accelerators, in whole units, on which the plan fits; None where it fits on none, or where too many
+    layouts would be tried.
+
+    with_headroom: and leaves as much memory free as the plan keeps.
+    """
+    if tried_layouts((plan,)) > limit("repeated_search"):
+        return None
 
     def lacking(place: int) -> float:
-        found = found_layout(replace(plan, accelerators=float(size(place))))
-        return 0.0 if found and found.fits else math.inf
+        with suppress(LayoutError):
+            h = memory_estimate(replace(plan, accelerators=float(size(place))))
+            if h.host_holds and not (h.lacks if with_headroom else h.fits == "over"):
+                return 0.0
+        return math.inf
 
     def size(place: int) -> int:
         return place if place <= node else node * (place - node + 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -13,6 +13,7 @@ from core.limits import limit
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import TYPED, Plan, whole_accelerators
 from core.planning.resolved_layout import own_layout, resolve_layout
+from core.planning.solving import largest_size, rounded_down
 from core.training.device.memory import DeviceMemory
 from core.training.device.states_only import explain_largest
 from core.training.layout import LayoutError
@@ -21,9 +22,6 @@ from core.training.optimizer_state import explain_state_bytes
 Counted: TypeAlias = Literal["everything", "model states alone"]
 """What has to fit."""
 
-_DIGITS = 4
-_DOWN = 2 ** (1 / 4)
-_STEPS = 160
 _EXAMPLE = 8e9
 _ROUNDS = 3
 _ROUNDING = 1e-14
@@ -88,20 +86,19 @@ def largest(plan: Plan, counted: Counted = "everything") -> Largest:
     if math.isnan(alone):
         return Largest(given, counted, math.nan, _sized(plan, _EXAMPLE))
     if counted == "model states alone":
-        value = _typed(alone)
+        value = rounded_down(alone) if alone >= 1 else 0.0
     else:
-        value = _search(lambda size: _fits(plan, size), _typed(min(1.1 * alone, limit("parameters"))))
+        value = min(largest_size(lambda size: _load(plan, size), alone, limit("parameters")), limit("parameters"))
     return Largest(given, counted, value, _sized(plan, max(1.0, value)))
 
 
-def _fits(plan: Plan, parameters: float) -> bool:
-    """Whether a model of so many parameters fits and leaves what the plan keeps free; not where its layers cannot be
-    split so."""
-    try:
+def _load(plan: Plan, parameters: float) -> float:
+    """Bytes of a model of so many parameters over those that it may take; infinite where its layers cannot be split
+    so."""
+    with suppress(LayoutError):
         h = memory_estimate(_typed_plan(plan, parameters))
-        return h.fits == "fits" and not h.lacks
-    except LayoutError:
-        return False
+        return h.total / (h.total + h.room)
+    return math.inf
 
 
 def _sized(plan: Plan, parameters: float) -> MemoryEstimate:
@@ -115,29 +112,3 @@ def _sized(plan: Plan, parameters: float) -> MemoryEstimate:
 
 def _typed_plan(plan: Plan, parameters: float) -> Plan:
     return replace(plan, find="time", model=TYPED, parameters=parameters)
-
-
-def _search(fits: Callable[[float], bool], most: float) -> float:
-    """The largest size of four digits that fits, from ``most`` down; 0 where none does."""
-    good, bad = most, math.inf
-    for _ in range(_STEPS):
-        if fits(good):
-            break
-        good, bad = _typed(good / _DOWN), good
-        if good < 1:
-            return 0.0
-    else:
-        return 0.0
-    while bad < math.inf:
-        middle = _typed((good + bad) / 2)
-        if middle in (good, bad):
-            break
-        good, bad = (middle, bad) if fits(middle) else (good, middle)
-    return good
-
-
-def _typed(parameters: float) -> float:
-    """Rounded down to four significant digits."""
-    whole = int(parameters)
-    step = 10 ** max(0, len(str(whole)) - _DIGITS)
-    return float(whole // step * step)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from core.budget.errors import BudgetError
 from core.hardware.accelerators import Accelerator, accelerators
+from core.planning.evaluation import fewest_that_hold
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan, whole_accelerators
 from core.planning.plan_limits import missed_limits
@@ -115,14 +116,10 @@ def _choices(h: MemoryEstimate) -> dict[str, tuple[int, ...]]:
 
 def _changed(h: MemoryEstimate, values: Mapping[str, Any]) -> Layout:
     """The layout with other values of fields by id, arrays of them too, on the same accelerators."""
-    laid = replace(h.layout, **{field: values[name] for name, field in _FIELDS.items() if name in values})
-    return _filled(h, laid, whole_accelerators(h.plan.accelerators))
-
-
-def _filled(h: MemoryEstimate, layout: Layout, accelerators: Any) -> Layout:
-    """A layout on so many accelerators, with the micro-batches that the plan's batch then leaves."""
     typed = own_layout(h.plan).micro_batches if h.plan.own_layout else 0
-    return filled(replace(layout, micro_batches=typed), accelerators, h.plan.sequences)[0]
+    laid = replace(h.layout, **{field: values[name] for name, field in _FIELDS.items() if name in values})
+    count = whole_accelerators(h.plan.accelerators)
+    return filled(replace(laid, micro_batches=typed), count, h.plan.sequences)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,13 +265,10 @@ def largest(h: MemoryEstimate) -> tuple[int, int, int]:
     return largest_micro_batch(h.roomy), largest_seq_len(h.roomy), deeper.layers if deeper else 0
 
 
-@lru_cache(maxsize=64)
 def fewest_accelerators(h: MemoryEstimate) -> int | None:
-    """Fewest accelerators, by doubling what there is, on which the plan fits as it is and leaves free what it keeps;
-    None where none do."""
-    counts = int(h.layout.accelerators) * 2 ** np.arange(1, 11)
-    fits = np.flatnonzero(np.asarray(h.over_layouts(_filled(h, h.layout, counts)).total) <= h.total + h.room)
-    return int(counts[fits[0]]) if len(fits) else None
+    """The fewest accelerators on which the plan fits and leaves free what it keeps; None where it does already, or no
+    number of them is enough."""
+    return fewest_that_hold(h.plan, with_headroom=True) if h.lacks else None
 
 
 @lru_cache(maxsize=64)

@@ -65,7 +65,7 @@ def run_features(a: Answer) -> RunFeatures:
 @lru_cache(maxsize=128)
 def similar_runs(a: Answer, most: int = 12) -> tuple[SimilarRun, ...]:
     """The plan's steps at the share that each of the nearest runs reached of its own, the nearest first."""
-    shares = {run.evidence: run.share for run in run_shares(a.terms.throughput.has_step_estimate)}
+    shares = {run.evidence: run.share for run in run_shares(a.terms.has_step_estimate)}
     steps = a.layout_mfu
     runs: list[SimilarRun] = []
     for near in nearest_runs(run_features(a), tuple(shares), most):

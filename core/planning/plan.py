@@ -22,7 +22,7 @@ from core.planning.own_runs import OwnRun
 from core.planning.search_texts import Batch
 from core.runs.energy import US_GRID, USUAL_PUE
 from core.runs.goodput import Reliability
-from core.search.constraints import ANY_LAYOUT, Constraints
+from core.search.constraints import FREE, Constraints
 from core.search.request import FREE_MEMORY
 from core.step_time.software import EAGER, USUAL_SOFTWARE, USUAL_TUNING
 from core.training.activations.tensors import FUSED, Loss
@@ -296,7 +296,7 @@ class Plan:
     reliability: Reliability = field(default_factory=Reliability)
     power: Power = field(default_factory=Power)
     batch: Batch = field(default_factory=Batch)
-    constraints: Constraints = ANY_LAYOUT
+    constraints: Constraints = FREE
     measured: CarriedRates = field(default_factory=CarriedRates)
     own_runs: tuple[OwnRun, ...] = ()
     maturity: str = BY_AGE

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from core.limits import limit
-from core.search.launch import Launch, launches
 from core.search.request import SearchRequest
 from core.search.result import LayoutResult, SearchResult
 from core.search.search import searched
@@ -29,7 +28,7 @@ def evaluate_layout(request: SearchRequest, layout: Layout) -> LayoutResult:
     """One plan by itself, whether it fits or not. Raises `LayoutError` where it cannot be."""
     check(request.spec, layout, request.seq_len, request.cluster.count)
     columns = Layout(*(np.array([getattr(layout, field.name)]) for field in fields(layout)))
-    return request.found(columns, np.array([1]))[0]
+    return request.found(columns)[0]
 
 
 @lru_cache(maxsize=32)
@@ -41,19 +40,6 @@ def stages(request: SearchRequest, layout: Layout, most: int) -> tuple[tuple[int
     setup["seq_len"] = request.longest or request.seq_len
     places = sorted({round(float(at)) for at in np.linspace(0, count - 1, min(most, count))})
     return tuple((place, memory_per_device(request.spec, layout, stage=place, **setup)) for place in places)
-
-
-def launch_settings(request: SearchRequest, here: LayoutResult) -> tuple[Launch, ...]:
-    """A plan as the settings of programs that pre-train."""
-    return launches(
-        request.spec,
-        here.layout,
-        seq_len=request.seq_len,
-        dtype=request.running.dtype,
-        overlap=bool(here.running.overlap),
-        policy=request.policy,
-        optimizer=request.optimizer,
-    )
 
 
 @lru_cache(maxsize=32)

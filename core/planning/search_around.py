@@ -1,4 +1,4 @@
-"""Around a search: other cluster sizes, what would make a plan fit, and a layout as texts of the plan’s fields."""
+"""Around a plan: other cluster sizes, and its layout as texts of the plan’s fields."""
 
 from __future__ import annotations
 
@@ -6,19 +6,13 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 from core.budget.errors import BudgetError
 from core.limits import limit
-from core.planning.evaluation import Answer, answer, fewest_that_hold
-from core.planning.memory_fixes import PIECES
+from core.planning.evaluation import Answer, answer
 from core.planning.plan import OWN_LAYOUT, Plan, whole_accelerators
-from core.planning.plan_limits import missed_limits
-from core.planning.plan_search import evaluate_layout
-from core.planning.resolved_layout import FIELD_IDS, found_layout, search_request, tried_layouts
+from core.planning.resolved_layout import FIELD_IDS
 from core.planning.solving import first_place
-from core.search.constraints import is_free
-from core.search.result import LayoutResult
 from core.training.layout import OFFLOAD_NAMES, Layout, LayoutError, layers_of, named_modules, recompute_name
 
 _OCTAVES, _EACH = 3, 3
@@ -73,84 +67,6 @@ def _on(plan: Plan, count: int) -> ClusterResult | None:
         if a.memory.fits == "fits":
             return ClusterResult(count, a.memory.layout, a)
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class FittingChange:
-    """A change of the question under which a plan fits: the fields' texts by id, the plan, and the best layout then."""
-
-    texts: tuple[tuple[str, str], ...]
-    plan: Plan
-    best: LayoutResult
-
-    @property
-    def misses(self) -> bool:
-        """Whether the plan then misses one of its limits."""
-        return bool(missed_limits(self.plan))
-
-
-@lru_cache(maxsize=32)
-def fitting_changes(plan: Plan) -> tuple[FittingChange, ...]:
-    """What would make a plan fit, those first that miss no limit of it, the cheapest first: fewer constraints, offload,
-    the loss in pieces, another cluster.
-
-    No more than one of each kind.
-    """
-    here, how = plan.constraints, plan.runtime_options
-    free = {name: None for name in FIELD_OF if not is_free(getattr(here, name))}
-    if here.expert_tensor == 0:
-        del free["expert_tensor"]
-    tried: list[list[tuple[tuple[tuple[str, str], ...], Plan]]] = []
-
-    def changed(**pins: Any) -> Plan:
-        return replace(plan, constraints=replace(here, **pins))
-
-    if free:
-        texts = tuple((FIELD_OF[name], "any" if name in ("zero", "recompute") else "") for name in free)
-        tried.append([(texts, changed(**free, tensor_in_node=True))])
-    if here.offload is not None:
-        tried.append([((("koff", "true"),), changed(offload=None))])
-    if how.chunks < PIECES:
-        pieces, less = ("chunks", f"{PIECES}"), replace(how, chunks=PIECES)
-        both = replace(changed(offload=None), runtime_options=less)
-        tried.append([((pieces,), replace(plan, runtime_options=less)), ((pieces, ("koff", "true")), both)])
-    if here.tensor_in_node:
-        tried.append([((("knode", "false"),), changed(tensor_in_node=False))])
-    left = limit("layouts_tried")  # for all of them together
-    if (
-        tried_layouts((plan,)) <= limit("repeated_search")
-        and (needed := fewest_that_hold(plan))
-        and needed > plan.accelerators
-    ):
-        tried.append([((("count", f"{needed:,}"),), replace(plan, accelerators=float(needed)))])
-    changes: list[FittingChange] = []
-    for kind in tried:
-        fitting: list[FittingChange] = []
-        for texts, other in kind:
-            if any(set(change.texts) < set(texts) for change in changes):
-                continue  # less is enough
-            left -= tried_layouts((other,))
-            found = found_layout(other) if left > 0 else None
-            if found and found.fits:
-                fitting.append(FittingChange(texts, other, evaluate_layout(search_request(other), found.layout)))
-                if not fitting[-1].misses:
-                    break
-        changes += sorted(fitting, key=lambda change: change.misses)[:1]
-    return tuple(sorted(changes, key=lambda change: change.misses))
-
-
-FIELD_OF = {
-    "tensor": "ktp",
-    "pipeline": "kpp",
-    "interleave": "kvpp",
-    "context": "kcp",
-    "expert": "kep",
-    "expert_tensor": "ketp",
-    "micro_batch": "kmbs",
-    "zero": "kzero",
-    "recompute": "krc",
-}
-"""Field of a layout → the id of the plan's field that keeps it to something."""
 
 
 def layout_texts(layout: Layout) -> dict[str, str]:

@@ -17,11 +17,10 @@ from core.budget.equations import flop_of_a_run, flop_of_a_token, hours_affordab
 from core.budget.errors import BudgetError
 from core.budget.run import accelerator_hours, training_seconds
 from core.limits import limit
-from core.models.catalog import CatalogModel
 from core.planning.memory_estimate import copy_size
 from core.planning.plan import Plan
 from core.planning.throughput import Throughput
-from core.runs.goodput import LEAST_GOODPUT, Interruptions, mfu_of_all_hours, no_progress
+from core.runs.goodput import LEAST_GOODPUT, mfu_of_all_hours, no_progress
 from core.runs.long_sequences import TokenWork, token_work
 from core.units import format_quantity
 
@@ -29,7 +28,7 @@ ENDS = LOW, MIDDLE, HIGH = range(3)
 """The low end, the middle and the high end of a range of the MFU."""
 
 _DIGITS = 4
-"""Significant digits to which parameters are found."""
+"""Significant digits to which sizes are found."""
 
 _USUAL_MFU = 0.4
 """Where a search for parameters begins."""
@@ -37,32 +36,14 @@ _USUAL_MFU = 0.4
 _ROUNDED_UP = 1 + 1e-12
 
 
-@dataclass(frozen=True)
-class Terms:
+@dataclass(frozen=True, eq=False)
+class Terms(Throughput):
     """All that a plan's hours follow from, beside parameters, tokens and accelerators."""
-
-    plan: Plan
-    model: CatalogModel | None
-
-    @cached_property
-    def throughput(self) -> Throughput:
-        """What the cluster trains at, of the steps alone and of the whole run."""
-        return Throughput(self.plan, self.model)
-
-    @cached_property
-    def peak(self) -> float:
-        """Dense FLOP/s of one accelerator in the plan's dtype."""
-        return self.throughput.peak
 
     @cached_property
     def token_work(self) -> TokenWork:
         """What a token costs at the plan's sequence length."""
         return token_work(self.model, self.plan.mean_length)
-
-    @property
-    def work_share(self) -> float:
-        """FLOPs of a step over those of one that trains everything."""
-        return self.throughput.work_share
 
     @property
     def in_money(self) -> bool:
@@ -73,24 +54,20 @@ class Terms:
         """FLOPs of a token for each parameter: of those products that are computed."""
         return float(self.token_work.per_parameter(parameters)) * self.work_share
 
-    def interruptions(self, parameters: float, accelerators: float) -> Interruptions:
-        """What checkpoints, failures and restarts leave of the time."""
-        return self.throughput.interruptions(parameters, accelerators)
-
     def _by_counted(self, mfu: float, parameters: float) -> float:
         """An MFU by 6 N as one of all FLOPs that are counted. Where no step is timed it is taken to hold for these."""
-        if not (self.throughput.has_step_estimate and self.token_work.long):
+        if not (self.has_step_estimate and self.token_work.long):
             return mfu
         return mfu * float(self.token_work.per_parameter(parameters)) / 6
 
     def expected(self, parameters: float, accelerators: float) -> tuple[float, ...]:
         """MFU over all hours that steps and published runs lead one to expect, at each end."""
-        ends = self.throughput.whole_mfu_by_6n(parameters, accelerators).tolist()
+        ends = self.whole_mfu_by_6n(parameters, accelerators).tolist()
         return tuple(self._by_counted(mfu, parameters) for mfu in ends)
 
     def layout_mfu(self, parameters: float, accelerators: float) -> float:
         """MFU of the steps alone, of the plan's layout."""
-        return self._by_counted(self.throughput.steps_mfu_by_6n(parameters, accelerators), parameters)
+        return self._by_counted(self.steps_mfu_by_6n(parameters, accelerators), parameters)
 
     def mfu(self, parameters: float, accelerators: float, end: int) -> float:
         """MFU over all hours at one end."""
@@ -209,23 +186,44 @@ def _accelerators(terms: Terms, run: SolvedRun) -> float:
 
 
 def _parameters(terms: Terms, run: SolvedRun) -> float:
-    """The most parameters, of so many digits, that take no more hours than there are."""
-    lowest, first = 10 ** (_DIGITS - 1), 9 * 10 ** (_DIGITS - 1)
+    """The most parameters that take no more hours than there are."""
 
-    def size(place: int) -> float:
-        power, digits = divmod(place, first)
-        return float((lowest + digits) * 10**power) / lowest
+    def load(parameters: float) -> float:
+        return terms.hours(replace(run, parameters=parameters)) / run.allowed_hours
 
-    def place(parameters: float) -> int:
-        power = math.floor(math.log10(parameters))
-        return power * first + math.floor(parameters / 10.0**power * lowest) - lowest
+    work = 3600 * run.allowed_hours * terms.peak / (6 * run.tokens)
+    return largest_size(load, _USUAL_MFU * work, limit("parameters"))
 
-    def excess(at: int) -> float:
-        return run.allowed_hours * _ROUNDED_UP / terms.hours(replace(run, parameters=size(at - 1)))
 
-    most, work = limit("parameters"), 3600 * run.allowed_hours * terms.peak / (6 * run.tokens)
-    over = first_place(excess, _USUAL_MFU * work, most, lambda at: size(at - 1), lambda value: place(value) + 1)
-    return math.inf if over is None else size(over - 2) if over > 1 else 0.0
+def largest_size(load: Callable[[float], float], guess: float, most: float) -> float:
+    """The largest size, of four digits, whose ``load``, which grows with it, is no more than 1; 0 where there is none,
+    infinite where even ``most`` is not too large."""
+    over = first_place(
+        lambda at: _ROUNDED_UP / load(_size(at - 1)),
+        guess,
+        most,
+        lambda at: _size(at - 1),
+        lambda size: _place(size) + 1,
+    )
+    return math.inf if over is None else _size(over - 2) if over > 1 else 0.0
+
+
+_LOWEST = 10 ** (_DIGITS - 1)
+
+
+def _size(place: int) -> float:
+    power, digits = divmod(place, 9 * _LOWEST)
+    return float((_LOWEST + digits) * 10**power) / _LOWEST
+
+
+def _place(size: float) -> int:
+    power = math.floor(math.log10(size))
+    return power * 9 * _LOWEST + math.floor(size / 10.0**power * _LOWEST * _ROUNDED_UP) - _LOWEST
+
+
+def rounded_down(size: float) -> float:
+    """A size of 1 or more as one types it, of four digits."""
+    return _size(_place(size))
 
 
 def first_place(

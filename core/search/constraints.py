@@ -40,7 +40,7 @@ Pin: TypeAlias = "int | tuple[int, ...] | Range | None"
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """What plans have to keep to. Fields but the last are the fields of `Layout` that they pin, and ``overlap``.
+    """What plans have to keep to. Fields but the last are the fields of `Layout` that they pin.
 
     expert_tensor: as usual, unless it is allowed otherwise.
     shard_group: 0 is all ranks; left free, those of one node are tried beside them.  offload: forbidden unless it is
@@ -63,7 +63,6 @@ class Constraints:
     sequence_parallel: Pin = None
     recompute: Pin = None
     offload: Pin = 0
-    overlap: Pin = None
     micro_batches: int | None = None
     tensor_in_node: bool = True
 
@@ -101,15 +100,11 @@ def only(layout: Layout) -> Constraints:
     degrees = ("tensor", "pipeline", "interleave", "context", "expert", "expert_tensor", "micro_batch")
     kept = (*degrees, "zero", "shard_group", "sequence_parallel", "recompute", "offload")
     pins: dict[str, Any] = {name: int(getattr(layout, name)) for name in kept}
-    return Constraints(**pins, overlap=1, micro_batches=int(layout.micro_batches) or None)
+    return Constraints(**pins, micro_batches=int(layout.micro_batches) or None)
 
 
 FREE = Constraints()
 """The usual ones: tensor-parallel ranks in a node, and nothing offloaded."""
-
-ANY_LAYOUT = Constraints(overlap=1)
-"""The same of a plan, whose communication overlaps: waiting never helps."""
-
 
 FSDP: Mapping[str, Pin] = {
     **dict.fromkeys(("tensor", "pipeline", "interleave", "context", "expert"), 1),

@@ -18,5 +18,5 @@ def explain(request: SearchRequest, result: LayoutResult, tokens: float) -> list
     return [
         days_of_steps.explain(tokens=tokens, seconds=result.seconds, sequences=result.tokens / length, seq_len=length),
         mfu_needed.explain(flop=flop, accelerators=request.cluster.count, peak=peak, seconds=result.seconds),
-        *explain_run(lambda: request.step(result.layout, result.running.overlap)),
+        *explain_run(lambda: request.step(result.layout)),
     ]

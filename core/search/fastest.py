@@ -90,7 +90,7 @@ def _fastest_on(request: SearchRequest, count: int, goodput: Goodput) -> FoundLa
         layout, possible = laid(request, count)
         sequences = layout.data * layout.micro_batches * layout.micro_batch
         with np.errstate(divide="ignore", invalid="ignore"):
-            steps = sequences * float(request.timed_length) / request.step(layout, 1).total
+            steps = sequences * float(request.timed_length) / request.step(layout).total
         busy = np.asarray(layout.accelerators)
         sizes, at = np.unique(busy, return_inverse=True)
         trains = goodput(sizes.astype(float))[at].reshape(busy.shape)

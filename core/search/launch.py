@@ -15,9 +15,8 @@ from core.formula import Source
 from core.models.spec import TransformerSpec
 from core.search import launch_precision
 from core.search.launch_precision import Precision
+from core.search.request import SearchRequest
 from core.training.layout import Layout, Recompute, layers_of, named_modules, way_of
-from core.training.optimizers import Optimizer
-from core.training.precision import PrecisionPolicy
 
 MEGATRON = Source(
     "NVIDIA, Megatron-LM",
@@ -47,20 +46,12 @@ class Launch:
     source: Source
 
 
-def launches(
-    spec: TransformerSpec,
-    layout: Layout,
-    *,
-    seq_len: int,
-    dtype: str,
-    overlap: bool,
-    policy: PrecisionPolicy,
-    optimizer: Optimizer,
-) -> tuple[Launch, ...]:
-    """The layout's settings in both programs. dtype: of the matrix products."""
-    precise = (policy, optimizer, layout, dtype)
+def launches(request: SearchRequest, layout: Layout) -> tuple[Launch, ...]:
+    """The layout's settings in both programs."""
+    spec, seq_len, dtype = request.spec, request.seq_len, request.running.dtype
+    precise = (request.policy, request.optimizer, layout, dtype)
     return (
-        megatron(spec, layout, launch_precision.megatron(*precise), seq_len=seq_len, dtype=dtype, overlap=overlap),
+        megatron(spec, layout, launch_precision.megatron(*precise), seq_len=seq_len, dtype=dtype),
         torchtitan(spec, layout, launch_precision.torchtitan(*precise), seq_len=seq_len, dtype=dtype),
     )
 
@@ -73,9 +64,7 @@ def _batch(layout: Layout) -> int:
     return int(layout.micro_batch * layout.micro_batches * layout.data)
 
 
-def megatron(
-    spec: TransformerSpec, layout: Layout, precision: Precision, *, seq_len: int, dtype: str, overlap: bool
-) -> Launch:
+def megatron(spec: TransformerSpec, layout: Layout, precision: Precision, *, seq_len: int, dtype: str) -> Launch:
     """Arguments of Megatron-LM's ``pretrain_gpt.py``: those of layout and precision."""
     item, notes = layout, list[str]()
     arguments: dict[str, Any] = {
@@ -103,10 +92,9 @@ def megatron(
         why = f"**It rejects {seq_len:,} tokens**, which do not divide by twice the context-parallel degree."
         return Launch("Megatron-LM", "bash", "", (why,), MEGATRON)
     arguments |= _megatron_sharding(item, notes)
-    if overlap:
-        arguments["overlap-grad-reduce"] = True
-        if item.zero:
-            arguments["overlap-param-gather"] = True
+    arguments["overlap-grad-reduce"] = True
+    if item.zero:
+        arguments["overlap-param-gather"] = True
     arguments |= _megatron_again(spec, item, notes)
     if item.offload > 1:
         notes.append("It offloads the optimizer alone by these arguments: parameters stay on the accelerator.")

@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 
 from core.search.constraints import only
+from core.search.fastest import fastest
 from core.search.request import SearchRequest
 from core.search.result import LayoutResult
-from core.search.space import chunked, columns_of, divisors, laid, layouts_at, zero_matters
+from core.search.space import chunked, divisors, zero_matters
 from core.training.layout import Layout, LayoutError, check
 
-_STEPS = ("zero", "recompute", "sequence_parallel", "offload", "overlap")
-_MOST = {"zero": 3, "recompute": 2, "sequence_parallel": 1, "offload": 1, "overlap": 1}
+_STEPS = ("zero", "recompute", "sequence_parallel", "offload")
+_MOST = {"zero": 3, "recompute": 2, "sequence_parallel": 1, "offload": 1}
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
     """A plan one step away.
 
-    field: of `Layout`, or "overlap".  value: what it is there; ``found.layout`` may differ in what follows from it.
+    field: of `Layout`.  value: what it is there; ``found.layout`` may differ in what follows from it.
     found: the plan, None where it breaks a rule.  rule: the rule that it breaks, else empty.  fits: whether an
     accelerator holds it, and leaves what is to stay free.
     """
@@ -40,18 +41,16 @@ def neighbours(result: LayoutResult, request: SearchRequest) -> tuple[Neighbour,
     shards stay where they can; else chunks stay as many or become one, and the group stays that of a node or becomes
     all ranks.
     """
-    tried: list[tuple[str, int, Layout | None, int, str]] = []
+    tried: list[tuple[str, int, Layout | None, str]] = []
     for field, value in _steps(result, request):
-        overlap = value if field == "overlap" else int(np.ravel(result.running.overlap)[0])
         try:
-            layout = _moved(result.layout, request, field, value)
-            tried.append((field, value, layout, overlap, ""))
+            tried.append((field, value, _moved(result.layout, request, field, value), ""))
         except LayoutError as error:
-            tried.append((field, value, None, overlap, str(error)))
-    sound = [(layout, overlap) for _, _, layout, overlap, _ in tried if layout is not None]
-    columns = {field.name: np.array([getattr(layout, field.name) for layout, _ in sound]) for field in fields(Layout)}
-    plans = iter(request.found(Layout(**columns), np.array([overlap for _, overlap in sound])) if sound else ())
-    found = [(field, value, None if layout is None else next(plans), rule) for field, value, layout, _, rule in tried]
+            tried.append((field, value, None, str(error)))
+    sound = [layout for _, _, layout, _ in tried if layout is not None]
+    columns = {field.name: np.array([getattr(layout, field.name) for layout in sound]) for field in fields(Layout)}
+    plans = iter(request.found(Layout(**columns)) if sound else ())
+    found = [(field, value, None if layout is None else next(plans), rule) for field, value, layout, rule in tried]
     return tuple(
         Neighbour(field, value, plan, rule, plan is not None and not float(plan.memory.total) > request.budget)
         for field, value, plan, rule in found
@@ -75,8 +74,7 @@ def _steps(result: LayoutResult, request: SearchRequest) -> list[tuple[str, int]
     }
     rows: list[tuple[str, int]] = []
     for field, known in values.items():
-        here = {"overlap": result.running.overlap, "expert_tensor": layout.expert_split}
-        own = int(np.ravel(here.get(field, getattr(layout, field, 0)))[0])
+        own = int(np.ravel(layout.expert_split if field == "expert_tensor" else getattr(layout, field))[0])
         if field == "zero" and not zero_matters(layout):
             continue
         if field == "sequence_parallel" and int(layout.tensor) == 1:
@@ -88,7 +86,7 @@ def _steps(result: LayoutResult, request: SearchRequest) -> list[tuple[str, int]
 
 def _moved(layout: Layout, request: SearchRequest, field: str, value: int) -> Layout:
     """The layout with one field changed and what follows from it. Raises `LayoutError` where none is."""
-    result = layout if field == "overlap" else replace(layout, **{field: value})
+    result = replace(layout, **{field: value})
     t, p, v, per_node = int(result.tensor), int(result.pipeline), int(result.interleave), request.cluster.per_node
     layers, group = request.spec.layers, int(result.shard_group)
     if field != "interleave" and not chunked(layers, p, v):
@@ -99,21 +97,9 @@ def _moved(layout: Layout, request: SearchRequest, field: str, value: int) -> La
     narrow = int(result.sequence_parallel) if field == "sequence_parallel" else int(t > 1)
     result = replace(result, interleave=v, shard_group=group if result.zero else 0, sequence_parallel=narrow)
     for tried in dict.fromkeys((result, replace(result, shard_group=0))):
-        if found := _fastest_of(request, replace(tried, micro_batches=0)):
-            check(request.spec, found, request.seq_len)
-            return found
+        alone = replace(request, constraints=only(replace(tried, micro_batches=0)))
+        if found := fastest(alone, request.cluster.count, np.ones_like):
+            check(request.spec, found.layout, request.seq_len)
+            return found.layout
     check(request.spec, replace(result, data=1, micro_batches=1, expert=1, shard_group=0), request.seq_len)
     raise LayoutError(field, value, f"no step of {request.cluster.count:,} accelerators has so few sequences.")
-
-
-def _fastest_of(request: SearchRequest, layout: Layout) -> Layout | None:
-    """A layout with the data-parallel ranks and the rounds that train fastest; None where it has none."""
-    alone = replace(request, constraints=only(layout))
-    space, possible = laid(alone, request.cluster.count)
-    places = np.flatnonzero(possible)
-    if not len(places):
-        return None
-    columns = layouts_at(alone, space, possible.shape, places)
-    each = alone.step(columns, 1).total / (columns.data * columns.micro_batches * columns.micro_batch)
-    best = int(np.argmin(each))
-    return Layout(**{name: int(values[best]) for name, values in columns_of(columns).items()})

@@ -7,7 +7,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from core.search.constraints import Constraints
 from core.search.request import SearchRequest
 from core.search.result import LayoutResult
 from core.search.search import searched
@@ -54,7 +53,6 @@ def compare_published() -> tuple[PublishedComparison, ...]:
 
 
 def _compare_published(run: StepRun) -> PublishedComparison:
-    overlap = int(np.ravel(run.running.overlap)[0])
     request = SearchRequest(
         spec=run.spec,
         cluster=run.cluster,
@@ -64,8 +62,7 @@ def _compare_published(run: StepRun) -> PublishedComparison:
         optimizer=find_optimizer("AdamW"),
         implementation=run.implementation,
         running=run.running,
-        constraints=Constraints(overlap=overlap),
     )
     columns = Layout(*(np.array([getattr(run.layout, field.name)]) for field in fields(Layout)))
     result = searched(request)
-    return PublishedComparison(run, request.found(columns, np.array([overlap]))[0], result.best, result.count)
+    return PublishedComparison(run, request.found(columns)[0], result.best, result.count)

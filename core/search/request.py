@@ -42,14 +42,13 @@ FREE_MEMORY = 0.08
 class SearchRequest:
     """Which layouts are searched.
 
-    batch: sequences of a step, as a target.  running: how steps are run; whether
-    communication overlaps is the layouts' own. loss, chunks: how the loss is worked out, and in how many pieces.
-    offloads, trained, in_backward, paged: what is trained, and what
-    saves memory beside that. mean_length: tokens that a sequence has on average, whose time counts; longest: tokens of
-    the longest one, whose memory counts; both 0 where every sequence has ``seq_len``.
-    exact: whether a step has exactly ``batch`` sequences. memory_bytes: of one accelerator,
-    NaN for the catalogue's. keep_free: share of it that a plan leaves free, where any does. host_bytes: of a node's
-    host, NaN where nobody said. Without slots, so that what follows from it is worked out once.
+    batch: sequences of a step, as a target.  running: how steps are run.  loss, chunks: how the loss is worked out, and
+    in how many pieces.  offloads, trained, in_backward, paged: what is trained, and what saves memory beside that.
+    mean_length: tokens that a sequence has on average, whose time counts; longest: tokens of the longest one, whose
+    memory counts; both 0 where every sequence has ``seq_len``.  exact: whether a step has exactly ``batch`` sequences.
+    memory_bytes: of one accelerator, NaN for the catalogue's.  keep_free: share of it that a plan leaves free, where
+    any does.  host_bytes: of a node's host, NaN where nobody said. Without slots, so that what follows from it is
+    worked out once.
     """
 
     spec: TransformerSpec
@@ -142,7 +141,7 @@ class SearchRequest:
         """The same by class."""
         return self._setup.account(layout)
 
-    def step(self, layout: Layout, overlap: Any) -> StepTime:
+    def step(self, layout: Layout) -> StepTime:
         """Seconds of a step under each layout."""
         return step_over(
             self.spec,
@@ -150,19 +149,19 @@ class SearchRequest:
             layout,
             self._setup.states,
             seq_len=self.timed_length,
-            running=replace(self.running, overlap=overlap),
+            running=self.running,
             implementation=self.written,
             rates=self.rates,
         )
 
-    def known(self, layout: Layout, overlap: Any) -> None:
+    def known(self, layout: Layout) -> None:
         """Raise `BudgetError` where a peak or a bandwidth that the one plan given needs is not known."""
         step_time(
             self.spec,
             self.cluster,
             Layout(**{field.name: int(np.ravel(getattr(layout, field.name))[0]) for field in fields(Layout)}),
             seq_len=self.seq_len,
-            running=replace(self.running, overlap=int(np.ravel(overlap)[0])),
+            running=self.running,
             implementation=self.written,
             policy=self.policy,
             optimizer=self.optimizer,
@@ -183,17 +182,17 @@ class SearchRequest:
         """An MFU of `mfu`, attention counted, by 6 N of the parameters that work on each token."""
         return mfu_by_6n(self.spec, self.timed_length, mfu)
 
-    def found(self, layout: Layout, overlap: Any) -> tuple[LayoutResult, ...]:
+    def found(self, layout: Layout) -> tuple[LayoutResult, ...]:
         """Plans one by one, of a layout whose fields are arrays of one length."""
-        memory, step = self.memory(layout), self.step(layout, overlap)
-        size, range_ = np.shape(overlap), range_of(self.spec, self.cluster, self.running)
+        memory, step = self.memory(layout), self.step(layout)
+        size, range_ = np.shape(layout.data), range_of(self.spec, self.cluster, self.running)
 
         def apart(parts: Any) -> dict[str, list[Any]]:
             return {field.name: np.broadcast_to(getattr(parts, field.name), size).tolist() for field in fields(parts)}
 
         layouts, memories, steps = apart(layout), apart(memory), apart(step)
         results: list[LayoutResult] = []
-        for i, beside in enumerate(np.asarray(overlap).tolist()):
+        for i in range(size[0]):
             time = StepTime(**{name: values[i] for name, values in steps.items()})
             seconds, layout = float(time.total), Layout(**{name: values[i] for name, values in layouts.items()})
             tokens = int(layout.data * layout.micro_batch * layout.micro_batches) * self.timed_length
@@ -201,7 +200,6 @@ class SearchRequest:
                 LayoutResult(
                     layout=layout,
                     tokens=tokens,
-                    running=replace(self.running, overlap=beside),
                     step=time,
                     memory=DeviceMemory(**{name: values[i] for name, values in memories.items()}),
                     usable=self.usable,

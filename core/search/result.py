@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from core.step_time.parts import Running, StepTime
+from core.step_time.parts import StepTime
 from core.training.device.memory import DeviceMemory
 from core.training.layout import Layout
 
@@ -23,7 +23,6 @@ class LayoutResult:
 
     layout: Layout
     tokens: int
-    running: Running
     step: StepTime
     memory: DeviceMemory
     usable: float
@@ -56,7 +55,6 @@ class Columns:
     """
 
     layout: Layout
-    overlap: npt.NDArray[np.int64]
     tokens: npt.NDArray[np.int64]
     seconds: npt.NDArray[np.float64]
     memory: npt.NDArray[np.float64]
@@ -67,24 +65,33 @@ class Columns:
         """Seconds that a million tokens take."""
         return 1e6 * self.seconds / self.tokens
 
+    def at(self, place: int) -> Layout:
+        """One layout, of whole numbers."""
+        return Layout(*(int(getattr(self.layout, field.name)[place]) for field in fields(Layout)))
+
+    def fastest(self, slower: float, most: int) -> Columns:
+        """At most so many, evenly from the fastest to those of ``slower`` times its pace."""
+        inside = np.flatnonzero(self.pace <= slower * self.pace[:1])
+        places = inside[np.linspace(0, len(inside) - 1, min(most, len(inside))).astype(np.intp)]
+        layout = Layout(*(getattr(self.layout, field.name)[places] for field in fields(Layout)))
+        tokens, seconds, memory = self.tokens[places], self.seconds[places], self.memory[places]
+        return Columns(layout, tokens, seconds, memory, self.bound[places])
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SearchResult:
     """All that a search found.
 
-    best: the fastest; None where nothing fits.  second: the best of other degrees than it has, interleaving left
-    aside.  pareto: plans that none beats in both time and memory, fastest first.  plans: the fastest of those that fit,
-    up to a cap.  count: plans that can be.  fitting: those of them that fit.  nearest: where nothing fits, the plan
-    that misses by least.  seconds: of the search itself.  kept_free: share of an accelerator's memory that all of them
-    leave free.
+    best: the fastest; None where nothing fits.  pareto: plans that none beats in both time and memory, fastest first.
+    plans: the fastest of those that fit, up to a cap.  count: plans that can be.  fitting: those of them that fit.
+    nearest: where nothing fits, the plan that misses by least.  kept_free: share of an accelerator's memory that all of
+    them leave free.
     """
 
     best: LayoutResult | None
-    second: LayoutResult | None
     pareto: tuple[LayoutResult, ...]
     plans: Columns
     count: int
     fitting: int
     nearest: LayoutResult | None
-    seconds: float
     kept_free: float = 0.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import fields, replace
 from typing import Any
 
@@ -32,9 +31,6 @@ TOP = 2_000
 
 _COMPUTING = ("matmul", "attention", "elementwise")
 """Parts of a step that no plan is bound by."""
-
-_DEGREES = ("tensor", "pipeline", "context", "expert", "data")
-"""Fields in which the second best plan differs from the best."""
 
 
 def search_plans(
@@ -83,36 +79,32 @@ def searched(request: SearchRequest, *, top: int = TOP) -> SearchResult:
     of those that ask too much of the host where no other fits."""
     if problem := too_many_layouts(request):
         raise problem
-    start, overlap = time.perf_counter(), min(request.constraints.listed("overlap") or (1,), key=lambda on: 1 - on)
     with turn(count_layouts(request)):
         space, possible = laid(request, request.cluster.count)
         places = np.flatnonzero(possible)
         plans = layouts_at(request, space, possible.shape, places)
-        seconds = _over(possible, places, request.step(space, overlap).total)
+        seconds = _over(possible, places, request.step(space).total)
         memory = _over(possible, places, request.bytes_of(space))
     kept_free, fits = request.keep_free, memory <= request.budget
     if not fits.any():
         kept_free, fits = 0.0, memory <= request.usable
     if not (fits.any() or math.isnan(request.host_bytes)):
         return searched(replace(request, host_bytes=math.nan), top=top)
-    _check_known(request, plans, overlap, seconds, fits)
+    _check_known(request, plans, seconds, fits)
     order = _fastest_first(plans, seconds, memory, fits)
     front = order[_beats_all_before(memory[order])]
 
     def results(some: Ints) -> tuple[LayoutResult, ...]:
-        return request.found(_rows(plans, some), np.full(len(some), overlap)) if len(some) else ()
+        return request.found(_rows(plans, some)) if len(some) else ()
 
     pareto = results(front)
-    best = pareto[0] if pareto else None
     return SearchResult(
-        best=best,
-        second=next(iter(results(_other_degrees(plans, order, best)[:1])), None) if best else None,
+        best=pareto[0] if pareto else None,
         pareto=pareto,
-        plans=_columns(request, _rows(plans, order[:top]), overlap, memory[order[:top]]),
+        plans=_columns(request, _rows(plans, order[:top]), memory[order[:top]]),
         count=len(places),
         fitting=int(fits.sum()),
         nearest=next(iter(results(np.array([memory.argmin()]))), None) if len(places) and not fits.any() else None,
-        seconds=time.perf_counter() - start,
         kept_free=kept_free,
     )
 
@@ -130,11 +122,11 @@ def _sequences(plans: Layout) -> Any:
     return plans.data * plans.micro_batch * plans.micro_batches
 
 
-def _check_known(request: SearchRequest, plans: Layout, overlap: int, seconds: Any, fits: Any) -> None:
+def _check_known(request: SearchRequest, plans: Layout, seconds: Any, fits: Any) -> None:
     """Raise `BudgetError` where a peak or a bandwidth that a plan needs is not known."""
     unknown = np.flatnonzero(fits & np.isnan(seconds))
     for place in (*unknown[:1], *np.flatnonzero(fits)[:1]):
-        request.known(_rows(plans, np.array([place])), np.array([overlap]))
+        request.known(_rows(plans, np.array([place])))
 
 
 def _fastest_first(plans: Layout, seconds: Any, memory: Any, fits: Any) -> Ints:
@@ -150,19 +142,12 @@ def _beats_all_before(memory: Any) -> npt.NDArray[np.bool_]:
     return np.concatenate([[True], memory[1:] < least[:-1]]) if len(memory) else np.zeros(0, bool)
 
 
-def _other_degrees(plans: Layout, order: Ints, best: LayoutResult) -> Ints:
-    """Those of ``order`` whose degrees are not those of ``best``."""
-    other = [getattr(plans, name)[order] != getattr(best.layout, name) for name in _DEGREES]
-    return order[np.logical_or.reduce(other)]
-
-
-def _columns(request: SearchRequest, plans: Layout, overlap: int, memory: Any) -> Columns:
-    shape, step = memory.shape, request.step(plans, overlap)
+def _columns(request: SearchRequest, plans: Layout, memory: Any) -> Columns:
+    shape, step = memory.shape, request.step(plans)
     names = [field.name for field in fields(StepTime)]
     parts = np.stack([np.broadcast_to(0.0 if n in _COMPUTING else getattr(step, n), shape) for n in names])
     return Columns(
         layout=plans,
-        overlap=np.array([overlap] * len(memory)),
         tokens=np.broadcast_to(_sequences(plans) * request.timed_length, shape),
         seconds=np.broadcast_to(step.total, shape),
         memory=memory,

@@ -66,7 +66,7 @@ def published_run(a: Answer) -> None:
 
 def evidence_panel(inputs: Inputs, a: Answer) -> None:
     """Every published run, yours among them; the nearest with what sets them apart; each predicted from the others."""
-    timed, new_hardware = a.terms.throughput.has_step_estimate, a.terms.throughput.new_hardware
+    timed, new_hardware = a.terms.has_step_estimate, a.terms.new_hardware
     show.takeaway(text.scored(score(), score_of(predictions_by_one_of_its_own())))
     show.note(
         text.share_of(

@@ -17,6 +17,7 @@ from core.wording import plain
 from pages.common import plan_sidebar, show
 from pages.common.experiments.panel import draw_experiments
 from pages.common.inputs import Inputs
+from pages.common.plan_page.fixes import draw_fixes
 from pages.common.plan_page.instead import worked_out
 from pages.common.plan_page.panels import draw_panels
 from pages.common.registry import COMPUTE, EXERCISES, PARALLEL
@@ -24,7 +25,6 @@ from pages.common.takeaway import DOWNLOADS, download_panel
 from pages.common.theme import TOKENS
 from pages.memory.activations import activations_panel
 from pages.memory.finetuning import finetuning
-from pages.memory.fixes import fixes_panel
 from pages.memory.form import GROUPS
 from pages.memory.launch import launch_panel
 from pages.memory.optimizers import optimizers_panel
@@ -35,7 +35,7 @@ from pages.memory.serving import serving_panel
 from pages.memory.step import step_panel
 
 _PANELS: dict[str, Callable[[Inputs, MemoryEstimate], None]] = {
-    "why": fixes_panel,
+    "why": draw_fixes,
     "optims": optimizers_panel,
     "policy": precision_panel,
     "zeros": parallel_panel,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from core.fields import Field, choice, slider
+from core.fields import choice
 from core.planning.form.plan_form import complete_presets, plan_form
 from core.planning.presets import SEARCH_PRESETS
-from core.planning.search_texts import parse_range
 from core.step_time.calibration.measured_steps import step_runs
 from pages.common.plan_page.panels import Groups, switches
 from pages.common.takeaway import DOWNLOADS
 
-_SHOWN, NARROW = "shown", "narrow"
+_SHOWN = "shown"
 
 GROUPS: Groups = {
     "This layout": {
@@ -19,7 +18,7 @@ GROUPS: Groups = {
         "launch": "Launch settings: Megatron-LM, torchtitan, TRL",
     },
     "Other layouts and clusters": {
-        "space": "The whole space: narrow it, and the fastest as a table",
+        "space": "The whole space: the fastest as a table",
         "sizes": "How many accelerators?",
     },
     "How sure it is": {
@@ -34,25 +33,8 @@ GROUPS: Groups = {
 
 PANELS = switches(GROUPS)
 
-
-def _range(id: str, label: str) -> Field:
-    return Field(id, label, "", parse_range, part=NARROW, placeholder="all", help="All, 8, up to 8, or 2-8.")
-
-
-SLOWER = slider(
-    "slow", "Up to % slower than the fastest", 1, 200, 50, part=NARROW, help="Of the fastest plans, which are kept."
-)
-ONLY = {
-    "tensor": _range("otp", "Tensor"),
-    "pipeline": _range("opp", "Pipeline"),
-    "context": _range("ocp", "Context"),
-    "expert": _range("oep", "Expert"),
-    "micro_batch": _range("ombs", "Micro-batch"),
-}
-"""Field of a layout → the field that narrows which plans are drawn."""
-
 SOURCE = choice("src", "Source", ("all", *dict.fromkeys(run.group for run in step_runs())), "all", part=_SHOWN)
 
 PAGE_PRESETS = complete_presets(SEARCH_PRESETS)
 
-FORM = plan_form("s", SLOWER, *ONLY.values(), SOURCE, *PANELS.values())
+FORM = plan_form("s", SOURCE, *PANELS.values())

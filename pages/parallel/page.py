@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import streamlit as st
 
 from core.planning.form.plan_form import link_texts, texts_as_given
-from core.planning.search_around import FittingChange, fitting_changes
+from core.planning.form.search import KEPT_FIELDS
+from core.planning.memory_estimate import memory_estimate
+from core.search.constraints import FREE
 from core.search.derivation import explain
 from core.views.plan import text as plan_text
 from core.views.search import text as search_text
 from pages.common import plan_sidebar, show
 from pages.common.inputs import Inputs
+from pages.common.plan_page.fixes import draw_fixes
 from pages.common.plan_page.panels import draw_panels
 from pages.common.registry import COMPUTE, MEMORY
 from pages.common.takeaway import DOWNLOADS, download_panel
@@ -37,18 +40,9 @@ _PANELS: dict[str, Callable[[Inputs, SearchInputs], None]] = {
 }
 
 
-def _apply(inputs: Inputs, ways: Sequence[FittingChange]) -> None:
-    """The changes under which a plan fits, each with its button."""
-
-    def put(texts: Sequence[tuple[str, str]]) -> None:
-        for name, text in texts:
-            inputs.put(name, text)
-
-    for i, way in enumerate(ways):
-        button, place = st.columns([1, 8], vertical_alignment="center")
-        button.button("Apply", key=inputs.key(f"way{i}"), on_click=put, args=(way.texts,))
-        with place:
-            show.note(search_text.way(way))
+def _free(inputs: Inputs) -> None:
+    for field in KEPT_FIELDS:
+        inputs.put(field.id, field.default)
 
 
 def page(inputs: Inputs) -> None:
@@ -61,16 +55,18 @@ def page(inputs: Inputs) -> None:
     here = a.in_force
     with show.guarded("The answer"):
         if a.at is None or here is None:
-            ways = fitting_changes(a.plan)
-            show.answer(search_text.nothing_fits(a.plan, a.request, a.result, ways))
-            _apply(inputs, ways)
+            show.answer(search_text.nothing_fits(a.plan, a.request, a.result))
+            if a.result.nearest:
+                draw_fixes(inputs, memory_estimate(a.plan))
+            elif a.plan.constraints != FREE:
+                st.button("Keep to nothing", on_click=_free, args=(inputs,))
         else:
             show.answer(search_text.sentence(a.at), plan_text.steps_and_whole(a.at.answer))
         plan_sidebar.draw_limits(inputs)
     with show.guarded("The picture"):
         left, right = (st.container(), st.container()) if projecting() else st.columns([1.25, 1])
         with left:
-            picture(inputs, a)
+            picture(a)
         with right:
             if here is not None:
                 draw_parts(here)

@@ -30,10 +30,10 @@ from core.planning.largest_model import Counted, largest
 from core.planning.memory_estimate import memory_estimate, under_each_optimizer
 from core.planning.nearest_runs import similar_runs
 from core.planning.plan import FINDS, OWN_SHAPE, Plan
-from core.planning.plan_search import launch_settings, search_layouts, stages, traffic
+from core.planning.plan_search import search_layouts, stages, traffic
 from core.planning.presets import MEMORY_PRESETS, PRESETS
 from core.planning.rates import rates_of
-from core.planning.search_around import cluster_results, fitting_changes
+from core.planning.search_around import cluster_results
 from core.planning.sensitivity import plan_as_answered, swings
 from core.runs.conventions import which_mfu
 from core.runs.published import compare_all, explain_comparison
@@ -42,6 +42,7 @@ from core.runs.share import run_shares
 from core.runs.utilisation import evidence, peak_16bit
 from core.search.constraints import SpaceError
 from core.search.derivation import explain
+from core.search.launch import launches
 from core.search.neighbours import neighbours
 from core.search.placement import groups
 from core.search.timeline import timeline_of
@@ -148,15 +149,13 @@ def look_for(plan: Plan) -> Iterator[Shown]:
         return
     yield search_text.front(result)
     if result.best is None:
-        ways = fitting_changes(plan)
-        yield search_text.nothing_fits(plan, query, result, ways)
-        yield from map(search_text.way, ways)
+        yield search_text.nothing_fits(plan, query, result)
     yield search_text.sentence(at)
     yield search_text.counted(at, result)
     yield search_text.assumed_network(at)
     yield search_text.little_free(plan.limits.free, result, results)
     yield search_text.against_best(plan, result, results)
-    yield from (text_step.goes_to(results), search_text.second(result))
+    yield text_step.goes_to(results)
     yield waterfall(results.step, LIGHT, low=results.low, high=results.high)
     line = timeline_of(results.layout, results.step)
     yield text_step.waits(results.layout, line, results.step)
@@ -170,7 +169,7 @@ def look_for(plan: Plan) -> Iterator[Shown]:
     near = neighbours(results, query)
     yield text_step.around(results, near)
     yield from _cells(text_step.neighbour_row(results, neighbour) for neighbour in near)
-    for setting in launch_settings(query, results):
+    for setting in launches(query, results.layout):
         yield from (setting.text.replace("None", ""), *setting.notes)
     yield from explain(query, results, plan.tokens)
     if result.best:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from core.hardware.cluster import Cluster
 from core.models.spec import TransformerSpec
 from core.search.result import Columns, LayoutResult, SearchResult
-from core.step_time.parts import Running, StepTime
+from core.step_time.parts import StepTime
 from core.training.device.memory import DeviceMemory
 from core.training.layout import Layout
 
@@ -32,7 +32,6 @@ def found(at: int, seconds: float, memory: float, usable: float, tokens: int) ->
     return LayoutResult(
         layout=Layout(tensor=int(TENSOR[at]), data=2),
         tokens=tokens,
-        running=Running(),
         step=step,
         memory=content,
         usable=usable,
@@ -53,9 +52,10 @@ def search(
     fits = np.flatnonzero(memory <= usable)
     tokens = global_batch_sequences * seq_len
     results = [found(at, float(seconds[at]), float(memory[at]), usable, tokens) for at in range(len(TENSOR))]
+    size = np.ones(len(fits), dtype=int)
+    columns = Layout(**{f.name: size * getattr(Layout(tensor=TENSOR[fits], data=2), f.name) for f in fields(Layout)})
     plans = Columns(
-        layout=Layout(tensor=TENSOR[fits], data=2),
-        overlap=np.ones(len(fits), dtype=np.int64),
+        layout=columns,
         tokens=np.full(len(fits), tokens),
         seconds=seconds[fits],
         memory=memory[fits],
@@ -63,7 +63,7 @@ def search(
     )
     best = results[int(fits[0])] if len(fits) else None
     nearest = None if len(fits) else results[-1]
-    return SearchResult(best, None, (), plans, len(TENSOR), len(fits), nearest, 0.0)
+    return SearchResult(best, (), plans, len(TENSOR), len(fits), nearest)
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def test_days_memory_and_mfu_are_those_of_the_layout_that_is_shown(seed: int) ->
     rng = random.Random(3000 + seed)
     plan = any_size(rng, any_kind(rng))
     a = known(plan)
-    if a is None or not a.terms.throughput.has_step_estimate:
+    if a is None or not a.terms.has_step_estimate:
         return
     at, request = applied_layout(plan), search_request(plan)
     layout = at.result.layout
@@ -148,7 +148,7 @@ def test_days_memory_and_mfu_are_those_of_the_layout_that_is_shown(seed: int) ->
         replace(request.cluster, count=int(layout.accelerators)),
         layout,
         seq_len=request.timed_length,
-        running=replace(request.running, overlap=1),
+        running=request.running,
         implementation=request.written,
         policy=request.policy,
         optimizer=request.optimizer,
@@ -364,7 +364,7 @@ def test_what_moves_the_steps_moves_the_whole_run() -> None:
 
 def test_accelerators_that_no_step_is_timed_on_go_by_their_best_matmul() -> None:
     a = answer(Plan(dtype="fp32"))
-    assert not a.terms.throughput.has_step_estimate
+    assert not a.terms.has_step_estimate
     assert a.middle.days > 2 * answer(Plan()).middle.days
     assert a.high.days < a.middle.days < a.low.days
 

@@ -69,7 +69,7 @@ def beaten_by(plan: Plan) -> float:
     for stages in range(1, min(request.spec.layers, count) + 1):
         layout, sound = layouts(request, count, batch, stages)
         sequences = layout.data * layout.micro_batch * layout.micro_batches
-        rate = np.where(sound, sequences * request.seq_len / request.step(layout, 1).total, 0.0)
+        rate = np.where(sound, sequences * request.seq_len / request.step(layout).total, 0.0)
         faster = np.nonzero(rate > best)
         if len(faster[0]):
             columns = (np.broadcast_to(getattr(layout, name), rate.shape)[faster] for name in Layout.__slots__)

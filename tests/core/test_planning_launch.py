@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import pytest
 
+from core.hardware.accelerators import find
+from core.hardware.cluster import cluster
 from core.models.catalog import model_named
 from core.planning.form.plan_form import plan_from
-from core.planning.plan_search import launch_settings, search_layouts
+from core.planning.plan_search import search_layouts
 from core.planning.presets import SEARCH_PRESETS
 from core.planning.resolved_layout import search_request
-from core.search.filter import layout_at
 from core.search.launch import Launch, launches
 from core.search.request import SearchRequest
 from core.training.layout import LayerModule, Layout, Recompute, recomputation
@@ -31,9 +31,9 @@ def made(
     optimizer: str = "AdamW",
     model: str = "Llama 3.1 405B",
 ) -> dict[str, Launch]:
-    spec, how = model_named(model).spec, find_optimizer(optimizer)
-    result = launches(spec, layout, seq_len=8192, dtype="bf16", overlap=True, policy=policy, optimizer=how)
-    return {launch.system: launch for launch in result}
+    many = cluster(find("H100 SXM"), 8)
+    request = SearchRequest(model_named(model).spec, many, 1, 8192, policy, find_optimizer(optimizer))
+    return {launch.system: launch for launch in launches(request, layout)}
 
 
 @every("policy", POLICIES.values(), ids=lambda policy: policy.id)
@@ -72,8 +72,8 @@ def plans() -> tuple[tuple[SearchRequest, Layout, tuple[Launch, ...]], ...]:
         assert result.best is not None
         count = len(result.plans.seconds)
         for i in sorted({int(i * (count - 1) / 59) for i in range(60)}):
-            layout = layout_at(result.plans, i)
-            rows.append((query, layout, launch_settings(query, replace(result.best, layout=layout))))
+            layout = result.plans.at(i)
+            rows.append((query, layout, launches(query, layout)))
     return tuple(rows)
 
 

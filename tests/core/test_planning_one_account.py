@@ -156,7 +156,7 @@ def test_measured_rates_change_no_answer_where_the_mfu_is_typed() -> None:
         )
         with contextlib.suppress(BudgetError):
             a, b = answer(plan), answer(replace(plan, measured=CarriedRates()))
-            if a.terms.throughput.has_step_estimate != b.terms.throughput.has_step_estimate:
+            if a.terms.has_step_estimate != b.terms.has_step_estimate:
                 continue  # rates that nobody else knows time its steps
             assert repr(a.middle) == repr(b.middle)
             assert (text.sentence(a), text.assumptions(a)) == (text.sentence(b), text.assumptions(b))

@@ -205,7 +205,7 @@ def test_every_page_that_times_steps_takes_the_same_rates() -> None:
         query.cluster,
         best.layout,
         seq_len=query.seq_len,
-        running=best.running,
+        running=query.running,
         policy=query.policy,
         rates=rates_of(plan),
     )

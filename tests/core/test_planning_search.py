@@ -91,14 +91,13 @@ CONSTRAINTS = st.builds(
     sequence_parallel=pinned([0, 1]),
     recompute=pinned([0, 1, 2]),
     offload=st.sampled_from([None, 0, 1]),
-    overlap=pinned([0, 1]),
 )
 
 
 def rows_of(result: SearchResult) -> list[tuple[int, ...]]:
     """Every plan handed back as plain numbers."""
     columns = [getattr(result.plans.layout, field.name) for field in fields(Layout)]
-    return list(map(tuple, np.stack([*columns, result.plans.overlap], axis=1).tolist()))
+    return list(map(tuple, np.stack(columns, axis=1).tolist()))
 
 
 @settings(max_examples=60)
@@ -193,11 +192,17 @@ def test_what_a_plan_is_found_with_is_what_it_costs_alone() -> None:
     result = searched(question)
     assert result.best
     assert 0.3 < result.best.mfu < 0.6
-    for plan in (result.best, result.second, *result.pareto):
+    for plan in (result.best, *result.pareto):
         assert plan
         check(MIXTRAL, plan.layout, 4096, 64)
         step = step_time(
-            MIXTRAL, question.cluster, plan.layout, seq_len=4096, running=plan.running, policy=MEGATRON, optimizer=ADAM
+            MIXTRAL,
+            question.cluster,
+            plan.layout,
+            seq_len=4096,
+            running=question.running,
+            policy=MEGATRON,
+            optimizer=ADAM,
         )
         memory = memory_per_device(MIXTRAL, plan.layout, policy=MEGATRON, optimizer=ADAM, seq_len=4096)
         assert plan.seconds == pytest.approx(step.total, rel=1e-12)
@@ -207,25 +212,14 @@ def test_what_a_plan_is_found_with_is_what_it_costs_alone() -> None:
         assert plan.mfu == pytest.approx(result.best.mfu * result.best.pace / plan.pace, rel=1e-9)
 
 
-def test_the_second_best_has_other_degrees() -> None:
-    result = searched(asked(LLAMA, 64, 96, 4096), top=ALL)
-    layout = result.plans.layout
-    assert result.best
-    assert result.second
-    names = ("tensor", "pipeline", "context", "expert", "data")
-    other = np.logical_or.reduce([getattr(layout, name) != getattr(result.best.layout, name) for name in names])
-    assert result.second.pace == pytest.approx(result.plans.pace[np.argmax(other)], rel=1e-9)
-
-
 def test_bound_is_the_largest_part_that_is_no_arithmetic() -> None:
     question = asked(MIXTRAL, 64, 256, 4096)
     result = searched(question, top=300)
-    layout, overlap = result.plans.layout, result.plans.overlap
+    layout = result.plans.layout
     for i in range(0, 300, 37):
         item = Layout(**{field.name: int(getattr(layout, field.name)[i]) for field in fields(Layout)})
-        running = replace(question.running, overlap=int(overlap[i]))
         step = step_time(
-            MIXTRAL, question.cluster, item, seq_len=4096, running=running, policy=MEGATRON, optimizer=ADAM
+            MIXTRAL, question.cluster, item, seq_len=4096, running=question.running, policy=MEGATRON, optimizer=ADAM
         )
         parts = [getattr(step, part.name) for part in fields(step)]
         assert result.plans.bound[i] >= 3
@@ -315,14 +309,13 @@ def test_neighbours(space: tuple[str, int, int, int]) -> None:
     assume(best)
     assert best
     for neighbour in neighbours(best, question):
-        own = best.running.overlap if neighbour.field == "overlap" else getattr(best.layout, neighbour.field)
-        assert neighbour.value != own
+        assert neighbour.value != getattr(best.layout, neighbour.field)
         if neighbour.found is None:
             assert neighbour.rule
             assert not neighbour.fits
             continue
-        layout, overlap = neighbour.found.layout, int(neighbour.found.running.overlap)
-        assert (overlap if neighbour.field == "overlap" else getattr(layout, neighbour.field)) == neighbour.value
+        layout = neighbour.found.layout
+        assert getattr(layout, neighbour.field) == neighbour.value
         assert layout.accelerators <= accelerators
         assert layout.data * layout.micro_batch * layout.micro_batches <= batch * (1 + WINDOW)
         assert allowed(SPECS[name], layout, 2048, accelerators)

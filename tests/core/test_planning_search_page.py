@@ -16,14 +16,14 @@ from core.planning.applied_layout import applied_layout
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import PLAN_FORM, plan_from, plan_of
 from core.planning.memory_estimate import memory_estimate
+from core.planning.memory_fixes import fewest_accelerators, fixes
 from core.planning.plan_search import evaluate_layout, search_layouts, stages, traffic
 from core.planning.presets import SEARCH_PRESETS
 from core.planning.resolved_layout import resolve_layout, search_request
-from core.planning.search_around import cluster_results, fitting_changes, layout_texts
+from core.planning.search_around import cluster_results, layout_texts, made_own
 from core.planning.search_texts import parse_batch, parse_range
 from core.search.constraints import Range, SpaceError
 from core.search.derivation import explain
-from core.search.filter import layout_at, narrowed, within
 from core.search.neighbours import neighbours
 from core.search.placement import groups, place_of, rank_at
 from core.search.published_layouts import compare_published
@@ -261,46 +261,40 @@ def test_a_step_is_the_sum_of_what_is_drawn() -> None:
     assert float(ends.max()) == pytest.approx(here.seconds, rel=1e-3)
 
 
-def test_narrowing_keeps_what_lies_within(result: SearchResult) -> None:
-    most = 1.3 * float(result.plans.pace.min())
-    some = narrowed(result.plans, most, {"tensor": Range(1, 2)})
-    assert 0 < len(some.seconds) < len(result.plans.seconds)
-    assert float(some.pace.max()) <= most
-    assert {int(layout_at(some, i).tensor) for i in range(len(some.seconds))} <= {1, 2}
-    assert all(item.pace <= most for item in within(result.pareto, most))
-    none = narrowed(result.plans, 0.0, {})
-    assert len(none.seconds) == 0
-    assert "No plan" in search_text.kept(none, result)
+def test_the_fastest_are_drawn_evenly_and_none_beyond_what_is_asked(result: SearchResult) -> None:
+    plans = result.plans
+    some = plans.fastest(1.3, 50)
+    assert len(some.seconds) == 50
+    assert some.pace[0] == plans.pace[0]
+    assert some.pace[-1] <= 1.3 * plans.pace[0] < plans.pace[np.searchsorted(plans.pace, some.pace[-1], "right")]
+    whole = plans.fastest(1.3, len(plans.seconds))
+    assert (np.diff(whole.pace) >= 0).all()
+    assert len(whole.seconds) == np.count_nonzero(plans.pace <= 1.3 * plans.pace[0])
+    assert [some.at(i) for i in (0, 49)] == [whole.at(i) for i in (0, len(whole.seconds) - 1)]
     assert len(as_csv(some).splitlines()) == len(some.seconds) + 1
 
 
-def test_where_nothing_fits_the_nearest_and_the_cheapest_change_are_said() -> None:
-    plan = plan_from({**SMALL, "model": "Llama 3.1 405B", "count": "8"})
-    asked_for = search_request(plan)
-    result = search_layouts(asked_for)
+def test_where_nothing_fits_the_nearest_is_said_and_what_is_offered_fits() -> None:
+    texts = {**SMALL, "model": "Llama 3.1 405B", "count": "8"}
+    plan = plan_from(texts)
+    result = search_layouts(search_request(plan))
     assert result.best is None
     assert result.nearest is not None
-    ways = fitting_changes(plan)
-    text = search_text.nothing_fits(plan, asked_for, result, ways)
-    assert "not fit" in text
-    assert search_text.gib(-result.nearest.spare) in text
-    assert ways
-    for way in ways:
-        texts = {**SMALL, "model": "Llama 3.1 405B", "count": "8", **dict(way.texts)}
-        again = search_layouts(search_request(plan_from(texts))).best
-        assert again is not None
-        assert again.layout == way.best.layout
-        assert again.spare >= 0
+    assert search_text.gib(-result.nearest.spare) in search_text.nothing_fits(plan, search_request(plan), result)
+    h = memory_estimate(plan)
+    more = fewest_accelerators(h)
+    assert more
+    assert memory_estimate(plan_from({**texts, "count": f"{more}"})).room >= 0
+    for fix in fixes(h):
+        assert memory_estimate(plan_from({**texts, **made_own(plan, h.layout), **fix.texts})).fits == "fits"
 
 
 @pytest.mark.parametrize("texts", [{"gb": "10", "kmbs": "8"}, {"ktp": "7"}])
-def test_where_nothing_keeps_to_what_it_has_to_it_says_what_would(texts: dict[str, str]) -> None:
+def test_where_nothing_keeps_to_what_it_has_to_it_is_said(texts: dict[str, str]) -> None:
     plan = plan_from({**SMALL, **texts})
     result = search_layouts(search_request(plan))
-    assert result.count == 0
-    ways = fitting_changes(plan)
-    assert "No layout" in search_text.nothing_fits(plan, search_request(plan), result, ways)
-    assert ways
+    assert (result.count, result.nearest) == (0, None)
+    assert "No layout" in search_text.nothing_fits(plan, search_request(plan), result)
 
 
 def test_neighbours_say_what_changes(result: SearchResult) -> None:
@@ -426,7 +420,7 @@ def test_every_preset_has_a_plan_that_fits(name: str) -> None:
 
 def test_every_plan_of_the_table_is_the_same_once_it_is_chosen(result: SearchResult) -> None:
     for i in range(0, min(400, len(result.plans.seconds)), 7):
-        chosen = evaluate_layout(query(), layout_at(result.plans, i))
+        chosen = evaluate_layout(query(), result.plans.at(i))
         assert chosen.seconds == pytest.approx(float(result.plans.seconds[i]), rel=1e-9)
         assert float(chosen.memory.total) == pytest.approx(float(result.plans.memory[i]), rel=1e-9)
 
@@ -453,7 +447,6 @@ def test_the_sentence_has_the_numbers(result: SearchResult) -> None:
     assert at.days(here.seconds) == pytest.approx(1e12 / here.tokens * here.seconds / 86400)
     assert here.low < here.high
     assert f"of {result.count:,} plans" in search_text.counted(at, result)
-    assert "Second" in search_text.second(result)
 
 
 def test_a_space_too_large_names_what_helps() -> None:
@@ -481,5 +474,5 @@ def test_the_kept_plans_name_how_slow_they_become() -> None:
     result = search_layouts(query(model="Llama 3.3 70B", count="512", gb="512"))
     assert len(result.plans.seconds) < result.fitting
     slowest = float(result.plans.pace[-1] / result.plans.pace[0]) - 1
-    assert search_text.longer(slowest) in search_text.kept(result.plans, result)
-    assert f"{result.fitting:,}" in search_text.kept(result.plans, result)
+    assert search_text.longer(slowest) in search_text.kept(result)
+    assert f"{result.fitting:,}" in search_text.kept(result)

@@ -55,7 +55,7 @@ from core.planning.plan import (
 )
 from core.runs.goodput import Reliability
 from core.runs.published import models_with_runs
-from core.search.constraints import ANY_LAYOUT, Constraints
+from core.search.constraints import Constraints
 from core.step_time.software import layers_with, loss_with
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.layout import OFFLOADS, RECOMPUTES, Layout
@@ -407,7 +407,6 @@ def plan_of(reading: ParsedForm) -> Plan:
             zero=None if v["kzero"] == ANY else int(v["kzero"]),
             recompute=None if v["krc"] == ANY else int(RECOMPUTES[v["krc"]]),
             offload=None if v["koff"] else 0,
-            overlap=ANY_LAYOUT.overlap,
             tensor_in_node=v["knode"],
         ),
         measured=measured_of(v),

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from core.budget.equations import days_of_steps
 from core.limits import limit
 from core.search.request import mfu_by_6n
@@ -35,7 +33,6 @@ Row: TypeAlias = dict[str, Any]
 
 _PLAN = [
     *((field.name, pa.int64()) for field in fields(Layout)),
-    ("overlap", pa.int64()),
     ("seconds", pa.float64()),
     ("memory", pa.float64()),
     ("bound", pa.string()),
@@ -120,21 +117,19 @@ def search_point(study: Study, point: StudyPoint, search: Search) -> Row:
 def _best(result: LayoutResult) -> Row:
     waits = [name for name in _PARTS if name not in _COMPUTING]
     bound = max(waits, key=lambda name: float(getattr(result.step, name)))
-    overlap = int(np.asarray(result.running.overlap))
-    plan = _plan(result.layout, 0, overlap, result.seconds, float(result.memory.total), bound)
+    plan = _plan(result.layout, result.seconds, float(result.memory.total), bound)
     return plan | {"low": result.low, "high": result.high, "usable": result.usable}
 
 
 def _top(result: SearchResult, most: int) -> list[Row]:
     plans = result.plans
     return [
-        _plan(plans.layout, at, plans.overlap[at], plans.seconds[at], plans.memory[at], _PARTS[int(plans.bound[at])])
+        _plan(plans.at(at), plans.seconds[at], plans.memory[at], _PARTS[int(plans.bound[at])])
         for at in range(min(most, len(plans.seconds)))
     ]
 
 
-def _plan(layout: Layout, at: int, overlap: Any, seconds: Any, memory: Any, bound: str) -> Row:
-    """The plan at one place of a layout, whose fields may be arrays or numbers."""
-    columns = {field.name: np.ravel(getattr(layout, field.name)) for field in fields(Layout)}
-    degrees = {name: int(values[at if len(values) > 1 else 0]) for name, values in columns.items()}
-    return degrees | {"overlap": int(overlap), "seconds": float(seconds), "memory": float(memory), "bound": bound}
+def _plan(layout: Layout, seconds: Any, memory: Any, bound: str) -> Row:
+    """A plan's columns."""
+    degrees = {field.name: int(getattr(layout, field.name)) for field in fields(Layout)}
+    return degrees | {"seconds": float(seconds), "memory": float(memory), "bound": bound}

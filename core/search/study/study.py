@@ -72,7 +72,7 @@ Accelerators: TypeAlias = Annotated[int, Field(ge=1, le=limit("accelerators"))]
 Name: TypeAlias = Annotated[str, Field(max_length=limit("number_chars"))]
 Degree: TypeAlias = Literal[
     "tensor", "pipeline", "interleave", "context", "expert", "expert_tensor", "data", "micro_batch", "zero",
-    "shard_group", "sequence_parallel", "recompute", "offload", "overlap",
+    "shard_group", "sequence_parallel", "recompute", "offload",
 ]  # fmt: skip
 _MANY = Field(min_length=1, max_length=limit("study_points"))
 

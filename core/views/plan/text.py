@@ -209,7 +209,7 @@ def steps_of(a: Answer) -> str:
         return "typed"
     if not a.plan.expects_mfu and _faster(a):
         return "as the MFU over all hours needs them"
-    if not a.terms.throughput.has_step_estimate:
+    if not a.terms.has_step_estimate:
         return "best matmul, as no step can be estimated"
     return "own layout" if a.plan.own_layout else "fastest layout"
 
@@ -298,7 +298,7 @@ def steps_and_whole(a: Answer) -> str:
 
     Both MFUs count the same FLOPs.
     """
-    m, has_step_estimate = a.middle, a.terms.throughput.has_step_estimate
+    m, has_step_estimate = a.middle, a.terms.has_step_estimate
     mfu = m.steps_mfu if a.plan.expects_mfu else a.layout_mfu
     rule = rule_of(a.terms.work_share)
     rate = f"{percent(mfu)} MFU by {rule}"
@@ -312,7 +312,7 @@ def steps_and_whole(a: Answer) -> str:
     if a.plan.expects_mfu:
         own = len(a.plan.own_runs)
         who = f"your own {plural(own, 'run')} and published ones reach" if own else "published runs reach"
-        new = " on an accelerator so new" if a.terms.throughput.new_hardware else ""
+        new = " on an accelerator so new" if a.terms.new_hardware else ""
         early = a.on_found_accelerators.range_of("days").low < m.steps_days <= m.days
         early = " The early end takes steps faster than these." if early else ""
         reached = f"{percent(m.mfu / m.steps_mfu)} of the MFU of their steps"
@@ -330,7 +330,7 @@ def steps_and_whole(a: Answer) -> str:
 
 def _elsewhere(a: Answer) -> str:
     """That no step of the plan's software was published on TPUs; empty elsewhere."""
-    foreign = a.device.family == "TPU" and a.plan.software != JAX.id and a.terms.throughput.has_step_estimate
+    foreign = a.device.family == "TPU" and a.plan.software != JAX.id and a.terms.has_step_estimate
     return f" On TPUs only steps of {JAX.id} were published." if foreign else ""
 
 

@@ -46,8 +46,13 @@ def rescue(h: MemoryEstimate) -> str:
     if fix := cheapest_fix(h):
         return f"{would} with **{change(fix)}**, {_then(h, fix)}."
     if more := fewest_accelerators(h):
-        return f"{would} on **{more:,}** of them{but_misses(replace(h.plan, accelerators=float(more)))}."
+        return f"{would} o{on_more(h, more)[1:]}."
     return f"No small change of its layout {'makes it fit' if h.fits == 'over' else 'leaves as much'}."
+
+
+def on_more(h: MemoryEstimate, more: int) -> str:
+    """On how many accelerators the plan fits."""
+    return f"On **{more:,} × {h.plan.accelerator}**{but_misses(replace(h.plan, accelerators=float(more)))}"
 
 
 def verdict(h: MemoryEstimate) -> str:
@@ -77,8 +82,8 @@ def why(h: MemoryEstimate, result: Sequence[Fix], more: int | None, others: Sequ
     if result:
         to = "to make it fit" if h.fits == "over" else "to leave as much free as you keep"
         enough = f"{len(result)} {plural(len(result), 'way')} {to} on the same accelerators, the cheapest first."
-    count, wider = int(h.layout.accelerators), replace(h.plan, accelerators=float(more or 1))
-    onto = [f"**{more:,} × {h.plan.device.name}**{but_misses(wider)}"] if more else []
+    count = int(h.layout.accelerators)
+    onto = [f"**{more:,} × {h.plan.device.name}**"] if more else []
     plans = [h.plan.on_accelerator(other.name) for other in others[:2]]
     onto += [f"{count:,} × {plan.accelerator} with {gib(plan.usable_memory)}{but_misses(plan)}" for plan in plans]
     so = "fits" if h.fits == "over" else "does"

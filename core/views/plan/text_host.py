@@ -45,12 +45,12 @@ def _time(h: MemoryEstimate) -> str:
     with suppress(BudgetError, SpecError, LayoutError):
         at = applied_layout(h.plan)
         layout = at.result.layout
-        step = at.request.step(layout, 1)
+        step = at.request.step(layout)
         update, whole = (format_duration(float(seconds), 2) for seconds in (step.optimizer, step.total))
         text = f" The update there takes {update} of a step of {whole}."
         if int(layout.offload) < 2:
             return text
-        waited = float(step.data) - float(at.request.step(replace(layout, offload=1), 1).data)
+        waited = float(step.data) - float(at.request.step(replace(layout, offload=1)).data)
         return (
             f"{text} Each layer’s weights come over the host’s link for forward and again for backward of every "
             f"micro-batch; {format_duration(waited, 2)} of that is not hidden behind computing."

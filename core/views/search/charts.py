@@ -54,6 +54,7 @@ def space(
                 f"{PARTS[name][0]}<extra></extra>",
             }
         )
+    front = [result for result in front if result.pace <= max(pace)]
     data.append(_front(front, palette))
     if here:
         data.append(_ring(here, palette))
@@ -119,16 +120,9 @@ def _ticks(low: float, high: float) -> Figure:
 
 
 def _hover(plans: Columns, at: np.ndarray) -> list[str]:
-    item = plans.layout
-    names = (("TP", item.tensor), ("PP", item.pipeline), ("CP", item.context), ("EP", item.expert), ("DP", item.data))
-    chosen = [np.broadcast_to(np.asarray(values), at.shape)[at] for _, values in names]
-    batch = np.broadcast_to(np.asarray(item.micro_batch), at.shape)[at]
-    zero = np.broadcast_to(np.asarray(item.zero), at.shape)[at]
-    rows = zip(*chosen, strict=True)
     return [
-        " ".join(f"{name}{value}" for (name, _), value in zip(names, row, strict=True) if value > 1)
-        + f", ZeRO-{stage}, {size} at a time"
-        for row, stage, size in zip(rows, zero, batch, strict=True)
+        f"{short(plans.at(place))}, ZeRO-{plans.at(place).zero}, {plans.at(place).micro_batch} at a time"
+        for place in np.flatnonzero(at).tolist()
     ]
 
 

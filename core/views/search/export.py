@@ -20,8 +20,8 @@ def as_csv(plans: Columns) -> str:
     columns = [np.broadcast_to(np.asarray(getattr(plans.layout, name)), size).tolist() for name in names]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*names, "overlap", "seconds", "bytes", "most beside computing"])
-    rest = (plans.overlap.tolist(), plans.seconds.tolist(), plans.memory.tolist(), plans.bound.tolist())
-    for *row, overlap, seconds, memory, bound in zip(*columns, *rest, strict=True):
-        writer.writerow([*row, overlap, repr(seconds), repr(memory), NAMES[bound]])
+    writer.writerow([*names, "seconds", "bytes", "most beside computing"])
+    rest = (plans.seconds.tolist(), plans.memory.tolist(), plans.bound.tolist())
+    for *row, seconds, memory, bound in zip(*columns, *rest, strict=True):
+        writer.writerow([*row, repr(seconds), repr(memory), NAMES[bound]])
     return out.getvalue()

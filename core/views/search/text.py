@@ -5,20 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.limits import limit
 from core.planning.applied_layout import AppliedLayout
-from core.planning.form.search import KEPT_FIELDS
 from core.planning.plan import OWN_SHAPE, Plan
 from core.planning.resolved_layout import TYPED_NETWORK
-from core.planning.search_around import ClusterResult, FittingChange
+from core.planning.search_around import ClusterResult
 from core.search.constraints import SpaceError
-from core.search.filter import layout_at
 from core.search.request import SearchRequest
 from core.search.result import Columns, LayoutResult, SearchResult
 from core.training.layout import Layout, recompute_name
 from core.units import format_count, format_duration, format_exact, format_quantity, significant
 from core.views.plan.text import AS_ASKED, by_6n, rule_of
-from core.views.plan.text_limits import but_misses
 from core.views.plan.text_memory import gib, laid_out
 from core.views.plan.text_rates import by
 from core.views.plan.text_recomputed import recomputed
@@ -115,66 +111,18 @@ def longer(share: float) -> str:
     return f"{percent(share)} longer" if share < 1 else f"{significant(1 + share, 3)} times as long"
 
 
-def second(result: SearchResult) -> str:
-    """The runner-up and what it gives up; empty where there is none."""
-    best, other = result.best, result.second
-    if not best or not other:
-        return ""
-    slower = other.pace / best.pace - 1
-    less = float(best.memory.total) - float(other.memory.total)
-    room = f"leaves {gib(abs(less))} {'more' if less > 0 else 'less'}" if abs(less) > 2**20 else "leaves as much memory"
-    how = f"takes {longer(slower)}" if slower >= 0 else f"is {percent(-slower)} faster"
-    how = "takes as long" if abs(slower) < 5e-4 else how
-    return f"**Second:** {degrees(other.layout)}, {rest(other.layout)}; it {how} and {room}."
-
-
-def nothing_fits(plan: Plan, request: SearchRequest, result: SearchResult, ways: Sequence[FittingChange]) -> str:
-    """Where nothing fits, or nothing divides: the nearest, by how much it misses, and the cheapest change."""
-    if not result.count or not result.nearest:
-        head = (
+def nothing_fits(plan: Plan, request: SearchRequest, result: SearchResult) -> str:
+    """Where nothing fits, or nothing divides: the nearest, and by how much it misses."""
+    near = result.nearest
+    if not near:
+        return (
             f"**No layout of {_model(plan).replace('**', '')}** runs on {_cluster(request)} with "
             f"about **{format_count(request.batch, 3)}** sequences a step under what it has to keep to."
         )
-    else:
-        near = result.nearest
-        head = (
-            f"{_model(plan)} does **not fit** on {_cluster(request)} under any of {result.count:,} plans. The nearest, "
-            f"{degrees(near.layout)}, holds {gib(float(near.memory.total))}, **{gib(-near.spare)} over** its "
-            f"{gib(near.usable)}."
-        )
-    if not ways:
-        return f"{head} No small change makes one fit."
-    return f"{head} It would fit {rescue(ways[0])}{but_misses(ways[0].plan)}."
-
-
-_CHANGED = {
-    "chunks": "with **the loss in {} pieces**",
-    "koff": "with **offload allowed**",
-    "knode": "with **tensor parallelism over nodes**",
-    "count": "on **{}** of them",
-    "gb": "with **{}** sequences a step",
-    "kzero": "with **any ZeRO stage**",
-    "krc": "with **any recomputation**",
-}
-
-
-_KEPT = {field.id: f"{field.label[0].lower()}{field.label[1:]}" for field in KEPT_FIELDS}
-"""Names of what layouts keep to."""
-
-
-def rescue(way: FittingChange) -> str:
-    """A change under which a plan fits."""
-    named = [_CHANGED.get(name, f"with **any {_KEPT.get(name, name)}**").format(text) for name, text in way.texts]
-    return listed(list(dict.fromkeys(named)))
-
-
-def way(change: FittingChange) -> str:
-    """A change with the plan that then fits best."""
-    result = change.best
-    text = rescue(change)
     return (
-        f"{text[0].upper()}{text[1:]}: {degrees(result.layout)}, {significant(result.seconds, 3)} s a step, "
-        f"{gib(result.spare)} free{but_misses(change.plan)}."
+        f"{_model(plan)} does **not fit** on {_cluster(request)} under any of {result.count:,} plans. The nearest, "
+        f"{degrees(near.layout)}, holds {gib(float(near.memory.total))}, **{gib(-near.spare)} over** its "
+        f"{gib(near.usable)}."
     )
 
 
@@ -216,12 +164,10 @@ def little_free(free: float, result: SearchResult, here: LayoutResult) -> str:
 
 
 def against_best(plan: Plan, result: SearchResult, here: LayoutResult) -> str:
-    """How the plan's layout stands to the best of the whole space; the runner-up where it is the best itself."""
+    """How the plan's layout stands to the best of the whole space; empty where it is the best itself."""
     best = result.best
-    if best is None:
+    if best is None or here.layout == best.layout:
         return ""
-    if here.layout == best.layout:
-        return second(result)
     named = f"{degrees(best.layout)}, {rest(best.layout)}, {significant(best.seconds, 3)} s"
     slower = here.pace / best.pace - 1
     fits = "" if here.spare >= 0 or math.isnan(here.spare) else ", and it does **not fit**"
@@ -244,7 +190,7 @@ def plan_rows(
     """The first ``top`` plans as rows."""
     rows: list[tuple[str, ...]] = []
     for i in range(min(top, len(plans.seconds))):
-        layout, pace = layout_at(plans, i), float(plans.pace[i])
+        layout, pace = plans.at(i), float(plans.pace[i])
         rows.append(
             (
                 brief(layout),
@@ -260,23 +206,15 @@ def plan_rows(
     return rows
 
 
-def _drawn(count: int) -> str:
-    most = limit("plans_drawn")
-    return f"{count:,} {plural(count, 'plan')}" + (f", {most} of them drawn" if count > most else "")
-
-
-def kept(plans: Columns, result: SearchResult) -> str:
-    """How many plans are drawn."""
-    count = len(plans.seconds)
-    of = len(result.plans.seconds)
-    if not count:
-        return "**No plan lies within these ranges.** Widen one of them."
-    if of == result.fitting:
-        return f"{_drawn(count)} of all {of:,} that fit."
-    slowest = float(result.plans.pace[-1] / result.plans.pace[0]) - 1
+def kept(result: SearchResult) -> str:
+    """How many of the plans that fit are at hand."""
+    plans = result.plans
+    if len(plans.seconds) == result.fitting:
+        return f"These are all {result.fitting:,} that fit."
+    slowest = float(plans.pace[-1] / plans.pace[0]) - 1
     return (
-        f"{_drawn(count)}. Of {result.fitting:,} that fit, the {of:,} fastest are kept: none "
-        f"takes more than {longer(slowest)}."
+        f"Of {result.fitting:,} that fit, the {len(plans.seconds):,} fastest are kept: none takes more than "
+        f"{longer(slowest)}."
     )
 
 

@@ -134,7 +134,6 @@ _FIELDS = {
     "recompute": "recompute",
     "sequence_parallel": "sequence parallel",
     "offload": "offload",
-    "overlap": "overlap",
 }
 
 
@@ -143,7 +142,7 @@ def _value(field: str, value: int) -> str:
         return again(value)
     if field == "offload":
         return OFFLOAD_NAMES[value]
-    if field in ("sequence_parallel", "overlap"):
+    if field == "sequence_parallel":
         return "on" if value else "off"
     return f"{value:,}"
 
@@ -192,7 +191,7 @@ def around(here: LayoutResult, neighbours: Sequence[Neighbour]) -> str:
 
 
 def _step(here: LayoutResult, neighbour: Neighbour) -> str:
-    before = here.running.overlap if neighbour.field == "overlap" else getattr(here.layout, neighbour.field)
+    before = getattr(here.layout, neighbour.field)
     return (
         f"{_FIELDS[neighbour.field]} {_value(neighbour.field, int(before))} → "
         f"{_value(neighbour.field, neighbour.value)}"
