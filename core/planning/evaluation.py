@@ -32,7 +32,17 @@ from core.models.catalog import CatalogModel, nearest_dense
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
 from core.planning.plan import Find, Plan, whole_accelerators
 from core.planning.resolved_layout import FIELD_IDS, found_layout, plan_layout, too_large, tried_layouts
-from core.planning.solving import ENDS, MIDDLE, SolvedRun, Terms, first_place, problem_of, solve, unanswerable
+from core.planning.solving import (
+    ENDS,
+    MIDDLE,
+    SolvedRun,
+    Terms,
+    allocations,
+    first_place,
+    problem_of,
+    solve,
+    unanswerable,
+)
 from core.planning.throughput import WIDTHS, untrainable
 from core.runs.energy import carbon, drawn_power, energy, footprint, most_drawn, peak_power
 from core.runs.goodput import Interruptions, mfu_of_all_hours, mfu_of_steps
@@ -316,19 +326,16 @@ def fewest_that_hold(plan: Plan, *, with_headroom: bool = False) -> int | None:
     if tried_layouts((plan,)) > limit("repeated_search"):
         return None
 
-    def lacking(place: int) -> float:
+    def lacking(at: int) -> float:
         with suppress(LayoutError):
-            h = memory_estimate(replace(plan, accelerators=float(size(place))))
+            h = memory_estimate(replace(plan, accelerators=size(at)))
             if h.host_holds and not (h.lacks if with_headroom else h.fits == "over"):
                 return 0.0
         return math.inf
 
-    def size(place: int) -> int:
-        return place if place <= node else node * (place - node + 1)
-
-    node, most = plan.device.node_size, limit("accelerators")
-    found = first_place(lacking, 1, node + most // node - 1)
-    return None if found is None else size(found)
+    size, place = allocations(plan)
+    found = first_place(lacking, 1, limit("accelerators"), size, place)
+    return None if found is None else int(size(found))
 
 
 def _estimate(terms: Terms, run: SolvedRun) -> Estimate:

@@ -22,7 +22,7 @@ from core.planning.resolved_layout import own_layout
 from core.search.constraints import FREE, with_fsdp
 from core.training.device.costs import FLOP_PER_BYTE, INSIDE_FLOP_PER_BYTE, StepCost, step_cost
 from core.training.device.host import host_lacks, host_memory
-from core.training.device.largest import largest_micro_batch, largest_of_family, largest_seq_len
+from core.training.device.largest import largest_micro_batch, largest_seq_len, most_layers
 from core.training.device.memory import DeviceMemory
 from core.training.layout import OFFLOADS, RECOMPUTES, Layout, LayoutError, allowed, filled
 
@@ -40,8 +40,6 @@ PIECES = 16
 _LISTED = 6
 _SETTLED = 0.01
 """Share of a step that one change fewer is worth."""
-_SAME = 1e-3
-"""Share of the bytes by which two layouts hold the same."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -122,16 +120,9 @@ def _changed(h: MemoryEstimate, values: Mapping[str, Any]) -> Layout:
     return filled(replace(laid, micro_batches=typed), count, h.plan.sequences)[0]
 
 
-@dataclass(frozen=True, slots=True)
-class _FixSearch:
-    """What fits, the cheapest first; and where nothing does, what holds least, None where no change holds less."""
-
-    fixes: tuple[Fix, ...]
-    smallest: Fix | None
-
-
 @lru_cache(maxsize=64)
-def _search(plan: Plan) -> _FixSearch:
+def _search(plan: Plan) -> tuple[Fix, ...]:
+    """What fits, the cheapest first."""
     h = memory_estimate(plan)
     choices = _choices(h)
     grids = np.meshgrid(*(np.arange(len(values)) for values in choices.values()), indexing="ij")
@@ -149,13 +140,13 @@ def _search(plan: Plan) -> _FixSearch:
     tried = values(places)
     memory = h.over_layouts(_changed(h, tried), chunks=tried["chunks"])
     total = np.asarray(memory.total)
-    lowest = float(total.min(initial=math.inf))
     # With as much free as the plan keeps, or else without, where it does not fit; and of what the host holds, or else
     # of all, where it does not hold the plan.
     limits = (h.total + h.room, h.usable) if h.fits == "over" else (h.total + h.room,)
     fitting = [(total <= most) & host for host in (held, np.ones_like(held)) for most in limits]
-    fit = any(bool(one.any()) for one in fitting)
-    kept_in = np.flatnonzero(next((one for one in fitting if one.any()), total <= lowest * (1 + _SAME)))
+    kept_in = np.flatnonzero(next((one for one in fitting if one.any()), ()))
+    if not len(kept_in):
+        return ()
     places = places[:, kept_in]
     cost = _cost(h, _changed(h, values(places)))
     again, sent, wait = _more(h, cost, kept_in.shape)
@@ -168,8 +159,6 @@ def _search(plan: Plan) -> _FixSearch:
         item = DeviceMemory(**{part.name: float(getattr(memory, part.name)[kept_in[at]]) for part in fields(memory)})
         return Fix(texts, h.total - float(item.total), float(again[at]), float(sent[at]), float(wait[at]), item)
 
-    if not fit:
-        return _FixSearch((), fix(int(np.argmin(rank))) if lowest < h.total * (1 - _SAME) else None)
     names, selected = np.array(list(choices)), list[Fix]()
     for at in np.argsort(rank, kind="stable").tolist():
         changed = set(names[places[:, at] > 0].tolist())
@@ -177,7 +166,7 @@ def _search(plan: Plan) -> _FixSearch:
             selected.append(fix(at))
             if len(selected) == _LISTED:
                 break
-    return _FixSearch(tuple(selected), None)
+    return tuple(selected)
 
 
 def _held_by_host(h: MemoryEstimate, layout: Layout) -> Any:
@@ -236,18 +225,13 @@ def fixes(h: MemoryEstimate) -> tuple[Fix, ...]:
 
     Each changes other fields than those before it, or fewer.
     """
-    return tuple(sorted(_search(h.plan).fixes, key=lambda fix: _misses(h, fix))) if h.lacks else ()
+    return tuple(sorted(_search(h.plan), key=lambda fix: _misses(h, fix))) if h.lacks else ()
 
 
 def cheapest_fix(h: MemoryEstimate) -> Fix | None:
     """The first of `fixes`."""
-    found = _search(h.plan).fixes if h.lacks else ()
+    found = _search(h.plan) if h.lacks else ()
     return next((fix for fix in found if not _misses(h, fix)), found[0] if found else None)
-
-
-def smallest_fix(h: MemoryEstimate) -> Fix | None:
-    """Where no such change does, the one that holds least; None where one does, or where none holds less."""
-    return _search(h.plan).smallest if h.lacks else None
 
 
 @lru_cache(maxsize=64)
@@ -261,8 +245,7 @@ def on_host(h: MemoryEstimate, fix: Fix) -> float:
 def largest(h: MemoryEstimate) -> tuple[int, int, int]:
     """What would just leave free what the plan keeps, with all else as it is: micro-batch, sequence length and layers;
     0 where nothing does."""
-    deeper = largest_of_family(h.roomy)
-    return largest_micro_batch(h.roomy), largest_seq_len(h.roomy), deeper.layers if deeper else 0
+    return largest_micro_batch(h.roomy), largest_seq_len(h.roomy), most_layers(h.roomy)
 
 
 def fewest_accelerators(h: MemoryEstimate) -> int | None:

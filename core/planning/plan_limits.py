@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from core.budget.errors import BudgetError
 from core.budget.interval import Interval
+from core.limits import limit
 from core.planning.evaluation import Answer, answer
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
-from core.planning.plan import Plan, Within
+from core.planning.plan import Plan
+from core.planning.solving import allocations, first_place
 from core.training.layout import LayoutError
 
 Limited: TypeAlias = Literal["deadline", "money", "power", "host", "memory"]
@@ -109,13 +112,12 @@ def _memory_check(free: float, memory: MemoryEstimate) -> Check:
     return Check("memory", most, memory.total, met, math.nan, memory.usable)
 
 
+_ROUNDING = 1e-9
+
+
 def keeps_limit(value: float, limit: float) -> bool:
     """Whether a value keeps a limit, beyond rounding."""
-    return value <= limit * (1 + 1e-9)
-
-
-_TRIES, _NUDGE = 4, 0.005
-"""Between the ends of a range its inverse is not the range of the inverse: a little more is tried so often."""
+    return value <= limit * (1 + _ROUNDING)
 
 
 def all_met(every: Sequence[Check]) -> bool | None:
@@ -128,24 +130,36 @@ def all_met(every: Sequence[Check]) -> bool | None:
 def changed_to_keep(a: Answer, check: Check) -> Answer | None:
     """The plan changed in one thing so that it keeps a limit that it misses, nothing else looked at: in more
     accelerators for a deadline, in fewer for power, in fewer tokens for money. None where no such change does."""
-    plan = _with_limit(a.plan, check)
-    solved = _plan_that_keeps(plan, check)
-    if solved is None:
+    plan, most = _with_limit(a.plan, check), check.limit
+    if check.met is not False or plan.find != "time" or not math.isfinite(check.value):
         return None
-    deadline, level = check.id == "deadline", plan.limits.level
-    try:
-        if check.id == "power":
-            return answer(solved)
-        amount = answer(solved).result.quantile(level if deadline else 1 - level)
-        for _ in range(_TRIES):
-            changed = {"accelerators": float(math.ceil(amount))} if deadline else {"tokens": float(math.floor(amount))}
-            result = answer(replace(plan, **changed))
-            if any(other.id == check.id and other.met for other in checks(result, None)):
-                return result
-            amount *= 1 + _NUDGE if deadline else 1 - _NUDGE
-    except (BudgetError, OverflowError):
-        pass
+    with suppress(BudgetError):
+        match check.id:
+            case "deadline":
+                return _in_time(plan, most, plan.accelerators * check.value / most)
+            case "money":
+                return answer(replace(plan, tokens=float(math.floor(plan.tokens * most / check.value))))
+            case "power":
+                node = plan.device.node_size
+                nodes = math.floor(plan.accelerators * most / check.value / node)
+                return answer(replace(plan, accelerators=float(nodes * node))) if nodes else None
+            case _:
+                pass
     return None
+
+
+def _in_time(plan: Plan, days: float, guess: float) -> Answer | None:
+    """The plan on the fewest accelerators that take so many days; None where none do."""
+    size, place = allocations(plan)
+
+    def excess(at: int) -> float:
+        with suppress(BudgetError):
+            taken = answer(replace(plan, accelerators=size(at))).range_of("days").quantile(plan.limits.level)
+            return taken / days / (1 + _ROUNDING)
+        return math.inf
+
+    found = first_place(excess, guess, limit("accelerators"), size, place)
+    return answer(replace(plan, accelerators=size(found))) if found else None
 
 
 def _with_limit(plan: Plan, check: Check) -> Plan:
@@ -175,19 +189,3 @@ def surer_of_deadline(a: Answer, check: Check) -> tuple[Answer, Answer] | None:
     sure = answer(replace(plan, limits=replace(plan.limits, certainty=SURE)))
     found = next((changed_to_keep(sure, other) for other in checks(sure, None) if other.id == check.id), None)
     return (sure, found) if found else None
-
-
-def _plan_that_keeps(plan: Plan, check: Check) -> Plan | None:
-    """The plan whose answer keeps a limit that is missed: by accelerators, by tokens, or on whole nodes; else None."""
-    if check.met is not False or plan.find != "time":
-        return None
-    match check.id:
-        case "deadline":
-            return replace(plan, find="accelerators", within=Within(check.limit))
-        case "money":
-            return replace(plan, find="tokens", within=Within(math.nan, check.limit))
-        case "power":
-            nodes = math.floor(plan.accelerators * check.limit / check.value / plan.device.node_size)
-            return replace(plan, accelerators=float(nodes * plan.device.node_size)) if nodes else None
-        case _:
-            return None

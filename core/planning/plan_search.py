@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from core.limits import limit
 from core.search.request import SearchRequest
 from core.search.result import LayoutResult, SearchResult
 from core.search.search import searched
-from core.training.device.memory import DeviceMemory, memory_per_device
+from core.training.device.memory import DeviceMemory
 from core.training.device.traffic import Traffic, traffic_per_step
 from core.training.layout import Layout, check
 
@@ -35,11 +34,8 @@ def evaluate_layout(request: SearchRequest, layout: Layout) -> LayoutResult:
 def stages(request: SearchRequest, layout: Layout, most: int) -> tuple[tuple[int, DeviceMemory], ...]:
     """What the accelerators of pipeline stages hold, from 0: of up to ``most`` of them, the ends among them."""
     count = int(layout.pipeline)
-    names = ("policy", "optimizer", "loss", "chunks", "runtime", "trained", "in_backward", "paged")
-    setup: dict[str, Any] = {name: getattr(request, name) for name in names} | {"implementation": request.written}
-    setup["seq_len"] = request.longest or request.seq_len
     places = sorted({round(float(at)) for at in np.linspace(0, count - 1, min(most, count))})
-    return tuple((place, memory_per_device(request.spec, layout, stage=place, **setup)) for place in places)
+    return tuple((place, request.memory(layout, place)) for place in places)
 
 
 @lru_cache(maxsize=32)

@@ -167,9 +167,10 @@ def allocation_unit(plan: Plan, needed: float) -> int:
     return max(node, copy) if max(node, copy) % min(node, copy) == 0 else copy
 
 
-def _accelerators(terms: Terms, run: SolvedRun) -> float:
-    """The fewest accelerators, in whole units, that keep the days; infinite where none do."""
-    node, few, many = terms.plan.device.node_size, allocation_unit(terms.plan, 1), allocation_unit(terms.plan, math.inf)
+def allocations(plan: Plan) -> tuple[Callable[[int], float], Callable[[float], int]]:
+    """The numbers of accelerators that come together, from the fewest: what stands at a place from 1 on, and where a
+    number stands."""
+    node, few, many = plan.device.node_size, allocation_unit(plan, 1), allocation_unit(plan, math.inf)
     small = node // few
 
     def size(place: int) -> float:
@@ -178,10 +179,17 @@ def _accelerators(terms: Terms, run: SolvedRun) -> float:
     def place(count: float) -> int:
         return math.ceil(count / few) if count <= node else small + math.ceil(count / many) - node // many
 
+    return size, place
+
+
+def _accelerators(terms: Terms, run: SolvedRun) -> float:
+    """The fewest accelerators, in whole units, that keep the days; infinite where none do."""
+    size, place = allocations(terms.plan)
+
     def excess(at: int) -> float:
         return terms.hours(replace(run, accelerators=size(at))) / (24 * run.allowed_days * size(at) * _ROUNDED_UP)
 
-    found = first_place(excess, float(node), limit("accelerators"), size, place)
+    found = first_place(excess, float(terms.plan.device.node_size), limit("accelerators"), size, place)
     return math.inf if found is None else size(found)
 
 

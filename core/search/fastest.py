@@ -21,8 +21,10 @@ Array = npt.NDArray[np.float64]
 _FIRST_ASKED = 256
 """Layouts of which the memory is asked first, the fastest; then eight times as many, and so on."""
 
-_FAILING, _FEWER = 0.95, 0.9
-"""Below this goodput it is tried whether this share of the accelerators trains faster than all."""
+_FAILING, _FEWER = 0.95, (0.9, 0.7, 0.5, 0.25)
+_BUSY = 0.9
+"""Below this goodput, or where fewer are busy, it is tried whether one of these shares of the accelerators trains
+faster than all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +58,10 @@ def fastest(request: SearchRequest, count: int, goodput: Goodput) -> FoundLayout
     """
     request = request.on(1)
     found = _fastest_on(request, count, goodput)
-    if found is None or _goodput_of(found, goodput) > _FAILING:
+    if found is None or (_goodput_of(found, goodput) > _FAILING and found.busy > _BUSY * count):
         return found
-    fewer = _fastest_on(request, max(1, int(_FEWER * count)), goodput)
-    if fewer is None or _useful(fewer, goodput) <= _useful(found, goodput):
+    fewer = (_fastest_on(request, max(1, int(share * count)), goodput) for share in _FEWER)
+    if not any(one and _useful(one, goodput) > _useful(found, goodput) for one in fewer):
         return found
     return _most_useful(request, goodput, 1 << (count - 1).bit_length())
 
@@ -72,8 +74,8 @@ def _most_useful(request: SearchRequest, goodput: Goodput, most: int) -> FoundLa
         tried = [_fastest_on(request, int(count), goodput) for count in counts]
         return max((one for one in tried if one), key=lambda one: _useful(one, goodput))
 
-    near = best(most >> i for i in range(most.bit_length())).busy
-    return best(near * 2 ** (i / 8) for i in range(-8, 9))
+    near = best(most / 2 ** (i / 4) for i in range(4 * most.bit_length())).busy
+    return best(near * 2 ** (i / 16) for i in range(-4, 5))
 
 
 def _goodput_of(found: FoundLayout, goodput: Goodput) -> float:

@@ -137,9 +137,9 @@ class SearchRequest:
         lacks = host_lacks(replace(self._setup, layout=layout), self.cluster.per_node, self.host_bytes)
         return np.where(np.greater(lacks, 0), np.maximum(memory, self.usable) + lacks, memory)
 
-    def memory(self, layout: Layout) -> DeviceMemory:
-        """The same by class."""
-        return self._setup.account(layout)
+    def memory(self, layout: Layout, stage: int | None = None) -> DeviceMemory:
+        """The same by class; or what an accelerator of one pipeline stage holds."""
+        return self._setup.account(layout, stage=stage)
 
     def step(self, layout: Layout) -> StepTime:
         """Seconds of a step under each layout."""

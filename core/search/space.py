@@ -36,6 +36,9 @@ _FEWEST_TOKENS = 512
 _NODE = -1
 """Stands for the data-parallel ranks of one node."""
 
+_MORE_ROUNDS = 64
+"""How many more rounds of micro-batches are tried, until one meets the batch."""
+
 _ROUNDING = 1e-12
 
 
@@ -178,7 +181,7 @@ def laid(request: SearchRequest, count: int) -> tuple[Layout, Bools]:
     """The space on up to ``count`` accelerators, and which of it can be.
 
     Along the first axis: all data-parallel ranks, with as many rounds of micro-batches as the batch has room for; and
-    one round more, with as few ranks as that takes.
+    the fewest rounds more that meet the batch, with as few ranks as that takes.
     """
     layout, sound, unit = shapes(request)
     pins, batch = request.constraints, request.batch
@@ -191,7 +194,14 @@ def laid(request: SearchRequest, count: int) -> tuple[Layout, Bools]:
     else:
         turns = most // (np.maximum(ranks, 1) * layout.micro_batch * stages)
         sound = np.concatenate([sound & (turns > 0), sound & np.ones_like(turns, bool)])
-        rounds = np.maximum(np.concatenate([turns, turns + 1]), 1) * stages
+        more, least = turns + 1, batch * (1 - window) * (1 - _ROUNDING)
+        for _ in range(_MORE_ROUNDS):
+            held = more * layout.micro_batch * stages
+            fewer = most // held // unit * unit
+            if not (short := (fewer > 0) & (fewer * held < least)).any():
+                break
+            more = more + short
+        rounds = np.maximum(np.concatenate([turns, more]), 1) * stages
     filled = most // (rounds * layout.micro_batch) // unit * unit
     data = ranks if pins.micro_batches and pins.one_layout else np.minimum(ranks, filled)
     whole = replace(layout, data=np.maximum(data, unit), micro_batches=rounds)

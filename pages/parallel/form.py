@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from core.fields import choice
 from core.planning.form.plan_form import complete_presets, plan_form
 from core.planning.presets import SEARCH_PRESETS
-from core.step_time.calibration.measured_steps import step_runs
 from pages.common.plan_page.panels import Groups, switches
 from pages.common.takeaway import DOWNLOADS
-
-_SHOWN = "shown"
 
 GROUPS: Groups = {
     "This layout": {
@@ -33,8 +29,6 @@ GROUPS: Groups = {
 
 PANELS = switches(GROUPS)
 
-SOURCE = choice("src", "Source", ("all", *dict.fromkeys(run.group for run in step_runs())), "all", part=_SHOWN)
-
 PAGE_PRESETS = complete_presets(SEARCH_PRESETS)
 
-FORM = plan_form("s", SOURCE, *PANELS.values())
+FORM = plan_form("s", *PANELS.values())

@@ -420,16 +420,16 @@ class Walked:
             self.look(where, panel, a)
 
 
-def walk_all(costly_every: int, stop_after: int = 10**9, thirds: tuple[int, ...] = (0, 1, 2)) -> Walked:
+def walk_all(costly_every: int, stop_after: int = 10**9, ninths: tuple[int, ...] = tuple(range(9))) -> Walked:
     """Every preset × question × accelerator. The costly parts by turns, one at each ``costly_every``-th plan; at 1 all
     of them at every plan.
 
-    thirds: which thirds of them; each holds every preset with every question, and either with every accelerator.
+    ninths: which ninths of them.
     """
     walked = Walked()
     plans = {name: plan_from({"within": "90 days", **preset}) for name, preset in PRESETS_OF_BOTH.items()}
     places = product(*(enumerate(axis) for axis in (plans.items(), FINDS, accelerators())))
-    grid = [[item for _, item in place] for place in places if sum(at for at, _ in place) % 3 in thirds]
+    grid = [[item for _, item in place] for place in places if sum(at for at, _ in place) % 9 in ninths]
     for number, ((name, plan), find, device) in enumerate(grid):
         if number >= stop_after:
             break

@@ -19,7 +19,6 @@ from core.planning.memory_fixes import (
     fixed_plan,
     fixes,
     larger_accelerators,
-    smallest_fix,
 )
 from core.planning.plan_limits import all_checks
 from core.planning.plan_search import search_layouts
@@ -55,7 +54,6 @@ def test_every_fix_fits_and_saves_what_it_says(name: str) -> None:
     assert h.fits == "over"
     result = fixes(h)
     assert result
-    assert smallest_fix(h) is None
     for fix in result:
         applied = plan_held({**OVER[name], **fix.texts})
         assert fixed_plan(h, fix) == applied.plan
@@ -74,15 +72,9 @@ def test_a_fix_leaves_free_what_the_plan_keeps_free() -> None:
 
 
 @pytest.mark.parametrize("name", HOPELESS)
-def test_where_no_layout_fits_the_closest_is_named(name: str) -> None:
+def test_where_no_layout_fits_there_is_no_change(name: str) -> None:
     h = plan_held(HOPELESS[name])
-    near = smallest_fix(h)
-    assert (fixes(h), near is None) == ((), False)
-    assert near
-    assert h.usable < float(near.device_memory.total) < h.total
-    text = text_fixes.closest(h, near)
-    assert text_memory.gib(float(near.device_memory.total) - h.usable) in text
-    assert "over" in text
+    assert (h.fits, fixes(h)) == ("over", ())
 
 
 def test_one_change_is_enough_where_it_is() -> None:
@@ -106,28 +98,24 @@ def test_what_fits_but_leaves_too_little_free_has_a_way_out() -> None:
     assert 0 < free < 0.9
     texts = {**roomy, "free": f"{100 * free + 1:.0f}%"}
     h = plan_held(texts)
-    assert (h.fits, h.lacks, smallest_fix(h)) == ("fits", True, None)
+    assert (h.fits, h.lacks) == ("fits", True)
     assert "leaves enough with **" in text_fixes.verdict(h)
     assert fixes(h)
     for fix in fixes(h):
         assert not plan_held({**texts, **fix.texts}).lacks
     most = plan_held({"n": "3B", "count": "1", "seq": "2048", "rc": "full", "free": "90%"})
-    near = smallest_fix(most)
     assert (most.fits, most.lacks, fixes(most)) == ("fits", True, ())
-    assert near
-    assert "As near as any layout comes" in text_fixes.closest(most, near)
 
 
 def test_what_trains_a_part_of_a_model_is_not_split_by_its_weights() -> None:
     h = plan_held({**MEMORY_PRESETS["70B QLoRA on 2 × 24 GB"], "free": "60%"})
-    ways = [*fixes(h), *filter(None, [smallest_fix(h)])]
-    assert ways
-    assert not any({"tp", "pp"} & way.texts.keys() for way in ways)
+    assert fixes(h)
+    assert not any({"tp", "pp"} & way.texts.keys() for way in fixes(h))
 
 
 def test_what_fits_needs_no_fix() -> None:
     h = plan_held({"n": "8B", "count": "8", "rc": "full"})
-    assert (h.fits, fixes(h), smallest_fix(h)) == ("fits", (), None)
+    assert (h.fits, fixes(h)) == ("fits", ())
 
 
 @every("name", [*OVER, *HOPELESS])

@@ -37,7 +37,7 @@ from core.views.common.palette import LIGHT
 from core.views.search import text as search_text
 from core.views.search import text_evidence, text_step
 from core.views.search.charts import cluster_sizes, space
-from core.views.search.charts_evidence import errors_within, predicted_against_measured
+from core.views.search.charts_evidence import predicted_against_measured
 from core.views.search.charts_placement import device_grid
 from core.views.search.charts_step import pipeline, shown_parts, waterfall
 from core.views.search.export import as_csv
@@ -246,7 +246,6 @@ def test_pictures_are_figures(result: SearchResult) -> None:
         cluster_sizes(sized, 16, 90.0, LIGHT),
         cluster_sizes(sized, 16, math.nan, LIGHT),
         predicted_against_measured(*text_evidence.points(rows), LIGHT),
-        errors_within(text_evidence.curves(rows), LIGHT),
     )
     for figure in drawn:
         go.Figure(figure)
@@ -464,9 +463,6 @@ def test_evidence_says_the_errors_of_its_rows() -> None:
     assert f"{100 * float(np.median(off)):.3g} %" in text
     assert f"{len(names):,} published steps" in text
     assert len(mixture) == len(rows.left) == len(names)
-    source = rows.runs[0].group
-    some = text_evidence.of_source(rows, source)
-    assert {run.group for run in some.runs} == {source}
     assert "ordered right" in text_evidence.ordered(rows)
 
 

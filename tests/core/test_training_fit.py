@@ -19,7 +19,7 @@ from core.training.device.buffers import TENSORS_ONLY
 from core.training.device.costs import flop_redone, step_cost
 from core.training.device.derivation import explain_device
 from core.training.device.host import BUFFERS, host_memory
-from core.training.device.largest import largest_micro_batch, largest_of_family, largest_seq_len
+from core.training.device.largest import largest_micro_batch, largest_seq_len, most_layers
 from core.training.device.peak import CLASSES, through_one_step
 from core.training.device.setup import Setup
 from core.training.device.traffic import traffic_per_step
@@ -113,28 +113,20 @@ def test_the_largest_fits_and_one_more_does_not(name: str) -> None:
     setup = replace(SETUPS[name], memory=90e9)
     size = largest_micro_batch(setup)
     assert size >= 1
-    assert setup.changed({"micro_batch": size}).fits
-    assert not setup.changed({"micro_batch": size + 1}).fits
+    assert replace(setup, layout=replace(setup.layout, micro_batch=size)).fits
+    assert not replace(setup, layout=replace(setup.layout, micro_batch=size + 1)).fits
     length = largest_seq_len(setup)
     each = int(setup.layout.context * (setup.layout.tensor if setup.layout.sequence_parallel else 1))
-    assert setup.changed({"seq_len": length}).fits
-    assert not setup.changed({"seq_len": length + each}).fits
+    assert replace(setup, seq_len=length).fits
+    assert not replace(setup, seq_len=length + each).fits
 
 
-def test_the_largest_of_a_family_fits_and_the_next_does_not() -> None:
+def test_the_deepest_fits_and_one_layer_more_does_not() -> None:
     setup = replace(SMALL, memory=80e9)
-    deep = largest_of_family(setup, "depth")
-    assert deep is not None
-    assert replace(setup, spec=deep).fits
-    assert not replace(setup, spec=replace(deep, layers=deep.layers + 1)).fits
-    for by in ("width", "both"):
-        wide = largest_of_family(setup, by)
-        assert wide is not None
-        assert replace(setup, spec=wide).fits
-        assert parameters(wide).total > parameters(LLAMA).total
-    smaller = largest_of_family(replace(setup, memory=60e9), "depth")
-    assert smaller is not None
-    assert smaller.layers < deep.layers
+    layers = most_layers(setup)
+    assert replace(setup, spec=replace(setup.spec, layers=layers)).fits
+    assert not replace(setup, spec=replace(setup.spec, layers=layers + 1)).fits
+    assert most_layers(replace(setup, memory=60e9)) < layers
 
 
 OVER = Setup(LLAMA, Layout(data=8, micro_batch=4, micro_batches=4), MEGATRON, ADAM, 8192, 80e9)

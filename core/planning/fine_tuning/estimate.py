@@ -109,34 +109,14 @@ def _least(h: MemoryEstimate, parameters: float, spec: TransformerSpec) -> float
 def _largest_rank(h: MemoryEstimate, most: int) -> int:
     """The largest rank up to ``most`` that leaves enough free; 0 where none does."""
 
-    def room(rank: int) -> float:
-        try:
+    def fits(rank: int) -> bool:
+        with suppress(LayoutError):
             setup = replace(h.setup, trained=replace(h.plan.trained, rank=rank))
             held = host_lacks(setup, h.plan.device.node_size, h.plan.limits.host) <= 0
-            return h.total + h.room - float(setup.account(h.layout).total) if held else -math.inf
-        except LayoutError:
-            return -math.inf
+            return bool(held and setup.account(h.layout).total <= h.total + h.room)
+        return False
 
-    low, high, least, last = 1, most, room(1), room(most)
-    if least < 0 or last >= 0 or math.isinf(last):
-        return most if last >= 0 else 0 if least < 0 else _most(lambda r: room(r) >= 0, most)
-    before, tries = 0.0, 0
-    while high - low > 1:
-        # Bytes rise with the rank nearly along a line, whose end is looked for; an end that stays where it is counts
-        # for half (Illinois), and after some tries it goes by halves.
-        share, tries = least / (least - last) if tries < _TRIES else 0.5, tries + 1
-        rank = min(high - 1, low + max(1, int((high - low) * share)))
-        found = room(rank)
-        if found >= 0:
-            low, least, last = rank, found, last / 2 if before > 0 else last
-        else:
-            high, last, least = rank, found, least / 2 if before < 0 else least
-        before = math.copysign(1, found)
-    return low
-
-
-_TRIES = 10
-"""Ranks that are looked at along the line."""
+    return _most(fits, most)
 
 
 def _hosted(h: MemoryEstimate, most: int, changed: Callable[[int], Setup]) -> int:

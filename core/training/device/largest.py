@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,6 @@ from core.limits import limit
 from core.models.spec import SpecError, TransformerSpec
 from core.training.device.setup import Setup
 from core.training.layout import Layout, LayoutError
-
-Scale: TypeAlias = Literal["depth", "width", "both"]
-"""What of a family of models grows: its layers, its widths, or both in proportion."""
 
 _TRIED = 1024
 """Candidates worked out at once; each round narrows the range by as much."""
@@ -52,28 +49,16 @@ def largest_seq_len(setup: Setup) -> int:
     return each * _largest(lambda times: setup.account(setup.layout, seq_len=times * each).total <= setup.memory, most)
 
 
-def largest_of_family(setup: Setup, by: Scale = "depth") -> TransformerSpec | None:
-    """The largest model of the family that fits the layout; None where not even one layer, or the narrowest, does.
+def most_layers(setup: Setup) -> int:
+    """Layers of the deepest model of such layers that fits the layout; 0 where not even the fewest do."""
+    chunks = int(setup.layout.pipeline * setup.layout.interleave)  # embedding and head fill two of them
 
-    depth: layers are added. width: heads are, with hidden and feed-forward widths in proportion. both: widths, and
-    layers in proportion.
-    """
-    spec, layout = setup.spec, setup.layout
+    def fits(layers: int) -> bool:
+        with suppress(LayoutError, SpecError):
+            return replace(setup, spec=_deepened(setup.spec, layers)).fits
+        return False
 
-    def fits(size: int) -> bool:
-        result = _scaled(setup, by, size)
-        if result is None:
-            return False
-        try:
-            return replace(setup, spec=result).fits
-        except LayoutError:
-            return False
-
-    chunks = int(layout.pipeline * layout.interleave)  # embedding and head fill two of them
-    least = max(int(layout.pipeline), chunks - 2) if by == "depth" else 1
-    most = limit("model_layers") if by == "depth" else limit("model_dimension") // max(1, spec.hidden)
-    size = _largest_of(fits, least, most)
-    return _scaled(setup, by, size) if size else None
+    return _largest_of(fits, max(int(setup.layout.pipeline), chunks - 2), limit("model_layers"))
 
 
 def _largest_of(fits: Callable[[int], bool], least: int, most: int) -> int:
@@ -90,37 +75,12 @@ def _largest_of(fits: Callable[[int], bool], least: int, most: int) -> int:
     return low
 
 
-def _scaled(setup: Setup, by: Scale, size: int) -> TransformerSpec | None:
-    """The family's model of ``size`` layers, or with ``size`` groups of heads; None where it cannot be."""
-    spec, tensor = setup.spec, int(setup.layout.tensor)
-    if by == "depth":
-        changes: dict[str, Any] = {"layers": size}
-    else:
-        group = math.lcm(spec.heads // spec.kv_heads, tensor)
-        heads = group * size
-        by_how_much = heads / spec.heads
-        step = math.lcm(128, tensor)
-        changes = {
-            "heads": heads,
-            "kv_heads": heads * spec.kv_heads // spec.heads,
-            "hidden": max(1, round(spec.hidden * by_how_much / 128)) * 128,
-            "ffn": max(1, round(spec.ffn * by_how_much / step)) * step if spec.ffn else 0,
-        }
-        if spec.experts:
-            width = max(1, round(spec.experts.width * by_how_much / step)) * step
-            changes["experts"] = replace(spec.experts, width=width)
-        if by == "both":
-            changes["layers"] = max(int(setup.layout.pipeline), round(spec.layers * by_how_much))
-    layers = int(changes.get("layers", spec.layers))
+def _deepened(spec: TransformerSpec, layers: int) -> TransformerSpec:
+    """The model with so many layers, in proportion of each kind."""
+    changes: dict[str, Any] = {"layers": layers}
     if spec.experts:
         dense = min(layers, round(spec.experts.dense_layers * layers / spec.layers))
-        changes["experts"] = replace(changes.get("experts", spec.experts), dense_layers=dense)
+        changes["experts"] = replace(spec.experts, dense_layers=dense)
     if mixer := spec.mixer:
-        wider = int(changes.get("heads", spec.heads)) / spec.heads
-        shared = max(1, round(mixer.heads * wider / mixer.groups))
-        deep = max(1, round(mixer.layers * layers / spec.layers))
-        changes["mixer"] = replace(mixer, layers=deep, heads=mixer.groups * shared)
-    try:
-        return replace(spec, **changes)
-    except SpecError:
-        return None
+        changes["mixer"] = replace(mixer, layers=max(1, round(mixer.layers * layers / spec.layers)))
+    return replace(spec, **changes)

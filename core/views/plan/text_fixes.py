@@ -110,11 +110,3 @@ def priced(h: MemoryEstimate, fix: Fix) -> str:
     """A fix with what it saves and leaves, and what it costs."""
     name = change(fix)
     return f"**{name[0].upper()}{name[1:]}** saves {gib(fix.saved)}: {_then(h, fix)}; {costs(fix)}."
-
-
-def closest(h: MemoryEstimate, near: Fix) -> str:
-    """The change that comes nearest where none is enough."""
-    total = float(near.device_memory.total)
-    end = h.usable - total
-    then = f"still {gib(-end)} over" if end < 0 else f"{gib(end)} free{but_misses(fixed_plan(h, near))}"
-    return f"**As near as any layout comes:** {gib(total)} with {change(near)}, {then}."

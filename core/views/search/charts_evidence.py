@@ -80,39 +80,3 @@ def predicted_against_measured(
             ],
         ),
     }
-
-
-def errors_within(curves: Sequence[tuple[str, npt.NDArray[np.float64], str]], palette: Palette) -> Figure:
-    """Share of the rows whose error is no larger than each size; a curve for each way of predicting.
-
-    curves: name, errors as shares, role of its colour.
-    """
-    data: list[Figure] = []
-    for name, errors, role in curves:
-        x = np.sort(np.abs(errors)) * 100
-        y = np.arange(1, len(x) + 1) / len(x) * 100
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": name,
-                "x": x,
-                "y": y,
-                "line": {"color": palette.role(role), "width": 2.5, "shape": "hv"},
-                "hovertemplate": f"{name}: %{{y:.0f}} % of rows within %{{x:.1f}} %<extra></extra>",
-            }
-        )
-    text = " · ".join(f"<span style='color:{palette.role(role)}'><b>{name}</b></span>" for name, _, role in curves)
-    return {
-        "data": data,
-        "layout": layout(
-            palette,
-            height=340,
-            margin={"l": 8, "r": 16, "t": 38, "b": 8},
-            xaxis=axis(palette, "error of the predicted step time, %", range=[0, 60]),
-            yaxis=axis(palette, "% of the steps within it", range=[0, 102]),
-            annotations=[
-                label(palette, text, x=0, xref="paper", xanchor="left", y=1, yref="paper", yanchor="bottom", yshift=6)
-            ],
-        ),
-    }

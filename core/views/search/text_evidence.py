@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -52,15 +51,6 @@ def published(comparisons: Sequence[PublishedComparison]) -> str:
     )
 
 
-def of_source(calibration: Calibration, source: str) -> Calibration:
-    """The rows of one source."""
-    at = [i for i, run in enumerate(calibration.runs) if run.group == source]
-    runs = tuple(calibration.runs[i] for i in at)
-    return replace(
-        calibration, runs=runs, inside=calibration.inside[at], left=calibration.left[at], plain=calibration.plain[at]
-    )
-
-
 def believed(calibration: Calibration) -> str:
     """How far predicted steps are off, beside those without their source and one MFU for all."""
     ours, left, plain = (score("", errors) for errors in (calibration.inside, calibration.left, calibration.plain))
@@ -104,12 +94,3 @@ def points(calibration: Calibration) -> tuple[_Floats, _Floats, list[str], npt.N
     measured = np.array([run.seconds for run in calibration.runs])
     mixture = np.array([run.mixture for run in calibration.runs])
     return measured, measured * np.exp(calibration.inside), [run.name for run in calibration.runs], mixture
-
-
-def curves(calibration: Calibration) -> list[tuple[str, _Floats, str]]:
-    """Errors of the rows: of these times, of those without the row’s source, and of one MFU for all."""
-    return [
-        ("part by part", np.expm1(calibration.inside), "fraction"),
-        ("fitted without its source", np.expm1(calibration.left), "master"),
-        ("one MFU per accelerator", np.expm1(calibration.plain), "buffers"),
-    ]

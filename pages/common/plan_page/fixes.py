@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from core.planning.memory_estimate import MemoryEstimate
-from core.planning.memory_fixes import ORDER, fewest_accelerators, fixes, larger_accelerators, smallest_fix
+from core.planning.memory_fixes import ORDER, fewest_accelerators, fixes, larger_accelerators
 from core.planning.search_around import made_own
 from core.views.plan import text_fixes
 from pages.common import show
@@ -16,10 +16,8 @@ from pages.common.inputs import Inputs
 
 def draw_fixes(inputs: Inputs, h: MemoryEstimate) -> None:
     """What fills an accelerator most, and the changes."""
-    result, near, more = fixes(h), smallest_fix(h), fewest_accelerators(h)
+    result, more = fixes(h), fewest_accelerators(h)
     show.takeaway(text_fixes.why(h, result, more, larger_accelerators(h) if h.lacks else ()))
-    if near:
-        show.note(text_fixes.closest(h, near))
 
     def apply(texts: Mapping[str, str]) -> None:
         for name, text in texts.items():
