@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from core.budget.equations import days_of_steps
 from core.budget.errors import BudgetError
-from core.planning.evaluation import Answer, answer
+from core.planning.estimate import PlanEstimate, estimate
 from core.planning.memory_estimate import memory_estimate, resolved_plan
 from core.planning.plan import Plan, whole_accelerators
 from core.planning.plan_search import evaluate_layout
@@ -25,7 +25,7 @@ class AppliedLayout:
     result: what its layout comes to, its MFU that of all accelerators."""
 
     plan: Plan
-    answer: Answer
+    answer: PlanEstimate
     request: SearchRequest
     result: LayoutResult
 
@@ -68,7 +68,7 @@ def applied_layout(plan: Plan) -> AppliedLayout:
 
     Of a model that is only counted, whose days do not follow from steps, it is that of the layers that stand in for it.
     """
-    a = answer(plan)
+    a = estimate(plan)
     whole = replace(resolved_plan(plan, a.stored_parameters, a.middle.accelerators), tokens=a.middle.tokens)
     request = estimable_request(whole)
     if request is None:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from core.hardware.accelerators import find
 from core.models.catalog import catalog
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.planning.plan import OWN_SHAPE
 from core.planning.throughput import WIDTHS
 from core.runs.coverage import NearestRun, RunFeatures, nearest_runs
@@ -22,7 +22,7 @@ def _is_same(planned: float, published: float) -> bool:
     return not abs(published / planned - 1) > _SAME  # NaN: not published
 
 
-def repeated_runs(a: Answer) -> tuple[PublishedRun, ...]:
+def repeated_runs(a: PlanEstimate) -> tuple[PublishedRun, ...]:
     """Return the published whole runs that the plan repeats: same model, tokens, accelerator, and number of them.
 
     A custom shape is the same model where all of its fields are.
@@ -54,7 +54,7 @@ class SimilarRun:
     similarity: NearestRun
 
 
-def run_features(a: Answer) -> RunFeatures:
+def run_features(a: PlanEstimate) -> RunFeatures:
     """What published runs are compared with a plan by."""
     m = a.middle
     mixture = bool(a.model and a.model.mixture)
@@ -63,7 +63,7 @@ def run_features(a: Answer) -> RunFeatures:
 
 
 @lru_cache(maxsize=128)
-def similar_runs(a: Answer, most: int = 12) -> tuple[SimilarRun, ...]:
+def similar_runs(a: PlanEstimate, most: int = 12) -> tuple[SimilarRun, ...]:
     """The plan's steps at the share that each of the nearest runs reached of its own, the nearest first."""
     shares = {run.evidence: run.share for run in run_shares(a.terms.has_step_estimate)}
     steps = a.layout_mfu
@@ -74,7 +74,7 @@ def similar_runs(a: Answer, most: int = 12) -> tuple[SimilarRun, ...]:
     return tuple(runs)
 
 
-def at_mfu(a: Answer, mfu: float) -> float:
+def at_mfu(a: PlanEstimate, mfu: float) -> float:
     """What was found, at another MFU over all hours: tokens and parameters rise with it, time and accelerators fall."""
     if a.find == "MFU":
         return mfu

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from core.budget.errors import BudgetError
 from core.budget.interval import Interval
 from core.limits import limit
-from core.planning.evaluation import Answer, answer
+from core.planning.estimate import PlanEstimate, estimate
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan
 from core.planning.solving import allocations, first_place
@@ -45,7 +45,7 @@ class Check:
         return self.value - self.limit
 
 
-def checks(a: Answer, memory: MemoryEstimate | None) -> tuple[Check, ...]:
+def checks(a: PlanEstimate, memory: MemoryEstimate | None) -> tuple[Check, ...]:
     """Every limit of the plan of ``a``. memory: what its fullest accelerator holds; None where it has no layout."""
     limits, a = a.plan.limits, a.on_found_accelerators
     every = (
@@ -61,7 +61,7 @@ MEMORY_UNKNOWN = Check("memory", math.nan, math.nan, None, math.nan)
 """The limit of memory of a plan without a layout."""
 
 
-def all_checks(a: Answer) -> tuple[Check, ...]:
+def all_checks(a: PlanEstimate) -> tuple[Check, ...]:
     """Every limit of the plan of ``a``, that of memory among them, which is unknown where the plan has no layout."""
     try:
         return checks(a, a.memory)
@@ -77,14 +77,14 @@ def missed_limits(plan: Plan) -> tuple[Check, ...]:
         memory = memory_estimate(plan)
         every = (*_host_check(memory), _memory_check(limits.free, memory))
     else:
-        every = all_checks(answer(plan))
+        every = all_checks(estimate(plan))
     return tuple(check for check in every if check.met is False)
 
 
 _UNKNOWN = Interval.point(math.nan)
 
 
-def _check(a: Answer, id: Limited, limit: float, value: Interval) -> Check:
+def _check(a: PlanEstimate, id: Limited, limit: float, value: Interval) -> Check:
     if a.impossible and value.known and id != "power":
         return Check(id, limit, math.inf, False, 0.0)
     return check_of(id, limit, value, a.plan.limits.level)
@@ -127,7 +127,7 @@ def all_met(every: Sequence[Check]) -> bool | None:
     return None if any(check.met is None for check in every) else True
 
 
-def changed_to_keep(a: Answer, check: Check) -> Answer | None:
+def changed_to_keep(a: PlanEstimate, check: Check) -> PlanEstimate | None:
     """The plan changed in one thing so that it keeps a limit that it misses, nothing else looked at: in more
     accelerators for a deadline, in fewer for power, in fewer tokens for money. None where no such change does."""
     plan, most = _with_limit(a.plan, check), check.limit
@@ -138,28 +138,28 @@ def changed_to_keep(a: Answer, check: Check) -> Answer | None:
             case "deadline":
                 return _in_time(plan, most, plan.accelerators * check.value / most)
             case "money":
-                return answer(replace(plan, tokens=float(math.floor(plan.tokens * most / check.value))))
+                return estimate(replace(plan, tokens=float(math.floor(plan.tokens * most / check.value))))
             case "power":
                 node = plan.device.node_size
                 nodes = math.floor(plan.accelerators * most / check.value / node)
-                return answer(replace(plan, accelerators=float(nodes * node))) if nodes else None
+                return estimate(replace(plan, accelerators=float(nodes * node))) if nodes else None
             case _:
                 pass
     return None
 
 
-def _in_time(plan: Plan, days: float, guess: float) -> Answer | None:
+def _in_time(plan: Plan, days: float, guess: float) -> PlanEstimate | None:
     """The plan on the fewest accelerators that take so many days; None where none do."""
     size, place = allocations(plan)
 
     def excess(at: int) -> float:
         with suppress(BudgetError):
-            taken = answer(replace(plan, accelerators=size(at))).range_of("days").quantile(plan.limits.level)
+            taken = estimate(replace(plan, accelerators=size(at))).range_of("days").quantile(plan.limits.level)
             return taken / days / (1 + _ROUNDING)
         return math.inf
 
     found = first_place(excess, guess, limit("accelerators"), size, place)
-    return answer(replace(plan, accelerators=size(found))) if found else None
+    return estimate(replace(plan, accelerators=size(found))) if found else None
 
 
 def _with_limit(plan: Plan, check: Check) -> Plan:
@@ -180,12 +180,12 @@ def doubtful(check: Check) -> bool:
     return check.id == "deadline" and check.met is True and check.probability < _DOUBTFUL
 
 
-def surer_of_deadline(a: Answer, check: Check) -> tuple[Answer, Answer] | None:
+def surer_of_deadline(a: PlanEstimate, check: Check) -> tuple[PlanEstimate, PlanEstimate] | None:
     """For a deadline that is kept but can well be missed: the plan held to `SURE`, and the same on as many accelerators
     as that takes. None for any other limit, and where no number is enough."""
     if not doubtful(check):
         return None
     plan = _with_limit(a.on_found_accelerators.plan, check)
-    sure = answer(replace(plan, limits=replace(plan.limits, certainty=SURE)))
+    sure = estimate(replace(plan, limits=replace(plan.limits, certainty=SURE)))
     found = next((changed_to_keep(sure, other) for other in checks(sure, None) if other.id == check.id), None)
     return (sure, found) if found else None

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from core.budget.errors import BudgetError
 from core.limits import limit
-from core.planning.evaluation import Answer, answer
+from core.planning.estimate import PlanEstimate, estimate
 from core.planning.plan import OWN_LAYOUT, Plan, whole_accelerators
 from core.planning.resolved_layout import FIELD_IDS
 from core.planning.solving import first_place
@@ -28,7 +28,7 @@ class ClusterResult:
 
     accelerators: int
     layout: Layout
-    answer: Answer
+    answer: PlanEstimate
 
 
 def cluster_results(plan: Plan) -> tuple[ClusterResult, ...]:
@@ -63,7 +63,7 @@ def next_better(plan: Plan) -> tuple[int, float] | None:
 def _on(plan: Plan, count: int) -> ClusterResult | None:
     """The plan on so many accelerators; None where it does not fit there."""
     with suppress(BudgetError, LayoutError):
-        a = answer(replace(plan, find="time", accelerators=float(count)))
+        a = estimate(replace(plan, find="time", accelerators=float(count)))
         if a.memory.fits == "fits":
             return ClusterResult(count, a.memory.layout, a)
     return None

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from core.budget.errors import BudgetError
 from core.budget.interval import Interval
-from core.planning.evaluation import Answer, answer
+from core.planning.estimate import PlanEstimate, estimate
 from core.planning.plan import TYPED, Plan
 
 Input: TypeAlias = Literal["tokens", "parameters", "accelerators", "MFU", "price"]
@@ -34,7 +34,7 @@ class Swing:
         return abs(high - low)
 
 
-def plan_as_answered(a: Answer) -> Plan:
+def plan_as_answered(a: PlanEstimate) -> Plan:
     """The plan with what was found in its place, so that its time can be asked for."""
     m = a.middle
     filled = replace(a.plan, find="time", tokens=m.tokens, accelerators=m.accelerators)
@@ -50,7 +50,7 @@ def swings(plan: Plan, share: float) -> tuple[Swing, ...]:
 
     Another size of a dense model is one of unknown layers; a mixture has none. An end without an answer is left out.
     """
-    here = answer(plan)
+    here = estimate(plan)
     ends: dict[Input, tuple[tuple[float, Plan], tuple[float, Plan]]] = {}
 
     def pair(low: float, high: float, at: Mapping[float, Plan]) -> tuple[tuple[float, Plan], tuple[float, Plan]]:
@@ -73,7 +73,7 @@ def swings(plan: Plan, share: float) -> tuple[Swing, ...]:
     result: list[Swing] = []
     for name, (first, last) in ends.items():
         try:
-            answers = [answer(end) for _, end in (first, last)]
+            answers = [estimate(end) for _, end in (first, last)]
         except BudgetError:
             continue
         days = (answers[0].middle.days, answers[1].middle.days)

@@ -12,7 +12,7 @@ import streamlit as st
 
 from core.budget.errors import BudgetError
 from core.planning.cost.form import CAPITAL, RESERVED
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.form.layout import LAYING
 from core.planning.form.plan_form import ACCELERATOR, ACCELERATOR_FIELDS
 from core.planning.form.rates import MEASURED_FIELDS, ORIGIN
@@ -84,7 +84,7 @@ def own_layout_from(inputs: Inputs, plan: Plan) -> None:
     """In a callback: a layout of one's own begins as the one that the plan had."""
     if inputs.now(LAYING.id) == OWN_LAYOUT:
         with suppress(BudgetError, LayoutError):
-            for name, text in made_own(plan, answer(plan).memory.layout).items():
+            for name, text in made_own(plan, estimate(plan).memory.layout).items():
                 inputs.put(name, text)
 
 

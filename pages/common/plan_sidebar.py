@@ -19,7 +19,7 @@ from core.fields import Field
 from core.planning.comparison.comparison import with_saved_results
 from core.planning.comparison.entry import EntryKind, entry_of
 from core.planning.comparison.names import suggested
-from core.planning.evaluation import Answer, answer
+from core.planning.estimate import PlanEstimate, estimate
 from core.planning.form.experience import MATURITY, OWN_RUNS
 from core.planning.form.layout import (
     CHUNKS,
@@ -426,7 +426,7 @@ def draw_limits(inputs: Inputs) -> None:
     accelerators may keep, or asks how many it needs, the way to them."""
     asks = inputs.page in (COMPUTE, HOME)  # elsewhere the answers are of the accelerators in the sidebar
     with suppress(BudgetError):
-        a = answer((plan_of if asks else plan_as_given)(inputs.reading))
+        a = estimate((plan_of if asks else plan_as_given)(inputs.reading))
         within = within_as_deadline(inputs.reading) if asks else {}
         asked = bool(inputs.reading.texts.get(OWN_DEADLINE, "").strip())
         line, way = text_limits.line(a, asked=asked), which_pool(inputs, text_limits.limit_checks(a), within, a)
@@ -439,7 +439,7 @@ WHICH_POOL = "which"
 
 
 def which_pool(
-    inputs: Inputs, checks: Iterable[Check], within: Mapping[str, str] | None = None, a: Answer | None = None
+    inputs: Inputs, checks: Iterable[Check], within: Mapping[str, str] | None = None, a: PlanEstimate | None = None
 ) -> show.Html | None:
     """A link to the pools of the team held against each other for the plan, where it misses what others may keep, can
     well miss its deadline, or asks how many accelerators it needs ``within`` a limit; a: its answer, of which what was

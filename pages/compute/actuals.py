@@ -10,7 +10,7 @@ from core.budget.errors import BudgetError
 from core.planning.actuals.log import parse_log
 from core.planning.actuals.logged_run import LoggedRun
 from core.planning.actuals.progress import progress
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.planning.form.experience import OWN_RUNS
 from core.units import QuantityError
 from core.views.actuals import text
@@ -25,7 +25,7 @@ from pages.compute.form import LOG
 _WRONG, _KEPT = "compute:log:wrong", "compute:log:kept"
 
 
-def actuals_panel(inputs: Inputs, a: Answer) -> None:
+def actuals_panel(inputs: Inputs, a: PlanEstimate) -> None:
     """The panel's content."""
     in_link: LoggedRun | None = inputs.reading.values[LOG.id]
     log: LoggedRun | None = in_link or st.session_state.get(_KEPT)
@@ -46,7 +46,7 @@ def actuals_panel(inputs: Inputs, a: Answer) -> None:
         show.error(wrong)
 
 
-def _compare(inputs: Inputs, a: Answer, log: LoggedRun) -> None:
+def _compare(inputs: Inputs, a: PlanEstimate, log: LoggedRun) -> None:
     """The job over the plan's range, and what changed."""
     try:
         p = progress(log, a)
@@ -70,7 +70,7 @@ def _compare(inputs: Inputs, a: Answer, log: LoggedRun) -> None:
     show.how(p.explain, key="compute:log:how")
 
 
-def _ask(inputs: Inputs, a: Answer) -> None:
+def _ask(inputs: Inputs, a: PlanEstimate) -> None:
     """Where a log is pasted, chosen, or made up."""
     bring_text(
         "Paste its log, or the CSV of its logger",

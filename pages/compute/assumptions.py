@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.planning.plan import OWN_SHAPE
 from core.views.flops import text
 from core.views.hardware import text as hardware_text
@@ -13,7 +13,7 @@ from pages.common import show
 from pages.common.inputs import Inputs
 
 
-def assumptions_panel(inputs: Inputs, a: Answer) -> None:
+def assumptions_panel(inputs: Inputs, a: PlanEstimate) -> None:
     """The panel's content."""
     model, device = a.shape, a.device
     if a.stands_in:

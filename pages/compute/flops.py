@@ -11,7 +11,7 @@ from core.models.attention_share import growth
 from core.models.flops import Attention, flops_per_token
 from core.models.layer_count import explain_count, scale_of
 from core.models.spec import TransformerSpec
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.runs.conventions import which_mfu
 from core.views.flops import text
 from core.views.flops.charts import flops_by_component, sequence_sweep
@@ -23,7 +23,7 @@ from pages.common.theme import TOKENS
 from pages.compute.form import RATE
 
 
-def flops_panel(inputs: Inputs, a: Answer) -> None:
+def flops_panel(inputs: Inputs, a: PlanEstimate) -> None:
     """The panel's content."""
     spec, seq_len, attention, m = a.shape.spec, a.plan.seq_len, a.plan.attention, a.middle
     scale = scale_of(spec, m.parameters)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.planning.evaluation import Answer, answer
+from core.planning.estimate import PlanEstimate, estimate
 from core.planning.form.plan_form import FIND, WITHIN, plan_of
 from core.views.plan import text as plan_text
 from pages.common import plan_sidebar
@@ -10,9 +10,9 @@ from pages.common.inputs import Inputs
 from pages.common.plan_page.instead import worked_out
 
 
-def read_answer(inputs: Inputs) -> Answer:
+def read_answer(inputs: Inputs) -> PlanEstimate:
     """The answer of the form's plan; where it has none, the last that could be given stays."""
-    result = worked_out(inputs, lambda reading: answer(plan_of(reading)), "answer")
+    result = worked_out(inputs, lambda reading: estimate(plan_of(reading)), "answer")
     why, instead = plan_text.other_peak(result)
     if why:
         inputs.fail(why, instead)

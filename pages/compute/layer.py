@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.hardware.rates import Rates
 from core.models.spec import TransformerSpec
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.planning.rates import rates_of
 from core.step_time.layer_kinds import LayerKind, kinds_of
 from core.step_time.layer_roofline import ELEMENT_BYTES, LayerOperation, layer_roofline, peaks_of, wide_dtype
@@ -26,7 +26,7 @@ _TRAIL = np.exp2(np.arange(16, dtype=np.float64))
 _TRAILED = ("up", "shared_up")
 
 
-def layer_panel(inputs: Inputs, a: Answer) -> None:
+def layer_panel(inputs: Inputs, a: PlanEstimate) -> None:
     """The panel's content."""
     device, spec, dtype, seq_len = a.device, a.shape.spec, a.dtype, a.plan.seq_len
     if spec.unlisted:

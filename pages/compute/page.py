@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.planning.form.plan_form import FIND, link_texts, solved_texts
 from core.planning.presets import REMARKS
 from core.views.flops.text import SCOPE
@@ -27,7 +27,7 @@ from pages.compute.sensitivity import sensitivity_panel
 from pages.compute.table import table_panel
 from pages.compute.whole_run import split_panel, whole_run_panel
 
-_PANELS: dict[str, Callable[[Inputs, Answer], None]] = {
+_PANELS: dict[str, Callable[[Inputs, PlanEstimate], None]] = {
     "whole": whole_run_panel,
     "moves": sensitivity_panel,
     "actuals": actuals_panel,
@@ -41,7 +41,7 @@ _PANELS: dict[str, Callable[[Inputs, Answer], None]] = {
 }
 
 
-def _notes(inputs: Inputs, a: Answer, preset: str | None) -> None:
+def _notes(inputs: Inputs, a: PlanEstimate, preset: str | None) -> None:
     """What else is to be known of an answer."""
     lines = (
         text.steps_and_whole(a),

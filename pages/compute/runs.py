@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from core.formula import Explanation
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.planning.nearest_runs import similar_runs
 from core.planning.plan import OWN_SHAPE
 from core.runs.published import Comparison, compare_all, explain_comparison, printed_mfu
@@ -25,7 +25,7 @@ from pages.common.theme import TOKENS
 from pages.compute.form import BASIS
 
 
-def _runs(a: Answer) -> list[Comparison]:
+def _runs(a: PlanEstimate) -> list[Comparison]:
     """The published runs of the very model, held against 6ND at the plan's MFU of the dense 16-bit peak."""
     if a.model is None or a.plan.model == OWN_SHAPE or not a.plan.trained.everything:
         return []
@@ -33,20 +33,20 @@ def _runs(a: Answer) -> list[Comparison]:
     return compare_all(a.model, mfu, a.plan.seq_len, a.device.name)
 
 
-def comparisons(a: Answer) -> list[Explanation]:
+def comparisons(a: PlanEstimate) -> list[Explanation]:
     """The utilisation of the published run of the very model, if there is one."""
     return [explain_comparison(run) for run in _runs(a)[:1]]
 
 
 @lru_cache(maxsize=128)
-def mfu_beside_runs(a: Answer, most: int = 12) -> tuple[str, dict[str, Any]]:
+def mfu_beside_runs(a: PlanEstimate, most: int = 12) -> tuple[str, dict[str, Any]]:
     """The MFU beside that of published runs, in words and as a picture; so many of them at ``most``. Most reruns show
     the plan of the rerun before."""
     similar = similar_runs(a, most)
     return text.nearest_runs_sentence(a, similar), wire(answer_strip(a, similar, TOKENS))
 
 
-def published_run(a: Answer) -> None:
+def published_run(a: PlanEstimate) -> None:
     """The published run of the same model beside the plan."""
     runs = _runs(a)
     if a.model and a.plan.model != OWN_SHAPE and a.plan.trained.everything and not runs:
@@ -64,7 +64,7 @@ def published_run(a: Answer) -> None:
         show.source(f"{published.run.source} ({known(published.run.confidence)})")
 
 
-def evidence_panel(inputs: Inputs, a: Answer) -> None:
+def evidence_panel(inputs: Inputs, a: PlanEstimate) -> None:
     """Every published run, yours among them; the nearest with what sets them apart; each predicted from the others."""
     timed, new_hardware = a.terms.has_step_estimate, a.terms.new_hardware
     show.takeaway(text.scored(score(), score_of(predictions_by_one_of_its_own())))
@@ -111,7 +111,7 @@ def evidence_panel(inputs: Inputs, a: Answer) -> None:
             show.small_table(("row", "why it is left out"), rows, words=None)
 
 
-def _points(rows: Sequence[Evidence], a: Answer, near: set[Evidence]) -> list[RunPoint]:
+def _points(rows: Sequence[Evidence], a: PlanEstimate, near: set[Evidence]) -> list[RunPoint]:
     points = [RunPoint(row.run.model, row.run.params, row.utilisation, text.pointed(row), row in near) for row in rows]
     m = a.middle
     yours = m.mfu / a.peak_ratio * 6 / m.per_parameter

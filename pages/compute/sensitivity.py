@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.planning.sensitivity import plan_as_answered, swings
 from core.views.sensitivity.charts import tornado
 from core.views.sensitivity.text import moved, named, unrented
@@ -15,7 +15,7 @@ from pages.common.theme import TOKENS
 from pages.compute.form import MOVED, SWING
 
 
-def sensitivity_panel(inputs: Inputs, a: Answer) -> None:
+def sensitivity_panel(inputs: Inputs, a: PlanEstimate) -> None:
     """The panel's content."""
     head = show.slot()
     with st.container(horizontal=True):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.views.report.plan_table import HEADINGS, plan_lines
 from pages.common import show
 from pages.common.inputs import Inputs
 
 
-def table_panel(_: Inputs, a: Answer) -> None:
+def table_panel(_: Inputs, a: PlanEstimate) -> None:
     """The panel's content."""
     show.small_table(
         ("quantity", *HEADINGS[1:4]),

@@ -7,7 +7,7 @@ import streamlit as st
 from core.budget.compute_optimal import compute_optimal, overtraining
 from core.budget.errors import BudgetError
 from core.models.flops import train_flop_6nd
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.planning.form.whole_run import (
     DRAW,
     EVERY,
@@ -31,7 +31,7 @@ from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 
 
-def whole_run_panel(inputs: Inputs, a: Answer) -> None:
+def whole_run_panel(inputs: Inputs, a: PlanEstimate) -> None:
     """The panel's content."""
     text = text_goodput.whole(a)
     show.takeaway(text)
@@ -61,7 +61,7 @@ def whole_run_panel(inputs: Inputs, a: Answer) -> None:
     show.how(lambda: [*a.explain_power(), *a.explain_mfu()], key="compute:whole:how")
 
 
-def split_panel(inputs: Inputs, a: Answer) -> None:
+def split_panel(inputs: Inputs, a: PlanEstimate) -> None:
     """The best split of the plan's compute between parameters and tokens, by each published law."""
     m = a.middle
     flop = train_flop_6nd(m.parameters, m.tokens)

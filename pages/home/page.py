@@ -8,7 +8,7 @@ from core.floats.code_description import explain_value
 from core.floats.comparison import Stored, store_everywhere
 from core.floats.formats import FORMATS
 from core.floats.typed_numbers import number_text, parse
-from core.planning.evaluation import Answer, answer
+from core.planning.estimate import PlanEstimate, estimate
 from core.planning.form.layout import LAYING
 from core.planning.form.plan_form import changes_on, link_texts, plan_of
 from core.planning.form.trained import METHOD
@@ -39,14 +39,14 @@ HOW_EXACT = "What does a small number become?"
 SHOWN = ("fp16", "bf16", "fp32")
 
 
-def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
+def how_long(inputs: Inputs, plan: Plan) -> PlanEstimate | None:
     """Days of a training run, as on Compute budget; nothing where that failed."""
     with show.question(HOW_LONG, key=f"{HOME.prefix}_long"):
         wrong, place, picture = show.slot(), show.slot(), show.slot()
         try:
-            a = answer(plan)
+            a = estimate(plan)
         except BudgetError as problem:
-            a, instead = first_possible(inputs, lambda it: answer(plan_of(it)), problem.field)
+            a, instead = first_possible(inputs, lambda it: estimate(plan_of(it)), problem.field)
             inputs.fail(str(problem), instead)
         with wrong:
             show.input_errors(inputs)

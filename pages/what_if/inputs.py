@@ -11,7 +11,7 @@ import streamlit as st
 
 from core.budget.errors import BudgetError
 from core.fields import Field, ParsedForm
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.plan import Plan, Within
 from core.planning.sweep.axes import AXES, Axis, default_values, parse_values
 from core.planning.sweep.form import DUE, RESULT, X_VALUES, Y_VALUES, X, Y
@@ -48,7 +48,7 @@ def read_inputs(inputs: Inputs) -> SweepInputs:
     result = _swept(inputs, texts, across, up, sweep_within(values[DUE.id], plan))
     if not result.answered:
         try:
-            answer(plan)
+            estimate(plan)
         except BudgetError as problem:
             texts, instead = first_possible(inputs, _answered, problem.field)
             inputs.fail(str(problem), instead)
@@ -74,7 +74,7 @@ def _swept(inputs: Inputs, texts: Mapping[str, str], x: SweptAxis, y: SweptAxis,
 
 def _answered(reading: ParsedForm) -> Mapping[str, str]:
     """The texts of a plan that has an answer."""
-    answer(plan_of_texts(reading.texts))
+    estimate(plan_of_texts(reading.texts))
     return reading.texts
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.budget.errors import BudgetError
 from core.formula import Explanation
-from core.planning.evaluation import Answer, answer
+from core.planning.estimate import PlanEstimate, estimate
 from core.planning.form.plan_form import FIND, link_texts
 from core.planning.sweep.choice import Recommendation, recommend
 from core.planning.sweep.form import X_VALUES, Y_VALUES
@@ -60,7 +60,7 @@ def _table(a: SweepInputs) -> None:
     )
 
 
-def _explained(a: Answer) -> list[Explanation | str]:
+def _explained(a: PlanEstimate) -> list[Explanation | str]:
     try:
         explanations = a.memory.explain()
     except LayoutError:
@@ -71,9 +71,9 @@ def _explained(a: Answer) -> list[Explanation | str]:
 def page(inputs: Inputs) -> None:
     """The answer, the sweep, and the table behind it."""
     a = read_inputs(inputs)
-    own: Answer | None = None
+    own: PlanEstimate | None = None
     try:
-        own = answer(a.plan)
+        own = estimate(a.plan)
     except BudgetError as problem:
         inputs.fail(str(problem), "The plan itself has no answer.")
     texts = link_texts({**inputs.reading.texts, FIND.id: "time"})

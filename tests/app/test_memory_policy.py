@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_of
 from core.planning.form.precision import OWN_FIELDS
 from core.planning.memory_estimate import memory_estimate
@@ -109,7 +109,7 @@ def test_a_link_carries_the_types_to_every_page_and_back() -> None:
     assert plan.own_policy == plan_of(FORM.parse(own)).own_policy
     with downloads() as made:
         opened(COMPUTE, {**carried, "take": "true"})
-    assert made["csv"]().decode() == lines_csv(plan_lines(answer(plan)))
+    assert made["csv"]().decode() == lines_csv(plan_lines(estimate(plan)))
     again = opened(MEMORY, texts_of(app))
     assert bodies(again, "np-answer") == bodies(app, "np-answer")
     assert linked(again) == linked(app)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.fields import LINK_VERSION, Form
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.form.plan_form import PLAN_FIELDS, plan_from, plan_of
 from core.planning.form.precision import OWN_FIELDS
 from core.planning.form.trained import TRAINED_FIELDS
@@ -72,7 +72,7 @@ def test_of_a_plan_that_cannot_be_what_can_be_is_shown(page: PageSpec, wrong: di
 
 def told(plan: Plan) -> tuple[str, str]:
     """Sentence and CSV of a plan, without any page."""
-    a = answer(plan)
+    a = estimate(plan)
     return plan_text.sentence(a), lines_csv(plan_lines(a))
 
 
@@ -223,7 +223,7 @@ def test_a_plan_survives_the_way_to_training_memory_and_back(name: str) -> None:
 
 def test_parameters_that_were_found_are_of_no_model_of_the_catalogue() -> None:
     texts = {"find": "parameters", "model": "Llama 3.1 405B", "count": "512"}
-    found = answer(plan_from(texts)).middle.parameters
+    found = estimate(plan_from(texts)).middle.parameters
     there = next_pages(opened(COMPUTE, texts), MEMORY)[-1]
     assert there["model"] == TYPED
     assert plan_from(there).parameters == pytest.approx(found, abs=1)
@@ -246,5 +246,5 @@ def test_the_address_keeps_what_stands_in_a_closed_fold() -> None:
 
 def test_every_story_of_the_compute_budget_fits_as_it_is_laid_out() -> None:
     for name, preset in {"": {}, **PRESETS}.items():
-        a = answer(plan_from(preset))
+        a = estimate(plan_from(preset))
         assert (plan_text.memory(a), plan_text.too_large_as_laid_out(a)) == ("", ""), name

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.sweep.axes import AXES, default_values, parse_values
 from core.planning.sweep.choice import recommend
 from core.planning.sweep.presets import SWEEP_PRESETS as PRESETS
@@ -37,7 +37,7 @@ def of_form(texts: Mapping[str, str]) -> Sweep:
 
 def told(made: Sweep) -> str:
     said = sweep_text.sentence(made, recommend(made))
-    return shown(said) + shown(sweep_text.own(answer(plan_of_texts(made.base)), made.within))
+    return shown(said) + shown(sweep_text.own(estimate(plan_of_texts(made.base)), made.within))
 
 
 def answered(app: AppTest) -> str:

@@ -10,7 +10,7 @@ from core.hardware.accelerators import accelerators
 from core.models.catalog import catalog
 from core.planning.calendar.pools import Pool
 from core.planning.calendar.schedule import Schedule
-from core.planning.evaluation import Answer, Estimate
+from core.planning.estimate import PlanEstimate, RunEstimate
 from core.planning.plan import MFU_KINDS, TYPED, Find, Plan, Within
 from core.runs.goodput import Failures, Reliability
 
@@ -20,7 +20,7 @@ INVERSES: dict[Find, str] = {"tokens": "tokens", "parameters": "parameters", "ac
 KINDS = ("published", "typed", "range")
 
 
-def columns(a: Answer) -> tuple[Estimate, Estimate, Estimate]:
+def columns(a: PlanEstimate) -> tuple[RunEstimate, RunEstimate, RunEstimate]:
     """The low end, the middle and the high end."""
     return a.low, a.middle, a.high
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import product
@@ -24,7 +24,7 @@ from core.models.layer_count import explain_count, scale_of
 from core.planning.actuals.log import parse_log
 from core.planning.actuals.progress import progress
 from core.planning.applied_layout import applied_layout
-from core.planning.evaluation import Answer, answer
+from core.planning.estimate import PlanEstimate, estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.largest_model import Counted, largest
 from core.planning.memory_estimate import memory_estimate, under_each_optimizer
@@ -86,7 +86,7 @@ Shown = str | Explanation | Mapping[str, Any]
 # ------------------------------------------------------------------------------------------ panels: quick parts
 
 
-def _head(a: Answer) -> Iterator[Shown]:
+def _head(a: PlanEstimate) -> Iterator[Shown]:
     yield from (plan_text.sentence(a), plan_text.assumptions(a), plan_text.impossible(a), *plan_text.cautions(a))
     yield from (
         plan_text.memory(a),
@@ -101,14 +101,14 @@ def _head(a: Answer) -> Iterator[Shown]:
     )
 
 
-def _actuals(a: Answer) -> Iterator[Shown]:
+def _actuals(a: PlanEstimate) -> Iterator[Shown]:
     p = progress(parse_log(actuals_text.example(a)), a)
     yield from (actuals_text.verdict(p), actuals_text.own(p), actuals_text.chart_alt(p), *actuals_text.read(p))
     yield from _cells(actuals_text.changed(p))
     yield from (tokens_over_days(p, LIGHT), *p.explain())
 
 
-def _whole(a: Answer) -> Iterator[Shown]:
+def _whole(a: PlanEstimate) -> Iterator[Shown]:
     yield from (words_whole.whole(a), words_whole.failing(a), words_whole.used(a))
     yield from _cells(words_whole.whole_rows(a))
     shares = words_whole.shares(a)
@@ -116,12 +116,12 @@ def _whole(a: Answer) -> Iterator[Shown]:
     yield from (name for name, _, _ in shares)
 
 
-def _table(a: Answer) -> Iterator[Shown]:
+def _table(a: PlanEstimate) -> Iterator[Shown]:
     lines = plan_lines(a)
     yield from (compute_optimal_text.trained(a), *(cell for line in lines for cell in line.cells()))
 
 
-def _counted(a: Answer) -> Iterator[Shown]:
+def _counted(a: PlanEstimate) -> Iterator[Shown]:
     counted, scale = _count(a), scale_of(a.shape.spec, a.middle.parameters)
     yield from (flops_text.where(counted, scale), flops_text.gap(a.shape, a.plan.seq_len, a.plan.attention))
     yield from flops_text.cautions(a.shape, a.plan.seq_len)
@@ -188,24 +188,24 @@ def _memory(plan: Plan) -> Iterator[Shown]:
     yield device_bars([("", h.device_memory)], h.usable, LIGHT)
 
 
-QUICK: tuple[Callable[[Answer], Iterator[Shown]], ...] = (_head, _whole, _actuals, _table, _counted)
+QUICK: tuple[Callable[[PlanEstimate], Iterator[Shown]], ...] = (_head, _whole, _actuals, _table, _counted)
 
 
 # ------------------------------------------------------------------------------------------ panels: the rest
 
 
-def _count(a: Answer) -> FlopCount:
+def _count(a: PlanEstimate) -> FlopCount:
     return flops_per_token(a.shape.spec, a.plan.seq_len, a.plan.attention)
 
 
-def _pictures(a: Answer) -> Iterator[Shown]:
+def _pictures(a: PlanEstimate) -> Iterator[Shown]:
     yield from a.explain()
     yield answer_strip(a, similar_runs(a), LIGHT)
     yield hours_of_the_run(words_whole.shares(a), LIGHT)
     yield from a.explain_power()
 
 
-def _moves(a: Answer) -> Iterator[Shown]:
+def _moves(a: PlanEstimate) -> Iterator[Shown]:
     plan = plan_as_answered(a)
     result = swings(plan, 0.2)
     for dollars in (False, True):
@@ -217,7 +217,7 @@ def _moves(a: Answer) -> Iterator[Shown]:
             yield tornado(named, a.middle.dollars if dollars else a.middle.days, dollars, LIGHT)
 
 
-def _runs(a: Answer) -> Iterator[Shown]:
+def _runs(a: PlanEstimate) -> Iterator[Shown]:
     peers = similar_runs(a)
     near = {peer.similarity.evidence for peer in peers}
     m = a.middle
@@ -241,7 +241,7 @@ def _runs(a: Answer) -> Iterator[Shown]:
         yield explain_comparison(run)
 
 
-def _flops(a: Answer) -> Iterator[Shown]:
+def _flops(a: PlanEstimate) -> Iterator[Shown]:
     counted, scale = _count(a), scale_of(a.shape.spec, a.middle.parameters)
     yield figures_count.flops_by_component(counted, LIGHT, scale)
     grown = growth(a.shape.spec, a.plan.seq_len, a.plan.attention)
@@ -264,7 +264,7 @@ def _flops(a: Answer) -> Iterator[Shown]:
     )
 
 
-def _roof(a: Answer) -> Iterator[Shown]:
+def _roof(a: PlanEstimate) -> Iterator[Shown]:
     if a.dtype not in ELEMENT_BYTES or not a.device.bandwidth > 0:
         return
     spec, seq_len, trail, rates = a.shape.spec, a.plan.seq_len, 2.0 ** np.arange(16), rates_of(a.plan)
@@ -290,7 +290,7 @@ def _roof(a: Answer) -> Iterator[Shown]:
         )
 
 
-def _split(a: Answer) -> Iterator[Shown]:
+def _split(a: PlanEstimate) -> Iterator[Shown]:
     m = a.middle
     flop = train_flop_6nd(m.parameters, m.tokens)
     try:
@@ -306,7 +306,7 @@ def _split(a: Answer) -> Iterator[Shown]:
     )
 
 
-def _parts(a: Answer) -> Iterator[Shown]:
+def _parts(a: PlanEstimate) -> Iterator[Shown]:
     yield from (flops_text.active_counts(a.shape), flops_text.model_origin(a.shape))
     headings, rows = flops_text.components(a.shape)
     assert all(len(row) == len(headings) for row in rows)
@@ -315,11 +315,11 @@ def _parts(a: Answer) -> Iterator[Shown]:
     yield from (*hardware_text.peak_origin(a.device, a.dtype), hardware_text.datasheet(a.device))
 
 
-def _take_away(a: Answer) -> Iterator[Shown]:
+def _take_away(a: PlanEstimate) -> Iterator[Shown]:
     yield lines_csv(plan_lines(a))
 
 
-def _states(a: Answer) -> Iterator[Shown]:
+def _states(a: PlanEstimate) -> Iterator[Shown]:
     try:
         plan = replace(a.plan, accelerators=float(a.memory.layout.accelerators))
     except LayoutError:
@@ -335,7 +335,7 @@ def _states(a: Answer) -> Iterator[Shown]:
         yield from (name, count, *rest)
 
 
-COSTLY: tuple[Callable[[Answer], Iterator[Shown]], ...] = (
+COSTLY: tuple[Callable[[PlanEstimate], Iterator[Shown]], ...] = (
     _pictures,
     _moves,
     _runs,
@@ -400,10 +400,10 @@ class Walked:
         except Exception as fault:
             self.faults.append(f"{where}, {panel.__name__}: {type(fault).__name__}: {fault}")
 
-    def step(self, where: str, plan: Plan, *, costly: tuple[Callable[[Answer], Iterator[Shown]], ...] = ()) -> None:
+    def step(self, where: str, plan: Plan, *, costly: Sequence[Callable[[PlanEstimate], Iterator[Shown]]] = ()) -> None:
         """One plan through the quick parts of every panel, and through the costly ones that are named."""
         try:
-            a = answer(plan)
+            a = estimate(plan)
         except BudgetError as refused:
             self.refused += 1
             if not str(refused) or wrong(str(refused)):

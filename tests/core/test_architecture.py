@@ -161,7 +161,7 @@ def test_core_imports_only_from_layers_below() -> None:
         ("core/planning/form/plan_form.py", "def f():\n    from core.views.runs.text import share_of"),
         ("core/runs/published.py", "from importlib import import_module\nimport_module('core.views.runs.text')"),
         ("core/hardware/roofline.py", "from core.models import flops"),
-        ("core/runs/published.py", "import core.planning.evaluation"),
+        ("core/runs/published.py", "import core.planning.estimate"),
         ("core/store/store.py", "from core.lecture.claims import Claim"),
         ("core/budget/run.py", "import streamlit as st"),
         ("core/views/floats/charts.py", "import plotly.graph_objects as go"),
@@ -175,7 +175,7 @@ def test_a_planted_import_in_core_is_found(path: str, source: str) -> None:
 
 def test_views_and_rules_may_import_what_lies_below() -> None:
     assert core_faults("core/views/sensitivity/charts.py", "from core.views.plan.charts import scale_for") == []
-    assert core_faults("core/planning/sensitivity.py", "from core.planning.evaluation import answer") == []
+    assert core_faults("core/planning/sensitivity.py", "from core.planning.estimate import answer") == []
 
 
 def test_no_two_packages_import_each_other() -> None:

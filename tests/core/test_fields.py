@@ -16,7 +16,7 @@ from core.fields import LINK_VERSION, VERSION, Field, Form, choice, optional, qu
 from core.limits import limit
 from core.models.spec_text import EXAMPLE
 from core.planning.cost.calendar_form import CALENDAR_FORM
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.form.limits import LIMITS
 from core.planning.form.plan_form import (
     PLAN_FIELDS,
@@ -265,7 +265,7 @@ def test_no_text_breaks_any_field(text: str) -> None:
         reading = form.parse({field.id: text for field in form.fields})
         assert reading.values.keys() == {field.id for field in form.fields}
         with contextlib.suppress(BudgetError):
-            answer(plan_of(reading))
+            estimate(plan_of(reading))
 
 
 def test_a_plan_of_bad_texts_is_refused_with_the_reason() -> None:

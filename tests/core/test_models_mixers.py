@@ -16,7 +16,7 @@ from core.models.parameters import parameters
 from core.models.spec import SpecError, TransformerSpec
 from core.models.spec_text import write_spec
 from core.models.stand_in import stand_in
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate, resolved_plan
 from core.planning.plan import OWN_SHAPE
@@ -68,7 +68,7 @@ def test_a_dense_model_stands_in_for_memory_and_steps_and_says_so() -> None:
     spec = JAMBA
     total = parameters(spec).total
     plan = plan_from({"model": OWN_SHAPE, "shape": write_spec(spec), "count": "64", "seq": "4096"})
-    a = answer(plan)
+    a = estimate(plan)
     assert (a.shape.spec, a.stands_in) == (spec, False)
     assert a.middle.parameters == parameters(spec).active
     h = memory_estimate(resolved_plan(plan, a.stored_parameters, 64))

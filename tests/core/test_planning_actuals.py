@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from core.planning.actuals.log import parse_log
 from core.planning.actuals.logged_run import LoggedRun
 from core.planning.actuals.progress import JobProgress, own_run_text, progress
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.own_runs import parse_own_runs
 from core.planning.plan import FINDS, Plan
@@ -28,7 +28,7 @@ from tests.core.plan_walk import wrong
 from tests.core.sentence_facts import says
 from tests.every import every
 
-PLAN = answer(Plan())
+PLAN = estimate(Plan())
 BEGAN = 1_767_571_200
 
 
@@ -97,7 +97,7 @@ def test_more_tokens_never_end_later(rows: list[tuple[float, float]], more: floa
 
 @every("find", FINDS)
 def test_the_band_ends_where_the_answer_does(find: str) -> None:
-    a = answer(plan_from({"find": find, "within": "200 days"}))
+    a = estimate(plan_from({"find": find, "within": "200 days"}))
     p = progress(job([(0.0, 0.0), (10.0, 1e11)]), a)
     figure = tokens_over_days(p, LIGHT)
     (band,) = (shape["path"] for shape in figure["layout"]["shapes"] if shape["type"] == "path")
@@ -187,7 +187,7 @@ def test_no_text_breaks_the_reader(log: str, head: str) -> None:
 @pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", PRESETS)
 def test_the_example_of_every_preset_is_told_and_drawn(name: str) -> None:
-    a = answer(plan_from(PRESETS[name]))
+    a = estimate(plan_from(PRESETS[name]))
     p = progress(parse_log(text.example(a)), a)
     said = [text.verdict(p), text.own(p), text.chart_alt(p), *text.read(p), *sum(text.changed(p), ())]
     assert [line for line in said if wrong(line)] == []
@@ -197,7 +197,7 @@ def test_the_example_of_every_preset_is_told_and_drawn(name: str) -> None:
 
 
 def at_day(day: float, share: float, **texts: str) -> JobProgress:
-    a = answer(plan_from(texts))
+    a = estimate(plan_from(texts))
     return progress(job([(0.0, 0.0), (day, share * a.middle.tokens)]), a)
 
 
@@ -207,7 +207,7 @@ def test_the_verdict_names_side_end_and_deadline() -> None:
     says(text.verdict(at_day(0.5 * days, 0.2, until="200 days")), "20 %", "behind", "slower than its P90", "✗", "after")
     says(text.verdict(at_day(0.2 * days, 0.6, until="200 days")), "faster than its P10", "✓", "before the deadline")
     says(text.verdict(at_day(90.0, 1.0)), "All of 15T", "It ended on day 90")
-    still = progress(job([(0.0, 0.0), (10.0, 1e12), (20.0, 1e12)]), answer(plan_from({"until": "200 days"})))
+    still = progress(job([(0.0, 0.0), (10.0, 1e12), (20.0, 1e12)]), estimate(plan_from({"until": "200 days"})))
     assert math.isinf(still.ends[1])
     says(text.verdict(still), "stands still", "deadline")
     go.Figure(tokens_over_days(still, LIGHT))
@@ -219,7 +219,7 @@ def test_a_job_far_along_counts_as_a_run_of_ones_own_and_narrows_the_range() -> 
     line = text.with_own_run(p, "")
     assert parse_own_runs(line)[0].tokens == pytest.approx(p.trained, rel=1e-5)
     assert text.with_own_run(p, line) == line == own_run_text(p.own)
-    days, told = PLAN.range_of("days"), answer(plan_from({"ownruns": line})).range_of("days")
+    days, told = PLAN.range_of("days"), estimate(plan_from({"ownruns": line})).range_of("days")
     assert told.high / told.low < days.high / days.low
     assert at_day(5.0, 0.02).own is None
     assert "best matmul" in text.own(at_day(5.0, 0.9))

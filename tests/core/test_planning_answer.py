@@ -11,7 +11,7 @@ import pytest
 from core.budget.errors import BudgetError
 from core.budget.interval import Interval
 from core.hardware.accelerators import accelerators
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.nearest_runs import at_mfu, similar_runs
 from core.planning.plan import FINDS, OWN_SHAPE, TYPED, Within
@@ -42,7 +42,7 @@ TYPED_40 = plan_from({"mfu": "40%"})
 
 
 def test_the_lecture_takes_143_9_days() -> None:
-    a = answer(plan_from(PRESETS[LECTURE]))
+    a = estimate(plan_from(PRESETS[LECTURE]))
     m = a.middle
     assert m.days == pytest.approx(143.9, abs=0.05)
     assert m.flop == 6.3e24
@@ -54,7 +54,9 @@ def test_the_lecture_takes_143_9_days() -> None:
 
 def test_deepseek_v3s_dollars_are_its_hours() -> None:
     """arXiv:2412.19437 table 1: 2,664K H800-hours at two dollars are $5.328 M."""
-    a = answer(replace(plan_from(PRESETS["DeepSeek-V3"]), find="MFU", within=Within(math.nan, 5.328e6), prices=(2, 2)))
+    a = estimate(
+        replace(plan_from(PRESETS["DeepSeek-V3"]), find="MFU", within=Within(math.nan, 5.328e6), prices=(2, 2))
+    )
     assert a.middle.hours == pytest.approx(2.664e6)
     assert a.middle.mfu == pytest.approx(6 * 37_552_282_624 * 14.8e12 / (2.664e6 * 3600 * a.peak))
     assert a.dollars == Interval.point(5.328e6)
@@ -69,14 +71,14 @@ def test_deepseek_v3s_dollars_are_its_hours() -> None:
 )
 def test_a_published_run_stands_at_its_own_days(preset: str, run: str, hours: float, accelerators: int) -> None:
     """Among the runs that are nearest to it is itself, whose pace in the preset's layout takes what it took."""
-    (own,) = (one for one in similar_runs(answer(plan_from(PRESETS[preset]))) if one.run.model == run)
+    (own,) = (one for one in similar_runs(estimate(plan_from(PRESETS[preset]))) if one.run.model == run)
     assert own.value == pytest.approx(hours / accelerators / 24, rel=0.1)
 
 
 @pytest.mark.parametrize("find", FINDS)
 def test_the_derivation_leads_to_the_answer(find: str) -> None:
     for within in ("90 days", "$9M") if find in ("tokens", "parameters", "MFU") else ("90 days",):
-        a = answer(plan_from({"find": find, "mfu": "40%", "within": within, "n": "8B", "tokens": "1T"}))
+        a = estimate(plan_from({"find": find, "mfu": "40%", "within": within, "n": "8B", "tokens": "1T"}))
         values = [step.value for step in a.explain()]
         first = 86400 * a.middle.days if find in ("time", "parameters", "accelerators") else a.result.mid
         assert values[0] == pytest.approx(first, rel=1e-9)
@@ -90,7 +92,7 @@ def test_the_derivation_leads_to_the_answer(find: str) -> None:
 @pytest.mark.parametrize("writes", ["100 kB/s", "1 MB/s"])
 def test_checkpoints_that_are_never_written_are_explained_too(writes: str) -> None:
     """Their goodput goes down to nothing, and what follows from no time at all is left out."""
-    a = answer(plan_from({"model": "Llama 3.1 405B", "each": writes}))
+    a = estimate(plan_from({"model": "Llama 3.1 405B", "each": writes}))
     values = {step.name.rpartition(".")[2]: step.value for step in a.explain()}
     assert all(map(math.isfinite, values.values()))
     assert values["daly_interval"] == a.interruptions.daly
@@ -99,7 +101,7 @@ def test_checkpoints_that_are_never_written_are_explained_too(writes: str) -> No
 
 def test_columns_are_scenarios_that_hold_together() -> None:
     """In each column MFU, hours, days, dollars belong together: 6ND over peak, MFU and accelerators."""
-    a = answer(plan_from({"mfu": "35-45%", "rate1k": "5", "pace": "steady steps", "price": "2-3"}))
+    a = estimate(plan_from({"mfu": "35-45%", "rate1k": "5", "pace": "steady steps", "price": "2-3"}))
     for column, share, price in zip(columns(a), (0.35, 0.4, 0.45), (3.0, 2.5, 2.0), strict=True):
         assert column.steps_mfu == pytest.approx(share)
         assert column.mfu == pytest.approx(mfu_of_all_hours(share, column.goodput))
@@ -114,8 +116,8 @@ def test_columns_are_scenarios_that_hold_together() -> None:
 def test_what_a_typed_mfu_is_of_decides_who_pays_for_failures() -> None:
     """At 400 failures per 1,000 accelerator-days steady steps take far longer, and all hours ask for faster steps."""
     calm, rough = (replace(TYPED_40, reliability=Reliability(failures=Failures(rate))) for rate in (0.0, 20.0))
-    whole = [answer(plan) for plan in (calm, rough)]
-    steady = [answer(replace(plan, mfu_kind="steady steps")) for plan in (calm, rough)]
+    whole = [estimate(plan) for plan in (calm, rough)]
+    steady = [estimate(replace(plan, mfu_kind="steady steps")) for plan in (calm, rough)]
     assert whole[0].middle.days == whole[1].middle.days == pytest.approx(steady[0].middle.days)
     goodput = steady[1].middle.goodput
     assert goodput < 0.85
@@ -138,10 +140,10 @@ def test_what_a_typed_mfu_is_of_decides_who_pays_for_failures() -> None:
     ],
 )
 def test_steps_faster_than_any_matmul_are_impossible(texts: dict[str, str]) -> None:
-    a = answer(plan_from(texts))
+    a = estimate(plan_from(texts))
     assert a.impossible
     assert a.middle.mfu_while_training > a.ceiling
-    assert not answer(plan_from({"mfu": "40%"})).impossible
+    assert not estimate(plan_from({"mfu": "40%"})).impossible
     assert {line.note for line in plan_lines(a) if line.name == "MFU while it trains"} == {"impossible"}
 
 
@@ -150,7 +152,7 @@ def test_steps_faster_than_any_matmul_are_impossible(texts: dict[str, str]) -> N
 def test_an_mfu_that_is_asked_for_does_not_follow_from_one_typed_before(failing: dict[str, str], pace: str) -> None:
     def found(**typed: str) -> object:
         try:
-            return answer(plan_from({"find": "MFU", "within": "85 days", "pace": pace, **failing, **typed})).middle
+            return estimate(plan_from({"find": "MFU", "within": "85 days", "pace": pace, **failing, **typed})).middle
         except BudgetError as problem:
             return str(problem)
 
@@ -159,7 +161,7 @@ def test_an_mfu_that_is_asked_for_does_not_follow_from_one_typed_before(failing:
 
 def test_failures_that_leave_no_progress_are_refused() -> None:
     with pytest.raises(BudgetError, match="No progress") as refused:
-        answer(plan_from({"mfu": "40%", "pace": "steady steps", "rate1k": "9000", "count": "100000"}))
+        estimate(plan_from({"mfu": "40%", "pace": "steady steps", "rate1k": "9000", "count": "100000"}))
     assert refused.value.field == "rate1k"
 
 
@@ -185,24 +187,24 @@ def test_failures_that_leave_no_progress_are_refused() -> None:
 )
 def test_what_cannot_be_answered_names_the_field_and_the_reason(texts: dict[str, str], field: str, says: str) -> None:
     with pytest.raises(BudgetError, match=says) as refused:
-        answer(plan_from(texts))
+        estimate(plan_from(texts))
     assert refused.value.field == field
 
 
 @pytest.mark.parametrize("find", ["tokens", "parameters"])
 def test_money_buys_what_it_costs(find: str) -> None:
-    a = answer(plan_from({"find": find, "mfu": "40%", "within": "$5M", "price": "2-3"}))
+    a = estimate(plan_from({"find": find, "mfu": "40%", "within": "$5M", "price": "2-3"}))
     for column, price in zip(columns(a), (3.0, 2.5, 2.0), strict=True):
         assert 0.998 * 5e6 < column.hours * price < 5e6 * (1 + 1e-9)
     back = {"tokens": a.middle.tokens, "parameters": a.middle.parameters}
-    again = answer(replace(a.plan, find="time", **{find: back[find]}, prices=(2.5, 2.5)))
+    again = estimate(replace(a.plan, find="time", **{find: back[find]}, prices=(2.5, 2.5)))
     assert again.middle.dollars == pytest.approx(a.middle.dollars)
 
 
 @every("device", accelerators(), ids=lambda d: d.name)
 def test_an_owned_or_unpriced_accelerator_has_an_answer(device: object) -> None:
     name = device.name  # type: ignore[attr-defined]
-    free, known, empty = (answer(plan_from({"gpu": name, "price": price, "n": "1B"})) for price in ("0", "2", ""))
+    free, known, empty = (estimate(plan_from({"gpu": name, "price": price, "n": "1B"})) for price in ("0", "2", ""))
     assert free.dollars == Interval.point(0.0)
     assert known.dollars.mid == pytest.approx(2 * known.middle.hours)
     assert math.isnan(empty.middle.dollars) == math.isnan(device.price_low)  # type: ignore[attr-defined]
@@ -211,7 +213,7 @@ def test_an_owned_or_unpriced_accelerator_has_an_answer(device: object) -> None:
 
 @pytest.mark.parametrize("find", FINDS)
 def test_the_plan_at_its_own_mfu_is_the_answer(find: str) -> None:
-    a = answer(plan_from({"find": find, "within": "300 days"}))
+    a = estimate(plan_from({"find": find, "within": "300 days"}))
     assert at_mfu(a, a.middle.mfu) == pytest.approx(a.result.mid)
     peers = similar_runs(a)
     assert 0 < len(peers) <= 12
@@ -224,7 +226,7 @@ def test_the_plan_at_its_own_mfu_is_the_answer(find: str) -> None:
 
 def test_published_ranges_are_of_the_peak_that_was_asked_for() -> None:
     """A narrow format's peak is higher, so the same speed is a smaller share of it; the days stay near."""
-    wide, narrow = (answer(plan_from({"dtype": dtype})) for dtype in ("bf16", "fp8"))
+    wide, narrow = (estimate(plan_from({"dtype": dtype})) for dtype in ("bf16", "fp8"))
     assert wide.peak_ratio == 1
     assert narrow.peak_ratio == pytest.approx(wide.peak / narrow.peak)
     for a in (wide, narrow):
@@ -233,9 +235,9 @@ def test_published_ranges_are_of_the_peak_that_was_asked_for() -> None:
 
 def test_an_own_shape_counts_like_the_model_it_describes() -> None:
     shape = "layers=32 hidden=4096 heads=32 kv_heads=8 head_dim=128 ffn=14336 vocab=128256 glu=yes tied_head=no"
-    own, listed = (answer(plan_from({"model": model, "shape": shape})) for model in (OWN_SHAPE, "Llama 3 8B"))
+    own, listed = (estimate(plan_from({"model": model, "shape": shape})) for model in (OWN_SHAPE, "Llama 3 8B"))
     assert own.middle == listed.middle
-    typed = answer(plan_from({"model": TYPED, "n": f"{listed.middle.parameters:.0f}"}))
+    typed = estimate(plan_from({"model": TYPED, "n": f"{listed.middle.parameters:.0f}"}))
     assert typed.middle.days == pytest.approx(listed.middle.days, rel=0.15)
 
 
@@ -243,17 +245,17 @@ def test_an_own_shape_counts_like_the_model_it_describes() -> None:
 def test_own_shape_that_was_not_read_has_no_answer(find: str) -> None:
     plan = plan_from({"model": OWN_SHAPE, "find": find, "within": "300 days"})
     if find == "parameters":
-        assert answer(plan).result == answer(replace(plan, model=TYPED)).result
+        assert estimate(plan).result == estimate(replace(plan, model=TYPED)).result
         return
     with pytest.raises(BudgetError) as refused:
-        answer(plan)
+        estimate(plan)
     assert refused.value.field == "shape"
 
 
 def test_long_sequences_lengthen_the_answer_and_ordinary_ones_do_not() -> None:
     """Llama 3.1 8B at 1M tokens: attention's causal half over the rest, against 8,192, counted here by hand."""
     given = {"model": "Llama 3.1 8B", "mfu": "40%", "tokens": "1T"}
-    short, usual, million = (answer(plan_from({**given, "seq": seq})) for seq in ("1024", "8192", "1048576"))
+    short, usual, million = (estimate(plan_from({**given, "seq": seq})) for seq in ("1024", "8192", "1048576"))
     assert short.range_of("days") == usual.range_of("days")
     spec = usual.shape.spec
     weights = usual.shape.active - spec.vocab * spec.hidden - spec.hidden * (2 * spec.layers + 1)
@@ -263,19 +265,19 @@ def test_long_sequences_lengthen_the_answer_and_ordinary_ones_do_not() -> None:
 
 
 def test_memory_is_that_of_the_accelerators_which_were_found() -> None:
-    a = answer(plan_from({"find": "accelerators", "mfu": "40%", "within": "90 days", "lay": "own"}))
+    a = estimate(plan_from({"find": "accelerators", "mfu": "40%", "within": "90 days", "lay": "own"}))
     count = int(a.memory.layout.accelerators)
     assert count == math.ceil(a.middle.accelerators)
     assert count * float(a.memory.device_memory.states) == pytest.approx(16 * 70e9, rel=1e-6)
-    small = answer(plan_from({"model": "DeepSeek-V3", "gpu": "T4", "count": "8", "mfu": "40%"}))
+    small = estimate(plan_from({"model": "DeepSeek-V3", "gpu": "T4", "count": "8", "mfu": "40%"}))
     assert small.memory.states_fit == small.memory.fits == "over"
     assert small.interruptions.checkpoint == pytest.approx(small.memory.checkpoint, rel=1e-12)
     assert small.stored_parameters == small.shape.parameters
-    split = answer(plan_from({"find": "accelerators", "mfu": "40%", "within": "90 days", "tp": "8", "pp": "5"}))
+    split = estimate(plan_from({"find": "accelerators", "mfu": "40%", "within": "90 days", "tp": "8", "pp": "5"}))
     assert int(split.memory.layout.accelerators) == 40 * math.ceil(split.middle.accelerators / 40)
 
 
 def test_an_mfu_may_be_found_again_at_every_price() -> None:
     prices = np.array([1.0, 2.0, 4.0])
-    values = [answer(plan_from({"find": "MFU", "within": "$30M", "price": str(p)})).middle.mfu for p in prices]
+    values = [estimate(plan_from({"find": "MFU", "within": "$30M", "price": str(p)})).middle.mfu for p in prices]
     assert values == pytest.approx(values[0] * prices)

@@ -23,7 +23,7 @@ from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
 from core.planning.cost.bill import costs
 from core.planning.cost.form import MONEY_FIELDS
 from core.planning.cost.prices import Prices
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_form, plan_from
 from core.planning.plan import Plan
 from core.units import QuantityError
@@ -76,7 +76,7 @@ def test_no_run_breaks_a_law(fleet: Fleet, runs: list[Run]) -> None:
     s = schedule(fleet, runs, START)
     for run in s.runs:
         days = run.answer.range_of("days")
-        assert run.answer is answer(run.run.plan)
+        assert run.answer is estimate(run.run.plan)
         for side, work in zip(SIDES, (days.low, days.mid, days.high), strict=True):
             span = getattr(run, side)
             assert span.end - span.begin - span.paused == pytest.approx(work, abs=1e-9)
@@ -259,7 +259,7 @@ def test_what_cannot_be_placed_is_said(texts: dict[str, str], text: str) -> None
 def test_a_plan_without_an_answer_names_its_run() -> None:
     plan = plan_from({"rate1k": "1 per day", "mfu": "40%", "pace": "steady steps", "back": "1e6 s"})
     with pytest.raises(BudgetError) as problem:
-        answer(plan)
+        estimate(plan)
     with pytest.raises(BudgetError, match="Run 2, “second”") as named:
         schedule(Fleet("H100 SXM", 2048), [Run("first", BASE), Run("second", plan)], START)
     assert (named.value.field, str(problem.value) in str(named.value)) == (problem.value.field, True)
@@ -318,8 +318,8 @@ def test_an_empty_run_is_the_plan_itself() -> None:
     request = replaced(ONE)
     (run,) = request.schedule().runs
     plan = plan_from(ONE)
-    assert run.answer.range_of("days") == answer(plan).range_of("days")
-    assert run.middle.end == answer(plan).middle.days
+    assert run.answer.range_of("days") == estimate(plan).range_of("days")
+    assert run.middle.end == estimate(plan).middle.days
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -335,7 +335,7 @@ def test_every_story_is_told(name: str) -> None:
     assert len(derivation(step for run in s.runs for step in run.explain())) == 3
     for run in s.runs:
         plan: Plan = plan_from(texts_of(reading, run.run))
-        assert answer(plan).middle.days == pytest.approx(run.answer.middle.days, rel=1e-12)
+        assert estimate(plan).middle.days == pytest.approx(run.answer.middle.days, rel=1e-12)
 
 
 def test_deepseek_took_hours_before_the_fast_end_of_the_range() -> None:

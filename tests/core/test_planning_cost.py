@@ -15,7 +15,7 @@ from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
 from core.planning.cost.bill import COST_OPTIONS, BillLine, CostOption, costs, energy_of, explain, idle_of, peak_of
 from core.planning.cost.form import MONEY_FIELDS, prices_of
 from core.planning.cost.prices import Prices
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_form, plan_from
 from core.views.cost import text as cost_text
 from tests.every import every
@@ -57,8 +57,8 @@ def amount(s: Schedule, p: Prices, name: str, line: str) -> float:
 def test_rent_and_energy_are_those_of_compute_budget(price: str, mfu: str) -> None:
     plan = plan_from({"n": "8B", "tokens": "2T", "count": "256", "price": price, "mfu": mfu})
     s = made(Run("one", plan))
-    assert way(s, Prices(), "rented").total == answer(plan).dollars
-    assert energy_of(s) == answer(plan).energy
+    assert way(s, Prices(), "rented").total == estimate(plan).dollars
+    assert energy_of(s) == estimate(plan).energy
 
 
 def test_each_line_is_what_it_says() -> None:

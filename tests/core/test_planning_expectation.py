@@ -16,7 +16,7 @@ from core.hardware.accelerators import DTYPES, Accelerator, accelerators
 from core.hardware.matmul import ceiling_of
 from core.models.catalog import catalog
 from core.planning.applied_layout import applied_layout
-from core.planning.evaluation import Answer, answer
+from core.planning.estimate import PlanEstimate, estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.nearest_runs import run_features
 from core.planning.own_runs import parse_own_runs
@@ -64,9 +64,9 @@ def any_size(rng: random.Random, kind: Plan) -> Plan:
     return replace(kind, parameters=10 ** rng.uniform(6, 13), tokens=10 ** rng.uniform(8, 14), accelerators=count)
 
 
-def known(plan: Plan) -> Answer | None:
+def known(plan: Plan) -> PlanEstimate | None:
     try:
-        return answer(plan)
+        return estimate(plan)
     except BudgetError:
         return None
 
@@ -120,7 +120,7 @@ def test_every_question_is_the_inverse_of_time(seed: int, find: Find) -> None:
     if a is None:
         return
     result, within = a.middle, plan.within.days
-    back = answer(replace(plan, find="time", **{find: getattr(result, find)})).middle
+    back = estimate(replace(plan, find="time", **{find: getattr(result, find)})).middle
     assert back.days == pytest.approx(result.days, rel=1e-9)
     assert back.days <= within * (1 + 1e-9)
     if find == "tokens":
@@ -271,7 +271,7 @@ def test_a_larger_accelerator_of_one_architecture_takes_no_longer() -> None:
         return [*(dict(a.peaks).get(dtype, 0.0) for dtype in DTYPES), *more]
 
     def days(a: Accelerator) -> float:
-        return answer(plan_from({"gpu": a.name})).middle.days
+        return estimate(plan_from({"gpu": a.name})).middle.days
 
     pairs = [
         (small, large)
@@ -342,8 +342,8 @@ def test_quantiles_of_shares() -> None:
     assert few.labs < shares.labs
 
 
-def timed(**changes: object) -> Answer:
-    return answer(replace(Plan(model="Llama 3 70B", tokens=15e12), **changes))  # type: ignore[arg-type]
+def timed(**changes: object) -> PlanEstimate:
+    return estimate(replace(Plan(model="Llama 3 70B", tokens=15e12), **changes))  # type: ignore[arg-type]
 
 
 def test_what_moves_the_steps_moves_the_whole_run() -> None:
@@ -363,9 +363,9 @@ def test_what_moves_the_steps_moves_the_whole_run() -> None:
 
 
 def test_accelerators_that_no_step_is_timed_on_go_by_their_best_matmul() -> None:
-    a = answer(Plan(dtype="fp32"))
+    a = estimate(Plan(dtype="fp32"))
     assert not a.terms.has_step_estimate
-    assert a.middle.days > 2 * answer(Plan()).middle.days
+    assert a.middle.days > 2 * estimate(Plan()).middle.days
     assert a.high.days < a.middle.days < a.low.days
 
 

@@ -11,7 +11,7 @@ import pytest
 from core.budget.errors import BudgetError
 from core.models.catalog import CATALOG, catalog
 from core.planning.applied_layout import applied_layout
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.fine_tuning.estimate import fine_tuning_time, largest_fitting
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
@@ -65,7 +65,7 @@ def test_steps_and_memory_are_those_of_the_plan_whatever_lengths_examples_have(s
         texts |= {"longest": draw.choice(["", "900"]), "lay": draw.choice(["own", "fastest"])}
         plan = plan_from({**MEMORY_PRESETS[name], **texts})
         with contextlib.suppress(BudgetError, LayoutError):
-            a, h, at, found = answer(plan), memory_estimate(plan), applied_layout(plan), fine_tuning_time(plan)
+            a, h, at, found = estimate(plan), memory_estimate(plan), applied_layout(plan), fine_tuning_time(plan)
             assert found is not None
             days = a.middle.steps_days
             assert found.minutes == pytest.approx(1440 * days), (name, texts)

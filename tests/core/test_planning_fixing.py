@@ -11,7 +11,7 @@ import pytest
 
 from core.budget.errors import BudgetError
 from core.planning.applied_layout import applied_layout
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.memory_fixes import (
@@ -214,7 +214,7 @@ def said_to_miss(sentence: str) -> set[str]:
 
 def missed(texts: dict[str, str]) -> set[str]:
     """The limits that a plan misses, by the whole of its answer."""
-    return {check.id for check in all_checks(answer(plan_from(texts))) if check.met is False}
+    return {check.id for check in all_checks(estimate(plan_from(texts))) if check.met is False}
 
 
 def offers(texts: dict[str, str]) -> Iterator[tuple[str, dict[str, str], str]]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from core.models.catalog import CATALOG
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.fine_tuning.estimate import largest_fitting
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
@@ -24,7 +24,7 @@ OFFLOADED = {
 
 
 def of(**texts: str) -> dict[str, Check]:
-    a = answer(plan_from(texts))
+    a = estimate(plan_from(texts))
     return {check.id: check for check in checks(a, a.memory)}
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from core.budget.errors import BudgetError
 from core.limits import limit
 from core.models.spec import SpecError
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.form.plan_form import PLAN_FORM
 from core.planning.memory_estimate import memory_estimate
 from core.planning.memory_fixes import fewest_accelerators, fixes
@@ -100,7 +100,7 @@ def test_no_plan_takes_more_than_a_gigabyte_and_five_seconds(texts: dict[str, st
     except _REFUSED:
         return
     works: tuple[Callable[[], object], ...] = (
-        lambda: answer(plan).memory,
+        lambda: estimate(plan).memory,
         lambda: search_layouts(search_request(plan)),
         lambda: (fixes(h := memory_estimate(plan)), fewest_accelerators(h)),
     )
@@ -130,7 +130,7 @@ def test_a_plan_of_too_many_layouts_is_refused() -> None:
     assert problem is not None
     assert problem.count > problem.left > problem.most == limit("layouts_tried")
     with pytest.raises(BudgetError, match="more than the"):
-        answer(split)
+        estimate(split)
     with pytest.raises(SpaceError):
         search_layouts(search_request(split))
     assert too_large(plan_of({"n": "15T"})) is None

@@ -24,7 +24,7 @@ from core.planning.cost.compared_pools import compare_pools
 from core.planning.cost.form import prices_of
 from core.planning.cost.pool_bill import ways_to_pay
 from core.planning.cost.prices import Prices
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.form.limits import DEADLINE, MOST_DOLLARS, MOST_WATTS
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
@@ -54,12 +54,12 @@ MEETING = {"gpu": "H200 SXM", "count": "1,536", "until": "120 days", "spend": "$
 
 
 def of(**texts: str) -> dict[str, Check]:
-    a = answer(plan_from(texts))
+    a = estimate(plan_from(texts))
     return {check.id: check for check in checks(a, a.memory)}
 
 
 def test_each_limit_is_held_against_what_the_plan_comes_to() -> None:
-    a, found = answer(plan_from(MEETING)), of(**MEETING)
+    a, found = estimate(plan_from(MEETING)), of(**MEETING)
     assert found["deadline"].over == pytest.approx(a.middle.days - 120)
     assert found["money"].over == pytest.approx(a.dollars.mid - 12e6)
     assert found["power"].over == pytest.approx(192 * 10_200 * 1.1 - 2e6)
@@ -80,14 +80,14 @@ def placed(**texts: str) -> tuple[Schedule, dict[str, Check], str]:
 def test_a_calendar_of_the_plan_alone_has_the_limits_of_the_plan(sure: str) -> None:
     _, found, said = placed(**MEETING, sure=sure)
     assert found == of(**MEETING, sure=sure)
-    a = answer(plan_from({**MEETING, "sure": sure}))
+    a = estimate(plan_from({**MEETING, "sure": sure}))
     assert said == text_limits.sentence(a)
 
 
 def amounts_over(texts: dict[str, str]) -> dict[str, str]:
     """By how much a plan misses or meets its deadline at P50, as each page, table, and export writes it."""
     entry = entry_of("Ours", texts)
-    compared, a = compare_plan(entry), answer(plan_from(texts))
+    compared, a = compare_plan(entry), estimate(plan_from(texts))
     (check,) = (check for check in text_limits.limit_checks(a) if check.id == "deadline")
     s, _, calendar = placed(**texts)
     (line,) = (line for line in plan_lines(a) if line.name == "limit: deadline")
@@ -114,9 +114,9 @@ def test_every_page_misses_or_meets_one_deadline_by_one_amount(seed: int) -> Non
             "tokens": f"{10 ** draw.uniform(10, 12):.0f}",
             "count": "64",
         }
-        days = answer(plan_from(texts)).middle.days
+        days = estimate(plan_from(texts)).middle.days
         until = f"{float(f'{days * draw.choice([0.1, 0.5, 0.97, 1.02, 2]):.3g}'):g} days"
-        a = answer(plan_from({**texts, "until": until}))
+        a = estimate(plan_from({**texts, "until": until}))
         (check,) = (check for check in text_limits.limit_checks(a) if check.id == "deadline")
         by = text_limits.difference(check)
         pages = amounts_over({**texts, "until": until})
@@ -135,7 +135,7 @@ def test_a_calendar_says_where_its_own_day_stands_for_the_plans_deadline() -> No
 )
 def test_a_deadline_that_may_well_be_missed_says_how_many_are_sure_of_it(asked: dict[str, str]) -> None:
     texts = {"until": "90 days", **asked}
-    a, (deadline, _) = answer(plan_from(texts)), of(**texts).values()
+    a, (deadline, _) = estimate(plan_from(texts)), of(**texts).values()
     assert deadline.met
     found = surer_of_deadline(a, deadline)
     assert found
@@ -156,7 +156,7 @@ def test_a_number_that_is_surer_of_the_deadline_misses_a_power_limit_and_does_no
     more: dict[str, str],
 ) -> None:
     texts = {"gpu": "MI355X", "count": "512", "model": "Llama 3 70B", "tokens": "4.5T", "until": "90 days", **more}
-    a = answer(plan_from({**texts, "mw": "1.2 MW"}))
+    a = estimate(plan_from({**texts, "mw": "1.2 MW"}))
     said = text_limits.sentence(a)
     count = re.search(r"\*\*(\d+)\*\* MI355X would make 90 days", said)
     assert count
@@ -169,7 +169,7 @@ def test_no_chance_is_given_for_limits_of_which_one_is_certainly_missed_or_unkno
     """Power, memory and the host's memory do not depend on how a run goes."""
     texts = {"until": "330 days", "spend": "$24M"}
     for more, holds in (({}, True), ({"mw": "100 MW"}, True), ({"mw": "1 kW"}, False), ({"ram": "1 GiB"}, True)):
-        a = answer(plan_from({**texts, **more}))
+        a = estimate(plan_from({**texts, **more}))
         every_check = checks(a, a.memory)
         chances = [check.probability for check in every_check if check.id in ("deadline", "money")]
         assert all(math.isnan(check.probability) for check in every_check if check.id not in ("deadline", "money"))
@@ -200,14 +200,14 @@ def test_of_days_that_are_not_the_plans_alone_no_number_is_said() -> None:
 
 def test_no_deadline_is_missed_where_the_question_has_one() -> None:
     free = "no deadline and no budget set"
-    assert free in text_limits.line(answer(plan_from({})))
-    assert free not in text_limits.line(answer(plan_from({})), asked=True)
-    assert free not in text_limits.line(answer(plan_from({"find": "accelerators", "within": "90 days"})))
+    assert free in text_limits.line(estimate(plan_from({})))
+    assert free not in text_limits.line(estimate(plan_from({})), asked=True)
+    assert free not in text_limits.line(estimate(plan_from({"find": "accelerators", "within": "90 days"})))
 
 
 def test_what_is_sure_enough_or_missed_names_no_surer_number() -> None:
     for texts in ({"until": "2 years"}, {"until": "90 days"}, {"spend": "$23 M"}):
-        a = answer(plan_from(texts))
+        a = estimate(plan_from(texts))
         assert not any(surer_of_deadline(a, check) for check in checks(a, a.memory))
         assert "would make" not in text_limits.sentence(a)
 
@@ -255,7 +255,7 @@ def test_the_memory_of_a_plan_without_a_layout_is_unknown() -> None:
     assert plan.layout_problem
     assert all_met(plan.limits) is None
     assert "Meets all" not in comparison_text.sentence([plan], 0)
-    assert all_met(text_limits.limit_checks(answer(plan_from(texts)))) is None
+    assert all_met(text_limits.limit_checks(estimate(plan_from(texts)))) is None
 
 
 def test_a_report_says_which_pool_where_somebody_asked() -> None:
@@ -283,7 +283,7 @@ def test_pools_at_work_at_once_draw_together() -> None:
 
 
 def test_a_surer_limit_is_held_against_more_of_the_range() -> None:
-    days = answer(plan_from({})).range_of("days")
+    days = estimate(plan_from({})).range_of("days")
     values = [of(until="300 days", sure=sure)["deadline"].value for sure in CERTAINTIES]
     assert values[0] == days.mid
     assert values == sorted(values)
@@ -306,7 +306,7 @@ def test_a_quantile_is_the_inverse_of_its_probability(low: float, high: float, l
 
 @every("sure", CERTAINTIES)
 def test_the_nearest_plan_keeps_the_limit(sure: str) -> None:
-    a = answer(plan_from({**MEETING, "sure": sure}))
+    a = estimate(plan_from({**MEETING, "sure": sure}))
     for check in checks(a, None):
         result = changed_to_keep(a, check)
         assert result is not None
@@ -319,15 +319,15 @@ def test_what_is_unknown_is_neither_kept_nor_missed() -> None:
     found = of(gpu="TPU v6e", price="0", until="9 years", spend="$1M", mw="1 MW", count="8,192")
     assert [found[name].met for name in ("deadline", "money", "power")] == [True, None, None]
     assert all_met([found["deadline"], found["money"]]) is None
-    impossible = answer(plan_from({"find": "MFU", "within": "80 days", "until": "90 days"}))
+    impossible = estimate(plan_from({"find": "MFU", "within": "80 days", "until": "90 days"}))
     assert impossible.impossible
     assert [check.met for check in checks(impossible, None)] == [False]
     assert of(until="10 days", mfu="40%")["deadline"].probability != of(until="10 days")["deadline"].probability
 
 
 def test_a_plan_without_typed_limits_says_nothing_of_them() -> None:
-    assert text_limits.sentence(answer(plan_from({}))) == ""
-    assert answer(plan_from({})).middle == answer(plan_from({"until": "3 days"})).middle
+    assert text_limits.sentence(estimate(plan_from({}))) == ""
+    assert estimate(plan_from({})).middle == estimate(plan_from({"until": "3 days"})).middle
 
 
 @every(
@@ -372,7 +372,7 @@ def test_a_cell_of_a_sweep_keeps_the_limits_that_its_plan_does(sure: str) -> Non
     result = swept(**texts)
     for row, plans in enumerate(result.plans):
         for column, plan in enumerate(plans):
-            a = answer(plan)
+            a = estimate(plan)
             met = {check.id: check.met for check in checks(a, a.memory)}
             assert result.meets_limits[row, column] == all(met[name] for name in ("deadline", "money", "power"))
             assert result.leaves_free[row, column] == met["memory"]
@@ -396,7 +396,7 @@ def test_a_cell_whose_cost_is_unknown_is_said_to_be_unknown(more: dict[str, str]
         verdicts = iter(row[-1] for row in sweep_text.table(result, RESULTS["days"])[1])
         for row, plans in enumerate(result.plans):
             for column, plan in enumerate(plans):
-                a = answer(plan)
+                a = estimate(plan)
                 met = all_met(checks(a, a.memory))
                 verdict = next(verdicts)
                 assert result.satisfies[row, column] == (met is True)
@@ -450,14 +450,15 @@ def test_days_rest_on_the_layouts_that_leave_memory_free(free: str) -> None:
     """Keeping more of it free never makes a run shorter."""
     texts = {"model": "Llama 3.1 405B", "count": "1,024"}
     assert (
-        answer(plan_from(texts | {"free": free})).middle.days >= answer(plan_from(texts | {"free": "0%"})).middle.days
+        estimate(plan_from(texts | {"free": free})).middle.days
+        >= estimate(plan_from(texts | {"free": "0%"})).middle.days
     )
 
 
 def test_a_deadline_and_a_cap_change_no_answer() -> None:
     plain = plan_from({})
     limited = replace(plain, limits=plan_from({**MEETING, "sure": "P90"}).limits)
-    assert answer(limited).middle == answer(plain).middle
+    assert estimate(limited).middle == estimate(plain).middle
 
 
 def test_a_comparison_leads_with_the_plans_that_meet_all_limits() -> None:
@@ -484,7 +485,7 @@ def test_a_comparison_leads_with_the_plans_that_meet_all_limits() -> None:
 
 def test_limits_are_said_with_signs_and_words_and_what_it_would_take() -> None:
     says(
-        text_limits.sentence(answer(plan_from(MEETING))),
+        text_limits.sentence(estimate(plan_from(MEETING))),
         "✗ Misses 3 of 4 limits",
         "120 days: ✗",
         "days over",
@@ -493,7 +494,7 @@ def test_limits_are_said_with_signs_and_words_and_what_it_would_take() -> None:
         "GiB free (the plan reserves",
         "2 MW is enough for 1,424 H200 SXM",
     )
-    says(text_limits.sentence(answer(plan_from({"until": "2 years", "sure": "P90"}))), "✓ Meets all 2 limits", "P90")
-    says(text_limits.sentence(answer(plan_from({"until": "1 h"}))), "No number of H100 SXM keeps 1 h")
-    says(text_limits.sentence(answer(plan_from({"gpu": "TPU v6e", "mw": "1 MW", "count": "9,999"}))), "unknown")
+    says(text_limits.sentence(estimate(plan_from({"until": "2 years", "sure": "P90"}))), "✓ Meets all 2 limits", "P90")
+    says(text_limits.sentence(estimate(plan_from({"until": "1 h"}))), "No number of H100 SXM keeps 1 h")
+    says(text_limits.sentence(estimate(plan_from({"gpu": "TPU v6e", "mw": "1 MW", "count": "9,999"}))), "unknown")
     assert {text_limits.likely(p) for p in (0.0, 1.0)} == {"hardly likely", "nearly certain"}

@@ -23,7 +23,7 @@ from core.planning.comparison.entry import Entry, entry_of, results_of
 from core.planning.cost.choose_pools import choose_pools
 from core.planning.cost.pool_bill import ways_to_pay
 from core.planning.cost.prices import Prices
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.form.layout import OWN_LAYOUT_FIELDS
 from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_from, plan_of, solved_texts
 from core.planning.largest_model import largest
@@ -93,7 +93,7 @@ def test_an_accelerator_has_one_memory_capacity_whatever_is_asked(device: Accele
         texts = {"model": "Llama 3.2 1B", "gpu": device.name, "count": "8", "ft": method}
         texts = PLAN_FORM.parse({**texts, "lay": "fastest"}).texts
         plan = plan_from(texts)
-        a, h = answer(plan), memory_estimate(plan)
+        a, h = estimate(plan), memory_estimate(plan)
         (check,) = (check for check in all_checks(a) if check.id == "memory")
         capacity |= {h.usable, a.memory.usable, h.setup.memory, search_request(plan).usable}
         capacity |= {
@@ -114,7 +114,7 @@ def test_compute_and_training_memory_have_one_account() -> None:
         reading = PLAN_FORM.parse(texts_of(draw))
         plan = plan_of(reading)
         try:
-            a = answer(plan)
+            a = estimate(plan)
         except BudgetError:
             continue
         there = plan_of(PLAN_FORM.parse(link_texts(reading.texts, a)))
@@ -126,11 +126,11 @@ def test_compute_and_training_memory_have_one_account() -> None:
             continue
         assert there.measured == plan.measured
         assert rates_of(there) == rates_of(plan)
-        estimate = a.memory
+        held = a.memory
         rel = 1e-6 if plan.find in ("parameters", "accelerators") else 1e-12  # what was found is carried in digits
-        assert estimate.layout == here.layout
-        assert estimate.total == pytest.approx(here.total, rel=rel)
-        assert float(estimate.device_memory.states) == pytest.approx(float(here.device_memory.states), rel=rel)
+        assert held.layout == here.layout
+        assert held.total == pytest.approx(here.total, rel=rel)
+        assert float(held.device_memory.states) == pytest.approx(float(here.device_memory.states), rel=rel)
         assert float(a.interruptions.checkpoint) == pytest.approx(here.checkpoint, rel=rel)
         lines = {line.name: line.value for line in plan_lines(a)}
         assert lines["peak memory per accelerator"] == estimate.total
@@ -155,7 +155,7 @@ def test_measured_rates_change_no_answer_where_the_mfu_is_typed() -> None:
             mfu_kind="steady steps",
         )
         with contextlib.suppress(BudgetError):
-            a, b = answer(plan), answer(replace(plan, measured=CarriedRates()))
+            a, b = estimate(plan), estimate(replace(plan, measured=CarriedRates()))
             if a.terms.has_step_estimate != b.terms.has_step_estimate:
                 continue  # rates that nobody else knows time its steps
             assert repr(a.middle) == repr(b.middle)
@@ -180,7 +180,7 @@ def test_no_run_is_faster_than_its_steps(seed: int) -> None:
         }
         plan = plan_of(PLAN_FORM.parse(texts | {"pace": draw.choice(["all hours", "steady steps"])}))
         try:
-            a = answer(plan)
+            a = estimate(plan)
         except BudgetError:
             continue
         for end in (a.low, a.middle, a.high):
@@ -198,7 +198,7 @@ def test_no_run_is_faster_than_its_steps(seed: int) -> None:
 @pytest.mark.parametrize("pace", ["all hours", "steady steps"])
 def test_a_typed_mfu_decides_the_days_in_the_same_words_on_every_page(pace: str) -> None:
     plan = plan_from({"model": "Llama 3.1 70B", "count": "1,024", "mfu": "30%", "pace": pace})
-    a = answer(plan)
+    a = estimate(plan)
     days = format_duration(86400 * a.middle.days, 3)
     at = applied_layout(plan)
     assert days in text.sentence(a)
@@ -266,7 +266,7 @@ def test_one_plan_has_one_number_wherever_it_is_asked(seed: int) -> None:
     for reading in [PLAN_FORM.parse({**texts_of(draw), "find": "time"}) for _ in range(6)]:
         plan = plan_of(reading)
         try:
-            a = answer(plan)
+            a = estimate(plan)
         except BudgetError:
             continue
         days = a.middle.days
@@ -282,7 +282,7 @@ def test_one_plan_has_one_number_wherever_it_is_asked(seed: int) -> None:
         with contextlib.suppress(BudgetError):
             fleet = Fleet(whole.accelerator, int(whole.accelerators))
             (run,) = schedule(fleet, [Run("run", whole)], date(2027, 1, 4)).runs
-            assert run.answer.middle.days == answer(whole).middle.days
+            assert run.answer.middle.days == estimate(whole).middle.days
 
 
 def laid_texts(draw: random.Random) -> dict[str, str]:
@@ -315,7 +315,7 @@ def test_one_layout_has_one_step_days_and_memory_wherever_it_is_asked(seed: int)
         reading = PLAN_FORM.parse(laid_texts(draw))
         plan = plan_of(reading)
         try:
-            a, h = answer(plan), memory_estimate(plan)
+            a, h = estimate(plan), memory_estimate(plan)
         except (BudgetError, LayoutError):
             continue  # both, or nothing: next test
         seen += 1
@@ -360,10 +360,10 @@ def test_more_is_never_slower_and_no_layout_of_ones_own_beats_the_fastest(seed: 
         texts = laid_texts(draw)
         plan = plan_of(PLAN_FORM.parse(texts))
         with contextlib.suppress(BudgetError):
-            days = answer(plan).middle.days
+            days = estimate(plan).middle.days
             more = replace(plan, accelerators=float(int(plan.accelerators * draw.uniform(1, 3)) + 1))
-            assert answer(more).middle.days <= days * (1 + 1e-9)
-            assert answer(replace(plan, tokens=2 * plan.tokens)).middle.days >= days
+            assert estimate(more).middle.days <= days * (1 + 1e-9)
+            assert estimate(replace(plan, tokens=2 * plan.tokens)).middle.days >= days
         own = {"lay": "own", "zero": draw.choice("13"), "rc": draw.choice(["none", "selective", "full"])}
         own |= {"tp": draw.choice("1248"), "pp": draw.choice("124"), "mbs": draw.choice("124"), "free": "8%"}
         own |= {"gb": "1024", "count": f"{2 ** draw.randint(3, 10)}", "sp": "true", "cp": "1", "model": "Llama 3 70B"}
@@ -372,12 +372,12 @@ def test_more_is_never_slower_and_no_layout_of_ones_own_beats_the_fastest(seed: 
             own["sp"] = "false"
         plan = plan_of(PLAN_FORM.parse({**texts, **own}))
         try:
-            mine = answer(plan)
+            mine = estimate(plan)
             if mine.memory.room < 0 or mine.memory.layout.accelerators < plan.accelerators:
                 continue
         except (BudgetError, LayoutError):
             continue
-        fastest = answer(replace(plan, own_layout=False))
+        fastest = estimate(replace(plan, own_layout=False))
         assert mine.middle.steps_days >= fastest.middle.steps_days * (1 - 1e-9), texts | own
         compared += 1
     assert compared
@@ -405,20 +405,20 @@ def test_old_texts_have_the_layout_that_they_were_about() -> None:
 
 def test_a_layout_of_ones_own_moves_days_and_one_that_cannot_be_has_none() -> None:
     texts = {"model": "Llama 3.3 70B", "count": "512"}
-    fastest, own = (answer(plan_from({**texts, **more})) for more in ({}, {"tp": "8"}))
+    fastest, own = (estimate(plan_from({**texts, **more})) for more in ({}, {"tp": "8"}))
     assert own.middle.days > 1.2 * fastest.middle.days
     assert own.middle.dollars > 1.2 * fastest.middle.dollars
     with pytest.raises(BudgetError, match=r"tensor is 3; it must divide the 64 query heads. For example: 2"):
-        answer(plan_from({**texts, "tp": "3"}))
+        estimate(plan_from({**texts, "tp": "3"}))
     with pytest.raises(BudgetError, match="more than the 512 accelerators"):
-        answer(plan_from({**texts, "tp": "8", "pp": "80"}))
+        estimate(plan_from({**texts, "tp": "8", "pp": "80"}))
 
 
 def test_layouts_of_counts_that_do_not_divide_have_idle_accelerators() -> None:
     for count in (250, 300):
-        a = answer(plan_from({"model": "Llama 3.3 70B", "gpu": "H200 SXM", "count": f"{count}"}))
+        a = estimate(plan_from({"model": "Llama 3.3 70B", "gpu": "H200 SXM", "count": f"{count}"}))
         assert count - 8 <= a.memory.layout.accelerators <= count
-        fewer = answer(plan_from({"model": "Llama 3.3 70B", "gpu": "H200 SXM", "count": f"{count - 40}"}))
+        fewer = estimate(plan_from({"model": "Llama 3.3 70B", "gpu": "H200 SXM", "count": f"{count - 40}"}))
         assert a.middle.days < fewer.middle.days
 
 
@@ -434,14 +434,14 @@ def test_layouts_of_counts_that_do_not_divide_have_idle_accelerators() -> None:
 def test_accelerators_that_are_asked_for_are_one_number(texts: dict[str, str]) -> None:
     """The sentence, the table, a comparison, what is stored and carried on, the layout, its memory, the job's log."""
     plan = plan_from({**texts, "find": "accelerators", "within": "90 days", "until": "91 days", "spend": "$9M"})
-    a = answer(plan)
+    a = estimate(plan)
     (line,) = (line for line in plan_lines(a) if line.name == "accelerators")
     assert f"**{a.count:,}** {a.device.name}" in text.sentence(a)
     found = {a.count, line.value, QUANTITY["accelerators"].of(a, None).mid, results_of(a)["accelerators"]}
     found |= {int(solved_texts(a)["count"].replace(",", "")), a.memory.plan.accelerators}
     found |= {applied_layout(plan).plan.accelerators}
     assert len(found) == 1
-    there = answer(replace(plan, find="time", accelerators=float(a.count)))
+    there = estimate(replace(plan, find="time", accelerators=float(a.count)))
     assert a.middle == there.middle
     assert all_checks(a) == all_checks(there)
     assert text.steps_and_whole(a) == text.steps_and_whole(there)
@@ -455,7 +455,7 @@ def test_one_accelerator_is_found_where_more_of_them_are_no_faster() -> None:
     """A fine-tuning on one desktop: the table of its throughput is flat, and a part of one would be enough."""
     plan = plan_from({**MEMORY_PRESETS["QLoRA 8B on 24 GB"], "find": "accelerators", "within": "90 days"})
     for device in ("M2 Ultra 192 GB", "H100 SXM", "RTX 4090"):
-        a = answer(replace(plan, accelerator=device))
+        a = estimate(replace(plan, accelerator=device))
         assert a.middle.accelerators == a.count == 1
         assert 0 < a.middle.days < 90
 
@@ -475,7 +475,7 @@ def test_one_accelerator_is_found_where_more_of_them_are_no_faster() -> None:
 def test_a_calendar_needs_the_accelerators_that_a_budget_finds(texts: dict[str, str]) -> None:
     """Of the plan's own cluster, in the middle, for one run without a day to spare."""
     plan = plan_from(texts)
-    a = answer(replace(plan, find="accelerators", within=Within(60.0)))
+    a = estimate(replace(plan, find="accelerators", within=Within(60.0)))
     start, due = date(2027, 1, 1), date(2027, 3, 1)
     fleet = Fleet(plan.accelerator, a.count + 4 * plan.device.node_size)
     own, *_ = choose_pools((Run("", plan),), fleet, start, due, Prices())

@@ -13,7 +13,7 @@ from core.models.counts_only import EXAMPLE as COUNTED
 from core.models.spec_text import EXAMPLE
 from core.planning.applied_layout import applied_layout
 from core.planning.comparison.entry import entry_of, pack, unpack
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_from, plan_of
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import OWN_SHAPE, TYPED
@@ -61,7 +61,7 @@ def test_a_config_beside_a_typed_number(shape: str) -> None:
     for text in (
         headline,
         search_text.nothing_fits(plan, at.request, result, ()),
-        sentence(answer(plan)),
+        sentence(estimate(plan)),
         text_fixes.verdict(memory_estimate(plan)),
     ):
         assert "30B" not in text

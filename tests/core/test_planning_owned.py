@@ -12,7 +12,7 @@ from core.planning.comparison.comparison import ComparedPlan, compare_plan
 from core.planning.comparison.entry import entry_of
 from core.planning.cost.bill import costs
 from core.planning.cost.prices import Prices
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.plan import Within
 from core.planning.sweep.axes import AXES
@@ -30,7 +30,7 @@ from core.views.sweep import text as sweep_text
 from tests.core.sentence_facts import says
 
 TEXTS = {"n": "8B", "tokens": "2T", "count": "256"}
-OWNED = answer(plan_from({**TEXTS, "price": "0"}))
+OWNED = estimate(plan_from({**TEXTS, "price": "0"}))
 
 
 def of(name: str, **texts: str) -> ComparedPlan:
@@ -39,7 +39,7 @@ def of(name: str, **texts: str) -> ComparedPlan:
 
 def test_the_answer_says_that_no_rent_is_counted() -> None:
     assert OWNED.plan.owned
-    assert not any(answer(plan_from({**TEXTS, "price": price})).plan.owned for price in ("", "2", "0-2"))
+    assert not any(estimate(plan_from({**TEXTS, "price": price})).plan.owned for price in ("", "2", "0-2"))
     text = plan_text.sentence(OWNED) + plan_text.assumptions(OWNED) + unrented(OWNED)
     assert "$0" not in text
     says(text, "takes", "owned", "no rent")

@@ -14,7 +14,7 @@ from core.models.flops import conventions
 from core.models.layer_count import explain_count, scale_of
 from core.models.parameters import parameters
 from core.models.spec import SlidingWindow
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.plan import FINDS, TYPED
 from core.planning.sensitivity import plan_as_answered, swings
@@ -54,11 +54,11 @@ def test_every_end_of_the_tornado_is_what_one_gets_by_typing_it() -> None:
     assert set(by_name) == {"tokens", "parameters", "accelerators", "MFU", "price"}
     for name in ("tokens", "parameters", "accelerators"):
         for end, days, dollars in zip((0.8, 1.2), by_name[name].days, by_name[name].dollars, strict=True):
-            typed = answer(replace(plan, **{name: getattr(plan, name) * end})).middle
+            typed = estimate(replace(plan, **{name: getattr(plan, name) * end})).middle
             assert (typed.days, typed.dollars) == pytest.approx((days, dollars))
     assert by_name["price"].days[0] == by_name["price"].days[1]
     assert by_name["price"].dollars[1] == pytest.approx(1.5 * by_name["price"].dollars[0])
-    mfu, seen = by_name["MFU"], answer(plan)
+    mfu, seen = by_name["MFU"], estimate(plan)
     assert mfu.low <= min(seen.range_of("mfu").low, seen.expected.low)
     assert mfu.days[0] / mfu.days[1] == pytest.approx(mfu.high / mfu.low)
     moved = [swing.moved(dollars=False) for swing in swings(plan, 0.2)]
@@ -67,8 +67,8 @@ def test_every_end_of_the_tornado_is_what_one_gets_by_typing_it() -> None:
 
 @pytest.mark.parametrize("find_", FINDS)
 def test_what_was_found_moves_like_what_was_typed(find_: str) -> None:
-    a = answer(plan_from({"find": find_, "within": "300 days", "n": "8B", "tokens": "3T"}))
-    again = answer(plan_as_answered(a)).middle
+    a = estimate(plan_from({"find": find_, "within": "300 days", "n": "8B", "tokens": "3T"}))
+    again = estimate(plan_as_answered(a)).middle
     assert (again.days, again.accelerators, again.tokens) == pytest.approx(
         (a.middle.days, a.middle.accelerators, a.middle.tokens)
     )
@@ -85,7 +85,7 @@ def test_more_accelerators_move_no_dollars_and_a_mixture_has_one_size() -> None:
 
 def test_a_stand_ins_counts_are_scaled_to_the_typed_parameters() -> None:
     """70B typed stands on the layers of another model: every figure per token is scaled to 70B."""
-    a = answer(plan_from({"model": TYPED, "n": "70B"}))
+    a = estimate(plan_from({"model": TYPED, "n": "70B"}))
     spec, m = nearest_dense(70e9).spec, a.middle
     assert a.shape.spec == spec
     scale = scale_of(spec, m.parameters)

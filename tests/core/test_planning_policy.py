@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.form.precision import OWN_FIELDS
 from core.planning.memory_estimate import (
@@ -39,7 +39,7 @@ def test_every_combination_answers_and_all_accounts_agree(types: dict[str, str],
     (same,) = [estimate for estimate in under_each_optimizer(h) if estimate.optimizer.name == opt]
     assert same.total == pytest.approx(h.total, rel=1e-12)
     assert under_each_policy(h)[0] is h
-    assert answer(plan).memory.total == pytest.approx(h.total, rel=1e-12)
+    assert estimate(plan).memory.total == pytest.approx(h.total, rel=1e-12)
 
 
 @every("opt", ["AdamW", "SGD", "Muon", "Adafactor with momentum", "Prodigy"])

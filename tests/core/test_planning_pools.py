@@ -26,7 +26,7 @@ from core.planning.cost.compared_pools import compare_pools
 from core.planning.cost.form import MONEY_FIELDS
 from core.planning.cost.pool_bill import PoolCost, pool_costs, ways_to_pay
 from core.planning.cost.prices import Prices
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_form, plan_from
 from core.planning.plan_limits import all_checks, changed_to_keep
 from core.units import QuantityError, parse_quantity
@@ -248,11 +248,11 @@ def test_a_run_on_a_pool_is_the_plan_on_its_accelerators() -> None:
     assert (first.run.plan.accelerator, first.accelerators, first.run.plan.network) == ("H200 SXM", 1024, None)
     assert (second.accelerators, second.run.plan.owned, second.run.plan.network is not None) == (248, True, True)
     assert (first.run.plan.per_node, second.run.plan.per_node) == (None, 4)
-    assert first.answer is answer(replace(first.run.plan))
+    assert first.answer is estimate(replace(first.run.plan))
     assert str(s.day(first.middle.begin)) == "2027-03-01"
     assert first.waits == second.waits == ()
     for run in s.runs:
-        assert answer(plan_from(texts_of(reading, run.run))).middle.days == pytest.approx(run.answer.middle.days)
+        assert estimate(plan_from(texts_of(reading, run.run))).middle.days == pytest.approx(run.answer.middle.days)
 
 
 def read(texts: dict[str, str]) -> ParsedForm:
@@ -295,10 +295,10 @@ def test_what_does_not_fit_before_the_pool_ends_is_said() -> None:
 
 
 def test_interruptions_lengthen_a_run_and_more_of_them_more() -> None:
-    days = [answer(plan_on(replace(CHEAP, interruptions=rate), BASE)).middle.days for rate in (0, 0.01, 0.1, 1)]
+    days = [estimate(plan_on(replace(CHEAP, interruptions=rate), BASE)).middle.days for rate in (0, 0.01, 0.1, 1)]
     assert days == sorted(days)
     assert days[-1] > days[0]
-    stops = answer(plan_on(replace(CHEAP, interruptions=1.0), BASE)).interruptions
+    stops = estimate(plan_on(replace(CHEAP, interruptions=1.0), BASE)).interruptions
     assert float(stops.mtbf) == pytest.approx(1 / (1 / 3600 + 0.474 * 64 / 86.4e6), rel=1e-9)
 
 
@@ -385,10 +385,10 @@ def test_every_choice_is_the_plan_on_so_many_of_its_pool_and_own_ones_come_first
         for choice in line.choices:
             assert choice.schedule
             plan = choice.schedule.runs[0].run.plan
-            assert choice.days == pytest.approx(answer(plan).middle.days)
+            assert choice.days == pytest.approx(estimate(plan).middle.days)
             assert plan.accelerators == choice.accelerators
     whole = next(choice for choice in found[3].choices if choice.accelerators == BURST.usable)
-    assert whole.dollars == answer(replace(plan_on(BURST, PLAN), accelerators=1024.0)).dollars
+    assert whole.dollars == estimate(replace(plan_on(BURST, PLAN), accelerators=1024.0)).dollars
 
 
 @pytest.mark.parametrize("sure", ["P50", "P75", "P90"])
@@ -398,7 +398,7 @@ def test_the_fewest_of_each_term_are_the_least_nodes_that_keep_it(sure: str) -> 
 
         def chance(accelerators: int, days: float, pool: Pool = line.pool) -> float:
             on = PLAN if pool.name == "the plan’s cluster" else plan_on(pool, PLAN)
-            return answer(replace(on, find="time", accelerators=float(accelerators))).range_of("days").below(days)
+            return estimate(replace(on, find="time", accelerators=float(accelerators))).range_of("days").below(days)
 
         asked = [(choice, share, WITHIN) for share, choice in line.in_time.items()]
         for choice, share, days in (*asked, (line.later, level, WITHIN + 7)):
@@ -433,7 +433,7 @@ def test_one_number_of_accelerators_keeps_a_power_limit_however_large_the_pool_i
     pools = [only_pool("x: " + kind.format(accelerator), watts=1.2e6) for kind in kinds]
     device = pools[0].pool.accelerator
     limits = replace(PLAN.limits, watts=1.2e6)
-    over = answer(replace(PLAN, accelerator=device, accelerators=2304.0, limits=limits))
+    over = estimate(replace(PLAN, accelerator=device, accelerators=2304.0, limits=limits))
     (check,) = (check for check in all_checks(over) if check.id == "power")
     keeping = changed_to_keep(over, check)
     assert keeping is not None
@@ -533,7 +533,7 @@ def test_what_a_pool_costs_that_has_no_price_is_unknown_and_meets_no_budget() ->
     """No rent of this accelerator is known, as Compute budget says of it; without a budget that is no limit."""
     fleet = Fleet("H100 SXM", 512, pools=listed("512 MI355X"))
     for count in (512, 64):
-        assert answer(replace(plan_on(fleet.pools[0], PLAN), accelerators=float(count))).dollars.known is False
+        assert estimate(replace(plan_on(fleet.pools[0], PLAN), accelerators=float(count))).dollars.known is False
     limited, free = (lines(fleet, **keeps)[1] for keeps in ({"dollars": 6e6}, {}))
     assert limited.best is None
     assert limited.nearest.meets is None

@@ -21,14 +21,14 @@ import pytest
 from core.budget.errors import BudgetError
 from core.planning.actuals.log import parse_log
 from core.planning.actuals.progress import JobProgress, progress
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.own_runs import parse_own_runs
 from core.runs.goodput import parse_failures
 from core.units import QuantityError
 from tests.every import every
 
-PLAN = answer(plan_from({"count": "64", "seq": "8,192", "gb": "512"}))
+PLAN = estimate(plan_from({"count": "64", "seq": "8,192", "gb": "512"}))
 BATCH = 512 * 8192
 BEGAN = datetime(2026, 1, 5, 12, tzinfo=UTC)
 FIRST, EACH = 60.0, 2.0

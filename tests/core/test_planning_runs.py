@@ -15,7 +15,7 @@ from core.lecture.catalogue import CLAIMS
 from core.models.catalog import catalog, model_named
 from core.models.spec_text import write_spec
 from core.planning import nearest_runs
-from core.planning.evaluation import Answer, answer
+from core.planning.estimate import PlanEstimate, estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.nearest_runs import repeated_runs
 from core.planning.plan import OWN_SHAPE
@@ -177,11 +177,11 @@ def test_runs_on_the_chosen_accelerator_come_first() -> None:
     assert compare_all(model_named("Mixtral 8x7B"), 0.4, 1024, "H100 SXM") == []
 
 
-def as_plan(run: PublishedRun, **other: str) -> Answer:
+def as_plan(run: PublishedRun, **other: str) -> PlanEstimate:
     """A published run as somebody would enter it; on 512 accelerators where it does not name their number."""
     count = run.accelerators if run.accelerators > 0 else 512
     texts = {"model": run.catalog, "tokens": f"{run.tokens:.0f}", "gpu": run.accelerator, "count": f"{count:.0f}"}
-    return answer(plan_from(texts | other))
+    return estimate(plan_from(texts | other))
 
 
 @every("run", [run for _, run in WHOLE], ids=lambda run: run.model)

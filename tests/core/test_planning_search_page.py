@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from core.formula import explain_run
 from core.planning.applied_layout import applied_layout
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.form.plan_form import PLAN_FORM, plan_from, plan_of
 from core.planning.memory_estimate import memory_estimate
 from core.planning.memory_fixes import fewest_accelerators, fixes
@@ -388,7 +388,7 @@ def test_more_accelerators_never_take_longer() -> None:
     assert days == sorted(days, reverse=True)
     assert {2, 4, 8, 16, 32, 64, 128} <= {result.accelerators for result in sized}
     for result in sized:
-        whole = answer(plan_from({**SMALL, "price": "2", "count": f"{result.accelerators}"}))
+        whole = estimate(plan_from({**SMALL, "price": "2", "count": f"{result.accelerators}"}))
         assert (result.answer.middle.days, result.answer.dollars.mid) == (whole.middle.days, whole.dollars.mid)
     enough = next(result.accelerators for result in sized if result.answer.middle.days <= days[2])
     assert f"{enough:,}" in search_text.scaling(sized, days[2])

@@ -11,7 +11,7 @@ import pytest
 
 from core.budget.errors import BudgetError
 from core.limits import limit
-from core.planning.evaluation import Answer, answer
+from core.planning.estimate import PlanEstimate, estimate
 from core.planning.form.plan_form import PLAN_FORM, changes_on
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
 from core.planning.plan import Plan, PlanLimits, Within
@@ -63,10 +63,10 @@ def same(value: float, alone: float) -> bool:
     return math.isclose(value, alone, rel_tol=1e-9) or (math.isnan(value) and math.isnan(alone))
 
 
-def asked_alone(plan: Plan) -> tuple[Answer | None, MemoryEstimate | None, str]:
+def asked_alone(plan: Plan) -> tuple[PlanEstimate | None, MemoryEstimate | None, str]:
     """What a plan comes to, what its fullest accelerator holds, and why there is none of the one or the other."""
     try:
-        a = answer(plan)
+        a = estimate(plan)
     except BudgetError as problem:
         return None, None, str(problem)
     try:
@@ -214,7 +214,7 @@ def test_a_sweep_over_parameters_passes_through_the_plan_of_every_model(mfu: str
         up = SweptAxis(axis, default_values(axis, plan, texts))
         sweep = sweep_plan(texts, SweptAxis(other, (mfu,)), up, LIMITS)
         assert sweep.plan_cell is not None
-        assert sweep.days[sweep.plan_cell] == pytest.approx(answer(plan).middle.days)
+        assert sweep.days[sweep.plan_cell] == pytest.approx(estimate(plan).middle.days)
         assert sweep.sets(*sweep.plan_cell) == {"mfu": mfu}
         says(sweep_text.apart(sweep), "dense models", f"yours is {model}")
         elsewhere = sweep_plan(texts, sweep.x, SweptAxis(axis, ("1B", "2B")), LIMITS)
@@ -248,7 +248,7 @@ def test_without_a_limit_none_is_held_against_the_plan() -> None:
     told = [
         sweep_text.sentence(free, None),
         sweep_text.counted(free),
-        sweep_text.own(answer(plan_of_texts(free.base)), free.within),
+        sweep_text.own(estimate(plan_of_texts(free.base)), free.within),
     ]
     told += [cell["label"] for row in grid(free, RESULTS["days"], None)["rows"] for cell in row]
     told += sweep_text.table(free, RESULTS["days"])[0]
@@ -440,13 +440,13 @@ def test_where_nothing_is_enough_the_nearest_is_named() -> None:
 
 def test_the_plan_itself_is_told_as_its_answer_has_it() -> None:
     sweep = of_story("70B: accelerators × MFU")
-    a = answer(plan_of_texts(sweep.base))
+    a = estimate(plan_of_texts(sweep.base))
     text = sweep_text.own(a, LIMITS)
     assert f"{a.middle.days:.0f} days" in text
     assert f"misses 90 days by {format_duration(86400 * (a.middle.days - 90), 3)}" in text
     late = plan_of_texts({**sweep.base, "sure": "P90"})
     by = format_duration(86400 * (a.range_of("days").quantile(0.9) - 90), 3)
-    assert f"misses 90 days by {by} at P90" in sweep_text.own(answer(late), LIMITS)
+    assert f"misses 90 days by {by} at P90" in sweep_text.own(estimate(late), LIMITS)
     assert f"misses $1,000 by {rent(a.dollars.mid - 1000)}" in sweep_text.own(a, Within(math.nan, 1000))
     assert f"MFU {percent(a.middle.mfu)} over all hours" in text
     assert "meets 200 days" in sweep_text.own(a, Within(200.0))

@@ -14,7 +14,7 @@ from core.budget.errors import BudgetError
 from core.budget.interval import Interval
 from core.formula import explain_run
 from core.hardware.accelerators import Accelerator, accelerators
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
 from core.runs.energy import footprint
 from core.runs.goodput import (
@@ -145,7 +145,7 @@ def test_storage_grows_with_the_cluster_and_writing_behind_saves_time() -> None:
 
 def test_blooms_checkpoint() -> None:
     """The training notes print 329 GB of bf16 weights and 2.3 TB with the optimizer, which are binary."""
-    a = answer(plan_from({"n": "176.247B", "prec": "mixed bf16, fp32 master", "mfu": "40%"}))
+    a = estimate(plan_from({"n": "176.247B", "prec": "mixed bf16, fp32 master", "mfu": "40%"}))
     copied = 2 * 176.247e9  # the bf16 weights, which BLOOM saved beside the fp32 ones that they follow from
     assert copied / 2**30 == pytest.approx(329, rel=0.005)
     assert (float(a.interruptions.checkpoint) + copied) / 2**40 == pytest.approx(2.3, rel=0.03)
@@ -212,7 +212,7 @@ def test_bad_failures_are_refused(text: str) -> None:
 @pytest.mark.parametrize("pace", ["all hours", "steady steps"])
 @pytest.mark.parametrize("mfu", ["40%", "published"])
 def test_the_whole_run_has_the_hours_of_the_answer(mfu: str, pace: str) -> None:
-    a = answer(plan_from({"mfu": mfu, "pace": pace, "rate1k": "2", "other": "5%"}))
+    a = estimate(plan_from({"mfu": mfu, "pace": pace, "rate1k": "2", "other": "5%"}))
     parts = [share for _, share, _ in words_whole.shares(a)]
     assert sum(parts) == pytest.approx(1)
     assert min(parts) > 0
@@ -225,7 +225,7 @@ def test_the_whole_run_has_the_hours_of_the_answer(mfu: str, pace: str) -> None:
 @every("accelerators", ["1000", "100000", "200000", "300000", "500000"])
 @every("dtype", ["bf16", "fp8"])
 def test_no_end_of_the_steps_is_faster_than_the_best_matmul(accelerators: str, dtype: str) -> None:
-    a = answer(plan_from({"count": accelerators, "dtype": dtype}))
+    a = estimate(plan_from({"count": accelerators, "dtype": dtype}))
     assert a.middle.accelerators == float(accelerators)
     assert a.low.steps_mfu == a.middle.steps_mfu <= a.high.steps_mfu <= a.ceiling
     assert a.low.mfu < a.middle.mfu < a.high.mfu <= a.ceiling
@@ -235,7 +235,7 @@ def test_no_end_of_the_steps_is_faster_than_the_best_matmul(accelerators: str, d
 def test_failures_and_checkpoints_have_the_range_of_the_answer() -> None:
     """Where days or accelerators are a range, so are the failures in them and the pace of checkpoints."""
     for find in ("time", "accelerators"):
-        a = answer(plan_from({"find": find, "within": "180 days", "mfu": "30-50%"}))
+        a = estimate(plan_from({"find": find, "within": "180 days", "mfu": "30-50%"}))
         low, middle, high = words_whole.failures(a)
         for value, column in zip((low, middle, high), (a.low, a.middle, a.high), strict=True):
             assert value == pytest.approx(column.days * column.accelerators * 0.474 / 1000)
@@ -245,7 +245,7 @@ def test_failures_and_checkpoints_have_the_range_of_the_answer() -> None:
         every = lines["checkpoint every"]
         assert (every.worst < every.best) == (find == "accelerators")
         assert ("(" in dict(words_whole.whole_rows(a))["best interval by Daly"]) == (find == "accelerators")
-    exact = answer(plan_from({"mfu": "40%"}))
+    exact = estimate(plan_from({"mfu": "40%"}))
     assert "–" not in words_whole.failing(exact) + "".join(text for _, text in words_whole.whole_rows(exact))
 
 
@@ -270,33 +270,33 @@ def test_energy_and_carbon_of_llamas_table_15(row: dict[str, str]) -> None:
 
 def test_a_whole_servers_power_is_more_than_its_accelerators_limits() -> None:
     """10.2 kW for eight of 700 W."""
-    usual, server = (answer(plan_from({"gpu": "H100 SXM", "draw": text})) for text in ("100%", "1.82"))
+    usual, server = (estimate(plan_from({"gpu": "H100 SXM", "draw": text})) for text in ("100%", "1.82"))
     assert server.energy.mid == pytest.approx(1.82 * usual.energy.mid)
-    assert server.energy.mid == answer(plan_from({"gpu": "H100 SXM", "draw": "182"})).energy.mid
+    assert server.energy.mid == estimate(plan_from({"gpu": "H100 SXM", "draw": "182"})).energy.mid
     assert round(10_200 / (8 * 700), 2) == 1.82
 
 
 def test_power_is_that_of_the_nodes_unless_it_was_typed() -> None:
     """192 nodes of 10.2 kW take 2.15 MW at most where their accelerators alone have 1.18."""
     rented = {"gpu": "H200 SXM", "count": "1,536"}
-    nodes, alone = (answer(plan_from({**rented, "draw": text})) for text in ("", "100%"))
+    nodes, alone = (estimate(plan_from({**rented, "draw": text})) for text in ("", "100%"))
     assert nodes.middle.peak_watts == alone.middle.peak_watts == pytest.approx(192 * 10_200 * 1.1)
     assert nodes.energy.mid / nodes.middle.hours == pytest.approx(0.76 * 10_200 / 8 * 1.1)
     assert alone.energy.mid / alone.middle.hours == pytest.approx(700 * 1.1)
-    typed = answer(plan_from({**rented, "draw": "250%"}))
+    typed = estimate(plan_from({**rented, "draw": "250%"}))
     assert typed.middle.peak_watts == pytest.approx(1536 * 2.5 * 700 * 1.1)
     says(words_whole.used(nodes), "2.15 MW")
     says(words_whole.power_basis(nodes), "DGX H200", "10.2 kW", "76 %")
     says(words_whole.power_basis(alone), "as typed")
-    says(words_whole.power_basis(answer(plan_from({"gpu": "MI300X"}))), "Assumed: 1.82 times")
-    assert words_whole.power_basis(answer(plan_from({"gpu": "TPU v6e"}))) == ""
+    says(words_whole.power_basis(estimate(plan_from({"gpu": "MI300X"}))), "Assumed: 1.82 times")
+    assert words_whole.power_basis(estimate(plan_from({"gpu": "TPU v6e"}))) == ""
     assert [step.kind for step in nodes.explain_power()] == ["kg_co2", "watt_hours", "watts", "watts"]
-    assert answer(plan_from({"gpu": "TPU v6e"})).explain_power() == []
+    assert estimate(plan_from({"gpu": "TPU v6e"})).explain_power() == []
 
 
 @every("device", accelerators(), ids=lambda device: device.name)
 def test_no_node_draws_more_than_its_most(device: Accelerator) -> None:
-    a = answer(plan_from({"gpu": device.name, "n": "1B"}))
+    a = estimate(plan_from({"gpu": device.name, "n": "1B"}))
     assert not a.energy.mid > a.middle.peak_watts * 24 * a.middle.days * (1 + 1e-9)
     assert math.isnan(a.energy.mid) == math.isnan(a.middle.peak_watts)
 
@@ -326,6 +326,6 @@ def test_no_progress_is_told_in_hours_and_days() -> None:
 
 
 def test_what_is_unknown_or_never_happens_is_said() -> None:
-    says(words_whole.failing(answer(plan_from({"rate1k": "0"}))), "Without failures", "100 %")
-    says(words_whole.used(answer(plan_from({"gpu": "TPU v6e"}))), "unknown")
-    assert math.isnan(answer(plan_from({"gpu": "TPU v6e"})).energy.mid)
+    says(words_whole.failing(estimate(plan_from({"rate1k": "0"}))), "Without failures", "100 %")
+    says(words_whole.used(estimate(plan_from({"gpu": "TPU v6e"}))), "unknown")
+    assert math.isnan(estimate(plan_from({"gpu": "TPU v6e"})).energy.mid)

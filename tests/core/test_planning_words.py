@@ -12,7 +12,7 @@ from core.models.catalog import catalog, model_named
 from core.models.flops import flops_per_token
 from core.models.spec_text import EXAMPLE
 from core.planning.applied_layout import applied_layout
-from core.planning.evaluation import Answer, answer
+from core.planning.estimate import PlanEstimate, estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate, under_each_optimizer
 from core.planning.plan import OWN_LAYOUT, OWN_SHAPE
@@ -43,8 +43,8 @@ def comparison(name: str, mfu: float = 0.41) -> Comparison:
     return compare(full_runs(name)[0], model_named(name), mfu, 8192)
 
 
-def planned(**texts: str) -> Answer:
-    return answer(plan_from(texts))
+def planned(**texts: str) -> PlanEstimate:
+    return estimate(plan_from(texts))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_shape_of_ones_own_is_called_the_same_everywhere() -> None:
     assert plan.catalog_model
     name = f"{plan.catalog_model.name} ({plan.catalog_model.sized})"
     assert " active of " in name
-    says(plan_text.sentence(answer(plan)), name)
+    says(plan_text.sentence(estimate(plan)), name)
     says(text_memory.sentence(memory_estimate(plan)), name)
     says(search_text.sentence(applied_layout(plan)), name)
 
@@ -199,7 +199,7 @@ def test_picture_of_components(name: str, unit: str) -> None:
 
 
 def test_answer_of_the_lecture() -> None:
-    a = answer(plan_from(PRESETS[LECTURE]))
+    a = estimate(plan_from(PRESETS[LECTURE]))
     says(plan_text.sentence(a), "70B parameters", "15T tokens", "144 days", "1,024 H100 SXM", "$11.5 M", "$10.6–12.4 M")
     says(plan_text.assumptions(a), "6.3 × 10²⁴ FLOP", "3.54M", "$3.00–3.50/h", "1.21M", "50 %", "989.4 TFLOP/s")
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from core.budget.errors import BudgetError
-from core.planning.evaluation import answer
+from core.planning.estimate import estimate
 from core.planning.plan import TYPED, Plan
 from core.runs.goodput import Failures
 from tests.core import plan_walk
@@ -30,7 +30,7 @@ def more_work_takes_longer(plan: Plan, draw: random.Random) -> Iterator[str]:
     if plan.model == TYPED:
         grown.append(replace(plan, parameters=plan.parameters * by))
     for item in grown:
-        for before, after in zip(columns(answer(plan)), columns(answer(item)), strict=True):
+        for before, after in zip(columns(estimate(plan)), columns(estimate(item)), strict=True):
             close = 1e-12 if item.parameters == plan.parameters else _SHAPES
             if after.days < before.days * (1 - close):
                 yield f"{before.days} days become {after.days} at {by} times the work"
@@ -42,7 +42,7 @@ def more_accelerators_are_no_slower(plan: Plan, draw: random.Random) -> Iterator
     by = 1 + 10 ** draw.uniform(-6, 0.5)
     steady = plan.mfu is not None and plan.mfu_kind == "steady steps"
     more = replace(plan, accelerators=plan.accelerators * by)
-    for before, after in zip(columns(answer(plan)), columns(answer(more)), strict=True):
+    for before, after in zip(columns(estimate(plan)), columns(estimate(more)), strict=True):
         if after.days > before.days * (1 + 1e-12) and not steady:
             yield f"{before.days} days become {after.days} on {by} times the accelerators"
         if plan.mfu and after.hours < before.hours * (1 - CLOSE):
@@ -53,18 +53,18 @@ def every_question_undoes_the_others(plan: Plan, draw: random.Random) -> Iterato
     """What is found within the days that a plan takes is the plan again, in each column; and what is found within any
     other days takes these days."""
     at = draw.randrange(3)
-    estimate = columns(answer(plan))[at]
-    other = estimate.days * 10 ** draw.uniform(-0.5, 0.5)
+    here = columns(estimate(plan))[at]
+    other = here.days * 10 ** draw.uniform(-0.5, 0.5)
     for find, name in INVERSES.items():
         if find == "parameters" and plan.model != TYPED:
             continue  # its layers are not those of another size
-        for days in (estimate.days, other):
+        for days in (here.days, other):
             try:
-                there = columns(answer(asked(plan, find, days)))[at]
+                there = columns(estimate(asked(plan, find, days)))[at]
             except BudgetError:  # beyond the caps at another end of the range, or at other days
                 continue
             result = getattr(there, name)
-            again = columns(answer(replace(plan, **{name: result})))[at]
+            again = columns(estimate(replace(plan, **{name: result})))[at]
             if abs(again.days / there.days - 1) > CLOSE:
                 yield f"{result} {find} take {again.days} days where they were found, {there.days}"
             if find == "accelerators":
@@ -72,16 +72,16 @@ def every_question_undoes_the_others(plan: Plan, draw: random.Random) -> Iterato
                 continue
             off = result / getattr(plan, name) - 1
             if find == "parameters":  # found to four digits, as layers have no more
-                if again.days > days * (1 + CLOSE) or (days == estimate.days and off < -3 * _SHAPES):
+                if again.days > days * (1 + CLOSE) or (days == here.days and off < -3 * _SHAPES):
                     yield f"{result} parameters within {days} days take {again.days}"
                 continue
             if abs(again.days / days - 1) > CLOSE:
                 yield f"{find} within {days} days takes {again.days}"
-            if days == estimate.days and abs(off) > CLOSE:
+            if days == here.days and abs(off) > CLOSE:
                 yield f"{find}: {result} for {getattr(plan, name)}"
-    needed = answer(asked(plan, "MFU", estimate.days)).middle.mfu
-    if abs(needed / estimate.mfu - 1) > CLOSE:
-        yield f"MFU: {needed} for {estimate.mfu}"
+    needed = estimate(asked(plan, "MFU", here.days)).middle.mfu
+    if abs(needed / here.mfu - 1) > CLOSE:
+        yield f"MFU: {needed} for {here.mfu}"
 
 
 def _fewest_in_time(plan: Plan, at: int, days: float, found: float, count: float) -> Iterator[str]:
@@ -92,7 +92,7 @@ def _fewest_in_time(plan: Plan, at: int, days: float, found: float, count: float
     node = plan.device.node_size
     fewer = count - (node if count > node else 1)
     if fewer >= 1:
-        less = columns(answer(replace(plan, accelerators=fewer)))[at].days
+        less = columns(estimate(replace(plan, accelerators=fewer)))[at].days
         if less <= days * (1 - CLOSE):
             yield f"{fewer} accelerators take {less} days where {count} were found for {days}"
 
@@ -103,7 +103,7 @@ def failures_cost_time(plan: Plan, draw: random.Random) -> Iterator[str]:
     worse = replace(plan.reliability, failures=Failures(rate * (1 + 10 ** draw.uniform(-3, 0.5))))
     rough = replace(plan, reliability=worse)
     of_all = plan.mfu is not None and plan.mfu_kind == "all hours"
-    for before, after in zip(columns(answer(plan)), columns(answer(rough)), strict=True):
+    for before, after in zip(columns(estimate(plan)), columns(estimate(rough)), strict=True):
         if after.days < before.days * (1 - 1e-12):
             yield f"{before.days} days become {after.days} with more failures"
         if of_all and after.days != before.days:
@@ -112,11 +112,11 @@ def failures_cost_time(plan: Plan, draw: random.Random) -> Iterator[str]:
 
 def ends_are_in_order(plan: Plan, draw: random.Random) -> Iterator[str]:
     """The low end of the MFU takes longest, costs most and trains least."""
-    days = answer(plan).middle.days
-    answers = [answer(plan)]
+    days = estimate(plan).middle.days
+    answers = [estimate(plan)]
     for find in ("tokens", "accelerators"):
         try:
-            answers.append(answer(asked(plan, find, days)))
+            answers.append(estimate(asked(plan, find, days)))
         except BudgetError:
             continue
     for a in answers:
@@ -124,13 +124,13 @@ def ends_are_in_order(plan: Plan, draw: random.Random) -> Iterator[str]:
         if not low.mfu <= middle.mfu <= high.mfu <= 1 + CLOSE:
             yield f"MFU of {low.mfu}, {middle.mfu}, {high.mfu}"
         ranks = {"time": "days", "accelerators": "accelerators", "tokens": "tokens"}
-        ends = [getattr(estimate, ranks[a.find]) for estimate in (low, middle, high)]
+        ends = [getattr(end, ranks[a.find]) for end in (low, middle, high)]
         if ends != sorted(ends, reverse=a.find != "tokens"):
             yield f"{a.find}: {ends}"
         if not a.dollars.low <= a.dollars.mid * (1 + CLOSE) <= a.dollars.high * (1 + CLOSE) ** 2:
             yield f"dollars: {a.dollars}"
-        if not all(0 < estimate.goodput <= 1 for estimate in (low, middle, high)):
-            yield f"goodput: {[estimate.goodput for estimate in (low, middle, high)]}"
+        if not all(0 < end.goodput <= 1 for end in (low, middle, high)):
+            yield f"goodput: {[end.goodput for end in (low, middle, high)]}"
 
 
 Law = Callable[[Plan, random.Random], Iterator[str]]
@@ -193,7 +193,7 @@ def main(options: Options = FULL) -> None:
     start = time.perf_counter()
     for plan in drawn:
         try:
-            answer.__wrapped__(plan)
+            estimate.__wrapped__(plan)
         except BudgetError:
             continue
     print(f"one answer: {(time.perf_counter() - start) / len(drawn) * 1e3:.2f} ms")

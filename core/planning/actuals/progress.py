@@ -12,7 +12,7 @@ from core.budget.interval import Interval
 from core.formula import Explanation, Symbol, formula
 from core.limits import limit
 from core.planning.actuals.logged_run import CSV, Array, LoggedRun
-from core.planning.evaluation import Answer, answer
+from core.planning.estimate import PlanEstimate, estimate
 from core.planning.own_runs import OwnRun, parse_own_runs
 from core.planning.plan import Plan
 from core.planning.sensitivity import plan_as_answered
@@ -139,13 +139,13 @@ def tokens_each(log: LoggedRun, plan: Plan) -> float:
     return float(plan.mean_length * (plan.sequences if log.measure == "steps" else 1))
 
 
-def progress(log: LoggedRun, a: Answer) -> JobProgress:
+def progress(log: LoggedRun, a: PlanEstimate) -> JobProgress:
     """What a log says of the plan of ``a``, whose whole run may take the days of its range.
 
     Raises `BudgetError` where the plan's batch makes more tokens of its steps than there are.
     """
     plan = plan_as_answered(a)
-    whole = a if a.find == "time" else answer(plan)
+    whole = a if a.find == "time" else estimate(plan)
     each, most = tokens_each(log, plan), limit("tokens")
     tokens = log.amounts * each
     if tokens.max() > most:
@@ -246,7 +246,7 @@ def own_run_text(own: OwnRun) -> str:
     return f"{size}, {tokens} tokens, {count} {own.accelerator}, {days} days"
 
 
-def _own_run(a: Answer, trained: float, day: float) -> tuple[OwnRun | None, str]:
+def _own_run(a: PlanEstimate, trained: float, day: float) -> tuple[OwnRun | None, str]:
     """The job as a run of one's own, and why it cannot be one."""
     m = a.middle
     count = float(a.count)

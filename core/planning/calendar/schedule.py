@@ -1,6 +1,6 @@
 """Runs on the pools of a fleet, in sequence and beside each other: when each starts, pauses and ends.
 
-How long a run takes is the one `answer` of its plan, at both ends of its range and in the middle. Which runs wait for
+How long a run takes is the one `estimate` of its plan, at both ends of its range and in the middle. Which runs wait for
 which follows from the order of the rows and from how many accelerators each takes, never from how long one happens to
 take: a run that does not fit beside earlier ones on its pool waits for them. So no delay ever makes another run end
 sooner. Where an event of a pool leaves too few accelerators for all that may be under way, runs of later rows pause.
@@ -23,13 +23,13 @@ from core.formula import Explanation, Symbol, formula
 from core.limits import limit
 from core.planning.calendar.dates import Closed, Pauses, day_of, pauses_from, quarter
 from core.planning.calendar.pools import OWN_CLUSTER, Pool
-from core.planning.evaluation import Answer, answer
+from core.planning.estimate import PlanEstimate, estimate
 from core.planning.plan import Plan
 from core.sources import OWN_CONSTRUCTION
 
 _YEAR_DAYS, _ROUNDING = 365.25, 1e-6
 
-_NONE_KNOWN: Mapping[Plan, Answer] = MappingProxyType({})
+_NONE_KNOWN: Mapping[Plan, PlanEstimate] = MappingProxyType({})
 
 
 @formula(
@@ -119,7 +119,7 @@ class ScheduledRun:
     low, middle, high: with every run at the low end, the middle and the high end of its days. pauses: of the middle."""
 
     run: Run
-    answer: Answer
+    answer: PlanEstimate
     waits: tuple[int, ...]
     queued: tuple[int, ...]
     low: RunPeriod
@@ -218,7 +218,11 @@ class Schedule:
 
 
 def schedule(
-    fleet: Fleet, runs: Sequence[Run], start: date, due: date | None = None, known: Mapping[Plan, Answer] = _NONE_KNOWN
+    fleet: Fleet,
+    runs: Sequence[Run],
+    start: date,
+    due: date | None = None,
+    known: Mapping[Plan, PlanEstimate] = _NONE_KNOWN,
 ) -> Schedule:
     """When each run starts and ends. known: answers that were worked out already. Raises `BudgetError`, whose field
     names what is at fault, where that cannot be said: a plan without an answer, a fleet too small, runs that wait in a
@@ -280,9 +284,9 @@ def _pauses_on(pool: Pool, needed: int, times: Pauses, start: date) -> Pauses:
     return times.and_also((*opens, *few)) if opens or few else times
 
 
-def _answer(i: int, run: Run) -> Answer:
+def _answer(i: int, run: Run) -> PlanEstimate:
     try:
-        return answer(run.plan)
+        return estimate(run.plan)
     except BudgetError as problem:
         raise BudgetError(problem.field, f"Run {i + 1}, “{run.name}”: {problem}") from None
 

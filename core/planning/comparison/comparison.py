@@ -14,7 +14,7 @@ from core.fields import ParsedForm
 from core.limits import limit
 from core.planning.comparison.entry import RESULTS, Entry, results_of
 from core.planning.comparison.names import short_names
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.planning.form.plan_form import PLAN_FORM
 from core.planning.memory_estimate import MemoryEstimate
 from core.planning.plan import whole_accelerators
@@ -38,7 +38,7 @@ class ComparedPlan:
 
     entry: Entry
     reading: ParsedForm
-    answer: Answer | None
+    answer: PlanEstimate | None
     memory: MemoryEstimate | None
     problem: str
     layout_problem: LayoutError | None
@@ -106,24 +106,24 @@ def with_saved_results(entry: Entry) -> Entry:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A result that plans are compared by, in the unit of `Answer`. fewer: whether less of it is better; None where
-    neither is."""
+    """A result that plans are compared by, in the unit of `PlanEstimate`. fewer: whether less of it is better; None
+    where neither is."""
 
     id: str
     label: str
-    of: Callable[[Answer, MemoryEstimate | None], Interval]
+    of: Callable[[PlanEstimate, MemoryEstimate | None], Interval]
     fewer: bool | None = None
 
 
-def _counted(a: Answer, _: MemoryEstimate | None) -> Interval:
+def _counted(a: PlanEstimate, _: MemoryEstimate | None) -> Interval:
     return a.range_of("accelerators").through(lambda n: float(whole_accelerators(n)))
 
 
-def _rent(a: Answer, _: MemoryEstimate | None) -> Interval:
+def _rent(a: PlanEstimate, _: MemoryEstimate | None) -> Interval:
     return UNKNOWN if a.plan.owned else a.dollars
 
 
-def _memory(_: Answer, h: MemoryEstimate | None) -> Interval:
+def _memory(_: PlanEstimate, h: MemoryEstimate | None) -> Interval:
     return Interval.point(h.total) if h else UNKNOWN
 
 

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from core.fields import LINK_VERSION, VERSION, Form, ParsedForm, clipped
 from core.limits import limit
 from core.planning.cost.calendar_form import CALENDAR_FORM
-from core.planning.evaluation import Answer, answer
+from core.planning.estimate import PlanEstimate, estimate
 from core.planning.form.plan_form import PLAN_FORM, plan_of
 from core.training.layout import LayoutError
 from core.wording import cleaned
@@ -51,9 +51,9 @@ class Entry:
         return FORMS[self.kind].parse(self.texts)
 
     @cached_property
-    def answer(self) -> Answer:
+    def answer(self) -> PlanEstimate:
         """What the plan comes to. Raises `BudgetError` where it has no answer."""
-        return answer(plan_of(self.reading))
+        return estimate(plan_of(self.reading))
 
 
 def entry_of(name: str, texts: Mapping[str, str], kind: EntryKind = "plan") -> Entry:
@@ -66,7 +66,7 @@ def entry_of(name: str, texts: Mapping[str, str], kind: EntryKind = "plan") -> E
     return Entry(cleaned(name, limit("plan_name")), own_texts, kind=kind)
 
 
-def results_of(a: Answer) -> dict[str, float]:
+def results_of(a: PlanEstimate) -> dict[str, float]:
     """The middle of each result of `RESULTS`; unknown ones are missing."""
     m = a.middle
     try:

@@ -14,7 +14,7 @@ from core.models.catalog import catalog
 from core.models.configs.custom import read_model
 from core.models.counts_only import CountedTextError
 from core.models.spec_text import EXAMPLE, SpecTextError
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.planning.form.experience import MATURITY, OWN_RUNS
 from core.planning.form.layout import AS_LAYERS, LAYING, LAYOUT_FIELDS, USUAL, implied_layout, recompute_of
 from core.planning.form.limits import DEADLINE, LIMIT_FIELDS, LIMITS
@@ -453,7 +453,7 @@ def within_as_deadline(reading: ParsedForm) -> dict[str, str]:
     return {FIND.id: "time", DEADLINE.id: reading.texts[WITHIN.id]}
 
 
-def link_texts(texts: Mapping[str, str], a: Answer | None = None) -> dict[str, str]:
+def link_texts(texts: Mapping[str, str], a: PlanEstimate | None = None) -> dict[str, str]:
     """Of the texts of one page's form those that are the plan's, for a link to another page.
 
     Left out is what says nothing: an own shape beside another model, parameters beside any, types beside a named
@@ -482,7 +482,7 @@ def _in_full(number: float, field: Field) -> str:
     return digits if number >= FEWEST else f"{digits} {field.label.lower()}"
 
 
-def solved_texts(a: Answer) -> dict[str, str]:
+def solved_texts(a: PlanEstimate) -> dict[str, str]:
     """The texts of the fields whose place an answer takes, with what was found in them."""
     match a.find:
         case "accelerators":

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from core.budget.errors import BudgetError
 from core.limits import limit
-from core.planning.evaluation import Answer, DoesNotFitError, answers
+from core.planning.estimate import DoesNotFitError, PlanEstimate, estimates
 from core.planning.form.plan_form import FIND, PLAN_FORM, changes_on, plan_of
 from core.planning.plan import Plan, PlanLimits, Within
 from core.planning.resolved_layout import tried_layouts
@@ -191,11 +191,11 @@ def _sweep(
             "Enter fewer values on one side.",
         )
     with turn(count):
-        results = answers(flat)
+        results = estimates(flat)
         rooms = [_room(a) for a in results]
     found = [None if isinstance(a, BudgetError) else a for a in results]
 
-    def column(value: Callable[[Answer], float]) -> Array:
+    def column(value: Callable[[PlanEstimate], float]) -> Array:
         return np.array([np.nan if a is None else value(a) for a in found]).reshape(shape)
 
     level = own.limits.level
@@ -221,7 +221,7 @@ def _sweep(
     )
 
 
-_QUANTITIES: Mapping[str, Callable[[Answer], float]] = {
+_QUANTITIES: Mapping[str, Callable[[PlanEstimate], float]] = {
     "days": lambda a: a.middle.days,
     "dollars": lambda a: a.middle.dollars,
     "watt_hours": lambda a: a.energy.mid,
@@ -249,7 +249,7 @@ class _Room:
     reason: str = ""
 
 
-def _room(a: Answer | BudgetError) -> _Room:
+def _room(a: PlanEstimate | BudgetError) -> _Room:
     if isinstance(a, BudgetError):
         return _Room(reason=f"{a.args[0]}." if isinstance(a, DoesNotFitError) else str(a))
     try:

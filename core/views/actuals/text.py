@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from core.dates import format_day
 from core.planning.actuals.logged_run import CSV
 from core.planning.actuals.progress import JobProgress, own_run_text, tokens_each
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.units import format_count, format_duration, format_quantity
 from core.views.common.chart import as_typed
 from core.wording import percent, plural, signed, span
@@ -203,7 +203,7 @@ def chart_alt(p: JobProgress) -> str:
     return f"Tokens against days: {_tokens(p.trained)} tokens by day {p.day:,.3g}, over the plan’s {plan}."
 
 
-def example(a: Answer) -> str:
+def example(a: PlanEstimate) -> str:
     """A made-up log of a job on the plan of ``a``: 45 % done, one long gap, one restart, a slower end."""
     end = min(a.middle.days, _LONGEST_EXAMPLE)
     goal = a.middle.tokens * end / a.middle.days

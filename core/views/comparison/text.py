@@ -22,7 +22,7 @@ from core.planning.comparison.comparison import (
     sooner_probability,
 )
 from core.planning.comparison.differences import Differing
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.planning.form.layout import LAYOUT
 from core.planning.form.limits import LIMITS
 from core.planning.form.plan_form import (
@@ -313,7 +313,7 @@ def _of(plan: ComparedPlan, name: str) -> str:
     return ""
 
 
-def _mfu_of(a: Answer) -> str:
+def _mfu_of(a: PlanEstimate) -> str:
     """Where the MFU is from, and of what it was typed."""
     if a.plan.mfu_is_of_steps:
         return f"typed as {percent(a.middle.steps_mfu)} of steady steps"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from core.budget.compute_optimal import LAWS, Allocation, overtraining
 from core.formula import Explanation
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.units import QuantityText, format_count, significant
 
 SPLITS = (
@@ -21,7 +21,7 @@ SPLITS = (
 """Headings of the table of `splits`: the losses are those of `LAWS`, in their order."""
 
 
-def splits(allocations: Sequence[Allocation], a: Answer) -> list[tuple[str, ...]]:
+def splits(allocations: Sequence[Allocation], a: PlanEstimate) -> list[tuple[str, ...]]:
     """Rows of the table of splits, the plan's own last; every row has its loss by either law."""
     m = a.middle
     chosen = [(s.name, s.params, s.tokens) for s in allocations]
@@ -37,7 +37,7 @@ def splits(allocations: Sequence[Allocation], a: Answer) -> list[tuple[str, ...]
     ]
 
 
-def explain_losses(a: Answer) -> list[Explanation]:
+def explain_losses(a: PlanEstimate) -> list[Explanation]:
     """The losses of the plan by either law."""
     return [
         replace(explanation, title=f"{explanation.title}, your plan")
@@ -45,7 +45,7 @@ def explain_losses(a: Answer) -> list[Explanation]:
     ]
 
 
-def trained(a: Answer) -> str:
+def trained(a: PlanEstimate) -> str:
     """How far the plan is from 20 tokens per parameter."""
     m = a.middle
     factor = overtraining(m.tokens, m.parameters)

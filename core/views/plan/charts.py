@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.planning.nearest_runs import SimilarRun, at_mfu
 from core.planning.plan import Find
 from core.units import format_count, format_duration, format_money, format_quantity
@@ -56,7 +56,7 @@ def scale_for(find: Find | Literal["cost"], middle: float) -> AxisScale:
     return AxisScale(size, f"{prefix}{noun}", find)
 
 
-def answer_strip(a: Answer, similar: Sequence[SimilarRun], palette: Palette) -> Figure:
+def answer_strip(a: PlanEstimate, similar: Sequence[SimilarRun], palette: Palette) -> Figure:
     """The plan's answer at the utilisation of each of the nearest published runs, the band from P10 to P90, the plan.
 
     Up to 18 runs have a row each; more stand on one strip, piled up where they meet. The nearer a run, the darker.

@@ -11,7 +11,7 @@ from itertools import compress
 from core.hardware.matmul import best_matmul
 from core.models.catalog import CatalogModel
 from core.planning.cost.form import CAPITAL, RESERVED
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.planning.form.experience import MATURITY
 from core.planning.form.plan_form import PRICE
 from core.planning.form.search import NETWORK, PER_NODE
@@ -41,7 +41,7 @@ OWNED = "owned, no rent counted"
 """What stands where the rent of a plan would, whose price is 0."""
 
 
-def dollars_over(a: Answer) -> str:
+def dollars_over(a: PlanEstimate) -> str:
     """Of what the dollars are a range: of hours, of prices, or both; empty where they are one amount."""
     if not a.on_found_accelerators.dollars.low < a.on_found_accelerators.dollars.high:
         return ""
@@ -58,7 +58,7 @@ def size(params: float, model: CatalogModel | None) -> str:
     return f"**{model.name}** ({model.sized})"
 
 
-def sentence(a: Answer) -> str:
+def sentence(a: PlanEstimate) -> str:
     """The answer as a sentence, with its range, and whether it is impossible."""
     text = _sentence(a)
     return f"{text.removesuffix('.')}, **which is impossible**." if a.impossible else text
@@ -77,7 +77,7 @@ def bound(within: Within) -> str:
     return QuantityText(f"{within.typed} ({text})", 86400 * within.days, "s")
 
 
-def _sentence(a: Answer) -> str:
+def _sentence(a: PlanEstimate) -> str:
     m = a.middle
     result = f"**{format_count(m.parameters, 3)}** parameters{_range(a, 'parameters', _three)}"
     trained = result if a.find == "parameters" else size(m.parameters, a.model)
@@ -107,7 +107,7 @@ def _days(value: float) -> str:
     return format_duration(value * 86400, 3)
 
 
-def _range(a: Answer, name: str, write: Callable[[float], str]) -> str:
+def _range(a: PlanEstimate, name: str, write: Callable[[float], str]) -> str:
     result = a.range_of(name)
     if result.low == result.high:
         return ""
@@ -115,7 +115,7 @@ def _range(a: Answer, name: str, write: Callable[[float], str]) -> str:
     return f" ({named}{span(write(result.low), write(result.high))})"
 
 
-def _cost(a: Answer) -> str:
+def _cost(a: PlanEstimate) -> str:
     """Dollars in the middle with their range: ``about **$11.5 M** ($10.6–12.4 M)``; empty without a price or rent."""
     usd = a.on_found_accelerators.dollars
     if math.isnan(usd.mid) or a.plan.owned:
@@ -126,7 +126,7 @@ def _cost(a: Answer) -> str:
     return f"**{middle}**" if low == high else f"about **{middle}** ({span(low, high)})"
 
 
-def assumptions(a: Answer) -> str:
+def assumptions(a: PlanEstimate) -> str:
     """The quieter line: compute, accelerator-hours, price, token rate, and what they rest on."""
     m = a.middle
     each = 6 * a.terms.work_share
@@ -140,7 +140,7 @@ def assumptions(a: Answer) -> str:
     )
 
 
-def _products(a: Answer) -> str:
+def _products(a: PlanEstimate) -> str:
     """That products are slower than that peak; mostly empty."""
     with suppress(LayoutError):
         if a.memory.step.implementation.in_fp32:
@@ -160,7 +160,7 @@ def rule_of(work_share: float) -> str:
     return "6N" if work_share == 1 else f"{significant(6 * work_share, 2)}N"
 
 
-def idle(a: Answer) -> str:
+def idle(a: PlanEstimate) -> str:
     """That its layout leaves some accelerators idle, or takes a batch other than the one asked for; mostly empty."""
     said = ""
     if not a.plan.expects_mfu:  # whose days do not rest on a layout
@@ -177,7 +177,7 @@ def idle(a: Answer) -> str:
     return said
 
 
-def _rented(a: Answer) -> str:
+def _rented(a: PlanEstimate) -> str:
     """The price, and over what the dollars range."""
     low, high = a.plan.price_range
     if math.isnan(low):
@@ -191,7 +191,7 @@ def _rented(a: Answer) -> str:
     return f"rented at {price(low, high)}{ranged}"
 
 
-def _mfu(a: Answer) -> str:
+def _mfu(a: PlanEstimate) -> str:
     """The MFU, what it is of, and where it is from."""
     m = a.middle
     used, steps = a.range_of("mfu"), a.range_of("steps_mfu")
@@ -203,7 +203,7 @@ def _mfu(a: Answer) -> str:
     return f"MFU\u00a0{text} over all hours{origin}"
 
 
-def steps_of(a: Answer) -> str:
+def steps_of(a: PlanEstimate) -> str:
     """What the steps alone are: typed, of the plan's layout, or, where no step is timed, of the best matmul."""
     if a.plan.mfu_is_of_steps:
         return "typed"
@@ -214,17 +214,17 @@ def steps_of(a: Answer) -> str:
     return "own layout" if a.plan.own_layout else "fastest layout"
 
 
-def _faster(a: Answer) -> bool:
+def _faster(a: PlanEstimate) -> bool:
     """Whether the answer needs faster steps than its layout is estimated at."""
     return a.middle.steps_mfu > a.layout_mfu * (1 + 1e-9)
 
 
-def by_6n(a: Answer) -> float:
+def by_6n(a: PlanEstimate) -> float:
     """MFU of the steps alone by 6 N, the work of long sequences not counted."""
     return _by_6n(a, a.middle.steps_mfu)
 
 
-def _by_6n(a: Answer, mfu: float) -> float:
+def _by_6n(a: PlanEstimate, mfu: float) -> float:
     return mfu * 6 * a.terms.work_share / a.middle.per_parameter
 
 
@@ -278,7 +278,7 @@ DECIDES = "the typed MFU decides the days"
 """What the days of a plan follow from where an MFU was typed, in the same words wherever its days are shown."""
 
 
-def whole_run(a: Answer) -> str:
+def whole_run(a: PlanEstimate) -> str:
     """The days of a plan, which stand first wherever its two times do, and what decides them where steps do not."""
     days = a.on_found_accelerators.range_of("days")
     spread = f" ({span(_days(days.low), _days(days.high))})" if days.low < days.high else ""
@@ -286,14 +286,14 @@ def whole_run(a: Answer) -> str:
     return f"**Whole run {_days(days.mid)}**{spread}{decides}"
 
 
-def steps_alone(a: Answer) -> str:
+def steps_alone(a: PlanEstimate) -> str:
     """Days of the steps alone, where those of its layout decide the days; else what these would take by themselves."""
     if a.plan.expects_mfu:
         return f"steps alone {_days(a.middle.steps_days)}"
     return f"its layout’s own steps {_days(a.layout_days)}"
 
 
-def steps_and_whole(a: Answer) -> str:
+def steps_and_whole(a: PlanEstimate) -> str:
     """The two times of a run, on every page alike: the whole of it with the range, and the steps of its layout.
 
     Both MFUs count the same FLOPs.
@@ -328,13 +328,13 @@ def steps_and_whole(a: Answer) -> str:
     return f"{whole_run(a)}; {steps}. It runs at {percent(share)} of their pace, which {ever}{needed}."
 
 
-def _elsewhere(a: Answer) -> str:
+def _elsewhere(a: PlanEstimate) -> str:
     """That no step of the plan's software was published on TPUs; empty elsewhere."""
     foreign = a.device.family == "TPU" and a.plan.software != JAX.id and a.terms.has_step_estimate
     return f" On TPUs only steps of {JAX.id} were published." if foreign else ""
 
 
-def whole_nodes(a: Answer) -> str:
+def whole_nodes(a: PlanEstimate) -> str:
     """The nodes of the accelerators that were found; empty where they are a part of one, or no whole ones."""
     nodes, rest = divmod(a.count, a.device.node_size)
     if a.find != "accelerators" or rest or a.device.node_size == 1:
@@ -342,7 +342,7 @@ def whole_nodes(a: Answer) -> str:
     return f"**{nodes:,}** whole {plural(nodes, 'node')} of {a.device.node_size}"
 
 
-def impossible(a: Answer) -> str:
+def impossible(a: PlanEstimate) -> str:
     """That the steps would have to be faster than the accelerator multiplies; else empty."""
     if not a.impossible:
         return ""
@@ -362,7 +362,7 @@ def impossible(a: Answer) -> str:
     return f"**Impossible:** the steps would have to run above {percent(a.ceiling)} of the peak, {bare}.{because}"
 
 
-def other_peak(a: Answer) -> tuple[str, str]:
+def other_peak(a: PlanEstimate) -> tuple[str, str]:
     """That the peak asked for is none of this accelerator's, and which one counts instead; else empty.
 
     Where model states are kept in the format that it does not multiply, also what becomes of them.
@@ -376,7 +376,7 @@ def other_peak(a: Answer) -> tuple[str, str]:
     return why, f"Using its {a.dtype} peak, {format_quantity(a.peak, 'flop_per_s')}{text}."
 
 
-def memory(a: Answer) -> str:
+def memory(a: PlanEstimate) -> str:
     """That the model states do not fit, and the cheapest change, or that the plan cannot be laid out so; else empty."""
     try:
         h = a.memory
@@ -392,7 +392,7 @@ def memory(a: Answer) -> str:
     )
 
 
-def too_large_as_laid_out(a: Answer) -> str:
+def too_large_as_laid_out(a: PlanEstimate) -> str:
     """That the states fit and all that one accelerator would hold does not, and the cheapest change; else empty."""
     try:
         h = a.memory
@@ -410,7 +410,7 @@ _MATTERS = 1.15
 """Work beyond that of the usual length from which a sentence says so."""
 
 
-def long_sequences(a: Answer) -> str:
+def long_sequences(a: PlanEstimate) -> str:
     """How much longer sequences lengthen the answer, and whether the model was built for them; mostly empty."""
     sentences: list[str] = []
     factor, seq_len = a.middle.per_parameter / (6 * a.terms.work_share), a.plan.seq_len
@@ -431,7 +431,7 @@ _LARGEST_MODEL = 5e12
 """More parameters than any published model has, by far."""
 
 
-def swapped(a: Answer) -> str:
+def swapped(a: PlanEstimate) -> str:
     """Whether parameters and tokens look as if each stood in the other's field; mostly empty."""
     plan = a.plan
     if a.model or a.find in ("parameters", "tokens") or not plan.tokens < plan.parameters > _LARGEST_MODEL:
@@ -442,7 +442,7 @@ def swapped(a: Answer) -> str:
     )
 
 
-def cautions(a: Answer) -> list[str]:
+def cautions(a: PlanEstimate) -> list[str]:
     """What is to be said beside the answer: beyond what was ever published, longer than was ever trained."""
     beyond = beyond_evidence(run_features(a)) if a.plan.expects_mfu else ()
     return [*filter(None, (swapped(a), *beyond, long_sequences(a)))]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from core.budget.errors import BudgetError
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.planning.plan import CERTAINTIES, Plan
 from core.planning.plan_limits import (
     SURE,
@@ -43,7 +43,7 @@ _UNKNOWN: dict[Limited, str] = {
 _AS_GOOD_AS_SURE = 0.995
 
 
-def limit_checks(a: Answer) -> tuple[Check, ...]:
+def limit_checks(a: PlanEstimate) -> tuple[Check, ...]:
     """The limits of an answered plan, that of memory where it can be laid out; none where nobody typed any."""
     return all_checks(a) if a.plan.limits.has_limits else ()
 
@@ -103,7 +103,7 @@ def but_misses(plan: Plan) -> str:
     return f", but misses {listed(names)}" if names else ""
 
 
-def value_text(a: Answer, check: Check) -> str:
+def value_text(a: PlanEstimate, check: Check) -> str:
     """What the plan comes to, at which probability, and how likely the limit holds; empty where that is unknown."""
     if not math.isfinite(check.value):
         return ""
@@ -122,7 +122,7 @@ def free_memory(check: Check) -> str:
     return f"{gib(free)} free" + (f" (the plan reserves {gib(reserved)}, {share})" if reserved else "")
 
 
-def _in_words(a: Answer, check: Check, shown: str = "") -> str:
+def _in_words(a: PlanEstimate, check: Check, shown: str = "") -> str:
     """A limit in a sentence: ``120 days: ✗ 21 days over (P75: 141 days, 38 % likely to hold)``. shown: the chance that
     the sentence before it has told, which is not repeated."""
     if check.met is None or math.isinf(check.value):
@@ -147,7 +147,7 @@ def likely(probability: float) -> str:
     return "hardly likely" if probability < 1 - _AS_GOOD_AS_SURE else f"{percent(float(f'{probability:.2g}'))} likely"
 
 
-def named(a: Answer, check: Check) -> str:
+def named(a: PlanEstimate, check: Check) -> str:
     """A limit by its amount: ``120 days``, ``$12 M``, ``8 % of memory free``."""
     if check.id == "memory":
         return f"{percent(a.plan.limits.free)} of memory free"
@@ -167,13 +167,13 @@ def verdict(every: Sequence[Check]) -> str:
             return f"? Misses none of {count} that is known"
 
 
-def sentence(a: Answer) -> str:
+def sentence(a: PlanEstimate) -> str:
     """Every limit, kept or missed, those that are missed first; empty where nobody typed any."""
     every = limit_checks(a)
     return " ".join(filter(None, (limits_sentence(a, every), what_it_takes(a, every)))) if every else ""
 
 
-def limits_sentence(a: Answer, every: Sequence[Check]) -> str:
+def limits_sentence(a: PlanEstimate, every: Sequence[Check]) -> str:
     """Limits of ``a``, or of a calendar of which it is a run, those that are missed first, and how likely all hold."""
     ranged = [check for check in every if not math.isnan(check.probability)]
     met = bool(all_met(every) and ranged)
@@ -184,13 +184,13 @@ def limits_sentence(a: Answer, every: Sequence[Check]) -> str:
     return f"**{verdict(every)}{f', {chance}' if met else ''}**: {parts}{at_once}."
 
 
-def line(a: Answer, *, asked: bool = False) -> str:
+def line(a: PlanEstimate, *, asked: bool = False) -> str:
     """The limits in a line under an answer: `sentence`, or whether it fits in memory where nobody typed any. asked:
     whether the question has a deadline of its own."""
     return sentence(a) or in_memory(a, all_checks(a), asked=asked)
 
 
-def in_memory(a: Answer, every: Sequence[Check], *, asked: bool = False) -> str:
+def in_memory(a: PlanEstimate, every: Sequence[Check], *, asked: bool = False) -> str:
     """The only limit where nobody typed any."""
     known = (check for check in every if check.id == "memory" and check.met is not None)
     fits = [_in_words(a, check).replace("memory", "**Memory**", 1) for check in known]
@@ -207,7 +207,7 @@ def together(every: Sequence[Check]) -> str:
     return likely(min(chances)) if chances else ""
 
 
-def what_it_takes(a: Answer, every: Sequence[Check]) -> str:
+def what_it_takes(a: PlanEstimate, every: Sequence[Check]) -> str:
     """For each limit that is missed the plan nearest to this one that keeps it, and what else that one misses; for a
     deadline that can well be missed, the plan that is sure of it."""
     sentences: list[str] = []
@@ -236,14 +236,14 @@ def what_it_takes(a: Answer, every: Sequence[Check]) -> str:
     return " ".join(sentences)
 
 
-def _others(a: Answer, check: Check, certain: bool | None = None) -> list[str]:
+def _others(a: PlanEstimate, check: Check, certain: bool | None = None) -> list[str]:
     """What a plan misses in addition to ``check``. certain: of these what it misses whatever its days are, or what it
     may meet."""
     missed = [other for other in limit_checks(a) if other.met is False and other.id != check.id]
     return [named(a, other) for other in missed if certain in (None, math.isnan(other.probability))]
 
 
-def _surely(a: Answer, check: Check, now: Answer, sure: Answer) -> str:
+def _surely(a: PlanEstimate, check: Check, now: PlanEstimate, sure: PlanEstimate) -> str:
     """How many accelerators are sure of a deadline, and what they would miss that these do not."""
     before = _others(now, check)
     missed, doubted = ([name for name in _others(sure, check, some) if name not in before] for some in (True, False))

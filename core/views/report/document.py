@@ -17,7 +17,7 @@ from core.formula import DerivationStep, Explanation, derivation
 from core.planning.applied_layout import AppliedLayout
 from core.planning.comparison.comparison import ComparedPlan
 from core.planning.comparison.differences import differing_fields, effective_fields
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.planning.form.experience import OWN_RUNS
 from core.planning.form.plan_form import PLAN_FORM
 from core.planning.form.rates import ORIGIN
@@ -141,7 +141,7 @@ def as_html(report: Report) -> str:
 def _plan(plan: ComparedPlan) -> Mapping[str, Any]:
     """A plan's answer, or why there is none, and what is to be said beside it."""
     a = plan.answer
-    written: dict[str, Callable[[Answer], str]] = {
+    written: dict[str, Callable[[PlanEstimate], str]] = {
         "sentence": plan_text.sentence,
         "times": plan_text.steps_and_whole,
         "published": lambda a: " ".join(repeated_run(a, run) for run in repeated_runs(a)),

@@ -10,7 +10,7 @@ from typing import Any
 from core.budget.compute_optimal import overtraining
 from core.models.flops import conventions, train_flop_6nd
 from core.planning.applied_layout import AppliedLayout
-from core.planning.evaluation import Answer, Estimate
+from core.planning.estimate import PlanEstimate, RunEstimate
 from core.planning.plan import whole_accelerators
 from core.planning.plan_limits import Check, Limited
 from core.planning.rates import replaced_rates
@@ -61,12 +61,12 @@ class Line:
         return write(self.worst, digits), write(self.value, digits), write(self.best, digits)
 
 
-def plan_lines(a: Answer) -> tuple[Line, ...]:
+def plan_lines(a: PlanEstimate) -> tuple[Line, ...]:
     """Every quantity of the plan."""
     plan, model, device = a.plan, a.model, a.device
     columns = (a.low, a.middle, a.high)
 
-    def line(name: str, of: Callable[[Estimate], float], kind: Kind = "number", note: str = "") -> Line:
+    def line(name: str, of: Callable[[RunEstimate], float], kind: Kind = "number", note: str = "") -> Line:
         return scenarios(name, [of(column) for column in columns], kind, note)
 
     def scenarios(name: str, values: Iterable[Any], kind: Kind, note: str = "") -> Line:
@@ -75,7 +75,7 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
 
     stops = [a.interruptions_at(end) for end in a.ends]
 
-    def rule(estimate: Estimate) -> float:
+    def rule(estimate: RunEstimate) -> float:
         return train_flop_6nd(estimate.parameters, estimate.tokens)
 
     counted = {way.id: way for way in conventions(a.shape.spec, plan.seq_len)}
@@ -198,7 +198,7 @@ _DEGREES = {
 }
 
 
-def _held(a: Answer) -> tuple[Line, ...]:
+def _held(a: PlanEstimate) -> tuple[Line, ...]:
     """What the fullest accelerator holds and has; nothing where the plan cannot be laid out."""
     try:
         h = a.memory

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from core.models.catalog import CatalogModel
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.planning.nearest_runs import SimilarRun
 from core.runs.published import AS_PUBLISHED, Comparison, PublishedRun, models_with_runs, run_hours
 from core.runs.scores import Prediction, Score
@@ -26,7 +26,7 @@ def no_run(model: CatalogModel) -> str:
     )
 
 
-def repeated_run(a: Answer, run: PublishedRun) -> str:
+def repeated_run(a: PlanEstimate, run: PublishedRun) -> str:
     """What a published run took that the plan repeats; days on the plan's accelerators where it does not name its own.
 
     Raises ``ValueError`` for a run without known hours.
@@ -95,7 +95,7 @@ def about_run(c: Comparison) -> str:
     )
 
 
-def nearest_runs_sentence(a: Answer, similar: Sequence[SimilarRun]) -> str:
+def nearest_runs_sentence(a: PlanEstimate, similar: Sequence[SimilarRun]) -> str:
     """What the picture of the answer shows: the plan at the pace of the nearest runs, and what the model says."""
     nearest = similar[0].similarity
     text = (
@@ -112,7 +112,7 @@ def nearest_runs_sentence(a: Answer, similar: Sequence[SimilarRun]) -> str:
     )
 
 
-def _yours(a: Answer) -> str:
+def _yours(a: PlanEstimate) -> str:
     used = a.range_of("mfu")
     return interval((used.low, used.high) if used.low < used.high else (used.mid,))
 

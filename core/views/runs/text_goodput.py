@@ -8,7 +8,7 @@ from typing import Any
 
 from core.budget.interval import Interval
 from core.hardware.node_power import ASSUMED, node_power
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.runs.energy import drawn_power
 from core.runs.goodput import FailureRecord
 from core.units import Kind, QuantityText, format_count, format_duration, format_quantity, significant
@@ -16,7 +16,7 @@ from core.views.hardware.text import power
 from core.wording import amount, percent, plural, span
 
 
-def whole(a: Answer) -> str:
+def whole(a: PlanEstimate) -> str:
     """Takeaway of the whole run: what the answer's hours hold."""
     m = a.middle
     days = f"**{format_duration(86400 * m.days, 3)}** on the wall"
@@ -32,13 +32,13 @@ def whole(a: Answer) -> str:
     )
 
 
-def unexplained(a: Answer) -> float:
+def unexplained(a: PlanEstimate) -> float:
     """Share of the wall time that neither the steps of the fastest layout nor failures and checkpoints explain."""
     m = a.middle
     return max(0.0, m.goodput - m.mfu / m.steps_mfu)
 
 
-def failing(a: Answer) -> str:
+def failing(a: PlanEstimate) -> str:
     """How often it fails and saves, in a sentence."""
     mtbf = float(a.interruptions.mtbf)
     saved = float(a.interruptions.interval)
@@ -53,14 +53,14 @@ def failing(a: Answer) -> str:
     )
 
 
-def failures(a: Answer) -> tuple[float, ...]:
+def failures(a: PlanEstimate) -> tuple[float, ...]:
     """Failures expected at the low end of the MFU, in the middle and at the high end: over all the time that anything
     of the run is at work."""
     at_work = 86400 * (1 - a.interruptions.elsewhere)
     return tuple(at_work * end.days / float(a.interruptions_at(end).mtbf) for end in a.ends)
 
 
-def whole_rows(a: Answer) -> list[tuple[str, str]]:
+def whole_rows(a: PlanEstimate) -> list[tuple[str, str]]:
     """Rows of the table of the whole run, each with its range where what was found has one."""
     ends = [a.interruptions_at(end) for end in a.ends]
     per = float(a.interruptions.checkpoint) / a.stored_parameters
@@ -86,7 +86,7 @@ def _scenarios(values: Iterable[Any], kind: Kind, digits: int = 3) -> str:
     return text.written(ends) if isinstance(text, QuantityText) else ends
 
 
-def shares(a: Answer) -> list[tuple[str, float, str]]:
+def shares(a: PlanEstimate) -> list[tuple[str, float, str]]:
     """The parts of the wall time with the roles whose colours they wear; those of no length are left out."""
     s = a.interruptions
     rest = unexplained(a)
@@ -114,7 +114,7 @@ def failure_rows(records: Sequence[FailureRecord]) -> list[tuple[str, ...]]:
     ]
 
 
-def used(a: Answer) -> str:
+def used(a: PlanEstimate) -> str:
     """Energy, carbon and the most power at once in sentences, with their ranges on what was found."""
     a = a.on_found_accelerators
     if not a.energy.known:
@@ -127,7 +127,7 @@ def used(a: Answer) -> str:
     )
 
 
-def power_basis(a: Answer) -> str:
+def power_basis(a: PlanEstimate) -> str:
     """What the energy and the most power are counted from; empty where no power is known."""
     if not a.energy.known:
         return ""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.planning.form.plan_form import PRICE
 from core.planning.sensitivity import Input, Swing
 from core.units import format_count, format_duration, format_money
@@ -42,7 +42,7 @@ def named(swings: Sequence[Swing], *, dollars: bool) -> tuple[NamedSwing, ...]:
     return tuple(NamedSwing(swing, _NAMES[swing.input], _span(swing)) for swing in ordered)
 
 
-def unrented(a: Answer) -> str:
+def unrented(a: PlanEstimate) -> str:
     """That days are shown for want of dollars; empty where there are dollars."""
     if math.isnan(a.middle.dollars):
         return f"The price of {a.device.name} is unknown: type one as “{PRICE.label}”. These are days."

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from core.budget.interval import Interval
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.planning.form.layout import OWN_LAYOUT_FIELDS
 from core.planning.form.plan_form import ACCELERATOR, COUNT
 from core.planning.plan import PlanLimits, Within
@@ -176,7 +176,7 @@ def _less(sweep: Sweep, picked: Recommendation) -> str:
     return f"**{fewer}** do not, at any {other.axis.name} {over}."
 
 
-def own(a: Answer, within: Within) -> str:
+def own(a: PlanEstimate, within: Within) -> str:
     """What the plan itself comes to: time and money, memory, and the limit."""
     m = a.middle
     # What it rests on tells why the days of the same cluster are others where another MFU is assumed.

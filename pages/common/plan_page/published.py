@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from core.planning.evaluation import Answer
+from core.planning.estimate import PlanEstimate
 from core.planning.nearest_runs import repeated_runs
 from core.views.runs.text import repeated_run
 from core.wording import known
 from pages.common import show
 
 
-def draw_repeated_runs(answers: Iterable[Answer]) -> None:
+def draw_repeated_runs(answers: Iterable[PlanEstimate]) -> None:
     """Draw what each published run took that one of the answers repeats, and its source."""
     found = {repeated_run(a, run): run for a in answers for run in repeated_runs(a)}
     for line, run in found.items():

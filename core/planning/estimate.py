@@ -54,7 +54,7 @@ from core.units import format_quantity
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class RunEstimate:
     """The budget at one end of its range, or in its middle.
 
     parameters: those that work on each token. mfu: over all hours; steps_mfu: of the steps alone, as typed, or of the
@@ -82,7 +82,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class PlanEstimate:
     """What a plan comes to.
 
     terms, run: what it was worked out from, `run` in plain numbers of the middle. peak_ratio: 16-bit peak over the peak
@@ -100,9 +100,9 @@ class Answer:
     dtype: str
     peak: float
     peak_ratio: float
-    low: Estimate
-    middle: Estimate
-    high: Estimate
+    low: RunEstimate
+    middle: RunEstimate
+    high: RunEstimate
     token_work: TokenWork
     stored_parameters: float
     energy: Interval
@@ -110,7 +110,7 @@ class Answer:
     dollars: Interval
 
     @property
-    def ends(self) -> tuple[Estimate, Estimate, Estimate]:
+    def ends(self) -> tuple[RunEstimate, RunEstimate, RunEstimate]:
         """The low end, the middle and the high end."""
         return self.low, self.middle, self.high
 
@@ -119,7 +119,7 @@ class Answer:
         """MFU over all hours that published runs lead one to expect of this plan, of its own peak."""
         return Interval(*self.terms.expected(self.middle.parameters, self.middle.accelerators))
 
-    def interruptions_at(self, end: Estimate) -> Interruptions:
+    def interruptions_at(self, end: RunEstimate) -> Interruptions:
         """What interrupts the run at one end of its range."""
         return self.terms.interruptions(end.parameters, end.accelerators)
 
@@ -144,11 +144,11 @@ class Answer:
         return whole_accelerators(self.middle.accelerators)
 
     @cached_property
-    def on_found_accelerators(self) -> Answer:
+    def on_found_accelerators(self) -> PlanEstimate:
         """The answer on the accelerators that were found, whose days have a range; itself where they were given."""
         if self.find != "accelerators":
             return self
-        return answer(replace(self.plan, find="time", accelerators=float(self.count)))
+        return estimate(replace(self.plan, find="time", accelerators=float(self.count)))
 
     @property
     def memory(self) -> MemoryEstimate:
@@ -167,7 +167,7 @@ class Answer:
         return self.middle.days * self.middle.mfu / self.layout_mfu
 
     def range_of(self, name: str) -> Interval:
-        """The range of a quantity of `Estimate`."""
+        """The range of a quantity of `RunEstimate`."""
         ends = sorted(float(getattr(end, name)) for end in (self.low, self.middle, self.high))
         return Interval(*ends)
 
@@ -220,11 +220,11 @@ _FOUND: dict[Find, tuple[str, Formula[...]]] = {
     "accelerators": ("accelerators", training_seconds),
     "MFU": ("mfu", mfu_needed),
 }
-"""What is asked for → the quantity of `Estimate` that answers it, and the formula that says why."""
+"""What is asked for → the quantity of `RunEstimate` that answers it, and the formula that says why."""
 
 
 @lru_cache(maxsize=1024)
-def answer(plan: Plan) -> Answer:
+def estimate(plan: Plan) -> PlanEstimate:
     """Everything that follows from ``plan``.
 
     Raises `BudgetError`, whose field names what is at fault, where there is no answer: money without a price, a limit
@@ -250,7 +250,7 @@ def answer(plan: Plan) -> Answer:
     used = [
         float(energy.over(hours=end.hours, watts=watts, share=share, pue=plan.power.pue)) for end in (low, middle, high)
     ]
-    return Answer(
+    return PlanEstimate(
         plan=plan,
         terms=terms,
         run=runs[MIDDLE],
@@ -271,12 +271,12 @@ def answer(plan: Plan) -> Answer:
     )
 
 
-def answers(plans: Iterable[Plan]) -> list[Answer | BudgetError]:
+def estimates(plans: Iterable[Plan]) -> list[PlanEstimate | BudgetError]:
     """The answer of each plan, or why there is none."""
-    results: list[Answer | BudgetError] = []
+    results: list[PlanEstimate | BudgetError] = []
     for plan in plans:
         try:
-            results.append(answer(plan))
+            results.append(estimate(plan))
         except BudgetError as problem:
             results.append(problem)
     return results
@@ -338,14 +338,14 @@ def fewest_that_hold(plan: Plan, *, with_headroom: bool = False) -> int | None:
     return None if found is None else int(size(found))
 
 
-def _estimate(terms: Terms, run: SolvedRun) -> Estimate:
+def _estimate(terms: Terms, run: SolvedRun) -> RunEstimate:
     """A run at one end, with everything that follows from it."""
     plan = terms.plan
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         values = _quantities(terms, run)
         most = most_drawn(plan.device, plan.power.draw)
         values["peak_watts"] = peak_power.over(accelerators=values["accelerators"], watts=most, pue=plan.power.pue)
-    return Estimate(**{name: float(value) for name, value in values.items()})
+    return RunEstimate(**{name: float(value) for name, value in values.items()})
 
 
 def _goodput_and_mfus(terms: Terms, run: SolvedRun) -> dict[str, Any]:
@@ -374,7 +374,7 @@ def _goodput_and_mfus(terms: Terms, run: SolvedRun) -> dict[str, Any]:
 
 
 def _quantities(terms: Terms, run: SolvedRun) -> dict[str, Any]:
-    """Every quantity of `Estimate` but power: tokens times FLOPs of each, over what the accelerators do in a second,
+    """Every quantity of `RunEstimate` but power: tokens times FLOPs of each, over what the accelerators do in a second,
     are days. Tokens and MFU that were asked for come from their own form of the budget equation."""
     n, peak, mfu, tokens, find = run.accelerators, terms.peak, run.mfu, run.tokens, terms.plan.find
     per_parameter = terms.per_parameter(run.parameters)
@@ -415,7 +415,7 @@ def _ordered(values: Iterable[float]) -> Interval:
     return Interval(*sorted(map(float, values)))
 
 
-def _dollars(plan: Plan, low: Estimate, middle: Estimate, high: Estimate) -> Interval:
+def _dollars(plan: Plan, low: RunEstimate, middle: RunEstimate, high: RunEstimate) -> Interval:
     """Dollars over the range of the hours and that of the price."""
     if plan.within.in_money and plan.find != "time":
         return Interval.point(plan.within.dollars)
