@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -21,10 +21,8 @@ Array = npt.NDArray[np.float64]
 _FIRST_ASKED = 256
 """Layouts of which the memory is asked first, the fastest; then eight times as many, and so on."""
 
-_FAILING, _FEWER = 0.95, (0.9, 0.7, 0.5, 0.25)
-_BUSY = 0.9
-"""Below this goodput, or where fewer are busy, it is tried whether one of these shares of the accelerators trains
-faster than all."""
+_FAILING, _BUSY = 0.95, 0.9
+"""Below this goodput, or where a smaller share is busy, it is tried whether half of the accelerators train faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +58,8 @@ def fastest(request: SearchRequest, count: int, goodput: Goodput) -> FoundLayout
     found = _fastest_on(request, count, goodput)
     if found is None or (_goodput_of(found, goodput) > _FAILING and found.busy > _BUSY * count):
         return found
-    fewer = (_fastest_on(request, max(1, int(share * count)), goodput) for share in _FEWER)
-    if not any(one and _useful(one, goodput) > _useful(found, goodput) for one in fewer):
-        return found
-    return _most_useful(request, goodput, 1 << (count - 1).bit_length())
-
-
-@lru_cache(maxsize=64)
-def _most_useful(request: SearchRequest, goodput: Goodput, most: int) -> FoundLayout:
-    """The layout that trains most on any number of accelerators up to ``most``: failures eat what more would add."""
-
-    def best(counts: Iterable[float]) -> FoundLayout:
-        tried = [_fastest_on(request, int(count), goodput) for count in counts]
-        return max((one for one in tried if one), key=lambda one: _useful(one, goodput))
-
-    near = best(most / 2 ** (i / 4) for i in range(4 * most.bit_length())).busy
-    return best(near * 2 ** (i / 16) for i in range(-4, 5))
+    fewer = fastest(request, count // 2, goodput) if count > 1 else None
+    return max(found, fewer, key=lambda one: _useful(one, goodput)) if fewer else found
 
 
 def _goodput_of(found: FoundLayout, goodput: Goodput) -> float:

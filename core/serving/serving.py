@@ -103,7 +103,7 @@ def workspace_bytes(tokens: float, hidden: float, width: float) -> float:
 )
 def users_at_once(room: float, cache: float) -> float:
     """Users whose caches fit beside each other, all of them at their full context."""
-    return np.floor(np.maximum(room, 0) / cache)
+    return np.floor(room / cache)
 
 
 @formula(
@@ -197,7 +197,7 @@ class Serving:
     @property
     def users_that_fit(self) -> float:
         """Users at the full context; NaN where the memory is unknown."""
-        return float(users_at_once.over(room=self.room, cache=self.user_bytes))
+        return float(users_at_once.over(room=max(self.room, 0.0), cache=self.user_bytes))
 
     def longest(self, users: int) -> int:
         """Tokens of the longest context that so many users can have at once; `LONGEST` where nothing grows any more."""

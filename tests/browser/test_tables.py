@@ -35,16 +35,16 @@ def test_headings_sort_and_downloads_have_plain_numbers(open_page: Callable[...,
     """Numbers as numbers, by mouse and keyboard, and the file in the order shown; no text is a formula there."""
     page = open_page(f"{MEMORY.url_path}?m_optims=true")
     table = page.locator(".np-tabled").first
-    heading = table.get_by_role("columnheader", name="On each, all")
+    heading = table.get_by_role("columnheader", name="In total")
     as_drawn = column(table, 0)
     heading.get_by_role("button").click()
     expect(heading).to_have_attribute("aria-sort", "descending")
-    sizes = [float(row["On each, all (B)"]) for row in downloaded(page, table)]
+    sizes = [float(row["In total (B)"]) for row in downloaded(page, table)]
     assert sizes == sorted(sizes, reverse=True)
     heading.get_by_role("button").press("Enter")
     expect(heading).to_have_attribute("aria-sort", "ascending")
     rows = downloaded(page, table)
-    sizes = [float(row["On each, all (B)"]) for row in rows]
+    sizes = [float(row["In total (B)"]) for row in rows]
     assert sizes == sorted(sizes)
     assert float(next(row for row in rows if row["Optimizer"] == "SGD")["States"]) == 0
     assert [row["Optimizer"] for row in rows] == column(table, 0)

@@ -104,11 +104,12 @@ def test_more_accelerators_hold_and_train_no_less(seed: int) -> None:
     counts = sorted(round(10 ** draw.uniform(0, 5)) for _ in range(20))
     found = [found_layout(replace(plan, accelerators=float(count))) for count in counts]
     most = plan.usable_memory * (1 - plan.limits.free)
-    roomy = [one for one in found if one and one.memory_bytes <= most]
-    rates = [one.tokens_per_second * _goodput(plan, one) for one in roomy]
-    assert len(rates) == len(counts) or found.index(roomy[0]) == len(counts) - len(rates), "more hold it as well"
-    fewer = [(a, b) for a, b in pairwise(rates) if b < a * (1 - 1e-9)]
-    assert fewer == []
+    roomy = [(count, one) for count, one in zip(counts, found, strict=True) if one and one.memory_bytes <= most]
+    assert [count for count, _ in roomy] == counts[len(counts) - len(roomy) :], "more hold it as well"
+    for (_, few), (count, many) in pairwise(roomy):
+        less, more = (one.tokens_per_second * _goodput(plan, one) for one in (few, many))
+        crowded = many.busy < 0.9 * count or _goodput(plan, many) < 0.95  # failures or the batch use up what is more
+        assert more >= less * (1 - (0.05 if crowded else 1e-9))
     batch = plan.batch.target(plan.seq_len)
     sequences = [one.sequences for one in found if one]
     assert all(abs(some / batch - 1) <= WINDOW + 1e-9 for some in sequences)
