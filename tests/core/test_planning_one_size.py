@@ -60,7 +60,7 @@ def test_a_config_beside_a_typed_number(shape: str) -> None:
     assert re.search(rf"[( ]{re.escape(size)} parameters\)$", model), model
     for text in (
         headline,
-        search_text.nothing_fits(plan, at.request, result, ()),
+        search_text.nothing_fits(plan, at.request, result),
         sentence(estimate(plan)),
         text_fixes.verdict(memory_estimate(plan)),
     ):

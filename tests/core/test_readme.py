@@ -22,7 +22,7 @@ def test_the_notebook_example_runs() -> None:
     check = "\nassert train_flop_6nd(params=70e9, tokens=15e12) == 6.3e24"
     check += "\nassert abs(decode(encode(np.array([1e-8]), FORMATS['bf16']), FORMATS['bf16'])[0] - 1.00117e-08) < 1e-13"
     check += "\nassert found.best.seconds <= step_time(dense, h100s, layout, seq_len=8192).total"
-    check += "\nassert answer(plan).middle.accelerators == 2048"
+    check += "\nassert estimate(plan).middle.accelerators == 2048"
     done = subprocess.run(
         [sys.executable, "-c", code + check], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S
     )
