@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from core.formula import Explanation, Formula, Source, Symbol, formula
 from core.models.catalog import CatalogModel
-from core.models.parameter_formulas import LAYERS, count
 from core.models.spec import SlidingWindow, TransformerSpec
+from core.models.symbols import LAYERS, count
 from core.sources import DEEPSEEK_V2
 
 Tokens: TypeAlias = "int | float | npt.NDArray[Any]"
