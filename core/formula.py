@@ -243,8 +243,7 @@ class Formula(Generic[P]):
 
     def symbolic(self) -> str:
         """LaTeX of the formula in its symbols, ``C = 6 N D``."""
-        body = _PLACEHOLDER.sub(lambda m: self.symbols[m.group(1)].latex, self.latex)
-        return f"{self.result.latex} = {body}"
+        return _symbolic(self.latex, self.result, self.symbols)
 
     def fill(self, **texts: str) -> str:
         """LaTeX of the right-hand side with ``texts`` for the parameters, where the caller must choose every digit."""
@@ -260,27 +259,48 @@ class Formula(Generic[P]):
         bound.apply_defaults()
         values = bound.arguments
         value = float(function(**values))
-        put = {name: latex_exact(values[name], symbol.kind, most=_PUT) for name, symbol in self.symbols.items()}
-        body = self.fill(**{name: text for name, (text, _) in put.items()})
-        given = all(exact for _, exact in put.values())
-        text = _result(value, self.result.kind, given)
-        return Explanation(
-            name=self.name,
-            title=self.title,
-            detail=self.detail,
-            symbol=self.result.latex,
-            symbolic=self.symbolic(),
-            substituted=f"{self.result.latex} = {body} {text}",
-            found=text,
-            value=value,
-            text=format_quantity(value, self.result.kind),
-            kind=self.result.kind,
-            terms=tuple(
-                SubstitutedTerm(s.latex, s.meaning, float(values[name]), format_quantity(values[name], s.kind))
-                for name, s in self.symbols.items()
-            ),
-            sources=self.sources,
+        return explanation(
+            self.name, self.title, self.detail, self.latex, self.result, self.symbols, values, value, self.sources
         )
+
+
+def explanation(
+    name: str,
+    title: str,
+    detail: str,
+    latex: str,
+    result: Symbol,
+    symbols: Mapping[str, Symbol],
+    values: Mapping[str, float],
+    value: float,
+    sources: tuple[Source, ...],
+) -> Explanation:
+    """Return the explanation of ``value`` by LaTeX that has ``\\v{name}`` for each of its symbols."""
+    put = {name: latex_exact(values[name], symbol.kind, most=_PUT) for name, symbol in symbols.items()}
+    body = _substituted(latex, {name: text for name, (text, _) in put.items()})
+    found = _result(value, result.kind, all(exact for _, exact in put.values()))
+    return Explanation(
+        name=name,
+        title=title,
+        detail=detail,
+        symbol=result.latex,
+        symbolic=_symbolic(latex, result, symbols),
+        substituted=f"{result.latex} = {body} {found}",
+        found=found,
+        value=value,
+        text=format_quantity(value, result.kind),
+        kind=result.kind,
+        terms=tuple(
+            SubstitutedTerm(s.latex, s.meaning, float(values[name]), format_quantity(values[name], s.kind))
+            for name, s in symbols.items()
+        ),
+        sources=sources,
+    )
+
+
+def _symbolic(latex: str, result: Symbol, symbols: Mapping[str, Symbol]) -> str:
+    """Return LaTeX of a formula in its symbols, ``C = 6 N D``."""
+    return f"{result.latex} = {_PLACEHOLDER.sub(lambda m: symbols[m.group(1)].latex, latex)}"
 
 
 def _substituted(latex: str, texts: Mapping[str, str]) -> str:

@@ -1,24 +1,12 @@
-"""The formulas of a transformer's FLOPs: one product each, over all layers, per token going forward."""
+"""Formulas of FLOPs: attention’s products of activations per token going forward, and counts of whole runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from core.formula import Source, Symbol, formula
-from core.models.parameter_formulas import (
-    FFN,
-    HEAD_DIM,
-    HEADS,
-    HIDDEN,
-    KV_HEADS,
-    LATENT_KV,
-    LAYERS,
-    MATRICES,
-    VOCAB,
-    count,
-    joint_parameters,
-)
-from core.sources import DEEPSEEK_V2, DEEPSEEK_V3, MIXTRAL, PALM
+from core.models.symbols import HEAD_DIM, HEADS, HIDDEN, LAYERS, VOCAB, count
+from core.sources import PALM
 
 _KAPLAN = Source("Kaplan et al. 2020, Scaling Laws", "section 2.1", "https://arxiv.org/abs/2001.08361")
 _CHINCHILLA = Source("Hoffmann et al. 2022, Chinchilla", "appendix F", "https://arxiv.org/abs/2203.15556")
@@ -28,12 +16,11 @@ _LLM_FOUNDRY = Source(
     "scripts/train/benchmarking/README.md",
     "https://github.com/mosaicml/llm-foundry/tree/main/scripts/train/benchmarking",
 )
-_MEGATRON = Source(
+MEGATRON = Source(
     "Megatron-LM",
     "megatron/training/training.py, num_floating_point_operations",
     "https://github.com/NVIDIA/Megatron-LM",
 )
-_DEEPSEEK_V2 = DEEPSEEK_V2.at("section 2.1")
 _MISTRAL = Source(
     "Jiang et al. 2023, Mistral 7B", "section 2, sliding window attention", "https://arxiv.org/abs/2310.06825"
 )
@@ -65,7 +52,7 @@ def train_flop_6nd(params: float, tokens: float) -> float:
     r"3 \cdot \v{forward} \cdot \v{tokens}",
     result=_COMPUTE,
     symbols={"forward": _FORWARD, "tokens": _TOKENS},
-    sources=(_CHINCHILLA, _MEGATRON),
+    sources=(_CHINCHILLA, MEGATRON),
 )
 def train_flop_by_layer(forward: float, tokens: float) -> float:
     """Training compute from the forward count.
@@ -96,60 +83,7 @@ def palm_flop(params: float, layers: float, heads: float, head_dim: float, seq_l
     return 6 * params + 12 * layers * heads * head_dim * seq_len
 
 
-_QKV_SYMBOLS: Mapping[str, Symbol] = {
-    "layers": LAYERS,
-    "hidden": HIDDEN,
-    "heads": HEADS,
-    "kv_heads": KV_HEADS,
-    "head_dim": HEAD_DIM,
-}
 _SQUARE_SYMBOLS: Mapping[str, Symbol] = {"layers": LAYERS, "heads": HEADS, "head_dim": HEAD_DIM, "seq_len": _SEQ}
-
-
-@formula(
-    r"2 \cdot \v{layers} \cdot \v{hidden} \cdot (\v{heads} + 2 \cdot \v{kv_heads}) \cdot \v{head_dim}",
-    result=_FORWARD,
-    symbols=_QKV_SYMBOLS,
-    sources=(_MEGATRON,),
-)
-def qkv_flop(layers: float, hidden: float, heads: float, kv_heads: float, head_dim: float) -> float:
-    """Query, key and value projections."""
-    return 2 * layers * hidden * (heads + 2 * kv_heads) * head_dim
-
-
-@formula(
-    r"2 \cdot \v{layers} \cdot (\v{hidden} \cdot \v{rank} + \v{rank} \cdot \v{heads} \cdot \v{score_dim})",
-    result=_FORWARD,
-    symbols={
-        "layers": LAYERS,
-        "hidden": HIDDEN,
-        "rank": count("r_q", "rank of the query path"),
-        "heads": HEADS,
-        "score_dim": count("d_{qk}", "head width of queries and keys"),
-    },
-    sources=(_DEEPSEEK_V2,),
-)
-def latent_query_flop(layers: float, hidden: float, rank: float, heads: float, score_dim: float) -> float:
-    """Query projection of latent attention."""
-    return 2 * layers * (hidden * rank + rank * heads * score_dim)
-
-
-@formula(
-    r"2 \cdot \v{layers} \cdot (\v{hidden} \cdot (\v{rank} + \v{rope_dim})"
-    r" + \v{rank} \cdot \v{heads} \cdot (\v{nope_dim} + \v{value_dim}))",
-    result=_FORWARD,
-    symbols={
-        "layers": LAYERS,
-        "hidden": HIDDEN,
-        **LATENT_KV,
-    },
-    sources=(_DEEPSEEK_V2,),
-)
-def latent_kv_flop(
-    layers: float, hidden: float, rank: float, rope_dim: float, heads: float, nope_dim: float, value_dim: float
-) -> float:
-    """Key and value projections of latent attention."""
-    return 2 * layers * (hidden * (rank + rope_dim) + rank * heads * (nope_dim + value_dim))
 
 
 @formula(
@@ -171,7 +105,7 @@ def square_flop_full(layers: float, heads: float, head_dim: float, seq_len: floa
     r"\v{layers} \cdot \v{heads} \cdot \v{head_dim} \cdot \v{seq_len}",
     result=_FORWARD,
     symbols=_SQUARE_SYMBOLS,
-    sources=(_MEGATRON,),
+    sources=(MEGATRON,),
 )
 def square_flop_causal(layers: float, heads: float, head_dim: float, seq_len: float) -> float:
     """One product over the attention square, the causal half of it counted.
@@ -243,102 +177,6 @@ def window_flop_exact(layers: float, heads: float, head_dim: float, window: floa
     Token i meets i positions, itself included, and never more than w.
     """
     return 2 * layers * heads * head_dim * (window - window * (window - 1) / (2 * seq_len))
-
-
-@formula(
-    r"2 \cdot \v{layers} \cdot \v{heads} \cdot \v{head_dim} \cdot \v{hidden}",
-    result=_FORWARD,
-    symbols={"layers": LAYERS, "heads": HEADS, "head_dim": HEAD_DIM, "hidden": HIDDEN},
-    sources=(_MEGATRON,),
-)
-def output_flop(layers: float, heads: float, head_dim: float, hidden: float) -> float:
-    """Output projection of attention."""
-    return 2 * layers * heads * head_dim * hidden
-
-
-@formula(
-    r"2 \cdot \v{layers} \cdot \v{networks} \cdot \v{matrices} \cdot \v{hidden} \cdot \v{width}",
-    result=_FORWARD,
-    symbols={
-        "layers": LAYERS,
-        "networks": count("n", "networks each token runs per layer"),
-        "matrices": MATRICES,
-        "hidden": HIDDEN,
-        "width": FFN,
-    },
-    sources=(_MEGATRON, MIXTRAL),
-)
-def ffn_flop(layers: float, networks: float, matrices: float, hidden: float, width: float) -> float:
-    """Feed-forward networks a token runs through: one, or its top-k experts, never all experts."""
-    return 2 * layers * networks * matrices * hidden * width
-
-
-@formula(
-    r"2 \cdot \v{layers} \cdot \v{hidden} \cdot \v{experts}",
-    result=_FORWARD,
-    symbols={"layers": LAYERS, "hidden": HIDDEN, "experts": count("E", "routed experts")},
-    sources=(MIXTRAL,),
-)
-def router_flop(layers: float, hidden: float, experts: float) -> float:
-    """Router: a score for every expert, chosen or not."""
-    return 2 * layers * hidden * experts
-
-
-@formula(
-    r"2 \cdot \v{hidden} \cdot \v{vocab}",
-    result=_FORWARD,
-    symbols={"hidden": HIDDEN, "vocab": VOCAB},
-    sources=(_CHINCHILLA,),
-)
-def head_flop(hidden: float, vocab: float) -> float:
-    """Output head: logits over the vocabulary, whether or not it shares its matrix with the embedding."""
-    return 2 * hidden * vocab
-
-
-@formula(
-    r"2 \cdot \v{layers} \cdot \v{hidden} \cdot \v{width}",
-    result=_FORWARD,
-    symbols={"layers": LAYERS, "hidden": HIDDEN, "width": FFN},
-    sources=(_MEGATRON,),
-)
-def matrix_flop(layers: float, hidden: float, width: float) -> float:
-    """One matrix of the feed-forward network: gate, up or down."""
-    return 2 * layers * hidden * width
-
-
-@formula(
-    r"2 \cdot \v{joints} \cdot \v{width} \cdot \v{hidden}",
-    result=_FORWARD,
-    symbols={
-        "joints": count("n", "projections between the token table and the layers"),
-        "width": count("e", "width of the token table"),
-        "hidden": HIDDEN,
-    },
-    sources=joint_parameters.sources,
-)
-def joint_flop(joints: float, width: float, hidden: float) -> float:
-    """Projections between a narrow token table and the layers, one each way."""
-    return 2 * joints * width * hidden
-
-
-@formula(
-    r"\v{modules} \cdot (\v{layer} + 4 \cdot \v{hidden}^{2} + 2 \cdot \v{width} \cdot \v{vocab})",
-    result=_FORWARD,
-    symbols={
-        "modules": count("m", "multi-token prediction modules"),
-        "layer": Symbol("F_1", "forward FLOPs per token of one more layer, attention’s squares apart", "flop"),
-        "hidden": HIDDEN,
-        "width": count("e", "width of the token table"),
-        "vocab": VOCAB,
-    },
-    sources=(DEEPSEEK_V3.at("section 2.2"),),
-)
-def prediction_flop(modules: float, layer: float, hidden: float, width: float, vocab: float) -> float:
-    """Multi-token prediction modules: one more layer each, a projection of two hidden vectors, the head once more.
-
-    The squares of their attention are counted with those of the other layers.
-    """
-    return modules * (layer + 4 * hidden**2 + 2 * width * vocab)
 
 
 @formula(

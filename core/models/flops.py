@@ -8,24 +8,15 @@ named; see `Attention`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from core.formula import Explanation, Formula
+from core.models.components import ROWS, Group, explain_row, row_name, totals
 from core.models.flop_formulas import (
-    ffn_flop,
-    head_flop,
-    joint_flop,
-    latent_kv_flop,
-    latent_query_flop,
-    matrix_flop,
-    output_flop,
     palm_flop,
-    prediction_flop,
-    qkv_flop,
-    router_flop,
     square_flop_causal,
     square_flop_exact,
     square_flop_full,
@@ -35,10 +26,9 @@ from core.models.flop_formulas import (
     window_flop_exact,
     window_flop_full,
 )
-from core.models.mixer_formulas import convolution_flop, mixer_input_flop, scan_flop, selection_flop
-from core.models.parameters import dense_name, parameters
+from core.models.operations import AttentionCore, Logits, Lookup, Op, operations
+from core.models.parameters import parameters
 from core.models.spec import SpecError, TransformerSpec
-from core.models.terms import MIXER_WIDTHS, Group, Numbers, ShapeTerm, both, last_layer, numbers_of, term
 
 Attention: TypeAlias = Literal["full", "causal", "exact", "eager"]
 """How much of the attention square counts, s keys for each of s tokens.
@@ -52,125 +42,42 @@ which is what an implementation that multiplies first and masks afterwards compu
 Recompute: TypeAlias = Literal["none", "selective", "full"]
 """What the backward pass computes again: nothing, attention's products of activations, or every layer."""
 
-TERMS: tuple[ShapeTerm, ...] = (
-    term("embedding", "Token embedding", "embedding", head_flop, hidden="table_width", vocab="lookup_rows"),
-    term("joints", "Embedding projections", "embedding", joint_flop, joints="table_joints", width="table_width"),
-    term("qkv", "Q, K, V", "attention", qkv_flop, layers="plain_layers"),
-    term("queries", "Queries", "attention", latent_query_flop, layers="ranked_layers", rank="query_rank"),
-    term(
-        "queries_unranked",
-        "Queries",
-        "attention",
-        qkv_flop,
-        layers="unranked_layers",
-        kv_heads="zero",
-        head_dim="score_dim",
-    ),
-    term("keys_values", "Keys and values", "attention", latent_kv_flop, layers="latent_layers", rank="kv_rank"),
-    term("attention_gate", "Attention gate", "attention", qkv_flop, layers="gate_layers", kv_heads="zero"),
-    term("output", "Attention output", "attention", output_flop, layers="attention_layers", head_dim="value_dim"),
-    term("mixer_input", "State: first projection", "mixers", mixer_input_flop, layers="mixer_layers", **MIXER_WIDTHS),
-    term("convolution", "State: convolution", "mixers", convolution_flop, layers="mixer_layers", **MIXER_WIDTHS),
-    term("selection", "State: selection", "mixers", selection_flop, layers="selective_layers", **MIXER_WIDTHS),
-    term(
-        "mixer_output",
-        "State: output",
-        "mixers",
-        output_flop,
-        layers="mixer_layers",
-        heads="mixer_heads",
-        head_dim="mixer_width",
-    ),
-    term("gate", "Feed-forward gate", "feed-forward", matrix_flop, layers="gated_layers", width="ffn"),
-    term("up", "Feed-forward up", "feed-forward", matrix_flop, layers="dense_layers", width="ffn"),
-    term("down", "Feed-forward down", "feed-forward", matrix_flop, layers="dense_layers", width="ffn"),
-    term("router", "Router", "experts", router_flop, layers="moe_layers"),
-    term(
-        "experts",
-        "Routed experts",
-        "experts",
-        ffn_flop,
-        layers="moe_layers",
-        networks="per_token",
-        width="expert_width",
-    ),
-    term("shared", "Shared experts", "experts", ffn_flop, layers="moe_layers", networks="shared", width="shared_width"),
-    term(
-        "shared_gate",
-        "Gate of the shared experts",
-        "experts",
-        router_flop,
-        layers="shared_gates",
-        experts="one",
-    ),
-    term(
-        "prediction",
-        "Multi-token prediction",
-        "prediction",
-        prediction_flop,
-        modules="mtp_modules",
-        layer="extra_layer",
-        width="table_width",
-        vocab="logits",
-    ),
-    term("head", "Output head", "head", head_flop, hidden="table_width", vocab="logits"),
-)
-"""Every product with a weight, in the order a token meets them."""
-
-
-def _squares(full: Formula[...], windowed: Formula[...]) -> tuple[ShapeTerm, ...]:
-    """The two products over the square, in layers that see everything and in windowed ones."""
-    return (
-        term("scores", "Attention scores", "attention", full, layers="seeing_layers", head_dim="score_dim"),
-        term("values", "Attention values", "attention", full, layers="seeing_layers", head_dim="value_dim"),
-        term(
-            "window_scores",
-            "Attention scores, windowed",
-            "attention",
-            windowed,
-            layers="blinkered_layers",
-            head_dim="score_dim",
-        ),
-        term(
-            "window_values",
-            "Attention values, windowed",
-            "attention",
-            windowed,
-            layers="blinkered_layers",
-            head_dim="value_dim",
-        ),
-        term(
-            "scan",
-            "State: moved on and read",
-            "mixers",
-            scan_flop,
-            layers="mixer_layers",
-            operations="mixer_operations",
-            **MIXER_WIDTHS,
-        ),
-    )
-
-
-SQUARES: Mapping[Attention, tuple[ShapeTerm, ...]] = {
-    "full": _squares(square_flop_full, window_flop_full),
-    "causal": _squares(square_flop_causal, window_flop_causal),
-    "exact": _squares(square_flop_exact, window_flop_exact),
-    "eager": _squares(square_flop_full, square_flop_full),
+_SQUARES: Mapping[Attention, tuple[Formula[...], Formula[...]]] = {
+    "full": (square_flop_full, window_flop_full),
+    "causal": (square_flop_causal, window_flop_causal),
+    "exact": (square_flop_exact, window_flop_exact),
+    "eager": (square_flop_full, square_flop_full),
 }
-"""Products of activations under each convention: attention's, and the state's, which is the same under each."""
+"""Convention → one product of attention in layers that see everything, and in windowed ones."""
+
+_PRODUCTS: tuple[Mapping[str, Literal["key_dim", "value_dim"]], ...] = (
+    {"scores": "key_dim", "values": "value_dim"},
+    {"window_scores": "key_dim", "window_values": "value_dim"},
+)
+"""Components of attention over the whole sequence and in a window, each with its head width."""
+
+AttentionProduct: TypeAlias = "tuple[str, Formula[...], dict[str, Any]]"
+"""Component, formula, and values of one product of activations."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlopPart:
     """One component's forward FLOPs per token. ``square`` marks attention's products of activations."""
 
-    name: str
+    spec: TransformerSpec
+    id: str
     flop: float
     square: bool
-    formula: Formula[...]
-    values: Mapping[str, float]
-    id: str
-    group: Group
+    product: AttentionProduct | None
+    without: tuple[type[Op], ...]
+
+    @property
+    def name(self) -> str:
+        return row_name(self.spec, self.id)
+
+    @property
+    def group(self) -> Group:
+        return ROWS[self.id].group
 
     @property
     def in_layer(self) -> bool:
@@ -178,8 +85,11 @@ class FlopPart:
         return self.group not in ("embedding", "head")
 
     def explain(self) -> Explanation:
-        """The formula with these values substituted, under the component's name."""
-        return replace(self.formula.explain(**self.values), title=self.name)
+        """Return the formula of ``flop`` with its values, under the component’s name."""
+        if self.product is None:
+            return explain_row(self.spec, self.id, "flop", self.without)
+        _, formula, values = self.product
+        return replace(formula.explain(**values), title=self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,36 +141,26 @@ class FlopCount:
         return sum(part.flop for part in self.parts if part.square)
 
 
-def flop_numbers(numbers: Numbers, seq_len: Any, attention: Attention, *, head: bool, embedding: bool) -> Numbers:
-    """The numbers of shapes, completed by what the FLOP terms need beyond them.
+def attention_products(spec: TransformerSpec, seq_len: Any, attention: Attention) -> Iterator[AttentionProduct]:
+    """Yield attention’s products of activations under a convention; ``seq_len`` may be an array.
 
-    Windows as long as the sequence hide nothing: such layers count among those that see everything.
+    A window as long as the sequence hides nothing, so that such layers see everything.
     """
-    eager = attention == "eager"
-    inside = 0 if eager else both(numbers["windowed_layers"], (numbers["window"] < seq_len) * 1)
-    return {
-        **numbers,
-        "seq_len": seq_len,
-        "blinkered_layers": inside,
-        "seeing_layers": numbers["attention_layers"] - inside + numbers["mtp_modules"],
-        "lookup_rows": numbers["vocab"] if embedding else numbers["zero"],
-        "logits": numbers["vocab"] if head else numbers["zero"],
-    }
-
-
-def with_extra_layer_flop(numbers: Numbers) -> Numbers:
-    """The numbers with the FLOPs of one more layer, where there are prediction modules to have one."""
-    alone = last_layer(numbers)
-    inside = [t for t in TERMS if t.group in ("attention", "feed-forward", "experts")]
-    return {**numbers, "extra_layer": sum(t.formula(**t.values(alone)) for t in inside)}
-
-
-_AFTER_SQUARES = next(i for i, t in enumerate(TERMS) if t.id == "output")
-
-
-def flop_terms(attention: Attention) -> tuple[ShapeTerm, ...]:
-    """Every term of the count under the attention convention, in the order a token meets them."""
-    return TERMS[:_AFTER_SQUARES] + SQUARES[attention] + TERMS[_AFTER_SQUARES:]
+    layers: list[Any] = [0, 0]
+    core = None
+    window = 0
+    for op in operations(spec):
+        if isinstance(op, AttentionCore):
+            core, window = op, max(window, op.window)
+            inside = op.layers * (op.window < seq_len) if op.window and attention != "eager" else 0
+            layers = [layers[0] + op.layers - inside, layers[1] + inside]
+    if core is None:
+        return
+    values = {"heads": core.heads, "seq_len": seq_len, "window": window}
+    for count, formula, products in zip(layers, _SQUARES[attention], _PRODUCTS, strict=True):
+        for key, width in products.items():
+            given = {**values, "layers": count, "head_dim": getattr(core, width)}
+            yield key, formula, {name: given[name] for name in formula.symbols}
 
 
 @lru_cache(maxsize=2048)
@@ -280,19 +180,15 @@ def flops_per_token(
     """
     if seq_len < 1:
         raise SpecError("seq_len", seq_len, "a sequence has at least one token.")
-    numbers = flop_numbers(numbers_of(spec), seq_len, attention, head=head, embedding=embedding)
-    if spec.mtp_modules:
-        numbers = with_extra_layer_flop(numbers)
-    squares = SQUARES[attention]
-    parts: list[FlopPart] = []
-    for t in flop_terms(attention):
-        if t.id == "prediction" and not spec.mtp_modules:
-            continue
-        values = t.values(numbers)
-        flop = t.formula(**values)
-        if flop:
-            name = t.name.replace("Feed-forward", dense_name(numbers))
-            parts.append(FlopPart(name, flop, t in squares, t.formula, values, t.id, t.group))
+    without: tuple[type[Op], ...] = (*((Logits,) if not head else ()), *((Lookup,) if not embedding else ()))
+    flop: dict[str, float] = dict(totals(spec, "flop", without))
+    products = {product[0]: product for product in attention_products(spec, seq_len, attention)}
+    flop |= {key: formula(**values) for key, formula, values in products.values()}
+    parts = (
+        FlopPart(spec, key, flop[key], key == "scan" or key in products, products.get(key), without)
+        for key in ROWS
+        if flop.get(key)
+    )
     return FlopCount(tuple(parts), recompute)
 
 

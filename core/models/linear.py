@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from core.formula import Explanation, Source, Symbol, formula
 from core.limits import limit
 from core.models.flops import train_flop_6nd
-from core.models.parameter_formulas import count
+from core.models.symbols import count
 from core.products import matmul_flop
 from core.sources import CS336
 

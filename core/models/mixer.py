@@ -86,5 +86,5 @@ class Mixer:
 
     @property
     def operations(self) -> int:
-        """FLOPs per token for each number of the state; see `core.models.mixer_formulas.scan_flop`."""
+        """FLOPs per token for each number of the state, by Megatron-LM’s convention."""
         return 8 if self.kind == "delta" else 7

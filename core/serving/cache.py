@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from core.formula import Explanation, Formula, Source, Symbol, formula
 from core.models.catalog import CatalogModel
-from core.models.parameter_formulas import LAYERS, count
+from core.models.operations import AttentionCore, Convolution, Scan, operations
 from core.models.spec import SlidingWindow, TransformerSpec
+from core.models.symbols import LAYERS, count
 from core.sources import DEEPSEEK_V2
 
 Tokens: TypeAlias = "int | float | npt.NDArray[Any]"
@@ -267,35 +268,37 @@ def cache_of(
     Key/value heads fewer than the accelerators are kept by several of them, a latent by all. Multi-token prediction
     modules take no part in plain decoding.
     """
-    return Cache(tuple(part for part in _parts(spec, stored, tensor, convention) if part.values["layers"]))
+    return Cache(tuple(_parts(spec, stored, tensor, convention)))
 
 
 def _parts(spec: TransformerSpec, stored: CacheType, tensor: int, convention: CacheConvention) -> Iterator[CachedPart]:
-    low, windowed, element = spec.latent, spec.windowed_layers, {"element": stored.element}
-    seeing = spec.attention_layers - windowed
-    if low and convention.latent == "compressed":
-        kv_heads, widths = 1.0, {"rank": low.kv_rank, "rope_dim": low.rope_dim}
-        yield CachedPart("latent", latent_bytes, {"layers": seeing, **widths, **element}, np.inf)
-    else:
-        stored_heads = spec.heads if low or convention.heads == "repeated" else spec.kv_heads
-        kv_heads = max(1.0, stored_heads / tensor)
-        widths = {"kv_heads": kv_heads, "key_dim": spec.score_dim, "value_dim": spec.value_dim}
-        yield CachedPart("keys and values", key_value_bytes, {"layers": seeing, **widths, **element}, np.inf)
-        if spec.window:
-            most = max(0, spec.window.size - convention.window)
-            yield CachedPart("windowed", key_value_bytes, {"layers": windowed, **widths, **element}, most)
-    if stored.scale:
-        scales = {"kv_heads": kv_heads, "scale": stored.scale}
-        yield CachedPart("scales", scale_bytes, {"layers": seeing, **scales}, np.inf)
-        if spec.window:
-            most = max(0, spec.window.size - convention.window)
-            yield CachedPart("scales", scale_bytes, {"layers": windowed, **scales}, most)
-    if mixer := spec.mixer:
-        inner, columns = mixer.inner / tensor, mixer.conv - convention.convolution
-        widths = {"columns": columns, "inner": inner, "pairs": mixer.pairs / min(tensor, mixer.groups)}
-        yield CachedPart("convolution", convolution_bytes, {"layers": mixer.layers, **widths, "element": 2.0}, 0)
-        widths = {"inner": inner, "state": mixer.state, "element": convention.state}
-        yield CachedPart("state", state_bytes, {"layers": mixer.layers, **widths}, 0)
+    ops, element, scales = operations(spec), {"element": stored.element}, list[CachedPart]()
+    compressed = spec.latent is not None and convention.latent == "compressed"
+    for op in ops:
+        if not isinstance(op, AttentionCore) or op.block == "mtp":
+            continue
+        layers = {"layers": op.layers}
+        most = max(0, op.window - convention.window) if op.window else np.inf
+        heads = 1.0 if compressed else op.heads if convention.heads == "repeated" else op.kv_heads
+        kv_heads = {"kv_heads": max(1.0, heads / tensor)}
+        if not compressed:
+            widths = {**kv_heads, "key_dim": op.key_dim, "value_dim": op.value_dim}
+            kind = "windowed" if op.window else "keys and values"
+            yield CachedPart(kind, key_value_bytes, {**layers, **widths, **element}, most)
+        elif not op.window:
+            widths = dict(zip(("rank", "rope_dim"), (cached.width for cached in op.cached), strict=True))
+            yield CachedPart("latent", latent_bytes, {**layers, **widths, **element}, most)
+        if stored.scale:
+            scales.append(CachedPart("scales", scale_bytes, {**layers, **kv_heads, "scale": stored.scale}, most))
+    yield from scales
+    convolutions, scans = (op for op in ops if isinstance(op, Convolution)), (op for op in ops if isinstance(op, Scan))
+    for convolution, scan in zip(convolutions, scans, strict=True):
+        layers, inner = {"layers": scan.layers}, {"inner": scan.makes[0].width / tensor}
+        pairs = (convolution.makes[0].width - scan.makes[0].width) / min(tensor, scan.groups)
+        widths = {"columns": convolution.kernel - convention.convolution, **inner, "pairs": pairs, "element": 2.0}
+        yield CachedPart("convolution", convolution_bytes, {**layers, **widths}, 0)
+        states = {**layers, **inner, "state": scan.state, "element": convention.state}
+        yield CachedPart("state", state_bytes, states, 0)
 
 
 _CHUNKS: Mapping[str, SlidingWindow] = {"Llama4ForCausalLM": SlidingWindow(8192, (True, True, True, False))}

@@ -18,8 +18,8 @@ from core.hardware.accelerators import Accelerator
 from core.hardware.operations import Placed, Work, place
 from core.models.flop_formulas import square_flop_full
 from core.models.flops import FlopCount, flops_per_token
-from core.models.parameter_formulas import HIDDEN, count
 from core.models.spec import TransformerSpec
+from core.models.symbols import HIDDEN, count
 from core.serving.cache import CACHE_TYPES, Cache, CacheType, cache_of
 from core.serving.weights import WEIGHT_TYPES, ServedWeights, WeightType, weights_of
 from core.sources import OWN_CONSTRUCTION

@@ -15,12 +15,11 @@ from typing import Any, cast
 import numpy as np
 
 from core.formula import Explanation, Source, Symbol, formula
-from core.models.parameter_formulas import count
 from core.models.spec import TransformerSpec
-from core.models.terms import shape_of
+from core.models.symbols import count
 from core.serving.cache import without_prediction
 from core.sources import OWN_CONSTRUCTION
-from core.training.device.ranks import RankParameters, narrowed, pieces_of, rank_parameters, stages_of
+from core.training.device.ranks import RankParameters, pieces_of, rank_parameters, stages_of
 from core.training.layout import Degrees
 from core.training.trained import FROZEN, QLORA
 
@@ -168,6 +167,5 @@ def weights_of(spec: TransformerSpec, kind: WeightType = WEIGHT_TYPES["bf16"], *
     """
     served = without_prediction(spec)
     degrees = Degrees(tensor=float(tensor))
-    numbers = narrowed(shape_of(served), float(tensor))
-    (stage,) = (stages_of(numbers, degrees, ("first",)),)
-    return ServedWeights(served, kind, rank_parameters(pieces_of(numbers, degrees), stage), served.tied_head)
+    stage = stages_of(served, degrees, ("first",))
+    return ServedWeights(served, kind, rank_parameters(pieces_of(served, degrees), stage), served.tied_head)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from core.formula import Source, Symbol, formula
-from core.models.parameter_formulas import count
+from core.models.symbols import count
 from core.sources import DEEPSEEK_V3, OWN_CONSTRUCTION, ZERO
 
 _ROOFLINE = Source(

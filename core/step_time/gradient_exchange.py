@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from core.models.spec import TransformerSpec
-from core.models.terms import shape_of
 from core.step_time.constants import Constants
 from core.step_time.formulas import exposed_seconds, update_bytes
 from core.step_time.links import Speeds
 from core.step_time.parts import Running
 from core.step_time.work import LayerWork
 from core.training.device.inputs import States
-from core.training.device.ranks import narrowed, pieces_of
+from core.training.device.ranks import pieces_of
 from core.training.device.traffic import ring_bytes
 from core.training.layout import Degrees, pick
 
@@ -47,7 +46,7 @@ class Exchange:
         self.once = d.once_a_step(regathers)
         self.d, self.running, self.speeds, self.c, self.states = d, running, speeds, constants, states
         self.updated = states.updated or states.of["layers"]
-        pieces = pieces_of(narrowed(shape_of(spec), d.tensor), d)
+        pieces = pieces_of(spec, d)
         self.layers = np.ceil(work.layers / d.pipeline)
         mixed = work.moe_share
         layer = pieces.every + pieces.norms + (1 - mixed) * pieces.dense + mixed * pieces.mixed

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from core.hardware.operations import product_bytes
-from core.models.flops import SQUARES, flop_numbers
+from core.models.flops import attention_products
 from core.models.mixer import Mixer, MixerKind
-from core.models.mixer_formulas import scan_flop
 from core.models.spec import Experts, LatentAttention, TransformerSpec, modelled
-from core.models.terms import ShapeTerm, numbers_of, sum_of
 from core.products import matmul_flop
 from core.training.activations.tensors import DELTA_CHUNK, FP32, Implementation, written_as_gpt2
 
@@ -220,7 +220,7 @@ def _scan(mixer: Mixer | None) -> tuple[float, float, float]:
     """
     if mixer is None:
         return 0.0, 0.0, 0.0
-    flop = scan_flop(mixer.operations, 1, mixer.inner, mixer.state)
+    flop = mixer.operations * mixer.inner * mixer.state
     chunk = _CHUNK[mixer.kind]
     states = FP32 * (4 * mixer.inner * mixer.state / chunk + 2 * mixer.groups * chunk)
     moved = BYTES_16BIT * (3 * mixer.inner + 2 * (mixer.pairs + mixer.rates)) + states
@@ -310,7 +310,6 @@ def square_flop(spec: TransformerSpec, seq_len: Any, *, flash: bool) -> Any:
 
     Those of a state are no part of it.
     """
-    kind = "causal" if flash else "eager"
-    numbers = flop_numbers(numbers_of(spec), seq_len, kind, head=False, embedding=False)
-    squares = [term for term in SQUARES[kind] if term.group == "attention"]
-    return sum_of(squares, numbers, ShapeTerm.values) / (spec.layers + spec.mtp_modules)
+    products = attention_products(spec, seq_len, "causal" if flash else "eager")
+    given = ((formula, values) for _, formula, values in products if np.any(values["layers"]))
+    return sum(formula.over(**values) for formula, values in given) / (spec.layers + spec.mtp_modules)

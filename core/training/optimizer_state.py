@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from core.formula import Explanation, Source, Symbol, formula
+from core.models.operations import WeightKind
 from core.models.spec import TransformerSpec
 from core.training.optimizers import Optimizer
 from core.training.precision import PrecisionPolicy, StorageType
-from core.training.tensors import ParameterTensor, TensorKind, tensors_of
+from core.training.tensors import ParameterTensor, tensors_of
 
 _TORCH = Source(
     "PyTorch, torch.optim",
@@ -73,7 +74,7 @@ class StateOfKind:
     """One of an optimizer's states, on all tensors of one class."""
 
     name: str
-    kind: TensorKind
+    kind: WeightKind
     elements: int
     type: StorageType
 
@@ -102,9 +103,9 @@ class OptimizerState:
         return mean_state_bytes(self.total, self.parameters)
 
     @property
-    def by_kind(self) -> dict[TensorKind, float]:
+    def by_kind(self) -> dict[WeightKind, float]:
         """Bytes of each class of tensors over all states."""
-        kinds: list[TensorKind] = list(dict.fromkeys(state.kind for state in self.states))
+        kinds: list[WeightKind] = list(dict.fromkeys(state.kind for state in self.states))
         return {kind: sum(state.bytes for state in self.states if state.kind == kind) for kind in kinds}
 
 
@@ -117,7 +118,7 @@ def optimizer_state(
 
 @lru_cache(maxsize=256)
 def _state(tensors: tuple[ParameterTensor, ...], optimizer: Optimizer, policy: PrecisionPolicy) -> OptimizerState:
-    elements: dict[tuple[str, TensorKind, StorageType], int] = {}
+    elements: dict[tuple[str, WeightKind, StorageType], int] = {}
     for tensor in tensors:
         for state, count in optimizer.elements(tensor.kind, tensor.rows, tensor.columns):
             key = (state.name, tensor.kind, state.each(policy))

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from core.formula import Source
+from core.models.operations import WeightKind
 from core.rows import number, read_rows, whole
 from core.training.precision import PrecisionPolicy
 from core.training.states import Sizes, StateTensor, as_formula, parse_states
-from core.training.tensors import TensorKind
 
 _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 
@@ -97,12 +97,12 @@ class Optimizer:
             result.append(Source(self.paper, url=f"https://arxiv.org/abs/{arxiv[1]}" if arxiv else ""))
         return tuple(result)
 
-    def of_kind(self, kind: TensorKind) -> tuple[StateTensor, ...]:
+    def of_kind(self, kind: WeightKind) -> tuple[StateTensor, ...]:
         """State tensors of a parameter tensor of this class, large enough for them."""
         return {"vector": self.vector, "embedding": self.embedding, "head": self.head}.get(kind, self.matrix)
 
     def elements(
-        self, kind: TensorKind, rows: Sizes, columns: Sizes
+        self, kind: WeightKind, rows: Sizes, columns: Sizes
     ) -> tuple[tuple[StateTensor, npt.NDArray[np.int64]], ...]:
         """Each state tensor with its elements, for parameter tensors of one class; rows and columns may be arrays."""
         size = np.asarray(rows, dtype=np.int64) * np.asarray(columns, dtype=np.int64)
@@ -112,7 +112,7 @@ class Optimizer:
             *((state, np.where(little, state.elements(rows, columns), 0)) for state in self.small),
         )
 
-    def formula(self, policy: PrecisionPolicy, kind: TensorKind = "matrix") -> str:
+    def formula(self, policy: PrecisionPolicy, kind: WeightKind = "matrix") -> str:
         """Bytes of state for one m × n tensor of this class, as text: "4mn + 4m + 4n"."""
         return as_formula(self.of_kind(kind), policy)
 

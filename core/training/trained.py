@@ -13,7 +13,7 @@ from core.formula import Source
 from core.models.spec import TransformerSpec
 from core.suggest import suggestions
 from core.training.layout import LayoutError
-from core.training.tensors import ParameterTensor, tensors_of
+from core.training.tensors import CLASSES, ParameterTensor, tensors_of
 
 Method: TypeAlias = Literal["everything", "adapters", "last layers", "named tensors"]
 
@@ -48,35 +48,19 @@ bitsandbytes' LLM.int8."""
 _ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 _NETWORK = ("gate_proj", "up_proj", "down_proj")
 
+_UNNAMED = frozenset(
+    (
+        *("project_in", "project_out", "self_attn.q_a_layernorm", "self_attn.kv_a_layernorm", "self_attn.sinks"),
+        *("mamba.conv1d", "mamba.x_proj", "mamba.dt_proj", "mamba.A_log", "mamba.D", "mamba.A_log,D,dt_bias"),
+        *("mamba.dt_layernorm", "mamba.b_layernorm", "mamba.c_layernorm", "mamba.norm", "mlp.act_fn"),
+        *("mlp.shared_expert_gate", "mtp.eh_proj", "mtp.enorm", "mtp.hnorm", "mtp.norm", "lm_head.bias"),
+    )
+)
+"""Weights whose class is known by its own name, with underscores."""
+
 MODULES: Mapping[str, str] = {
-    "queries": "self_attn.q_proj",
-    "queries down": "self_attn.q_a_proj",
-    "queries up": "self_attn.q_b_proj",
-    "keys": "self_attn.k_proj",
-    "values": "self_attn.v_proj",
-    "keys and values down": "self_attn.kv_a_proj_with_mqa",
-    "keys and values up": "self_attn.kv_b_proj",
-    "attention gate": "self_attn.g_proj",
-    "attention output": "self_attn.o_proj",
-    "feed-forward gate": "mlp.gate_proj",
-    "feed-forward up": "mlp.up_proj",
-    "feed-forward down": "mlp.down_proj",
-    "router": "mlp.gate",
-    "expert gate": "mlp.experts.gate_proj",
-    "expert up": "mlp.experts.up_proj",
-    "expert down": "mlp.experts.down_proj",
-    "shared experts gate": "mlp.shared_expert.gate_proj",
-    "shared experts up": "mlp.shared_expert.up_proj",
-    "shared experts down": "mlp.shared_expert.down_proj",
-    "norm of queries": "self_attn.q_norm",
-    "norm of keys": "self_attn.k_norm",
+    **{name: path for path, name in CLASSES.items() if path not in _UNNAMED},
     "norm": "layernorm",
-    "state: first projection": "mamba.in_proj",
-    "state: output": "mamba.out_proj",
-    "token embedding": "embed_tokens",
-    "position table": "embed_positions",
-    "norm outside the layers": "norm",
-    "output head": "lm_head",
 }
 """Name of a class of tensors → its module as transformers calls it in a Llama or a DeepSeek."""
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from core.formula import Explanation, Source, Symbol, formula
-from core.models.parameter_formulas import count
+from core.models.symbols import count
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.serving.serving import DEGREES, Serving, divides, serving
 from core.training.device.memory import DeviceMemory

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.formula import Source, Symbol, formula
-from core.models.parameter_formulas import VOCAB, count
+from core.models.symbols import VOCAB, count
 from core.sources import OWN_CONSTRUCTION
 
 MEGATRON_MEMORY = Source(

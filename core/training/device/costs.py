@@ -10,8 +10,8 @@ import numpy as np
 
 from core.formula import Source, Symbol, formula
 from core.models.flops import FlopPart, flops_per_token
-from core.models.parameter_formulas import count
 from core.models.spec import TransformerSpec
+from core.models.symbols import count
 from core.training.activations.operations import flop_again
 from core.training.activations.tensors import Implementation
 from core.training.device.setup import Setup

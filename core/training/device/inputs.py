@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from core.models.operations import WeightKind
 from core.models.spec import TransformerSpec
 from core.training.activations.partly import Adapter, PartlyTrained
 from core.training.activations.stage import Amounts
@@ -23,7 +24,7 @@ from core.training.memory import StateBytes, states_per_parameter
 from core.training.optimizer_state import optimizer_state
 from core.training.optimizers import USUAL_OPTIMIZER, Optimizer, find_optimizer
 from core.training.precision import USUAL_POLICY, PrecisionPolicy, find_policy
-from core.training.tensors import ParameterTensor, TensorKind, tensors_of
+from core.training.tensors import ParameterTensor, tensors_of
 from core.training.trained import EVERYTHING, Trained, active_share, parts_of_training, stored_bytes
 
 
@@ -56,7 +57,7 @@ class States:
         return first if all(other is first for other in self.of.values()) else None
 
 
-_KINDS: Mapping[TensorClass, TensorKind] = {
+_KINDS: Mapping[TensorClass, WeightKind] = {
     "layers": "matrix",
     "norms": "vector",
     "experts": "expert matrix",
@@ -95,11 +96,11 @@ def states_of(
     if optimizer.uniform or paged:
         return States(dict.fromkeys(_KINDS, item), *read, **one)
     table = optimizer_state(spec, optimizer, policy).by_kind
-    elements: dict[TensorKind, int] = {}
+    elements: dict[WeightKind, int] = {}
     for tensor in tensors_of(spec):
         elements[tensor.kind] = elements.get(tensor.kind, 0) + tensor.elements
 
-    def each(kind: TensorKind) -> StateBytes:
+    def each(kind: WeightKind) -> StateBytes:
         kind = "embedding" if kind == "head" and kind not in elements else kind  # a tied head is a copy of it
         return replace(item, optimizer=table.get(kind, 0.0) / elements.get(kind, 1))
 

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from core.models.spec import TransformerSpec, modelled
-from core.models.terms import shape_of
 from core.training.activations.stage import Amounts, StageActivations, stage_activation_bytes
 from core.training.activations.tensors import FUSED, Implementation, Loss
 from core.training.device.buffers import (
@@ -33,7 +32,6 @@ from core.training.device.ranks import (
     Stage,
     StageName,
     TensorClass,
-    narrowed,
     pieces_of,
     rank_parameters,
     stages_of,
@@ -304,9 +302,8 @@ def rank_of(
     spec: TransformerSpec, degrees: Degrees, which: tuple[StageName | int, ...]
 ) -> tuple[Stage, RankParameters]:
     """Stages by name or place, and the parameters of one rank of each."""
-    numbers = narrowed(shape_of(modelled(spec)), degrees.tensor)
-    stages = stages_of(numbers, degrees, which)
-    return stages, rank_parameters(pieces_of(numbers, degrees), stages)
+    stages = stages_of(modelled(spec), degrees, which)
+    return stages, rank_parameters(pieces_of(spec, degrees), stages)
 
 
 def parts_of(

@@ -1,21 +1,22 @@
 """Parameters that one accelerator works on: its share of every tensor of its pipeline stage, before ZeRO.
 
-A tensor-parallel rank holds a narrower transformer: its share of the heads, of the feed-forward width and of the
-vocabulary, and all of the hidden width. So its parameters are those of the model's own formulas at narrower numbers;
-norms, the router, the position table and the biases of row-parallel products are whole on each. Numbers may be arrays.
+Each weight of the model's operations says what divides it. Weights are summed once per model, by place and by what
+divides them, and only those sums meet the degrees, which may be arrays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from core.models.parameter_formulas import joint_parameters, norm_parameters
-from core.models.parameters import MIXER_TERMS, TERMS, with_extra_layer
-from core.models.terms import Numbers, ShapeTerm, both, derived, sum_of
+from core.formula import Source, formula
+from core.models.operations import Norm, Op, Split, Weight, operations
+from core.models.spec import TransformerSpec
+from core.models.symbols import count
 from core.training.layout import Degrees, pick
 
 StageName: TypeAlias = Literal["first", "middle", "last"]
@@ -24,31 +25,45 @@ StageName: TypeAlias = Literal["first", "middle", "last"]
 TensorClass: TypeAlias = Literal["layers", "norms", "experts", "embedding", "head"]
 """Tensors that an optimizer may treat alike: matrices of the layers, vectors, routed experts, and the two ends."""
 
-_PLACE: Mapping[str, str] = {
-    **dict.fromkeys(("qkv", "queries", "queries_unranked", "keys_values", "sinks", "output"), "every layer"),
-    **dict.fromkeys(("attention_gate", *(term.id for term in MIXER_TERMS)), "every layer"),
-    **dict.fromkeys(("ffn", "activation"), "dense layer"),
-    **dict.fromkeys(("router", "shared", "shared_gate"), "expert layer"),
-    **dict.fromkeys(("inner_norms", "norms"), "norms"),
-    "experts": "routed",
-    **dict.fromkeys(("embedding", "joints", "positions"), "embedding"),
-    **dict.fromkeys(("head", "head_bias"), "head"),
-    "prediction": "prediction",
-}
-"""Each term of the model's parameters → where it lies. Layers with attention and with a
-state are spread evenly: one layer has its share of either."""
+_MEGATRON = Source("Shoeybi et al. 2019, Megatron-LM", "section 3", "https://arxiv.org/abs/1909.08053")
+_WHOLE = count("N_w", "parameters that are whole on each rank")
+_DIVIDED = count("N_d", "parameters that all ranks divide")
 
-_SHARED_LAYERS = (
-    *("attention_layers", "plain_layers", "latent_layers", "ranked_layers", "unranked_layers", "sink_layers"),
-    *("gate_layers", "mixer_layers", "selective_layers"),
+
+@formula(
+    r"\v{whole} + \frac{\v{divided}}{\v{tensor}} + \frac{\v{kv}}{\v{kv_ranks}}",
+    result=count("N", "parameters of one tensor-parallel rank"),
+    symbols={
+        "whole": _WHOLE,
+        "divided": _DIVIDED,
+        "tensor": count("t", "tensor-parallel ranks"),
+        "kv": count("N_{kv}", "parameters of key and value heads"),
+        "kv_ranks": count("t_{kv}", "ranks that hold different key/value heads"),
+    },
+    sources=(_MEGATRON,),
 )
-"""Numbers of layers that have attention, or a state, each with what it has of it."""
+def tensor_rank_parameters(whole: float, divided: float, tensor: float, kv: float, kv_ranks: float) -> float:
+    """Parameters that one tensor-parallel rank holds.
 
-_STATE_WIDTHS = ("mixer_heads", "mixer_inner", "mixer_pairs", "mixer_rates")
+    Norms, routers, position tables, and biases after a row-parallel matmul are whole on each rank.
+    """
+    return whole + divided / tensor + kv / kv_ranks
 
-_AT: Mapping[str, tuple[ShapeTerm, ...]] = {
-    place: tuple(term for term in TERMS if _PLACE[term.id] == place) for place in dict.fromkeys(_PLACE.values())
-}
+
+@formula(
+    r"\frac{1}{\v{expert}} \cdot (\frac{\v{divided}}{\v{expert_split}} + \v{whole})",
+    result=count("N_E", "parameters of one layer’s routed experts on one rank"),
+    symbols={
+        "divided": count("N_d", "parameters that expert-tensor parallelism divides"),
+        "whole": count("N_w", "parameters that are whole in each expert"),
+        "expert": count("e", "expert-parallel ranks"),
+        "expert_split": count("t_e", "ranks that divide an expert"),
+    },
+    sources=(_MEGATRON,),
+)
+def expert_rank_parameters(divided: float, whole: float, expert: float, expert_split: float) -> float:
+    """Parameters of routed experts that one rank holds."""
+    return (divided / expert_split + whole) / expert
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,25 +108,6 @@ class Stage:
     last: Any
 
 
-def narrowed(shape: Numbers, tensor: Any) -> Numbers:
-    """The numbers of the transformer that one of ``tensor`` ranks holds.
-
-    Key/value heads fewer than the ranks are kept by several of them, one each. The vocabulary is taken as padded to
-    a multiple of the ranks, at no parameters.
-    """
-    if isinstance(tensor, float) and tensor == 1.0:
-        return derived(shape)
-    shares = {name: shape[name] / tensor for name in ("heads", "ffn", "vocab")}
-    kv = shape["kv_heads"] / np.minimum(tensor, shape["kv_heads"])
-    if np.any(shape["mixer_layers"]):
-        shares |= {name: shape[name] / tensor for name in _STATE_WIDTHS}
-        # The norm of a whole state is divided like it, that of one head is not.
-        divided = shape["mixer_normed_width"] == shape["mixer_inner"]
-        shares["mixer_normed_width"] = shape["mixer_normed_width"] / np.where(divided, tensor, 1.0)
-    shared = both(shape["shared_width"] + both((shape["shared_width"] == 0) * 1, shape["expert_width"]), 1 / tensor)
-    return derived({**shape, **shares, "kv_heads": kv, "shared_width": shared})
-
-
 def _before(layers: Any, pipeline: Any, stage: Any) -> Any:
     """Layers that stand before ``stage``.
 
@@ -124,29 +120,28 @@ def _before(layers: Any, pipeline: Any, stage: Any) -> Any:
     return stage * full - (stage > 0) * first - np.maximum(0.0, stage - (pipeline - short + first))
 
 
-def _moe_before(numbers: Numbers, layers: Any) -> Any:
+def _moe_before(spec: TransformerSpec, layers: Any) -> Any:
     """Layers with experts among the first ``layers``.
 
     Dense layers among them are the first ones, as in DeepSeek-V3; where they are a quarter or more, they are taken as
     spread evenly, as in Llama 4 Maverick.
     """
-    dense, moe = numbers["dense_layers"], numbers["moe_layers"]
-    if not np.any(moe):
+    dense, moe = spec.dense_layers, spec.moe_layers
+    if not moe:
         return 0.0 * layers
-    if not np.any(dense):
-        return layers
-    leading = np.maximum(0.0, layers - dense)
-    return pick(4 * dense < numbers["layers"], leading, np.floor(layers * moe / numbers["layers"]))
+    if 4 * dense < spec.layers:
+        return np.maximum(0.0, layers - dense) if dense else layers
+    return np.floor(layers * moe / spec.layers)
 
 
-def stages_of(numbers: Numbers, degrees: Degrees, which: Sequence[StageName | int]) -> Stage:
+def stages_of(spec: TransformerSpec, degrees: Degrees, which: Sequence[StageName | int]) -> Stage:
     """The stages called or numbered so, one after the other along a first axis of their own.
 
     With one or two stages the middle one is the last.
     """
-    p, layers = degrees.pipeline, numbers["layers"]
+    p, layers = degrees.pipeline, spec.layers
     # The first one without leading dense layers: experts weigh more, and earlier stages hold more micro-batches.
-    leading = both((4 * numbers["dense_layers"] < layers) * 1.0, numbers["dense_layers"])
+    leading = spec.dense_layers if 4 * spec.dense_layers < layers else 0
     past = np.maximum(1.0, np.ceil((leading + 1) / np.ceil(layers / p)) - 1)
     places = {"first": 0.0 * p, "middle": np.minimum(past, np.maximum(p - 2, np.minimum(1.0, p - 1))), "last": p - 1}
     index = np.stack([np.atleast_1d(places[item] if isinstance(item, str) else item + 0.0 * p) for item in which])
@@ -154,7 +149,7 @@ def stages_of(numbers: Numbers, degrees: Degrees, which: Sequence[StageName | in
     return Stage(
         index=index,
         layers=end - start,
-        moe_layers=_moe_before(numbers, end) - _moe_before(numbers, start),
+        moe_layers=_moe_before(spec, end) - _moe_before(spec, start),
         first=(index == 0) * 1.0,
         last=(index == p - 1) * 1.0,
     )
@@ -179,45 +174,76 @@ class Pieces:
     untied_prediction: Any
 
 
-def pieces_of(numbers: Numbers, degrees: Degrees) -> Pieces:
-    """What the stages of a model are put together from. ``numbers`` are those of `narrowed` for the tensor degree.
+def _place(op: Op, weight: Weight) -> str:
+    """Return what a weight belongs to: a kind of layer, its norms, its routed experts, or a part of either end."""
+    if weight.split.startswith("expert"):
+        return f"{op.block} experts"
+    if isinstance(op, Norm) and op.block not in ("mixer", "mtp"):
+        return f"{op.block} norms" if op.block in ("embedding", "head") else "norms"
+    if op.block == "head":
+        return f"head {weight.kind}"
+    return "layer" if op.block == "mixer" else op.block
 
-    Routed experts lie on ``expert`` ranks, each divided over ``expert_split``. A tied head on another stage than the
-    embedding is a copy of it.
+
+@lru_cache(maxsize=512)
+def _sums(spec: TransformerSpec) -> Mapping[str, Mapping[Split, float]]:
+    """Return parameters by place and by what divides them, of one layer or of one end.
+
+    Layers with attention and with a state are spread evenly, and so are norms: one layer has its share of each.
     """
-    by_name: dict[str, Any] = {name: (numbers[name] > 0) * 1 for name in numbers if name.endswith("_layers")}
-    if np.any(numbers["mixer_layers"]):
-        by_name |= {name: numbers[name] / numbers["layers"] for name in _SHARED_LAYERS}
-    alone = {**numbers, **by_name, "layers": 1, "dense_layers": 1, "norms_outside": 0}
-    alone["shared_gates"] = (numbers["shared_gates"] > 0) * 1
-    alone["normed_layers"] = numbers["normed_layers"] / numbers["layers"]
-    alone["single_norms"] = (numbers["single_norms"] - numbers["norms_outside"]) / numbers["layers"]
-    outside = numbers["norms_outside"]
-    copied = pick(degrees.pipeline > 1, 1.0, 1.0 - numbers["tied_head"])
+    layers = dict.fromkeys(("layer", "norms"), spec.layers) | {"dense": spec.dense_layers}
+    layers |= dict.fromkeys(("moe", "moe experts"), spec.moe_layers)
+    sums: dict[str, dict[Split, float]] = {}
+    for op in operations(spec):
+        for weight in op.weights:
+            if not weight.shared or op.block == "head":
+                place, size = _place(op, weight), op.layers * weight.rows * weight.columns * weight.count
+                by = sums.setdefault(place, {})
+                by[weight.split] = by.get(weight.split, 0) + size / layers.get(place, 1)
+    return sums
+
+
+def pieces_of(spec: TransformerSpec, degrees: Degrees) -> Pieces:
+    """What the stages of a model are put together from.
+
+    Key/value heads fewer than the ranks are kept by several of them, one each. The vocabulary is taken as padded to a
+    multiple of the ranks, at no parameters. Routed experts lie on ``expert`` ranks, each divided over ``expert_split``.
+    A tied head on another stage than the embedding is a copy of it.
+    """
+    sums, kv_ranks = _sums(spec), np.minimum(degrees.tensor, spec.kv_heads)
+
+    def held(place: str) -> Any:
+        by = sums.get(place, {})
+        whole, divided, kv = (by.get(split, 0.0) for split in ("whole", "tensor", "kv"))
+        if not divided and not kv:
+            return whole
+        return tensor_rank_parameters.over(
+            whole=whole, divided=divided, tensor=degrees.tensor, kv=kv, kv_ranks=kv_ranks
+        )
+
     experts: Any = 0.0
-    if np.any(numbers["experts"]):
-        width = numbers["expert_width"] / degrees.expert_split
-        experts = _sum("routed", {**alone, "experts": numbers["experts"] / degrees.expert, "expert_width": width})
-    predicted, predicted_experts = 0.0, 0.0
-    modules = numbers["mtp_modules"]
-    if np.any(modules):
-        predicted = _sum("prediction", with_extra_layer({**numbers, "expert_width": 0}))
-        predicted_experts = modules * by_name["moe_layers"] * experts
+    if by := sums.get("moe experts"):
+        divided, whole = by["expert tensor"], by.get("expert", 0.0)
+        experts = expert_rank_parameters.over(
+            divided=divided, whole=whole, expert=degrees.expert, expert_split=degrees.expert_split
+        )
+    # Down biases of a prediction module's experts count here as well as with its experts.
+    predicted = held("mtp") + sums.get("mtp experts", {}).get("expert", 0.0)
+    table, bias, tied = held("head head"), held("head vector"), float(spec.tied_head)
     return Pieces(
-        every=_sum("every layer", alone),
-        norms=_sum("norms", alone),
-        dense=_sum("dense layer", alone),
-        mixed=_sum("expert layer", alone),
+        every=held("layer"),
+        norms=held("norms"),
+        dense=held("dense"),
+        mixed=held("moe"),
         experts=experts,
-        embedding=_sum("embedding", {**numbers, "table_joints": numbers["table_joints"] / 2}),
-        head=_sum("head", {**numbers, "head_rows": numbers["vocab"] * copied})
-        + joint_parameters(numbers["table_joints"] / 2, numbers["table_width"], numbers["hidden"]),
-        projection=_sum("head", {**numbers, "head_rows": numbers["vocab"]}),
-        first_norms=_outside_norms(numbers, np.maximum(0, outside - 1)),
-        last_norms=_outside_norms(numbers, np.minimum(1, outside)),
+        embedding=held("embedding"),
+        head=table * pick(degrees.pipeline > 1, 1.0, 1.0 - tied) + bias + held("head matrix"),
+        projection=table + bias,
+        first_norms=held("embedding norms"),
+        last_norms=held("head norms"),
         predicted=predicted,
-        predicted_experts=predicted_experts,
-        untied_prediction=both((modules > 0) * 1, 1 - numbers["tied_head"]),
+        predicted_experts=spec.mtp_modules * experts,
+        untied_prediction=(1.0 - tied) * (spec.mtp_modules > 0),
     )
 
 
@@ -225,7 +251,7 @@ def rank_parameters(pieces: Pieces, stage: Stage) -> RankParameters:
     """Parameters of one rank of ``stage``. Multi-token prediction lies on the last one, with the embedding it needs."""
     moe, last = stage.moe_layers, stage.last
     dense = stage.layers - moe
-    network = np.maximum(both(pieces.dense, (dense > 0) * 1.0), both(pieces.mixed, (moe > 0) * 1.0))
+    network = np.maximum(pieces.dense * (dense > 0), pieces.mixed * (moe > 0))
     return RankParameters(
         layers=stage.layers * pieces.every + dense * pieces.dense + moe * pieces.mixed + last * pieces.predicted,
         norms=stage.layers * pieces.norms + stage.first * pieces.first_norms + last * pieces.last_norms,
@@ -236,13 +262,3 @@ def rank_parameters(pieces: Pieces, stage: Stage) -> RankParameters:
         unit_experts=pieces.experts * (moe > 0),
         projection=last * pieces.projection,
     )
-
-
-def _outside_norms(numbers: Numbers, count: Any) -> Any:
-    return norm_parameters(
-        layers=1, per_layer=0, outside=count, vectors=numbers["norm_vectors"], hidden=numbers["hidden"]
-    )
-
-
-def _sum(place: str, numbers: Numbers) -> Any:
-    return sum_of(_AT[place], numbers, ShapeTerm.values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.formula import Explanation, Source, Symbol, formula
-from core.models.parameter_formulas import count
+from core.models.symbols import count
 from core.training.device.host import DEEPSPEED
 from core.training.device.memory import DeviceMemory
 
