@@ -12,6 +12,9 @@ PORT ?= 8501
 BIN := .venv/bin
 # The processes that tests start read what the first of them compiled.
 export PYTHONDONTWRITEBYTECODE :=
+# Arrays of a search come from the heap and stay there; fetched from the system each time they take half as long again.
+export MALLOC_MMAP_THRESHOLD_ := 33554432
+export MALLOC_TRIM_THRESHOLD_ := 268435456
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal --durations 10
 
 .PHONY: run test test-all lint perf gpu screenshots format
