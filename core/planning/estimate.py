@@ -312,24 +312,26 @@ class DoesNotFitError(BudgetError):
         self.plan = plan
 
     def __str__(self) -> str:
-        needed = fewest_that_hold(self.plan)
+        needed = self.needed
         return f"{self.args[0]}{f': it needs {needed:,}' if needed else '; take more of them, or others'}."
+
+    @property
+    def needed(self) -> int | None:
+        """How many accelerators the plan needs; None where no number of them is enough."""
+        return fewest_that_hold(self.plan)
 
 
 @lru_cache(maxsize=256)
-def fewest_that_hold(plan: Plan, *, with_headroom: bool = False) -> int | None:
-    """The fewest accelerators, in whole units, on which the plan fits; None where it fits on none, or where too many
-    layouts would be tried.
-
-    with_headroom: and leaves as much memory free as the plan keeps.
-    """
+def fewest_that_hold(plan: Plan) -> int | None:
+    """The fewest accelerators, in whole units, on which the plan fits and leaves as much memory free as it keeps; None
+    where no number of them is enough, or where too many layouts would be tried."""
     if tried_layouts((plan,)) > limit("repeated_search"):
         return None
 
     def lacking(at: int) -> float:
         with suppress(LayoutError):
             h = memory_estimate(replace(plan, accelerators=size(at)))
-            if h.host_holds and not (h.lacks if with_headroom else h.fits == "over"):
+            if h.host_holds and not h.lacks:
                 return 0.0
         return math.inf
 

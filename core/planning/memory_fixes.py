@@ -251,7 +251,7 @@ def largest(h: MemoryEstimate) -> tuple[int, int, int]:
 def fewest_accelerators(h: MemoryEstimate) -> int | None:
     """The fewest accelerators on which the plan fits and leaves free what it keeps; None where it does already, or no
     number of them is enough."""
-    return fewest_that_hold(h.plan, with_headroom=True) if h.lacks else None
+    return fewest_that_hold(h.plan) if h.lacks else None
 
 
 @lru_cache(maxsize=64)

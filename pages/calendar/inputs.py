@@ -36,7 +36,7 @@ from pages.calendar.form import FORM
 from pages.calendar.pools import pools
 from pages.common import plan_sidebar, show
 from pages.common.inputs import Inputs
-from pages.common.plan_page.instead import first_possible, worked_out
+from pages.common.plan_page.instead import Problem, first_possible, worked_out
 
 _WIDTHS = [1.5, 1.05, 0.95, 1.05, 1.1, 1.05, 1.1]
 
@@ -61,11 +61,11 @@ def read_calendar(inputs: Inputs) -> CalendarAnswer:
     return CalendarAnswer(question, schedule, ways_to_pay(schedule, prices_of(inputs.reading)))
 
 
-def _on_its_own(inputs: Inputs, at_fault: str) -> tuple[tuple[CalendarRequest, Schedule], str]:
+def _on_its_own(inputs: Inputs, problem: Problem) -> tuple[tuple[CalendarRequest, Schedule], str]:
     """What is shown where no calendar could be made before: the plan without pools and runs, or what can be of it."""
     with suppress(BudgetError):
         return _made(FORM.parse(texts_as_given(inputs.reading.texts))), "Showing the plan on its own cluster."
-    return first_possible(inputs, _made, at_fault)
+    return first_possible(inputs, _made, problem)
 
 
 def _made(reading: ParsedForm) -> tuple[CalendarRequest, Schedule]:

@@ -46,7 +46,7 @@ def how_long(inputs: Inputs, plan: Plan) -> PlanEstimate | None:
         try:
             a = estimate(plan)
         except BudgetError as problem:
-            a, instead = first_possible(inputs, lambda it: estimate(plan_of(it)), problem.field)
+            a, instead = first_possible(inputs, lambda it: estimate(plan_of(it)), problem)
             inputs.fail(str(problem), instead)
         with wrong:
             show.input_errors(inputs)

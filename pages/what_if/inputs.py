@@ -50,7 +50,7 @@ def read_inputs(inputs: Inputs) -> SweepInputs:
         try:
             estimate(plan)
         except BudgetError as problem:
-            texts, instead = first_possible(inputs, _answered, problem.field)
+            texts, instead = first_possible(inputs, _answered, problem)
             inputs.fail(str(problem), instead)
             plan, result = plan_of_texts(texts), _swept(inputs, texts, across, up, result.within)
     return SweepInputs(plan, result, RESULTS[values[RESULT.id]])

@@ -10,6 +10,7 @@ import streamlit as st
 
 from core.budget.errors import BudgetError
 from core.fields import Form, ParsedForm
+from core.planning.estimate import DoesNotFitError
 from core.planning.form.layout import LAYING, OWN_LAYOUT_FIELDS
 from core.planning.form.trained import METHOD
 from core.search.constraints import SpaceError
@@ -22,8 +23,9 @@ from core.wording import listed, plain
 from pages.common.inputs import Inputs
 
 T = TypeVar("T")
-Instead: TypeAlias = Callable[[str], tuple[T, str]]
-"""What is shown instead, and the sentence on it, by the field at fault."""
+Problem: TypeAlias = BudgetError | LayoutError | SpaceError
+Instead: TypeAlias = Callable[[Problem], tuple[T, str]]
+"""What is shown instead, and the sentence on it, by what is wrong."""
 
 _OF_LAYOUT = {field.id for field in OWN_LAYOUT_FIELDS}
 
@@ -37,18 +39,18 @@ def worked_out(inputs: Inputs, work: Callable[[ParsedForm], T], what: str, other
         result = work(inputs.reading)
         st.session_state[key] = inputs.reading
         return result
-    except (BudgetError, LayoutError, SpaceError) as problem:
-        message, at_fault = _message_and_field(inputs.form, problem)
+    except (BudgetError, LayoutError, SpaceError) as wrong:
+        problem, (message, at_fault) = wrong, _message_and_field(inputs.form, wrong)
     last = st.session_state.get(key)
     if last and not _of_own_layout(inputs, at_fault):
         result, instead = work(last), f"Still showing the last {what}."
     else:
-        result, instead = otherwise(at_fault) if otherwise else first_possible(inputs, work, at_fault)
+        result, instead = otherwise(problem) if otherwise else first_possible(inputs, work, problem)
     inputs.fail(message, instead)
     return result
 
 
-def _message_and_field(form: Form, problem: BudgetError | LayoutError | SpaceError) -> tuple[str, str]:
+def _message_and_field(form: Form, problem: Problem) -> tuple[str, str]:
     """A problem's message and the id of the field at fault."""
     if isinstance(problem, TrainedError):
         field = form[field_of(problem)]
@@ -62,15 +64,20 @@ def _of_own_layout(inputs: Inputs, at_fault: str) -> bool:
     return at_fault in _OF_LAYOUT and inputs.reading.texts.get(LAYING.id, LAYING.default) != LAYING.default
 
 
-def first_possible(inputs: Inputs, work: Callable[[ParsedForm], T], at_fault: str) -> tuple[T, str]:
+def first_possible(inputs: Inputs, work: Callable[[ParsedForm], T], problem: Problem) -> tuple[T, str]:
     """What ``work`` makes of a plan for which it raises ``ValueError``, and what to say. The first of these that can be
-    worked out: with the field at fault as it usually is, of a layout the fastest, with all of the model trained, in its
-    fastest layout, with both, and of the plan as every visitor's begins."""
-    texts = inputs.reading.texts
+    worked out: with the field at fault as it usually is, or as many accelerators as are needed, of a layout the
+    fastest, with all of the model trained, in its fastest layout, with both, and of the plan as every visitor's
+    begins."""
+    texts, (_, at_fault) = inputs.reading.texts, _message_and_field(inputs.form, problem)
+    needed = problem.needed if isinstance(problem, DoesNotFitError) else None
     first = LAYING.id if _of_own_layout(inputs, at_fault) else at_fault
     for names in ((first,), (METHOD.id,), (LAYING.id,), (LAYING.id, METHOD.id)):
-        usual = {name: inputs.form[name] for name in names if name in texts}
+        usual = {name: inputs.form[name].default for name in names if name in texts}
+        if needed and at_fault in usual:
+            usual[at_fault] = f"{needed:,}"
         with suppress(ValueError):
-            result = work(inputs.form.parse({**texts, **{name: one.default for name, one in usual.items()}}))
-            return result, f"Showing it with {listed([f'{one.label} “{one.default}”' for one in usual.values()])}."
+            result = work(inputs.form.parse({**texts, **usual}))
+            named = [f"{inputs.form[name].label} “{text}”" for name, text in usual.items()]
+            return result, f"Showing it with {listed(named)}."
     return work(inputs.form.parse({})), EXAMPLE_SHOWN
