@@ -13,8 +13,10 @@ from streamlit.testing.v1 import AppTest
 from core.jobs.queue import WaitingLine
 from core.models.building.jobs import BuildRunner
 from core.models.spec_text import EXAMPLE
+from core.planning.estimate import fewest_that_hold
+from core.planning.form.plan_form import plan_from
 from pages.common import shape
-from pages.common.registry import COMPUTE
+from pages.common.registry import COMPUTE, HOME, PageSpec
 from tests.app.plan_pages import CLOSED, CONFIG, OPEN, bodies, fold, opened, stripped, words
 from tests.core.plan_walk import NO_NUMBER
 
@@ -81,6 +83,14 @@ def test_a_config_becomes_the_shape_and_a_bad_one_does_not() -> None:
     assert app.number_input(key="c_e_kv_heads").value == 4
     app.toggle(key="c_e_glu").set_value(False).run()
     assert "glu=no" in app.text_input(key="p_shape").value
+
+
+@pytest.mark.parametrize("page", [COMPUTE, HOME])
+def test_a_plan_that_does_not_fit_is_shown_on_as_many_accelerators_as_it_needs(page: PageSpec) -> None:
+    texts = {"model": "Llama 3.1 405B", "count": "8"}
+    app, needed = opened(page, texts), fewest_that_hold(plan_from(texts))
+    assert f"needs {needed}" in stripped(bodies(app, "np-error")[0])
+    assert f"on {needed} H100" in stripped(bodies(app, "np-answer")[0])
 
 
 def test_fields_that_were_hidden_come_back_with_their_text() -> None:
