@@ -187,6 +187,7 @@ def laid(request: SearchRequest, count: int) -> tuple[Layout, Bools]:
     pins, batch = request.constraints, request.batch
     window = 0.0 if request.exact else WINDOW
     most = math.floor(batch * (1 + window) * (1 + _ROUNDING))
+    least = batch * (1 - (WINDOW if pins.one_layout else window)) * (1 - _ROUNDING)
     ranks = count // (layout.tensor * layout.pipeline * layout.context) // unit * unit
     stages = np.where(np.greater(layout.interleave, 1), layout.pipeline, 1)
     if pins.micro_batches:
@@ -194,7 +195,7 @@ def laid(request: SearchRequest, count: int) -> tuple[Layout, Bools]:
     else:
         turns = most // (np.maximum(ranks, 1) * layout.micro_batch * stages)
         sound = np.concatenate([sound & (turns > 0), sound & np.ones_like(turns, bool)])
-        more, least = turns + 1, batch * (1 - window) * (1 - _ROUNDING)
+        more = turns + 1
         for _ in range(_MORE_ROUNDS):
             held = more * layout.micro_batch * stages
             fewer = most // held // unit * unit
@@ -208,7 +209,6 @@ def laid(request: SearchRequest, count: int) -> tuple[Layout, Bools]:
     groups, replicas = np.asarray(layout.shard_group), whole.data * layout.context
     possible = sound & (data >= 1) & pins.allowed("data", whole.data)
     if not pins.micro_batches:
-        least = batch * (1 - (WINDOW if pins.one_layout else window)) * (1 - _ROUNDING)
         enough = possible & (data * rounds * layout.micro_batch >= least)
         if enough.any() or not pins.one_layout:
             possible = enough
